@@ -1,0 +1,19 @@
+/* clock.h - monotonic nanoseconds, real or driven by hand. */
+#ifndef TEC_BASE_CLOCK_H
+#define TEC_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Where time comes from. A fake one is a variable that a test or the simulator moves. Immutable but
+ * for `fake_ns`, whose owner is whoever moves it. */
+struct tec_clock {
+    int64_t *fake_ns; /* NULL: CLOCK_MONOTONIC */
+};
+
+/* Nanoseconds since an arbitrary start; never goes back. No system call (vDSO). */
+int64_t tec_clock_now(const struct tec_clock *clock);
+
+/* Real: sleep until then (absolute, monotonic). Fake: set the variable to it if it is later. */
+void tec_clock_wait(const struct tec_clock *clock, int64_t until_ns);
+
+#endif
