@@ -60,9 +60,8 @@ static void bounds(const struct tec_verify *v, const json_t *tensor, double *max
         *rms = 1.5 * e_rms;
         return;
     }
-    double floor = 2e-6 * json_number_value(json_object_get(tensor, "rms"));
-    *max = fmax(4.0 * e_max, floor);
-    *rms = fmax(4.0 * e_rms, floor);
+    *max = fmax(4.0 * e_max, 2e-6 * json_number_value(json_object_get(tensor, "rms")));
+    *rms = 4.0 * e_rms;
 }
 
 void tec_verify_floats(struct tec_verify *v, const char *check, const float *got, const float *want,
