@@ -1,0 +1,177 @@
+/* args.h - the argument of each kernel: what is recorded, printed and replayed.
+ *
+ * Activations are float32 everywhere. Where a plan computes in bf16, the values that enter a GEMM
+ * or an attention have been rounded to bf16 by the kernel that produced them (`round` below), so
+ * that every tier rounds at the same places: doc/numerics.md.
+ *
+ * All pointers are device memory. Buffers are row-major; `ld...` is the row stride in elements, at
+ * least the number of columns rounded up to 16; columns beyond the real ones hold anything. Counts
+ * that change from frame to frame are read through `const int *` when the kernel runs; `max_rows`
+ * is the capacity that was planned for, and a count beyond it is clamped.
+ *
+ * A row's result never depends on other rows, on the number of rows or on the number of lanes. */
+#ifndef TEC_KERNELS_ARGS_H
+#define TEC_KERNELS_ARGS_H
+
+#include <stdint.h>
+
+/* y[r][c] (+)= gate[c] * (sum_k x[r][k] * W[c][k] + bias[c]), r < *rows, c < n.
+ * The sum runs over k = 0, 1, ... in one order for every row: gemm_bf16 in float32, gemm_f32 (the
+ * checking path and the small exact projections) in float64, rounded once. */
+struct tec_gemm_args {
+    const float *x;    /* [max_rows, ldx], k columns used */
+    const void *w;     /* a matrix packed by tec_matrix_pack for this tier; n x k */
+    const float *bias; /* [n] or NULL = 0 */
+    const float *gate; /* [n] or NULL = 1 */
+    float *y;          /* [max_rows, ldy], all n columns written */
+    const int *rows;
+    int max_rows, ldx, ldy;
+    int n;   /* stored columns of W: a multiple of 16; the padding rows of W are zero */
+    int k;   /* real inner length; x beyond it is never used */
+    int add; /* 1: added to y; 0: y is overwritten */
+};
+
+/* y[*first + r] = scale * row ids[r] of the matrix, r < *rows. */
+struct tec_embed_args {
+    const void *w;  /* packed matrix, n x k: row = token id */
+    const int *ids; /* [max_rows], 0 <= id < n; others read row 0 */
+    float *y;       /* [.., ldy], k columns written */
+    const int *rows, *first;
+    int max_rows, ldy, n, k;
+    float scale;
+};
+
+/* layernorm: y = (x - mean) / sqrt(var + eps) * (offset + weight) + bias.
+ * rmsnorm:   y = x / sqrt(mean(x^2) + eps) * (offset + weight) + bias.
+ * An adaptive norm is rmsnorm with weight = scale, offset = 1, bias = shift. */
+struct tec_norm_args {
+    const float *x;      /* [max_rows, ldx] */
+    const float *weight; /* [cols] or NULL = 0 */
+    const float *bias;   /* [cols] or NULL = 0 */
+    float *y;            /* [max_rows, ldy]; may be x itself */
+    const int *rows;
+    int max_rows, ldx, ldy, cols;
+    float offset, eps;
+    int round; /* 1: y is rounded to bf16 */
+};
+
+/* Split a row of q | k | v, rotate q and k by position (pairs i, i + head_dim/2), store k and v in
+ * their slot. Suffix: dtype of k and v memory; rope_bf16 also rounds q and k before and after. */
+struct tec_rope_args {
+    const float *qkv;     /* [max_rows, ld] */
+    float *q;             /* [max_rows, ldq] = [heads, head_dim] a row; unused when q_at < 0 */
+    void *k, *v;          /* one layer: [slots, kv_heads, head_dim] */
+    const int *slot;      /* [max_rows] where row r's k and v go */
+    const int *pos;       /* [max_rows], 0 <= pos < positions of the table; unused without one */
+    const float *cos_sin; /* [positions, head_dim / 2, 2] = cos, sin; NULL: no rotation */
+    const int *rows;
+    int max_rows, ld, ldq;
+    int q_at, k_at, v_at;          /* first column of each in qkv; q_at = -1: there is no q */
+    int heads, kv_heads, head_dim; /* head_dim even when rotated */
+};
+
+/* A run of consecutive slots; a sequence is a list of them in logical key order. */
+struct tec_span {
+    int slot, length;
+};
+struct tec_seq {
+    int first, spans; /* its spans in the launch's span table */
+};
+
+/* out[r][h] = softmax(scale * q[r][h] . K) V over the first visible[r] keys of row r's sequence.
+ * Query head h reads kv head h / (heads / kv_heads). Keys are taken in blocks of 64 by logical key
+ * index with an online softmax in float32; a row with no visible key gives 0. Rows of one sequence
+ * should be neighbours (they then share work), but need not be. */
+struct tec_attention_args {
+    const float *q; /* [max_rows, ldq] = [heads, head_dim] a row */
+    const void *k,
+        *v;         /* one layer: [slots, kv_heads, head_dim], f32 or bf16 by the kernel's name */
+    float *out;     /* [max_rows, ldo] = [heads, head_dim] a row */
+    float *scratch; /* tec_attention_scratch(head_dim) floats for each lane */
+    const int *row_seq; /* [max_rows] index into seqs */
+    const int *visible; /* [max_rows] */
+    const struct tec_seq *seqs;
+    const struct tec_span *spans;
+    const int *rows;
+    int max_rows, ldq, ldo;
+    int heads, kv_heads, head_dim;
+    float scale;
+    int round; /* 1: out is rounded to bf16 */
+};
+
+/* y[r][c] = f(x[r][c]); gelu is the tanh form 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))),
+ * silu is x / (1 + exp(-x)), copy_rows is x. */
+struct tec_map_args {
+    const float *x;
+    float *y; /* may be x */
+    const int *rows;
+    int max_rows, ldx, ldy, cols;
+    int round;
+};
+
+/* gelu_mul: y[r][c] = gelu(x[r][gate_at + c]) * x[r][up_at + c]. */
+struct tec_gated_args {
+    const float *x;
+    float *y;
+    const int *rows;
+    int max_rows, ldx, ldy, cols, gate_at, up_at;
+    int round;
+};
+
+/* Pictures to rows of patches: picture i, patch p (row-major) is row i * patches + p; its columns
+ * are [3][patch][patch] (channel, y, x), each value lut[channel][byte]. */
+struct tec_patchify_args {
+    const uint8_t *const *pictures; /* [max_pictures] u8 [size, size, 3] */
+    const float *lut;               /* [3, 256] */
+    float *y;                       /* [max_pictures * (size / patch)^2, ldy] */
+    const int *count;               /* live pictures */
+    int max_pictures, size, patch, ldy;
+};
+
+/* y[r] += table[r % period] (position embeddings). */
+struct tec_add_table_args {
+    float *y;
+    const float *table; /* [period, ldt] */
+    const int *rows;
+    int max_rows, ldy, ldt, cols, period;
+};
+
+/* y[r] = the key (or value) row in slot[r] as float32, kv_heads * head_dim columns (= cols). */
+struct tec_read_kv_args {
+    const void *kv; /* one layer: [slots, cols], f32 or bf16 by the kernel's name */
+    const int *slot;
+    float *y;
+    const int *rows;
+    int max_rows, ldy, cols;
+};
+
+/* x[r][c] += dt * v[r][c]. */
+struct tec_euler_args {
+    float *x;
+    const float *v;
+    const int *rows;
+    int max_rows, ldx, ldv, cols;
+    float dt;
+};
+
+/* Greedy choice and the bookkeeping of one decode step, for rows r < *rows:
+ * id = argmax over cols of logits[r] (a tie goes to the lowest id). A row with done[r] = 0 appends
+ * id to tokens[r], then is done when id is an end token or left[r] reaches 0; else id becomes its
+ * next input: token = id, position and visible grow by one, the slot is tail[r] + (pos -
+ * prefix[r]). A done row changes nothing. When every row is done, *stop becomes 1. Run by lane 0
+ * alone but for the argmax. */
+struct tec_next_token_args {
+    const float *logits;               /* [max_rows, ld] */
+    int *token, *pos, *slot, *visible; /* [max_rows] inputs of the next step */
+    const int *tail, *prefix;          /* [max_rows] first private slot; tokens before it */
+    int *left, *done, *produced;       /* [max_rows] */
+    int *tokens;                       /* [max_rows, max_tokens] */
+    const int *eos;                    /* [max_rows] end token, -1 = none */
+    int *stop;
+    int *best; /* [max_rows] scratch */
+    const int *rows;
+    int max_rows, ld, cols, max_tokens;
+    int round; /* 1: logits are rounded to bf16 before they are compared */
+};
+
+#endif

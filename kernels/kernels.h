@@ -1,0 +1,88 @@
+/* kernels.h - the table through which everything above calls compute. */
+#ifndef TEC_KERNELS_KERNELS_H
+#define TEC_KERNELS_KERNELS_H
+
+#include "kernels/args.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The share of a kernel that one lane of the team does: lane 0 .. lanes - 1. Lanes write disjoint
+ * outputs; the split never changes a result. */
+struct tec_part {
+    int lane, lanes;
+};
+
+/* Rows or columns first .. last - 1 of n in units of `grain`, for one lane. */
+struct tec_range {
+    int first, last;
+};
+static inline struct tec_range tec_share(struct tec_part part, int n, int grain)
+{
+    int units = (n + grain - 1) / grain;
+    int first = (int)((long)units * part.lane / part.lanes) * grain;
+    int last = (int)((long)units * (part.lane + 1) / part.lanes) * grain;
+    return (struct tec_range){first, last < n ? last : n};
+}
+
+/* A live count read through its pointer, clamped to 0 .. capacity. */
+static inline int tec_live(const int *count, int capacity)
+{
+    int n = *count;
+    return n < 0 ? 0 : n > capacity ? capacity : n;
+}
+
+enum tec_kernel_id {
+#define KERNEL(name, args) TEC_KERNEL_##name,
+#include "kernels/kernels.def"
+#undef KERNEL
+    TEC_KERNEL_COUNT
+};
+
+/* How a tier wants weight matrices: row-major as they are stored, or panels (kernels/matrix.h). */
+enum tec_layout { TEC_LAYOUT_ROWS, TEC_LAYOUT_PANELS };
+
+struct tec_kernels {
+#define KERNEL(name, args) void (*name)(const struct tec_##args##_args *a, struct tec_part part);
+#include "kernels/kernels.def"
+#undef KERNEL
+    enum tec_layout layout; /* one for all kernels of a table that read matrices */
+};
+
+/* What is known of a kernel without running it. */
+struct tec_kernel_info {
+    const char *name;
+    size_t args_size;
+    void (*run)(const struct tec_kernels *table, const void *args, struct tec_part part);
+};
+extern const struct tec_kernel_info tec_kernel_infos[TEC_KERNEL_COUNT];
+
+enum tec_tier {
+#define TIER(name) TEC_TIER_##name,
+#include "kernels/tiers.def"
+#undef TIER
+    TEC_TIER_COUNT
+};
+
+const char *tec_tier_name(enum tec_tier tier);
+
+/* The tier of that name, or TEC_TIER_COUNT. */
+enum tec_tier tec_tier_find(const char *name);
+
+/* Whether this machine can execute the tier's own kernels (CPUID, and what the system enables). */
+bool tec_tier_runs_here(enum tec_tier tier);
+
+/* The fastest tier that runs here. */
+enum tec_tier tec_tier_best(void);
+
+/* The best table whose tier is at most `tier`; entries a tier lacks come from the tiers below. */
+struct tec_kernels tec_kernels_for(enum tec_tier tier);
+
+/* Floats of scratch that attention needs for each lane. */
+size_t tec_attention_scratch(int head_dim);
+
+#define TIER(name) void tec_kernels_add_##name(struct tec_kernels *kernels);
+#include "kernels/tiers.def"
+#undef TIER
+
+#endif
