@@ -27,7 +27,8 @@ struct tec_stored {
 };
 
 struct tec_metadata {
-    const char *key, *value;
+    const char *key, *value; /* NUL-terminated */
+    size_t value_bytes;      /* a value may hold NUL bytes too */
 };
 
 struct tec_header {
@@ -36,6 +37,11 @@ struct tec_header {
     struct tec_metadata *metadata;
     size_t n_metadata;
 };
+
+/* The header is a JSON object, name -> {dtype, shape, data_offsets}, see
+ * https://github.com/huggingface/safetensors#format. Rules beyond that text, as its reference
+ * reader has them: white space is allowed before the brace; a shape product may not overflow at any
+ * step, whatever zeros follow. One rule of our own: no name or metadata key holds a NUL. */
 
 /* Parse `n` header bytes (the JSON that follows the eight length bytes) of a file of `file_bytes`
  * bytes in all. Refused as TEC_MALFORMED, with the position in the header and the tensor's name:

@@ -14,14 +14,17 @@ enum tec_norm_mode { TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE, TEC_NO
 
 /* Two families of formulas, which differ in where eps enters and in precision.
  *
- * TEC_NORM_OPENPI, in float64, eps = 1e-6:
- *   mean_std  apply (x - mean) / (std + eps)                undo x * (std + eps) + mean
- *   quantile  apply (x - q01) / (q99 - q01 + eps) * 2 - 1   undo (x + 1) / 2 * (q99 - q01 + eps) +
- * q01 Beyond n: mean_std takes mean 0, std 1; quantile copies. TEC_NORM_LEROBOT, every step in
- * float32, eps from the file (1e-8): mean_std  apply (x - mean) / (std + eps)                undo x
- * * std + mean quantile  d = q99 - q01, or eps where that is 0 apply 2 * (x - q01) / d - 1 undo (x
- * + 1) * d / 2 + q01 min_max   d = max - min, or eps where that is 0 apply 2 * (x - min) / d - 1
- * undo (x + 1) / 2 * d + min Beyond n: copied. */
+ * TEC_NORM_OPENPI, in float64, eps = 1e-6. With s = std + eps, d = q99 - q01 + eps:
+ *   mean_std   apply (x - mean) / s           undo x * s + mean
+ *   quantile   apply (x - q01) / d * 2 - 1    undo (x + 1) / 2 * d + q01
+ *   Beyond n values: mean_std takes mean 0 and std 1, quantile copies.
+ *
+ * TEC_NORM_LEROBOT, every step in float32, eps from the file (1e-8). With d = q99 - q01, or
+ * max - min, replaced by eps only where it is exactly 0:
+ *   mean_std   apply (x - mean) / (std + eps)     undo x * std + mean
+ *   quantile   apply 2 * (x - q01) / d - 1        undo (x + 1) * d / 2 + q01
+ *   min_max    apply 2 * (x - min) / d - 1        undo (x + 1) / 2 * d + min
+ *   Beyond n values: copied. */
 enum tec_norm_convention { TEC_NORM_OPENPI, TEC_NORM_LEROBOT };
 
 /* Lives in the arena it was loaded into; immutable afterwards. Zeroed: no normalisation. */
