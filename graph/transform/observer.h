@@ -51,9 +51,9 @@ struct tec_observation {
     float *state;         /* [state_width] normalised, zeros behind n_state */
     double *state_f64;    /* [state_width] the same before rounding to f32 */
     double *state_raw;    /* [n_state] transformed, not normalised: keep it for tec_robot_act */
-    int32_t *bins;        /* [state_width] -1 .. 255; only when state_in_prompt */
-    int n_bins;
-    char *text; /* [text_max + 1] the instruction or the default prompt, NUL-terminated */
+    int32_t *bins;        /* [max(state_width, state_pad_to)] -1 .. 255 */
+    int n_bins;           /* 0 unless the robot's state is in the prompt */
+    char *text;           /* [text_max + 1] the instruction or the default prompt, NUL-terminated */
     size_t text_bytes;
     char warning[200]; /* "" or a sentence: something looks wrong, nothing is refused */
 };
@@ -69,13 +69,14 @@ enum tec_status tec_observer_create(struct tec_observer **out, const struct tec_
 void tec_observer_destroy(struct tec_observer *o); /* NULL is allowed */
 
 /* Values of one request to model inputs. Memory is taken only when a camera is seen for the first
- * time or changes its size; otherwise nothing is allocated. Text, state and pictures are checked
- * before anything is written but *out may be half written on failure.
+ * time or changes its size; otherwise nothing is allocated. On failure *out may be half
+ * written.
  *
- * Refused with the key and the numbers (TEC_INVALID; TEC_NOT_FOUND for what is absent): a missing
- * camera, state part or prompt; a picture under an unknown key; a wrong shape, dtype or byte count;
- * NaN or infinity; float pictures outside [0, 1]; an instruction longer than text_max. Float
- * pictures become u8 as openpi does it: 255 * x in the picture's precision, truncated.
+ * Refused with the key and the numbers (TEC_SHAPE, TEC_INVALID; TEC_NOT_FOUND for what is
+ * absent): a missing camera, state part or prompt; a picture under an unknown key; a wrong shape,
+ * dtype or byte count; NaN or infinity; float pictures outside [0, 1] by more than 1/255; an
+ * instruction longer than text_max.
+ * Float pictures become u8 as openpi does it: 255 * x in the picture's precision, truncated.
  * Warned about: more than half of the normalised state beyond +-5; two cameras that exchanged their
  * sizes. */
 enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value *values,
@@ -83,8 +84,9 @@ enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value
                                   struct tec_error *err);
 
 /* Model actions [rows, action_width] f32 to robot actions [rows', n_actions] f64, rows' = rows or
- * the robot's max_rows if that is less; returns rows'. state_raw is that of the observation the
- * actions were computed from. Values beyond the robot's limits are clamped and counted in *clamped
+ * the robot's max_rows if that is less; returns rows'. A row that is not finite ends the chunk:
+ * only the rows before it are returned. state_raw is that of the observation that the actions were
+ * computed from. Values beyond the robot's limits are clamped and counted in *clamped
  * (NULL is allowed). Takes no memory. */
 int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
                   double *out, int *clamped);

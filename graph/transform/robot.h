@@ -15,7 +15,7 @@ enum {
     TEC_ROBOT_MAX_VALUES = 1024 /* entries of a state, columns of an action */
 };
 
-enum tec_robot_layout { TEC_LAYOUT_AUTO, TEC_LAYOUT_HWC, TEC_LAYOUT_CHW };
+enum tec_robot_pixels { TEC_PIXELS_AUTO, TEC_PIXELS_HWC, TEC_PIXELS_CHW };
 
 /* How a picture of another size than the model's becomes one of the model's size. NONE: it is
  * refused. PIL: u8, antialiased, black bars. TORCH: float, not antialiased, black bars. */
@@ -27,7 +27,7 @@ struct tec_robot_camera {
     const char *input; /* key in a request, "observation/image"; NULL: the slot is always masked */
     bool optional;     /* missing = "mask": absent from a request means black and masked */
     bool rotate180;    /* turn the picture before anything else */
-    enum tec_robot_layout layout; /* AUTO: CHW when the first dimension is 3, as openpi does */
+    enum tec_robot_pixels layout; /* AUTO: CHW when the first dimension is 3, as openpi does */
 };
 
 /* A part of the state vector. */
@@ -63,11 +63,12 @@ struct tec_robot {
     enum tec_norm_mode norm; /* what the statistics must be; MIN_MAX: any (LeRobot's files say) */
     const char *asset;       /* default asset id, NULL = the checkpoint's only one */
 
-    const char *template;       /* name of a prompt template, see prompt.h; NULL = the model's */
-    const char *default_prompt; /* NULL: a request without one is refused */
-    bool state_in_prompt;       /* state bins are made and given to the template */
-    int state_pad_to;           /* bins of a state padded with zeros to this many; 0 = not padded */
-    int max_tokens;             /* of a prompt; 0 = the model's */
+    const char *prompt_template; /* name of a prompt template, see prompt.h; NULL = the model's */
+    const char *prompt_input;    /* key in a request, "prompt" */
+    const char *default_prompt;  /* NULL: a request without one is refused */
+    bool state_in_prompt;        /* state bins are made and given to the template */
+    int state_pad_to; /* bins of a state padded with zeros to this many; 0 = not padded */
+    int max_tokens;   /* of a prompt; 0 = the model's */
 
     double rate_hz; /* control rate, 0 = not said */
     int execute;    /* rows executed before the next observation, 0 = all */
@@ -85,11 +86,10 @@ struct tec_robot {
  *     actions    {size, ops?, inputs? = model columns used (default size), max_rows?,
  *                low?, high? = lists of limits}
  *     norm       {mode = "quantile"|"mean_std"|"none"|"checkpoint", asset?}
- *     prompt     {template?, state? = boolean, default?, state_pad_to?, max_tokens?}
- *     rate_hz, execute
- *     variants   {NAME = {any of the above but name}}: fields that replace the common ones; inside
- *                state, actions, norm and prompt field by field
- *     variant    the default one
+ *     prompt     {input? = "prompt", template?, state? = boolean, default?, state_pad_to?,
+ * max_tokens?} rate_hz, execute variants   {NAME = {any of the above but name}}: fields that
+ * replace the common ones; inside state, actions, norm and prompt field by field variant    the
+ * default one
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The
