@@ -47,7 +47,7 @@ static void relax(int *turns)
 
 static long futex(_Atomic uint32_t *word, int op, uint32_t value)
 {
-    return syscall(SYS_futex, (uint32_t *)word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+    return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
 /* Spin until the epoch leaves `seen`, then park. */
