@@ -117,6 +117,7 @@ void tec_matrix_row(const void *packed, enum tec_layout layout, bool bf16, int k
             at = ((panel * pairs_of(k) + i / 2) * PANEL + c) * 2 + i % 2;
         else if (layout == TEC_LAYOUT_PANELS)
             at = (panel * (size_t)k + i) * PANEL + c;
-        out[i] = bf16 ? tec_bf16_float(((const uint16_t *)packed)[at]) : ((const float *)packed)[at];
+        out[i] =
+            bf16 ? tec_bf16_float(((const uint16_t *)packed)[at]) : ((const float *)packed)[at];
     }
 }

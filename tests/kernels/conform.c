@@ -267,12 +267,15 @@ int main(int argc, char **argv)
         const struct tec_kernels fast = tec_kernels_for((enum tec_tier)t);
         const struct tec_kernels below = tec_kernels_for((enum tec_tier)(t - 1));
         const char *tier = tec_tier_name((enum tec_tier)t);
-#define KERNEL(name, args)                                                              \
-    if (fast.name != below.name && fnmatch(o.pattern, #name, 0) == 0)                   \
-        n_failed += check(&o, ++n,                                                      \
-                          (struct conform){.kernel = #name, .tier = tier,               \
-                                           .id = TEC_KERNEL_##name, .ref = &ref,        \
-                                           .fast = &fast, .bench = o.bench},            \
+#define KERNEL(name, args)                                            \
+    if (fast.name != below.name && fnmatch(o.pattern, #name, 0) == 0) \
+        n_failed += check(&o, ++n,                                    \
+                          (struct conform){.kernel = #name,           \
+                                           .tier = tier,              \
+                                           .id = TEC_KERNEL_##name,   \
+                                           .ref = &ref,               \
+                                           .fast = &fast,             \
+                                           .bench = o.bench},         \
                           conform_##name);
 #include "kernels/kernels.def"
 #undef KERNEL

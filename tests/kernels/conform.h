@@ -15,9 +15,9 @@
  *     conform_end(c);
  *
  * conform_run restores the outputs to what they held (NaN, or what the check put there) before each
- * of: ref once; fast with 1, 2 and 3 lanes (each lane in turn, also in reverse), whose bytes must be
- * equal; fast and ref with fewer live rows. Bytes outside the live rows' columns must be untouched,
- * and the rows that do live must be the bytes of the full run. */
+ * of: ref once; fast with 1, 2 and 3 lanes (each lane in turn, also in reverse), whose bytes must
+ * be equal; fast and ref with fewer live rows. Bytes outside the live rows' columns must be
+ * untouched, and the rows that do live must be the bytes of the full run. */
 #ifndef TEC_TESTS_KERNELS_CONFORM_H
 #define TEC_TESTS_KERNELS_CONFORM_H
 
@@ -77,8 +77,8 @@ void *conform_matrix(struct conform *c, const struct tec_kernels *table, bool bf
                      const float *src);
 
 /* Something a kernel writes. Live row r occupies `row` bytes at stride * (map ? map[r] : r + first)
- * (with `per` > 1, rows r * per .. r * per + per - 1). Nothing else of the buffer may change. row 0:
- * the whole buffer, compared between lane counts only. */
+ * (with `per` > 1, rows r * per .. r * per + per - 1). Nothing else of the buffer may change. row
+ * 0: the whole buffer, compared between lane counts only. */
 struct conform_out {
     void *at; /* from conform_buf */
     int rows; /* live rows of the full run, times per */
