@@ -1,4 +1,5 @@
-/* model.h - a model as data: stacks of one generic block, towers, heads, and where their tensors are.
+/* model.h - a model as data: stacks of one generic block, towers, heads, and where their tensors
+ * are.
  *
  * A description is a Lua file in pipelines/models/. It is evaluated with `given` = {config, shapes,
  * size}, so sizes come from a checkpoint's configuration and tensor shapes, or from a named size.
@@ -30,8 +31,8 @@ struct tec_stack {
     enum tec_norm_kind norm;
     float norm_offset; /* added to a norm's weight: 1 where the file holds w of (1 + w) */
     float eps;
-    double theta; /* RoPE base; 0: no rotation */
-    bool gated;   /* down(gelu(gate) * up), else down(gelu(up)) */
+    double theta;                      /* RoPE base; 0: no rotation */
+    bool gated;                        /* down(gelu(gate) * up), else down(gelu(up)) */
     const char *names[TEC_ROLE_COUNT]; /* NULL = absent */
 };
 
@@ -53,9 +54,9 @@ struct tec_tower {
 /* Tokens to rows, and rows to logits. */
 struct tec_text {
     int vocab;
-    float scale;  /* of an embedding row */
-    bool round;   /* logits are rounded to bf16 before argmax */
-    bool causal;  /* text sees pictures and earlier text only; pictures see pictures */
+    float scale; /* of an embedding row */
+    bool round;  /* logits are rounded to bf16 before argmax */
+    bool causal; /* text sees pictures and earlier text only; pictures see pictures */
     int bos, eos, max_tokens;
     const char *embed[TEC_MAX_ALIASES], *head[TEC_MAX_ALIASES]; /* first present wins */
     struct tec_stack stack;
@@ -63,8 +64,8 @@ struct tec_text {
 
 /* Flow matching: noise to actions over the prefix's keys. */
 struct tec_flow {
-    int horizon, dim, steps; /* steps: the default number */
-    double min_period, max_period; /* of the sine and cosine of t */
+    int horizon, dim, steps;         /* steps: the default number */
+    double min_period, max_period;   /* of the sine and cosine of t */
     struct tec_dense in, out, state; /* state: one leading row from the robot's state */
     struct tec_dense time1, time2;   /* see `condition` */
     /* true: c = silu(time2 silu(time1 sincos(t))) conditions the stack's norms.
@@ -86,9 +87,9 @@ struct tec_model {
 };
 
 struct tec_model_choice {
-    const char *root; /* folder of descriptions, "…/pipelines/models" */
-    const char *arch; /* description's name; NULL: recognise the checkpoint */
-    const char *size; /* "full", "small" or "tiny" where there is no checkpoint */
+    const char *root;        /* folder of descriptions, "…/pipelines/models" */
+    const char *arch;        /* description's name; NULL: recognise the checkpoint */
+    const char *size;        /* "full", "small" or "tiny" where there is no checkpoint */
     const json_t *overrides; /* object merged into `given`, or NULL: {"mask": "causal"} */
     const struct tec_checkpoint *checkpoint; /* or NULL */
 };

@@ -12,11 +12,11 @@ static const char *const role_names[TEC_ROLE_COUNT] = {
 };
 
 /* json_unpack with the place in the message. */
-#define UNPACK(json, where, ...)                                                                   \
-    do {                                                                                           \
-        json_error_t e_;                                                                           \
-        if (json_unpack_ex(json, &e_, JSON_STRICT, __VA_ARGS__) != 0)                              \
-            return tec_fail(err, TEC_MALFORMED, "%s: %s", where, e_.text);                         \
+#define UNPACK(json, where, ...)                                           \
+    do {                                                                   \
+        json_error_t e_;                                                   \
+        if (json_unpack_ex(json, &e_, JSON_STRICT, __VA_ARGS__) != 0)      \
+            return tec_fail(err, TEC_MALFORMED, "%s: %s", where, e_.text); \
     } while (0)
 
 static enum tec_status positive(int value, const char *where, const char *what,
@@ -44,8 +44,8 @@ static enum tec_status parse_tensors(struct tec_stack *stack, const json_t *tens
                             key);
         stack->names[role] = name;
     }
-    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,  TEC_ROLE_v,
-                                           TEC_ROLE_o,     TEC_ROLE_up, TEC_ROLE_down,
+    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,    TEC_ROLE_v,
+                                           TEC_ROLE_o,     TEC_ROLE_up,   TEC_ROLE_down,
                                            TEC_ROLE_norm1, TEC_ROLE_norm2};
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (!stack->names[needed[i]])
@@ -133,13 +133,14 @@ static enum tec_status parse_vision(struct tec_model *model, json_t *json, struc
     struct tec_tower *t = &model->vision;
     const json_t *patch_embed, *projector, *stack;
     UNPACK(json, "vision", "{s:i, s:i, s:o, s:s, s:o, s:o}", "image_size", &t->image_size, "patch",
-           &t->patch, "patch_embed", &patch_embed, "position", &t->position, "projector", &projector,
-           "stack", &stack);
+           &t->patch, "patch_embed", &patch_embed, "position", &t->position, "projector",
+           &projector, "stack", &stack);
     TEC_TRY(positive(t->image_size, "vision", "image_size", err));
     TEC_TRY(positive(t->patch, "vision", "patch", err));
     if (t->image_size > 4096 || t->patch > t->image_size || t->image_size % t->patch != 0)
-        return tec_fail(err, TEC_MALFORMED, "vision: image_size %d does not divide into patches of %d",
-                        t->image_size, t->patch);
+        return tec_fail(err, TEC_MALFORMED,
+                        "vision: image_size %d does not divide into patches of %d", t->image_size,
+                        t->patch);
     int side = t->image_size / t->patch;
     t->tokens = side * side;
     TEC_TRY(parse_stack(&t->stack, stack, "vision.stack", err));
@@ -190,8 +191,8 @@ static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct 
     struct tec_flow *f = &model->flow;
     const json_t *in, *out, *state, *time1, *time2, *stack;
     int condition;
-    UNPACK(json, "action", "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "horizon",
-           &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period", &f->min_period,
+    UNPACK(json, "action", "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
+           "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period", &f->min_period,
            "max_period", &f->max_period, "in", &in, "out", &out, "state", &state, "time1", &time1,
            "time2", &time2, "condition", &condition, "stack", &stack);
     TEC_TRY(positive(f->horizon, "action", "horizon", err));
@@ -236,9 +237,9 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
 {
     json_t *vision, *text, *action, *json = (json_t *)(uintptr_t)model->json;
     const json_t *slots, *ignored, *prompts = NULL;
-    UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s:o, s:o, s?o}", "name", &model->name, "slots",
-           &slots, "vision", &vision, "text", &text, "action", &action, "ignored", &ignored,
-           "prompts", &prompts);
+    UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s:o, s:o, s?o}", "name", &model->name,
+           "slots", &slots, "vision", &vision, "text", &text, "action", &action, "ignored",
+           &ignored, "prompts", &prompts);
     TEC_TRY(parse_slots(model, slots, err));
     TEC_TRY(parse_text(model, text, err));
     TEC_TRY(parse_vision(model, vision, err));

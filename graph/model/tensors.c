@@ -5,7 +5,8 @@
 #include <string.h>
 
 struct visitor {
-    enum tec_status (*visit)(void *user, const struct tec_expected *expected, struct tec_error *err);
+    enum tec_status (*visit)(void *user, const struct tec_expected *expected,
+                             struct tec_error *err);
     void *user;
     struct tec_error *err;
 };
