@@ -44,6 +44,13 @@ void tec_lua_push_env(struct tec_lua *lua);
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err);
 
+/* The same for the text of a file. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
+enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct tec_error *err);
+
+/* Add include("relative/path.lua") to the environment: runs a file below directory `root` and gives
+ * its value. No absolute path, no "..", no links; at most 256 files, 16 deep. */
+enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struct tec_error *err);
+
 /* lua_pcall under the limits. On failure nothing is left of the arguments and results, and the
  * status is TEC_POLICY (an error, message with position), TEC_TIME or TEC_NO_MEMORY. */
 enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err);
@@ -58,10 +65,19 @@ int64_t tec_lua_allocations(const struct tec_lua *lua);
 enum tec_status tec_lua_to_json(struct tec_lua *lua, int index, json_t **out,
                                 struct tec_error *err);
 
-/* Read a description (models, robots): run the file in a fresh sandbox whose only additions are
- * math, include("relative/path.lua") confined to `root`, and give its value as JSON. Caller owns
- * *out. The message begins with the path. */
+/* Set `name` in the sandbox environment to a JSON value (null is nil). */
+enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, const json_t *value,
+                             struct tec_error *err);
+
+/* Read a description (models, robots): run the file in a fresh sandbox whose only addition is
+ * include("relative/path.lua") confined to `root`, and give its value as JSON. Caller owns *out.
+ * The message begins with the path. */
 enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
                              struct tec_heap *heap, struct tec_error *err);
+
+/* The same with a JSON value that the file sees as `given`. */
+enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root,
+                                   const json_t *given, struct tec_heap *heap,
+                                   struct tec_error *err);
 
 #endif
