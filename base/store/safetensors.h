@@ -33,8 +33,10 @@ const struct tec_stored *tec_tensors_at(const struct tec_tensors *t, size_t i);
 /* The tensor of that exact name, or NULL. */
 const struct tec_stored *tec_tensors_find(const struct tec_tensors *t, const char *name);
 
-/* Value of a key of __metadata__ (the first file that has it), or NULL. */
+/* Value of a key of __metadata__ (the first file that has it), or NULL; or the whole entry, whose
+ * value may hold NUL bytes. */
 const char *tec_tensors_metadata(const struct tec_tensors *t, const char *key);
+const struct tec_metadata *tec_tensors_metadata_entry(const struct tec_tensors *t, const char *key);
 
 /* Path of a file of the set, for messages; `file` as in tec_stored. */
 const char *tec_tensors_file(const struct tec_tensors *t, int file);
