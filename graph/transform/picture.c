@@ -187,7 +187,7 @@ static void floats_from_bytes(const struct walk *walk, const unsigned char *data
 enum tec_status tec_picture_run(struct tec_picture *p, const struct tec_value *value,
                                 uint8_t *bytes, float *floats, struct tec_error *err)
 {
-    struct walk walk;
+    struct walk walk = {0};
     TEC_TRY(open_walk(&walk, p, value, err));
     TEC_TRY(plan(p, walk.h, walk.w, value->name, err));
     const uint8_t *in = p->bytes;

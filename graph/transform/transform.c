@@ -125,7 +125,7 @@ enum tec_status tec_transforms_parse(struct tec_transforms *out, const json_t *j
     if (!out->steps)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for %zu steps", where, n);
     for (size_t i = 0; i < n; i++) {
-        char here[200];
+        char here[220];
         snprintf(here, sizeof here, "%.180s[%zu]", where, i + 1);
         TEC_TRY(parse_step(&out->steps[i], json_array_get(json, i), out->n_out, n_state, here,
                            arena, err));
