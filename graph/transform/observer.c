@@ -289,6 +289,9 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
         out->state_raw[i] = x[i];
     }
     tec_norm_apply(&o->needs.state_norm, x, (size_t)robot->n_state, out->state_f64);
+    /* openpi adds deltas to the state that it gets back from the normalised one: the last bit. */
+    if (o->needs.state_norm.convention == TEC_NORM_OPENPI)
+        tec_norm_undo(&o->needs.state_norm, out->state_f64, (size_t)robot->n_state, out->state_raw);
     for (int i = robot->n_state; i < o->needs.state_width; i++)
         out->state_f64[i] = 0.0;
     for (int i = 0; i < o->needs.state_width; i++)
