@@ -461,7 +461,7 @@ TEST(observe_refuses_bad_values)
     CHECK(observe() == TEC_INVALID);
     CHECK_SAYS("joints: entry 3 is NaN");
     s.joints[2] = 0.0F;
-    s.gripper = -INFINITY;
+    s.gripper = -HUGE_VAL;
     CHECK(observe() == TEC_INVALID);
     CHECK_SAYS("gripper: entry 1 is infinite");
     s.gripper = 0.0;
@@ -528,7 +528,7 @@ TEST(pictures_of_every_layout_agree)
     f64[7] = 17.0;
     CHECK(observe() == TEC_INVALID);
     CHECK_SAYS("images/front: element 7 is 17");
-    f64[7] = NAN;
+    f64[7] = nan("");
     CHECK(observe() == TEC_INVALID);
     close_session();
 }
@@ -636,8 +636,7 @@ TEST(actions_go_back)
 
 TEST(bins_of_edges)
 {
-    static const double x[] = {-1.0,      0.0,      0.9921875, 1.0,   -1.0001,
-                               -INFINITY, INFINITY, NAN,       -5e300};
+    const double x[] = {-1.0, 0.0, 0.9921875, 1.0, -1.0001, -HUGE_VAL, HUGE_VAL, nan(""), -5e300};
     static const int want[] = {0, 128, 255, 255, -1, -1, 255, 255, -1};
     int32_t bins[9];
     tec_state_bins(x, 9, bins);
