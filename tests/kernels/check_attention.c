@@ -14,15 +14,16 @@ struct shape {
     int heads, kv_heads, dim;
     enum view view;
     bool round;
+    bool full; /* every sequence has all its keys */
 };
 
 static const struct shape edges[] = {
-    {1, 1, 1, 1, 1, 1, ALL, false},       {1, 3, 7, 2, 1, 9, ANY, false},
-    {2, 9, 63, 2, 2, 14, ANY, false},     {2, 5, 64, 4, 2, 22, CAUSAL, false},
-    {3, 4, 65, 8, 1, 16, ALL, true},      {2, 30, 129, 3, 1, 72, CAUSAL, false},
-    {1, 70, 100, 16, 16, 72, ALL, true},  {8, 1, 300, 8, 1, 256, ALL, true},
-    {1, 51, 333, 8, 1, 256, ANY, true},   {2, 65, 128, 1, 1, 64, ANY, false},
-    {1, 2, 70, 140, 2, 8, CAUSAL, false}, {4, 3, 200, 6, 3, 33, ANY, false}};
+    {1, 1, 1, 1, 1, 1, ALL, false, false},       {1, 3, 7, 2, 1, 9, ANY, false, false},
+    {2, 9, 63, 2, 2, 14, ANY, false, false},     {2, 5, 64, 4, 2, 22, CAUSAL, false, false},
+    {3, 4, 65, 8, 1, 16, ALL, true, false},      {2, 30, 129, 3, 1, 72, CAUSAL, false, false},
+    {1, 70, 100, 16, 16, 72, ALL, true, false},  {8, 1, 300, 8, 1, 256, ALL, true, false},
+    {1, 51, 333, 8, 1, 256, ANY, true, false},   {2, 65, 128, 1, 1, 64, ANY, false, false},
+    {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40 };
 
 /* The sequences of a shape and the memory under them. */
@@ -43,7 +44,7 @@ static void cut_spans(struct conform *c, struct world *w, struct shape s)
     w->spans = conform_buf(c, (size_t)room, sizeof *w->spans);
     w->length = conform_ints(c, (size_t)s.seqs, 0);
     for (int i = 0; i < s.seqs; i++) {
-        int left = conform_int(0, 2) ? s.keys : conform_int(1, s.keys);
+        int left = s.full || conform_int(0, 2) ? s.keys : conform_int(1, s.keys);
         w->length[i] = left;
         seqs[i].first = used;
         for (seqs[i].spans = 0; left > 0; seqs[i].spans++) {
@@ -111,7 +112,7 @@ static void choose_rows(struct conform *c, struct world *w, struct shape s)
     int rows = s.seqs * s.rows;
     int *seq = conform_ints(c, (size_t)rows, 0), *visible = conform_ints(c, (size_t)rows, 0);
     for (int r = 0; r < rows; r++) {
-        seq[r] = conform_int(0, 9) ? r / s.rows : conform_int(0, s.seqs - 1);
+        seq[r] = s.full || conform_int(0, 9) ? r / s.rows : conform_int(0, s.seqs - 1);
         int n = w->length[seq[r]];
         visible[r] = s.view == ALL      ? n
                      : s.view == CAUSAL ? n - s.rows + 1 + r % s.rows
@@ -239,7 +240,7 @@ static void attention_shape(struct conform *c, struct shape s, bool bf16,
 /* Keys past some index are NaN and infinite: rows that do not see them keep their bytes. */
 static void hidden_keys(struct conform *c, bool bf16)
 {
-    struct shape s = {1, 40, conform_int(60, 200), 4, 2, 24, ANY, false};
+    struct shape s = {1, 40, conform_int(60, 200), 4, 2, 24, ANY, false, false};
     struct world w = build(c, s, bf16, CONFORM_NORMAL);
     struct conform_call call = call_of(&w);
     int from = conform_int(1, w.length[0]), cols = s.kv_heads * s.dim;
@@ -266,7 +267,7 @@ static void hidden_keys(struct conform *c, bool bf16)
 /* Scores that differ by far more than an exponential can show, either end first. */
 static void steep_scores(struct conform *c, bool bf16)
 {
-    struct shape s = {2, 8, 150, 2, 1, 16, ANY, false};
+    struct shape s = {2, 8, 150, 2, 1, 16, ANY, false, false};
     struct world w = build(c, s, bf16, CONFORM_NORMAL);
     for (int r = 0; r < w.a.max_rows; r++)
         for (int i = 0; i < s.heads * s.dim; i++) {
@@ -311,7 +312,8 @@ static void attention(struct conform *c, bool bf16)
                           kv_heads,
                           dim,
                           (enum view)conform_int(0, 2),
-                          conform_int(0, 1)};
+                          conform_int(0, 1),
+                          false};
         attention_shape(c, s, bf16, (enum conform_family)(i % CONFORM_FAMILIES));
     }
     for (int i = 0; i < 4; i++) {
@@ -320,13 +322,13 @@ static void attention(struct conform *c, bool bf16)
     }
     if (!c->bench)
         return;
-    bench(c, "prefix 532", (struct shape){1, 532, 532, 8, 1, 256, ALL, bf16}, bf16);
-    bench(c, "prefix 968", (struct shape){1, 968, 968, 8, 1, 256, ALL, bf16}, bf16);
-    bench(c, "vision 3 x 256", (struct shape){3, 256, 256, 16, 16, 72, ALL, bf16}, bf16);
-    bench(c, "actions 10", (struct shape){1, 10, 542, 8, 1, 256, ALL, bf16}, bf16);
-    bench(c, "actions 51", (struct shape){1, 51, 1019, 8, 1, 256, ALL, bf16}, bf16);
-    bench(c, "decode 1", (struct shape){1, 1, 1000, 8, 1, 256, ALL, bf16}, bf16);
-    bench(c, "decode 8", (struct shape){8, 1, 1000, 8, 1, 256, ALL, bf16}, bf16);
+    bench(c, "prefix 532", (struct shape){1, 532, 532, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "prefix 968", (struct shape){1, 968, 968, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "vision 3 x 256", (struct shape){3, 256, 256, 16, 16, 72, ALL, bf16, true}, bf16);
+    bench(c, "actions 10", (struct shape){1, 10, 542, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "actions 51", (struct shape){1, 51, 1019, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "decode 1", (struct shape){1, 1, 1000, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "decode 8", (struct shape){8, 1, 1000, 8, 1, 256, ALL, bf16, true}, bf16);
 }
 
 void conform_attention_f32(struct conform *c)
