@@ -1,0 +1,5 @@
+#if defined(__x86_64__)
+#include "kernels/avx512/avx512.h"
+#include "kernels/avx512/vec.h"
+#include "kernels/vector/attention.inc"
+#endif
