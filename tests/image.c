@@ -139,7 +139,7 @@ static void set_jpeg_size(struct file *file, unsigned height, unsigned width)
         file->bytes[i + 8] = (unsigned char)width;
         return;
     }
-    REQUIRE(!"a frame header");
+    REQUIRE(file->n == 0); /* no frame header */
 }
 
 static void set_png_size(struct file *file, unsigned height, unsigned width)
