@@ -202,7 +202,8 @@ TEST(scans_are_bounded)
     size_t used = n;
     for (int i = 0; i < 200; i++, used += n - scan)
         memcpy(many + used, file.bytes + scan, n - scan);
-    memcpy(many + used, "\xff\xd9", 2);
+    many[used] = 0xff;
+    many[used + 1] = 0xd9;
     struct tec_error err = {0};
     CHECK_INT(decode(many, used + 2, NULL, &err), ==, TEC_MALFORMED);
     free(many);
