@@ -94,20 +94,24 @@ static void fill_nearest(struct tec_axis *axis)
 }
 
 /* torch without antialias, align_corners false: the two or four neighbours, those beyond the
- * border counted at the border. */
+ * border counted at the border. Positions are float32 with one rounding, as in torch: for some
+ * sizes this moves a weight by 1e-5, and models were trained so. */
 static void fill_sharp(struct tec_axis *axis, enum tec_filter filter)
 {
-    double scale = (double)axis->in / axis->out;
+    float scale = (float)axis->in / (float)axis->out;
     bool linear = filter == TEC_FILTER_BILINEAR;
     for (int i = 0; i < axis->out; i++) {
-        double at = scale * (i + 0.5) - 0.5, w[4] = {0};
-        at = linear && at < 0.0 ? 0.0 : at;
-        int base = (int)floor(at), from = linear ? base : base - 1,
-            to = linear ? base + 1 : base + 2;
+        float at = fmaf(scale, (float)i + 0.5F, -0.5F);
+        double w[4] = {0};
+        at = linear && at < 0.0F ? 0.0F : at;
+        int base = (int)floorf(at), from = linear ? base : base - 1;
+        int to = linear ? base + 1 : base + 2;
         int low = from < 0 ? 0 : from, high = to >= axis->in ? axis->in - 1 : to;
+        double part = (double)(at - (float)base);
         for (int j = from; j <= to; j++) {
             int inside = j < low ? low : j > high ? high : j;
-            w[inside - low] += linear ? 1.0 - fabs(at - j) : cubic(at - j, -0.75);
+            double x = part - (j - base);
+            w[inside - low] += linear ? 1.0 - fabs(x) : cubic(x, -0.75);
         }
         for (int t = 0; t <= high - low; t++)
             store(axis, i, t, w[t]);

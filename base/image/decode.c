@@ -1,9 +1,7 @@
 /* decode.c - which decoder a file needs, and what it looks like when there is none. */
 #include "base/image/decode.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const unsigned char png_magic[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 static const unsigned char jpeg_magic[3] = {0xff, 0xd8, 0xff};
@@ -74,52 +72,5 @@ enum tec_status tec_image_decode(struct tec_image *out, const void *bytes, size_
         tec_arena_rewind(arena, mark);
         *out = (struct tec_image){0};
     }
-    return status;
-}
-
-static enum tec_status read_error(const char *path, struct tec_error *err)
-{
-    char text[128];
-    int code = errno;
-    return tec_fail(err, TEC_IO, "%s: %s", path, strerror_r(code, text, sizeof text));
-}
-
-static enum tec_status read_file(FILE *file, const char *path, struct tec_arena *arena,
-                                 unsigned char **bytes, size_t *n, struct tec_error *err)
-{
-    struct stat info;
-    if (fstat(fileno(file), &info) != 0)
-        return read_error(path, err);
-    if (!S_ISREG(info.st_mode))
-        return tec_fail(err, TEC_IO, "%s: not a file", path);
-    if ((uint64_t)info.st_size > TEC_IMAGE_FILE_BYTES)
-        return tec_fail(err, TEC_UNSUPPORTED, "%s: %jd bytes; a picture may have %zu", path,
-                        (intmax_t)info.st_size, TEC_IMAGE_FILE_BYTES);
-    *n = (size_t)info.st_size;
-    *bytes = tec_arena_push(arena, *n, 1, 1);
-    if (!*bytes)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its %zu bytes", path, *n);
-    if (fread(*bytes, 1, *n, file) == *n)
-        return TEC_OK;
-    return ferror(file) ? read_error(path, err)
-                        : tec_fail(err, TEC_IO, "%s: shrank while it was read", path);
-}
-
-enum tec_status tec_image_load(struct tec_image *out, const char *path, struct tec_arena *arena,
-                               struct tec_error *err)
-{
-    struct tec_arena scratch;
-    unsigned char *bytes = NULL;
-    size_t n = 0;
-    *out = (struct tec_image){0};
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return read_error(path, err);
-    tec_arena_init(&scratch, arena->heap);
-    enum tec_status status = read_file(file, path, &scratch, &bytes, &n, err);
-    if (status == TEC_OK)
-        status = tec_context(err, tec_image_decode(out, bytes, n, arena, err), "%s", path);
-    tec_arena_finish(&scratch);
-    fclose(file);
     return status;
 }

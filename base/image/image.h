@@ -11,7 +11,7 @@
 
 /* Most pixels of one picture and the longest side: anything above is refused before memory is
  * taken. */
-#define TEC_IMAGE_PIXELS (64 * 1024 * 1024)
+#define TEC_IMAGE_PIXELS 67108864 /* 64 Mi */
 #define TEC_IMAGE_SIDE 65535
 
 /* Most bytes of a picture file that tec_image_load reads. */

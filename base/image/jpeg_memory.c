@@ -58,7 +58,7 @@ static JSAMPARRAY alloc_sarray(j_common_ptr cinfo, int pool, JDIMENSION per_row,
 static JBLOCKARRAY alloc_barray(j_common_ptr cinfo, int pool, JDIMENSION per_row, JDIMENSION n_rows)
 {
     (void)pool;
-    JBLOCKARRAY rows = take(cinfo, n_rows, sizeof *rows);
+    JBLOCKARRAY rows = take(cinfo, n_rows, sizeof(JBLOCKROW));
     JBLOCK *blocks = take(cinfo, n_rows, per_row * sizeof *blocks);
     for (JDIMENSION i = 0; i < n_rows; i++)
         rows[i] = blocks + (size_t)i * per_row;

@@ -1,8 +1,15 @@
 /* lut.c - bytes to floats by table, and floats to bytes. */
 #include "base/image/lut.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
+
+void tec_lut_plain(float lut[256])
+{
+    for (int i = 0; i < 256; i++)
+        lut[i] = (float)i;
+}
 
 void tec_lut_unit(float lut[256])
 {
@@ -52,6 +59,14 @@ void tec_u8_from_unit(unsigned char *out, const float *in, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         float x = 255.0F * in[i];
+        out[i] = x >= 255.0F ? 255 : x > 0.0F ? (unsigned char)x : 0;
+    }
+}
+
+void tec_u8_from_plain(unsigned char *out, const float *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x = nearbyintf(in[i]);
         out[i] = x >= 255.0F ? 255 : x > 0.0F ? (unsigned char)x : 0;
     }
 }

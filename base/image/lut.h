@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 /* Tables of the 256 bytes. Every step is rounded to float32, in the order written:
+ *   plain      x
  *   unit       x / 255
  *   signed     x / 255 * 2 - 1
  *   normalise  (x / 255 - mean) / deviation */
+void tec_lut_plain(float lut[256]);
 void tec_lut_unit(float lut[256]);
 void tec_lut_signed(float lut[256]);
 void tec_lut_normalise(float lut[256], float mean, float deviation);
@@ -26,5 +28,9 @@ void tec_lut_planes(float *chw, const unsigned char *hwc, int height, int width,
 /* Floats in [0, 1] to bytes: 255 * x in float32, truncated. Below 0 and NaN give 0, above 1 gives
  * 255. */
 void tec_u8_from_unit(unsigned char *out, const float *in, size_t n);
+
+/* Floats in [0, 255] to bytes: rounded, halves to even, clamped; NaN gives 0. What torch does to
+ * bytes that it resizes in float32. */
+void tec_u8_from_plain(unsigned char *out, const float *in, size_t n);
 
 #endif

@@ -1,29 +1,9 @@
-/* picture.c - pictures without a filter: new, crop, pad, turn, change layout. */
+/* picture.c - pictures without a filter: crop, pad, turn, change layout. */
 #include "base/image/image.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-enum tec_status tec_image_new(struct tec_image *out, int height, int width, int channels,
-                              struct tec_arena *arena, struct tec_error *err)
-{
-    if (height < 1 || width < 1 || height > TEC_IMAGE_SIDE || width > TEC_IMAGE_SIDE)
-        return tec_fail(err, TEC_INVALID, "picture of %d x %d pixels; sides are 1 to %d", width,
-                        height, TEC_IMAGE_SIDE);
-    if ((int64_t)height * width > TEC_IMAGE_PIXELS)
-        return tec_fail(err, TEC_INVALID, "picture of %d x %d pixels; at most %d pixels", width,
-                        height, TEC_IMAGE_PIXELS);
-    if (channels != 1 && channels != 3)
-        return tec_fail(err, TEC_INVALID, "picture of %d channels; 1 or 3", channels);
-    unsigned char *pixels =
-        tec_arena_push(arena, (size_t)height * (size_t)width, (size_t)channels, 64);
-    if (!pixels)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a picture of %d x %d pixels", width,
-                        height);
-    *out = (struct tec_image){height, width, channels, pixels};
-    return TEC_OK;
-}
 
 /* Copy `rows` x `columns` pixels between two places. */
 static void blit(struct tec_image *to, int to_y, int to_x, const struct tec_image *from, int y,
@@ -51,7 +31,7 @@ static void crop_axis(int side, int crop, int *from, int *to, int *n)
 enum tec_status tec_image_crop_centre(struct tec_image *out, const struct tec_image *in, int height,
                                       int width, struct tec_arena *arena, struct tec_error *err)
 {
-    struct tec_image made;
+    struct tec_image made = {0};
     int y = 0, x = 0, to_y = 0, to_x = 0, rows = 0, columns = 0;
     TEC_TRY(tec_image_new(&made, height, width, in->channels, arena, err));
     crop_axis(in->height, height, &y, &to_y, &rows);
@@ -66,7 +46,7 @@ enum tec_status tec_image_pad(struct tec_image *out, const struct tec_image *in,
                               struct tec_arena *arena, struct tec_error *err)
 {
     const struct tec_margins m = margins;
-    struct tec_image made;
+    struct tec_image made = {0};
     if (m.top < 0 || m.bottom < 0 || m.left < 0 || m.right < 0 || m.top > TEC_IMAGE_SIDE ||
         m.bottom > TEC_IMAGE_SIDE || m.left > TEC_IMAGE_SIDE || m.right > TEC_IMAGE_SIDE)
         return tec_fail(err, TEC_INVALID, "picture margins %d %d %d %d; each is 0 to %d", m.top,

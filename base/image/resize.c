@@ -109,14 +109,14 @@ enum tec_status tec_image_resize(struct tec_image *out, const struct tec_image *
     tec_arena_init(&scratch, arena->heap);
     enum tec_status status = tec_resize_plan(&plan, &spec, &scratch, err);
     void *work = NULL;
-    if (status == TEC_OK) {
+    if (status == TEC_OK && plan) {
         work = tec_arena_push(&scratch, tec_resize_scratch(plan), 1, 64);
         if (!work)
             status = tec_fail(err, TEC_NO_MEMORY, "no memory for the scratch of a resize");
     }
     if (status == TEC_OK)
         status = tec_image_new(&made, spec.height, spec.width, spec.channels, arena, err);
-    if (status == TEC_OK) {
+    if (status == TEC_OK && work) {
         tec_resize_run_u8(plan, made.pixels, in->pixels, work);
         *out = made;
     }

@@ -66,10 +66,10 @@ struct tec_tensor_entry {
     const void *data;
 };
 
-/* Write a file with `n` tensors: by descending dtype width, then by name; header padded to 8 bytes.
- * Written beside `path` under a temporary name, then renamed, so that a reader sees the old file or
- * the whole new one. Equal input gives equal bytes. TEC_INVALID for a name twice, invalid UTF-8,
- * the name __metadata__ or a bad shape; TEC_IO. */
+/* Write a file with `n` tensors: by descending dtype (width, then dtype.def), then name; header
+ * padded to 8. Written beside `path` under a temporary name, then renamed, so that a reader sees
+ * the old file or the whole new one. Equal input gives equal bytes. TEC_INVALID for a name twice,
+ * invalid UTF-8, the name __metadata__ or a bad shape; TEC_IO. */
 enum tec_status tec_tensors_write(const char *path, const struct tec_tensor_entry *entries,
                                   size_t n, struct tec_heap *heap, struct tec_error *err);
 

@@ -13,7 +13,7 @@
 enum { MAX_TRIES = 100 };
 
 /* Widest first, then by name, so that data stays aligned; equal widths by their place in dtype.def,
- * later first. The reference writer's order, but for the place of C64. */
+ * later first. The reference writer's order, but that BOOL is not behind the types below a byte. */
 static int compare(const void *a, const void *b)
 {
     const struct tec_tensor_entry *x = *(const struct tec_tensor_entry *const *)a;
