@@ -3,6 +3,7 @@
 #include "base/lua.h"
 #include "base/store/safetensors.h"
 #include "graph/transform/observer.h"
+#include "tools/verify/pi_lerobot.h"
 #include "tools/verify/verify.h"
 
 #include <dirent.h>
@@ -674,6 +675,100 @@ TEST(golden_prepost)
     CHECK_INT(v.checks, >=, 170);
     tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);
+}
+
+/* One episode of the demo: what the robot sent, to the state and bins that the policy had. */
+static void replay(const char *name, const struct tec_tensors *in, const struct tec_tensors *want,
+                   const json_t *inferences, struct tec_observer *o)
+{
+    static float state[4], state_norm[4];
+    static uint8_t picture[64 * 64 * 3];
+    for (size_t i = 0; i < json_array_size(inferences); i++) {
+        const json_t *bins = json_object_get(json_array_get(inferences, i), "state_bins");
+        char key[80];
+        snprintf(key, sizeof key, "%s.state", name);
+        REQUIRE(tec_tensors_read_f32(in, tec_tensors_find(in, key), i * 4, state, 4, &err) ==
+                TEC_OK);
+        snprintf(key, sizeof key, "%s.state_norm", name);
+        REQUIRE(tec_tensors_read_f32(want, tec_tensors_find(want, key), i * 4, state_norm, 4,
+                                     &err) == TEC_OK);
+        s.n = 0;
+        add("state", TEC_VALUE_F32, 1, 4, 0, state, sizeof state);
+        add("image", TEC_VALUE_U8, 3, 64, 64, picture, sizeof picture);
+        add("wrist_image", TEC_VALUE_U8, 3, 64, 64, picture, sizeof picture);
+        add("prompt", TEC_VALUE_TEXT, 0, 0, 0, "open it", 7);
+        REQUIRE(tec_robot_observe(o, s.values, s.n, &s.seen, &err) == TEC_OK);
+        CHECK(memcmp(s.state, state_norm, sizeof state_norm) == 0);
+        REQUIRE(s.seen.n_bins == 4);
+        for (size_t j = 0; j < 4; j++)
+            CHECK_INT(s.bins[j], ==, json_integer_value(json_array_get(bins, j)));
+    }
+}
+
+TEST(golden_demo_states)
+{
+    static const char demo[] = "tests/golden/demo/episodes";
+    static uint8_t pixels[SLOTS][64 * 64 * 3];
+    struct tec_checkpoint *c = NULL;
+    struct tec_tensors *in = NULL, *want = NULL;
+    REQUIRE(open_session("{}") == TEC_OK);
+    tec_observer_destroy(s.observer);
+    s.observer = NULL;
+    REQUIRE(tec_checkpoint_open(&c, "tests/golden/demo/episodes/checkpoint", &heap, &err) ==
+            TEC_OK);
+    REQUIRE(tec_robot_load(&s.robot, "pipelines/robots/metaworld.lua", "pipelines/robots", NULL, c,
+                           &s.arena, &err) == TEC_OK);
+    struct tec_observer_needs n = {.n_slots = 3,
+                                   .image_h = 64,
+                                   .image_w = 64,
+                                   .state_width = 4,
+                                   .action_width = 4,
+                                   .text_max = TEXT};
+    REQUIRE(tec_robot_norms(s.robot, c, NULL, &n.state_norm, &n.action_norm, &s.arena, &err) ==
+            TEC_OK);
+    REQUIRE(tec_observer_create(&s.observer, s.robot, &n, &heap, &err) == TEC_OK);
+    for (int i = 0; i < SLOTS; i++)
+        s.pictures[i] = pixels[i];
+    json_error_t where;
+    json_t *judge = json_load_file("tests/golden/demo/episodes/case.json", 0, &where);
+    REQUIRE(tec_tensors_open(&in, tec_arena_printf(&s.arena, "%s/inputs.safetensors", demo), &heap,
+                             &err) == TEC_OK);
+    REQUIRE(tec_tensors_open(&want, tec_arena_printf(&s.arena, "%s/expected.safetensors", demo),
+                             &heap, &err) == TEC_OK);
+    size_t i;
+    json_t *episode;
+    json_array_foreach(json_object_get(judge, "episodes"), i, episode)
+        replay(json_string_value(json_object_get(episode, "key")), in, want,
+               json_object_get(episode, "inferences"), s.observer);
+    CHECK_INT(i, ==, 3);
+    json_decref(judge);
+    tec_tensors_close(in);
+    tec_tensors_close(want);
+    tec_checkpoint_close(c);
+    close_session();
+}
+
+/* Both LeRobot cases: sizes, states and actions to the bit. */
+TEST(golden_lerobot_processing)
+{
+    static const char *const cases[] = {"tests/golden/pi/pi05_odd_lerobot",
+                                        "tests/golden/pi/pi0_tiny_lerobot"};
+    for (size_t i = 0; i < 2; i++) {
+        struct tec_arena arena;
+        json_error_t where;
+        char path[200];
+        tec_arena_init(&arena, &heap);
+        snprintf(path, sizeof path, "%s/case.json", cases[i]);
+        struct tec_verify v = {.dir = cases[i], .dtype = "f32", .heap = &heap, .arena = &arena};
+        v.json = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+        REQUIRE(v.json);
+        tec_verify_lerobot_processing(&v);
+        CHECK_INT(v.failed, ==, 0);
+        CHECK_INT(v.checks, >=, 3);
+        json_decref(v.json);
+        tec_arena_finish(&arena);
+        CHECK_INT(heap.live, ==, 0);
+    }
 }
 
 TAP_MAIN
