@@ -61,8 +61,12 @@ VEC_INLINE void lines(const struct tile *t, vec *sums, size_t ldx, int first, in
     for (int i = first; i < last; i++, x += 2, w += LINE) {
         vec weights[8];
         TEC_UNROLL
-        for (int p = 0; p < panels; p++)
-            _mm_prefetch(w + (size_t)p * panel + ahead, copied ? _MM_HINT_T1 : _MM_HINT_T0);
+        for (int p = 0; p < panels; p++) {
+            if (copied)
+                _mm_prefetch(w + (size_t)p * panel + ahead, _MM_HINT_T1);
+            else
+                _mm_prefetch(w + (size_t)p * panel + ahead, _MM_HINT_T0);
+        }
         TEC_UNROLL
         for (int v = 0; v < panels * SPLIT; v++)
             weights[v] = vec_first(w + (size_t)(v / SPLIT) * panel + 4 * WIDTH * (v % SPLIT));
