@@ -1,13 +1,12 @@
-/* avx2.h - the kernels that this tier overrides. */
+/* avx2.h - prototypes of what this tier may override. */
 #ifndef TEC_KERNELS_AVX2_AVX2_H
 #define TEC_KERNELS_AVX2_AVX2_H
 
 #include "kernels/kernels.h"
 
-void tec_gemm_f32_avx2(const struct tec_gemm_args *a, struct tec_part part);
-void tec_gemm_bf16_avx2(const struct tec_gemm_args *a, struct tec_part part);
-void tec_embed_f32_avx2(const struct tec_embed_args *a, struct tec_part part);
-void tec_embed_bf16_avx2(const struct tec_embed_args *a, struct tec_part part);
-void tec_next_token_avx2(const struct tec_next_token_args *a, struct tec_part part);
+#define KERNEL(name, args) \
+    void tec_##name##_avx2(const struct tec_##args##_args *a, struct tec_part part);
+#include "kernels/kernels.def"
+#undef KERNEL
 
 #endif
