@@ -38,7 +38,7 @@ VEC_INLINE vec vec_load(const float *p)
 /* The first n, the others 0. */
 VEC_INLINE vec vec_load_some(const float *p, int n)
 {
-    return _mm256_maskload_ps(p, vec_lanes(n));
+    return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vec_lanes(n));
 }
 VEC_INLINE vec vec_load_bf16(const uint16_t *p, int n)
 {
@@ -58,7 +58,10 @@ VEC_INLINE void vec_store(float *p, vec x)
 }
 VEC_INLINE void vec_store_some(float *p, vec x, int n)
 {
-    _mm256_maskstore_ps(p, vec_lanes(n), x);
+    if (n >= 8) /* masked stores are slow on some cores */
+        _mm256_storeu_ps(p, x);
+    else
+        _mm256_maskstore_ps(p, vec_lanes(n), x);
 }
 VEC_INLINE vec vec_add(vec x, vec y)
 {
