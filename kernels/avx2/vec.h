@@ -52,6 +52,25 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *p, int n)
     }
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
+/* The first n of 2 VEC_WIDTH bf16, two to a lane, zeros beyond: vec_transpose moves pairs, then
+ * vec_even and vec_odd take them apart. */
+VEC_INLINE vec vec_load_two(const uint16_t *p, int n)
+{
+    uint16_t some[16] = {0};
+    if (n >= 16)
+        return _mm256_loadu_ps((const float *)(const void *)p);
+    memcpy(some, p, (size_t)n * sizeof *p);
+    return _mm256_loadu_ps((const float *)(const void *)some);
+}
+VEC_INLINE vec vec_even(vec x)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 16));
+}
+VEC_INLINE vec vec_odd(vec x)
+{
+    __m256i high = _mm256_set1_epi32((int)0xffff0000U);
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(x), high));
+}
 VEC_INLINE void vec_store(float *p, vec x)
 {
     _mm256_storeu_ps(p, x);
