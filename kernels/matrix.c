@@ -81,11 +81,11 @@ static void pack_panels(void *packed, bool bf16, bool bits, int k, int first, in
     }
 }
 
-void tec_matrix_pack(void *packed, enum tec_layout layout, bool bf16, int rows, int k, int first,
-                     int n, const float *src)
+void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k,
+                     int first, int n, const float *src)
 {
     n = fitting(rows, first, n);
-    if (layout == TEC_LAYOUT_PANELS) {
+    if (layout == TEC_MATRIX_PANELS) {
         pack_panels(packed, bf16, false, k, first, n, src);
         return;
     }
@@ -96,26 +96,26 @@ void tec_matrix_pack(void *packed, enum tec_layout layout, bool bf16, int rows, 
         ((uint16_t *)packed)[at + i] = tec_bf16_bits(src[i]);
 }
 
-void tec_matrix_pack_bits(void *packed, enum tec_layout layout, int rows, int k, int first, int n,
-                          const uint16_t *src)
+void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first,
+                          int n, const uint16_t *src)
 {
     n = fitting(rows, first, n);
-    if (layout == TEC_LAYOUT_PANELS)
+    if (layout == TEC_MATRIX_PANELS)
         pack_panels(packed, true, true, k, first, n, src);
     else if (n > 0)
         memcpy((uint16_t *)packed + (size_t)first * (size_t)k, src,
                (size_t)n * (size_t)k * sizeof *src);
 }
 
-void tec_matrix_row(const void *packed, enum tec_layout layout, bool bf16, int k, int row,
+void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16, int k, int row,
                     float *out)
 {
     size_t panel = (size_t)row / PANEL, c = (size_t)row % PANEL;
     for (size_t i = 0; i < (size_t)k; i++) {
         size_t at = (size_t)row * (size_t)k + i;
-        if (layout == TEC_LAYOUT_PANELS && bf16)
+        if (layout == TEC_MATRIX_PANELS && bf16)
             at = ((panel * pairs_of(k) + i / 2) * PANEL + c) * 2 + i % 2;
-        else if (layout == TEC_LAYOUT_PANELS)
+        else if (layout == TEC_MATRIX_PANELS)
             at = (panel * (size_t)k + i) * PANEL + c;
         out[i] =
             bf16 ? tec_bf16_float(((const uint16_t *)packed)[at]) : ((const float *)packed)[at];
