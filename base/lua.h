@@ -55,6 +55,9 @@ enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struc
  * status is TEC_POLICY (an error, message with position), TEC_TIME or TEC_NO_MEMORY. */
 enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err);
 
+/* Replace the budget of calls to come; 0 = no limit. Not inside a call. */
+void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budget_ns);
+
 /* Bytes held and allocations made so far. */
 size_t tec_lua_bytes(const struct tec_lua *lua);
 int64_t tec_lua_allocations(const struct tec_lua *lua);
