@@ -286,9 +286,9 @@ static int lib_format(lua_State *L)
     return 1;
 }
 
-/* The nearest string key of the table at `index`, or NULL. */
-static const char *nearest_key(lua_State *L, int index, const char *word)
+const char *tec_lua_nearest_key(lua_State *L, int index, const char *word)
 {
+    index = lua_absindex(L, index);
     const char *best = NULL;
     int limit = tec_near_limit(word);
     lua_pushnil(L);
@@ -312,7 +312,7 @@ static int unknown_name(lua_State *L)
     const char *name = lua_tostring(L, 2);
     lua_settop(L, 2);
     tec_lua_push_names(L);
-    const char *near = nearest_key(L, 3, name);
+    const char *near = tec_lua_nearest_key(L, 3, name);
     char message[200];
     if (near)
         snprintf(message, sizeof message, "unknown name '%.80s', did you mean '%.80s'?", name,
