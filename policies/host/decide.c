@@ -58,14 +58,6 @@ static struct tec_row_decision *row(lua_State *L, struct tec_policy *policy, int
     return &policy->scratch.rows[(int)i - 1];
 }
 
-static int unknown(lua_State *L, const char *what, const char *name, const char *near)
-{
-    char message[200];
-    snprintf(message, sizeof message, "unknown %s '%.60s'%s%.60s%s", what, name,
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-    return luaL_error(L, "%s", message);
-}
-
 static const char *name_of(lua_State *L, int arg, const char *what)
 {
     if (lua_type(L, arg) != LUA_TSTRING)
@@ -82,7 +74,7 @@ static int node(lua_State *L, const struct tec_policy *policy)
             return i;
         names[i] = t->nodes[i].name;
     }
-    return unknown(L, "node", name, tec_nearest(name, names, t->n_nodes));
+    return tec_host_unknown(L, "node", name, tec_nearest(name, names, t->n_nodes));
 }
 
 static int listed(lua_State *L, int arg, const char *what, const char *const *names, int n)
@@ -91,7 +83,7 @@ static int listed(lua_State *L, int arg, const char *what, const char *const *na
     for (int i = 0; i < n; i++)
         if (strcmp(names[i], name) == 0)
             return i;
-    return unknown(L, what, name, tec_nearest(name, names, n));
+    return tec_host_unknown(L, what, name, tec_nearest(name, names, n));
 }
 
 /* Whole part of a wish that may be any number. */

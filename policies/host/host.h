@@ -89,6 +89,16 @@ void tec_host_push_decision(lua_State *L, struct tec_policy *policy);
 /* Give the table on top a metatable whose missing fields and writes raise, naming `what`. */
 void tec_host_guard(lua_State *L, const char *what);
 
+/* Raise "unknown <what> '<name>', did you mean '<near>'?"; near may be NULL. */
+int tec_host_unknown(lua_State *L, const char *what, const char *name, const char *near);
+
+/* Pop the table of pools by name; add cost, slack_us, kv and rng to the table below it. */
+void tec_host_add_functions(lua_State *L, struct tec_policy *policy);
+
+/* Load the file that `name` means (see tec_policy_open) and push it as a function. */
+enum tec_status tec_host_load_file(struct tec_policy *policy, const char *name, const char *root,
+                                   struct tec_error *err);
+
 /* Printable copy of at most `room` - 1 bytes. */
 void tec_host_copy_text(char *to, size_t room, const char *from);
 

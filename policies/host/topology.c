@@ -3,7 +3,6 @@
 #include "policies/host/host.h"
 
 #include <lauxlib.h>
-#include <stdio.h>
 #include <string.h>
 
 static const struct tec_topology *topology(lua_State *L)
@@ -19,11 +18,7 @@ static int find(lua_State *L, const char *what, const char *const *names, int n)
     for (int i = 0; i < n; i++)
         if (strcmp(names[i], name) == 0)
             return i;
-    char message[200];
-    const char *near = tec_nearest(name, names, n);
-    snprintf(message, sizeof message, "unknown %s '%.60s'%s%.60s%s", what, name,
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-    return luaL_error(L, "%s", message);
+    return tec_host_unknown(L, what, name, tec_nearest(name, names, n));
 }
 
 static int topology_node(lua_State *L)

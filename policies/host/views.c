@@ -5,9 +5,7 @@
 #include "policies/host/host.h"
 
 #include <lauxlib.h>
-#include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 enum kind { KIND_INT, KIND_I64, KIND_BOOL, KIND_NODE, KIND_CAUSE };
@@ -264,113 +262,6 @@ static int enter(lua_State *L)
     return 0;
 }
 
-static int no_field(lua_State *L)
-{
-    char message[240];
-    const char *what = lua_tostring(L, lua_upvalueindex(1));
-    /* A list read past its end is nil, as loops over lists expect. */
-    if (lua_type(L, 2) == LUA_TNUMBER)
-        return 0;
-    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2);
-    const char *near = tec_lua_nearest_key(L, 1, name);
-    snprintf(message, sizeof message, "no field '%.60s' in %s%s%.60s%s", name, what,
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-    return luaL_error(L, "%s", message);
-}
-
-static int no_write(lua_State *L)
-{
-    return luaL_error(L, "%s is read-only", lua_tostring(L, lua_upvalueindex(1)));
-}
-
-void tec_host_guard(lua_State *L, const char *what)
-{
-    lua_createtable(L, 0, 2);
-    lua_pushstring(L, what);
-    lua_pushcclosure(L, no_field, 1);
-    lua_setfield(L, -2, "__index");
-    lua_pushstring(L, what);
-    lua_pushcclosure(L, no_write, 1);
-    lua_setfield(L, -2, "__newindex");
-    lua_setmetatable(L, -2);
-}
-
-/* The running view; F's functions mean nothing outside a frame. */
-static struct tec_policy *in_frame(lua_State *L)
-{
-    struct tec_policy *policy = lua_touserdata(L, lua_upvalueindex(1));
-    if (!policy->view)
-        luaL_error(L, "F can be used inside a frame's hooks only");
-    return policy;
-}
-
-static double quantile(lua_State *L, int arg)
-{
-    double q = luaL_optnumber(L, arg, 0.99);
-    if (!(q >= 0 && q <= 1))
-        luaL_error(L, "q must lie between 0 and 1, it is %f", q);
-    return q;
-}
-
-static int frame_cost(lua_State *L)
-{
-    const struct tec_cost_source *costs = &in_frame(L)->view->costs;
-    if (lua_type(L, 1) != LUA_TSTRING)
-        return luaL_error(L, "F.cost(name, point, q): the name is %s", luaL_typename(L, 1));
-    double point = luaL_optnumber(L, 2, 0), q = quantile(L, 3);
-    if (!isfinite(point))
-        return luaL_error(L, "F.cost: the point must be finite");
-    double us = costs->cost ? costs->cost(costs->self, lua_tostring(L, 1), point, q) : -1;
-    if (!(us >= 0))
-        return luaL_error(L, "F.cost: no cost is known for '%s'", lua_tostring(L, 1));
-    lua_pushnumber(L, us);
-    return 1;
-}
-
-static int frame_slack(lua_State *L)
-{
-    const struct tec_cost_source *costs = &in_frame(L)->view->costs;
-    double q = quantile(L, 1);
-    lua_pushnumber(L, costs->slack ? costs->slack(costs->self, q) : 0);
-    return 1;
-}
-
-/* F.kv(name); upvalues: the policy, the pools by name. */
-static int frame_kv(lua_State *L)
-{
-    in_frame(L);
-    luaL_checktype(L, 1, LUA_TSTRING);
-    lua_settop(L, 1);
-    lua_pushvalue(L, 1);
-    if (lua_rawget(L, lua_upvalueindex(2)) == LUA_TTABLE)
-        return 1;
-    char message[200];
-    const char *near = tec_lua_nearest_key(L, lua_upvalueindex(2), lua_tostring(L, 1));
-    snprintf(message, sizeof message, "unknown resource '%.60s'%s%.60s%s", lua_tostring(L, 1),
-             near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-    return luaL_error(L, "%s", message);
-}
-
-/* A bijection of 64-bit words that leaves no pattern of its input (Steele, Lea, Flood 2014). */
-static uint64_t scramble(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-/* F.rng(): [0, 1), the same for the same seed, frame, hook and number of draws. */
-static int frame_rng(lua_State *L)
-{
-    struct tec_policy *policy = in_frame(L);
-    uint64_t x = scramble(policy->view->seed);
-    x = scramble(x ^ (uint64_t)policy->view->index);
-    x = scramble(x ^ ((uint64_t)policy->hook << 56) ^ policy->draws++);
-    lua_pushnumber(L, (double)(x >> 11) * 0x1p-53);
-    return 1;
-}
-
 /* Push a table with the fields of a list set to their zero and a guard. */
 static void push_view(lua_State *L, int at, int n, const char *what)
 {
@@ -441,16 +332,6 @@ static void make_pools(lua_State *L, const struct tec_topology *t)
     lua_rawseti(L, 2, A_KV);
 }
 
-static void set_function(lua_State *L, const char *name, lua_CFunction function,
-                         struct tec_policy *policy, int anchor)
-{
-    lua_pushstring(L, name);
-    lua_pushlightuserdata(L, policy);
-    lua_rawgeti(L, 2, anchor);
-    lua_pushcclosure(L, function, 2);
-    lua_rawset(L, -3);
-}
-
 static void set_anchored(lua_State *L, const char *name, int anchor)
 {
     lua_pushstring(L, name);
@@ -465,10 +346,8 @@ static void make_frame(lua_State *L, struct tec_policy *policy)
     set_anchored(L, "late", A_LATE);
     set_anchored(L, "last", A_LAST);
     set_anchored(L, "params", A_PARAMS);
-    set_function(L, "cost", frame_cost, policy, A_KV);
-    set_function(L, "slack_us", frame_slack, policy, A_KV);
-    set_function(L, "kv", frame_kv, policy, A_KV);
-    set_function(L, "rng", frame_rng, policy, A_KV);
+    lua_rawgeti(L, 2, A_KV);
+    tec_host_add_functions(L, policy);
     lua_rawseti(L, 2, A_FRAME);
 }
 
