@@ -7,7 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_SPIN_US = 2000, CHUNK = 64 };
+enum { DEFAULT_SPIN_US = 2000, CHUNK = 64, ALIGN = 64 };
+
+/* Where a measuring device begins to count: no address of a process. */
+static const uintptr_t FIRST_ADDRESS = (uintptr_t)1 << 60;
 
 struct tec_device {
     struct tec_heap *heap;
@@ -15,6 +18,8 @@ struct tec_device {
     struct tec_team *team;
     struct tec_kernels kernels;
     enum tec_tier tier;
+    bool measures;     /* hands out addresses without memory behind them */
+    uintptr_t address; /* the next one */
 };
 
 enum command_kind { RUN, REPEAT, REPEAT_END, MARK };
@@ -41,7 +46,8 @@ struct tec_capture {
 enum tec_status tec_device_open(struct tec_device **out, const struct tec_device_options *options,
                                 struct tec_heap *heap, struct tec_error *err)
 {
-    if (strcmp(options->kind, "cpu") != 0)
+    bool measures = strcmp(options->kind, "measure") == 0;
+    if (strcmp(options->kind, "cpu") != 0 && !measures)
         return tec_fail(err, TEC_UNSUPPORTED, "device '%s' is not available in this build; use cpu",
                         options->kind);
     if ((unsigned)options->tier >= TEC_TIER_COUNT || !tec_tier_runs_here(options->tier))
@@ -56,6 +62,8 @@ enum tec_status tec_device_open(struct tec_device **out, const struct tec_device
     int threads = options->threads ? options->threads : online > 0 ? (int)online : 1;
     device->heap = heap;
     device->tier = options->tier;
+    device->measures = measures;
+    device->address = FIRST_ADDRESS;
     device->kernels = tec_kernels_for(options->tier);
     int spin = options->spin_us < 0 ? DEFAULT_SPIN_US : options->spin_us;
     enum tec_status status = tec_team_create(&device->team, threads, spin, heap, err);
@@ -77,8 +85,7 @@ void tec_device_close(struct tec_device *device)
 
 const char *tec_device_kind(const struct tec_device *device)
 {
-    (void)device;
-    return "cpu";
+    return device->measures ? "measure" : "cpu";
 }
 
 int tec_device_lanes(const struct tec_device *device)
@@ -98,12 +105,18 @@ const struct tec_kernels *tec_device_kernels(const struct tec_device *device)
 
 void *tec_device_get(struct tec_device *device, size_t size)
 {
-    return tec_heap_get(&device->memory, size);
+    if (!device->measures)
+        return tec_heap_get(&device->memory, size);
+    void *place = (void *)device->address; /* never read or written */
+    device->address += (size + ALIGN - 1) / ALIGN * ALIGN;
+    atomic_fetch_add(&device->memory.bytes, (int64_t)size);
+    return place;
 }
 
 void tec_device_put(struct tec_device *device, void *memory)
 {
-    tec_heap_put(&device->memory, memory);
+    if (!device->measures)
+        tec_heap_put(&device->memory, memory);
 }
 
 int64_t tec_device_bytes(const struct tec_device *device)
@@ -118,14 +131,14 @@ int64_t tec_device_peak(const struct tec_device *device)
 
 void tec_device_upload(struct tec_device *device, void *to, const void *from, size_t size)
 {
-    (void)device;
-    memcpy(to, from, size);
+    if (!device->measures)
+        memcpy(to, from, size);
 }
 
 void tec_device_download(struct tec_device *device, void *to, const void *from, size_t size)
 {
-    (void)device;
-    memcpy(to, from, size);
+    if (!device->measures)
+        memcpy(to, from, size);
 }
 
 enum tec_status tec_capture_begin(struct tec_capture **out, struct tec_device *device,

@@ -81,8 +81,8 @@ static void pack_panels(void *packed, bool bf16, bool bits, int k, int first, in
     }
 }
 
-void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k, int first,
-                     int n, const float *src)
+void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k,
+                     int first, int n, const float *src)
 {
     n = fitting(rows, first, n);
     if (layout == TEC_MATRIX_PANELS) {
@@ -96,8 +96,8 @@ void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int
         ((uint16_t *)packed)[at + i] = tec_bf16_bits(src[i]);
 }
 
-void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first, int n,
-                          const uint16_t *src)
+void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first,
+                          int n, const uint16_t *src)
 {
     n = fitting(rows, first, n);
     if (layout == TEC_MATRIX_PANELS)

@@ -27,12 +27,12 @@ size_t tec_matrix_size(int rows, int k, bool bf16);
 /* Pack rows first .. first + n - 1 (given as float32 [n, k], n a multiple of 16 or the last rows)
  * of a matrix of `rows` rows into `packed` (tec_matrix_size bytes, zeroed by the caller). first is
  * a multiple of 16. bf16 rounds to nearest even. */
-void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k, int first,
-                     int n, const float *src);
+void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k,
+                     int first, int n, const float *src);
 
 /* The same from bf16 bits; the packed form is bf16. */
-void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first, int n,
-                          const uint16_t *src);
+void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first,
+                          int n, const uint16_t *src);
 
 /* Row `row` back as float32 [k]; for tests and host-side tables. */
 void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16, int k, int row,

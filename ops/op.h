@@ -40,8 +40,9 @@ struct tec_call {
     enum tec_op_id op;
     int in[TEC_OP_INPUTS], out[TEC_OP_OUTPUTS]; /* tensor ids, -1 = absent */
     union tec_args args;
-    bool bf16;    /* which of the two kernels, where there are two */
-    bool barrier; /* set by the fuse pass */
+    int in_row, out_row; /* linear: first row read of x, written of y */
+    bool bf16;           /* which of the two kernels, where there are two */
+    bool barrier;        /* set by the fuse pass */
     const char *label;
 };
 

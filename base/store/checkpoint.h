@@ -25,7 +25,7 @@ struct tec_checkpoint {
     const char *path; /* as given to open */
     json_t *config;   /* object; NULL for TEC_LAYOUT_FILE */
     struct tec_tensors *tensors;
-    const char *prefix;    /* "model." when every tensor begins so (LeRobot), else "" */
+    const char *prefix;    /* "model." where LeRobot's wrapper put it before names, else "" */
     const char *tokenizer; /* file: tokenizer.model or tokenizer.json; NULL when there is none */
     const char *const *assets; /* asset ids with statistics, sorted: "droid", "a/b" */
     size_t n_assets;

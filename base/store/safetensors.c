@@ -184,15 +184,21 @@ const struct tec_stored *tec_tensors_find(const struct tec_tensors *t, const cha
     return NULL;
 }
 
-const char *tec_tensors_metadata(const struct tec_tensors *t, const char *key)
+const struct tec_metadata *tec_tensors_metadata_entry(const struct tec_tensors *t, const char *key)
 {
     for (int f = 0; f < t->n_files; f++) {
         const struct tec_header *h = &t->files[f].header;
         for (size_t i = 0; i < h->n_metadata; i++)
             if (strcmp(h->metadata[i].key, key) == 0)
-                return h->metadata[i].value;
+                return &h->metadata[i];
     }
     return NULL;
+}
+
+const char *tec_tensors_metadata(const struct tec_tensors *t, const char *key)
+{
+    const struct tec_metadata *entry = tec_tensors_metadata_entry(t, key);
+    return entry ? entry->value : NULL;
 }
 
 const char *tec_tensors_file(const struct tec_tensors *t, int file)

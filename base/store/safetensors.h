@@ -33,8 +33,10 @@ const struct tec_stored *tec_tensors_at(const struct tec_tensors *t, size_t i);
 /* The tensor of that exact name, or NULL. */
 const struct tec_stored *tec_tensors_find(const struct tec_tensors *t, const char *name);
 
-/* Value of a key of __metadata__ (the first file that has it), or NULL. */
+/* Value of a key of __metadata__ (the first file that has it), or NULL; or the whole entry, whose
+ * value may hold NUL bytes. */
 const char *tec_tensors_metadata(const struct tec_tensors *t, const char *key);
+const struct tec_metadata *tec_tensors_metadata_entry(const struct tec_tensors *t, const char *key);
 
 /* Path of a file of the set, for messages; `file` as in tec_stored. */
 const char *tec_tensors_file(const struct tec_tensors *t, int file);
@@ -64,10 +66,10 @@ struct tec_tensor_entry {
     const void *data;
 };
 
-/* Write a file with `n` tensors: by descending dtype width, then by name; header padded to 8 bytes.
- * Written beside `path` under a temporary name, then renamed, so that a reader sees the old file or
- * the whole new one. Equal input gives equal bytes. TEC_INVALID for a name twice, invalid UTF-8,
- * the name __metadata__ or a bad shape; TEC_IO. */
+/* Write a file with `n` tensors: by descending dtype (width, then dtype.def), then name; header
+ * padded to 8. Written beside `path` under a temporary name, then renamed, so that a reader sees
+ * the old file or the whole new one. Equal input gives equal bytes. TEC_INVALID for a name twice,
+ * invalid UTF-8, the name __metadata__ or a bad shape; TEC_IO. */
 enum tec_status tec_tensors_write(const char *path, const struct tec_tensor_entry *entries,
                                   size_t n, struct tec_heap *heap, struct tec_error *err);
 

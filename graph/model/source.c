@@ -102,6 +102,8 @@ enum tec_status tec_source_rows(const struct tec_source *source, const struct te
                                 int64_t first, int64_t n, float *out, struct tec_error *err)
 {
     int64_t at = first * found->cols, count = n * found->cols;
+    if (source->dry)
+        return TEC_OK;
     if (!source->checkpoint) {
         fill_random(source->seed, found->name, at, count, 0.0F, sqrtf(3.0F / (float)found->cols),
                     out);

@@ -9,8 +9,10 @@ enum { BUFFER_FLOATS = 1 << 18, FIRST_BLOCKS = 256 };
 struct loader {
     struct tec_weights *out;
     const struct tec_weights_options *options;
-    float *buffer; /* [buffer_floats] */
+    float *buffer; /* [buffer_floats] as read */
+    void *staging; /* as large, as packed */
     int64_t buffer_floats;
+    struct tec_heap *heap;
     struct tec_error *err;
 };
 
@@ -65,6 +67,8 @@ static enum tec_status pack_rows(struct loader *l, const struct tec_found *found
 {
     enum tec_matrix_layout layout = tec_device_kernels(l->options->device)->layout;
     int64_t step = l->buffer_floats / found->cols / 16 * 16;
+    if (l->options->source.dry)
+        return TEC_OK;
     for (int64_t first = 0; first < found->rows; first += step) {
         int64_t n = found->rows - first < step ? found->rows - first : step;
         TEC_TRY(tec_source_rows(&l->options->source, found, first, n, l->buffer, l->err));
@@ -83,9 +87,14 @@ static enum tec_status reserve(struct loader *l, int64_t cols)
 {
     if (cols * 16 <= l->buffer_floats)
         return TEC_OK;
-    l->buffer = TEC_NEW(&l->out->arena, (size_t)cols * 16, float);
-    l->buffer_floats = cols * 16;
-    if (!l->buffer)
+    tec_heap_put(l->heap, l->buffer);
+    tec_heap_put(l->heap, l->staging);
+    /* Odd inner lengths pack to one more, hence the last term. */
+    size_t floats = (size_t)cols * 16 > BUFFER_FLOATS ? (size_t)cols * 16 : BUFFER_FLOATS;
+    l->buffer = tec_heap_get(l->heap, floats * sizeof(float));
+    l->staging = tec_heap_get(l->heap, (floats + floats / 8 + 64) * sizeof(float));
+    l->buffer_floats = (int64_t)floats;
+    if (!l->buffer || !l->staging)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a buffer of %lld columns",
                         (long long)cols);
     return TEC_OK;
@@ -306,10 +315,7 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
 static enum tec_status load_all(struct loader *l)
 {
     const struct tec_model *m = l->options->model;
-    l->buffer_floats = BUFFER_FLOATS;
-    l->buffer = TEC_NEW(&l->out->arena, BUFFER_FLOATS, float);
-    if (!l->buffer)
-        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a weight buffer");
+    TEC_TRY(reserve(l, 1));
     TEC_TRY(load_tower(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(load_stack(l, &m->text.stack, &l->out->text));
@@ -326,8 +332,10 @@ enum tec_status tec_weights_load(struct tec_weights **out,
     w->device = options->device;
     w->bf16 = options->bf16;
     tec_arena_init(&w->arena, heap);
-    struct loader l = {.out = w, .options = options, .err = err};
+    struct loader l = {.out = w, .options = options, .err = err, .heap = heap};
     enum tec_status status = load_all(&l);
+    tec_heap_put(heap, l.buffer);
+    tec_heap_put(heap, l.staging);
     if (status != TEC_OK) {
         tec_weights_close(w);
         return status;

@@ -1,4 +1,4 @@
-/* avx2.h - prototypes of this tier's kernels. */
+/* avx2.h - prototypes of what this tier may override. */
 #ifndef TEC_KERNELS_AVX2_AVX2_H
 #define TEC_KERNELS_AVX2_AVX2_H
 

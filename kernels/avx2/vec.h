@@ -141,7 +141,8 @@ VEC_INLINE vec vec_round(vec x)
 VEC_INLINE void vec_store_bf16(uint16_t *p, vec x)
 {
     __m256i bits = _mm256_srli_epi32(vec_near(x), 16);
-    __m128i half = _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+    __m128i half =
+        _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
     _mm_storeu_si128((__m128i *)(void *)p, half);
 }
 /* Eight pairs (cos, sin) apart. */

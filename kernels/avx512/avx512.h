@@ -1,4 +1,4 @@
-/* avx512.h - prototypes of this tier's kernels. */
+/* avx512.h - prototypes of what this tier may override. */
 #ifndef TEC_KERNELS_AVX512_AVX512_H
 #define TEC_KERNELS_AVX512_AVX512_H
 

@@ -204,8 +204,8 @@ VEC_INLINE struct wide wide_of(vec x)
 }
 VEC_INLINE vec wide_narrow(struct wide x)
 {
-    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(x.lo)),
-                              _mm512_cvtpd_ps(x.hi), 1);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(x.lo)), _mm512_cvtpd_ps(x.hi),
+                              1);
 }
 VEC_INLINE struct wide wide_add(struct wide x, struct wide y)
 {

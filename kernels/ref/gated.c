@@ -1,7 +1,6 @@
 #include "kernels/bf16.h"
+#include "kernels/ref/activation.h"
 #include "kernels/ref/ref.h"
-
-#include <math.h>
 
 void tec_gelu_mul_ref(const struct tec_gated_args *a, struct tec_part part)
 {
@@ -11,9 +10,7 @@ void tec_gelu_mul_ref(const struct tec_gated_args *a, struct tec_part part)
         const float *up = a->x + (size_t)r * (size_t)a->ldx + a->up_at;
         float *y = a->y + (size_t)r * (size_t)a->ldy;
         for (int c = 0; c < a->cols; c++) {
-            double g = (double)gate[c];
-            double gelu = 0.5 * g * (1 + tanh(0.79788456080286535588 * (g + 0.044715 * g * g * g)));
-            float v = (float)(gelu * (double)up[c]);
+            float v = (float)(tec_gelu((double)gate[c]) * (double)up[c]);
             y[c] = a->round ? tec_bf16_round(v) : v;
         }
     }

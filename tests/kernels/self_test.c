@@ -23,7 +23,8 @@ static void tail_dropped(const struct tec_embed_args *a, struct tec_part part)
 }
 
 /* Address sanitizer would stop the test here: the fences must do without it. */
-__attribute__((no_sanitize_address)) static void past_the_end(const struct tec_embed_args *a, struct tec_part part)
+__attribute__((no_sanitize_address)) static void past_the_end(const struct tec_embed_args *a,
+                                                              struct tec_part part)
 {
     right(a, part);
     row_of(a, a->max_rows + 1)[a->ldy] = 1.0F; /* the buffer has two rows more than max_rows */
