@@ -280,7 +280,7 @@ static int lib_format(lua_State *L)
         else if (++i < n && format[i] == '%')
             append(L, &text, "%", 1);
         else
-            append_value(L, &text, i < n ? format[i] : '\0', ++arg);
+            append_value(L, &text, (char)(i < n ? format[i] : 0), ++arg);
     }
     lua_pushlstring(L, text.bytes, text.n);
     return 1;
@@ -294,8 +294,10 @@ const char *tec_lua_nearest_key(lua_State *L, int index, const char *word)
     lua_pushnil(L);
     while (lua_next(L, index)) {
         lua_pop(L, 1);
-        const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-        int d = name ? tec_word_distance(word, name, limit) : limit + 1;
+        if (lua_type(L, -1) != LUA_TSTRING)
+            continue;
+        const char *name = lua_tostring(L, -1);
+        int d = tec_word_distance(word, name, limit);
         /* Traversal order is random: among equals the first in byte order wins. */
         if (d < limit || (d == limit && (!best || strcmp(name, best) < 0))) {
             best = name;

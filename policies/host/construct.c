@@ -155,16 +155,25 @@ int tec_host_constructors(lua_State *L)
     return 0;
 }
 
+/* The value on top, if it is one of ours. */
+static const struct spec *to_spec(lua_State *L, const char *name)
+{
+    static const struct spec none;
+    bool fits = lua_type(L, -1) == LUA_TUSERDATA && lua_rawlen(L, -1) == sizeof none;
+    const struct spec *spec = fits ? lua_touserdata(L, -1) : &none;
+    if (!spec || spec->magic != SPEC_MAGIC)
+        luaL_error(L, "policy: parameter '%s' must be int{} or num{}", name);
+    return spec ? spec : &none;
+}
+
 static void adopt_param(lua_State *L, struct tec_policy *policy)
 {
-    const struct spec *spec = lua_type(L, -1) == LUA_TUSERDATA ? lua_touserdata(L, -1) : NULL;
     if (lua_type(L, -2) != LUA_TSTRING)
         luaL_error(L, "policy: params has named fields only");
     const char *name = lua_tostring(L, -2);
     if (strlen(name) > MAX_NAME || lua_rawlen(L, -2) != strlen(name))
         luaL_error(L, "policy: a parameter's name has at most %d letters", MAX_NAME);
-    if (!spec || lua_rawlen(L, -1) != sizeof *spec || spec->magic != SPEC_MAGIC)
-        luaL_error(L, "policy: parameter '%s' must be int{} or num{}", name);
+    const struct spec *spec = to_spec(L, name);
     if (policy->n_params == TEC_MAX_PARAMS)
         luaL_error(L, "policy: more than %d parameters", TEC_MAX_PARAMS);
     int at = policy->n_params++; /* kept in order of name */

@@ -11,9 +11,9 @@ enum { KIB = 1024, GARBAGE = 1024, NS_PER_US = 1000 };
 static const struct tec_policy_limits default_limits = {.soft_us = 100,
                                                         .hard_us = 500,
                                                         .setup_us = 100000,
-                                                        .heap = 512 * KIB,
-                                                        .block = 64 * KIB,
-                                                        .string = 4 * KIB,
+                                                        .heap = (size_t)512 * KIB,
+                                                        .block = (size_t)64 * KIB,
+                                                        .string = (size_t)4 * KIB,
                                                         .strikes = 3,
                                                         .window_frames = 1000};
 
