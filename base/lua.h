@@ -44,6 +44,13 @@ void tec_lua_push_env(struct tec_lua *lua);
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err);
 
+/* The same for the text of a file. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
+enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct tec_error *err);
+
+/* Add include("relative/path.lua") to the environment: runs a file below directory `root` and gives
+ * its value. No absolute path, no "..", no links; at most 256 files, 16 deep. */
+enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struct tec_error *err);
+
 /* lua_pcall under the limits. On failure nothing is left of the arguments and results, and the
  * status is TEC_POLICY (an error, message with position), TEC_TIME or TEC_NO_MEMORY. */
 enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err);
