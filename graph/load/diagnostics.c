@@ -101,8 +101,7 @@ static bool grow(struct tec_diagnostics *d)
     if (d->n >= TEC_MAX_DIAGNOSTICS)
         return false;
     int capacity = d->capacity ? d->capacity * 2 : 8;
-    struct tec_diagnostic *list =
-        TEC_NEW(&d->arena, (size_t)capacity, struct tec_diagnostic);
+    struct tec_diagnostic *list = TEC_NEW(&d->arena, (size_t)capacity, struct tec_diagnostic);
     if (!list) {
         d->out_of_memory = true;
         return false;
@@ -160,8 +159,7 @@ void tec_diagnostics_also(struct tec_diagnostics *d, struct tec_diagnostic *entr
     va_end(args);
 }
 
-static const struct tec_source_text *find_source(const struct tec_diagnostics *d,
-                                                 const char *file)
+static const struct tec_source_text *find_source(const struct tec_diagnostics *d, const char *file)
 {
     for (const struct tec_source_text *s = d->sources; s; s = s->next)
         if (file && strcmp(s->file, file) == 0)
@@ -169,8 +167,7 @@ static const struct tec_source_text *find_source(const struct tec_diagnostics *d
     return NULL;
 }
 
-void tec_diagnostics_source(struct tec_diagnostics *d, const char *file, const char *text,
-                            size_t n)
+void tec_diagnostics_source(struct tec_diagnostics *d, const char *file, const char *text, size_t n)
 {
     if (find_source(d, file))
         return;

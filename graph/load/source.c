@@ -205,8 +205,7 @@ bool tec_source_lex(struct tec_source *s, struct tec_arena *arena)
     return pair_brackets(s, arena);
 }
 
-char *tec_source_annotate(const struct tec_source *s, long base, struct tec_arena *arena,
-                          size_t *n)
+char *tec_source_annotate(const struct tec_source *s, long base, struct tec_arena *arena, size_t *n)
 {
     enum { ROOM = 32 };
     size_t braces = 0;
@@ -397,13 +396,8 @@ void tec_source_check_keys(const struct tec_source *s, struct tec_arena *arena,
         d->out_of_memory = true;
         return;
     }
-    /* A table's entries are walked without entering inner tables, so the work is the depth of
-     * nesting times the length: bound the depth that is looked at. */
-    int depth = 0;
-    for (int i = 0; i < s->n_tokens; i++) {
-        if (s->tokens[i].kind == TEC_TOKEN_OPEN && depth++ < 64 && first_byte(s, i) == '{')
+    for (int i = 0; i < s->n_tokens; i++)
+        if (s->tokens[i].kind == TEC_TOKEN_OPEN && first_byte(s, i) == '{')
             check_table(s, i, keys, d);
-        depth -= s->tokens[i].kind == TEC_TOKEN_CLOSE;
-    }
     tec_arena_rewind(arena, mark);
 }

@@ -62,16 +62,15 @@ bool tec_source_find(const struct tec_source *source, int open, const char *key,
                      struct tec_span *span);
 
 /* The key of an entry as bytes of the text; false without one or with escapes in it. */
-bool tec_source_key(const struct tec_source *source, const struct tec_span *span,
-                    const char **key, int *n);
+bool tec_source_key(const struct tec_source *source, const struct tec_span *span, const char **key,
+                    int *n);
 
 /* The place of tokens first to last; of a table: the word before its brace, or the brace. */
 struct tec_where tec_source_where(const struct tec_source *source, int first, int last);
 struct tec_where tec_source_where_table(const struct tec_source *source, int open);
 
 /* The first name `name` on a line; only the line when it is not there exactly once. */
-struct tec_where tec_source_where_name(const struct tec_source *source, int line,
-                                       const char *name);
+struct tec_where tec_source_where_name(const struct tec_source *source, int line, const char *name);
 
 /* Report keys that stand twice in one table, E013. */
 void tec_source_check_keys(const struct tec_source *source, struct tec_arena *arena,
