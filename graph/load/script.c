@@ -426,7 +426,8 @@ static struct tec_value *finish_table(struct reader *r, struct tec_value *table,
         return complain(r, table, "more than 100000 values in one table");
     if (n_list > 0 && n_list < table->n)
         return complain(r, table, "a table with both named fields and a list in it");
-    table->kind = n_list > 0 || table->n == 0 ? TEC_VALUE_LIST : TEC_VALUE_TABLE;
+    bool list = n_list > 0 || (table->n == 0 && !table->tag);
+    table->kind = list ? TEC_VALUE_LIST : TEC_VALUE_TABLE;
     for (int i = 0; i < n_list; i++)
         if (table->entries[i].item != i)
             return complain(r, table, "a list with a hole: one of its values is nil");
