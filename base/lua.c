@@ -41,11 +41,11 @@ static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
         tec_heap_put(lua->heap, p);
         return NULL;
     }
-    if (refused(lua, p, osize, nsize))
+    void *fresh = refused(lua, p, osize, nsize) ? NULL : tec_heap_get(lua->heap, nsize);
+    if (!fresh && nsize > old) {
+        lua->refused = true;
         return NULL;
-    void *fresh = tec_heap_get(lua->heap, nsize);
-    if (!fresh && nsize > old)
-        return NULL;
+    }
     lua->allocations++;
     lua->bytes = lua->bytes - old + nsize;
     if (!fresh)
@@ -191,7 +191,7 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
     lua_State *L = lua->state;
     if (lua->depth == 0) {
         lua->used = lua->pending = 0;
-        lua->expired = false;
+        lua->expired = lua->refused = false;
         lua->include_depth = 0;
         if (lua->limits.budget_ns)
             lua->until_ns = tec_clock_now(&real_clock) + lua->limits.budget_ns;
@@ -206,12 +206,18 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
     take_message(L, message, sizeof message);
     if (lua->expired)
         return tec_fail(err, TEC_TIME, "%s", message);
-    if (rc == LUA_ERRMEM)
+    if (rc == LUA_ERRMEM && lua->refused) /* error("not enough memory") looks the same */
         return tec_fail(err, TEC_NO_MEMORY,
                         "Lua: more memory than allowed (%zu bytes in all, %zu a block, %zu a "
                         "string), %zu in use",
                         lua->limits.heap, lua->limits.block, lua->limits.string, lua->bytes);
     return tec_fail(err, TEC_POLICY, "%s", message);
+}
+
+void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budget_ns)
+{
+    lua->limits.instructions = instructions;
+    lua->limits.budget_ns = budget_ns;
 }
 
 size_t tec_lua_bytes(const struct tec_lua *lua)

@@ -55,6 +55,9 @@ enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struc
  * status is TEC_POLICY (an error, message with position), TEC_TIME or TEC_NO_MEMORY. */
 enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err);
 
+/* Replace the budget of calls to come; 0 = no limit. Not inside a call. */
+void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budget_ns);
+
 /* Bytes held and allocations made so far. */
 size_t tec_lua_bytes(const struct tec_lua *lua);
 int64_t tec_lua_allocations(const struct tec_lua *lua);
@@ -65,10 +68,19 @@ int64_t tec_lua_allocations(const struct tec_lua *lua);
 enum tec_status tec_lua_to_json(struct tec_lua *lua, int index, json_t **out,
                                 struct tec_error *err);
 
-/* Read a description (models, robots): run the file in a fresh sandbox whose only additions are
- * math, include("relative/path.lua") confined to `root`, and give its value as JSON. Caller owns
- * *out. The message begins with the path. */
+/* Set `name` in the sandbox environment to a JSON value (null is nil). */
+enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, const json_t *value,
+                             struct tec_error *err);
+
+/* Read a description (models, robots): run the file in a fresh sandbox whose only addition is
+ * include("relative/path.lua") confined to `root`, and give its value as JSON. Caller owns *out.
+ * The message begins with the path. */
 enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
                              struct tec_heap *heap, struct tec_error *err);
+
+/* The same with a JSON value that the file sees as `given`. */
+enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root,
+                                   const json_t *given, struct tec_heap *heap,
+                                   struct tec_error *err);
 
 #endif

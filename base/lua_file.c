@@ -180,17 +180,27 @@ static enum tec_status read_value(struct tec_lua *lua, json_t **out, const char 
     return tec_lua_to_json(lua, -1, out, err);
 }
 
-enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
-                             struct tec_heap *heap, struct tec_error *err)
+enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root,
+                                   const json_t *given, struct tec_heap *heap,
+                                   struct tec_error *err)
 {
     *out = NULL;
     struct tec_lua *lua;
     enum tec_status status = tec_lua_create(&lua, &tec_lua_file_limits, heap, err);
     if (status != TEC_OK)
         return tec_context(err, status, "%s", path);
-    status = read_value(lua, out, path, root, err);
+    if (given)
+        status = tec_lua_give(lua, "given", given, err);
+    if (status == TEC_OK)
+        status = read_value(lua, out, path, root, err);
     tec_lua_destroy(lua);
     if (status != TEC_OK && err && strncmp(err->message, path, strlen(path)) != 0)
         tec_context(err, status, "%s", path);
     return status;
+}
+
+enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
+                             struct tec_heap *heap, struct tec_error *err)
+{
+    return tec_lua_read_given(out, path, root, NULL, heap, err);
 }

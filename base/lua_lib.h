@@ -12,11 +12,11 @@ struct tec_lua {
     struct tec_heap *heap;
     size_t bytes;
     int64_t allocations;
-    int64_t used;     /* instructions of the running call, a hundred at a time */
-    int64_t pending;  /* work of C functions not yet checked against the budget */
-    int64_t until_ns; /* end of the running call's time */
-    int depth;        /* calls in calls share the budget of the outermost */
-    bool expired;
+    int64_t used;          /* instructions of the running call, a hundred at a time */
+    int64_t pending;       /* work of C functions not yet checked against the budget */
+    int64_t until_ns;      /* end of the running call's time */
+    int depth;             /* calls in calls share the budget of the outermost */
+    bool expired, refused; /* in the running call: out of time, out of memory */
     int includes, include_depth;
     int root; /* directory of include(), -1 = none */
 };

@@ -137,6 +137,15 @@ struct tec_planner {
     int (*evict)(void *self, const struct tec_frame_view *view, int n);
 };
 
+/* The default plan, into *decision. Beside hard nodes soft rows pause and optional nodes are left
+ * out; without hard nodes everything runs, each row at the largest captured k. A ring is as deep as
+ * captured. At most TEC_MAX_ROWS rows. */
+void tec_plan_default(const struct tec_topology *topology, const struct tec_frame_view *view,
+                      struct tec_decision *decision);
+
+/* Admits everything, keeps the default plan. Named "default". */
+extern const struct tec_planner tec_default_planner;
+
 /* The captured point for a wish: the largest <= wish, or 0 when wish is below the smallest. */
 int tec_snap_down(const int *points, int n, int wish);
 /* The smallest captured point >= rows, or the largest. */
