@@ -5,19 +5,22 @@ local CAMS <const>       = { "cam_high", "cam_left_wrist", "cam_right_wrist" }
 local TXT_TOKENS <const> = 200
 local OBS_TOKENS <const> = #CAMS * 256 + TXT_TOKENS        -- 968
 
-local function rgb224(name)                -- reuse = an ordinary function
-  return image { name = name, h = 224, w = 224, dtype = "u8" }
+local function rgb224(name, slot)          -- reuse = an ordinary function
+  return image { name = name, h = 224, w = 224, dtype = "u8", slot = slot, optional = true }
 end
 
 return pipeline {
   name   = "pi05_aloha",
   schema = 1,
   model  = model { arch = "pi05", weights = "pi05_base", dtype = "bf16" },
+  robot  = "robots/aloha.lua",
 
   frame  = frame { period_ms = 50, clock = "external", overrun = "skip_next" },
 
   inputs = {
-    rgb224 "cam_high", rgb224 "cam_left_wrist", rgb224 "cam_right_wrist",
+    image { name = "cam_high", h = 224, w = 224, dtype = "u8", slot = "base_0_rgb" },
+    rgb224("cam_left_wrist",  "left_wrist_0_rgb"),      -- a camera that is not sent is masked
+    rgb224("cam_right_wrist", "right_wrist_0_rgb"),
     tensor { name = "state",  shape = { 14 }, dtype = "f32" },
     text   { name = "prompt", max_tokens = TXT_TOKENS },
   },

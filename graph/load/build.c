@@ -1,6 +1,7 @@
 /* build.c - values to structs by the field tables: names, types, ranges, defaults. */
 #include "base/nearest.h"
 #include "graph/load/loader.h"
+#include "graph/transform/robot.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -350,21 +351,37 @@ static void set_object(struct tec_loader *ld, const struct tec_field *f, const s
     memcpy(member(out, f), &object, sizeof object);
 }
 
+/* The description's own checks say what is wrong with it. */
+static void check_robot(struct tec_loader *ld, const struct tec_entry *e)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_entry *variant = tec_value_find(ld->root, "variant");
+    const char *name =
+        variant && variant->value->kind == TEC_VALUE_STRING ? variant->value->string : NULL;
+    const char *where = p->robot_path ? p->robot_path : "robot";
+    struct tec_error why = {TEC_OK, ""};
+    struct tec_robot *robot;
+    enum tec_status status = tec_robot_parse(&robot, p->robot, name, where, ld->scratch, &why);
+    ld->out_of_memory |= status == TEC_NO_MEMORY;
+    if (status == TEC_NOT_FOUND && name)
+        tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, variant), "%s", why.message);
+    else if (status != TEC_OK)
+        tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e), "%s", why.message);
+}
+
 static void set_robot(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
                       struct tec_pipeline *p)
 {
+    struct tec_error why = {TEC_OK, ""};
     if (e->value->kind != TEC_VALUE_STRING) {
         set_object(ld, f, e, p);
-        return;
-    }
-    struct tec_error why = {TEC_OK, ""};
-    p->robot_file = e->value->string;
-    p->robot = tec_loader_robot(ld, p->robot_file, &why);
-    if (!p->robot && why.status == TEC_NO_MEMORY)
-        ld->out_of_memory = true;
-    if (!p->robot)
+    } else if (tec_loader_robot(ld, e->value->string, &why) != TEC_OK) {
+        ld->out_of_memory |= why.status == TEC_NO_MEMORY;
         tec_diagnostics_add(ld->d, why.status == TEC_NOT_FOUND ? TEC_E021 : TEC_E001,
                             tec_where_value(ld, e), "%s", why.message);
+    }
+    if (p->robot)
+        check_robot(ld, e);
 }
 
 /* References that are not given have the index -1, in every kind of the struct. */

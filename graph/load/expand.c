@@ -86,6 +86,22 @@ static json_t *from_things(const struct tec_field *f, const void *in)
     return out;
 }
 
+/* Changes by users of the form must not reach the pipeline. */
+static json_t *from_object(const void *at)
+{
+    json_t *object;
+    memcpy(&object, at, sizeof object);
+    return object ? json_deep_copy(object) : NULL;
+}
+
+/* A description that was not read yet stays a path. */
+static json_t *from_robot(const struct tec_pipeline *p)
+{
+    if (p->robot)
+        return from_object(&p->robot);
+    return p->robot_file ? json_string(p->robot_file) : NULL;
+}
+
 /* A struct that one of several constructors fills, or none: its kind is 0 then. */
 static json_t *from_one(const struct tec_field *f, const void *in)
 {
@@ -118,14 +134,6 @@ static json_t *from_text(const void *at)
     const char *text;
     memcpy(&text, at, sizeof text);
     return text ? json_string(text) : NULL;
-}
-
-/* Changes by users of the form must not reach the pipeline. */
-static json_t *from_object(const void *at)
-{
-    json_t *object;
-    memcpy(&object, at, sizeof object);
-    return object ? json_deep_copy(object) : NULL;
 }
 
 /* Fields without a default are left out at 0. */
@@ -171,8 +179,9 @@ static json_t *from_field(const struct tec_field *f, const void *in)
     case TEC_FIELD_WHEN:
         return *(const bool *)at ? call(TEC_CON_when, NULL, NULL) : NULL;
     case TEC_FIELD_OBJECT:
-    case TEC_FIELD_ROBOT:
         return from_object(at);
+    case TEC_FIELD_ROBOT:
+        return from_robot(in);
     case TEC_FIELD_THINGS:
         return from_things(f, in);
     }

@@ -164,16 +164,38 @@ int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *er
     return status == TEC_OK ? ld->n_sources - 1 : -1;
 }
 
-json_t *tec_loader_robot(struct tec_loader *ld, const char *path, struct tec_error *err)
+/* Does the description use `given`, what only a checkpoint can tell? */
+static enum tec_status needs_checkpoint(struct tec_loader *ld, const char *path, bool *needs,
+                                        struct tec_error *err)
 {
-    json_t *robot = NULL;
+    char *text = NULL;
+    size_t n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
+    enum tec_status status = read_fd(ld, fd, path, &text, &n, err);
+    close(fd);
+    *needs = status == TEC_OK && memmem(text, n, "given.", 6) != NULL;
+    return status;
+}
+
+enum tec_status tec_loader_robot(struct tec_loader *ld, const char *path, struct tec_error *err)
+{
+    struct tec_pipeline *p = ld->pipeline;
     const char *folder, *full = look_up(ld, path, &folder, err);
-    if (!full || tec_lua_read(&robot, full, folder, ld->heap, err) != TEC_OK)
-        return NULL;
-    if (!json_is_object(robot)) {
-        tec_fail(err, TEC_MALFORMED, "%s: a robot description is a table", full);
-        json_decref(robot);
-        return NULL;
-    }
-    return robot;
+    bool needs = false;
+    if (!full)
+        return TEC_NOT_FOUND;
+    const char *slash = strrchr(full, '/');
+    p->robot_file = path;
+    p->robot_path = tec_arena_strdup(ld->arena, full);
+    p->robot_root = slash ? tec_arena_strndup(ld->arena, full, (size_t)(slash - full)) : ".";
+    if (!p->robot_path || !p->robot_root)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", path);
+    TEC_TRY(needs_checkpoint(ld, full, &needs, err));
+    json_t *robot = NULL;
+    if (!needs)
+        TEC_TRY(tec_lua_read(&robot, full, p->robot_root, ld->heap, err));
+    p->robot = robot;
+    return TEC_OK;
 }

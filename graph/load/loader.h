@@ -72,8 +72,9 @@ struct tec_loader {
 enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err);
 /* Find `path` beside the file or under the root and add it; -1 with the reason in err. */
 int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *err);
-/* The robot description at `path`; NULL with the reason in err. The caller owns it. */
-json_t *tec_loader_robot(struct tec_loader *ld, const char *path, struct tec_error *err);
+/* Read the robot description at `path`: sets robot, robot_path and robot_root of the pipeline. A
+ * description that needs a checkpoint is left unread. */
+enum tec_status tec_loader_robot(struct tec_loader *ld, const char *path, struct tec_error *err);
 
 /* --- values (value.c) --- */
 

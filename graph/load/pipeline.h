@@ -250,8 +250,13 @@ struct tec_pipeline {
     const char *name;
     int schema;
     int64_t seed;
-    const char *robot_file; /* as written; NULL when inline or none */
-    const json_t *robot;    /* the robot's description, an object; NULL = none */
+    const json_t *robot;       /* the robot's description, an object; NULL: none, or see below */
+    const char *robot_file;    /* as written; NULL when inline or none */
+    const char *robot_variant; /* field `variant`; NULL = the description's default */
+    const char *robot_path;    /* where `robot` was read from; NULL when inline or none. A file that
+                                  needs the checkpoint (it names `given`) is read later from here,
+                                  `robot` is NULL then */
+    const char *robot_root;    /* the folder that this file may include from */
     struct tec_decl_frame frame;
     struct tec_decl_capture capture;
     struct tec_decl_memory memory;
