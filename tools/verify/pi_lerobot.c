@@ -1,14 +1,18 @@
 #include "tools/verify/pi_lerobot.h"
 
+#include "base/lua.h"
 #include "base/store/checkpoint.h"
+#include "base/text/tokenizer.h"
 #include "graph/transform/observer.h"
+#include "graph/transform/template.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define ROBOTS "pipelines/robots"
+#define MODELS "pipelines/models"
 
-enum { WIDTH = 256, TEXT = 4000 };
+enum { WIDTH = 256, TEXT = 4000, IDS = 4096 };
 
 /* The processing part of one case. */
 struct processing {
@@ -129,6 +133,63 @@ static void judge_sizes(struct processing *p)
     tec_verify_report(p->v, "processing.sizes", wrong, 0.0, 0.0, wrong == 0, NULL, NULL);
 }
 
+/* The text by the case's tokenizer, against the case's ids. */
+static enum tec_status judge_ids(struct processing *p, const char *text, size_t n, bool bos,
+                                 struct tec_error *err)
+{
+    const json_t *want = json_object_get(p->json, "token_ids");
+    size_t n_want = json_array_size(want), n_got = 0;
+    struct tec_tokenizer *tokenizer = NULL;
+    int *ids = TEC_NEW(p->v->arena, IDS + 1, int);
+    int *wanted = TEC_NEW(p->v->arena, n_want + 1, int);
+    if (!ids || !wanted || n_want == 0)
+        return tec_fail(err, TEC_NOT_FOUND, "the case has no token_ids");
+    if (!p->checkpoint->tokenizer)
+        return tec_fail(err, TEC_NOT_FOUND, "%s has no tokenizer", p->checkpoint->path);
+    for (size_t i = 0; i < n_want; i++)
+        wanted[i] = (int)json_integer_value(json_array_get(want, i));
+    TEC_TRY(tec_tokenizer_open(&tokenizer, p->checkpoint->tokenizer, p->v->heap, err));
+    ids[0] = tec_tokenizer_bos(tokenizer);
+    enum tec_status status =
+        tec_tokenizer_encode(tokenizer, text, n, (struct tec_encode){false, false}, ids + bos, IDS,
+                             &n_got, p->v->arena, err);
+    tec_tokenizer_close(tokenizer);
+    TEC_TRY(status);
+    n_got = (n_got < IDS ? n_got : IDS) + bos;
+    if (n_got > (size_t)p->robot->max_tokens)
+        n_got = (size_t)p->robot->max_tokens;
+    tec_verify_ids(p->v, "processing.token_ids", ids, n_got, wanted, n_want);
+    return TEC_OK;
+}
+
+static enum tec_status judge_text(struct processing *p, const json_t *templates,
+                                  struct tec_error *err)
+{
+    const json_t *texts = json_object_get(p->json, "prompt_text_given_to_tokenizer");
+    const json_t *want = json_array_get(texts, 0);
+    const char *name = p->robot->prompt_template;
+    struct tec_template *t = NULL;
+    char text[2 * TEXT];
+    size_t n = 0;
+    TEC_TRY(tec_template_parse(&t, templates, name ? name : "", MODELS "/prompts.lua", p->v->arena,
+                               err));
+    TEC_TRY(tec_template_render(t, 0, p->seen.text, p->seen.text_bytes, p->seen.bins,
+                                p->seen.n_bins, text, sizeof text, &n, err));
+    bool ok = t->n_calls == 1 && json_array_size(texts) == 1 && json_is_string(want) &&
+              n == json_string_length(want) && memcmp(text, json_string_value(want), n) == 0;
+    tec_verify_report(p->v, "processing.prompt", !ok, 0.0, 0.0, ok, NULL, NULL);
+    return judge_ids(p, text, n, t->calls[0].bos, err);
+}
+
+static enum tec_status judge_prompt(struct processing *p, struct tec_error *err)
+{
+    json_t *templates = NULL;
+    TEC_TRY(tec_lua_read(&templates, MODELS "/prompts.lua", MODELS, p->v->heap, err));
+    enum tec_status status = judge_text(p, templates, err);
+    json_decref(templates);
+    return status;
+}
+
 static enum tec_status judge_actions(struct processing *p, struct tec_error *err)
 {
     size_t n = 0, width = (size_t)p->robot->n_model_actions;
@@ -158,7 +219,8 @@ static enum tec_status judge_all(struct processing *p, struct tec_error *err)
     TEC_TRY(observe(p, err));
     judge_sizes(p);
     judge(p, "normalised.state", p->seen.state_f64, (size_t)p->robot->n_state);
-    return judge_actions(p, err);
+    TEC_TRY(judge_actions(p, err));
+    return judge_prompt(p, err);
 }
 
 void tec_verify_lerobot_processing(struct tec_verify *v)
