@@ -231,7 +231,7 @@ TEST(patterns_cut_as_they_read)
     CHECK(!tec_pattern_find("\\w+", 3));
     CHECK_STR(words(plain, "I'll go,  12345 x\n\n y"), "I|'ll| go|,| | 12345| x|\n\n| y");
     CHECK_STR(words(plain, "I'LL \n"), "I|'|LL| \n");
-    CHECK_STR(words(one, "I'LL go,  123 x\n\n y  "), "I|'LL| go|,|  |1|2|3| x|\n\n| y|  ");
+    CHECK_STR(words(one, "I'LL go,  123 x\n\n y  "), "I|'LL| go|,| | |1|2|3| x|\n\n| y|  ");
     CHECK_STR(words(one, "a.b ?!\n\nc \t\nd"), "a|.b| ?!\n\n|c| \t\n|d");
     CHECK_STR(words(many, "1234567 89"), "123|456|7| |89");
     CHECK_STR(words(one, "it'\xC5\xBF x"), "it|'\xC5\xBF| x");
@@ -460,11 +460,10 @@ TEST(unused_pieces_are_cut_again)
     char *text;
     tec_arena_init(&arena, &heap);
     REQUIRE(tec_tokenizer_open_bytes(&t, file, n, TEC_TEXT_MODEL, &heap, &err) == TEC_OK);
-    REQUIRE(tec_tokenizer_encode(t, "ababab", 6, (struct tec_encode){0}, ids, 8, &count, &arena,
+    REQUIRE(tec_tokenizer_encode(t, "ababa", 5, (struct tec_encode){0}, ids, 8, &count, &arena,
                                  &err) == TEC_OK);
-    static const int want[] = {5, 2};
-    CHECK_INT(count, ==, 2);
-    CHECK(memcmp(ids, want, sizeof want) == 0);
+    CHECK_INT(count, ==, 1);
+    CHECK_INT(ids[0], ==, 5);
     REQUIRE(tec_tokenizer_encode(t, "ababxxb", 7, (struct tec_encode){0}, ids, 8, &count, &arena,
                                  &err) == TEC_OK);
     static const int cut[] = {1, 2, 1, 2, 0, 2};
