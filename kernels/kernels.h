@@ -40,13 +40,13 @@ enum tec_kernel_id {
 };
 
 /* How a tier wants weight matrices: row-major as they are stored, or panels (kernels/matrix.h). */
-enum tec_layout { TEC_LAYOUT_ROWS, TEC_LAYOUT_PANELS };
+enum tec_matrix_layout { TEC_MATRIX_ROWS, TEC_MATRIX_PANELS };
 
 struct tec_kernels {
 #define KERNEL(name, args) void (*name)(const struct tec_##args##_args *a, struct tec_part part);
 #include "kernels/kernels.def"
 #undef KERNEL
-    enum tec_layout layout; /* one for all kernels of a table that read matrices */
+    enum tec_matrix_layout layout; /* one for all kernels of a table that read matrices */
 };
 
 /* What is known of a kernel without running it. */

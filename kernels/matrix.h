@@ -2,8 +2,8 @@
  *
  * W is [rows, k] as checkpoints store it: output column c of a product is row c of W. Rows are
  * padded with zeros to a multiple of 16.
- *   TEC_LAYOUT_ROWS    [rows16][k], plain.
- *   TEC_LAYOUT_PANELS  panels of 16 rows: f32 [panel][k][16]; bf16 [panel][k / 2 rounded
+ *   TEC_MATRIX_ROWS    [rows16][tec_matrix_stride(k)], plain; bf16 rows are padded to whole pairs.
+ *   TEC_MATRIX_PANELS  panels of 16 rows: f32 [panel][k][16]; bf16 [panel][k / 2 rounded
  * up][16][2], the two k of a pair side by side (a missing last k is zero), so that one 64-byte line
  * holds 16 columns x 2 k, the form that tile units read too. Several matrices that share their
  * input (q | k | v, gate | up) are joined by packing them one after the other: each begins at a
@@ -21,21 +21,28 @@ static inline int tec_padded(int rows)
     return (rows + 15) / 16 * 16;
 }
 
+/* Elements from one row to the next in TEC_MATRIX_ROWS: k, for bf16 rounded up to even, so that both
+ * layouts take the same bytes and joined matrices begin at the same place. */
+static inline size_t tec_matrix_stride(int k, bool bf16)
+{
+    return bf16 ? ((size_t)k + 1) / 2 * 2 : (size_t)k;
+}
+
 /* Bytes of a packed matrix; always a multiple of 64. `bf16` chooses 2 or 4 bytes a weight. */
 size_t tec_matrix_size(int rows, int k, bool bf16);
 
 /* Pack rows first .. first + n - 1 (given as float32 [n, k], n a multiple of 16 or the last rows)
  * of a matrix of `rows` rows into `packed` (tec_matrix_size bytes, zeroed by the caller). first is
  * a multiple of 16. bf16 rounds to nearest even. */
-void tec_matrix_pack(void *packed, enum tec_layout layout, bool bf16, int rows, int k, int first,
-                     int n, const float *src);
+void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k,
+                     int first, int n, const float *src);
 
 /* The same from bf16 bits; the packed form is bf16. */
-void tec_matrix_pack_bits(void *packed, enum tec_layout layout, int rows, int k, int first, int n,
-                          const uint16_t *src);
+void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first,
+                          int n, const uint16_t *src);
 
 /* Row `row` back as float32 [k]; for tests and host-side tables. */
-void tec_matrix_row(const void *packed, enum tec_layout layout, bool bf16, int k, int row,
+void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16, int k, int row,
                     float *out);
 
 #endif

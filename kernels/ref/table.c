@@ -4,7 +4,7 @@
 
 void tec_kernels_add_ref(struct tec_kernels *kernels)
 {
-    kernels->layout = TEC_LAYOUT_ROWS;
+    kernels->layout = TEC_MATRIX_ROWS;
 #define KERNEL(name, args) kernels->name = tec_##name##_ref;
 #include "kernels/kernels.def"
 #undef KERNEL

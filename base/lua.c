@@ -1,0 +1,244 @@
+#include "base/lua.h"
+#include "base/lua_lib.h"
+
+#include <lauxlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HOOK_EVERY = 100, FEW = 2000, MIB = 1 << 20, STRING_HEADER = 25 };
+
+const struct tec_lua_limits tec_lua_file_limits = {.heap = (size_t)16 * MIB,
+                                                   .block = (size_t)4 * MIB,
+                                                   .string = MIB / 16,
+                                                   .instructions = 1000000};
+
+static const struct tec_clock real_clock = {NULL};
+
+struct tec_lua *tec_lua_of(lua_State *L)
+{
+    return *(struct tec_lua **)lua_getextraspace(L);
+}
+
+/* New blocks carry the kind of object in `osize`, so strings can have a limit of their own. */
+static bool refused(const struct tec_lua *lua, const void *p, size_t osize, size_t nsize)
+{
+    const struct tec_lua_limits *limits = &lua->limits;
+    size_t old = p ? osize : 0;
+    if (nsize <= old)
+        return false;
+    if (!p && osize == LUA_TSTRING && limits->string && nsize > limits->string + STRING_HEADER)
+        return true;
+    if (limits->block && nsize > limits->block)
+        return true;
+    return limits->heap && nsize - old > limits->heap - lua->bytes;
+}
+
+static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
+{
+    struct tec_lua *lua = ud;
+    size_t old = p ? osize : 0;
+    if (nsize == 0) {
+        lua->bytes -= old;
+        tec_heap_put(lua->heap, p);
+        return NULL;
+    }
+    void *fresh = refused(lua, p, osize, nsize) ? NULL : tec_heap_get(lua->heap, nsize);
+    if (!fresh && nsize > old) {
+        lua->refused = true;
+        return NULL;
+    }
+    lua->allocations++;
+    lua->bytes = lua->bytes - old + nsize;
+    if (!fresh)
+        return p; /* Lua relies on shrinking to succeed: the block stays as large as it was */
+    if (p)
+        memcpy(fresh, p, old < nsize ? old : nsize);
+    tec_heap_put(lua->heap, p);
+    return fresh;
+}
+
+/* A call whose time is up after a few instructions was held up by the machine, not by its script:
+ * it gets the same time once more. */
+static bool spent(struct tec_lua *lua)
+{
+    if (lua->limits.instructions && lua->used >= lua->limits.instructions)
+        return true;
+    if (!lua->limits.budget_ns)
+        return false;
+    int64_t now = tec_clock_now(&real_clock);
+    if (now < lua->until_ns)
+        return false;
+    if (lua->extended || lua->used >= FEW)
+        return true;
+    lua->extended = true;
+    lua->until_ns = now + lua->limits.budget_ns;
+    return false;
+}
+
+static void hook(lua_State *L, lua_Debug *event);
+
+/* Once over, every further instruction raises again, whoever catches the first error. */
+static void expire(lua_State *L, int level)
+{
+    struct tec_lua *lua = tec_lua_of(L);
+    lua->expired = true;
+    lua_sethook(L, hook, LUA_MASKCOUNT, 1);
+    luaL_where(L, level);
+    lua_pushstring(L, lua->limits.budget_ns ? "time budget used up" : "instruction budget used up");
+    lua_concat(L, 2);
+    lua_error(L);
+}
+
+static void hook(lua_State *L, lua_Debug *event)
+{
+    (void)event;
+    struct tec_lua *lua = tec_lua_of(L);
+    lua->used += HOOK_EVERY;
+    if (lua->expired || spent(lua))
+        expire(L, 0); /* a hook has no frame of its own */
+}
+
+void tec_lua_check(lua_State *L)
+{
+    struct tec_lua *lua = tec_lua_of(L);
+    lua->pending = 0;
+    if (lua->expired || spent(lua))
+        expire(L, 1);
+}
+
+void tec_lua_charge(lua_State *L, int64_t n)
+{
+    struct tec_lua *lua = tec_lua_of(L);
+    lua->used += n;
+    lua->pending += n;
+    if (lua->pending >= HOOK_EVERY)
+        tec_lua_check(L);
+}
+
+enum tec_status tec_lua_create(struct tec_lua **out, const struct tec_lua_limits *limits,
+                               struct tec_heap *heap, struct tec_error *err)
+{
+    *out = NULL;
+    struct tec_lua *lua = tec_heap_get(heap, sizeof *lua);
+    if (!lua)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a Lua state");
+    lua->limits = *limits;
+    lua->heap = heap;
+    lua->root = -1;
+    lua->state = lua_newstate(allocate, lua);
+    if (!lua->state) {
+        tec_heap_put(heap, lua);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a Lua state in %zu bytes", limits->heap);
+    }
+    *(struct tec_lua **)lua_getextraspace(lua->state) = lua;
+    lua_pushcfunction(lua->state, tec_lua_open);
+    enum tec_status status = tec_lua_call(lua, 0, 0, err);
+    if (status != TEC_OK) {
+        tec_lua_destroy(lua);
+        return tec_context(err, status, "new Lua state");
+    }
+    *out = lua;
+    return TEC_OK;
+}
+
+void tec_lua_destroy(struct tec_lua *lua)
+{
+    if (!lua)
+        return;
+    lua_close(lua->state);
+    if (lua->root >= 0)
+        close(lua->root);
+    tec_heap_put(lua->heap, lua);
+}
+
+lua_State *tec_lua_state(struct tec_lua *lua)
+{
+    return lua->state;
+}
+
+void tec_lua_push_env(struct tec_lua *lua)
+{
+    tec_lua_push_names(lua->state);
+}
+
+/* Pops the error value. Scripts may raise anything and put any byte into a message. */
+static void take_message(lua_State *L, char *text, size_t room)
+{
+    if (lua_type(L, -1) == LUA_TSTRING)
+        snprintf(text, room, "%s", lua_tostring(L, -1));
+    else if (lua_type(L, -1) == LUA_TNUMBER)
+        snprintf(text, room, "error value %g", lua_tonumber(L, -1));
+    else
+        snprintf(text, room, "error value of type %s", luaL_typename(L, -1));
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = ' ';
+    lua_pop(L, 1);
+}
+
+enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
+                             struct tec_error *err)
+{
+    lua_State *L = lua->state;
+    char chunk[300], message[sizeof err->message];
+    snprintf(chunk, sizeof chunk, "@%s", name);
+    if (!lua_checkstack(L, 4))
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no stack left", name);
+    /* The parser runs no hook: the size of its input is what bounds it. */
+    if (lua->limits.heap && n > lua->limits.heap)
+        return tec_fail(err, TEC_MALFORMED, "%s: %zu bytes of text, the limit is %zu", name, n,
+                        lua->limits.heap);
+    int rc = luaL_loadbufferx(L, text, n, chunk, "t");
+    if (rc == LUA_OK)
+        return TEC_OK;
+    take_message(L, message, sizeof message);
+    if (rc == LUA_ERRMEM)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: more memory than the limit of %zu bytes", name,
+                        lua->limits.heap);
+    return tec_fail(err, TEC_MALFORMED, "%s", message);
+}
+
+enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err)
+{
+    lua_State *L = lua->state;
+    if (lua->depth == 0) {
+        lua->used = lua->pending = 0;
+        lua->expired = lua->refused = lua->extended = false;
+        lua->include_depth = 0;
+        if (lua->limits.budget_ns)
+            lua->until_ns = tec_clock_now(&real_clock) + lua->limits.budget_ns;
+        lua_sethook(L, hook, LUA_MASKCOUNT, HOOK_EVERY);
+    }
+    lua->depth++;
+    int rc = lua_pcall(L, args, results, 0);
+    lua->depth--;
+    if (rc == LUA_OK)
+        return TEC_OK;
+    char message[sizeof err->message];
+    take_message(L, message, sizeof message);
+    if (lua->expired)
+        return tec_fail(err, TEC_TIME, "%s", message);
+    if (rc == LUA_ERRMEM && lua->refused) /* error("not enough memory") looks the same */
+        return tec_fail(err, TEC_NO_MEMORY,
+                        "Lua: more memory than allowed (%zu bytes in all, %zu a block, %zu a "
+                        "string), %zu in use",
+                        lua->limits.heap, lua->limits.block, lua->limits.string, lua->bytes);
+    return tec_fail(err, TEC_POLICY, "%s", message);
+}
+
+void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budget_ns)
+{
+    lua->limits.instructions = instructions;
+    lua->limits.budget_ns = budget_ns;
+}
+
+size_t tec_lua_bytes(const struct tec_lua *lua)
+{
+    return lua->bytes;
+}
+
+int64_t tec_lua_allocations(const struct tec_lua *lua)
+{
+    return lua->allocations;
+}

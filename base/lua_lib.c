@@ -1,0 +1,395 @@
+/* The functions that a script may call. Everything here runs inside a protected call. */
+#include "base/lua_lib.h"
+#include "base/nearest.h"
+
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_STRING_KEYS = 256, MAX_LENGTH = 1024, MAX_FORMAT = 128, MAX_FORMATTED = 1024 };
+
+static const char names_key = 'n'; /* its address is the key in the registry */
+
+void tec_lua_push_names(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &names_key);
+}
+
+/* Is string a before string b by bytes? Indices of strings. */
+static bool string_before(lua_State *L, int a, int b)
+{
+    size_t na, nb;
+    const char *sa = lua_tolstring(L, a, &na), *sb = lua_tolstring(L, b, &nb);
+    int order = memcmp(sa, sb, na < nb ? na : nb);
+    return order < 0 || (order == 0 && na < nb);
+}
+
+/* Does the key at `key` come before the one at `other`? */
+static bool key_before(lua_State *L, int key, int other)
+{
+    bool is_string = lua_type(L, key) == LUA_TSTRING;
+    if (is_string != (lua_type(L, other) == LUA_TSTRING))
+        return !is_string;
+    if (is_string)
+        return string_before(L, key, other);
+    return lua_tointeger(L, key) < lua_tointeger(L, other);
+}
+
+/* One pass over the table keeps the smallest key that comes after the given one: no memory, no
+ * order that depends on addresses. */
+static enum tec_lua_scan scan_all(lua_State *L, int index, int64_t *visited)
+{
+    int from = lua_gettop(L), best = from + 1, strings = 0;
+    lua_pushnil(L);
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        lua_pop(L, 1);
+        (*visited)++;
+        bool is_string = lua_type(L, -1) == LUA_TSTRING;
+        strings += is_string;
+        if (strings > MAX_STRING_KEYS || (!is_string && !lua_isinteger(L, -1))) {
+            lua_settop(L, from - 1);
+            return is_string ? TEC_LUA_SCAN_MANY : TEC_LUA_SCAN_TYPE;
+        }
+        bool after = lua_isnil(L, from) || key_before(L, from, -1);
+        if (after && (lua_isnil(L, best) || key_before(L, -1, best)))
+            lua_copy(L, -1, best);
+    }
+    bool found = !lua_isnil(L, best);
+    lua_copy(L, best, from);
+    lua_settop(L, found ? from : from - 1);
+    return found ? TEC_LUA_SCAN_KEY : TEC_LUA_SCAN_END;
+}
+
+enum tec_lua_scan tec_lua_scan(lua_State *L, int index, int64_t *visited)
+{
+    index = lua_absindex(L, index);
+    *visited = 1;
+    if (lua_isinteger(L, -1) && lua_tointeger(L, -1) < LUA_MAXINTEGER) {
+        lua_Integer following = lua_tointeger(L, -1) + 1;
+        bool there = lua_rawgeti(L, index, following) != LUA_TNIL;
+        lua_pop(L, 1);
+        if (there) {
+            lua_pop(L, 1);
+            lua_pushinteger(L, following);
+            return TEC_LUA_SCAN_KEY;
+        }
+    }
+    return scan_all(L, index, visited);
+}
+
+static int lib_next(lua_State *L)
+{
+    int64_t visited = 0;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    if (!lua_isnil(L, 2) && lua_type(L, 2) != LUA_TSTRING && !lua_isinteger(L, 2))
+        return luaL_error(L, "next: the key must be a string or an integer");
+    enum tec_lua_scan found = tec_lua_scan(L, 1, &visited);
+    tec_lua_charge(L, visited);
+    switch (found) {
+    case TEC_LUA_SCAN_KEY:
+        lua_pushvalue(L, -1);
+        lua_rawget(L, 1);
+        return 2;
+    case TEC_LUA_SCAN_END:
+        lua_pushnil(L);
+        return 1;
+    case TEC_LUA_SCAN_MANY:
+        return luaL_error(L, "a table with more than %d string keys cannot be iterated",
+                          MAX_STRING_KEYS);
+    case TEC_LUA_SCAN_TYPE:
+        break;
+    }
+    return luaL_error(L, "only string and integer keys can be iterated: others have no order");
+}
+
+static int lib_pairs(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    tec_lua_check(L);
+    lua_pushcfunction(L, lib_next);
+    lua_pushvalue(L, 1);
+    lua_pushnil(L);
+    return 3;
+}
+
+/* Pushes a text without addresses. */
+static void push_text(lua_State *L, int index)
+{
+    int type = lua_type(L, index);
+    if (type == LUA_TSTRING || type == LUA_TNUMBER) {
+        lua_pushvalue(L, index);
+        lua_tolstring(L, -1, NULL);
+    } else if (type == LUA_TBOOLEAN) {
+        lua_pushstring(L, lua_toboolean(L, index) ? "true" : "false");
+    } else {
+        lua_pushstring(L, lua_typename(L, type));
+    }
+}
+
+static int lib_tostring(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    push_text(L, 1);
+    return 1;
+}
+
+static lua_Integer length(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    tec_lua_check(L);
+    size_t n = lua_rawlen(L, 1);
+    if (n > MAX_LENGTH)
+        luaL_error(L, "list of %d elements, the limit of table functions is %d",
+                   n > INT32_MAX ? INT32_MAX : (int)n, MAX_LENGTH);
+    return (lua_Integer)n;
+}
+
+static int lib_insert(lua_State *L)
+{
+    lua_Integer n = length(L), at = n + 1;
+    int args = lua_gettop(L);
+    if (args != 2 && args != 3)
+        return luaL_error(L, "table.insert takes (list, value) or (list, position, value)");
+    if (args == 3)
+        at = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, at >= 1 && at <= n + 1, 2, "position out of bounds");
+    for (lua_Integer i = n; i >= at; i--) {
+        lua_rawgeti(L, 1, i);
+        lua_rawseti(L, 1, i + 1);
+    }
+    lua_pushvalue(L, args);
+    lua_rawseti(L, 1, at);
+    tec_lua_charge(L, n - at + 1);
+    return 0;
+}
+
+static int lib_remove(lua_State *L)
+{
+    lua_Integer n = length(L), at = luaL_optinteger(L, 2, n);
+    if (n == 0 && (at == 0 || at == n))
+        return 0;
+    luaL_argcheck(L, at >= 1 && at <= n + 1, 2, "position out of bounds");
+    lua_rawgeti(L, 1, at);
+    for (lua_Integer i = at; i < n; i++) {
+        lua_rawgeti(L, 1, i + 1);
+        lua_rawseti(L, 1, i);
+    }
+    if (at <= n) {
+        lua_pushnil(L);
+        lua_rawseti(L, 1, n);
+    }
+    tec_lua_charge(L, n - at + 1);
+    return 1;
+}
+
+/* Is the value on top smaller than the one below it? Pops neither. */
+static bool smaller(lua_State *L, bool own_order)
+{
+    tec_lua_charge(L, 2);
+    if (!own_order)
+        return lua_compare(L, -1, -2, LUA_OPLT);
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, -2);
+    lua_pushvalue(L, -4);
+    lua_call(L, 2, 1);
+    bool yes = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return yes;
+}
+
+/* Insertion sort: stable, so equal elements have one order everywhere, whatever the comparison
+ * does.
+ */
+static int lib_sort(lua_State *L)
+{
+    lua_Integer n = length(L);
+    bool own_order = !lua_isnoneornil(L, 2);
+    if (own_order)
+        luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    for (lua_Integer i = 2; i <= n; i++) {
+        lua_Integer j = i - 1;
+        for (; j >= 1; j--) {
+            lua_rawgeti(L, 1, j);
+            lua_rawgeti(L, 1, j + 1);
+            if (!smaller(L, own_order))
+                break;
+            lua_rawseti(L, 1, j);
+            lua_rawseti(L, 1, j + 1);
+        }
+        lua_settop(L, 2);
+    }
+    return 0;
+}
+
+struct text {
+    char bytes[MAX_FORMATTED];
+    size_t n;
+};
+
+static void append(lua_State *L, struct text *text, const char *bytes, size_t n)
+{
+    if (n > sizeof text->bytes - text->n)
+        luaL_error(L, "string.format: a result longer than %d bytes", MAX_FORMATTED);
+    memcpy(text->bytes + text->n, bytes, n);
+    text->n += n;
+}
+
+static void append_value(lua_State *L, struct text *text, char what, int arg)
+{
+    char number[64];
+    size_t n;
+    switch (what) {
+    case 'd':
+        n = (size_t)snprintf(number, sizeof number, "%lld", (long long)luaL_checkinteger(L, arg));
+        append(L, text, number, n);
+        break;
+    case 'g':
+        n = (size_t)snprintf(number, sizeof number, "%g", luaL_checknumber(L, arg));
+        append(L, text, number, n);
+        break;
+    case 's': {
+        luaL_checkany(L, arg);
+        push_text(L, arg);
+        const char *s = lua_tolstring(L, -1, &n);
+        append(L, text, s, n);
+        lua_pop(L, 1);
+        break;
+    }
+    default:
+        luaL_error(L, "string.format knows %%d, %%g, %%s and %%%%");
+    }
+}
+
+static int lib_format(lua_State *L)
+{
+    size_t n;
+    const char *format = luaL_checklstring(L, 1, &n);
+    if (n > MAX_FORMAT)
+        return luaL_error(L, "string.format: a format of %d bytes, the limit is %d", (int)n,
+                          MAX_FORMAT);
+    tec_lua_check(L);
+    struct text text = {.n = 0};
+    int arg = 1;
+    for (size_t i = 0; i < n; i++) {
+        if (format[i] != '%')
+            append(L, &text, format + i, 1);
+        else if (++i < n && format[i] == '%')
+            append(L, &text, "%", 1);
+        else
+            append_value(L, &text, (char)(i < n ? format[i] : 0), ++arg);
+    }
+    lua_pushlstring(L, text.bytes, text.n);
+    return 1;
+}
+
+const char *tec_lua_nearest_key(lua_State *L, int index, const char *word)
+{
+    index = lua_absindex(L, index);
+    const char *best = NULL;
+    int limit = tec_near_limit(word);
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        lua_pop(L, 1);
+        if (lua_type(L, -1) != LUA_TSTRING)
+            continue;
+        const char *name = lua_tostring(L, -1);
+        int d = tec_word_distance(word, name, limit);
+        /* Traversal order is random: among equals the first in byte order wins. */
+        if (d < limit || (d == limit && (!best || strcmp(name, best) < 0))) {
+            best = name;
+            limit = d;
+        }
+    }
+    return best;
+}
+
+static int unknown_name(lua_State *L)
+{
+    if (lua_type(L, 2) != LUA_TSTRING)
+        return luaL_error(L, "names of globals are strings");
+    const char *name = lua_tostring(L, 2);
+    lua_settop(L, 2);
+    tec_lua_push_names(L);
+    const char *near = tec_lua_nearest_key(L, 3, name);
+    char message[200];
+    if (near)
+        snprintf(message, sizeof message, "unknown name '%.80s', did you mean '%.80s'?", name,
+                 near);
+    else
+        snprintf(message, sizeof message, "unknown name '%.80s'", name);
+    return luaL_error(L, "%s", message);
+}
+
+static int no_globals(lua_State *L)
+{
+    char message[200];
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+    snprintf(message, sizeof message, "global '%.80s' cannot be assigned: write 'local %.40s'",
+             name, name);
+    return luaL_error(L, "%s", message);
+}
+
+/* Copy named functions from the table on top into the table below it; pops the former. */
+static void copy_names(lua_State *L, const char *const *names)
+{
+    for (; *names; names++) {
+        lua_getfield(L, -1, *names);
+        lua_setfield(L, -3, *names);
+    }
+    lua_pop(L, 1);
+}
+
+static const char *const base_names[] = {"assert", "error",    "ipairs", "select",
+                                         "type",   "tonumber", NULL};
+static const luaL_Reg own_base[] = {
+    {"next", lib_next}, {"pairs", lib_pairs}, {"tostring", lib_tostring}, {NULL, NULL}};
+static const luaL_Reg own_table[] = {
+    {"insert", lib_insert}, {"remove", lib_remove}, {"sort", lib_sort}, {NULL, NULL}};
+static const luaL_Reg own_string[] = {{"format", lib_format}, {NULL, NULL}};
+static const luaL_Reg on_missing[] = {
+    {"__index", unknown_name}, {"__newindex", no_globals}, {NULL, NULL}};
+
+static void fill_names(lua_State *L)
+{
+    lua_pushcfunction(L, luaopen_base);
+    lua_call(L, 0, 1);
+    copy_names(L, base_names);
+    luaL_setfuncs(L, own_base, 0);
+    luaL_newlib(L, own_table);
+    lua_setfield(L, -2, "table");
+    luaL_newlib(L, own_string);
+    lua_setfield(L, -2, "string");
+    lua_pushcfunction(L, luaopen_math);
+    lua_call(L, 0, 1);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "random");
+    lua_pushnil(L);
+    lua_setfield(L, -2, "randomseed");
+    lua_setfield(L, -2, "math");
+}
+
+/* Scripts see an empty table in front of the names, so names cannot be assigned either. */
+int tec_lua_open(lua_State *L)
+{
+    luaL_checkstack(L, 10, NULL);
+    lua_newtable(L);
+    fill_names(L);
+    luaL_newlib(L, on_missing);
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &names_key);
+    lua_newtable(L);
+    lua_newtable(L);
+    lua_pushvalue(L, -3);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, no_globals);
+    lua_setfield(L, -2, "__newindex");
+    lua_setmetatable(L, -2);
+    lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    lua_gc(L, LUA_GCCOLLECT);
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* lua_lib.h - what the files of the bounded Lua state share; others include base/lua.h. */
+#ifndef TEC_BASE_LUA_LIB_H
+#define TEC_BASE_LUA_LIB_H
+
+#include "base/lua.h"
+
+#include <stdbool.h>
+
+struct tec_lua {
+    lua_State *state;
+    struct tec_lua_limits limits;
+    struct tec_heap *heap;
+    size_t bytes;
+    int64_t allocations;
+    int64_t used;          /* instructions of the running call, a hundred at a time */
+    int64_t pending;       /* work of C functions not yet checked against the budget */
+    int64_t until_ns;      /* end of the running call's time */
+    bool extended;         /* the time of the running call was given twice */
+    int depth;             /* calls in calls share the budget of the outermost */
+    bool expired, refused; /* in the running call: out of time, out of memory */
+    int includes, include_depth;
+    int root; /* directory of include(), -1 = none */
+};
+
+/* The owner of a state. */
+struct tec_lua *tec_lua_of(lua_State *L);
+
+/* For C functions that scripts call. Both raise when the budget of the running call is used up;
+ * charge also counts `n` instructions for work done in C. */
+void tec_lua_check(lua_State *L);
+void tec_lua_charge(lua_State *L, int64_t n);
+
+/* C function, to be called protected: builds the environment and makes it the globals. */
+int tec_lua_open(lua_State *L);
+
+/* Sets the place of the table that holds the whitelisted names. Does not raise. */
+void tec_lua_push_names(lua_State *L);
+
+enum tec_lua_scan { TEC_LUA_SCAN_KEY, TEC_LUA_SCAN_END, TEC_LUA_SCAN_MANY, TEC_LUA_SCAN_TYPE };
+
+/* Replace the key on top of the stack (nil: start) by the next one of the table at `index`:
+ * integers ascending, then at most 256 strings in byte order. Pushes nothing else; the key is
+ * popped unless the result is TEC_LUA_SCAN_KEY. *visited counts the entries looked at. Needs four
+ * stack slots; does not raise. */
+enum tec_lua_scan tec_lua_scan(lua_State *L, int index, int64_t *visited);
+
+/* Text of a whole regular file below directory `dir` (AT_FDCWD: anywhere) with a NUL added, from
+ * `heap`. */
+enum tec_status tec_lua_slurp(char **out, size_t *n, int dir, const char *path,
+                              struct tec_heap *heap, struct tec_error *err);
+
+#endif

@@ -1,0 +1,58 @@
+#include "base/nearest.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { LONGEST = 40 };
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Damerau's distance in the restricted form: three rows of the table are enough. */
+int tec_word_distance(const char *a, const char *b, int limit)
+{
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > LONGEST || nb > LONGEST)
+        return strcmp(a, b) == 0 ? 0 : limit + 1;
+    int rows[3][LONGEST + 1];
+    int *before = rows[0], *above = rows[1], *row = rows[2];
+    for (size_t j = 0; j <= nb; j++)
+        above[j] = before[j] = (int)j;
+    for (size_t i = 1; i <= na; i++) {
+        row[0] = (int)i;
+        for (size_t j = 1; j <= nb; j++) {
+            int d = above[j - 1] + (a[i - 1] != b[j - 1]);
+            d = smaller(d, smaller(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d = smaller(d, before[j - 2] + 1);
+            row[j] = d;
+        }
+        int *oldest = before;
+        before = above;
+        above = row;
+        row = oldest;
+    }
+    return smaller(above[nb], limit + 1);
+}
+
+int tec_near_limit(const char *word)
+{
+    int third = (int)(strlen(word) / 3);
+    return third < 1 ? 1 : third > 4 ? 4 : third;
+}
+
+const char *tec_nearest(const char *word, const char *const *names, int n)
+{
+    const char *best = NULL;
+    int limit = tec_near_limit(word);
+    for (int i = 0; i < n; i++) {
+        int d = names[i] ? tec_word_distance(word, names[i], limit) : limit + 1;
+        if (d > limit)
+            continue;
+        best = names[i];
+        limit = d - 1; /* only a nearer one replaces it */
+    }
+    return best;
+}

@@ -1,0 +1,223 @@
+#include "base/store/checkpoint.h"
+
+#include "base/store/assets.h"
+#include "base/store/file.h"
+#include "base/store/kind.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *tec_layout_name(enum tec_layout layout)
+{
+    static const char *const names[] = {[TEC_LAYOUT_OPENPI] = "openpi",
+                                        [TEC_LAYOUT_LEROBOT] = "lerobot",
+                                        [TEC_LAYOUT_HF] = "hf",
+                                        [TEC_LAYOUT_FILE] = "file"};
+    return (size_t)layout < sizeof names / sizeof names[0] ? names[layout] : "?";
+}
+
+static enum tec_status no_memory(const struct tec_checkpoint *c, struct tec_error *err)
+{
+    return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its description", c->path);
+}
+
+/* "<root>/<name>" if there is such a file, NULL if not; *failed when memory is out. */
+static const char *existing(struct tec_checkpoint *c, const char *folder, const char *name,
+                            bool *failed)
+{
+    struct stat st;
+    const char *slash = *folder ? "/" : "";
+    const char *path = tec_arena_printf(&c->arena, "%s/%s%s%s", c->root, folder, slash, name);
+    *failed |= !path;
+    return path && stat(path, &st) == 0 && S_ISREG(st.st_mode) ? path : NULL;
+}
+
+/* A JSON file of the root that may be absent. */
+static enum tec_status load_if(struct tec_checkpoint *c, const char *name, json_t **out,
+                               struct tec_error *err)
+{
+    bool failed = false;
+    const char *path = existing(c, "", name, &failed);
+    if (failed)
+        return no_memory(c, err);
+    return path ? tec_json_load(out, path, c->heap, err) : TEC_OK;
+}
+
+/* By what each program writes: LeRobot's configs have "type" and features, the openpi conversion
+ * has the action's sizes and little else, Hugging Face's have model_type. */
+static enum tec_status recognise(struct tec_checkpoint *c, struct tec_error *err)
+{
+    const json_t *config = c->config;
+    if (!config)
+        c->layout = TEC_LAYOUT_FILE;
+    else if (json_is_string(json_object_get(config, "type")) &&
+             (c->preprocessor || json_object_get(config, "input_features")))
+        c->layout = TEC_LAYOUT_LEROBOT;
+    else if (json_object_get(config, "action_dim") && json_object_get(config, "action_horizon") &&
+             !json_object_get(config, "model_type"))
+        c->layout = TEC_LAYOUT_OPENPI;
+    else if (json_object_get(config, "model_type") || json_object_get(config, "architectures"))
+        c->layout = TEC_LAYOUT_HF;
+    else
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "%s/config.json: of no known layout: it has neither action_dim and "
+                        "action_horizon (openpi), nor type and input_features (LeRobot), nor "
+                        "model_type (Hugging Face)",
+                        c->root);
+    return TEC_OK;
+}
+
+/* A folder below the root that a hostile file may name. */
+static bool is_below(const char *name)
+{
+    return *name && *name != '/' && !strchr(name, '\\') && !strstr(name, "..");
+}
+
+/* The folder of the tokenizer that LeRobot's preprocessor names, "" when it names none here. */
+static const char *tokenizer_folder(const struct tec_checkpoint *c)
+{
+    const json_t *steps = json_object_get(c->preprocessor, "steps");
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        const json_t *step = json_array_get(steps, i);
+        const char *kind = json_string_value(json_object_get(step, "registry_name"));
+        if (!kind || strcmp(kind, "tokenizer_processor") != 0)
+            continue;
+        const json_t *artifacts = json_object_get(step, "artifacts");
+        const char *name = json_string_value(json_object_get(artifacts, "tokenizer_name"));
+        if (!name)
+            name = json_string_value(
+                json_object_get(json_object_get(step, "config"), "tokenizer_name"));
+        if (name && is_below(name))
+            return name;
+    }
+    return "";
+}
+
+static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error *err)
+{
+    const char *folders[] = {tokenizer_folder(c), "", "tokenizer"};
+    static const char *const names[] = {"tokenizer.model", "tokenizer.json"};
+    bool failed = false;
+    for (size_t f = 0; f < 3 && !c->tokenizer; f++)
+        for (size_t i = 0; i < 2 && !c->tokenizer; i++)
+            c->tokenizer = existing(c, folders[f], names[i], &failed);
+    return failed ? no_memory(c, err) : TEC_OK;
+}
+
+static void find_prefix(struct tec_checkpoint *c)
+{
+    c->prefix = "";
+    for (size_t i = 0; c->layout == TEC_LAYOUT_LEROBOT && i < tec_tensors_count(c->tensors); i++)
+        if (strncmp(tec_tensors_at(c->tensors, i)->name, "model.", 6) == 0)
+            c->prefix = "model.";
+}
+
+/* Where config.json lies: LeRobot's training output has it one folder down. */
+static enum tec_status find_root(struct tec_checkpoint *c, struct tec_error *err)
+{
+    struct stat st;
+    const char *below = tec_arena_printf(&c->arena, "%s/pretrained_model", c->path);
+    const char *config = tec_arena_printf(&c->arena, "%s/config.json", c->path);
+    if (!below || !config)
+        return no_memory(c, err);
+    bool nested = access(config, F_OK) != 0 && stat(below, &st) == 0 && S_ISDIR(st.st_mode);
+    c->root = nested ? below : c->path;
+    return TEC_OK;
+}
+
+static enum tec_status open_directory(struct tec_checkpoint *c, struct tec_error *err)
+{
+    TEC_TRY(find_root(c, err));
+    const char *assets = tec_arena_printf(&c->arena, "%s/assets", c->root);
+    if (!assets)
+        return no_memory(c, err);
+    TEC_TRY(load_if(c, "config.json", &c->config, err));
+    TEC_TRY(load_if(c, "policy_preprocessor.json", &c->preprocessor, err));
+    TEC_TRY(load_if(c, "policy_postprocessor.json", &c->postprocessor, err));
+    TEC_TRY(tec_tensors_open(&c->tensors, c->root, c->heap, err));
+    TEC_TRY(find_tokenizer(c, err));
+    return tec_assets_list(&c->assets, &c->n_assets, assets, &c->arena, err);
+}
+
+static enum tec_status open_into(struct tec_checkpoint *c, const char *path, struct tec_error *err)
+{
+    struct stat st;
+    enum tec_path_kind kind = tec_path_kind(path);
+    c->path = tec_arena_strdup(&c->arena, path);
+    if (!c->path)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its name", path);
+    c->root = c->path;
+    if (kind == TEC_PATH_MISSING)
+        return tec_fail(err, TEC_NOT_FOUND, "%s: there is no such file or directory", path);
+    if (kind == TEC_PATH_CHECKPOINT)
+        TEC_TRY(open_directory(c, err));
+    else if (kind == TEC_PATH_SAFETENSORS)
+        TEC_TRY(tec_tensors_open(&c->tensors, path, c->heap, err));
+    else if (kind != TEC_PATH_UNKNOWN)
+        return tec_fail(err, TEC_INVALID,
+                        "%s: this is %s; a checkpoint is a directory with model.safetensors", path,
+                        tec_path_kind_text(kind));
+    else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "%s: holds neither model.safetensors nor model.safetensors.index.json",
+                        path);
+    else
+        return tec_fail(err, TEC_INVALID,
+                        "%s: is no checkpoint: that is a directory with model.safetensors", path);
+    TEC_TRY(recognise(c, err));
+    find_prefix(c);
+    tec_tensors_hash(c->tensors, c->hash);
+    return TEC_OK;
+}
+
+enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *path,
+                                    struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_checkpoint *c = tec_heap_get(heap, sizeof *c);
+    *out = NULL;
+    if (!c)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its description", path);
+    c->heap = heap;
+    tec_arena_init(&c->arena, heap);
+    enum tec_status status = open_into(c, path, err);
+    if (status == TEC_OK)
+        *out = c;
+    else
+        tec_checkpoint_close(c);
+    return status;
+}
+
+void tec_checkpoint_close(struct tec_checkpoint *c)
+{
+    if (!c)
+        return;
+    tec_tensors_close(c->tensors);
+    json_decref(c->config);
+    json_decref(c->preprocessor);
+    json_decref(c->postprocessor);
+    tec_arena_finish(&c->arena);
+    tec_heap_put(c->heap, c);
+}
+
+const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, const char *name)
+{
+    char longer[512];
+    const struct tec_stored *s = tec_tensors_find(c->tensors, name);
+    if (s || c->layout != TEC_LAYOUT_LEROBOT)
+        return s;
+    if (!*c->prefix)
+        return strncmp(name, "model.", 6) == 0 ? tec_tensors_find(c->tensors, name + 6) : NULL;
+    int n = snprintf(longer, sizeof longer, "%s%s", c->prefix, name);
+    return n > 0 && (size_t)n < sizeof longer ? tec_tensors_find(c->tensors, longer) : NULL;
+}
+
+const struct tec_stored *tec_checkpoint_any(const struct tec_checkpoint *c,
+                                            const char *const *names, size_t n)
+{
+    const struct tec_stored *s = NULL;
+    for (size_t i = 0; !s && i < n; i++)
+        s = tec_checkpoint_tensor(c, names[i]);
+    return s;
+}

@@ -1,0 +1,71 @@
+/* checkpoint.h - a model's directory: its layout, configuration, tensors, tokenizer, statistics. */
+#ifndef TEC_BASE_STORE_CHECKPOINT_H
+#define TEC_BASE_STORE_CHECKPOINT_H
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/store/norm.h"
+#include "base/store/safetensors.h"
+
+#include <jansson.h>
+#include <stddef.h>
+
+enum tec_layout {
+    TEC_LAYOUT_OPENPI,  /* config.json with action_dim; assets/<asset id>/norm_stats.json */
+    TEC_LAYOUT_LEROBOT, /* config.json with "type"; policy_preprocessor.json; pretrained_model/ */
+    TEC_LAYOUT_HF,      /* config.json with model_type or architectures */
+    TEC_LAYOUT_FILE     /* one .safetensors file, or a directory without config.json */
+};
+
+/* Owned by the caller of open until close; read-only and shareable between threads meanwhile. */
+struct tec_checkpoint {
+    enum tec_layout layout;
+    const char *root; /* where config.json lies (LeRobot: .../pretrained_model) */
+    const char *path; /* as given to open */
+    json_t *config;   /* object; NULL for TEC_LAYOUT_FILE */
+    struct tec_tensors *tensors;
+    const char *prefix;    /* "model." where LeRobot's wrapper put it before names, else "" */
+    const char *tokenizer; /* file: tokenizer.model or tokenizer.json; NULL when there is none */
+    const char *const *assets; /* asset ids with statistics, sorted: "droid", "a/b" */
+    size_t n_assets;
+    json_t *preprocessor;     /* LeRobot's policy_preprocessor.json, policy_postprocessor.json; */
+    json_t *postprocessor;    /* NULL when absent */
+    char hash[TEC_HASH_TEXT]; /* tec_tensors_hash */
+    struct tec_heap *heap;    /* borrowed */
+    struct tec_arena arena;
+};
+
+/* "openpi", "lerobot", "hf", "file". */
+const char *tec_layout_name(enum tec_layout layout);
+
+/* Open the checkpoint at `path`: a directory of one of the layouts (for LeRobot the one that holds
+ * pretrained_model/ or that directory itself), or one .safetensors file. Everything is validated;
+ * no tensor data is read. A path that holds something else is named as what it is: "x.lua: this is
+ * a pipeline file; a checkpoint is a directory with model.safetensors". */
+enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *path,
+                                    struct tec_heap *heap, struct tec_error *err);
+void tec_checkpoint_close(struct tec_checkpoint *c); /* NULL is allowed */
+
+/* The tensor of that name, with or without the checkpoint's prefix, or NULL. */
+const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, const char *name);
+
+/* The first of n names that there is, or NULL: for tensors with aliases. */
+const struct tec_stored *tec_checkpoint_any(const struct tec_checkpoint *c,
+                                            const char *const *names, size_t n);
+
+/* Statistics of one vector. openpi: assets/<asset>/norm_stats.json, key "state" or "actions"; asset
+ * NULL takes the only one there is; `mode` is the caller's, the file does not say. */
+enum tec_status tec_checkpoint_norm_openpi(const struct tec_checkpoint *c, struct tec_norm *norm,
+                                           const char *asset, const char *key,
+                                           enum tec_norm_mode mode, struct tec_arena *arena,
+                                           struct tec_error *err);
+
+/* LeRobot: feature "observation.state" (from the preprocessor's normalizer step) or "action" (from
+ * the postprocessor's unnormalizer step); the files say the mode. TEC_NOT_FOUND when the checkpoint
+ * has no such step. */
+enum tec_status tec_checkpoint_norm_lerobot(const struct tec_checkpoint *c, struct tec_norm *norm,
+                                            const char *feature, struct tec_arena *arena,
+                                            struct tec_error *err);
+
+#endif

@@ -1,0 +1,95 @@
+#include "base/store/checkpoint.h"
+
+#include "base/store/file.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The asset named, or the only one; the message lists what there is. */
+static enum tec_status choose_asset(const struct tec_checkpoint *c, const char **asset,
+                                    struct tec_error *err)
+{
+    char ids[200] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < c->n_assets; i++) {
+        if (*asset ? strcmp(*asset, c->assets[i]) == 0 : c->n_assets == 1) {
+            *asset = c->assets[i];
+            return TEC_OK;
+        }
+        if (used + 64 < sizeof ids)
+            used += (size_t)snprintf(ids + used, sizeof ids - used, "%s%.50s", used ? ", " : "",
+                                     c->assets[i]);
+    }
+    if (!c->n_assets)
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "%s/assets: no <asset id>/norm_stats.json; copy the folder assets from the "
+                        "original checkpoint",
+                        c->root);
+    if (!*asset)
+        return tec_fail(err, TEC_INVALID, "%s/assets: choose one of the asset ids %s", c->root,
+                        ids);
+    return tec_fail(err, TEC_NOT_FOUND, "%s/assets: no asset id '%.80s'; there are %s", c->root,
+                    *asset, ids);
+}
+
+enum tec_status tec_checkpoint_norm_openpi(const struct tec_checkpoint *c, struct tec_norm *norm,
+                                           const char *asset, const char *key,
+                                           enum tec_norm_mode mode, struct tec_arena *arena,
+                                           struct tec_error *err)
+{
+    TEC_TRY(choose_asset(c, &asset, err));
+    const char *path = tec_arena_printf(arena, "%s/assets/%s/norm_stats.json", c->root, asset);
+    if (!path)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a path", c->root);
+    return tec_norm_load_openpi(norm, path, key, mode, arena, err);
+}
+
+static const json_t *find_step(const json_t *processor, const char *kind)
+{
+    const json_t *steps = json_object_get(processor, "steps");
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        const json_t *step = json_array_get(steps, i);
+        const char *name = json_string_value(json_object_get(step, "registry_name"));
+        if (name && strcmp(name, kind) == 0)
+            return step;
+    }
+    return NULL;
+}
+
+/* The file a step names: one of the checkpoint's own folder. NULL in *state when it names none. */
+static enum tec_status open_state(const struct tec_checkpoint *c, const json_t *step,
+                                  struct tec_tensors **state, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    const json_t *file = json_object_get(step, "state_file");
+    const char *name = json_string_value(file);
+    *state = NULL;
+    if (!file || json_is_null(file))
+        return TEC_OK;
+    if (!name || !*name || strpbrk(name, "/\\") || name[0] == '.')
+        return tec_fail(err, TEC_MALFORMED, "%s: state_file '%.80s' is not a plain file name",
+                        c->root, name ? name : "?");
+    const char *path = tec_arena_printf(arena, "%s/%s", c->root, name);
+    if (!path)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a path", c->root);
+    return tec_tensors_open(state, path, c->heap, err);
+}
+
+enum tec_status tec_checkpoint_norm_lerobot(const struct tec_checkpoint *c, struct tec_norm *norm,
+                                            const char *feature, struct tec_arena *arena,
+                                            struct tec_error *err)
+{
+    bool action = strcmp(feature, "action") == 0;
+    const char *kind = action ? "unnormalizer_processor" : "normalizer_processor";
+    const json_t *step = find_step(action ? c->postprocessor : c->preprocessor, kind);
+    struct tec_tensors *state = NULL;
+    if (!step)
+        return tec_fail(err, TEC_NOT_FOUND, "%s/policy_%s.json: there is no step %s", c->root,
+                        action ? "postprocessor" : "preprocessor", kind);
+    enum tec_status status = open_state(c, step, &state, arena, err);
+    if (status == TEC_OK)
+        status = tec_norm_load_lerobot(norm, step, state, feature, arena, err);
+    tec_tensors_close(state);
+    return tec_context(err, status, "%s", c->root);
+}

@@ -1,0 +1,29 @@
+/* file.h - open, read and parse files of a checkpoint, with messages that name them. */
+#ifndef TEC_BASE_STORE_FILE_H
+#define TEC_BASE_STORE_FILE_H
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Open a regular file for reading; symbolic links are followed, nothing blocks. The caller closes
+ * *fd. TEC_NOT_FOUND when there is none, else TEC_IO. */
+enum tec_status tec_file_open(const char *path, int *fd, uint64_t *bytes, struct tec_error *err);
+
+/* Exactly `bytes` bytes from `offset`; TEC_IO when the file ends before. */
+enum tec_status tec_file_read(int fd, const char *path, uint64_t offset, void *dst, size_t bytes,
+                              struct tec_error *err);
+
+/* What a file that is not what was expected seems to be, from its first n bytes: "a Git LFS
+ * pointer, not the file itself: run git lfs pull". NULL when nothing is known. */
+const char *tec_file_kind(const void *head, size_t n);
+
+/* Parse a JSON file whose top is an object, of at most 64 MiB, with line and column in the message.
+ * Keys given twice, and NaN and Infinity, are refused. The caller releases with json_decref. */
+enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
+                              struct tec_error *err);
+
+#endif

@@ -1,0 +1,100 @@
+#include "base/store/kind.h"
+
+#include "base/store/file.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool has(const char *dir, const char *name)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+    return n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
+}
+
+static enum tec_path_kind directory(const char *path)
+{
+    static const char *const checkpoint[] = {"model.safetensors", "model.safetensors.index.json",
+                                             "config.json", "pretrained_model"};
+    for (size_t i = 0; i < sizeof checkpoint / sizeof checkpoint[0]; i++)
+        if (has(path, checkpoint[i]))
+            return TEC_PATH_CHECKPOINT;
+    if (has(path, "tokenizer.model") || has(path, "tokenizer.json"))
+        return TEC_PATH_TOKENIZER;
+    return TEC_PATH_UNKNOWN;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+/* A Lua file tells itself by the constructor it returns. */
+static enum tec_path_kind by_text(const char *path)
+{
+    static char const *const pipeline = "return pipeline", *const policy = "return policy";
+    char text[4096 + 1], kept[16] = "";
+    int fd;
+    uint64_t bytes;
+    if (tec_file_open(path, &fd, &bytes, NULL) != TEC_OK)
+        return TEC_PATH_UNKNOWN;
+    enum tec_path_kind kind = TEC_PATH_UNKNOWN;
+    /* Each piece begins with the last bytes of the one before, so that no word is cut. */
+    for (uint64_t at = 0; at < bytes && at < 1 << 16 && kind == TEC_PATH_UNKNOWN;) {
+        size_t room = sizeof text - 1 - strlen(kept);
+        size_t n = bytes - at < room ? (size_t)(bytes - at) : room, old = strlen(kept);
+        memcpy(text, kept, old);
+        if (tec_file_read(fd, path, at, text + old, n, NULL) != TEC_OK)
+            break;
+        text[old + n] = '\0';
+        if (strstr(text, policy))
+            kind = TEC_PATH_POLICY;
+        else if (strstr(text, pipeline))
+            kind = TEC_PATH_PIPELINE;
+        size_t total = strlen(text), keep = total < 15 ? total : 15;
+        memcpy(kept, text + total - keep, keep);
+        kept[keep] = '\0';
+        at += n;
+    }
+    close(fd);
+    return kind;
+}
+
+enum tec_path_kind tec_path_kind(const char *path)
+{
+    static const struct {
+        const char *end;
+        enum tec_path_kind kind;
+    } ends[] = {{".safetensors", TEC_PATH_SAFETENSORS}, {"tokenizer.model", TEC_PATH_TOKENIZER},
+                {"tokenizer.json", TEC_PATH_TOKENIZER}, {".wrec", TEC_PATH_RECORDING},
+                {".rec", TEC_PATH_RECORDING},           {".jsonl", TEC_PATH_RECORDING}};
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return TEC_PATH_MISSING;
+    if (S_ISDIR(st.st_mode))
+        return directory(path);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (ends_with(path, ends[i].end))
+            return ends[i].kind;
+    enum tec_path_kind kind = by_text(path);
+    return kind == TEC_PATH_UNKNOWN && ends_with(path, ".lua") ? TEC_PATH_PIPELINE : kind;
+}
+
+const char *tec_path_kind_text(enum tec_path_kind kind)
+{
+    static const char *const texts[] = {
+        [TEC_PATH_MISSING] = "nothing",
+        [TEC_PATH_UNKNOWN] = "something else",
+        [TEC_PATH_CHECKPOINT] = "a checkpoint directory",
+        [TEC_PATH_SAFETENSORS] = "a safetensors file",
+        [TEC_PATH_PIPELINE] = "a pipeline file",
+        [TEC_PATH_POLICY] = "a policy",
+        [TEC_PATH_TOKENIZER] = "a tokenizer",
+        [TEC_PATH_RECORDING] = "a recording",
+    };
+    return texts[kind];
+}

@@ -1,0 +1,23 @@
+/* kind.h - what a path given in place of something else seems to be, for error messages. */
+#ifndef TEC_BASE_STORE_KIND_H
+#define TEC_BASE_STORE_KIND_H
+
+enum tec_path_kind {
+    TEC_PATH_MISSING,
+    TEC_PATH_UNKNOWN,
+    TEC_PATH_CHECKPOINT,  /* a directory with tensors or config.json, also as pretrained_model/ */
+    TEC_PATH_SAFETENSORS, /* one file of tensors */
+    TEC_PATH_PIPELINE,
+    TEC_PATH_POLICY,
+    TEC_PATH_TOKENIZER, /* a file, or a directory with nothing more than one */
+    TEC_PATH_RECORDING
+};
+
+/* Guess from the file's name and first 64 KiB; a directory by the files in it. For messages only:
+ * nothing is validated. */
+enum tec_path_kind tec_path_kind(const char *path);
+
+/* "a pipeline file"; never NULL. */
+const char *tec_path_kind_text(enum tec_path_kind kind);
+
+#endif

@@ -1,0 +1,118 @@
+#include "base/store/norm.h"
+
+#include "base/store/file.h"
+#include "base/store/safetensors.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One value each way. Every float32 step is a float variable, so that nothing is contracted or kept
+ * wider; the order of operations is the reference's, seen in the last bit. */
+struct step {
+    const struct tec_norm *norm;
+    size_t i;
+};
+
+static double openpi_apply(struct step s, double x)
+{
+    const struct tec_norm *n = s.norm;
+    bool inside = s.i < n->n;
+    if (n->mode == TEC_NORM_MEAN_STD)
+        return (x - (inside ? n->mean[s.i] : 0.0)) / ((inside ? n->std[s.i] : 1.0) + n->eps);
+    if (!inside)
+        return x;
+    return (x - n->q01[s.i]) / (n->q99[s.i] - n->q01[s.i] + n->eps) * 2.0 - 1.0;
+}
+
+/* `half` is (x + 1) / 2, in the precision of x. */
+static double openpi_undo(struct step s, double x, double half)
+{
+    const struct tec_norm *n = s.norm;
+    bool inside = s.i < n->n;
+    if (n->mode == TEC_NORM_MEAN_STD)
+        return x * ((inside ? n->std[s.i] : 1.0) + n->eps) + (inside ? n->mean[s.i] : 0.0);
+    if (!inside)
+        return x;
+    return half * (n->q99[s.i] - n->q01[s.i] + n->eps) + n->q01[s.i];
+}
+
+static float range(struct step s, float *low)
+{
+    const struct tec_norm *n = s.norm;
+    bool quantile = n->mode == TEC_NORM_QUANTILE;
+    float high = (float)(quantile ? n->q99 : n->max)[s.i];
+    *low = (float)(quantile ? n->q01 : n->min)[s.i];
+    float d = high - *low;
+    return d == 0.0F ? (float)n->eps : d;
+}
+
+static float lerobot_apply(struct step s, float x)
+{
+    const struct tec_norm *n = s.norm;
+    if (s.i >= n->n)
+        return x;
+    if (n->mode == TEC_NORM_MEAN_STD) {
+        float shifted = x - (float)n->mean[s.i], divisor = (float)n->std[s.i] + (float)n->eps;
+        return shifted / divisor;
+    }
+    float low, d = range(s, &low), twice = 2.0F * (x - low);
+    return twice / d - 1.0F;
+}
+
+static float lerobot_undo(struct step s, float x)
+{
+    const struct tec_norm *n = s.norm;
+    if (s.i >= n->n)
+        return x;
+    if (n->mode == TEC_NORM_MEAN_STD) {
+        float scaled = x * (float)n->std[s.i];
+        return scaled + (float)n->mean[s.i];
+    }
+    float low, d = range(s, &low), up = x + 1.0F;
+    if (n->mode == TEC_NORM_QUANTILE) {
+        float scaled = up * d / 2.0F;
+        return scaled + low;
+    }
+    float scaled = up / 2.0F * d;
+    return scaled + low;
+}
+
+void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct step s = {norm, i};
+        if (norm->mode == TEC_NORM_NONE)
+            y[i] = x[i];
+        else if (norm->convention == TEC_NORM_LEROBOT)
+            y[i] = (double)lerobot_apply(s, (float)x[i]);
+        else
+            y[i] = openpi_apply(s, x[i]);
+    }
+}
+
+void tec_norm_undo(const struct tec_norm *norm, const double *x, size_t n, double *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct step s = {norm, i};
+        if (norm->mode == TEC_NORM_NONE)
+            y[i] = x[i];
+        else if (norm->convention == TEC_NORM_LEROBOT)
+            y[i] = (double)lerobot_undo(s, (float)x[i]);
+        else
+            y[i] = openpi_undo(s, x[i], (x[i] + 1.0) / 2.0);
+    }
+}
+
+void tec_norm_undo_f32(const struct tec_norm *norm, const float *x, size_t n, double *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct step s = {norm, i};
+        float up = x[i] + 1.0F, half = up / 2.0F;
+        if (norm->mode == TEC_NORM_NONE)
+            y[i] = (double)x[i];
+        else if (norm->convention == TEC_NORM_LEROBOT)
+            y[i] = (double)lerobot_undo(s, x[i]);
+        else
+            y[i] = openpi_undo(s, (double)x[i], (double)half);
+    }
+}

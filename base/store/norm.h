@@ -1,0 +1,72 @@
+/* norm.h - normalisation statistics of one vector (a state, an action), and their formulas. */
+#ifndef TEC_BASE_STORE_NORM_H
+#define TEC_BASE_STORE_NORM_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct tec_tensors;
+
+enum tec_norm_mode { TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE, TEC_NORM_MIN_MAX };
+
+/* Two families of formulas, which differ in where eps enters and in precision.
+ *
+ * TEC_NORM_OPENPI, in float64, eps = 1e-6. With s = std + eps, d = q99 - q01 + eps:
+ *   mean_std   apply (x - mean) / s           undo x * s + mean
+ *   quantile   apply (x - q01) / d * 2 - 1    undo (x + 1) / 2 * d + q01
+ *   Beyond n values: mean_std takes mean 0 and std 1, quantile copies.
+ *
+ * TEC_NORM_LEROBOT, every step in float32, eps from the file (1e-8). With d = q99 - q01, or
+ * max - min, replaced by eps only where it is exactly 0:
+ *   mean_std   apply (x - mean) / (std + eps)     undo x * std + mean
+ *   quantile   apply 2 * (x - q01) / d - 1        undo (x + 1) * d / 2 + q01
+ *   min_max    apply 2 * (x - min) / d - 1        undo (x + 1) / 2 * d + min
+ *   Beyond n values: copied. */
+enum tec_norm_convention { TEC_NORM_OPENPI, TEC_NORM_LEROBOT };
+
+/* Lives in the arena it was loaded into; immutable afterwards. Zeroed: no normalisation. */
+struct tec_norm {
+    enum tec_norm_mode mode;
+    enum tec_norm_convention convention;
+    double eps;
+    size_t n;                                         /* values in each array that is not NULL */
+    const double *mean, *std, *q01, *q99, *min, *max; /* NULL when absent from the file */
+};
+
+/* y[i] for i < n; x may be y. Stats longer than n are cut to it. With mode NONE: a copy. */
+void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y);
+
+/* The inverse, for values that are float64 (a state that was normalised as such). */
+void tec_norm_undo(const struct tec_norm *norm, const double *x, size_t n, double *y);
+
+/* The inverse for a model's float32 output: as tec_norm_undo, but (x + 1) / 2 of the openpi
+ * quantile formula is computed in float32, as numpy does for a float32 array. */
+void tec_norm_undo_f32(const struct tec_norm *norm, const float *x, size_t n, double *y);
+
+/* Statistics from {"mean": [...], "std": [...], "q01": [...] | null, "q99": [...] | null} in the
+ * openpi convention. TEC_MALFORMED, with key and index, for: arrays of different length, more than
+ * 65536 values, a value that is not a finite number, std < 0, q99 < q01; a mode whose arrays are
+ * missing. `where` begins the message. */
+enum tec_status tec_norm_from_json(struct tec_norm *norm, const json_t *stats,
+                                   enum tec_norm_mode mode, const char *where,
+                                   struct tec_arena *arena, struct tec_error *err);
+
+/* The entry `key` ("state", "actions") of an openpi norm_stats.json. TEC_NOT_FOUND, with the keys
+ * there are, when it has none; TEC_IO when the file cannot be read. */
+enum tec_status tec_norm_load_openpi(struct tec_norm *norm, const char *path, const char *key,
+                                     enum tec_norm_mode mode, struct tec_arena *arena,
+                                     struct tec_error *err);
+
+/* Statistics of `feature` ("observation.state", "action") from a LeRobot normalizer step: `step` is
+ * its object in policy_preprocessor.json or policy_postprocessor.json (config.norm_map, features,
+ * eps decide mode and eps), `state` the open file its state_file names, tensors
+ * "<feature>.<stat>"; NULL when the step has none. A feature whose mode is IDENTITY, or that has no
+ * statistics, gives mode NONE (n = 0): compare with what the model needs. */
+enum tec_status tec_norm_load_lerobot(struct tec_norm *norm, const json_t *step,
+                                      const struct tec_tensors *state, const char *feature,
+                                      struct tec_arena *arena, struct tec_error *err);
+
+#endif

@@ -1,0 +1,97 @@
+/* lower.c - the pass from nodes to programs. */
+#include "graph/compile/plan.h"
+
+#include <string.h>
+
+static struct tec_plan_part *add_part(struct tec_plan *p, enum tec_part_kind kind, const char *name)
+{
+    struct tec_plan_part *part = &p->parts[p->n_parts++];
+    part->kind = kind;
+    part->name = name;
+    part->taps.arena = &p->arena;
+    tec_program_init(&part->program, &p->arena, name);
+    return part;
+}
+
+static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *part)
+{
+    return (struct tec_lower){.program = &part->program,
+                              .model = p->model,
+                              .weights = p->weights,
+                              .flow = p->flow,
+                              .space = &p->space,
+                              .tower = &p->tower,
+                              .cos_sin = p->cos_sin,
+                              .scratch = p->scratch,
+                              .lut = p->lut,
+                              .zero = p->zero,
+                              .max_text = p->spec.text_tokens,
+                              .device = p->device,
+                              .bf16 = p->weights->bf16,
+                              .round = p->weights->bf16 && p->spec.round,
+                              .whole = p->spec.whole,
+                              .prefix = &part->prefix_device,
+                              .decode = &part->decode_device,
+                              .taps = p->spec.taps ? &part->taps : NULL};
+}
+
+static enum tec_status lower_node(struct tec_plan *p, struct tec_plan_part *part,
+                                  enum tec_node_id node, struct tec_error *err)
+{
+    struct tec_lower l = lower_into(p, part);
+    return tec_node_kinds[node]->lower(&l, err);
+}
+
+static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind, const char *name,
+                                    bool action, struct tec_error *err)
+{
+    struct tec_plan_part *part = add_part(p, kind, name);
+    const struct tec_prefix_limits limits = {.model = p->model,
+                                             .max_rows = p->spec.frame_tokens,
+                                             .max_text = p->spec.text_tokens,
+                                             .scratch_slot = p->scratch_slot};
+    TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
+                                  p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)part->block.size;
+    TEC_TRY(lower_node(p, part, TEC_NODE_prefill, err));
+    tec_program_mark(&part->program, TEC_MARK_PREFILL);
+    if (action) {
+        TEC_TRY(lower_node(p, part, TEC_NODE_action, err));
+        tec_program_mark(&part->program, TEC_MARK_ACTION);
+    }
+    return TEC_OK;
+}
+
+static enum tec_status lower_decode(struct tec_plan *p, int batch, struct tec_error *err)
+{
+    const char *name = tec_arena_printf(&p->arena, "decode.b%d", batch);
+    struct tec_plan_part *part = add_part(p, TEC_PART_DECODE, name ? name : "decode");
+    part->batch = batch;
+    TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, batch,
+                                  p->spec.max_k, p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)part->block.size;
+    TEC_TRY(lower_node(p, part, TEC_NODE_decode, err));
+    tec_program_mark(&part->program, TEC_MARK_DECODE);
+    return TEC_OK;
+}
+
+enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
+{
+    TEC_TRY(lower_prefix(p, TEC_PART_FRAME, "frame", p->spec.steps > 0, err));
+    if (p->spec.seats && p->spec.isolated)
+        TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, "private", false, err));
+    for (int i = 0; p->spec.seats && i < p->spec.n_batches; i++)
+        TEC_TRY(lower_decode(p, p->spec.batches[i], err));
+    for (int i = 0; i < p->n_parts; i++) {
+        struct tec_plan_part *part = &p->parts[i];
+        if (part->program.status != TEC_OK) {
+            if (err)
+                *err = part->program.err;
+            return part->program.status;
+        }
+        for (int t = 0; t < part->taps.n; t++)
+            if (part->taps.blocks[t])
+                p->bytes.taps += (int64_t)part->taps.items[t].rows * part->taps.items[t].ld * 4;
+    }
+    return TEC_OK;
+}

@@ -1,0 +1,190 @@
+#include "graph/compile/plan.h"
+
+#include "kernels/matrix.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    enum tec_status (*run)(struct tec_plan *plan, struct tec_error *err);
+} passes[] = {
+#define PASS(name, text) {#name, tec_pass_##name},
+#include "graph/compile/passes.def"
+#undef PASS
+};
+
+static enum tec_status check_spec(const struct tec_plan_spec *s, const struct tec_model *m,
+                                  struct tec_error *err)
+{
+    int pictures = m->n_slots * m->vision.tokens;
+    if (s->text_tokens < 1)
+        return tec_fail(err, TEC_INVALID, "a prompt needs at least 1 token, is given %d",
+                        s->text_tokens);
+    if (s->frame_tokens < m->vision.tokens + s->text_tokens)
+        return tec_fail(err, TEC_INVALID,
+                        "a frame of %d tokens cannot hold a picture of %d and a prompt of %d",
+                        s->frame_tokens, m->vision.tokens, s->text_tokens);
+    if (s->frame_tokens > pictures + s->text_tokens + 4096)
+        return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",
+                        s->frame_tokens, m->n_slots);
+    if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
+        s->seats < 0 || s->seats > 4096 || s->new_tokens < 0 || s->new_tokens > 65536)
+        return tec_fail(err, TEC_INVALID, "seats, batches, steps or tokens out of range");
+    return TEC_OK;
+}
+
+/* Slots: prefix regions, private tails, one trash slot a seat, the suffix's scratch. */
+static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &p->spec;
+    const struct tec_stack *t = &p->model->text.stack, *v = &p->model->vision.stack;
+    bool bf16 = p->weights->bf16;
+    tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
+    tec_kv_space_init(&p->tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, bf16});
+    tec_kv_space_reserve(&p->tower, p->model->n_slots * p->model->vision.tokens);
+    TEC_TRY(
+        tec_kv_pool_init(&p->prefixes, &p->space, s->seats + 1, s->frame_tokens, &p->arena, err));
+    p->tails = TEC_NEW(&p->arena, (size_t)s->seats + 1, int);
+    p->trash = TEC_NEW(&p->arena, (size_t)s->seats + 1, int);
+    if (!p->tails || !p->trash)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
+    for (int i = 0; i < s->seats; i++)
+        p->tails[i] = tec_kv_space_reserve(&p->space, s->new_tokens);
+    int trash = tec_kv_space_reserve(&p->space, s->seats + 1);
+    for (int i = 0; i < s->seats; i++)
+        p->trash[i] = trash + i;
+    p->scratch_slot = s->steps ? tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model)) : 0;
+    TEC_TRY(tec_kv_space_create(&p->space, p->device, &p->arena, err));
+    TEC_TRY(tec_kv_space_create(&p->tower, p->device, &p->arena, err));
+    p->bytes.kv = tec_kv_space_bytes(&p->space) + tec_kv_space_bytes(&p->tower);
+    return TEC_OK;
+}
+
+static enum tec_status constant(struct tec_plan *p, size_t size, void *out, struct tec_error *err)
+{
+    void *block = tec_device_get(p->device, size);
+    if (!block)
+        return tec_fail(err, TEC_NO_MEMORY, "constants need %zu bytes", size);
+    p->bytes.constants += (int64_t)size;
+    memcpy(out, &block, sizeof block);
+    return TEC_OK;
+}
+
+/* cos and sin of every position and frequency, from float64. */
+static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_stack *t = &p->model->text.stack;
+    int half = t->head_dim / 2;
+    int positions = p->spec.frame_tokens + p->spec.new_tokens + 2 * tec_suffix_rows(p->model) + 1;
+    size_t row = (size_t)half * 2 * sizeof(float);
+    TEC_TRY(constant(p, (size_t)positions * row, &p->cos_sin, err));
+    float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
+    if (!line)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a rotation table");
+    for (int at = 0; at < positions; at++) {
+        for (int i = 0; i < half; i++) {
+            double angle = at * pow(t->theta > 0.0 ? t->theta : 1.0, -2.0 * i / t->head_dim);
+            line[2 * i] = (float)cos(angle);
+            line[2 * i + 1] = (float)sin(angle);
+        }
+        tec_device_upload(p->device, p->cos_sin + (size_t)at * (size_t)half * 2, line, row);
+    }
+    return TEC_OK;
+}
+
+static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
+{
+    float lut[3][256];
+    for (int c = 0; c < 3; c++)
+        for (int b = 0; b < 256; b++)
+            lut[c][b] = (float)b / 255.0F * 2.0F - 1.0F;
+    TEC_TRY(constant(p, sizeof lut, &p->lut, err));
+    tec_device_upload(p->device, p->lut, lut, sizeof lut);
+    int zero = 0;
+    TEC_TRY(constant(p, sizeof zero, &p->zero, err));
+    tec_device_upload(p->device, p->zero, &zero, sizeof zero);
+    int widest = p->model->text.stack.head_dim > p->model->vision.stack.head_dim
+                     ? p->model->text.stack.head_dim
+                     : p->model->vision.stack.head_dim;
+    size_t scratch = tec_attention_scratch(widest) * (size_t)tec_device_lanes(p->device);
+    TEC_TRY(constant(p, scratch * sizeof(float), &p->scratch, err));
+    return make_rotation(p, err);
+}
+
+static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *in,
+                              struct tec_error *err)
+{
+    TEC_TRY(check_spec(&p->spec, p->model, err));
+    TEC_TRY(reserve_slots(p, err));
+    TEC_TRY(make_constants(p, err));
+    if (p->spec.steps) {
+        TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
+                                       p->device, p->heap, err));
+        p->bytes.tables = p->flow->bytes;
+    }
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        enum tec_status status = passes[i].run(p, err);
+        if (status != TEC_OK)
+            return tec_context(err, status, "pass %s", passes[i].name);
+    }
+    struct tec_byte_plan *b = &p->bytes;
+    b->weights = p->weights->bytes;
+    b->total = b->weights + b->tables + b->kv + b->activations + b->frames + b->constants + b->taps;
+    return TEC_OK;
+}
+
+enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inputs *inputs,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_plan *p = tec_heap_get(heap, sizeof *p);
+    if (!p)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a plan");
+    p->spec = *inputs->spec;
+    p->model = inputs->model;
+    p->weights = inputs->weights;
+    p->device = inputs->device;
+    p->heap = heap;
+    tec_arena_init(&p->arena, heap);
+    enum tec_status status = create(p, inputs, err);
+    if (status != TEC_OK) {
+        tec_plan_destroy(p);
+        return status;
+    }
+    *out = p;
+    return TEC_OK;
+}
+
+void tec_plan_destroy(struct tec_plan *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < p->n_parts; i++) {
+        tec_table_finish(&p->parts[i].block, p->device);
+        tec_taps_finish(&p->parts[i].taps, p->device);
+    }
+    tec_kv_space_destroy(&p->space);
+    tec_kv_space_destroy(&p->tower);
+    tec_flow_tables_destroy(p->flow);
+    tec_device_put(p->device, p->activations);
+    tec_device_put(p->device, p->cos_sin);
+    tec_device_put(p->device, p->lut);
+    tec_device_put(p->device, p->zero);
+    tec_device_put(p->device, p->scratch);
+    tec_arena_finish(&p->arena);
+    tec_heap_put(p->heap, p);
+}
+
+struct tec_plan_part *tec_plan_part(struct tec_plan *p, enum tec_part_kind kind, int rows)
+{
+    struct tec_plan_part *best = NULL;
+    for (int i = 0; i < p->n_parts; i++) {
+        struct tec_plan_part *part = &p->parts[i];
+        if (part->kind != kind)
+            continue;
+        best = part;
+        if (kind != TEC_PART_DECODE || part->batch >= rows)
+            return part;
+    }
+    return best;
+}

@@ -1,0 +1,97 @@
+/* plan.h - what compilation makes: parts captured at load, their frame tables, and the bytes of it.
+ *
+ * A part is a chain of nodes that always run together, or one node that a decision may run alone.
+ * The plan is constant after create but for the contents of frame tables and key-value memory,
+ * which belong to the run (graph/run). */
+#ifndef TEC_GRAPH_COMPILE_PLAN_H
+#define TEC_GRAPH_COMPILE_PLAN_H
+
+#include "graph/nodes/node.h"
+
+enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = TEC_MAX_BATCHES + 2 };
+
+enum tec_part_kind {
+    TEC_PART_FRAME,  /* prefill and, where there is one, the action node */
+    TEC_PART_PREFIX, /* a private prefill */
+    TEC_PART_DECODE  /* one captured batch */
+};
+
+/* Marks that parts reach in this order. */
+enum { TEC_MARK_PREFILL, TEC_MARK_ACTION, TEC_MARK_DECODE };
+
+struct tec_plan_part {
+    const char *name;
+    enum tec_part_kind kind;
+    int batch; /* DECODE */
+    struct tec_program program;
+    struct tec_capture *capture;
+    struct tec_table_block block;
+    struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
+    struct tec_decode_table decode, decode_device; /* DECODE */
+    struct tec_taps taps;
+};
+
+/* The sizes that a pipeline asks for; what the compiler needs to know of it. */
+struct tec_plan_spec {
+    int frame_tokens; /* rows of a prefix */
+    int text_tokens;  /* most tokens of a prompt */
+    int steps;        /* Euler steps; 0 = no action node */
+    int seats;        /* requests in flight; 0 = no language */
+    int new_tokens;   /* most tokens of a request */
+    bool isolated;    /* requests may take a private prefill */
+    int n_batches;
+    int batches[TEC_MAX_BATCHES]; /* ascending */
+    int max_k;
+    bool round;       /* bf16 plans: activations that enter a GEMM are rounded as well */
+    bool taps, whole; /* for judges: keep tensors; run the last layer for all rows */
+};
+
+/* Bytes by purpose; `total` is what a device must have. */
+struct tec_byte_plan {
+    int64_t weights, tables, kv, activations, frames, constants, taps, total;
+    int64_t captures; /* host memory of the recorded lists */
+};
+
+struct tec_plan {
+    struct tec_plan_spec spec;
+    const struct tec_model *model;     /* borrowed */
+    const struct tec_weights *weights; /* borrowed */
+    struct tec_flow_tables *flow;
+    struct tec_device *device; /* borrowed */
+    struct tec_kv_space space, tower;
+    struct tec_kv_pool prefixes; /* prefix regions */
+    int *tails, *trash;          /* [seats] first private slot; a slot nobody reads */
+    int scratch_slot;
+    struct tec_plan_part parts[TEC_MAX_PARTS];
+    int n_parts;
+    unsigned char *activations; /* one arena that all parts overlay */
+    float *cos_sin, *lut, *scratch;
+    int *zero;
+    struct tec_byte_plan bytes;
+    struct tec_arena arena;
+    struct tec_heap *heap;
+};
+
+struct tec_plan_inputs {
+    const struct tec_plan_spec *spec;
+    const struct tec_model *model;
+    const struct tec_weights *weights;
+    struct tec_source source; /* for time tables */
+    struct tec_device *device;
+};
+
+/* Run every pass. On a measuring device nothing is taken and bytes are still exact. */
+enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inputs *inputs,
+                                struct tec_heap *heap, struct tec_error *err);
+void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
+
+/* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest), or NULL. */
+struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
+
+/* Passes, in the order of passes.def. */
+#define PASS(name, text) \
+    enum tec_status tec_pass_##name(struct tec_plan *plan, struct tec_error *err);
+#include "graph/compile/passes.def"
+#undef PASS
+
+#endif

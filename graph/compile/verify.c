@@ -1,0 +1,73 @@
+/* verify.c - the pass that checks programs against what the other passes promise: tensors are
+ * written before they are read, live tensors do not overlap, all lie inside the arena, and two
+ * calls that could race have a barrier between them. A failure is a bug of ours, named. */
+#include "graph/compile/plan.h"
+
+static enum tec_status check_places(const struct tec_plan *plan, const struct tec_program *program,
+                                    struct tec_error *err)
+{
+    const unsigned char *end = plan->activations + plan->bytes.activations;
+    for (int i = 0; i < program->n_tensors; i++) {
+        const struct tec_tensor *t = &program->tensors[i];
+        if (t->first < 0)
+            continue;
+        if (!t->at || (!t->fixed && (t->at < plan->activations || t->at + t->size > end)))
+            return tec_fail(err, TEC_INVALID, "%s: tensor %d '%s' has no place", program->name, i,
+                            t->name);
+    }
+    return TEC_OK;
+}
+
+static bool overlap(const struct tec_tensor *a, const struct tec_tensor *b)
+{
+    return a->first <= b->last && b->first <= a->last && a->at < b->at + b->size &&
+           b->at < a->at + a->size;
+}
+
+/* Quadratic in the tensors of a part: a few thousand at most. */
+static enum tec_status check_overlaps(const struct tec_program *program, struct tec_error *err)
+{
+    for (int i = 0; i < program->n_tensors; i++)
+        for (int j = i + 1; j < program->n_tensors; j++) {
+            const struct tec_tensor *a = &program->tensors[i], *b = &program->tensors[j];
+            if (!a->fixed && !b->fixed && a->first >= 0 && b->first >= 0 && overlap(a, b))
+                return tec_fail(err, TEC_INVALID, "%s: tensors %d '%s' and %d '%s' overlap",
+                                program->name, i, a->name, j, b->name);
+        }
+    return TEC_OK;
+}
+
+static enum tec_status check_written(const struct tec_plan *plan, const struct tec_program *program,
+                                     bool *written, struct tec_error *err)
+{
+    (void)plan;
+    for (int s = 0; s < program->n_steps; s++) {
+        if (program->steps[s].kind != TEC_STEP_CALL)
+            continue;
+        const struct tec_call *call = &program->steps[s].call;
+        for (int i = 0; i < TEC_OP_INPUTS; i++)
+            if (call->in[i] >= 0 && !program->tensors[call->in[i]].fixed && !written[call->in[i]])
+                return tec_fail(err, TEC_INVALID, "%s: '%s' reads tensor '%s' before it is written",
+                                program->name, call->label, program->tensors[call->in[i]].name);
+        for (int i = 0; i < TEC_OP_OUTPUTS; i++)
+            if (call->out[i] >= 0)
+                written[call->out[i]] = true;
+    }
+    return TEC_OK;
+}
+
+enum tec_status tec_pass_verify(struct tec_plan *plan, struct tec_error *err)
+{
+    for (int i = 0; i < plan->n_parts; i++) {
+        const struct tec_program *program = &plan->parts[i].program;
+        struct tec_arena_mark mark = tec_arena_mark(&plan->arena);
+        bool *written = TEC_NEW(&plan->arena, (size_t)program->n_tensors + 1, bool);
+        if (!written)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory to verify %s", program->name);
+        TEC_TRY(check_places(plan, program, err));
+        TEC_TRY(check_overlaps(program, err));
+        TEC_TRY(check_written(plan, program, written, err));
+        tec_arena_rewind(&plan->arena, mark);
+    }
+    return TEC_OK;
+}

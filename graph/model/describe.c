@@ -1,0 +1,136 @@
+/* describe.c - find and evaluate a model description. */
+#include "base/lua.h"
+#include "graph/model/parse.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a description is given: {config, shapes, size} and the caller's overrides. */
+static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
+                                  struct tec_error *err)
+{
+    const struct tec_checkpoint *c = choice->checkpoint;
+    json_t *given = json_object(), *shapes = json_object();
+    int bad = !given || !shapes;
+    for (size_t i = 0; c && !bad && i < tec_tensors_count(c->tensors); i++) {
+        const struct tec_stored *t = tec_tensors_at(c->tensors, i);
+        size_t skip = strlen(c->prefix);
+        const char *name = strncmp(t->name, c->prefix, skip) == 0 ? t->name + skip : t->name;
+        json_t *shape = json_array();
+        for (int d = 0; d < t->rank; d++)
+            bad |= json_array_append_new(shape, json_integer(t->shape[d]));
+        bad |= json_object_set_new(shapes, name, shape);
+    }
+    if (c)
+        bad |= json_object_set(given, "shapes", shapes);
+    if (c && c->config)
+        bad |= json_object_set(given, "config", c->config);
+    bad |= json_object_set_new(given, "size", json_string(choice->size ? choice->size : "full"));
+    if (choice->overrides)
+        bad |= json_object_update(given, (json_t *)(uintptr_t)choice->overrides);
+    json_decref(shapes);
+    if (bad) {
+        json_decref(given);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's configuration");
+    }
+    *out = given;
+    return TEC_OK;
+}
+
+/* Evaluate one description. It may answer false: "this checkpoint is not mine". */
+static enum tec_status evaluate(json_t **out, const struct tec_model_choice *choice,
+                                const char *arch, const json_t *given, struct tec_heap *heap,
+                                struct tec_error *err)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%s.lua", choice->root, arch);
+    if (n < 0 || (size_t)n >= sizeof path || strpbrk(arch, "/\\") || arch[0] == '.')
+        return tec_fail(err, TEC_NOT_FOUND, "no model is named '%s'", arch);
+    return tec_lua_read_given(out, path, choice->root, given, heap, err);
+}
+
+/* Ask every description whether the checkpoint is its own. */
+static enum tec_status recognise(json_t **out, const struct tec_model_choice *choice,
+                                 const json_t *given, struct tec_heap *heap, struct tec_error *err)
+{
+    DIR *dir = opendir(choice->root);
+    if (!dir)
+        return tec_fail(err, TEC_IO, "%s: cannot be read; it should hold model descriptions",
+                        choice->root);
+    enum tec_status status = TEC_NOT_FOUND;
+    for (struct dirent *e = readdir(dir); e && status == TEC_NOT_FOUND; e = readdir(dir)) {
+        size_t n = strlen(e->d_name);
+        char arch[256];
+        if (n < 5 || n >= sizeof arch || strcmp(e->d_name + n - 4, ".lua") != 0)
+            continue;
+        snprintf(arch, sizeof arch, "%.*s", (int)(n - 4), e->d_name);
+        json_t *json = NULL;
+        if (evaluate(&json, choice, arch, given, heap, NULL) == TEC_OK && json_is_object(json) &&
+            json_object_get(json, "text")) {
+            *out = json;
+            status = TEC_OK;
+        } else
+            json_decref(json);
+    }
+    closedir(dir);
+    if (status == TEC_NOT_FOUND)
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "%s: no model description recognises this checkpoint; name one with "
+                        "model { arch = ... }",
+                        choice->checkpoint->path);
+    return status;
+}
+
+static enum tec_status find(json_t **out, const struct tec_model_choice *choice,
+                            struct tec_heap *heap, struct tec_error *err)
+{
+    json_t *given = NULL;
+    TEC_TRY(make_given(&given, choice, err));
+    enum tec_status status;
+    if (!choice->arch && choice->checkpoint)
+        status = recognise(out, choice, given, heap, err);
+    else
+        status = evaluate(out, choice, choice->arch ? choice->arch : "", given, heap, err);
+    json_decref(given);
+    if (status == TEC_OK && !json_is_object(*out)) {
+        json_decref(*out);
+        return tec_fail(err, TEC_NOT_FOUND, "%s: this checkpoint is not a '%s' model",
+                        choice->checkpoint ? choice->checkpoint->path : "-", choice->arch);
+    }
+    return status;
+}
+
+enum tec_status tec_model_open(struct tec_model **out, const struct tec_model_choice *choice,
+                               struct tec_heap *heap, struct tec_error *err)
+{
+    json_t *json = NULL;
+    TEC_TRY(find(&json, choice, heap, err));
+    struct tec_arena arena;
+    tec_arena_init(&arena, heap);
+    struct tec_model *model = TEC_NEW(&arena, 1, struct tec_model);
+    enum tec_status status =
+        model ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a model description");
+    if (model) {
+        model->json = json;
+        status = tec_model_parse(model, err);
+        model->arena = arena;
+    }
+    if (status != TEC_OK) {
+        tec_context(err, status, "model '%s'", choice->arch ? choice->arch : "?");
+        json_decref(json);
+        tec_arena_finish(&arena);
+        return status;
+    }
+    *out = model;
+    return TEC_OK;
+}
+
+void tec_model_close(struct tec_model *model)
+{
+    if (!model)
+        return;
+    json_decref((json_t *)(uintptr_t)model->json);
+    struct tec_arena arena = model->arena;
+    tec_arena_finish(&arena);
+}

@@ -1,0 +1,248 @@
+/* parse.c - an evaluated description as structs, every number checked. */
+#include "graph/model/parse.h"
+
+#include <string.h>
+
+enum { MAX_DIM = 1 << 20, MAX_LAYERS = 512 };
+
+static const char *const role_names[TEC_ROLE_COUNT] = {
+#define ROLE(name) [TEC_ROLE_##name] = #name,
+#include "graph/model/roles.def"
+#undef ROLE
+};
+
+/* json_unpack with the place in the message. */
+#define UNPACK(json, where, ...)                                           \
+    do {                                                                   \
+        json_error_t e_;                                                   \
+        if (json_unpack_ex(json, &e_, JSON_STRICT, __VA_ARGS__) != 0)      \
+            return tec_fail(err, TEC_MALFORMED, "%s: %s", where, e_.text); \
+    } while (0)
+
+static enum tec_status positive(int value, const char *where, const char *what,
+                                struct tec_error *err)
+{
+    if (value < 1 || value > MAX_DIM)
+        return tec_fail(err, TEC_MALFORMED, "%s: %s must be 1 .. %d, is %d", where, what, MAX_DIM,
+                        value);
+    return TEC_OK;
+}
+
+static enum tec_status parse_tensors(struct tec_stack *stack, const json_t *tensors,
+                                     const char *where, struct tec_error *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)tensors, key, value)
+    {
+        int role = 0;
+        while (role < TEC_ROLE_COUNT && strcmp(role_names[role], key) != 0)
+            role++;
+        const char *name = json_string_value(value);
+        if (role == TEC_ROLE_COUNT || !name || strlen(name) > 200)
+            return tec_fail(err, TEC_MALFORMED, "%s.tensors: '%s' is no tensor of a layer", where,
+                            key);
+        stack->names[role] = name;
+    }
+    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,    TEC_ROLE_v,
+                                           TEC_ROLE_o,     TEC_ROLE_up,   TEC_ROLE_down,
+                                           TEC_ROLE_norm1, TEC_ROLE_norm2};
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (!stack->names[needed[i]])
+            return tec_fail(err, TEC_MALFORMED, "%s.tensors: lacks '%s'", where,
+                            role_names[needed[i]]);
+    stack->gated = stack->names[TEC_ROLE_gate] != NULL;
+    return TEC_OK;
+}
+
+static enum tec_status parse_norm(struct tec_stack *stack, const char *norm, const char *where,
+                                  struct tec_error *err)
+{
+    static const char *const names[] = {"layer", "rms", "adaptive"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(norm, names[i]) == 0) {
+            stack->norm = (enum tec_norm_kind)i;
+            return TEC_OK;
+        }
+    return tec_fail(err, TEC_MALFORMED, "%s.norm: '%s' is not layer, rms or adaptive", where, norm);
+}
+
+static enum tec_status parse_stack(struct tec_stack *stack, const json_t *json, const char *where,
+                                   struct tec_error *err)
+{
+    const json_t *tensors;
+    const char *norm;
+    double offset, eps;
+    UNPACK((json_t *)(uintptr_t)json, where,
+           "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s:o}", "layers", &stack->layers,
+           "width", &stack->width, "heads", &stack->heads, "kv_heads", &stack->kv_heads, "head_dim",
+           &stack->head_dim, "mlp", &stack->mlp, "norm", &norm, "norm_offset", &offset, "eps", &eps,
+           "theta", &stack->theta, "tensors", &tensors);
+    stack->norm_offset = (float)offset;
+    stack->eps = (float)eps;
+    TEC_TRY(parse_norm(stack, norm, where, err));
+    TEC_TRY(positive(stack->layers, where, "layers", err));
+    TEC_TRY(positive(stack->width, where, "width", err));
+    TEC_TRY(positive(stack->heads, where, "heads", err));
+    TEC_TRY(positive(stack->kv_heads, where, "kv_heads", err));
+    TEC_TRY(positive(stack->head_dim, where, "head_dim", err));
+    TEC_TRY(positive(stack->mlp, where, "mlp", err));
+    if (stack->layers > MAX_LAYERS || stack->head_dim > 4096 || stack->heads > 1024)
+        return tec_fail(err, TEC_MALFORMED, "%s: %d layers of %d heads of %d are too many", where,
+                        stack->layers, stack->heads, stack->head_dim);
+    if (stack->heads % stack->kv_heads != 0)
+        return tec_fail(err, TEC_MALFORMED, "%s: %d heads over %d kv_heads", where, stack->heads,
+                        stack->kv_heads);
+    if (stack->theta != 0.0 && (!(stack->theta > 1.0) || stack->head_dim % 2 != 0))
+        return tec_fail(err, TEC_MALFORMED, "%s: theta %g needs an even head_dim, is %d", where,
+                        stack->theta, stack->head_dim);
+    if (!(stack->eps > 0.0F))
+        return tec_fail(err, TEC_MALFORMED, "%s: eps must be positive", where);
+    return parse_tensors(stack, tensors, where, err);
+}
+
+/* {weight, bias}, or false where there is no such layer. */
+static enum tec_status parse_dense(struct tec_dense *dense, const json_t *json, int rows, int cols,
+                                   const char *where, struct tec_error *err)
+{
+    if (json_is_false(json))
+        return TEC_OK;
+    UNPACK((json_t *)(uintptr_t)json, where, "{s:s, s?s}", "weight", &dense->weight, "bias",
+           &dense->bias);
+    dense->rows = rows;
+    dense->cols = cols;
+    return TEC_OK;
+}
+
+static enum tec_status parse_aliases(const char *names[TEC_MAX_ALIASES], const json_t *json,
+                                     const char *where, struct tec_error *err)
+{
+    size_t n = json_array_size(json);
+    if (n > TEC_MAX_ALIASES)
+        return tec_fail(err, TEC_MALFORMED, "%s: more than %d names", where, TEC_MAX_ALIASES);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = json_string_value(json_array_get(json, i));
+        if (!names[i])
+            return tec_fail(err, TEC_MALFORMED, "%s: must be a list of names", where);
+    }
+    return TEC_OK;
+}
+
+static enum tec_status parse_vision(struct tec_model *model, json_t *json, struct tec_error *err)
+{
+    struct tec_tower *t = &model->vision;
+    const json_t *patch_embed, *projector, *stack;
+    UNPACK(json, "vision", "{s:i, s:i, s:o, s:s, s:o, s:o}", "image_size", &t->image_size, "patch",
+           &t->patch, "patch_embed", &patch_embed, "position", &t->position, "projector",
+           &projector, "stack", &stack);
+    TEC_TRY(positive(t->image_size, "vision", "image_size", err));
+    TEC_TRY(positive(t->patch, "vision", "patch", err));
+    if (t->image_size > 4096 || t->patch > t->image_size || t->image_size % t->patch != 0)
+        return tec_fail(err, TEC_MALFORMED,
+                        "vision: image_size %d does not divide into patches of %d", t->image_size,
+                        t->patch);
+    int side = t->image_size / t->patch;
+    t->tokens = side * side;
+    TEC_TRY(parse_stack(&t->stack, stack, "vision.stack", err));
+    TEC_TRY(parse_dense(&t->patch_embed, patch_embed, t->stack.width, 3 * t->patch * t->patch,
+                        "vision.patch_embed", err));
+    return parse_dense(&t->projector, projector, model->text.stack.width, t->stack.width,
+                       "vision.projector", err);
+}
+
+static enum tec_status parse_text(struct tec_model *model, json_t *json, struct tec_error *err)
+{
+    struct tec_text *t = &model->text;
+    const json_t *embed, *head, *stack;
+    const char *mask;
+    double scale;
+    int round;
+    UNPACK(json, "text", "{s:i, s:F, s:b, s:s, s:i, s:i, s:i, s:o, s:o, s:o}", "vocab", &t->vocab,
+           "scale", &scale, "round_logits", &round, "mask", &mask, "bos", &t->bos, "eos", &t->eos,
+           "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack);
+    TEC_TRY(positive(t->vocab, "text", "vocab", err));
+    TEC_TRY(positive(t->max_tokens, "text", "max_tokens", err));
+    if (strcmp(mask, "bidir") != 0 && strcmp(mask, "causal") != 0)
+        return tec_fail(err, TEC_MALFORMED, "text.mask: '%s' is not bidir or causal", mask);
+    t->scale = (float)scale;
+    t->round = round != 0;
+    t->causal = strcmp(mask, "causal") == 0;
+    TEC_TRY(parse_aliases(t->embed, embed, "text.embed", err));
+    TEC_TRY(parse_aliases(t->head, head, "text.head", err));
+    return parse_stack(&t->stack, stack, "text.stack", err);
+}
+
+/* The expert reads the text stack's keys layer by layer, so the two must agree. */
+static enum tec_status check_joint(const struct tec_model *model, struct tec_error *err)
+{
+    const struct tec_stack *t = &model->text.stack, *a = &model->flow.stack;
+    if (t->layers != a->layers || t->heads != a->heads || t->kv_heads != a->kv_heads ||
+        t->head_dim != a->head_dim)
+        return tec_fail(err, TEC_MALFORMED,
+                        "action.stack: %d layers of %d/%d heads of %d cannot read the text stack's "
+                        "keys: %d layers of %d/%d heads of %d",
+                        a->layers, a->heads, a->kv_heads, a->head_dim, t->layers, t->heads,
+                        t->kv_heads, t->head_dim);
+    return TEC_OK;
+}
+
+static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct tec_error *err)
+{
+    struct tec_flow *f = &model->flow;
+    const json_t *in, *out, *state, *time1, *time2, *stack;
+    int condition;
+    UNPACK(json, "action", "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
+           "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period", &f->min_period,
+           "max_period", &f->max_period, "in", &in, "out", &out, "state", &state, "time1", &time1,
+           "time2", &time2, "condition", &condition, "stack", &stack);
+    TEC_TRY(positive(f->horizon, "action", "horizon", err));
+    TEC_TRY(positive(f->dim, "action", "dim", err));
+    TEC_TRY(positive(f->steps, "action", "steps", err));
+    if (f->horizon > 4096 || f->steps > 1000 || !(f->min_period > 0.0) ||
+        !(f->max_period > f->min_period))
+        return tec_fail(err, TEC_MALFORMED, "action: horizon, steps or periods out of range");
+    f->condition = condition != 0;
+    TEC_TRY(parse_stack(&f->stack, stack, "action.stack", err));
+    int w = f->stack.width;
+    if (w % 2 != 0)
+        return tec_fail(err, TEC_MALFORMED, "action.stack: width must be even, is %d", w);
+    if (f->condition != (f->stack.norm == TEC_BLOCK_ADAPTIVE_NORM))
+        return tec_fail(err, TEC_MALFORMED, "action: condition and adaptive norms come together");
+    TEC_TRY(parse_dense(&f->in, in, w, f->dim, "action.in", err));
+    TEC_TRY(parse_dense(&f->out, out, f->dim, w, "action.out", err));
+    TEC_TRY(parse_dense(&f->state, state, w, f->dim, "action.state", err));
+    TEC_TRY(parse_dense(&f->time1, time1, w, f->condition ? w : 2 * w, "action.time1", err));
+    TEC_TRY(parse_dense(&f->time2, time2, w, w, "action.time2", err));
+    if (!f->in.weight || !f->out.weight || !f->time1.weight || !f->time2.weight)
+        return tec_fail(err, TEC_MALFORMED, "action: lacks in, out, time1 or time2");
+    return check_joint(model, err);
+}
+
+static enum tec_status parse_slots(struct tec_model *model, const json_t *slots,
+                                   struct tec_error *err)
+{
+    size_t n = json_array_size(slots);
+    if (n < 1 || n > TEC_MAX_CAMERAS)
+        return tec_fail(err, TEC_MALFORMED, "slots: must name 1 .. %d cameras", TEC_MAX_CAMERAS);
+    for (size_t i = 0; i < n; i++) {
+        model->slots[i] = json_string_value(json_array_get(slots, i));
+        if (!model->slots[i])
+            return tec_fail(err, TEC_MALFORMED, "slots: must be names");
+    }
+    model->n_slots = (int)n;
+    return TEC_OK;
+}
+
+enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
+{
+    json_t *vision, *text, *action, *json = (json_t *)(uintptr_t)model->json;
+    const json_t *slots, *ignored, *prompts = NULL;
+    UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s:o, s:o, s?o}", "name", &model->name,
+           "slots", &slots, "vision", &vision, "text", &text, "action", &action, "ignored",
+           &ignored, "prompts", &prompts);
+    TEC_TRY(parse_slots(model, slots, err));
+    TEC_TRY(parse_text(model, text, err));
+    TEC_TRY(parse_vision(model, vision, err));
+    TEC_TRY(parse_aliases(model->ignored, ignored, "ignored", err));
+    return parse_flow(model, action, err);
+}

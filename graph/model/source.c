@@ -1,0 +1,151 @@
+#include "graph/model/source.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+static bool real_numbers(enum tec_dtype dtype)
+{
+    return dtype == TEC_F32 || dtype == TEC_BF16 || dtype == TEC_F16 || dtype == TEC_F64;
+}
+
+static void print_shape(char text[128], int rank, const int64_t *shape)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < rank && n < 100; i++)
+        n += (size_t)snprintf(text + n, 128 - n, "%s%lld", i ? ", " : "", (long long)shape[i]);
+}
+
+static enum tec_status check_shape(const struct tec_source *source,
+                                   const struct tec_expected *expected,
+                                   const struct tec_stored *stored, struct tec_error *err)
+{
+    bool same = stored->rank == expected->rank;
+    for (int i = 0; same && i < stored->rank; i++)
+        same = stored->shape[i] == expected->shape[i];
+    if (!same) {
+        char is[128], must[128];
+        print_shape(is, stored->rank, stored->shape);
+        print_shape(must, expected->rank, expected->shape);
+        return tec_fail(err, TEC_SHAPE, "%s: tensor '%s' must be [%s], is [%s]",
+                        source->checkpoint->path, stored->name, must, is);
+    }
+    if (!real_numbers(stored->dtype))
+        return tec_fail(err, TEC_SHAPE,
+                        "%s: tensor '%s' is %s; weights must be F32, BF16, F16 or F64",
+                        source->checkpoint->path, stored->name, tec_dtype_name(stored->dtype));
+    return TEC_OK;
+}
+
+enum tec_status tec_source_find(const struct tec_source *source,
+                                const struct tec_expected *expected, struct tec_found *found,
+                                struct tec_error *err)
+{
+    *found = (struct tec_found){.name = expected->names[0], .rows = expected->shape[0], .cols = 1};
+    for (int i = 1; i < expected->rank; i++)
+        found->cols *= expected->shape[i];
+    if (!source->checkpoint)
+        return TEC_OK;
+    for (int i = 0; i < expected->n_names && !found->stored; i++) {
+        found->stored = tec_checkpoint_tensor(source->checkpoint, expected->names[i]);
+        found->name = expected->names[i];
+    }
+    if (!found->stored) {
+        char must[128];
+        print_shape(must, expected->rank, expected->shape);
+        return tec_fail(err, TEC_NOT_FOUND, "%s: lacks tensor '%s' [%s]", source->checkpoint->path,
+                        expected->names[0], must);
+    }
+    return check_shape(source, expected, found->stored, err);
+}
+
+/* splitmix64: each index gives its own value, so rows can be made in any order. */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9E3779B97F4A7C15U;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+    return x ^ (x >> 31);
+}
+
+static void fill_random(uint64_t seed, const char *name, int64_t first, int64_t n, float centre,
+                        float reach, float *out)
+{
+    uint64_t key = XXH3_64bits_withSeed(name, strlen(name), seed);
+    float unit = reach * 0x1p-31F;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits = mix(key + (uint64_t)(first + i) / 2);
+        int32_t half = (int32_t)(uint32_t)((first + i) % 2 ? bits >> 32 : bits);
+        out[i] = centre + (float)half * unit;
+    }
+}
+
+static enum tec_status check_finite(const struct tec_source *source, const char *name,
+                                    int64_t first, int64_t n, const float *x, struct tec_error *err)
+{
+    float sum = 0.0F; /* x - x is 0 for finite values, NaN for others */
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] - x[i];
+    if (sum == 0.0F)
+        return TEC_OK;
+    int64_t i = 0;
+    while (isfinite(x[i]))
+        i++;
+    return tec_fail(err, TEC_MALFORMED, "%s: tensor '%s' element %lld is %s",
+                    source->checkpoint->path, name, (long long)(first + i),
+                    isnan(x[i]) ? "NaN" : "infinite");
+}
+
+enum tec_status tec_source_rows(const struct tec_source *source, const struct tec_found *found,
+                                int64_t first, int64_t n, float *out, struct tec_error *err)
+{
+    int64_t at = first * found->cols, count = n * found->cols;
+    if (source->dry)
+        return TEC_OK;
+    if (!source->checkpoint) {
+        fill_random(source->seed, found->name, at, count, 0.0F, sqrtf(3.0F / (float)found->cols),
+                    out);
+        return TEC_OK;
+    }
+    TEC_TRY(tec_tensors_read_f32(source->checkpoint->tensors, found->stored, (uint64_t)at, out,
+                                 (size_t)count, err));
+    return check_finite(source, found->name, at, count, out, err);
+}
+
+enum tec_status tec_source_vector(const struct tec_source *source, const char *name, int n,
+                                  float centre, float *out, struct tec_error *err)
+{
+    memset(out, 0, (size_t)n * sizeof *out);
+    if (!name)
+        return TEC_OK;
+    struct tec_expected e = {.names = {name}, .n_names = 1, .rank = 1, .shape = {n}};
+    struct tec_found found;
+    TEC_TRY(tec_source_find(source, &e, &found, err));
+    if (!source->checkpoint) {
+        fill_random(source->seed, name, 0, n, centre, 0.1F, out);
+        return TEC_OK;
+    }
+    return tec_source_rows(source, &found, 0, n, out, err);
+}
+
+enum tec_status tec_source_same(const struct tec_source *source, const struct tec_found *a,
+                                const struct tec_found *b, bool *same, struct tec_error *err)
+{
+    enum { CHUNK = 16384 };
+    unsigned char x[CHUNK], y[CHUNK];
+    *same = a->stored == b->stored;
+    if (*same || a->stored->dtype != b->stored->dtype || a->stored->bytes != b->stored->bytes)
+        return TEC_OK;
+    const struct tec_tensors *t = source->checkpoint->tensors;
+    for (uint64_t at = 0; at < a->stored->bytes; at += CHUNK) {
+        size_t n = a->stored->bytes - at < CHUNK ? (size_t)(a->stored->bytes - at) : CHUNK;
+        TEC_TRY(tec_tensors_read(t, a->stored, at, x, n, err));
+        TEC_TRY(tec_tensors_read(t, b->stored, at, y, n, err));
+        if (memcmp(x, y, n) != 0)
+            return TEC_OK;
+    }
+    *same = true;
+    return TEC_OK;
+}

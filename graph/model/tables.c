@@ -1,0 +1,226 @@
+#include "graph/model/tables.h"
+
+#include "kernels/matrix.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double two_pi = 6.283185307179586476925286766559;
+
+void tec_sincos(double t, double min_period, double max_period, int width, double *out)
+{
+    int half = width / 2;
+    for (int i = 0; i < half; i++) {
+        double fraction = half > 1 ? (double)i / (half - 1) : 0.0;
+        double angle = two_pi * t / (min_period * pow(max_period / min_period, fraction));
+        out[i] = sin(angle);
+        out[half + i] = cos(angle);
+    }
+}
+
+struct maker {
+    struct tec_flow_tables *out;
+    const struct tec_flow *flow;
+    const struct tec_source *source;
+    struct tec_error *err;
+};
+
+static double silu(double x)
+{
+    return x / (1.0 + exp(-x));
+}
+
+/* A whole dense layer as float32 in the arena: weight [rows, cols], bias [rows]. */
+static enum tec_status read_dense(struct maker *m, const char *weight, const char *bias, int rows,
+                                  int cols, float **w, float **b)
+{
+    struct tec_expected e = {.names = {weight}, .n_names = 1, .rank = 2, .shape = {rows, cols}};
+    struct tec_found found;
+    *w = TEC_NEW(&m->out->arena, (size_t)rows * (size_t)cols, float);
+    *b = TEC_NEW(&m->out->arena, (size_t)rows, float);
+    if (!*w || !*b)
+        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for %s", weight);
+    TEC_TRY(tec_source_find(m->source, &e, &found, m->err));
+    TEC_TRY(tec_source_rows(m->source, &found, 0, rows, *w, m->err));
+    return tec_source_vector(m->source, bias, rows, 0.0F, *b, m->err);
+}
+
+/* out[r] = b[r] + sum over `cols` columns of w[r][from + c] x[c]; w has `ld` columns. */
+static void apply(const float *w, const float *b, int rows, int ld, int from, int cols,
+                  const double *x, double *out)
+{
+    for (int r = 0; r < rows; r++) {
+        double sum = 0.0;
+        for (int c = 0; c < cols; c++)
+            sum += (double)w[(size_t)r * (size_t)ld + (size_t)(from + c)] * x[c];
+        out[r] = sum + (double)b[r];
+    }
+}
+
+static double *new_doubles(struct maker *m, int n)
+{
+    return TEC_NEW(&m->out->arena, (size_t)n, double);
+}
+
+static enum tec_status device_floats(struct maker *m, size_t n, float **out)
+{
+    *out = tec_device_get(m->out->device, n * sizeof **out);
+    if (!*out)
+        return tec_fail(m->err, TEC_NO_MEMORY, "time tables need %zu bytes", n * sizeof **out);
+    m->out->bytes += (int64_t)(n * sizeof **out);
+    return TEC_OK;
+}
+
+/* c = silu(W2 silu(W1 sincos + b1) + b2) for every step. */
+static enum tec_status make_condition(struct maker *m)
+{
+    struct tec_flow_tables *t = m->out;
+    const struct tec_flow *f = m->flow;
+    float *w1, *b1, *w2, *b2;
+    TEC_TRY(read_dense(m, f->time1.weight, f->time1.bias, t->width, t->width, &w1, &b1));
+    TEC_TRY(read_dense(m, f->time2.weight, f->time2.bias, t->width, t->width, &w2, &b2));
+    double *x = new_doubles(m, t->width), *y = new_doubles(m, t->width);
+    t->condition = TEC_NEW(&t->arena, (size_t)t->steps * (size_t)t->width, float);
+    if (!x || !y || !t->condition)
+        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
+    for (int s = 0; s < t->steps; s++) {
+        tec_sincos(t->t[s], f->min_period, f->max_period, t->width, x);
+        apply(w1, b1, t->width, t->width, 0, t->width, x, y);
+        for (int i = 0; i < t->width; i++)
+            y[i] = silu(y[i]);
+        apply(w2, b2, t->width, t->width, 0, t->width, y, x);
+        for (int i = 0; i < t->width; i++)
+            t->condition[s * t->width + i] = (float)silu(x[i]);
+    }
+    return TEC_OK;
+}
+
+/* One norm's dense layer at every step, each third padded to whole panels. */
+static enum tec_status modulate(struct maker *m, int norm, const char *weight, const char *bias)
+{
+    struct tec_flow_tables *t = m->out;
+    struct tec_arena_mark mark = tec_arena_mark(&t->arena);
+    float *w, *b;
+    TEC_TRY(read_dense(m, weight, bias, 3 * t->width, t->width, &w, &b));
+    double *c = new_doubles(m, t->width), *y = new_doubles(m, 3 * t->width);
+    float *row = TEC_NEW(&t->arena, (size_t)3 * (size_t)t->padded, float);
+    if (!c || !y || !row)
+        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
+    for (int s = 0; s < t->steps; s++) {
+        for (int i = 0; i < t->width; i++)
+            c[i] = (double)t->condition[s * t->width + i];
+        apply(w, b, 3 * t->width, t->width, 0, t->width, c, y);
+        for (int part = 0; part < 3; part++)
+            for (int i = 0; i < t->width; i++)
+                row[part * t->padded + i] = (float)y[part * t->width + i];
+        float *to =
+            t->modulation + ((size_t)s * (size_t)t->n_norms + (size_t)norm) * 3 * (size_t)t->padded;
+        tec_device_upload(t->device, to, row, (size_t)3 * (size_t)t->padded * sizeof *row);
+    }
+    tec_arena_rewind(&t->arena, mark);
+    return TEC_OK;
+}
+
+static enum tec_status make_modulation(struct maker *m)
+{
+    struct tec_flow_tables *t = m->out;
+    const struct tec_stack *s = &m->flow->stack;
+    static const enum tec_role roles[2][2] = {{TEC_ROLE_norm1, TEC_ROLE_norm1_bias},
+                                              {TEC_ROLE_norm2, TEC_ROLE_norm2_bias}};
+    char weight[256], bias[256];
+    t->n_norms = 2 * s->layers + 1;
+    TEC_TRY(device_floats(m, (size_t)t->steps * (size_t)t->n_norms * 3 * (size_t)t->padded,
+                          &t->modulation));
+    for (int n = 0; n < t->n_norms - 1; n++) {
+        const char *b = s->names[roles[n % 2][1]];
+        tec_layer_name(weight, s->names[roles[n % 2][0]], n / 2);
+        if (b)
+            tec_layer_name(bias, b, n / 2);
+        TEC_TRY(modulate(m, n, weight, b ? bias : NULL));
+    }
+    return modulate(m, t->n_norms - 1, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias]);
+}
+
+/* time1 [in(x) ; sincos] = its first half times in(x), plus this. */
+static enum tec_status make_time_bias(struct maker *m)
+{
+    struct tec_flow_tables *t = m->out;
+    const struct tec_flow *f = m->flow;
+    float *w, *b, *row = TEC_NEW(&t->arena, (size_t)t->padded, float);
+    double *x = new_doubles(m, t->width), *y = new_doubles(m, t->width);
+    TEC_TRY(read_dense(m, f->time1.weight, f->time1.bias, t->width, 2 * t->width, &w, &b));
+    if (!row || !x || !y)
+        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
+    TEC_TRY(device_floats(m, (size_t)t->steps * (size_t)t->padded, &t->time_bias));
+    for (int s = 0; s < t->steps; s++) {
+        tec_sincos(t->t[s], f->min_period, f->max_period, t->width, x);
+        apply(w, b, t->width, 2 * t->width, t->width, t->width, x, y);
+        for (int i = 0; i < t->width; i++)
+            row[i] = (float)y[i];
+        tec_device_upload(t->device, t->time_bias + (size_t)s * (size_t)t->padded, row,
+                          (size_t)t->padded * sizeof *row);
+    }
+    return TEC_OK;
+}
+
+static enum tec_status make(struct maker *m, int steps)
+{
+    struct tec_flow_tables *t = m->out;
+    t->steps = steps;
+    t->width = m->flow->stack.width;
+    t->padded = tec_padded(t->width);
+    t->t = TEC_NEW(&t->arena, (size_t)steps, double);
+    t->sincos = TEC_NEW(&t->arena, (size_t)steps * (size_t)t->width, float);
+    double *x = new_doubles(m, t->width);
+    if (!t->t || !t->sincos || !x)
+        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
+    for (int s = 0; s < steps; s++) {
+        t->t[s] = 1.0 - (double)s / steps;
+        tec_sincos(t->t[s], m->flow->min_period, m->flow->max_period, t->width, x);
+        for (int i = 0; i < t->width; i++)
+            t->sincos[s * t->width + i] = (float)x[i];
+    }
+    if (!m->flow->condition)
+        return make_time_bias(m);
+    TEC_TRY(make_condition(m));
+    return make_modulation(m);
+}
+
+enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struct tec_flow *flow,
+                                       const struct tec_source *source, int steps,
+                                       struct tec_device *device, struct tec_heap *heap,
+                                       struct tec_error *err)
+{
+    if (steps < 1 || steps > 1000)
+        return tec_fail(err, TEC_INVALID, "steps must be 1 .. 1000, is %d", steps);
+    struct tec_flow_tables *t = tec_heap_get(heap, sizeof *t);
+    if (!t)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for time tables");
+    t->device = device;
+    tec_arena_init(&t->arena, heap);
+    struct maker m = {t, flow, source, err};
+    enum tec_status status = make(&m, steps);
+    if (status != TEC_OK) {
+        tec_flow_tables_destroy(t);
+        return status;
+    }
+    *out = t;
+    return TEC_OK;
+}
+
+void tec_flow_tables_destroy(struct tec_flow_tables *t)
+{
+    if (!t)
+        return;
+    struct tec_heap *heap = t->arena.heap;
+    tec_device_put(t->device, t->modulation);
+    tec_device_put(t->device, t->time_bias);
+    tec_arena_finish(&t->arena);
+    tec_heap_put(heap, t);
+}
+
+const float *tec_modulation(const struct tec_flow_tables *t, int step, int norm)
+{
+    return t->modulation +
+           ((size_t)step * (size_t)t->n_norms + (size_t)norm) * 3 * (size_t)t->padded;
+}

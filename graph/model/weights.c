@@ -1,0 +1,356 @@
+#include "graph/model/weights.h"
+
+#include "kernels/matrix.h"
+
+#include <string.h>
+
+enum { BUFFER_FLOATS = 1 << 18, FIRST_BLOCKS = 256 };
+
+struct loader {
+    struct tec_weights *out;
+    const struct tec_weights_options *options;
+    float *buffer; /* [buffer_floats] as read */
+    void *staging; /* as large, as packed */
+    int64_t buffer_floats;
+    struct tec_heap *heap;
+    struct tec_error *err;
+};
+
+/* One of the matrices that share an input and are packed one after the other. */
+struct piece {
+    const char *weight, *bias;
+    int rows;
+};
+
+static enum tec_status device_block(struct loader *l, size_t size, void **block)
+{
+    struct tec_weights *w = l->out;
+    if (w->n_blocks == w->block_room) {
+        int room = w->block_room ? 2 * w->block_room : FIRST_BLOCKS;
+        void **more = TEC_NEW(&w->arena, (size_t)room, void *);
+        if (!more)
+            return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %d weight blocks", room);
+        if (w->n_blocks)
+            memcpy(more, w->blocks, (size_t)w->n_blocks * sizeof *more);
+        w->blocks = more;
+        w->block_room = room;
+    }
+    *block = tec_device_get(l->options->device, size);
+    if (!*block)
+        return tec_fail(l->err, TEC_NO_MEMORY,
+                        "weights need %zu more bytes after %lld; the device has no more", size,
+                        (long long)w->bytes);
+    w->blocks[w->n_blocks++] = *block;
+    w->bytes += (int64_t)size;
+    if (l->options->progress)
+        l->options->progress(l->options->user, w->bytes);
+    return TEC_OK;
+}
+
+static enum tec_status load_vector(struct loader *l, const char *name, int n, float centre,
+                                   const float **out)
+{
+    *out = NULL;
+    if (!name)
+        return TEC_OK;
+    void *block;
+    TEC_TRY(device_block(l, (size_t)tec_padded(n) * 4, &block));
+    TEC_TRY(tec_source_vector(&l->options->source, name, n, centre, l->buffer, l->err));
+    tec_device_upload(l->options->device, block, l->buffer, (size_t)n * 4);
+    *out = block;
+    return TEC_OK;
+}
+
+/* Pack `cols` columns from `from` on of a found tensor, row block by row block. */
+static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *packed,
+                                 bool bf16, int from, int cols)
+{
+    enum tec_matrix_layout layout = tec_device_kernels(l->options->device)->layout;
+    int64_t step = l->buffer_floats / found->cols / 16 * 16;
+    if (l->options->source.dry)
+        return TEC_OK;
+    for (int64_t first = 0; first < found->rows; first += step) {
+        int64_t n = found->rows - first < step ? found->rows - first : step;
+        TEC_TRY(tec_source_rows(&l->options->source, found, first, n, l->buffer, l->err));
+        if (cols != found->cols)
+            for (int64_t r = 0; r < n; r++)
+                memmove(l->buffer + r * cols, l->buffer + r * found->cols + from,
+                        (size_t)cols * sizeof *l->buffer);
+        tec_matrix_pack(packed, layout, bf16, (int)found->rows, cols, (int)first, (int)n,
+                        l->buffer);
+    }
+    return TEC_OK;
+}
+
+/* Enough buffer for sixteen rows of any tensor. */
+static enum tec_status reserve(struct loader *l, int64_t cols)
+{
+    if (cols * 16 <= l->buffer_floats)
+        return TEC_OK;
+    tec_heap_put(l->heap, l->buffer);
+    tec_heap_put(l->heap, l->staging);
+    /* Odd inner lengths pack to one more, hence the last term. */
+    size_t floats = (size_t)cols * 16 > BUFFER_FLOATS ? (size_t)cols * 16 : BUFFER_FLOATS;
+    l->buffer = tec_heap_get(l->heap, floats * sizeof(float));
+    l->staging = tec_heap_get(l->heap, (floats + floats / 8 + 64) * sizeof(float));
+    l->buffer_floats = (int64_t)floats;
+    if (!l->buffer || !l->staging)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a buffer of %lld columns",
+                        (long long)cols);
+    return TEC_OK;
+}
+
+static enum tec_status pack_found(struct loader *l, const struct tec_found *found, bool bf16,
+                                  struct tec_matrix *m)
+{
+    void *w;
+    TEC_TRY(reserve(l, found->cols));
+    TEC_TRY(device_block(l, tec_matrix_size((int)found->rows, (int)found->cols, bf16), &w));
+    *m = (struct tec_matrix){.w = w,
+                             .n = tec_padded((int)found->rows),
+                             .k = (int)found->cols,
+                             .cols = (int)found->rows,
+                             .bf16 = bf16};
+    return pack_rows(l, found, w, bf16, 0, (int)found->cols);
+}
+
+/* Joined matrices of inner length k; at[i] is the first column of piece i. */
+static enum tec_status load_pieces(struct loader *l, const struct piece *pieces, int n, int k,
+                                   bool bf16, struct tec_matrix *m, int *at)
+{
+    int total = 0;
+    bool biased = false;
+    for (int i = 0; i < n; i++) {
+        at[i] = total;
+        total += tec_padded(pieces[i].rows);
+        biased |= pieces[i].bias != NULL;
+    }
+    void *block, *bias = NULL;
+    TEC_TRY(reserve(l, k));
+    TEC_TRY(device_block(l, tec_matrix_size(total, k, bf16), &block));
+    if (biased)
+        TEC_TRY(device_block(l, (size_t)total * 4, &bias));
+    for (int i = 0; i < n; i++) {
+        struct tec_expected e = {
+            .names = {pieces[i].weight}, .n_names = 1, .rank = 2, .shape = {pieces[i].rows, k}};
+        struct tec_found found;
+        TEC_TRY(tec_source_find(&l->options->source, &e, &found, l->err));
+        void *place = (char *)block + tec_matrix_size(at[i], k, bf16);
+        TEC_TRY(pack_rows(l, &found, place, bf16, 0, k));
+        TEC_TRY(reserve(l, pieces[i].rows));
+        TEC_TRY(tec_source_vector(&l->options->source, pieces[i].bias, pieces[i].rows, 0.0F,
+                                  l->buffer, l->err));
+        if (biased)
+            tec_device_upload(l->options->device, (float *)bias + at[i], l->buffer,
+                              (size_t)pieces[i].rows * 4);
+    }
+    *m = (struct tec_matrix){
+        .w = block, .bias = bias, .n = total, .k = k, .cols = total, .bf16 = bf16};
+    if (n == 1)
+        m->cols = pieces[0].rows;
+    return TEC_OK;
+}
+
+static enum tec_status load_dense(struct loader *l, const struct tec_dense *d, bool bf16,
+                                  struct tec_matrix *m)
+{
+    int at;
+    if (!d->weight)
+        return TEC_OK;
+    struct piece piece = {d->weight, d->bias, d->rows};
+    return load_pieces(l, &piece, 1, d->cols, bf16, m, &at);
+}
+
+static enum tec_status load_norm(struct loader *l, const struct tec_stack *s, const char *weight,
+                                 const char *bias, const float **w, const float **b)
+{
+    *w = *b = NULL;
+    if (s->norm == TEC_BLOCK_ADAPTIVE_NORM)
+        return TEC_OK;
+    TEC_TRY(load_vector(l, weight, s->width, 1.0F - s->norm_offset, w));
+    return load_vector(l, bias, s->width, 0.0F, b);
+}
+
+/* Layer names, filled in for one layer. */
+struct names {
+    char text[TEC_ROLE_COUNT][256];
+    const char *of[TEC_ROLE_COUNT];
+};
+
+static void name_layer(struct names *names, const struct tec_stack *s, int layer)
+{
+    for (int r = 0; r < TEC_ROLE_COUNT; r++) {
+        names->of[r] = NULL;
+        if (s->names[r]) {
+            tec_layer_name(names->text[r], s->names[r], layer);
+            names->of[r] = names->text[r];
+        }
+    }
+}
+
+static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, int index,
+                                  struct tec_layer *layer)
+{
+    struct names names;
+    const char *const *of = names.of;
+    bool bf16 = l->options->bf16;
+    int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, at[3];
+    name_layer(&names, s, index);
+    const struct piece qkv[] = {{of[TEC_ROLE_q], of[TEC_ROLE_q_bias], q},
+                                {of[TEC_ROLE_k], of[TEC_ROLE_k_bias], kv},
+                                {of[TEC_ROLE_v], of[TEC_ROLE_v_bias], kv}};
+    TEC_TRY(load_pieces(l, qkv, 3, s->width, bf16, &layer->qkv, at));
+    layer->q_at = at[0];
+    layer->k_at = at[1];
+    layer->v_at = at[2];
+    layer->kv = layer->qkv;
+    layer->kv.w = (char *)layer->qkv.w + tec_matrix_size(at[1], s->width, bf16);
+    layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
+    layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
+    const struct piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width};
+    TEC_TRY(load_pieces(l, &o, 1, q, bf16, &layer->o, at));
+    const struct piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp},
+                               {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp}};
+    TEC_TRY(
+        load_pieces(l, s->gated ? up : up + 1, s->gated ? 2 : 1, s->width, bf16, &layer->up, at));
+    layer->gate_at = at[0];
+    layer->up_at = s->gated ? at[1] : 0;
+    const struct piece down = {of[TEC_ROLE_down], of[TEC_ROLE_down_bias], s->width};
+    TEC_TRY(load_pieces(l, &down, 1, s->mlp, bf16, &layer->down, at));
+    TEC_TRY(load_norm(l, s, of[TEC_ROLE_norm1], of[TEC_ROLE_norm1_bias], &layer->norm1,
+                      &layer->norm1_bias));
+    return load_norm(l, s, of[TEC_ROLE_norm2], of[TEC_ROLE_norm2_bias], &layer->norm2,
+                     &layer->norm2_bias);
+}
+
+static enum tec_status load_stack(struct loader *l, const struct tec_stack *s,
+                                  struct tec_stack_weights *w)
+{
+    w->layers = TEC_NEW(&l->out->arena, (size_t)s->layers, struct tec_layer);
+    if (!w->layers)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %d layers", s->layers);
+    for (int i = 0; i < s->layers; i++)
+        TEC_TRY(load_layer(l, s, i, &w->layers[i]));
+    return load_norm(l, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias], &w->final,
+                     &w->final_bias);
+}
+
+static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
+{
+    struct tec_weights *w = l->out;
+    struct tec_expected e = {.names = {t->patch_embed.weight},
+                             .n_names = 1,
+                             .rank = 4,
+                             .shape = {t->stack.width, 3, t->patch, t->patch}};
+    struct tec_found found;
+    TEC_TRY(tec_source_find(&l->options->source, &e, &found, l->err));
+    TEC_TRY(pack_found(l, &found, false, &w->patch));
+    TEC_TRY(load_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
+    struct tec_expected p = {
+        .names = {t->position}, .n_names = 1, .rank = 2, .shape = {t->tokens, t->stack.width}};
+    void *block;
+    TEC_TRY(tec_source_find(&l->options->source, &p, &found, l->err));
+    w->ld_position = tec_padded(t->stack.width);
+    TEC_TRY(device_block(l, (size_t)t->tokens * (size_t)w->ld_position * 4, &block));
+    for (int r = 0; r < t->tokens; r++) {
+        TEC_TRY(tec_source_rows(&l->options->source, &found, r, 1, l->buffer, l->err));
+        tec_device_upload(l->options->device, (float *)block + (size_t)r * (size_t)w->ld_position,
+                          l->buffer, (size_t)t->stack.width * 4);
+    }
+    w->position = block;
+    TEC_TRY(load_stack(l, &t->stack, &w->vision));
+    return load_dense(l, &t->projector, l->options->bf16, &w->projector);
+}
+
+static void collect(struct tec_expected *e, const char *const names[TEC_MAX_ALIASES])
+{
+    for (e->n_names = 0; e->n_names < TEC_MAX_ALIASES && names[e->n_names]; e->n_names++)
+        e->names[e->n_names] = names[e->n_names];
+}
+
+/* One matrix when both names lead to the same tensor or to equal bytes, else two. */
+static enum tec_status load_embeddings(struct loader *l, const struct tec_text *t)
+{
+    struct tec_expected embed = {.rank = 2, .shape = {t->vocab, t->stack.width}}, head = embed;
+    struct tec_found found_embed, found_head;
+    bool same = !l->options->source.checkpoint;
+    collect(&embed, t->embed);
+    collect(&head, t->head);
+    TEC_TRY(tec_source_find(&l->options->source, &embed, &found_embed, l->err));
+    TEC_TRY(tec_source_find(&l->options->source, &head, &found_head, l->err));
+    if (!same)
+        TEC_TRY(tec_source_same(&l->options->source, &found_embed, &found_head, &same, l->err));
+    TEC_TRY(pack_found(l, &found_embed, l->options->bf16, &l->out->embed));
+    l->out->head = l->out->embed;
+    if (same || !l->options->language)
+        return TEC_OK;
+    return pack_found(l, &found_head, l->options->bf16, &l->out->head);
+}
+
+static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
+{
+    struct tec_weights *w = l->out;
+    TEC_TRY(load_stack(l, &f->stack, &w->expert));
+    TEC_TRY(load_dense(l, &f->in, false, &w->in));
+    TEC_TRY(load_dense(l, &f->out, false, &w->out));
+    TEC_TRY(load_dense(l, &f->state, false, &w->state));
+    if (f->condition)
+        return TEC_OK; /* the time layers only make tables */
+    struct tec_expected e = {.names = {f->time1.weight},
+                             .n_names = 1,
+                             .rank = 2,
+                             .shape = {f->time1.rows, f->time1.cols}};
+    struct tec_found found;
+    int half = f->time1.cols / 2;
+    void *block;
+    TEC_TRY(tec_source_find(&l->options->source, &e, &found, l->err));
+    TEC_TRY(reserve(l, f->time1.cols));
+    TEC_TRY(device_block(l, tec_matrix_size(f->time1.rows, half, false), &block));
+    w->time1 = (struct tec_matrix){
+        .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
+    TEC_TRY(pack_rows(l, &found, block, false, 0, half));
+    return load_dense(l, &f->time2, false, &w->time2);
+}
+
+static enum tec_status load_all(struct loader *l)
+{
+    const struct tec_model *m = l->options->model;
+    TEC_TRY(reserve(l, 1));
+    TEC_TRY(load_tower(l, &m->vision));
+    TEC_TRY(load_embeddings(l, &m->text));
+    TEC_TRY(load_stack(l, &m->text.stack, &l->out->text));
+    return load_flow(l, &m->flow);
+}
+
+enum tec_status tec_weights_load(struct tec_weights **out,
+                                 const struct tec_weights_options *options, struct tec_heap *heap,
+                                 struct tec_error *err)
+{
+    struct tec_weights *w = tec_heap_get(heap, sizeof *w);
+    if (!w)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for weights");
+    w->device = options->device;
+    w->bf16 = options->bf16;
+    tec_arena_init(&w->arena, heap);
+    struct loader l = {.out = w, .options = options, .err = err, .heap = heap};
+    enum tec_status status = load_all(&l);
+    tec_heap_put(heap, l.buffer);
+    tec_heap_put(heap, l.staging);
+    if (status != TEC_OK) {
+        tec_weights_close(w);
+        return status;
+    }
+    *out = w;
+    return TEC_OK;
+}
+
+void tec_weights_close(struct tec_weights *w)
+{
+    if (!w)
+        return;
+    struct tec_heap *heap = w->arena.heap;
+    for (int i = 0; i < w->n_blocks; i++)
+        tec_device_put(w->device, w->blocks[i]);
+    tec_arena_finish(&w->arena);
+    tec_heap_put(heap, w);
+}

@@ -1,0 +1,65 @@
+/* weights.h - a model's tensors on a device, packed as its kernels read them; one copy each.
+ * Immutable and shareable after load; captures hold its addresses, so nothing ever moves. */
+#ifndef TEC_GRAPH_MODEL_WEIGHTS_H
+#define TEC_GRAPH_MODEL_WEIGHTS_H
+
+#include "graph/model/model.h"
+#include "graph/model/source.h"
+#include "kernels/device.h"
+
+/* A packed matrix: y = x W^T + bias. `bf16` false: kept in float32, either because the plan
+ * computes so or because the layer is one of the small exact ones. */
+struct tec_matrix {
+    void *w;
+    const float *bias; /* [n] or NULL */
+    int n, k;          /* stored columns (padded to 16), inner length */
+    int cols;          /* real columns */
+    bool bf16;
+};
+
+/* One layer. q | k | v and gate | up are joined at panel borders: x_at is the first column. */
+struct tec_layer {
+    struct tec_matrix qkv, kv, o, up, down; /* kv is the k | v part of qkv, not a copy */
+    int q_at, k_at, v_at;                   /* columns in qkv's output */
+    int gate_at, up_at;
+    const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* NULL in adaptive stacks */
+};
+
+struct tec_stack_weights {
+    struct tec_layer *layers;
+    const float *final, *final_bias;
+};
+
+struct tec_weights {
+    struct tec_matrix patch, projector;
+    const float *position; /* [tokens, ld_position] */
+    int ld_position;
+    struct tec_stack_weights vision, text, expert;
+    struct tec_matrix embed, head;                  /* equal when tied */
+    struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
+    bool bf16;
+    int64_t bytes; /* device memory held */
+    struct tec_device *device;
+    struct tec_arena arena;
+    void **blocks; /* device memory to give back */
+    int n_blocks, block_room;
+};
+
+struct tec_weights_options {
+    const struct tec_model *model;
+    struct tec_source source;
+    struct tec_device *device; /* borrowed until close */
+    bool bf16;                 /* dtype of matrices; norms, biases, small projections are float32 */
+    bool language;             /* false: the head is not needed */
+    void (*progress)(void *user, int64_t bytes); /* NULL or called now and then */
+    void *user;
+};
+
+/* Read every tensor through a small buffer and pack it to its place. TEC_NO_MEMORY says how much
+ * was asked for. Close with tec_weights_close. */
+enum tec_status tec_weights_load(struct tec_weights **out,
+                                 const struct tec_weights_options *options, struct tec_heap *heap,
+                                 struct tec_error *err);
+void tec_weights_close(struct tec_weights *weights); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,102 @@
+/* action.c - flow matching: noise to a chunk of actions in S Euler steps over the frame's keys.
+ *
+ * The suffix's rows append their own keys to the prefix in scratch slots and rewrite them each
+ * step. Everything that depends on the time alone comes from tables. */
+#include "graph/nodes/node.h"
+
+#include <stdio.h>
+
+/* The rows that enter the stack at one step. */
+static int embed_suffix(struct tec_lower *l, int x, int state, int step)
+{
+    const struct tec_flow *f = &l->model->flow;
+    const struct tec_weights *w = l->weights;
+    const struct tec_rows *rows = &l->prefix->suffix;
+    int first = f->state.weight ? 1 : 0;
+    int y = tec_program_tensor(l->program, "suffix", rows->max, f->stack.width, rows->count);
+    if (f->condition) {
+        tec_lower_linear_into(l, &w->in, x, y, first, NULL, false, "action_in");
+        return y;
+    }
+    struct tec_matrix time1 = w->time1;
+    time1.bias = l->flow->time_bias + (size_t)step * (size_t)l->flow->padded;
+    int a = tec_lower_linear(l, &w->in, x, "action_in");
+    int z = tec_lower_linear(l, &time1, a, "time_in");
+    struct tec_call call = tec_call_of(TEC_OP_silu, "silu");
+    call.in[0] = call.out[0] = z;
+    tec_program_call(l->program, &call);
+    tec_lower_linear_into(l, &w->time2, z, y, first, NULL, false, "time_out");
+    if (first)
+        tec_lower_linear_into(l, &w->state, state, y, 0, NULL, false, "state_in");
+    return y;
+}
+
+/* v = out(norm(y)), the last `horizon` rows. */
+static int velocity(struct tec_lower *l, const struct tec_forward *f, int y)
+{
+    const struct tec_flow *flow = &l->model->flow;
+    const struct tec_matrix *m = &l->weights->out;
+    int n = tec_lower_norm(l, f, 0, 2, y, false, "final");
+    if (f->tap)
+        tec_lower_tap(l, n, "%sfinal_norm", f->tap);
+    int v = tec_program_tensor(l->program, "v", flow->horizon, flow->dim, l->prefix->n_horizon);
+    struct tec_call call = tec_call_of(TEC_OP_linear, "action_out");
+    call.in[0] = n;
+    call.out[0] = v;
+    call.in_row = flow->state.weight ? 1 : 0;
+    call.args.gemm.w = m->w;
+    call.args.gemm.bias = m->bias;
+    call.args.gemm.n = m->n;
+    call.args.gemm.k = m->k;
+    call.args.gemm.rows = l->prefix->n_horizon;
+    call.args.gemm.max_rows = flow->horizon;
+    tec_program_call(l->program, &call);
+    return v;
+}
+
+static void euler_step(struct tec_lower *l, int x, int state, int step)
+{
+    const struct tec_flow *flow = &l->model->flow;
+    char tap[32];
+    bool first_or_last = step == 0 || step == l->flow->steps - 1;
+    snprintf(tap, sizeof tap, "suffix.step%d.", step);
+    const struct tec_forward f = {.stack = &flow->stack,
+                                  .weights = &l->weights->expert,
+                                  .space = l->space,
+                                  .rows = &l->prefix->suffix,
+                                  .flow = l->flow,
+                                  .step = step,
+                                  .tap = l->taps && first_or_last ? tap : NULL,
+                                  .tap_inside = step == 0};
+    int y = embed_suffix(l, x, state, step);
+    if (f.tap)
+        tec_lower_tap(l, y, "%sembeds", tap);
+    tec_lower_forward(l, &f, y);
+    int v = velocity(l, &f, y);
+    tec_lower_tap(l, v, "v_t.%d", step);
+    struct tec_call call = tec_call_of(TEC_OP_euler, "euler");
+    call.in[0] = v;
+    call.out[0] = x;
+    call.args.euler.dt = (float)(-1.0 / l->flow->steps);
+    tec_program_call(l->program, &call);
+    tec_lower_tap(l, x, "x_t.%d", step + 1);
+}
+
+static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+{
+    const struct tec_flow *f = &l->model->flow;
+    const struct tec_prefix_table *t = l->prefix;
+    int x = tec_program_fixed(l->program, "actions", t->noise,
+                              (size_t)f->horizon * (size_t)t->ld * sizeof(float), f->horizon,
+                              f->dim, t->ld, t->n_horizon);
+    int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float), 1,
+                                  f->dim, t->ld, t->one);
+    for (int s = 0; s < l->flow->steps && l->program->status == TEC_OK; s++)
+        euler_step(l, x, state, s);
+    if (l->program->status != TEC_OK && err)
+        *err = l->program->err;
+    return l->program->status;
+}
+
+const struct tec_node_kind tec_node_action = {
+    .name = "action", .text = "noise to a chunk of actions", .lower = lower};

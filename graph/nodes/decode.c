@@ -1,0 +1,82 @@
+/* decode.c - up to k steps of greedy text for a batch of requests, wholly on the device.
+ *
+ * A step forwards one row a request: the newest token, or for a fresh request the last token of its
+ * prompt, whose keys are in the shared prefix already; its own go to a slot nobody reads. So every
+ * step is alike, and the prefill never runs a query row through its last layer. */
+#include "graph/nodes/node.h"
+
+static int embed_tokens(struct tec_lower *l)
+{
+    const struct tec_decode_table *t = l->decode;
+    const struct tec_matrix *m = &l->weights->embed;
+    int x = tec_program_tensor(l->program, "x", t->rows.max, m->k, t->rows.count);
+    struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
+    call.out[0] = x;
+    call.bf16 = m->bf16;
+    call.args.embed.w = m->w;
+    call.args.embed.ids = t->token;
+    call.args.embed.rows = t->rows.count;
+    call.args.embed.first = l->zero;
+    call.args.embed.max_rows = t->rows.max;
+    call.args.embed.n = m->n;
+    call.args.embed.k = m->k;
+    call.args.embed.scale = l->model->text.scale;
+    tec_program_call(l->program, &call);
+    return x;
+}
+
+static void choose(struct tec_lower *l, int logits)
+{
+    const struct tec_decode_table *t = l->decode;
+    struct tec_call call = tec_call_of(TEC_OP_next_token, "next_token");
+    struct tec_next_token_args *a = &call.args.next_token;
+    call.in[0] = logits;
+    /* One tensor stands for all arrays of the table, which lie in one block. */
+    call.out[0] =
+        tec_program_fixed(l->program, "requests", t->k,
+                          (size_t)((unsigned char *)(t->tokens + t->rows.max * t->max_tokens) -
+                                   (unsigned char *)t->k),
+                          t->rows.max, 1, 1, NULL);
+    a->token = t->token;
+    a->pos = t->rows.pos;
+    a->slot = t->rows.slot;
+    a->visible = t->rows.visible;
+    a->tail = t->tail;
+    a->prefix = t->prefix;
+    a->left = t->left;
+    a->done = t->done;
+    a->produced = t->produced;
+    a->tokens = t->tokens;
+    a->eos = t->eos;
+    a->stop = t->stop;
+    a->best = t->best;
+    a->max_tokens = t->max_tokens;
+    a->round = l->model->text.round;
+    tec_program_call(l->program, &call);
+}
+
+static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+{
+    const struct tec_text *t = &l->model->text;
+    const struct tec_forward f = {.stack = &t->stack,
+                                  .weights = &l->weights->text,
+                                  .space = l->space,
+                                  .rows = &l->decode->rows};
+    tec_program_repeat(l->program, l->decode->k, l->decode->stop);
+    int x = embed_tokens(l);
+    tec_lower_forward(l, &f, x);
+    int h = tec_lower_norm(l, &f, 0, 2, x, true, "final");
+    tec_lower_tap(l, h, "last_hidden");
+    int logits = tec_program_tensor(l->program, "logits", l->decode->rows.max, t->vocab,
+                                    l->decode->rows.count);
+    tec_lower_linear_into(l, &l->weights->head, h, logits, 0, NULL, false, "head");
+    tec_lower_tap(l, logits, "logits");
+    choose(l, logits);
+    tec_program_repeat_end(l->program);
+    if (l->program->status != TEC_OK && err)
+        *err = l->program->err;
+    return l->program->status;
+}
+
+const struct tec_node_kind tec_node_decode = {
+    .name = "decode", .text = "requests further by k tokens", .lower = lower};

@@ -1,0 +1,214 @@
+/* forward.c - the packed forward: one stack of layers over rows that belong to any sequences.
+ *
+ * Prefill, decode steps, action chunks and picture towers all come here; they differ only in the
+ * table of row segments, the weights, and what the norms are conditioned on. */
+#include "graph/nodes/node.h"
+
+#include <math.h>
+#include <stdio.h>
+
+int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, const char *label)
+{
+    const struct tec_tensor *t = x < 0 ? NULL : &l->program->tensors[x];
+    int y = t ? tec_program_tensor(l->program, label, t->rows, m->cols, t->live) : -1;
+    tec_lower_linear_into(l, m, x, y, 0, NULL, false, label);
+    return y;
+}
+
+void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                           int out_row, const float *gate, bool add, const char *label)
+{
+    struct tec_call call = tec_call_of(TEC_OP_linear, label);
+    call.in[0] = x;
+    call.out[0] = y;
+    call.out_row = out_row;
+    call.bf16 = m->bf16;
+    call.args.gemm.w = m->w;
+    call.args.gemm.bias = m->bias;
+    call.args.gemm.gate = gate;
+    call.args.gemm.n = m->n;
+    call.args.gemm.k = m->k;
+    call.args.gemm.add = add;
+    tec_program_call(l->program, &call);
+}
+
+/* The scale, shift and gate of an adaptive norm; which: 0, 1 of a layer, 2 final. */
+static const float *modulation(const struct tec_forward *f, int layer, int which)
+{
+    int norm = which == 2 ? f->flow->n_norms - 1 : 2 * layer + which;
+    return tec_modulation(f->flow, f->step, norm);
+}
+
+static const float *gate_of(const struct tec_forward *f, int layer, int which)
+{
+    if (f->stack->norm != TEC_BLOCK_ADAPTIVE_NORM)
+        return NULL;
+    return modulation(f, layer, which) + 2 * f->flow->padded;
+}
+
+int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
+                   bool round, const char *label)
+{
+    const struct tec_tensor *t = x < 0 ? NULL : &l->program->tensors[x];
+    int y = t ? tec_program_tensor(l->program, label, t->rows, t->cols, t->live) : -1;
+    const struct tec_layer *w = which < 2 ? &f->weights->layers[layer] : NULL;
+    bool layer_norm = f->stack->norm == TEC_BLOCK_LAYER_NORM;
+    struct tec_call call = tec_call_of(layer_norm ? TEC_OP_layer_norm : TEC_OP_rms_norm, label);
+    struct tec_norm_args *a = &call.args.norm;
+    call.in[0] = x;
+    call.out[0] = y;
+    a->eps = f->stack->eps;
+    a->round = l->round && round;
+    a->offset = f->stack->norm_offset;
+    if (f->stack->norm == TEC_BLOCK_ADAPTIVE_NORM) {
+        a->weight = modulation(f, layer, which);
+        a->bias = a->weight + f->flow->padded;
+        a->offset = 1.0F;
+    } else if (w) {
+        a->weight = which ? w->norm2 : w->norm1;
+        a->bias = which ? w->norm2_bias : w->norm1_bias;
+    } else {
+        a->weight = f->weights->final;
+        a->bias = f->weights->final_bias;
+    }
+    tec_program_call(l->program, &call);
+    return y;
+}
+
+/* The fixed tensor of a layer's keys or values. */
+static int kv_tensor(struct tec_lower *l, const struct tec_forward *f, int layer, bool values)
+{
+    const struct tec_kv_space *s = f->space;
+    int at = s->shape.layers > 1 ? layer : 0, cols = s->shape.kv_heads * s->shape.head_dim;
+    return tec_program_fixed(l->program, values ? "v" : "k", (values ? s->v : s->k)[at], s->bytes,
+                             s->slots, cols, cols, NULL);
+}
+
+struct kv {
+    int k, v;
+};
+
+static int store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
+                 bool keys_only, struct kv kv)
+{
+    const struct tec_stack *s = f->stack;
+    const struct tec_layer *w = &f->weights->layers[layer];
+    int q = keys_only ? -1
+                      : tec_program_tensor(l->program, "q", f->rows->max, s->heads * s->head_dim,
+                                           f->rows->count);
+    struct tec_call call = tec_call_of(TEC_OP_rope_store, "rope");
+    struct tec_rope_args *a = &call.args.rope;
+    call.in[0] = qkv;
+    call.out[0] = q;
+    call.out[1] = kv.k;
+    call.out[2] = kv.v;
+    call.bf16 = l->bf16;
+    a->slot = f->rows->slot;
+    a->pos = f->rows->pos;
+    a->cos_sin = s->theta != 0.0 ? l->cos_sin : NULL;
+    a->q_at = keys_only ? -1 : w->q_at;
+    a->k_at = keys_only ? 0 : w->k_at;
+    a->v_at = w->v_at - (keys_only ? w->k_at : 0);
+    a->heads = s->heads;
+    a->kv_heads = s->kv_heads;
+    a->head_dim = s->head_dim;
+    tec_program_call(l->program, &call);
+    return q;
+}
+
+static int attend(struct tec_lower *l, const struct tec_forward *f, int q, struct kv kv)
+{
+    const struct tec_stack *s = f->stack;
+    int out = tec_program_tensor(l->program, "attention", f->rows->max, s->heads * s->head_dim,
+                                 f->rows->count);
+    struct tec_call call = tec_call_of(TEC_OP_attention, "attention");
+    struct tec_attention_args *a = &call.args.attention;
+    call.in[0] = q;
+    call.in[1] = kv.k;
+    call.in[2] = kv.v;
+    call.out[0] = out;
+    call.bf16 = l->bf16;
+    a->scratch = l->scratch;
+    a->row_seq = f->rows->seq;
+    a->visible = f->rows->visible;
+    a->seqs = f->rows->seqs;
+    a->spans = f->rows->spans;
+    a->heads = s->heads;
+    a->kv_heads = s->kv_heads;
+    a->head_dim = s->head_dim;
+    a->scale = (float)(1.0 / sqrt((double)s->head_dim));
+    a->round = l->round;
+    tec_program_call(l->program, &call);
+    return out;
+}
+
+static void tap_inside(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv, int q)
+{
+    const struct tec_stack *s = f->stack;
+    const struct tec_layer *w = &f->weights->layers[layer];
+    int kv = s->kv_heads * s->head_dim;
+    tec_lower_tap(l, qkv, "%slayer%d.qkv", f->tap, layer);
+    tec_lower_tap_view(l, w->q_at, s->heads * s->head_dim, "%slayer%d.q", f->tap, layer);
+    tec_lower_tap_view(l, w->k_at, kv, "%slayer%d.k", f->tap, layer);
+    tec_lower_tap_view(l, w->v_at, kv, "%slayer%d.v", f->tap, layer);
+    tec_lower_tap(l, q, "%slayer%d.q_rope", f->tap, layer);
+    tec_lower_tap_kv(l, f, layer, false, "%slayer%d.k_rope", f->tap, layer);
+}
+
+/* With taps the attention's output is computed once more without the residual. */
+static void tap_attention(struct tec_lower *l, const struct tec_forward *f, int layer, int out)
+{
+    if (!l->taps)
+        return;
+    int alone = tec_lower_linear(l, &f->weights->layers[layer].o, out, "tap");
+    tec_lower_tap(l, alone, "%slayer%d.attn_out", f->tap, layer);
+}
+
+static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
+{
+    const struct tec_stack *s = f->stack;
+    const struct tec_layer *w = &f->weights->layers[layer];
+    int n = tec_lower_norm(l, f, layer, 1, x, true, "norm2");
+    int u = tec_lower_linear(l, &w->up, n, s->gated ? "gate_up" : "up");
+    int g = tec_program_tensor(l->program, "act", f->rows->max, s->mlp, f->rows->count);
+    struct tec_call call = tec_call_of(s->gated ? TEC_OP_gelu_mul : TEC_OP_gelu, "act");
+    call.out[0] = g;
+    if (s->gated) {
+        call.in[0] = u;
+        call.args.gated.gate_at = w->gate_at;
+        call.args.gated.up_at = w->up_at;
+        call.args.gated.round = l->round;
+    } else {
+        call.in[0] = u;
+        call.args.map.round = l->round;
+    }
+    tec_program_call(l->program, &call);
+    tec_lower_linear_into(l, &w->down, g, x, 0, gate_of(f, layer, 1), true, "down");
+}
+
+static void lower_layer(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
+{
+    const struct tec_layer *w = &f->weights->layers[layer];
+    bool keys_only = f->keys_only && layer == f->stack->layers - 1;
+    struct kv kv = {kv_tensor(l, f, layer, false), kv_tensor(l, f, layer, true)};
+    int n = tec_lower_norm(l, f, layer, 0, x, true, "norm1");
+    int qkv = tec_lower_linear(l, keys_only ? &w->kv : &w->qkv, n, keys_only ? "kv" : "qkv");
+    int q = store(l, f, layer, qkv, keys_only, kv);
+    if (keys_only)
+        return;
+    if (f->tap && f->tap_inside)
+        tap_inside(l, f, layer, qkv, q);
+    int out = attend(l, f, q, kv);
+    if (f->tap && f->tap_inside)
+        tap_attention(l, f, layer, out);
+    tec_lower_linear_into(l, &w->o, out, x, 0, gate_of(f, layer, 0), true, "o");
+    feed_forward(l, f, layer, x);
+    if (f->tap)
+        tec_lower_tap(l, x, "%slayer%d.hidden", f->tap, layer);
+}
+
+void tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x)
+{
+    for (int layer = 0; layer < f->stack->layers && l->program->status == TEC_OK; layer++)
+        lower_layer(l, f, layer, x);
+}

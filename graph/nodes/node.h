@@ -1,0 +1,104 @@
+/* node.h - how a node kind lowers to ops: everything a node needs, and the one packed forward. */
+#ifndef TEC_GRAPH_NODES_NODE_H
+#define TEC_GRAPH_NODES_NODE_H
+
+#include "graph/kv/space.h"
+#include "graph/model/tables.h"
+#include "graph/model/weights.h"
+#include "graph/nodes/tables.h"
+#include "ops/program.h"
+
+/* A copy of some tensor's values, kept for a judge. Filled by the part it belongs to. */
+struct tec_tap {
+    const char *name;
+    const float *data; /* device, [rows, ld] */
+    const int *live;   /* device: live rows; NULL = all */
+    int rows, cols, ld;
+};
+
+struct tec_taps {
+    struct tec_arena *arena;
+    struct tec_tap *items;
+    int n, room;
+    void **blocks; /* device memory, [n] or NULL for a view */
+};
+
+/* What lowering works with. `program` is the part being built. */
+struct tec_lower {
+    struct tec_program *program;
+    const struct tec_model *model;
+    const struct tec_weights *weights;
+    const struct tec_flow_tables *flow;       /* action */
+    const struct tec_kv_space *space, *tower; /* the model's slots; the tower's scratch */
+    const float *cos_sin;                     /* [positions, head_dim / 2, 2] */
+    float *scratch;                           /* attention's, for every lane */
+    const float *lut;                         /* [3, 256] byte to pixel value */
+    const int *zero;                          /* device: a constant 0 */
+    int max_text;                             /* tokens of a prompt */
+    struct tec_device *device;
+    bool bf16;  /* keys, values and most matrices; see doc/numerics.md */
+    bool round; /* activations that enter a GEMM are rounded to bf16 too */
+    bool whole; /* run the last layer of a prefill for all rows, as taps need it */
+    const struct tec_prefix_table *prefix; /* device side; prefill and action */
+    const struct tec_decode_table *decode; /* device side; decode */
+    struct tec_taps *taps;                 /* NULL = none */
+};
+
+struct tec_node_kind {
+    const char *name, *text;
+    enum tec_status (*lower)(struct tec_lower *l, struct tec_error *err);
+};
+
+enum tec_node_id {
+#define NODE(name, text) TEC_NODE_##name,
+#include "graph/nodes/nodes.def"
+#undef NODE
+    TEC_NODE_COUNT
+};
+
+extern const struct tec_node_kind *const tec_node_kinds[TEC_NODE_COUNT];
+#define NODE(name, text) extern const struct tec_node_kind tec_node_##name;
+#include "graph/nodes/nodes.def"
+#undef NODE
+
+/* One packed forward of a stack over a table of row segments (forward.c). */
+struct tec_forward {
+    const struct tec_stack *stack;
+    const struct tec_stack_weights *weights;
+    const struct tec_kv_space *space;   /* a space of one layer is reused by all layers */
+    const struct tec_rows *rows;        /* device side */
+    const struct tec_flow_tables *flow; /* adaptive stacks, else NULL */
+    int step;                           /* of the flow */
+    bool keys_only;                     /* the last layer computes keys and values alone */
+    const char *tap;                    /* prefix of tap names, "prefix."; NULL = no taps here */
+    bool tap_inside;                    /* q, k, v, attention of layers, not only hidden states */
+};
+
+/* Append the layers; x [rows, width] is the residual stream, updated in place. */
+void tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
+
+/* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final. `round`: y enters a GEMM. */
+int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
+                   bool round, const char *label);
+
+/* y = x W^T + bias as a new tensor of the matrix's padded width. */
+int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, const char *label);
+
+/* y[out_row ..] (+)= gate * (x W^T + bias) into a tensor there is. */
+void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                           int out_row, const float *gate, bool add, const char *label);
+
+/* Keep a copy of a tensor (its first `cols` columns from `at` on) under a printf-style name;
+ * nothing when there are no taps. */
+void tec_lower_tap(struct tec_lower *l, int tensor, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* More names for columns of the last tap. */
+void tec_lower_tap_view(struct tec_lower *l, int at, int cols, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Keep the keys (or values) in the rows' slots of one layer. */
+void tec_lower_tap_kv(struct tec_lower *l, const struct tec_forward *f, int layer, bool values,
+                      const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+void tec_taps_finish(struct tec_taps *taps, struct tec_device *device);
+
+#endif

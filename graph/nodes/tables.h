@@ -1,0 +1,77 @@
+/* tables.h - frame tables: everything that changes from launch to launch, as arrays at fixed device
+ * addresses that captures read. The host fills a shadow, the seam copies it before the replay. */
+#ifndef TEC_GRAPH_NODES_TABLES_H
+#define TEC_GRAPH_NODES_TABLES_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "graph/model/model.h"
+#include "kernels/device.h"
+
+#include <stdint.h>
+
+/* Row segments of one packed forward: for each row its place, position and what it may see. */
+struct tec_rows {
+    int *count; /* live rows */
+    int max;
+    int *pos, *slot, *seq, *visible; /* [max] */
+    struct tec_seq *seqs;
+    struct tec_span *spans;
+};
+
+/* A prefill and the action chunks that read it. Pointers into one block; the same layout in the
+ * host's shadow and on the device. */
+struct tec_prefix_table {
+    int *n_pictures, *n_text;
+    struct tec_rows pictures; /* rows of the tower: one sequence a picture */
+    struct tec_rows prefix;   /* pictures' rows, then text */
+    struct tec_rows suffix;   /* state and action rows over prefix + scratch */
+    int *ids;                 /* [text.max_tokens] */
+    int *n_horizon, *one;     /* constants */
+    const uint8_t **picture;  /* [slots] u8 [size, size, 3], device memory, valid pictures first */
+    float *noise;             /* [horizon, ld]: the flow's x, overwritten by the action node */
+    float *state;             /* [1, ld] */
+    int ld;                   /* of noise and state */
+};
+
+/* A decode launch of up to `rows.max` requests. */
+struct tec_decode_table {
+    struct tec_rows rows;
+    int *k, *stop; /* steps asked for; set when every row is done */
+    int *token, *tail, *prefix, *left, *done, *produced, *eos, *best; /* [rows.max] */
+    int *tokens; /* [rows.max, max_tokens] what this launch produced */
+    int max_tokens;
+};
+
+/* A block of memory in two places. */
+struct tec_table_block {
+    unsigned char *host, *device;
+    size_t size;
+};
+
+struct tec_prefix_limits {
+    const struct tec_model *model;
+    int max_rows;     /* tokens of the frame's resource */
+    int max_text;     /* tokens of the prompt */
+    int scratch_slot; /* first slot of the suffix's keys, -1 = no action */
+};
+
+/* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`
+ * are the two views. Device memory is given back with tec_table_finish. */
+enum tec_status
+tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *host_side,
+                      struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
+                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
+
+enum tec_status tec_decode_table_init(struct tec_table_block *block,
+                                      struct tec_decode_table *host_side,
+                                      struct tec_decode_table *device_side, int batch,
+                                      int max_tokens, struct tec_device *device,
+                                      struct tec_arena *arena, struct tec_error *err);
+
+void tec_table_finish(struct tec_table_block *block, struct tec_device *device);
+
+/* Rows of the suffix: the horizon, and one for a state row. */
+int tec_suffix_rows(const struct tec_model *model);
+
+#endif

@@ -1,0 +1,58 @@
+#include "graph/run/planner.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct tec_planner tec_default_planner = {.name = "default"};
+
+int tec_snap_down(const int *points, int n, int wish)
+{
+    int best = 0;
+    for (int i = 0; i < n && points[i] <= wish; i++)
+        best = points[i];
+    return best;
+}
+
+int tec_snap_up(const int *points, int n, int rows)
+{
+    for (int i = 0; i < n; i++)
+        if (points[i] >= rows)
+            return points[i];
+    return n > 0 ? points[n - 1] : 0;
+}
+
+static bool any_hard(const struct tec_topology *topology)
+{
+    for (int i = 0; i < topology->n_nodes; i++)
+        if (topology->nodes[i].hard)
+            return true;
+    return false;
+}
+
+static int last_point(const int *points, int n)
+{
+    return n > 0 ? points[n - 1] : 0;
+}
+
+void tec_plan_default(const struct tec_topology *topology, const struct tec_frame_view *view,
+                      struct tec_decision *decision)
+{
+    bool guarded = any_hard(topology);
+    memset(decision, 0, sizeof *decision);
+    decision->n_rows = view->n_req < TEC_MAX_ROWS ? view->n_req : TEC_MAX_ROWS;
+    for (int i = 0; i < decision->n_rows; i++) {
+        int node = view->req[i].node;
+        bool hard = node >= 0 && node < topology->n_nodes && topology->nodes[node].hard;
+        decision->rows[i].k = hard || !guarded ? last_point(topology->k, topology->n_k) : 0;
+        decision->rows[i].priority = view->req[i].prio;
+    }
+    for (int i = 0; i < TEC_MAX_NODES; i++)
+        decision->nodes[i].partition = -1;
+    for (int i = 0; i < topology->n_nodes; i++) {
+        decision->nodes[i].skip =
+            guarded && topology->nodes[i].optional && !topology->nodes[i].hard;
+        if (decision->nodes[i].skip)
+            snprintf(decision->nodes[i].reason, sizeof decision->nodes[i].reason, "default plan");
+    }
+    decision->depth = last_point(topology->depth, topology->n_depth);
+}

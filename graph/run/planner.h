@@ -1,0 +1,154 @@
+/* planner.h - what the frame loop asks of whoever decides: views in, an edited plan out.
+ *
+ * The loop fills the views in place, writes the default plan into a decision, and calls the
+ * planner. A planner that fails leaves the decision alone as far as the loop is concerned: it edits
+ * a scratch copy, which is taken over only when the call returned TEC_OK. Nothing here allocates.
+ */
+#ifndef TEC_GRAPH_RUN_PLANNER_H
+#define TEC_GRAPH_RUN_PLANNER_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TEC_MAX_AXIS = 16, TEC_MAX_NOTES = 8, TEC_MAX_NODES = 32, TEC_MAX_ROWS = 64 };
+
+/* One live language request, ordered by id. Times in microseconds of the frame clock. */
+struct tec_request_view {
+    int64_t id;
+    int node;            /* index into the topology's nodes */
+    int left, done, max; /* tokens; left = max - done */
+    int age_frames;
+    int64_t born_us, deadline_us, slack_us; /* INT64_MAX: no deadline */
+    int64_t kv_bytes;
+    int prio;
+    bool shared, fresh; /* reads a shared prefix; admitted in this frame */
+};
+
+enum tec_cause {
+    TEC_CAUSE_NONE,
+    TEC_CAUSE_POLICY,
+    TEC_CAUSE_PLAN,
+    TEC_CAUSE_GPU,
+    TEC_CAUSE_HOST,
+    TEC_CAUSE_INPUT
+};
+
+/* What a frame came to; `last` of the next view and the argument of observe. */
+struct tec_frame_result {
+    int64_t total_us, overrun_us;
+    bool missed;
+    enum tec_cause cause;
+    int tokens, rows, snapped;
+    int n_nodes;
+    int64_t node_us[TEC_MAX_NODES]; /* by node index; 0 = did not run */
+};
+
+/* Where costs come from: microseconds of one launch (for decode: of one step) at quantile q. `what`
+ * is "prefill", "action", "decode" or a node's name; point is the number of rows, else 0.
+ * Negative: unknown name. */
+struct tec_cost_source {
+    double (*cost)(const void *self, const char *what, double point, double q);
+    double (*slack)(const void *self, double q);
+    const void *self;
+};
+
+struct tec_kv_view {
+    const char *name;
+    int64_t used, cap, bytes, pinned, oldest; /* tokens, tokens, bytes, tokens, age in frames */
+};
+
+/* The frame as a policy sees it. Arrays are owned by the loop and refreshed in place. */
+struct tec_frame_view {
+    int64_t index, now_us, deadline_us, budget_us, period_us;
+    int n_req, slots, horizon;
+    const struct tec_request_view *req;
+    int n_kv;
+    const struct tec_kv_view *kv;
+    int n_inputs;
+    const int64_t *late_us; /* by input */
+    struct tec_cost_source costs;
+    struct tec_frame_result last;
+    uint64_t seed; /* keys F.rng() together with index */
+};
+
+/* The part of a compiled pipeline that policies may know; immutable. */
+struct tec_topology {
+    int n_nodes;
+    struct {
+        const char *name, *kind, *partition;
+        int64_t deadline_us; /* 0 = none */
+        bool hard, optional; /* optional: when = policy() */
+    } nodes[TEC_MAX_NODES];
+    int n_batch, n_k, n_depth, n_ratio; /* captured points, ascending */
+    int batch[TEC_MAX_AXIS], k[TEC_MAX_AXIS], depth[TEC_MAX_AXIS];
+    double ratio[TEC_MAX_AXIS];
+    int n_inputs, n_kv, n_partitions;
+    const char *const *inputs, *const *kv, *const *partitions;
+    int slots, horizon, layers;
+    int64_t period_us;
+    uint64_t seed;
+};
+
+/* What to do with one request, row i of the view. */
+struct tec_row_decision {
+    int k;        /* captured steps; 0 = paused */
+    int group;    /* rows of equal group and k share a launch; default 0 */
+    int priority; /* 0 first */
+    bool unshare; /* private prefill instead of the shared prefix */
+    bool shed;
+    char reason[32];
+};
+
+struct tec_note {
+    char key[24];
+    bool is_number;
+    double number;
+    char text[32];
+};
+
+struct tec_decision {
+    int n_rows;
+    struct tec_row_decision rows[TEC_MAX_ROWS];
+    struct {
+        bool skip;
+        int priority, partition; /* partition: index, -1 = as declared */
+        char reason[32];
+    } nodes[TEC_MAX_NODES];
+    int depth;   /* ring: requests in flight; 0 = as declared */
+    int snapped; /* calls whose argument was moved to a captured point */
+    int n_notes;
+    struct tec_note notes[TEC_MAX_NOTES];
+};
+
+/* A decider. Any member may be NULL: admit then says yes, plan keeps the default. All run on the
+ * frame thread. `decision` of plan holds the default plan on entry; on a status other than TEC_OK
+ * the loop ignores what was written. */
+struct tec_planner {
+    const char *name;
+    void *self;
+    bool (*admit)(void *self, const struct tec_frame_view *view, const struct tec_request_view *r,
+                  char reason[32]);
+    enum tec_status (*plan)(void *self, const struct tec_frame_view *view,
+                            struct tec_decision *decision, struct tec_error *err);
+    void (*observe)(void *self, const struct tec_frame_view *view,
+                    const struct tec_frame_result *result);
+    int (*evict)(void *self, const struct tec_frame_view *view, int n);
+};
+
+/* The default plan, into *decision. Beside hard nodes soft rows pause and optional nodes are left
+ * out; without hard nodes everything runs, each row at the largest captured k. A ring is as deep as
+ * captured. At most TEC_MAX_ROWS rows. */
+void tec_plan_default(const struct tec_topology *topology, const struct tec_frame_view *view,
+                      struct tec_decision *decision);
+
+/* Admits everything, keeps the default plan. Named "default". */
+extern const struct tec_planner tec_default_planner;
+
+/* The captured point for a wish: the largest <= wish, or 0 when wish is below the smallest. */
+int tec_snap_down(const int *points, int n, int wish);
+/* The smallest captured point >= rows, or the largest. */
+int tec_snap_up(const int *points, int n, int rows);
+
+#endif

@@ -1,0 +1,371 @@
+#include "graph/transform/observer.h"
+
+#include "base/nearest.h"
+#include "graph/transform/picture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct tec_observer {
+    struct tec_heap *heap;
+    struct tec_arena arena; /* of all below but the pictures' own memory */
+    const struct tec_robot *robot;
+    struct tec_observer_needs needs;
+    struct tec_picture *pictures; /* [n_cameras] */
+    int *slot;                    /* [n_cameras] index among the model's slots */
+    double *x, *scratch, *binned;
+};
+
+void tec_observer_destroy(struct tec_observer *o)
+{
+    if (!o)
+        return;
+    for (int i = 0; o->pictures && i < o->robot->n_cameras; i++)
+        tec_arena_finish(&o->pictures[i].arena);
+    tec_arena_finish(&o->arena);
+    tec_heap_put(o->heap, o);
+}
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static enum tec_status find_slot(struct tec_observer *o, int camera, struct tec_error *err)
+{
+    const struct tec_observer_needs *needs = &o->needs;
+    const char *slot = o->robot->cameras[camera].slot;
+    o->slot[camera] = camera;
+    if (!needs->slots)
+        return TEC_OK;
+    for (int i = 0; i < needs->n_slots; i++)
+        if (strcmp(needs->slots[i], slot) == 0) {
+            o->slot[camera] = i;
+            return TEC_OK;
+        }
+    const char *near = tec_nearest(slot, needs->slots, needs->n_slots);
+    return tec_fail(err, TEC_MALFORMED, "robot %s: the model has no camera slot '%s'%s%s%s",
+                    o->robot->name, slot, near ? "; did you mean '" : "", near ? near : "",
+                    near ? "'?" : "");
+}
+
+static enum tec_status check_needs(const struct tec_robot *robot,
+                                   const struct tec_observer_needs *needs, struct tec_error *err)
+{
+    if (needs->image_h < 1 || needs->image_w < 1 || needs->state_width < 0 || needs->text_max < 0)
+        return tec_fail(err, TEC_INVALID, "observer: sizes must not be negative");
+    if (!needs->slots && needs->n_slots != robot->n_cameras)
+        return tec_fail(err, TEC_MALFORMED, "robot %s has %d cameras, the model %d slots",
+                        robot->name, robot->n_cameras, needs->n_slots);
+    if (robot->n_state > needs->state_width)
+        return tec_fail(err, TEC_MALFORMED,
+                        "robot %s has a state of %d entries, the model takes %d", robot->name,
+                        robot->n_state, needs->state_width);
+    if (robot->n_model_actions > needs->action_width)
+        return tec_fail(err, TEC_MALFORMED,
+                        "robot %s uses %d columns of the actions, the model makes %d", robot->name,
+                        robot->n_model_actions, needs->action_width);
+    if (robot->n_state > 0)
+        TEC_TRY(tec_robot_check_norm(robot, &needs->state_norm, "state", err));
+    return tec_robot_check_norm(robot, &needs->action_norm, "actions", err);
+}
+
+static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
+{
+    const struct tec_robot *robot = o->robot;
+    size_t n = (size_t)robot->n_cameras;
+    size_t width =
+        (size_t)larger(tec_transforms_width(&robot->state), tec_transforms_width(&robot->actions));
+    size_t bins = (size_t)larger(robot->n_state, robot->state_pad_to);
+    o->x = TEC_NEW(&o->arena, width + 1, double);
+    o->scratch = TEC_NEW(&o->arena, width + 1, double);
+    o->binned = TEC_NEW(&o->arena, bins + 1, double);
+    o->slot = TEC_NEW(&o->arena, n + 1, int);
+    struct tec_picture *pictures = TEC_NEW(&o->arena, n + 1, struct tec_picture);
+    if (!o->x || !o->scratch || !o->binned || !o->slot || !pictures)
+        return tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", robot->name);
+    for (size_t i = 0; i < n; i++) {
+        pictures[i].camera = &robot->cameras[i];
+        pictures[i].out_h = o->needs.image_h;
+        pictures[i].out_w = o->needs.image_w;
+        pictures[i].as_float = robot->resize == TEC_RESIZE_LEROBOT_TORCH;
+        pictures[i].resizes = robot->resize != TEC_RESIZE_NONE;
+        tec_arena_init(&pictures[i].arena, o->heap);
+    }
+    o->pictures = pictures;
+    for (int i = 0; i < robot->n_cameras; i++)
+        TEC_TRY(find_slot(o, i, err));
+    return TEC_OK;
+}
+
+enum tec_status tec_observer_create(struct tec_observer **out, const struct tec_robot *robot,
+                                    const struct tec_observer_needs *needs, struct tec_heap *heap,
+                                    struct tec_error *err)
+{
+    TEC_TRY(check_needs(robot, needs, err));
+    struct tec_observer *o = tec_heap_get(heap, sizeof *o);
+    if (!o)
+        return tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", robot->name);
+    o->heap = heap;
+    o->robot = robot;
+    o->needs = *needs;
+    tec_arena_init(&o->arena, heap);
+    enum tec_status status = fill(o, err);
+    if (status != TEC_OK) {
+        tec_observer_destroy(o);
+        return status;
+    }
+    *out = o;
+    return TEC_OK;
+}
+
+static const struct tec_value *find_value(const struct tec_value *values, size_t n,
+                                          const char *name)
+{
+    for (size_t i = 0; name && i < n; i++)
+        if (strcmp(values[i].name, name) == 0)
+            return &values[i];
+    return NULL;
+}
+
+/* A thing the robot must send is not there. Name the key that looks most like it. */
+static enum tec_status fail_absent(const struct tec_robot *robot, const char *what, const char *key,
+                                   const struct tec_value *values, size_t n, struct tec_error *err)
+{
+    const char *names[64];
+    size_t known = n < 64 ? n : 64;
+    for (size_t i = 0; i < known; i++)
+        names[i] = values[i].name;
+    const char *near = tec_nearest(key, names, (int)known);
+    return tec_fail(err, TEC_NOT_FOUND, "%s: robot %s needs this %s in every request%s%.80s%s", key,
+                    robot->name, what, near ? "; there is '" : "", near ? near : "",
+                    near ? "'" : "");
+}
+
+static bool is_known(const struct tec_robot *robot, const char *name)
+{
+    for (int i = 0; i < robot->n_cameras; i++)
+        if (robot->cameras[i].input && strcmp(robot->cameras[i].input, name) == 0)
+            return true;
+    for (int i = 0; i < robot->n_ignored; i++)
+        if (strcmp(robot->ignored[i], name) == 0)
+            return true;
+    for (int i = 0; i < robot->n_parts; i++)
+        if (strcmp(robot->parts[i].input, name) == 0)
+            return true;
+    return false;
+}
+
+static enum tec_status check_unknown(const struct tec_robot *robot, const struct tec_value *values,
+                                     size_t n, struct tec_error *err)
+{
+    const char *names[TEC_ROBOT_MAX_CAMERAS];
+    for (int i = 0; i < robot->n_cameras; i++)
+        names[i] = robot->cameras[i].input;
+    for (size_t i = 0; i < n && !robot->unknown_cameras; i++) {
+        if (values[i].kind == TEC_VALUE_TEXT || values[i].rank < 3 ||
+            is_known(robot, values[i].name))
+            continue;
+        const char *near = tec_nearest(values[i].name, names, robot->n_cameras);
+        return tec_fail(err, TEC_NOT_FOUND, "%.100s: robot %s has no such camera%s%s%s",
+                        values[i].name, robot->name, near ? "; did you mean '" : "",
+                        near ? near : "", near ? "'?" : "");
+    }
+    return TEC_OK;
+}
+
+/* Two cameras whose sizes have changed places since the first request were plugged in crosswise. */
+static void warn_swapped(const struct tec_observer *o, struct tec_observation *out)
+{
+    for (int i = 0; i < o->robot->n_cameras; i++)
+        for (int j = 0; j < i; j++) {
+            const struct tec_picture *a = &o->pictures[i], *b = &o->pictures[j];
+            bool differ = a->first_h != b->first_h || a->first_w != b->first_w;
+            if (a->h && b->h && differ && a->h == b->first_h && a->w == b->first_w &&
+                b->h == a->first_h && b->w == a->first_w)
+                snprintf(out->warning, sizeof out->warning,
+                         "%.60s and %.60s have exchanged their sizes: cameras swapped?",
+                         b->camera->input, a->camera->input);
+        }
+}
+
+static enum tec_status observe_cameras(struct tec_observer *o, const struct tec_value *values,
+                                       size_t n, struct tec_observation *out, struct tec_error *err)
+{
+    const struct tec_robot *robot = o->robot;
+    size_t pixels = (size_t)o->needs.image_h * (size_t)o->needs.image_w * 3;
+    bool as_float = robot->resize == TEC_RESIZE_LEROBOT_TORCH;
+    TEC_TRY(check_unknown(robot, values, n, err));
+    for (int i = 0; i < o->needs.n_slots; i++)
+        out->valid[i] = false;
+    for (int i = 0; i < robot->n_cameras; i++) {
+        const struct tec_robot_camera *camera = &robot->cameras[i];
+        const struct tec_value *value = find_value(values, n, camera->input);
+        int slot = o->slot[i];
+        if (!value && camera->input && !camera->optional)
+            return fail_absent(robot, "camera", camera->input, values, n, err);
+        if (!value)
+            continue;
+        TEC_TRY(tec_picture_run(&o->pictures[i], value, as_float ? NULL : out->pictures[slot],
+                                as_float ? out->pictures_f32[slot] : NULL, err));
+        out->valid[slot] = true;
+    }
+    for (int i = 0; i < o->needs.n_slots; i++)
+        if (!out->valid[i] && as_float)
+            memset(out->pictures_f32[i], 0, pixels * sizeof(float));
+        else if (!out->valid[i])
+            memset(out->pictures[i], 0, pixels);
+    warn_swapped(o, out);
+    return TEC_OK;
+}
+
+/* One part of the state, widened to float64. */
+static enum tec_status read_part(const struct tec_robot_part *part, const struct tec_value *value,
+                                 double *x, struct tec_error *err)
+{
+    char shape[120];
+    size_t size = tec_value_size(value->kind), n = (size_t)part->size;
+    bool fits =
+        value->rank == 1 ? value->shape[0] == part->size : value->rank == 0 && part->size == 1;
+    if (!fits || size < 4)
+        return tec_fail(err, TEC_SHAPE, "%s: must be %d float values, is %s", part->input,
+                        part->size, tec_value_shape(value, shape, sizeof shape));
+    if (value->bytes != n * size)
+        return tec_fail(err, TEC_SHAPE, "%s: %zu bytes do not make %s", part->input, value->bytes,
+                        tec_value_shape(value, shape, sizeof shape));
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *at = (const unsigned char *)value->data + i * size;
+        float f;
+        if (size == sizeof f) {
+            memcpy(&f, at, sizeof f);
+            x[i] = (double)f;
+        } else {
+            memcpy(&x[i], at, sizeof x[i]);
+        }
+        if (!isfinite(x[i]))
+            return tec_fail(err, TEC_INVALID, "%s: entry %zu is %s", part->input, i + 1,
+                            isnan(x[i]) ? "NaN" : "infinite");
+    }
+    return TEC_OK;
+}
+
+void tec_state_bins(const double *x, int n, int32_t *bins)
+{
+    for (int i = 0; i < n; i++) {
+        double bin = floor(x[i] * 128.0) + 128.0;
+        bins[i] = bin < -1.0 ? -1 : bin <= 255.0 ? (int32_t)bin : 255;
+    }
+}
+
+static void warn_norm(const struct tec_observer *o, struct tec_observation *out)
+{
+    int far = 0, n = o->robot->n_state;
+    for (int i = 0; i < n; i++)
+        far += !(fabs(out->state_f64[i]) <= 5.0);
+    if (2 * far > n)
+        snprintf(out->warning, sizeof out->warning,
+                 "%d of %d state entries lie beyond +-5 when normalised: norm stats do not fit "
+                 "this robot or mode",
+                 far, n);
+}
+
+static enum tec_status observe_state(struct tec_observer *o, const struct tec_value *values,
+                                     size_t n, struct tec_observation *out, struct tec_error *err)
+{
+    const struct tec_robot *robot = o->robot;
+    double *x = o->x;
+    for (int i = 0, at = 0; i < robot->n_parts; at += robot->parts[i++].size) {
+        const struct tec_value *value = find_value(values, n, robot->parts[i].input);
+        if (!value)
+            return fail_absent(robot, "part of the state", robot->parts[i].input, values, n, err);
+        TEC_TRY(read_part(&robot->parts[i], value, x + at, err));
+    }
+    tec_transforms_run(&robot->state, x, NULL, o->scratch);
+    for (int i = 0; i < robot->n_state; i++) {
+        if (!isfinite(x[i]))
+            return tec_fail(err, TEC_INVALID, "robot %s: entry %d of its state is not finite",
+                            robot->name, i + 1);
+        out->state_raw[i] = x[i];
+    }
+    tec_norm_apply(&o->needs.state_norm, x, (size_t)robot->n_state, out->state_f64);
+    /* openpi adds deltas to the state that it gets back from the normalised one: the last bit. */
+    if (o->needs.state_norm.convention == TEC_NORM_OPENPI)
+        tec_norm_undo(&o->needs.state_norm, out->state_f64, (size_t)robot->n_state, out->state_raw);
+    for (int i = robot->n_state; i < o->needs.state_width; i++)
+        out->state_f64[i] = 0.0;
+    for (int i = 0; i < o->needs.state_width; i++)
+        out->state[i] = (float)out->state_f64[i];
+    out->n_bins = robot->state_in_prompt ? larger(robot->n_state, robot->state_pad_to) : 0;
+    memcpy(o->binned, out->state_f64, (size_t)robot->n_state * sizeof *o->binned);
+    tec_state_bins(o->binned, out->n_bins, out->bins);
+    warn_norm(o, out);
+    return TEC_OK;
+}
+
+static enum tec_status observe_text(struct tec_observer *o, const struct tec_value *values,
+                                    size_t n, struct tec_observation *out, struct tec_error *err)
+{
+    const struct tec_robot *robot = o->robot;
+    const struct tec_value *value = find_value(values, n, robot->prompt_input);
+    const char *text = value ? value->data : robot->default_prompt;
+    if (value && value->kind != TEC_VALUE_TEXT)
+        return tec_fail(err, TEC_SHAPE, "%s: must be a text", robot->prompt_input);
+    if (!value && !text)
+        return fail_absent(robot, "text (there is no default)", robot->prompt_input, values, n,
+                           err);
+    size_t bytes = value ? value->bytes : strlen(text);
+    if (bytes > (size_t)o->needs.text_max)
+        return tec_fail(err, TEC_INVALID, "%s: %zu bytes; at most %d are taken",
+                        robot->prompt_input, bytes, o->needs.text_max);
+    if (bytes > 0)
+        memcpy(out->text, text, bytes);
+    out->text[bytes] = '\0';
+    out->text_bytes = bytes;
+    return TEC_OK;
+}
+
+enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value *values,
+                                  size_t n_values, struct tec_observation *out,
+                                  struct tec_error *err)
+{
+    out->warning[0] = '\0';
+    TEC_TRY(observe_text(o, values, n_values, out, err));
+    TEC_TRY(observe_cameras(o, values, n_values, out, err));
+    return observe_state(o, values, n_values, out, err);
+}
+
+/* Clamp to the robot's limits; false when a value is not finite. */
+static bool limit(const struct tec_robot *robot, double *x, int *clamped)
+{
+    for (int i = 0; i < robot->n_actions; i++) {
+        if (!isfinite(x[i]))
+            return false;
+        bool below = robot->low && x[i] < robot->low[i];
+        bool above = robot->high && x[i] > robot->high[i];
+        x[i] = below ? robot->low[i] : above ? robot->high[i] : x[i];
+        *clamped += below || above;
+    }
+    return true;
+}
+
+int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
+                  double *out, int *clamped)
+{
+    const struct tec_robot *robot = o->robot;
+    int most = robot->max_rows > 0 && robot->max_rows < rows ? robot->max_rows : rows, n = 0;
+    int n_clamped = 0;
+    for (; n < most; n++) {
+        tec_norm_undo_f32(&o->needs.action_norm,
+                          actions + (size_t)n * (size_t)o->needs.action_width,
+                          (size_t)robot->n_model_actions, o->x);
+        tec_transforms_run(&robot->actions, o->x, state_raw, o->scratch);
+        if (!limit(robot, o->x, &n_clamped))
+            break;
+        memcpy(out + (size_t)n * (size_t)robot->n_actions, o->x,
+               (size_t)robot->n_actions * sizeof *out);
+    }
+    if (clamped)
+        *clamped = n_clamped;
+    return n;
+}

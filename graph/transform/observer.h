@@ -1,0 +1,98 @@
+/* observer.h - one session's way from named values to model inputs, and back to robot actions.
+ *
+ *     values -> pictures (u8, the model's size), masks
+ *            -> state parts, joined -> float64 steps -> raw state -> normalised -> padded f32, bins
+ *            -> instruction
+ *     model actions f32 -> un-normalised -> float64 steps with the raw state -> robot actions
+ */
+#ifndef TEC_GRAPH_TRANSFORM_OBSERVER_H
+#define TEC_GRAPH_TRANSFORM_OBSERVER_H
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/store/norm.h"
+#include "graph/transform/robot.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum tec_value_kind { TEC_VALUE_TEXT, TEC_VALUE_U8, TEC_VALUE_F32, TEC_VALUE_F64 };
+
+/* A named input as a client sent it; everything is borrowed for the call. A nested map is given
+ * flat: key "images", field "cam_high" is "images/cam_high". */
+struct tec_value {
+    const char *name;
+    enum tec_value_kind kind;
+    int rank;         /* arrays; 0 .. 4 */
+    int64_t shape[4]; /* outermost first */
+    const void *data; /* row-major, native order, any alignment; text needs no NUL */
+    size_t bytes;     /* of data: checked against kind and shape */
+};
+
+/* What the model wants and the checkpoint holds. Everything is borrowed until destroy. */
+struct tec_observer_needs {
+    const char *const *slots; /* [n_slots] the model's camera slots in order; NULL: the robot's */
+    int n_slots;
+    int image_h, image_w; /* pixels */
+    int state_width;      /* of the padded state, >= the robot's n_state */
+    int action_width;     /* columns of the model's actions */
+    int text_max;         /* most bytes of an instruction */
+    struct tec_norm state_norm, action_norm;
+};
+
+/* Filled by tec_robot_observe. The caller gives every buffer, once per session. Slot i of pictures
+ * and valid is the model's slot i. */
+struct tec_observation {
+    uint8_t **pictures;   /* [n_slots] of [image_h, image_w, 3]; black where not valid */
+    float **pictures_f32; /* [n_slots] of [image_h, image_w, 3] in 0 .. 1; only for a robot whose
+                             resize is LEROBOT_TORCH, else NULL; pictures is then not written */
+    bool *valid;          /* [n_slots] */
+    float *state;         /* [state_width] normalised, zeros behind n_state */
+    double *state_f64;    /* [state_width] the same before rounding to f32 */
+    double *state_raw;    /* [n_state] transformed, not normalised: keep it for tec_robot_act */
+    int32_t *bins;        /* [max(state_width, state_pad_to)] -1 .. 255 */
+    int n_bins;           /* 0 unless the robot's state is in the prompt */
+    char *text;           /* [text_max + 1] the instruction or the default prompt, NUL-terminated */
+    size_t text_bytes;
+    char warning[200]; /* "" or a sentence: something looks wrong, nothing is refused */
+};
+
+/* Scratch and resize plans of one session. Not thread-safe. */
+struct tec_observer;
+
+/* TEC_MALFORMED when robot, statistics and model do not fit together (a slot the model lacks, state
+ * wider than state_width, statistics of another mode or length). Free with tec_observer_destroy. */
+enum tec_status tec_observer_create(struct tec_observer **out, const struct tec_robot *robot,
+                                    const struct tec_observer_needs *needs, struct tec_heap *heap,
+                                    struct tec_error *err);
+void tec_observer_destroy(struct tec_observer *o); /* NULL is allowed */
+
+/* Values of one request to model inputs. Memory is taken only when a camera is seen for the first
+ * time or changes its size; otherwise nothing is allocated. On failure *out may be half
+ * written.
+ *
+ * Refused with the key and the numbers (TEC_SHAPE, TEC_INVALID; TEC_NOT_FOUND for what is
+ * absent): a missing camera, state part or prompt; a picture under an unknown key; a wrong shape,
+ * dtype or byte count; NaN or infinity; float pictures outside [0, 1] by more than 1/255; an
+ * instruction longer than text_max.
+ * Float pictures become u8 as openpi does it: 255 * x in the picture's precision, truncated.
+ * Warned about: more than half of the normalised state beyond +-5; two cameras that exchanged their
+ * sizes. */
+enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value *values,
+                                  size_t n_values, struct tec_observation *out,
+                                  struct tec_error *err);
+
+/* Model actions [rows, action_width] f32 to robot actions [rows', n_actions] f64, rows' = rows or
+ * the robot's max_rows if that is less; returns rows'. A row that is not finite ends the chunk:
+ * only the rows before it are returned. state_raw is that of the observation that the actions were
+ * computed from. Values beyond the robot's limits are clamped and counted in *clamped
+ * (NULL is allowed). Takes no memory. */
+int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
+                  double *out, int *clamped);
+
+/* State bins as numpy.digitize(x, linspace(-1, 1, 257)[:-1]) - 1 gives them: -1 below -1, 0 .. 255,
+ * NaN 255. x[n] are normalised values. */
+void tec_state_bins(const double *x, int n, int32_t *bins);
+
+#endif

@@ -1,0 +1,35 @@
+/* picture.h - a camera's picture as it came, to the model's size; planned once a size. */
+#ifndef TEC_GRAPH_TRANSFORM_PICTURE_H
+#define TEC_GRAPH_TRANSFORM_PICTURE_H
+
+#include "graph/transform/observer.h"
+
+struct tec_resize;
+
+/* One camera of one session: what is known since its first picture. Not thread-safe. */
+struct tec_picture {
+    const struct tec_robot_camera *camera; /* borrowed */
+    int out_h, out_w;                      /* the model's size */
+    bool as_float;                         /* the robot's resize is LEROBOT_TORCH */
+    bool resizes;                          /* false: another size is refused */
+    struct tec_arena arena;                /* of all below; emptied when the size changes */
+    int h, w;                              /* of the last picture, 0 = none yet */
+    int first_h, first_w;                  /* of the session's first */
+    const struct tec_resize *plan;         /* NULL: the picture has the model's size */
+    uint8_t *bytes;                        /* [h, w, 3] */
+    float *floats;                         /* [h, w, 3], only as_float */
+    void *scratch;                         /* of the plan */
+};
+
+/* Check a value and bring it to [out_h, out_w, 3]: into `bytes`, or into `floats` when as_float.
+ * Memory is taken only when the size differs from the last picture's. Failures name the key. */
+enum tec_status tec_picture_run(struct tec_picture *p, const struct tec_value *value,
+                                uint8_t *bytes, float *floats, struct tec_error *err);
+
+/* Bytes of one element; 0 for text. */
+size_t tec_value_size(enum tec_value_kind kind);
+
+/* "u8[3,224,224]" into buffer, which is returned. */
+const char *tec_value_shape(const struct tec_value *value, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,358 @@
+#include "graph/transform/robot.h"
+
+#include "base/nearest.h"
+#include "graph/transform/fields.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+/* All fields of a description; those of a variant are the same without name and variants. */
+static const char *const top_fields[] = {
+    "name",    "variant", "variants", "cameras", "resize",  "ignore",         "state",
+    "actions", "norm",    "prompt",   "rate_hz", "execute", "unknown_cameras"};
+static const char *const variant_fields[] = {"cameras", "resize",         "ignore", "state",
+                                             "actions", "norm",           "prompt", "rate_hz",
+                                             "execute", "unknown_cameras"};
+
+/* What a parse carries along. */
+struct reading {
+    struct tec_robot *robot;
+    const char *where;
+    struct tec_arena *arena;
+    struct tec_error *err;
+};
+
+static const char *place(const struct reading *r, const char *field, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%.100s: %.60s", r->where, field);
+    return buffer;
+}
+
+static enum tec_status read_camera(struct reading *r, struct tec_robot_camera *camera,
+                                   const json_t *json, size_t index)
+{
+    static const char *const fields[] = {"slot", "input", "missing", "rotate180", "layout"};
+    static const char *const missing[] = {"error", "mask"};
+    static const char *const layouts[] = {"auto", "hwc", "chw"};
+    char name[40], where[200];
+    snprintf(name, sizeof name, "cameras[%zu]", index + 1);
+    struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
+                                          place(r, name, where, sizeof where), r->arena, r->err);
+    tec_fields_need(&f, "slot");
+    camera->slot = tec_fields_string(&f, "slot", NULL);
+    camera->input = tec_fields_string(&f, "input", NULL);
+    camera->optional = tec_fields_word(&f, "missing", missing, COUNT(missing), 0) == 1;
+    camera->rotate180 = tec_fields_bool(&f, "rotate180", false);
+    camera->layout =
+        (enum tec_robot_pixels)tec_fields_word(&f, "layout", layouts, COUNT(layouts), 0);
+    for (int i = 0; f.status == TEC_OK && &r->robot->cameras[i] != camera; i++) {
+        const struct tec_robot_camera *other = &r->robot->cameras[i];
+        if (strcmp(other->slot, camera->slot) == 0)
+            tec_fields_fail(&f, TEC_MALFORMED, "slot '%.40s' is filled twice", camera->slot);
+        if (other->input && camera->input && strcmp(other->input, camera->input) == 0)
+            tec_fields_fail(&f, TEC_MALFORMED, "input '%.60s' fills two slots", camera->input);
+    }
+    return f.status;
+}
+
+static enum tec_status read_cameras(struct reading *r, struct tec_fields *top)
+{
+    static const char *const resizes[] = {"none", "openpi_pil", "lerobot_torch"};
+    static const char *const unknown[] = {"error", "ignore"};
+    struct tec_robot *robot = r->robot;
+    const json_t *list = tec_fields_list(top, "cameras", TEC_ROBOT_MAX_CAMERAS);
+    robot->cameras = TEC_NEW(r->arena, json_array_size(list) + 1, struct tec_robot_camera);
+    if (!robot->cameras)
+        tec_fields_fail(top, TEC_NO_MEMORY, "no memory for cameras");
+    robot->resize = (enum tec_robot_resize)tec_fields_word(top, "resize", resizes, COUNT(resizes),
+                                                           TEC_RESIZE_OPENPI_PIL);
+    robot->unknown_cameras =
+        tec_fields_word(top, "unknown_cameras", unknown, COUNT(unknown), 0) == 1;
+    robot->ignored = tec_fields_strings(top, "ignore", TEC_ROBOT_MAX_VALUES, &robot->n_ignored);
+    TEC_TRY(top->status);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        TEC_TRY(read_camera(r, &robot->cameras[i], json_array_get(list, i), i));
+        robot->n_cameras++;
+    }
+    return TEC_OK;
+}
+
+static enum tec_status read_part(struct reading *r, struct tec_robot_part *part, const json_t *json,
+                                 size_t index)
+{
+    static const char *const fields[] = {"input", "size"};
+    char name[40], where[200];
+    snprintf(name, sizeof name, "state.inputs[%zu]", index + 1);
+    struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
+                                          place(r, name, where, sizeof where), r->arena, r->err);
+    tec_fields_need(&f, "input");
+    tec_fields_need(&f, "size");
+    part->input = tec_fields_string(&f, "input", NULL);
+    part->size = tec_fields_int(&f, "size", 1, TEC_ROBOT_MAX_VALUES, 1);
+    r->robot->n_raw += part->size;
+    if (r->robot->n_raw > TEC_ROBOT_MAX_VALUES)
+        tec_fields_fail(&f, TEC_MALFORMED, "the state has more than %d entries",
+                        (int)TEC_ROBOT_MAX_VALUES);
+    return f.status;
+}
+
+static enum tec_status read_state(struct reading *r, const json_t *json)
+{
+    static const char *const fields[] = {"inputs", "ops"};
+    struct tec_robot *robot = r->robot;
+    char where[200], where_ops[200];
+    struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
+                                          place(r, "state", where, sizeof where), r->arena, r->err);
+    const json_t *list = tec_fields_list(&f, "inputs", TEC_ROBOT_MAX_VALUES);
+    robot->parts = TEC_NEW(r->arena, json_array_size(list) + 1, struct tec_robot_part);
+    if (!robot->parts)
+        tec_fields_fail(&f, TEC_NO_MEMORY, "no memory for its parts");
+    TEC_TRY(f.status);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        TEC_TRY(read_part(r, &robot->parts[i], json_array_get(list, i), i));
+        robot->n_parts++;
+    }
+    TEC_TRY(tec_transforms_parse(&robot->state, tec_fields_get(&f, "ops"), robot->n_raw, 0,
+                                 place(r, "state.ops", where_ops, sizeof where_ops), r->arena,
+                                 r->err));
+    robot->n_state = robot->state.n_out;
+    return TEC_OK;
+}
+
+static const double *read_limits(struct tec_fields *f, const char *name, int n_actions)
+{
+    int n = 0;
+    const double *limits = tec_fields_numbers(f, name, TEC_ROBOT_MAX_VALUES, &n);
+    if (limits && n != n_actions)
+        tec_fields_fail(f, TEC_MALFORMED, "'%s' lists %d limits for %d columns", name, n,
+                        n_actions);
+    return limits;
+}
+
+static enum tec_status read_actions(struct reading *r, const json_t *json)
+{
+    static const char *const fields[] = {"size", "inputs", "ops", "max_rows", "low", "high"};
+    struct tec_robot *robot = r->robot;
+    char where[200], where_ops[200];
+    struct tec_fields f = tec_fields_open(
+        json, fields, COUNT(fields), place(r, "actions", where, sizeof where), r->arena, r->err);
+    tec_fields_need(&f, "size");
+    robot->n_actions = tec_fields_int(&f, "size", 1, TEC_ROBOT_MAX_VALUES, 1);
+    robot->n_model_actions =
+        tec_fields_int(&f, "inputs", 1, TEC_ROBOT_MAX_VALUES, robot->n_actions);
+    robot->max_rows = tec_fields_int(&f, "max_rows", 1, 1 << 20, 0);
+    robot->low = read_limits(&f, "low", robot->n_actions);
+    robot->high = read_limits(&f, "high", robot->n_actions);
+    for (int i = 0; f.status == TEC_OK && robot->low && robot->high && i < robot->n_actions; i++)
+        if (!(robot->low[i] <= robot->high[i]))
+            tec_fields_fail(&f, TEC_MALFORMED, "low[%d] = %g is above high[%d] = %g", i + 1,
+                            robot->low[i], i + 1, robot->high[i]);
+    TEC_TRY(f.status);
+    TEC_TRY(tec_transforms_parse(
+        &robot->actions, tec_fields_get(&f, "ops"), robot->n_model_actions, robot->n_state,
+        place(r, "actions.ops", where_ops, sizeof where_ops), r->arena, r->err));
+    if (robot->actions.n_out != robot->n_actions)
+        tec_fields_fail(&f, TEC_MALFORMED, "its steps give %d columns, size says %d",
+                        robot->actions.n_out, robot->n_actions);
+    return f.status;
+}
+
+static enum tec_status read_norm(struct reading *r, const json_t *json)
+{
+    static const char *const fields[] = {"mode", "asset"};
+    static const char *const modes[] = {"none", "mean_std", "quantile", "checkpoint"};
+    static const enum tec_norm_mode values[] = {TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE,
+                                                TEC_NORM_MIN_MAX};
+    char where[200];
+    struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
+                                          place(r, "norm", where, sizeof where), r->arena, r->err);
+    tec_fields_need(&f, "mode");
+    r->robot->norm = values[tec_fields_word(&f, "mode", modes, COUNT(modes), 0)];
+    r->robot->asset = tec_fields_string(&f, "asset", NULL);
+    return f.status;
+}
+
+static enum tec_status read_prompt(struct reading *r, const json_t *json)
+{
+    static const char *const fields[] = {"input",   "template",     "state",
+                                         "default", "state_pad_to", "max_tokens"};
+    struct tec_robot *robot = r->robot;
+    char where[200];
+    struct tec_fields f = tec_fields_open(
+        json, fields, COUNT(fields), place(r, "prompt", where, sizeof where), r->arena, r->err);
+    robot->prompt_input = tec_fields_string(&f, "input", "prompt");
+    robot->prompt_template = tec_fields_string(&f, "template", NULL);
+    robot->default_prompt = tec_fields_string(&f, "default", NULL);
+    robot->state_in_prompt = tec_fields_bool(&f, "state", false);
+    robot->state_pad_to = tec_fields_int(&f, "state_pad_to", 1, TEC_ROBOT_MAX_VALUES, 0);
+    robot->max_tokens = tec_fields_int(&f, "max_tokens", 1, 1 << 20, 0);
+    if (robot->state_in_prompt && robot->n_state == 0)
+        tec_fields_fail(&f, TEC_MALFORMED, "state = true, but this robot has no state");
+    if (robot->state_pad_to && robot->state_pad_to < robot->n_state)
+        tec_fields_fail(&f, TEC_MALFORMED, "state_pad_to = %d, but the state has %d entries",
+                        robot->state_pad_to, robot->n_state);
+    return f.status;
+}
+
+static enum tec_status read_robot(struct reading *r, const json_t *json)
+{
+    struct tec_fields f =
+        tec_fields_open(json, top_fields, COUNT(top_fields), r->where, r->arena, r->err);
+    tec_fields_need(&f, "name");
+    tec_fields_need(&f, "actions");
+    tec_fields_need(&f, "norm");
+    r->robot->name = tec_fields_string(&f, "name", NULL);
+    r->robot->rate_hz = tec_fields_number(&f, "rate_hz", 0.0);
+    if (r->robot->rate_hz < 0.0)
+        tec_fields_fail(&f, TEC_MALFORMED, "rate_hz = %g must not be negative", r->robot->rate_hz);
+    r->robot->execute = tec_fields_int(&f, "execute", 1, 1 << 20, 0);
+    TEC_TRY(f.status);
+    TEC_TRY(read_cameras(r, &f));
+    TEC_TRY(read_state(r, tec_fields_get(&f, "state")));
+    TEC_TRY(read_actions(r, tec_fields_get(&f, "actions")));
+    TEC_TRY(read_norm(r, tec_fields_get(&f, "norm")));
+    return read_prompt(r, tec_fields_get(&f, "prompt"));
+}
+
+static bool is_section(const char *key)
+{
+    static const char *const sections[] = {"state", "actions", "norm", "prompt"};
+    for (size_t i = 0; i < COUNT(sections); i++)
+        if (strcmp(sections[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* The common fields with the variant's over them; inside a section field by field. */
+static json_t *merge(const json_t *common, json_t *variant)
+{
+    json_t *all = json_object();
+    const char *key;
+    json_t *value;
+    if (!all || json_object_update(all, (json_t *)(uintptr_t)common) != 0)
+        goto fail;
+    json_object_foreach(variant, key, value)
+    {
+        json_t *old = json_object_get(all, key);
+        if (is_section(key) && json_is_object(old) && json_is_object(value)) {
+            json_t *both = json_copy(old);
+            if (!both || json_object_update(both, value) != 0) {
+                json_decref(both);
+                goto fail;
+            }
+            value = both;
+        } else {
+            json_incref(value);
+        }
+        if (json_object_set_new(all, key, value) != 0)
+            goto fail;
+    }
+    return all;
+fail:
+    json_decref(all);
+    return NULL;
+}
+
+static enum tec_status find_variant(struct reading *r, const json_t *json, const char *name,
+                                    json_t **out)
+{
+    json_t *variants = json_object_get(json, "variants");
+    size_t n = json_object_size(variants), i = 0;
+    *out = json_object_get(variants, name);
+    if (*out)
+        return TEC_OK;
+    const char **known = TEC_NEW(r->arena, n + 1, const char *);
+    if (!known)
+        return tec_fail(r->err, TEC_NO_MEMORY, "%s: no memory for %zu variants", r->where, n);
+    for (void *it = json_object_iter(variants); it; it = json_object_iter_next(variants, it))
+        known[i++] = json_object_iter_key(it);
+    const char *near = tec_nearest(name, known, (int)n);
+    if (!near && n > 0)
+        near = known[0];
+    return tec_fail(r->err, TEC_NOT_FOUND, "%s: no variant '%.60s'%s%s%s", r->where, name,
+                    near ? "; there is '" : "; there are none", near ? near : "", near ? "'" : "");
+}
+
+/* Every variant's own field names, so that a mistake shows whichever variant is chosen. */
+static enum tec_status check_variants(struct reading *r, const json_t *json)
+{
+    json_t *variants = json_object_get(json, "variants");
+    const char *key;
+    json_t *value;
+    if (variants && !json_is_object(variants) && json_array_size(variants) > 0)
+        return tec_fail(r->err, TEC_MALFORMED, "%s: variants must be a table of named variants",
+                        r->where);
+    json_object_foreach(variants, key, value)
+    {
+        char where[200], name[80];
+        snprintf(name, sizeof name, "variants.%s", key);
+        struct tec_fields f =
+            tec_fields_open(value, variant_fields, COUNT(variant_fields),
+                            place(r, name, where, sizeof where), r->arena, r->err);
+        TEC_TRY(f.status);
+    }
+    return TEC_OK;
+}
+
+enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, const char *variant,
+                                const char *where, struct tec_arena *arena, struct tec_error *err)
+{
+    struct reading r = {TEC_NEW(arena, 1, struct tec_robot), where, arena, err};
+    json_t *own = NULL, *all = NULL;
+    if (!r.robot)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a robot", where);
+    if (!json_is_object(json))
+        return tec_fail(err, TEC_MALFORMED, "%s: a robot is a table of named fields", where);
+    TEC_TRY(check_variants(&r, json));
+    if (!variant)
+        variant = json_string_value(json_object_get(json, "variant"));
+    if (variant) {
+        TEC_TRY(find_variant(&r, json, variant, &own));
+        r.robot->variant = tec_arena_strdup(arena, variant);
+        if (!r.robot->variant)
+            return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a robot", where);
+    }
+    all = merge(json, own);
+    if (!all)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a robot", where);
+    enum tec_status status = read_robot(&r, all);
+    json_decref(all);
+    if (status == TEC_OK)
+        *out = r.robot;
+    return status;
+}
+
+static const char *mode_name(enum tec_norm_mode mode)
+{
+    static const char *const modes[] = {"none", "mean_std", "quantile", "min_max"};
+    return (unsigned)mode < COUNT(modes) ? modes[mode] : "?";
+}
+
+enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct tec_norm *norm,
+                                     const char *what, struct tec_error *err)
+{
+    int n = strcmp(what, "state") == 0 ? robot->n_state : robot->n_model_actions;
+    if (robot->norm != TEC_NORM_MIN_MAX && norm->mode != robot->norm)
+        return tec_fail(err, TEC_MALFORMED,
+                        "robot %s wants %s statistics for its %s, the checkpoint's are %s",
+                        robot->name, mode_name(robot->norm), what, mode_name(norm->mode));
+    if (norm->mode == TEC_NORM_NONE)
+        return TEC_OK;
+    bool there = norm->mode == TEC_NORM_MEAN_STD   ? norm->mean && norm->std
+                 : norm->mode == TEC_NORM_QUANTILE ? norm->q01 && norm->q99
+                                                   : norm->min && norm->max;
+    if (!there)
+        return tec_fail(err, TEC_MALFORMED, "the statistics of the %s lack %s", what,
+                        norm->mode == TEC_NORM_MEAN_STD   ? "mean or std"
+                        : norm->mode == TEC_NORM_QUANTILE ? "q01 or q99; the mode may be wrong"
+                                                          : "min or max");
+    if (norm->n < (size_t)n)
+        return tec_fail(err, TEC_MALFORMED,
+                        "the statistics of the %s have %zu entries, robot %s has %d; another "
+                        "robot's asset?",
+                        what, norm->n, robot->name, n);
+    return TEC_OK;
+}

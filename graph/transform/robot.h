@@ -1,0 +1,124 @@
+/* robot.h - a robot as data: its cameras, its state, its actions, and what a model is given. */
+#ifndef TEC_GRAPH_TRANSFORM_ROBOT_H
+#define TEC_GRAPH_TRANSFORM_ROBOT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/store/checkpoint.h"
+#include "base/store/norm.h"
+#include "graph/transform/transform.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum {
+    TEC_ROBOT_MAX_CAMERAS = 16,
+    TEC_ROBOT_MAX_VALUES = 1024 /* entries of a state, columns of an action */
+};
+
+enum tec_robot_pixels { TEC_PIXELS_AUTO, TEC_PIXELS_HWC, TEC_PIXELS_CHW };
+
+/* How a picture of another size than the model's becomes one of the model's size. NONE: it is
+ * refused. PIL: u8, antialiased, black bars. TORCH: float, not antialiased, black bars. */
+enum tec_robot_resize { TEC_RESIZE_NONE, TEC_RESIZE_OPENPI_PIL, TEC_RESIZE_LEROBOT_TORCH };
+
+/* One camera slot of the model. */
+struct tec_robot_camera {
+    const char *slot;  /* the model's name, "base_0_rgb" */
+    const char *input; /* key in a request, "observation/image"; NULL: the slot is always masked */
+    bool optional;     /* missing = "mask": absent from a request means black and masked */
+    bool rotate180;    /* turn the picture before anything else */
+    enum tec_robot_pixels layout; /* AUTO: CHW when the first dimension is 3, as openpi does */
+};
+
+/* A part of the state vector. */
+struct tec_robot_part {
+    const char *input; /* key in a request */
+    int size;          /* entries; a scalar is accepted for 1 */
+};
+
+/* Immutable, in the arena given to tec_robot_parse. */
+struct tec_robot {
+    const char *name;    /* "libero" */
+    const char *variant; /* the one chosen, NULL = the file has none */
+
+    struct tec_robot_camera *cameras; /* in the model's slot order */
+    int n_cameras;
+    enum tec_robot_resize resize;
+    const char **ignored; /* request keys accepted and not looked at, "images/cam_low" */
+    int n_ignored;
+    bool unknown_cameras; /* pictures under other keys are ignored; false: an error */
+
+    struct tec_robot_part *parts; /* the state is these, one after the other */
+    int n_parts;
+    int n_raw;                   /* sum of their sizes */
+    struct tec_transforms state; /* n_raw -> n_state entries, before normalisation */
+    int n_state;
+
+    int n_model_actions;           /* first columns of the model's actions that are used */
+    struct tec_transforms actions; /* after un-normalisation: n_model_actions -> n_actions */
+    int n_actions;
+    int max_rows;             /* most rows handed to the robot, 0 = all */
+    const double *low, *high; /* [n_actions] limits of a robot action, NULL = none */
+
+    enum tec_norm_mode norm; /* what the statistics must be; MIN_MAX: any (LeRobot's files say) */
+    const char *asset;       /* default asset id, NULL = the checkpoint's only one */
+
+    const char *prompt_template; /* name of a prompt template, see prompt.h; NULL = the model's */
+    const char *prompt_input;    /* key in a request, "prompt" */
+    const char *default_prompt;  /* NULL: a request without one is refused */
+    bool state_in_prompt;        /* state bins are made and given to the template */
+    int state_pad_to; /* bins of a state padded with zeros to this many; 0 = not padded */
+    int max_tokens;   /* of a prompt; 0 = the model's */
+
+    double rate_hz; /* control rate, 0 = not said */
+    int execute;    /* rows executed before the next observation, 0 = all */
+};
+
+/* Description (see pipelines/robots/) to robot. A description is an object with the fields
+ *
+ *     name       string
+ *     cameras    list of {slot, input?, missing? = "error"|"mask", rotate180?, layout? =
+ *                "auto"|"hwc"|"chw"}, in the model's order
+ *     resize     "openpi_pil" (default) | "lerobot_torch" | "none"
+ *     ignore     list of request keys
+ *     unknown_cameras  "error" (default) | "ignore"
+ *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def}
+ *     actions    {size, ops?, inputs? = model columns used (default size), max_rows?,
+ *                low?, high? = lists of limits}
+ *     norm       {mode = "quantile"|"mean_std"|"none"|"checkpoint", asset?}
+ *     prompt     {input? = "prompt", template?, state? = boolean, default?, state_pad_to?,
+ * max_tokens?} rate_hz, execute variants   {NAME = {any of the above but name}}: fields that
+ * replace the common ones; inside state, actions, norm and prompt field by field variant    the
+ * default one
+ *
+ * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
+ * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The
+ * message begins with `where`, usually the path. Strings are copied: `json` may be freed. */
+enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, const char *variant,
+                                const char *where, struct tec_arena *arena, struct tec_error *err);
+
+/* The same from a file. `root` is the folder that the file may include from. The file sees `given`
+ * = {config, preprocessor, postprocessor, slots}, where slots are the image features in the order
+ * of config.json; fields the checkpoint lacks are nil, as are all of them when `checkpoint` is
+ * NULL. */
+enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const char *root,
+                               const char *variant, const struct tec_checkpoint *checkpoint,
+                               struct tec_arena *arena, struct tec_error *err);
+
+/* The checkpoint's statistics of this robot: openpi's under `asset` (NULL: the robot's own, or the
+ * only one there is), LeRobot's by feature. A robot without a state gets none for it. Failures as
+ * of base/store/checkpoint.h, and TEC_NOT_FOUND when a LeRobot checkpoint wants to normalise but
+ * holds no statistics. Fit is checked by tec_observer_create. */
+enum tec_status tec_robot_norms(const struct tec_robot *robot,
+                                const struct tec_checkpoint *checkpoint, const char *asset,
+                                struct tec_norm *state, struct tec_norm *actions,
+                                struct tec_arena *arena, struct tec_error *err);
+
+/* Do these statistics fit this robot? `what` is "state" or "actions". TEC_MALFORMED when the mode
+ * is not the robot's, arrays are missing or shorter than the vector. openpi pads short z-score
+ * statistics with mean 0, std 1, which in practice hides a wrong asset; it is refused here. */
+enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct tec_norm *norm,
+                                     const char *what, struct tec_error *err);
+
+#endif

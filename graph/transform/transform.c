@@ -1,0 +1,230 @@
+#include "graph/transform/transform.h"
+
+#include "graph/transform/fields.h"
+#include "graph/transform/robot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_STEPS = 64 };
+
+/* The names lie beside each other so that they can be given as a list. */
+static const char *const names[] = {
+#define TRANSFORM(name, a, b, what) #name,
+#include "graph/transform/transforms.def"
+#undef TRANSFORM
+};
+
+static const struct {
+    const char *a, *b;
+} numbers[] = {
+#define TRANSFORM(name, a, b, what) {a, b},
+#include "graph/transform/transforms.def"
+#undef TRANSFORM
+};
+
+const char *tec_transform_name(enum tec_transform_kind kind)
+{
+    return (unsigned)kind < TEC_N_TRANSFORMS ? names[kind] : "?";
+}
+
+/* Entries that the step works on: those listed, counted from 1, or all. */
+static void read_at(struct tec_fields *f, struct tec_transform *step, int n_in)
+{
+    int n = 0;
+    bool all = !tec_fields_get(f, "at");
+    const double *listed = tec_fields_numbers(f, "at", TEC_ROBOT_MAX_VALUES, &n);
+    if (all)
+        n = n_in;
+    int *at = TEC_NEW(f->arena, (size_t)n + 1, int);
+    if (!at) {
+        tec_fields_fail(f, TEC_NO_MEMORY, "no memory for 'at'");
+        return;
+    }
+    for (int i = 0; i < n && f->status == TEC_OK; i++) {
+        double x = all ? i + 1 : listed[i];
+        if (!(x >= 1 && x <= n_in) || floor(x) != x) {
+            tec_fields_fail(f, TEC_MALFORMED, "'at[%d]' is %g; entries are 1 to %d", i + 1, x,
+                            n_in);
+            return;
+        }
+        at[i] = (int)x - 1;
+        for (int j = 0; j < i && step->kind != TEC_TRANSFORM_select; j++)
+            if (at[j] == at[i])
+                tec_fields_fail(f, TEC_MALFORMED, "'at' lists entry %d twice", at[i] + 1);
+    }
+    step->at = at;
+    step->n_at = n;
+}
+
+static void read_step(struct tec_fields *f, struct tec_transform *step, int n_in, int n_state)
+{
+    const char *a = numbers[step->kind].a, *b = numbers[step->kind].b;
+    read_at(f, step, n_in);
+    if (a)
+        tec_fields_need(f, a);
+    if (b)
+        tec_fields_need(f, b);
+    step->a = a ? tec_fields_number(f, a, 0.0) : 0.0;
+    step->b = b ? tec_fields_number(f, b, 0.0) : 0.0;
+    if (a && strcmp(a, "low") == 0 && !(step->a < step->b))
+        tec_fields_fail(f, TEC_MALFORMED, "low = %g must be less than high = %g", step->a, step->b);
+    if (step->kind == TEC_TRANSFORM_linkage && !(step->a > 0.0 && step->b > 0.0))
+        tec_fields_fail(f, TEC_MALFORMED, "horn and arm must be greater than 0");
+    if (step->kind == TEC_TRANSFORM_select && step->n_at == 0)
+        tec_fields_fail(f, TEC_MALFORMED, "select keeps nothing; list entries in 'at'");
+    for (int i = 0; step->kind == TEC_TRANSFORM_add_state && i < step->n_at; i++)
+        if (n_state == 0)
+            tec_fields_fail(f, TEC_MALFORMED, "add_state is for actions only");
+        else if (step->at && step->at[i] >= n_state)
+            tec_fields_fail(f, TEC_MALFORMED, "entry %d: the state has %d", step->at[i] + 1,
+                            n_state);
+}
+
+static enum tec_status parse_step(struct tec_transform *step, const json_t *json, int n_in,
+                                  int n_state, const char *where, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    const char *op = json_string_value(json_object_get(json, "op"));
+    const char *fields[] = {"op", "at", NULL, NULL};
+    size_t n_fields = 2;
+    int kind = -1;
+    for (int i = 0; op && i < TEC_N_TRANSFORMS; i++)
+        if (strcmp(names[i], op) == 0)
+            kind = i;
+    if (kind >= 0 && numbers[kind].a)
+        fields[n_fields++] = numbers[kind].a;
+    if (kind >= 0 && numbers[kind].b)
+        fields[n_fields++] = numbers[kind].b;
+    if (kind < 0) { /* say so before complaining of its fields */
+        const char *const only[] = {"op"};
+        json_t *head = json_pack("{s:O*}", "op", json_object_get(json, "op"));
+        struct tec_fields f = tec_fields_open(head, only, 1, where, arena, err);
+        tec_fields_need(&f, "op");
+        tec_fields_word(&f, "op", names, TEC_N_TRANSFORMS, 0);
+        json_decref(head);
+        return f.status;
+    }
+    struct tec_fields f = tec_fields_open(json, fields, n_fields, where, arena, err);
+    step->kind = (enum tec_transform_kind)kind;
+    read_step(&f, step, n_in, n_state);
+    return f.status;
+}
+
+enum tec_status tec_transforms_parse(struct tec_transforms *out, const json_t *json, int n_in,
+                                     int n_state, const char *where, struct tec_arena *arena,
+                                     struct tec_error *err)
+{
+    size_t n = json_array_size(json);
+    *out = (struct tec_transforms){.n_in = n_in, .n_out = n_in};
+    if (json && (!json_is_array(json) || n > MAX_STEPS))
+        return tec_fail(err, TEC_MALFORMED, "%s: must be a list of at most %d steps", where,
+                        MAX_STEPS);
+    out->steps = TEC_NEW(arena, n + 1, struct tec_transform);
+    if (!out->steps)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for %zu steps", where, n);
+    for (size_t i = 0; i < n; i++) {
+        char here[220];
+        snprintf(here, sizeof here, "%.180s[%zu]", where, i + 1);
+        TEC_TRY(parse_step(&out->steps[i], json_array_get(json, i), out->n_out, n_state, here,
+                           arena, err));
+        if (out->steps[i].kind == TEC_TRANSFORM_select)
+            out->n_out = out->steps[i].n_at;
+        out->n++;
+    }
+    return TEC_OK;
+}
+
+int tec_transforms_width(const struct tec_transforms *t)
+{
+    int width = t->n_in;
+    for (int i = 0; i < t->n; i++)
+        if (t->steps[i].kind == TEC_TRANSFORM_select && t->steps[i].n_at > width)
+            width = t->steps[i].n_at;
+    return width;
+}
+
+/* The steps, one entry at a time; what select does is done by tec_transforms_run. */
+static double tec_transform_select(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return x;
+}
+
+static double tec_transform_multiply(const struct tec_transform *t, double x, double state)
+{
+    (void)state;
+    return x * t->a;
+}
+
+static double tec_transform_shift(const struct tec_transform *t, double x, double state)
+{
+    (void)state;
+    return x + t->a;
+}
+
+static double tec_transform_unit_to_range(const struct tec_transform *t, double x, double state)
+{
+    (void)state;
+    return x * (t->b - t->a) + t->a;
+}
+
+static double tec_transform_range_to_unit(const struct tec_transform *t, double x, double state)
+{
+    (void)state;
+    return (x - t->a) / (t->b - t->a);
+}
+
+/* Law of cosines for a slider driven by a horn through an arm; the order of operations is that of
+ * openpi's aloha_policy.py, so that results are equal to the bit. At x = 0 the quotient is infinite
+ * and is clipped (NaN when horn = arm stays one). */
+static double tec_transform_linkage(const struct tec_transform *t, double x, double state)
+{
+    (void)state;
+    double horn = t->a, arm = t->b;
+    double sine = (horn * horn + x * x - arm * arm) / (2.0 * horn * x);
+    return asin(sine < -1.0 ? -1.0 : sine > 1.0 ? 1.0 : sine);
+}
+
+static double tec_transform_clamp(const struct tec_transform *t, double x, double state)
+{
+    (void)state;
+    return x < t->a ? t->a : x > t->b ? t->b : x;
+}
+
+static double tec_transform_round(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return rint(x);
+}
+
+static double tec_transform_add_state(const struct tec_transform *t, double x, double state)
+{
+    (void)t;
+    return x + state;
+}
+
+static double (*const functions[])(const struct tec_transform *t, double x, double state) = {
+#define TRANSFORM(name, a, b, what) tec_transform_##name,
+#include "graph/transform/transforms.def"
+#undef TRANSFORM
+};
+
+void tec_transforms_run(const struct tec_transforms *t, double *x, const double *state,
+                        double *scratch)
+{
+    for (int i = 0; i < t->n; i++) {
+        const struct tec_transform *step = &t->steps[i];
+        if (step->kind == TEC_TRANSFORM_select) {
+            for (int j = 0; j < step->n_at; j++)
+                scratch[j] = x[step->at[j]];
+            memcpy(x, scratch, (size_t)step->n_at * sizeof *x);
+            continue;
+        }
+        bool wants_state = step->kind == TEC_TRANSFORM_add_state;
+        for (int j = 0; j < step->n_at; j++)
+            x[step->at[j]] =
+                functions[step->kind](step, x[step->at[j]], wants_state ? state[step->at[j]] : 0.0);
+    }
+}

@@ -1,0 +1,52 @@
+/* transform.h - the float64 steps that robot descriptions are made of. */
+#ifndef TEC_GRAPH_TRANSFORM_TRANSFORM_H
+#define TEC_GRAPH_TRANSFORM_TRANSFORM_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum tec_transform_kind {
+#define TRANSFORM(name, a, b, what) TEC_TRANSFORM_##name,
+#include "graph/transform/transforms.def"
+#undef TRANSFORM
+    TEC_N_TRANSFORMS
+};
+
+/* One step. Immutable, in the arena it was parsed into. */
+struct tec_transform {
+    enum tec_transform_kind kind;
+    int n_at;      /* entries worked on */
+    const int *at; /* [n_at], counted from 0, each inside the vector */
+    double a, b;   /* the numbers that transforms.def names */
+};
+
+struct tec_transforms {
+    struct tec_transform *steps;
+    int n;
+    int n_in, n_out; /* entries before the first and after the last step */
+};
+
+/* Name as in transforms.def. */
+const char *tec_transform_name(enum tec_transform_kind kind);
+
+/* Steps from a JSON array of {"op": NAME, "at": [...], numbers}, for a vector of `n_in` entries and
+ * a state of `n_state` (add_state is refused when it is 0). NULL or an empty array: no steps.
+ * TEC_MALFORMED for an unknown op or field (with the nearest name), a missing or non-finite number,
+ * an entry outside the vector or listed twice (select may list one twice), low >= high. The message
+ * begins with `where`. */
+enum tec_status tec_transforms_parse(struct tec_transforms *out, const json_t *json, int n_in,
+                                     int n_state, const char *where, struct tec_arena *arena,
+                                     struct tec_error *err);
+
+/* Largest number of entries that x has at any step: the size of x and scratch below. */
+int tec_transforms_width(const struct tec_transforms *t);
+
+/* Run the steps on x [width] in place; the result is its first n_out entries. `state` [n_state] for
+ * add_state, `scratch` [width]. Thread-safe. */
+void tec_transforms_run(const struct tec_transforms *t, double *x, const double *state,
+                        double *scratch);
+
+#endif

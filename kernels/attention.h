@@ -1,0 +1,45 @@
+/* attention.h - what attention has in common on every tier: key blocks, spans, scratch. */
+#ifndef TEC_KERNELS_ATTENTION_H
+#define TEC_KERNELS_ATTENTION_H
+
+#include "kernels/args.h"
+
+/* Keys are cut at multiples of this in logical key order; a tile has at most as many queries. */
+#define TEC_ATTENTION_KEYS 64
+#define TEC_ATTENTION_TILE 64
+
+/* head_dim rounded up to whole vectors of every tier. */
+static inline int tec_attention_width(int head_dim)
+{
+    return (head_dim + 15) / 16 * 16;
+}
+
+/* Where a walk over the spans of one sequence stands. */
+struct tec_attention_walk {
+    const struct tec_span *span, *end;
+    int used; /* keys of *span already taken */
+};
+
+static inline struct tec_attention_walk tec_attention_walk_init(const struct tec_attention_args *a,
+                                                                int seq)
+{
+    const struct tec_seq *s = &a->seqs[seq];
+    return (struct tec_attention_walk){a->spans + s->first, a->spans + s->first + s->spans, 0};
+}
+
+/* The slots of the next keys in logical order, at most n; returns how many there were. */
+static inline int tec_attention_walk_next(struct tec_attention_walk *walk, int n, int *slots)
+{
+    int got = 0;
+    while (got < n && walk->span < walk->end) {
+        if (walk->used >= walk->span->length) {
+            walk->span++;
+            walk->used = 0;
+            continue;
+        }
+        slots[got++] = walk->span->slot + walk->used++;
+    }
+    return got;
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* table.c - what AVX2 overrides; whatever reads matrices does, because it wants panels. */
+#include "kernels/avx2/avx2.h"
+
+void tec_kernels_add_avx2(struct tec_kernels *kernels)
+{
+#if defined(__x86_64__)
+    kernels->layout = TEC_MATRIX_PANELS;
+    kernels->gemm_f32 = tec_gemm_f32_avx2;
+    kernels->gemm_bf16 = tec_gemm_bf16_avx2;
+    kernels->embed_f32 = tec_embed_f32_avx2;
+    kernels->embed_bf16 = tec_embed_bf16_avx2;
+    kernels->next_token = tec_next_token_avx2;
+    kernels->layernorm = tec_layernorm_avx2;
+    kernels->rmsnorm = tec_rmsnorm_avx2;
+    kernels->rope_f32 = tec_rope_f32_avx2;
+    kernels->rope_bf16 = tec_rope_bf16_avx2;
+    kernels->attention_f32 = tec_attention_f32_avx2;
+    kernels->attention_bf16 = tec_attention_bf16_avx2;
+    kernels->gelu = tec_gelu_avx2;
+    kernels->silu = tec_silu_avx2;
+    kernels->gelu_mul = tec_gelu_mul_avx2;
+#else
+    (void)kernels;
+#endif
+}

@@ -1,0 +1,22 @@
+/* table.c - what AVX-512 does better than AVX2; it reads the same panels. */
+#include "kernels/avx512/avx512.h"
+
+void tec_kernels_add_avx512(struct tec_kernels *kernels)
+{
+#if defined(__x86_64__)
+    kernels->gemm_f32 = tec_gemm_f32_avx512;
+    kernels->gemm_bf16 = tec_gemm_bf16_avx512;
+    kernels->next_token = tec_next_token_avx512;
+    kernels->layernorm = tec_layernorm_avx512;
+    kernels->rmsnorm = tec_rmsnorm_avx512;
+    kernels->rope_f32 = tec_rope_f32_avx512;
+    kernels->rope_bf16 = tec_rope_bf16_avx512;
+    kernels->attention_f32 = tec_attention_f32_avx512;
+    kernels->attention_bf16 = tec_attention_bf16_avx512;
+    kernels->gelu = tec_gelu_avx512;
+    kernels->silu = tec_silu_avx512;
+    kernels->gelu_mul = tec_gelu_mul_avx512;
+#else
+    (void)kernels;
+#endif
+}

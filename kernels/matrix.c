@@ -1,0 +1,128 @@
+#include "kernels/matrix.h"
+
+#include "kernels/bf16.h"
+
+#include <string.h>
+
+enum { PANEL = 16, STRIP = 32 };
+
+static size_t pairs_of(int k)
+{
+    return ((size_t)k + 1) / 2;
+}
+
+size_t tec_matrix_size(int rows, int k, bool bf16)
+{
+    size_t padded = ((size_t)rows + PANEL - 1) / PANEL * PANEL;
+    return bf16 ? padded * pairs_of(k) * 2 * sizeof(uint16_t) : padded * (size_t)k * sizeof(float);
+}
+
+/* Copy columns at .. at + count - 1 of up to 16 rows to a strip, zero where there is no row. */
+static void load_strip(uint16_t strip[PANEL][STRIP], const void *src, bool bits, int k, int rows,
+                       int at, int count)
+{
+    memset(strip, 0, sizeof(uint16_t[PANEL][STRIP]));
+    for (int r = 0; r < rows; r++) {
+        size_t from = (size_t)r * (size_t)k + (size_t)at;
+        if (bits)
+            memcpy(strip[r], (const uint16_t *)src + from, (size_t)count * sizeof(uint16_t));
+        else
+            for (int i = 0; i < count; i++)
+                strip[r][i] = tec_bf16_bits(((const float *)src)[from + (size_t)i]);
+    }
+}
+
+/* One panel of bf16; strips keep the sixteen source rows from evicting one another. */
+static void pack_pairs(uint16_t *panel, const void *src, bool bits, int k, int rows)
+{
+    uint16_t strip[PANEL][STRIP];
+    for (int at = 0; at < k; at += STRIP) {
+        int count = k - at < STRIP ? k - at : STRIP;
+        load_strip(strip, src, bits, k, rows, at, count);
+        uint16_t *line = panel + (size_t)at * PANEL;
+        for (int i = 0; i < count; i += 2)
+            for (int c = 0; c < PANEL; c++) {
+                *line++ = strip[c][i];
+                *line++ = strip[c][i + 1];
+            }
+    }
+}
+
+static void pack_floats(float *panel, const float *src, int k, int rows)
+{
+    for (int i = 0; i < k; i++)
+        for (int c = 0; c < PANEL; c++)
+            panel[(size_t)i * PANEL + (size_t)c] =
+                c < rows ? src[(size_t)c * (size_t)k + (size_t)i] : 0.0F;
+}
+
+/* Source rows that fit: those of the matrix with its padding. */
+static int fitting(int rows, int first, int n)
+{
+    int room = tec_padded(rows) - first;
+    return n < room ? n : room;
+}
+
+static void pack_panels(void *packed, bool bf16, bool bits, int k, int first, int n,
+                        const void *src)
+{
+    for (int r = 0; r < n; r += PANEL) {
+        int rows = n - r < PANEL ? n - r : PANEL;
+        size_t panel = (size_t)(first + r) / PANEL;
+        size_t from = (size_t)r * (size_t)k;
+        if (!bf16)
+            pack_floats((float *)packed + panel * PANEL * (size_t)k, (const float *)src + from, k,
+                        rows);
+        else
+            pack_pairs((uint16_t *)packed + panel * PANEL * 2 * pairs_of(k),
+                       bits ? (const void *)((const uint16_t *)src + from)
+                            : (const void *)((const float *)src + from),
+                       bits, k, rows);
+    }
+}
+
+void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k,
+                     int first, int n, const float *src)
+{
+    n = fitting(rows, first, n);
+    if (layout == TEC_MATRIX_PANELS) {
+        pack_panels(packed, bf16, false, k, first, n, src);
+        return;
+    }
+    size_t stride = tec_matrix_stride(k, bf16);
+    for (int r = 0; r < n; r++) {
+        size_t at = ((size_t)first + (size_t)r) * stride;
+        const float *row = src + (size_t)r * (size_t)k;
+        if (!bf16)
+            memcpy((float *)packed + at, row, (size_t)k * sizeof *row);
+        for (int i = 0; bf16 && i < k; i++)
+            ((uint16_t *)packed)[at + (size_t)i] = tec_bf16_bits(row[i]);
+    }
+}
+
+void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first,
+                          int n, const uint16_t *src)
+{
+    n = fitting(rows, first, n);
+    if (layout == TEC_MATRIX_PANELS)
+        pack_panels(packed, true, true, k, first, n, src);
+    else
+        for (int r = 0; r < n; r++)
+            memcpy((uint16_t *)packed + ((size_t)first + (size_t)r) * tec_matrix_stride(k, true),
+                   src + (size_t)r * (size_t)k, (size_t)k * sizeof *src);
+}
+
+void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16, int k, int row,
+                    float *out)
+{
+    size_t panel = (size_t)row / PANEL, c = (size_t)row % PANEL;
+    for (size_t i = 0; i < (size_t)k; i++) {
+        size_t at = (size_t)row * tec_matrix_stride(k, bf16) + i;
+        if (layout == TEC_MATRIX_PANELS && bf16)
+            at = ((panel * pairs_of(k) + i / 2) * PANEL + c) * 2 + i % 2;
+        else if (layout == TEC_MATRIX_PANELS)
+            at = (panel * (size_t)k + i) * PANEL + c;
+        out[i] =
+            bf16 ? tec_bf16_float(((const uint16_t *)packed)[at]) : ((const float *)packed)[at];
+    }
+}

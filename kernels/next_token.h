@@ -1,0 +1,43 @@
+/* next_token.h - the bookkeeping of one decode step, shared by every tier's next_token. */
+#ifndef TEC_KERNELS_NEXT_TOKEN_H
+#define TEC_KERNELS_NEXT_TOKEN_H
+
+#include "kernels/kernels.h"
+
+/* Row r chose `id`: append it, then either finish the row or make it the next input. */
+static inline void tec_next_token_step(const struct tec_next_token_args *a, int r, int id)
+{
+    if (a->produced[r] < 0 || a->produced[r] >= a->max_tokens) {
+        a->done[r] = 1; /* no room: nothing can be appended */
+        return;
+    }
+    a->tokens[(size_t)r * (size_t)a->max_tokens + (size_t)a->produced[r]++] = id;
+    if (--a->left[r] <= 0 || id == a->eos[r]) {
+        a->done[r] = 1;
+        return;
+    }
+    a->token[r] = id;
+    a->pos[r]++;
+    a->visible[r]++;
+    a->slot[r] = a->tail[r] + (a->pos[r] - a->prefix[r]);
+}
+
+/* The whole kernel around an argmax(logits, cols, round) of one row; lane 0 does it. */
+static inline void tec_next_token_rows(const struct tec_next_token_args *a, struct tec_part part,
+                                       int (*argmax)(const float *row, int cols, int round))
+{
+    if (part.lane != 0)
+        return;
+    int rows = tec_live(a->rows, a->max_rows), done = 0;
+    for (int r = 0; r < rows; r++) {
+        if (!a->done[r]) {
+            a->best[r] = argmax(a->logits + (size_t)r * (size_t)a->ld, a->cols, a->round);
+            tec_next_token_step(a, r, a->best[r]);
+        }
+        done += a->done[r] != 0;
+    }
+    if (done == rows)
+        *a->stop = 1;
+}
+
+#endif

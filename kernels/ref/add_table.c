@@ -1,0 +1,12 @@
+#include "kernels/ref/ref.h"
+
+void tec_add_table_ref(const struct tec_add_table_args *a, struct tec_part part)
+{
+    struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
+    for (int r = rows.first; r < rows.last; r++) {
+        const float *table = a->table + (size_t)(r % a->period) * (size_t)a->ldt;
+        float *y = a->y + (size_t)r * (size_t)a->ldy;
+        for (int c = 0; c < a->cols; c++)
+            y[c] += table[c];
+    }
+}

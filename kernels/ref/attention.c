@@ -1,0 +1,98 @@
+#include "kernels/attention.h"
+#include "kernels/bf16.h"
+#include "kernels/ref/ref.h"
+
+#include <math.h>
+
+/* Online softmax (Milakov and Gimelshein 2018) over blocks of keys: `acc` holds the sum of
+ * exp(s - max) V and `sum` that of exp(s - max), with max over the blocks seen so far. */
+struct query {
+    const float *q;
+    float *acc;
+    float max, sum;
+    int kv_head;
+};
+
+typedef float (*load_fn)(const void *memory, size_t at);
+
+static float load_f32(const void *memory, size_t at)
+{
+    return ((const float *)memory)[at];
+}
+
+static float load_bf16(const void *memory, size_t at)
+{
+    return tec_bf16_float(((const uint16_t *)memory)[at]);
+}
+
+static void add_block(const struct tec_attention_args *a, struct query *y, const int *slots, int n,
+                      load_fn load)
+{
+    float p[TEC_ATTENTION_KEYS], max = y->max, sum = 0;
+    for (int j = 0; j < n; j++) {
+        size_t at = (size_t)(slots[j] * (long)a->kv_heads + y->kv_head) * (size_t)a->head_dim;
+        float dot = 0;
+        for (int d = 0; d < a->head_dim; d++)
+            dot += y->q[d] * load(a->k, at + (size_t)d);
+        p[j] = a->scale * dot;
+        max = p[j] > max ? p[j] : max;
+    }
+    float keep = expf(y->max - max);
+    for (int j = 0; j < n; j++) {
+        p[j] = expf(p[j] - max);
+        sum += p[j];
+    }
+    for (int d = 0; d < a->head_dim; d++)
+        y->acc[d] *= keep;
+    for (int j = 0; j < n; j++) {
+        size_t at = (size_t)(slots[j] * (long)a->kv_heads + y->kv_head) * (size_t)a->head_dim;
+        for (int d = 0; d < a->head_dim; d++)
+            y->acc[d] += p[j] * load(a->v, at + (size_t)d);
+    }
+    y->sum = y->sum * keep + sum;
+    y->max = max;
+}
+
+static void attend(const struct tec_attention_args *a, int row, int head, float *acc, load_fn load)
+{
+    size_t column = (size_t)head * (size_t)a->head_dim;
+    struct query y = {.q = a->q + (size_t)row * (size_t)a->ldq + column,
+                      .acc = acc,
+                      .max = -INFINITY,
+                      .kv_head = head / (a->heads / a->kv_heads)};
+    float *out = a->out + (size_t)row * (size_t)a->ldo + column;
+    struct tec_attention_walk walk = tec_attention_walk_init(a, a->row_seq[row]);
+    int slots[TEC_ATTENTION_KEYS];
+    for (int d = 0; d < a->head_dim; d++)
+        acc[d] = 0;
+    for (int left = a->visible[row]; left > 0; left -= TEC_ATTENTION_KEYS) {
+        int n = left < TEC_ATTENTION_KEYS ? left : TEC_ATTENTION_KEYS;
+        n = tec_attention_walk_next(&walk, n, slots);
+        if (n == 0)
+            break;
+        add_block(a, &y, slots, n, load);
+    }
+    for (int d = 0; d < a->head_dim; d++) {
+        float v = y.sum == 0 ? 0 : acc[d] / y.sum; /* a NaN is shown */
+        out[d] = a->round ? tec_bf16_round(v) : v;
+    }
+}
+
+static void attend_all(const struct tec_attention_args *a, struct tec_part part, load_fn load)
+{
+    int live = tec_live(a->rows, a->max_rows);
+    struct tec_range share = tec_share(part, live * a->heads, 1);
+    float *acc = a->scratch + (size_t)part.lane * tec_attention_scratch(a->head_dim);
+    for (int i = share.first; i < share.last; i++)
+        attend(a, i / a->heads, i % a->heads, acc, load);
+}
+
+void tec_attention_f32_ref(const struct tec_attention_args *a, struct tec_part part)
+{
+    attend_all(a, part, load_f32);
+}
+
+void tec_attention_bf16_ref(const struct tec_attention_args *a, struct tec_part part)
+{
+    attend_all(a, part, load_bf16);
+}

@@ -1,0 +1,12 @@
+#include "kernels/ref/ref.h"
+
+void tec_euler_ref(const struct tec_euler_args *a, struct tec_part part)
+{
+    struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
+    for (int r = rows.first; r < rows.last; r++) {
+        const float *v = a->v + (size_t)r * (size_t)a->ldv;
+        float *x = a->x + (size_t)r * (size_t)a->ldx;
+        for (int c = 0; c < a->cols; c++)
+            x[c] += a->dt * v[c];
+    }
+}

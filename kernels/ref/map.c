@@ -1,0 +1,46 @@
+#include "kernels/bf16.h"
+#include "kernels/ref/activation.h"
+#include "kernels/ref/ref.h"
+
+#include <math.h>
+
+static float gelu(float x)
+{
+    return (float)tec_gelu((double)x);
+}
+
+static float silu(float x)
+{
+    return (float)((double)x / (1 + exp(-(double)x)));
+}
+
+static float same(float x)
+{
+    return x;
+}
+
+static void map(const struct tec_map_args *a, struct tec_part part, float (*f)(float x))
+{
+    struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
+    for (int r = rows.first; r < rows.last; r++) {
+        const float *x = a->x + (size_t)r * (size_t)a->ldx;
+        float *y = a->y + (size_t)r * (size_t)a->ldy;
+        for (int c = 0; c < a->cols; c++)
+            y[c] = a->round ? tec_bf16_round(f(x[c])) : f(x[c]);
+    }
+}
+
+void tec_gelu_ref(const struct tec_map_args *a, struct tec_part part)
+{
+    map(a, part, gelu);
+}
+
+void tec_silu_ref(const struct tec_map_args *a, struct tec_part part)
+{
+    map(a, part, silu);
+}
+
+void tec_copy_rows_ref(const struct tec_map_args *a, struct tec_part part)
+{
+    map(a, part, same);
+}

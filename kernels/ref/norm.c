@@ -1,0 +1,44 @@
+#include "kernels/bf16.h"
+#include "kernels/ref/ref.h"
+
+#include <math.h>
+
+/* Sums are in double: the result is then the formula's value rounded once. */
+static void write_row(const struct tec_norm_args *a, int row, double mean, double scale)
+{
+    const float *x = a->x + (size_t)row * (size_t)a->ldx;
+    float *y = a->y + (size_t)row * (size_t)a->ldy;
+    for (int c = 0; c < a->cols; c++) {
+        double weight = (double)a->offset + (a->weight ? (double)a->weight[c] : 0.0);
+        double bias = a->bias ? (double)a->bias[c] : 0.0;
+        float v = (float)(((double)x[c] - mean) * scale * weight + bias);
+        y[c] = a->round ? tec_bf16_round(v) : v;
+    }
+}
+
+void tec_layernorm_ref(const struct tec_norm_args *a, struct tec_part part)
+{
+    struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
+    for (int r = rows.first; r < rows.last; r++) {
+        const float *x = a->x + (size_t)r * (size_t)a->ldx;
+        double sum = 0, squares = 0;
+        for (int c = 0; c < a->cols; c++)
+            sum += (double)x[c];
+        double mean = sum / a->cols;
+        for (int c = 0; c < a->cols; c++)
+            squares += ((double)x[c] - mean) * ((double)x[c] - mean);
+        write_row(a, r, mean, 1 / sqrt(squares / a->cols + (double)a->eps));
+    }
+}
+
+void tec_rmsnorm_ref(const struct tec_norm_args *a, struct tec_part part)
+{
+    struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
+    for (int r = rows.first; r < rows.last; r++) {
+        const float *x = a->x + (size_t)r * (size_t)a->ldx;
+        double squares = 0;
+        for (int c = 0; c < a->cols; c++)
+            squares += (double)x[c] * (double)x[c];
+        write_row(a, r, 0, 1 / sqrt(squares / a->cols + (double)a->eps));
+    }
+}

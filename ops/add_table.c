@@ -1,0 +1,27 @@
+/* add_table.c - y[r] += table[r mod period].
+ *   y [rows, cols]; table [period, ldt]. args: table, ldt, period. */
+#include "ops/program.h"
+
+static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
+                             struct tec_error *err)
+{
+    const struct tec_tensor *y = tec_out(program, call, 0);
+    struct tec_add_table_args *a = &call->args.add_table;
+    TEC_TRY(tec_need(call, y && a->table && a->period > 0 && a->ldt >= y->cols, err,
+                     "needs y and a table of whole rows"));
+    a->rows = y->live;
+    a->max_rows = y->rows;
+    a->cols = y->cols;
+    a->ldy = y->ld;
+    return TEC_OK;
+}
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    struct tec_add_table_args a = call->args.add_table;
+    a.y = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, TEC_KERNEL_add_table, &a, call->barrier, call->label);
+}
+
+const struct tec_op tec_op_add_table = {.infer = infer, .record = record, .rowwise = true};

@@ -1,0 +1,39 @@
+/* attention.c - out = softmax(scale q K^T) V over each row's visible keys.
+ *   q, out [rows, heads * head_dim]; k, v: one layer of a slot space.
+ *   args: scratch, row_seq, visible, seqs, spans, heads, kv_heads, head_dim, scale, round. */
+#include "ops/program.h"
+
+static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
+                             struct tec_error *err)
+{
+    const struct tec_tensor *q = tec_in(program, call, 0), *out = tec_out(program, call, 0);
+    struct tec_attention_args *a = &call->args.attention;
+    int cols = a->heads * a->head_dim;
+    TEC_TRY(tec_need(call, q && out && tec_in(program, call, 1) && tec_in(program, call, 2), err,
+                     "needs q, k, v and out"));
+    TEC_TRY(tec_need(call, q->cols == cols && out->cols == cols, err,
+                     "q and out must have %d columns", cols));
+    TEC_TRY(tec_need(call, a->kv_heads > 0 && a->heads % a->kv_heads == 0, err,
+                     "%d heads over %d kv heads", a->heads, a->kv_heads));
+    TEC_TRY(tec_need(call, a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
+                     "lacks a table"));
+    a->rows = q->live;
+    a->max_rows = q->rows;
+    a->ldq = q->ld;
+    a->ldo = out->ld;
+    return TEC_OK;
+}
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    struct tec_attention_args a = call->args.attention;
+    a.q = (const float *)(const void *)tec_in(program, call, 0)->at;
+    a.k = tec_in(program, call, 1)->at;
+    a.v = tec_in(program, call, 2)->at;
+    a.out = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, call->bf16 ? TEC_KERNEL_attention_bf16 : TEC_KERNEL_attention_f32, &a,
+                    call->barrier, call->label);
+}
+
+const struct tec_op tec_op_attention = {.infer = infer, .record = record};

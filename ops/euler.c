@@ -1,0 +1,29 @@
+/* euler.c - x += dt * v.
+ *   v, x [rows, cols]. args: dt. */
+#include "ops/program.h"
+
+static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
+                             struct tec_error *err)
+{
+    const struct tec_tensor *v = tec_in(program, call, 0), *x = tec_out(program, call, 0);
+    struct tec_euler_args *a = &call->args.euler;
+    TEC_TRY(tec_need(call, v && x && v->cols == x->cols && v->rows == x->rows, err,
+                     "v and x must have the same shape"));
+    a->rows = x->live;
+    a->max_rows = x->rows;
+    a->cols = x->cols;
+    a->ldx = x->ld;
+    a->ldv = v->ld;
+    return TEC_OK;
+}
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    struct tec_euler_args a = call->args.euler;
+    a.v = (const float *)(const void *)tec_in(program, call, 0)->at;
+    a.x = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, TEC_KERNEL_euler, &a, call->barrier, call->label);
+}
+
+const struct tec_op tec_op_euler = {.infer = infer, .record = record, .rowwise = true};

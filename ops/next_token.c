@@ -1,0 +1,28 @@
+/* next_token.c - greedy choice and the bookkeeping of a decode step.
+ *   logits [rows, vocabulary]; state: the request arrays, one block. args: all arrays of the
+ * kernel. */
+#include "ops/program.h"
+
+static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
+                             struct tec_error *err)
+{
+    const struct tec_tensor *x = tec_in(program, call, 0);
+    struct tec_next_token_args *a = &call->args.next_token;
+    TEC_TRY(tec_need(call, x && tec_out(program, call, 0), err, "needs logits and state"));
+    TEC_TRY(tec_need(call, a->token && a->tokens && a->stop && a->best, err, "lacks an array"));
+    a->rows = x->live;
+    a->max_rows = x->rows;
+    a->ld = x->ld;
+    a->cols = x->cols;
+    return TEC_OK;
+}
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    struct tec_next_token_args a = call->args.next_token;
+    a.logits = (const float *)(const void *)tec_in(program, call, 0)->at;
+    tec_capture_add(capture, TEC_KERNEL_next_token, &a, call->barrier, call->label);
+}
+
+const struct tec_op tec_op_next_token = {.infer = infer, .record = record};

@@ -1,0 +1,70 @@
+/* op.h - what an op is: which shapes it takes and which kernel it records. */
+#ifndef TEC_OPS_OP_H
+#define TEC_OPS_OP_H
+
+#include "base/error.h"
+#include "kernels/device.h"
+
+#include <stdbool.h>
+
+enum tec_op_id {
+#define OP(name, inputs, outputs, text) TEC_OP_##name,
+#include "ops/ops.def"
+#undef OP
+    TEC_OP_COUNT
+};
+
+enum { TEC_OP_INPUTS = 3, TEC_OP_OUTPUTS = 3 };
+
+struct tec_program;
+
+/* Every kernel argument; an op uses its own. Constant data (weights, tables, counts) is set by who
+ * makes the call; tensors are set by record. */
+union tec_args {
+    struct tec_gemm_args gemm;
+    struct tec_embed_args embed;
+    struct tec_norm_args norm;
+    struct tec_rope_args rope;
+    struct tec_attention_args attention;
+    struct tec_map_args map;
+    struct tec_gated_args gated;
+    struct tec_patchify_args patchify;
+    struct tec_add_table_args add_table;
+    struct tec_read_kv_args read_kv;
+    struct tec_euler_args euler;
+    struct tec_next_token_args next_token;
+};
+
+/* One use of an op in a program. */
+struct tec_call {
+    enum tec_op_id op;
+    int in[TEC_OP_INPUTS], out[TEC_OP_OUTPUTS]; /* tensor ids, -1 = absent */
+    union tec_args args;
+    int in_row, out_row; /* linear: first row read of x, written of y */
+    bool bf16;           /* which of the two kernels, where there are two */
+    bool barrier;        /* set by the fuse pass */
+    const char *label;
+};
+
+struct tec_op {
+    /* Check that tensors and arguments fit together; fill args that follow from shapes. */
+    enum tec_status (*infer)(const struct tec_program *program, struct tec_call *call,
+                             struct tec_error *err);
+    /* Set the tensors' addresses in the arguments and append the kernel. */
+    void (*record)(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture);
+    /* Each lane reads and writes only its own rows, the same rows for the same count. */
+    bool rowwise;
+};
+
+struct tec_op_entry {
+    const char *name, *inputs, *outputs, *text;
+    const struct tec_op *op;
+};
+extern const struct tec_op_entry tec_ops[TEC_OP_COUNT];
+
+#define OP(name, inputs, outputs, text) extern const struct tec_op tec_op_##name;
+#include "ops/ops.def"
+#undef OP
+
+#endif

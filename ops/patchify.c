@@ -1,0 +1,31 @@
+/* patchify.c - pictures to rows of patches, bytes through a table.
+ *   y [pictures * patches, 3 * patch * patch]. args: pictures, lut, count, max_pictures, size,
+ * patch. */
+#include "ops/program.h"
+
+static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
+                             struct tec_error *err)
+{
+    const struct tec_tensor *y = tec_out(program, call, 0);
+    struct tec_patchify_args *a = &call->args.patchify;
+    TEC_TRY(tec_need(call, y && a->pictures && a->lut && a->count, err, "lacks an argument"));
+    TEC_TRY(tec_need(call, a->patch > 0 && a->size % a->patch == 0, err,
+                     "pictures of %d do not divide into patches of %d", a->size, a->patch));
+    TEC_TRY(tec_need(call, y->cols == 3 * a->patch * a->patch, err, "y must have %d columns",
+                     3 * a->patch * a->patch));
+    int side = a->size / a->patch;
+    TEC_TRY(
+        tec_need(call, y->rows >= a->max_pictures * side * side, err, "y holds %d rows", y->rows));
+    a->ldy = y->ld;
+    return TEC_OK;
+}
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    struct tec_patchify_args a = call->args.patchify;
+    a.y = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, TEC_KERNEL_patchify, &a, call->barrier, call->label);
+}
+
+const struct tec_op tec_op_patchify = {.infer = infer, .record = record};

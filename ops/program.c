@@ -1,0 +1,194 @@
+#include "ops/program.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 64 };
+
+void tec_program_init(struct tec_program *program, struct tec_arena *arena, const char *name)
+{
+    *program = (struct tec_program){.arena = arena, .name = name, .status = TEC_OK};
+}
+
+static void remember(struct tec_program *program, enum tec_status status)
+{
+    if (program->status == TEC_OK)
+        program->status = status;
+}
+
+static void *grown(struct tec_program *program, void *old, int n, int *room, size_t size)
+{
+    if (n < *room)
+        return old;
+    int more = *room ? *room * 2 : FIRST_ROOM;
+    void *new = tec_arena_push(program->arena, (size_t)more, size, 16);
+    if (!new) {
+        if (program->status == TEC_OK)
+            program->status = tec_fail(&program->err, TEC_NO_MEMORY, "%s: no memory for %d steps",
+                                       program->name, more);
+        return NULL;
+    }
+    if (n)
+        memcpy(new, old, (size_t)n * size);
+    *room = more;
+    return new;
+}
+
+static int add_tensor(struct tec_program *program, const struct tec_tensor *tensor)
+{
+    struct tec_tensor *tensors = grown(program, program->tensors, program->n_tensors,
+                                       &program->tensor_room, sizeof *tensors);
+    if (!tensors)
+        return -1;
+    program->tensors = tensors;
+    tensors[program->n_tensors] = *tensor;
+    return program->n_tensors++;
+}
+
+int tec_program_tensor(struct tec_program *program, const char *name, int rows, int cols,
+                       const int *live)
+{
+    int ld = (cols + 15) / 16 * 16;
+    return add_tensor(program, &(struct tec_tensor){.name = name,
+                                                    .rows = rows,
+                                                    .cols = cols,
+                                                    .ld = ld,
+                                                    .live = live,
+                                                    .size = (size_t)rows * (size_t)ld * 4,
+                                                    .first = -1,
+                                                    .last = -1});
+}
+
+int tec_program_fixed(struct tec_program *program, const char *name, void *at, size_t size,
+                      int rows, int cols, int ld, const int *live)
+{
+    return add_tensor(program, &(struct tec_tensor){.name = name,
+                                                    .rows = rows,
+                                                    .cols = cols,
+                                                    .ld = ld,
+                                                    .live = live,
+                                                    .at = at,
+                                                    .size = size,
+                                                    .fixed = true,
+                                                    .first = -1,
+                                                    .last = -1});
+}
+
+static struct tec_step *add_step(struct tec_program *program, enum tec_step_kind kind)
+{
+    struct tec_step *steps =
+        grown(program, program->steps, program->n_steps, &program->step_room, sizeof *steps);
+    if (!steps)
+        return NULL;
+    program->steps = steps;
+    steps[program->n_steps] = (struct tec_step){.kind = kind};
+    return &steps[program->n_steps++];
+}
+
+static void use(struct tec_program *program, int tensor, int step)
+{
+    if (tensor < 0)
+        return;
+    struct tec_tensor *t = &program->tensors[tensor];
+    if (t->first < 0)
+        t->first = step;
+    t->last = step;
+}
+
+void tec_program_call(struct tec_program *program, const struct tec_call *call)
+{
+    struct tec_step *step = program->status == TEC_OK ? add_step(program, TEC_STEP_CALL) : NULL;
+    if (!step)
+        return;
+    step->call = *call;
+    step->call.label = tec_arena_strdup(program->arena, call->label);
+    if (!step->call.label)
+        step->call.label = tec_ops[call->op].name;
+    struct tec_error err;
+    enum tec_status status = tec_ops[call->op].op->infer(program, &step->call, &err);
+    if (status != TEC_OK) {
+        tec_context(&err, status, "%s: %s", program->name, step->call.label);
+        program->err = err;
+        remember(program, status);
+        return;
+    }
+    for (int i = 0; i < TEC_OP_INPUTS; i++)
+        use(program, call->in[i], program->n_steps - 1);
+    for (int i = 0; i < TEC_OP_OUTPUTS; i++)
+        use(program, call->out[i], program->n_steps - 1);
+}
+
+void tec_program_mark(struct tec_program *program, int mark)
+{
+    struct tec_step *step = add_step(program, TEC_STEP_MARK);
+    if (step)
+        step->mark = mark;
+}
+
+void tec_program_repeat(struct tec_program *program, const int *count, const int *stop)
+{
+    struct tec_step *step = add_step(program, TEC_STEP_REPEAT);
+    if (step) {
+        step->count = count;
+        step->stop = stop;
+    }
+}
+
+void tec_program_repeat_end(struct tec_program *program)
+{
+    add_step(program, TEC_STEP_REPEAT_END);
+}
+
+void tec_program_record(const struct tec_program *program, struct tec_capture *capture)
+{
+    for (int i = 0; i < program->n_steps; i++) {
+        const struct tec_step *step = &program->steps[i];
+        if (step->kind == TEC_STEP_CALL)
+            tec_ops[step->call.op].op->record(program, &step->call, capture);
+        else if (step->kind == TEC_STEP_MARK)
+            tec_capture_mark(capture, step->mark);
+        else if (step->kind == TEC_STEP_REPEAT)
+            tec_capture_repeat(capture, step->count, step->stop);
+        else
+            tec_capture_repeat_end(capture);
+    }
+}
+
+struct tec_call tec_call_of(enum tec_op_id op, const char *label)
+{
+    struct tec_call call;
+    memset(&call, 0, sizeof call);
+    call.op = op;
+    call.label = label;
+    for (int i = 0; i < TEC_OP_INPUTS; i++)
+        call.in[i] = -1;
+    for (int i = 0; i < TEC_OP_OUTPUTS; i++)
+        call.out[i] = -1;
+    return call;
+}
+
+const struct tec_tensor *tec_in(const struct tec_program *program, const struct tec_call *call,
+                                int i)
+{
+    return call->in[i] < 0 ? NULL : &program->tensors[call->in[i]];
+}
+
+const struct tec_tensor *tec_out(const struct tec_program *program, const struct tec_call *call,
+                                 int i)
+{
+    return call->out[i] < 0 ? NULL : &program->tensors[call->out[i]];
+}
+
+enum tec_status tec_need(const struct tec_call *call, bool holds, struct tec_error *err,
+                         const char *format, ...)
+{
+    if (holds)
+        return TEC_OK;
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return tec_fail(err, TEC_SHAPE, "%s: %s", tec_ops[call->op].name, text);
+}

@@ -1,0 +1,28 @@
+/* read_kv.c - y = the key or value rows in given slots.
+ *   kv: one layer of a slot space; y [rows, kv_heads * head_dim]. args: slot. */
+#include "ops/program.h"
+
+static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
+                             struct tec_error *err)
+{
+    const struct tec_tensor *y = tec_out(program, call, 0);
+    struct tec_read_kv_args *a = &call->args.read_kv;
+    TEC_TRY(tec_need(call, y && tec_in(program, call, 0) && a->slot, err, "lacks an argument"));
+    a->rows = y->live;
+    a->max_rows = y->rows;
+    a->cols = y->cols;
+    a->ldy = y->ld;
+    return TEC_OK;
+}
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    struct tec_read_kv_args a = call->args.read_kv;
+    a.kv = tec_in(program, call, 0)->at;
+    a.y = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, call->bf16 ? TEC_KERNEL_read_kv_bf16 : TEC_KERNEL_read_kv_f32, &a,
+                    call->barrier, call->label);
+}
+
+const struct tec_op tec_op_read_kv = {.infer = infer, .record = record};

@@ -1,0 +1,135 @@
+-- What the flow-matching VLA models of openpi and LeRobot share: a picture tower, a language
+-- stack, and an action expert that reads the language stack's keys layer by layer.
+-- `given` = { config, shapes, size }: a checkpoint's config.json and tensor shapes, or a named size.
+
+-- openpi's variant names (gemma.py) and So400m/14: width, depth, mlp, heads, kv heads, head size.
+local variants = {
+  gemma_2b   = { width = 2048, depth = 18, mlp_dim = 16384, num_heads = 8, num_kv_heads = 1, head_dim = 256 },
+  gemma_300m = { width = 1024, depth = 18, mlp_dim = 4096, num_heads = 8, num_kv_heads = 1, head_dim = 256 },
+  dummy      = { width = 64, depth = 4, mlp_dim = 128, num_heads = 8, num_kv_heads = 1, head_dim = 16 },
+}
+local so400m = { image_size = 224, patch_size = 14, hidden_size = 1152, num_layers = 27, num_heads = 16,
+                 intermediate_size = 4304 }
+
+-- Sizes without a checkpoint: full as released; small for tests on a CPU; tiny as in the golden cases.
+local sizes = {
+  full  = { vision = so400m, text = variants.gemma_2b, expert = variants.gemma_300m, vocab = 257152 },
+  small = { vision = { image_size = 224, patch_size = 14, hidden_size = 192, num_layers = 4, num_heads = 4,
+                       intermediate_size = 512 },
+            text   = { width = 256, depth = 6, mlp_dim = 1024, num_heads = 8, num_kv_heads = 1, head_dim = 64 },
+            expert = { width = 128, depth = 6, mlp_dim = 512, num_heads = 8, num_kv_heads = 1, head_dim = 64 },
+            vocab  = 4096 },
+  tiny  = { vision = { image_size = 28, patch_size = 7, hidden_size = 32, num_layers = 2, num_heads = 2,
+                       intermediate_size = 64 },
+            text   = variants.dummy, expert = variants.dummy, vocab = 256 },
+}
+
+local P <const> = "paligemma_with_expert.paligemma."
+local V <const> = P .. "model.vision_tower.vision_model."
+local X <const> = "paligemma_with_expert.gemma_expert."
+local HEAD <const>  = P .. "lm_head.weight"
+local EMBED <const> = P .. "model.language_model.embed_tokens.weight"
+local PATCH <const> = V .. "embeddings.patch_embedding.weight"
+
+-- The number of rows of a stored tensor, or `default` where there is no checkpoint.
+local function rows(name, default)
+  local s = given.shapes and given.shapes[name]
+  return s and s[1] or default
+end
+
+-- Sizes of a checkpoint: `geometry` where its maker wrote one, else the variant names, corrected by
+-- what tensor shapes say.
+local function geometry()
+  local c = given.config
+  if not c then return sizes[given.size] or error("size must be full, small or tiny") end
+  local g = c.geometry
+  if g then return { vision = g.vision, text = g.text, expert = g.expert, vocab = g.text.vocab_size } end
+  local text, expert = variants[c.paligemma_variant or "gemma_2b"], variants[c.action_expert_variant or "gemma_300m"]
+  if not text or not expert then error("unknown paligemma_variant or action_expert_variant") end
+  return { vision = so400m, text = text, expert = expert, vocab = 257152 }
+end
+
+local function dense(name, bias)
+  return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
+end
+
+local function gemma(s, prefix, norm, final)
+  local layer = prefix .. "layers.{}."
+  local t = {
+    q = layer .. "self_attn.q_proj.weight", k = layer .. "self_attn.k_proj.weight",
+    v = layer .. "self_attn.v_proj.weight", o = layer .. "self_attn.o_proj.weight",
+    gate = layer .. "mlp.gate_proj.weight", up = layer .. "mlp.up_proj.weight",
+    down = layer .. "mlp.down_proj.weight",
+  }
+  local suffix = norm == "adaptive" and ".dense" or ""
+  local function norms(key, name)
+    t[key] = name .. suffix .. ".weight"
+    if norm == "adaptive" then t[key .. "_bias"] = name .. suffix .. ".bias" end
+  end
+  norms("norm1", layer .. "input_layernorm")
+  norms("norm2", layer .. "post_attention_layernorm")
+  norms("final", final)
+  return { layers = s.depth, width = s.width, heads = s.num_heads, kv_heads = s.num_kv_heads,
+           head_dim = s.head_dim, mlp = s.mlp_dim, norm = norm, norm_offset = 1.0, eps = 1e-6,
+           theta = 10000.0, tensors = t }
+end
+
+local function siglip(s)
+  local layer = V .. "encoder.layers.{}."
+  local t = {}
+  local names = { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
+                  o = "self_attn.out_proj", up = "mlp.fc1", down = "mlp.fc2",
+                  norm1 = "layer_norm1", norm2 = "layer_norm2" }
+  for key, name in pairs(names) do
+    t[key], t[key .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
+  end
+  t.final, t.final_bias = V .. "post_layernorm.weight", V .. "post_layernorm.bias"
+  return { layers = s.num_layers, width = s.hidden_size, heads = s.num_heads, kv_heads = s.num_heads,
+           head_dim = s.hidden_size // s.num_heads, mlp = s.intermediate_size, norm = "layer",
+           norm_offset = 0.0, eps = 1e-6, theta = 0.0, tensors = t }
+end
+
+-- Camera slots: LeRobot lists its image features in the order the model saw them.
+local function slots()
+  local order = given.slots
+  if order then return order end
+  return { "base_0_rgb", "left_wrist_0_rgb", "right_wrist_0_rgb" }
+end
+
+-- m = { name, type, adaptive, max_tokens, marker }: marker is a tensor that only this model has.
+return function(m)
+  local c = given.config or {}
+  if given.shapes and not given.shapes[m.marker] then return false end
+  if given.config and c.type and c.type ~= m.type then return false end
+  local g = geometry()
+  local time = m.adaptive and "time_mlp" or "action_time_mlp"
+  return {
+    name  = m.name,
+    slots = slots(),
+    vision = {
+      image_size = g.vision.image_size, patch = g.vision.patch_size,
+      patch_embed = dense(V .. "embeddings.patch_embedding", true),
+      position = V .. "embeddings.position_embedding.weight",
+      projector = dense(P .. "model.multi_modal_projector.linear", true),
+      stack = siglip(g.vision),
+    },
+    text = {
+      vocab = rows(HEAD, rows(EMBED, g.vocab)), scale = g.text.width ^ 0.5, round_logits = false,
+      mask = given.mask or "bidir", bos = 2, eos = 1,
+      max_tokens = c.tokenizer_max_length or m.max_tokens,
+      embed = { EMBED, HEAD }, head = { HEAD, EMBED },
+      stack = gemma(g.text, P .. "model.language_model.", "rms", P .. "model.language_model.norm"),
+    },
+    action = {
+      horizon = c.action_horizon or c.chunk_size or given.horizon or m.horizon or 50,
+      dim = rows("action_out_proj.weight", 32), steps = c.num_inference_steps or 10,
+      min_period = c.min_period or 0.004, max_period = c.max_period or 4.0,
+      ["in"] = dense("action_in_proj", true), out = dense("action_out_proj", true),
+      state = not m.adaptive and dense("state_proj", true) or false,
+      time1 = dense(time .. "_in", true), time2 = dense(time .. "_out", true),
+      condition = m.adaptive,
+      stack = gemma(g.expert, X .. "model.", m.adaptive and "adaptive" or "rms", X .. "model.norm"),
+    },
+    ignored = { X .. "lm_head.weight" },
+  }
+end

@@ -1,0 +1,100 @@
+/* GEMM of real models' layers against what the machine can do, weights rotated through more memory
+ * than the caches hold. The fraction is of the time that the peaks measured alongside allow. */
+#include "kernels/matrix.h"
+#include "tests/kernels/conform.h"
+#include "tests/kernels/peaks.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROWS = 560 };
+static const size_t pool_size = (size_t)320 << 20;
+
+struct bench {
+    void (*gemm)(const struct tec_gemm_args *a, struct tec_part part);
+    struct tec_gemm_args args;
+    const char *pool;
+    size_t one; /* bytes of one matrix */
+    int copies, at;
+};
+
+static void job(void *user, struct tec_part part, int rep)
+{
+    const struct bench *b = user;
+    struct tec_gemm_args a = b->args;
+    a.w = b->pool + b->one * (size_t)((b->at + rep) % b->copies);
+    b->gemm(&a, part);
+}
+
+struct peak {
+    double read, fma;
+};
+
+static void bench_one(struct bench *b, enum tec_tier tier, int lanes, int rows, struct peak peak)
+{
+    double weights = (double)b->one, median;
+    double flops = 2.0 * rows * b->args.n * b->args.k;
+    b->args.rows = &rows;
+    int reps = flops > 4e9 ? 5 : flops > 4e8 ? 12 : 30;
+    double best = peaks_measure(job, b, lanes, reps, &median);
+    b->at = (b->at + reps) % b->copies;
+    double by_memory = weights / (peak.read * 1e9), by_sums = flops / (peak.fma * 1e9);
+    double least = by_memory > by_sums ? by_memory : by_sums;
+    printf("# %-6s %d threads  %5d x %5d  rows %3d  %7.2f GB/s %7.1f GF/s  best %.2f of peak "
+           "(median %.2f)\n",
+           tec_tier_name(tier), lanes, b->args.k, b->args.n, rows, weights / best * 1e-9,
+           flops / best * 1e-9, least / best, least / median);
+}
+
+static void bench_shape(struct bench *b, enum tec_tier tier, int k, int n)
+{
+    static const int rows[] = {1, 2, 4, 8, 16, 51, 256, MAX_ROWS};
+    b->args.k = b->args.ldx = k;
+    b->args.n = b->args.ldy = n;
+    b->args.max_rows = MAX_ROWS;
+    b->one = tec_matrix_size(n, k, true);
+    b->copies = (int)(pool_size / b->one);
+    for (int lanes = 1; lanes <= 2; lanes++) {
+        struct peak peak = {peaks_read(b->pool, b->one * (size_t)b->copies, lanes),
+                            peaks_fma(tier, lanes)};
+        printf("# %s %d threads: reads %.1f GB/s, multiplies and adds %.0f GF/s\n",
+               tec_tier_name(tier), lanes, peak.read, peak.fma);
+        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+            bench_one(b, tier, lanes, rows[r], peak);
+    }
+}
+
+static void bench_tier(enum tec_tier tier, char *pool, float *x, float *y)
+{
+    static const int shapes[][2] = {{2048, 16384}, {16384, 2048}, {2048, 2560},
+                                    {1024, 4096},  {4096, 1024},  {1152, 4304}};
+    struct bench b = {.gemm = tec_kernels_for(tier).gemm_bf16, .pool = pool};
+    b.args.x = x;
+    b.args.y = y;
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        bench_shape(&b, tier, shapes[s][0], shapes[s][1]);
+}
+
+void conform_bench_gemm(const char *pattern)
+{
+    if (fnmatch(pattern, "gemm_bf16", 0) != 0)
+        return;
+    char *pool = aligned_alloc(64, pool_size);
+    float *x = malloc((size_t)MAX_ROWS * 16384 * sizeof *x);
+    float *y = malloc((size_t)MAX_ROWS * 16384 * sizeof *y);
+    if (!pool || !x || !y)
+        abort();
+    for (size_t i = 0; i < pool_size / 2; i++)
+        ((uint16_t *)(void *)pool)[i] = (uint16_t)(0x3c00U + (i * 2654435761U >> 8) % 0x300U);
+    for (size_t i = 0; i < (size_t)MAX_ROWS * 16384; i++)
+        x[i] = (float)(int)(i % 255) / 128.0F - 1.0F;
+    memset(y, 0, (size_t)MAX_ROWS * 16384 * sizeof *y);
+    for (int t = TEC_TIER_ref + 1; t < TEC_TIER_COUNT; t++)
+        if (tec_tier_runs_here((enum tec_tier)t))
+            bench_tier((enum tec_tier)t, pool, x, y);
+    free(pool);
+    free(x);
+    free(y);
+}

@@ -1,0 +1,342 @@
+#include "kernels/bf16.h"
+#include "tests/kernels/conform.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far each row sees. */
+enum view { ALL, CAUSAL, ANY };
+
+struct shape {
+    int seqs, rows, keys; /* a sequence has up to `rows` rows and `keys` keys */
+    int heads, kv_heads, dim;
+    enum view view;
+    bool round;
+    bool full; /* every sequence has all its keys */
+};
+
+static const struct shape edges[] = {
+    {1, 1, 1, 1, 1, 1, ALL, false, false},       {1, 3, 7, 2, 1, 9, ANY, false, false},
+    {2, 9, 63, 2, 2, 14, ANY, false, false},     {2, 5, 64, 4, 2, 22, CAUSAL, false, false},
+    {3, 4, 65, 8, 1, 16, ALL, true, false},      {2, 30, 129, 3, 1, 72, CAUSAL, false, false},
+    {1, 70, 100, 16, 16, 72, ALL, true, false},  {8, 1, 300, 8, 1, 256, ALL, true, false},
+    {1, 51, 333, 8, 1, 256, ANY, true, false},   {2, 65, 128, 1, 1, 64, ANY, false, false},
+    {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false}};
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40 };
+
+/* The sequences of a shape and the memory under them. */
+struct world {
+    struct tec_attention_args a;
+    bool bf16;
+    float *q, *k, *v;    /* as float32 */
+    char *keys, *values; /* as the kernel reads them */
+    int slots, *length;
+    struct tec_span *spans;
+};
+
+/* Runs of slots in shuffled order: spans begin and end anywhere, empty ones among them. */
+static void cut_spans(struct conform *c, struct world *w, struct shape s)
+{
+    struct tec_seq *seqs = conform_buf(c, (size_t)s.seqs, sizeof *seqs);
+    int room = 40 * s.seqs, used = 0, next = 0;
+    w->spans = conform_buf(c, (size_t)room, sizeof *w->spans);
+    w->length = conform_ints(c, (size_t)s.seqs, 0);
+    for (int i = 0; i < s.seqs; i++) {
+        int left = s.full || conform_int(0, 2) ? s.keys : conform_int(1, s.keys);
+        w->length[i] = left;
+        seqs[i].first = used;
+        for (seqs[i].spans = 0; left > 0; seqs[i].spans++) {
+            int n = seqs[i].spans < 38 ? conform_int(0, left) : left;
+            n = conform_int(0, 1) ? n : left;
+            next += conform_int(0, 3);
+            w->spans[used++] = (struct tec_span){next, n};
+            next += n;
+            left -= n;
+        }
+    }
+    w->slots = next + 3;
+    /* Logical order need not be that of slots. */
+    for (int i = 0; i < s.seqs; i++)
+        for (int j = 0; j + 1 < seqs[i].spans; j++) {
+            int at = seqs[i].first + j, other = seqs[i].first + conform_int(j, seqs[i].spans - 1);
+            struct tec_span x = w->spans[at];
+            w->spans[at] = w->spans[other];
+            w->spans[other] = x;
+        }
+    w->a.seqs = seqs;
+    w->a.spans = w->spans;
+}
+
+static int slot_of(const struct world *w, int seq, int key)
+{
+    const struct tec_span *span = w->spans + w->a.seqs[seq].first;
+    while (key >= span->length) {
+        key -= span->length;
+        span++;
+    }
+    return span->slot + key;
+}
+
+/* Memory that no sequence holds is NaN; what a sequence holds is some family's. */
+static void fill_memory(struct conform *c, struct world *w, struct shape s,
+                        enum conform_family family)
+{
+    size_t cols = (size_t)(s.kv_heads * s.dim), count = (size_t)w->slots * cols;
+    w->k = conform_buf(c, count, sizeof *w->k);
+    w->v = conform_buf(c, count, sizeof *w->v);
+    for (int i = 0; i < s.seqs; i++)
+        for (int key = 0; key < w->length[i]; key++) {
+            size_t at = (size_t)slot_of(w, i, key) * cols;
+            conform_fill(w->k + at, cols, family == CONFORM_OFFSET ? CONFORM_NORMAL : family, 1.0F);
+            conform_fill(w->v + at, cols, family, 1.0F);
+        }
+    w->keys = (char *)w->k;
+    w->values = (char *)w->v;
+    if (w->bf16) {
+        w->keys = conform_buf(c, count, sizeof(uint16_t));
+        w->values = conform_buf(c, count, sizeof(uint16_t));
+        conform_bits((uint16_t *)(void *)w->keys, w->k, count);
+        conform_bits((uint16_t *)(void *)w->values, w->v, count);
+        conform_round(w->k, count);
+        conform_round(w->v, count);
+    }
+    w->a.k = w->keys;
+    w->a.v = w->values;
+}
+
+/* Rows of one sequence are mostly neighbours; some see nothing. */
+static void choose_rows(struct conform *c, struct world *w, struct shape s)
+{
+    int rows = s.seqs * s.rows;
+    int *seq = conform_ints(c, (size_t)rows, 0), *visible = conform_ints(c, (size_t)rows, 0);
+    for (int r = 0; r < rows; r++) {
+        seq[r] = s.full || conform_int(0, 9) ? r / s.rows : conform_int(0, s.seqs - 1);
+        int n = w->length[seq[r]];
+        visible[r] = s.view == ALL      ? n
+                     : s.view == CAUSAL ? n - s.rows + 1 + r % s.rows
+                                        : conform_int(0, n);
+        visible[r] = visible[r] < 0 ? 0 : visible[r];
+    }
+    w->a.row_seq = seq;
+    w->a.visible = visible;
+    w->a.max_rows = rows;
+    w->a.rows = conform_live(c, rows);
+}
+
+static struct world build(struct conform *c, struct shape s, bool bf16, enum conform_family family)
+{
+    struct world w = {.bf16 = bf16};
+    cut_spans(c, &w, s);
+    fill_memory(c, &w, s, family);
+    choose_rows(c, &w, s);
+    struct tec_attention_args *a = &w.a;
+    int cols = s.heads * s.dim;
+    a->ldq = conform_ld(cols);
+    a->ldo = conform_ld(cols);
+    float *q = conform_buf(c, (size_t)(a->max_rows * a->ldq), sizeof *q);
+    for (int r = 0; r < a->max_rows; r++)
+        conform_fill(q + r * a->ldq, (size_t)cols, family, family == CONFORM_OFFSET ? 0.01F : 3.0F);
+    a->q = w.q = q;
+    a->out = conform_buf(c, (size_t)(a->max_rows * a->ldo), sizeof *a->out);
+    a->scratch = conform_buf(c, 3 * tec_attention_scratch(s.dim), sizeof *a->scratch);
+    a->heads = s.heads;
+    a->kv_heads = s.kv_heads;
+    a->head_dim = s.dim;
+    a->scale = (float)(1 / sqrt((double)s.dim));
+    a->round = s.round;
+    return w;
+}
+
+/* Softmax over all keys at once in float64, and how far float32 may be from it.
+ *
+ * A score is a chain of dim products, scaled, and the maximum subtracted: off by (dim + 3) 2^-24 of
+ * the absolute terms and 2^-24 of the difference. The exponential turns that into the same relative
+ * error, adds 2 units of 2^-23 of its own, and one product by e^(old - new) for each later block
+ * (3 units). Numerator and denominator are sums of up to `keys` such terms. */
+struct answer {
+    double value[512], size[512], relative;
+};
+
+static void solve(const struct world *w, int row, int head, struct answer *y)
+{
+    const struct tec_attention_args *a = &w->a;
+    int seq = a->row_seq[row], keys = a->visible[row], dim = a->head_dim;
+    int kv_head = head / (a->heads / a->kv_heads), blocks = (keys + 63) / 64;
+    double *score = calloc((size_t)keys + 1, sizeof *score), top = -HUGE_VAL, low = HUGE_VAL;
+    double sum = 0, worst = 0;
+    if (!score)
+        abort();
+    *y = (struct answer){.relative = 0};
+    for (int j = 0; j < keys; j++) {
+        size_t at = (size_t)((slot_of(w, seq, j) * a->kv_heads + kv_head) * dim);
+        double terms = 0;
+        for (int d = 0; d < dim; d++) {
+            double x = (double)a->q[row * a->ldq + head * dim + d] * (double)w->k[at + (size_t)d];
+            score[j] += x * (double)a->scale;
+            terms += fabs(x * (double)a->scale);
+        }
+        worst = fmax(worst, terms);
+        top = fmax(top, score[j]);
+        low = fmin(low, score[j]);
+    }
+    for (int j = 0; j < keys; j++) {
+        size_t at = (size_t)((slot_of(w, seq, j) * a->kv_heads + kv_head) * dim);
+        double p = exp(score[j] - top);
+        sum += p;
+        for (int d = 0; d < dim; d++) {
+            y->value[d] += p * (double)w->v[at + (size_t)d];
+            y->size[d] += fabs(p * (double)w->v[at + (size_t)d]);
+        }
+    }
+    for (int d = 0; d < dim && keys > 0; d++) {
+        y->value[d] /= sum;
+        y->size[d] /= sum;
+    }
+    double each = ldexp((dim + 3) * worst + fmin(top - low, 105), -24) * 2;
+    y->relative = 2 * (each + ldexp(4 + 4 * blocks, -24)) + 2 * ldexp(keys + blocks + 4, -24);
+    free(score);
+}
+
+static void compare(struct conform *c, const struct world *w, int row, int head)
+{
+    const struct tec_attention_args *a = &w->a;
+    static struct answer y;
+    solve(w, row, head, &y);
+    for (int d = 0; d < a->head_dim; d++) {
+        double bound = y.relative * y.size[d] + ldexp(1, -140);
+        if (a->round)
+            bound += ldexp(fabs(y.value[d]) + bound, -8) + ldexp(1, -133);
+        size_t at = (size_t)(row * a->ldo + head * a->head_dim + d);
+        conform_close(c, (double)((const float *)c->got[0])[at], y.value[d], bound,
+                      "row %d (sees %d) head %d d %d", row, a->visible[row], head, d);
+        conform_close(c, (double)((const float *)c->want[0])[at], y.value[d], bound,
+                      "reference row %d (sees %d) head %d d %d", row, a->visible[row], head, d);
+    }
+}
+
+static struct conform_call call_of(const struct world *w)
+{
+    const struct tec_attention_args *a = &w->a;
+    struct conform_call call = {.ref = a, .fast = a, .live = a->max_rows, .full = true, .outs = 1};
+    call.out[0] = (struct conform_out){
+        a->out, a->max_rows, (size_t)(a->heads * a->head_dim) * 4, (size_t)a->ldo * 4, NULL, 0, 1};
+    return call;
+}
+
+static void attention_shape(struct conform *c, struct shape s, bool bf16,
+                            enum conform_family family)
+{
+    struct world w = build(c, s, bf16, family);
+    struct conform_call call = call_of(&w);
+    conform_run(c, &call);
+    int all = w.a.max_rows * s.heads, step = 1 + all / 64;
+    for (int i = conform_int(0, step - 1); i < all; i += step)
+        compare(c, &w, i / s.heads, i % s.heads);
+    conform_end(c);
+}
+
+/* Keys past some index are NaN and infinite: rows that do not see them keep their bytes. */
+static void hidden_keys(struct conform *c, bool bf16)
+{
+    struct shape s = {1, 40, conform_int(60, 200), 4, 2, 24, ANY, false, false};
+    struct world w = build(c, s, bf16, CONFORM_NORMAL);
+    struct conform_call call = call_of(&w);
+    int from = conform_int(1, w.length[0]), cols = s.kv_heads * s.dim;
+    conform_run(c, &call);
+    float *clean = conform_buf(c, (size_t)(w.a.max_rows * w.a.ldo), sizeof *clean);
+    memcpy(clean, c->got[0], (size_t)(w.a.max_rows * w.a.ldo) * sizeof *clean);
+    for (int key = from; key < w.length[0]; key++)
+        for (int i = 0; i < cols; i++) {
+            size_t size = bf16 ? 2 : 4, at = (size_t)(slot_of(&w, 0, key) * cols + i) * size;
+            float bad = i % 2 ? NAN : INFINITY;
+            uint16_t bits = tec_bf16_bits(bad);
+            memcpy(w.keys + at, bf16 ? (const void *)&bits : &bad, size);
+            memcpy(w.values + at, bf16 ? (const void *)&bits : &bad, size);
+        }
+    conform_run(c, &call);
+    for (int r = 0; r < w.a.max_rows; r++)
+        if (w.a.visible[r] <= from &&
+            memcmp(clean + r * w.a.ldo, (const float *)c->got[0] + r * w.a.ldo,
+                   (size_t)(s.heads * s.dim) * 4) != 0)
+            conform_fail(c, "row %d (sees %d) changed with keys from %d", r, w.a.visible[r], from);
+    conform_end(c);
+}
+
+/* Scores that differ by far more than an exponential can show, either end first. */
+static void steep_scores(struct conform *c, bool bf16)
+{
+    struct shape s = {2, 8, 150, 2, 1, 16, ANY, false, false};
+    struct world w = build(c, s, bf16, CONFORM_NORMAL);
+    for (int r = 0; r < w.a.max_rows; r++)
+        for (int i = 0; i < s.heads * s.dim; i++) {
+            w.q[r * w.a.ldq + i] *= r % 2 ? 30.0F : 300.0F;
+        }
+    struct conform_call call = call_of(&w);
+    conform_run(c, &call);
+    for (int i = 0; i < w.a.max_rows * s.heads; i++)
+        compare(c, &w, i / s.heads, i % s.heads);
+    conform_end(c);
+}
+
+/* The real shapes. The reference would take seconds for the large ones: only fast is timed. */
+static void bench(struct conform *c, const char *name, struct shape s, bool bf16)
+{
+    struct world w = build(c, s, bf16, CONFORM_NORMAL);
+    double best = 1e30, flops = 0, bytes = 0;
+    for (int r = 0; r < w.a.max_rows; r++)
+        flops += 4.0 * w.a.visible[r] * s.heads * s.dim;
+    for (int i = 0; i < s.seqs; i++)
+        bytes += 2.0 * w.length[i] * s.kv_heads * s.dim * (bf16 ? 2 : 4);
+    for (int i = 0; i < 5; i++) {
+        double start = conform_seconds();
+        tec_kernel_infos[c->id].run(c->fast, &w.a, (struct tec_part){0, 1});
+        best = fmin(best, conform_seconds() - start);
+    }
+    printf("# bench %-14s %-6s %-20s %11.0f ns %7.2f GF/s, keys and values %7.2f GB/s\n", c->kernel,
+           c->tier, name, best * 1e9, flops / best * 1e-9, bytes / best * 1e-9);
+    conform_end(c);
+}
+
+static void attention(struct conform *c, bool bf16)
+{
+    for (int i = 0; i < EDGES; i++)
+        attention_shape(c, edges[i], bf16, CONFORM_NORMAL);
+    for (int i = 0; i < RANDOM; i++) {
+        int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
+        struct shape s = {conform_int(1, 4),
+                          conform_int(1, 20),
+                          conform_int(1, 200),
+                          kv_heads * conform_int(1, 4),
+                          kv_heads,
+                          dim,
+                          (enum view)conform_int(0, 2),
+                          conform_int(0, 1),
+                          false};
+        attention_shape(c, s, bf16, (enum conform_family)(i % CONFORM_FAMILIES));
+    }
+    for (int i = 0; i < 4; i++) {
+        hidden_keys(c, bf16);
+        steep_scores(c, bf16);
+    }
+    if (!c->bench)
+        return;
+    bench(c, "prefix 532", (struct shape){1, 532, 532, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "prefix 968", (struct shape){1, 968, 968, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "vision 3 x 256", (struct shape){3, 256, 256, 16, 16, 72, ALL, bf16, true}, bf16);
+    bench(c, "actions 10", (struct shape){1, 10, 542, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "actions 51", (struct shape){1, 51, 1019, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "decode 1", (struct shape){1, 1, 1000, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "decode 8", (struct shape){8, 1, 1000, 8, 1, 256, ALL, bf16, true}, bf16);
+}
+
+void conform_attention_f32(struct conform *c)
+{
+    attention(c, false);
+}
+
+void conform_attention_bf16(struct conform *c)
+{
+    attention(c, true);
+}

@@ -1,0 +1,144 @@
+#include "kernels/matrix.h"
+#include "tests/kernels/conform.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+struct shape {
+    int max_rows, live, n, k;
+};
+
+/* Edges of panels, of register tiles and of cache blocks; then layers of real models. */
+static const struct shape edges[] = {
+    {1, 1, 16, 1},       {1, 1, 16, 2},      {3, 2, 32, 7},      {1, 1, 48, 17},
+    {9, 8, 80, 64},      {8, 7, 112, 65},    {13, 13, 144, 129}, {16, 15, 240, 255},
+    {29, 29, 272, 256},  {51, 51, 64, 257},  {51, 20, 32, 1027}, {85, 85, 528, 40},
+    {113, 113, 48, 300}, {200, 190, 32, 19}, {2, 1, 2560, 2048}, {1, 1, 4096, 1024},
+    {4, 3, 1024, 4096},  {5, 5, 4304, 1152}, {1, 1, 256, 16384}, {9, 9, 512, 2048},
+};
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
+
+static struct shape choose(int i)
+{
+    if (i < EDGES)
+        return edges[i];
+    int max = conform_int(1, conform_int(1, 120));
+    return (struct shape){max, conform_int(0, 3) ? max : conform_int(0, max),
+                          16 * conform_int(1, 20), conform_int(1, conform_int(1, 700))};
+}
+
+/* Room to spare beyond the bound: sums of k products whose sizes add up to `size`, each step
+ * rounded to one part in 2^24, and products below the normal range rounded to 2^-149. */
+static double slack(int k, double size)
+{
+    return k * (double)FLT_EPSILON * size + k * ldexp(1.0, -149);
+}
+
+/* The reference itself against a sum in float64 over the unpacked weights, one element. */
+static void check_reference(struct conform *c, const struct tec_gemm_args *a, const float *w,
+                            const float *before, int at, bool bf16)
+{
+    int r = at / a->n, col = at % a->n;
+    const float *x = a->x + (size_t)r * (size_t)a->ldx, *row = w + (size_t)col * (size_t)a->k;
+    double sum = 0.0, size = 0.0;
+    for (int i = 0; i < a->k; i++) {
+        sum += (double)x[i] * (double)row[i];
+        size += fabs((double)x[i] * (double)row[i]);
+    }
+    size_t y = (size_t)r * (size_t)a->ldy + (size_t)col;
+    double bias = a->bias ? (double)a->bias[col] : 0.0, gate = a->gate ? (double)a->gate[col] : 1.0;
+    double want = gate * (sum + bias) + (a->add ? (double)before[y] : 0.0);
+    /* Then bias, gate, add and the last store: one rounding each. */
+    double rest = (fabs(sum) + fabs(bias)) * fabs(gate) + fabs(want);
+    double bound = 4.0 * (double)FLT_EPSILON * rest + ldexp(1.0, -148);
+    if (bf16)
+        bound += slack(a->k, size) * fabs(gate);
+    conform_close(c, (double)((const float *)c->want[0])[y], want, bound,
+                  "reference [%dx%dx%d] row %d column %d", a->max_rows, a->n, a->k, r, col);
+}
+
+/* Products of two bf16 are exact in float32, products of two float32 in float64, so in one order
+ * the sums are the same bits with or without fused multiply-add. Only where products of bf16 leave
+ * the normal range may they differ. */
+static void compare(struct conform *c, const struct tec_gemm_args *a, bool bf16,
+                    enum conform_family family)
+{
+    const float *got = c->got[0], *want = c->want[0];
+    for (int r = 0; r < *a->rows; r++)
+        for (int col = 0; col < a->n; col++) {
+            size_t at = (size_t)r * (size_t)a->ldy + (size_t)col;
+            double bound = 0.0;
+            if (bf16 && family == CONFORM_DENORMAL)
+                bound = slack(a->k, 16.0 * a->k);
+            conform_close(c, (double)got[at], (double)want[at], bound,
+                          "[%dx%dx%d] live %d row %d column %d", a->max_rows, a->n, a->k, *a->rows,
+                          r, col);
+        }
+}
+
+static float *filled(struct conform *c, size_t count, enum conform_family family, bool bf16)
+{
+    float *buf = conform_buf(c, count, sizeof *buf);
+    conform_fill(buf, count, family, 1.0F);
+    if (bf16)
+        conform_round(buf, count);
+    return buf;
+}
+
+static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum conform_family family)
+{
+    size_t rows = (size_t)s.max_rows, n = (size_t)s.n, k = (size_t)s.k;
+    struct tec_gemm_args a = {.max_rows = s.max_rows, .n = s.n, .k = s.k};
+    a.ldx = conform_ld(s.k);
+    a.ldy = conform_ld(s.n);
+    a.add = conform_int(0, 1);
+    float *x = conform_buf(c, rows * (size_t)a.ldx, sizeof *x); /* NaN beyond k */
+    for (size_t r = 0; r < rows; r++) {
+        conform_fill(x + r * (size_t)a.ldx, k, family, 1.0F);
+        if (bf16)
+            conform_round(x + r * (size_t)a.ldx, k);
+    }
+    float *w = filled(c, n * k, family == CONFORM_OFFSET ? CONFORM_NORMAL : family, bf16);
+    a.x = x;
+    a.bias = conform_int(0, 1) ? filled(c, n, CONFORM_NORMAL, false) : NULL;
+    a.gate = conform_int(0, 1) ? filled(c, n, CONFORM_NORMAL, false) : NULL;
+    a.y = conform_buf(c, rows * (size_t)a.ldy, sizeof *a.y);
+    if (a.add)
+        conform_fill(a.y, rows * (size_t)a.ldy, CONFORM_NORMAL, 1.0F);
+    a.rows = conform_live(c, s.live);
+    struct tec_gemm_args ref = a, fast = a;
+    ref.w = conform_matrix(c, c->ref, bf16, s.n, s.k, w);
+    fast.w = conform_matrix(c, c->fast, bf16, s.n, s.k, w);
+    struct conform_call call = {
+        .ref = &ref, .fast = &fast, .live = s.live, .outs = 1, .full = s.live == s.max_rows};
+    call.out[0] = (struct conform_out){
+        a.y, s.live, n * sizeof(float), (size_t)a.ldy * sizeof(float), NULL, 0, 1};
+    float *before = conform_buf(c, rows * (size_t)a.ldy, sizeof *before);
+    for (size_t i = 0; i < rows * (size_t)a.ldy; i++)
+        before[i] = a.y[i];
+    conform_run(c, &call);
+    *c->live = s.live;
+    compare(c, &a, bf16, family);
+    for (int i = 0; i < 20 && s.live > 0; i++)
+        check_reference(c, &a, w, before, conform_int(0, s.live * s.n - 1), bf16);
+    conform_end(c);
+}
+
+static void gemm(struct conform *c, bool bf16)
+{
+    for (int i = 0; i < EDGES + RANDOM; i++)
+        gemm_shape(c, choose(i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);
+    for (int f = 0; f < CONFORM_FAMILIES; f++)
+        gemm_shape(c, (struct shape){17, 17, 96, 301}, bf16, (enum conform_family)f);
+}
+
+void conform_gemm_f32(struct conform *c)
+{
+    gemm(c, false);
+}
+
+void conform_gemm_bf16(struct conform *c)
+{
+    gemm(c, true);
+}

@@ -1,0 +1,142 @@
+#include "kernels/bf16.h"
+#include "tests/kernels/conform.h"
+
+#include <math.h>
+
+enum { TOKENS = 9 };
+
+/* Where the largest hides: anywhere, at either end, twice, below -0, among NaN, beside infinity. */
+static void hide(float *row, int cols, int how)
+{
+    int at = conform_int(0, cols - 1), other = conform_int(0, cols - 1);
+    if (how == 1)
+        at = 0;
+    if (how == 2)
+        at = cols - 1;
+    for (int c = 0; c < cols; c++) {
+        if (how == 4)
+            row[c] = conform_int(0, 1) ? -0.0F : 0.0F;
+        if (how == 5 && conform_int(0, 2))
+            row[c] = NAN;
+        if (how == 6)
+            row[c] = c == at ? -INFINITY : NAN;
+        if (how == 7)
+            row[c] = NAN;
+        if (how == 8)
+            row[c] = -INFINITY;
+    }
+    if (how < 3)
+        row[at] = 50.0F;
+    if (how == 3)
+        row[at] = row[other] = 50.0F;
+    if (how == 9) { /* equal once rounded to bf16 */
+        row[at] = 50.01F;
+        row[other] = 50.0F;
+    }
+}
+
+/* The definition once more, written differently: the largest value, then its first place. */
+static int answer(const float *row, int cols, int round)
+{
+    float most = -INFINITY;
+    for (int c = 0; c < cols; c++)
+        most = fmaxf(most, round ? tec_bf16_round(row[c]) : row[c]);
+    for (int c = 0; c < cols; c++)
+        if ((round ? tec_bf16_round(row[c]) : row[c]) == most)
+            return c;
+    return 0;
+}
+
+static int *some_ints(struct conform *c, int rows, int low, int high)
+{
+    int *buf = conform_ints(c, (size_t)rows, 0);
+    for (int r = 0; r < rows; r++)
+        buf[r] = conform_int(low, high);
+    return buf;
+}
+
+static struct tec_next_token_args arguments(struct conform *c, int rows, int cols, int kind)
+{
+    int ld = conform_ld(cols);
+    float *logits = conform_buf(c, (size_t)rows * (size_t)ld, sizeof *logits);
+    for (int r = 0; r < rows; r++) {
+        enum conform_family family = (enum conform_family)(kind % (CONFORM_DENORMAL + 1));
+        conform_fill(logits + (size_t)r * (size_t)ld, (size_t)cols, family, 4.0F);
+        hide(logits + (size_t)r * (size_t)ld, cols, conform_int(0, 10));
+    }
+    struct tec_next_token_args a = {.logits = logits,
+                                    .max_rows = rows,
+                                    .ld = ld,
+                                    .cols = cols,
+                                    .max_tokens = TOKENS,
+                                    .round = conform_int(0, 1)};
+    a.token = some_ints(c, rows, 0, 99);
+    a.pos = some_ints(c, rows, 10, 99);
+    a.slot = some_ints(c, rows, 0, 99);
+    a.visible = some_ints(c, rows, 10, 99);
+    a.tail = some_ints(c, rows, 100, 900);
+    a.prefix = some_ints(c, rows, 1, 9);
+    a.left = some_ints(c, rows, 1, 3);
+    a.done = some_ints(c, rows, 0, kind % 4 == 0);
+    a.produced = some_ints(c, rows, 0, TOKENS - (kind % 5 != 0));
+    a.tokens = conform_ints(c, (size_t)rows * TOKENS, -7);
+    a.eos = some_ints(c, rows, -1, cols < 20 ? cols : 20);
+    a.stop = conform_ints(c, 1, 0);
+    a.best = conform_ints(c, (size_t)rows, -7);
+    a.rows = conform_live(c, rows);
+    return a;
+}
+
+/* With room for more tokens than there are runs, so that each run looks for the largest. */
+static void bench(struct conform *c, struct conform_call *call, struct tec_next_token_args a)
+{
+    enum { ROOM = 1000 };
+    if (!c->bench || a.cols != 257152)
+        return;
+    a.tokens = conform_ints(c, (size_t)a.max_rows * ROOM, 0);
+    a.max_tokens = ROOM;
+    float *logits = conform_buf(c, (size_t)a.max_rows * (size_t)a.ld, sizeof *logits);
+    conform_fill(logits, (size_t)a.max_rows * (size_t)a.ld, CONFORM_NORMAL, 4.0F);
+    a.logits = logits;
+    for (int r = 0; r < a.max_rows; r++) {
+        a.done[r] = a.produced[r] = 0;
+        a.left[r] = ROOM;
+        ((int *)(uintptr_t)a.eos)[r] = -1;
+    }
+    call->ref = call->fast = &a;
+    conform_time(c, a.max_rows == 1 ? "1x257152" : "8x257152", call,
+                 (double)a.max_rows * a.cols * sizeof(float), 0.0);
+}
+
+static void next_token_shape(struct conform *c, int rows, int cols, int kind)
+{
+    struct tec_next_token_args a = arguments(c, rows, cols, kind);
+    int was_done = a.done[0], was_produced = a.produced[0];
+    struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 9};
+    int *states[] = {a.token, a.pos, a.slot, a.visible, a.left, a.done, a.produced};
+    for (int i = 0; i < 7; i++)
+        call.out[i] = (struct conform_out){states[i], rows, 4, 4, NULL, 0, 1};
+    call.out[7] = (struct conform_out){a.tokens, rows, TOKENS * 4, TOKENS * 4, NULL, 0, 1};
+    call.out[8] = (struct conform_out){.at = a.stop};
+    conform_run(c, &call);
+    for (int o = 0; o < 8; o++)
+        conform_same(c, o, (size_t)rows * (o == 7 ? TOKENS * 4 : 4), "%d rows of %d", rows, cols);
+    conform_same(c, 8, 4, "stop of %d rows", rows);
+    int id = answer(a.logits, cols, a.round);
+    if (!was_done && was_produced < TOKENS)
+        conform_close(c, ((const int *)c->got[7])[was_produced], id, 0.0, "row 0 of %d columns",
+                      cols);
+    bench(c, &call, a);
+    conform_end(c);
+}
+
+void conform_next_token(struct conform *c)
+{
+    static const int edges[] = {1, 2, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129, 1000};
+    for (int i = 0; i < 13; i++)
+        next_token_shape(c, conform_int(1, 4), edges[i], i);
+    for (int i = 0; i < 60; i++)
+        next_token_shape(c, conform_int(1, 9), conform_int(1, conform_int(1, 2000)), i);
+    next_token_shape(c, 1, 257152, 1);
+    next_token_shape(c, 8, 257152, 2);
+}

@@ -1,0 +1,138 @@
+#include "tests/kernels/conform.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+struct shape {
+    int rows, cols;
+};
+
+/* Edges of vectors, then the rows of real models. */
+static const struct shape edges[] = {{1, 1},     {3, 7},    {2, 8},     {5, 9},      {4, 15},
+                                     {3, 16},    {7, 17},   {2, 31},    {2, 33},     {11, 64},
+                                     {51, 1024}, {5, 1152}, {20, 2048}, {256, 1152}, {968, 2048}};
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40 };
+
+/* The formula in long double for one element, and what float64 sums of `cols` terms may cost:
+ * each of the sums is off by cols 2^-53 of its absolute terms. */
+struct exact {
+    long double mean, scale, spread;
+};
+
+static struct exact statistics(const struct tec_norm_args *a, const float *x, bool centred)
+{
+    struct exact e = {0, 0, 0};
+    for (int c = 0; c < a->cols; c++) {
+        e.mean += centred ? (long double)x[c] / a->cols : 0;
+        e.spread = fmaxl(e.spread, fabsl((long double)x[c]));
+    }
+    long double squares = 0;
+    for (int c = 0; c < a->cols; c++)
+        squares += ((long double)x[c] - e.mean) * ((long double)x[c] - e.mean);
+    e.scale = 1 / sqrtl(squares / a->cols + (long double)a->eps);
+    return e;
+}
+
+static void compare_row(struct conform *c, const struct tec_norm_args *a, const float *x, int row,
+                        bool centred)
+{
+    struct exact e = statistics(a, x + (size_t)row * (size_t)a->ldx, centred);
+    for (int i = 0; i < a->cols; i++) {
+        long double weight = (long double)a->offset + (a->weight ? (long double)a->weight[i] : 0);
+        long double bias = a->bias ? (long double)a->bias[i] : 0;
+        long double v = (long double)x[(size_t)row * (size_t)a->ldx + (size_t)i] - e.mean;
+        long double want = v * e.scale * weight + bias;
+        /* The sums, then five operations in float64, then one rounding to float32. */
+        long double sums = (a->cols + 8) * (long double)DBL_EPSILON;
+        long double size = (fabsl(v) + e.spread) * e.scale * fabsl(weight) + fabsl(bias);
+        long double bound = sums * size * (1 + e.scale * e.spread * sums);
+        bound += (long double)FLT_EPSILON / 2 * (fabsl(want) + bound) + ldexpl(1, -149);
+        if (a->round)
+            bound += ldexpl(fabsl(want) + bound, -8) + ldexpl(1, -133);
+        size_t at = (size_t)row * (size_t)a->ldy + (size_t)i;
+        conform_close(c, (double)((const float *)c->got[0])[at], (double)want, (double)bound,
+                      "[%dx%d] row %d column %d", a->max_rows, a->cols, row, i);
+        conform_close(c, (double)((const float *)c->want[0])[at], (double)want, (double)bound,
+                      "reference [%dx%d] row %d column %d", a->max_rows, a->cols, row, i);
+    }
+}
+
+static void norm_shape(struct conform *c, struct shape s, bool centred, enum conform_family family)
+{
+    size_t rows = (size_t)s.rows, cols = (size_t)s.cols;
+    struct tec_norm_args a = {.max_rows = s.rows, .cols = s.cols, .eps = 1e-6F};
+    a.ldx = conform_ld(s.cols);
+    a.ldy = conform_ld(s.cols);
+    a.offset = (float)conform_int(0, 1);
+    a.round = conform_int(0, 1);
+    float *x = conform_buf(c, rows * (size_t)a.ldx, sizeof *x);
+    for (size_t r = 0; r < rows; r++)
+        conform_fill(x + r * (size_t)a.ldx, cols, family, conform_int(0, 1) ? 1.0F : 300.0F);
+    float *weight = conform_buf(c, cols, sizeof *weight);
+    float *bias = conform_buf(c, cols, sizeof *bias);
+    conform_fill(weight, cols, CONFORM_NORMAL, 1.0F);
+    conform_fill(bias, cols, CONFORM_NORMAL, 1.0F);
+    a.x = x;
+    a.weight = conform_int(0, 3) ? weight : NULL;
+    a.bias = conform_int(0, 1) ? bias : NULL;
+    a.y = conform_buf(c, rows * (size_t)a.ldy, sizeof *a.y);
+    a.rows = conform_live(c, s.rows);
+    struct conform_call call = {.ref = &a, .fast = &a, .live = s.rows, .full = true, .outs = 1};
+    call.out[0] = (struct conform_out){a.y, s.rows, cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
+    conform_run(c, &call);
+    for (int r = 0; r < s.rows; r += 1 + s.rows / 32)
+        compare_row(c, &a, x, r, centred);
+    if (s.cols >= 1024) {
+        char name[40];
+        snprintf(name, sizeof name, "%dx%d", s.rows, s.cols);
+        conform_time(c, name, &call, 8.0 * s.rows * s.cols, 0);
+    }
+    conform_end(c);
+}
+
+/* x and y may be the same buffer. */
+static void norm_in_place(struct conform *c, bool centred)
+{
+    enum { ROWS = 6, COLS = 50, LD = 64 };
+    float *x = conform_buf(c, (size_t)ROWS * LD, sizeof *x);
+    float *before = conform_buf(c, (size_t)ROWS * LD, sizeof *before);
+    conform_fill(x, (size_t)ROWS * LD, CONFORM_NORMAL, 2.0F);
+    for (int i = 0; i < ROWS * LD; i++)
+        before[i] = x[i];
+    struct tec_norm_args a = {.x = x,
+                              .y = x,
+                              .rows = conform_live(c, ROWS),
+                              .max_rows = ROWS,
+                              .ldx = LD,
+                              .ldy = LD,
+                              .cols = COLS,
+                              .offset = 1,
+                              .eps = 1e-5F};
+    struct conform_call call = {.ref = &a, .fast = &a, .live = ROWS, .full = true, .outs = 1};
+    call.out[0] = (struct conform_out){x, ROWS, COLS * 4, LD * 4, NULL, 0, 1};
+    conform_run(c, &call);
+    for (int r = 0; r < ROWS; r++)
+        compare_row(c, &a, before, r, centred);
+    conform_end(c);
+}
+
+static void norm(struct conform *c, bool centred)
+{
+    for (int i = 0; i < EDGES; i++)
+        norm_shape(c, edges[i], centred, CONFORM_NORMAL);
+    for (int i = 0; i < RANDOM; i++)
+        norm_shape(c, (struct shape){conform_int(1, 20), conform_int(1, 300)}, centred,
+                   (enum conform_family)(i % CONFORM_FAMILIES));
+    norm_in_place(c, centred);
+}
+
+void conform_layernorm(struct conform *c)
+{
+    norm(c, true);
+}
+
+void conform_rmsnorm(struct conform *c)
+{
+    norm(c, false);
+}

@@ -1,0 +1,167 @@
+#include "kernels/bf16.h"
+#include "kernels/matrix.h"
+#include "tests/kernels/conform.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { POSITIONS = 1200 };
+
+struct shape {
+    int rows, heads, kv_heads, dim;
+    bool queries, rotated;
+};
+
+static const struct shape edges[] = {
+    {1, 1, 1, 2, true, true},     {3, 2, 1, 14, true, true},   {5, 4, 2, 16, true, true},
+    {4, 8, 1, 22, true, true},    {7, 3, 3, 30, false, true},  {6, 2, 2, 34, true, true},
+    {9, 16, 16, 72, true, false}, {5, 3, 1, 9, true, false},   {2, 1, 1, 1, true, false},
+    {8, 8, 1, 256, false, true},  {51, 8, 1, 256, true, true}, {256, 16, 16, 72, true, false},
+    {968, 8, 1, 256, true, true}};
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
+
+/* A table as the engine makes it, for frequencies that fall with i. */
+static float *table(struct conform *c, int half)
+{
+    float *t = conform_buf(c, (size_t)POSITIONS * (size_t)half * 2, sizeof *t);
+    for (int p = 0; p < POSITIONS; p++)
+        for (int i = 0; i < half; i++) {
+            double angle = p * pow(10000.0, -(double)i / half);
+            t[2 * (p * half + i)] = (float)cos(angle);
+            t[2 * (p * half + i) + 1] = (float)sin(angle);
+        }
+    return t;
+}
+
+static double seen(float x, bool bf16)
+{
+    return (double)(bf16 ? tec_bf16_round(x) : x);
+}
+
+/* One head against the formula: two products and a sum, rounded; then perhaps to bf16. */
+static void compare_head(struct conform *c, const struct tec_rope_args *a, const float *x, int row,
+                         const float *want, bool bf16)
+{
+    int half = a->head_dim / 2;
+    for (int d = 0; d < a->head_dim; d++) {
+        double exact = seen(x[d], bf16), bound = 0;
+        if (a->cos_sin) {
+            int i = d < half ? d : d - half;
+            const float *angle = a->cos_sin + 2 * (a->pos[row] * half + i);
+            double other = seen(x[d < half ? d + half : i], bf16) * (double)angle[1];
+            exact = exact * (double)angle[0] + (d < half ? -other : other);
+            bound = (double)FLT_EPSILON * (fabs(seen(x[d], bf16)) + fabs(other)) + ldexp(1, -148);
+        }
+        if (bf16)
+            bound += ldexp(fabs(exact) + bound, -8) + ldexp(1, -133);
+        conform_close(c, (double)want[d], exact, bound, "reference row %d d %d of %d", row, d,
+                      a->head_dim);
+    }
+}
+
+static void compare(struct conform *c, const struct tec_rope_args *a, int row, bool bf16)
+{
+    const float *x = a->qkv + (size_t)row * (size_t)a->ld;
+    size_t cols = (size_t)(a->kv_heads * a->head_dim), at = (size_t)a->slot[row] * cols;
+    float head[512];
+    if (a->q_at >= 0)
+        for (int h = 0; h < a->heads; h++)
+            compare_head(c, a, x + a->q_at + h * a->head_dim, row,
+                         (const float *)c->want[2] + (size_t)row * (size_t)a->ldq + h * a->head_dim,
+                         bf16);
+    for (int h = 0; h < a->kv_heads; h++) {
+        for (int d = 0; d < a->head_dim; d++) {
+            size_t i = at + (size_t)(h * a->head_dim + d);
+            head[d] = bf16 ? tec_bf16_float(((const uint16_t *)c->want[0])[i])
+                           : ((const float *)c->want[0])[i];
+            float v = bf16 ? tec_bf16_float(((const uint16_t *)c->want[1])[i])
+                           : ((const float *)c->want[1])[i];
+            conform_close(c, (double)v, seen(x[a->v_at + h * a->head_dim + d], bf16), 0,
+                          "reference v of row %d", row);
+        }
+        compare_head(c, a, x + a->k_at + h * a->head_dim, row, head, bf16);
+    }
+}
+
+/* Distinct slots in no order, and any positions. */
+static void place(struct conform *c, struct tec_rope_args *a, int rows, int slots)
+{
+    int *slot = conform_ints(c, (size_t)rows, 0), *pos = conform_ints(c, (size_t)rows, 0);
+    int stride = 2 * conform_int(0, slots / 2 - 1) + 1, first = conform_int(0, slots - 1);
+    for (int r = 0; r < rows; r++) { /* slots is a power of two: an odd stride meets each once */
+        slot[r] = (first + r * stride) % slots;
+        pos[r] = conform_int(0, POSITIONS - 1);
+    }
+    a->slot = slot;
+    a->pos = a->cos_sin ? pos : NULL;
+}
+
+static void rope_shape(struct conform *c, struct shape s, bool bf16, enum conform_family family)
+{
+    int q = s.heads * s.dim, kv = s.kv_heads * s.dim, slots = 4;
+    size_t size = bf16 ? 2 : 4;
+    while (slots < s.rows)
+        slots *= 2;
+    struct tec_rope_args a = {.max_rows = s.rows,
+                              .heads = s.heads,
+                              .kv_heads = s.kv_heads,
+                              .head_dim = s.dim,
+                              .rows = conform_live(c, s.rows)};
+    a.q_at = s.queries ? 0 : -1;
+    a.k_at = s.queries ? tec_padded(q) : 0;
+    a.v_at = a.k_at + tec_padded(kv);
+    a.ld = conform_ld(a.v_at + kv);
+    a.ldq = conform_ld(q);
+    float *x = conform_buf(c, (size_t)s.rows * (size_t)a.ld, sizeof *x);
+    conform_fill(x, (size_t)s.rows * (size_t)a.ld, family, 3.0F);
+    a.qkv = x;
+    a.cos_sin = s.rotated ? table(c, s.dim / 2) : NULL;
+    place(c, &a, s.rows, slots);
+    a.k = conform_buf(c, (size_t)(slots * kv), size);
+    a.v = conform_buf(c, (size_t)(slots * kv), size);
+    a.q = s.queries ? conform_buf(c, (size_t)(s.rows * a.ldq), sizeof *a.q) : NULL;
+    struct conform_call call = {.ref = &a, .fast = &a, .live = s.rows, .full = true, .outs = 2};
+    size_t row = (size_t)kv * size;
+    call.out[0] = (struct conform_out){a.k, s.rows, row, row, a.slot, 0, 1};
+    call.out[1] = (struct conform_out){a.v, s.rows, row, row, a.slot, 0, 1};
+    if (s.queries)
+        call.out[call.outs++] =
+            (struct conform_out){a.q, s.rows, (size_t)q * 4, (size_t)a.ldq * 4, NULL, 0, 1};
+    conform_run(c, &call);
+    /* Every tier rounds the same products in the same order. */
+    conform_same(c, 0, (size_t)(slots * kv) * size, "k of %d rows, dim %d", s.rows, s.dim);
+    conform_same(c, 1, (size_t)(slots * kv) * size, "v of %d rows, dim %d", s.rows, s.dim);
+    if (s.queries)
+        conform_same(c, 2, (size_t)(s.rows * a.ldq) * 4, "q of %d rows, dim %d", s.rows, s.dim);
+    for (int r = 0; r < s.rows; r += 1 + s.rows / 16)
+        compare(c, &a, r, bf16);
+    if (s.rows >= 51) {
+        char name[40];
+        snprintf(name, sizeof name, "%dx%dx%d", s.rows, s.heads, s.dim);
+        conform_time(c, name, &call, s.rows * (double)(8 * q + 2 * kv * (4 + (int)size)), 0);
+    }
+    conform_end(c);
+}
+
+static void rope(struct conform *c, bool bf16)
+{
+    for (int i = 0; i < EDGES; i++)
+        rope_shape(c, edges[i], bf16, CONFORM_NORMAL);
+    for (int i = 0; i < RANDOM; i++) {
+        bool rotated = conform_int(0, 3) > 0;
+        struct shape s = {conform_int(1, 20),     conform_int(1, 6),     conform_int(1, 3),
+                          2 * conform_int(1, 50), conform_int(0, 3) > 0, rotated};
+        rope_shape(c, s, bf16, (enum conform_family)(i % CONFORM_FAMILIES));
+    }
+}
+
+void conform_rope_f32(struct conform *c)
+{
+    rope(c, false);
+}
+
+void conform_rope_bf16(struct conform *c)
+{
+    rope(c, true);
+}

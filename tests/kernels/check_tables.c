@@ -1,0 +1,128 @@
+#include "kernels/bf16.h"
+#include "tests/kernels/conform.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Edges of vectors; then anything. */
+static int choose(int i, int most)
+{
+    static const int edges[] = {1, 7, 8, 9, 15, 16, 17, 31, 33};
+    int n = sizeof edges / sizeof edges[0];
+    return i < n ? edges[i] : conform_int(1, most);
+}
+
+/* `rows` rows of stride ld of which cols are used. */
+static float *matrix(struct conform *c, int rows, int ld, enum conform_family family)
+{
+    float *x = conform_buf(c, (size_t)(rows * ld), sizeof *x);
+    conform_fill(x, (size_t)(rows * ld), family, 2.0F);
+    return x;
+}
+
+static float *copied(struct conform *c, const float *x, int count)
+{
+    float *y = conform_buf(c, (size_t)count, sizeof *y);
+    for (int i = 0; i < count; i++)
+        y[i] = x[i];
+    return y;
+}
+
+/* got and want at one place against the value, which is rounded at most once. */
+static void both(struct conform *c, int at, double exact, double bound, int row, int col)
+{
+    conform_close(c, (double)((const float *)c->got[0])[at], exact, bound, "row %d column %d", row,
+                  col);
+    conform_close(c, (double)((const float *)c->want[0])[at], exact, bound,
+                  "reference row %d column %d", row, col);
+}
+
+void conform_add_table(struct conform *c)
+{
+    for (int i = 0; i < 40; i++) {
+        int rows = conform_int(1, 30), cols = choose(i, 200), period = conform_int(1, 12);
+        struct tec_add_table_args a = {.max_rows = rows, .cols = cols, .period = period};
+        a.ldy = conform_ld(cols);
+        a.ldt = conform_ld(cols);
+        a.table = matrix(c, period, a.ldt, CONFORM_NORMAL);
+        a.y = matrix(c, rows, a.ldy, (enum conform_family)(i % CONFORM_FAMILIES));
+        const float *before = copied(c, a.y, rows * a.ldy);
+        a.rows = conform_live(c, rows);
+        struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 1};
+        call.out[0] =
+            (struct conform_out){a.y, rows, (size_t)cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
+        conform_run(c, &call);
+        for (int r = 0; r < rows; r++)
+            for (int k = 0; k < cols; k++) {
+                double exact =
+                    (double)before[r * a.ldy + k] + (double)a.table[r % period * a.ldt + k];
+                both(c, r * a.ldy + k, exact, fabs(exact) * (double)FLT_EPSILON / 2, r, k);
+            }
+        conform_end(c);
+    }
+}
+
+void conform_euler(struct conform *c)
+{
+    for (int i = 0; i < 40; i++) {
+        int rows = conform_int(1, 51), cols = choose(i, 64);
+        struct tec_euler_args a = {.max_rows = rows, .cols = cols, .dt = -0.1F};
+        a.ldx = conform_ld(cols);
+        a.ldv = conform_ld(cols);
+        a.x = matrix(c, rows, a.ldx, CONFORM_NORMAL);
+        a.v = matrix(c, rows, a.ldv, (enum conform_family)(i % CONFORM_FAMILIES));
+        const float *before = copied(c, a.x, rows * a.ldx);
+        a.rows = conform_live(c, rows);
+        struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 1};
+        call.out[0] =
+            (struct conform_out){a.x, rows, (size_t)cols * 4, (size_t)a.ldx * 4, NULL, 0, 1};
+        conform_run(c, &call);
+        for (int r = 0; r < rows; r++)
+            for (int k = 0; k < cols; k++) {
+                double step = (double)a.dt * (double)a.v[r * a.ldv + k];
+                double exact = (double)before[r * a.ldx + k] + step;
+                double size = fabs(exact) + 2 * fabs(step); /* product and sum round once each */
+                both(c, r * a.ldx + k, exact, size * (double)FLT_EPSILON / 2 + ldexp(1, -149), r,
+                     k);
+            }
+        conform_end(c);
+    }
+}
+
+static void read_kv(struct conform *c, bool bf16)
+{
+    for (int i = 0; i < 40; i++) {
+        int rows = conform_int(1, 30), cols = choose(i, 300), slots = conform_int(1, 40);
+        struct tec_read_kv_args a = {.max_rows = rows, .cols = cols, .ldy = conform_ld(cols)};
+        float *kv = matrix(c, slots, cols, (enum conform_family)(i % CONFORM_FAMILIES));
+        uint16_t *bits = conform_buf(c, (size_t)(slots * cols), sizeof *bits);
+        conform_bits(bits, kv, (size_t)(slots * cols));
+        int *slot = conform_ints(c, (size_t)rows, 0);
+        for (int r = 0; r < rows; r++)
+            slot[r] = conform_int(0, slots - 1);
+        a.kv = bf16 ? (const void *)bits : kv;
+        a.slot = slot;
+        a.y = conform_buf(c, (size_t)(rows * a.ldy), sizeof *a.y);
+        a.rows = conform_live(c, rows);
+        struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 1};
+        call.out[0] =
+            (struct conform_out){a.y, rows, (size_t)cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
+        conform_run(c, &call);
+        for (int r = 0; r < rows; r++)
+            for (int k = 0; k < cols; k++) {
+                int at = slot[r] * cols + k;
+                both(c, r * a.ldy + k, (double)(bf16 ? tec_bf16_float(bits[at]) : kv[at]), 0, r, k);
+            }
+        conform_end(c);
+    }
+}
+
+void conform_read_kv_f32(struct conform *c)
+{
+    read_kv(c, false);
+}
+
+void conform_read_kv_bf16(struct conform *c)
+{
+    read_kv(c, true);
+}

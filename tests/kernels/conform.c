@@ -1,0 +1,292 @@
+/* kernels.t [--bench] [--seed N] [pattern] */
+#include "tests/kernels/conform.h"
+#include "tests/kernels/buffers.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Bytes of each output: before, after ref, after fast. */
+static struct {
+    unsigned char *before, *want, *got;
+    size_t size;
+} kept[CONFORM_OUTS];
+
+static void *copy_of(const void *from, size_t size)
+{
+    void *to = malloc(size ? size : 1);
+    if (!to)
+        abort();
+    return memcpy(to, from, size);
+}
+
+static void drop_copies(void)
+{
+    for (int o = 0; o < CONFORM_OUTS; o++) {
+        free(kept[o].before);
+        free(kept[o].want);
+        free(kept[o].got);
+    }
+    memset(kept, 0, sizeof kept);
+}
+
+__attribute__((format(printf, 2, 0))) static void report(struct conform *c, const char *format,
+                                                         va_list args)
+{
+    if (!c->failed && !c->quiet) { /* the first difference is the useful one */
+        fprintf(stderr, "# %s %s: ", c->kernel, c->tier);
+        vfprintf(stderr, format, args);
+        fputc('\n', stderr);
+    }
+    c->failed = true;
+}
+
+void conform_fail(struct conform *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report(c, format, args);
+    va_end(args);
+}
+
+void conform_close(struct conform *c, double got, double want, double bound, const char *format,
+                   ...)
+{
+    double ratio = got == want ? 0.0 : fabs(got - want) / bound;
+    if (ratio > c->worst)
+        c->worst = ratio;
+    if (ratio <= 1.0) /* NaN is not */
+        return;
+    char where[100];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(where, sizeof where, format, args);
+    va_end(args);
+    conform_fail(c, "%s: got %.9g, want %.9g, bound %.3g", where, got, want, bound);
+}
+
+void conform_same(struct conform *c, int out, size_t size, const char *format, ...)
+{
+    const unsigned char *got = kept[out].got, *want = kept[out].want;
+    size_t at = 0;
+    while (at < size && got[at] == want[at])
+        at++;
+    if (at == size)
+        return;
+    char where[100];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(where, sizeof where, format, args);
+    va_end(args);
+    conform_fail(c, "%s: output %d differs from the reference at byte %zu", where, out, at);
+}
+
+static void restore(const struct conform_call *call)
+{
+    for (int o = 0; o < call->outs; o++)
+        memcpy(call->out[o].at, kept[o].before, kept[o].size);
+}
+
+/* From the same initial bytes: lanes one after the other, in reverse for three of them. */
+static void run_lanes(struct conform *c, const struct conform_call *call, bool fast, int lanes,
+                      int live)
+{
+    restore(call);
+    if (c->live)
+        *c->live = live;
+    for (int i = 0; i < lanes; i++) {
+        struct tec_part part = {lanes == 3 ? lanes - 1 - i : i, lanes};
+        tec_kernel_infos[c->id].run(fast ? c->fast : c->ref, fast ? call->fast : call->ref, part);
+    }
+}
+
+/* Output `o` now holds `rows` from the first `live` counts' rows and is untouched elsewhere. */
+static void expect(struct conform *c, const struct conform_call *call, int o,
+                   const unsigned char *rows, int live, const char *when)
+{
+    const struct conform_out *out = &call->out[o];
+    const unsigned char *now = out->at;
+    unsigned char *right = copy_of(out->row ? kept[o].before : rows, kept[o].size);
+    int last = live * (out->per > 1 ? out->per : 1);
+    for (int r = 0; out->row && r < last && r < out->rows; r++) {
+        size_t at = out->stride * (size_t)(out->map ? out->map[r] : r + out->first);
+        memcpy(right + at, rows + at, out->row);
+    }
+    size_t at = 0;
+    while (at < kept[o].size && right[at] == now[at])
+        at++;
+    if (at < kept[o].size)
+        conform_fail(c, "%s (%d of %d live): output %d at byte %zu of %zu (rows of %zu every %zu)",
+                     when, live, call->live, o, at, kept[o].size, out->row, out->stride);
+    free(right);
+}
+
+static void run_fewer(struct conform *c, const struct conform_call *call, bool fast, int live)
+{
+    run_lanes(c, call, fast, 1 + live % 2, live);
+    for (int o = 0; o < call->outs; o++)
+        if (call->out[o].row)
+            expect(c, call, o, fast ? kept[o].got : kept[o].want, live,
+                   fast ? "fewer rows change a row or touch another" : "reference, fewer rows");
+}
+
+static void run_full(struct conform *c, const struct conform_call *call, bool fast)
+{
+    run_lanes(c, call, fast, 1, call->live);
+    for (int o = 0; o < call->outs; o++) {
+        unsigned char *now = copy_of(call->out[o].at, kept[o].size);
+        *(fast ? &kept[o].got : &kept[o].want) = now;
+        *(fast ? &c->got[o] : &c->want[o]) = now;
+        expect(c, call, o, now, call->live, fast ? "writes where it must not" : "reference writes");
+    }
+}
+
+void conform_run(struct conform *c, const struct conform_call *call)
+{
+    drop_copies();
+    for (int o = 0; o < call->outs; o++) {
+        kept[o].size = buffers_size(call->out[o].at);
+        kept[o].before = copy_of(call->out[o].at, kept[o].size);
+    }
+    run_full(c, call, false);
+    run_full(c, call, true);
+    for (int lanes = 2; lanes <= 3; lanes++) {
+        run_lanes(c, call, true, lanes, call->live);
+        for (int o = 0; o < call->outs; o++)
+            expect(c, call, o, kept[o].got, call->live, "lanes change the result");
+    }
+    if (call->full && c->live) {
+        run_lanes(c, call, true, 1, call->live + 3);
+        for (int o = 0; o < call->outs; o++)
+            expect(c, call, o, kept[o].got, call->live, "a count past max_rows is not clamped");
+    }
+    if (!c->live || call->live < 1)
+        return;
+    int few = conform_int(0, call->live - 1);
+    run_fewer(c, call, true, few);
+    run_fewer(c, call, false, few);
+    if (few != 1 && call->live > 1)
+        run_fewer(c, call, true, 1);
+}
+
+void conform_end(struct conform *c)
+{
+    int broken = buffers_end();
+    if (broken >= 0)
+        conform_fail(c, "wrote outside buffer %d of the shape", broken);
+    drop_copies();
+    c->live = NULL;
+    c->shapes++;
+}
+
+double conform_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Best of several: noise only ever adds time. */
+static double best_seconds(struct conform *c, const struct conform_call *call, bool fast)
+{
+    double best = 1e30;
+    if (c->live)
+        *c->live = call->live;
+    for (int runs = 0; runs < 3 || (runs < 50 && best * runs < 0.02); runs++) {
+        double start = conform_seconds();
+        tec_kernel_infos[c->id].run(fast ? c->fast : c->ref, fast ? call->fast : call->ref,
+                                    (struct tec_part){0, 1});
+        double took = conform_seconds() - start;
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+void conform_time(struct conform *c, const char *shape, const struct conform_call *call,
+                  double bytes, double flops)
+{
+    if (!c->bench)
+        return;
+    double ref = best_seconds(c, call, false), fast = best_seconds(c, call, true);
+    printf("# bench %-14s %-6s %-20s %11.0f ns %11.0f ns %7.2fx", c->kernel, c->tier, shape,
+           ref * 1e9, fast * 1e9, ref / fast);
+    if (bytes > 0)
+        printf(" %7.2f GB/s", bytes / fast * 1e-9);
+    if (flops > 0)
+        printf(" %7.2f GF/s", flops / fast * 1e-9);
+    putchar('\n');
+}
+
+struct options {
+    const char *pattern;
+    uint64_t seed;
+    bool bench;
+};
+
+static struct options parse(int argc, char **argv)
+{
+    struct options o = {"*", (uint64_t)time(NULL), false};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--bench") == 0)
+            o.bench = true;
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            o.seed = strtoull(argv[++i], NULL, 10);
+        else
+            o.pattern = argv[i];
+    }
+    return o;
+}
+
+/* One kernel of one tier; 1 when it failed. */
+static int check(const struct options *o, int number, struct conform c,
+                 void (*run)(struct conform *c))
+{
+    enum tec_tier tier = tec_tier_find(c.tier);
+    if (!tec_tier_runs_here(tier)) {
+        printf("ok %d - %s %s # SKIP not on this machine\n", number, c.kernel, c.tier);
+        return 0;
+    }
+    buffers_seed(o->seed);
+    run(&c);
+    printf("%sok %d - %s %s (%d shapes, worst error %.2f of bound)\n", c.failed ? "not " : "",
+           number, c.kernel, c.tier, c.shapes, c.worst);
+    return c.failed;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = parse(argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("# seed %llu\n", (unsigned long long)o.seed);
+    const struct tec_kernels ref = tec_kernels_for(TEC_TIER_ref);
+    int n = 0, n_failed = 0;
+    for (int t = TEC_TIER_ref; t < TEC_TIER_COUNT; t++) { /* ref too: against the exact values */
+        const struct tec_kernels fast = tec_kernels_for((enum tec_tier)t);
+        struct tec_kernels below = {0};
+        if (t > TEC_TIER_ref)
+            below = tec_kernels_for((enum tec_tier)(t - 1));
+        const char *tier = tec_tier_name((enum tec_tier)t);
+#define KERNEL(name, args)                                                        \
+    if (fast.name != below.name && fnmatch(o.pattern, #name, 0) == 0)             \
+        n_failed += check(&o, ++n,                                                \
+                          (struct conform){.kernel = #name,                       \
+                                           .tier = tier,                          \
+                                           .id = TEC_KERNEL_##name,               \
+                                           .ref = &ref,                           \
+                                           .fast = &fast,                         \
+                                           .bench = o.bench && t > TEC_TIER_ref}, \
+                          conform_##name);
+#include "kernels/kernels.def"
+#undef KERNEL
+    }
+    buffers_seed(o.seed);
+    n_failed += conform_self_test(&n);
+    if (o.bench)
+        conform_bench_gemm(o.pattern);
+    printf("1..%d\n", n);
+    return n_failed != 0;
+}

@@ -1,0 +1,125 @@
+/* conform.h - holds a fast kernel to the reference: same inputs, a derived bound, fenced memory.
+ *
+ * One check per line of kernels.def, `conform_<name>(struct conform *c)` in check_<family>.c. For
+ * each shape it allocates with conform_buf, fills the argument struct, names the outputs and calls
+ * conform_run, compares with conform_close, and ends the shape with conform_end:
+ *
+ *     float *x = conform_buf(c, count, sizeof *x), *y = conform_buf(c, count, sizeof *y);
+ *     conform_fill(x, count, family, 3.0F);
+ *     struct tec_map_args a = {x, y, conform_live(c, rows), rows, ld, ld, cols, 0};
+ *     struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .outs = 1};
+ *     call.out[0] = (struct conform_out){y, rows, cols * sizeof *y, ld * sizeof *y};
+ *     conform_run(c, &call);
+ *     const float *got = c->got[0], *want = c->want[0];
+ *     conform_close(c, got[i], want[i], bound, "[%dx%d] at %d", rows, cols, i);
+ *     conform_end(c);
+ *
+ * conform_run restores the outputs to what they held (NaN, or what the check put there) before each
+ * of: ref once; fast with 1, 2 and 3 lanes (each lane in turn, also in reverse), whose bytes must
+ * be equal; fast and ref with fewer live rows. Bytes outside the live rows' columns must be
+ * untouched, and the rows that do live must be the bytes of the full run. */
+#ifndef TEC_TESTS_KERNELS_CONFORM_H
+#define TEC_TESTS_KERNELS_CONFORM_H
+
+#include "kernels/kernels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CONFORM_OUTS = 12 };
+
+struct conform {
+    const char *kernel, *tier;
+    enum tec_kernel_id id;
+    const struct tec_kernels *ref, *fast;
+    bool bench; /* --bench: checks may call conform_time */
+    bool quiet; /* the self-test expects failures */
+    bool failed;
+    double worst; /* largest error seen, as a fraction of its bound */
+    int shapes;
+    int *live; /* the live count of this shape: conform_live */
+    /* Copies of each output buffer after ref and after fast, from the output's `at`, as many bytes
+     * as the buffer has; valid until conform_end. */
+    const void *want[CONFORM_OUTS], *got[CONFORM_OUTS];
+};
+
+/* Input families: roughly normal; a large common offset; few distinct values; denormals; all
+ * equal; all zero. The last family is for loops: for (f = 0; f < CONFORM_FAMILIES; f++). */
+enum conform_family {
+    CONFORM_NORMAL,
+    CONFORM_OFFSET,
+    CONFORM_TIES,
+    CONFORM_DENORMAL,
+    CONFORM_EQUAL,
+    CONFORM_ZERO,
+    CONFORM_FAMILIES
+};
+
+int conform_int(int low, int high); /* uniform, both ends included */
+float conform_float(float scale);   /* roughly normal */
+int conform_ld(int cols);           /* a legal stride: cols rounded up to 16, sometimes more */
+
+/* `count` elements of `size` bytes, aligned to 64, filled with NaN (ints: 0x7fc0feed), fenced on
+ * both sides. conform_ints is one of ints that hold `value`. */
+void *conform_buf(struct conform *c, size_t count, size_t size);
+int *conform_ints(struct conform *c, size_t count, int value);
+
+/* The live count, for the args' `rows` (or `count`) pointer; conform_run changes it. */
+int *conform_live(struct conform *c, int value);
+
+void conform_fill(float *buf, size_t count, enum conform_family family, float scale);
+void conform_round(float *buf, size_t count); /* each to the nearest bf16 */
+void conform_bits(uint16_t *bits, const float *from, size_t count);
+
+/* [rows, k] packed for a table's layout in a buffer of its own. */
+void *conform_matrix(struct conform *c, const struct tec_kernels *table, bool bf16, int rows, int k,
+                     const float *src);
+
+/* Something a kernel writes. Live row r occupies `row` bytes at stride * (map ? map[r] : r + first)
+ * (with `per` > 1, rows r * per .. r * per + per - 1). Nothing else of the buffer may change. row
+ * 0: the whole buffer, compared between lane counts only. */
+struct conform_out {
+    void *at; /* from conform_buf */
+    int rows; /* live rows of the full run, times per */
+    size_t row, stride;
+    const int *map;
+    int first, per;
+};
+
+struct conform_call {
+    const void *ref, *fast; /* argument structs; they differ where matrices are packed */
+    int live;               /* live count of the full run */
+    bool full;              /* live is the capacity: larger counts must be clamped to it */
+    int outs;
+    struct conform_out out[CONFORM_OUTS];
+};
+
+/* All the runs described above. */
+void conform_run(struct conform *c, const struct conform_call *call);
+
+/* |got - want| <= bound, NaN fails, the same value passes even with bound 0. */
+void conform_close(struct conform *c, double got, double want, double bound, const char *format,
+                   ...) __attribute__((format(printf, 5, 6)));
+/* Bytes [0, size) of output `out` are equal in ref and fast. */
+void conform_same(struct conform *c, int out, size_t size, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void conform_fail(struct conform *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Fences are whole? Then free all buffers of this shape. */
+void conform_end(struct conform *c);
+
+/* Bench of ref and fast, best of several: ns, ratio, and where given GB/s and GF/s. */
+void conform_time(struct conform *c, const char *shape, const struct conform_call *call,
+                  double bytes, double flops);
+double conform_seconds(void);
+
+/* Deliberately wrong kernels must be caught; the bench of GEMM shapes against measured peaks. */
+int conform_self_test(int *number);
+void conform_bench_gemm(const char *pattern);
+
+#define KERNEL(name, args) void conform_##name(struct conform *c);
+#include "kernels/kernels.def"
+#undef KERNEL
+
+#endif

@@ -1,0 +1,151 @@
+#include "tests/kernels/peaks.h"
+#include "kernels/unroll.h"
+#include "tests/kernels/conform.h"
+
+#include <immintrin.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { MAX_REPS = 64, FMA_ROUNDS = 20000 };
+
+struct team {
+    void (*job)(void *user, struct tec_part part, int rep);
+    void *user;
+    int lanes, reps;
+    atomic_int arrived;
+    double took[MAX_REPS];
+};
+struct member {
+    struct team *team;
+    int lane;
+};
+
+static void meet(struct team *t, int count)
+{
+    atomic_fetch_add(&t->arrived, 1);
+    while (atomic_load(&t->arrived) < count)
+        _mm_pause();
+}
+
+static void *work(void *user)
+{
+    struct member *m = user;
+    struct team *t = m->team;
+    for (int rep = 0; rep < t->reps; rep++) {
+        meet(t, (2 * rep + 1) * t->lanes);
+        double start = conform_seconds();
+        t->job(t->user, (struct tec_part){m->lane, t->lanes}, rep);
+        meet(t, (2 * rep + 2) * t->lanes);
+        if (m->lane == 0)
+            t->took[rep] = conform_seconds() - start;
+    }
+    return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double peaks_measure(void (*job)(void *user, struct tec_part part, int rep), void *user, int lanes,
+                     int reps, double *median)
+{
+    struct team team = {.job = job, .user = user, .lanes = lanes < 2 ? 1 : 2};
+    team.reps = reps < MAX_REPS ? reps : MAX_REPS;
+    struct member members[2] = {{&team, 0}, {&team, 1}};
+    pthread_t thread;
+    if (team.lanes == 2 && pthread_create(&thread, NULL, work, &members[1]) != 0)
+        abort();
+    work(&members[0]);
+    if (team.lanes == 2)
+        pthread_join(thread, NULL);
+    qsort(team.took, (size_t)team.reps, sizeof team.took[0], by_value);
+    if (median)
+        *median = team.took[team.reps / 2];
+    return team.took[0];
+}
+
+/* Sums that nobody reads, kept so that the work is not dropped. */
+static volatile float sink[2][16];
+
+__attribute__((target("avx512f"))) static void fma_512(void *user, struct tec_part part, int rep)
+{
+    (void)user;
+    (void)rep;
+    __m512 sum[24], x = _mm512_set1_ps(0.999F);
+    TEC_UNROLL
+    for (int i = 0; i < 24; i++)
+        sum[i] = _mm512_set1_ps((float)i);
+    for (int round = 0; round < FMA_ROUNDS; round++)
+        TEC_UNROLL
+    for (int i = 0; i < 24; i++)
+        sum[i] = _mm512_fmadd_ps(sum[i], x, x);
+    TEC_UNROLL
+    for (int i = 1; i < 24; i++)
+        sum[0] = _mm512_add_ps(sum[0], sum[i]);
+    sink[part.lane][0] = _mm512_cvtss_f32(sum[0]);
+}
+
+__attribute__((target("avx2,fma"))) static void fma_256(void *user, struct tec_part part, int rep)
+{
+    (void)user;
+    (void)rep;
+    __m256 sum[12], x = _mm256_set1_ps(0.999F);
+    TEC_UNROLL
+    for (int i = 0; i < 12; i++)
+        sum[i] = _mm256_set1_ps((float)i);
+    for (int round = 0; round < FMA_ROUNDS; round++)
+        TEC_UNROLL
+    for (int i = 0; i < 12; i++)
+        sum[i] = _mm256_fmadd_ps(sum[i], x, x);
+    TEC_UNROLL
+    for (int i = 1; i < 12; i++)
+        sum[0] = _mm256_add_ps(sum[0], sum[i]);
+    sink[part.lane][0] = _mm256_cvtss_f32(sum[0]);
+}
+
+double peaks_fma(enum tec_tier tier, int lanes)
+{
+    bool wide = tier == TEC_TIER_avx512;
+    double flops = 2.0 * FMA_ROUNDS * (wide ? 24.0 * 16.0 : 12.0 * 8.0) * lanes;
+    return flops / peaks_measure(wide ? fma_512 : fma_256, NULL, lanes, 20, NULL) * 1e-9;
+}
+
+struct region {
+    const char *memory;
+    size_t size;
+};
+
+/* Eight streams of 32-byte loads, prefetched as far ahead as helps most here. */
+__attribute__((target("avx2"))) static void read_all(void *user, struct tec_part part, int rep)
+{
+    (void)rep;
+    const struct region *all = user;
+    size_t share = all->size / (size_t)part.lanes / 512 * 512;
+    const char *from = all->memory + share * (size_t)part.lane;
+    __m256i sum[8];
+    TEC_UNROLL
+    for (int i = 0; i < 8; i++)
+        sum[i] = _mm256_setzero_si256();
+    for (size_t at = 0; at < share; at += 256) {
+        TEC_UNROLL
+        for (int i = 0; i < 4; i++)
+            _mm_prefetch(from + at + 4096 + 64 * i, _MM_HINT_T0);
+        TEC_UNROLL
+        for (int i = 0; i < 8; i++)
+            sum[i] = _mm256_xor_si256(
+                sum[i], _mm256_loadu_si256((const __m256i *)(const void *)(from + at + 32 * i)));
+    }
+    TEC_UNROLL
+    for (int i = 1; i < 8; i++)
+        sum[0] = _mm256_xor_si256(sum[0], sum[i]);
+    sink[part.lane][1] = (float)_mm256_extract_epi32(sum[0], 0);
+}
+
+double peaks_read(const void *memory, size_t size, int lanes)
+{
+    struct region all = {memory, size};
+    return (double)size / peaks_measure(read_all, &all, lanes, 5, NULL) * 1e-9;
+}
