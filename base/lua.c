@@ -6,10 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOOK_EVERY = 100, KIB = 1024, MIB = 1024 * KIB, STRING_HEADER = 25 };
+enum { HOOK_EVERY = 100, MIB = 1 << 20, STRING_HEADER = 25 };
 
-const struct tec_lua_limits tec_lua_file_limits = {
-    .heap = 16 * MIB, .block = 4 * MIB, .string = 64 * KIB, .instructions = 1000000};
+const struct tec_lua_limits tec_lua_file_limits = {.heap = (size_t)16 * MIB,
+                                                   .block = (size_t)4 * MIB,
+                                                   .string = MIB / 16,
+                                                   .instructions = 1000000};
 
 static const struct tec_clock real_clock = {NULL};
 

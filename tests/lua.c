@@ -12,7 +12,7 @@ static struct tec_error err;
 
 /* As a policy has it, but a hundred times the time: test machines are shared. */
 static const struct tec_lua_limits policy_limits = {
-    .heap = 512 * 1024, .block = 64 * 1024, .string = 4096, .budget_ns = 20000000};
+    .heap = 1 << 19, .block = 1 << 16, .string = 4096, .budget_ns = 20000000};
 static const struct tec_clock wall = {NULL};
 
 static struct tec_lua *fresh(const struct tec_lua_limits *limits)

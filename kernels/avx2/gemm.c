@@ -5,14 +5,15 @@
 #include "kernels/panels/gemm_bf16.h"
 #include "kernels/panels/gemm_f32.h"
 
-TILE(1, 1)
-TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1) FEW(1, 1) FEW(2, 1) FEW(3, 1) FEW(1, 2)
-    FEW(2, 2) FEW(3, 2)
+/* clang-format off */
+TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)
+FEW(1, 1) FEW(1, 3) FEW(2, 1) FEW(2, 2)
 
-        static const struct tiles tiles = {
-            .few = {{few_1_1, few_2_1, few_3_1}, {few_1_2, few_2_2, few_3_2}},
-            .tile = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1}},
+static const struct tiles tiles = {
+    .few = {{3, few_1_3, few_1_1}, {2, few_2_2, few_2_1}},
+    .tile = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1}},
 };
+/* clang-format on */
 
 void tec_gemm_bf16_avx2(const struct tec_gemm_args *a, struct tec_part part)
 {

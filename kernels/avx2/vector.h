@@ -14,7 +14,7 @@ typedef __m256d vec_wide; /* half as many float64 */
 
 /* Floats in a vector; rows of the largest register tile over PANELS_TILE panels, and over
  * PANELS_FEW, which serves up to ROWS_FEW rows; float64 rows over one panel. */
-enum { WIDTH = 8, ROWS_TILE = 6, PANELS_TILE = 1, ROWS_FEW = 3, PANELS_FEW = 2, ROWS_WIDE = 2 };
+enum { WIDTH = 8, ROWS_TILE = 6, PANELS_TILE = 1, ROWS_FEW = 2, PANELS_FEW = 3, ROWS_WIDE = 2 };
 
 VEC_INLINE vec vec_zero(void)
 {

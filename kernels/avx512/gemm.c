@@ -5,20 +5,27 @@
 #include "kernels/panels/gemm_bf16.h"
 #include "kernels/panels/gemm_f32.h"
 
-#define EACH(make, panels)                                                               \
-    make(1, panels) make(2, panels) make(3, panels) make(4, panels) make(5, panels)      \
-        make(6, panels) make(7, panels) make(8, panels) make(9, panels) make(10, panels) \
-            make(11, panels) make(12, panels) make(13, panels)
+/* clang-format off */
+#define EACH_FEW(make, panels)                                          \
+    make(1, panels) make(2, panels) make(3, panels) make(4, panels)     \
+    make(5, panels) make(6, panels) make(7, panels) make(8, panels)
+#define EACH(make, panels)                                              \
+    EACH_FEW(make, panels) make(9, panels) make(10, panels)             \
+    make(11, panels) make(12, panels) make(13, panels)
+
 EACH(TILE, 1)
 EACH(TILE, 2)
-FEW(1, 1)
-FEW(2, 1) FEW(3, 1) FEW(4, 1) FEW(1, 4) FEW(2, 4) FEW(3, 4) FEW(4, 4)
+EACH_FEW(FEW, 1)
+FEW(1, 4) FEW(2, 4) FEW(3, 4) FEW(4, 4) FEW(5, 4) FEW(6, 4) FEW(7, 3) FEW(8, 3)
 
 #define NAME(rows, panels) tile_##rows##_##panels,
-    static const struct tiles tiles = {
-        .few = {{few_1_1, few_2_1, few_3_1, few_4_1}, {few_1_4, few_2_4, few_3_4, few_4_4}},
-        .tile = {{EACH(NAME, 1)}, {EACH(NAME, 2)}},
+static const struct tiles tiles = {
+    .few = {{4, few_1_4, few_1_1}, {4, few_2_4, few_2_1}, {4, few_3_4, few_3_1},
+            {4, few_4_4, few_4_1}, {4, few_5_4, few_5_1}, {4, few_6_4, few_6_1},
+            {3, few_7_3, few_7_1}, {3, few_8_3, few_8_1}},
+    .tile = {{EACH(NAME, 1)}, {EACH(NAME, 2)}},
 };
+/* clang-format on */
 
 void tec_gemm_bf16_avx512(const struct tec_gemm_args *a, struct tec_part part)
 {

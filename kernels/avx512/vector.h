@@ -14,7 +14,7 @@ typedef __m512d vec_wide; /* half as many float64 */
 
 /* Floats in a vector; rows of the largest register tile over two and over one panel, and over
  * PANELS_FEW, which serves up to ROWS_FEW rows; float64 rows over one panel. */
-enum { WIDTH = 16, ROWS_TILE = 13, PANELS_TILE = 2, ROWS_FEW = 4, PANELS_FEW = 4, ROWS_WIDE = 8 };
+enum { WIDTH = 16, ROWS_TILE = 13, PANELS_TILE = 2, ROWS_FEW = 8, PANELS_FEW = 4, ROWS_WIDE = 8 };
 
 VEC_INLINE vec vec_zero(void)
 {

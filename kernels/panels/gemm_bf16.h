@@ -18,7 +18,7 @@
 enum {
     PANEL = 16,
     LINE = 64,   /* bytes of a line: 16 columns of two k */
-    AHEAD = 48,  /* lines that a prefetch runs ahead in a panel */
+    AHEAD = 8,   /* lines that a prefetch runs ahead in a panel */
     DEPTH = 256, /* even */
     BLOCK = 52,
     GROUP = 16,
@@ -53,7 +53,7 @@ VEC_INLINE void step(vec *sums, const vec *w, const float *x, size_t ldx, int ro
 
 /* Lines first .. last - 1, prefetching `ahead` bytes further. */
 VEC_INLINE void lines(const struct tile *t, vec *sums, size_t ldx, int first, int last,
-                      ptrdiff_t ahead, int rows, int panels)
+                      ptrdiff_t ahead, bool copied, int rows, int panels)
 {
     const float *x = t->x + 2 * (size_t)first;
     const char *w = t->w + (size_t)first * LINE;
@@ -61,9 +61,12 @@ VEC_INLINE void lines(const struct tile *t, vec *sums, size_t ldx, int first, in
     for (int i = first; i < last; i++, x += 2, w += LINE) {
         vec weights[8];
         TEC_UNROLL
-        for (int p = 0; p < panels; p++)
-            _mm_prefetch(w + (size_t)p * panel + ahead,
-                         rows > ROWS_FEW ? _MM_HINT_T1 : _MM_HINT_T0);
+        for (int p = 0; p < panels; p++) {
+            if (copied)
+                _mm_prefetch(w + (size_t)p * panel + ahead, _MM_HINT_T1);
+            else
+                _mm_prefetch(w + (size_t)p * panel + ahead, _MM_HINT_T0);
+        }
         TEC_UNROLL
         for (int v = 0; v < panels * SPLIT; v++)
             weights[v] = vec_first(w + (size_t)(v / SPLIT) * panel + 4 * WIDTH * (v % SPLIT));
@@ -75,20 +78,21 @@ VEC_INLINE void lines(const struct tile *t, vec *sums, size_t ldx, int first, in
     }
 }
 
-/* rows, panels (and ldx where x was copied) are constants: this becomes one function for each. */
-VEC_INLINE void tile(const struct tile *t, size_t ldx, int rows, int panels)
+/* copied, rows and panels are constants: this becomes one function for each. */
+VEC_INLINE void tile(const struct tile *t, bool copied, int rows, int panels)
 {
     enum { MOST = 32 };
     vec sums[MOST];
     int vectors = panels * SPLIT, whole = t->k / 2;
+    size_t ldx = copied ? LDX : t->ldx;
     TEC_UNROLL
     for (int i = 0; i < rows * vectors; i++)
         sums[i] = t->more ? vec_load(t->sums + (i / vectors) * t->ld + (i % vectors) * WIDTH)
                           : vec_zero();
     /* Prefetch further down the same panels, and near their end the next ones from their top. */
-    int turn = rows > ROWS_FEW ? 0 : whole > AHEAD ? whole - AHEAD : 0;
-    lines(t, sums, ldx, 0, turn, AHEAD * LINE, rows, panels);
-    lines(t, sums, ldx, turn, whole, t->next - t->w - (ptrdiff_t)turn * LINE, rows, panels);
+    int turn = copied ? 0 : whole > AHEAD ? whole - AHEAD : 0;
+    lines(t, sums, ldx, 0, turn, AHEAD * LINE, copied, rows, panels);
+    lines(t, sums, ldx, turn, whole, t->next - t->w - (ptrdiff_t)turn * LINE, copied, rows, panels);
     if (t->k % 2) {
         vec weights[8];
         const char *w = t->w + (size_t)whole * LINE;
@@ -108,17 +112,22 @@ typedef void tile_fn(const struct tile *t);
 #define TILE(rows, panels)                                              \
     VEC_TARGET static void tile_##rows##_##panels(const struct tile *t) \
     {                                                                   \
-        tile(t, LDX, rows, panels);                                     \
+        tile(t, true, rows, panels);                                    \
     }
 #define FEW(rows, panels)                                              \
     VEC_TARGET static void few_##rows##_##panels(const struct tile *t) \
     {                                                                  \
-        tile(t, t->ldx, rows, panels);                                 \
+        tile(t, false, rows, panels);                                  \
     }
 
-/* The functions of a tier, by panels and rows - 1; `few` for one panel and for PANELS_FEW. */
+/* The functions of a tier. For few rows, by rows - 1: the panels read side by side, the function
+ * for them, and the one for a single panel. For tiles, by panels - 1 and rows - 1. */
 struct tiles {
-    tile_fn *few[2][ROWS_FEW], *tile[PANELS_TILE][ROWS_TILE];
+    struct {
+        int panels;
+        tile_fn *side_by_side, *one;
+    } few[ROWS_FEW];
+    tile_fn *tile[PANELS_TILE][ROWS_TILE];
 };
 
 /* Where work on one GEMM stands. */
@@ -138,9 +147,9 @@ VEC_TARGET static void few_rows(const struct gemm *g, int rows)
 {
     const struct tec_gemm_args *a = g->a;
     float sums[ROWS_FEW * PANELS_FEW * PANEL];
-    int count = PANELS_FEW;
+    int most = g->tiles->few[rows - 1].panels, count;
     for (int p = g->first; p < g->last; p += count) {
-        count = g->last - p < PANELS_FEW ? 1 : PANELS_FEW;
+        count = g->last - p < most ? 1 : most;
         int next = p + count < g->last ? p + count : p;
         struct tile t = {.x = a->x,
                          .ldx = (size_t)a->ldx,
@@ -150,7 +159,10 @@ VEC_TARGET static void few_rows(const struct gemm *g, int rows)
                          .k = a->k,
                          .sums = sums,
                          .ld = PANELS_FEW * PANEL};
-        g->tiles->few[count > 1][rows - 1](&t);
+        if (count == most)
+            g->tiles->few[rows - 1].side_by_side(&t);
+        else
+            g->tiles->few[rows - 1].one(&t);
         for (int r = 0; r < rows; r++)
             finish_row(a, sums + r * t.ld, r, p * PANEL, count * PANEL);
     }

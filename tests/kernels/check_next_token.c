@@ -95,6 +95,9 @@ static void bench(struct conform *c, struct conform_call *call, struct tec_next_
         return;
     a.tokens = conform_ints(c, (size_t)a.max_rows * ROOM, 0);
     a.max_tokens = ROOM;
+    float *logits = conform_buf(c, (size_t)a.max_rows * (size_t)a.ld, sizeof *logits);
+    conform_fill(logits, (size_t)a.max_rows * (size_t)a.ld, CONFORM_NORMAL, 4.0F);
+    a.logits = logits;
     for (int r = 0; r < a.max_rows; r++) {
         a.done[r] = a.produced[r] = 0;
         a.left[r] = ROOM;

@@ -34,7 +34,8 @@ static void drop_copies(void)
     memset(kept, 0, sizeof kept);
 }
 
-static void report(struct conform *c, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void report(struct conform *c, const char *format,
+                                                         va_list args)
 {
     if (!c->failed && !c->quiet) { /* the first difference is the useful one */
         fprintf(stderr, "# %s %s: ", c->kernel, c->tier);
