@@ -38,7 +38,7 @@ VEC_INLINE vec vec_load(const float *p)
 /* The first n, the others 0. */
 VEC_INLINE vec vec_load_some(const float *p, int n)
 {
-    return _mm256_maskload_ps(p, vec_lanes(n));
+    return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vec_lanes(n));
 }
 VEC_INLINE vec vec_load_bf16(const uint16_t *p, int n)
 {
@@ -52,13 +52,35 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *p, int n)
     }
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
+/* The first n of 2 VEC_WIDTH bf16, two to a lane, zeros beyond: vec_transpose moves pairs, then
+ * vec_even and vec_odd take them apart. */
+VEC_INLINE vec vec_load_two(const uint16_t *p, int n)
+{
+    uint16_t some[16] = {0};
+    if (n >= 16)
+        return _mm256_loadu_ps((const float *)(const void *)p);
+    memcpy(some, p, (size_t)n * sizeof *p);
+    return _mm256_loadu_ps((const float *)(const void *)some);
+}
+VEC_INLINE vec vec_even(vec x)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 16));
+}
+VEC_INLINE vec vec_odd(vec x)
+{
+    __m256i high = _mm256_set1_epi32((int)0xffff0000U);
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(x), high));
+}
 VEC_INLINE void vec_store(float *p, vec x)
 {
     _mm256_storeu_ps(p, x);
 }
 VEC_INLINE void vec_store_some(float *p, vec x, int n)
 {
-    _mm256_maskstore_ps(p, vec_lanes(n), x);
+    if (n >= 8) /* masked stores are slow on some cores */
+        _mm256_storeu_ps(p, x);
+    else
+        _mm256_maskstore_ps(p, vec_lanes(n), x);
 }
 VEC_INLINE vec vec_add(vec x, vec y)
 {

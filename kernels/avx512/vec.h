@@ -44,6 +44,22 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *p, int n)
     __m256i half = _mm256_maskz_loadu_epi16(vec_lanes(n), p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
+/* The first n of 2 VEC_WIDTH bf16, two to a lane, zeros beyond: vec_transpose moves pairs, then
+ * vec_even and vec_odd take them apart. */
+VEC_INLINE vec vec_load_two(const uint16_t *p, int n)
+{
+    __mmask32 lanes = n >= 32 ? 0xffffffffU : (1U << n) - 1;
+    return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(lanes, p));
+}
+VEC_INLINE vec vec_even(vec x)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 16));
+}
+VEC_INLINE vec vec_odd(vec x)
+{
+    __m512i high = _mm512_set1_epi32((int)0xffff0000U);
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), high));
+}
 VEC_INLINE void vec_store(float *p, vec x)
 {
     _mm512_storeu_ps(p, x);
