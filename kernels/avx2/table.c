@@ -4,7 +4,7 @@
 void tec_kernels_add_avx2(struct tec_kernels *kernels)
 {
 #if defined(__x86_64__)
-    kernels->layout = TEC_LAYOUT_PANELS;
+    kernels->layout = TEC_MATRIX_PANELS;
     kernels->gemm_f32 = tec_gemm_f32_avx2;
     kernels->gemm_bf16 = tec_gemm_bf16_avx2;
     kernels->embed_f32 = tec_embed_f32_avx2;

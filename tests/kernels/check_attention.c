@@ -24,7 +24,7 @@ static const struct shape edges[] = {
     {1, 70, 100, 16, 16, 72, ALL, true, false},  {8, 1, 300, 8, 1, 256, ALL, true, false},
     {1, 51, 333, 8, 1, 256, ANY, true, false},   {2, 65, 128, 1, 1, 64, ANY, false, false},
     {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false}};
-enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40 };
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, LANES = 9 };
 
 /* The sequences of a shape and the memory under them. */
 struct world {
@@ -140,7 +140,7 @@ static struct world build(struct conform *c, struct shape s, bool bf16, enum con
         conform_fill(q + r * a->ldq, (size_t)cols, family, family == CONFORM_OFFSET ? 0.01F : 3.0F);
     a->q = w.q = q;
     a->out = conform_buf(c, (size_t)(a->max_rows * a->ldo), sizeof *a->out);
-    a->scratch = conform_buf(c, 3 * tec_attention_scratch(s.dim), sizeof *a->scratch);
+    a->scratch = conform_buf(c, LANES * tec_attention_scratch(s.dim), sizeof *a->scratch);
     a->heads = s.heads;
     a->kv_heads = s.kv_heads;
     a->head_dim = s.dim;
@@ -225,6 +225,29 @@ static struct conform_call call_of(const struct world *w)
     return call;
 }
 
+/* A row keeps its bytes alone in a launch, and in whatever tile many lanes put it. */
+static void company(struct conform *c, const struct world *w)
+{
+    struct tec_attention_args a = w->a;
+    int row = conform_int(0, a.max_rows - 1), lanes = conform_int(4, LANES), one = 1;
+    size_t size = (size_t)(a.heads * a.head_dim) * sizeof(float), ld = (size_t)a.ldo;
+    a.out = conform_buf(c, (size_t)a.max_rows * ld, sizeof *a.out);
+    *c->live = a.max_rows;
+    for (int i = 0; i < lanes; i++)
+        tec_kernel_infos[c->id].run(c->fast, &a, (struct tec_part){i, lanes});
+    for (int r = 0; r < a.max_rows; r++)
+        if (memcmp(a.out + (size_t)r * ld, (const float *)c->got[0] + (size_t)r * ld, size) != 0)
+            conform_fail(c, "row %d changes with %d lanes", r, lanes);
+    a.q += row * a.ldq;
+    a.row_seq += row;
+    a.visible += row;
+    a.rows = &one;
+    a.max_rows = 1;
+    tec_kernel_infos[c->id].run(c->fast, &a, (struct tec_part){0, 1});
+    if (memcmp(a.out, (const float *)c->got[0] + (size_t)row * ld, size) != 0)
+        conform_fail(c, "row %d changes when it is alone", row);
+}
+
 static void attention_shape(struct conform *c, struct shape s, bool bf16,
                             enum conform_family family)
 {
@@ -234,6 +257,7 @@ static void attention_shape(struct conform *c, struct shape s, bool bf16,
     int all = w.a.max_rows * s.heads, step = 1 + all / 64;
     for (int i = conform_int(0, step - 1); i < all; i += step)
         compare(c, &w, i / s.heads, i % s.heads);
+    company(c, &w);
     conform_end(c);
 }
 
