@@ -63,6 +63,9 @@ static enum tec_status check_needs(const struct tec_robot *robot,
         return tec_fail(err, TEC_MALFORMED,
                         "robot %s has a state of %d entries, the model takes %d", robot->name,
                         robot->n_state, needs->state_width);
+    if (robot->state_pad_to > needs->state_width)
+        return tec_fail(err, TEC_MALFORMED, "robot %s: state_pad_to = %d, the model's state has %d",
+                        robot->name, robot->state_pad_to, needs->state_width);
     if (robot->n_model_actions > needs->action_width)
         return tec_fail(err, TEC_MALFORMED,
                         "robot %s uses %d columns of the actions, the model makes %d", robot->name,

@@ -50,8 +50,9 @@ struct tec_observation {
     bool *valid;          /* [n_slots] */
     float *state;         /* [state_width] normalised, zeros behind n_state */
     double *state_f64;    /* [state_width] the same before rounding to f32 */
-    double *state_raw;    /* [n_state] transformed, not normalised: keep it for tec_robot_act */
-    int *bins;            /* [max(state_width, state_pad_to)] -1 .. 255 */
+    double *state_raw;    /* [n_state] transformed, not normalised (openpi: normalised and
+                             back): keep it for tec_robot_act */
+    int *bins;            /* [state_width] -1 .. 255, of the first n_bins of state_f64 */
     int n_bins;           /* 0 unless the robot's state is in the prompt */
     char *text;           /* [text_max + 1] the instruction or the default prompt, NUL-terminated */
     size_t text_bytes;
