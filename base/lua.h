@@ -18,7 +18,7 @@ struct tec_lua_limits {
     size_t heap;          /* bytes the state may hold */
     size_t block, string; /* largest single block, largest string; bytes */
     int64_t instructions; /* a call, 0 = no limit */
-    int64_t budget_ns;    /* a call, 0 = no limit */
+    int64_t budget_ns;    /* a call, 0 = no limit; once more that time when the call hardly ran */
 };
 
 struct tec_lua;
@@ -54,6 +54,9 @@ enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struc
 /* lua_pcall under the limits. On failure nothing is left of the arguments and results, and the
  * status is TEC_POLICY (an error, message with position), TEC_TIME or TEC_NO_MEMORY. */
 enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err);
+
+/* For C functions: the string key of the table at `index` that is nearest to `word`, or NULL. */
+const char *tec_lua_nearest_key(lua_State *L, int index, const char *word);
 
 /* Replace the budget of calls to come; 0 = no limit. Not inside a call. */
 void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budget_ns);

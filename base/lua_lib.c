@@ -280,22 +280,24 @@ static int lib_format(lua_State *L)
         else if (++i < n && format[i] == '%')
             append(L, &text, "%", 1);
         else
-            append_value(L, &text, i < n ? format[i] : '\0', ++arg);
+            append_value(L, &text, (char)(i < n ? format[i] : 0), ++arg);
     }
     lua_pushlstring(L, text.bytes, text.n);
     return 1;
 }
 
-/* The nearest string key of the table at `index`, or NULL. */
-static const char *nearest_key(lua_State *L, int index, const char *word)
+const char *tec_lua_nearest_key(lua_State *L, int index, const char *word)
 {
+    index = lua_absindex(L, index);
     const char *best = NULL;
     int limit = tec_near_limit(word);
     lua_pushnil(L);
     while (lua_next(L, index)) {
         lua_pop(L, 1);
-        const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-        int d = name ? tec_word_distance(word, name, limit) : limit + 1;
+        if (lua_type(L, -1) != LUA_TSTRING)
+            continue;
+        const char *name = lua_tostring(L, -1);
+        int d = tec_word_distance(word, name, limit);
         /* Traversal order is random: among equals the first in byte order wins. */
         if (d < limit || (d == limit && (!best || strcmp(name, best) < 0))) {
             best = name;
@@ -312,7 +314,7 @@ static int unknown_name(lua_State *L)
     const char *name = lua_tostring(L, 2);
     lua_settop(L, 2);
     tec_lua_push_names(L);
-    const char *near = nearest_key(L, 3, name);
+    const char *near = tec_lua_nearest_key(L, 3, name);
     char message[200];
     if (near)
         snprintf(message, sizeof message, "unknown name '%.80s', did you mean '%.80s'?", name,

@@ -266,10 +266,12 @@ TEST(words_across_reads_are_seen)
 {
     struct box b;
     static char text[9000];
+    static const char word[] = "return pipeline {}";
     box_make(&b);
     for (size_t at = 4075; at < 4110; at++) {
         memset(text, ' ', sizeof text - 1);
-        memcpy(text + at, "return pipeline {}", 18);
+        for (size_t i = 0; word[i]; i++)
+            text[at + i] = word[i];
         box_put(&b, "x", text);
         CHECK_INT(tec_path_kind(b.path), ==, TEC_PATH_PIPELINE);
     }

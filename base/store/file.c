@@ -76,7 +76,7 @@ static enum tec_status bad_json(const char *path, const char *text, size_t n,
 {
     static const char *const literals[] = {"NaN", "Infinity", "-Infinity"};
     const char *kind = tec_file_kind(text, n);
-    if (kind && *text != '{')
+    if (n && kind && *text != '{')
         return tec_fail(err, TEC_MALFORMED, "%s: is %s", path, kind);
     for (size_t i = 0; i < sizeof literals / sizeof literals[0]; i++)
         if (strstr(at->text, literals[i]))
@@ -88,10 +88,12 @@ static enum tec_status bad_json(const char *path, const char *text, size_t n,
                     at->text);
 }
 
-static enum tec_status parse_json(json_t **out, const char *path, const char *text, size_t n,
+/* `text` has room for the file's n bytes. */
+static enum tec_status parse_json(json_t **out, int fd, const char *path, char *text, size_t n,
                                   struct tec_error *err)
 {
     json_error_t at;
+    TEC_TRY(tec_file_read(fd, path, 0, text, n, err));
     json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &at);
     if (!json)
         return bad_json(path, text, n, &at, err);
@@ -106,21 +108,19 @@ static enum tec_status parse_json(json_t **out, const char *path, const char *te
 enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
                               struct tec_error *err)
 {
-    int fd;
-    uint64_t bytes;
+    int fd = -1;
+    uint64_t bytes = 0;
     TEC_TRY(tec_file_open(path, &fd, &bytes, err));
-    enum tec_status status = TEC_OK;
-    char *text = NULL;
+    enum tec_status status;
+    char *text = bytes <= MAX_JSON ? tec_heap_get(heap, (size_t)bytes) : NULL;
     if (bytes > MAX_JSON)
         status = tec_fail(err, TEC_UNSUPPORTED, "%s: %llu bytes of JSON; the limit is %d", path,
                           (unsigned long long)bytes, MAX_JSON);
-    else if (!(text = tec_heap_get(heap, (size_t)bytes)))
+    else if (!text)
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its %llu bytes", path,
                           (unsigned long long)bytes);
-    if (status == TEC_OK)
-        status = tec_file_read(fd, path, 0, text, (size_t)bytes, err);
-    if (status == TEC_OK)
-        status = parse_json(out, path, text, (size_t)bytes, err);
+    else
+        status = parse_json(out, fd, path, text, (size_t)bytes, err);
     tec_heap_put(heap, text);
     close(fd);
     return status;

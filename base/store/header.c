@@ -249,12 +249,12 @@ static enum tec_status check_all(struct tec_header *header, uint64_t room, struc
         return no_memory(s);
     for (size_t i = 0; i < n; i++)
         order[i] = &header->tensors[i];
-    qsort(order, n, sizeof *order, by_name);
+    qsort(order, n, sizeof(void *), by_name);
     for (size_t i = 1; i < n; i++)
         if (by_name(&order[i - 1], &order[i]) == 0)
             return tec_fail(s->err, TEC_MALFORMED, "tensor '%.80s' is listed twice",
                             order[i]->name);
-    qsort(order, n, sizeof *order, by_place);
+    qsort(order, n, sizeof(void *), by_place);
     enum tec_status status = check_tiling(order, n, room, s->err);
     tec_arena_rewind(s->arena, mark);
     return status;

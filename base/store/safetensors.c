@@ -90,7 +90,7 @@ enum tec_status tec_tensors_sort(struct tec_tensors *t, struct tec_error *err)
         return no_memory(t->files[0].path, err);
     for (size_t i = 0; i < t->n; i++)
         t->by_name[i] = &t->tensors[i];
-    qsort(t->by_name, t->n, sizeof *t->by_name, compare);
+    qsort(t->by_name, t->n, sizeof(void *), compare);
     return TEC_OK;
 }
 

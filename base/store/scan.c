@@ -34,10 +34,15 @@ enum tec_status tec_scan_utf8(struct tec_scan *s)
     return TEC_OK;
 }
 
+static bool is_one_of(unsigned char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
 /* The next character after white space, or -1 at the end. */
 static int peek(struct tec_scan *s)
 {
-    while (s->at < s->n && memchr(" \t\r\n", s->s[s->at], 4))
+    while (s->at < s->n && is_one_of(s->s[s->at], " \t\r\n"))
         s->at++;
     return s->at < s->n ? s->s[s->at] : -1;
 }
@@ -144,6 +149,8 @@ static enum tec_status string_end(struct tec_scan *s, size_t *end)
 enum tec_status tec_scan_string(struct tec_scan *s, const char **out, size_t *bytes)
 {
     size_t end = 0, n = 0;
+    *out = "";
+    *bytes = 0;
     if (!tec_scan_accept(s, '"'))
         return unexpected(s, "a string");
     TEC_TRY(string_end(s, &end));
@@ -189,7 +196,7 @@ enum tec_status tec_scan_integer(struct tec_scan *s, uint64_t *out)
             return tec_scan_fail(s, start, "a number beyond 64 bits");
     if (s->s[start] == '0' && s->at - start > 1)
         return tec_scan_fail(s, start, "a number with leading zeros");
-    if (s->at < s->n && memchr(".eE", s->s[s->at], 3))
+    if (s->at < s->n && is_one_of(s->s[s->at], ".eE"))
         return tec_scan_fail(s, start,
                              "a number with fraction or exponent where an integer is "
                              "due");
@@ -207,7 +214,7 @@ static size_t digits(struct tec_scan *s)
 
 static bool take(struct tec_scan *s, const char *set)
 {
-    if (s->at == s->n || !s->s[s->at] || !strchr(set, s->s[s->at]))
+    if (s->at == s->n || !is_one_of(s->s[s->at], set))
         return false;
     s->at++;
     return true;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { ALIGN = 64, SUFFIX_SPANS = 2 };
+enum { ALIGN = 64, SUFFIX_SPANS = 3 };
 
 /* Deals out arrays from a base; with base NULL it only measures. */
 struct dealer {
@@ -91,7 +91,7 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     *t->suffix.count = t->suffix.max;
     fill_pictures(t, m);
     t->prefix.seqs[0] = (struct tec_seq){0, 1};
-    t->suffix.seqs[0] = (struct tec_seq){0, SUFFIX_SPANS};
+    t->suffix.seqs[0] = (struct tec_seq){0, 2};
     t->suffix.spans[1] = (struct tec_span){limits->scratch_slot, t->suffix.max};
     for (int r = 0; r < t->suffix.max; r++)
         t->suffix.slot[r] = limits->scratch_slot + r;

@@ -21,8 +21,8 @@ struct tec_request_view {
     int left, done, max; /* tokens; left = max - done */
     int age_frames;
     int64_t born_us, deadline_us, slack_us; /* INT64_MAX: no deadline */
-    int prio;
     int64_t kv_bytes;
+    int prio;
     bool shared, fresh; /* reads a shared prefix; admitted in this frame */
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/store/checkpoint.h"
 #include "base/store/norm.h"
 #include "graph/transform/transform.h"
 
@@ -96,6 +97,23 @@ struct tec_robot {
  * message begins with `where`, usually the path. Strings are copied: `json` may be freed. */
 enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, const char *variant,
                                 const char *where, struct tec_arena *arena, struct tec_error *err);
+
+/* The same from a file. `root` is the folder that the file may include from. The file sees `given`
+ * = {config, preprocessor, postprocessor, slots}, where slots are the image features in the order
+ * of config.json; fields the checkpoint lacks are nil, as are all of them when `checkpoint` is
+ * NULL. */
+enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const char *root,
+                               const char *variant, const struct tec_checkpoint *checkpoint,
+                               struct tec_arena *arena, struct tec_error *err);
+
+/* The checkpoint's statistics of this robot: openpi's under `asset` (NULL: the robot's own, or the
+ * only one there is), LeRobot's by feature. A robot without a state gets none for it. Failures as
+ * of base/store/checkpoint.h, and TEC_NOT_FOUND when a LeRobot checkpoint wants to normalise but
+ * holds no statistics. Fit is checked by tec_observer_create. */
+enum tec_status tec_robot_norms(const struct tec_robot *robot,
+                                const struct tec_checkpoint *checkpoint, const char *asset,
+                                struct tec_norm *state, struct tec_norm *actions,
+                                struct tec_arena *arena, struct tec_error *err);
 
 /* Do these statistics fit this robot? `what` is "state" or "actions". TEC_MALFORMED when the mode
  * is not the robot's, arrays are missing or shorter than the vector. openpi pads short z-score

@@ -1,6 +1,7 @@
 #include "base/lua.h"
 #include "base/store/safetensors.h"
 #include "graph/transform/observer.h"
+#include "graph/transform/template.h"
 #include "tools/verify/sha256.h"
 #include "tools/verify/verify.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #define ROBOTS "pipelines/robots"
+#define MODELS "pipelines/models"
 
 enum { SLOTS = 3, SIDE = 224, WIDTH = 32, VALUES = 16, TEXT = 1000 };
 enum { PIXELS = SIDE * SIDE * 3 };
@@ -23,6 +25,7 @@ struct prepost {
     const json_t *entry;
     const char *key;
     const struct tec_robot *robot;
+    json_t *templates;
     struct tec_value values[VALUES];
     size_t n_values;
     struct tec_observation seen;
@@ -247,6 +250,31 @@ static void judge_bins(struct prepost *p)
     report(p, "state_bins", (double)wrong, NULL);
 }
 
+/* What openpi gave to its tokenizer, text by text. */
+static enum tec_status judge_prompt(struct prepost *p, struct tec_error *err)
+{
+    const json_t *calls = json_object_get(p->entry, "tokenizer_calls");
+    const char *name = p->robot->prompt_template;
+    struct tec_template *t = NULL;
+    char text[2 * TEXT];
+    size_t n = 0, wrong = 0;
+    TEC_TRY(tec_template_parse(&t, p->templates, name ? name : "", MODELS "/prompts.lua",
+                               p->v->arena, err));
+    wrong += json_array_size(calls) != (size_t)t->n_calls;
+    wrong += t->state != p->robot->state_in_prompt;
+    for (int i = 0; i < t->n_calls && !wrong; i++) {
+        const json_t *call = json_array_get(calls, (size_t)i);
+        const json_t *want = json_object_get(call, "encode");
+        TEC_TRY(tec_template_render(t, i, p->seen.text, p->seen.text_bytes, p->seen.bins,
+                                    p->seen.n_bins, text, sizeof text, &n, err));
+        wrong += !json_is_string(want) || n != json_string_length(want) ||
+                 memcmp(text, json_string_value(want), n) != 0;
+        wrong += json_is_true(json_object_get(call, "add_bos")) != t->calls[i].bos;
+    }
+    report(p, "tokenizer_calls", (double)wrong, NULL);
+    return TEC_OK;
+}
+
 static enum tec_status judge_actions(struct prepost *p, struct tec_observer *o,
                                      struct tec_error *err)
 {
@@ -273,6 +301,7 @@ static enum tec_status judge_observation(struct prepost *p, struct tec_observer 
     judge_config(p);
     judge_pictures(p);
     judge_bins(p);
+    TEC_TRY(judge_prompt(p, err));
     judge_f64(p, "state_normalised_padded", p->seen.state_f64, WIDTH);
     return judge_actions(p, o, err);
 }
@@ -349,6 +378,7 @@ static enum tec_status judge_all(struct prepost *p, struct tec_error *err)
     const json_t *entries = json_object_get(p->v->json, "cases");
     size_t i;
     TEC_TRY(give_buffers(p, err));
+    TEC_TRY(tec_lua_read(&p->templates, MODELS "/prompts.lua", MODELS, p->v->heap, err));
     json_array_foreach(entries, i, p->entry)
     {
         struct tec_error mine;
@@ -374,6 +404,7 @@ enum tec_status tec_verify_pi_prepost(struct tec_verify *v, struct tec_error *er
         status = tec_tensors_open(&p.expected, expected, v->heap, err);
     if (status == TEC_OK)
         status = judge_all(&p, err);
+    json_decref(p.templates);
     tec_tensors_close(p.expected);
     tec_tensors_close(p.inputs);
     return status;

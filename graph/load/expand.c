@@ -1,0 +1,222 @@
+/* expand.c - a pipeline back to its canonical JSON, by the field tables. */
+#include "graph/load/fields.h"
+#include "graph/load/pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static json_t *constructed(enum tec_constructor con, const void *in, bool with_kind);
+
+static const void *member(const void *in, const struct tec_field *f)
+{
+    return (const char *)in + f->offset;
+}
+
+static int get_int(const void *in, size_t offset)
+{
+    int value;
+    memcpy(&value, (const char *)in + offset, sizeof value);
+    return value;
+}
+
+static json_t *call(enum tec_constructor con, const char *key, json_t *value)
+{
+    json_t *out = json_object();
+    json_object_set_new(out, "kind", json_string(tec_constructors[con].word));
+    if (key)
+        json_object_set_new(out, key, value);
+    return out;
+}
+
+static json_t *from_ref(const struct tec_ref *ref)
+{
+    json_t *name = ref->name ? json_string(ref->name) : NULL;
+    return name && ref->prev ? call(TEC_CON_prev, "name", name) : name;
+}
+
+static json_t *from_refs(const struct tec_refs *refs)
+{
+    json_t *out = json_array();
+    for (int i = 0; i < refs->n; i++)
+        json_array_append_new(out, json_string(refs->item[i].name));
+    return out;
+}
+
+/* Numbers that are whole are written so: 50, not 50.0. */
+static json_t *from_number(double x)
+{
+    bool whole = x == (double)(json_int_t)x;
+    return whole ? json_integer((json_int_t)x) : json_real(x);
+}
+
+static json_t *from_list(const struct tec_field *f, const void *in)
+{
+    const struct tec_ints *ints = member(in, f);
+    const struct tec_numbers *numbers = member(in, f);
+    bool whole = f->type != TEC_FIELD_RATIOS;
+    int n = whole ? ints->n : numbers->n;
+    if (n == 0)
+        return NULL;
+    json_t *out = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(out,
+                              whole ? json_integer(ints->item[i]) : from_number(numbers->item[i]));
+    return out;
+}
+
+static json_t *from_things(const struct tec_field *f, const void *in)
+{
+    int n = get_int(in, f->count_offset);
+    const char *list;
+    memcpy(&list, member(in, f), sizeof list);
+    size_t size = tec_constructors[f->words[0].value].size;
+    if (n == 0)
+        return NULL;
+    json_t *out = json_array();
+    for (int i = 0; i < n; i++) {
+        const void *thing = list + (size_t)i * size;
+        enum tec_constructor con = (enum tec_constructor)f->words[0].value;
+        for (const struct tec_word *w = f->words; f->words[1].word && w->word; w++) {
+            const struct tec_constructor_info *info = &tec_constructors[w->value];
+            if (get_int(thing, info->kind_offset) == info->kind)
+                con = (enum tec_constructor)w->value;
+        }
+        json_array_append_new(out, constructed(con, thing, f->words[1].word != NULL));
+    }
+    return out;
+}
+
+/* Changes by users of the form must not reach the pipeline. */
+static json_t *from_object(const void *at)
+{
+    json_t *object;
+    memcpy(&object, at, sizeof object);
+    return object ? json_deep_copy(object) : NULL;
+}
+
+/* A description that was not read yet stays a path. */
+static json_t *from_robot(const struct tec_pipeline *p)
+{
+    if (p->robot)
+        return from_object(&p->robot);
+    return p->robot_file ? json_string(p->robot_file) : NULL;
+}
+
+/* A struct that one of several constructors fills, or none: its kind is 0 then. */
+static json_t *from_one(const struct tec_field *f, const void *in)
+{
+    const void *thing = member(in, f);
+    if (!f->words[1].word)
+        return constructed((enum tec_constructor)f->words[0].value, thing, false);
+    for (const struct tec_word *w = f->words; w->word; w++) {
+        const struct tec_constructor_info *info = &tec_constructors[w->value];
+        if (get_int(thing, info->kind_offset) == info->kind)
+            return constructed((enum tec_constructor)w->value, thing, true);
+    }
+    return NULL;
+}
+
+static json_t *from_spawn(const struct tec_decl_spawn *spawn)
+{
+    if (spawn->kind == TEC_SPAWN_EVERY)
+        return call(TEC_CON_every, "frames", json_integer(spawn->frames));
+    return spawn->kind == TEC_SPAWN_ON_REQUEST ? call(TEC_CON_on_request, NULL, NULL) : NULL;
+}
+
+static json_t *from_out(const struct tec_decl_out *out)
+{
+    json_t *name = out->name ? json_string(out->name) : NULL;
+    return name && out->stream ? call(TEC_CON_stream, "name", name) : name;
+}
+
+static json_t *from_text(const void *at)
+{
+    const char *text;
+    memcpy(&text, at, sizeof text);
+    return text ? json_string(text) : NULL;
+}
+
+/* Fields without a default are left out at 0. */
+static json_t *from_integer(const struct tec_field *f, json_int_t value)
+{
+    bool absent = f->standard && !f->standard[0] && value == 0;
+    return absent ? NULL : json_integer(value);
+}
+
+/* NULL: the field is not given and has no default. */
+static json_t *from_field(const struct tec_field *f, const void *in)
+{
+    const void *at = member(in, f);
+    switch (f->type) {
+    case TEC_FIELD_NAME:
+    case TEC_FIELD_STRING:
+        return from_text(at);
+    case TEC_FIELD_INT:
+        return from_integer(f, get_int(in, f->offset));
+    case TEC_FIELD_INT64:
+    case TEC_FIELD_BYTES:
+        return from_integer(f, *(const int64_t *)at);
+    case TEC_FIELD_NUMBER:
+        return from_number(*(const double *)at);
+    case TEC_FIELD_BOOL:
+        return json_boolean(*(const bool *)at);
+    case TEC_FIELD_WORD:
+        return json_string(tec_word_of(f->words, get_int(in, f->offset)));
+    case TEC_FIELD_REF:
+        return from_ref(at);
+    case TEC_FIELD_REFS:
+        return from_refs(at);
+    case TEC_FIELD_SHAPE:
+    case TEC_FIELD_AXIS:
+    case TEC_FIELD_RATIOS:
+        return from_list(f, in);
+    case TEC_FIELD_ONE:
+        return from_one(f, in);
+    case TEC_FIELD_OUT:
+        return from_out(at);
+    case TEC_FIELD_SPAWN:
+        return from_spawn(at);
+    case TEC_FIELD_WHEN:
+        return *(const bool *)at ? call(TEC_CON_when, NULL, NULL) : NULL;
+    case TEC_FIELD_OBJECT:
+        return from_object(at);
+    case TEC_FIELD_ROBOT:
+        return from_robot(in);
+    case TEC_FIELD_THINGS:
+        return from_things(f, in);
+    }
+    return NULL;
+}
+
+static json_t *from_where(const struct tec_where *w)
+{
+    return w->file && w->line > 0 ? json_sprintf("%s:%d:%d", w->file, w->line, w->col) : NULL;
+}
+
+/* Members stand in the order of the table: kind, fields, at. The nesting is that of the tables. */
+static json_t *constructed(enum tec_constructor con, const void *in, bool with_kind)
+{
+    const struct tec_constructor_info *info = &tec_constructors[con];
+    json_t *out = json_object();
+    if (with_kind)
+        json_object_set_new(out, "kind", json_string(info->word));
+    for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
+        json_t *value = from_field(f, in);
+        if (value)
+            json_object_set_new(out, f->name, value);
+    }
+    json_t *at = from_where((const void *)((const char *)in + info->where));
+    if (at)
+        json_object_set_new(out, "at", at);
+    return out;
+}
+
+enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pipeline,
+                                    struct tec_error *err)
+{
+    json_t *form = constructed(TEC_CON_pipeline, pipeline, false);
+    if (!form)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its JSON form", pipeline->file);
+    *out = form;
+    return TEC_OK;
+}

@@ -1,0 +1,201 @@
+/* files.c - the files a pipeline is made of: bounded, and only from its own folder or the root. */
+#include "base/lua.h"
+#include "graph/load/loader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum tec_status read_fd(struct tec_loader *ld, int fd, const char *path, char **out,
+                               size_t *n, struct tec_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return tec_fail(err, TEC_IO, "%s: is a folder, give a pipeline file", path);
+    if (!S_ISREG(st.st_mode))
+        return tec_fail(err, TEC_IO, "%s: not a regular file", path);
+    if (st.st_size > TEC_MAX_SOURCE)
+        return tec_fail(err, TEC_MALFORMED, "%s: %lld bytes, a pipeline file has at most %d", path,
+                        (long long)st.st_size, TEC_MAX_SOURCE);
+    size_t size = (size_t)st.st_size, used = 0;
+    char *text = tec_arena_push(ld->scratch, size + 1, 1, 1);
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for %zu bytes", path, size);
+    while (used < size) {
+        ssize_t got = read(fd, text + used, size - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
+        if (got == 0)
+            break;
+        used += (size_t)got;
+    }
+    *out = text;
+    *n = used;
+    return TEC_OK;
+}
+
+/* Take a text as the next source. */
+static enum tec_status take(struct tec_loader *ld, const char *file, const char *text, size_t n,
+                            struct tec_error *err)
+{
+    if (ld->n_sources >= TEC_MAX_SOURCES)
+        return tec_fail(err, TEC_MALFORMED, "%s: a pipeline is made of at most %d files", file,
+                        TEC_MAX_SOURCES);
+    struct tec_source *s = &ld->sources[ld->n_sources];
+    *s = (struct tec_source){.text = text, .n = n};
+    s->file = tec_arena_strdup(ld->arena, file);
+    size_t i = 0;
+    while (i < n && strchr(" \t\r\n", text[i]) && text[i])
+        i++;
+    s->json = i < n && text[i] == '{';
+    tec_diagnostics_source(ld->d, file, text, n);
+    if (!s->file || !tec_source_lex(s, ld->scratch))
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its tokens", file);
+    tec_source_check_keys(s, ld->scratch, ld->d);
+    ld->n_sources++;
+    return TEC_OK;
+}
+
+enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err)
+{
+    const struct tec_load_options *o = ld->options;
+    if (o->text && o->n > TEC_MAX_SOURCE)
+        return tec_fail(err, TEC_MALFORMED, "%s: %zu bytes, a pipeline file has at most %d",
+                        o->path, o->n, TEC_MAX_SOURCE);
+    if (o->text)
+        return take(ld, o->path, o->text, o->n, err);
+    int fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tec_fail(err, TEC_IO, "%s: %s", o->path, strerror(errno));
+    char *text = NULL;
+    size_t n = 0;
+    enum tec_status status = read_fd(ld, fd, o->path, &text, &n, err);
+    close(fd);
+    if (status != TEC_OK)
+        return status;
+    return take(ld, o->path, text, n, err);
+}
+
+/* The folder of the first source, "." for a bare name. */
+static const char *own_folder(struct tec_loader *ld)
+{
+    const char *path = ld->options->path, *slash = strrchr(path, '/');
+    if (!slash)
+        return ".";
+    const char *folder =
+        tec_arena_strndup(ld->scratch, path, slash == path ? 1 : (size_t)(slash - path));
+    return folder ? folder : ".";
+}
+
+static bool is_confined(const char *path)
+{
+    if (path[0] == '\0' || path[0] == '/' || strlen(path) > 255)
+        return false;
+    for (const char *part = path; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0'))
+            return false;
+    }
+    return true;
+}
+
+/* Links may lead out of a folder although the path does not. */
+static bool is_inside(const char *file, const char *folder)
+{
+    char *real_file = realpath(file, NULL), *real_folder = realpath(folder, NULL);
+    size_t n = real_folder ? strlen(real_folder) : 0;
+    bool inside = real_file && real_folder && strncmp(real_file, real_folder, n) == 0 &&
+                  (n == 1 || real_file[n] == '/');
+    free(real_file);
+    free(real_folder);
+    return inside;
+}
+
+/* The full path and its folder of `path` beside the file, then under the root. */
+static const char *look_up(struct tec_loader *ld, const char *path, const char **folder,
+                           struct tec_error *err)
+{
+    const char *folders[] = {own_folder(ld), ld->options->root};
+    if (!is_confined(path)) {
+        tec_fail(err, TEC_MALFORMED,
+                 "'%.100s' must be a relative path without '..', below the pipeline's folder",
+                 path);
+        return NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!folders[i])
+            continue;
+        bool here = strcmp(folders[i], ".") == 0;
+        const char *full = here ? tec_arena_strdup(ld->scratch, path)
+                                : tec_arena_printf(ld->scratch, "%s/%s", folders[i], path);
+        *folder = folders[i];
+        if (full && access(full, R_OK) == 0 && is_inside(full, folders[i]))
+            return full;
+    }
+    tec_fail(err, TEC_NOT_FOUND, "there is no file '%.100s' in %s%s%s", path, folders[0],
+             folders[1] ? " or " : "", folders[1] ? folders[1] : "");
+    return NULL;
+}
+
+int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *err)
+{
+    const char *folder, *full = look_up(ld, path, &folder, err);
+    if (!full)
+        return -1;
+    int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        tec_fail(err, TEC_IO, "%s: %s", full, strerror(errno));
+        return -1;
+    }
+    char *text = NULL;
+    size_t n = 0;
+    enum tec_status status = read_fd(ld, fd, full, &text, &n, err);
+    close(fd);
+    if (status == TEC_OK)
+        status = take(ld, full, text, n, err);
+    return status == TEC_OK ? ld->n_sources - 1 : -1;
+}
+
+/* Does the description use `given`, what only a checkpoint can tell? */
+static enum tec_status needs_checkpoint(struct tec_loader *ld, const char *path, bool *needs,
+                                        struct tec_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
+    enum tec_status status = read_fd(ld, fd, path, &text, &n, err);
+    close(fd);
+    *needs = status == TEC_OK && memmem(text, n, "given.", 6) != NULL;
+    return status;
+}
+
+enum tec_status tec_loader_robot(struct tec_loader *ld, const char *path, struct tec_error *err)
+{
+    struct tec_pipeline *p = ld->pipeline;
+    const char *folder, *full = look_up(ld, path, &folder, err);
+    bool needs = false;
+    if (!full)
+        return TEC_NOT_FOUND;
+    const char *slash = strrchr(full, '/');
+    p->robot_file = path;
+    p->robot_path = tec_arena_strdup(ld->arena, full);
+    p->robot_root = slash ? tec_arena_strndup(ld->arena, full, (size_t)(slash - full)) : ".";
+    if (!p->robot_path || !p->robot_root)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", path);
+    TEC_TRY(needs_checkpoint(ld, full, &needs, err));
+    json_t *robot = NULL;
+    if (!needs)
+        TEC_TRY(tec_lua_read(&robot, full, p->robot_root, ld->heap, err));
+    p->robot = robot;
+    return TEC_OK;
+}

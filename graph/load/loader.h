@@ -1,0 +1,115 @@
+/* loader.h - what the files of graph/load share; others include graph/load/pipeline.h.
+ *
+ * A load goes: script.c or json.c read the sources into values; overlay.c applies --set; build.c
+ * fills the structs by the field tables; resolve.c turns names into indices; check.c judges the
+ * graph. Every step reports into one list and goes on. */
+#ifndef TEC_GRAPH_LOAD_LOADER_H
+#define TEC_GRAPH_LOAD_LOADER_H
+
+#include "base/arena.h"
+#include "graph/load/fields.h"
+#include "graph/load/pipeline.h"
+#include "graph/load/source.h"
+
+#include <jansson.h>
+
+enum { TEC_MAX_SOURCES = 32, TEC_MAX_VALUES = 100000, TEC_MAX_DEPTH = 32 };
+
+enum tec_value_kind {
+    TEC_VALUE_BAD, /* something was reported about it already: leave it alone */
+    TEC_VALUE_BOOL,
+    TEC_VALUE_INT,
+    TEC_VALUE_NUMBER,
+    TEC_VALUE_STRING,
+    TEC_VALUE_LIST,
+    TEC_VALUE_TABLE
+};
+
+/* What a file says, before it means anything. */
+struct tec_value {
+    enum tec_value_kind kind;
+    enum tec_constructor tag; /* of the constructor it went through */
+    int source, open;         /* a table: its brace; open = -1 when unknown */
+    struct tec_where at;      /* a table of a JSON form: where it was first written */
+    bool flag;                /* of a BOOL; of a BAD one: `string` says why, nothing was reported */
+    int64_t integer;
+    double number;
+    const char *string;
+    int n;          /* entries */
+    int64_t weight; /* entries of all tables below, each time they are used */
+    struct tec_entry *entries;
+};
+
+/* A member of a table, or of a list (key NULL). It keeps the table that it was written in, since
+ * overlays mix entries of several. */
+struct tec_entry {
+    const char *key;
+    struct tec_value *value;
+    int source, open;
+    int item;             /* which one without a key, from 0 */
+    struct tec_where set; /* given by --set; file NULL = not */
+};
+
+struct tec_loader {
+    const struct tec_load_options *options;
+    struct tec_heap *heap;
+    struct tec_arena *arena;   /* the pipeline's */
+    struct tec_arena *scratch; /* of this load */
+    struct tec_diagnostics *d;
+    struct tec_source sources[TEC_MAX_SOURCES];
+    int n_sources;
+    int n_values;
+    bool out_of_memory;
+    struct tec_pipeline *pipeline;
+    /* the values behind the things of the pipeline, by index */
+    const struct tec_entry *models, *inputs, *resources, *nodes, *partitions;
+    const struct tec_value *root;
+};
+
+/* --- sources (files.c) --- */
+
+/* Read options->path or take options->text as the first source. */
+enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err);
+/* Find `path` beside the file or under the root and add it; -1 with the reason in err. */
+int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *err);
+/* Read the robot description at `path`: sets robot, robot_path and robot_root of the pipeline. A
+ * description that needs a checkpoint is left unread. */
+enum tec_status tec_loader_robot(struct tec_loader *ld, const char *path, struct tec_error *err);
+
+/* --- values (value.c) --- */
+
+struct tec_value *tec_value_new(struct tec_loader *ld, enum tec_value_kind kind);
+/* Copy with room for `n` entries; NULL without memory. */
+struct tec_value *tec_value_copy(struct tec_loader *ld, const struct tec_value *v, int n);
+const struct tec_entry *tec_value_find(const struct tec_value *table, const char *key);
+const char *tec_value_string(const struct tec_value *table, const char *key); /* or NULL */
+/* As JSON without tags and places; NULL without memory. */
+json_t *tec_value_to_json(const struct tec_value *v);
+/* "a string", "the number 3", for messages. */
+const char *tec_value_describe(struct tec_loader *ld, const struct tec_value *v);
+
+/* Where an entry's value, its key, or a table is written. */
+struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_entry *e);
+struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_entry *e);
+struct tec_where tec_where_thing(const struct tec_loader *ld, const struct tec_entry *e);
+/* Of the value of a field of a thing, else of the thing. */
+struct tec_where tec_where_field(const struct tec_loader *ld, const struct tec_entry *thing,
+                                 const char *field);
+
+/* --- steps --- */
+
+/* Evaluate source 0 and everything it includes. NULL when there is nothing to go on with. */
+struct tec_value *tec_load_script(struct tec_loader *ld, enum tec_status *status,
+                                  struct tec_error *err);
+struct tec_value *tec_load_json(struct tec_loader *ld, int source);
+/* Changes on top of a base; both stay as they are. */
+struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
+                              struct tec_value *overlay);
+struct tec_value *tec_overlay_set(struct tec_loader *ld, struct tec_value *root);
+/* `model` becomes `models`. */
+void tec_build(struct tec_loader *ld, struct tec_value *root);
+void tec_resolve(struct tec_loader *ld);
+void tec_check_graph(struct tec_loader *ld);
+void tec_check_sizes(struct tec_loader *ld);
+
+#endif

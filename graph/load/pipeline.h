@@ -1,0 +1,318 @@
+/* pipeline.h - a pipeline file as a checked declaration: what runs on a robot, and by when.
+ *
+ * tec_pipeline_load reads a Lua or JSON file, checks everything that needs no model, and gives a
+ * tree of plain structs: immutable, shareable between threads, owned by one arena. References
+ * between things keep their name and hold an index into the pipeline's arrays. Members carry the
+ * names of the file's fields; ranges, defaults and meaning of each are in graph/load/fields.def
+ * (doc/pipelines.md is made from it). Numbers are in the unit of the field's name. */
+#ifndef TEC_GRAPH_LOAD_PIPELINE_H
+#define TEC_GRAPH_LOAD_PIPELINE_H
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "graph/load/diagnostics.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TEC_MAX_RANK = 4, TEC_PIPELINE_SCHEMA = 1 };
+
+/* Element types of inputs, buffers and weights. */
+enum tec_decl_dtype {
+    TEC_DECL_U8,
+    TEC_DECL_I32,
+    TEC_DECL_I64,
+    TEC_DECL_F32,
+    TEC_DECL_F64,
+    TEC_DECL_BF16
+};
+
+/* A name that refers to something declared. */
+struct tec_ref {
+    const char *name; /* NULL = not given */
+    int index;        /* into the array of what is referred to; -1 = not given */
+    bool prev;        /* kv = prev "ring": the state the previous frame left */
+};
+
+struct tec_refs {
+    int n;
+    const struct tec_ref *item;
+};
+
+struct tec_ints {
+    int n;
+    const int *item;
+};
+
+struct tec_numbers {
+    int n;
+    const double *item;
+};
+
+/* model { ... } */
+struct tec_decl_model {
+    struct tec_where where;
+    const char *name; /* "main" unless given */
+    const char *arch; /* pipelines/models/<arch>.lua */
+    const char *weights;
+    int dtype;          /* enum tec_decl_dtype: BF16 or F32 */
+    const char *device; /* field `where`: a device as on the command line, NULL = the run's */
+};
+
+enum tec_frame_clock { TEC_CLOCK_INTERNAL, TEC_CLOCK_EXTERNAL, TEC_CLOCK_ON_REQUEST };
+enum tec_overrun { TEC_OVERRUN_SKIP_NEXT };
+
+/* frame { ... } */
+struct tec_decl_frame {
+    struct tec_where where;
+    double period_ms;
+    int clock;   /* enum tec_frame_clock */
+    int overrun; /* enum tec_overrun */
+};
+
+enum tec_input_kind { TEC_INPUT_IMAGE, TEC_INPUT_TENSOR, TEC_INPUT_TEXT, TEC_INPUT_SEGMENTS };
+
+/* image { }, tensor { }, text { }, segments { }: members of other kinds are 0. */
+struct tec_decl_input {
+    struct tec_where where;
+    enum tec_input_kind kind;
+    const char *name;
+    int h, w;              /* image: pixels, 3 channels */
+    int dtype;             /* image: U8 or F32; tensor: enum tec_decl_dtype */
+    const char *slot;      /* image: the model's camera; NULL = by the robot, else by order */
+    bool optional;         /* image: may be absent, is then masked */
+    struct tec_ints shape; /* tensor, 1 to TEC_MAX_RANK sizes */
+    int max_tokens;        /* text */
+    const char *initial;   /* text: used until one arrives; field `default`; NULL = none */
+    int max_segments, tokens_each; /* segments */
+};
+
+enum tec_resource_kind {
+    TEC_RESOURCE_FRAME,    /* kv.frame: one frame's prefix */
+    TEC_RESOURCE_REQUESTS, /* kv.requests: resumable sequences in seats */
+    TEC_RESOURCE_RING,     /* kv.ring: one sequence a stage */
+    TEC_RESOURCE_SEGMENTS, /* kv.segments: memory in tiers */
+    TEC_RESOURCE_BUFFER    /* buffer: a chunk of actions or tokens */
+};
+enum tec_ring_shift { TEC_SHIFT_ROTATE, TEC_SHIFT_DEVICE_COPY };
+enum tec_ring_pack { TEC_PACK_PACKED, TEC_PACK_GATHER };
+enum tec_ring_change { TEC_CHANGE_FLUSH, TEC_CHANGE_KEEP };
+
+/* tiers = { ... }: bytes of each place, 0 = none. */
+struct tec_decl_tiers {
+    struct tec_where where;
+    int64_t gpu, host, disk;
+};
+
+struct tec_decl_resource {
+    struct tec_where where;
+    enum tec_resource_kind kind;
+    const char *name;
+    int model;                   /* of the nodes that use it; -1 for buffers */
+    int tokens;                  /* kv: of one sequence (of all for kv.segments) */
+    int slots;                   /* requests: seats */
+    struct tec_ref share_prefix; /* requests: index of a kv.frame resource */
+    int stages;                  /* ring */
+    int shift, pack, on_change;  /* ring: enum tec_ring_shift, _pack, _change */
+    int stable_steps;            /* segments */
+    struct tec_decl_tiers tiers; /* segments */
+    struct tec_ints shape;       /* buffer, 1 to TEC_MAX_RANK sizes */
+    int dtype;                   /* buffer */
+    bool read_prev;              /* some node reads it with `prev` */
+};
+
+enum tec_spawn_kind { TEC_SPAWN_NONE, TEC_SPAWN_EVERY, TEC_SPAWN_ON_REQUEST };
+
+struct tec_decl_spawn {
+    enum tec_spawn_kind kind;
+    int frames; /* every(frames) */
+};
+
+enum tec_deadline_kind { TEC_DEADLINE_NONE, TEC_DEADLINE_HARD, TEC_DEADLINE_SOFT };
+enum tec_on_miss {
+    TEC_MISS_HOLD,       /* the last command; alias hold_last */
+    TEC_MISS_DECAY,      /* the last command, shrinking over decay_actions */
+    TEC_MISS_LAST_CHUNK, /* the newest chunk, aligned in time */
+    TEC_MISS_ZEROS,
+    TEC_MISS_STOP,    /* latched until reset */
+    TEC_MISS_SHED,    /* soft: the request ends */
+    TEC_MISS_CONTINUE /* soft: only counted */
+};
+
+/* hard { } and soft { } */
+struct tec_decl_deadline {
+    struct tec_where where;
+    enum tec_deadline_kind kind;
+    double ms;
+    int on_miss;       /* enum tec_on_miss */
+    int limit;         /* hard: misses in a row before stopping; 0 = no limit */
+    int decay_actions; /* hard with TEC_MISS_DECAY */
+};
+
+/* out = "chunk" or out = stream "narration" */
+struct tec_decl_out {
+    const char *name; /* NULL = none */
+    bool stream;
+    int buffer; /* index of the buffer resource; -1 for a stream or none */
+};
+
+enum tec_overlap {
+    TEC_OVERLAP_BOUNDED,
+    TEC_OVERLAP_BALANCED,
+    TEC_OVERLAP_SEPARATE,
+    TEC_OVERLAP_NEXT
+};
+
+/* recompute = { first, decay, floor }: ratio of layer i = max(floor, first * decay^i). */
+struct tec_decl_recompute {
+    struct tec_where where;
+    double first, decay, floor;
+};
+
+enum tec_decl_node_kind {
+    TEC_DECL_PREFILL,
+    TEC_DECL_ACTION,
+    TEC_DECL_DECODE,
+    TEC_DECL_MEMORY_LOAD
+};
+
+/* prefill { }, action { }, decode { }, memory_load { }: members of other kinds are 0, NULL or -1.
+ */
+struct tec_decl_node {
+    struct tec_where where;
+    enum tec_decl_node_kind kind;
+    const char *name;
+    struct tec_ref model;
+    struct tec_refs reads;     /* inputs, in order; index into inputs */
+    struct tec_ref writes;     /* prefill: a resource */
+    struct tec_ref kv;         /* action, decode: a resource; `prev` set for the previous frame's */
+    struct tec_ref from, into; /* memory_load: kv.segments, kv.frame */
+    struct tec_decl_out out;
+    int steps;                   /* action: denoising steps; 0 = the model's default */
+    int max_tokens;              /* decode */
+    struct tec_decl_spawn spawn; /* decode */
+    const char *template;        /* prefill: prompt template of the model; NULL = its default */
+    struct tec_decl_deadline deadline;
+    struct tec_ref partition;
+    struct tec_ref pack_with; /* decode: the prefill node it shares a launch with */
+    struct tec_ref after;     /* a node that runs first */
+    bool when_policy;         /* when = policy(): a decision may skip it */
+    int overlap;              /* memory_load: enum tec_overlap */
+    struct tec_decl_recompute recompute;
+    bool root;   /* has a deadline or an output */
+    bool culled; /* reaches no root: W103 */
+};
+
+enum tec_partition_priority { TEC_PRIORITY_LOW, TEC_PRIORITY_NORMAL, TEC_PRIORITY_HIGH };
+
+/* sm { } */
+struct tec_decl_partition {
+    struct tec_where where;
+    const char *name;
+    double share; /* of the device, (0, 1] */
+    int priority; /* enum tec_partition_priority */
+};
+
+/* capture { }: ascending points of every axis; the decision lattice. */
+struct tec_decl_capture {
+    struct tec_where where;
+    struct tec_ints batch, k, depth;
+    struct tec_numbers ratio;
+    int max_graphs;
+    int on_miss; /* 0: "error", the only value of schema 1 */
+};
+
+/* memory { }: budgets in bytes, 0 = not limited. */
+struct tec_decl_memory {
+    struct tec_where where;
+    int64_t device, host;
+};
+
+/* use { } */
+struct tec_decl_policy {
+    struct tec_where where;
+    const char *name;     /* built in, or a path to a .lua file */
+    const json_t *params; /* an object, or NULL */
+};
+
+/* guard { } */
+struct tec_decl_guard {
+    struct tec_where where;
+    const char *fallback;
+    int soft_us, hard_us, strikes, window_frames;
+    int64_t heap; /* bytes */
+};
+
+struct tec_pipeline {
+    struct tec_where where;
+    const char *file; /* as given to load */
+    const char *name;
+    int schema;
+    int64_t seed;
+    const json_t *robot;       /* the robot's description, an object; NULL: none, or see below */
+    const char *robot_file;    /* as written; NULL when inline or none */
+    const char *robot_variant; /* field `variant`; NULL = the description's default */
+    const char *robot_path;    /* where `robot` was read from; NULL when inline or none. A file that
+                                  needs the checkpoint (it names `given`) is read later from here,
+                                  `robot` is NULL then */
+    const char *robot_root;    /* the folder that this file may include from */
+    struct tec_decl_frame frame;
+    struct tec_decl_capture capture;
+    struct tec_decl_memory memory;
+    struct tec_decl_policy policy;
+    struct tec_decl_guard guard;
+    int n_models, n_inputs, n_resources, n_nodes, n_partitions;
+    const struct tec_decl_model *models;
+    const struct tec_decl_input *inputs;
+    const struct tec_decl_resource *resources;
+    const struct tec_decl_node *nodes; /* in order of declaration */
+    const struct tec_decl_partition *partitions;
+    const int *order; /* [n_nodes] indices of nodes in an order that respects all edges */
+};
+
+/* What to load, and from where. Zero-initialise, then set what is needed. */
+struct tec_load_options {
+    const char *path;       /* the file, also the name in messages */
+    const char *text;       /* its content, when already in memory; else NULL */
+    size_t n;               /* bytes of text */
+    const char *root;       /* folder of the shipped pipelines, where extend, include and robot are
+                               looked up after the file's own folder; NULL = the file's folder alone */
+    const char *const *set; /* "PATH=VALUE": nodes.act.steps=5, frame.period_ms=33 */
+    int n_set;
+};
+
+/* Load, merge overlays, apply --set, check, resolve. Everything wrong with the file is reported in
+ * `d` (initialised by the caller; sorted on return), warnings too.
+ * TEC_OK: *out is a pipeline without errors. TEC_MALFORMED: there are errors, *out is untouched.
+ * TEC_IO: the file cannot be read. TEC_NO_MEMORY. The sentence in `err` names the first error. */
+enum tec_status tec_pipeline_load(struct tec_pipeline **out, const struct tec_load_options *options,
+                                  struct tec_heap *heap, struct tec_diagnostics *d,
+                                  struct tec_error *err);
+void tec_pipeline_free(struct tec_pipeline *pipeline); /* NULL is allowed */
+
+/* The canonical JSON form: defaults filled in, overlays and --set applied, the robot inlined, each
+ * object with the place `at` that it was written at. tec_pipeline_load accepts it back and gives
+ * the same form again. The caller owns *out. */
+enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pipeline,
+                                    struct tec_error *err);
+
+/* Index of the thing with this name, or -1. */
+int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name);
+int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name);
+int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
+
+/* How many captures the lattice makes: one a part and point of an axis that changes its shape. */
+int tec_pipeline_captures(const struct tec_pipeline *p);
+
+/* Words of the file for enum values: "prefill", "kv.frame", "image", "bf16". */
+const char *tec_decl_node_word(enum tec_decl_node_kind kind);
+const char *tec_resource_word(enum tec_resource_kind kind);
+const char *tec_input_word(enum tec_input_kind kind);
+const char *tec_decl_dtype_word(int dtype);
+
+/* The table of constructors and fields: as Markdown for doc/pipelines.md, as a stub for editors. */
+void tec_pipeline_reference(FILE *out);
+void tec_pipeline_stub(FILE *out);
+
+#endif

@@ -1,0 +1,180 @@
+/* reference.c - the language of pipeline files as Markdown and as an editor's stub. */
+#include "graph/load/fields.h"
+#include "graph/load/pipeline.h"
+
+#include <string.h>
+
+static void print_words(const struct tec_word *words, const char *quote, const char *between,
+                        FILE *out)
+{
+    bool first = true;
+    for (; words->word; words++) {
+        if (words->alias)
+            continue;
+        fprintf(out, "%s%s%s%s", first ? "" : between, quote, words->word, quote);
+        first = false;
+    }
+}
+
+static void print_range(const struct tec_field *f, FILE *out)
+{
+    if (f->max > 0)
+        fprintf(out, ", %.10g to %.10g", f->min, f->max);
+}
+
+static void print_type(const struct tec_field *f, FILE *out)
+{
+    static const char *const names[] = {[TEC_FIELD_NAME] = "name",
+                                        [TEC_FIELD_STRING] = "text",
+                                        [TEC_FIELD_INT] = "integer",
+                                        [TEC_FIELD_INT64] = "integer",
+                                        [TEC_FIELD_NUMBER] = "number",
+                                        [TEC_FIELD_BOOL] = "true or false",
+                                        [TEC_FIELD_BYTES] = "bytes",
+                                        [TEC_FIELD_WORD] = "",
+                                        [TEC_FIELD_REF] = "reference",
+                                        [TEC_FIELD_REFS] = "list of references",
+                                        [TEC_FIELD_SHAPE] = "sizes",
+                                        [TEC_FIELD_AXIS] = "ascending integers",
+                                        [TEC_FIELD_RATIOS] = "ascending numbers",
+                                        [TEC_FIELD_ONE] = "",
+                                        [TEC_FIELD_OUT] = "buffer, or `stream`",
+                                        [TEC_FIELD_SPAWN] = "`every(n)`, `on_request()`",
+                                        [TEC_FIELD_WHEN] = "`policy()`",
+                                        [TEC_FIELD_OBJECT] = "table",
+                                        [TEC_FIELD_ROBOT] = "path or table",
+                                        [TEC_FIELD_THINGS] = "list of "};
+    fputs(names[f->type], out);
+    if (f->words)
+        print_words(f->words, "`", ", ", out);
+    else if (f->type != TEC_FIELD_BYTES && f->type != TEC_FIELD_REFS)
+        print_range(f, out);
+}
+
+static void print_constructor(enum tec_constructor con, FILE *out)
+{
+    const struct tec_constructor_info *info = &tec_constructors[con];
+    fprintf(out, "\n### %s\n\n%s\n\n", info->word, info->doc);
+    fputs("| field | type | default | meaning |\n|---|---|---|---|\n", out);
+    for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
+        fprintf(out, "| `%s` | ", f->name);
+        print_type(f, out);
+        const char *standard = !f->standard ? "**required**" : f->standard[0] ? NULL : "-";
+        if (standard)
+            fprintf(out, " | %s | %s |\n", standard, f->doc);
+        else
+            fprintf(out, " | `%s` | %s |\n", f->standard, f->doc);
+    }
+}
+
+void tec_pipeline_reference(FILE *out)
+{
+    fputs("## Constructors and their fields\n", out);
+    for (int i = TEC_CON_NONE + 1; i < TEC_CONSTRUCTORS; i++)
+        if (tec_constructors[i].size > 0)
+            print_constructor((enum tec_constructor)i, out);
+    fputs("\n## Other words\n\n| written | meaning |\n|---|---|\n", out);
+    for (int i = TEC_CON_NONE + 1; i < TEC_CONSTRUCTORS; i++)
+        if (tec_constructors[i].usage)
+            fprintf(out, "| `%s` | %s |\n", tec_constructors[i].usage, tec_constructors[i].doc);
+    fputs("\n## Codes\n\n| code | meaning |\n|---|---|\n", out);
+    for (int i = 0; i < TEC_CODES; i++)
+        fprintf(out, "| %s | %s |\n", tec_code_name((enum tec_code)i),
+                tec_code_meaning((enum tec_code)i));
+}
+
+/* "kv.frame" -> "kv_frame": a dot would be a member of a class. */
+static void print_class(const char *word, FILE *out)
+{
+    fputs("tectum.", out);
+    for (; *word; word++)
+        fputc(*word == '.' ? '_' : *word, out);
+}
+
+static void print_lua_type(const struct tec_field *f, FILE *out)
+{
+    static const char *const names[] = {[TEC_FIELD_NAME] = "string",
+                                        [TEC_FIELD_STRING] = "string",
+                                        [TEC_FIELD_INT] = "integer",
+                                        [TEC_FIELD_INT64] = "integer",
+                                        [TEC_FIELD_NUMBER] = "number",
+                                        [TEC_FIELD_BOOL] = "boolean",
+                                        [TEC_FIELD_BYTES] = "string|integer",
+                                        [TEC_FIELD_WORD] = "",
+                                        [TEC_FIELD_REF] = "string|tectum.call",
+                                        [TEC_FIELD_REFS] = "string[]",
+                                        [TEC_FIELD_SHAPE] = "integer[]",
+                                        [TEC_FIELD_AXIS] = "integer[]",
+                                        [TEC_FIELD_RATIOS] = "number[]",
+                                        [TEC_FIELD_ONE] = "",
+                                        [TEC_FIELD_OUT] = "string|tectum.call",
+                                        [TEC_FIELD_SPAWN] = "tectum.call",
+                                        [TEC_FIELD_WHEN] = "tectum.call",
+                                        [TEC_FIELD_OBJECT] = "table",
+                                        [TEC_FIELD_ROBOT] = "string|table",
+                                        [TEC_FIELD_THINGS] = ""};
+    fputs(names[f->type], out);
+    if (f->type == TEC_FIELD_WORD)
+        print_words(f->words, "\"", "|", out);
+    if (f->type != TEC_FIELD_ONE && f->type != TEC_FIELD_THINGS)
+        return;
+    fputs(f->type == TEC_FIELD_THINGS ? "(" : "", out);
+    for (const struct tec_word *w = f->words; w->word; w++) {
+        fputs(w == f->words ? "" : "|", out);
+        print_class(w->word, out);
+    }
+    fputs(f->type == TEC_FIELD_THINGS ? ")[]" : "", out);
+}
+
+static void print_stub(enum tec_constructor con, FILE *out)
+{
+    const struct tec_constructor_info *info = &tec_constructors[con];
+    fprintf(out, "\n---%s\n---@class ", info->doc);
+    print_class(info->word, out);
+    fputc('\n', out);
+    for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
+        fprintf(out, "---@field %s%s ", f->name, f->standard ? "?" : "");
+        print_lua_type(f, out);
+        fprintf(out, " %s", f->doc);
+        if (f->standard && f->standard[0])
+            fprintf(out, "; default %s", f->standard);
+        fputc('\n', out);
+        if (con == TEC_CON_pipeline && strcmp(f->name, "models") == 0)
+            fputs("---@field model? tectum.model the form for one model\n", out);
+    }
+    fputs("\n---@param t ", out);
+    print_class(info->word, out);
+    fputs("\n---@return ", out);
+    print_class(info->word, out);
+    fprintf(out, "\nfunction %s(t) end\n", info->word);
+}
+
+void tec_pipeline_stub(FILE *out)
+{
+    static const char *const arguments[] = {"name string", "name string", "frames integer",
+                                            NULL,          NULL,          "name string",
+                                            NULL,          "path string"};
+    fputs("---@meta\n-- Pipeline files for editors (LuaLS). Generated: do not edit.\n\n"
+          "---@class tectum.call\n\nkv = {}\n",
+          out);
+    for (int i = TEC_CON_NONE + 1; i < TEC_CONSTRUCTORS; i++) {
+        const struct tec_constructor_info *info = &tec_constructors[i];
+        if (info->size > 0) {
+            print_stub((enum tec_constructor)i, out);
+            continue;
+        }
+        const char *argument = arguments[i - TEC_CON_prev];
+        fprintf(out, "\n---%s\n", info->doc);
+        if (i == TEC_CON_extend) {
+            fputs("---@param path string\n---@param changes table\n---@return tectum.pipeline\n"
+                  "function extend(path, changes) end\n",
+                  out);
+            continue;
+        }
+        if (argument)
+            fprintf(out, "---@param %s\n", argument);
+        fprintf(out, "---@return %s\n", i == TEC_CON_include ? "any" : "tectum.call");
+        fprintf(out, "function %s(%.*s) end\n", info->word,
+                argument ? (int)strcspn(argument, " ") : 0, argument ? argument : "");
+    }
+}

@@ -1,0 +1,198 @@
+/* resolve.c - names to indices, and what a name may refer to. */
+#include "base/nearest.h"
+#include "graph/load/loader.h"
+
+#include <string.h>
+
+/* A list of things with names, as seen by references. */
+struct scope {
+    const char *what; /* "resource" */
+    const char *base; /* array */
+    size_t stride, name;
+    int n;
+    const struct tec_entry *entries;
+};
+
+static const char *name_at(const struct scope *s, int i)
+{
+    const char *name;
+    memcpy(&name, s->base + (size_t)i * s->stride + s->name, sizeof name);
+    return name;
+}
+
+static int find(const struct scope *s, const char *name)
+{
+    for (int i = 0; i < s->n; i++)
+        if (name_at(s, i) && strcmp(name_at(s, i), name) == 0)
+            return i;
+    return -1;
+}
+
+#define SCOPE(ld, list, strct, what)                                           \
+    {                                                                          \
+        what, (const char *)(ld)->pipeline->list, sizeof(struct strct),        \
+            offsetof(struct strct, name), (ld)->pipeline->n_##list, (ld)->list \
+    }
+
+enum { MODELS, INPUTS, RESOURCES, NODES, PARTITIONS, SCOPES };
+
+static void open_scopes(const struct tec_loader *ld, struct scope scopes[SCOPES])
+{
+    const struct scope all[SCOPES] = {SCOPE(ld, models, tec_decl_model, "model"),
+                                      SCOPE(ld, inputs, tec_decl_input, "input"),
+                                      SCOPE(ld, resources, tec_decl_resource, "resource"),
+                                      SCOPE(ld, nodes, tec_decl_node, "node"),
+                                      SCOPE(ld, partitions, tec_decl_partition, "partition")};
+    memcpy(scopes, all, sizeof all);
+}
+
+static void check_names(struct tec_loader *ld, const struct scope *s)
+{
+    for (int i = 1; i < s->n; i++) {
+        int first = name_at(s, i) ? find(s, name_at(s, i)) : i;
+        if (first >= i)
+            continue;
+        struct tec_diagnostic *d =
+            tec_diagnostics_add(ld->d, TEC_E020, tec_where_field(ld, &s->entries[i], "name"),
+                                "two %ss are called '%s'", s->what, name_at(s, i));
+        tec_diagnostics_also(ld->d, d, tec_where_field(ld, &s->entries[first], "name"),
+                             "the first one");
+    }
+}
+
+/* A thing without a valid name was reported; a reference may well mean that one. */
+static bool is_complete(const struct scope *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (!name_at(s, i))
+            return false;
+    return true;
+}
+
+static int look_up(struct tec_loader *ld, const struct scope *scopes, int want, const char *name,
+                   struct tec_where where)
+{
+    const struct scope *s = &scopes[want];
+    int at = name ? find(s, name) : -1;
+    if (at >= 0 || !name || !is_complete(s))
+        return at;
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(ld->d, TEC_E021, where, "there is no %s called '%s'", s->what, name);
+    const char *names[64];
+    int n = 0;
+    for (int i = 0; i < s->n && n < 64; i++)
+        names[n++] = name_at(s, i);
+    const char *near = tec_nearest(name, names, n);
+    if (near) {
+        tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
+        return -1;
+    }
+    for (int other = 0; other < SCOPES; other++)
+        if (find(&scopes[other], name) >= 0)
+            tec_diagnostics_help(ld->d, d, "'%s' is declared, but as %s %s", name,
+                                 other == INPUTS ? "an" : "a", scopes[other].what);
+    return -1;
+}
+
+struct resolver {
+    struct tec_loader *ld;
+    struct scope scopes[SCOPES];
+    const struct tec_entry *thing;
+};
+
+static void resolve(struct resolver *r, struct tec_ref *ref, int want, const char *field)
+{
+    ref->index =
+        look_up(r->ld, r->scopes, want, ref->name, tec_where_field(r->ld, r->thing, field));
+}
+
+static void resolve_reads(struct resolver *r, struct tec_decl_node *node)
+{
+    const struct tec_entry *list = tec_value_find(r->thing->value, "reads");
+    struct tec_ref *items = NULL;
+    memcpy(&items, &node->reads.item, sizeof items);
+    for (int i = 0; list && i < node->reads.n; i++)
+        items[i].index = look_up(r->ld, r->scopes, INPUTS, items[i].name,
+                                 tec_where_value(r->ld, &list->value->entries[i]));
+}
+
+static void resolve_model(struct resolver *r, struct tec_decl_node *node)
+{
+    const struct tec_pipeline *p = r->ld->pipeline;
+    resolve(r, &node->model, MODELS, "model");
+    if (node->model.name || p->n_models == 0)
+        return;
+    if (p->n_models == 1) {
+        node->model = (struct tec_ref){p->models[0].name, 0, false};
+        return;
+    }
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(r->ld->d, TEC_E012, tec_where_thing(r->ld, r->thing),
+                            "missing field 'model': there are %d models", p->n_models);
+    tec_diagnostics_help(r->ld->d, d, "say which one '%s' runs: model = \"%s\"",
+                         node->name ? node->name : "it",
+                         p->models[0].name ? p->models[0].name : "name");
+}
+
+static void resolve_node(struct resolver *r, struct tec_decl_node *node)
+{
+    resolve_model(r, node);
+    resolve_reads(r, node);
+    resolve(r, &node->writes, RESOURCES, "writes");
+    resolve(r, &node->kv, RESOURCES, "kv");
+    resolve(r, &node->from, RESOURCES, "from");
+    resolve(r, &node->into, RESOURCES, "into");
+    resolve(r, &node->partition, PARTITIONS, "partition");
+    resolve(r, &node->pack_with, NODES, "pack_with");
+    resolve(r, &node->after, NODES, "after");
+    if (node->out.name && !node->out.stream)
+        node->out.buffer = look_up(r->ld, r->scopes, RESOURCES, node->out.name,
+                                   tec_where_field(r->ld, r->thing, "out"));
+}
+
+/* The things of the pipeline are const for everybody but the loader. */
+void tec_resolve(struct tec_loader *ld)
+{
+    struct tec_pipeline *p = ld->pipeline;
+    struct tec_decl_node *nodes = NULL;
+    struct tec_decl_resource *resources = NULL;
+    struct resolver r = {.ld = ld};
+    memcpy(&nodes, &p->nodes, sizeof nodes);
+    memcpy(&resources, &p->resources, sizeof resources);
+    open_scopes(ld, r.scopes);
+    for (int i = 0; i < SCOPES; i++)
+        check_names(ld, &r.scopes[i]);
+    for (int i = 0; i < p->n_resources; i++) {
+        r.thing = &ld->resources[i];
+        resolve(&r, &resources[i].share_prefix, RESOURCES, "share_prefix");
+        resources[i].model = -1;
+    }
+    for (int i = 0; i < p->n_nodes; i++) {
+        r.thing = &ld->nodes[i];
+        resolve_node(&r, &nodes[i]);
+    }
+}
+
+static int find_name(const char *base, size_t stride, size_t offset, int n, const char *name)
+{
+    const struct scope s = {NULL, base, stride, offset, n, NULL};
+    return find(&s, name);
+}
+
+int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name)
+{
+    return find_name((const char *)p->inputs, sizeof *p->inputs,
+                     offsetof(struct tec_decl_input, name), p->n_inputs, name);
+}
+
+int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name)
+{
+    return find_name((const char *)p->resources, sizeof *p->resources,
+                     offsetof(struct tec_decl_resource, name), p->n_resources, name);
+}
+
+int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name)
+{
+    return find_name((const char *)p->nodes, sizeof *p->nodes, offsetof(struct tec_decl_node, name),
+                     p->n_nodes, name);
+}

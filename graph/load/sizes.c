@@ -1,0 +1,215 @@
+/* sizes.c - deadlines, axes, slots: numbers of a pipeline that must fit each other. */
+#include "graph/load/loader.h"
+
+#include <string.h>
+
+static const char *shown(const char *name)
+{
+    return name ? name : "?";
+}
+
+/* A field of the pipeline's table, as a thing of its own. */
+static const struct tec_entry *section(const struct tec_loader *ld, const char *name)
+{
+    return tec_value_find(ld->root, name);
+}
+
+static struct tec_where where_section(const struct tec_loader *ld, const char *name)
+{
+    struct tec_entry top = {.source = -1, .open = -1, .item = -1};
+    const struct tec_entry *e = section(ld, name);
+    if (e)
+        return tec_where_thing(ld, e);
+    memcpy(&top.value, &ld->root, sizeof top.value);
+    return tec_where_thing(ld, &top);
+}
+
+static void check_deadline(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_deadline *dl = &p->nodes[i].deadline;
+    const struct tec_entry *e = tec_value_find(ld->nodes[i].value, "deadline");
+    if (dl->kind != TEC_DEADLINE_HARD || !e)
+        return;
+    if (dl->on_miss == TEC_MISS_DECAY && dl->decay_actions == 0 &&
+        !tec_value_find(e->value, "decay_actions"))
+        tec_diagnostics_add(ld->d, TEC_E012, tec_where_thing(ld, e),
+                            "missing field 'decay_actions' in hard: on_miss is 'decay'");
+    if (p->frame.period_ms <= 0 || dl->ms <= p->frame.period_ms)
+        return;
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        ld->d, TEC_E030, tec_where_field(ld, e, "ms"),
+        "hard deadline %g ms is longer than the frame period %g ms", dl->ms, p->frame.period_ms);
+    const struct tec_entry *frame = section(ld, "frame");
+    if (frame)
+        tec_diagnostics_also(ld->d, d, tec_where_field(ld, frame, "period_ms"), "period set here");
+    tec_diagnostics_help(
+        ld->d, d, "a hard deadline must fit in one frame; use soft{} for work that spans frames");
+}
+
+static void empty_axis(struct tec_loader *ld, int node, const char *axis, const char *example)
+{
+    struct tec_diagnostic *d = tec_diagnostics_add(ld->d, TEC_E050, where_section(ld, "capture"),
+                                                   "capture.%s is empty, but '%s' needs it", axis,
+                                                   shown(ld->pipeline->nodes[node].name));
+    tec_diagnostics_also(ld->d, d, ld->pipeline->nodes[node].where, "declared here");
+    tec_diagnostics_help(ld->d, d, "for example capture { %s = { %s } }", axis, example);
+}
+
+/* Was this axis given, be it wrongly? Then it was reported. */
+static bool is_given(const struct tec_loader *ld, const char *axis)
+{
+    const struct tec_entry *capture = section(ld, "capture");
+    const struct tec_entry *e = capture ? tec_value_find(capture->value, axis) : NULL;
+    return e && !(e->value->kind == TEC_VALUE_LIST && e->value->n == 0);
+}
+
+static void check_axes(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    bool told[4] = {false};
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        bool decode = n->kind == TEC_DECL_DECODE && n->kv.index >= 0;
+        enum tec_resource_kind kind = decode ? p->resources[n->kv.index].kind : TEC_RESOURCE_BUFFER;
+        bool needs[4] = {kind == TEC_RESOURCE_REQUESTS,
+                         kind == TEC_RESOURCE_REQUESTS || kind == TEC_RESOURCE_FRAME,
+                         kind == TEC_RESOURCE_RING, n->kind == TEC_DECL_MEMORY_LOAD};
+        static const char *const axes[4] = {"batch", "k", "depth", "ratio"};
+        static const char *const examples[4] = {"1, 2, 4", "4, 8", "1, 7", "0.25, 1.0"};
+        for (int a = 0; a < 4; a++) {
+            if (!needs[a] || told[a] || is_given(ld, axes[a]))
+                continue;
+            told[a] = true;
+            empty_axis(ld, i, axes[a], examples[a]);
+        }
+    }
+}
+
+static void check_depth(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    int stages = 0;
+    for (int i = 0; i < p->n_resources; i++)
+        if (p->resources[i].stages > stages)
+            stages = p->resources[i].stages;
+    const struct tec_ints *depth = &p->capture.depth;
+    if (stages > 0 && depth->n > 0 && depth->item[depth->n - 1] > stages)
+        tec_diagnostics_add(ld->d, TEC_E011, tec_where_field(ld, section(ld, "capture"), "depth"),
+                            "depth %d is more than the %d stages of the ring",
+                            depth->item[depth->n - 1], stages);
+}
+
+int tec_pipeline_captures(const struct tec_pipeline *p)
+{
+    int n = 0;
+    bool packed = false;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *node = &p->nodes[i];
+        const struct tec_decl_resource *kv =
+            node->kv.index >= 0 ? &p->resources[node->kv.index] : NULL;
+        if (node->culled)
+            continue;
+        if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
+            n += p->capture.batch.n;
+            n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
+        } else if (kv && kv->kind == TEC_RESOURCE_RING) {
+            n += 2; /* packed with the prefill, and decode alone */
+            packed |= node->pack_with.index >= 0;
+        } else if (node->kind == TEC_DECL_ACTION && kv && !node->kv.prev) {
+            continue; /* a part with its prefill */
+        } else {
+            n++;
+        }
+    }
+    return packed && n > 0 ? n - 1 : n;
+}
+
+static void check_captures(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    int n = tec_pipeline_captures(p);
+    if (p->capture.max_graphs == 0 || n <= p->capture.max_graphs)
+        return;
+    const struct tec_entry *capture = section(ld, "capture");
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        ld->d, TEC_E050,
+        capture ? tec_where_field(ld, capture, "max_graphs") : where_section(ld, "capture"),
+        "%d captures, the most is %d", n, p->capture.max_graphs);
+    tec_diagnostics_help(ld->d, d, "drop points of capture.batch, or raise max_graphs");
+}
+
+static void check_unused(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    for (int i = 0; i < p->n_inputs; i++) {
+        bool used = p->inputs[i].name == NULL;
+        for (int j = 0; j < p->n_nodes && !used; j++)
+            for (int k = 0; k < p->nodes[j].reads.n; k++)
+                used |= p->nodes[j].reads.item[k].index == i;
+        if (!used)
+            tec_diagnostics_add(ld->d, TEC_W101, tec_where_field(ld, &ld->inputs[i], "name"),
+                                "no node reads input '%s'", p->inputs[i].name);
+    }
+}
+
+/* With k steps a frame a request lives ceil(max_tokens / k) frames. */
+static void check_slots(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_node *n = &p->nodes[i];
+    if (n->spawn.kind != TEC_SPAWN_EVERY || n->kv.index < 0 || p->capture.k.n == 0 ||
+        n->max_tokens == 0)
+        return;
+    const struct tec_decl_resource *res = &p->resources[n->kv.index];
+    int k = p->capture.k.item[0];
+    int frames = (n->max_tokens + k - 1) / k;
+    int alive = (frames + n->spawn.frames - 1) / n->spawn.frames;
+    if (res->kind != TEC_RESOURCE_REQUESTS || res->slots == 0 || alive <= res->slots)
+        return;
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        ld->d, TEC_W102, tec_where_field(ld, &ld->resources[n->kv.index], "slots"),
+        "at k = %d up to %d requests are in flight, but '%s' has %d slots: requests will be shed",
+        k, alive, shown(res->name), res->slots);
+    tec_diagnostics_also(ld->d, d, n->where,
+                         "'%s' spawns one request every %d frame(s), %d tokens each",
+                         shown(n->name), n->spawn.frames, n->max_tokens);
+    if (p->capture.k.n > 1)
+        tec_diagnostics_help(ld->d, d,
+                             "raise slots to %d, spawn less often, or drop k = %d from capture.k",
+                             alive, k);
+    else
+        tec_diagnostics_help(ld->d, d, "raise slots to %d, spawn less often, or use a larger k",
+                             alive);
+}
+
+/* One row more than a captured batch runs as the next one. */
+static void check_padding(struct tec_loader *ld)
+{
+    const struct tec_entry *capture = section(ld, "capture");
+    const struct tec_entry *list = capture ? tec_value_find(capture->value, "batch") : NULL;
+    const struct tec_ints *batch = &ld->pipeline->capture.batch;
+    for (int i = 0; list && i < batch->n && batch->n == list->value->n; i++) {
+        int rows = i ? batch->item[i - 1] + 1 : 1, runs = batch->item[i];
+        if (2 * runs <= 3 * rows)
+            continue;
+        struct tec_diagnostic *d = tec_diagnostics_add(
+            ld->d, TEC_W104, tec_where_value(ld, &list->value->entries[i]),
+            "a batch of %d rows runs as %d: %.2g times the work", rows, runs, (double)runs / rows);
+        tec_diagnostics_help(ld->d, d, "add a point to capture.batch, such as %d",
+                             (2 * runs + 2) / 3 - 1 > rows ? (2 * runs + 2) / 3 - 1 : rows);
+    }
+}
+
+void tec_check_sizes(struct tec_loader *ld)
+{
+    for (int i = 0; i < ld->pipeline->n_nodes; i++) {
+        check_deadline(ld, i);
+        check_slots(ld, i);
+    }
+    check_axes(ld);
+    check_depth(ld);
+    check_captures(ld);
+    check_unused(ld);
+    check_padding(ld);
+}

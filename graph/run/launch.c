@@ -1,0 +1,158 @@
+#include "graph/run/launch.h"
+
+#include <string.h>
+
+int tec_observation_rows(const struct tec_plan *plan, const struct tec_observation *o)
+{
+    return o->n_pictures * plan->model->vision.tokens + o->n_text;
+}
+
+enum tec_status tec_observation_check(const struct tec_plan *plan, const struct tec_observation *o,
+                                      struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &plan->spec;
+    if (o->n_pictures < 0 || o->n_pictures > plan->model->n_slots)
+        return tec_fail(err, TEC_INVALID, "%d pictures for %d cameras", o->n_pictures,
+                        plan->model->n_slots);
+    if (o->n_text < 1 || o->n_text > s->text_tokens)
+        return tec_fail(err, TEC_INVALID, "the prompt has %d tokens; the pipeline allows 1 .. %d",
+                        o->n_text, s->text_tokens);
+    if (tec_observation_rows(plan, o) > s->frame_tokens)
+        return tec_fail(err, TEC_INVALID,
+                        "%d pictures and %d tokens need %d rows; the frame has %d", o->n_pictures,
+                        o->n_text, tec_observation_rows(plan, o), s->frame_tokens);
+    for (int i = 0; i < o->n_text; i++)
+        if (o->ids[i] < 0 || o->ids[i] >= plan->model->text.vocab)
+            return tec_fail(err, TEC_INVALID, "token %d of the prompt is %d; the vocabulary has %d",
+                            i, o->ids[i], plan->model->text.vocab);
+    return TEC_OK;
+}
+
+static void fill_prefix(const struct tec_plan *plan, struct tec_prefix_table *t, int region,
+                        const struct tec_observation *o)
+{
+    int picture_rows = o->n_pictures * plan->model->vision.tokens;
+    int rows = picture_rows + o->n_text, first = plan->prefixes.first[region];
+    bool causal = plan->model->text.causal;
+    *t->n_pictures = o->n_pictures;
+    *t->n_text = o->n_text;
+    *t->pictures.count = picture_rows;
+    *t->prefix.count = rows;
+    for (int i = 0; i < o->n_pictures; i++)
+        t->picture[i] = o->picture[i];
+    memcpy(t->ids, o->ids, (size_t)o->n_text * sizeof *t->ids);
+    for (int r = 0; r < rows; r++) {
+        t->prefix.pos[r] = r;
+        t->prefix.slot[r] = first + r;
+        t->prefix.visible[r] = !causal ? rows : r < picture_rows ? picture_rows : r + 1;
+    }
+    t->prefix.spans[0] = (struct tec_span){first, rows};
+}
+
+/* A state row sees the prefix and itself; action rows see everything. */
+static void fill_suffix(const struct tec_plan *plan, struct tec_prefix_table *t, int region,
+                        int prefix, const struct tec_action_inputs *a)
+{
+    const struct tec_flow *f = &plan->model->flow;
+    int rows = t->suffix.max, before = prefix + a->text, spans = 0;
+    t->suffix.spans[spans++] = (struct tec_span){plan->prefixes.first[region], prefix};
+    if (a->text)
+        t->suffix.spans[spans++] = (struct tec_span){a->tail, a->text};
+    t->suffix.spans[spans++] = (struct tec_span){plan->scratch_slot, rows};
+    t->suffix.seqs[0] = (struct tec_seq){0, spans};
+    for (int r = 0; r < rows; r++) {
+        t->suffix.pos[r] = before + r;
+        t->suffix.visible[r] = before + rows;
+    }
+    if (f->state.weight)
+        t->suffix.visible[0] = before + 1;
+    for (int i = 0; i < f->horizon; i++)
+        memcpy(t->noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
+               (size_t)f->dim * sizeof(float));
+    if (a->state)
+        memcpy(t->state, a->state, (size_t)f->dim * sizeof(float));
+    else
+        memset(t->state, 0, (size_t)f->dim * sizeof(float));
+}
+
+void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
+                       const struct tec_observation *o, const struct tec_action_inputs *actions,
+                       struct tec_replay *replay)
+{
+    fill_prefix(plan, &part->prefix, region, o);
+    if (part->kind == TEC_PART_FRAME && plan->spec.steps)
+        fill_suffix(plan, &part->prefix, region, tec_observation_rows(plan, o), actions);
+    tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
+    tec_device_replay(plan->device, part->capture, replay);
+}
+
+void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk)
+{
+    const struct tec_flow *f = &plan->model->flow;
+    for (int i = 0; i < f->horizon; i++)
+        tec_device_download(plan->device, chunk + (size_t)i * (size_t)f->dim,
+                            part->prefix_device.noise + (size_t)i * (size_t)part->prefix.ld,
+                            (size_t)f->dim * sizeof(float));
+}
+
+void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,
+                   int last_token, int seat, int max_tokens, int eos)
+{
+    *row = (struct tec_row_state){.token = last_token,
+                                  .pos = prefix - 1,
+                                  .slot = plan->trash[seat],
+                                  .visible = prefix,
+                                  .region = region,
+                                  .prefix = prefix,
+                                  .tail = plan->tails[seat],
+                                  .left = max_tokens,
+                                  .eos = eos};
+}
+
+static void fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i,
+                     const struct tec_row_state *row)
+{
+    t->token[i] = row->token;
+    t->rows.pos[i] = row->pos;
+    t->rows.slot[i] = row->slot;
+    t->rows.visible[i] = row->visible;
+    t->rows.spans[2 * i] = (struct tec_span){plan->prefixes.first[row->region], row->prefix};
+    t->rows.spans[2 * i + 1] = (struct tec_span){row->tail, plan->spec.new_tokens};
+    t->tail[i] = row->tail;
+    t->prefix[i] = row->prefix;
+    t->left[i] = row->left;
+    t->done[i] = row->done;
+    t->produced[i] = 0;
+    t->eos[i] = row->eos;
+}
+
+static void read_row(const struct tec_decode_table *t, int i, struct tec_row_state *row)
+{
+    row->token = t->token[i];
+    row->pos = t->rows.pos[i];
+    row->slot = t->rows.slot[i];
+    row->visible = t->rows.visible[i];
+    row->left = t->left[i];
+    row->done = t->done[i];
+}
+
+void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
+                       struct tec_row_state *const *rows, int n, int k, int *tokens, int *made,
+                       struct tec_replay *replay)
+{
+    struct tec_decode_table *t = &part->decode;
+    *t->k = k;
+    *t->stop = 0;
+    *t->rows.count = n;
+    for (int i = 0; i < n; i++)
+        fill_row(plan, t, i, rows[i]);
+    tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
+    tec_device_replay(plan->device, part->capture, replay);
+    tec_device_download(plan->device, part->block.host, part->block.device, part->block.size);
+    for (int i = 0; i < n; i++) {
+        read_row(t, i, rows[i]);
+        made[i] = t->produced[i];
+        memcpy(tokens + (size_t)i * (size_t)k, t->tokens + (size_t)i * (size_t)t->max_tokens,
+               (size_t)t->produced[i] * sizeof *tokens);
+    }
+}

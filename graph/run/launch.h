@@ -1,0 +1,60 @@
+/* launch.h - one replay of a part: fill its frame table, copy it, run. The frame loop, the judges
+ * and the measurements all go through here. Nothing here allocates or blocks. */
+#ifndef TEC_GRAPH_RUN_LAUNCH_H
+#define TEC_GRAPH_RUN_LAUNCH_H
+
+#include "graph/compile/plan.h"
+
+/* What a prefill reads, ready for the device. Pictures are those of valid cameras only, in the
+ * model's slot order; ids are the prompt without padding. */
+struct tec_observation {
+    int n_pictures;
+    const uint8_t *picture[TEC_MAX_CAMERAS]; /* u8 [size, size, 3] */
+    int n_text;
+    const int *ids;
+};
+
+/* Rows of the prefix that the observation fills. */
+int tec_observation_rows(const struct tec_plan *plan, const struct tec_observation *o);
+
+/* TEC_INVALID, in words, when it does not fit the plan or an id is outside the vocabulary. */
+enum tec_status tec_observation_check(const struct tec_plan *plan, const struct tec_observation *o,
+                                      struct tec_error *err);
+
+/* What the actions of a frame start from. */
+struct tec_action_inputs {
+    const float *noise; /* [horizon, dim] */
+    const float *state; /* [dim], normalised and padded; NULL = zeros */
+    int text, tail; /* decoded tokens that the actions also see, and their first slot; 0 = none */
+};
+
+/* Run FRAME or PREFIX into a prefix region that the caller holds. `actions` is ignored by PREFIX.
+ */
+void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
+                       const struct tec_observation *o, const struct tec_action_inputs *actions,
+                       struct tec_replay *replay);
+
+/* Copy the chunk that the last FRAME launch made: [horizon, dim]. */
+void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk);
+
+/* A request as the device advances it. */
+struct tec_row_state {
+    int token; /* next input */
+    int pos, slot, visible;
+    int region, prefix; /* prefix region and its tokens */
+    int tail;           /* first private slot */
+    int left, done;     /* tokens it may still make; 1 when finished */
+    int eos;            /* end token, -1 = none */
+};
+
+/* A request at its start: its first step repeats the last token of the prompt. */
+void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,
+                   int last_token, int seat, int max_tokens, int eos);
+
+/* Advance n requests by k steps in one launch of the smallest captured batch that holds them; rows
+ * are updated. tokens[i * k ..] gets what row i made, made[i] how many. n <= the part's batch. */
+void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
+                       struct tec_row_state *const *rows, int n, int k, int *tokens, int *made,
+                       struct tec_replay *replay);
+
+#endif

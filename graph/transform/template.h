@@ -1,0 +1,50 @@
+/* template.h - prompt templates as data: from an instruction and state bins to texts to encode. */
+#ifndef TEC_GRAPH_TRANSFORM_TEMPLATE_H
+#define TEC_GRAPH_TRANSFORM_TEMPLATE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TEC_TEMPLATE_MAX_CALLS = 8 };
+
+/* One text that is encoded on its own: tokens never join across two calls. */
+struct tec_template_call {
+    const char *text; /* with {text} and {state} */
+    bool bos;         /* the begin token goes before it */
+};
+
+/* Immutable, in the arena it was parsed into. */
+struct tec_template {
+    const char *name;
+    bool clean;         /* strip white space at both ends, then '_' and newline to space */
+    const char *ending; /* added to the instruction unless it ends so; NULL = nothing */
+    struct tec_template_call *calls;
+    int n_calls;
+    bool state; /* some call has {state} */
+};
+
+/* The template `name` of a file's value, an object of
+ *
+ *     NAME = {clean? = boolean, ending?, calls = list of {text, bos?}}
+ *
+ * In a call's text {text} is the instruction and {state} the bins, joined by one space; other
+ * braces are refused. TEC_NOT_FOUND with the nearest name, TEC_MALFORMED. The message begins with
+ * `where`.
+ */
+enum tec_status tec_template_parse(struct tec_template **out, const json_t *templates,
+                                   const char *name, const char *where, struct tec_arena *arena,
+                                   struct tec_error *err);
+
+/* The text of call `i` for an instruction of n bytes (UTF-8; NUL is a character like others).
+ * At most `room` bytes are written, no NUL added; *bytes is the number needed. TEC_INVALID when it
+ * exceeds room. White space is what Python's str.strip takes away. */
+enum tec_status tec_template_render(const struct tec_template *t, int i, const char *text, size_t n,
+                                    const int32_t *bins, int n_bins, char *out, size_t room,
+                                    size_t *bytes, struct tec_error *err);
+
+#endif

@@ -1,0 +1,11 @@
+-- Prompt templates, by the names that robots and prefills use (graph/transform/template.h).
+--
+-- A call is encoded on its own. {text} is the instruction, {state} the bins of the normalised state
+-- joined by one space. clean: strip white space at both ends, then '_' and newline become spaces.
+return {
+  -- The newline is encoded apart, so that it never joins the instruction's last token.
+  plain      = { clean = true, calls = { { text = "{text}", bos = true }, { text = "\n" } } },
+  with_state = { clean = true, calls = { { text = "Task: {text}, State: {state};\nAction: ", bos = true } } },
+  -- LeRobot's: not cleaned, one text, a newline at the end if there is none.
+  as_it_is   = { ending = "\n", calls = { { text = "{text}", bos = true } } },
+}

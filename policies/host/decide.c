@@ -1,0 +1,283 @@
+/* D, the decision object: setters that validate, snap to the lattice and are idempotent. */
+#include "base/nearest.h"
+#include "policies/host/host.h"
+
+#include <lauxlib.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_PRIORITY = 1000 };
+
+void tec_host_copy_text(char *to, size_t room, const char *from)
+{
+    size_t n = 0;
+    for (; from && from[n] && n + 1 < room; n++)
+        to[n] = (char)(from[n] >= ' ' && from[n] < 127 ? from[n] : '?');
+    to[n] = '\0';
+}
+
+/* The policy, when the method is called as D:name(...) inside plan. */
+static struct tec_policy *deciding(lua_State *L)
+{
+    struct tec_policy *policy = lua_touserdata(L, lua_upvalueindex(1));
+    if (!policy->deciding)
+        luaL_error(L, "D can be used inside plan only");
+    if (lua_type(L, 1) != LUA_TTABLE)
+        luaL_error(L, "write D:name(...), with a colon");
+    return policy;
+}
+
+static double number(lua_State *L, int arg, const char *what)
+{
+    if (lua_type(L, arg) != LUA_TNUMBER)
+        luaL_error(L, "%s must be a number, it is %s", what, luaL_typename(L, arg));
+    double value = lua_tonumber(L, arg);
+    if (isnan(value))
+        luaL_error(L, "%s is not a number (NaN)", what);
+    return value;
+}
+
+/* An integer from `low` to `high`. */
+static int integer(lua_State *L, int arg, const char *what, int low, int high)
+{
+    double value = number(L, arg, what);
+    if (floor(value) != value || value < low || value > high)
+        luaL_error(L, "%s must be an integer from %d to %d, it is %f", what, low, high, value);
+    return (int)value;
+}
+
+static struct tec_row_decision *row(lua_State *L, struct tec_policy *policy, int *index)
+{
+    double i = number(L, 2, "i");
+    int n = policy->scratch.n_rows;
+    if (floor(i) != i || i < 1 || i > n)
+        luaL_error(L, "no request %f: F.nreq is %d", i, n);
+    if (index)
+        *index = (int)i - 1;
+    return &policy->scratch.rows[(int)i - 1];
+}
+
+static const char *name_of(lua_State *L, int arg, const char *what)
+{
+    if (lua_type(L, arg) != LUA_TSTRING)
+        luaL_error(L, "%s must be a name, it is %s", what, luaL_typename(L, arg));
+    return lua_tostring(L, arg);
+}
+
+static int node(lua_State *L, const struct tec_policy *policy)
+{
+    const struct tec_topology *t = policy->topology;
+    const char *name = name_of(L, 2, "node"), *names[TEC_MAX_NODES];
+    for (int i = 0; i < t->n_nodes; i++) {
+        if (strcmp(t->nodes[i].name, name) == 0)
+            return i;
+        names[i] = t->nodes[i].name;
+    }
+    return tec_host_unknown(L, "node", name, tec_nearest(name, names, t->n_nodes));
+}
+
+static int listed(lua_State *L, int arg, const char *what, const char *const *names, int n)
+{
+    const char *name = name_of(L, arg, what);
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return tec_host_unknown(L, what, name, tec_nearest(name, names, n));
+}
+
+/* Whole part of a wish that may be any number. */
+static int whole(double wish)
+{
+    return wish >= INT32_MAX ? INT32_MAX : wish <= 0 ? 0 : (int)wish;
+}
+
+static int decide_decode(lua_State *L)
+{
+    int i;
+    struct tec_policy *policy = deciding(L);
+    struct tec_row_decision *r = row(L, policy, &i);
+    int wish = whole(number(L, 3, "k"));
+    r->k = tec_snap_down(policy->topology->k, policy->topology->n_k, wish);
+    r->shed = false;
+    policy->row_moved[i] = r->k != wish;
+    if (r->k > 0)
+        policy->wished[i] = r->k;
+    return 0;
+}
+
+static int decide_batch(lua_State *L)
+{
+    struct tec_row_decision *r = row(L, deciding(L), NULL);
+    r->group = integer(L, 3, "group", 0, TEC_MAX_ROWS);
+    return 0;
+}
+
+static int decide_pause(lua_State *L)
+{
+    int i;
+    struct tec_policy *policy = deciding(L);
+    row(L, policy, &i)->k = 0;
+    policy->row_moved[i] = false;
+    return 0;
+}
+
+static int decide_resume(lua_State *L)
+{
+    int i;
+    struct tec_policy *policy = deciding(L);
+    struct tec_row_decision *r = row(L, policy, &i);
+    r->shed = false;
+    if (r->k == 0)
+        r->k = policy->wished[i]       ? policy->wished[i]
+               : policy->topology->n_k ? policy->topology->k[0]
+                                       : 0;
+    return 0;
+}
+
+static int decide_shed(lua_State *L)
+{
+    struct tec_row_decision *r = row(L, deciding(L), NULL);
+    const char *reason = lua_isnoneornil(L, 3) ? "policy" : name_of(L, 3, "reason");
+    r->shed = true;
+    tec_host_copy_text(r->reason, sizeof r->reason, reason);
+    return 0;
+}
+
+static int decide_unshare(lua_State *L)
+{
+    row(L, deciding(L), NULL)->unshare = true;
+    return 0;
+}
+
+static int decide_priority(lua_State *L)
+{
+    struct tec_policy *policy = deciding(L);
+    int p = integer(L, 3, "priority", 0, MAX_PRIORITY);
+    if (lua_type(L, 2) == LUA_TSTRING)
+        policy->scratch.nodes[node(L, policy)].priority = p;
+    else
+        row(L, policy, NULL)->priority = p;
+    return 0;
+}
+
+/* A node that policies may switch. */
+static int optional_node(lua_State *L, const struct tec_policy *policy, const char *verb)
+{
+    int i = node(L, policy);
+    if (policy->topology->nodes[i].hard)
+        luaL_error(L, "hard node '%s' cannot be %s", policy->topology->nodes[i].name, verb);
+    if (!policy->topology->nodes[i].optional)
+        luaL_error(L, "node '%s' cannot be %s: it has no when = policy()",
+                   policy->topology->nodes[i].name, verb);
+    return i;
+}
+
+static int decide_run(lua_State *L)
+{
+    struct tec_policy *policy = deciding(L);
+    int i = optional_node(L, policy, "switched");
+    policy->scratch.nodes[i].skip = false;
+    policy->scratch.nodes[i].reason[0] = '\0';
+    return 0;
+}
+
+static int decide_skip(lua_State *L)
+{
+    struct tec_policy *policy = deciding(L);
+    int i = optional_node(L, policy, "skipped");
+    const char *reason = lua_isnoneornil(L, 3) ? "policy" : name_of(L, 3, "reason");
+    policy->scratch.nodes[i].skip = true;
+    tec_host_copy_text(policy->scratch.nodes[i].reason, sizeof policy->scratch.nodes[i].reason,
+                       reason);
+    return 0;
+}
+
+static int decide_depth(lua_State *L)
+{
+    struct tec_policy *policy = deciding(L);
+    const struct tec_topology *t = policy->topology;
+    listed(L, 2, "ring", t->kv, t->n_kv);
+    double wish = number(L, 3, "depth");
+    if (t->n_depth == 0)
+        return luaL_error(L, "the pipeline captures no depth: it has no ring");
+    if (wish < 1)
+        return luaL_error(L, "depth must be at least 1, it is %f", wish);
+    int depth = tec_snap_down(t->depth, t->n_depth, whole(wish));
+    policy->scratch.depth = depth ? depth : t->depth[0];
+    policy->depth_moved = policy->scratch.depth != whole(wish);
+    return 0;
+}
+
+static int decide_partition(lua_State *L)
+{
+    struct tec_policy *policy = deciding(L);
+    const struct tec_topology *t = policy->topology;
+    int i = node(L, policy);
+    policy->scratch.nodes[i].partition = listed(L, 3, "partition", t->partitions, t->n_partitions);
+    return 0;
+}
+
+/* The note of that key, or a new one. */
+static struct tec_note *note(lua_State *L, struct tec_decision *d, const char *key)
+{
+    for (int i = 0; i < d->n_notes; i++)
+        if (strcmp(d->notes[i].key, key) == 0)
+            return &d->notes[i];
+    if (d->n_notes == TEC_MAX_NOTES)
+        luaL_error(L, "more than %d notes", TEC_MAX_NOTES);
+    return &d->notes[d->n_notes++];
+}
+
+static int decide_note(lua_State *L)
+{
+    struct tec_policy *policy = deciding(L);
+    const char *text = name_of(L, 2, "key");
+    struct tec_note fresh = {.is_number = lua_type(L, 3) == LUA_TNUMBER};
+    if (strlen(text) >= sizeof fresh.key)
+        return luaL_error(L, "a note's key has at most %d bytes", (int)sizeof fresh.key - 1);
+    tec_host_copy_text(fresh.key, sizeof fresh.key, text);
+    if (fresh.is_number)
+        fresh.number = number(L, 3, "note");
+    else
+        tec_host_copy_text(fresh.text, sizeof fresh.text, name_of(L, 3, "note"));
+    *note(L, &policy->scratch, fresh.key) = fresh;
+    return 0;
+}
+
+static int needs_memory(lua_State *L, const char *method)
+{
+    struct tec_policy *policy = deciding(L);
+    const struct tec_topology *t = policy->topology;
+    for (int i = 0; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].kind, "memory_load") == 0)
+            return luaL_error(L, "D:%s is not supported by this version", method);
+    return luaL_error(L, "D:%s: the pipeline has no memory_load node", method);
+}
+
+static int decide_recompute(lua_State *L)
+{
+    return needs_memory(L, "recompute");
+}
+
+static int decide_load_order(lua_State *L)
+{
+    return needs_memory(L, "load_order");
+}
+
+static int decide_skip_segment(lua_State *L)
+{
+    return needs_memory(L, "skip_segment");
+}
+
+void tec_host_push_decision(lua_State *L, struct tec_policy *policy)
+{
+    static const luaL_Reg methods[] = {
+#define DECISION(name, args, effect) {#name, decide_##name},
+#include "policies/hooks.def"
+        {NULL, NULL}};
+    luaL_newlibtable(L, methods);
+    lua_pushlightuserdata(L, policy);
+    luaL_setfuncs(L, methods, 1);
+    tec_host_guard(L, "decision object");
+}

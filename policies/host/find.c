@@ -1,0 +1,54 @@
+/* Which file a policy's name means. */
+#include "base/nearest.h"
+#include "policies/host/host.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_LISTED = 64 };
+
+static bool is_path(const char *name)
+{
+    size_t n = strlen(name);
+    return strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".lua") == 0);
+}
+
+static enum tec_status no_such_policy(const char *name, const char *folder, struct tec_error *err)
+{
+    char names[MAX_LISTED][64];
+    const char *list[MAX_LISTED], *near = NULL;
+    int n = 0;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return tec_fail(err, TEC_NOT_FOUND, "no policy '%.80s': there is no folder %.200s", name,
+                        folder);
+    for (struct dirent *e; n < MAX_LISTED && (e = readdir(dir));) {
+        size_t length = strlen(e->d_name);
+        if (length < 5 || length >= sizeof names[0] || !is_path(e->d_name))
+            continue;
+        memcpy(names[n], e->d_name, length - 4);
+        names[n][length - 4] = '\0';
+        list[n] = names[n];
+        n++;
+    }
+    closedir(dir);
+    near = tec_nearest(name, list, n);
+    return tec_fail(err, TEC_NOT_FOUND, "no policy '%.80s' in %.200s%s%s%s", name, folder,
+                    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+enum tec_status tec_host_load_file(struct tec_policy *policy, const char *name, const char *root,
+                                   struct tec_error *err)
+{
+    char path[512], folder[400];
+    if (is_path(name))
+        return tec_lua_load_file(policy->lua, name, err);
+    root = root && *root ? root : ".";
+    if (snprintf(folder, sizeof folder, "%s%spolicies", strcmp(root, ".") == 0 ? "" : root,
+                 strcmp(root, ".") == 0 ? "" : "/") >= (int)sizeof folder ||
+        snprintf(path, sizeof path, "%s/%s.lua", folder, name) >= (int)sizeof path)
+        return tec_fail(err, TEC_INVALID, "the path of policy '%.80s' is too long", name);
+    enum tec_status status = tec_lua_load_file(policy->lua, path, err);
+    return status == TEC_NOT_FOUND ? no_such_policy(name, folder, err) : status;
+}

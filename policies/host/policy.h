@@ -1,0 +1,91 @@
+/* policy.h - scheduling policies written in Lua, as planners for the frame loop.
+ *
+ * A policy runs inline on the frame thread, in a bounded state that allocates nothing in steady
+ * state. Whatever it does wrong, the frame gets the default plan and the policy a strike; after
+ * `strikes` of them within `window_frames` frames it is not asked any more. Not thread-safe: open
+ * anywhere, then one owner at a time (the frame thread). */
+#ifndef TEC_POLICIES_HOST_POLICY_H
+#define TEC_POLICIES_HOST_POLICY_H
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "graph/run/planner.h"
+
+enum { TEC_MAX_PARAMS = 16, TEC_MAX_STRIKES = 16 };
+
+/* A member that is 0 takes its default. */
+struct tec_policy_limits {
+    int soft_us;          /* a call that takes longer is counted as slow; 100 */
+    int hard_us;          /* a call that takes longer is ended: a strike; 500 */
+    int setup_us;         /* loading and setup; 100000 */
+    size_t heap;          /* bytes of Lua memory; 512 KiB. It bounds the longest collection. */
+    size_t block, string; /* largest block, 64 KiB; largest string, 4 KiB */
+    int strikes;          /* 3; at most TEC_MAX_STRIKES */
+    int window_frames;    /* 1000 */
+};
+
+/* A parameter's value from the pipeline file or the command line. */
+struct tec_param_value {
+    const char *name;
+    double value;
+};
+
+/* One parameter as declared. Integers are exact: at most 2^53. */
+struct tec_param {
+    char name[32];
+    bool is_int;
+    double value, def, min, max;
+};
+
+/* How the policy fares. */
+struct tec_policy_report {
+    int strikes;          /* within the window that ends with the last failure */
+    bool quarantined;     /* never asked again: the default plan it is */
+    int64_t calls;        /* hooks called */
+    int64_t failures;     /* calls that ended in an error */
+    int64_t slow;         /* calls over soft_us */
+    int64_t last_ns;      /* duration of the newest plan */
+    int64_t last_failure; /* frame of it, -1 = none */
+    char message[480];    /* of the last failure, one line */
+};
+
+struct tec_policy;
+
+/* Load a policy and run its setup. `name` is a path (it contains '/' or ends in ".lua") or the name
+ * of root/policies/<name>.lua. `topology` is borrowed for the life of the policy, `params` for the
+ * call. TEC_NOT_FOUND for an unknown name or parameter, TEC_INVALID for a value out of range,
+ * TEC_UNSUPPORTED when the pipeline lacks an axis that the policy needs, TEC_MALFORMED, TEC_POLICY,
+ * TEC_TIME or TEC_NO_MEMORY when the file is wrong or misbehaves. */
+enum tec_status tec_policy_open(struct tec_policy **out, const char *name, const char *root,
+                                const struct tec_topology *topology,
+                                const struct tec_policy_limits *limits,
+                                const struct tec_param_value *params, int n_params,
+                                struct tec_heap *heap, struct tec_error *err);
+void tec_policy_close(struct tec_policy *policy); /* NULL is allowed */
+
+/* The planner that asks this policy; valid until close. A refused request's reason is one printable
+ * line. evict gives the index of a row of the view, or -1: the loop chooses. */
+struct tec_planner tec_policy_planner(struct tec_policy *policy);
+
+/* Change a parameter between two calls; the policy sees it from the next one on. */
+enum tec_status tec_policy_set_param(struct tec_policy *policy, const char *name, double value,
+                                     struct tec_error *err);
+
+const char *tec_policy_name(const struct tec_policy *policy);
+int tec_policy_version(const struct tec_policy *policy);
+
+/* Parameter i in order of name, or NULL past the last one. */
+const struct tec_param *tec_policy_param(const struct tec_policy *policy, int i);
+
+/* State of the policy; valid until the next call. */
+const struct tec_policy_report *tec_policy_report(const struct tec_policy *policy);
+
+/* Lua's allocations since it was opened: constant in steady state. */
+int64_t tec_policy_allocations(const struct tec_policy *policy);
+
+/* The tables of hooks, decisions and views as Markdown: doc/policies.md carries them. NULL when the
+ * arena is full. */
+char *tec_policy_reference(struct tec_arena *arena);
+
+#endif

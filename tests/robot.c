@@ -1,0 +1,237 @@
+#include "tests/transform.h"
+
+#include "base/lua.h"
+#include "graph/transform/transform.h"
+
+#include <dirent.h>
+#include <math.h>
+
+static enum tec_status run_steps(const char *text, int n_in, double *x, const double *state,
+                                 int n_state)
+{
+    struct tec_arena arena;
+    struct tec_transforms t;
+    double scratch[64];
+    tec_arena_init(&arena, &heap);
+    json_t *steps = json(text);
+    enum tec_status status = tec_transforms_parse(&t, steps, n_in, n_state, "here", &arena, &err);
+    json_decref(steps);
+    if (status == TEC_OK)
+        tec_transforms_run(&t, x, state, scratch);
+    tec_arena_finish(&arena);
+    return status;
+}
+
+TEST(steps_compute)
+{
+    double x[4] = {1.0, 2.0, 3.0, 4.0};
+    CHECK(run_steps("[{'op':'multiply','at':[2,4],'by':-1}]", 4, x, NULL, 0) == TEC_OK);
+    CHECK(x[0] == 1.0 && x[1] == -2.0 && x[2] == 3.0 && x[3] == -4.0);
+    CHECK(run_steps("[{'op':'shift','by':0.5},{'op':'round'}]", 4, x, NULL, 0) == TEC_OK);
+    CHECK(x[0] == 2.0 && x[1] == -2.0 && x[2] == 4.0 && x[3] == -4.0); /* ties to even */
+    CHECK(run_steps("[{'op':'clamp','low':-3,'high':3}]", 4, x, NULL, 0) == TEC_OK);
+    CHECK(x[2] == 3.0 && x[3] == -3.0);
+    double y[3] = {0.0, 0.5, 1.0}, state[3] = {10.0, 20.0, 30.0};
+    CHECK(run_steps("[{'op':'unit_to_range','low':2,'high':4}]", 3, y, NULL, 0) == TEC_OK);
+    CHECK(y[0] == 2.0 && y[1] == 3.0 && y[2] == 4.0);
+    CHECK(run_steps("[{'op':'range_to_unit','low':2,'high':4}]", 3, y, NULL, 0) == TEC_OK);
+    CHECK(y[0] == 0.0 && y[1] == 0.5 && y[2] == 1.0);
+    CHECK(run_steps("[{'op':'add_state','at':[3,1]}]", 3, y, state, 3) == TEC_OK);
+    CHECK(y[0] == 10.0 && y[1] == 0.5 && y[2] == 31.0);
+    double z[4] = {1.0, 2.0};
+    CHECK(run_steps("[{'op':'select','at':[2,1,2]},{'op':'shift','by':1}]", 2, z, NULL, 0) ==
+          TEC_OK);
+    CHECK(z[0] == 3.0 && z[1] == 2.0 && z[2] == 3.0);
+}
+
+TEST(steps_linkage_is_a_triangle)
+{
+    /* horn 3, arm 5, opening 4: a right angle at the horn, so sin = 0; clipped beyond reach. */
+    double x[3] = {4.0, 100.0, 0.5};
+    CHECK(run_steps("[{'op':'linkage','horn':3,'arm':5}]", 3, x, NULL, 0) == TEC_OK);
+    CHECK(x[0] == 0.0);
+    CHECK(fabs(x[1] - asin(1.0)) < 1e-15);
+    CHECK(fabs(x[2] + asin(1.0)) < 1e-15);
+}
+
+TEST(steps_are_strict)
+{
+    double x[3] = {0};
+    CHECK(run_steps("[{'op':'multipy','by':1}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("here[1]: unknown word for 'op': 'multipy'; did you mean 'multiply'?");
+    CHECK(run_steps("[{'op':'round'},{'op':'multiply','bye':1}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("here[2]: unknown field 'bye'; did you mean 'by'?");
+    CHECK(run_steps("[{'op':'multiply'}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("'by' is missing");
+    CHECK(run_steps("[{'by':1}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("'op' is missing");
+    CHECK(run_steps("[{'op':'round','at':[0]}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("'at[1]' is 0; entries are 1 to 3");
+    CHECK(run_steps("[{'op':'round','at':[4]}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK(run_steps("[{'op':'round','at':[1.5]}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK(run_steps("[{'op':'round','at':[1,1]}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("twice");
+    CHECK(run_steps("[{'op':'clamp','low':2,'high':1}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK(run_steps("[{'op':'linkage','horn':0,'arm':1}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK(run_steps("[{'op':'add_state'}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("actions only");
+    CHECK(run_steps("[{'op':'add_state'}]", 3, x, NULL, 2) == TEC_MALFORMED);
+    CHECK(run_steps("[{'op':'select','at':[]}]", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK(run_steps("[{'op':'select','at':[1]},{'op':'round','at':[2]}]", 3, x, NULL, 0) ==
+          TEC_MALFORMED);
+    CHECK(run_steps("{'op':'round'}", 3, x, NULL, 0) == TEC_MALFORMED);
+    CHECK(run_steps("[7]", 3, x, NULL, 0) == TEC_MALFORMED);
+}
+
+static enum tec_status parse(struct tec_robot **out, const char *text, const char *variant,
+                             struct tec_arena *arena)
+{
+    json_t *value = json(text);
+    enum tec_status status = tec_robot_parse(out, value, variant, "r.lua", arena, &err);
+    json_decref(value);
+    return status;
+}
+
+TEST(robot_parses)
+{
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(parse(&r, "{" SMALL "}", NULL, &arena) == TEC_OK);
+    CHECK_STR(r->name, "small");
+    CHECK_INT(r->n_cameras, ==, 3);
+    CHECK(!r->cameras[0].optional && r->cameras[1].optional && !r->cameras[2].input);
+    CHECK_INT(r->n_raw, ==, 4);
+    CHECK_INT(r->n_state, ==, 4);
+    CHECK_INT(r->n_actions, ==, 2);
+    CHECK(r->norm == TEC_NORM_QUANTILE && r->state_in_prompt);
+    CHECK_STR(r->asset, "x/y");
+    CHECK_STR(r->prompt_input, "prompt");
+    CHECK(r->low[0] == -50.0 && r->high[1] == 1.0 && r->rate_hz == 10.0);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(robot_variants_replace_fields)
+{
+    const char *text = "{" SMALL ",'variant':'one','variants':{'one':[],"
+                       "'two':{'norm':{'mode':'mean_std'},'actions':{'ops':[]},'execute':7}}}";
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(parse(&r, text, NULL, &arena) == TEC_OK);
+    CHECK_STR(r->variant, "one");
+    CHECK(r->norm == TEC_NORM_QUANTILE && r->actions.n == 1 && r->execute == 2);
+    REQUIRE(parse(&r, text, "two", &arena) == TEC_OK);
+    CHECK(r->norm == TEC_NORM_MEAN_STD && r->actions.n == 0 && r->execute == 7);
+    CHECK_STR(r->asset, "x/y");
+    CHECK_INT(r->max_rows, ==, 3);
+    CHECK(parse(&r, text, "tow", &arena) == TEC_NOT_FOUND);
+    CHECK_SAYS("r.lua: no variant 'tow'; there is 'two'");
+    CHECK(parse(&r, "{" SMALL "}", "two", &arena) == TEC_NOT_FOUND);
+    CHECK(parse(&r, "{" SMALL ",'variants':{'one':{'nrm':{}}}}", NULL, &arena) == TEC_MALFORMED);
+    CHECK_SAYS("variants.one: unknown field 'nrm'; did you mean 'norm'?");
+    CHECK(parse(&r, "{" SMALL ",'variants':{'one':{'name':'x'}}}", NULL, &arena) == TEC_MALFORMED);
+    tec_arena_finish(&arena);
+}
+
+TEST(robot_is_strict)
+{
+    static const struct {
+        const char *more, *says;
+    } bad[] = {
+        {"'camera':[]", "r.lua: unknown field 'camera'; did you mean 'cameras'?"},
+        {"'cameras':[{'slot':'a','inptu':'x'}]", "cameras[1]: unknown field 'inptu'"},
+        {"'cameras':[{'input':'x'}]", "'slot' is missing"},
+        {"'cameras':[{'slot':'a'},{'slot':'a'}]", "cameras[2]: slot 'a' is filled twice"},
+        {"'cameras':[{'slot':'a','input':'x'},{'slot':'b','input':'x'}]", "fills two slots"},
+        {"'cameras':[{'slot':'a','missing':'masked'}]", "did you mean 'mask'?"},
+        {"'cameras':7", "'cameras' must be a list"},
+        {"'resize':'pil'", "unknown word for 'resize'"},
+        {"'state':{'inputs':[{'input':'s','size':0}]}", "'size' must be a whole number"},
+        {"'state':{'inputs':[{'input':'s','size':2.5}]}", "'size' must be a whole number"},
+        {"'state':{'inputs':[{'input':'','size':2}]}", "not empty"},
+        {"'state':{'inputs':[{'input':'s','size':1000},{'input':'t','size':1000}]}", "more than"},
+        {"'actions':{'size':2,'low':[1]}", "lists 1 limits for 2 columns"},
+        {"'actions':{'size':2,'low':[1,1],'high':[0,2]}", "low[1] = 1 is above high[1] = 0"},
+        {"'actions':{'size':2,'inputs':3}", "its steps give 3 columns, size says 2"},
+        {"'actions':{'size':'2'}", "'size' must be a whole number"},
+        {"'actions':{}", "'size' is missing"},
+        {"'norm':{'mode':'quantiles'}", "did you mean 'quantile'?"},
+        {"'norm':{}", "'mode' is missing"},
+        {"'prompt':{'state':1}", "'state' must be true or false"},
+        {"'prompt':{'state_pad_to':2}", "the state has 4 entries"},
+        {"'rate_hz':-1", "must not be negative"},
+        {"'state':{},'prompt':{'state':true},'actions':{'size':1}", "has no state"},
+    };
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    tec_arena_init(&arena, &heap);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        /* A variant replaces whole lists, and sections are emptied by naming what they hold. */
+        char *braced = NULL;
+        json_t *base = json("{" SMALL "}");
+        REQUIRE(asprintf(&braced, "{%s}", bad[i].more) > 0);
+        json_t *more = json(braced);
+        json_object_update(base, more);
+        enum tec_status status = tec_robot_parse(&r, base, NULL, "r.lua", &arena, &err);
+        if (status != TEC_MALFORMED)
+            fprintf(stderr, "# accepted: %s\n", bad[i].more);
+        CHECK_INT(status, ==, TEC_MALFORMED);
+        CHECK_SAYS(bad[i].says);
+        json_decref(more);
+        json_decref(base);
+        free(braced);
+    }
+    CHECK(parse(&r, "[]", NULL, &arena) == TEC_MALFORMED);
+    CHECK(parse(&r, "{'name':'x'}", NULL, &arena) == TEC_MALFORMED);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Every file in pipelines/robots, every variant of it. */
+static int parse_file(const char *name)
+{
+    char path[300];
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    json_t *value = NULL;
+    int n = 0;
+    snprintf(path, sizeof path, "pipelines/robots/%s", name);
+    tec_arena_init(&arena, &heap);
+    if (tec_lua_read(&value, path, "pipelines/robots", &heap, &err) != TEC_OK) {
+        fprintf(stderr, "# %s\n", err.message);
+        return 0;
+    }
+    json_t *variants = json_object_get(value, "variants");
+    n += tec_robot_parse(&r, value, NULL, path, &arena, &err) == TEC_OK;
+    for (void *it = json_object_iter(variants); it; it = json_object_iter_next(variants, it))
+        n += tec_robot_parse(&r, value, json_object_iter_key(it), path, &arena, &err) == TEC_OK;
+    if (n != 1 + (int)json_object_size(variants)) {
+        fprintf(stderr, "# %s\n", err.message);
+        n = 0;
+    }
+    json_decref(value);
+    tec_arena_finish(&arena);
+    return n;
+}
+
+TEST(shipped_robots_parse)
+{
+    DIR *dir = opendir("pipelines/robots");
+    int files = 0;
+    REQUIRE(dir);
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        size_t n = strlen(e->d_name);
+        if (n < 5 || strcmp(e->d_name + n - 4, ".lua") != 0 ||
+            strcmp(e->d_name, "lerobot.lua") == 0)
+            continue; /* lerobot.lua wants a checkpoint */
+        CHECK(parse_file(e->d_name) > 0);
+        files++;
+    }
+    closedir(dir);
+    CHECK_INT(files, >=, 5);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TAP_MAIN

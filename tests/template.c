@@ -1,0 +1,128 @@
+#include "tests/transform.h"
+
+#include "base/lua.h"
+#include "graph/transform/template.h"
+
+static struct tec_arena arena;
+
+/* Render call 0 of {calls = [{text}]} with the fields `more`; the result is compared as a string.
+ */
+static const char *render(const char *fields, const char *text, size_t n, const int32_t *bins,
+                          int n_bins)
+{
+    static char out[200];
+    struct tec_template *t = NULL;
+    size_t bytes = 0;
+    tec_arena_init(&arena, &heap);
+    json_t *templates = json(fields);
+    REQUIRE(tec_template_parse(&t, templates, "t", "p.lua", &arena, &err) == TEC_OK);
+    json_decref(templates);
+    REQUIRE(tec_template_render(t, 0, text, n, bins, n_bins, out, sizeof out - 1, &bytes, &err) ==
+            TEC_OK);
+    out[bytes] = '\0';
+    tec_arena_finish(&arena);
+    return out;
+}
+
+#define CLEAN "{'t':{'clean':true,'calls':[{'text':'<{text}>'}]}}"
+#define RAW "{'t':{'ending':'!','calls':[{'text':'{text}','bos':true}]}}"
+
+static const char *clean(const char *text)
+{
+    return render(CLEAN, text, strlen(text), NULL, 0);
+}
+
+TEST(text_is_cleaned)
+{
+    CHECK_STR(clean("  put the red_mug on\nthe plate. "), "<put the red mug on the plate.>");
+    CHECK_STR(clean(" \t\r\n\v\f"), "<>");
+    CHECK_STR(clean(""), "<>");
+    CHECK_STR(clean("_a_"), "< a >"); /* '_' is replaced after the ends are stripped */
+    CHECK_STR(clean("a\tb"), "<a\tb>");
+    CHECK_STR(clean("\xc2\xa0\xe2\x80\x83 a \xe3\x80\x80\xc2\x85\x1f"), "<a>");
+    CHECK_STR(clean("\xe2\x80\x8b"
+                    "a\xe2\x80\x8b"),
+              "<\xe2\x80\x8b"
+              "a\xe2\x80\x8b>");                /* a zero-width space is none */
+    CHECK_STR(clean("\xc3\x85"), "<\xc3\x85>"); /* ends like U+0085, is a letter */
+    CHECK_STR(clean("\xe3\x80"), "<\xe3\x80>"); /* cut short */
+}
+
+TEST(text_gets_its_ending_once)
+{
+    CHECK_STR(render(RAW, "go_", 3, NULL, 0), "go_!");
+    CHECK_STR(render(RAW, "go!", 3, NULL, 0), "go!");
+    CHECK_STR(render(RAW, "", 0, NULL, 0), "!");
+}
+
+TEST(bins_are_joined)
+{
+    static const int32_t bins[] = {-1, 0, 255};
+    CHECK_STR(render("{'t':{'calls':[{'text':'S {state};{text}{text}'}]}}", "a", 1, bins, 3),
+              "S -1 0 255;aa");
+    CHECK_STR(render("{'t':{'calls':[{'text':'S {state};'}]}}", "a", 1, NULL, 0), "S ;");
+    /* Marks inside the instruction are text. */
+    CHECK_STR(render(CLEAN, "{state} {text}", 14, bins, 3), "<{state} {text}>");
+}
+
+TEST(room_is_kept)
+{
+    struct tec_template *t = NULL;
+    char out[8] = "zzzzzzz";
+    size_t bytes = 0;
+    tec_arena_init(&arena, &heap);
+    json_t *templates = json(CLEAN);
+    REQUIRE(tec_template_parse(&t, templates, "t", "p.lua", &arena, &err) == TEC_OK);
+    CHECK(tec_template_render(t, 0, "abc", 3, NULL, 0, out, 5, &bytes, &err) == TEC_OK);
+    CHECK(bytes == 5 && memcmp(out, "<abc>zz", 7) == 0);
+    CHECK(tec_template_render(t, 0, "a\0cd", 4, NULL, 0, out, 5, &bytes, &err) == TEC_INVALID);
+    CHECK_INT(bytes, ==, 6);
+    CHECK(out[2] == '\0' && out[5] == 'z');
+    json_decref(templates);
+    tec_arena_finish(&arena);
+}
+
+TEST(templates_are_strict)
+{
+    static const struct {
+        const char *fields, *says;
+    } bad[] = {
+        {"{'tt':{}}", "p.lua: no prompt template 't'; did you mean 'tt'?"},
+        {"{'t':{}}", "p.lua: t: field 'calls' is missing"},
+        {"{'t':{'calls':[]}}", "at least one text"},
+        {"{'t':{'calls':[{'text':'{txt}'}]}}", "'{txt}': a call knows {text} and {state}"},
+        {"{'t':{'calls':[{'text':'a}'}]}}", "a call knows"},
+        {"{'t':{'calls':[{'txt':'a'}]}}", "t.calls[1]: unknown field 'txt'"},
+        {"{'t':{'calls':[{'text':'a','bos':1}]}}", "'bos' must be true or false"},
+        {"{'t':{'calls':[{'text':''}]}}", "not empty"},
+        {"{'t':[1]}", "must be a table of named fields"},
+    };
+    struct tec_template *t = NULL;
+    tec_arena_init(&arena, &heap);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        json_t *templates = json(bad[i].fields);
+        CHECK(tec_template_parse(&t, templates, "t", "p.lua", &arena, &err) != TEC_OK);
+        CHECK_SAYS(bad[i].says);
+        json_decref(templates);
+    }
+    tec_arena_finish(&arena);
+}
+
+TEST(shipped_templates_parse)
+{
+    static const char *const names[] = {"plain", "with_state", "as_it_is"};
+    struct tec_template *t = NULL;
+    json_t *templates = NULL;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_lua_read(&templates, "pipelines/models/prompts.lua", "pipelines/models", &heap,
+                         &err) == TEC_OK);
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(tec_template_parse(&t, templates, names[i], "prompts.lua", &arena, &err) == TEC_OK);
+        CHECK(t->state == (i == 1));
+    }
+    json_decref(templates);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TAP_MAIN
