@@ -557,6 +557,9 @@ static void set_standard(struct tec_loader *ld, const struct tec_field *f,
         v.kind = TEC_VALUE_LIST; /* "{}" */
     }
     set_field(ld, f, &e, out);
+    if (f->type == TEC_FIELD_ONE) /* it stands nowhere: say where it would */
+        memcpy((char *)member(out, f) + tec_constructors[f->words[0].value].where,
+               (char *)out + tec_constructors[f->owner].where, sizeof(struct tec_where));
 }
 
 static void unknown_field(struct tec_loader *ld, enum tec_constructor con,
@@ -653,7 +656,7 @@ void tec_build(struct tec_loader *ld, struct tec_value *root)
     struct tec_entry top = {.value = name_models(ld, root), .source = -1, .open = -1, .item = -1};
     bool tagged =
         root->tag == TEC_CON_pipeline || ld->sources[root->source < 0 ? 0 : root->source].json;
-    if (root->kind == TEC_VALUE_BAD)
+    if (root->kind == TEC_VALUE_BAD && !root->flag)
         return;
     if (root->kind != TEC_VALUE_TABLE || (root->tag != TEC_CON_NONE && !tagged)) {
         struct tec_diagnostic *d = tec_diagnostics_add(ld->d, TEC_E011, tec_where_thing(ld, &top),

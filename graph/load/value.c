@@ -90,7 +90,7 @@ const char *tec_value_describe(struct tec_loader *ld, const struct tec_value *v)
     const char *text = NULL;
     switch (v->kind) {
     case TEC_VALUE_BAD:
-        return "nothing";
+        return v->flag ? "a function" : "nothing";
     case TEC_VALUE_BOOL:
         return v->flag ? "true" : "false";
     case TEC_VALUE_INT:
