@@ -85,6 +85,9 @@ static void clean(char *text)
 }
 
 static const char *format_text(struct tec_diagnostics *d, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+static const char *format_text(struct tec_diagnostics *d, const char *format, va_list args)
 {
     char line[512];
     vsnprintf(line, sizeof line, format, args);
