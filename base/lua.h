@@ -18,7 +18,7 @@ struct tec_lua_limits {
     size_t heap;          /* bytes the state may hold */
     size_t block, string; /* largest single block, largest string; bytes */
     int64_t instructions; /* a call, 0 = no limit */
-    int64_t budget_ns;    /* a call, 0 = no limit */
+    int64_t budget_ns;    /* a call, 0 = no limit; once more that time when the call hardly ran */
 };
 
 struct tec_lua;

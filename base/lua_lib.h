@@ -15,6 +15,7 @@ struct tec_lua {
     int64_t used;          /* instructions of the running call, a hundred at a time */
     int64_t pending;       /* work of C functions not yet checked against the budget */
     int64_t until_ns;      /* end of the running call's time */
+    bool extended;         /* the time of the running call was given twice */
     int depth;             /* calls in calls share the budget of the outermost */
     bool expired, refused; /* in the running call: out of time, out of memory */
     int includes, include_depth;

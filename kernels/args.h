@@ -1,8 +1,7 @@
 /* args.h - the argument of each kernel: what is recorded, printed and replayed.
  *
- * Activations are float32 everywhere. Where a plan computes in bf16, the values that enter a GEMM
- * or an attention have been rounded to bf16 by the kernel that produced them (`round` below), so
- * that every tier rounds at the same places: doc/numerics.md.
+ * Activations are float32 everywhere. A kernel with `round` set rounds its output to bf16, for
+ * plans whose GEMMs read bf16: doc/numerics.md.
  *
  * All pointers are device memory. Buffers are row-major; `ld...` is the row stride in elements, at
  * least the number of columns rounded up to 16; columns beyond the real ones hold anything. Counts
@@ -19,7 +18,7 @@
  * The sum runs over k = 0, 1, ... in one order for every row: gemm_bf16 in float32, gemm_f32 (the
  * checking path and the small exact projections) in float64, rounded once. */
 struct tec_gemm_args {
-    const float *x;    /* [max_rows, ldx], k columns used */
+    const float *x;    /* [max_rows, ldx], k columns used; not rounded here */
     const void *w;     /* a matrix packed by tec_matrix_pack for this tier; n x k */
     const float *bias; /* [n] or NULL = 0 */
     const float *gate; /* [n] or NULL = 1 */

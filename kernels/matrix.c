@@ -89,11 +89,15 @@ void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int
         pack_panels(packed, bf16, false, k, first, n, src);
         return;
     }
-    size_t at = (size_t)first * (size_t)k, count = n > 0 ? (size_t)n * (size_t)k : 0;
-    if (!bf16 && count > 0)
-        memcpy((float *)packed + at, src, count * sizeof *src);
-    for (size_t i = 0; bf16 && i < count; i++)
-        ((uint16_t *)packed)[at + i] = tec_bf16_bits(src[i]);
+    size_t stride = tec_matrix_stride(k, bf16);
+    for (int r = 0; r < n; r++) {
+        size_t at = ((size_t)first + (size_t)r) * stride;
+        const float *row = src + (size_t)r * (size_t)k;
+        if (!bf16)
+            memcpy((float *)packed + at, row, (size_t)k * sizeof *row);
+        for (int i = 0; bf16 && i < k; i++)
+            ((uint16_t *)packed)[at + (size_t)i] = tec_bf16_bits(row[i]);
+    }
 }
 
 void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first,
@@ -102,9 +106,10 @@ void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows,
     n = fitting(rows, first, n);
     if (layout == TEC_MATRIX_PANELS)
         pack_panels(packed, true, true, k, first, n, src);
-    else if (n > 0)
-        memcpy((uint16_t *)packed + (size_t)first * (size_t)k, src,
-               (size_t)n * (size_t)k * sizeof *src);
+    else
+        for (int r = 0; r < n; r++)
+            memcpy((uint16_t *)packed + ((size_t)first + (size_t)r) * tec_matrix_stride(k, true),
+                   src + (size_t)r * (size_t)k, (size_t)k * sizeof *src);
 }
 
 void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16, int k, int row,
@@ -112,7 +117,7 @@ void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16
 {
     size_t panel = (size_t)row / PANEL, c = (size_t)row % PANEL;
     for (size_t i = 0; i < (size_t)k; i++) {
-        size_t at = (size_t)row * (size_t)k + i;
+        size_t at = (size_t)row * tec_matrix_stride(k, bf16) + i;
         if (layout == TEC_MATRIX_PANELS && bf16)
             at = ((panel * pairs_of(k) + i / 2) * PANEL + c) * 2 + i % 2;
         else if (layout == TEC_MATRIX_PANELS)

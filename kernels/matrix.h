@@ -2,7 +2,7 @@
  *
  * W is [rows, k] as checkpoints store it: output column c of a product is row c of W. Rows are
  * padded with zeros to a multiple of 16.
- *   TEC_MATRIX_ROWS    [rows16][k], plain.
+ *   TEC_MATRIX_ROWS    [rows16][tec_matrix_stride(k)], plain; bf16 rows are padded to whole pairs.
  *   TEC_MATRIX_PANELS  panels of 16 rows: f32 [panel][k][16]; bf16 [panel][k / 2 rounded
  * up][16][2], the two k of a pair side by side (a missing last k is zero), so that one 64-byte line
  * holds 16 columns x 2 k, the form that tile units read too. Several matrices that share their
@@ -19,6 +19,13 @@
 static inline int tec_padded(int rows)
 {
     return (rows + 15) / 16 * 16;
+}
+
+/* Elements from one row to the next in TEC_MATRIX_ROWS: k, for bf16 rounded up to even, so that both
+ * layouts take the same bytes and joined matrices begin at the same place. */
+static inline size_t tec_matrix_stride(int k, bool bf16)
+{
+    return bf16 ? ((size_t)k + 1) / 2 * 2 : (size_t)k;
 }
 
 /* Bytes of a packed matrix; always a multiple of 64. `bf16` chooses 2 or 4 bytes a weight. */

@@ -131,6 +131,11 @@ TEST(observe_takes_no_memory_after_the_first)
     s.values[4].bytes = PIXELS;
     CHECK(observe() == TEC_OK);
     CHECK_INT(heap.calls, >, calls);
+    CHECK(memcmp(s.pixels[1], s.wrist, PIXELS) == 0);
+    s.values[4].shape[1] = 2 * SIDE; /* the width alone */
+    s.values[4].bytes = 2 * PIXELS;
+    CHECK(observe() == TEC_OK);
+    CHECK(s.pixels[1][3 * SIDE - 1] == 0 && s.pixels[1][6 * SIDE - 1] != 0); /* bars above */
     close_session();
 }
 
@@ -439,6 +444,10 @@ TEST(golden_demo_states)
     REQUIRE(tec_robot_norms(s.robot, c, NULL, &n.state_norm, &n.action_norm, &s.arena, &err) ==
             TEC_OK);
     REQUIRE(tec_observer_create(&s.observer, s.robot, &n, &heap, &err) == TEC_OK);
+    struct tec_robot other = *s.robot;
+    other.asset = "other";
+    CHECK(tec_robot_norms(&other, c, NULL, &n.state_norm, &n.action_norm, &s.arena, &err) ==
+          TEC_NOT_FOUND);
     for (int i = 0; i < SLOTS; i++)
         s.pictures[i] = pixels[i];
     json_error_t where;

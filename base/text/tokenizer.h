@@ -11,10 +11,10 @@
 /* Immutable after open: any number of threads may encode and decode with one tokenizer. */
 struct tec_tokenizer;
 
-/* Open `path`: a tokenizer.model (SentencePiece), a tokenizer.json, or a directory. In a directory
- * the first of these is taken: tokenizer.json, tokenizer.model, vocab.json with merges.txt,
- * vocab.txt. special_tokens_map.json and tokenizer_config.json beside a file, when there, name the
- * bos, eos, pad and unknown tokens.
+/* Open `path`: a tokenizer.model (SentencePiece), a tokenizer.json, a vocab.json with merges.txt
+ * beside it, a vocab.txt, or a directory, in which the first of these that is there is taken:
+ * tokenizer.json, tokenizer.model, vocab.json, vocab.txt. special_tokens_map.json and
+ * tokenizer_config.json beside a file, when there, name the bos, eos, pad and unknown tokens.
  *
  * Files are hostile until read: a file that is not exactly understood is refused (TEC_MALFORMED
  * for broken ones, TEC_UNSUPPORTED for a step, pattern or setting this engine does not have), with

@@ -42,6 +42,7 @@ struct tec_plan_spec {
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
+    bool round;       /* bf16 plans: activations that enter a GEMM are rounded as well */
     bool taps, whole; /* for judges: keep tensors; run the last layer for all rows */
 };
 

@@ -58,7 +58,7 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
     call.in[0] = x;
     call.out[0] = y;
     a->eps = f->stack->eps;
-    a->round = l->bf16 && round;
+    a->round = l->round && round;
     a->offset = f->stack->norm_offset;
     if (f->stack->norm == TEC_BLOCK_ADAPTIVE_NORM) {
         a->weight = modulation(f, layer, which);
@@ -137,7 +137,7 @@ static int attend(struct tec_lower *l, const struct tec_forward *f, int q, struc
     a->kv_heads = s->kv_heads;
     a->head_dim = s->head_dim;
     a->scale = (float)(1.0 / sqrt((double)s->head_dim));
-    a->round = l->bf16;
+    a->round = l->round;
     tec_program_call(l->program, &call);
     return out;
 }
@@ -177,10 +177,10 @@ static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int l
         call.in[0] = u;
         call.args.gated.gate_at = w->gate_at;
         call.args.gated.up_at = w->up_at;
-        call.args.gated.round = l->bf16;
+        call.args.gated.round = l->round;
     } else {
         call.in[0] = u;
-        call.args.map.round = l->bf16;
+        call.args.map.round = l->round;
     }
     tec_program_call(l->program, &call);
     tec_lower_linear_into(l, &w->down, g, x, 0, gate_of(f, layer, 1), true, "down");

@@ -65,7 +65,7 @@ static enum tec_status fail_unknown(const json_t *templates, const char *name, c
 {
     const char *names[64];
     int n = 0;
-    json_t *all = (json_t *)(uintptr_t)templates; /* iterators do not write */
+    json_t *all = tec_json_iterable(templates);
     for (void *it = json_object_iter(all); it && n < 64; it = json_object_iter_next(all, it))
         names[n++] = json_object_iter_key(it);
     const char *near = tec_nearest(name, names, n);

@@ -1,4 +1,5 @@
 #include "kernels/bf16.h"
+#include "kernels/matrix.h"
 #include "kernels/ref/ref.h"
 
 static float dot_f32(const float *x, const float *w, int k)
@@ -45,7 +46,7 @@ void tec_gemm_bf16_ref(const struct tec_gemm_args *a, struct tec_part part)
     struct tec_range columns = tec_share(part, a->n, 16);
     int rows = tec_live(a->rows, a->max_rows);
     for (int c = columns.first; c < columns.last; c++) {
-        const uint16_t *w = (const uint16_t *)a->w + (size_t)c * (size_t)a->k;
+        const uint16_t *w = (const uint16_t *)a->w + (size_t)c * tec_matrix_stride(a->k, true);
         for (int r = 0; r < rows; r++)
             finish(a, r, c, dot_bf16(a->x + (size_t)r * (size_t)a->ldx, w, a->k));
     }

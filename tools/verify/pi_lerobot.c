@@ -22,7 +22,7 @@ struct processing {
     struct tec_tensors *inputs, *expected;
     struct tec_robot *robot;
     struct tec_observer *observer;
-    struct tec_observation seen;
+    struct tec_prefix_input seen;
     int image_h, image_w;
 };
 
@@ -75,7 +75,7 @@ static enum tec_status open_robot(struct processing *p, struct tec_error *err)
 static enum tec_status give_buffers(struct processing *p, struct tec_error *err)
 {
     struct tec_arena *arena = p->v->arena;
-    struct tec_observation *seen = &p->seen;
+    struct tec_prefix_input *seen = &p->seen;
     size_t n = (size_t)p->robot->n_cameras;
     size_t pixels = (size_t)p->image_h * (size_t)p->image_w * 3;
     float **pictures = TEC_NEW(arena, n + 1, float *);

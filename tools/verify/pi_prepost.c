@@ -28,7 +28,7 @@ struct prepost {
     json_t *templates;
     struct tec_value values[VALUES];
     size_t n_values;
-    struct tec_observation seen;
+    struct tec_prefix_input seen;
 };
 
 static void report(struct prepost *p, const char *what, double wrong, const char *note)
@@ -340,7 +340,7 @@ static enum tec_status judge_entry(struct prepost *p, struct tec_error *err)
 static enum tec_status give_buffers(struct prepost *p, struct tec_error *err)
 {
     struct tec_arena *arena = p->v->arena;
-    struct tec_observation *seen = &p->seen;
+    struct tec_prefix_input *seen = &p->seen;
     seen->pictures = TEC_NEW(arena, SLOTS, uint8_t *);
     seen->valid = TEC_NEW(arena, SLOTS, bool);
     seen->state = TEC_NEW(arena, WIDTH, float);

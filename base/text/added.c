@@ -1,0 +1,95 @@
+#include "base/text/added.h"
+
+#include "base/text/unicode.h"
+#include "base/text/utf8.h"
+
+/* Position of the character that ends at `at`, which is > 0. */
+static size_t before(const char *s, size_t at)
+{
+    do
+        at--;
+    while (at > 0 && ((unsigned char)s[at] & 0xC0) == 0x80);
+    return at;
+}
+
+static bool is_word(const char *s)
+{
+    size_t bytes;
+    return tec_unicode_word(tec_utf8_get(s, &bytes));
+}
+
+static bool is_space(const char *s)
+{
+    size_t bytes;
+    return tec_unicode_class(tec_utf8_get(s, &bytes)) & TEC_CLASS_SPACE;
+}
+
+static bool is_taken(const struct tec_cutter *c, const struct tec_added *a, size_t start,
+                     size_t end)
+{
+    const char *s = c->text.at;
+    if (a->special && c->literal)
+        return false;
+    if (!a->single_word)
+        return true;
+    return (start == 0 || !is_word(s + before(s, start))) &&
+           (end == c->text.n || !is_word(s + end));
+}
+
+/* White space on either side goes with the token, but no further than what was handed out. */
+static void widen(const struct tec_cutter *c, const struct tec_added *a, size_t *start, size_t *end)
+{
+    const char *s = c->text.at;
+    while (a->lstrip && *start > c->done && is_space(s + before(s, *start)))
+        *start = before(s, *start);
+    while (a->rstrip && *end < c->text.n && is_space(s + *end))
+        *end += tec_utf8_length(s[*end]);
+}
+
+/* The next token; the outputs stay as they are when there is none.
+ * A token that is not taken is passed over whole, as in the reference. */
+static bool find(struct tec_cutter *c, size_t *start, size_t *end, int *id)
+{
+    while (c->at < c->text.n) {
+        const struct tec_key *key = tec_prefix_longest(c->keys, tec_prefix_start(c->keys),
+                                                       c->text.at + c->at, c->text.n - c->at);
+        if (!key) {
+            c->at++;
+            continue;
+        }
+        const struct tec_added *a = &c->added[key->value];
+        size_t from = c->at, to = c->at + key->text.n;
+        c->at = to;
+        if (!is_taken(c, a, from, to))
+            continue;
+        widen(c, a, &from, &to);
+        *start = from;
+        *end = to;
+        *id = a->id;
+        return true;
+    }
+    return false;
+}
+
+bool tec_cutter_next(struct tec_cutter *c, struct tec_cut *cut)
+{
+    size_t start = c->text.n, end = c->text.n;
+    int id = -1;
+    if (c->holds) {
+        c->holds = false;
+        *cut = c->held;
+        return true;
+    }
+    bool found = c->keys->n > 0 && find(c, &start, &end, &id);
+    struct tec_cut token = {{c->text.at + start, end - start}, id};
+    struct tec_cut plain = {{c->text.at + c->done, start - c->done}, -1};
+    bool gap = start > c->done;
+    if (!found && !gap)
+        return false;
+    c->done = end > c->done ? end : c->done;
+    c->at = c->at > c->done ? c->at : c->done;
+    *cut = gap ? plain : token;
+    c->holds = gap && found;
+    c->held = token;
+    return true;
+}

@@ -1,0 +1,185 @@
+#include "base/text/json.h"
+
+#include "base/text/utf8.h"
+
+#include <string.h>
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Value of the escape \uXXXX at s[0]; -1 when it is none. */
+static int escape_at(const char *s, size_t n)
+{
+    int code = 0;
+    if (n < 6 || s[0] != '\\' || s[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        int digit = hex_digit(s[i]);
+        if (digit < 0)
+            return -1;
+        code = code * 16 + digit;
+    }
+    return code;
+}
+
+/* The noncharacters U+FDD0 .. U+FDEF that the text uses, as bits, and whether it has \u0000. */
+static uint32_t find_used(const char *s, size_t n, bool *nul)
+{
+    uint32_t used = 0;
+    *nul = false;
+    for (size_t i = 0; i < n; i++) {
+        if (i + 2 < n && memcmp(s + i, "\xEF\xB7", 2) == 0 && (unsigned char)s[i + 2] >= 0x90 &&
+            (unsigned char)s[i + 2] <= 0xAF)
+            used |= 1U << ((unsigned char)s[i + 2] - 0x90);
+        if (s[i] != '\\')
+            continue;
+        int code = escape_at(s + i, n - i);
+        if (code >= 0xFDD0 && code <= 0xFDEF)
+            used |= 1U << (code - 0xFDD0);
+        *nul |= code == 0;
+        i++;
+    }
+    return used;
+}
+
+static void replace_nul(char *s, size_t n, uint32_t code)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] != '\\')
+            continue;
+        if (escape_at(s + i, n - i) == 0)
+            for (int d = 0; d < 4; d++)
+                s[i + 2 + (size_t)d] = digits[code >> (12 - 4 * d) & 15];
+        i++;
+    }
+}
+
+static enum tec_status load(struct tec_json *j, const char *bytes, size_t n, struct tec_error *err)
+{
+    bool nul;
+    uint32_t used = find_used(bytes, n, &nul);
+    json_error_t where;
+    if (!nul) {
+        j->root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &where);
+    } else {
+        char *copy = tec_heap_get(j->t->heap, n);
+        if (!copy)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for a copy of %zu bytes", n);
+        for (j->nul = 0xFDD0; used & 1U << (j->nul - 0xFDD0) && j->nul < 0xFDEF; j->nul++)
+            ;
+        memcpy(copy, bytes, n);
+        replace_nul(copy, n, j->nul);
+        bool free_one = !(used & 1U << (j->nul - 0xFDD0));
+        j->root = free_one ? json_loadb(copy, n, JSON_REJECT_DUPLICATES, &where) : NULL;
+        tec_heap_put(j->t->heap, copy);
+        if (!free_one)
+            return tec_fail(err, TEC_UNSUPPORTED, "the file uses U+0000 and all of U+FDD0 - FDEF");
+    }
+    if (!j->root)
+        return tec_fail(err, TEC_MALFORMED, "line %d, column %d: %s", where.line, where.column,
+                        where.text);
+    return TEC_OK;
+}
+
+enum tec_status tec_json_text(const struct tec_json *j, const char *text, size_t n,
+                              struct tec_span *out, struct tec_error *err)
+{
+    char *copy = TEC_NEW(&j->t->arena, n + 1, char), nul[4];
+    if (!copy)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a text of %zu bytes", n);
+    size_t n_nul = j->nul ? tec_utf8_put(nul, j->nul) : 0, to = 0;
+    for (size_t at = 0; at < n; to++) {
+        bool hit = n_nul && n - at >= n_nul && memcmp(text + at, nul, n_nul) == 0;
+        copy[to] = text[at];
+        if (hit)
+            copy[to] = '\0';
+        at += hit ? n_nul : 1;
+    }
+    *out = (struct tec_span){copy, to};
+    return TEC_OK;
+}
+
+enum tec_status tec_json_string(const json_t *object, const char *key, const char *where,
+                                const char **out, struct tec_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+    if (value && !json_is_null(value) && !json_is_string(value))
+        return tec_fail(err, TEC_MALFORMED, "%s: \"%s\" must be a string", where, key);
+    *out = json_string_value(value);
+    return TEC_OK;
+}
+
+enum tec_status tec_json_bool(const json_t *object, const char *key, const char *where, bool other,
+                              bool *out, struct tec_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+    if (value && !json_is_null(value) && !json_is_boolean(value))
+        return tec_fail(err, TEC_MALFORMED, "%s: \"%s\" must be true or false", where, key);
+    *out = json_is_boolean(value) ? json_is_true(value) : other;
+    return TEC_OK;
+}
+
+/* What the special ids are when nothing beside the file says so: the usual spellings. */
+static int usual(const struct tec_tokenizer *t, const char *const *names)
+{
+    for (; *names; names++) {
+        const struct tec_entry *e = tec_vocab_find(&t->vocab, *names, strlen(*names));
+        if (e && t->vocab.special[e->id])
+            return e->id;
+    }
+    return -1;
+}
+
+static void find_special(struct tec_tokenizer *t)
+{
+    static const char *const bos[] = {"<bos>", "<s>", "<|begin_of_text|>", "[CLS]", NULL};
+    static const char *const eos[] = {"<eos>",         "</s>",  "<|end_of_text|>",
+                                      "<|endoftext|>", "[SEP]", NULL};
+    static const char *const pad[] = {"<pad>", "<PAD>", "[PAD]", "<|endoftext|>", NULL};
+    t->bos = usual(t, bos);
+    t->eos = usual(t, eos);
+    t->pad = usual(t, pad);
+}
+
+static enum tec_status read_sections(struct tec_json *j, struct tec_error *err)
+{
+    const char *version;
+    if (!json_is_object(j->root))
+        return tec_fail(err, TEC_MALFORMED, "the top level must be an object");
+    TEC_TRY(tec_json_string(j->root, "version", "top level", &version, err));
+    if (!version || strcmp(version, "1.0") != 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "version %s, known is 1.0",
+                        version ? version : "is missing");
+    TEC_TRY(tec_json_vocab(j, err));
+    TEC_TRY(tec_json_normalizer(j, err));
+    TEC_TRY(tec_json_pre_tokenizer(j, err));
+    TEC_TRY(tec_json_model(j, err));
+    TEC_TRY(tec_json_template(j, err));
+    TEC_TRY(tec_json_decoder(j, err));
+    find_special(j->t);
+    return tec_text_index_added(j->t, err);
+}
+
+enum tec_status tec_text_read_root(struct tec_tokenizer *t, json_t *root, uint64_t seed,
+                                   struct tec_error *err)
+{
+    struct tec_json j = {.t = t, .root = root, .seed = seed};
+    return read_sections(&j, err);
+}
+
+enum tec_status tec_text_read_json(struct tec_tokenizer *t, const void *bytes, size_t n,
+                                   uint64_t seed, struct tec_error *err)
+{
+    struct tec_json j = {.t = t, .seed = seed};
+    enum tec_status status = load(&j, bytes, n, err);
+    if (status == TEC_OK)
+        status = read_sections(&j, err);
+    json_decref(j.root);
+    return status;
+}

@@ -1,0 +1,173 @@
+/* tokenizer.json: "normalizer". */
+#include "base/text/json.h"
+
+#include <string.h>
+
+static const char where[] = "normalizer";
+
+/* The next step to fill; NULL when there are too many. */
+static struct tec_normal *new_step(struct tec_json *j, enum tec_normal_kind kind)
+{
+    struct tec_tokenizer *t = j->t;
+    if (t->n_normal == TEC_NORMAL_STEPS)
+        return NULL;
+    t->normal[t->n_normal].kind = kind;
+    return &t->normal[t->n_normal++];
+}
+
+static enum tec_status too_many(struct tec_error *err)
+{
+    return tec_fail(err, TEC_UNSUPPORTED, "normalizer: more than %d steps", TEC_NORMAL_STEPS);
+}
+
+static enum tec_status read_text(struct tec_json *j, const json_t *object, const char *key,
+                                 struct tec_span *out, struct tec_error *err)
+{
+    const char *text;
+    TEC_TRY(tec_json_string(object, key, where, &text, err));
+    if (!text || strlen(text) > TEC_PIECE_BYTES)
+        return tec_fail(err, TEC_MALFORMED, "normalizer: \"%s\" is missing or too long", key);
+    return tec_json_text(j, text, strlen(text), out, err);
+}
+
+static enum tec_status read_nfc(struct tec_json *j, const json_t *step, struct tec_error *err)
+{
+    (void)step;
+    return new_step(j, TEC_NORMAL_NFC) ? TEC_OK : too_many(err);
+}
+
+static enum tec_status read_prepend(struct tec_json *j, const json_t *step, struct tec_error *err)
+{
+    struct tec_normal *s = new_step(j, TEC_NORMAL_PREPEND);
+    return s ? read_text(j, step, "prepend", &s->to, err) : too_many(err);
+}
+
+static enum tec_status read_replace(struct tec_json *j, const json_t *step, struct tec_error *err)
+{
+    const json_t *pattern = json_object_get(step, "pattern");
+    const char *regex;
+    TEC_TRY(tec_json_string(pattern, "Regex", "normalizer pattern", &regex, err));
+    if (regex && strcmp(regex, " {2,}") != 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "normalizer: pattern '%.80s' is not known", regex);
+    struct tec_normal *s = new_step(j, regex ? TEC_NORMAL_RUNS : TEC_NORMAL_REPLACE);
+    if (!s)
+        return too_many(err);
+    TEC_TRY(read_text(j, step, "content", &s->to, err));
+    if (regex)
+        return TEC_OK;
+    TEC_TRY(read_text(j, pattern, "String", &s->from, err));
+    if (s->from.n == 0)
+        return tec_fail(err, TEC_MALFORMED, "normalizer: Replace of an empty text");
+    return TEC_OK;
+}
+
+static enum tec_status read_strip(struct tec_json *j, const json_t *step, struct tec_error *err)
+{
+    struct tec_normal *s = new_step(j, TEC_NORMAL_STRIP);
+    if (!s)
+        return too_many(err);
+    TEC_TRY(tec_json_bool(step, "strip_left", where, true, &s->left, err));
+    return tec_json_bool(step, "strip_right", where, true, &s->right, err);
+}
+
+static int base64_digit(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* RFC 4648; *n_out bytes, or false when the text is no base64. */
+static bool decode_base64(const char *text, size_t n, unsigned char *out, size_t *n_out)
+{
+    uint32_t bits = 0;
+    size_t n_bits = 0, end = n;
+    *n_out = 0;
+    while (end > 0 && n - end < 2 && text[end - 1] == '=')
+        end--;
+    for (size_t i = 0; i < end; i++) {
+        int digit = base64_digit(text[i]);
+        if (digit < 0)
+            return false;
+        bits = (bits << 6 | (uint32_t)digit) & 0xFFFFFF;
+        n_bits += 6;
+        if (n_bits >= 8) {
+            n_bits -= 8;
+            out[(*n_out)++] = (unsigned char)(bits >> n_bits);
+        }
+    }
+    return n % 4 == 0;
+}
+
+static enum tec_status read_precompiled(struct tec_json *j, const json_t *step,
+                                        struct tec_error *err)
+{
+    const json_t *text = json_object_get(step, "precompiled_charsmap");
+    size_t n = json_string_length(text), size;
+    struct tec_normal *s = new_step(j, TEC_NORMAL_PRECOMPILED);
+    if (!s)
+        return too_many(err);
+    if (!json_is_string(text))
+        return tec_fail(err, TEC_MALFORMED, "normalizer: precompiled_charsmap is missing");
+    unsigned char *blob = TEC_NEW(&j->t->arena, n, unsigned char);
+    if (!blob)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a map of %zu bytes", n);
+    if (!decode_base64(json_string_value(text), n, blob, &size))
+        return tec_fail(err, TEC_MALFORMED, "normalizer: precompiled_charsmap is not base64");
+    return tec_charsmap_open(&s->map, blob, size, err);
+}
+
+/* The tables are those of uncased models: everything on. strip_accents null follows lowercase. */
+static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct tec_error *err)
+{
+    bool clean, pad, lower, bare;
+    TEC_TRY(tec_json_bool(step, "clean_text", where, true, &clean, err));
+    TEC_TRY(tec_json_bool(step, "handle_chinese_chars", where, true, &pad, err));
+    TEC_TRY(tec_json_bool(step, "lowercase", where, true, &lower, err));
+    TEC_TRY(tec_json_bool(step, "strip_accents", where, lower, &bare, err));
+    if (!clean || !pad || !lower || !bare)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "normalizer: BertNormalizer with %s off is not supported",
+                        !clean ? "clean_text"
+                        : !pad ? "handle_chinese_chars"
+                               : (!lower ? "lowercase" : "strip_accents"));
+    return new_step(j, TEC_NORMAL_BERT) ? TEC_OK : too_many(err);
+}
+
+static enum tec_status read_step(struct tec_json *j, const json_t *step, struct tec_error *err)
+{
+    static const struct {
+        const char *type;
+        enum tec_status (*read)(struct tec_json *, const json_t *, struct tec_error *);
+    } kinds[] = {
+        {"NFC", read_nfc},     {"Prepend", read_prepend},         {"Replace", read_replace},
+        {"Strip", read_strip}, {"Precompiled", read_precompiled}, {"BertNormalizer", read_bert},
+    };
+    const char *type;
+    TEC_TRY(tec_json_string(step, "type", where, &type, err));
+    for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].type, type) == 0)
+            return kinds[i].read(j, step, err);
+    return tec_fail(err, TEC_UNSUPPORTED, "normalizer type %.40s is not known",
+                    type ? type : "(missing)");
+}
+
+enum tec_status tec_json_normalizer(struct tec_json *j, struct tec_error *err)
+{
+    const json_t *whole = json_object_get(j->root, "normalizer"), *step;
+    const char *type;
+    size_t i;
+    if (!whole || json_is_null(whole))
+        return TEC_OK;
+    TEC_TRY(tec_json_string(whole, "type", where, &type, err));
+    if (!type || strcmp(type, "Sequence") != 0)
+        return read_step(j, whole, err);
+    const json_t *steps = json_object_get(whole, "normalizers");
+    if (!json_is_array(steps))
+        return tec_fail(err, TEC_MALFORMED, "normalizer: Sequence without normalizers");
+    json_array_foreach(steps, i, step)
+    {
+        TEC_TRY(read_step(j, step, err));
+    }
+    return TEC_OK;
+}

@@ -1,0 +1,195 @@
+#include "base/text/open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define LARGEST_FILE ((off_t)1 << 30) /* bytes; published files stay below 40 MB */
+
+enum tec_status tec_text_create(struct tec_tokenizer **out, struct tec_heap *heap,
+                                struct tec_error *err)
+{
+    struct tec_tokenizer *t = tec_heap_get(heap, sizeof *t);
+    if (!t)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a tokenizer");
+    t->heap = heap;
+    tec_arena_init(&t->arena, heap);
+    t->bos = t->eos = t->pad = t->unk = -1;
+    *out = t;
+    return TEC_OK;
+}
+
+void tec_tokenizer_close(struct tec_tokenizer *t)
+{
+    if (!t)
+        return;
+    tec_arena_finish(&t->arena);
+    tec_heap_put(t->heap, t);
+}
+
+enum tec_status tec_tokenizer_open_bytes(struct tec_tokenizer **out, const void *bytes, size_t n,
+                                         enum tec_text_format format, struct tec_heap *heap,
+                                         struct tec_error *err)
+{
+    struct tec_tokenizer *t;
+    if (!out || !heap || (!bytes && n))
+        return tec_fail(err, TEC_INVALID, "open: an argument is NULL");
+    bytes = n ? bytes : "";
+    TEC_TRY(tec_text_create(&t, heap, err));
+    uint64_t seed = XXH3_64bits(bytes, n);
+    enum tec_status status = format == TEC_TEXT_MODEL ? tec_text_read_model(t, bytes, n, seed, err)
+                                                      : tec_text_read_json(t, bytes, n, seed, err);
+    if (status != TEC_OK) {
+        tec_tokenizer_close(t);
+        return status;
+    }
+    *out = t;
+    return TEC_OK;
+}
+
+static enum tec_status read_all(int file, char *bytes, size_t n, const char *path,
+                                struct tec_error *err)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t got = read(file, bytes + at, n - at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return tec_fail(err, TEC_IO, "%s: read at byte %zu: %s", path, at,
+                            got < 0 ? strerror(errno) : "the file became shorter");
+        at += (size_t)got;
+    }
+    return TEC_OK;
+}
+
+enum tec_status tec_text_read_file(const char *path, struct tec_heap *heap, char **bytes, size_t *n,
+                                   struct tec_error *err)
+{
+    struct stat about;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return tec_fail(err, errno == ENOENT ? TEC_NOT_FOUND : TEC_IO, "%s: %s", path,
+                        strerror(errno));
+    enum tec_status status = TEC_OK;
+    char *all = NULL;
+    if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > LARGEST_FILE)
+        status = tec_fail(err, TEC_IO, "%s: not a file of at most %lld bytes", path,
+                          (long long)LARGEST_FILE);
+    else if (!(all = tec_heap_get(heap, (size_t)about.st_size + 1)))
+        status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory for %lld bytes", path,
+                          (long long)about.st_size);
+    else
+        status = read_all(file, all, (size_t)about.st_size, path, err);
+    close(file);
+    if (status != TEC_OK) {
+        tec_heap_put(heap, all);
+        return status;
+    }
+    *bytes = all;
+    *n = (size_t)about.st_size;
+    return TEC_OK;
+}
+
+static enum tec_status open_one(struct tec_tokenizer **out, const char *path,
+                                enum tec_text_format format, struct tec_heap *heap,
+                                struct tec_error *err)
+{
+    char *bytes;
+    size_t n;
+    TEC_TRY(tec_text_read_file(path, heap, &bytes, &n, err));
+    enum tec_status status = tec_tokenizer_open_bytes(out, bytes, n, format, heap, err);
+    tec_heap_put(heap, bytes);
+    return tec_context(err, status, "%s", path);
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), n_end = strlen(end);
+    return n >= n_end && strcmp(path + n - n_end, end) == 0;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/* What a directory holds, in the order of the manual. */
+static enum tec_status open_directory(struct tec_tokenizer **out, const char *dir,
+                                      struct tec_arena *names, struct tec_error *err)
+{
+    static const char *const files[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
+                                        "merges.txt", "vocab.txt"};
+    const char *path[5];
+    for (int i = 0; i < 5; i++) {
+        path[i] = tec_arena_printf(names, "%s/%s", dir, files[i]);
+        if (!path[i])
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    }
+    if (is_file(path[0]))
+        return open_one(out, path[0], TEC_TEXT_JSON, names->heap, err);
+    if (is_file(path[1]))
+        return open_one(out, path[1], TEC_TEXT_MODEL, names->heap, err);
+    if (is_file(path[2]) && is_file(path[3]))
+        return tec_text_open_merges(out, dir, names, err);
+    if (is_file(path[4]))
+        return tec_text_open_words(out, dir, names, err);
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s: holds no tokenizer.json, tokenizer.model, vocab.json with merges.txt, or "
+                    "vocab.txt",
+                    dir);
+}
+
+static const char *directory_of(const char *path, struct tec_arena *names)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    return slash ? tec_arena_strndup(names, path, n) : ".";
+}
+
+static enum tec_status open_path(struct tec_tokenizer **out, const char *path,
+                                 struct tec_arena *names, struct tec_error *err)
+{
+    struct stat about;
+    struct tec_tokenizer *t = NULL;
+    if (stat(path, &about) != 0)
+        return tec_fail(err, errno == ENOENT ? TEC_NOT_FOUND : TEC_IO, "%s: %s", path,
+                        strerror(errno));
+    const char *dir = S_ISDIR(about.st_mode) ? path : directory_of(path, names);
+    if (!dir)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    if (S_ISDIR(about.st_mode))
+        TEC_TRY(open_directory(&t, path, names, err));
+    else if (ends_with(path, ".model"))
+        TEC_TRY(open_one(&t, path, TEC_TEXT_MODEL, names->heap, err));
+    else if (ends_with(path, "vocab.json"))
+        TEC_TRY(tec_text_open_merges(&t, dir, names, err));
+    else if (ends_with(path, ".json"))
+        TEC_TRY(open_one(&t, path, TEC_TEXT_JSON, names->heap, err));
+    else if (ends_with(path, "vocab.txt"))
+        TEC_TRY(tec_text_open_words(&t, dir, names, err));
+    else
+        return tec_fail(err, TEC_UNSUPPORTED, "%s: not a .model, a .json or a directory", path);
+    enum tec_status status = tec_text_read_names(t, dir, names, err);
+    if (status != TEC_OK) {
+        tec_tokenizer_close(t);
+        return status;
+    }
+    *out = t;
+    return TEC_OK;
+}
+
+enum tec_status tec_tokenizer_open(struct tec_tokenizer **out, const char *path,
+                                   struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_arena names;
+    if (!out || !path || !heap)
+        return tec_fail(err, TEC_INVALID, "open: an argument is NULL");
+    tec_arena_init(&names, heap);
+    enum tec_status status = open_path(out, path, &names, err);
+    tec_arena_finish(&names);
+    return status;
+}

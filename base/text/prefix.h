@@ -1,0 +1,44 @@
+/* prefix.h - which texts of a set start here: a sorted list, narrowed byte by byte. */
+#ifndef TEC_BASE_TEXT_PREFIX_H
+#define TEC_BASE_TEXT_PREFIX_H
+
+#include "base/arena.h"
+#include "base/text/bytes.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tec_key {
+    struct tec_span text; /* borrowed */
+    int value;
+};
+
+/* Immutable after init. A step costs the logarithm of the number of keys at most. */
+struct tec_prefix {
+    struct tec_key *keys; /* in order of bytes; equal texts in the order given */
+    int n;
+    int first[257]; /* keys that start with byte b are first[b] .. first[b + 1] - 1 */
+};
+
+/* Sorts `keys` in place (they stay the caller's). false: no memory for the sort. */
+bool tec_prefix_init(struct tec_prefix *p, struct tec_key *keys, int n, struct tec_arena *scratch);
+
+/* The keys that agree with the bytes walked so far. */
+struct tec_walk {
+    int low, high;
+    size_t depth;
+};
+
+struct tec_walk tec_prefix_start(const struct tec_prefix *p);
+
+/* Walk one byte on; false when no key goes on so. */
+bool tec_prefix_step(const struct tec_prefix *p, struct tec_walk *w, char byte);
+
+/* The key that ends exactly here; NULL when there is none. */
+const struct tec_key *tec_prefix_here(const struct tec_prefix *p, const struct tec_walk *w);
+
+/* The longest key that the n bytes at s start with; NULL when there is none. */
+const struct tec_key *tec_prefix_longest(const struct tec_prefix *p, struct tec_walk from,
+                                         const char *s, size_t n);
+
+#endif

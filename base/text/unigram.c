@@ -1,0 +1,121 @@
+#include "base/text/unigram.h"
+
+#include "base/text/utf8.h"
+
+#define UNKNOWN_PENALTY 10.0 /* below the lowest score of a piece */
+
+/* Best way to a position: score, and the piece (entry; -1 unknown) that ends there. */
+struct best {
+    double score;
+    size_t start;
+    int entry;
+    bool reached;
+};
+
+struct lattice {
+    const struct tec_unigram *u;
+    struct tec_span word;
+    struct best *best; /* word.n + 1 */
+};
+
+static void offer(struct lattice *l, size_t start, size_t end, double score, int entry)
+{
+    struct best *b = &l->best[end];
+    double sum = l->best[start].score + score;
+    if (l->u->single)
+        sum = (double)(float)sum; /* the sum of two floats, rounded once: as adding floats */
+    if (!b->reached || sum > b->score)
+        *b = (struct best){sum, start, entry, true};
+}
+
+/* Scores of user-defined pieces are made so high that they are always taken (SentencePiece,
+ * unigram_model.cc). */
+static double score_of(const struct tec_unigram *u, const struct tec_entry *e)
+{
+    if (e->type != TEC_PIECE_USER)
+        return e->score;
+    return (double)(float)((double)((float)e->text.n * (float)u->highest) - 0.1);
+}
+
+static void fill(struct lattice *l)
+{
+    const struct tec_unigram *u = l->u;
+    for (size_t start = 0, bytes; start < l->word.n; start += bytes) {
+        struct tec_walk walk = tec_prefix_start(&u->pieces);
+        bool whole = false;
+        bytes = tec_utf8_length(l->word.at[start]);
+        for (size_t at = start; at < l->word.n; at++) {
+            if (!tec_prefix_step(&u->pieces, &walk, l->word.at[at]))
+                break;
+            const struct tec_key *key = tec_prefix_here(&u->pieces, &walk);
+            const struct tec_entry *e = key ? &u->vocab->entries[key->value] : NULL;
+            if (!e || e->type == TEC_PIECE_UNUSED)
+                continue;
+            offer(l, start, at + 1, score_of(u, e), key->value);
+            whole |= walk.depth == bytes;
+        }
+        double unknown = u->single ? (double)((float)u->lowest - (float)UNKNOWN_PENALTY)
+                                   : u->lowest - UNKNOWN_PENALTY;
+        if (!whole)
+            offer(l, start, start + bytes, unknown, -1);
+    }
+}
+
+/* Turn the links round so that best[start].start is the end of the piece that starts there. */
+static void turn(struct lattice *l)
+{
+    size_t end = l->word.n, next = end;
+    int entry = -1;
+    for (;;) {
+        struct best here = l->best[end];
+        l->best[end].start = next;
+        l->best[end].entry = entry;
+        if (end == 0)
+            return;
+        next = end;
+        entry = here.entry;
+        end = here.start;
+    }
+}
+
+static void emit(const struct lattice *l, struct tec_ids *ids)
+{
+    const struct tec_unigram *u = l->u;
+    bool unknown = false;
+    for (size_t at = 0; at < l->word.n; at = l->best[at].start) {
+        int entry = l->best[at].entry;
+        bool was = unknown;
+        unknown = entry < 0 || u->vocab->entries[entry].id == u->unk;
+        if (!unknown) {
+            tec_ids_add(ids, u->vocab->entries[entry].id);
+            continue;
+        }
+        for (size_t i = at; u->byte_fallback && i < l->best[at].start; i++)
+            tec_ids_add(ids, u->byte_id[(unsigned char)l->word.at[i]]);
+        if (!u->byte_fallback && !was)
+            tec_ids_add(ids, u->unk);
+    }
+}
+
+enum tec_status tec_unigram_encode(const struct tec_unigram *u, struct tec_span word,
+                                   struct tec_ids *ids, struct tec_arena *scratch,
+                                   struct tec_error *err)
+{
+    struct tec_arena_mark mark = tec_arena_mark(scratch);
+    struct lattice l = {u, word, TEC_NEW(scratch, word.n + 1, struct best)};
+    if (!l.best)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to encode %zu bytes", word.n);
+    l.best[0].reached = true;
+    fill(&l);
+    turn(&l);
+    bool stuck = u->unk < 0 && !u->byte_fallback;
+    for (size_t at = 0; stuck && at < word.n; at = l.best[at].start)
+        if (l.best[at].entry < 0) {
+            tec_arena_rewind(scratch, mark);
+            return tec_fail(err, TEC_MALFORMED,
+                            "text has a character without a piece, and the tokenizer no unknown");
+        }
+    emit(&l, ids);
+    tec_arena_rewind(scratch, mark);
+    return TEC_OK;
+}
