@@ -466,6 +466,29 @@ TEST(a_million_nodes)
     finish(&l);
 }
 
+/* What is looked up to show a place must not grow with the number of mistakes. */
+TEST(very_many_mistakes)
+{
+    enum { N = 30000, ROOM = 24 };
+    char *text = malloc(N * ROOM + 300);
+    REQUIRE(text);
+    size_t n = (size_t)sprintf(text, HEAD);
+    for (int i = 0; i < N; i++)
+        n += (size_t)sprintf(text + n, "u%d = %d,\n", i, i);
+    sprintf(text + n, "}");
+    struct loaded l = load_text(text);
+    CHECK_INT(l.d.n, ==, TEC_MAX_DIAGNOSTICS);
+    CHECK_INT(l.d.n_errors, >=, N);
+    finish(&l);
+    n = (size_t)sprintf(text, "for i = 1, 1e5 do local x = nosuch end return nosuch --");
+    memset(text + n, '-', N);
+    text[n + N] = '\0';
+    l = load_text(text);
+    CHECK_INT(l.status, ==, TEC_MALFORMED);
+    finish(&l);
+    free(text);
+}
+
 TEST(binary_and_large_texts)
 {
     static char text[(1 << 20) + 2];

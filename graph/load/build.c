@@ -96,6 +96,7 @@ void tec_build_things(struct tec_loader *ld, const struct tec_field *f, const st
         n += set_thing(ld, f, &v->entries[i], list + (size_t)n * size);
     }
     memcpy(member(out, f), &list, sizeof list);
+    ld->lists[scope] = list;
     set_int(out, f->count_offset, n);
     *things_of(ld, scope) = kept;
     ld->torn[scope] = n < v->n;

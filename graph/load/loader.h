@@ -66,7 +66,8 @@ struct tec_loader {
     struct tec_pipeline *pipeline;
     /* the values behind the things of the pipeline, by index */
     const struct tec_entry *models, *inputs, *resources, *nodes, *partitions;
-    const struct tec_value *root;
+    void *lists[TEC_SCOPES]; /* the same arrays as in the pipeline, to be written to */
+    struct tec_value *root;
     /* What was reported already and must not be reported again as its consequences. */
     const struct tec_field *misspelt[16]; /* fields that an unknown one probably meant */
     int n_misspelt;

@@ -37,7 +37,7 @@ struct tec_ref {
 
 struct tec_refs {
     int n;
-    const struct tec_ref *item;
+    struct tec_ref *item;
 };
 
 struct tec_ints {

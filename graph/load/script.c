@@ -1,6 +1,6 @@
 /* script.c - run a pipeline file in the sandbox and read what it returns.
  *
- * Constructors only tag a copy of their table; every check comes later, from the field tables, so
+ * Constructors only tag their table; every check comes later, from the field tables, so
  * that Lua, JSON, overlays and --set are judged by the same code. A name that does not exist is
  * reported and stands for a value that swallows calls, so that the rest of the file is checked
  * too. */
@@ -49,6 +49,15 @@ static int caller(lua_State *L, const struct script *sc, int *line)
         return source_of(sc, ar.short_src);
     }
     return 0;
+}
+
+/* Where the caller says `name`; nobody reads a place beyond the last diagnostic. */
+static struct tec_where where_called(lua_State *L, const struct script *sc, const char *name)
+{
+    if (sc->ld->d->n >= TEC_MAX_DIAGNOSTICS)
+        return (struct tec_where){.file = NULL};
+    int line, source = caller(L, sc, &line);
+    return tec_source_where_name(&sc->ld->sources[source], line, name);
 }
 
 static const char *const swallowed[] = {
@@ -100,8 +109,7 @@ static int unknown_name(lua_State *L)
     struct script *sc = script_of(L);
     const char *prefix = lua_tostring(L, lua_upvalueindex(2));
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
-    int line, source = caller(L, sc, &line);
-    struct tec_where where = tec_source_where_name(&sc->ld->sources[source], line, name);
+    struct tec_where where = where_called(L, sc, name);
     struct tec_diagnostic *e =
         tec_diagnostics_add(sc->ld->d, TEC_E002, where, "unknown name '%s%.80s'", prefix, name);
     const char *near = nearest_name(name, prefix);
@@ -118,8 +126,7 @@ static int assign_global(lua_State *L)
 {
     struct script *sc = script_of(L);
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
-    int line, source = caller(L, sc, &line);
-    struct tec_where where = tec_source_where_name(&sc->ld->sources[source], line, name);
+    struct tec_where where = where_called(L, sc, name);
     struct tec_diagnostic *e = tec_diagnostics_add(sc->ld->d, TEC_E002, where,
                                                    "'%.80s' is assigned but not declared", name);
     tec_diagnostics_help(sc->ld->d, e, "write `local %.40s = ...`", name);
@@ -158,10 +165,8 @@ static int wrong_argument(lua_State *L, int tag, const char *what)
 {
     struct script *sc = script_of(L);
     const char *word = tec_constructors[tag].word, *dot = strchr(word, '.');
-    int line, source = caller(L, sc, &line);
-    tec_diagnostics_add(sc->ld->d, TEC_E011,
-                        tec_source_where_name(&sc->ld->sources[source], line, dot ? dot + 1 : word),
-                        "%s %s", word, what);
+    tec_diagnostics_add(sc->ld->d, TEC_E011, where_called(L, sc, dot ? dot + 1 : word), "%s %s",
+                        word, what);
     return swallow(L);
 }
 

@@ -352,7 +352,7 @@ static void set_object(struct tec_loader *ld, const struct tec_field *f, const s
     }
     json_t *object = empty ? json_object() : tec_value_to_json(v);
     ld->out_of_memory |= object == NULL;
-    memcpy(member(out, f), &object, sizeof object);
+    *(const json_t **)member(out, f) = object;
 }
 
 /* The description's own checks say what is wrong with it. */
