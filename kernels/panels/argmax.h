@@ -41,12 +41,13 @@ VEC_INLINE int argmax_row(const float *row, int cols, int round)
     for (; c + STEP <= cols; c += STEP) {
         TEC_UNROLL
         for (int i = 0; i < CHAINS; i++)
-            take_larger(&most[i], vec_load(row + c + i * VEC_WIDTH), c + i * VEC_WIDTH, round);
+            take_larger(&most[i], vec_load(row + c + (size_t)i * VEC_WIDTH), c + i * VEC_WIDTH,
+                        round);
     }
     TEC_UNROLL
     for (int i = 0; i < CHAINS; i++) {
-        vec_store(values + i * VEC_WIDTH, most[i].value);
-        memcpy(places + i * VEC_WIDTH, &most[i].at, sizeof most[i].at);
+        vec_store(values + (size_t)i * VEC_WIDTH, most[i].value);
+        memcpy(places + (size_t)i * VEC_WIDTH, &most[i].at, sizeof most[i].at);
     }
     float top = -INFINITY;
     for (int i = 0; i < STEP; i++) {

@@ -39,6 +39,16 @@ struct tile {
     int ld;
 };
 
+/* Where vector v of a tile lies: in the weights, and among the sums of a row. */
+VEC_INLINE const char *line_of(const char *w, size_t panel, int v)
+{
+    return w + (size_t)(v / SPLIT) * panel + 4 * (size_t)VEC_WIDTH * (size_t)(v % SPLIT);
+}
+VEC_INLINE float *sum_of(const struct tile *t, int i, int vectors)
+{
+    return t->sums + (size_t)(i / vectors) * (size_t)t->ld + (size_t)(i % vectors) * VEC_WIDTH;
+}
+
 /* One k of all rows and panels: weights `w`, x[row * ldx]. */
 VEC_INLINE void step(vec *sums, const vec *w, const float *x, size_t ldx, int rows, int vectors)
 {
@@ -69,13 +79,13 @@ VEC_INLINE void lines(const struct tile *t, vec *sums, size_t ldx, int first, in
         }
         TEC_UNROLL
         for (int v = 0; v < panels * SPLIT; v++)
-            weights[v] = pair_first(w + (size_t)(v / SPLIT) * panel + 4 * VEC_WIDTH * (v % SPLIT));
+            weights[v] = pair_first(line_of(w, panel, v));
         step(sums, weights, x, ldx, rows, panels * SPLIT);
         if (copied)
             TEC_RELOAD();
         TEC_UNROLL
         for (int v = 0; v < panels * SPLIT; v++)
-            weights[v] = pair_second(w + (size_t)(v / SPLIT) * panel + 4 * VEC_WIDTH * (v % SPLIT));
+            weights[v] = pair_second(line_of(w, panel, v));
         step(sums, weights, x + 1, ldx, rows, panels * SPLIT);
     }
 }
@@ -89,24 +99,22 @@ VEC_INLINE void tile(const struct tile *t, bool copied, int rows, int panels)
     size_t ldx = copied ? LDX : t->ldx;
     TEC_UNROLL
     for (int i = 0; i < rows * vectors; i++)
-        sums[i] = t->more ? vec_load(t->sums + (i / vectors) * t->ld + (i % vectors) * VEC_WIDTH)
-                          : vec_set(0.0F);
+        sums[i] = t->more ? vec_load(sum_of(t, i, vectors)) : vec_set(0.0F);
     /* Prefetch further down the same panels, and near their end the next ones from their top. */
     int turn = copied ? 0 : whole > AHEAD ? whole - AHEAD : 0;
-    lines(t, sums, ldx, 0, turn, AHEAD * LINE, copied, rows, panels);
+    lines(t, sums, ldx, 0, turn, (ptrdiff_t)AHEAD * LINE, copied, rows, panels);
     lines(t, sums, ldx, turn, whole, t->next - t->w - (ptrdiff_t)turn * LINE, copied, rows, panels);
     if (t->k % 2) {
         vec weights[8];
         const char *w = t->w + (size_t)whole * LINE;
         TEC_UNROLL
         for (int v = 0; v < vectors; v++)
-            weights[v] =
-                pair_first(w + (size_t)(v / SPLIT) * t->panel + 4 * VEC_WIDTH * (v % SPLIT));
+            weights[v] = pair_first(line_of(w, t->panel, v));
         step(sums, weights, t->x + 2 * (size_t)whole, ldx, rows, vectors);
     }
     TEC_UNROLL
     for (int i = 0; i < rows * vectors; i++)
-        vec_store(t->sums + (i / vectors) * t->ld + (i % vectors) * VEC_WIDTH, sums[i]);
+        vec_store(sum_of(t, i, vectors), sums[i]);
 }
 
 typedef void tile_fn(const struct tile *t);
@@ -167,7 +175,7 @@ VEC_TARGET static void few_rows(const struct gemm *g, int rows)
         else
             g->tiles->few[rows - 1].one(&t);
         for (int r = 0; r < rows; r++)
-            finish_row(a, sums + r * t.ld, r, p * PANEL, count * PANEL);
+            finish_row(a, sums + (size_t)r * (size_t)t.ld, r, p * PANEL, count * PANEL);
     }
 }
 
@@ -180,7 +188,7 @@ struct slab {
 VEC_TARGET static void copy_block(const struct tec_gemm_args *a, struct slab *b)
 {
     for (int r = 0; r < b->rows; r++)
-        memcpy(b->x + r * LDX, a->x + (size_t)(b->row + r) * (size_t)a->ldx + (size_t)b->k,
+        memcpy(b->x + (size_t)r * LDX, a->x + (size_t)(b->row + r) * (size_t)a->ldx + (size_t)b->k,
                (size_t)b->depth * sizeof(float));
 }
 
@@ -198,8 +206,8 @@ VEC_TARGET static void block_panels(const struct gemm *g, struct slab *b, int gr
     int tiles = (b->rows + ROWS_TILE - 1) / ROWS_TILE;
     for (int i = 0; i < tiles; i++) {
         int first = b->rows * i / tiles, last = b->rows * (i + 1) / tiles;
-        t.x = b->x + first * LDX;
-        t.sums = b->sums + (first * GROUP + p - group) * PANEL;
+        t.x = b->x + (size_t)first * LDX;
+        t.sums = b->sums + ((size_t)first * GROUP + (size_t)(p - group)) * PANEL;
         g->tiles->tile[count - 1][last - first - 1](&t);
         t.next = t.w; /* once is enough */
     }
@@ -218,7 +226,7 @@ VEC_TARGET static void block_group(const struct gemm *g, struct slab *b, int gro
         }
     }
     for (int r = 0; r < b->rows; r++)
-        finish_row(a, b->sums + r * GROUP * PANEL, b->row + r, group * PANEL,
+        finish_row(a, b->sums + (size_t)r * GROUP * PANEL, b->row + r, group * PANEL,
                    (end - group) * PANEL);
 }
 

@@ -21,7 +21,7 @@ VEC_INLINE void wide_tile(const struct tec_gemm_args *a, const float *w, int row
         half weights[VECTORS];
         TEC_UNROLL
         for (int v = 0; v < VECTORS; v++)
-            weights[v] = half_load(w + v * HALF);
+            weights[v] = half_load(w + (size_t)v * HALF);
         TEC_UNROLL
         for (int r = 0; r < rows; r++) {
             half all = half_set(x[(size_t)r * (size_t)a->ldx + (size_t)k]);
@@ -34,7 +34,7 @@ VEC_INLINE void wide_tile(const struct tec_gemm_args *a, const float *w, int row
     for (int r = 0; r < rows; r++) {
         TEC_UNROLL
         for (int v = 0; v < VECTORS; v++)
-            half_store(done + v * HALF, sums[r * VECTORS + v]);
+            half_store(done + (size_t)v * HALF, sums[r * VECTORS + v]);
         finish_row(a, done, row + r, column, COLUMNS);
     }
 }

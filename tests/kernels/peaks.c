@@ -55,7 +55,7 @@ double peaks_measure(void (*job)(void *user, struct tec_part part, int rep), voi
     struct team team = {.job = job, .user = user, .lanes = lanes < 2 ? 1 : 2};
     team.reps = reps < MAX_REPS ? reps : MAX_REPS;
     struct member members[2] = {{&team, 0}, {&team, 1}};
-    pthread_t thread;
+    pthread_t thread = {0};
     if (team.lanes == 2 && pthread_create(&thread, NULL, work, &members[1]) != 0)
         abort();
     work(&members[0]);
@@ -132,11 +132,12 @@ __attribute__((target("avx2"))) static void read_all(void *user, struct tec_part
     for (size_t at = 0; at < share; at += 256) {
         TEC_UNROLL
         for (int i = 0; i < 4; i++)
-            _mm_prefetch(from + at + 4096 + 64 * i, _MM_HINT_T0);
+            _mm_prefetch(from + at + 4096 + 64 * (size_t)i, _MM_HINT_T0);
         TEC_UNROLL
         for (int i = 0; i < 8; i++)
             sum[i] = _mm256_xor_si256(
-                sum[i], _mm256_loadu_si256((const __m256i *)(const void *)(from + at + 32 * i)));
+                sum[i],
+                _mm256_loadu_si256((const __m256i *)(const void *)(from + at + 32 * (size_t)i)));
     }
     TEC_UNROLL
     for (int i = 1; i < 8; i++)
