@@ -113,18 +113,20 @@ double peaks_fma(enum tec_tier tier, int lanes)
     return flops / peaks_measure(wide ? fma_512 : fma_256, NULL, lanes, 20, NULL) * 1e-9;
 }
 
+/* Pieces larger than a cache, short enough to be read between two interruptions. */
 struct region {
     const char *memory;
-    size_t size;
+    size_t piece;
+    int pieces;
 };
 
 /* Eight streams of 32-byte loads, prefetched as far ahead as helps most here. */
 __attribute__((target("avx2"))) static void read_all(void *user, struct tec_part part, int rep)
 {
-    (void)rep;
     const struct region *all = user;
-    size_t share = all->size / (size_t)part.lanes / 512 * 512;
-    const char *from = all->memory + share * (size_t)part.lane;
+    size_t share = all->piece / (size_t)part.lanes / 512 * 512;
+    const char *from =
+        all->memory + all->piece * (size_t)(rep % all->pieces) + share * (size_t)part.lane;
     __m256i sum[8];
     TEC_UNROLL
     for (int i = 0; i < 8; i++)
@@ -147,6 +149,7 @@ __attribute__((target("avx2"))) static void read_all(void *user, struct tec_part
 
 double peaks_read(const void *memory, size_t size, int lanes)
 {
-    struct region all = {memory, size};
-    return (double)size / peaks_measure(read_all, &all, lanes, 5, NULL) * 1e-9;
+    size_t piece = size < (size_t)16 << 20 ? size : (size_t)16 << 20;
+    struct region all = {memory, piece, (int)(size / piece)};
+    return (double)piece / peaks_measure(read_all, &all, lanes, 40, NULL) * 1e-9;
 }
