@@ -22,7 +22,7 @@ struct session {
     bool valid[SLOTS];
     float state[WIDTH];
     double state_f64[WIDTH], state_raw[WIDTH];
-    int32_t bins[WIDTH];
+    int bins[WIDTH];
     char text[TEXT + 1];
     uint8_t front[PIXELS], wrist[2 * PIXELS];
     float joints[3];
@@ -131,6 +131,11 @@ TEST(observe_takes_no_memory_after_the_first)
     s.values[4].bytes = PIXELS;
     CHECK(observe() == TEC_OK);
     CHECK_INT(heap.calls, >, calls);
+    CHECK(memcmp(s.pixels[1], s.wrist, PIXELS) == 0);
+    s.values[4].shape[1] = 2 * SIDE; /* the width alone */
+    s.values[4].bytes = 2 * PIXELS;
+    CHECK(observe() == TEC_OK);
+    CHECK(s.pixels[1][3 * SIDE - 1] == 0 && s.pixels[1][6 * SIDE - 1] != 0); /* bars above */
     close_session();
 }
 
@@ -361,16 +366,6 @@ TEST(actions_go_back)
     close_session();
 }
 
-TEST(bins_of_edges)
-{
-    const double x[] = {-1.0, 0.0, 0.9921875, 1.0, -1.0001, -HUGE_VAL, HUGE_VAL, nan(""), -5e300};
-    static const int want[] = {0, 128, 255, 255, -1, -1, 255, 255, -1};
-    int32_t bins[9];
-    tec_state_bins(x, 9, bins);
-    for (int i = 0; i < 9; i++)
-        CHECK_INT(bins[i], ==, want[i]);
-}
-
 TEST(memory_failures_are_reported)
 {
     enum tec_status status = TEC_NO_MEMORY;
@@ -439,6 +434,10 @@ TEST(golden_demo_states)
     REQUIRE(tec_robot_norms(s.robot, c, NULL, &n.state_norm, &n.action_norm, &s.arena, &err) ==
             TEC_OK);
     REQUIRE(tec_observer_create(&s.observer, s.robot, &n, &heap, &err) == TEC_OK);
+    struct tec_robot other = *s.robot;
+    other.asset = "other";
+    CHECK(tec_robot_norms(&other, c, NULL, &n.state_norm, &n.action_norm, &s.arena, &err) ==
+          TEC_NOT_FOUND);
     for (int i = 0; i < SLOTS; i++)
         s.pictures[i] = pixels[i];
     json_error_t where;

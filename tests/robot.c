@@ -24,11 +24,13 @@ static enum tec_status run_steps(const char *text, int n_in, double *x, const do
 
 TEST(steps_compute)
 {
-    double x[4] = {1.0, 2.0, 3.0, 4.0};
+    double x[4] = {1.0, 2.0, 3.0, 4.0}, half[1] = {2.5};
+    CHECK(run_steps("[{'op':'round'}]", 1, half, NULL, 0) == TEC_OK);
+    CHECK(half[0] == 2.0); /* ties to even */
     CHECK(run_steps("[{'op':'multiply','at':[2,4],'by':-1}]", 4, x, NULL, 0) == TEC_OK);
     CHECK(x[0] == 1.0 && x[1] == -2.0 && x[2] == 3.0 && x[3] == -4.0);
     CHECK(run_steps("[{'op':'shift','by':0.5},{'op':'round'}]", 4, x, NULL, 0) == TEC_OK);
-    CHECK(x[0] == 2.0 && x[1] == -2.0 && x[2] == 4.0 && x[3] == -4.0); /* ties to even */
+    CHECK(x[0] == 2.0 && x[1] == -2.0 && x[2] == 4.0 && x[3] == -4.0);
     CHECK(run_steps("[{'op':'clamp','low':-3,'high':3}]", 4, x, NULL, 0) == TEC_OK);
     CHECK(x[2] == 3.0 && x[3] == -3.0);
     double y[3] = {0.0, 0.5, 1.0}, state[3] = {10.0, 20.0, 30.0};

@@ -46,7 +46,8 @@ static void widen(const struct tec_cutter *c, const struct tec_added *a, size_t 
         *end += tec_utf8_length(s[*end]);
 }
 
-/* A token that is not taken is passed over whole, as in the reference. */
+/* The next token; the outputs stay as they are when there is none.
+ * A token that is not taken is passed over whole, as in the reference. */
 static bool find(struct tec_cutter *c, size_t *start, size_t *end, int *id)
 {
     while (c->at < c->text.n) {
@@ -57,13 +58,14 @@ static bool find(struct tec_cutter *c, size_t *start, size_t *end, int *id)
             continue;
         }
         const struct tec_added *a = &c->added[key->value];
-        *start = c->at;
-        *end = c->at + key->text.n;
-        *id = a->id;
-        c->at = *end;
-        if (!is_taken(c, a, *start, *end))
+        size_t from = c->at, to = c->at + key->text.n;
+        c->at = to;
+        if (!is_taken(c, a, from, to))
             continue;
-        widen(c, a, start, end);
+        widen(c, a, &from, &to);
+        *start = from;
+        *end = to;
+        *id = a->id;
         return true;
     }
     return false;

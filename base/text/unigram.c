@@ -22,9 +22,10 @@ static void offer(struct lattice *l, size_t start, size_t end, double score, int
 {
     struct best *b = &l->best[end];
     double sum = l->best[start].score + score;
-    if (b->reached && !(sum > b->score))
-        return;
-    *b = (struct best){l->u->single ? (double)(float)sum : sum, start, entry, true};
+    if (l->u->single)
+        sum = (double)(float)sum; /* the sum of two floats, rounded once: as adding floats */
+    if (!b->reached || sum > b->score)
+        *b = (struct best){sum, start, entry, true};
 }
 
 /* Scores of user-defined pieces are made so high that they are always taken (SentencePiece,
@@ -33,7 +34,7 @@ static double score_of(const struct tec_unigram *u, const struct tec_entry *e)
 {
     if (e->type != TEC_PIECE_USER)
         return e->score;
-    return (double)((float)e->text.n * (float)u->highest) - 0.1;
+    return (double)(float)((double)((float)e->text.n * (float)u->highest) - 0.1);
 }
 
 static void fill(struct lattice *l)

@@ -33,6 +33,8 @@ static const char *expected(struct tec_loader *ld, const struct tec_field *f)
     case TEC_FIELD_INT:
     case TEC_FIELD_INT64:
         text = tec_arena_printf(ld->scratch, "an integer from %.0f to %.0f", f->min, f->max);
+        if (f->min >= f->max)
+            text = tec_arena_printf(ld->scratch, "%.0f", f->min);
         break;
     case TEC_FIELD_NUMBER:
         text = tec_arena_printf(ld->scratch, "a number from %g to %.12g", f->min, f->max);
@@ -134,7 +136,10 @@ static void set_number(struct tec_loader *ld, const struct tec_field *f, const s
     bool whole = f->type != TEC_FIELD_NUMBER;
     bool good = whole ? as_integer(e->value, &number) : as_number(e->value, &number);
     if (!good || !(number >= f->min && number <= f->max)) {
-        wrong(ld, f, e);
+        struct tec_diagnostic *d = wrong(ld, f, e);
+        if (f->owner == TEC_CON_pipeline && f->max <= 1 && good)
+            tec_diagnostics_help(ld->d, d, "this version of tectum reads schema %d",
+                                 TEC_PIPELINE_SCHEMA);
         return;
     }
     if (f->type == TEC_FIELD_INT)
@@ -398,13 +403,22 @@ static void clear_refs(const struct tec_word *words, void *out)
     }
 }
 
-static const struct tec_entry **things_of(struct tec_loader *ld, const char *name)
+/* Which list a field fills: enum of loader.h. */
+static int scope_of(const char *name)
 {
-    return strcmp(name, "models") == 0      ? &ld->models
-           : strcmp(name, "inputs") == 0    ? &ld->inputs
-           : strcmp(name, "resources") == 0 ? &ld->resources
-           : strcmp(name, "nodes") == 0     ? &ld->nodes
-                                            : &ld->partitions;
+    static const char *const names[TEC_SCOPES] = {"models", "inputs", "resources", "nodes",
+                                                  "partitions"};
+    int scope = 0;
+    while (scope < TEC_SCOPES - 1 && strcmp(names[scope], name) != 0)
+        scope++;
+    return scope;
+}
+
+static const struct tec_entry **things_of(struct tec_loader *ld, int scope)
+{
+    const struct tec_entry **lists[TEC_SCOPES] = {&ld->models, &ld->inputs, &ld->resources,
+                                                  &ld->nodes, &ld->partitions};
+    return lists[scope];
 }
 
 /* One item of a list of things. False when it is not one; that was reported. */
@@ -433,6 +447,8 @@ static void set_things(struct tec_loader *ld, const struct tec_field *f, const s
 {
     const struct tec_value *v = e->value;
     size_t size = tec_constructors[f->words[0].value].size;
+    int scope = scope_of(f->name);
+    ld->torn[scope] = true;
     if (v->kind != TEC_VALUE_LIST) {
         wrong(ld, f, e);
         return;
@@ -455,7 +471,8 @@ static void set_things(struct tec_loader *ld, const struct tec_field *f, const s
     }
     memcpy(member(out, f), &list, sizeof list);
     set_int(out, f->count_offset, n);
-    *things_of(ld, f->name) = kept;
+    *things_of(ld, scope) = kept;
+    ld->torn[scope] = n < v->n;
 }
 
 static void set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
@@ -553,13 +570,38 @@ static void unknown_field(struct tec_loader *ld, enum tec_constructor con,
         tec_diagnostics_add(ld->d, TEC_E010, tec_where_key(ld, e), "unknown field '%.80s' in %s",
                             e->key, tec_constructors[con].word);
     const char *near = tec_nearest(e->key, names, n);
-    if (near)
-        tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
+    if (!near)
+        return;
+    tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
+    if (ld->n_misspelt < (int)(sizeof ld->misspelt / sizeof ld->misspelt[0]))
+        ld->misspelt[ld->n_misspelt++] = tec_field_find(con, near);
+}
+
+bool tec_build_misspelt(const struct tec_loader *ld, enum tec_constructor con, const char *field)
+{
+    const struct tec_field *f = tec_field_find(con, field);
+    for (int i = 0; i < ld->n_misspelt; i++)
+        if (ld->misspelt[i] == f)
+            return true;
+    return false;
+}
+
+static void missing_field(struct tec_loader *ld, const struct tec_field *f,
+                          const struct tec_entry *thing, int first_misspelt)
+{
+    for (int i = first_misspelt; i < ld->n_misspelt; i++)
+        if (ld->misspelt[i] == f)
+            return;
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(ld->d, TEC_E012, tec_where_thing(ld, thing), "missing field '%s' in %s",
+                            f->name, tec_constructors[f->owner].word);
+    tec_diagnostics_help(ld->d, d, "%s: %s", f->name, f->doc);
 }
 
 static void fill(struct tec_loader *ld, enum tec_constructor con, const struct tec_entry *thing,
                  void *out)
 {
+    int misspelt = ld->n_misspelt;
     const struct tec_constructor_info *info = &tec_constructors[con];
     const struct tec_value *v = thing->value;
     struct tec_where *where = (void *)((char *)out + info->where);
@@ -574,10 +616,7 @@ static void fill(struct tec_loader *ld, enum tec_constructor con, const struct t
         if (e) {
             set_field(ld, f, e, out);
         } else if (!f->standard) {
-            struct tec_diagnostic *d =
-                tec_diagnostics_add(ld->d, TEC_E012, tec_where_thing(ld, thing),
-                                    "missing field '%s' in %s", f->name, info->word);
-            tec_diagnostics_help(ld->d, d, "%s: %s", f->name, f->doc);
+            missing_field(ld, f, thing, misspelt);
         } else if (f->standard[0]) {
             set_standard(ld, f, thing, out);
         }

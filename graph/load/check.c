@@ -169,6 +169,9 @@ static void check_writers(struct checker *c)
         int list[3], count = written(&c->p->nodes[i], list);
         for (int k = 0; k < count; k++) {
             for (int j = 0; j < i; j++) {
+                bool out = list[k] == c->p->nodes[i].out.buffer;
+                if (out && c->p->resources[list[k]].kind != TEC_RESOURCE_BUFFER)
+                    continue;
                 if (!writes(&c->p->nodes[j], list[k]) || runs_after(c->p, i, j) ||
                     runs_after(c->p, j, i))
                     continue;
@@ -196,6 +199,18 @@ static bool is_written(const struct checker *c, int resource)
         if (writes(&c->p->nodes[i], resource))
             return true;
     return false;
+}
+
+/* A node that is not there, or a name that does not resolve, may be the writer. */
+static bool knows_writers(const struct checker *c)
+{
+    for (int i = 0; i < c->p->n_nodes; i++) {
+        const struct tec_decl_node *n = &c->p->nodes[i];
+        bool fills = n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_MEMORY_LOAD;
+        if (fills && n->writes.index < 0 && n->into.index < 0)
+            return false;
+    }
+    return !c->ld->torn[TEC_NODES];
 }
 
 static void check_readers(struct checker *c)
@@ -324,7 +339,7 @@ static void reach(struct checker *c)
             }
         }
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && !c->ld->broken; i++)
         if (c->nodes[i].culled)
             tec_diagnostics_help(
                 c->ld->d,
@@ -381,7 +396,8 @@ void tec_check_graph(struct tec_loader *ld)
     }
     check_models(&c);
     check_writers(&c);
-    check_readers(&c);
+    if (knows_writers(&c))
+        check_readers(&c);
     order(&c);
     reach(&c);
 }

@@ -55,7 +55,8 @@ static bool read_mark(struct reader *r, struct tec_value *table, const struct te
     if (strcmp(e->key, "kind") != 0)
         return false;
     table->tag = tec_constructor_find(json_string_value(json));
-    if (table->tag == TEC_CON_NONE)
+    table->flag = table->tag == TEC_CON_NONE;
+    if (table->flag)
         tec_diagnostics_add(r->ld->d, TEC_E002, tec_where_value(r->ld, e), "unknown kind '%.80s'",
                             json_string_value(json));
     return true;
@@ -115,7 +116,11 @@ static struct tec_value *read_table(struct reader *r, const json_t *json, int to
             return NULL;
     if (object && table->n > 1)
         qsort(table->entries, (size_t)table->n, sizeof *table->entries, compare);
-    if (object && table->n == 0 && table->tag == TEC_CON_NONE)
+    if (table->flag) { /* an unknown kind; reported */
+        table->kind = TEC_VALUE_BAD;
+        table->flag = false;
+    }
+    if (object && table->kind == TEC_VALUE_TABLE && table->n == 0 && table->tag == TEC_CON_NONE)
         table->kind = TEC_VALUE_LIST; /* {} and [] are the same, as in Lua */
     return table;
 }

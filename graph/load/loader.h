@@ -25,6 +25,9 @@ enum tec_value_kind {
     TEC_VALUE_TABLE
 };
 
+/* The lists of things. */
+enum { TEC_MODELS, TEC_INPUTS, TEC_RESOURCES, TEC_NODES, TEC_PARTITIONS, TEC_SCOPES };
+
 /* What a file says, before it means anything. */
 struct tec_value {
     enum tec_value_kind kind;
@@ -64,6 +67,11 @@ struct tec_loader {
     /* the values behind the things of the pipeline, by index */
     const struct tec_entry *models, *inputs, *resources, *nodes, *partitions;
     const struct tec_value *root;
+    /* What was reported already and must not be reported again as its consequences. */
+    const struct tec_field *misspelt[16]; /* fields that an unknown one probably meant */
+    int n_misspelt;
+    bool torn[TEC_SCOPES]; /* by list: some of its things are not there, or have no name */
+    bool broken;           /* errors were found before the graph was looked at */
 };
 
 /* --- sources (files.c) --- */
@@ -106,8 +114,9 @@ struct tec_value *tec_load_json(struct tec_loader *ld, int source);
 struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
                               struct tec_value *overlay);
 struct tec_value *tec_overlay_set(struct tec_loader *ld, struct tec_value *root);
-/* `model` becomes `models`. */
 void tec_build(struct tec_loader *ld, struct tec_value *root);
+/* Did an unknown field look like this one? */
+bool tec_build_misspelt(const struct tec_loader *ld, enum tec_constructor con, const char *field);
 void tec_resolve(struct tec_loader *ld);
 void tec_check_graph(struct tec_loader *ld);
 void tec_check_sizes(struct tec_loader *ld);

@@ -34,15 +34,13 @@ static int find(const struct scope *s, const char *name)
             offsetof(struct strct, name), (ld)->pipeline->n_##list, (ld)->list \
     }
 
-enum { MODELS, INPUTS, RESOURCES, NODES, PARTITIONS, SCOPES };
-
-static void open_scopes(const struct tec_loader *ld, struct scope scopes[SCOPES])
+static void open_scopes(const struct tec_loader *ld, struct scope scopes[TEC_SCOPES])
 {
-    const struct scope all[SCOPES] = {SCOPE(ld, models, tec_decl_model, "model"),
-                                      SCOPE(ld, inputs, tec_decl_input, "input"),
-                                      SCOPE(ld, resources, tec_decl_resource, "resource"),
-                                      SCOPE(ld, nodes, tec_decl_node, "node"),
-                                      SCOPE(ld, partitions, tec_decl_partition, "partition")};
+    const struct scope all[TEC_SCOPES] = {SCOPE(ld, models, tec_decl_model, "model"),
+                                          SCOPE(ld, inputs, tec_decl_input, "input"),
+                                          SCOPE(ld, resources, tec_decl_resource, "resource"),
+                                          SCOPE(ld, nodes, tec_decl_node, "node"),
+                                          SCOPE(ld, partitions, tec_decl_partition, "partition")};
     memcpy(scopes, all, sizeof all);
 }
 
@@ -61,8 +59,10 @@ static void check_names(struct tec_loader *ld, const struct scope *s)
 }
 
 /* A thing without a valid name was reported; a reference may well mean that one. */
-static bool is_complete(const struct scope *s)
+static bool is_complete(const struct tec_loader *ld, const struct scope *s, int scope)
 {
+    if (ld->torn[scope])
+        return false;
     for (int i = 0; i < s->n; i++)
         if (!name_at(s, i))
             return false;
@@ -74,7 +74,7 @@ static int look_up(struct tec_loader *ld, const struct scope *scopes, int want, 
 {
     const struct scope *s = &scopes[want];
     int at = name ? find(s, name) : -1;
-    if (at >= 0 || !name || !is_complete(s))
+    if (at >= 0 || !name || !is_complete(ld, s, want))
         return at;
     struct tec_diagnostic *d =
         tec_diagnostics_add(ld->d, TEC_E021, where, "there is no %s called '%s'", s->what, name);
@@ -87,16 +87,16 @@ static int look_up(struct tec_loader *ld, const struct scope *scopes, int want, 
         tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
         return -1;
     }
-    for (int other = 0; other < SCOPES; other++)
+    for (int other = 0; other < TEC_SCOPES; other++)
         if (find(&scopes[other], name) >= 0)
             tec_diagnostics_help(ld->d, d, "'%s' is declared, but as %s %s", name,
-                                 other == INPUTS ? "an" : "a", scopes[other].what);
+                                 other == TEC_INPUTS ? "an" : "a", scopes[other].what);
     return -1;
 }
 
 struct resolver {
     struct tec_loader *ld;
-    struct scope scopes[SCOPES];
+    struct scope scopes[TEC_SCOPES];
     const struct tec_entry *thing;
 };
 
@@ -112,14 +112,14 @@ static void resolve_reads(struct resolver *r, struct tec_decl_node *node)
     struct tec_ref *items = NULL;
     memcpy(&items, &node->reads.item, sizeof items);
     for (int i = 0; list && i < node->reads.n; i++)
-        items[i].index = look_up(r->ld, r->scopes, INPUTS, items[i].name,
+        items[i].index = look_up(r->ld, r->scopes, TEC_INPUTS, items[i].name,
                                  tec_where_value(r->ld, &list->value->entries[i]));
 }
 
 static void resolve_model(struct resolver *r, struct tec_decl_node *node)
 {
     const struct tec_pipeline *p = r->ld->pipeline;
-    resolve(r, &node->model, MODELS, "model");
+    resolve(r, &node->model, TEC_MODELS, "model");
     if (node->model.name || p->n_models == 0)
         return;
     if (p->n_models == 1) {
@@ -138,15 +138,15 @@ static void resolve_node(struct resolver *r, struct tec_decl_node *node)
 {
     resolve_model(r, node);
     resolve_reads(r, node);
-    resolve(r, &node->writes, RESOURCES, "writes");
-    resolve(r, &node->kv, RESOURCES, "kv");
-    resolve(r, &node->from, RESOURCES, "from");
-    resolve(r, &node->into, RESOURCES, "into");
-    resolve(r, &node->partition, PARTITIONS, "partition");
-    resolve(r, &node->pack_with, NODES, "pack_with");
-    resolve(r, &node->after, NODES, "after");
+    resolve(r, &node->writes, TEC_RESOURCES, "writes");
+    resolve(r, &node->kv, TEC_RESOURCES, "kv");
+    resolve(r, &node->from, TEC_RESOURCES, "from");
+    resolve(r, &node->into, TEC_RESOURCES, "into");
+    resolve(r, &node->partition, TEC_PARTITIONS, "partition");
+    resolve(r, &node->pack_with, TEC_NODES, "pack_with");
+    resolve(r, &node->after, TEC_NODES, "after");
     if (node->out.name && !node->out.stream)
-        node->out.buffer = look_up(r->ld, r->scopes, RESOURCES, node->out.name,
+        node->out.buffer = look_up(r->ld, r->scopes, TEC_RESOURCES, node->out.name,
                                    tec_where_field(r->ld, r->thing, "out"));
 }
 
@@ -160,17 +160,18 @@ void tec_resolve(struct tec_loader *ld)
     memcpy(&nodes, &p->nodes, sizeof nodes);
     memcpy(&resources, &p->resources, sizeof resources);
     open_scopes(ld, r.scopes);
-    for (int i = 0; i < SCOPES; i++)
+    for (int i = 0; i < TEC_SCOPES; i++)
         check_names(ld, &r.scopes[i]);
     for (int i = 0; i < p->n_resources; i++) {
         r.thing = &ld->resources[i];
-        resolve(&r, &resources[i].share_prefix, RESOURCES, "share_prefix");
+        resolve(&r, &resources[i].share_prefix, TEC_RESOURCES, "share_prefix");
         resources[i].model = -1;
     }
     for (int i = 0; i < p->n_nodes; i++) {
         r.thing = &ld->nodes[i];
         resolve_node(&r, &nodes[i]);
     }
+    ld->broken = ld->d->n_errors > 0;
 }
 
 static int find_name(const char *base, size_t stride, size_t offset, int n, const char *name)

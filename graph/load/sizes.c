@@ -59,6 +59,9 @@ static void empty_axis(struct tec_loader *ld, int node, const char *axis, const 
 /* Was this axis given, be it wrongly? Then it was reported. */
 static bool is_given(const struct tec_loader *ld, const char *axis)
 {
+    if (tec_build_misspelt(ld, TEC_CON_pipeline, "capture") ||
+        tec_build_misspelt(ld, TEC_CON_capture, axis))
+        return true;
     const struct tec_entry *capture = section(ld, "capture");
     const struct tec_entry *e = capture ? tec_value_find(capture->value, axis) : NULL;
     return e && !(e->value->kind == TEC_VALUE_LIST && e->value->n == 0);
@@ -142,7 +145,7 @@ static void check_captures(struct tec_loader *ld)
 static void check_unused(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    for (int i = 0; i < p->n_inputs; i++) {
+    for (int i = 0; i < p->n_inputs && !ld->broken; i++) {
         bool used = p->inputs[i].name == NULL;
         for (int j = 0; j < p->n_nodes && !used; j++)
             for (int k = 0; k < p->nodes[j].reads.n; k++)

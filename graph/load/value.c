@@ -158,6 +158,12 @@ struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_e
 struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_entry *e)
 {
     struct tec_span span;
+    if (e && e->set.file && e->key && e->set.col > (int)strlen(e->key) + 1) {
+        struct tec_where key = e->set; /* "key=value" */
+        key.end = key.col - 1;
+        key.col = key.end - (int)strlen(e->key);
+        return key;
+    }
     if (e && !e->set.file && find_span(ld, e, &span) && span.key_first >= 0)
         return tec_source_where(&ld->sources[e->source], span.key_first, span.key_last);
     return tec_where_value(ld, e);

@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-int tec_observation_rows(const struct tec_plan *plan, const struct tec_observation *o)
+int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o)
 {
     return o->n_pictures * plan->model->vision.tokens + o->n_text;
 }
 
-enum tec_status tec_observation_check(const struct tec_plan *plan, const struct tec_observation *o,
-                                      struct tec_error *err)
+enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_prefix_input *o,
+                                 struct tec_error *err)
 {
     const struct tec_plan_spec *s = &plan->spec;
     if (o->n_pictures < 0 || o->n_pictures > plan->model->n_slots)
@@ -17,10 +17,10 @@ enum tec_status tec_observation_check(const struct tec_plan *plan, const struct 
     if (o->n_text < 1 || o->n_text > s->text_tokens)
         return tec_fail(err, TEC_INVALID, "the prompt has %d tokens; the pipeline allows 1 .. %d",
                         o->n_text, s->text_tokens);
-    if (tec_observation_rows(plan, o) > s->frame_tokens)
+    if (tec_prefix_rows(plan, o) > s->frame_tokens)
         return tec_fail(err, TEC_INVALID,
                         "%d pictures and %d tokens need %d rows; the frame has %d", o->n_pictures,
-                        o->n_text, tec_observation_rows(plan, o), s->frame_tokens);
+                        o->n_text, tec_prefix_rows(plan, o), s->frame_tokens);
     for (int i = 0; i < o->n_text; i++)
         if (o->ids[i] < 0 || o->ids[i] >= plan->model->text.vocab)
             return tec_fail(err, TEC_INVALID, "token %d of the prompt is %d; the vocabulary has %d",
@@ -29,7 +29,7 @@ enum tec_status tec_observation_check(const struct tec_plan *plan, const struct 
 }
 
 static void fill_prefix(const struct tec_plan *plan, struct tec_prefix_table *t, int region,
-                        const struct tec_observation *o)
+                        const struct tec_prefix_input *o)
 {
     int picture_rows = o->n_pictures * plan->model->vision.tokens;
     int rows = picture_rows + o->n_text, first = plan->prefixes.first[region];
@@ -76,12 +76,12 @@ static void fill_suffix(const struct tec_plan *plan, struct tec_prefix_table *t,
 }
 
 void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
-                       const struct tec_observation *o, const struct tec_action_inputs *actions,
+                       const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay)
 {
     fill_prefix(plan, &part->prefix, region, o);
     if (part->kind == TEC_PART_FRAME && plan->spec.steps)
-        fill_suffix(plan, &part->prefix, region, tec_observation_rows(plan, o), actions);
+        fill_suffix(plan, &part->prefix, region, tec_prefix_rows(plan, o), actions);
     tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
     tec_device_replay(plan->device, part->capture, replay);
 }

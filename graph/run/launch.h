@@ -7,7 +7,7 @@
 
 /* What a prefill reads, ready for the device. Pictures are those of valid cameras only, in the
  * model's slot order; ids are the prompt without padding. */
-struct tec_observation {
+struct tec_prefix_input {
     int n_pictures;
     const uint8_t *picture[TEC_MAX_CAMERAS]; /* u8 [size, size, 3] */
     int n_text;
@@ -15,11 +15,11 @@ struct tec_observation {
 };
 
 /* Rows of the prefix that the observation fills. */
-int tec_observation_rows(const struct tec_plan *plan, const struct tec_observation *o);
+int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o);
 
 /* TEC_INVALID, in words, when it does not fit the plan or an id is outside the vocabulary. */
-enum tec_status tec_observation_check(const struct tec_plan *plan, const struct tec_observation *o,
-                                      struct tec_error *err);
+enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_prefix_input *o,
+                                 struct tec_error *err);
 
 /* What the actions of a frame start from. */
 struct tec_action_inputs {
@@ -31,7 +31,7 @@ struct tec_action_inputs {
 /* Run FRAME or PREFIX into a prefix region that the caller holds. `actions` is ignored by PREFIX.
  */
 void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
-                       const struct tec_observation *o, const struct tec_action_inputs *actions,
+                       const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay);
 
 /* Copy the chunk that the last FRAME launch made: [horizon, dim]. */

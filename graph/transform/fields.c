@@ -40,9 +40,8 @@ struct tec_fields tec_fields_open(const json_t *object, const char *const *names
         tec_fields_fail(&f, TEC_MALFORMED, "must be a table of named fields");
         return f;
     }
-    /* jansson's iterators want a pointer that is not const but do not write through it. */
-    for (void *it = json_object_iter((json_t *)(uintptr_t)object); it;
-         it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
+    json_t *all = tec_json_iterable(object);
+    for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it)) {
         const char *key = json_object_iter_key(it);
         size_t i = 0;
         while (i < n && strcmp(names[i], key) != 0)

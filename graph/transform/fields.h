@@ -9,6 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* jansson's iterators want a pointer that is not const, though they do not write through it. */
+static inline json_t *tec_json_iterable(const json_t *json)
+{
+    union {
+        const json_t *given;
+        json_t *wanted;
+    } pointer = {json};
+    return pointer.wanted;
+}
+
 /* One object being read. Every message begins with `where`; the first failure is kept and later
  * reads do nothing, so a reader asks for all fields and looks at `status` once. */
 struct tec_fields {

@@ -124,10 +124,13 @@ static double element(const struct tec_value *value, int64_t at)
     }
 }
 
-/* 255 * x in the precision of the picture, truncated: numpy's (255 * x).astype(uint8). */
-static uint8_t byte_from_unit(double x, enum tec_value_kind kind)
+/* numpy's (255 * x).astype(uint8), which truncates. For a float32 x the product in double truncates
+ * to the same byte as the product in float32: near each k / 255 the two floats on either side
+ * agree.
+ */
+static uint8_t byte_from_unit(double x)
 {
-    double y = kind == TEC_VALUE_F32 ? (double)(255.0F * (float)x) : 255.0 * x;
+    double y = 255.0 * x;
     return (uint8_t)(y < 0.0 ? 0.0 : y > 255.0 ? 255.0 : y);
 }
 
@@ -167,7 +170,7 @@ static enum tec_status convert_floats(struct tec_picture *p, const struct walk *
                 if (p->as_float)
                     p->floats[i] = (float)v;
                 else
-                    p->bytes[i] = byte_from_unit(v, value->kind);
+                    p->bytes[i] = byte_from_unit(v);
             }
     return TEC_OK;
 }

@@ -232,7 +232,7 @@ static json_t *merge(const json_t *common, json_t *variant)
     json_t *all = json_object();
     const char *key;
     json_t *value;
-    if (!all || json_object_update(all, (json_t *)(uintptr_t)common) != 0)
+    if (!all || json_object_update(all, tec_json_iterable(common)) != 0)
         goto fail;
     json_object_foreach(variant, key, value)
     {

@@ -2,11 +2,11 @@
 
 static void patch_row(const struct tec_patchify_args *a, const uint8_t *corner, float *y)
 {
-    for (int channel = 0; channel < 3; channel++)
+    for (ptrdiff_t channel = 0; channel < 3; channel++)
         for (int dy = 0; dy < a->patch; dy++) {
             const uint8_t *line = corner + (size_t)dy * (size_t)a->size * 3 + channel;
             for (int dx = 0; dx < a->patch; dx++)
-                *y++ = a->lut[256 * channel + line[3 * dx]];
+                *y++ = a->lut[256 * channel + line[(size_t)dx * 3]];
         }
 }
 

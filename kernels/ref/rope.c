@@ -13,7 +13,7 @@ static float rotated(const float *head, const float *angle, int d, int dim, int 
     float x = rounded(head[d], round);
     if (!angle)
         return x;
-    float c = angle[2 * i], s = angle[2 * i + 1];
+    float c = angle[(size_t)i * 2], s = angle[(size_t)i * 2 + 1];
     if (d < half)
         return rounded(x * c - rounded(head[d + half], round) * s, round);
     return rounded(x * c + rounded(head[d - half], round) * s, round);
@@ -28,10 +28,10 @@ static void rotate_queries(const struct tec_rope_args *a, int row, int round)
 {
     const float *x = a->qkv + (size_t)row * (size_t)a->ld + a->q_at;
     float *q = a->q + (size_t)row * (size_t)a->ldq;
-    for (int h = 0; h < a->heads; h++)
-        for (int d = 0; d < a->head_dim; d++)
-            q[h * a->head_dim + d] =
-                rotated(x + h * a->head_dim, angle_of(a, row), d, a->head_dim, round);
+    for (int c = 0; c < a->heads * a->head_dim; c++) {
+        int d = c % a->head_dim;
+        q[c] = rotated(x + (c - d), angle_of(a, row), d, a->head_dim, round);
+    }
 }
 
 void tec_rope_f32_ref(const struct tec_rope_args *a, struct tec_part part)
@@ -44,7 +44,7 @@ void tec_rope_f32_ref(const struct tec_rope_args *a, struct tec_part part)
         if (a->q_at >= 0)
             rotate_queries(a, r, 0);
         for (int c = 0; c < a->kv_heads * dim; c++) {
-            const float *head = x + a->k_at + c / dim * dim;
+            const float *head = x + a->k_at + (c - c % dim);
             ((float *)a->k)[at + (size_t)c] = rotated(head, angle_of(a, r), c % dim, dim, 0);
             ((float *)a->v)[at + (size_t)c] = x[a->v_at + c];
         }
@@ -61,7 +61,7 @@ void tec_rope_bf16_ref(const struct tec_rope_args *a, struct tec_part part)
         if (a->q_at >= 0)
             rotate_queries(a, r, 1);
         for (int c = 0; c < a->kv_heads * dim; c++) {
-            const float *head = x + a->k_at + c / dim * dim;
+            const float *head = x + a->k_at + (c - c % dim);
             float k = rotated(head, angle_of(a, r), c % dim, dim, 1);
             ((uint16_t *)a->k)[at + (size_t)c] = tec_bf16_bits(k);
             ((uint16_t *)a->v)[at + (size_t)c] = tec_bf16_bits(x[a->v_at + c]);

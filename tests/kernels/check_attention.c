@@ -24,7 +24,7 @@ static const struct shape edges[] = {
     {1, 70, 100, 16, 16, 72, ALL, true, false},  {8, 1, 300, 8, 1, 256, ALL, true, false},
     {1, 51, 333, 8, 1, 256, ANY, true, false},   {2, 65, 128, 1, 1, 64, ANY, false, false},
     {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false}};
-enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40 };
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, LANES = 9 };
 
 /* The sequences of a shape and the memory under them. */
 struct world {
@@ -83,7 +83,7 @@ static int slot_of(const struct world *w, int seq, int key)
 static void fill_memory(struct conform *c, struct world *w, struct shape s,
                         enum conform_family family)
 {
-    size_t cols = (size_t)(s.kv_heads * s.dim), count = (size_t)w->slots * cols;
+    size_t cols = (size_t)s.kv_heads * (size_t)s.dim, count = (size_t)w->slots * cols;
     w->k = conform_buf(c, count, sizeof *w->k);
     w->v = conform_buf(c, count, sizeof *w->v);
     for (int i = 0; i < s.seqs; i++)
@@ -135,12 +135,13 @@ static struct world build(struct conform *c, struct shape s, bool bf16, enum con
     int cols = s.heads * s.dim;
     a->ldq = conform_ld(cols);
     a->ldo = conform_ld(cols);
-    float *q = conform_buf(c, (size_t)(a->max_rows * a->ldq), sizeof *q);
+    float *q = conform_buf(c, (size_t)a->max_rows * (size_t)a->ldq, sizeof *q);
     for (int r = 0; r < a->max_rows; r++)
-        conform_fill(q + r * a->ldq, (size_t)cols, family, family == CONFORM_OFFSET ? 0.01F : 3.0F);
+        conform_fill(q + (size_t)r * (size_t)a->ldq, (size_t)cols, family,
+                     family == CONFORM_OFFSET ? 0.01F : 3.0F);
     a->q = w.q = q;
-    a->out = conform_buf(c, (size_t)(a->max_rows * a->ldo), sizeof *a->out);
-    a->scratch = conform_buf(c, 3 * tec_attention_scratch(s.dim), sizeof *a->scratch);
+    a->out = conform_buf(c, (size_t)a->max_rows * (size_t)a->ldo, sizeof *a->out);
+    a->scratch = conform_buf(c, LANES * tec_attention_scratch(s.dim), sizeof *a->scratch);
     a->heads = s.heads;
     a->kv_heads = s.kv_heads;
     a->head_dim = s.dim;
@@ -170,7 +171,8 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
         abort();
     *y = (struct answer){.relative = 0};
     for (int j = 0; j < keys; j++) {
-        size_t at = (size_t)((slot_of(w, seq, j) * a->kv_heads + kv_head) * dim);
+        size_t at =
+            ((size_t)slot_of(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
         double terms = 0;
         for (int d = 0; d < dim; d++) {
             double x = (double)a->q[row * a->ldq + head * dim + d] * (double)w->k[at + (size_t)d];
@@ -182,7 +184,8 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
         low = fmin(low, score[j]);
     }
     for (int j = 0; j < keys; j++) {
-        size_t at = (size_t)((slot_of(w, seq, j) * a->kv_heads + kv_head) * dim);
+        size_t at =
+            ((size_t)slot_of(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
         double p = exp(score[j] - top);
         sum += p;
         for (int d = 0; d < dim; d++) {
@@ -208,7 +211,7 @@ static void compare(struct conform *c, const struct world *w, int row, int head)
         double bound = y.relative * y.size[d] + ldexp(1, -140);
         if (a->round)
             bound += ldexp(fabs(y.value[d]) + bound, -8) + ldexp(1, -133);
-        size_t at = (size_t)(row * a->ldo + head * a->head_dim + d);
+        size_t at = (size_t)row * (size_t)a->ldo + (size_t)(head * a->head_dim + d);
         conform_close(c, (double)((const float *)c->got[0])[at], y.value[d], bound,
                       "row %d (sees %d) head %d d %d", row, a->visible[row], head, d);
         conform_close(c, (double)((const float *)c->want[0])[at], y.value[d], bound,
@@ -220,9 +223,37 @@ static struct conform_call call_of(const struct world *w)
 {
     const struct tec_attention_args *a = &w->a;
     struct conform_call call = {.ref = a, .fast = a, .live = a->max_rows, .full = true, .outs = 1};
-    call.out[0] = (struct conform_out){
-        a->out, a->max_rows, (size_t)(a->heads * a->head_dim) * 4, (size_t)a->ldo * 4, NULL, 0, 1};
+    call.out[0] = (struct conform_out){a->out,
+                                       a->max_rows,
+                                       (size_t)a->heads * (size_t)a->head_dim * 4,
+                                       (size_t)a->ldo * 4,
+                                       NULL,
+                                       0,
+                                       1};
     return call;
+}
+
+/* A row keeps its bytes alone in a launch, and in whatever tile many lanes put it. */
+static void company(struct conform *c, const struct world *w)
+{
+    struct tec_attention_args a = w->a;
+    int row = conform_int(0, a.max_rows - 1), lanes = conform_int(4, LANES), one = 1;
+    size_t size = (size_t)a.heads * (size_t)a.head_dim * sizeof(float), ld = (size_t)a.ldo;
+    a.out = conform_buf(c, (size_t)a.max_rows * ld, sizeof *a.out);
+    *c->live = a.max_rows;
+    for (int i = 0; i < lanes; i++)
+        tec_kernel_infos[c->id].run(c->fast, &a, (struct tec_part){i, lanes});
+    for (int r = 0; r < a.max_rows; r++)
+        if (memcmp(a.out + (size_t)r * ld, (const float *)c->got[0] + (size_t)r * ld, size) != 0)
+            conform_fail(c, "row %d changes with %d lanes", r, lanes);
+    a.q += (size_t)row * (size_t)a.ldq;
+    a.row_seq += row;
+    a.visible += row;
+    a.rows = &one;
+    a.max_rows = 1;
+    tec_kernel_infos[c->id].run(c->fast, &a, (struct tec_part){0, 1});
+    if (memcmp(a.out, (const float *)c->got[0] + (size_t)row * ld, size) != 0)
+        conform_fail(c, "row %d changes when it is alone", row);
 }
 
 static void attention_shape(struct conform *c, struct shape s, bool bf16,
@@ -234,6 +265,7 @@ static void attention_shape(struct conform *c, struct shape s, bool bf16,
     int all = w.a.max_rows * s.heads, step = 1 + all / 64;
     for (int i = conform_int(0, step - 1); i < all; i += step)
         compare(c, &w, i / s.heads, i % s.heads);
+    company(c, &w);
     conform_end(c);
 }
 
@@ -245,8 +277,9 @@ static void hidden_keys(struct conform *c, bool bf16)
     struct conform_call call = call_of(&w);
     int from = conform_int(1, w.length[0]), cols = s.kv_heads * s.dim;
     conform_run(c, &call);
-    float *clean = conform_buf(c, (size_t)(w.a.max_rows * w.a.ldo), sizeof *clean);
-    memcpy(clean, c->got[0], (size_t)(w.a.max_rows * w.a.ldo) * sizeof *clean);
+    size_t ld = (size_t)w.a.ldo;
+    float *clean = conform_buf(c, (size_t)w.a.max_rows * (size_t)w.a.ldo, sizeof *clean);
+    memcpy(clean, c->got[0], (size_t)w.a.max_rows * (size_t)w.a.ldo * sizeof *clean);
     for (int key = from; key < w.length[0]; key++)
         for (int i = 0; i < cols; i++) {
             size_t size = bf16 ? 2 : 4, at = (size_t)(slot_of(&w, 0, key) * cols + i) * size;
@@ -258,8 +291,8 @@ static void hidden_keys(struct conform *c, bool bf16)
     conform_run(c, &call);
     for (int r = 0; r < w.a.max_rows; r++)
         if (w.a.visible[r] <= from &&
-            memcmp(clean + r * w.a.ldo, (const float *)c->got[0] + r * w.a.ldo,
-                   (size_t)(s.heads * s.dim) * 4) != 0)
+            memcmp(clean + (size_t)r * ld, (const float *)c->got[0] + (size_t)r * ld,
+                   (size_t)s.heads * (size_t)s.dim * 4) != 0)
             conform_fail(c, "row %d (sees %d) changed with keys from %d", r, w.a.visible[r], from);
     conform_end(c);
 }

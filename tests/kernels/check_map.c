@@ -43,11 +43,11 @@ static void map_shape(struct conform *c, struct shape s, function f, int how)
     struct tec_map_args a = {.max_rows = s.rows, .cols = s.cols, .round = conform_int(0, 1)};
     a.ldx = conform_ld(s.cols);
     a.ldy = conform_ld(s.cols);
-    size_t count = (size_t)(s.rows * a.ldx);
+    size_t count = (size_t)s.rows * (size_t)a.ldx;
     float *x = conform_buf(c, count, sizeof *x);
     fill(x, count, how);
     a.x = x;
-    a.y = conform_buf(c, (size_t)(s.rows * a.ldy), sizeof *a.y);
+    a.y = conform_buf(c, (size_t)s.rows * (size_t)a.ldy, sizeof *a.y);
     a.rows = conform_live(c, s.rows);
     struct conform_call call = {.ref = &a, .fast = &a, .live = s.rows, .full = true, .outs = 1};
     call.out[0] =
@@ -73,7 +73,7 @@ static void map_in_place(struct conform *c, function f)
         before[i] = x[i];
     struct tec_map_args a = {x, x, conform_live(c, ROWS), ROWS, LD, LD, COLS, 0};
     struct conform_call call = {.ref = &a, .fast = &a, .live = ROWS, .full = true, .outs = 1};
-    call.out[0] = (struct conform_out){x, ROWS, COLS * 4, LD * 4, NULL, 0, 1};
+    call.out[0] = (struct conform_out){x, ROWS, (size_t)COLS * 4, (size_t)LD * 4, NULL, 0, 1};
     conform_run(c, &call);
     compare(c, &a, before, f);
     conform_end(c);

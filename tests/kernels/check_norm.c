@@ -110,7 +110,7 @@ static void norm_in_place(struct conform *c, bool centred)
                               .offset = 1,
                               .eps = 1e-5F};
     struct conform_call call = {.ref = &a, .fast = &a, .live = ROWS, .full = true, .outs = 1};
-    call.out[0] = (struct conform_out){x, ROWS, COLS * 4, LD * 4, NULL, 0, 1};
+    call.out[0] = (struct conform_out){x, ROWS, (size_t)COLS * 4, (size_t)LD * 4, NULL, 0, 1};
     conform_run(c, &call);
     for (int r = 0; r < ROWS; r++)
         compare_row(c, &a, before, r, centred);

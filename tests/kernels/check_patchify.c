@@ -2,23 +2,25 @@
 
 #include <stdio.h>
 
+enum { COLOURS = 3 * 256 };
+
 static void patchify_shape(struct conform *c, int pictures, int size, int patch)
 {
     int across = size / patch, patches = across * across, cols = 3 * patch * patch;
     struct tec_patchify_args a = {.max_pictures = pictures, .size = size, .patch = patch};
     const uint8_t **pointers = conform_buf(c, (size_t)pictures, sizeof *pointers);
     for (int i = 0; i < pictures; i++) {
-        uint8_t *bytes = conform_buf(c, (size_t)(size * size * 3), 1);
+        uint8_t *bytes = conform_buf(c, (size_t)size * (size_t)size * 3, 1);
         for (int j = 0; j < size * size * 3; j++)
             bytes[j] = (uint8_t)conform_int(0, 255);
         pointers[i] = bytes;
     }
-    float *lut = conform_buf(c, 3 * 256, sizeof *lut);
-    conform_fill(lut, 3 * 256, CONFORM_NORMAL, 1.0F);
+    float *lut = conform_buf(c, COLOURS, sizeof *lut);
+    conform_fill(lut, COLOURS, CONFORM_NORMAL, 1.0F);
     a.pictures = pointers;
     a.lut = lut;
     a.ldy = conform_ld(cols);
-    a.y = conform_buf(c, (size_t)(pictures * patches * a.ldy), sizeof *a.y);
+    a.y = conform_buf(c, (size_t)pictures * (size_t)patches * (size_t)a.ldy, sizeof *a.y);
     a.count = conform_live(c, pictures);
     struct conform_call call = {.ref = &a, .fast = &a, .live = pictures, .full = true, .outs = 1};
     call.out[0] = (struct conform_out){
@@ -31,7 +33,7 @@ static void patchify_shape(struct conform *c, int pictures, int size, int patch)
                 int row = i * patches + y / patch * across + column / patch;
                 int at = (channel * patch + y % patch) * patch + column % patch;
                 double want = (double)lut[256 * channel + pointers[i][y * size * 3 + x]];
-                size_t out = (size_t)(row * a.ldy + at);
+                size_t out = (size_t)row * (size_t)a.ldy + (size_t)at;
                 conform_close(c, (double)((const float *)c->got[0])[out], want, 0,
                               "picture %d byte %d,%d", i, y, x);
                 conform_close(c, (double)((const float *)c->want[0])[out], want, 0,

@@ -25,11 +25,12 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
 static float *table(struct conform *c, int half)
 {
     float *t = conform_buf(c, (size_t)POSITIONS * (size_t)half * 2, sizeof *t);
+    float *at = t;
     for (int p = 0; p < POSITIONS; p++)
         for (int i = 0; i < half; i++) {
             double angle = p * pow(10000.0, -(double)i / half);
-            t[2 * (p * half + i)] = (float)cos(angle);
-            t[2 * (p * half + i) + 1] = (float)sin(angle);
+            *at++ = (float)cos(angle);
+            *at++ = (float)sin(angle);
         }
     return t;
 }
@@ -48,7 +49,7 @@ static void compare_head(struct conform *c, const struct tec_rope_args *a, const
         double exact = seen(x[d], bf16), bound = 0;
         if (a->cos_sin) {
             int i = d < half ? d : d - half;
-            const float *angle = a->cos_sin + 2 * (a->pos[row] * half + i);
+            const float *angle = a->cos_sin + ((size_t)a->pos[row] * (size_t)half + (size_t)i) * 2;
             double other = seen(x[d < half ? d + half : i], bf16) * (double)angle[1];
             exact = exact * (double)angle[0] + (d < half ? -other : other);
             bound = (double)FLT_EPSILON * (fabs(seen(x[d], bf16)) + fabs(other)) + ldexp(1, -148);
@@ -62,25 +63,25 @@ static void compare_head(struct conform *c, const struct tec_rope_args *a, const
 
 static void compare(struct conform *c, const struct tec_rope_args *a, int row, bool bf16)
 {
+    ptrdiff_t dim = a->head_dim;
     const float *x = a->qkv + (size_t)row * (size_t)a->ld;
-    size_t cols = (size_t)(a->kv_heads * a->head_dim), at = (size_t)a->slot[row] * cols;
+    size_t cols = (size_t)a->kv_heads * (size_t)a->head_dim, at = (size_t)a->slot[row] * cols;
     float head[512];
     if (a->q_at >= 0)
         for (int h = 0; h < a->heads; h++)
-            compare_head(c, a, x + a->q_at + h * a->head_dim, row,
-                         (const float *)c->want[2] + (size_t)row * (size_t)a->ldq + h * a->head_dim,
-                         bf16);
+            compare_head(c, a, x + a->q_at + h * dim, row,
+                         (const float *)c->want[2] + (size_t)row * (size_t)a->ldq + h * dim, bf16);
     for (int h = 0; h < a->kv_heads; h++) {
         for (int d = 0; d < a->head_dim; d++) {
-            size_t i = at + (size_t)(h * a->head_dim + d);
+            size_t i = at + (size_t)(h * dim + d);
             head[d] = bf16 ? tec_bf16_float(((const uint16_t *)c->want[0])[i])
                            : ((const float *)c->want[0])[i];
             float v = bf16 ? tec_bf16_float(((const uint16_t *)c->want[1])[i])
                            : ((const float *)c->want[1])[i];
-            conform_close(c, (double)v, seen(x[a->v_at + h * a->head_dim + d], bf16), 0,
+            conform_close(c, (double)v, seen(x[a->v_at + h * dim + d], bf16), 0,
                           "reference v of row %d", row);
         }
-        compare_head(c, a, x + a->k_at + h * a->head_dim, row, head, bf16);
+        compare_head(c, a, x + a->k_at + h * dim, row, head, bf16);
     }
 }
 
@@ -118,9 +119,9 @@ static void rope_shape(struct conform *c, struct shape s, bool bf16, enum confor
     a.qkv = x;
     a.cos_sin = s.rotated ? table(c, s.dim / 2) : NULL;
     place(c, &a, s.rows, slots);
-    a.k = conform_buf(c, (size_t)(slots * kv), size);
-    a.v = conform_buf(c, (size_t)(slots * kv), size);
-    a.q = s.queries ? conform_buf(c, (size_t)(s.rows * a.ldq), sizeof *a.q) : NULL;
+    a.k = conform_buf(c, (size_t)slots * (size_t)kv, size);
+    a.v = conform_buf(c, (size_t)slots * (size_t)kv, size);
+    a.q = s.queries ? conform_buf(c, (size_t)s.rows * (size_t)a.ldq, sizeof *a.q) : NULL;
     struct conform_call call = {.ref = &a, .fast = &a, .live = s.rows, .full = true, .outs = 2};
     size_t row = (size_t)kv * size;
     call.out[0] = (struct conform_out){a.k, s.rows, row, row, a.slot, 0, 1};
@@ -130,10 +131,11 @@ static void rope_shape(struct conform *c, struct shape s, bool bf16, enum confor
             (struct conform_out){a.q, s.rows, (size_t)q * 4, (size_t)a.ldq * 4, NULL, 0, 1};
     conform_run(c, &call);
     /* Every tier rounds the same products in the same order. */
-    conform_same(c, 0, (size_t)(slots * kv) * size, "k of %d rows, dim %d", s.rows, s.dim);
-    conform_same(c, 1, (size_t)(slots * kv) * size, "v of %d rows, dim %d", s.rows, s.dim);
+    conform_same(c, 0, (size_t)slots * (size_t)kv * size, "k of %d rows, dim %d", s.rows, s.dim);
+    conform_same(c, 1, (size_t)slots * (size_t)kv * size, "v of %d rows, dim %d", s.rows, s.dim);
     if (s.queries)
-        conform_same(c, 2, (size_t)(s.rows * a.ldq) * 4, "q of %d rows, dim %d", s.rows, s.dim);
+        conform_same(c, 2, (size_t)s.rows * (size_t)a.ldq * 4, "q of %d rows, dim %d", s.rows,
+                     s.dim);
     for (int r = 0; r < s.rows; r += 1 + s.rows / 16)
         compare(c, &a, r, bf16);
     if (s.rows >= 51) {

@@ -15,8 +15,8 @@ static int choose(int i, int most)
 /* `rows` rows of stride ld of which cols are used. */
 static float *matrix(struct conform *c, int rows, int ld, enum conform_family family)
 {
-    float *x = conform_buf(c, (size_t)(rows * ld), sizeof *x);
-    conform_fill(x, (size_t)(rows * ld), family, 2.0F);
+    float *x = conform_buf(c, (size_t)rows * (size_t)ld, sizeof *x);
+    conform_fill(x, (size_t)rows * (size_t)ld, family, 2.0F);
     return x;
 }
 
@@ -95,14 +95,14 @@ static void read_kv(struct conform *c, bool bf16)
         int rows = conform_int(1, 30), cols = choose(i, 300), slots = conform_int(1, 40);
         struct tec_read_kv_args a = {.max_rows = rows, .cols = cols, .ldy = conform_ld(cols)};
         float *kv = matrix(c, slots, cols, (enum conform_family)(i % CONFORM_FAMILIES));
-        uint16_t *bits = conform_buf(c, (size_t)(slots * cols), sizeof *bits);
-        conform_bits(bits, kv, (size_t)(slots * cols));
+        uint16_t *bits = conform_buf(c, (size_t)slots * (size_t)cols, sizeof *bits);
+        conform_bits(bits, kv, (size_t)slots * (size_t)cols);
         int *slot = conform_ints(c, (size_t)rows, 0);
         for (int r = 0; r < rows; r++)
             slot[r] = conform_int(0, slots - 1);
         a.kv = bf16 ? (const void *)bits : kv;
         a.slot = slot;
-        a.y = conform_buf(c, (size_t)(rows * a.ldy), sizeof *a.y);
+        a.y = conform_buf(c, (size_t)rows * (size_t)a.ldy, sizeof *a.y);
         a.rows = conform_live(c, rows);
         struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 1};
         call.out[0] =

@@ -20,7 +20,7 @@ struct tec_pi {
 
 /* Inputs of one observation, read from the case under a name prefix ("A.", "frame0."). */
 struct tec_pi_inputs {
-    struct tec_observation o;
+    struct tec_prefix_input o;
     bool camera_valid[TEC_MAX_CAMERAS];
     int slot_row[TEC_MAX_CAMERAS]; /* index of a slot's picture among the valid ones */
     const float *noise, *state;

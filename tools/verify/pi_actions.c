@@ -188,8 +188,8 @@ static enum tec_status judge_steps(struct judge *j, int steps, const char *prefi
 {
     struct tec_pi *pi = j->pi;
     TEC_TRY(tec_pi_plan(pi, &j->plan, steps, 0, 0, true, err));
-    TEC_TRY(tec_observation_check(j->plan, &j->in.o, err));
-    j->rows = tec_observation_rows(j->plan, &j->in.o);
+    TEC_TRY(tec_prefix_check(j->plan, &j->in.o, err));
+    j->rows = tec_prefix_rows(j->plan, &j->in.o);
     const struct tec_action_inputs a = {.noise = j->in.noise, .state = j->in.state};
     struct tec_replay replay = {0};
     int region = tec_kv_pool_take(&j->plan->prefixes);

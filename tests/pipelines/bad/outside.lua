@@ -1,0 +1,2 @@
+local x = include("../../etc/passwd")
+return pipeline(x)

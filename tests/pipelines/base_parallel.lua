@@ -1,0 +1,31 @@
+-- Golden schedule 'base_parallel', which other tests run.
+return pipeline {
+  name   = "base_parallel",
+  schema = 1,
+  model  = model { arch = "pi05", weights = "pi05_base", dtype = "bf16" },
+  frame  = frame { period_ms = 600, clock = "internal", overrun = "skip_next" },
+  inputs = {
+    image  { name = "cam0", h = 224, w = 224, dtype = "u8" },
+    image  { name = "cam1", h = 224, w = 224, dtype = "u8" },
+    image  { name = "cam2", h = 224, w = 224, dtype = "u8" },
+    tensor { name = "state", shape = { 14 }, dtype = "f32" },
+    text   { name = "prompt", max_tokens = 200 },
+  },
+  resources = {
+    kv.frame    { name = "obs",  tokens = 968 },
+    kv.requests { name = "lang", tokens = 998, slots = 8, share_prefix = "obs" },
+    buffer      { name = "chunk", shape = { 10, 32 }, dtype = "f32" },
+  },
+  nodes = {
+    prefill { name = "see", reads = { "cam0", "cam1", "cam2", "state", "prompt" }, writes = "obs", partition = "rt" },
+    action  { name = "act", kv = "obs", steps = 10, out = "chunk", partition = "rt",
+              deadline = hard { ms = 600, on_miss = "hold" } },
+    decode  { name = "talk", kv = "lang", spawn = every(1), max_tokens = 30,
+              out = stream "narration", partition = "bg" },
+  },
+  partitions = { sm { name = "rt", share = 0.5, priority = "high" },
+                 sm { name = "bg", share = 0.5, priority = "low"  } },
+  capture = capture { batch = { 1, 2, 3, 4, 5, 6, 7, 8 }, k = { 1, 2, 3, 5, 6, 10, 15, 30 }, on_miss = "error" },
+  memory  = memory { device = "9GiB" },
+  policy  = use { name = "parallel" },
+}

@@ -1,0 +1,25 @@
+-- Golden schedule 'miss_decay', which other tests run.
+return pipeline {
+  name   = "miss_decay",
+  schema = 1,
+  model  = model { arch = "pi05", weights = "pi05_base", dtype = "bf16" },
+  frame  = frame { period_ms = 20, clock = "internal", overrun = "skip_next" },
+  inputs = {
+    image  { name = "cam0", h = 224, w = 224, dtype = "u8" },
+    image  { name = "cam1", h = 224, w = 224, dtype = "u8" },
+    image  { name = "cam2", h = 224, w = 224, dtype = "u8" },
+    tensor { name = "state", shape = { 14 }, dtype = "f32" },
+    text   { name = "prompt", max_tokens = 200 },
+  },
+  resources = {
+    kv.frame    { name = "obs",  tokens = 968 },
+    buffer      { name = "chunk", shape = { 10, 32 }, dtype = "f32" },
+  },
+  nodes = {
+    prefill { name = "see", reads = { "cam0", "cam1", "cam2", "state", "prompt" }, writes = "obs" },
+    action  { name = "act", kv = "obs", steps = 10, out = "chunk",
+              deadline = hard { ms = 18, on_miss = "decay", decay_actions = 8 } },
+  },
+  memory  = memory { device = "9GiB" },
+  policy  = use { name = "default" },
+}

@@ -1,0 +1,546 @@
+/* tokenizer.c - tokenizers against their golden cases, every code point, and rules of their own. */
+#include "base/text/tokenizer.h"
+
+#include "base/text/parts.h"
+#include "base/text/unicode.h"
+#include "base/text/utf8.h"
+#include "graph/transform/prompt.h"
+#include "tests/tap.h"
+#include "tools/verify/verify.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define GOLDEN "tests/golden/tokenizers"
+
+static void judge(const char *dir)
+{
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_error err;
+    tec_arena_init(&arena, &heap);
+    struct tec_verify v = {.dtype = "f32", .heap = &heap, .arena = &arena};
+    CHECK_INT(tec_verify_case(&v, dir, &err), ==, TEC_OK);
+    CHECK_INT(v.checks, >, 0);
+    CHECK_INT(v.failed, ==, 0);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(golden_byte_fallback)
+{
+    judge(GOLDEN "/gemma_like");
+    judge(GOLDEN "/llama_like");
+}
+
+TEST(golden_byte_level)
+{
+    judge(GOLDEN "/qwen_like");
+}
+
+TEST(golden_wordpiece)
+{
+    judge(GOLDEN "/bert_like");
+    judge(GOLDEN "/mpnet_like");
+}
+
+TEST(golden_unigram)
+{
+    judge(GOLDEN "/t5_like");
+}
+
+TEST(golden_prompts)
+{
+    judge(GOLDEN);
+}
+
+TEST(golden_malformed)
+{
+    judge(GOLDEN "/malformed");
+}
+
+/* One byte a code point: 1 where a range of the list has it. */
+static unsigned char *ranges(const json_t *file, const char *name)
+{
+    unsigned char *in = calloc(0x110000, 1);
+    size_t i;
+    const json_t *range;
+    json_array_foreach(json_object_get(file, name), i, range)
+    {
+        json_int_t last = json_integer_value(json_array_get(range, 1));
+        for (json_int_t c = json_integer_value(json_array_get(range, 0)); c <= last; c++)
+            in[c] = 1;
+    }
+    return in;
+}
+
+TEST(every_code_point_has_its_classes)
+{
+    static const char *const names[] = {"regex_L",
+                                        "regex_N",
+                                        "regex_s",
+                                        "bert_removed",
+                                        "bert_to_space",
+                                        "bert_padded_cjk",
+                                        "bert_split_as_punctuation"};
+    json_t *file = json_load_file(GOLDEN "/codepoints.json", 0, NULL);
+    REQUIRE(file);
+    for (unsigned bit = 0; bit < 7; bit++) {
+        unsigned char *in = ranges(file, names[bit]);
+        int wrong = 0;
+        for (uint32_t code = 0; code < 0x110000; code++)
+            wrong += (tec_unicode_class(code) >> bit & 1) != in[code];
+        CHECK_INT(wrong, ==, 0);
+        free(in);
+    }
+    json_decref(file);
+}
+
+/* Wanted text of each code point; NULL where it stays. */
+static const char **changes(const json_t *file, const char *name)
+{
+    const char **to = calloc(0x110000, sizeof *to);
+    size_t i;
+    const json_t *pair;
+    json_array_foreach(json_object_get(file, name), i, pair)
+        to[json_integer_value(json_array_get(pair, 0))] =
+            json_string_value(json_array_get(pair, 1));
+    return to;
+}
+
+TEST(every_code_point_composes_as_the_reference)
+{
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    json_t *file = json_load_file(GOLDEN "/codepoints.json", 0, NULL);
+    REQUIRE(file);
+    tec_arena_init(&arena, &heap);
+    const char **to = changes(file, "nfc_changed");
+    int wrong = 0;
+    for (uint32_t code = 1; code < 0x110000; code++) {
+        char one[5] = {0};
+        struct tec_arena_mark mark = tec_arena_mark(&arena);
+        struct tec_bytes out;
+        if (code >= 0xD800 && code < 0xE000)
+            continue;
+        size_t n = tec_utf8_put(one, code);
+        tec_bytes_init(&out, &arena, 0);
+        tec_unicode_nfc(&out, one, n);
+        const char *want = to[code] ? to[code] : one;
+        wrong += out.failed || out.n != strlen(want) || memcmp(out.at, want, out.n) != 0;
+        tec_arena_rewind(&arena, mark);
+    }
+    CHECK_INT(wrong, ==, 0);
+    free(to);
+    json_decref(file);
+    tec_arena_finish(&arena);
+}
+
+TEST(every_code_point_is_bare_as_the_reference)
+{
+    json_t *file = json_load_file(GOLDEN "/codepoints.json", 0, NULL);
+    REQUIRE(file);
+    const char **to = changes(file, "bert_mapped");
+    int wrong = 0;
+    for (uint32_t code = 0; code < 0x110000; code++) {
+        const char *got = tec_unicode_bare(code);
+        wrong += got && to[code] ? strcmp(got, to[code]) != 0 : got != to[code];
+    }
+    CHECK_INT(wrong, ==, 0);
+    free(to);
+    json_decref(file);
+}
+
+TEST(marks_are_ordered_in_linear_time_and_stably)
+{
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    tec_arena_init(&arena, &heap);
+    size_t n = 400000;
+    int32_t *codes = malloc(n * sizeof *codes);
+    REQUIRE(codes);
+    for (size_t i = 0; i < n; i++) /* classes 230, 220, 230 */
+        codes[i] = i % 3 == 0 ? 0x301 : i % 3 == 1 ? 0x323 : 0x300;
+    CHECK(tec_unicode_order(codes, n, &arena));
+    CHECK_INT(codes[0], ==, 0x323);
+    CHECK_INT(codes[n / 3], ==, 0x301);
+    CHECK_INT(codes[n / 3 + 1], ==, 0x300);
+    free(codes);
+    tec_arena_finish(&arena);
+}
+
+TEST(utf8_is_strict)
+{
+    static const char *const bad[] = {"\x80",         "\xC0\x80",         "\xC1\xBF",
+                                      "\xE0\x80\x80", "\xED\xA0\x80",     "\xF0\x80\x80\x80",
+                                      "\xF5\x80\x80", "\xF4\x90\x80\x80", "\xE4\xBD"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_INT(tec_utf8_check(bad[i], strlen(bad[i])), ==, 0);
+    for (uint32_t code = 0; code < 0x110000; code++) {
+        char s[4];
+        size_t bytes, n = tec_utf8_put(s, code);
+        bool surrogate = code >= 0xD800 && code < 0xE000;
+        if ((tec_utf8_check(s, n) == n) == surrogate ||
+            (!surrogate && (tec_utf8_get(s, &bytes) != code || bytes != n)))
+            REQUIRE(!"a code point does not come back");
+    }
+}
+
+TEST(printable_bytes_are_a_bijection)
+{
+    bool seen[0x144] = {false};
+    for (int byte = 0; byte < 256; byte++) {
+        uint32_t code = tec_text_printable(byte);
+        REQUIRE(code < 0x144);
+        CHECK(!seen[code]);
+        seen[code] = true;
+        CHECK_INT(tec_text_byte(code), ==, byte);
+    }
+    CHECK_INT(tec_text_printable(' '), ==, 0x120);
+    CHECK_INT(tec_text_printable('\n'), ==, 0x10A);
+    CHECK_INT(tec_text_printable(0xAD), ==, 0x143);
+    CHECK_INT(tec_text_byte(0x144), ==, -1);
+    CHECK_INT(tec_text_byte(' '), ==, -1);
+}
+
+/* Words of `text` under a pattern, joined by '|'. */
+static const char *words(const struct tec_pattern *p, const char *text)
+{
+    static char out[256];
+    size_t n = strlen(text), to = 0;
+    for (size_t at = 0; at < n;) {
+        size_t word = tec_pattern_word(p, text + at, n - at);
+        if (to)
+            out[to++] = '|';
+        memcpy(out + to, text + at, word);
+        to += word;
+        at += word;
+    }
+    out[to] = '\0';
+    return out;
+}
+
+TEST(patterns_cut_as_they_read)
+{
+    const char three[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
+                         "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+    const struct tec_pattern *plain = tec_pattern_plain(), *one = tec_pattern_digits();
+    const struct tec_pattern *many = tec_pattern_find(three, sizeof three - 1);
+    REQUIRE(many);
+    CHECK(!tec_pattern_find("\\w+", 3));
+    CHECK_STR(words(plain, "I'll go,  12345 x\n\n y"), "I|'ll| go|,| | 12345| x|\n\n| y");
+    CHECK_STR(words(plain, "I'LL \n"), "I|'|LL| \n");
+    CHECK_STR(words(one, "I'LL go,  123 x\n\n y  "), "I|'LL| go|,| | |1|2|3| x|\n\n| y|  ");
+    CHECK_STR(words(one, "a.b ?!\n\nc \t\nd"), "a|.b| ?!\n\n|c| \t\n|d");
+    CHECK_STR(words(many, "1234567 89"), "123|456|7| |89");
+    CHECK_STR(words(one, "it'\xC5\xBF x"), "it|'\xC5\xBF| x");
+}
+
+static struct tec_tokenizer *open_golden(struct tec_heap *heap, const char *name)
+{
+    struct tec_tokenizer *t = NULL;
+    struct tec_error err;
+    char path[256];
+    snprintf(path, sizeof path, GOLDEN "/%s", name);
+    if (tec_tokenizer_open(&t, path, heap, &err) != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    return t;
+}
+
+TEST(directories_and_kinds)
+{
+    static const char *const kinds[][2] = {
+        {"gemma_like/tokenizer.model", "bpe (sentencepiece)"},
+        {"gemma_like", "bpe"},
+        {"t5_like/tokenizer.model", "unigram (sentencepiece)"},
+        {"t5_like", "unigram"},
+        {"qwen_like", "byte-level bpe"},
+        {"qwen_like/vocab.json", "byte-level bpe"},
+        {"bert_like", "wordpiece"},
+        {"bert_like/vocab.txt", "wordpiece"},
+    };
+    struct tec_heap heap = {0};
+    struct tec_tokenizer *t;
+    struct tec_error err;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        t = open_golden(&heap, kinds[i][0]);
+        REQUIRE(t);
+        CHECK_STR(tec_tokenizer_kind(t), kinds[i][1]);
+        tec_tokenizer_close(t);
+    }
+    CHECK_INT(tec_tokenizer_open(&t, GOLDEN "/none", &heap, &err), ==, TEC_NOT_FOUND);
+    CHECK_INT(tec_tokenizer_open(&t, "base/text", &heap, &err), ==, TEC_NOT_FOUND);
+    CHECK_INT(tec_tokenizer_open(&t, "tests/tap.h", &heap, &err), ==, TEC_UNSUPPORTED);
+    tec_tokenizer_close(NULL);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(names_of_special_tokens)
+{
+    struct tec_heap heap = {0};
+    struct tec_tokenizer *t = open_golden(&heap, "mpnet_like");
+    REQUIRE(t);
+    CHECK_INT(tec_tokenizer_bos(t), ==, 0);
+    CHECK_INT(tec_tokenizer_eos(t), ==, 2);
+    CHECK_INT(tec_tokenizer_pad(t), ==, 1);
+    CHECK_INT(tec_tokenizer_unk(t), ==, 14);
+    CHECK(tec_tokenizer_special(t, 0));
+    CHECK(!tec_tokenizer_special(t, 100));
+    CHECK(!tec_tokenizer_special(t, -1));
+    CHECK_INT(tec_tokenizer_id(t, "<mask>", 6), ==, 1204);
+    CHECK_INT(tec_tokenizer_id(t, "no such piece", 13), ==, -1);
+    size_t n;
+    CHECK_STR(tec_tokenizer_piece(t, 1204, &n), "<mask>");
+    CHECK_INT(n, ==, 6);
+    CHECK(!tec_tokenizer_piece(t, 1205, &n));
+    tec_tokenizer_close(t);
+}
+
+TEST(encode_counts_beyond_capacity_and_names_bad_bytes)
+{
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_error err;
+    struct tec_tokenizer *t = open_golden(&heap, "gemma_like/tokenizer.model");
+    struct tec_encode how = {0};
+    REQUIRE(t);
+    tec_arena_init(&arena, &heap);
+    int64_t before = heap.live;
+    int ids[4] = {-7, -7, -7, -7};
+    size_t n = 0;
+    CHECK_INT(tec_tokenizer_encode(t, "wash the red bottle", 19, how, ids, 2, &n, &arena, &err), ==,
+              TEC_OK);
+    CHECK_INT(n, ==, 4);
+    CHECK_INT(ids[1], ==, 342);
+    CHECK_INT(ids[2], ==, -7);
+    CHECK_INT(tec_tokenizer_encode(t, NULL, 0, how, NULL, 0, &n, &arena, &err), ==, TEC_OK);
+    CHECK_INT(n, ==, 0);
+    CHECK_INT(tec_tokenizer_encode(t, "abc\xFFz", 5, how, ids, 4, &n, &arena, &err), ==,
+              TEC_MALFORMED);
+    CHECK(strstr(err.message, "0xFF at position 3"));
+    CHECK_INT(heap.live, ==, before);
+    tec_tokenizer_close(t);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(detokenizer_keeps_its_state_without_room)
+{
+    struct tec_heap heap = {0};
+    struct tec_detokenizer d;
+    struct tec_tokenizer *t = open_golden(&heap, "gemma_like/tokenizer.model");
+    REQUIRE(t);
+    char out[16];
+    int first = tec_tokenizer_id(t, "<0xC3>", 6), second = tec_tokenizer_id(t, "<0xA9>", 6);
+    tec_detokenizer_init(&d, t, false);
+    CHECK_INT(tec_detokenizer_push(&d, first, out, sizeof out), ==, 0);
+    CHECK_INT(tec_detokenizer_push(&d, second, out, 1), ==, 2);
+    CHECK_INT(d.n_held, ==, 1);
+    CHECK_INT(tec_detokenizer_push(&d, second, out, 2), ==, 2);
+    CHECK(memcmp(out, "\xC3\xA9", 2) == 0);
+    CHECK_INT(tec_detokenizer_push(&d, first, out, sizeof out), ==, 0);
+    CHECK_INT(tec_detokenizer_push(&d, -1, out, sizeof out), ==, 0);
+    CHECK_INT(tec_detokenizer_push(&d, 1 << 30, out, sizeof out), ==, 0);
+    CHECK_INT(tec_detokenizer_flush(&d, out, sizeof out), ==, 3);
+    CHECK_INT(tec_detokenizer_flush(&d, out, sizeof out), ==, 0);
+    tec_tokenizer_close(t);
+}
+
+/* Every allocation of open, encode, decode fails once: no crash, no leak, and that status. */
+TEST(no_memory_is_reported)
+{
+    static const char *const names[] = {"gemma_like/tokenizer.model", "t5_like/tokenizer.model",
+                                        "llama_like", "bert_like", "t5_like"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        for (int64_t at = 1;; at++) {
+            struct tec_heap heap = {.fail_at = at};
+            struct tec_arena arena;
+            struct tec_tokenizer *t = NULL;
+            struct tec_error err;
+            char path[128], *text;
+            int ids[64];
+            size_t n = 0, bytes;
+            snprintf(path, sizeof path, GOLDEN "/%s", names[i]);
+            tec_arena_init(&arena, &heap);
+            enum tec_status status = tec_tokenizer_open(&t, path, &heap, &err);
+            if (status == TEC_OK)
+                status = tec_tokenizer_encode(t, "wash the red bottle", 19, (struct tec_encode){0},
+                                              ids, 64, &n, &arena, &err);
+            if (status == TEC_OK)
+                status = tec_tokenizer_decode(t, ids, n, false, &arena, &text, &bytes, &err);
+            tec_arena_finish(&arena);
+            tec_tokenizer_close(t);
+            CHECK_INT(heap.live, ==, 0);
+            if (status == TEC_OK)
+                break;
+            REQUIRE(status == TEC_NO_MEMORY);
+        }
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Texts that make naive engines quadratic. Two seconds is generous for 400 kB, even sanitized. */
+TEST(long_runs_take_linear_time)
+{
+    static const char *const names[] = {"gemma_like/tokenizer.model",
+                                        "gemma_like",
+                                        "llama_like",
+                                        "qwen_like",
+                                        "bert_like",
+                                        "t5_like",
+                                        "t5_like/tokenizer.model"};
+    static const char *const units[] = {
+        " ", "\n", "a", "'", "\xCC\x81\xCC\xA3", "<", " \t", "\xF0\x9F\x98\x80"};
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_error err;
+    size_t size = 400000, n;
+    char *text = malloc(size);
+    REQUIRE(text);
+    tec_arena_init(&arena, &heap);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct tec_tokenizer *t = open_golden(&heap, names[i]);
+        REQUIRE(t);
+        for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
+            size_t unit = strlen(units[u]), bytes = size / unit * unit;
+            for (size_t at = 0; at < bytes; at += unit)
+                memcpy(text + at, units[u], unit);
+            double start = seconds();
+            CHECK_INT(tec_tokenizer_encode(t, text, bytes, (struct tec_encode){0}, NULL, 0, &n,
+                                           &arena, &err),
+                      ==, TEC_OK);
+            CHECK(seconds() - start < 2.0);
+        }
+        tec_tokenizer_close(t);
+    }
+    free(text);
+    tec_arena_finish(&arena);
+}
+
+/* piece, score, type as a ModelProto field. */
+static size_t put_piece(char *out, const char *text, float score, int type)
+{
+    size_t n = strlen(text);
+    out[0] = 0x0A;
+    out[1] = (char)(n + 9);
+    out[2] = 0x0A;
+    out[3] = (char)n;
+    memcpy(out + 4, text, n);
+    out[4 + n] = 0x15;
+    memcpy(out + 5 + n, &score, 4);
+    out[9 + n] = 0x18;
+    out[10 + n] = (char)type;
+    return n + 11;
+}
+
+/* An unused piece takes part in merges and is cut again at the end. */
+TEST(unused_pieces_are_cut_again)
+{
+    char file[512];
+    size_t n = 0, count, length;
+    n += put_piece(file + n, "<unk>", 0.0F, 2);
+    n += put_piece(file + n, "a", -5.0F, 1);
+    n += put_piece(file + n, "b", -6.0F, 1);
+    n += put_piece(file + n, "ab", -1.0F, 5);
+    n += put_piece(file + n, "abab", -2.0F, 5);
+    n += put_piece(file + n, "ababa", -3.0F, 1);
+    memcpy(file + n, "\x12\x02\x18\x02\x1A\x04\x18\x00\x20\x00", 10); /* bpe; spaces as they are */
+    n += 10;
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_tokenizer *t;
+    struct tec_error err;
+    int ids[8];
+    char *text;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_tokenizer_open_bytes(&t, file, n, TEC_TEXT_MODEL, &heap, &err) == TEC_OK);
+    REQUIRE(tec_tokenizer_encode(t, "ababa", 5, (struct tec_encode){0}, ids, 8, &count, &arena,
+                                 &err) == TEC_OK);
+    CHECK_INT(count, ==, 1);
+    CHECK_INT(ids[0], ==, 5);
+    REQUIRE(tec_tokenizer_encode(t, "ababxxb", 7, (struct tec_encode){0}, ids, 8, &count, &arena,
+                                 &err) == TEC_OK);
+    static const int cut[] = {1, 2, 1, 2, 0, 2};
+    CHECK_INT(count, ==, 6);
+    CHECK(memcmp(ids, cut, sizeof cut) == 0);
+    REQUIRE(tec_tokenizer_decode(t, cut, 6, false, &arena, &text, &length, &err) == TEC_OK);
+    CHECK_STR(text, "abab \xE2\x81\x87 b");
+    tec_arena_finish(&arena);
+    tec_tokenizer_close(t);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(state_bins)
+{
+    static const double state[] = {-1.0, 0.0, 0.9921875, 1.0, -1.0001, 5.0, -5.0, 0.0078124};
+    static const int want[] = {0, 128, 255, 255, -1, 255, -1, 128};
+    double odd[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 1e300, -1e300};
+    static const int want_odd[] = {255, 255, -1, 255, -1};
+    int bins[8];
+    tec_prompt_state_bins(state, 8, bins);
+    CHECK(memcmp(bins, want, sizeof want) == 0);
+    tec_prompt_state_bins(odd, 5, bins);
+    CHECK(memcmp(bins, want_odd, sizeof want_odd) == 0);
+}
+
+TEST(clean_text)
+{
+    static const char *const cases[][2] = {
+        {" \t pick_up\nthe cup \x1F\n", "pick up the cup"},
+        {"\xE3\x80\x80x\xC2\xA0", "x"},
+        {"Keep Case", "Keep Case"},
+        {" \n ", ""},
+        {"", ""},
+        {"\xE2\x80\x8B", "\xE2\x80\x8B"},
+        {"a\x80", "a\x80"},
+    };
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    size_t n;
+    tec_arena_init(&arena, &heap);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *got = tec_prompt_clean(cases[i][0], strlen(cases[i][0]), &n, &arena);
+        REQUIRE(got);
+        CHECK_STR(got, cases[i][1]);
+        CHECK_INT(n, ==, strlen(cases[i][1]));
+    }
+    tec_arena_finish(&arena);
+}
+
+TEST(prompt_of_one_line_and_no_room)
+{
+    static const struct tec_prompt_part parts[] = {{TEC_PROMPT_LINE, NULL, false}};
+    struct tec_prompt_template how = {.parts = parts, .n_parts = 1, .bos = true, .max_tokens = 8};
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_prompt a, b;
+    struct tec_error err;
+    struct tec_tokenizer *t = open_golden(&heap, "gemma_like/tokenizer.model");
+    int ids[8], same[8];
+    REQUIRE(t);
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_prompt_build(&how, t, "wash it", 7, NULL, 0, ids, &a, &arena, &err) == TEC_OK);
+    REQUIRE(tec_prompt_build(&how, t, "wash it\n", 8, NULL, 0, same, &b, &arena, &err) == TEC_OK);
+    CHECK(memcmp(ids, same, sizeof ids) == 0);
+    CHECK_INT(ids[a.n_valid - 1], ==, 14); /* newline */
+    CHECK_INT(ids[7], ==, 0);
+    how.max_tokens = 2;
+    REQUIRE(tec_prompt_build(&how, t, "wash it", 7, NULL, 0, ids, &b, &arena, &err) == TEC_OK);
+    CHECK_INT(b.n_valid, ==, 2);
+    CHECK_INT(b.n_needed, ==, a.n_needed);
+    how.max_tokens = 0;
+    CHECK_INT(tec_prompt_build(&how, t, "wash it", 7, NULL, 0, ids, &b, &arena, &err), ==, TEC_OK);
+    CHECK_INT(tec_prompt_build(&how, t, "\xFF", 1, NULL, 0, ids, &b, &arena, &err), ==,
+              TEC_MALFORMED);
+    tec_arena_finish(&arena);
+    tec_tokenizer_close(t);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TAP_MAIN
