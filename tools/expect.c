@@ -1,5 +1,7 @@
 #include "tools/expect.h"
 
+#include "base/store/checkpoint.h"
+
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,4 +37,39 @@ enum tec_status tec_expect_pipeline(const char *path, struct tec_error *err)
         (ends_with(path, ".json") || ends_with(path, ".lua")))
         return TEC_OK;
     return tec_expect(path, "a pipeline file", err);
+}
+
+/* A checkpoint keeps its tokenizer where its layout says. */
+static enum tec_status of_checkpoint(struct tec_tokenizer **out, const char *path,
+                                     struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_checkpoint *c = NULL;
+    TEC_TRY(tec_checkpoint_open(&c, path, heap, err));
+    enum tec_status status =
+        c->tokenizer ? tec_tokenizer_open(out, c->tokenizer, heap, err)
+                     : tec_fail(err, TEC_NOT_FOUND,
+                                "%s: this checkpoint has no tokenizer; give the file itself", path);
+    tec_checkpoint_close(c);
+    return status;
+}
+
+enum tec_status tec_expect_tokenizer(struct tec_tokenizer **out, const char *path,
+                                     struct tec_heap *heap, struct tec_error *err)
+{
+    switch (tec_path_kind(path)) {
+    case TEC_PATH_TOKENIZER:
+    case TEC_PATH_UNKNOWN:
+        return tec_tokenizer_open(out, path, heap, err);
+    case TEC_PATH_CHECKPOINT:
+        if (tec_tokenizer_open(out, path, heap, NULL) == TEC_OK)
+            return TEC_OK;
+        return of_checkpoint(out, path, heap, err);
+    case TEC_PATH_MISSING:
+    case TEC_PATH_SAFETENSORS:
+    case TEC_PATH_PIPELINE:
+    case TEC_PATH_POLICY:
+    case TEC_PATH_RECORDING:
+        break;
+    }
+    return tec_expect(path, "a tokenizer", err);
 }
