@@ -149,7 +149,7 @@ static void find_special(struct tec_tokenizer *t)
 
 static enum tec_status read_sections(struct tec_json *j, struct tec_error *err)
 {
-    const char *version;
+    const char *version = NULL;
     if (!json_is_object(j->root))
         return tec_fail(err, TEC_MALFORMED, "the top level must be an object");
     TEC_TRY(tec_json_string(j->root, "version", "top level", &version, err));

@@ -34,7 +34,7 @@ enum tec_status tec_tokenizer_open_bytes(struct tec_tokenizer **out, const void 
                                          enum tec_text_format format, struct tec_heap *heap,
                                          struct tec_error *err)
 {
-    struct tec_tokenizer *t;
+    struct tec_tokenizer *t = NULL;
     if (!out || !heap || (!bytes && n))
         return tec_fail(err, TEC_INVALID, "open: an argument is NULL");
     bytes = n ? bytes : "";
@@ -97,8 +97,8 @@ static enum tec_status open_one(struct tec_tokenizer **out, const char *path,
                                 enum tec_text_format format, struct tec_heap *heap,
                                 struct tec_error *err)
 {
-    char *bytes;
-    size_t n;
+    char *bytes = NULL;
+    size_t n = 0;
     TEC_TRY(tec_text_read_file(path, heap, &bytes, &n, err));
     enum tec_status status = tec_tokenizer_open_bytes(out, bytes, n, format, heap, err);
     tec_heap_put(heap, bytes);
