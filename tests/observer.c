@@ -22,7 +22,7 @@ struct session {
     bool valid[SLOTS];
     float state[WIDTH];
     double state_f64[WIDTH], state_raw[WIDTH];
-    int32_t bins[WIDTH];
+    int bins[WIDTH];
     char text[TEXT + 1];
     uint8_t front[PIXELS], wrist[2 * PIXELS];
     float joints[3];
@@ -364,16 +364,6 @@ TEST(actions_go_back)
     actions[4] = NAN;
     CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &clamped), ==, 1);
     close_session();
-}
-
-TEST(bins_of_edges)
-{
-    const double x[] = {-1.0, 0.0, 0.9921875, 1.0, -1.0001, -HUGE_VAL, HUGE_VAL, nan(""), -5e300};
-    static const int want[] = {0, 128, 255, 255, -1, -1, 255, 255, -1};
-    int32_t bins[9];
-    tec_state_bins(x, 9, bins);
-    for (int i = 0; i < 9; i++)
-        CHECK_INT(bins[i], ==, want[i]);
 }
 
 TEST(memory_failures_are_reported)

@@ -7,21 +7,21 @@ static struct tec_arena arena;
 
 /* Render call 0 of {calls = [{text}]} with the fields `more`; the result is compared as a string.
  */
-static const char *render(const char *fields, const char *text, size_t n, const int32_t *bins,
+static const char *render(const char *fields, const char *text, size_t n, const int *bins,
                           int n_bins)
 {
-    static char out[200];
+    static char copy[200];
+    const char *out = NULL;
     struct tec_template *t = NULL;
     size_t bytes = 0;
     tec_arena_init(&arena, &heap);
     json_t *templates = json(fields);
     REQUIRE(tec_template_parse(&t, templates, "t", "p.lua", &arena, &err) == TEC_OK);
     json_decref(templates);
-    REQUIRE(tec_template_render(t, 0, text, n, bins, n_bins, out, sizeof out - 1, &bytes, &err) ==
-            TEC_OK);
-    out[bytes] = '\0';
+    REQUIRE(tec_template_render(&out, &bytes, t, 0, text, n, bins, n_bins, &arena, &err) == TEC_OK);
+    snprintf(copy, sizeof copy, "%.*s", (int)bytes, out);
     tec_arena_finish(&arena);
-    return out;
+    return copy;
 }
 
 #define CLEAN "{'t':{'clean':true,'calls':[{'text':'<{text}>'}]}}"
@@ -57,7 +57,7 @@ TEST(text_gets_its_ending_once)
 
 TEST(bins_are_joined)
 {
-    static const int32_t bins[] = {-1, 0, 255};
+    static const int bins[] = {-1, 0, 255};
     CHECK_STR(render("{'t':{'calls':[{'text':'S {state};{text}{text}'}]}}", "a", 1, bins, 3),
               "S -1 0 255;aa");
     CHECK_STR(render("{'t':{'calls':[{'text':'S {state};'}]}}", "a", 1, NULL, 0), "S ;");
@@ -65,19 +65,34 @@ TEST(bins_are_joined)
     CHECK_STR(render(CLEAN, "{state} {text}", 14, bins, 3), "<{state} {text}>");
 }
 
-TEST(room_is_kept)
+TEST(becomes_parts_of_a_prompt)
 {
     struct tec_template *t = NULL;
-    char out[8] = "zzzzzzz";
-    size_t bytes = 0;
+    struct tec_prompt_template how;
     tec_arena_init(&arena, &heap);
-    json_t *templates = json(CLEAN);
+    json_t *templates = json("{'t':{'clean':true,'calls':[{'text':'A {text}, {state};','bos':true},"
+                             "{'text':'B'}]},"
+                             "'line':{'ending':'\\n','calls':[{'text':'{text}'}]},"
+                             "'odd':{'ending':'!','calls':[{'text':'{text}'}]},"
+                             "'late':{'calls':[{'text':'a'},{'text':'b','bos':true}]}}");
     REQUIRE(tec_template_parse(&t, templates, "t", "p.lua", &arena, &err) == TEC_OK);
-    CHECK(tec_template_render(t, 0, "abc", 3, NULL, 0, out, 5, &bytes, &err) == TEC_OK);
-    CHECK(bytes == 5 && memcmp(out, "<abc>zz", 7) == 0);
-    CHECK(tec_template_render(t, 0, "a\0cd", 4, NULL, 0, out, 5, &bytes, &err) == TEC_INVALID);
-    CHECK_INT(bytes, ==, 6);
-    CHECK(out[2] == '\0' && out[5] == 'z');
+    REQUIRE(tec_template_prompt(&how, t, 9, 7, &arena, &err) == TEC_OK);
+    REQUIRE(how.n_parts == 6);
+    CHECK(how.bos && how.max_tokens == 9 && how.pad == 7);
+    CHECK_STR(how.parts[0].text, "A ");
+    CHECK(how.parts[1].kind == TEC_PROMPT_CLEAN && !how.parts[1].apart);
+    CHECK_STR(how.parts[2].text, ", ");
+    CHECK(how.parts[3].kind == TEC_PROMPT_STATE);
+    CHECK_STR(how.parts[4].text, ";");
+    CHECK_STR(how.parts[5].text, "B");
+    CHECK(how.parts[5].apart);
+    REQUIRE(tec_template_parse(&t, templates, "line", "p.lua", &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_prompt(&how, t, 9, 7, &arena, &err) == TEC_OK);
+    CHECK(how.n_parts == 1 && how.parts[0].kind == TEC_PROMPT_LINE && !how.bos);
+    REQUIRE(tec_template_parse(&t, templates, "odd", "p.lua", &arena, &err) == TEC_OK);
+    CHECK(tec_template_prompt(&how, t, 9, 7, &arena, &err) == TEC_UNSUPPORTED);
+    REQUIRE(tec_template_parse(&t, templates, "late", "p.lua", &arena, &err) == TEC_OK);
+    CHECK(tec_template_prompt(&how, t, 9, 7, &arena, &err) == TEC_UNSUPPORTED);
     json_decref(templates);
     tec_arena_finish(&arena);
 }

@@ -58,7 +58,7 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
     if (!dir)
         return tec_fail(err, TEC_IO, "%s: cannot be read; it should hold model descriptions",
                         choice->root);
-    enum tec_status status = TEC_NOT_FOUND;
+    enum tec_status status = TEC_NOT_FOUND, broken = TEC_OK;
     for (struct dirent *e = readdir(dir); e && status == TEC_NOT_FOUND; e = readdir(dir)) {
         size_t n = strlen(e->d_name);
         char arch[256];
@@ -66,14 +66,18 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
             continue;
         snprintf(arch, sizeof arch, "%.*s", (int)(n - 4), e->d_name);
         json_t *json = NULL;
-        if (evaluate(&json, choice, arch, given, heap, NULL) == TEC_OK && json_is_object(json) &&
-            json_object_get(json, "text")) {
+        enum tec_status one = evaluate(&json, choice, arch, given, heap, err);
+        if (one != TEC_OK)
+            broken = one;
+        else if (json_is_object(json) && json_object_get(json, "text")) {
             *out = json;
             status = TEC_OK;
         } else
             json_decref(json);
     }
     closedir(dir);
+    if (status == TEC_NOT_FOUND && broken != TEC_OK)
+        return broken;
     if (status == TEC_NOT_FOUND)
         return tec_fail(err, TEC_NOT_FOUND,
                         "%s: no model description recognises this checkpoint; name one with "

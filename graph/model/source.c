@@ -98,6 +98,12 @@ static enum tec_status check_finite(const struct tec_source *source, const char 
                     isnan(x[i]) ? "NaN" : "infinite");
 }
 
+static void round_all(const struct tec_source *source, int64_t n, float *x)
+{
+    for (int64_t i = 0; source->bf16 && i < n; i++)
+        x[i] = tec_bf16_to_f32(tec_f32_to_bf16(x[i]));
+}
+
 enum tec_status tec_source_rows(const struct tec_source *source, const struct tec_found *found,
                                 int64_t first, int64_t n, float *out, struct tec_error *err)
 {
@@ -107,10 +113,12 @@ enum tec_status tec_source_rows(const struct tec_source *source, const struct te
     if (!source->checkpoint) {
         fill_random(source->seed, found->name, at, count, 0.0F, sqrtf(3.0F / (float)found->cols),
                     out);
+        round_all(source, count, out);
         return TEC_OK;
     }
     TEC_TRY(tec_tensors_read_f32(source->checkpoint->tensors, found->stored, (uint64_t)at, out,
                                  (size_t)count, err));
+    round_all(source, count, out);
     return check_finite(source, found->name, at, count, out, err);
 }
 
@@ -125,6 +133,7 @@ enum tec_status tec_source_vector(const struct tec_source *source, const char *n
     TEC_TRY(tec_source_find(source, &e, &found, err));
     if (!source->checkpoint) {
         fill_random(source->seed, name, 0, n, centre, 0.1F, out);
+        round_all(source, n, out);
         return TEC_OK;
     }
     return tec_source_rows(source, &found, 0, n, out, err);

@@ -10,6 +10,7 @@ struct tec_source {
     const struct tec_checkpoint *checkpoint; /* NULL: random values */
     uint64_t seed;                           /* of random values */
     bool dry;                                /* values do not matter: only sizes are asked for */
+    bool bf16;                               /* every value is rounded to bf16 */
 };
 
 /* A tensor found: its first present name, with the shape checked. */

@@ -21,7 +21,7 @@ void tec_sincos(double t, double min_period, double max_period, int width, doubl
 struct maker {
     struct tec_flow_tables *out;
     const struct tec_flow *flow;
-    const struct tec_source *source;
+    struct tec_source source;
     struct tec_error *err;
 };
 
@@ -40,9 +40,9 @@ static enum tec_status read_dense(struct maker *m, const char *weight, const cha
     *b = TEC_NEW(&m->out->arena, (size_t)rows, float);
     if (!*w || !*b)
         return tec_fail(m->err, TEC_NO_MEMORY, "no memory for %s", weight);
-    TEC_TRY(tec_source_find(m->source, &e, &found, m->err));
-    TEC_TRY(tec_source_rows(m->source, &found, 0, rows, *w, m->err));
-    return tec_source_vector(m->source, bias, rows, 0.0F, *b, m->err);
+    TEC_TRY(tec_source_find(&m->source, &e, &found, m->err));
+    TEC_TRY(tec_source_rows(&m->source, &found, 0, rows, *w, m->err));
+    return tec_source_vector(&m->source, bias, rows, 0.0F, *b, m->err);
 }
 
 /* out[r] = b[r] + sum over `cols` columns of w[r][from + c] x[c]; w has `ld` columns. */
@@ -163,7 +163,7 @@ static enum tec_status make_time_bias(struct maker *m)
     return TEC_OK;
 }
 
-static enum tec_status make(struct maker *m, int steps)
+static enum tec_status make(struct maker *m, int steps, bool bf16)
 {
     struct tec_flow_tables *t = m->out;
     t->steps = steps;
@@ -183,11 +183,12 @@ static enum tec_status make(struct maker *m, int steps)
     if (!m->flow->condition)
         return make_time_bias(m);
     TEC_TRY(make_condition(m));
+    m->source.bf16 = bf16;
     return make_modulation(m);
 }
 
 enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struct tec_flow *flow,
-                                       const struct tec_source *source, int steps,
+                                       const struct tec_source *source, int steps, bool bf16,
                                        struct tec_device *device, struct tec_heap *heap,
                                        struct tec_error *err)
 {
@@ -198,8 +199,8 @@ enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struc
         return tec_fail(err, TEC_NO_MEMORY, "no memory for time tables");
     t->device = device;
     tec_arena_init(&t->arena, heap);
-    struct maker m = {t, flow, source, err};
-    enum tec_status status = make(&m, steps);
+    struct maker m = {t, flow, *source, err};
+    enum tec_status status = make(&m, steps, bf16);
     if (status != TEC_OK) {
         tec_flow_tables_destroy(t);
         return status;

@@ -2,6 +2,7 @@
 
 #include "base/nearest.h"
 #include "graph/transform/picture.h"
+#include "graph/transform/prompt.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,6 +63,9 @@ static enum tec_status check_needs(const struct tec_robot *robot,
         return tec_fail(err, TEC_MALFORMED,
                         "robot %s has a state of %d entries, the model takes %d", robot->name,
                         robot->n_state, needs->state_width);
+    if (robot->state_pad_to > needs->state_width)
+        return tec_fail(err, TEC_MALFORMED, "robot %s: state_pad_to = %d, the model's state has %d",
+                        robot->name, robot->state_pad_to, needs->state_width);
     if (robot->n_model_actions > needs->action_width)
         return tec_fail(err, TEC_MALFORMED,
                         "robot %s uses %d columns of the actions, the model makes %d", robot->name,
@@ -250,14 +254,6 @@ static enum tec_status read_part(const struct tec_robot_part *part, const struct
     return TEC_OK;
 }
 
-void tec_state_bins(const double *x, int n, int32_t *bins)
-{
-    for (int i = 0; i < n; i++) {
-        double bin = floor(x[i] * 128.0) + 128.0;
-        bins[i] = bin < -1.0 ? -1 : bin <= 255.0 ? (int32_t)bin : 255;
-    }
-}
-
 static void warn_norm(const struct tec_observer *o, struct tec_observation *out)
 {
     int far = 0, n = o->robot->n_state;
@@ -298,7 +294,7 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
         out->state[i] = (float)out->state_f64[i];
     out->n_bins = robot->state_in_prompt ? larger(robot->n_state, robot->state_pad_to) : 0;
     memcpy(o->binned, out->state_f64, (size_t)robot->n_state * sizeof *o->binned);
-    tec_state_bins(o->binned, out->n_bins, out->bins);
+    tec_prompt_state_bins(o->binned, out->n_bins, out->bins);
     warn_norm(o, out);
     return TEC_OK;
 }

@@ -50,8 +50,9 @@ struct tec_observation {
     bool *valid;          /* [n_slots] */
     float *state;         /* [state_width] normalised, zeros behind n_state */
     double *state_f64;    /* [state_width] the same before rounding to f32 */
-    double *state_raw;    /* [n_state] transformed, not normalised: keep it for tec_robot_act */
-    int32_t *bins;        /* [max(state_width, state_pad_to)] -1 .. 255 */
+    double *state_raw;    /* [n_state] transformed, not normalised (openpi: normalised and
+                             back): keep it for tec_robot_act */
+    int *bins;            /* [state_width] -1 .. 255, of the first n_bins of state_f64 */
     int n_bins;           /* 0 unless the robot's state is in the prompt */
     char *text;           /* [text_max + 1] the instruction or the default prompt, NUL-terminated */
     size_t text_bytes;
@@ -90,9 +91,5 @@ enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value
  * (NULL is allowed). Takes no memory. */
 int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
                   double *out, int *clamped);
-
-/* State bins as numpy.digitize(x, linspace(-1, 1, 257)[:-1]) - 1 gives them: -1 below -1, 0 .. 255,
- * NaN 255. x[n] are normalised values. */
-void tec_state_bins(const double *x, int n, int32_t *bins);
 
 #endif

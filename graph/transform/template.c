@@ -1,6 +1,7 @@
 #include "graph/transform/template.h"
 
 #include "base/nearest.h"
+#include "base/text/bytes.h"
 #include "graph/transform/fields.h"
 
 #include <stdio.h>
@@ -92,92 +93,99 @@ enum tec_status tec_template_parse(struct tec_template **out, const json_t *temp
     return TEC_OK;
 }
 
-/* Bytes of the white space character at text, 0 when it is none: Python's str.isspace. All of them
- * lie in the BMP, so three bytes are enough. */
-static size_t space_at(const char *text, size_t n)
+static void add_text(struct tec_bytes *out, const struct tec_template *t, const char *text,
+                     size_t n, struct tec_arena *arena)
 {
-    const unsigned char *c = (const unsigned char *)text;
-    if (n >= 1 && (c[0] == ' ' || (c[0] >= 0x09 && c[0] <= 0x0d) || (c[0] >= 0x1c && c[0] <= 0x1f)))
-        return 1;
-    if (n >= 2 && c[0] == 0xc2 && (c[1] == 0x85 || c[1] == 0xa0))
-        return 2;
-    if (n < 3 || (c[0] & 0xf0) != 0xe0 || (c[1] & 0xc0) != 0x80 || (c[2] & 0xc0) != 0x80)
-        return 0;
-    unsigned code = (unsigned)(c[0] & 0xf) << 12 | (unsigned)(c[1] & 0x3f) << 6 | (c[2] & 0x3f);
-    bool is_space = code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 ||
-                    code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
-    return is_space ? 3 : 0;
-}
-
-static void strip(const char **text, size_t *n)
-{
-    size_t width;
-    while ((width = space_at(*text, *n)) > 0) {
-        *text += width;
-        *n -= width;
-    }
-    for (width = 1; width <= 3; width++)
-        if (*n >= width && space_at(*text + *n - width, width) == width) {
-            *n -= width;
-            width = 0; /* start over with the shorter text */
-        }
-}
-
-/* Where rendered text goes; counts beyond the room too. */
-struct sink {
-    char *out;
-    size_t room, bytes;
-};
-
-static void put(struct sink *sink, const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++, sink->bytes++)
-        if (sink->bytes < sink->room)
-            sink->out[sink->bytes] = text[i];
-}
-
-static void put_text(struct sink *sink, const struct tec_template *t, const char *text, size_t n)
-{
-    if (t->clean) {
-        strip(&text, &n);
-        for (size_t i = 0; i < n; i++)
-            put(sink, text[i] == '_' || text[i] == '\n' ? " " : text + i, 1);
-    } else {
-        put(sink, text, n);
-    }
+    if (t->clean)
+        text = tec_prompt_clean(text, n, &n, arena);
+    out->failed |= !text;
     size_t ending = t->ending ? strlen(t->ending) : 0;
+    if (out->failed)
+        return;
+    tec_bytes_add(out, text, n);
     if (ending > n || (ending && memcmp(text + n - ending, t->ending, ending) != 0))
-        put(sink, t->ending, ending);
+        tec_bytes_add(out, t->ending, ending);
 }
 
-static void put_state(struct sink *sink, const int32_t *bins, int n_bins)
+static void add_state(struct tec_bytes *out, const int *bins, int n_bins)
 {
     char number[16];
     for (int i = 0; i < n_bins; i++) {
-        int n = snprintf(number, sizeof number, "%s%d", i ? " " : "", (int)bins[i]);
-        put(sink, number, (size_t)n);
+        int n = snprintf(number, sizeof number, "%s%d", i ? " " : "", bins[i]);
+        tec_bytes_add(out, number, (size_t)n);
     }
 }
 
-enum tec_status tec_template_render(const struct tec_template *t, int i, const char *text, size_t n,
-                                    const int32_t *bins, int n_bins, char *out, size_t room,
-                                    size_t *bytes, struct tec_error *err)
+enum tec_status tec_template_render(const char **out, size_t *bytes, const struct tec_template *t,
+                                    int i, const char *text, size_t n, const int *bins, int n_bins,
+                                    struct tec_arena *arena, struct tec_error *err)
 {
-    struct sink sink = {out, room, 0};
+    struct tec_bytes result;
+    tec_bytes_init(&result, arena, 0);
     for (const char *c = t->calls[i].text; *c; c++) {
         bool is_text = starts(c, text_mark), is_state = starts(c, state_mark);
         if (is_text)
-            put_text(&sink, t, text, n);
+            add_text(&result, t, text, n, arena);
         else if (is_state)
-            put_state(&sink, bins, n_bins);
+            add_state(&result, bins, n_bins);
         else
-            put(&sink, c, 1);
+            tec_bytes_add(&result, c, 1);
         if (is_text || is_state)
             c = strchr(c, '}');
     }
-    *bytes = sink.bytes;
-    if (sink.bytes <= room)
-        return TEC_OK;
-    return tec_fail(err, TEC_INVALID, "prompt '%s': %zu bytes, there is room for %zu", t->name,
-                    sink.bytes, room);
+    if (result.failed)
+        return tec_fail(err, TEC_NO_MEMORY, "prompt '%s': no memory for its text", t->name);
+    *out = result.at ? result.at : "";
+    *bytes = result.n;
+    return TEC_OK;
+}
+
+/* The parts of one call, appended to the list; false when it has too many or there is no memory. */
+static bool add_parts(struct tec_prompt_part *parts, int *n, int room, const char *c,
+                      enum tec_prompt_kind kind, struct tec_arena *arena)
+{
+    bool apart = true;
+    while (*c) {
+        bool is_text = starts(c, text_mark), is_state = starts(c, state_mark);
+        size_t bytes = is_text || is_state ? strcspn(c, "}") + 1 : strcspn(c, "{");
+        if (*n == room)
+            return false;
+        struct tec_prompt_part *part = &parts[(*n)++];
+        part->kind = is_text ? kind : is_state ? TEC_PROMPT_STATE : TEC_PROMPT_LITERAL;
+        part->apart = apart;
+        part->text = is_text || is_state ? NULL : tec_arena_strndup(arena, c, bytes);
+        if (part->kind == TEC_PROMPT_LITERAL && !part->text)
+            return false;
+        apart = false;
+        c += bytes;
+    }
+    return true;
+}
+
+enum tec_status tec_template_prompt(struct tec_prompt_template *out, const struct tec_template *t,
+                                    int max_tokens, int pad, struct tec_arena *arena,
+                                    struct tec_error *err)
+{
+    enum { MAX_PARTS = 64 };
+    struct tec_prompt_part *parts = TEC_NEW(arena, MAX_PARTS, struct tec_prompt_part);
+    bool line = t->ending && !t->clean && strcmp(t->ending, "\n") == 0;
+    enum tec_prompt_kind kind = t->clean ? TEC_PROMPT_CLEAN
+                                : line   ? TEC_PROMPT_LINE
+                                         : TEC_PROMPT_RAW;
+    bool simple = !t->ending || line;
+    for (int i = 1; i < t->n_calls; i++)
+        simple = simple && !t->calls[i].bos;
+    if (!simple)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "prompt '%s': bos goes before the first call only, and the one ending is a "
+                        "newline after text that is not cleaned",
+                        t->name);
+    *out = (struct tec_prompt_template){
+        .parts = parts, .bos = t->calls[0].bos, .max_tokens = max_tokens, .pad = pad};
+    for (int i = 0; parts && i < t->n_calls; i++)
+        if (!add_parts(parts, &out->n_parts, MAX_PARTS, t->calls[i].text, kind, arena))
+            return tec_fail(err, TEC_UNSUPPORTED, "prompt '%s': more than %d parts, or no memory",
+                            t->name, (int)MAX_PARTS);
+    return parts ? TEC_OK
+                 : tec_fail(err, TEC_NO_MEMORY, "prompt '%s': no memory for its parts", t->name);
 }

@@ -4,11 +4,11 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "graph/transform/prompt.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 enum { TEC_TEMPLATE_MAX_CALLS = 8 };
 
@@ -40,11 +40,16 @@ enum tec_status tec_template_parse(struct tec_template **out, const json_t *temp
                                    const char *name, const char *where, struct tec_arena *arena,
                                    struct tec_error *err);
 
-/* The text of call `i` for an instruction of n bytes (UTF-8; NUL is a character like others).
- * At most `room` bytes are written, no NUL added; *bytes is the number needed. TEC_INVALID when it
- * exceeds room. White space is what Python's str.strip takes away. */
-enum tec_status tec_template_render(const struct tec_template *t, int i, const char *text, size_t n,
-                                    const int32_t *bins, int n_bins, char *out, size_t room,
-                                    size_t *bytes, struct tec_error *err);
+/* The text of call `i` for an instruction of n bytes (UTF-8; NUL is a character like others):
+ * *bytes bytes in `arena`. For messages and judges; a frame's ids come from tec_prompt_build. */
+enum tec_status tec_template_render(const char **out, size_t *bytes, const struct tec_template *t,
+                                    int i, const char *text, size_t n, const int *bins, int n_bins,
+                                    struct tec_arena *arena, struct tec_error *err);
+
+/* The template as prompt.h wants it, in `arena`. TEC_UNSUPPORTED for what prompt.h cannot say: a
+ * begin token before a later call, an ending other than a newline or after cleaning. */
+enum tec_status tec_template_prompt(struct tec_prompt_template *out, const struct tec_template *t,
+                                    int max_tokens, int pad, struct tec_arena *arena,
+                                    struct tec_error *err);
 
 #endif

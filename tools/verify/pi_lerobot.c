@@ -12,7 +12,7 @@
 #define ROBOTS "pipelines/robots"
 #define MODELS "pipelines/models"
 
-enum { WIDTH = 256, TEXT = 4000, IDS = 4096 };
+enum { WIDTH = 256, TEXT = 4000 };
 
 /* The processing part of one case. */
 struct processing {
@@ -22,7 +22,7 @@ struct processing {
     struct tec_tensors *inputs, *expected;
     struct tec_robot *robot;
     struct tec_observer *observer;
-    struct tec_prefix_input seen;
+    struct tec_observation seen;
     int image_h, image_w;
 };
 
@@ -75,7 +75,7 @@ static enum tec_status open_robot(struct processing *p, struct tec_error *err)
 static enum tec_status give_buffers(struct processing *p, struct tec_error *err)
 {
     struct tec_arena *arena = p->v->arena;
-    struct tec_prefix_input *seen = &p->seen;
+    struct tec_observation *seen = &p->seen;
     size_t n = (size_t)p->robot->n_cameras;
     size_t pixels = (size_t)p->image_h * (size_t)p->image_w * 3;
     float **pictures = TEC_NEW(arena, n + 1, float *);
@@ -84,7 +84,7 @@ static enum tec_status give_buffers(struct processing *p, struct tec_error *err)
     seen->state = TEC_NEW(arena, WIDTH, float);
     seen->state_f64 = TEC_NEW(arena, WIDTH, double);
     seen->state_raw = TEC_NEW(arena, WIDTH, double);
-    seen->bins = TEC_NEW(arena, WIDTH, int32_t);
+    seen->bins = TEC_NEW(arena, WIDTH, int);
     seen->text = TEC_NEW(arena, TEXT + 1, char);
     bool all = pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
                seen->bins && seen->text;
@@ -133,14 +133,16 @@ static void judge_sizes(struct processing *p)
     tec_verify_report(p->v, "processing.sizes", wrong, 0.0, 0.0, wrong == 0, NULL, NULL);
 }
 
-/* The text by the case's tokenizer, against the case's ids. */
-static enum tec_status judge_ids(struct processing *p, const char *text, size_t n, bool bos,
+/* The ids that a frame would get, against the case's. */
+static enum tec_status judge_ids(struct processing *p, const struct tec_template *t,
                                  struct tec_error *err)
 {
     const json_t *want = json_object_get(p->json, "token_ids");
-    size_t n_want = json_array_size(want), n_got = 0;
+    size_t n_want = json_array_size(want);
     struct tec_tokenizer *tokenizer = NULL;
-    int *ids = TEC_NEW(p->v->arena, IDS + 1, int);
+    struct tec_prompt_template how;
+    struct tec_prompt prompt;
+    int *ids = TEC_NEW(p->v->arena, (size_t)p->robot->max_tokens + 1, int);
     int *wanted = TEC_NEW(p->v->arena, n_want + 1, int);
     if (!ids || !wanted || n_want == 0)
         return tec_fail(err, TEC_NOT_FOUND, "the case has no token_ids");
@@ -148,17 +150,14 @@ static enum tec_status judge_ids(struct processing *p, const char *text, size_t 
         return tec_fail(err, TEC_NOT_FOUND, "%s has no tokenizer", p->checkpoint->path);
     for (size_t i = 0; i < n_want; i++)
         wanted[i] = (int)json_integer_value(json_array_get(want, i));
+    TEC_TRY(tec_template_prompt(&how, t, p->robot->max_tokens, 0, p->v->arena, err));
     TEC_TRY(tec_tokenizer_open(&tokenizer, p->checkpoint->tokenizer, p->v->heap, err));
-    ids[0] = tec_tokenizer_bos(tokenizer);
     enum tec_status status =
-        tec_tokenizer_encode(tokenizer, text, n, (struct tec_encode){false, false}, ids + bos, IDS,
-                             &n_got, p->v->arena, err);
+        tec_prompt_build(&how, tokenizer, p->seen.text, p->seen.text_bytes, p->seen.state_f64,
+                         p->seen.n_bins, ids, &prompt, p->v->arena, err);
     tec_tokenizer_close(tokenizer);
     TEC_TRY(status);
-    n_got = (n_got < IDS ? n_got : IDS) + bos;
-    if (n_got > (size_t)p->robot->max_tokens)
-        n_got = (size_t)p->robot->max_tokens;
-    tec_verify_ids(p->v, "processing.token_ids", ids, n_got, wanted, n_want);
+    tec_verify_ids(p->v, "processing.token_ids", ids, (size_t)prompt.n_valid, wanted, n_want);
     return TEC_OK;
 }
 
@@ -169,16 +168,16 @@ static enum tec_status judge_text(struct processing *p, const json_t *templates,
     const json_t *want = json_array_get(texts, 0);
     const char *name = p->robot->prompt_template;
     struct tec_template *t = NULL;
-    char text[2 * TEXT];
+    const char *text = NULL;
     size_t n = 0;
     TEC_TRY(tec_template_parse(&t, templates, name ? name : "", MODELS "/prompts.lua", p->v->arena,
                                err));
-    TEC_TRY(tec_template_render(t, 0, p->seen.text, p->seen.text_bytes, p->seen.bins,
-                                p->seen.n_bins, text, sizeof text, &n, err));
+    TEC_TRY(tec_template_render(&text, &n, t, 0, p->seen.text, p->seen.text_bytes, p->seen.bins,
+                                p->seen.n_bins, p->v->arena, err));
     bool ok = t->n_calls == 1 && json_array_size(texts) == 1 && json_is_string(want) &&
               n == json_string_length(want) && memcmp(text, json_string_value(want), n) == 0;
     tec_verify_report(p->v, "processing.prompt", !ok, 0.0, 0.0, ok, NULL, NULL);
-    return judge_ids(p, text, n, t->calls[0].bos, err);
+    return judge_ids(p, t, err);
 }
 
 static enum tec_status judge_prompt(struct processing *p, struct tec_error *err)

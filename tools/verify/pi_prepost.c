@@ -28,7 +28,7 @@ struct prepost {
     json_t *templates;
     struct tec_value values[VALUES];
     size_t n_values;
-    struct tec_prefix_input seen;
+    struct tec_observation seen;
 };
 
 static void report(struct prepost *p, const char *what, double wrong, const char *note)
@@ -256,7 +256,7 @@ static enum tec_status judge_prompt(struct prepost *p, struct tec_error *err)
     const json_t *calls = json_object_get(p->entry, "tokenizer_calls");
     const char *name = p->robot->prompt_template;
     struct tec_template *t = NULL;
-    char text[2 * TEXT];
+    const char *text = NULL;
     size_t n = 0, wrong = 0;
     TEC_TRY(tec_template_parse(&t, p->templates, name ? name : "", MODELS "/prompts.lua",
                                p->v->arena, err));
@@ -265,8 +265,8 @@ static enum tec_status judge_prompt(struct prepost *p, struct tec_error *err)
     for (int i = 0; i < t->n_calls && !wrong; i++) {
         const json_t *call = json_array_get(calls, (size_t)i);
         const json_t *want = json_object_get(call, "encode");
-        TEC_TRY(tec_template_render(t, i, p->seen.text, p->seen.text_bytes, p->seen.bins,
-                                    p->seen.n_bins, text, sizeof text, &n, err));
+        TEC_TRY(tec_template_render(&text, &n, t, i, p->seen.text, p->seen.text_bytes, p->seen.bins,
+                                    p->seen.n_bins, p->v->arena, err));
         wrong += !json_is_string(want) || n != json_string_length(want) ||
                  memcmp(text, json_string_value(want), n) != 0;
         wrong += json_is_true(json_object_get(call, "add_bos")) != t->calls[i].bos;
@@ -340,13 +340,13 @@ static enum tec_status judge_entry(struct prepost *p, struct tec_error *err)
 static enum tec_status give_buffers(struct prepost *p, struct tec_error *err)
 {
     struct tec_arena *arena = p->v->arena;
-    struct tec_prefix_input *seen = &p->seen;
+    struct tec_observation *seen = &p->seen;
     seen->pictures = TEC_NEW(arena, SLOTS, uint8_t *);
     seen->valid = TEC_NEW(arena, SLOTS, bool);
     seen->state = TEC_NEW(arena, WIDTH, float);
     seen->state_f64 = TEC_NEW(arena, WIDTH, double);
     seen->state_raw = TEC_NEW(arena, WIDTH, double);
-    seen->bins = TEC_NEW(arena, WIDTH, int32_t);
+    seen->bins = TEC_NEW(arena, WIDTH, int);
     seen->text = TEC_NEW(arena, TEXT + 1, char);
     bool all = seen->pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
                seen->bins && seen->text;
@@ -362,12 +362,12 @@ static void judge_digitize(struct prepost *p)
     size_t n = 0, n_want = 0, wrong = 0;
     const double *x = load(p, p->expected, "digitize.x", TEC_F64, &n);
     const int32_t *want = load(p, p->expected, "digitize.bin", TEC_I32, &n_want);
-    int32_t *got = TEC_NEW(p->v->arena, n + 1, int32_t);
+    int *got = TEC_NEW(p->v->arena, n + 1, int);
     if (!x || !want || !got || n != n_want) {
         tec_verify_report(p->v, "digitize", 1.0, 0.0, 0.0, false, NULL, "no table");
         return;
     }
-    tec_state_bins(x, (int)n, got);
+    tec_prompt_state_bins(x, (int)n, got);
     for (size_t i = 0; i < n; i++)
         wrong += got[i] != want[i];
     tec_verify_report(p->v, "digitize", (double)wrong, 0.0, 0.0, wrong == 0, NULL, NULL);
