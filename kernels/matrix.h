@@ -21,8 +21,8 @@ static inline int tec_padded(int rows)
     return (rows + 15) / 16 * 16;
 }
 
-/* Elements from one row to the next in TEC_MATRIX_ROWS: k, for bf16 rounded up to even, so that both
- * layouts take the same bytes and joined matrices begin at the same place. */
+/* Elements from one row to the next in TEC_MATRIX_ROWS: k, for bf16 rounded up to even, so that
+ * both layouts take the same bytes and joined matrices begin at the same place. */
 static inline size_t tec_matrix_stride(int k, bool bf16)
 {
     return bf16 ? ((size_t)k + 1) / 2 * 2 : (size_t)k;
