@@ -40,7 +40,7 @@ enum tec_status tec_charsmap_open(struct tec_charsmap *map, const void *blob, si
  * value in bits 0-30 (darts-clone). */
 static size_t next_node(uint32_t unit)
 {
-    return (size_t)((unit >> 10) << ((unit & 0x200) >> 6));
+    return (size_t)(unit >> 10) << ((unit & 0x200) >> 6);
 }
 
 #define LONGEST_RULE 128 /* bytes; a broken trie may hold a cycle */

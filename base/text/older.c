@@ -124,8 +124,8 @@ static enum tec_status read_lines(const char *dir, const char *name, struct tec_
 static enum tec_status read_merges(const char *dir, struct tec_arena *scratch, json_t *merges,
                                    struct tec_error *err)
 {
-    char *bytes;
-    size_t n;
+    char *bytes = NULL;
+    size_t n = 0;
     struct tec_span line;
     TEC_TRY(read_lines(dir, "merges.txt", scratch, &bytes, &n, err));
     const char *at = bytes, *end = bytes + n;
@@ -208,8 +208,8 @@ enum tec_status tec_text_open_merges(struct tec_tokenizer **out, const char *dir
 static enum tec_status read_words(const char *dir, struct tec_arena *scratch, json_t *vocab,
                                   struct tec_error *err)
 {
-    char *bytes;
-    size_t n;
+    char *bytes = NULL;
+    size_t n = 0;
     struct tec_span line;
     TEC_TRY(read_lines(dir, "vocab.txt", scratch, &bytes, &n, err));
     const char *at = bytes, *end = bytes + n;

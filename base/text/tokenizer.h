@@ -20,6 +20,16 @@ struct tec_tokenizer;
  * for broken ones, TEC_UNSUPPORTED for a step, pattern or setting this engine does not have), with
  * the place named. No piece may be longer than TEC_PIECE_BYTES. Memory comes from `heap` and is
  * bounded by the size of the file; JSON is read through jansson, which uses malloc while it does.
+ *
+ * Where files and libraries are lax: taken are ids with gaps (up to four times the number of pieces
+ * and 65536), a merge listed twice (the last rank counts), an added token without text (matches
+ * nowhere), an added token on the id of a piece (the id then shows the added text), byte_fallback
+ * without byte pieces in JSON (falls back to unknown), a .model without unknown piece but with
+ * byte_fallback. Refused are a byte order mark, duplicate keys, two pieces with one id, patterns
+ * that are not in patterns.def, prefixes and suffixes of BPE pieces, dropout, obsolete protobuf
+ * groups, unknown piece types, NUL or invalid UTF-8 in pieces of a .model, word and char models,
+ * cased WordPiece. "truncation" and "padding" of a tokenizer.json are left to the caller.
+ *
  * On success *out is owned by the caller and goes back with tec_tokenizer_close. */
 enum tec_status tec_tokenizer_open(struct tec_tokenizer **out, const char *path,
                                    struct tec_heap *heap, struct tec_error *err);

@@ -386,8 +386,8 @@ static void check_models(struct checker *c)
 void tec_check_graph(struct tec_loader *ld)
 {
     struct checker c = {.ld = ld, .p = ld->pipeline};
-    memcpy(&c.nodes, &c.p->nodes, sizeof c.nodes);
-    memcpy(&c.resources, &c.p->resources, sizeof c.resources);
+    c.nodes = ld->lists[TEC_NODES];
+    c.resources = ld->lists[TEC_RESOURCES];
     for (int i = 0; i < c.p->n_resources; i++)
         check_prefix(&c, i);
     for (int i = 0; i < c.p->n_nodes; i++) {

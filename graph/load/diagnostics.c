@@ -85,6 +85,9 @@ static void clean(char *text)
 }
 
 static const char *format_text(struct tec_diagnostics *d, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+static const char *format_text(struct tec_diagnostics *d, const char *format, va_list args)
 {
     char line[512];
     vsnprintf(line, sizeof line, format, args);
@@ -96,10 +99,10 @@ static const char *format_text(struct tec_diagnostics *d, const char *format, va
 
 static bool grow(struct tec_diagnostics *d)
 {
-    if (d->n < d->capacity)
-        return true;
     if (d->n >= TEC_MAX_DIAGNOSTICS)
         return false;
+    if (d->n < d->capacity)
+        return true;
     int capacity = d->capacity ? d->capacity * 2 : 8;
     struct tec_diagnostic *list = TEC_NEW(&d->arena, (size_t)capacity, struct tec_diagnostic);
     if (!list) {

@@ -89,8 +89,7 @@ static json_t *from_things(const struct tec_field *f, const void *in)
 /* Changes by users of the form must not reach the pipeline. */
 static json_t *from_object(const void *at)
 {
-    json_t *object;
-    memcpy(&object, at, sizeof object);
+    const json_t *object = *(const json_t *const *)at;
     return object ? json_deep_copy(object) : NULL;
 }
 

@@ -108,21 +108,20 @@ const struct tec_field tec_fields[] = {
 #define KIND(...)
 #define CALL(...)
 #define FIELD(owner, strct, member, name, type, min, max, standard, words, doc) \
-    {                                                                           \
-        TEC_CON_##owner,                                                        \
-        name,                                                                   \
-        TEC_FIELD_##type,                                                       \
-        offsetof(struct strct, member),                                         \
-        0,                                                                      \
-        min,                                                                    \
-        max,                                                                    \
-        standard,                                                               \
-        words,                                                                  \
-        doc},
+    {TEC_CON_##owner,                                                           \
+     TEC_FIELD_##type,                                                          \
+     name,                                                                      \
+     offsetof(struct strct, member),                                            \
+     0,                                                                         \
+     min,                                                                       \
+     max,                                                                       \
+     standard,                                                                  \
+     words,                                                                     \
+     doc},
 #define THINGS(owner, strct, member, count, name, max, words, doc) \
     {TEC_CON_##owner,                                              \
-     name,                                                         \
      TEC_FIELD_THINGS,                                             \
+     name,                                                         \
      offsetof(struct strct, member),                               \
      offsetof(struct strct, count),                                \
      0,                                                            \

@@ -56,8 +56,8 @@ struct tec_word {
 
 struct tec_field {
     enum tec_constructor owner;
-    const char *name;
     enum tec_field_type type;
+    const char *name;
     size_t offset;       /* of the member */
     size_t count_offset; /* THINGS: of the int that counts */
     double min, max;

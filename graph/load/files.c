@@ -175,7 +175,7 @@ static enum tec_status needs_checkpoint(struct tec_loader *ld, const char *path,
         return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
     enum tec_status status = read_fd(ld, fd, path, &text, &n, err);
     close(fd);
-    *needs = status == TEC_OK && memmem(text, n, "given.", 6) != NULL;
+    *needs = status == TEC_OK && text && memmem(text, n, "given.", 6) != NULL;
     return status;
 }
 

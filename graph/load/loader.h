@@ -1,8 +1,8 @@
 /* loader.h - what the files of graph/load share; others include graph/load/pipeline.h.
  *
  * A load goes: script.c or json.c read the sources into values; overlay.c applies --set; build.c
- * fills the structs by the field tables; resolve.c turns names into indices; check.c judges the
- * graph. Every step reports into one list and goes on. */
+ * and set.c fill the structs by the field tables; resolve.c turns names into indices; check.c
+ * judges the graph. Every step reports into one list and goes on. */
 #ifndef TEC_GRAPH_LOAD_LOADER_H
 #define TEC_GRAPH_LOAD_LOADER_H
 
@@ -66,7 +66,8 @@ struct tec_loader {
     struct tec_pipeline *pipeline;
     /* the values behind the things of the pipeline, by index */
     const struct tec_entry *models, *inputs, *resources, *nodes, *partitions;
-    const struct tec_value *root;
+    void *lists[TEC_SCOPES]; /* the same arrays as in the pipeline, to be written to */
+    struct tec_value *root;
     /* What was reported already and must not be reported again as its consequences. */
     const struct tec_field *misspelt[16]; /* fields that an unknown one probably meant */
     int n_misspelt;
@@ -114,7 +115,23 @@ struct tec_value *tec_load_json(struct tec_loader *ld, int source);
 struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
                               struct tec_value *overlay);
 struct tec_value *tec_overlay_set(struct tec_loader *ld, struct tec_value *root);
+/* Fill ld->pipeline; sets ld->root when there is something to check. */
 void tec_build(struct tec_loader *ld, struct tec_value *root);
+/* Fill the struct of a constructor, or an array of them, from an entry's value. */
+void tec_build_fill(struct tec_loader *ld, enum tec_constructor con, const struct tec_entry *thing,
+                    void *out);
+void tec_build_things(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                      void *out);
+/* Set the member of one field of the struct `out`. */
+void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                   void *out);
+/* Report E011 for a value (NULL when it was reported before); what it must be, for messages. */
+struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_field *f,
+                                     const struct tec_entry *e);
+const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f);
+/* The constructor that a value went through, if the field takes it; a plain table counts where
+ * there is one only. */
+enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_value *v);
 /* Did an unknown field look like this one? */
 bool tec_build_misspelt(const struct tec_loader *ld, enum tec_constructor con, const char *field);
 void tec_resolve(struct tec_loader *ld);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_MERGED = 1000 }; /* members of two tables that merge: the work is their product */
+
 static const char *name_of(const struct tec_value *v)
 {
     return tec_value_string(v, "name");
@@ -103,6 +105,13 @@ static bool replaces(const struct tec_value *base, const struct tec_value *chang
     return base->tag == TEC_CON_use && was && is && strcmp(was, is) != 0;
 }
 
+static struct tec_value *refuse(struct tec_loader *ld, const char *why)
+{
+    tec_diagnostics_add(ld->d, TEC_E011, (struct tec_where){.file = ld->sources[0].file}, "%s",
+                        why);
+    return tec_value_new(ld, TEC_VALUE_BAD);
+}
+
 struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
                               struct tec_value *overlay)
 {
@@ -111,15 +120,14 @@ struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
     bool top = overlay->tag == TEC_CON_extend;
     if (overlay->kind == TEC_VALUE_LIST && overlay->n == 0 && base->kind == TEC_VALUE_TABLE)
         return base;
+    if (base->n > MAX_MERGED || overlay->n > MAX_MERGED)
+        return refuse(ld, "extend merges tables of at most 1000 members");
     if (is_named_list(base) && is_named_list(overlay))
         return merge_list(ld, base, overlay);
     if (!top && replaces(base, overlay))
         return overlay;
-    if (base->kind != TEC_VALUE_TABLE || overlay->kind != TEC_VALUE_TABLE) {
-        tec_diagnostics_add(ld->d, TEC_E011, (struct tec_where){.file = ld->sources[0].file},
-                            "extend needs a file that returns a pipeline");
-        return tec_value_new(ld, TEC_VALUE_BAD);
-    }
+    if (base->kind != TEC_VALUE_TABLE || overlay->kind != TEC_VALUE_TABLE)
+        return refuse(ld, "extend needs a file that returns a pipeline");
     struct tec_value *out = tec_value_copy(ld, base, base->n + overlay->n);
     for (int i = 0; out && i < overlay->n; i++) {
         const struct tec_entry *change = &overlay->entries[i];

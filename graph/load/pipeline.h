@@ -37,7 +37,7 @@ struct tec_ref {
 
 struct tec_refs {
     int n;
-    const struct tec_ref *item;
+    struct tec_ref *item;
 };
 
 struct tec_ints {
@@ -277,7 +277,7 @@ struct tec_load_options {
     const char *text;       /* its content, when already in memory; else NULL */
     size_t n;               /* bytes of text */
     const char *root;       /* folder of the shipped pipelines, where extend, include and robot are
-                               looked up after the file's own folder; NULL = the file's folder alone */
+                               looked up after the own folder; NULL = the own folder alone */
     const char *const *set; /* "PATH=VALUE": nodes.act.steps=5, frame.period_ms=33 */
     int n_set;
 };

@@ -163,7 +163,9 @@ void tec_pipeline_stub(FILE *out)
             print_stub((enum tec_constructor)i, out);
             continue;
         }
-        const char *argument = arguments[i - TEC_CON_prev];
+        int call = i - TEC_CON_prev;
+        bool known = call >= 0 && call < (int)(sizeof arguments / sizeof arguments[0]);
+        const char *argument = known ? arguments[call] : NULL;
         fprintf(out, "\n---%s\n", info->doc);
         if (i == TEC_CON_extend) {
             fputs("---@param path string\n---@param changes table\n---@return tectum.pipeline\n"

@@ -109,8 +109,7 @@ static void resolve(struct resolver *r, struct tec_ref *ref, int want, const cha
 static void resolve_reads(struct resolver *r, struct tec_decl_node *node)
 {
     const struct tec_entry *list = tec_value_find(r->thing->value, "reads");
-    struct tec_ref *items = NULL;
-    memcpy(&items, &node->reads.item, sizeof items);
+    struct tec_ref *items = node->reads.item;
     for (int i = 0; list && i < node->reads.n; i++)
         items[i].index = look_up(r->ld, r->scopes, TEC_INPUTS, items[i].name,
                                  tec_where_value(r->ld, &list->value->entries[i]));
@@ -154,11 +153,9 @@ static void resolve_node(struct resolver *r, struct tec_decl_node *node)
 void tec_resolve(struct tec_loader *ld)
 {
     struct tec_pipeline *p = ld->pipeline;
-    struct tec_decl_node *nodes = NULL;
-    struct tec_decl_resource *resources = NULL;
+    struct tec_decl_node *nodes = ld->lists[TEC_NODES];
+    struct tec_decl_resource *resources = ld->lists[TEC_RESOURCES];
     struct resolver r = {.ld = ld};
-    memcpy(&nodes, &p->nodes, sizeof nodes);
-    memcpy(&resources, &p->resources, sizeof resources);
     open_scopes(ld, r.scopes);
     for (int i = 0; i < TEC_SCOPES; i++)
         check_names(ld, &r.scopes[i]);

@@ -1,24 +1,20 @@
 /* script.c - run a pipeline file in the sandbox and read what it returns.
  *
- * Constructors only tag a copy of their table; every check comes later, from the field tables, so
+ * Constructors only tag their table; every check comes later, from the field tables, so
  * that Lua, JSON, overlays and --set are judged by the same code. A name that does not exist is
  * reported and stands for a value that swallows calls, so that the rest of the file is checked
  * too. */
+#include "graph/load/script.h"
 #include "base/lua.h"
 #include "base/nearest.h"
 #include "graph/load/loader.h"
 
 #include <lauxlib.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys of hidden fields: their first byte is below a space. */
-#define TAG "\2"  /* the constructor's number */
-#define BASE "\3" /* extend: the value of the base file */
-#define READ "\4" /* the value made of this table; true while it is being read */
-enum { SOURCE_STEP = 1 << 21, MAX_INCLUDE_DEPTH = 8 };
+enum { MAX_INCLUDE_DEPTH = 8 };
 
 struct script {
     struct tec_loader *ld;
@@ -53,6 +49,15 @@ static int caller(lua_State *L, const struct script *sc, int *line)
         return source_of(sc, ar.short_src);
     }
     return 0;
+}
+
+/* Where the caller says `name`; nobody reads a place beyond the last diagnostic. */
+static struct tec_where where_called(lua_State *L, const struct script *sc, const char *name)
+{
+    if (sc->ld->d->n >= TEC_MAX_DIAGNOSTICS)
+        return (struct tec_where){.file = NULL};
+    int line, source = caller(L, sc, &line);
+    return tec_source_where_name(&sc->ld->sources[source], line, name);
 }
 
 static const char *const swallowed[] = {
@@ -104,8 +109,7 @@ static int unknown_name(lua_State *L)
     struct script *sc = script_of(L);
     const char *prefix = lua_tostring(L, lua_upvalueindex(2));
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
-    int line, source = caller(L, sc, &line);
-    struct tec_where where = tec_source_where_name(&sc->ld->sources[source], line, name);
+    struct tec_where where = where_called(L, sc, name);
     struct tec_diagnostic *e =
         tec_diagnostics_add(sc->ld->d, TEC_E002, where, "unknown name '%s%.80s'", prefix, name);
     const char *near = nearest_name(name, prefix);
@@ -122,8 +126,7 @@ static int assign_global(lua_State *L)
 {
     struct script *sc = script_of(L);
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
-    int line, source = caller(L, sc, &line);
-    struct tec_where where = tec_source_where_name(&sc->ld->sources[source], line, name);
+    struct tec_where where = where_called(L, sc, name);
     struct tec_diagnostic *e = tec_diagnostics_add(sc->ld->d, TEC_E002, where,
                                                    "'%.80s' is assigned but not declared", name);
     tec_diagnostics_help(sc->ld->d, e, "write `local %.40s = ...`", name);
@@ -162,10 +165,8 @@ static int wrong_argument(lua_State *L, int tag, const char *what)
 {
     struct script *sc = script_of(L);
     const char *word = tec_constructors[tag].word, *dot = strchr(word, '.');
-    int line, source = caller(L, sc, &line);
-    tec_diagnostics_add(sc->ld->d, TEC_E011,
-                        tec_source_where_name(&sc->ld->sources[source], line, dot ? dot + 1 : word),
-                        "%s %s", word, what);
+    tec_diagnostics_add(sc->ld->d, TEC_E011, where_called(L, sc, dot ? dot + 1 : word), "%s %s",
+                        word, what);
     return swallow(L);
 }
 
@@ -173,11 +174,11 @@ static int wrong_argument(lua_State *L, int tag, const char *what)
  */
 static bool put_tag(lua_State *L, int tag)
 {
-    lua_pushstring(L, TAG);
+    lua_pushstring(L, TEC_TAG);
     lua_rawget(L, 1);
     bool fresh = lua_isnil(L, -1);
     lua_pop(L, 1);
-    lua_pushstring(L, TAG);
+    lua_pushstring(L, TEC_TAG);
     lua_pushinteger(L, tag);
     lua_rawset(L, 1);
     return fresh;
@@ -209,7 +210,7 @@ static int construct_call(lua_State *L)
         return wrong_argument(L, tag, "takes a name in quotes");
     lua_createtable(L, 0, 3);
     lua_pushinteger(L, tag);
-    lua_setfield(L, -2, TAG);
+    lua_setfield(L, -2, TEC_TAG);
     if (!nothing) {
         lua_pushvalue(L, 1);
         lua_setfield(L, -2, tag == TEC_CON_every ? "frames" : "name");
@@ -226,7 +227,7 @@ static enum tec_status compile(struct script *sc, int index, struct tec_error *e
     if (s->n_tokens == 0) /* no marks in a text that makes no sense: Lua says what is wrong */
         return tec_lua_load(sc->lua, name, s->text, s->n, err);
     size_t n;
-    char *text = tec_source_annotate(s, (long)(index + 1) * SOURCE_STEP, sc->ld->scratch, &n);
+    char *text = tec_source_annotate(s, (long)(index + 1) * TEC_SOURCE_STEP, sc->ld->scratch, &n);
     if (!text)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", s->file);
     return tec_lua_load(sc->lua, name, text, n, err);
@@ -268,7 +269,7 @@ static int lib_extend(lua_State *L)
     lua_insert(L, 1); /* overlay, base */
     if (!put_tag(L, TEC_CON_extend))
         return luaL_error(L, "extend takes a plain table of changes");
-    lua_pushstring(L, BASE);
+    lua_pushstring(L, TEC_BASE);
     lua_insert(L, 2);
     lua_rawset(L, 1);
     return 1;
@@ -343,203 +344,13 @@ static int open_names(lua_State *L)
     return 0;
 }
 
-/* --- what the file returned; inside a protected call --- */
-
-struct reader {
-    struct tec_loader *ld;
-    lua_State *L;
-    int depth;
-};
-
-static struct tec_value *read_value(struct reader *r);
-
-static int compare_entries(const void *a, const void *b)
-{
-    const struct tec_entry *x = a, *y = b;
-    if (x->key && y->key)
-        return strcmp(x->key, y->key);
-    if (!x->key && !y->key)
-        return x->item - y->item;
-    return x->key ? 1 : -1;
-}
-
-/* Push the hidden field of the table on top. */
-static void push_hidden(lua_State *L, const char *key)
-{
-    lua_pushstring(L, key);
-    lua_rawget(L, -2);
-}
-
-static lua_Integer hidden(lua_State *L, const char *key)
-{
-    push_hidden(L, key);
-    lua_Integer value = lua_tointeger(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
-
-static struct tec_value *complain(struct reader *r, const struct tec_value *at, const char *what)
-{
-    struct tec_entry e = {.source = at->source, .open = at->open, .item = -1};
-    tec_diagnostics_add(r->ld->d, TEC_E011, tec_where_value(r->ld, &e), "%s", what);
-    return tec_value_new(r->ld, TEC_VALUE_BAD);
-}
-
-/* The entry whose key and value are on top; pops the value. */
-static bool read_entry(struct reader *r, struct tec_value *table, int *n_list)
-{
-    lua_State *L = r->L;
-    struct tec_entry *e = &table->entries[table->n];
-    *e = (struct tec_entry){.source = table->source, .open = table->open, .item = -1};
-    if (lua_isinteger(L, -2)) {
-        lua_Integer i = lua_tointeger(L, -2);
-        e->item = i > 0 && i <= TEC_MAX_VALUES ? (int)i - 1 : TEC_MAX_VALUES;
-        (*n_list)++;
-    } else if (lua_type(L, -2) == LUA_TSTRING) {
-        const char *key = lua_tostring(L, -2);
-        if (key[0] > 0 && key[0] < ' ') {
-            lua_pop(L, 1);
-            return true;
-        }
-        e->key = tec_arena_strdup(r->ld->arena, key);
-    } else {
-        lua_pop(L, 1);
-        return complain(r, table, "a key that is neither a name nor a number of a list") != NULL;
-    }
-    if (!e->key && e->item < 0)
-        return false;
-    e->value = read_value(r);
-    if (!e->value)
-        return false;
-    table->weight += e->value->weight;
-    if (e->value->kind == TEC_VALUE_BAD && e->value->flag)
-        tec_diagnostics_add(r->ld->d, TEC_E011, tec_where_value(r->ld, e), "%s", e->value->string);
-    table->n++;
-    return true;
-}
-
-static struct tec_value *finish_table(struct reader *r, struct tec_value *table, int n_list)
-{
-    if (table->n > 1)
-        qsort(table->entries, (size_t)table->n, sizeof *table->entries, compare_entries);
-    if (table->weight > TEC_MAX_VALUES)
-        return complain(r, table, "more than 100000 values in one table");
-    if (n_list > 0 && n_list < table->n)
-        return complain(r, table, "a table with both named fields and a list in it");
-    bool list = n_list > 0 || (table->n == 0 && !table->tag);
-    table->kind = list ? TEC_VALUE_LIST : TEC_VALUE_TABLE;
-    for (int i = 0; i < n_list; i++)
-        if (table->entries[i].item != i)
-            return complain(r, table, "a list with a hole: one of its values is nil");
-    return table;
-}
-
-static struct tec_value *read_entries(struct reader *r, struct tec_value *table)
-{
-    lua_State *L = r->L;
-    int size = 0, n_list = 0;
-    if (r->depth > TEC_MAX_DEPTH)
-        return complain(r, table, "tables are nested more than 32 deep");
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
-        size++;
-    if (size > TEC_MAX_VALUES)
-        return complain(r, table, "more than 100000 values in one table");
-    table->entries = TEC_NEW(r->ld->scratch, (size_t)size + 1, struct tec_entry);
-    if (!table->entries)
-        return NULL;
-    for (lua_pushnil(L); lua_next(L, -2);)
-        if (!read_entry(r, table, &n_list))
-            return NULL;
-    return finish_table(r, table, n_list);
-}
-
-/* The table on top. One that is used in several places is read once. */
-static struct tec_value *read_table(struct reader *r)
-{
-    lua_State *L = r->L;
-    struct tec_loader *ld = r->ld;
-    lua_Integer mark = hidden(L, TEC_MARK);
-    struct tec_value *table = tec_value_new(ld, TEC_VALUE_TABLE);
-    if (!table)
-        return NULL;
-    table->tag = (enum tec_constructor)hidden(L, TAG);
-    if (mark >= SOURCE_STEP && mark / SOURCE_STEP <= ld->n_sources) {
-        table->source = (int)(mark / SOURCE_STEP) - 1;
-        table->open = (int)(mark % SOURCE_STEP);
-    }
-    push_hidden(L, READ);
-    struct tec_value *known = lua_touserdata(L, -1);
-    bool reading = lua_isboolean(L, -1);
-    lua_pop(L, 1);
-    if (reading)
-        return complain(r, table, "a table that contains itself");
-    if (known)
-        return known;
-    lua_pushstring(L, READ);
-    lua_pushboolean(L, true);
-    lua_rawset(L, -3);
-    bool extends = table->tag == TEC_CON_extend;
-    struct tec_value *v = read_entries(r, table);
-    if (v && extends) {
-        push_hidden(L, BASE);
-        struct tec_value *base = read_value(r);
-        v = base ? tec_overlay(ld, base, v) : NULL;
-    }
-    lua_pushstring(L, READ);
-    lua_pushlightuserdata(L, v);
-    lua_rawset(L, -3);
-    return v;
-}
-
-static struct tec_value *read_scalar(struct reader *r, int type)
-{
-    lua_State *L = r->L;
-    struct tec_value *v = tec_value_new(r->ld, TEC_VALUE_BAD);
-    if (!v)
-        return NULL;
-    if (type == LUA_TBOOLEAN) {
-        v->kind = TEC_VALUE_BOOL;
-        v->flag = lua_toboolean(L, -1);
-    } else if (type == LUA_TNUMBER && lua_isinteger(L, -1)) {
-        v->kind = TEC_VALUE_INT;
-        v->integer = lua_tointeger(L, -1);
-    } else if (type == LUA_TNUMBER) {
-        v->kind = TEC_VALUE_NUMBER;
-        v->number = lua_tonumber(L, -1);
-    } else if (type == LUA_TSTRING) {
-        size_t n;
-        const char *s = lua_tolstring(L, -1, &n);
-        v->kind = strlen(s) == n ? TEC_VALUE_STRING : TEC_VALUE_BAD;
-        v->flag = strlen(s) != n;
-        v->string = v->flag ? "a text with a zero byte in it" : tec_arena_strdup(r->ld->arena, s);
-        return v->string ? v : NULL;
-    } else if (type == LUA_TFUNCTION) {
-        v->flag = true;
-        v->string = "a function where a value is expected: call it?";
-    }
-    return v;
-}
-
-/* Pops the value on top. NULL only without memory. */
-static struct tec_value *read_value(struct reader *r)
-{
-    int type = lua_type(r->L, -1);
-    luaL_checkstack(r->L, 8, NULL);
-    r->depth++;
-    struct tec_value *v = type == LUA_TTABLE ? read_table(r) : read_scalar(r, type);
-    r->depth--;
-    lua_pop(r->L, 1);
-    return v;
-}
-
 /* Arguments: the script and the value. */
 static int read_result(lua_State *L)
 {
     struct script *sc = lua_touserdata(L, 1);
-    struct reader r = {.ld = sc->ld, .L = L};
     lua_settop(L, 2);
     sc->nothing = lua_isnil(L, 2);
-    sc->result = read_value(&r);
+    sc->result = tec_script_read(sc->ld, L);
     return 0;
 }
 

@@ -16,11 +16,10 @@ static const struct tec_entry *section(const struct tec_loader *ld, const char *
 
 static struct tec_where where_section(const struct tec_loader *ld, const char *name)
 {
-    struct tec_entry top = {.source = -1, .open = -1, .item = -1};
+    struct tec_entry top = {.value = ld->root, .source = -1, .open = -1, .item = -1};
     const struct tec_entry *e = section(ld, name);
     if (e)
         return tec_where_thing(ld, e);
-    memcpy(&top.value, &ld->root, sizeof top.value);
     return tec_where_thing(ld, &top);
 }
 

@@ -22,7 +22,9 @@ static bool is_word(char c)
 
 static char peek(const struct lexer *x, int ahead)
 {
-    return x->at + ahead < x->n ? x->text[x->at + ahead] : '\0';
+    if (x->at + ahead >= x->n)
+        return '\0';
+    return x->text[x->at + ahead];
 }
 
 static void step(struct lexer *x)
@@ -156,6 +158,12 @@ static char first_byte(const struct tec_source *s, int token)
     return s->text[s->tokens[token].begin];
 }
 
+static bool is_pair(char open, char close)
+{
+    return (open == '{' && close == '}') || (open == '(' && close == ')') ||
+           (open == '[' && close == ']');
+}
+
 static bool pair_brackets(struct tec_source *s, struct tec_arena *arena)
 {
     int *stack = TEC_NEW(arena, (size_t)s->n_tokens + 1, int);
@@ -167,9 +175,7 @@ static bool pair_brackets(struct tec_source *s, struct tec_arena *arena)
             stack[depth++] = i;
         if (s->tokens[i].kind != TEC_TOKEN_CLOSE)
             continue;
-        char close = first_byte(s, i);
-        char open = close == '}' ? '{' : close == ')' ? '(' : '[';
-        if (depth == 0 || first_byte(s, stack[depth - 1]) != open) {
+        if (depth == 0 || !is_pair(first_byte(s, stack[depth - 1]), first_byte(s, i))) {
             s->n_tokens = 0;
             return true;
         }
@@ -262,11 +268,8 @@ bool tec_source_next(const struct tec_source *s, int open, int *at, struct tec_s
     if (i >= close)
         return false;
     *span = (struct tec_span){-1, -1, i, i};
-    if (s->json && i + 1 < close && symbol_is(s, i + 1, ':') &&
-        s->tokens[i].kind == TEC_TOKEN_STRING)
-        *span = (struct tec_span){i, i, i + 2, i + 2};
-    else if (!s->json && i + 1 < close && symbol_is(s, i + 1, '=') &&
-             s->tokens[i].kind == TEC_TOKEN_NAME)
+    enum tec_token_kind key = s->json ? TEC_TOKEN_STRING : TEC_TOKEN_NAME;
+    if (i + 1 < close && symbol_is(s, i + 1, s->json ? ':' : '=') && s->tokens[i].kind == key)
         *span = (struct tec_span){i, i, i + 2, i + 2};
     else if (!s->json && i + 3 < close && symbol_is(s, i, '[') && s->tokens[i].match == i + 2 &&
              symbol_is(s, i + 3, '='))

@@ -90,7 +90,7 @@ const char *tec_value_describe(struct tec_loader *ld, const struct tec_value *v)
     const char *text = NULL;
     switch (v->kind) {
     case TEC_VALUE_BAD:
-        return "nothing";
+        return v->flag ? "a function" : "nothing";
     case TEC_VALUE_BOOL:
         return v->flag ? "true" : "false";
     case TEC_VALUE_INT:
@@ -121,9 +121,10 @@ static struct tec_where unknown(const struct tec_loader *ld, int source)
     return (struct tec_where){.file = ld->sources[source >= 0 ? source : 0].file};
 }
 
+/* Nobody reads a place beyond the last diagnostic, and looking for it takes time. */
 static bool find_span(const struct tec_loader *ld, const struct tec_entry *e, struct tec_span *span)
 {
-    return e && e->source >= 0 && e->open >= 0 &&
+    return ld->d->n < TEC_MAX_DIAGNOSTICS && e && e->source >= 0 && e->open >= 0 &&
            tec_source_find(&ld->sources[e->source], e->open, e->key, e->item, span);
 }
 

@@ -20,8 +20,8 @@ enum tec_prompt_kind {
 
 struct tec_prompt_part {
     enum tec_prompt_kind kind;
-    const char *text; /* LITERAL; borrowed, NUL-terminated */
     bool apart;       /* starts an encode call of its own: no merge reaches across */
+    const char *text; /* LITERAL; borrowed, NUL-terminated */
 };
 
 /* How a prompt is put together. Three known ones, as parts:

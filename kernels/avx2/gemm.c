@@ -1,7 +1,7 @@
 #include "kernels/avx2/avx2.h"
 
 #if defined(__x86_64__)
-#include "kernels/avx2/vector.h"
+#include "kernels/avx2/panels.h"
 #include "kernels/panels/gemm_bf16.h"
 #include "kernels/panels/gemm_f32.h"
 

@@ -2,7 +2,7 @@
 #include "kernels/avx2/avx2.h"
 
 #if defined(__x86_64__)
-#include "kernels/avx2/vector.h"
+#include "kernels/avx2/panels.h"
 #include "kernels/panels/argmax.h"
 
 /* To the nearest bf16, ties to even; what this makes of a NaN is never looked at. */

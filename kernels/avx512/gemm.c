@@ -1,7 +1,7 @@
 #include "kernels/avx512/avx512.h"
 
 #if defined(__x86_64__)
-#include "kernels/avx512/vector.h"
+#include "kernels/avx512/panels.h"
 #include "kernels/panels/gemm_bf16.h"
 #include "kernels/panels/gemm_f32.h"
 

@@ -2,7 +2,7 @@
 #include "kernels/avx512/avx512.h"
 
 #if defined(__x86_64__)
-#include "kernels/avx512/vector.h"
+#include "kernels/avx512/panels.h"
 #include "kernels/panels/argmax.h"
 
 /* To the nearest bf16, ties to even; what this makes of a NaN is never looked at. */

@@ -31,26 +31,26 @@ static inline int argmax_plain(const float *row, int first, int cols, int best, 
 
 VEC_INLINE int argmax_row(const float *row, int cols, int round)
 {
-    enum { CHAINS = 4, STEP = CHAINS * WIDTH };
+    enum { CHAINS = 4, STEP = CHAINS * VEC_WIDTH };
     struct most most[CHAINS];
     float values[STEP];
     int places[STEP], c = 0, best = -1;
     TEC_UNROLL
     for (int i = 0; i < CHAINS; i++)
-        most[i] = (struct most){vec_set(-INFINITY), vec_zero()};
+        most[i] = (struct most){vec_set(-INFINITY), vec_set(0.0F)};
     for (; c + STEP <= cols; c += STEP) {
         TEC_UNROLL
         for (int i = 0; i < CHAINS; i++)
-            take_larger(&most[i], vec_load(row + c + i * WIDTH), c + i * WIDTH, round);
+            take_larger(&most[i], vec_load(row + c + i * VEC_WIDTH), c + i * VEC_WIDTH, round);
     }
     TEC_UNROLL
     for (int i = 0; i < CHAINS; i++) {
-        vec_store(values + i * WIDTH, most[i].value);
-        memcpy(places + i * WIDTH, &most[i].at, sizeof most[i].at);
+        vec_store(values + i * VEC_WIDTH, most[i].value);
+        memcpy(places + i * VEC_WIDTH, &most[i].at, sizeof most[i].at);
     }
     float top = -INFINITY;
     for (int i = 0; i < STEP; i++) {
-        int place = places[i] + i % WIDTH;
+        int place = places[i] + i % VEC_WIDTH;
         if (values[i] > top || (values[i] == top && best >= 0 && place < best)) {
             top = values[i];
             best = place;

@@ -1,4 +1,4 @@
-/* finish.h - bias, gate and residual of a GEMM; after a tier's vector.h. */
+/* finish.h - bias, gate and residual of a GEMM; after a tier's panels.h. */
 #ifndef TEC_KERNELS_PANELS_FINISH_H
 #define TEC_KERNELS_PANELS_FINISH_H
 
@@ -9,7 +9,7 @@ VEC_INLINE void finish_row(const struct tec_gemm_args *a, const float *sums, int
                            int cols)
 {
     float *y = a->y + (size_t)row * (size_t)a->ldy + (size_t)at;
-    for (int c = 0; c < cols; c += WIDTH) {
+    for (int c = 0; c < cols; c += VEC_WIDTH) {
         vec sum = vec_load(sums + c);
         if (a->bias)
             sum = vec_add(sum, vec_load(a->bias + at + c));

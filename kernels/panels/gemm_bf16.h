@@ -1,4 +1,4 @@
-/* gemm_bf16.h - y = x W^T with W in bf16 panels; a tier includes its vector.h, then this.
+/* gemm_bf16.h - y = x W^T with W in bf16 panels; a tier includes its panels.h, then this.
  *
  * Each (row, column) has one accumulator, and k runs 0, 1, 2, ... through one chain of fused
  * multiply-adds. Where k is cut into blocks the unfinished sum is stored as float32 and taken up
@@ -23,7 +23,7 @@ enum {
     BLOCK = 52,
     GROUP = 16,
     LDX = DEPTH + 16, /* of the copied block */
-    SPLIT = PANEL / WIDTH
+    SPLIT = PANEL / VEC_WIDTH
 };
 
 /* One register tile: sums over k columns of x and of some panels. */
@@ -69,11 +69,13 @@ VEC_INLINE void lines(const struct tile *t, vec *sums, size_t ldx, int first, in
         }
         TEC_UNROLL
         for (int v = 0; v < panels * SPLIT; v++)
-            weights[v] = vec_first(w + (size_t)(v / SPLIT) * panel + 4 * WIDTH * (v % SPLIT));
+            weights[v] = pair_first(w + (size_t)(v / SPLIT) * panel + 4 * VEC_WIDTH * (v % SPLIT));
         step(sums, weights, x, ldx, rows, panels * SPLIT);
+        if (copied)
+            TEC_RELOAD();
         TEC_UNROLL
         for (int v = 0; v < panels * SPLIT; v++)
-            weights[v] = vec_second(w + (size_t)(v / SPLIT) * panel + 4 * WIDTH * (v % SPLIT));
+            weights[v] = pair_second(w + (size_t)(v / SPLIT) * panel + 4 * VEC_WIDTH * (v % SPLIT));
         step(sums, weights, x + 1, ldx, rows, panels * SPLIT);
     }
 }
@@ -87,8 +89,8 @@ VEC_INLINE void tile(const struct tile *t, bool copied, int rows, int panels)
     size_t ldx = copied ? LDX : t->ldx;
     TEC_UNROLL
     for (int i = 0; i < rows * vectors; i++)
-        sums[i] = t->more ? vec_load(t->sums + (i / vectors) * t->ld + (i % vectors) * WIDTH)
-                          : vec_zero();
+        sums[i] = t->more ? vec_load(t->sums + (i / vectors) * t->ld + (i % vectors) * VEC_WIDTH)
+                          : vec_set(0.0F);
     /* Prefetch further down the same panels, and near their end the next ones from their top. */
     int turn = copied ? 0 : whole > AHEAD ? whole - AHEAD : 0;
     lines(t, sums, ldx, 0, turn, AHEAD * LINE, copied, rows, panels);
@@ -98,12 +100,13 @@ VEC_INLINE void tile(const struct tile *t, bool copied, int rows, int panels)
         const char *w = t->w + (size_t)whole * LINE;
         TEC_UNROLL
         for (int v = 0; v < vectors; v++)
-            weights[v] = vec_first(w + (size_t)(v / SPLIT) * t->panel + 4 * WIDTH * (v % SPLIT));
+            weights[v] =
+                pair_first(w + (size_t)(v / SPLIT) * t->panel + 4 * VEC_WIDTH * (v % SPLIT));
         step(sums, weights, t->x + 2 * (size_t)whole, ldx, rows, vectors);
     }
     TEC_UNROLL
     for (int i = 0; i < rows * vectors; i++)
-        vec_store(t->sums + (i / vectors) * t->ld + (i % vectors) * WIDTH, sums[i]);
+        vec_store(t->sums + (i / vectors) * t->ld + (i % vectors) * VEC_WIDTH, sums[i]);
 }
 
 typedef void tile_fn(const struct tile *t);
@@ -169,12 +172,12 @@ VEC_TARGET static void few_rows(const struct gemm *g, int rows)
 }
 
 /* A block of rows at `depth` k from `k`, and its sums over a group of panels. */
-struct block {
+struct slab {
     float x[BLOCK * LDX], sums[BLOCK * GROUP * PANEL];
     int row, rows, k, depth;
 };
 
-VEC_TARGET static void copy_block(const struct tec_gemm_args *a, struct block *b)
+VEC_TARGET static void copy_block(const struct tec_gemm_args *a, struct slab *b)
 {
     for (int r = 0; r < b->rows; r++)
         memcpy(b->x + r * LDX, a->x + (size_t)(b->row + r) * (size_t)a->ldx + (size_t)b->k,
@@ -182,7 +185,7 @@ VEC_TARGET static void copy_block(const struct tec_gemm_args *a, struct block *b
 }
 
 /* Panels p .. p + count - 1 of the group that begins at `group`, all rows of the block. */
-VEC_TARGET static void block_panels(const struct gemm *g, struct block *b, int group, int p,
+VEC_TARGET static void block_panels(const struct gemm *g, struct slab *b, int group, int p,
                                     int count, int next)
 {
     size_t at = (size_t)b->k / 2 * LINE;
@@ -202,7 +205,7 @@ VEC_TARGET static void block_panels(const struct gemm *g, struct block *b, int g
     }
 }
 
-VEC_TARGET static void block_group(const struct gemm *g, struct block *b, int group, int end)
+VEC_TARGET static void block_group(const struct gemm *g, struct slab *b, int group, int end)
 {
     const struct tec_gemm_args *a = g->a;
     for (b->k = 0; b->k < a->k; b->k += DEPTH) {
@@ -221,7 +224,7 @@ VEC_TARGET static void block_group(const struct gemm *g, struct block *b, int gr
 
 VEC_TARGET static void many_rows(const struct gemm *g, int rows)
 {
-    struct block b;
+    struct slab b;
     int blocks = (rows + BLOCK - 1) / BLOCK;
     for (int i = 0; i < blocks; i++) {
         b.row = (int)((long)rows * i / blocks);

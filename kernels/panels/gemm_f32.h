@@ -1,4 +1,4 @@
-/* gemm_f32.h - y = x W^T in float64 with W in float32 panels; after a tier's vector.h.
+/* gemm_f32.h - y = x W^T in float64 with W in float32 panels; after a tier's panels.h.
  *
  * Products of two float32 are exact in float64, so the fused chain over k = 0, 1, ... gives the
  * reference's bits. A panel is taken through all rows, as many at once as registers hold. */
@@ -10,31 +10,31 @@
 VEC_INLINE void wide_tile(const struct tec_gemm_args *a, const float *w, int row, int column,
                           int rows)
 {
-    enum { COLUMNS = 16, HALF = WIDTH / 2, VECTORS = COLUMNS / HALF };
-    vec_wide sums[ROWS_WIDE * VECTORS];
+    enum { COLUMNS = 16, HALF = VEC_WIDTH / 2, VECTORS = COLUMNS / HALF };
+    half sums[ROWS_WIDE * VECTORS];
     float done[COLUMNS];
     const float *x = a->x + (size_t)row * (size_t)a->ldx;
     TEC_UNROLL
     for (int i = 0; i < rows * VECTORS; i++)
-        sums[i] = wide_zero();
+        sums[i] = half_zero();
     for (int k = 0; k < a->k; k++, w += COLUMNS) {
-        vec_wide weights[VECTORS];
+        half weights[VECTORS];
         TEC_UNROLL
         for (int v = 0; v < VECTORS; v++)
-            weights[v] = wide_load(w + v * HALF);
+            weights[v] = half_load(w + v * HALF);
         TEC_UNROLL
         for (int r = 0; r < rows; r++) {
-            vec_wide all = wide_set(x[(size_t)r * (size_t)a->ldx + (size_t)k]);
+            half all = half_set(x[(size_t)r * (size_t)a->ldx + (size_t)k]);
             TEC_UNROLL
             for (int v = 0; v < VECTORS; v++)
-                sums[r * VECTORS + v] = wide_fma(all, weights[v], sums[r * VECTORS + v]);
+                sums[r * VECTORS + v] = half_fma(all, weights[v], sums[r * VECTORS + v]);
         }
     }
     TEC_UNROLL
     for (int r = 0; r < rows; r++) {
         TEC_UNROLL
         for (int v = 0; v < VECTORS; v++)
-            wide_store(done + v * HALF, sums[r * VECTORS + v]);
+            half_store(done + v * HALF, sums[r * VECTORS + v]);
         finish_row(a, done, row + r, column, COLUMNS);
     }
 }

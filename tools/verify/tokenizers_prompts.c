@@ -3,13 +3,13 @@
 
 /* The two prompts of spec 8.2, as data. */
 static const struct tec_prompt_part plain_parts[] = {
-    {TEC_PROMPT_CLEAN, NULL, false},
-    {TEC_PROMPT_LITERAL, "\n", true},
+    {TEC_PROMPT_CLEAN, false, NULL},
+    {TEC_PROMPT_LITERAL, true, "\n"},
 };
 static const struct tec_prompt_part state_parts[] = {
-    {TEC_PROMPT_LITERAL, "Task: ", false},      {TEC_PROMPT_CLEAN, NULL, false},
-    {TEC_PROMPT_LITERAL, ", State: ", false},   {TEC_PROMPT_STATE, NULL, false},
-    {TEC_PROMPT_LITERAL, ";\nAction: ", false},
+    {TEC_PROMPT_LITERAL, false, "Task: "},      {TEC_PROMPT_CLEAN, false, NULL},
+    {TEC_PROMPT_LITERAL, false, ", State: "},   {TEC_PROMPT_STATE, false, NULL},
+    {TEC_PROMPT_LITERAL, false, ";\nAction: "},
 };
 
 static double *read_state(struct tec_verify *v, const json_t *list, size_t *n)

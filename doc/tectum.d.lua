@@ -1,0 +1,346 @@
+---@meta
+-- Pipeline files for editors (LuaLS). Generated: do not edit.
+
+---@class tectum.call
+
+kv = {}
+
+---The whole file: `return pipeline { ... }`.
+---@class tectum.pipeline
+---@field name string name in reports and traces
+---@field schema integer version of this language: 1
+---@field seed? integer keys all randomness that no input gives; default 0
+---@field models? (tectum.model)[] the models; `model = model { }` is the form for one
+---@field model? tectum.model the form for one model
+---@field robot? string|table the robot's description: a path such as "robots/libero.lua", or a table
+---@field variant? string variant of the robot's description; without it the description's own
+---@field frame tectum.frame the control frame
+---@field inputs? (tectum.image|tectum.tensor|tectum.text|tectum.segments)[] what comes in every frame
+---@field resources? (tectum.kv_frame|tectum.kv_requests|tectum.kv_ring|tectum.kv_segments|tectum.buffer)[] key/value caches and buffers
+---@field nodes? (tectum.prefill|tectum.action|tectum.decode|tectum.memory_load)[] what is computed
+---@field partitions? (tectum.sm)[] shares of the device
+---@field capture? tectum.capture the decision lattice: the points a policy may pick; default {}
+---@field memory? tectum.memory memory budgets; default {}
+---@field policy? tectum.use who plans the frames; default {}
+---@field guard? tectum.guard bounds of a policy written in Lua; default {}
+
+---@param t tectum.pipeline
+---@return tectum.pipeline
+function pipeline(t) end
+
+---A model and where its weights are.
+---@class tectum.model
+---@field name? string what nodes call it; needed when there are several; default main
+---@field arch string model description: models/<arch>.lua
+---@field weights? string checkpoint folder; `--weights` overrides it
+---@field dtype? "bf16"|"f32" what weights and caches are rounded to; default bf16
+---@field where? string device, as for `--device`; without it the run's
+
+---@param t tectum.model
+---@return tectum.model
+function model(t) end
+
+---The control frame: how often, and by whose clock.
+---@class tectum.frame
+---@field period_ms number milliseconds from tick to tick
+---@field clock? "internal"|"external"|"on_request" who ticks: a timer, the arrival of an observation, or a request; default internal
+---@field overrun? "skip_next" what a frame that runs past the next tick does: that tick opens no frame; default skip_next
+
+---@param t tectum.frame
+---@return tectum.frame
+function frame(t) end
+
+---A camera picture, height x width x 3.
+---@class tectum.image
+---@field name string key in a request
+---@field h integer height in pixels that the model sees
+---@field w integer width in pixels that the model sees
+---@field dtype? "u8"|"f32" u8: 0 to 255; f32: -1 to 1; default u8
+---@field slot? string camera of the model; without it the robot's description says, else the order of `reads`
+---@field optional? boolean may be absent from a request: it is then masked; default false
+
+---@param t tectum.image
+---@return tectum.image
+function image(t) end
+
+---Numbers, such as the joint positions.
+---@class tectum.tensor
+---@field name string key in a request
+---@field shape integer[] sizes, outermost first, at most 4
+---@field dtype? "f32"|"f64"|"i32"|"i64"|"u8" element type; default f32
+
+---@param t tectum.tensor
+---@return tectum.tensor
+function tensor(t) end
+
+---A prompt or an instruction.
+---@class tectum.text
+---@field name string key in a request
+---@field max_tokens integer longest prompt after the template, in tokens
+---@field default? string used until the first one arrives; without it a request must bring one
+
+---@param t tectum.text
+---@return tectum.text
+function text(t) end
+
+---Texts looked up in a memory, each a unit of its own.
+---@class tectum.segments
+---@field name string key in a request
+---@field max_segments integer most units in a frame
+---@field tokens_each integer most tokens of a unit
+
+---@param t tectum.segments
+---@return tectum.segments
+function segments(t) end
+
+---Keys and values of one frame's prefix.
+---@class tectum.kv_frame
+---@field name string what nodes call it
+---@field tokens integer longest prefix
+
+---@param t tectum.kv_frame
+---@return tectum.kv_frame
+function kv.frame(t) end
+
+---Keys and values of requests that live longer than a frame.
+---@class tectum.kv_requests
+---@field name string what nodes call it
+---@field tokens integer longest sequence, prefix included
+---@field slots integer most requests alive at a time
+---@field share_prefix? string|tectum.call the kv.frame that a new request forks, copy on write
+
+---@param t tectum.kv_requests
+---@return tectum.kv_requests
+function kv.requests(t) end
+
+---Keys and values of requests one step apart.
+---@class tectum.kv_ring
+---@field name string what nodes call it
+---@field tokens integer longest sequence of a stage
+---@field stages integer requests in flight: tokens of an action
+---@field shift? "rotate"|"device_copy" how stages move on: by a table, or by copying; default rotate
+---@field pack? "packed"|"gather" keys are read where they are, or gathered first; default packed
+---@field on_change? "flush"|"keep" a new instruction drops what is in flight, or lets it finish; default flush
+
+---@param t tectum.kv_ring
+---@return tectum.kv_ring
+function kv.ring(t) end
+
+---A memory of keys and values in several places.
+---@class tectum.kv_segments
+---@field name string what nodes call it
+---@field tokens integer tokens of all units in use together
+---@field stable_steps? integer a unit unchanged for so many steps counts as static; default 10
+---@field tiers? tectum.tiers bytes of each place; default {}
+
+---@param t tectum.kv_segments
+---@return tectum.kv_segments
+function kv.segments(t) end
+
+---Bytes of each place of a memory; written as a plain table.
+---@class tectum.tiers
+---@field gpu? string|integer on the device; default 0
+---@field host? string|integer in host memory; default 0
+---@field disk? string|integer in files; default 0
+
+---@param t tectum.tiers
+---@return tectum.tiers
+function tiers(t) end
+
+---What a node hands out: a chunk of actions.
+---@class tectum.buffer
+---@field name string what nodes call it
+---@field shape integer[] sizes: horizon, then action width
+---@field dtype? "f32"|"f64"|"i32"|"i64"|"u8" element type; default f32
+
+---@param t tectum.buffer
+---@return tectum.buffer
+function buffer(t) end
+
+---Runs inputs through the model and keeps their keys and values.
+---@class tectum.prefill
+---@field name string name in traces and for policies
+---@field model? string|tectum.call which model; needed when there are several
+---@field reads string[] inputs, in the order of the model's cameras
+---@field writes string|tectum.call the kv resource that is filled
+---@field template? string prompt template of the model description
+---@field after? string|tectum.call a node that runs before it
+---@field partition? string|tectum.call share of the device
+---@field when? tectum.call `policy()`: a decision may skip it
+
+---@param t tectum.prefill
+---@return tectum.prefill
+function prefill(t) end
+
+---Denoises a chunk of actions from a prefix.
+---@class tectum.action
+---@field name string name in traces and for policies
+---@field model? string|tectum.call which model; needed when there are several
+---@field kv string|tectum.call the prefix, a kv.frame; `prev "obs"` is that of the previous frame
+---@field steps? integer denoising steps; without it the model's
+---@field out? string|tectum.call the buffer of the chunk
+---@field deadline? tectum.hard|tectum.soft by when the chunk is needed
+---@field after? string|tectum.call a node that runs before it
+---@field partition? string|tectum.call share of the device
+---@field when? tectum.call `policy()`: a decision may skip it
+
+---@param t tectum.action
+---@return tectum.action
+function action(t) end
+
+---Produces tokens one after the other.
+---@class tectum.decode
+---@field name string name in traces and for policies
+---@field model? string|tectum.call which model; needed when there are several
+---@field kv string|tectum.call kv.requests, kv.frame, or `prev` and a kv.ring
+---@field max_tokens integer longest answer
+---@field spawn? tectum.call who starts requests: `every(n)` frames, or `on_request()`
+---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text
+---@field deadline? tectum.hard|tectum.soft by when an answer is needed
+---@field pack_with? string|tectum.call the prefill of the same ring that shares its launch
+---@field after? string|tectum.call a node that runs before it
+---@field partition? string|tectum.call share of the device
+---@field when? tectum.call `policy()`: a decision may skip it
+
+---@param t tectum.decode
+---@return tectum.decode
+function decode(t) end
+
+---Brings units of a memory into a prefix and recomputes the important ones.
+---@class tectum.memory_load
+---@field name string name in traces and for policies
+---@field model? string|tectum.call which model; needed when there are several
+---@field reads string[] the segments input
+---@field from string|tectum.call the kv.segments
+---@field into string|tectum.call the kv.frame that is filled
+---@field overlap? "bounded"|"balanced"|"separate"|"next" how loading runs beside computing; default bounded
+---@field recompute? tectum.recompute which share of the tokens is computed anew, by layer; default {}
+---@field after? string|tectum.call a node that runs before it
+---@field partition? string|tectum.call share of the device
+
+---@param t tectum.memory_load
+---@return tectum.memory_load
+function memory_load(t) end
+
+---Share of layer i: max(floor, first x decay^i); written as a plain table.
+---@class tectum.recompute
+---@field first? number share in the first layer; default 1
+---@field decay? number factor from layer to layer; default 0.93
+---@field floor? number smallest share; default 0.15
+
+---@param t tectum.recompute
+---@return tectum.recompute
+function recompute(t) end
+
+---A deadline within the frame; its node always runs.
+---@class tectum.hard
+---@field ms number milliseconds after the tick, at most the period
+---@field on_miss? "hold"|"decay"|"last_chunk"|"zeros"|"stop" what the robot is given instead; default hold
+---@field limit? integer misses in a row that are bridged, then stop; 0 = all; default 0
+---@field decay_actions? integer `decay`: actions until the command is zero
+
+---@param t tectum.hard
+---@return tectum.hard
+function hard(t) end
+
+---A deadline of a request; it may span frames.
+---@class tectum.soft
+---@field ms number milliseconds after the request
+---@field on_miss? "shed"|"continue" the request ends, or goes on; default continue
+
+---@param t tectum.soft
+---@return tectum.soft
+function soft(t) end
+
+---A share of the device.
+---@class tectum.sm
+---@field name string what nodes call it
+---@field share number part of the device's compute units
+---@field priority? "low"|"normal"|"high" who goes first; default normal
+
+---@param t tectum.sm
+---@return tectum.sm
+function sm(t) end
+
+---The decision lattice: every point is compiled at load, none later.
+---@class tectum.capture
+---@field batch? integer[] rows of a decode launch, ascending
+---@field k? integer[] decode steps of a frame, ascending
+---@field depth? integer[] requests in flight of a ring, ascending
+---@field ratio? number[] shares that recomputation is measured at, ascending
+---@field max_graphs? integer most captures; default 64
+---@field on_miss? "error" what no point covers is an error; default error
+
+---@param t tectum.capture
+---@return tectum.capture
+function capture(t) end
+
+---Memory budgets: a plan that needs more is refused before weights are loaded.
+---@class tectum.memory
+---@field device? string|integer of the device, such as "9GiB"
+---@field host? string|integer of the host
+
+---@param t tectum.memory
+---@return tectum.memory
+function memory(t) end
+
+---A policy and its parameters.
+---@class tectum.use
+---@field name? string a policy that is built in, or a path to a .lua file; default default
+---@field params? table its parameters; the policy checks them
+
+---@param t tectum.use
+---@return tectum.use
+function use(t) end
+
+---Bounds of a policy written in Lua, and who takes over.
+---@class tectum.guard
+---@field fallback? string the policy after too many strikes; default default
+---@field soft_us? integer a plan that takes longer is reported; default 100
+---@field hard_us? integer a plan that takes longer is cut off; default 500
+---@field heap? string|integer memory of the policy; default 512KiB
+---@field strikes? integer failures within the window until it is replaced; default 3
+---@field window_frames? integer frames that a strike counts for; default 1000
+
+---@param t tectum.guard
+---@return tectum.guard
+function guard(t) end
+
+---The state that the previous frame left in a resource.
+---@param name string
+---@return tectum.call
+function prev(name) end
+
+---An output of text, token by token.
+---@param name string
+---@return tectum.call
+function stream(name) end
+
+---A request every n frames.
+---@param frames integer
+---@return tectum.call
+function every(frames) end
+
+---Requests come from outside.
+---@return tectum.call
+function on_request() end
+
+---The policy decides in every frame.
+---@return tectum.call
+function policy() end
+
+---In an overlay's list: leaves that thing of the base file out.
+---@param name string
+---@return tectum.call
+function without(name) end
+
+---Another pipeline file with changes on top: tables merge, lists of named things merge by name, other lists are replaced.
+---@param path string
+---@param changes table
+---@return tectum.pipeline
+function extend(path, changes) end
+
+---The value that another file returns.
+---@param path string
+---@return any
+function include(path) end

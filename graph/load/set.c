@@ -1,0 +1,452 @@
+/* set.c - one field of a struct from one value: type, range, words. */
+#include "base/nearest.h"
+#include "graph/load/loader.h"
+#include "graph/transform/robot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *member(void *out, const struct tec_field *f)
+{
+    return (char *)out + f->offset;
+}
+
+/* "one of hold, stop". */
+static const char *expected_words(struct tec_loader *ld, const struct tec_field *f)
+{
+    char words[200] = "";
+    for (const struct tec_word *w = f->words; w->word; w++) {
+        size_t n = strlen(words);
+        snprintf(words + n, sizeof words - n, "%s%s%s", n ? ", " : "", w->word,
+                 f->type == TEC_FIELD_WORD ? "" : " { }");
+    }
+    const char *text =
+        tec_arena_printf(ld->scratch, "%s%s", f->words[1].word ? "one of " : "", words);
+    return text ? text : "something else";
+}
+
+/* "an integer from 1 to 64", for messages. */
+const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
+{
+    const char *text = NULL;
+    switch (f->type) {
+    case TEC_FIELD_NAME:
+        return "a name (letters, digits and _ - . /)";
+    case TEC_FIELD_STRING:
+        return "a text in quotes";
+    case TEC_FIELD_INT:
+    case TEC_FIELD_INT64:
+        text = tec_arena_printf(ld->scratch, "an integer from %.0f to %.0f", f->min, f->max);
+        if (f->min >= f->max)
+            text = tec_arena_printf(ld->scratch, "%.0f", f->min);
+        break;
+    case TEC_FIELD_NUMBER:
+        text = tec_arena_printf(ld->scratch, "a number from %g to %.12g", f->min, f->max);
+        break;
+    case TEC_FIELD_BOOL:
+        return "true or false";
+    case TEC_FIELD_BYTES:
+        return "a number of bytes, such as \"9GiB\" or \"512KiB\"";
+    case TEC_FIELD_WORD:
+    case TEC_FIELD_ONE:
+    case TEC_FIELD_THINGS:
+        break;
+    case TEC_FIELD_REF:
+        return "the name of a declared thing";
+    case TEC_FIELD_REFS:
+        return "a list of names";
+    case TEC_FIELD_SHAPE:
+        text = tec_arena_printf(ld->scratch, "a list of 1 to %d sizes from %.0f to %.0f",
+                                TEC_MAX_RANK, f->min, f->max);
+        break;
+    case TEC_FIELD_AXIS:
+        text = tec_arena_printf(ld->scratch, "an ascending list of integers from %.0f to %.0f",
+                                f->min, f->max);
+        break;
+    case TEC_FIELD_RATIOS:
+        text = tec_arena_printf(ld->scratch, "an ascending list of numbers from %g to %g", f->min,
+                                f->max);
+        break;
+    case TEC_FIELD_OUT:
+        return "the name of a buffer, or stream \"name\"";
+    case TEC_FIELD_SPAWN:
+        return "every(n) or on_request()";
+    case TEC_FIELD_WHEN:
+        return "policy()";
+    case TEC_FIELD_OBJECT:
+        return "a table";
+    case TEC_FIELD_ROBOT:
+        return "the path of a robot description, or a table";
+    }
+    if (!text && f->words)
+        return expected_words(ld, f);
+    return text ? text : "something else";
+}
+
+struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_field *f,
+                                     const struct tec_entry *e)
+{
+    if (e->value->kind == TEC_VALUE_BAD)
+        return NULL;
+    return tec_diagnostics_add(
+        ld->d, TEC_E011, tec_where_value(ld, e), "field '%s' of %s must be %s, is %s", f->name,
+        tec_constructors[f->owner].word, tec_set_expected(ld, f), tec_value_describe(ld, e->value));
+}
+
+static bool is_name(const char *s)
+{
+    size_t n = strlen(s);
+    if (n == 0 || n > 100 || s[0] == '/' || strstr(s, ".."))
+        return false;
+    return strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") == n;
+}
+
+static void set_text(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                     void *out)
+{
+    const struct tec_value *v = e->value;
+    if (v->kind != TEC_VALUE_STRING || (f->type == TEC_FIELD_NAME && !is_name(v->string)))
+        tec_set_wrong(ld, f, e);
+    else
+        memcpy(member(out, f), &v->string, sizeof v->string);
+}
+
+static bool as_number(const struct tec_value *v, double *number)
+{
+    if (v->kind == TEC_VALUE_INT)
+        *number = (double)v->integer;
+    else if (v->kind == TEC_VALUE_NUMBER)
+        *number = v->number;
+    return v->kind == TEC_VALUE_INT || v->kind == TEC_VALUE_NUMBER;
+}
+
+/* An integer, also one that was computed as 5.0. */
+static bool as_integer(const struct tec_value *v, double *number)
+{
+    return as_number(v, number) && *number == floor(*number) && fabs(*number) < 1e15;
+}
+
+static void set_number(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                       void *out)
+{
+    double number = 0;
+    bool whole = f->type != TEC_FIELD_NUMBER;
+    bool good = whole ? as_integer(e->value, &number) : as_number(e->value, &number);
+    if (!good || !(number >= f->min && number <= f->max)) {
+        struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
+        if (f->owner == TEC_CON_pipeline && f->max <= 1 && good)
+            tec_diagnostics_help(ld->d, d, "this version of tectum reads schema %d",
+                                 TEC_PIPELINE_SCHEMA);
+        return;
+    }
+    if (f->type == TEC_FIELD_INT)
+        *(int *)member(out, f) = (int)number;
+    else if (f->type == TEC_FIELD_INT64)
+        *(int64_t *)member(out, f) = (int64_t)number;
+    else
+        *(double *)member(out, f) = number;
+}
+
+static bool parse_bytes(const char *text, double *bytes)
+{
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {{"B", 1},     {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824},
+                 {"KB", 1e3},  {"MB", 1e6},   {"GB", 1e9},      {"TiB", 1099511627776.0},
+                 {"TB", 1e12}, {"", 1}};
+    char *end;
+    if (text[0] < '0' || text[0] > '9' || strlen(text) > 40)
+        return false;
+    *bytes = strtod(text, &end);
+    while (*end == ' ')
+        end++;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(end, units[i].unit) == 0) {
+            *bytes = floor(*bytes * units[i].factor);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void set_bytes(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                      void *out)
+{
+    double bytes = 0;
+    bool good = e->value->kind == TEC_VALUE_STRING ? parse_bytes(e->value->string, &bytes)
+                                                   : as_integer(e->value, &bytes);
+    if (!good || !(bytes >= f->min && bytes <= f->max)) {
+        struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
+        if (good)
+            tec_diagnostics_help(ld->d, d, "the range is %.0f to %.0f bytes", f->min, f->max);
+        return;
+    }
+    *(int64_t *)member(out, f) = (int64_t)bytes;
+}
+
+static const char *nearest_word(const struct tec_word *words, const char *word)
+{
+    const char *names[16];
+    int n = 0;
+    for (; words->word && n < 16; words++)
+        names[n++] = words->word;
+    return tec_nearest(word, names, n);
+}
+
+static void set_word(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                     void *out)
+{
+    const struct tec_value *v = e->value;
+    int value = v->kind == TEC_VALUE_STRING ? tec_word_value(f->words, v->string) : -1;
+    if (value >= 0) {
+        *(int *)member(out, f) = value;
+        return;
+    }
+    struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
+    const char *near = v->kind == TEC_VALUE_STRING ? nearest_word(f->words, v->string) : NULL;
+    if (near)
+        tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
+}
+
+static bool is_call(const struct tec_value *v, enum tec_constructor tag)
+{
+    return v->kind == TEC_VALUE_TABLE && v->tag == tag;
+}
+
+static bool set_ref(const struct tec_entry *e, struct tec_ref *ref, bool may_be_prev)
+{
+    const struct tec_value *v = e->value;
+    *ref = (struct tec_ref){.index = -1};
+    ref->prev = may_be_prev && is_call(v, TEC_CON_prev);
+    const char *name = ref->prev                     ? tec_value_string(v, "name")
+                       : v->kind == TEC_VALUE_STRING ? v->string
+                                                     : NULL;
+    if (name && is_name(name))
+        ref->name = name;
+    return ref->name != NULL;
+}
+
+static void set_refs(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                     void *out)
+{
+    const struct tec_value *v = e->value;
+    if (v->kind != TEC_VALUE_LIST || v->n < f->min || v->n > f->max) {
+        tec_set_wrong(ld, f, e);
+        return;
+    }
+    struct tec_ref *item = TEC_NEW(ld->arena, (size_t)v->n, struct tec_ref);
+    struct tec_refs *refs = member(out, f);
+    if (!item) {
+        ld->out_of_memory = true;
+        return;
+    }
+    for (int i = 0; i < v->n; i++)
+        if (!set_ref(&v->entries[i], &item[i], false))
+            tec_set_wrong(ld, f, &v->entries[i]);
+    *refs = (struct tec_refs){v->n, item};
+}
+
+/* A list of numbers; a wrong item is reported at its place. */
+static void set_list(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                     void *out)
+{
+    const struct tec_value *v = e->value;
+    int most = f->type == TEC_FIELD_SHAPE ? TEC_MAX_RANK : TEC_MAX_POINTS;
+    bool whole = f->type != TEC_FIELD_RATIOS, rises = f->type != TEC_FIELD_SHAPE;
+    if (v->kind != TEC_VALUE_LIST || v->n > most || (v->n == 0 && !rises)) {
+        struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
+        tec_diagnostics_help(ld->d, d, "write it as { 1, 2 }, with at most %d of them", most);
+        return;
+    }
+    int *ints = TEC_NEW(ld->arena, (size_t)v->n + 1, int);
+    double *numbers = TEC_NEW(ld->arena, (size_t)v->n + 1, double), before = -1, x = 0;
+    if (!ints || !numbers) {
+        ld->out_of_memory = true;
+        return;
+    }
+    for (int i = 0; i < v->n; i++) {
+        const struct tec_entry *item = &v->entries[i];
+        bool good = whole ? as_integer(item->value, &x) : as_number(item->value, &x);
+        if (!good || !(x >= f->min && x <= f->max) || (rises && x <= before)) {
+            tec_set_wrong(ld, f, item);
+            return;
+        }
+        before = x;
+        numbers[i] = x;
+        ints[i] = whole ? (int)x : 0;
+    }
+    if (whole)
+        *(struct tec_ints *)member(out, f) = (struct tec_ints){v->n, ints};
+    else
+        *(struct tec_numbers *)member(out, f) = (struct tec_numbers){v->n, numbers};
+}
+
+/* The constructor that a value went through, if it is among the words; a plain table counts where
+ * there is one only. */
+enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_value *v)
+{
+    bool table = v->kind == TEC_VALUE_TABLE || (v->kind == TEC_VALUE_LIST && v->n == 0);
+    if (!table)
+        return TEC_CON_NONE;
+    if (v->tag == TEC_CON_NONE && !f->words[1].word)
+        return (enum tec_constructor)f->words[0].value;
+    for (const struct tec_word *w = f->words; w->word; w++)
+        if (w->value == (int)v->tag)
+            return v->tag;
+    return TEC_CON_NONE;
+}
+
+static void set_one(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                    void *out)
+{
+    enum tec_constructor con = tec_set_choose(f, e->value);
+    if (con == TEC_CON_NONE)
+        tec_set_wrong(ld, f, e);
+    else
+        tec_build_fill(ld, con, e, member(out, f));
+}
+
+static void set_out(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                    void *out)
+{
+    struct tec_decl_out *place = member(out, f);
+    const struct tec_value *v = e->value;
+    place->stream = is_call(v, TEC_CON_stream);
+    const char *name = place->stream                 ? tec_value_string(v, "name")
+                       : v->kind == TEC_VALUE_STRING ? v->string
+                                                     : NULL;
+    if (name && is_name(name))
+        place->name = name;
+    else
+        tec_set_wrong(ld, f, e);
+}
+
+static void set_spawn(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                      void *out)
+{
+    struct tec_decl_spawn *spawn = member(out, f);
+    const struct tec_entry *frames = tec_value_find(e->value, "frames");
+    double n = 0;
+    if (is_call(e->value, TEC_CON_on_request)) {
+        spawn->kind = TEC_SPAWN_ON_REQUEST;
+    } else if (is_call(e->value, TEC_CON_every) && frames && as_integer(frames->value, &n) &&
+               n >= 1 && n <= 1e6) {
+        *spawn = (struct tec_decl_spawn){TEC_SPAWN_EVERY, (int)n};
+    } else {
+        struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
+        tec_diagnostics_help(ld->d, d, "n counts frames, from 1 to 1000000");
+    }
+}
+
+static void set_object(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                       void *out)
+{
+    const struct tec_value *v = e->value;
+    bool empty = v->kind == TEC_VALUE_LIST && v->n == 0;
+    if (v->kind != TEC_VALUE_TABLE && !empty) {
+        tec_set_wrong(ld, f, e);
+        return;
+    }
+    json_t *object = empty ? json_object() : tec_value_to_json(v);
+    ld->out_of_memory |= object == NULL;
+    *(const json_t **)member(out, f) = object;
+}
+
+/* The description's own checks say what is wrong with it. */
+static void check_robot(struct tec_loader *ld, const struct tec_entry *e)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_entry *variant = tec_value_find(ld->root, "variant");
+    const char *name =
+        variant && variant->value->kind == TEC_VALUE_STRING ? variant->value->string : NULL;
+    const char *where = p->robot_path ? p->robot_path : "robot";
+    struct tec_error why = {TEC_OK, ""};
+    struct tec_robot *robot;
+    enum tec_status status = tec_robot_parse(&robot, p->robot, name, where, ld->scratch, &why);
+    ld->out_of_memory |= status == TEC_NO_MEMORY;
+    if (status == TEC_NOT_FOUND && name)
+        tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, variant), "%s", why.message);
+    else if (status != TEC_OK)
+        tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e), "%s", why.message);
+}
+
+static void set_robot(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                      struct tec_pipeline *p)
+{
+    struct tec_error why = {TEC_OK, ""};
+    if (e->value->kind != TEC_VALUE_STRING) {
+        set_object(ld, f, e, p);
+    } else if (tec_loader_robot(ld, e->value->string, &why) != TEC_OK) {
+        ld->out_of_memory |= why.status == TEC_NO_MEMORY;
+        tec_diagnostics_add(ld->d, why.status == TEC_NOT_FOUND ? TEC_E021 : TEC_E001,
+                            tec_where_value(ld, e), "%s", why.message);
+    }
+    if (p->robot)
+        check_robot(ld, e);
+}
+
+void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                   void *out)
+{
+    switch (f->type) {
+    case TEC_FIELD_NAME:
+    case TEC_FIELD_STRING:
+        set_text(ld, f, e, out);
+        break;
+    case TEC_FIELD_INT:
+    case TEC_FIELD_INT64:
+    case TEC_FIELD_NUMBER:
+        set_number(ld, f, e, out);
+        break;
+    case TEC_FIELD_BOOL:
+        if (e->value->kind == TEC_VALUE_BOOL)
+            *(bool *)member(out, f) = e->value->flag;
+        else
+            tec_set_wrong(ld, f, e);
+        break;
+    case TEC_FIELD_BYTES:
+        set_bytes(ld, f, e, out);
+        break;
+    case TEC_FIELD_WORD:
+        set_word(ld, f, e, out);
+        break;
+    case TEC_FIELD_REF:
+        if (!set_ref(e, member(out, f), strcmp(f->name, "kv") == 0))
+            tec_set_wrong(ld, f, e);
+        break;
+    case TEC_FIELD_REFS:
+        set_refs(ld, f, e, out);
+        break;
+    case TEC_FIELD_SHAPE:
+    case TEC_FIELD_AXIS:
+    case TEC_FIELD_RATIOS:
+        set_list(ld, f, e, out);
+        break;
+    case TEC_FIELD_ONE:
+        set_one(ld, f, e, out);
+        break;
+    case TEC_FIELD_OUT:
+        set_out(ld, f, e, out);
+        break;
+    case TEC_FIELD_SPAWN:
+        set_spawn(ld, f, e, out);
+        break;
+    case TEC_FIELD_WHEN:
+        *(bool *)member(out, f) = is_call(e->value, TEC_CON_when);
+        if (!is_call(e->value, TEC_CON_when))
+            tec_set_wrong(ld, f, e);
+        break;
+    case TEC_FIELD_OBJECT:
+        set_object(ld, f, e, out);
+        break;
+    case TEC_FIELD_ROBOT:
+        set_robot(ld, f, e, out);
+        break;
+    case TEC_FIELD_THINGS:
+        tec_build_things(ld, f, e, out);
+        break;
+    }
+}
