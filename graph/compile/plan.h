@@ -76,7 +76,7 @@ struct tec_plan_inputs {
     const struct tec_plan_spec *spec;
     const struct tec_model *model;
     const struct tec_weights *weights;
-    struct tec_source source; /* for time tables */
+    struct tec_weight_source source; /* for time tables */
     struct tec_device *device;
 };
 

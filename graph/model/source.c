@@ -18,7 +18,7 @@ static void print_shape(char text[128], int rank, const int64_t *shape)
         n += (size_t)snprintf(text + n, 128 - n, "%s%lld", i ? ", " : "", (long long)shape[i]);
 }
 
-static enum tec_status check_shape(const struct tec_source *source,
+static enum tec_status check_shape(const struct tec_weight_source *source,
                                    const struct tec_expected *expected,
                                    const struct tec_stored *stored, struct tec_error *err)
 {
@@ -39,7 +39,7 @@ static enum tec_status check_shape(const struct tec_source *source,
     return TEC_OK;
 }
 
-enum tec_status tec_source_find(const struct tec_source *source,
+enum tec_status tec_weight_find(const struct tec_weight_source *source,
                                 const struct tec_expected *expected, struct tec_found *found,
                                 struct tec_error *err)
 {
@@ -82,7 +82,7 @@ static void fill_random(uint64_t seed, const char *name, int64_t first, int64_t 
     }
 }
 
-static enum tec_status check_finite(const struct tec_source *source, const char *name,
+static enum tec_status check_finite(const struct tec_weight_source *source, const char *name,
                                     int64_t first, int64_t n, const float *x, struct tec_error *err)
 {
     float sum = 0.0F; /* x - x is 0 for finite values, NaN for others */
@@ -98,14 +98,15 @@ static enum tec_status check_finite(const struct tec_source *source, const char 
                     isnan(x[i]) ? "NaN" : "infinite");
 }
 
-static void round_all(const struct tec_source *source, int64_t n, float *x)
+static void round_all(const struct tec_weight_source *source, int64_t n, float *x)
 {
     for (int64_t i = 0; source->bf16 && i < n; i++)
         x[i] = tec_bf16_to_f32(tec_f32_to_bf16(x[i]));
 }
 
-enum tec_status tec_source_rows(const struct tec_source *source, const struct tec_found *found,
-                                int64_t first, int64_t n, float *out, struct tec_error *err)
+enum tec_status tec_weight_rows(const struct tec_weight_source *source,
+                                const struct tec_found *found, int64_t first, int64_t n, float *out,
+                                struct tec_error *err)
 {
     int64_t at = first * found->cols, count = n * found->cols;
     if (source->dry)
@@ -122,7 +123,7 @@ enum tec_status tec_source_rows(const struct tec_source *source, const struct te
     return check_finite(source, found->name, at, count, out, err);
 }
 
-enum tec_status tec_source_vector(const struct tec_source *source, const char *name, int n,
+enum tec_status tec_weight_vector(const struct tec_weight_source *source, const char *name, int n,
                                   float centre, float *out, struct tec_error *err)
 {
     memset(out, 0, (size_t)n * sizeof *out);
@@ -130,16 +131,16 @@ enum tec_status tec_source_vector(const struct tec_source *source, const char *n
         return TEC_OK;
     struct tec_expected e = {.names = {name}, .n_names = 1, .rank = 1, .shape = {n}};
     struct tec_found found;
-    TEC_TRY(tec_source_find(source, &e, &found, err));
+    TEC_TRY(tec_weight_find(source, &e, &found, err));
     if (!source->checkpoint) {
         fill_random(source->seed, name, 0, n, centre, 0.1F, out);
         round_all(source, n, out);
         return TEC_OK;
     }
-    return tec_source_rows(source, &found, 0, n, out, err);
+    return tec_weight_rows(source, &found, 0, n, out, err);
 }
 
-enum tec_status tec_source_same(const struct tec_source *source, const struct tec_found *a,
+enum tec_status tec_weight_same(const struct tec_weight_source *source, const struct tec_found *a,
                                 const struct tec_found *b, bool *same, struct tec_error *err)
 {
     enum { CHUNK = 16384 };

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-struct tec_source {
+struct tec_weight_source {
     const struct tec_checkpoint *checkpoint; /* NULL: random values */
     uint64_t seed;                           /* of random values */
     bool dry;                                /* values do not matter: only sizes are asked for */
@@ -22,21 +22,22 @@ struct tec_found {
 
 /* Find a tensor by the first present of its names. TEC_NOT_FOUND, TEC_SHAPE (shape or a dtype that
  * holds no real numbers); the message names checkpoint, tensor, what it is and what it must be. */
-enum tec_status tec_source_find(const struct tec_source *source,
+enum tec_status tec_weight_find(const struct tec_weight_source *source,
                                 const struct tec_expected *expected, struct tec_found *found,
                                 struct tec_error *err);
 
 /* Rows first .. first + n - 1 as float32 [n, cols]. A value that is not finite is TEC_MALFORMED.
  * Random values are uniform with variance 1 / cols, the same for the same seed and name. */
-enum tec_status tec_source_rows(const struct tec_source *source, const struct tec_found *found,
-                                int64_t first, int64_t n, float *out, struct tec_error *err);
+enum tec_status tec_weight_rows(const struct tec_weight_source *source,
+                                const struct tec_found *found, int64_t first, int64_t n, float *out,
+                                struct tec_error *err);
 
 /* A vector [n] by name, zero where name is NULL. Random values are `centre` +- 0.1. */
-enum tec_status tec_source_vector(const struct tec_source *source, const char *name, int n,
+enum tec_status tec_weight_vector(const struct tec_weight_source *source, const char *name, int n,
                                   float centre, float *out, struct tec_error *err);
 
 /* Whether two stored tensors hold the same bytes. */
-enum tec_status tec_source_same(const struct tec_source *source, const struct tec_found *a,
+enum tec_status tec_weight_same(const struct tec_weight_source *source, const struct tec_found *a,
                                 const struct tec_found *b, bool *same, struct tec_error *err);
 
 #endif

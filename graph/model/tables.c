@@ -21,7 +21,7 @@ void tec_sincos(double t, double min_period, double max_period, int width, doubl
 struct maker {
     struct tec_flow_tables *out;
     const struct tec_flow *flow;
-    struct tec_source source;
+    struct tec_weight_source source;
     struct tec_error *err;
 };
 
@@ -40,9 +40,9 @@ static enum tec_status read_dense(struct maker *m, const char *weight, const cha
     *b = TEC_NEW(&m->out->arena, (size_t)rows, float);
     if (!*w || !*b)
         return tec_fail(m->err, TEC_NO_MEMORY, "no memory for %s", weight);
-    TEC_TRY(tec_source_find(&m->source, &e, &found, m->err));
-    TEC_TRY(tec_source_rows(&m->source, &found, 0, rows, *w, m->err));
-    return tec_source_vector(&m->source, bias, rows, 0.0F, *b, m->err);
+    TEC_TRY(tec_weight_find(&m->source, &e, &found, m->err));
+    TEC_TRY(tec_weight_rows(&m->source, &found, 0, rows, *w, m->err));
+    return tec_weight_vector(&m->source, bias, rows, 0.0F, *b, m->err);
 }
 
 /* out[r] = b[r] + sum over `cols` columns of w[r][from + c] x[c]; w has `ld` columns. */
@@ -188,7 +188,7 @@ static enum tec_status make(struct maker *m, int steps, bool bf16)
 }
 
 enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struct tec_flow *flow,
-                                       const struct tec_source *source, int steps, bool bf16,
+                                       const struct tec_weight_source *source, int steps, bool bf16,
                                        struct tec_device *device, struct tec_heap *heap,
                                        struct tec_error *err)
 {

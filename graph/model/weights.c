@@ -9,7 +9,7 @@ enum { BUFFER_FLOATS = 1 << 18, FIRST_BLOCKS = 256 };
 struct loader {
     struct tec_weights *out;
     const struct tec_weights_options *options;
-    struct tec_source source;
+    struct tec_weight_source source;
     float *buffer; /* [buffer_floats] as read */
     void *staging; /* as large, as packed */
     int64_t buffer_floats;
@@ -56,7 +56,7 @@ static enum tec_status load_vector(struct loader *l, const char *name, int n, fl
         return TEC_OK;
     void *block;
     TEC_TRY(device_block(l, (size_t)tec_padded(n) * 4, &block));
-    TEC_TRY(tec_source_vector(&l->source, name, n, centre, l->buffer, l->err));
+    TEC_TRY(tec_weight_vector(&l->source, name, n, centre, l->buffer, l->err));
     tec_device_upload(l->options->device, block, l->buffer, (size_t)n * 4);
     *out = block;
     return TEC_OK;
@@ -72,7 +72,7 @@ static enum tec_status pack_rows(struct loader *l, const struct tec_found *found
         return TEC_OK;
     for (int64_t first = 0; first < found->rows; first += step) {
         int64_t n = found->rows - first < step ? found->rows - first : step;
-        TEC_TRY(tec_source_rows(&l->source, found, first, n, l->buffer, l->err));
+        TEC_TRY(tec_weight_rows(&l->source, found, first, n, l->buffer, l->err));
         if (cols != found->cols)
             for (int64_t r = 0; r < n; r++)
                 memmove(l->buffer + r * cols, l->buffer + r * found->cols + from,
@@ -135,12 +135,12 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
         struct tec_expected e = {
             .names = {pieces[i].weight}, .n_names = 1, .rank = 2, .shape = {pieces[i].rows, k}};
         struct tec_found found;
-        TEC_TRY(tec_source_find(&l->source, &e, &found, l->err));
+        TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
         void *place = (char *)block + tec_matrix_size(at[i], k, bf16);
         TEC_TRY(pack_rows(l, &found, place, bf16, 0, k));
         TEC_TRY(reserve(l, pieces[i].rows));
         TEC_TRY(
-            tec_source_vector(&l->source, pieces[i].bias, pieces[i].rows, 0.0F, l->buffer, l->err));
+            tec_weight_vector(&l->source, pieces[i].bias, pieces[i].rows, 0.0F, l->buffer, l->err));
         if (biased)
             tec_device_upload(l->options->device, (float *)bias + at[i], l->buffer,
                               (size_t)pieces[i].rows * 4);
@@ -244,17 +244,17 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
                              .rank = 4,
                              .shape = {t->stack.width, 3, t->patch, t->patch}};
     struct tec_found found;
-    TEC_TRY(tec_source_find(&l->source, &e, &found, l->err));
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     TEC_TRY(pack_found(l, &found, false, &w->patch));
     TEC_TRY(load_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
     struct tec_expected p = {
         .names = {t->position}, .n_names = 1, .rank = 2, .shape = {t->tokens, t->stack.width}};
     void *block;
-    TEC_TRY(tec_source_find(&l->source, &p, &found, l->err));
+    TEC_TRY(tec_weight_find(&l->source, &p, &found, l->err));
     w->ld_position = tec_padded(t->stack.width);
     TEC_TRY(device_block(l, (size_t)t->tokens * (size_t)w->ld_position * 4, &block));
     for (int r = 0; r < t->tokens; r++) {
-        TEC_TRY(tec_source_rows(&l->source, &found, r, 1, l->buffer, l->err));
+        TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
         tec_device_upload(l->options->device, (float *)block + (size_t)r * (size_t)w->ld_position,
                           l->buffer, (size_t)t->stack.width * 4);
     }
@@ -277,10 +277,10 @@ static enum tec_status load_embeddings(struct loader *l, const struct tec_text *
     bool same = !l->source.checkpoint;
     collect(&embed, t->embed);
     collect(&head, t->head);
-    TEC_TRY(tec_source_find(&l->source, &embed, &found_embed, l->err));
-    TEC_TRY(tec_source_find(&l->source, &head, &found_head, l->err));
+    TEC_TRY(tec_weight_find(&l->source, &embed, &found_embed, l->err));
+    TEC_TRY(tec_weight_find(&l->source, &head, &found_head, l->err));
     if (!same)
-        TEC_TRY(tec_source_same(&l->source, &found_embed, &found_head, &same, l->err));
+        TEC_TRY(tec_weight_same(&l->source, &found_embed, &found_head, &same, l->err));
     TEC_TRY(pack_found(l, &found_embed, l->options->bf16, &l->out->embed));
     l->out->head = l->out->embed;
     if (same || !l->options->language)
@@ -303,7 +303,7 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
     struct tec_found found;
     int half = f->time1.cols / 2;
     void *block;
-    TEC_TRY(tec_source_find(&l->source, &e, &found, l->err));
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     TEC_TRY(reserve(l, f->time1.cols));
     TEC_TRY(device_block(l, tec_matrix_size(f->time1.rows, half, false), &block));
     w->time1 = (struct tec_matrix){

@@ -47,7 +47,7 @@ struct tec_weights {
 
 struct tec_weights_options {
     const struct tec_model *model;
-    struct tec_source source;
+    struct tec_weight_source source;
     struct tec_device *device; /* borrowed until close */
     bool bf16;                 /* dtype of matrices; norms, biases, small projections are float32 */
     bool language;             /* false: the head is not needed */

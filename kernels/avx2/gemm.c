@@ -2,8 +2,8 @@
 
 #if defined(__x86_64__)
 #include "kernels/avx2/panels.h"
-#include "kernels/panels/gemm_bf16.h"
-#include "kernels/panels/gemm_f32.h"
+#include "kernels/panels/gemm_bf16.inc"
+#include "kernels/panels/gemm_f32.inc"
 
 /* clang-format off */
 TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)

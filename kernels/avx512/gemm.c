@@ -2,8 +2,8 @@
 
 #if defined(__x86_64__)
 #include "kernels/avx512/panels.h"
-#include "kernels/panels/gemm_bf16.h"
-#include "kernels/panels/gemm_f32.h"
+#include "kernels/panels/gemm_bf16.inc"
+#include "kernels/panels/gemm_f32.inc"
 
 /* clang-format off */
 #define EACH_FEW(make, panels)                                          \

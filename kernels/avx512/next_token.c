@@ -3,7 +3,7 @@
 
 #if defined(__x86_64__)
 #include "kernels/avx512/panels.h"
-#include "kernels/panels/argmax.h"
+#include "kernels/panels/argmax.inc"
 
 /* To the nearest bf16, ties to even; what this makes of a NaN is never looked at. */
 VEC_INLINE vec rounded(vec x)

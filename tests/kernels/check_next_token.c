@@ -98,10 +98,10 @@ static void bench(struct conform *c, struct conform_call *call, struct tec_next_
     float *logits = conform_buf(c, (size_t)a.max_rows * (size_t)a.ld, sizeof *logits);
     conform_fill(logits, (size_t)a.max_rows * (size_t)a.ld, CONFORM_NORMAL, 4.0F);
     a.logits = logits;
+    a.eos = conform_ints(c, (size_t)a.max_rows, -1);
     for (int r = 0; r < a.max_rows; r++) {
         a.done[r] = a.produced[r] = 0;
         a.left[r] = ROOM;
-        ((int *)(uintptr_t)a.eos)[r] = -1;
     }
     call->ref = call->fast = &a;
     conform_time(c, a.max_rows == 1 ? "1x257152" : "8x257152", call,
@@ -116,7 +116,8 @@ static void next_token_shape(struct conform *c, int rows, int cols, int kind)
     int *states[] = {a.token, a.pos, a.slot, a.visible, a.left, a.done, a.produced};
     for (int i = 0; i < 7; i++)
         call.out[i] = (struct conform_out){states[i], rows, 4, 4, NULL, 0, 1};
-    call.out[7] = (struct conform_out){a.tokens, rows, TOKENS * 4, TOKENS * 4, NULL, 0, 1};
+    call.out[7] =
+        (struct conform_out){a.tokens, rows, (size_t)TOKENS * 4, (size_t)TOKENS * 4, NULL, 0, 1};
     call.out[8] = (struct conform_out){.at = a.stop};
     conform_run(c, &call);
     for (int o = 0; o < 8; o++)

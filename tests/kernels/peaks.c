@@ -55,7 +55,7 @@ double peaks_measure(void (*job)(void *user, struct tec_part part, int rep), voi
     struct team team = {.job = job, .user = user, .lanes = lanes < 2 ? 1 : 2};
     team.reps = reps < MAX_REPS ? reps : MAX_REPS;
     struct member members[2] = {{&team, 0}, {&team, 1}};
-    pthread_t thread;
+    pthread_t thread = {0};
     if (team.lanes == 2 && pthread_create(&thread, NULL, work, &members[1]) != 0)
         abort();
     work(&members[0]);
@@ -113,18 +113,20 @@ double peaks_fma(enum tec_tier tier, int lanes)
     return flops / peaks_measure(wide ? fma_512 : fma_256, NULL, lanes, 20, NULL) * 1e-9;
 }
 
+/* Pieces larger than a cache, short enough to be read between two interruptions. */
 struct region {
     const char *memory;
-    size_t size;
+    size_t piece;
+    int pieces;
 };
 
 /* Eight streams of 32-byte loads, prefetched as far ahead as helps most here. */
 __attribute__((target("avx2"))) static void read_all(void *user, struct tec_part part, int rep)
 {
-    (void)rep;
     const struct region *all = user;
-    size_t share = all->size / (size_t)part.lanes / 512 * 512;
-    const char *from = all->memory + share * (size_t)part.lane;
+    size_t share = all->piece / (size_t)part.lanes / 512 * 512;
+    const char *from =
+        all->memory + all->piece * (size_t)(rep % all->pieces) + share * (size_t)part.lane;
     __m256i sum[8];
     TEC_UNROLL
     for (int i = 0; i < 8; i++)
@@ -132,11 +134,12 @@ __attribute__((target("avx2"))) static void read_all(void *user, struct tec_part
     for (size_t at = 0; at < share; at += 256) {
         TEC_UNROLL
         for (int i = 0; i < 4; i++)
-            _mm_prefetch(from + at + 4096 + 64 * i, _MM_HINT_T0);
+            _mm_prefetch(from + at + 4096 + 64 * (size_t)i, _MM_HINT_T0);
         TEC_UNROLL
         for (int i = 0; i < 8; i++)
             sum[i] = _mm256_xor_si256(
-                sum[i], _mm256_loadu_si256((const __m256i *)(const void *)(from + at + 32 * i)));
+                sum[i],
+                _mm256_loadu_si256((const __m256i *)(const void *)(from + at + 32 * (size_t)i)));
     }
     TEC_UNROLL
     for (int i = 1; i < 8; i++)
@@ -146,6 +149,7 @@ __attribute__((target("avx2"))) static void read_all(void *user, struct tec_part
 
 double peaks_read(const void *memory, size_t size, int lanes)
 {
-    struct region all = {memory, size};
-    return (double)size / peaks_measure(read_all, &all, lanes, 5, NULL) * 1e-9;
+    size_t piece = size < (size_t)16 << 20 ? size : (size_t)16 << 20;
+    struct region all = {memory, piece, (int)(size / piece)};
+    return (double)piece / peaks_measure(read_all, &all, lanes, 40, NULL) * 1e-9;
 }

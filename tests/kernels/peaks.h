@@ -14,7 +14,7 @@ double peaks_measure(void (*job)(void *user, struct tec_part part, int rep), voi
 /* float32 multiply-adds with operands in registers, in GF/s, as wide as the tier's vectors. */
 double peaks_fma(enum tec_tier tier, int lanes);
 
-/* Reading `size` bytes once, in GB/s. */
+/* Reading through `size` bytes, more than the caches hold, in GB/s. */
 double peaks_read(const void *memory, size_t size, int lanes);
 
 #endif

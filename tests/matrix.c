@@ -1,0 +1,156 @@
+#include "kernels/matrix.h"
+#include "kernels/bf16.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+
+enum { MOST_ROWS = 70, MOST_K = 70 };
+
+static float source[MOST_ROWS * MOST_K];
+static uint16_t bits[MOST_ROWS * MOST_K];
+
+static void fill(int rows, int k)
+{
+    for (int i = 0; i < rows * k; i++) {
+        source[i] = (float)(i * 37 % 1009) * 1.001F - 500.0F;
+        bits[i] = tec_bf16_bits(source[i]);
+    }
+}
+
+static float wanted(int rows, int k, int row, int i, bool bf16)
+{
+    if (row >= rows)
+        return 0.0F;
+    float x = source[row * k + i];
+    return bf16 ? tec_bf16_round(x) : x;
+}
+
+/* Every element of every row, padding included. */
+static bool reads_back(const void *packed, enum tec_matrix_layout layout, bool bf16, int rows,
+                       int k)
+{
+    float row[MOST_K];
+    for (int r = 0; r < tec_padded(rows); r++) {
+        tec_matrix_row(packed, layout, bf16, k, r, row);
+        for (int i = 0; i < k; i++)
+            if (row[i] != wanted(rows, k, r, i, bf16))
+                return false;
+    }
+    return true;
+}
+
+static const int shapes[][2] = {{1, 1}, {16, 2}, {17, 31}, {33, 32}, {48, 33}, {70, 70}, {15, 65}};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+TEST(whole_matrices_read_back)
+{
+    for (int s = 0; s < SHAPES; s++)
+        for (int form = 0; form < 4; form++) {
+            int rows = shapes[s][0], k = shapes[s][1];
+            enum tec_matrix_layout layout = form & 1 ? TEC_MATRIX_PANELS : TEC_MATRIX_ROWS;
+            bool bf16 = form & 2;
+            fill(rows, k);
+            void *packed = calloc(1, tec_matrix_size(rows, k, bf16));
+            REQUIRE(packed);
+            tec_matrix_pack(packed, layout, bf16, rows, k, 0, rows, source);
+            CHECK(reads_back(packed, layout, bf16, rows, k));
+            free(packed);
+        }
+}
+
+TEST(pieces_give_the_bytes_of_the_whole)
+{
+    for (int s = 0; s < SHAPES; s++)
+        for (int form = 0; form < 4; form++) {
+            int rows = shapes[s][0], k = shapes[s][1];
+            enum tec_matrix_layout layout = form & 1 ? TEC_MATRIX_PANELS : TEC_MATRIX_ROWS;
+            bool bf16 = form & 2;
+            size_t size = tec_matrix_size(rows, k, bf16);
+            fill(rows, k);
+            char *whole = calloc(1, size), *pieces = calloc(1, size);
+            REQUIRE(whole && pieces);
+            tec_matrix_pack(whole, layout, bf16, rows, k, 0, rows, source);
+            for (int r = 0; r < rows; r += 32) {
+                int n = rows - r < 32 ? rows - r : 32;
+                tec_matrix_pack(pieces, layout, bf16, rows, k, r, n,
+                                source + (size_t)r * (size_t)k);
+            }
+            CHECK(memcmp(whole, pieces, size) == 0);
+            free(whole);
+            free(pieces);
+        }
+}
+
+TEST(bits_give_the_bytes_of_floats)
+{
+    for (int s = 0; s < SHAPES; s++)
+        for (int form = 0; form < 2; form++) {
+            int rows = shapes[s][0], k = shapes[s][1];
+            enum tec_matrix_layout layout = form ? TEC_MATRIX_PANELS : TEC_MATRIX_ROWS;
+            size_t size = tec_matrix_size(rows, k, true);
+            fill(rows, k);
+            char *floats = calloc(1, size), *halves = calloc(1, size);
+            REQUIRE(floats && halves);
+            tec_matrix_pack(floats, layout, true, rows, k, 0, rows, source);
+            tec_matrix_pack_bits(halves, layout, rows, k, 0, rows, bits);
+            CHECK(memcmp(floats, halves, size) == 0);
+            free(floats);
+            free(halves);
+        }
+}
+
+TEST(a_line_holds_sixteen_columns_of_two_k)
+{
+    fill(32, 5);
+    uint16_t *packed = calloc(1, tec_matrix_size(32, 5, true));
+    REQUIRE(packed);
+    tec_matrix_pack_bits(packed, TEC_MATRIX_PANELS, 32, 5, 0, 32, bits);
+    CHECK_INT(packed[0], ==, bits[0]);
+    CHECK_INT(packed[1], ==, bits[1]);
+    CHECK_INT(packed[2], ==, bits[5]);
+    CHECK_INT(packed[32], ==, bits[2]);                  /* the second line: k = 2 */
+    CHECK_INT(packed[(size_t)3 * 32], ==, bits[16 * 5]); /* the second panel */
+    CHECK_INT(packed[(size_t)2 * 32], ==, bits[4]);      /* the last k, */
+    CHECK_INT(packed[(size_t)2 * 32 + 1], ==, 0);        /* which has no pair */
+    free(packed);
+}
+
+TEST(joined_matrices_lie_as_if_alone)
+{
+    enum { A = 16, B = 20, K = 9 };
+    fill(A + B, K);
+    size_t first = tec_matrix_size(A, K, true), second = tec_matrix_size(B, K, true);
+    char *joined = calloc(1, first + second), *alone = calloc(1, second);
+    REQUIRE(joined && alone);
+    CHECK_INT(tec_matrix_size(A + B, K, true), ==, first + second);
+    tec_matrix_pack(joined, TEC_MATRIX_PANELS, true, A + B, K, 0, A, source);
+    tec_matrix_pack(joined, TEC_MATRIX_PANELS, true, A + B, K, A, B, source + (size_t)A * K);
+    tec_matrix_pack(alone, TEC_MATRIX_PANELS, true, B, K, 0, B, source + (size_t)A * K);
+    CHECK(memcmp(joined + first, alone, second) == 0);
+    free(joined);
+    free(alone);
+}
+
+TEST(rows_beyond_the_padding_are_not_written)
+{
+    fill(40, 4);
+    size_t size = tec_matrix_size(16, 4, false);
+    char *packed = calloc(1, size + 64);
+    REQUIRE(packed);
+    tec_matrix_pack(packed, TEC_MATRIX_PANELS, false, 16, 4, 0, 40, source);
+    tec_matrix_pack(packed, TEC_MATRIX_ROWS, false, 16, 4, 0, 40, source);
+    for (int i = 0; i < 64; i++)
+        CHECK_INT(packed[size + (size_t)i], ==, 0);
+    free(packed);
+}
+
+TEST(sizes_are_multiples_of_a_line)
+{
+    for (int rows = 1; rows < 40; rows++)
+        for (int k = 1; k < 40; k++) {
+            CHECK_INT(tec_matrix_size(rows, k, true) % 64, ==, 0);
+            CHECK_INT(tec_matrix_size(rows, k, false) % 64, ==, 0);
+        }
+}
+
+TAP_MAIN
