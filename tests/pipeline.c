@@ -524,6 +524,14 @@ TEST(files_that_are_not_there)
     l = load("pipelines");
     CHECK_INT(l.status, ==, TEC_IO);
     finish(&l);
+    l = load("tests/golden/demo/episodes/checkpoint");
+    CHECK_INT(l.status, ==, TEC_IO);
+    CHECK(strstr(l.err.message, "checkpoint folder") != NULL);
+    finish(&l);
+    l = load_text("return policy { name = 'x', plan = function() end }");
+    CHECK_INT(l.status, ==, TEC_MALFORMED);
+    CHECK(strstr(l.err.message, "a policy file") != NULL);
+    finish(&l);
     l = load("x.safetensors");
     CHECK_INT(l.status, ==, TEC_MALFORMED);
     CHECK(strstr(l.err.message, "a checkpoint file") != NULL);

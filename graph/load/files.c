@@ -16,8 +16,12 @@ static enum tec_status read_fd(struct tec_loader *ld, int fd, const char *path, 
     struct stat st;
     if (fstat(fd, &st) != 0)
         return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(st.st_mode))
-        return tec_fail(err, TEC_IO, "%s: is a folder, give a pipeline file", path);
+    if (S_ISDIR(st.st_mode)) {
+        bool checkpoint = faccessat(fd, "config.json", F_OK, 0) == 0 ||
+                          faccessat(fd, "model.safetensors", F_OK, 0) == 0;
+        return tec_fail(err, TEC_IO, "%s: is a %s, give a pipeline file", path,
+                        checkpoint ? "checkpoint folder" : "folder");
+    }
     if (!S_ISREG(st.st_mode))
         return tec_fail(err, TEC_IO, "%s: not a regular file", path);
     if (st.st_size > TEC_MAX_SOURCE)

@@ -202,6 +202,8 @@ static int construct_call(lua_State *L)
     bool nothing = tag == TEC_CON_on_request || tag == TEC_CON_when;
     lua_settop(L, 1);
     int type = lua_type(L, 1);
+    if (tag == TEC_CON_when && type == LUA_TTABLE)
+        return wrong_argument(L, tag, "{ } makes a policy file, a pipeline is expected here");
     if (nothing && type != LUA_TNIL)
         return wrong_argument(L, tag, "takes no argument");
     if (tag == TEC_CON_every && type != LUA_TNUMBER)

@@ -24,7 +24,7 @@ struct tec_decoder {
 };
 
 /* A request's text, for one reader. Tokens are stored, then `count` is published (release). */
-struct tec_text {
+struct tec_utterance {
     int64_t id;
     int decoder;
     int64_t frame;           /* that it was born in */
@@ -94,8 +94,8 @@ void tec_loop_reset(struct tec_loop *loop);
 
 /* Texts: twice as many records as seats, a record is used again when it was read to its end, else
  * the oldest first. One reader: the next text with something new at or after index *at, or NULL. */
-int tec_loop_texts(const struct tec_loop *loop);
-const struct tec_text *tec_loop_text(const struct tec_loop *loop, int i);
+int tec_loop_utterances(const struct tec_loop *loop);
+const struct tec_utterance *tec_loop_utterance(const struct tec_loop *loop, int i);
 
 /* Measured costs; the loop adds to them. */
 struct tec_costs *tec_loop_costs(struct tec_loop *loop);

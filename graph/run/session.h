@@ -23,9 +23,9 @@ struct tec_session_options {
 
 struct tec_session;
 
-/* Reads the robot (the pipeline's, else LeRobot's from the checkpoint, else plain: pictures by input
- * name in slot order, state as it is), its statistics and prompt template, and checks that they fit
- * the model. */
+/* Reads the robot (the pipeline's, else LeRobot's from the checkpoint, else plain: pictures by
+ * input name in slot order, state as it is), its statistics and prompt template, and checks that
+ * they fit the model. */
 enum tec_status tec_session_create(struct tec_session **out,
                                    const struct tec_session_options *options, struct tec_heap *heap,
                                    struct tec_error *err);
@@ -41,8 +41,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
                                     int64_t captured_ns, struct tec_frame_input *input,
                                     char warning[200], struct tec_error *err);
 
-/* Model actions [horizon, dim] to robot actions [rows, columns] for the input they came from; returns
- * rows. Without a robot: a copy. out holds tec_session_rows x tec_session_columns. */
+/* Model actions [horizon, dim] to robot actions [rows, columns] for the input they came from;
+ * returns rows. Without a robot: a copy. out holds tec_session_rows x tec_session_columns. */
 int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
                     const float *chunk, double *out);
 int tec_session_rows(const struct tec_session *session);
