@@ -131,7 +131,8 @@ def estimate(o, dtype, attention):
     tokens, d = (g["vision"]["image_size"] // g["vision"]["patch_size"]) ** 2, g["text"]["head_dim"]
     n = 3 * tokens + peer.MAX_TOKENS[o.model] if o.padded else o.valid * tokens + o.prompt
     cache = [torch.zeros(1, g["text"]["num_kv_heads"], n + o.horizon, d, dtype=dtype) for _ in range(2)]
-    parts = (("vision", peer.VisionLayer(g["vision"]), (3 if o.padded else o.valid, tokens, g["vision"]["hidden_size"])),
+    pictures = 3 if o.padded else o.valid
+    parts = (("vision", peer.VisionLayer(g["vision"]), (pictures, tokens, g["vision"]["hidden_size"])),
              ("text", peer.Layer(g["text"], False), (1, n, g["text"]["width"])),
              ("expert", peer.Layer(g["expert"], False), (1, o.horizon, g["expert"]["width"])))
     for part, layer, shape in parts:
