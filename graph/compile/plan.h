@@ -35,6 +35,7 @@ struct tec_plan_part {
 struct tec_plan_spec {
     int frame_tokens; /* rows of a prefix */
     int text_tokens;  /* most tokens of a prompt */
+    int pictures;     /* most valid cameras; 0 = as many as fit beside the prompt */
     int steps;        /* Euler steps; 0 = no action node */
     int seats;        /* requests in flight; 0 = no language */
     int new_tokens;   /* most tokens of a request */

@@ -306,8 +306,7 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
     float *zeros = TEC_NEW(&e->arena, chunk, float);
     if (!black || !ids || !zeros)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the first frame");
-    int room = e->plan->spec.frame_tokens - e->plan->spec.text_tokens;
-    int pictures = room / m->vision.tokens < m->n_slots ? room / m->vision.tokens : m->n_slots;
+    int pictures = e->plan->spec.pictures;
     struct tec_frame_input input = {
         .prefix = {.n_pictures = pictures, .n_text = e->plan->spec.text_tokens, .ids = ids},
         .noise = zeros};
