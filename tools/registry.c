@@ -43,9 +43,11 @@ static const struct row status[] = {
 #undef STATUS
 };
 static const struct row passes[] = {
+#define NODE_PASS(name, text) {{#name, text}},
 #define PASS(name, text) {{#name, text}},
 #include "graph/compile/passes.def"
 #undef PASS
+#undef NODE_PASS
 };
 static const struct row tiers[] = {
 #define TIER(name) {{#name}},
