@@ -115,8 +115,18 @@ stage_setup() { step setup sh tools/setup.sh --test; }
 format_all() { sources '*.c' '*.h' | xargs -r clang-format --dry-run -Werror; }
 stage_format() { needs format clang-format && step format format_all; }
 
+# installs: what is installed runs by itself, from anywhere.
+installs() (
+    prefix=$results/installed
+    cmake --install build/release --prefix "$prefix" && cd / &&
+        for file in "$prefix"/share/tectum/pipelines/*.lua; do
+            "$prefix/bin/tectum" expand --compact "$file" >/dev/null || exit 1
+        done
+)
+
 stage_release() {
     step "release builds" build release || return 1
+    [ ! -f tools/main.c ] || step "release installs" installs
     for test in build/release/*.t; do tap "release/$(basename "$test")" 300 "$test"; done
     for test in tests/*.t; do tap "tree/$(basename "$test")" 60 sh "$test"; done
     [ -z "$long" ] || for seed in 1 2 3; do
