@@ -1,7 +1,9 @@
 #include "tools/root.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +53,9 @@ enum tec_status tec_root_find(const char **root, const char *given, struct tec_a
                         "no folder with pipelines/ and policies/ near %s or here; name it with "
                         "--root DIR",
                         own[0] ? own : "the program");
+    char plain[PATH_MAX]; /* "/a/build/dev/../.." is no name to show */
+    if (found == path && realpath(path, plain))
+        found = plain;
     *root = tec_arena_strdup(arena, found);
     return *root ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
 }
