@@ -65,34 +65,28 @@ TEST(bins_are_joined)
     CHECK_STR(render(CLEAN, "{state} {text}", 14, bins, 3), "<{state} {text}>");
 }
 
-TEST(becomes_parts_of_a_prompt)
+TEST(calls_are_encoded_apart)
 {
     struct tec_template *t = NULL;
-    struct tec_prompt_template how;
+    struct tec_tokenizer *tokenizer = NULL;
+    const struct tec_template_values values = {.text = "a", .n = 1};
+    int ids[16], joined[16];
+    size_t n = 0, n_joined = 0;
     tec_arena_init(&arena, &heap);
-    json_t *templates = json("{'t':{'clean':true,'calls':[{'text':'A {text}, {state};','bos':true},"
-                             "{'text':'B'}]},"
-                             "'line':{'ending':'\\n','calls':[{'text':'{text}'}]},"
-                             "'odd':{'ending':'!','calls':[{'text':'{text}'}]},"
-                             "'late':{'calls':[{'text':'a'},{'text':'b','bos':true}]}}");
+    json_t *templates = json("{'t':{'calls':[{'text':'{text}','bos':true},"
+                             "{'text':'b','bos':true},{'text':'c'}]},"
+                             "'joined':{'calls':[{'text':'b'}]}}");
+    REQUIRE(tec_tokenizer_open(&tokenizer, "tests/golden/tokenizers/gemma_like/tokenizer.model",
+                               &heap, &err) == TEC_OK);
     REQUIRE(tec_template_parse(&t, templates, "t", "p.lua", &arena, &err) == TEC_OK);
-    REQUIRE(tec_template_prompt(&how, t, 9, 7, &arena, &err) == TEC_OK);
-    REQUIRE(how.n_parts == 6);
-    CHECK(how.bos && how.max_tokens == 9 && how.pad == 7);
-    CHECK_STR(how.parts[0].text, "A ");
-    CHECK(how.parts[1].kind == TEC_PROMPT_CLEAN && !how.parts[1].apart);
-    CHECK_STR(how.parts[2].text, ", ");
-    CHECK(how.parts[3].kind == TEC_PROMPT_STATE);
-    CHECK_STR(how.parts[4].text, ";");
-    CHECK_STR(how.parts[5].text, "B");
-    CHECK(how.parts[5].apart);
-    REQUIRE(tec_template_parse(&t, templates, "line", "p.lua", &arena, &err) == TEC_OK);
-    REQUIRE(tec_template_prompt(&how, t, 9, 7, &arena, &err) == TEC_OK);
-    CHECK(how.n_parts == 1 && how.parts[0].kind == TEC_PROMPT_LINE && !how.bos);
-    REQUIRE(tec_template_parse(&t, templates, "odd", "p.lua", &arena, &err) == TEC_OK);
-    CHECK(tec_template_prompt(&how, t, 9, 7, &arena, &err) == TEC_UNSUPPORTED);
-    REQUIRE(tec_template_parse(&t, templates, "late", "p.lua", &arena, &err) == TEC_OK);
-    CHECK(tec_template_prompt(&how, t, 9, 7, &arena, &err) == TEC_UNSUPPORTED);
+    REQUIRE(tec_template_encode(t, tokenizer, &values, ids, 16, &n, &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_parse(&t, templates, "joined", "p.lua", &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_encode(t, tokenizer, &values, joined, 16, &n_joined, &arena, &err) ==
+            TEC_OK);
+    CHECK_INT(n, ==, 5);
+    CHECK_INT(n_joined, ==, 1);
+    CHECK(ids[0] == tec_tokenizer_bos(tokenizer) && ids[2] == ids[0] && ids[3] == joined[0]);
+    tec_tokenizer_close(tokenizer);
     json_decref(templates);
     tec_arena_finish(&arena);
 }

@@ -5,6 +5,7 @@
 #include "base/text/unicode.h"
 #include "base/text/utf8.h"
 #include "graph/transform/prompt.h"
+#include "graph/transform/template.h"
 #include "tests/tap.h"
 #include "tools/verify/verify.h"
 
@@ -548,29 +549,32 @@ TEST(clean_text)
 
 TEST(prompt_of_one_line_and_no_room)
 {
-    static const struct tec_prompt_part parts[] = {{TEC_PROMPT_LINE, false, NULL}};
-    struct tec_prompt_template how = {.parts = parts, .n_parts = 1, .bos = true, .max_tokens = 8};
+    static struct tec_template_call call = {.text = "{text}", .bos = true};
+    static const struct tec_template line = {
+        .name = "line", .ending = "\n", .calls = &call, .n_calls = 1};
+    static const struct tec_template_values bare = {.text = "wash it", .n = 7},
+                                            ended = {.text = "wash it\n", .n = 8},
+                                            broken = {.text = "\xFF", .n = 1};
     struct tec_heap heap = {0};
     struct tec_arena arena;
-    struct tec_prompt a, b;
+    size_t a, b;
     struct tec_error err;
     struct tec_tokenizer *t = open_golden(&heap, "gemma_like/tokenizer.model");
-    int ids[8], same[8];
+    int ids[8] = {0}, same[8] = {0};
     REQUIRE(t);
     tec_arena_init(&arena, &heap);
-    REQUIRE(tec_prompt_build(&how, t, "wash it", 7, NULL, 0, ids, &a, &arena, &err) == TEC_OK);
-    REQUIRE(tec_prompt_build(&how, t, "wash it\n", 8, NULL, 0, same, &b, &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_encode(&line, t, &bare, ids, 8, &a, &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_encode(&line, t, &ended, same, 8, &b, &arena, &err) == TEC_OK);
+    REQUIRE(a == b && a > 2 && a < 8);
     CHECK(memcmp(ids, same, sizeof ids) == 0);
-    CHECK_INT(ids[a.n_valid - 1], ==, 14); /* newline */
-    CHECK_INT(ids[7], ==, 0);
-    how.max_tokens = 2;
-    REQUIRE(tec_prompt_build(&how, t, "wash it", 7, NULL, 0, ids, &b, &arena, &err) == TEC_OK);
-    CHECK_INT(b.n_valid, ==, 2);
-    CHECK_INT(b.n_needed, ==, a.n_needed);
-    how.max_tokens = 0;
-    CHECK_INT(tec_prompt_build(&how, t, "wash it", 7, NULL, 0, ids, &b, &arena, &err), ==, TEC_OK);
-    CHECK_INT(tec_prompt_build(&how, t, "\xFF", 1, NULL, 0, ids, &b, &arena, &err), ==,
-              TEC_MALFORMED);
+    CHECK_INT(ids[0], ==, tec_tokenizer_bos(t));
+    CHECK_INT(ids[a - 1], ==, 14); /* newline */
+    memset(same, 0, sizeof same);
+    REQUIRE(tec_template_encode(&line, t, &bare, same, 2, &b, &arena, &err) == TEC_OK);
+    CHECK(b == a && same[1] == ids[1] && same[2] == 0);
+    REQUIRE(tec_template_encode(&line, t, &bare, NULL, 0, &b, &arena, &err) == TEC_OK);
+    CHECK(b == a);
+    CHECK_INT(tec_template_encode(&line, t, &broken, ids, 8, &b, &arena, &err), ==, TEC_MALFORMED);
     tec_arena_finish(&arena);
     tec_tokenizer_close(t);
     CHECK_INT(heap.live, ==, 0);

@@ -9,9 +9,11 @@ static const struct {
     const char *name;
     enum tec_status (*run)(struct tec_plan *plan, struct tec_error *err);
 } passes[] = {
+#define NODE_PASS(name, text)
 #define PASS(name, text) {#name, tec_pass_##name},
 #include "graph/compile/passes.def"
 #undef PASS
+#undef NODE_PASS
 };
 
 static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
@@ -169,7 +171,8 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_kv_space_destroy(&p->space);
     tec_kv_space_destroy(&p->tower);
     tec_flow_tables_destroy(p->flow);
-    tec_device_put(p->device, p->activations);
+    for (int i = 0; i < p->n_streams; i++)
+        tec_device_put(p->device, p->activations[i]);
     tec_device_put(p->device, p->cos_sin);
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);

@@ -7,6 +7,7 @@
 #include "base/text/tokenizer.h"
 #include "graph/load/pipeline.h"
 #include "graph/run/executor.h"
+#include "graph/run/noise.h"
 #include "graph/transform/observer.h"
 #include "graph/transform/template.h"
 
@@ -25,34 +26,43 @@ struct tec_session;
 
 /* Reads the robot (the pipeline's, else LeRobot's from the checkpoint, else plain: pictures by
  * input name in slot order, state as it is), its statistics and prompt template, and checks that
- * they fit the model. */
+ * they fit the model. The template is the one that a prefill node names, else the robot's, else
+ * "with_state" for a robot whose state is in the prompt and "plain" for others
+ * (pipelines/models/prompts.lua). */
 enum tec_status tec_session_create(struct tec_session **out,
                                    const struct tec_session_options *options, struct tec_heap *heap,
                                    struct tec_error *err);
 void tec_session_destroy(struct tec_session *session); /* NULL is allowed */
 
-/* One observation from named values. `noise` [horizon, dim], or NULL: drawn from (seed, frame) by a
- * counter generator (Philox 4x32-10, Box-Muller in float64). The input points into one of
- * three sets of buffers that are used in turn, so it stays valid while the next one is prepared. A
- * value named "NAME#ids" gives a prompt as token ids (I32). On failure the last good input is
- * untouched. warning (may be NULL) gets "" or a sentence. */
+/* One observation from named values. `noise` [horizon, dim], or NULL: tec_noise of (seed, frame).
+ * The input points into one of three sets of buffers that are used in turn, so it stays valid while
+ * the next two are prepared. On failure the last good input is untouched and the session goes on.
+ *
+ * A value named "KEY#ids" (KEY: the robot's prompt input) gives a prompt as token ids (I32, rank
+ * 1). A prompt with more tokens than the plan or the robot allows is TEC_INVALID; it is cut on the
+ * right only where the robot says truncate = true. Pictures that the robot wants as floats
+ * (LeRobot's resize) are rounded to u8, which is what the model reads.
+ *
+ * warning (may be NULL) gets "" or a sentence. Takes no memory but for a camera that is seen for
+ * the first time or changes its size; scratch of the tokenizer is one block of an arena that was
+ * sized at create and is rewound. */
 enum tec_status tec_session_observe(struct tec_session *session, const struct tec_value *values,
                                     size_t n, const float *noise, int64_t frame,
                                     int64_t captured_ns, struct tec_frame_input *input,
                                     char warning[200], struct tec_error *err);
 
-/* Model actions [horizon, dim] to robot actions [rows, columns] for the input they came from;
- * returns rows. Without a robot: a copy. out holds tec_session_rows x tec_session_columns. */
+/* Model actions [horizon, dim] to robot actions [rows, columns] for one of the last three inputs;
+ * returns rows (0 for another input). Fewer than tec_session_rows when a row is not finite. Without
+ * a robot: a copy. out holds tec_session_rows x tec_session_columns. */
 int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
                     const float *chunk, double *out);
 int tec_session_rows(const struct tec_session *session);
 int tec_session_columns(const struct tec_session *session);
 
-/* For judges: the prompt text, its bins and the normalised state of the last observation. */
+/* For judges: instruction, bins and normalised state of the last good observation (NULL before the
+ * first), and the template that makes its prompt. */
 const struct tec_observation *tec_session_seen(const struct tec_session *session);
+const struct tec_template *tec_session_template(const struct tec_session *session);
 const struct tec_robot *tec_session_robot(const struct tec_session *session); /* NULL = none */
-
-/* Standard normal noise n values for (seed, frame): element i depends on nothing else. */
-void tec_noise(uint64_t seed, int64_t frame, float *out, size_t n);
 
 #endif

@@ -232,7 +232,7 @@ static enum tec_status read_part(const struct tec_robot_part *part, const struct
     size_t size = tec_value_size(value->kind), n = (size_t)part->size;
     bool fits =
         value->rank == 1 ? value->shape[0] == part->size : value->rank == 0 && part->size == 1;
-    if (!fits || size < 4)
+    if (!fits || (value->kind != TEC_VALUE_F32 && value->kind != TEC_VALUE_F64))
         return tec_fail(err, TEC_SHAPE, "%s: must be %d float values, is %s", part->input,
                         part->size, tec_value_shape(value, shape, sizeof shape));
     if (value->bytes != n * size)
@@ -299,12 +299,25 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
     return TEC_OK;
 }
 
+const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
+                                             const struct tec_value *values, size_t n)
+{
+    size_t length = strlen(robot->prompt_input);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(values[i].name, robot->prompt_input, length) == 0 &&
+            strcmp(values[i].name + length, "#ids") == 0)
+            return &values[i];
+    return NULL;
+}
+
 static enum tec_status observe_text(struct tec_observer *o, const struct tec_value *values,
                                     size_t n, struct tec_observation *out, struct tec_error *err)
 {
     const struct tec_robot *robot = o->robot;
     const struct tec_value *value = find_value(values, n, robot->prompt_input);
     const char *text = value ? value->data : robot->default_prompt;
+    if (!text && (o->needs.text_optional || tec_robot_prompt_ids(robot, values, n)))
+        text = "";
     if (value && value->kind != TEC_VALUE_TEXT)
         return tec_fail(err, TEC_SHAPE, "%s: must be a text", robot->prompt_input);
     if (!value && !text)

@@ -17,7 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tec_value_kind { TEC_VALUE_TEXT, TEC_VALUE_U8, TEC_VALUE_F32, TEC_VALUE_F64 };
+enum tec_value_kind {
+    TEC_VALUE_TEXT,
+    TEC_VALUE_U8,
+    TEC_VALUE_F32,
+    TEC_VALUE_F64,
+    TEC_VALUE_I32 /* token ids */
+};
 
 /* A named input as a client sent it; everything is borrowed for the call. A nested map is given
  * flat: key "images", field "cam_high" is "images/cam_high". */
@@ -38,6 +44,7 @@ struct tec_observer_needs {
     int state_width;      /* of the padded state, >= the robot's n_state */
     int action_width;     /* columns of the model's actions */
     int text_max;         /* most bytes of an instruction */
+    bool text_optional;   /* a request without one has the text "" */
     struct tec_norm state_norm, action_norm;
 };
 
@@ -83,6 +90,11 @@ void tec_observer_destroy(struct tec_observer *o); /* NULL is allowed */
 enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value *values,
                                   size_t n_values, struct tec_observation *out,
                                   struct tec_error *err);
+
+/* The prompt as token ids: the value "KEY#ids" where KEY is the robot's prompt input, or NULL. A
+ * request that has it needs no text. */
+const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
+                                             const struct tec_value *values, size_t n);
 
 /* Model actions [rows, action_width] f32 to robot actions [rows', n_actions] f64, rows' = rows or
  * the robot's max_rows if that is less; returns rows'. A row that is not finite ends the chunk:

@@ -7,14 +7,14 @@
 
 size_t tec_value_size(enum tec_value_kind kind)
 {
-    static const size_t sizes[] = {0, 1, 4, 8};
-    return (unsigned)kind < 4 ? sizes[kind] : 0;
+    static const size_t sizes[] = {0, 1, 4, 8, 4};
+    return (unsigned)kind < 5 ? sizes[kind] : 0;
 }
 
 const char *tec_value_shape(const struct tec_value *value, char *buffer, size_t size)
 {
-    static const char *const kinds[] = {"text", "u8", "f32", "f64"};
-    int used = snprintf(buffer, size, "%s[", (unsigned)value->kind < 4 ? kinds[value->kind] : "?");
+    static const char *const kinds[] = {"text", "u8", "f32", "f64", "i32"};
+    int used = snprintf(buffer, size, "%s[", (unsigned)value->kind < 5 ? kinds[value->kind] : "?");
     for (int i = 0; i < value->rank && i < 4 && used > 0 && (size_t)used < size; i++)
         used += snprintf(buffer + used, size - (size_t)used, "%s%lld", i ? "," : "",
                          (long long)value->shape[i]);
@@ -38,7 +38,8 @@ static enum tec_status open_walk(struct walk *walk, const struct tec_picture *p,
     char shape[120];
     enum tec_robot_pixels layout = p->camera->layout;
     const int64_t *s = value->shape;
-    bool picture = value->rank == 3 && tec_value_size(value->kind) > 0;
+    bool picture =
+        value->rank == 3 && value->kind != TEC_VALUE_TEXT && value->kind != TEC_VALUE_I32;
     if (picture && layout == TEC_PIXELS_AUTO)
         layout = s[0] == 3 ? TEC_PIXELS_CHW : TEC_PIXELS_HWC;
     bool chw = layout == TEC_PIXELS_CHW;

@@ -177,8 +177,8 @@ static enum tec_status read_norm(struct reading *r, const json_t *json)
 
 static enum tec_status read_prompt(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"input",   "template",     "state",
-                                         "default", "state_pad_to", "max_tokens"};
+    static const char *const fields[] = {"input",        "template",   "state",   "default",
+                                         "state_pad_to", "max_tokens", "truncate"};
     struct tec_robot *robot = r->robot;
     char where[200];
     struct tec_fields f = tec_fields_open(
@@ -189,6 +189,7 @@ static enum tec_status read_prompt(struct reading *r, const json_t *json)
     robot->state_in_prompt = tec_fields_bool(&f, "state", false);
     robot->state_pad_to = tec_fields_int(&f, "state_pad_to", 1, TEC_ROBOT_MAX_VALUES, 0);
     robot->max_tokens = tec_fields_int(&f, "max_tokens", 1, 1 << 20, 0);
+    robot->truncate = tec_fields_bool(&f, "truncate", false);
     if (robot->state_in_prompt && robot->n_state == 0)
         tec_fields_fail(&f, TEC_MALFORMED, "state = true, but this robot has no state");
     if (robot->state_pad_to && robot->state_pad_to < robot->n_state)

@@ -70,6 +70,7 @@ struct tec_robot {
     bool state_in_prompt;        /* state bins are made and given to the template */
     int state_pad_to; /* bins of a state padded with zeros to this many; 0 = not padded */
     int max_tokens;   /* of a prompt; 0 = the model's */
+    bool truncate;    /* longer prompts are cut on the right; false: they are refused */
 
     double rate_hz; /* control rate, 0 = not said */
     int execute;    /* rows executed before the next observation, 0 = all */
@@ -88,9 +89,11 @@ struct tec_robot {
  *                low?, high? = lists of limits}
  *     norm       {mode = "quantile"|"mean_std"|"none"|"checkpoint", asset?}
  *     prompt     {input? = "prompt", template?, state? = boolean, default?, state_pad_to?,
- * max_tokens?} rate_hz, execute variants   {NAME = {any of the above but name}}: fields that
- * replace the common ones; inside state, actions, norm and prompt field by field variant    the
- * default one
+ *                max_tokens?, truncate? = boolean}
+ *     rate_hz, execute
+ *     variants   {NAME = {any of the above but name}}: fields that replace the common ones; inside
+ *                state, actions, norm and prompt field by field
+ *     variant    the default one
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The

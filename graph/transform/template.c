@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 #include "base/text/bytes.h"
 #include "graph/transform/fields.h"
+#include "graph/transform/prompt.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -140,52 +141,44 @@ enum tec_status tec_template_render(const char **out, size_t *bytes, const struc
     return TEC_OK;
 }
 
-/* The parts of one call, appended to the list; false when it has too many or there is no memory. */
-static bool add_parts(struct tec_prompt_part *parts, int *n, int room, const char *c,
-                      enum tec_prompt_kind kind, struct tec_arena *arena)
+static enum tec_status encode_call(const struct tec_template *t, int i,
+                                   const struct tec_tokenizer *tokenizer,
+                                   const struct tec_template_values *v, int *ids, size_t capacity,
+                                   size_t *count, struct tec_arena *scratch, struct tec_error *err)
 {
-    bool apart = true;
-    while (*c) {
-        bool is_text = starts(c, text_mark), is_state = starts(c, state_mark);
-        size_t bytes = is_text || is_state ? strcspn(c, "}") + 1 : strcspn(c, "{");
-        if (*n == room)
-            return false;
-        struct tec_prompt_part *part = &parts[(*n)++];
-        part->kind = is_text ? kind : is_state ? TEC_PROMPT_STATE : TEC_PROMPT_LITERAL;
-        part->apart = apart;
-        part->text = is_text || is_state ? NULL : tec_arena_strndup(arena, c, bytes);
-        if (part->kind == TEC_PROMPT_LITERAL && !part->text)
-            return false;
-        apart = false;
-        c += bytes;
-    }
-    return true;
+    const struct tec_encode how = {0};
+    const char *text;
+    size_t n, begin = t->calls[i].bos;
+    int bos = tec_tokenizer_bos(tokenizer);
+    if (begin && bos < 0)
+        return tec_fail(err, TEC_INVALID, "prompt '%s': the tokenizer has no begin token", t->name);
+    if (begin && capacity > 0)
+        ids[0] = bos;
+    TEC_TRY(tec_template_render(&text, &n, t, i, v->text, v->n, v->bins, v->n_bins, scratch, err));
+    size_t room = capacity > begin ? capacity - begin : 0;
+    enum tec_status status = tec_tokenizer_encode(
+        tokenizer, text, n, how, room ? ids + begin : NULL, room, count, scratch, err);
+    *count += begin;
+    return tec_context(err, status, "prompt '%s'", t->name);
 }
 
-enum tec_status tec_template_prompt(struct tec_prompt_template *out, const struct tec_template *t,
-                                    int max_tokens, int pad, struct tec_arena *arena,
+enum tec_status tec_template_encode(const struct tec_template *t,
+                                    const struct tec_tokenizer *tokenizer,
+                                    const struct tec_template_values *values, int *ids,
+                                    size_t capacity, size_t *count, struct tec_arena *scratch,
                                     struct tec_error *err)
 {
-    enum { MAX_PARTS = 64 };
-    struct tec_prompt_part *parts = TEC_NEW(arena, MAX_PARTS, struct tec_prompt_part);
-    bool line = t->ending && !t->clean && strcmp(t->ending, "\n") == 0;
-    enum tec_prompt_kind kind = t->clean ? TEC_PROMPT_CLEAN
-                                : line   ? TEC_PROMPT_LINE
-                                         : TEC_PROMPT_RAW;
-    bool simple = !t->ending || line;
-    for (int i = 1; i < t->n_calls; i++)
-        simple = simple && !t->calls[i].bos;
-    if (!simple)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "prompt '%s': bos goes before the first call only, and the one ending is a "
-                        "newline after text that is not cleaned",
-                        t->name);
-    *out = (struct tec_prompt_template){
-        .parts = parts, .bos = t->calls[0].bos, .max_tokens = max_tokens, .pad = pad};
-    for (int i = 0; parts && i < t->n_calls; i++)
-        if (!add_parts(parts, &out->n_parts, MAX_PARTS, t->calls[i].text, kind, arena))
-            return tec_fail(err, TEC_UNSUPPORTED, "prompt '%s': more than %d parts, or no memory",
-                            t->name, (int)MAX_PARTS);
-    return parts ? TEC_OK
-                 : tec_fail(err, TEC_NO_MEMORY, "prompt '%s': no memory for its parts", t->name);
+    struct tec_arena_mark mark = tec_arena_mark(scratch);
+    enum tec_status status = TEC_OK;
+    size_t have = 0;
+    for (int i = 0; i < t->n_calls && status == TEC_OK; i++) {
+        size_t room = have < capacity ? capacity - have : 0, n = 0;
+        status =
+            encode_call(t, i, tokenizer, values, room ? ids + have : NULL, room, &n, scratch, err);
+        have += n;
+        tec_arena_rewind(scratch, mark);
+    }
+    if (status == TEC_OK)
+        *count = have;
+    return status;
 }

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "graph/transform/prompt.h"
+#include "base/text/tokenizer.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -41,15 +41,27 @@ enum tec_status tec_template_parse(struct tec_template **out, const json_t *temp
                                    struct tec_error *err);
 
 /* The text of call `i` for an instruction of n bytes (UTF-8; NUL is a character like others):
- * *bytes bytes in `arena`. For messages and judges; a frame's ids come from tec_prompt_build. */
+ * *bytes bytes in `arena`. */
 enum tec_status tec_template_render(const char **out, size_t *bytes, const struct tec_template *t,
                                     int i, const char *text, size_t n, const int *bins, int n_bins,
                                     struct tec_arena *arena, struct tec_error *err);
 
-/* The template as prompt.h wants it, in `arena`. TEC_UNSUPPORTED for what prompt.h cannot say: a
- * begin token before a later call, an ending other than a newline or after cleaning. */
-enum tec_status tec_template_prompt(struct tec_prompt_template *out, const struct tec_template *t,
-                                    int max_tokens, int pad, struct tec_arena *arena,
+/* What a prompt is made of. */
+struct tec_template_values {
+    const char *text; /* the instruction, n bytes */
+    size_t n;
+    const int *bins; /* of the state */
+    int n_bins;
+};
+
+/* The ids of a prompt: every call rendered and encoded, a begin token before those that ask for it.
+ * At most `capacity` ids are written; *count is how many the prompt has, which may be more. Scratch
+ * memory is rewound before return. TEC_INVALID when the tokenizer has no begin token; TEC_MALFORMED
+ * for text that is not UTF-8. */
+enum tec_status tec_template_encode(const struct tec_template *t,
+                                    const struct tec_tokenizer *tokenizer,
+                                    const struct tec_template_values *values, int *ids,
+                                    size_t capacity, size_t *count, struct tec_arena *scratch,
                                     struct tec_error *err);
 
 #endif

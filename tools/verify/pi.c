@@ -192,6 +192,25 @@ void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size
     tec_verify_floats(pi->v, check, got, values, n, bounds, tap);
 }
 
+float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const char *name, int first,
+                  int rows, size_t *n)
+{
+    for (int i = 0; i < part->taps.n; i++) {
+        const struct tec_tap *t = &part->taps.items[i];
+        if (strcmp(t->name, name) != 0)
+            continue;
+        int live = t->live ? *t->live : t->rows, take = rows >= 0 ? rows : live - first;
+        float *out = TEC_NEW(pi->v->arena, (size_t)take * (size_t)t->cols, float);
+        for (int r = 0; out && r < take; r++)
+            tec_device_download(pi->device, out + (size_t)r * (size_t)t->cols,
+                                t->data + (size_t)(first + r) * (size_t)t->ld,
+                                (size_t)t->cols * sizeof(float));
+        *n = (size_t)take * (size_t)t->cols;
+        return out;
+    }
+    return NULL;
+}
+
 void tec_pi_same(struct tec_pi *pi, const char *check, const void *a, const void *b, size_t bytes)
 {
     const unsigned char *x = a, *y = b;

@@ -50,6 +50,11 @@ const char *tec_pi_path(const struct tec_pi *pi, const char *name);
 void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size_t n,
                     const char *tap);
 
+/* Live rows of a part's tap from row `first` on, dense, in the arena; rows < 0: all. *n values;
+ * NULL when there is no such tap. */
+float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const char *name, int first,
+                  int rows, size_t *n);
+
 /* Whether two runs gave the same bytes: a check of its own. */
 void tec_pi_same(struct tec_pi *pi, const char *check, const void *a, const void *b, size_t bytes);
 

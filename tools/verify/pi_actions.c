@@ -12,24 +12,9 @@ struct judge {
     int rows;
 };
 
-/* A tap's live rows from `first` on, dense; NULL when there is no such tap. */
 static const float *read_tap(struct judge *j, const char *name, int first, int rows, size_t *n)
 {
-    const struct tec_taps *taps = &j->plan->parts[0].taps;
-    for (int i = 0; i < taps->n; i++) {
-        const struct tec_tap *t = &taps->items[i];
-        if (strcmp(t->name, name) != 0)
-            continue;
-        int live = t->live ? *t->live : t->rows, take = rows >= 0 ? rows : live - first;
-        float *out = TEC_NEW(j->pi->v->arena, (size_t)take * (size_t)t->cols, float);
-        for (int r = 0; out && r < take; r++)
-            tec_device_download(j->pi->device, out + (size_t)r * (size_t)t->cols,
-                                t->data + (size_t)(first + r) * (size_t)t->ld,
-                                (size_t)t->cols * sizeof(float));
-        *n = (size_t)take * (size_t)t->cols;
-        return out;
-    }
-    return NULL;
+    return tec_pi_tap(j->pi, &j->plan->parts[0], name, first, rows, n);
 }
 
 /* vision.<slot>.<what>: the rows of that slot's picture. */

@@ -38,12 +38,10 @@ static void compare_taps(struct judge *j, int frame)
         bool velocity = sscanf(t->name, "v_t.%d", &step) == 1 && n == chunk && step < steps;
         if (!velocity && !(name && tec_tensors_find(j->pi->expected, name)))
             continue;
-        float *rows = velocity ? v_t + (size_t)step * chunk : TEC_NEW(j->pi->v->arena, n, float);
-        for (int row = 0; rows && row < live; row++)
-            tec_device_download(j->pi->device, rows + (size_t)row * (size_t)t->cols,
-                                t->data + (size_t)row * (size_t)t->ld,
-                                (size_t)t->cols * sizeof(float));
-        if (!velocity)
+        const float *rows = tec_pi_tap(j->pi, part, t->name, 0, -1, &n);
+        if (velocity && rows)
+            memcpy(v_t + (size_t)step * chunk, rows, chunk * sizeof *v_t);
+        else if (!velocity)
             tec_pi_compare(j->pi, name, rows, n, "unfused");
     }
     tec_pi_compare(j->pi, tec_arena_printf(j->pi->v->arena, "frame%d.v_t", frame), v_t,

@@ -140,9 +140,10 @@ static enum tec_status judge_ids(struct processing *p, const struct tec_template
     const json_t *want = json_object_get(p->json, "token_ids");
     size_t n_want = json_array_size(want);
     struct tec_tokenizer *tokenizer = NULL;
-    struct tec_prompt_template how;
-    struct tec_prompt prompt;
-    int *ids = TEC_NEW(p->v->arena, (size_t)p->robot->max_tokens + 1, int);
+    const struct tec_template_values values = {p->seen.text, p->seen.text_bytes, p->seen.bins,
+                                               p->seen.n_bins};
+    size_t most = (size_t)p->robot->max_tokens, n = 0;
+    int *ids = TEC_NEW(p->v->arena, most + 1, int);
     int *wanted = TEC_NEW(p->v->arena, n_want + 1, int);
     if (!ids || !wanted || n_want == 0)
         return tec_fail(err, TEC_NOT_FOUND, "the case has no token_ids");
@@ -150,14 +151,12 @@ static enum tec_status judge_ids(struct processing *p, const struct tec_template
         return tec_fail(err, TEC_NOT_FOUND, "%s has no tokenizer", p->checkpoint->path);
     for (size_t i = 0; i < n_want; i++)
         wanted[i] = (int)json_integer_value(json_array_get(want, i));
-    TEC_TRY(tec_template_prompt(&how, t, p->robot->max_tokens, 0, p->v->arena, err));
     TEC_TRY(tec_tokenizer_open(&tokenizer, p->checkpoint->tokenizer, p->v->heap, err));
     enum tec_status status =
-        tec_prompt_build(&how, tokenizer, p->seen.text, p->seen.text_bytes, p->seen.state_f64,
-                         p->seen.n_bins, ids, &prompt, p->v->arena, err);
+        tec_template_encode(t, tokenizer, &values, ids, most, &n, p->v->arena, err);
     tec_tokenizer_close(tokenizer);
     TEC_TRY(status);
-    tec_verify_ids(p->v, "processing.token_ids", ids, (size_t)prompt.n_valid, wanted, n_want);
+    tec_verify_ids(p->v, "processing.token_ids", ids, n < most ? n : most, wanted, n_want);
     return TEC_OK;
 }
 

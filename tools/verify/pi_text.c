@@ -52,11 +52,10 @@ static struct tec_row_state start(const struct tec_pi_request *r)
 static void read_row(struct tec_pi *pi, const struct tec_plan_part *part, const char *name,
                      float *out)
 {
-    for (int i = 0; i < part->taps.n; i++) {
-        const struct tec_tap *t = &part->taps.items[i];
-        if (strcmp(t->name, name) == 0)
-            tec_device_download(pi->device, out, t->data, (size_t)t->cols * sizeof(float));
-    }
+    size_t n;
+    const float *row = tec_pi_tap(pi, part, name, 0, 1, &n);
+    if (row)
+        memcpy(out, row, n * sizeof *out);
 }
 
 /* Keys or values of the new tokens in every layer: [layers, n, kv_heads * head_dim]. */

@@ -1,0 +1,20 @@
+/* noise.h - standard normal noise as a function of (seed, purpose, frame, element). */
+#ifndef TEC_GRAPH_RUN_NOISE_H
+#define TEC_GRAPH_RUN_NOISE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Philox 4x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3; 2011): four words
+ * that depend on counter and key only. */
+void tec_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/* What a draw is for: equal frames of one seed must not share numbers. */
+enum tec_noise_purpose { TEC_NOISE_ACTIONS };
+
+/* n standard normal values: Box-Muller in float64 over Philox with the key `seed` and the counter
+ * (purpose, frame, element / 4), rounded to float32. Element i depends on nothing else, so a longer
+ * draw begins with a shorter one. Thread-safe. */
+void tec_noise(uint64_t seed, enum tec_noise_purpose purpose, int64_t frame, float *out, size_t n);
+
+#endif

@@ -1,0 +1,327 @@
+#include "graph/run/session.h"
+
+#include "graph/run/session_robot.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SETS = 3 };
+
+/* What one input points into. */
+struct set {
+    struct tec_observation seen;
+    int *ids;     /* [max_text] */
+    float *noise; /* [horizon, dim] */
+};
+
+struct tec_session {
+    struct tec_session_options options;
+    struct tec_heap *heap;
+    struct tec_arena arena, scratch;
+    struct tec_arena_mark scratch_start; /* keeps the block reserved at create */
+    struct tec_robot *robot;
+    bool plain;
+    struct tec_template *template;
+    struct tec_observer *observer;
+    int text_max;         /* bytes of an instruction */
+    float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
+    struct set sets[SETS];
+    int turn;               /* set to be written next */
+    const struct set *last; /* good one; NULL = none yet */
+};
+
+static size_t pixels(const struct tec_session *s)
+{
+    size_t side = (size_t)s->options.model->vision.image_size;
+    return side * side * 3;
+}
+
+static size_t chunk_size(const struct tec_session *s)
+{
+    const struct tec_flow *f = &s->options.model->flow;
+    return (size_t)f->horizon * (size_t)f->dim;
+}
+
+static bool give_set(struct tec_session *s, struct set *set)
+{
+    const struct tec_model *m = s->options.model;
+    struct tec_observation *seen = &set->seen;
+    size_t slots = (size_t)m->n_slots, width = (size_t)m->flow.dim;
+    seen->pictures = TEC_NEW(&s->arena, slots, uint8_t *);
+    seen->pictures_f32 = s->pictures_f32;
+    seen->valid = TEC_NEW(&s->arena, slots, bool);
+    seen->state = TEC_NEW(&s->arena, width, float);
+    seen->state_f64 = TEC_NEW(&s->arena, width, double);
+    seen->state_raw = TEC_NEW(&s->arena, width, double);
+    seen->bins = TEC_NEW(&s->arena, width, int);
+    seen->text = TEC_NEW(&s->arena, (size_t)s->text_max + 1, char);
+    set->ids = TEC_NEW(&s->arena, (size_t)s->options.max_text, int);
+    set->noise = TEC_NEW(&s->arena, chunk_size(s), float);
+    bool all = seen->pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
+               seen->bins && seen->text && set->ids && set->noise;
+    for (size_t i = 0; all && i < slots; i++) {
+        seen->pictures[i] = tec_arena_push(&s->arena, pixels(s), 1, 64);
+        all = seen->pictures[i] != NULL;
+    }
+    return all;
+}
+
+static bool give_floats(struct tec_session *s)
+{
+    size_t slots = (size_t)s->options.model->n_slots;
+    if (s->robot->resize != TEC_RESIZE_LEROBOT_TORCH)
+        return true;
+    s->pictures_f32 = TEC_NEW(&s->arena, slots, float *);
+    for (size_t i = 0; s->pictures_f32 && i < slots; i++) {
+        s->pictures_f32[i] = TEC_NEW(&s->arena, pixels(s), float);
+        if (!s->pictures_f32[i])
+            return false;
+    }
+    return s->pictures_f32 != NULL;
+}
+
+/* Encoding takes less than 256 bytes of scratch for a byte of text; some of it is fixed. */
+static bool reserve_scratch(struct tec_session *s)
+{
+    enum { PER_BYTE = 256, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
+    size_t bytes = (size_t)s->text_max + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
+    if (s->options.tokenizer && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
+        return false;
+    s->scratch_start = (struct tec_arena_mark){s->scratch.block, 0};
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    return true;
+}
+
+static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err)
+{
+    bool all = give_floats(s) && reserve_scratch(s);
+    for (int i = 0; i < SETS; i++)
+        all = all && give_set(s, &s->sets[i]);
+    return all ? TEC_OK
+               : tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", s->robot->name);
+}
+
+static enum tec_status check_options(const struct tec_session_options *o, struct tec_error *err)
+{
+    if (!o->pipeline || !o->model || !o->root)
+        return tec_fail(err, TEC_INVALID, "session: pipeline, model or root is missing");
+    if (o->max_text < 1 || o->max_text > 1 << 20)
+        return tec_fail(err, TEC_INVALID, "session: max_text is %d; 1 to %d tokens", o->max_text,
+                        1 << 20);
+    return TEC_OK;
+}
+
+static enum tec_status fill(struct tec_session *s, struct tec_error *err)
+{
+    const struct tec_session_options *o = &s->options;
+    const struct tec_model *m = o->model;
+    TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
+    TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
+    s->text_max = 1024 + 16 * o->max_text;
+    struct tec_observer_needs needs = {.slots = m->slots,
+                                       .n_slots = m->n_slots,
+                                       .image_h = m->vision.image_size,
+                                       .image_w = m->vision.image_size,
+                                       .state_width = m->flow.dim,
+                                       .action_width = m->flow.dim,
+                                       .text_max = s->text_max,
+                                       .text_optional = !o->tokenizer};
+    if (o->checkpoint)
+        TEC_TRY(tec_robot_norms(s->robot, o->checkpoint, NULL, &needs.state_norm,
+                                &needs.action_norm, &s->arena, err));
+    TEC_TRY(tec_observer_create(&s->observer, s->robot, &needs, s->heap, err));
+    return give_buffers(s, err);
+}
+
+enum tec_status tec_session_create(struct tec_session **out,
+                                   const struct tec_session_options *options, struct tec_heap *heap,
+                                   struct tec_error *err)
+{
+    TEC_TRY(check_options(options, err));
+    struct tec_session *s = tec_heap_get(heap, sizeof *s);
+    if (!s)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a session");
+    s->options = *options;
+    s->heap = heap;
+    tec_arena_init(&s->arena, heap);
+    tec_arena_init(&s->scratch, heap);
+    enum tec_status status = fill(s, err);
+    if (status != TEC_OK) {
+        tec_session_destroy(s);
+        return status;
+    }
+    *out = s;
+    return TEC_OK;
+}
+
+void tec_session_destroy(struct tec_session *session)
+{
+    if (!session)
+        return;
+    tec_observer_destroy(session->observer);
+    tec_arena_finish(&session->scratch);
+    tec_arena_finish(&session->arena);
+    tec_heap_put(session->heap, session);
+}
+
+/* Tokens that the plan and the robot allow. */
+static int allowed(const struct tec_session *s)
+{
+    int robot = s->robot->max_tokens;
+    return robot > 0 && robot < s->options.max_text ? robot : s->options.max_text;
+}
+
+static enum tec_status fail_long(const struct tec_session *s, size_t count, struct tec_error *err)
+{
+    int most = allowed(s);
+    return tec_fail(err, TEC_INVALID,
+                    "%s: prompt has %zu tokens, the %s allows %d: raise max_tokens or shorten it",
+                    s->robot->prompt_input, count,
+                    most < s->options.max_text ? "robot" : "pipeline", most);
+}
+
+static enum tec_status take_ids(const struct tec_session *s, const struct tec_value *value,
+                                struct set *set, int *n, struct tec_error *err)
+{
+    if (value->kind != TEC_VALUE_I32 || value->rank != 1 || value->shape[0] < 1 ||
+        (uint64_t)value->shape[0] > SIZE_MAX / sizeof(int) ||
+        value->bytes != (size_t)value->shape[0] * sizeof(int))
+        return tec_fail(err, TEC_SHAPE, "%s: token ids are i32 [n], at least one", value->name);
+    if (value->shape[0] > allowed(s))
+        return fail_long(s, (size_t)value->shape[0], err);
+    memcpy(set->ids, value->data, value->bytes);
+    *n = (int)value->shape[0];
+    return TEC_OK;
+}
+
+/* Without a tokenizer a prompt is as long as can be: what a measurement wants. */
+static int make_ids(const struct tec_session *s, struct set *set)
+{
+    const struct tec_text *t = &s->options.model->text;
+    int n = allowed(s);
+    for (int i = 0; i < n; i++)
+        set->ids[i] = i == 0 && t->bos >= 0 ? t->bos : t->vocab > 8 ? 3 + i % (t->vocab - 3) : 0;
+    return n;
+}
+
+static enum tec_status encode(struct tec_session *s, struct set *set, int *n, struct tec_error *err)
+{
+    const struct tec_observation *seen = &set->seen;
+    const struct tec_template_values values = {seen->text, seen->text_bytes, seen->bins,
+                                               seen->n_bins};
+    size_t count = 0, most = (size_t)allowed(s);
+    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, &values,
+                                                 set->ids, most, &count, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    if (status != TEC_OK)
+        return tec_context(err, status, "%s", s->robot->prompt_input);
+    if (count > most && !s->robot->truncate)
+        return fail_long(s, count, err);
+    *n = (int)(count < most ? count : most);
+    return TEC_OK;
+}
+
+static enum tec_status make_prompt(struct tec_session *s, const struct tec_value *values,
+                                   size_t n_values, struct set *set, int *n, struct tec_error *err)
+{
+    const struct tec_value *ids = tec_robot_prompt_ids(s->robot, values, n_values);
+    int vocab = s->options.model->text.vocab;
+    if (ids)
+        TEC_TRY(take_ids(s, ids, set, n, err));
+    else if (s->options.tokenizer)
+        TEC_TRY(encode(s, set, n, err));
+    else
+        *n = make_ids(s, set);
+    if (*n < 1)
+        return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
+    for (int i = 0; i < *n; i++)
+        if (set->ids[i] < 0 || set->ids[i] >= vocab)
+            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
+                            s->robot->prompt_input, i + 1, set->ids[i], vocab,
+                            ids ? "" : "; the tokenizer is another model's");
+    return TEC_OK;
+}
+
+/* The model reads u8: x = k / 255 comes back as k. */
+static void round_pictures(const struct tec_session *s, struct set *set)
+{
+    size_t n = pixels(s);
+    for (int slot = 0; s->pictures_f32 && slot < s->options.model->n_slots; slot++)
+        for (size_t i = 0; set->seen.valid[slot] && i < n; i++) {
+            float x = roundf(255.0F * s->pictures_f32[slot][i]);
+            set->seen.pictures[slot][i] = (uint8_t)(x < 0.0F ? 0.0F : x > 255.0F ? 255.0F : x);
+        }
+}
+
+static void point(const struct tec_session *s, const struct set *set, int n_text,
+                  struct tec_frame_input *input)
+{
+    *input = (struct tec_frame_input){.prefix = {.n_text = n_text, .ids = set->ids},
+                                      .noise = set->noise,
+                                      .state = set->seen.state};
+    for (int i = 0; i < s->options.model->n_slots; i++)
+        if (set->seen.valid[i])
+            input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];
+}
+
+enum tec_status tec_session_observe(struct tec_session *session, const struct tec_value *values,
+                                    size_t n, const float *noise, int64_t frame,
+                                    int64_t captured_ns, struct tec_frame_input *input,
+                                    char warning[200], struct tec_error *err)
+{
+    struct tec_session *s = session;
+    struct set *set = &s->sets[s->turn];
+    int n_text = 0;
+    TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
+    TEC_TRY(make_prompt(s, values, n, set, &n_text, err));
+    round_pictures(s, set);
+    if (noise)
+        memcpy(set->noise, noise, chunk_size(s) * sizeof *noise);
+    else
+        tec_noise(s->options.seed, TEC_NOISE_ACTIONS, frame, set->noise, chunk_size(s));
+    point(s, set, n_text, input);
+    input->captured_ns = captured_ns;
+    if (warning)
+        memcpy(warning, set->seen.warning, sizeof set->seen.warning);
+    s->last = set;
+    s->turn = (s->turn + 1) % SETS;
+    return TEC_OK;
+}
+
+int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
+                    const float *chunk, double *out)
+{
+    for (int i = 0; i < SETS; i++) {
+        const struct tec_observation *seen = &session->sets[i].seen;
+        if (seen->state == input->state)
+            return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon,
+                                 seen->state_raw, out, NULL);
+    }
+    return 0;
+}
+
+int tec_session_rows(const struct tec_session *session)
+{
+    int horizon = session->options.model->flow.horizon, most = session->robot->max_rows;
+    return most > 0 && most < horizon ? most : horizon;
+}
+
+int tec_session_columns(const struct tec_session *session)
+{
+    return session->robot->n_actions;
+}
+
+const struct tec_observation *tec_session_seen(const struct tec_session *session)
+{
+    return session->last ? &session->last->seen : NULL;
+}
+
+const struct tec_template *tec_session_template(const struct tec_session *session)
+{
+    return session->template;
+}
+
+const struct tec_robot *tec_session_robot(const struct tec_session *session)
+{
+    return session->plain ? NULL : session->robot;
+}

@@ -1,0 +1,157 @@
+#include "graph/run/session_robot.h"
+
+#include "base/lua.h"
+
+#include <string.h>
+
+/* Slots that no picture names are taken in the model's order. */
+static const char *free_slot(const struct tec_session_options *o, int *next)
+{
+    const struct tec_model *m = o->model;
+    while (*next < m->n_slots) {
+        const char *slot = m->slots[(*next)++];
+        bool taken = false;
+        for (int i = 0; i < o->pipeline->n_inputs; i++) {
+            const char *named = o->pipeline->inputs[i].slot;
+            taken = taken || (named && strcmp(named, slot) == 0);
+        }
+        if (!taken)
+            return slot;
+    }
+    return NULL;
+}
+
+static enum tec_status plain_cameras(json_t *cameras, const struct tec_session_options *o,
+                                     struct tec_error *err)
+{
+    int next = 0;
+    for (int i = 0; i < o->pipeline->n_inputs; i++) {
+        const struct tec_decl_input *in = &o->pipeline->inputs[i];
+        if (in->kind != TEC_INPUT_IMAGE)
+            continue;
+        const char *slot = in->slot ? in->slot : free_slot(o, &next);
+        if (!slot)
+            return tec_fail(err, TEC_MALFORMED,
+                            "input '%s': the model has %d camera slots, the pipeline more pictures",
+                            in->name, o->model->n_slots);
+        json_t *camera = json_pack("{s:s, s:s, s:s}", "slot", slot, "input", in->name, "missing",
+                                   in->optional ? "mask" : "error");
+        if (json_array_append_new(cameras, camera) != 0)
+            return tec_fail(err, TEC_NO_MEMORY, "input '%s': no memory", in->name);
+    }
+    return TEC_OK;
+}
+
+/* Float vectors are the state. */
+static enum tec_status plain_state(json_t *parts, const struct tec_session_options *o,
+                                   struct tec_error *err)
+{
+    for (int i = 0; i < o->pipeline->n_inputs; i++) {
+        const struct tec_decl_input *in = &o->pipeline->inputs[i];
+        bool vector = in->kind == TEC_INPUT_TENSOR && in->shape.n == 1 &&
+                      (in->dtype == TEC_DECL_F32 || in->dtype == TEC_DECL_F64);
+        if (!vector)
+            continue;
+        json_t *part = json_pack("{s:s, s:i}", "input", in->name, "size", in->shape.item[0]);
+        if (json_array_append_new(parts, part) != 0)
+            return tec_fail(err, TEC_NO_MEMORY, "input '%s': no memory", in->name);
+    }
+    return TEC_OK;
+}
+
+static const struct tec_decl_input *find_text(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_inputs; i++)
+        if (p->inputs[i].kind == TEC_INPUT_TEXT)
+            return &p->inputs[i];
+    return NULL;
+}
+
+static enum tec_status make_plain(struct tec_robot **out, const struct tec_session_options *o,
+                                  struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_decl_input *text = find_text(o->pipeline);
+    json_t *cameras = json_array(), *parts = json_array();
+    json_t *robot = json_pack("{s:s, s:O, s:{s:O}, s:{s:i}, s:{s:s}, s:{s:s, s:s*}}", "name",
+                              "plain", "cameras", cameras, "state", "inputs", parts, "actions",
+                              "size", o->model->flow.dim, "norm", "mode", "none", "prompt", "input",
+                              text ? text->name : "prompt", "default", text ? text->initial : NULL);
+    enum tec_status status = robot ? plain_cameras(cameras, o, err)
+                                   : tec_fail(err, TEC_NO_MEMORY, "no memory for a robot");
+    if (status == TEC_OK)
+        status = plain_state(parts, o, err);
+    if (status == TEC_OK)
+        status = tec_robot_parse(out, robot, NULL, o->pipeline->file, arena, err);
+    json_decref(robot);
+    json_decref(cameras);
+    json_decref(parts);
+    return status;
+}
+
+static enum tec_status load(struct tec_robot **out, const struct tec_session_options *o,
+                            struct tec_arena *arena, struct tec_error *err)
+{
+    const char *root = tec_arena_printf(arena, "%s/pipelines/robots", o->root);
+    const char *path = root ? tec_arena_printf(arena, "%s/lerobot.lua", root) : NULL;
+    if (!path)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a robot");
+    return tec_robot_load(out, path, root, NULL, o->checkpoint, arena, err);
+}
+
+enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
+                                       const struct tec_session_options *options,
+                                       struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_pipeline *p = options->pipeline;
+    const struct tec_checkpoint *c = options->checkpoint;
+    enum tec_status status;
+    *plain = false;
+    if (p->robot) {
+        const char *where = p->robot_path ? p->robot_path : p->file;
+        status = tec_robot_parse(out, p->robot, p->robot_variant, where, arena, err);
+    } else if (p->robot_path) {
+        status = tec_robot_load(out, p->robot_path, p->robot_root, p->robot_variant, c, arena, err);
+    } else if (c && c->layout == TEC_LAYOUT_LEROBOT && c->preprocessor) {
+        status = load(out, options, arena, err);
+    } else {
+        *plain = true;
+        status = make_plain(out, options, arena, err);
+    }
+    if (status == TEC_OK && !c)
+        (*out)->norm = TEC_NORM_NONE;
+    return status;
+}
+
+static const char *template_name(const struct tec_pipeline *p, const struct tec_robot *robot)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template)
+            return p->nodes[i].template;
+    if (robot->prompt_template)
+        return robot->prompt_template;
+    return robot->state_in_prompt ? "with_state" : "plain";
+}
+
+enum tec_status tec_session_find_template(struct tec_template **out,
+                                          const struct tec_session_options *options,
+                                          const struct tec_robot *robot, struct tec_arena *arena,
+                                          struct tec_error *err)
+{
+    const char *name = template_name(options->pipeline, robot);
+    const char *root = tec_arena_printf(arena, "%s/pipelines/models", options->root);
+    const char *path = root ? tec_arena_printf(arena, "%s/prompts.lua", root) : NULL;
+    json_t *templates = NULL;
+    if (!path)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt template");
+    TEC_TRY(tec_lua_read(&templates, path, root, arena->heap, err));
+    enum tec_status status = tec_template_parse(out, templates, name, path, arena, err);
+    json_decref(templates);
+    TEC_TRY(status);
+    if ((*out)->state && !robot->state_in_prompt)
+        return tec_fail(
+            err, TEC_MALFORMED,
+            "robot %s: prompt template '%s' has {state}, but the robot's prompt does not "
+            "say state = true",
+            robot->name, name);
+    return TEC_OK;
+}

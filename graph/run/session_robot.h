@@ -1,0 +1,20 @@
+/* session_robot.h - which robot a session has, and the template of its prompts. */
+#ifndef TEC_GRAPH_RUN_SESSION_ROBOT_H
+#define TEC_GRAPH_RUN_SESSION_ROBOT_H
+
+#include "graph/run/session.h"
+
+/* The pipeline's robot; else LeRobot's, when the checkpoint has processors; else one made of the
+ * pipeline's inputs (*plain = true): pictures in slot order, float vectors joined to the state,
+ * actions as they are. Without a checkpoint its statistics are not asked for. */
+enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
+                                       const struct tec_session_options *options,
+                                       struct tec_arena *arena, struct tec_error *err);
+
+/* The template as session.h says. */
+enum tec_status tec_session_find_template(struct tec_template **out,
+                                          const struct tec_session_options *options,
+                                          const struct tec_robot *robot, struct tec_arena *arena,
+                                          struct tec_error *err);
+
+#endif
