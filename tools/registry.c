@@ -43,8 +43,10 @@ static const struct row status[] = {
 #undef STATUS
 };
 static const struct row passes[] = {
+#define NODE_PASS(name, text) {{#name, text}},
 #define PASS(name, text) {{#name, text}},
 #include "graph/compile/passes.def"
+#undef NODE_PASS
 #undef PASS
 };
 static const struct row tiers[] = {
