@@ -174,13 +174,13 @@ stage_fuzz() {
 
 stage_docs() { step docs sh tools/docs.sh --check; }
 
-begin=$(date +%s)
+started=$(date +%s)
 for stage in ${chosen:-$stages}; do
     start=$(date +%s)
     echo "# stage $stage"
     "stage_$stage"
     echo "# stage $stage took $(($(date +%s) - start)) s"
 done
-echo "# everything took $(($(date +%s) - begin)) s; details are in build/results/"
+echo "# everything took $(($(date +%s) - started)) s; details are in build/results/"
 awk -F': ' '{ split($NF, word, /[ ,]+/); p += word[1]; f += word[3]; s += word[5] }
     END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' "$results/totals"

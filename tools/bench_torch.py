@@ -31,7 +31,9 @@ def options():
     p.add_argument("--model", choices=("pi05", "pi0"), default="pi05")
     p.add_argument("--size", choices=tuple(peer.SIZES), default="small")
     p.add_argument("--dtype", choices=("auto", "bf16", "f32"), default="auto",
-                   help="auto: both are measured on a layer of each stack, the faster frame wins")
+                   help="auto: measured on a layer of each stack; the fastest with its attention is taken")
+    p.add_argument("--attention", choices=("auto", "sdpa", "plain"), default="auto",
+                   help="torch's scaled_dot_product_attention, or two products and a softmax")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--valid", type=int, default=2, metavar="N", help="cameras with a picture (1 to 3)")
     p.add_argument("--prompt", type=int, default=20, metavar="N", help="tokens of the prompt")
@@ -98,7 +100,7 @@ class Frame:
         return x, [b - a for a, b in zip(t, t[1:])] + [t[-1] - t[0]]
 
     def decode(self, hidden, tokens, batch):
-        """Greedy text for `batch` copies of this prefix. -> logits of each token [tokens][B, vocab], seconds of each step"""
+        """Greedy text for `batch` copies of this prefix. -> logits [tokens][B, vocab], seconds of each step"""
         caches = [tuple(c.repeat(batch, 1, 1, 1) for c in pair) for pair in self.caches]
         first = self.rows if self.valid is None else int(self.valid.sum())
         valid = None if self.valid is None else torch.cat([self.valid, torch.ones(tokens, dtype=torch.bool)])
@@ -123,38 +125,45 @@ def synthetic(o, model):
     return Frame(model, images, ids, noise, torch.rand(1, model.action_dim, generator=rand), valid, o.decode)
 
 
-def choose_dtype(o):
-    """Times one layer of each stack in both dtypes at this frame's number of rows."""
-    g, cost = peer.SIZES[o.size], {}
-    for name, dtype in DTYPES.items():
-        layers = {"vision": peer.VisionLayer(g["vision"]), "text": peer.Layer(g["text"], False),
-                  "expert": peer.Layer(g["expert"], False)}
-        tokens = (g["vision"]["image_size"] // g["vision"]["patch_size"]) ** 2
-        n = o.valid * tokens + o.prompt
-        cache = [torch.zeros(1, g["text"]["num_kv_heads"], n + o.horizon, g["text"]["head_dim"], dtype=dtype)
-                 for _ in range(2)]
-        rope = lambda at, m: peer.rope_table(at + torch.arange(m), g["text"]["head_dim"], dtype)
-        best, seconds = {}, 0.0
-        for part, layer in layers.items():
-            layer = layer.to(dtype)
-            batch, m, width = {"vision": (o.valid, tokens, g["vision"]["hidden_size"]),
-                               "text": (1, n, g["text"]["width"]),
-                               "expert": (1, o.horizon, g["expert"]["width"])}[part]
-            x, at = torch.randn(batch, m, width).to(dtype), n if part == "expert" else 0
-            r = rope(at, m)
-            run = (lambda: layer(x)) if part == "vision" else (lambda: layer(x, r, cache, at, None))
-            best[part] = min(timed(run, 3))
-            depth = g[part]["num_layers" if part == "vision" else "depth"]
-            seconds += best[part] * depth * (o.steps if part == "expert" else 1)
-        cost[name] = seconds
-        print(json.dumps({"what": "dtype", "dtype": name, "frame_estimate_ms": round(1e3 * seconds, 3),
+def estimate(o, dtype, attention):
+    """Seconds of one layer of each stack at this frame's number of rows -> {stack: seconds}, seconds of a frame."""
+    g, best, total = peer.SIZES[o.size], {}, 0.0
+    tokens, d = (g["vision"]["image_size"] // g["vision"]["patch_size"]) ** 2, g["text"]["head_dim"]
+    n = 3 * tokens + peer.MAX_TOKENS[o.model] if o.padded else o.valid * tokens + o.prompt
+    cache = [torch.zeros(1, g["text"]["num_kv_heads"], n + o.horizon, d, dtype=dtype) for _ in range(2)]
+    pictures = 3 if o.padded else o.valid
+    parts = (("vision", peer.VisionLayer(g["vision"]), (pictures, tokens, g["vision"]["hidden_size"])),
+             ("text", peer.Layer(g["text"], False), (1, n, g["text"]["width"])),
+             ("expert", peer.Layer(g["expert"], False), (1, o.horizon, g["expert"]["width"])))
+    for part, layer, shape in parts:
+        layer, x = layer.to(dtype), torch.randn(shape).to(dtype)
+        peer.set_attention(layer, attention)
+        at = n if part == "expert" else 0
+        rope = peer.rope_table(at + torch.arange(shape[1]), d, dtype)
+        run = (lambda: layer(x)) if part == "vision" else (lambda: layer(x, rope, cache, at, None))
+        best[part] = min(timed(run, 3))
+        depth = g[part]["num_layers" if part == "vision" else "depth"]
+        total += best[part] * depth * (o.steps if part == "expert" else 1)
+    return best, total
+
+
+def choose(o):
+    """-> the dtype and the attention that were asked for, or the fastest of those left open."""
+    dtypes = list(DTYPES) if o.dtype == "auto" else [o.dtype]
+    attentions = ["sdpa", "plain"] if o.attention == "auto" else [o.attention]
+    cost = {(d, a): math.inf for d in dtypes for a in attentions}
+    for dtype, attention in cost if len(cost) > 1 else ():
+        best, cost[dtype, attention] = estimate(o, DTYPES[dtype], attention)
+        print(json.dumps({"what": "choice", "dtype": dtype, "attention": attention,
+                          "frame_estimate_ms": round(1e3 * cost[dtype, attention], 3),
                           **{f"{k}_layer_ms": round(1e3 * v, 3) for k, v in best.items()}}), flush=True)
     return min(cost, key=cost.get)
 
 
 def bench(o):
-    dtype = choose_dtype(o) if o.dtype == "auto" else o.dtype
+    dtype, attention = choose(o)
     model = peer.random_model(o.model, o.size, o.horizon, DTYPES[dtype], o.shortcuts)
+    peer.set_attention(model, attention)
     if o.shortcuts and model.adaptive:
         model.tabulate(o.steps)
     if o.compile:
@@ -162,8 +171,8 @@ def bench(o):
         for f in ("encode", "prefill", "velocity", "decode"):
             setattr(model, f, torch.compile(getattr(model, f)))
     frame = synthetic(o, model)
-    tags = dict(dtype=dtype, model=o.model, size=o.size, padded=o.padded, shortcuts=o.shortcuts, compiled=o.compile,
-                prefix_rows=frame.rows, horizon=o.horizon, steps=o.steps)
+    tags = dict(dtype=dtype, attention=attention, model=o.model, size=o.size, padded=o.padded,
+                shortcuts=o.shortcuts, compiled=o.compile, prefix_rows=frame.rows, horizon=o.horizon, steps=o.steps)
     times = []
     for i in range(o.warmup + o.frames):
         actions, t = frame.run(o.steps)
@@ -225,9 +234,11 @@ def check(path):
     inputs, expected = (load_file(str(path / f"{n}.safetensors")) for n in ("inputs", "expected"))
     lang, ok = case["kind"] == "language", True
     limit = lambda tensor: 4 * case["tensors"][tensor]["err_fp32"]["max"]
-    for padded, shortcuts in ((False, False), (True, False), (False, True)):
+    for padded, shortcuts, attention in ((False, False, "sdpa"), (True, False, "sdpa"), (True, False, "plain"),
+                                         (False, True, "plain")):
         model = peer.load_model(path / case["checkpoint"], torch.float32, shortcuts)
-        how = ("padded " if padded else "valid rows ") + ("shortcuts " if shortcuts else "")
+        peer.set_attention(model, attention)
+        how = f"{'padded' if padded else 'valid rows'} {attention} {'shortcuts ' if shortcuts else ''}"
         for steps, tensor in (() if lang else ((10, "actions"), (3, "s3.actions"))):
             if shortcuts and model.adaptive:
                 model.tabulate(steps)

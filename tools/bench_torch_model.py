@@ -46,17 +46,33 @@ PLACES = {
 }
 
 
-def attend(q, k, v, mask):
+def attend(q, k, v, mask, plain):
     """q [B, heads, m, d] against k, v [B, kv heads, n, d]; mask [m or 1, n], true = may see.
 
     The heads that share keys become rows of one product: exact, and faster here than expanding k and v.
+    plain: two matrix products and a softmax, as openpi writes it. On CPUs with bfloat16 products it is up
+    to twice as fast as torch's fused attention, except for single rows.
     """
     b, heads, m, d = q.shape
     group = heads // k.shape[1]
     if mask is not None and mask.shape[0] > 1:
         mask = mask.repeat(group, 1)
-    o = F.scaled_dot_product_attention(q.reshape(b, k.shape[1], group * m, d), k, v, attn_mask=mask)
+    q = q.reshape(b, k.shape[1], group * m, d)
+    if plain and m > 1:
+        s = torch.matmul(q * d ** -0.5, k.transpose(-1, -2))
+        if mask is not None:
+            s = s.masked_fill(~mask, -math.inf)
+        o = torch.matmul(torch.softmax(s, -1), v)
+    else:
+        o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     return o.reshape(b, heads, m, d)
+
+
+def set_attention(module, name):
+    """name: `plain` or `sdpa`, for all layers of the module."""
+    for m in module.modules():
+        if isinstance(m, (Layer, VisionLayer)):
+            m.plain = name == "plain"
 
 
 def rope_table(positions, head_dim, dtype, theta=10000.0):
@@ -75,7 +91,7 @@ def rotate(x, table):
 class VisionLayer(nn.Module):
     def __init__(self, g):
         super().__init__()
-        d, self.heads = g["hidden_size"], g["num_heads"]
+        d, self.heads, self.plain = g["hidden_size"], g["num_heads"], False
         self.layer_norm1, self.layer_norm2 = nn.LayerNorm(d, 1e-6), nn.LayerNorm(d, 1e-6)
         self.self_attn = nn.ModuleDict({n: nn.Linear(d, d) for n in ("q_proj", "k_proj", "v_proj", "out_proj")})
         self.mlp = nn.ModuleDict({"fc1": nn.Linear(d, g["intermediate_size"]),
@@ -85,7 +101,7 @@ class VisionLayer(nn.Module):
         a, (b, n, d) = self.self_attn, x.shape
         h = self.layer_norm1(x)
         q, k, v = (a[p](h).view(b, n, self.heads, -1).transpose(1, 2) for p in ("q_proj", "k_proj", "v_proj"))
-        o = F.scaled_dot_product_attention(q, k, v)
+        o = attend(q, k, v, None, self.plain)
         x = x + a["out_proj"](o.transpose(1, 2).reshape(b, n, d))
         return x + self.mlp["fc2"](F.gelu(self.mlp["fc1"](self.layer_norm2(x)), approximate="tanh"))
 
@@ -135,7 +151,7 @@ class Layer(nn.Module):
     def __init__(self, g, adaptive):
         super().__init__()
         d, q, kv = g["width"], g["num_heads"] * g["head_dim"], g["num_kv_heads"] * g["head_dim"]
-        self.head_dim = g["head_dim"]
+        self.head_dim, self.plain = g["head_dim"], False
         bare = lambda a, b: nn.Linear(a, b, bias=False)
         self.self_attn = nn.ModuleDict({"q_proj": bare(d, q), "k_proj": bare(d, kv), "v_proj": bare(d, kv),
                                         "o_proj": bare(q, d)})
@@ -156,7 +172,7 @@ class Layer(nn.Module):
     def forward(self, x, rope, cache, at, mask, mods=(None, None)):
         h, gate = self.input_layernorm(x, mods[0])
         k, v = self.store(h, rope, cache, at)
-        o = attend(rotate(self._heads("q_proj", h), rope), k, v, mask)
+        o = attend(rotate(self._heads("q_proj", h), rope), k, v, mask, self.plain)
         x = _add(x, self.self_attn["o_proj"](o.transpose(1, 2).flatten(2)), gate)
         h, gate = self.post_attention_layernorm(x, mods[1])
         h = F.gelu(self.mlp["gate_proj"](h), approximate="tanh") * self.mlp["up_proj"](h)
@@ -174,7 +190,7 @@ class Stack(nn.Module):
 
 
 class Model(nn.Module):
-    """`name` is pi0 or pi05; `g` as in SIZES. shortcuts: exact savings that openpi does not make (see prefill, step)."""
+    """`name` is pi0 or pi05; `g` as in SIZES. shortcuts: exact savings openpi does not make (prefill, tabulate)."""
 
     def __init__(self, name, g, horizon, action_dim, shortcuts=False):
         super().__init__()

@@ -148,7 +148,7 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
     if (status == TEC_OK)
         status = open_model(&m, options, c, heap, err);
     if (status == TEC_OK)
-        status = tec_spec_from_pipeline(&out->spec, options->pipeline, m, err);
+        status = tec_spec_from_pipeline(&out->spec, options->pipeline, m, heap, err);
     if (status == TEC_OK)
         status = measure(out, options, m, heap, arena, err);
     tec_model_close(m);
@@ -306,8 +306,7 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
     float *zeros = TEC_NEW(&e->arena, chunk, float);
     if (!black || !ids || !zeros)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the first frame");
-    int room = e->plan->spec.frame_tokens - e->plan->spec.text_tokens;
-    int pictures = room / m->vision.tokens < m->n_slots ? room / m->vision.tokens : m->n_slots;
+    int pictures = e->plan->spec.pictures;
     struct tec_frame_input input = {
         .prefix = {.n_pictures = pictures, .n_text = e->plan->spec.text_tokens, .ids = ids},
         .noise = zeros};
@@ -324,7 +323,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     struct tec_measured measured = {.captures = 0};
     TEC_TRY(open_checkpoint(&e->checkpoint, o, e->heap, err));
     TEC_TRY(open_model(&e->model, o, e->checkpoint, e->heap, err));
-    TEC_TRY(tec_spec_from_pipeline(&measured.spec, o->pipeline, e->model, err));
+    TEC_TRY(tec_spec_from_pipeline(&measured.spec, o->pipeline, e->model, e->heap, err));
     TEC_TRY(measure(&measured, o, e->model, e->heap, &e->arena, err));
     TEC_TRY(check_memory(o, &measured, err));
     TEC_TRY(open_tokenizer(e, err));

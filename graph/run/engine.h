@@ -3,6 +3,7 @@
 #ifndef TEC_GRAPH_RUN_ENGINE_H
 #define TEC_GRAPH_RUN_ENGINE_H
 
+#include "graph/compile/spec.h"
 #include "graph/load/pipeline.h"
 #include "graph/run/loop.h"
 #include "graph/run/session.h"
@@ -38,12 +39,6 @@ struct tec_engine {
     struct tec_topology topology;
     struct tec_arena arena;
 };
-
-/* Sizes that a pipeline asks of the compiler for a model: validates, merges equal prefills, leaves
- * out culled nodes. TEC_UNSUPPORTED, located, for what this release cannot run. */
-enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec,
-                                       const struct tec_pipeline *pipeline,
-                                       const struct tec_model *model, struct tec_error *err);
 
 /* The decision lattice and the names that policies see. */
 void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_pipeline *pipeline,
