@@ -46,6 +46,7 @@ static const struct row passes[] = {
 #define NODE_PASS(name, text) {{#name, text}},
 #define PASS(name, text) {{#name, text}},
 #include "graph/compile/passes.def"
+#undef NODE_PASS
 #undef PASS
 #undef NODE_PASS
 };
