@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { BUFFER_FLOATS = 1 << 18, FIRST_BLOCKS = 256 };
+enum { BUFFER_FLOATS = 1 << 16, FIRST_BLOCKS = 256 };
 
 struct loader {
     struct tec_weights *out;
