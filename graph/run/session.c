@@ -80,10 +80,11 @@ static bool give_floats(struct tec_session *s)
     return s->pictures_f32 != NULL;
 }
 
-/* Encoding takes less than 256 bytes of scratch for a byte of text; some of it is fixed. */
+/* Merging pairs takes the most: 192 bytes of scratch for a byte of its text, which a normaliser may
+ * have made three times as long (a space becomes three bytes). */
 static bool reserve_scratch(struct tec_session *s)
 {
-    enum { PER_BYTE = 256, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
+    enum { PER_BYTE = 640, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
     size_t bytes = (size_t)s->text_max + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
     if (s->options.tokenizer && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
         return false;
@@ -117,7 +118,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     const struct tec_model *m = o->model;
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
-    s->text_max = 1024 + 16 * o->max_text;
+    s->text_max = 1024 + 8 * o->max_text;
     struct tec_observer_needs needs = {.slots = m->slots,
                                        .n_slots = m->n_slots,
                                        .image_h = m->vision.image_size,

@@ -1,6 +1,7 @@
 #include "base/lua.h"
 #include "base/store/safetensors.h"
 #include "graph/transform/observer.h"
+#include "graph/transform/prompt.h"
 #include "graph/transform/template.h"
 #include "tools/verify/sha256.h"
 #include "tools/verify/verify.h"
