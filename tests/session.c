@@ -247,7 +247,7 @@ static void observe_long(const char *piece)
 
 static void check_no_memory_taken(const char *tokenizer)
 {
-    static const char *const pieces[] = {"a a", "x ", "0", "\xEF\xBF\xBD", "\xC5\x93q ", "b"};
+    static const char *const pieces[] = {"a a", "_", "x ", "0", "\xEF\xBF\xBD", "\xC5\x93q ", "b"};
     open_parts("pipelines/demo_metaworld.lua", NULL, CASE "/checkpoint", tokenizer);
     REQUIRE(create() == TEC_OK);
     request(0, "press");
@@ -466,6 +466,43 @@ TEST(without_a_robot_values_pass_as_they_are)
     v->name = "frnt";
     CHECK(observe_frame(NULL, 0) == TEC_NOT_FOUND);
     CHECK_SAYS("did you mean 'front'?");
+    close_all();
+}
+
+#define LEROBOT "tests/golden/pi/pi0_tiny_lerobot/checkpoint/pretrained_model"
+
+/* No robot in the pipeline: the checkpoint's own, whose pictures are floats. */
+TEST(lerobot_checkpoints_bring_their_robot)
+{
+    static uint8_t pictures[2][28 * 28 * 3];
+    static float state[64];
+    open_parts("pipelines/plain.lua", PLAIN, LEROBOT, LEROBOT "/tokenizer/tokenizer.json");
+    REQUIRE(create() == TEC_OK);
+    const struct tec_robot *robot = tec_session_robot(d.session);
+    REQUIRE(robot != NULL && robot->n_parts == 1 && robot->n_state <= 64);
+    CHECK_STR(robot->name, "lerobot");
+    CHECK_STR(tec_session_template(d.session)->name, "as_it_is");
+    int n = 0;
+    for (int i = 0; i < robot->n_cameras && n < 2; i++) {
+        if (!robot->cameras[i].input)
+            continue;
+        for (int k = 0; k < 28 * 28 * 3; k++)
+            pictures[n][k] = (uint8_t)(k + n);
+        struct tec_value *v =
+            add(robot->cameras[i].input, TEC_VALUE_U8, 3, 28, pictures[n++], sizeof pictures[0]);
+        v->shape[1] = 28;
+    }
+    CHECK_INT(n, ==, 2);
+    add("observation.state", TEC_VALUE_F32, 1, robot->n_state, state,
+        (size_t)robot->n_state * sizeof *state);
+    add("task", TEC_VALUE_TEXT, 0, 0, "a", 1);
+    REQUIRE(observe_frame(NULL, 0) == TEC_OK);
+    REQUIRE(d.input.prefix.n_pictures == 2);
+    CHECK(memcmp(d.input.prefix.picture[0], pictures[0], sizeof pictures[0]) == 0);
+    CHECK(memcmp(d.input.prefix.picture[1], pictures[1], sizeof pictures[1]) == 0);
+    int64_t calls = heap.calls;
+    CHECK(observe_frame(NULL, 1) == TEC_OK);
+    CHECK_INT(heap.calls, ==, calls);
     close_all();
 }
 
