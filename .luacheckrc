@@ -1,4 +1,4 @@
--- luacheck: what the sandbox offers to scripts, see doc/policies.md.
+-- luacheck: what the sandbox offers to scripts, see doc/policies.md and graph/load/fields.def.
 std = {
   read_globals = { "assert", "error", "ipairs", "next", "pairs", "select", "tonumber", "tostring", "type",
     "math", table = { fields = { "insert", "remove", "sort" } }, string = { fields = { "format" } } },
@@ -7,4 +7,12 @@ max_line_length = 120
 files["policies"] = {
   read_globals = { "policy", "int", "num" },
   ignore = { "212" }, -- hooks name all their arguments
+}
+files["pipelines"] = {
+  read_globals = { "given",
+    "action", "buffer", "capture", "decode", "every", "extend", "frame", "guard", "hard", "image",
+    "include", "kv", "memory", "memory_load", "model", "on_request", "pipeline", "policy",
+    "prefill", "prev", "recompute", "segments", "sm", "soft", "stream", "tensor", "text", "tiers",
+    "use", "without",
+  },
 }

@@ -9,12 +9,12 @@
 /* One owner of memory, passed by handle. Zero-initialised is ready to use: no limit, no planned
  * failure. Thread-safe: counters are relaxed atomics. */
 struct tec_heap {
-    _Atomic int64_t calls;     /* allocations asked for so far */
-    _Atomic int64_t live;      /* blocks not yet given back */
-    _Atomic int64_t bytes;     /* bytes in live blocks */
-    _Atomic int64_t peak;      /* largest value of `bytes` */
-    _Atomic int64_t fail_at;   /* the n-th call from 1 and every later one fails; 0 = never */
-    size_t limit;              /* most live bytes; 0 = no limit */
+    _Atomic int64_t calls;   /* allocations asked for so far */
+    _Atomic int64_t live;    /* blocks not yet given back */
+    _Atomic int64_t bytes;   /* bytes in live blocks */
+    _Atomic int64_t peak;    /* largest value of `bytes` */
+    _Atomic int64_t fail_at; /* the n-th call from 1 and every later one fails; 0 = never */
+    size_t limit;            /* most live bytes; 0 = no limit */
 };
 
 /* `size` zeroed bytes aligned to 64, or NULL. size 0 gives a valid pointer. */

@@ -8,7 +8,7 @@ enum { FIRST_BLOCK = 4096, LARGEST_STEP = 1 << 20 };
 
 struct tec_arena_block {
     struct tec_arena_block *next;
-    size_t size, used;             /* bytes of `memory` */
+    size_t size, used; /* bytes of `memory` */
     _Alignas(64) unsigned char memory[];
 };
 

@@ -18,7 +18,7 @@ struct tec_error {
 enum tec_status tec_fail(struct tec_error *err, enum tec_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Prefix the message of a failure on its way up: "load pi05.safetensors: <message>". Returns
+/* Prefix the message of a failure on its way up: "load model.safetensors: <message>". Returns
  * `status`; does nothing when it is TEC_OK. */
 enum tec_status tec_context(struct tec_error *err, enum tec_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -71,8 +71,8 @@ int64_t tec_lua_allocations(const struct tec_lua *lua);
 enum tec_status tec_lua_to_json(struct tec_lua *lua, int index, json_t **out,
                                 struct tec_error *err);
 
-/* Set `name` in the sandbox environment to a JSON value (null is nil). */
-enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, const json_t *value,
+/* Set `name` in the sandbox environment to a JSON value (null is nil), which is read only. */
+enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, json_t *value,
                              struct tec_error *err);
 
 /* Read a description (models, robots): run the file in a fresh sandbox whose only addition is
@@ -82,8 +82,7 @@ enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
                              struct tec_heap *heap, struct tec_error *err);
 
 /* The same with a JSON value that the file sees as `given`. */
-enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root,
-                                   const json_t *given, struct tec_heap *heap,
-                                   struct tec_error *err);
+enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root, json_t *given,
+                                   struct tec_heap *heap, struct tec_error *err);
 
 #endif

@@ -180,9 +180,8 @@ static enum tec_status read_value(struct tec_lua *lua, json_t **out, const char 
     return tec_lua_to_json(lua, -1, out, err);
 }
 
-enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root,
-                                   const json_t *given, struct tec_heap *heap,
-                                   struct tec_error *err)
+enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root, json_t *given,
+                                   struct tec_heap *heap, struct tec_error *err)
 {
     *out = NULL;
     struct tec_lua *lua;

@@ -5,14 +5,14 @@
 
 enum { MAX_DEPTH = 64 };
 
-static void push(lua_State *L, const json_t *value, int depth);
+static void push(lua_State *L, json_t *value, int depth);
 
-static void push_object(lua_State *L, const json_t *value, int depth)
+static void push_object(lua_State *L, json_t *value, int depth)
 {
     const char *key;
     json_t *item;
     lua_newtable(L);
-    json_object_foreach((json_t *)(uintptr_t)value, key, item)
+    json_object_foreach(value, key, item)
     {
         lua_pushstring(L, key);
         push(L, item, depth + 1);
@@ -20,7 +20,7 @@ static void push_object(lua_State *L, const json_t *value, int depth)
     }
 }
 
-static void push_array(lua_State *L, const json_t *value, int depth)
+static void push_array(lua_State *L, json_t *value, int depth)
 {
     lua_newtable(L);
     for (size_t i = 0; i < json_array_size(value); i++) {
@@ -30,7 +30,7 @@ static void push_array(lua_State *L, const json_t *value, int depth)
 }
 
 /* Raises on too deep values and lack of memory; JSON null is nil. */
-static void push(lua_State *L, const json_t *value, int depth)
+static void push(lua_State *L, json_t *value, int depth)
 {
     luaL_checkstack(L, 4, "JSON");
     if (depth > MAX_DEPTH)
@@ -53,7 +53,7 @@ static void push(lua_State *L, const json_t *value, int depth)
 
 struct gift {
     const char *name;
-    const json_t *value;
+    json_t *value;
 };
 
 static int give(lua_State *L)
@@ -66,7 +66,7 @@ static int give(lua_State *L)
     return 0;
 }
 
-enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, const json_t *value,
+enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, json_t *value,
                              struct tec_error *err)
 {
     struct gift gift = {name, value};

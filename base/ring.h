@@ -1,4 +1,5 @@
-/* ring.h - a single-producer, single-consumer queue of fixed-size items; the only lock-free code. */
+/* ring.h - a single-producer, single-consumer queue of fixed-size items; the only lock-free code.
+ */
 #ifndef TEC_BASE_RING_H
 #define TEC_BASE_RING_H
 
@@ -12,7 +13,7 @@
 /* One thread pushes, one pops; each end may be handed to another thread only while idle. */
 struct tec_ring {
     unsigned char *items;
-    uint32_t item_size, mask;        /* mask = capacity - 1 */
+    uint32_t item_size, mask;           /* mask = capacity - 1 */
     _Alignas(64) _Atomic uint32_t head; /* written by the consumer, release */
     _Alignas(64) _Atomic uint32_t tail; /* written by the producer, release */
 };

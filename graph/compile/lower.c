@@ -49,6 +49,7 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
     const struct tec_prefix_limits limits = {.model = p->model,
                                              .max_rows = p->spec.frame_tokens,
                                              .max_text = p->spec.text_tokens,
+                                             .max_pictures = p->spec.pictures,
                                              .scratch_slot = p->scratch_slot};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));

@@ -1,8 +1,8 @@
 /* memory.c - the pass that gives activations their place.
  *
  * A tensor is live from the first step that uses it to the last. Tensors are placed largest first,
- * each at the lowest offset where no tensor that is live at the same time lies. Parts never run at
- * the same time, so they all overlay one arena. */
+ * each at the lowest offset where no tensor that is live at the same time lies. Parts of a stream
+ * never run at the same time, so they overlay one arena. */
 #include "graph/compile/plan.h"
 
 #include <stdlib.h>
@@ -81,23 +81,33 @@ static enum tec_status place_part(struct tec_plan *plan, struct tec_program *pro
     return TEC_OK;
 }
 
-enum tec_status tec_pass_memory(struct tec_plan *plan, struct tec_error *err)
+/* The arena of one stream: as large as its largest part. */
+static enum tec_status take_arena(struct tec_plan *plan, int stream, struct tec_error *err)
 {
     size_t largest = ALIGN;
-    for (int i = 0; i < plan->n_parts; i++) {
-        TEC_TRY(place_part(plan, &plan->parts[i].program, err));
-        if (plan->parts[i].program.planned > largest)
+    for (int i = 0; i < plan->n_parts; i++)
+        if (plan->parts[i].stream == stream && plan->parts[i].program.planned > largest)
             largest = plan->parts[i].program.planned;
-    }
-    plan->activations = tec_device_get(plan->device, largest);
-    if (!plan->activations)
+    plan->activations[stream] = tec_device_get(plan->device, largest);
+    plan->activation_bytes[stream] = largest;
+    plan->bytes.activations += (int64_t)largest;
+    if (!plan->activations[stream])
         return tec_fail(err, TEC_NO_MEMORY, "activations need %zu bytes", largest);
-    plan->bytes.activations = (int64_t)largest;
+    return TEC_OK;
+}
+
+enum tec_status tec_pass_memory(struct tec_plan *plan, struct tec_error *err)
+{
+    for (int i = 0; i < plan->n_parts; i++)
+        TEC_TRY(place_part(plan, &plan->parts[i].program, err));
+    for (int i = 0; i < plan->n_streams; i++)
+        TEC_TRY(take_arena(plan, i, err));
     for (int i = 0; i < plan->n_parts; i++) {
         struct tec_program *program = &plan->parts[i].program;
+        unsigned char *base = plan->activations[plan->parts[i].stream];
         for (int t = 0; t < program->n_tensors; t++)
             if (!program->tensors[t].fixed)
-                program->tensors[t].at = plan->activations + (uintptr_t)program->tensors[t].at;
+                program->tensors[t].at = base + (uintptr_t)program->tensors[t].at;
     }
     return TEC_OK;
 }

@@ -9,12 +9,14 @@ static const struct {
     const char *name;
     enum tec_status (*run)(struct tec_plan *plan, struct tec_error *err);
 } passes[] = {
+#define NODE_PASS(name, text)
 #define PASS(name, text) {#name, tec_pass_##name},
 #include "graph/compile/passes.def"
 #undef PASS
+#undef NODE_PASS
 };
 
-static enum tec_status check_spec(const struct tec_plan_spec *s, const struct tec_model *m,
+static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
                                   struct tec_error *err)
 {
     int pictures = m->n_slots * m->vision.tokens;
@@ -25,6 +27,9 @@ static enum tec_status check_spec(const struct tec_plan_spec *s, const struct te
         return tec_fail(err, TEC_INVALID,
                         "a frame of %d tokens cannot hold a picture of %d and a prompt of %d",
                         s->frame_tokens, m->vision.tokens, s->text_tokens);
+    int room = (s->frame_tokens - s->text_tokens) / m->vision.tokens;
+    if (!s->pictures || s->pictures > room)
+        s->pictures = room < m->n_slots ? room : m->n_slots;
     if (s->frame_tokens > pictures + s->text_tokens + 4096)
         return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",
                         s->frame_tokens, m->n_slots);
@@ -42,7 +47,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
     tec_kv_space_init(&p->tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, bf16});
-    tec_kv_space_reserve(&p->tower, p->model->n_slots * p->model->vision.tokens);
+    tec_kv_space_reserve(&p->tower, s->pictures * p->model->vision.tokens);
     TEC_TRY(
         tec_kv_pool_init(&p->prefixes, &p->space, s->seats + 1, s->frame_tokens, &p->arena, err));
     p->tails = TEC_NEW(&p->arena, (size_t)s->seats + 1, int);
@@ -166,7 +171,8 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_kv_space_destroy(&p->space);
     tec_kv_space_destroy(&p->tower);
     tec_flow_tables_destroy(p->flow);
-    tec_device_put(p->device, p->activations);
+    for (int i = 0; i < p->n_streams; i++)
+        tec_device_put(p->device, p->activations[i]);
     tec_device_put(p->device, p->cos_sin);
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);

@@ -8,7 +8,7 @@
 
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = TEC_MAX_BATCHES + 2 };
+enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = TEC_MAX_BATCHES + 2, TEC_MAX_STREAMS = 2 };
 
 enum tec_part_kind {
     TEC_PART_FRAME,  /* prefill and, where there is one, the action node */
@@ -22,7 +22,8 @@ enum { TEC_MARK_PREFILL, TEC_MARK_ACTION, TEC_MARK_DECODE };
 struct tec_plan_part {
     const char *name;
     enum tec_part_kind kind;
-    int batch; /* DECODE */
+    int batch;  /* DECODE */
+    int stream; /* parts of one stream never overlap in time */
     struct tec_program program;
     struct tec_capture *capture;
     struct tec_table_block block;
@@ -35,6 +36,7 @@ struct tec_plan_part {
 struct tec_plan_spec {
     int frame_tokens; /* rows of a prefix */
     int text_tokens;  /* most tokens of a prompt */
+    int pictures;     /* most valid cameras; 0 = as many as fit beside the prompt */
     int steps;        /* Euler steps; 0 = no action node */
     int seats;        /* requests in flight; 0 = no language */
     int new_tokens;   /* most tokens of a request */
@@ -64,7 +66,9 @@ struct tec_plan {
     int scratch_slot;
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
-    unsigned char *activations; /* one arena that all parts overlay */
+    int n_streams;
+    unsigned char *activations[TEC_MAX_STREAMS]; /* one arena a stream, overlaid by its parts */
+    size_t activation_bytes[TEC_MAX_STREAMS];
     float *cos_sin, *lut, *scratch;
     int *zero;
     struct tec_byte_plan bytes;
@@ -88,10 +92,12 @@ void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
 /* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest), or NULL. */
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
 
-/* Passes, in the order of passes.def. */
+/* Passes over programs, in the order of passes.def. */
+#define NODE_PASS(name, text)
 #define PASS(name, text) \
     enum tec_status tec_pass_##name(struct tec_plan *plan, struct tec_error *err);
 #include "graph/compile/passes.def"
 #undef PASS
+#undef NODE_PASS
 
 #endif

@@ -3,15 +3,16 @@
  * calls that could race have a barrier between them. A failure is a bug of ours, named. */
 #include "graph/compile/plan.h"
 
-static enum tec_status check_places(const struct tec_plan *plan, const struct tec_program *program,
-                                    struct tec_error *err)
+static enum tec_status check_places(const struct tec_plan *plan, int stream,
+                                    const struct tec_program *program, struct tec_error *err)
 {
-    const unsigned char *end = plan->activations + plan->bytes.activations;
+    const unsigned char *begin = plan->activations[stream];
+    const unsigned char *end = begin + plan->activation_bytes[stream];
     for (int i = 0; i < program->n_tensors; i++) {
         const struct tec_tensor *t = &program->tensors[i];
         if (t->first < 0)
             continue;
-        if (!t->at || (!t->fixed && (t->at < plan->activations || t->at + t->size > end)))
+        if (!t->at || (!t->fixed && (t->at < begin || t->at + t->size > end)))
             return tec_fail(err, TEC_INVALID, "%s: tensor %d '%s' has no place", program->name, i,
                             t->name);
     }
@@ -37,10 +38,9 @@ static enum tec_status check_overlaps(const struct tec_program *program, struct 
     return TEC_OK;
 }
 
-static enum tec_status check_written(const struct tec_plan *plan, const struct tec_program *program,
-                                     bool *written, struct tec_error *err)
+static enum tec_status check_written(const struct tec_program *program, bool *written,
+                                     struct tec_error *err)
 {
-    (void)plan;
     for (int s = 0; s < program->n_steps; s++) {
         if (program->steps[s].kind != TEC_STEP_CALL)
             continue;
@@ -64,9 +64,9 @@ enum tec_status tec_pass_verify(struct tec_plan *plan, struct tec_error *err)
         bool *written = TEC_NEW(&plan->arena, (size_t)program->n_tensors + 1, bool);
         if (!written)
             return tec_fail(err, TEC_NO_MEMORY, "no memory to verify %s", program->name);
-        TEC_TRY(check_places(plan, program, err));
+        TEC_TRY(check_places(plan, plan->parts[i].stream, program, err));
         TEC_TRY(check_overlaps(program, err));
-        TEC_TRY(check_written(plan, program, written, err));
+        TEC_TRY(check_written(program, written, err));
         tec_arena_rewind(&plan->arena, mark);
     }
     return TEC_OK;

@@ -300,8 +300,8 @@ bool tec_source_key(const struct tec_source *s, const struct tec_span *span, con
     return memchr(*key, '\\', (size_t)*n) == NULL;
 }
 
-bool tec_source_find(const struct tec_source *s, int open, const char *key, int n,
-                     struct tec_span *span)
+bool tec_source_find_key(const struct tec_source *s, int open, const char *key, int n,
+                         struct tec_span *span)
 {
     if (open < 0 || open >= s->n_tokens || s->tokens[open].match <= open)
         return false;

@@ -58,8 +58,8 @@ char *tec_source_annotate(const struct tec_source *source, long base, struct tec
 bool tec_source_next(const struct tec_source *source, int open, int *at, struct tec_span *span);
 
 /* The entry with this key, or the n-th (from 0) without one when key is NULL. */
-bool tec_source_find(const struct tec_source *source, int open, const char *key, int n,
-                     struct tec_span *span);
+bool tec_source_find_key(const struct tec_source *source, int open, const char *key, int n,
+                         struct tec_span *span);
 
 /* The key of an entry as bytes of the text; false without one or with escapes in it. */
 bool tec_source_key(const struct tec_source *source, const struct tec_span *span, const char **key,

@@ -125,7 +125,7 @@ static struct tec_where unknown(const struct tec_loader *ld, int source)
 static bool find_span(const struct tec_loader *ld, const struct tec_entry *e, struct tec_span *span)
 {
     return ld->d->n < TEC_MAX_DIAGNOSTICS && e && e->source >= 0 && e->open >= 0 &&
-           tec_source_find(&ld->sources[e->source], e->open, e->key, e->item, span);
+           tec_source_find_key(&ld->sources[e->source], e->open, e->key, e->item, span);
 }
 
 static struct tec_where where_table(const struct tec_loader *ld, int source, int open)

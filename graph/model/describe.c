@@ -28,7 +28,7 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
         bad |= json_object_set(given, "config", c->config);
     bad |= json_object_set_new(given, "size", json_string(choice->size ? choice->size : "full"));
     if (choice->overrides)
-        bad |= json_object_update(given, (json_t *)(uintptr_t)choice->overrides);
+        bad |= json_object_update(given, choice->overrides);
     json_decref(shapes);
     if (bad) {
         json_decref(given);
@@ -40,7 +40,7 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
 
 /* Evaluate one description. It may answer false: "this checkpoint is not mine". */
 static enum tec_status evaluate(json_t **out, const struct tec_model_choice *choice,
-                                const char *arch, const json_t *given, struct tec_heap *heap,
+                                const char *arch, json_t *given, struct tec_heap *heap,
                                 struct tec_error *err)
 {
     char path[4096];
@@ -51,8 +51,8 @@ static enum tec_status evaluate(json_t **out, const struct tec_model_choice *cho
 }
 
 /* Ask every description whether the checkpoint is its own. */
-static enum tec_status recognise(json_t **out, const struct tec_model_choice *choice,
-                                 const json_t *given, struct tec_heap *heap, struct tec_error *err)
+static enum tec_status recognise(json_t **out, const struct tec_model_choice *choice, json_t *given,
+                                 struct tec_heap *heap, struct tec_error *err)
 {
     DIR *dir = opendir(choice->root);
     if (!dir)
@@ -134,7 +134,7 @@ void tec_model_close(struct tec_model *model)
 {
     if (!model)
         return;
-    json_decref((json_t *)(uintptr_t)model->json);
+    json_decref(model->json);
     struct tec_arena arena = model->arena;
     tec_arena_finish(&arena);
 }

@@ -82,15 +82,15 @@ struct tec_model {
     struct tec_text text;
     struct tec_flow flow;
     const char *ignored[TEC_MAX_ALIASES]; /* tensors that are in files but never used */
-    const json_t *json;                   /* the evaluated description, owned */
+    json_t *json;                         /* the evaluated description, owned; read only */
     struct tec_arena arena;
 };
 
 struct tec_model_choice {
-    const char *root;        /* folder of descriptions, "…/pipelines/models" */
-    const char *arch;        /* description's name; NULL: recognise the checkpoint */
-    const char *size;        /* "full", "small" or "tiny" where there is no checkpoint */
-    const json_t *overrides; /* object merged into `given`, or NULL: {"mask": "causal"} */
+    const char *root;  /* folder of descriptions, "…/pipelines/models" */
+    const char *arch;  /* description's name; NULL: recognise the checkpoint */
+    const char *size;  /* "full", "small" or "tiny" where there is no checkpoint */
+    json_t *overrides; /* object merged into `given`, or NULL: {"mask": "causal"} */
     const struct tec_checkpoint *checkpoint; /* or NULL */
 };
 

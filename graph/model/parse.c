@@ -28,12 +28,12 @@ static enum tec_status positive(int value, const char *where, const char *what,
     return TEC_OK;
 }
 
-static enum tec_status parse_tensors(struct tec_stack *stack, const json_t *tensors,
-                                     const char *where, struct tec_error *err)
+static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, const char *where,
+                                     struct tec_error *err)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)tensors, key, value)
+    json_object_foreach(tensors, key, value)
     {
         int role = 0;
         while (role < TEC_ROLE_COUNT && strcmp(role_names[role], key) != 0)
@@ -67,17 +67,16 @@ static enum tec_status parse_norm(struct tec_stack *stack, const char *norm, con
     return tec_fail(err, TEC_MALFORMED, "%s.norm: '%s' is not layer, rms or adaptive", where, norm);
 }
 
-static enum tec_status parse_stack(struct tec_stack *stack, const json_t *json, const char *where,
+static enum tec_status parse_stack(struct tec_stack *stack, json_t *json, const char *where,
                                    struct tec_error *err)
 {
-    const json_t *tensors;
+    json_t *tensors;
     const char *norm;
     double offset, eps;
-    UNPACK((json_t *)(uintptr_t)json, where,
-           "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s:o}", "layers", &stack->layers,
-           "width", &stack->width, "heads", &stack->heads, "kv_heads", &stack->kv_heads, "head_dim",
-           &stack->head_dim, "mlp", &stack->mlp, "norm", &norm, "norm_offset", &offset, "eps", &eps,
-           "theta", &stack->theta, "tensors", &tensors);
+    UNPACK(json, where, "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s:o}", "layers",
+           &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
+           &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
+           "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "tensors", &tensors);
     stack->norm_offset = (float)offset;
     stack->eps = (float)eps;
     TEC_TRY(parse_norm(stack, norm, where, err));
@@ -102,19 +101,18 @@ static enum tec_status parse_stack(struct tec_stack *stack, const json_t *json, 
 }
 
 /* {weight, bias}, or false where there is no such layer. */
-static enum tec_status parse_dense(struct tec_dense *dense, const json_t *json, int rows, int cols,
+static enum tec_status parse_dense(struct tec_dense *dense, json_t *json, int rows, int cols,
                                    const char *where, struct tec_error *err)
 {
     if (json_is_false(json))
         return TEC_OK;
-    UNPACK((json_t *)(uintptr_t)json, where, "{s:s, s?s}", "weight", &dense->weight, "bias",
-           &dense->bias);
+    UNPACK(json, where, "{s:s, s?s}", "weight", &dense->weight, "bias", &dense->bias);
     dense->rows = rows;
     dense->cols = cols;
     return TEC_OK;
 }
 
-static enum tec_status parse_aliases(const char *names[TEC_MAX_ALIASES], const json_t *json,
+static enum tec_status parse_aliases(const char *names[TEC_MAX_ALIASES], json_t *json,
                                      const char *where, struct tec_error *err)
 {
     size_t n = json_array_size(json);
@@ -131,7 +129,7 @@ static enum tec_status parse_aliases(const char *names[TEC_MAX_ALIASES], const j
 static enum tec_status parse_vision(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_tower *t = &model->vision;
-    const json_t *patch_embed, *projector, *stack;
+    json_t *patch_embed, *projector, *stack;
     UNPACK(json, "vision", "{s:i, s:i, s:o, s:s, s:o, s:o}", "image_size", &t->image_size, "patch",
            &t->patch, "patch_embed", &patch_embed, "position", &t->position, "projector",
            &projector, "stack", &stack);
@@ -153,7 +151,7 @@ static enum tec_status parse_vision(struct tec_model *model, json_t *json, struc
 static enum tec_status parse_text(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_text *t = &model->text;
-    const json_t *embed, *head, *stack;
+    json_t *embed, *head, *stack;
     const char *mask;
     double scale;
     int round;
@@ -189,7 +187,7 @@ static enum tec_status check_joint(const struct tec_model *model, struct tec_err
 static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_flow *f = &model->flow;
-    const json_t *in, *out, *state, *time1, *time2, *stack;
+    json_t *in, *out, *state, *time1, *time2, *stack;
     int condition;
     UNPACK(json, "action", "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
            "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period", &f->min_period,
@@ -218,8 +216,7 @@ static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct 
     return check_joint(model, err);
 }
 
-static enum tec_status parse_slots(struct tec_model *model, const json_t *slots,
-                                   struct tec_error *err)
+static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struct tec_error *err)
 {
     size_t n = json_array_size(slots);
     if (n < 1 || n > TEC_MAX_CAMERAS)
@@ -235,8 +232,8 @@ static enum tec_status parse_slots(struct tec_model *model, const json_t *slots,
 
 enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
 {
-    json_t *vision, *text, *action, *json = (json_t *)(uintptr_t)model->json;
-    const json_t *slots, *ignored, *prompts = NULL;
+    json_t *vision, *text, *action, *json = model->json;
+    json_t *slots, *ignored, *prompts = NULL;
     UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s:o, s:o, s?o}", "name", &model->name,
            "slots", &slots, "vision", &vision, "text", &text, "action", &action, "ignored",
            &ignored, "prompts", &prompts);

@@ -14,7 +14,7 @@ static int pictures_to_rows(struct tec_lower *l)
     call.args.patchify.pictures = (const uint8_t *const *)table->picture;
     call.args.patchify.lut = l->lut;
     call.args.patchify.count = table->n_pictures;
-    call.args.patchify.max_pictures = l->model->n_slots;
+    call.args.patchify.max_pictures = rows / t->tokens;
     call.args.patchify.size = t->image_size;
     call.args.patchify.patch = t->patch;
     tec_program_call(l->program, &call);

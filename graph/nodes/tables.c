@@ -43,7 +43,7 @@ static void deal_prefix(struct dealer *d, struct tec_prefix_table *t,
                         const struct tec_prefix_limits *limits)
 {
     const struct tec_model *m = limits->model;
-    int cameras = m->n_slots;
+    int cameras = limits->max_pictures;
     t->n_pictures = ints(d, 1);
     t->n_text = ints(d, 1);
     t->n_horizon = ints(d, 1);
@@ -72,7 +72,7 @@ static enum tec_status take(struct tec_table_block *block, struct tec_device *de
 static void fill_pictures(struct tec_prefix_table *t, const struct tec_model *m)
 {
     int tokens = m->vision.tokens;
-    for (int i = 0; i < m->n_slots; i++) {
+    for (int i = 0; i < t->pictures.max / tokens; i++) {
         t->pictures.seqs[i] = (struct tec_seq){i, 1};
         t->pictures.spans[i] = (struct tec_span){i * tokens, tokens};
     }

@@ -28,7 +28,7 @@ struct tec_prefix_table {
     struct tec_rows suffix;   /* state and action rows over prefix + scratch */
     int *ids;                 /* [text.max_tokens] */
     int *n_horizon, *one;     /* constants */
-    const uint8_t **picture;  /* [slots] u8 [size, size, 3], device memory, valid pictures first */
+    const uint8_t **picture;  /* [max_pictures] u8 [size, size, 3], device memory */
     float *noise;             /* [horizon, ld]: the flow's x, overwritten by the action node */
     float *state;             /* [1, ld] */
     int ld;                   /* of noise and state */
@@ -53,6 +53,7 @@ struct tec_prefix_limits {
     const struct tec_model *model;
     int max_rows;     /* tokens of the frame's resource */
     int max_text;     /* tokens of the prompt */
+    int max_pictures; /* valid cameras */
     int scratch_slot; /* first slot of the suffix's keys, -1 = no action */
 };
 

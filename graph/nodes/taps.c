@@ -13,7 +13,8 @@ static void out_of_memory(struct tec_lower *l)
         l->program->status = tec_fail(&l->program->err, TEC_NO_MEMORY, "no memory for a tap");
 }
 
-static struct tec_tap *add(struct tec_lower *l, void *block, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static struct tec_tap *add(struct tec_lower *l, void *block,
+                                                                 const char *format, va_list args)
 {
     struct tec_taps *t = l->taps;
     char name[128];

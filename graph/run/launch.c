@@ -11,9 +11,9 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
                                  struct tec_error *err)
 {
     const struct tec_plan_spec *s = &plan->spec;
-    if (o->n_pictures < 0 || o->n_pictures > plan->model->n_slots)
-        return tec_fail(err, TEC_INVALID, "%d pictures for %d cameras", o->n_pictures,
-                        plan->model->n_slots);
+    if (o->n_pictures < 0 || o->n_pictures > s->pictures)
+        return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", o->n_pictures,
+                        s->pictures);
     if (o->n_text < 1 || o->n_text > s->text_tokens)
         return tec_fail(err, TEC_INVALID, "the prompt has %d tokens; the pipeline allows 1 .. %d",
                         o->n_text, s->text_tokens);

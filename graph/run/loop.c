@@ -75,7 +75,7 @@ static void store_new(struct tec_loop *l, const struct tec_frame_input *input)
 /* One launch of n rows, by k steps. */
 static void advance(struct tec_loop *l, const int *rows, int n, int k)
 {
-    struct tec_row_state *states[TEC_MAX_ROWS];
+    struct tec_row_state *states[TEC_MAX_ROWS] = {NULL};
     struct tec_replay replay = {0};
     int steps = 0;
     for (int i = 0; i < n; i++)

@@ -12,11 +12,11 @@
 
 /* One case being judged. Owned by the caller of tec_verify_case. */
 struct tec_verify {
-    const char *dir;         /* folder of the case, without a trailing slash */
-    json_t *json;            /* its case.json, an object */
-    const char *dtype;       /* "f32" or "bf16" */
-    const char *tier;        /* CPU tier by name, NULL = the best of this machine */
-    int threads;             /* 0 = as many as there are cores */
+    const char *dir;   /* folder of the case, without a trailing slash */
+    json_t *json;      /* its case.json, an object */
+    const char *dtype; /* "f32" or "bf16" */
+    const char *tier;  /* CPU tier by name, NULL = the best of this machine */
+    int threads;       /* 0 = as many as there are cores */
     struct tec_heap *heap;
     struct tec_arena *arena; /* lives as long as the case */
     FILE *out;               /* JSON lines; NULL prints nothing */
@@ -24,8 +24,9 @@ struct tec_verify {
     int checks, failed;      /* counted by the report functions */
 };
 
-/* One result line. For token, byte and event checks max_abs counts differences, rms and bound are 0.
- * `note` (may be NULL) is added as "note"; a tap taken from unfused ops passes tap = "unfused". */
+/* One result line. For token, byte and event checks max_abs counts differences, rms and bound are
+ * 0. `note` (may be NULL) is added as "note"; a tap taken from unfused ops passes tap = "unfused".
+ */
 void tec_verify_report(struct tec_verify *v, const char *check, double max_abs, double rms,
                        double bound, bool ok, const char *tap, const char *note);
 

@@ -29,7 +29,6 @@ local V <const> = P .. "model.vision_tower.vision_model."
 local X <const> = "paligemma_with_expert.gemma_expert."
 local HEAD <const>  = P .. "lm_head.weight"
 local EMBED <const> = P .. "model.language_model.embed_tokens.weight"
-local PATCH <const> = V .. "embeddings.patch_embedding.weight"
 
 -- The number of rows of a stored tensor, or `default` where there is no checkpoint.
 local function rows(name, default)

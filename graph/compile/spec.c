@@ -1,0 +1,118 @@
+#include "graph/compile/spec.h"
+
+static const struct {
+    const char *name;
+    enum tec_status (*run)(struct tec_node_set *set, struct tec_error *err);
+} passes[] = {
+#define NODE_PASS(name, text) {#name, tec_node_pass_##name},
+#define PASS(name, text)
+#include "graph/compile/passes.def"
+#undef PASS
+#undef NODE_PASS
+};
+
+enum tec_status tec_spec_refuse(const struct tec_where *w, enum tec_status status,
+                                struct tec_error *err, const char *what, const char *name)
+{
+    return tec_fail(err, status, "%s:%d: %s '%s'", w->file ? w->file : "?", w->line, what, name);
+}
+
+static void fill_lattice(struct tec_plan_spec *s, const struct tec_pipeline *p)
+{
+    const struct tec_decl_capture *c = &p->capture;
+    for (int i = 0; i < c->batch.n && i < TEC_MAX_BATCHES; i++)
+        s->batches[s->n_batches++] = c->batch.item[i];
+    if (!s->n_batches)
+        s->batches[s->n_batches++] = s->seats;
+    s->max_k = c->k.n ? c->k.item[c->k.n - 1] : s->new_tokens;
+}
+
+static enum tec_status fill_language(const struct tec_node_set *set, struct tec_error *err)
+{
+    const struct tec_pipeline *p = set->pipeline;
+    struct tec_plan_spec *s = set->spec;
+    for (int i = 0; i < set->n; i++) {
+        const struct tec_decl_node *n = set->nodes[i];
+        if (n->kind != TEC_DECL_DECODE || n->kv.index < 0)
+            continue;
+        const struct tec_decl_resource *r = &p->resources[n->kv.index];
+        if (r->kind != TEC_RESOURCE_REQUESTS || !r->share_prefix.name)
+            return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                                   "decode needs kv.requests with share_prefix; not so", n->name);
+        if (n->max_tokens > s->new_tokens)
+            s->new_tokens = n->max_tokens;
+        if (r->tokens < s->frame_tokens + n->max_tokens)
+            return tec_fail(err, TEC_INVALID,
+                            "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %d",
+                            r->where.file, r->where.line, r->name, r->tokens, s->frame_tokens,
+                            n->max_tokens, s->frame_tokens + n->max_tokens);
+        s->seats = r->slots;
+    }
+    s->isolated = s->seats > 0;
+    if (s->seats)
+        fill_lattice(s, p);
+    return TEC_OK;
+}
+
+/* The buffer that takes the chunk must have the model's shape. */
+static enum tec_status check_chunk(const struct tec_decl_node *action, const struct tec_pipeline *p,
+                                   const struct tec_model *m, struct tec_error *err)
+{
+    if (action->out.buffer < 0)
+        return TEC_OK;
+    const struct tec_decl_resource *b = &p->resources[action->out.buffer];
+    if (b->shape.n == 2 && b->shape.item[0] == m->flow.horizon && b->shape.item[1] == m->flow.dim)
+        return TEC_OK;
+    return tec_fail(err, TEC_SHAPE, "%s:%d: buffer '%s' must be {%d, %d} for this model's chunk",
+                    b->where.file, b->where.line, b->name, m->flow.horizon, m->flow.dim);
+}
+
+static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_error *err)
+{
+    const struct tec_pipeline *p = set->pipeline;
+    const struct tec_decl_node *n = set->prefill;
+    const struct tec_decl_resource *frame = &p->resources[n->writes.index];
+    if (frame->kind != TEC_RESOURCE_FRAME)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release prefills into kv.frame only; not so", n->name);
+    set->spec->frame_tokens = frame->tokens;
+    for (int i = 0; i < n->reads.n; i++) {
+        const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
+        if (in->kind == TEC_INPUT_TEXT)
+            set->spec->text_tokens += in->max_tokens;
+    }
+    if (!set->spec->text_tokens)
+        return tec_spec_refuse(&n->where, TEC_INVALID, err, "no text input is read by prefill",
+                               n->name);
+    return TEC_OK;
+}
+
+static enum tec_status fill(const struct tec_node_set *set, struct tec_error *err)
+{
+    TEC_TRY(fill_prefill(set, err));
+    if (set->action) {
+        set->spec->steps = set->action->steps ? set->action->steps : set->model->flow.steps;
+        TEC_TRY(check_chunk(set->action, set->pipeline, set->model, err));
+    }
+    return fill_language(set, err);
+}
+
+enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec, const struct tec_pipeline *p,
+                                       const struct tec_model *m, struct tec_heap *heap,
+                                       struct tec_error *err)
+{
+    *spec = (struct tec_plan_spec){.text_tokens = 0};
+    struct tec_node_set set = {.pipeline = p, .model = m, .spec = spec};
+    set.nodes = tec_heap_get(heap, ((size_t)p->n_nodes + 1) * sizeof *set.nodes);
+    if (!set.nodes)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d nodes", p->n_nodes);
+    for (int i = 0; i < p->n_nodes; i++)
+        set.nodes[set.n++] = &p->nodes[i];
+    enum tec_status status = TEC_OK;
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0] && status == TEC_OK; i++)
+        status = passes[i].run(&set, err);
+    if (status == TEC_OK)
+        status = fill(&set, err);
+    tec_heap_put(heap, set.nodes);
+    return status;
+}

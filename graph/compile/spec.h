@@ -1,0 +1,36 @@
+/* spec.h - the passes over nodes: from a pipeline's declaration to what the compiler must make. */
+#ifndef TEC_GRAPH_COMPILE_SPEC_H
+#define TEC_GRAPH_COMPILE_SPEC_H
+
+#include "graph/compile/plan.h"
+#include "graph/load/pipeline.h"
+
+/* The nodes that are left to compile, while the passes work on them. */
+struct tec_node_set {
+    const struct tec_pipeline *pipeline;
+    const struct tec_model *model;
+    const struct tec_decl_node **nodes; /* [n], in order of declaration */
+    int n;
+    const struct tec_decl_node *prefill, *action; /* NULL = none */
+    struct tec_plan_spec *spec;
+};
+
+#define NODE_PASS(name, text) \
+    enum tec_status tec_node_pass_##name(struct tec_node_set *set, struct tec_error *err);
+#define PASS(name, text)
+#include "graph/compile/passes.def"
+#undef PASS
+#undef NODE_PASS
+
+/* Sizes that a pipeline asks of the compiler for a model: runs the node passes. TEC_UNSUPPORTED,
+ * located, for what this release cannot run. */
+enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec,
+                                       const struct tec_pipeline *pipeline,
+                                       const struct tec_model *model, struct tec_heap *heap,
+                                       struct tec_error *err);
+
+/* For the passes: "file:line: what 'name'". */
+enum tec_status tec_spec_refuse(const struct tec_where *where, enum tec_status status,
+                                struct tec_error *err, const char *what, const char *name);
+
+#endif

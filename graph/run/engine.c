@@ -1,0 +1,380 @@
+#include "graph/run/engine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WARM_FRAMES = 2, MAX_PATH = 4096 };
+
+static void progress(const struct tec_engine_options *o, const char *what, int64_t done,
+                     int64_t total)
+{
+    if (o->progress)
+        o->progress(o->user, what, done, total);
+}
+
+/* Image features of a LeRobot configuration, in its order; NULL when it has none. */
+static json_t *camera_features(const struct tec_checkpoint *c)
+{
+    json_t *slots = json_array(), *feature;
+    const char *name;
+    json_object_foreach(json_object_get(c->config, "input_features"), name, feature)
+    {
+        const char *type = json_string_value(json_object_get(feature, "type"));
+        if (type && strcmp(type, "VISUAL") == 0)
+            json_array_append_new(slots, json_string(name));
+    }
+    if (json_array_size(slots) > 0)
+        return slots;
+    json_decref(slots);
+    return NULL;
+}
+
+/* What the description cannot know: the chunk that the pipeline declares, a checkpoint's cameras.
+ */
+static json_t *overrides_of(const struct tec_engine_options *o, const struct tec_checkpoint *c)
+{
+    const struct tec_pipeline *p = o->pipeline;
+    json_t *given = json_object();
+    bool own_robot = p->robot != NULL;
+    json_t *slots = c && c->layout == TEC_LAYOUT_LEROBOT && !own_robot ? camera_features(c) : NULL;
+    if (slots)
+        json_object_set_new(given, "slots", slots);
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->kind == TEC_DECL_ACTION && n->out.buffer >= 0 &&
+            p->resources[n->out.buffer].shape.n == 2)
+            json_object_set_new(given, "horizon",
+                                json_integer(p->resources[n->out.buffer].shape.item[0]));
+    }
+    return given;
+}
+
+static enum tec_status open_model(struct tec_model **model, const struct tec_engine_options *o,
+                                  const struct tec_checkpoint *c, struct tec_heap *heap,
+                                  struct tec_error *err)
+{
+    char root[MAX_PATH];
+    snprintf(root, sizeof root, "%s/pipelines/models", o->root);
+    json_t *given = overrides_of(o, c);
+    const struct tec_model_choice choice = {.root = root,
+                                            .arch = o->pipeline->models[0].arch,
+                                            .size = o->size ? o->size : "full",
+                                            .overrides = given,
+                                            .checkpoint = c};
+    enum tec_status status = tec_model_open(model, &choice, heap, err);
+    json_decref(given);
+    return status;
+}
+
+static bool wants_bf16(const struct tec_engine_options *o)
+{
+    if (o->dtype)
+        return strcmp(o->dtype, "bf16") == 0;
+    return o->pipeline->models[0].dtype == TEC_DECL_BF16;
+}
+
+static int barriers_of(const struct tec_program *program)
+{
+    int n = 0;
+    for (int i = 0; i < program->n_steps; i++)
+        n += program->steps[i].kind != TEC_STEP_CALL || program->steps[i].call.barrier;
+    return n;
+}
+
+static enum tec_status measure(struct tec_measured *out, const struct tec_engine_options *o,
+                               const struct tec_model *m, struct tec_heap *heap,
+                               struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_device_options device = o->device;
+    struct tec_device *measuring = NULL;
+    struct tec_weights *weights = NULL;
+    struct tec_plan *plan = NULL;
+    device.kind = "measure";
+    device.threads = device.threads ? device.threads : 1;
+    TEC_TRY(tec_device_open(&measuring, &device, heap, err));
+    const struct tec_weight_source source = {.dry = true};
+    const struct tec_weights_options w = {.model = m,
+                                          .source = source,
+                                          .device = measuring,
+                                          .bf16 = wants_bf16(o),
+                                          .language = out->spec.seats > 0};
+    const struct tec_plan_inputs in = {
+        .spec = &out->spec, .model = m, .device = measuring, .source = source};
+    struct tec_plan_inputs inputs = in;
+    enum tec_status status = tec_weights_load(&weights, &w, heap, err);
+    inputs.weights = weights;
+    if (status == TEC_OK)
+        status = tec_plan_create(&plan, &inputs, heap, err);
+    if (status == TEC_OK) {
+        out->bytes = plan->bytes;
+        out->captures = plan->n_parts;
+        for (int i = 0; i < plan->n_parts; i++) {
+            out->part_names[i] = tec_arena_strdup(arena, plan->parts[i].name);
+            out->commands[i] = tec_capture_commands(plan->parts[i].capture);
+            out->barriers[i] = barriers_of(&plan->parts[i].program);
+            out->activations[i] = plan->parts[i].program.planned;
+        }
+    }
+    tec_plan_destroy(plan);
+    tec_weights_close(weights);
+    tec_device_close(measuring);
+    return status;
+}
+
+static enum tec_status open_checkpoint(struct tec_checkpoint **c,
+                                       const struct tec_engine_options *o, struct tec_heap *heap,
+                                       struct tec_error *err)
+{
+    *c = NULL;
+    if (o->random)
+        return TEC_OK;
+    const char *path = o->weights ? o->weights : o->pipeline->models[0].weights;
+    if (!path)
+        return tec_fail(
+            err, TEC_NOT_FOUND,
+            "pipeline '%s' names no weights: give --weights DIR or --random-weights SEED",
+            o->pipeline->name);
+    return tec_checkpoint_open(c, path, heap, err);
+}
+
+enum tec_status tec_engine_measure(struct tec_measured *out,
+                                   const struct tec_engine_options *options, struct tec_heap *heap,
+                                   struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_checkpoint *c = NULL;
+    struct tec_model *m = NULL;
+    memset(out, 0, sizeof *out);
+    enum tec_status status = open_checkpoint(&c, options, heap, err);
+    if (status == TEC_OK)
+        status = open_model(&m, options, c, heap, err);
+    if (status == TEC_OK)
+        status = tec_spec_from_pipeline(&out->spec, options->pipeline, m, heap, err);
+    if (status == TEC_OK)
+        status = measure(out, options, m, heap, arena, err);
+    tec_model_close(m);
+    tec_checkpoint_close(c);
+    return status;
+}
+
+/* MemAvailable of this machine in bytes, or -1. */
+static int64_t available_memory(void)
+{
+    char line[128];
+    long long kib = -1;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && kib < 0 && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
+            kib = -1;
+    if (f)
+        fclose(f);
+    return kib < 0 ? -1 : (int64_t)kib * 1024;
+}
+
+static enum tec_status check_memory(const struct tec_engine_options *o,
+                                    const struct tec_measured *m, struct tec_error *err)
+{
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+    int64_t budget = o->pipeline->memory.device, there = available_memory();
+    double need = (double)m->bytes.total / gib, weights = (double)m->bytes.weights / gib;
+    if (budget && m->bytes.total > budget)
+        return tec_fail(err, TEC_NO_MEMORY,
+                        "%s:%d: static plan needs %.2f GiB (weights %.2f + rest %.2f), budget is "
+                        "%.2f GiB",
+                        o->pipeline->memory.where.file, o->pipeline->memory.where.line, need,
+                        weights, need - weights, (double)budget / gib);
+    if (there >= 0 && m->bytes.total > there)
+        return tec_fail(err, TEC_NO_MEMORY,
+                        "static plan needs %.2f GiB (weights %.2f), the machine has %.2f GiB free",
+                        need, weights, (double)there / gib);
+    return TEC_OK;
+}
+
+struct load_report {
+    const struct tec_engine_options *options;
+    int64_t total;
+};
+
+static void weights_progress(void *user, int64_t bytes)
+{
+    const struct load_report *r = user;
+    progress(r->options, "weights", bytes, r->total);
+}
+
+static enum tec_status load_weights(struct tec_engine *e, const struct tec_measured *measured,
+                                    struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_weight_source source = {.checkpoint = e->checkpoint, .seed = o->seed};
+    struct load_report report = {o, measured->bytes.weights};
+    const struct tec_weights_options w = {.model = e->model,
+                                          .source = source,
+                                          .device = e->device,
+                                          .bf16 = wants_bf16(o),
+                                          .language = measured->spec.seats > 0,
+                                          .progress = weights_progress,
+                                          .user = &report};
+    TEC_TRY(tec_weights_load(&e->weights, &w, e->heap, err));
+    progress(o, "captures", 0, 1);
+    const struct tec_plan_inputs in = {.spec = &measured->spec,
+                                       .model = e->model,
+                                       .weights = e->weights,
+                                       .source = source,
+                                       .device = e->device};
+    return tec_plan_create(&e->plan, &in, e->heap, err);
+}
+
+static enum tec_status open_tokenizer(struct tec_engine *e, struct tec_error *err)
+{
+    const char *path = e->options.tokenizer;
+    if (!path && e->checkpoint)
+        path = e->checkpoint->tokenizer;
+    if (path)
+        return tec_tokenizer_open(&e->tokenizer, path, e->heap, err);
+    if (e->options.random)
+        return TEC_OK;
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
+                    e->checkpoint->path);
+}
+
+static enum tec_status open_session(struct tec_engine *e, struct tec_error *err)
+{
+    const struct tec_session_options s = {.pipeline = e->options.pipeline,
+                                          .model = e->model,
+                                          .checkpoint = e->checkpoint,
+                                          .tokenizer = e->tokenizer,
+                                          .root = e->options.root,
+                                          .max_text = e->plan->spec.text_tokens,
+                                          .seed = e->options.seed};
+    return tec_session_create(&e->session, &s, e->heap, err);
+}
+
+static int topology_index(const struct tec_topology *t, const char *kind, int from)
+{
+    for (int i = from; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].kind, kind) == 0)
+            return i;
+    return -1;
+}
+
+static void list_decoders(struct tec_loop_options *l, const struct tec_pipeline *p,
+                          const struct tec_topology *t)
+{
+    for (int i = topology_index(t, "decode", 0); i >= 0; i = topology_index(t, "decode", i + 1)) {
+        const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
+        struct tec_decoder *d = &l->decoders[l->n_decoders++];
+        d->name = n->name;
+        d->node = i;
+        d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
+        d->max_tokens = n->max_tokens;
+        d->deadline_us = n->deadline.on_miss == TEC_MISS_SHED ? t->nodes[i].deadline_us : 0;
+    }
+}
+
+static enum tec_status make_loop(struct tec_engine *e, struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_pipeline *p = o->pipeline;
+    size_t n = (size_t)(p->n_inputs + p->n_resources + p->n_partitions) + 1;
+    const char **names = TEC_NEW(&e->arena, n, const char *);
+    if (!names)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for names");
+    tec_topology_from_pipeline(&e->topology, p, &e->plan->spec, e->model, names);
+    struct tec_loop_options l = {.plan = e->plan,
+                                 .topology = &e->topology,
+                                 .executor = tec_executor_real(e->plan),
+                                 .planner = tec_default_planner,
+                                 .prefill_node = topology_index(&e->topology, "prefill", 0),
+                                 .action_node = topology_index(&e->topology, "action", 0),
+                                 .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
+                                 .released = o->released,
+                                 .user = o->user};
+    if (l.action_node >= 0)
+        l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
+    list_decoders(&l, p, &e->topology);
+    return tec_loop_create(&e->loop, &l, e->heap, err);
+}
+
+/* Every part has run before the first frame: costs are known, memory is touched. */
+static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
+{
+    const struct tec_model *m = e->model;
+    size_t size = (size_t)m->vision.image_size,
+           chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
+    uint8_t *black = TEC_NEW(&e->arena, size * size * 3, uint8_t);
+    int *ids = TEC_NEW(&e->arena, (size_t)e->plan->spec.text_tokens, int);
+    float *zeros = TEC_NEW(&e->arena, chunk, float);
+    if (!black || !ids || !zeros)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the first frame");
+    int pictures = e->plan->spec.pictures;
+    struct tec_frame_input input = {
+        .prefix = {.n_pictures = pictures, .n_text = e->plan->spec.text_tokens, .ids = ids},
+        .noise = zeros};
+    for (int i = 0; i < pictures; i++)
+        input.prefix.picture[i] = black;
+    progress(&e->options, "warm-up", 0, WARM_FRAMES);
+    tec_loop_warm(e->loop, &input, WARM_FRAMES);
+    return TEC_OK;
+}
+
+static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    struct tec_measured measured = {.captures = 0};
+    TEC_TRY(open_checkpoint(&e->checkpoint, o, e->heap, err));
+    TEC_TRY(open_model(&e->model, o, e->checkpoint, e->heap, err));
+    TEC_TRY(tec_spec_from_pipeline(&measured.spec, o->pipeline, e->model, e->heap, err));
+    TEC_TRY(measure(&measured, o, e->model, e->heap, &e->arena, err));
+    TEC_TRY(check_memory(o, &measured, err));
+    TEC_TRY(open_tokenizer(e, err));
+    TEC_TRY(tec_device_open(&e->device, &o->device, e->heap, err));
+    TEC_TRY(load_weights(e, &measured, err));
+    TEC_TRY(open_session(e, err));
+    TEC_TRY(make_loop(e, err));
+    return warm(e, err);
+}
+
+enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_engine *e = tec_heap_get(heap, sizeof *e);
+    if (!e)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for an engine");
+    e->options = *options;
+    e->heap = heap;
+    tec_arena_init(&e->arena, heap);
+    enum tec_status status = open_all(e, err);
+    if (status != TEC_OK) {
+        tec_engine_close(e);
+        return status;
+    }
+    *out = e;
+    return TEC_OK;
+}
+
+void tec_engine_close(struct tec_engine *e)
+{
+    if (!e)
+        return;
+    tec_loop_destroy(e->loop);
+    tec_session_destroy(e->session);
+    tec_plan_destroy(e->plan);
+    tec_weights_close(e->weights);
+    tec_device_close(e->device);
+    tec_tokenizer_close(e->tokenizer);
+    tec_model_close(e->model);
+    tec_checkpoint_close(e->checkpoint);
+    tec_arena_finish(&e->arena);
+    tec_heap_put(e->heap, e);
+}
+
+enum tec_status tec_engine_text(const struct tec_engine *e, const struct tec_utterance *text, int n,
+                                struct tec_arena *arena, char **out, struct tec_error *err)
+{
+    size_t bytes;
+    *out = NULL;
+    if (!e->tokenizer)
+        return TEC_OK;
+    return tec_tokenizer_decode(e->tokenizer, text->tokens, (size_t)n, true, arena, out, &bytes,
+                                err);
+}

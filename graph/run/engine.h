@@ -1,0 +1,73 @@
+/* engine.h - a pipeline made ready to run: model, weights, plan, loop, one session. What the
+ * program, the library and the tests open. */
+#ifndef TEC_GRAPH_RUN_ENGINE_H
+#define TEC_GRAPH_RUN_ENGINE_H
+
+#include "graph/compile/spec.h"
+#include "graph/load/pipeline.h"
+#include "graph/run/loop.h"
+#include "graph/run/session.h"
+
+/* What the pipeline does not say, or what is said over it. Everything is borrowed until close. */
+struct tec_engine_options {
+    const struct tec_pipeline *pipeline;
+    const char *root;      /* holds pipelines/ and policies/ */
+    const char *weights;   /* checkpoint; NULL: the pipeline's */
+    bool random;           /* no checkpoint: random weights of `size` */
+    uint64_t seed;         /* of random weights and of the noise */
+    const char *size;      /* "full", "small", "tiny"; NULL = full */
+    const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
+    const char *tokenizer; /* file; NULL: the checkpoint's */
+    struct tec_device_options device;
+    bool saturated; /* frames follow each other; no next tick to miss */
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total); /* or NULL */
+    void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
+    void *user;
+};
+
+struct tec_engine {
+    struct tec_engine_options options;
+    struct tec_heap *heap;
+    struct tec_device *device;
+    struct tec_checkpoint *checkpoint; /* NULL with random weights */
+    struct tec_tokenizer *tokenizer;   /* NULL when there is none */
+    struct tec_model *model;
+    struct tec_weights *weights;
+    struct tec_plan *plan;
+    struct tec_session *session;
+    struct tec_loop *loop;
+    struct tec_topology topology;
+    struct tec_arena arena;
+};
+
+/* The decision lattice and the names that policies see. */
+void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_pipeline *pipeline,
+                                const struct tec_plan_spec *spec, const struct tec_model *model,
+                                const char **names);
+
+/* Everything that open would take, exactly, without taking it or reading weights. `captures` (may
+ * be NULL) gets their number, `commands` the commands of each part in order. */
+struct tec_measured {
+    struct tec_byte_plan bytes;
+    struct tec_plan_spec spec;
+    int captures;
+    const char *part_names[TEC_MAX_PARTS]; /* static or in `arena` */
+    int commands[TEC_MAX_PARTS], barriers[TEC_MAX_PARTS];
+    size_t activations[TEC_MAX_PARTS];
+};
+enum tec_status tec_engine_measure(struct tec_measured *out,
+                                   const struct tec_engine_options *options, struct tec_heap *heap,
+                                   struct tec_arena *arena, struct tec_error *err);
+
+/* Open: checkpoint, model, memory check (the pipeline's budget, the machine), weights, plan,
+ * captures, session, loop; then every part has run once. TEC_NO_MEMORY says how much is needed and
+ * there is. */
+enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine_options *options,
+                                struct tec_heap *heap, struct tec_error *err);
+void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
+
+/* The text of an utterance's first n tokens, without special ones; in the arena. */
+enum tec_status tec_engine_text(const struct tec_engine *engine, const struct tec_utterance *text,
+                                int n, struct tec_arena *arena, char **out, struct tec_error *err);
+
+#endif

@@ -1,0 +1,56 @@
+/* topology.c - the decision lattice and the names that policies see. */
+#include "graph/run/engine.h"
+
+#include <string.h>
+
+static void copy_points(int *n, int *points, const struct tec_ints *from)
+{
+    for (*n = 0; *n < from->n && *n < TEC_MAX_AXIS; ++*n)
+        points[*n] = from->item[*n];
+}
+
+static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
+                     const struct tec_decl_node *n)
+{
+    int i = t->n_nodes++;
+    t->nodes[i].name = n->name;
+    t->nodes[i].kind = tec_decl_node_word(n->kind);
+    t->nodes[i].partition = n->partition.index >= 0 ? p->partitions[n->partition.index].name : "";
+    t->nodes[i].deadline_us = (int64_t)(n->deadline.ms * 1000.0);
+    t->nodes[i].hard = n->deadline.kind == TEC_DEADLINE_HARD;
+    t->nodes[i].optional = n->when_policy;
+}
+
+/* `names` has room for all inputs, resources and partitions, in this order. */
+void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipeline *p,
+                                const struct tec_plan_spec *spec, const struct tec_model *m,
+                                const char **names)
+{
+    memset(t, 0, sizeof *t);
+    for (int i = 0; i < p->n_nodes && t->n_nodes < TEC_MAX_NODES; i++)
+        if (!p->nodes[i].culled)
+            add_node(t, p, &p->nodes[i]);
+    copy_points(&t->n_batch, t->batch, &p->capture.batch);
+    copy_points(&t->n_k, t->k, &p->capture.k);
+    copy_points(&t->n_depth, t->depth, &p->capture.depth);
+    for (t->n_ratio = 0; t->n_ratio < p->capture.ratio.n && t->n_ratio < TEC_MAX_AXIS; t->n_ratio++)
+        t->ratio[t->n_ratio] = p->capture.ratio.item[t->n_ratio];
+    t->inputs = names;
+    for (int i = 0; i < p->n_inputs; i++)
+        *names++ = p->inputs[t->n_inputs++].name;
+    t->kv = names;
+    for (int kind = 0; kind < 2; kind++) /* frames before requests, as the views are */
+        for (int i = 0; i < p->n_resources; i++)
+            if (p->resources[i].kind == (kind ? TEC_RESOURCE_REQUESTS : TEC_RESOURCE_FRAME)) {
+                *names++ = p->resources[i].name;
+                t->n_kv++;
+            }
+    t->partitions = names;
+    for (int i = 0; i < p->n_partitions; i++)
+        *names++ = p->partitions[t->n_partitions++].name;
+    t->slots = spec->seats;
+    t->horizon = m->flow.horizon;
+    t->layers = m->text.stack.layers;
+    t->period_us = (int64_t)(p->frame.period_ms * 1000.0);
+    t->seed = (uint64_t)p->seed;
+}

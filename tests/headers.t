@@ -1,0 +1,40 @@
+#!/bin/sh
+# headers.t - each header compiles alone as C17, and the public one as C++ too.
+# Not alone, by their own first lines: what a tier includes after its vector.h (kernels/panels/).
+cd "$(dirname "$0")/.." || exit 1
+cc=${CC:-cc} cxx=${CXX:-c++}
+command -v "$cc" >/dev/null 2>&1 || { echo "1..0 # SKIP no C compiler ($cc)"; exit 0; }
+flags="-std=c17 -D_GNU_SOURCE -I. $(pkg-config --cflags lua5.4 jansson 2>/dev/null)"
+flags="$flags -Wall -Wextra -Wpedantic -Werror -Wno-unused-function -fsyntax-only"
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# One line of TAP without its number for each header, in order.
+cat >"$work/one" <<'END'
+#!/bin/sh
+# one HEADER: compile it twice over, for its guard.
+extra=
+case $1 in */avx2/*) extra="-mavx2 -mfma" ;; */avx512/*) extra="-mavx512f -mavx512bw -mavx512vl -mfma" ;; esac
+if found=$(printf '#include "%s"\n#include "%s"\nint end_of_test;\n' "$1" "$1" |
+    $COMPILE $extra -x c - 2>&1); then echo "ok - $1"
+else echo "not ok - $1"; printf '%s\n' "$found" | head -10 | sed 's/^/# /' >&2; fi
+END
+COMPILE="$cc $flags"
+export COMPILE
+for folder in base kernels ops graph policies tools tests; do
+    [ ! -d "$folder" ] || find "$folder" -name '*.h' ! -path 'kernels/panels/*' ! -path 'tests/golden/*'
+done | LC_ALL=C sort | xargs -n1 -P2 sh "$work/one" >"$work/lines"
+
+n=$(wc -l <"$work/lines")
+if [ -f tectum.h ]; then
+    COMPILE="$cc -std=c17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I." sh "$work/one" tectum.h
+    if command -v "$cxx" >/dev/null 2>&1; then
+        if printf '#include "tectum.h"\nint main() { return 0; }\n' |
+            $cxx -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. -x c++ - >&2
+        then echo "ok - tectum.h as C++"; else echo "not ok - tectum.h as C++"; fi
+    else echo "ok - tectum.h as C++ # SKIP no C++ compiler"; fi
+else echo "ok - tectum.h # SKIP no such file"
+fi >>"$work/lines"
+
+awk '{ n++; sub(/ok - /, "ok " n " - "); print } END { print "1.." n }' "$work/lines"
+[ "$n" -gt 0 ] && ! grep -q '^not ok' "$work/lines"

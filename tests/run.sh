@@ -1,0 +1,201 @@
+#!/bin/sh
+# run.sh - every check of the project.  sh tests/run.sh [--long] [--since REV] [stage...]
+#
+#   setup    install the packages that are missing (tools/setup.sh --test)
+#   format   clang-format, on every C file
+#   release  build optimised, warnings are errors; run every test and every check of the tree
+#   asan     all C tests with address and undefined-behaviour sanitizers
+#   tsan     the tests that use threads, with the thread sanitizer
+#   clang    build with clang, warnings are errors
+#   tidy     clang-tidy on every C file, or with --since on those changed since a revision
+#   lua      luacheck on pipelines and policies
+#   fuzz     each fuzz target for 20 s
+#   docs     generated parts of the documents are fresh, links lead somewhere
+#
+# Without stages, all of them in this order. --long: ten minutes for each fuzz target, three seeds
+# for the kernels. A tool that is not installed skips its stage, but fails it where CI is set.
+# What tests print is kept in build/results/. Prints failures as they come, and as its last line
+# `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
+set -u
+{ # read to its end before it runs, so that it may be edited meanwhile
+cd "$(dirname "$0")/.." || exit 1
+root=$(pwd)
+results=$root/build/results
+jobs=$(nproc 2>/dev/null || echo 2)
+stages="setup format release asan tsan clang tidy lua fuzz docs"
+long= since= chosen=
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --long) long=1 ;;
+    --since) since=${2:?--since needs a revision}; shift ;;
+    -h | --help) sed -n '2,/^set -u/{/^set/d;s/^# \{0,1\}//;p;}' "$0"; exit 0 ;;
+    *) case " $stages " in
+        *" $1 "*) chosen="$chosen $1" ;;
+        *) echo "run.sh: no stage '$1'; there are: $stages" >&2; exit 2 ;;
+        esac ;;
+    esac
+    shift
+done
+mkdir -p "$results" || exit 1
+totals=$results/totals.$$
+: >"$totals"
+trap 'rm -f "$totals"' EXIT
+
+# tap NAME LIMIT COMMAND...: run a program that prints TAP, count its lines.
+tap() {
+    name=$1 limit=$2
+    shift 2
+    file=$results/$(echo "$name" | tr / -)
+    begin=$(date +%s)
+    timeout -k 10 "$limit" "$@" >"$file.tap" 2>"$file.err" </dev/null
+    status=$?
+    awk -v name="$name" -v status=$status -v seconds=$(($(date +%s) - begin)) \
+        -f tests/tap.awk "$file.tap" >"$file.sum"
+    cat "$file.sum"
+    tail -n 1 "$file.sum" >>"$totals"
+    ! grep -q '^not ok' "$file.sum" || head -n 40 "$file.err" | sed 's/^\([^#]\)/# \1/'
+}
+
+# step NAME COMMAND...: run a command that only succeeds or fails; one line of TAP.
+step() {
+    name=$1
+    shift
+    file=$results/$(echo "$name" | tr / -)
+    begin=$(date +%s)
+    if "$@" >"$file.log" 2>&1 </dev/null; then outcome="ok - $name" counts="1 passed, 0 failed, 0 skipped"
+    else outcome="not ok - $name" counts="0 passed, 1 failed, 0 skipped"; fi
+    echo "$outcome ($(($(date +%s) - begin)) s)"
+    echo "# $name: $counts" >>"$totals"
+    case $outcome in ok*) return 0 ;; esac
+    grep -E 'error|warning|not ok|FAIL' "$file.log" | head -n 20 | sed 's/^/# /'
+    echo "# ..."
+    tail -n 15 "$file.log" | sed 's/^/# /'
+    return 1
+}
+
+# needs NAME TOOL...: false, and one line of TAP, when a tool is missing.
+needs() {
+    name=$1
+    shift
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null 2>&1 && continue
+        if [ -n "${CI:-}" ]; then step "$name" sh -c "echo error: $tool is not installed; exit 1"
+        else
+            echo "ok - $name # SKIP $tool is not installed"
+            echo "# $name: 0 passed, 0 failed, 1 skipped" >>"$totals"
+        fi
+        return 1
+    done
+}
+
+# C files of the tree, generated tables apart; with --since, those that changed.
+sources() {
+    { if [ -n "$since" ]; then git diff --name-only --diff-filter=d "$since" -- "$@"
+      else git ls-files -co --exclude-standard -- "$@" 2>/dev/null || find . -name "$1" -o -name "${2:-$1}"; fi; } |
+        sed 's|^\./||' | grep -vE '/tables/|^build/|^tests/golden/' | while read -r file; do
+        [ ! -f "$file" ] || echo "$file"; done
+}
+
+# build PRESET [TARGET...]: configure and build.
+build() {
+    preset=$1
+    shift
+    cmake --preset "$preset" || return 1
+    if [ $# -gt 0 ]; then cmake --build --preset "$preset" -j"$jobs" --target "$@"
+    else cmake --build --preset "$preset" -j"$jobs"; fi
+}
+
+# Tests whose sources use threads, by what they include.
+threaded() {
+    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/ring\.h"|<pthread\.h>)' \
+        tests/*.c | sed 's|.*/||; s|\.c$|.t|'
+}
+
+stage_setup() { step setup sh tools/setup.sh --test; }
+
+format_all() { sources '*.c' '*.h' | xargs -r clang-format --dry-run -Werror; }
+stage_format() { needs format clang-format && step format format_all; }
+
+# installs: what is installed runs by itself, from anywhere.
+installs() (
+    prefix=$results/installed
+    rm -rf "$prefix"
+    cmake --install build/release --prefix "$prefix" && cd / &&
+        for file in "$prefix"/share/tectum/pipelines/*.lua; do
+            "$prefix/bin/tectum" expand --compact "$file" >/dev/null || exit 1
+        done
+)
+
+stage_release() {
+    step "release builds" build release || return 1
+    [ ! -f tools/main.c ] || step "release installs" installs
+    for test in build/release/*.t; do tap "release/$(basename "$test")" 300 "$test"; done
+    for test in tests/*.t; do tap "tree/$(basename "$test")" 60 sh "$test"; done
+    [ -z "$long" ] || for seed in 1 2 3; do
+        tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
+}
+
+stage_asan() {
+    step "asan builds" build asan || return 1
+    for test in build/asan/*.t; do
+        ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+            tap "asan/$(basename "$test")" 600 "$test"
+    done
+}
+
+stage_tsan() {
+    tests=$(threaded)
+    step "tsan builds" build tsan $tests || return 1
+    # Address-space layout of newer kernels is more random than this sanitizer of gcc 12 allows for.
+    fixed=; ! setarch "$(uname -m)" -R true 2>/dev/null || fixed="setarch $(uname -m) -R"
+    for test in $tests; do
+        TSAN_OPTIONS=halt_on_error=1 tap "tsan/$test" 600 $fixed "build/tsan/$test"
+    done
+}
+
+stage_clang() { needs clang clang && step "clang builds" build clang; }
+
+tidy_all() {
+    [ -f build/clang/compile_commands.json ] || cmake --preset clang || return 1
+    sources '*.c' | grep -v '^tests/fuzz/' | xargs -r -n 4 -P "$jobs" clang-tidy -p build/clang --quiet
+}
+stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
+
+stage_lua() { needs lua luacheck && step lua luacheck --no-color -q pipelines policies; }
+
+# fuzz_one TARGET: from the files that its seeds come from, without leaving anything in the tree.
+fuzz_one() {
+    seeds=
+    case $1 in
+    image) seeds="tests/golden/images/decode" ;;
+    safetensors) seeds="tests/golden/safetensors/files" ;;
+    esac
+    [ ! -d "tests/fuzz/seeds/$1" ] || seeds="$seeds tests/fuzz/seeds/$1"
+    mkdir -p "build/fuzz/corpus/$1" "build/fuzz/found"
+    "build/fuzz/fuzz_$1" -max_total_time=$([ -n "$long" ] && echo 600 || echo 20) -timeout=20 \
+        -rss_limit_mb=3000 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$1-" \
+        "build/fuzz/corpus/$1" $seeds
+}
+stage_fuzz() {
+    needs fuzz clang || return 1
+    targets=$(for file in tests/fuzz/*.c; do [ ! -f "$file" ] || basename "$file" .c; done)
+    [ -n "$targets" ] || return 0
+    step "fuzz builds" build fuzz $(for target in $targets; do echo "fuzz_$target"; done) || return 1
+    for target in $targets; do step "fuzz/$target" fuzz_one "$target"; done
+}
+
+stage_docs() { step docs sh tools/docs.sh --check; }
+
+started=$(date +%s)
+for stage in ${chosen:-$stages}; do
+    start=$(date +%s)
+    echo "# stage $stage"
+    "stage_$stage"
+    echo "# stage $stage took $(($(date +%s) - start)) s"
+done
+echo "# everything took $(($(date +%s) - started)) s; details are in build/results/"
+awk -F': ' '{ split($NF, word, /[ ,]+/); p += word[1]; f += word[3]; s += word[5] }
+    END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' "$totals"
+exit
+}

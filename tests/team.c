@@ -1,0 +1,136 @@
+/* team.c - lanes run together, meet at barriers, park and wake. */
+#include "kernels/team.h"
+#include "tests/tap.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+enum { MOST = 8 };
+
+struct lanes {
+    struct tec_team *team;
+    _Atomic int ran[MOST];
+    int turns;
+    long sums[MOST]; /* plain: only barriers order their uses */
+    _Atomic int disagreements;
+};
+
+static void count(void *user, int lane)
+{
+    struct lanes *l = user;
+    atomic_fetch_add(&l->ran[lane], 1);
+}
+
+TEST(impossible_teams_are_refused)
+{
+    struct tec_heap heap = {0};
+    struct tec_team *team = NULL;
+    struct tec_error err;
+    CHECK_INT(tec_team_create(&team, 0, 0, &heap, &err), ==, TEC_INVALID);
+    CHECK_INT(tec_team_create(&team, 1025, 0, &heap, &err), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "1025") != NULL);
+    heap.fail_at = 1;
+    CHECK_INT(tec_team_create(&team, 2, 0, &heap, &err), ==, TEC_NO_MEMORY);
+    CHECK(team == NULL);
+    tec_team_destroy(NULL);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Every lane once a run, over many runs; `spin_us` decides whether workers park in between. */
+static void every_lane(int lanes, int spin_us, int runs)
+{
+    struct tec_heap heap = {0};
+    struct lanes l = {.team = NULL};
+    REQUIRE(tec_team_create(&l.team, lanes, spin_us, &heap, NULL) == TEC_OK);
+    CHECK_INT(tec_team_lanes(l.team), ==, lanes);
+    int64_t calls = heap.calls;
+    for (int i = 1; i <= runs; i++) {
+        tec_team_run(l.team, count, &l);
+        for (int lane = 0; lane < lanes; lane++)
+            REQUIRE(atomic_load(&l.ran[lane]) == i);
+    }
+    CHECK_INT(heap.calls, ==, calls);
+    tec_team_destroy(l.team);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(every_lane_runs_once_one_lane)
+{
+    every_lane(1, 0, 100);
+}
+
+TEST(every_lane_runs_once_two_lanes_parking_at_once)
+{
+    every_lane(2, 0, 2000);
+}
+
+TEST(every_lane_runs_once_two_lanes_spinning)
+{
+    every_lane(2, 200, 2000);
+}
+
+TEST(every_lane_runs_once_three_lanes)
+{
+    every_lane(3, 20, 40);
+    every_lane(3, 0, 40);
+}
+
+/* Each turn a lane writes its own number, then reads those of the others. */
+static void meet(void *user, int lane)
+{
+    struct lanes *l = user;
+    int lanes = tec_team_lanes(l->team);
+    for (int turn = 1; turn <= l->turns; turn++) {
+        l->sums[lane] = turn;
+        tec_team_barrier(l->team);
+        for (int other = 0; other < lanes; other++)
+            if (l->sums[other] != turn)
+                atomic_fetch_add(&l->disagreements, 1);
+        tec_team_barrier(l->team);
+    }
+}
+
+static void barriers(int lanes, int turns)
+{
+    struct tec_heap heap = {0};
+    struct lanes l = {.turns = turns};
+    REQUIRE(tec_team_create(&l.team, lanes, 100, &heap, NULL) == TEC_OK);
+    for (int run = 0; run < 3; run++)
+        tec_team_run(l.team, meet, &l);
+    CHECK_INT(atomic_load(&l.disagreements), ==, 0);
+    tec_team_destroy(l.team);
+}
+
+TEST(a_barrier_shows_what_other_lanes_wrote)
+{
+    barriers(1, 100);
+    barriers(2, 100);
+    barriers(3, 15);
+}
+
+TEST(parked_workers_wake)
+{
+    struct tec_heap heap = {0};
+    struct lanes l = {.team = NULL};
+    REQUIRE(tec_team_create(&l.team, 3, 50, &heap, NULL) == TEC_OK);
+    for (int i = 1; i <= 10; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* 40 times as long as they spin */
+        tec_team_run(l.team, count, &l);
+        for (int lane = 0; lane < 3; lane++)
+            CHECK_INT(atomic_load(&l.ran[lane]), ==, i);
+    }
+    tec_team_destroy(l.team);
+}
+
+TEST(a_team_that_never_ran_ends)
+{
+    struct tec_heap heap = {0};
+    for (int i = 0; i < 20; i++) {
+        struct tec_team *team = NULL;
+        REQUIRE(tec_team_create(&team, 3, i % 2 ? 0 : 1000, &heap, NULL) == TEC_OK);
+        tec_team_destroy(team);
+    }
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TAP_MAIN

@@ -1,0 +1,157 @@
+/* tiny.h - a model of random weights made ready to run in milliseconds, and observations for it:
+ * what tests of the frame loop share. Everything static; one translation unit a test. */
+#ifndef TEC_TESTS_TINY_H
+#define TEC_TESTS_TINY_H
+
+#include "graph/run/loop.h"
+#include "tests/tap.h"
+
+enum { TINY_SEATS = 6, TINY_NEW = 12, TINY_TEXT = 9, TINY_STEPS = 3, TINY_CAMERAS = 3 };
+
+struct tiny {
+    struct tec_device *device;
+    struct tec_model *model;
+    struct tec_weights *weights;
+    struct tec_plan *plan;
+    struct tec_topology topology;
+};
+
+static struct tec_heap tiny_heap;
+
+static const char *const tiny_kv[] = {"obs", "lang"};
+
+static inline struct tec_plan_spec tiny_spec(const struct tec_model *m)
+{
+    return (struct tec_plan_spec){.frame_tokens = m->n_slots * m->vision.tokens + TINY_TEXT,
+                                  .text_tokens = TINY_TEXT,
+                                  .steps = TINY_STEPS,
+                                  .seats = TINY_SEATS,
+                                  .new_tokens = TINY_NEW,
+                                  .isolated = true,
+                                  .n_batches = 3,
+                                  .batches = {1, 3, 4},
+                                  .max_k = 8};
+}
+
+static inline struct tec_topology tiny_topology(void)
+{
+    return (struct tec_topology){.n_nodes = 4,
+                                 .nodes = {{.name = "see", .kind = "prefill"},
+                                           {.name = "act", .kind = "action", .hard = true},
+                                           {.name = "talk", .kind = "decode"},
+                                           {.name = "think", .kind = "decode"}},
+                                 .n_batch = 3,
+                                 .batch = {1, 3, 4},
+                                 .n_k = 4,
+                                 .k = {1, 2, 5, 8},
+                                 .n_kv = 2,
+                                 .kv = tiny_kv,
+                                 .slots = TINY_SEATS,
+                                 .horizon = 10,
+                                 .layers = 4,
+                                 .period_us = 50000,
+                                 .seed = 7};
+}
+
+/* The loop of both decode tasks over that plan; the caller sets executor and planner. */
+static inline struct tec_loop_options tiny_loop(struct tiny *t)
+{
+    return (struct tec_loop_options){
+        .plan = t->plan,
+        .topology = &t->topology,
+        .planner = tec_default_planner,
+        .n_decoders = 2,
+        .decoders = {{.name = "talk", .node = 2, .max_tokens = TINY_NEW},
+                     {.name = "think", .node = 3, .max_tokens = TINY_NEW - 5}},
+        .prefill_node = 0,
+        .action_node = 1};
+}
+
+static inline void tiny_close(struct tiny *t)
+{
+    tec_plan_destroy(t->plan);
+    tec_weights_close(t->weights);
+    tec_model_close(t->model);
+    tec_device_close(t->device);
+    *t = (struct tiny){.plan = NULL};
+}
+
+static inline bool tiny_open(struct tiny *t, const char *arch, bool bf16, int threads, int spin_us,
+                             struct tec_error *err)
+{
+    const struct tec_device_options d = {
+        .kind = "cpu", .threads = threads, .spin_us = spin_us, .tier = tec_tier_best()};
+    const struct tec_model_choice choice = {
+        .root = "pipelines/models", .arch = arch, .size = "tiny"};
+    *t = (struct tiny){.topology = tiny_topology()};
+    if (tec_device_open(&t->device, &d, &tiny_heap, err) != TEC_OK ||
+        tec_model_open(&t->model, &choice, &tiny_heap, err) != TEC_OK)
+        return false;
+    const struct tec_weight_source source = {.seed = 11};
+    t->model->text.scale = 0.1F; /* else a random model only repeats the token it is given */
+    const struct tec_weights_options w = {.model = t->model,
+                                          .source = source,
+                                          .device = t->device,
+                                          .bf16 = bf16,
+                                          .language = true};
+    const struct tec_plan_spec spec = tiny_spec(t->model);
+    if (tec_weights_load(&t->weights, &w, &tiny_heap, err) != TEC_OK)
+        return false;
+    const struct tec_plan_inputs in = {.spec = &spec,
+                                       .model = t->model,
+                                       .weights = t->weights,
+                                       .source = source,
+                                       .device = t->device};
+    t->topology.horizon = t->model->flow.horizon;
+    t->topology.layers = t->model->text.stack.layers;
+    return tec_plan_create(&t->plan, &in, &tiny_heap, err) == TEC_OK;
+}
+
+/* xorshift64*: the same observations and schedules for the same seed, everywhere. */
+static inline uint32_t tiny_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (uint32_t)(*state * UINT64_C(2685821657736338717) >> 32);
+}
+static inline int tiny_below(uint64_t *state, int n)
+{
+    return (int)(tiny_random(state) % (uint32_t)n);
+}
+
+/* One observation: some cameras, a prompt of some length, noise, state. */
+struct tiny_observation {
+    uint8_t picture[TINY_CAMERAS][28 * 28 * 3];
+    int ids[TINY_TEXT];
+    float noise[64 * 32], state[64];
+    struct tec_frame_input input;
+};
+
+static inline void tiny_observe(struct tiny_observation *o, const struct tec_model *m,
+                                uint64_t seed)
+{
+    uint64_t s = seed * 2654435761U + 88172645463325252U;
+    struct tec_prefix_input *p = &o->input.prefix;
+    REQUIRE(m->vision.image_size == 28 && m->flow.horizon * m->flow.dim <= 64 * 32);
+    REQUIRE(m->n_slots == TINY_CAMERAS && m->flow.dim <= 64);
+    *p = (struct tec_prefix_input){.n_pictures = 1 + tiny_below(&s, TINY_CAMERAS),
+                                   .n_text = 1 + tiny_below(&s, TINY_TEXT),
+                                   .ids = o->ids};
+    for (int c = 0; c < p->n_pictures; c++) {
+        p->picture[c] = o->picture[c];
+        for (size_t i = 0; i < sizeof o->picture[c]; i++)
+            o->picture[c][i] = (uint8_t)tiny_random(&s);
+    }
+    for (int i = 0; i < p->n_text; i++)
+        o->ids[i] = 3 + tiny_below(&s, m->text.vocab - 3);
+    for (int i = 0; i < m->flow.horizon * m->flow.dim; i++)
+        o->noise[i] = (float)tiny_below(&s, 4001) / 1000.0F - 2.0F;
+    for (int i = 0; i < m->flow.dim; i++)
+        o->state[i] = (float)tiny_below(&s, 2001) / 1000.0F - 1.0F;
+    o->input.noise = o->noise;
+    o->input.state = o->state;
+    o->input.captured_ns = 0;
+}
+
+#endif

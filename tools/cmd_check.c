@@ -1,0 +1,247 @@
+/* cmd_check.c - every error of pipeline and policy files, located. */
+#include "tools/bytes.h"
+#include "tools/expect.h"
+#include "tools/measure.h"
+#include "tools/open_pipeline.h"
+#include "tools/topology.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct check_options {
+    bool strict;
+    const char *explain;
+};
+
+#define AT(member) offsetof(struct check_options, member)
+static const struct tec_option options[] = {
+    {"strict", 0, TEC_OPTION_FLAG, NULL, "warnings are errors", AT(strict), 0, 0},
+    {"explain", 0, TEC_OPTION_TEXT, "CODE", "what a code such as E026 means", AT(explain), 0, 0},
+};
+
+/* The place "path:LINE:" in a message, 0 when there is none; *rest is what follows it. */
+static int line_in(const char *message, const char *path, const char **rest)
+{
+    const char *at = strstr(message, path);
+    size_t n = strlen(path);
+    for (; at; at = strstr(at + 1, path)) {
+        char *end = NULL;
+        long line = at[n] == ':' ? strtol(at + n + 1, &end, 10) : 0;
+        if (line > 0 && line < 1 << 30 && end && *end == ':') {
+            *rest = end + 1 + strspn(end + 1, " ");
+            return (int)line;
+        }
+    }
+    return 0;
+}
+
+/* A policy's failure as a diagnostic. */
+static void report_policy(struct tec_diagnostics *d, const char *path, const char *message)
+{
+    const char *rest = message;
+    struct tec_where where = {.file = path, .line = line_in(message, path, &rest)};
+    tec_diagnostics_add(d, TEC_E001, where, "%s", rest);
+}
+
+static enum tec_status check_policy_file(struct tec_invocation *call, const char *path,
+                                         struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_topology topology;
+    struct tec_policy *policy = NULL;
+    struct tec_error mine = {0};
+    const char *name = strchr(path, '/') ? path : tec_arena_printf(call->arena, "./%s", path);
+    TEC_TRY(tec_need_root(call, err));
+    if (!name)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    tec_topology_sample(&topology);
+    enum tec_status status =
+        tec_policy_open(&policy, name, call->root, &topology, &(struct tec_policy_limits){0}, NULL,
+                        0, call->heap, &mine);
+    if (status == TEC_NO_MEMORY && atomic_load(&call->heap->fail_at))
+        return tec_fail(err, status, "%s", mine.message);
+    if (status != TEC_OK)
+        report_policy(d, path, mine.message);
+    else if (call->shared.format == TEC_FORMAT_TEXT) {
+        fprintf(call->out, "%s: ok  policy %s, version %d\n", path, tec_policy_name(policy),
+                tec_policy_version(policy));
+        for (int i = 0; tec_policy_param(policy, i); i++) {
+            const struct tec_param *param = tec_policy_param(policy, i);
+            fprintf(call->out, "  %s = %g, %g to %g\n", param->name, param->def, param->min,
+                    param->max);
+        }
+    }
+    tec_policy_close(policy);
+    return TEC_OK;
+}
+
+/* The policy that a pipeline names must be there and take its parameters. */
+static enum tec_status check_use(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                 struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_topology topology;
+    struct tec_policy *policy = NULL;
+    struct tec_error mine = {0};
+    TEC_TRY(tec_topology_of(&topology, pipeline, 0, 0, call->arena, err));
+    enum tec_status status =
+        tec_open_policy(&policy, pipeline, call->shared.policy, call->root, &topology,
+                        call->shared.param.item, call->shared.param.n, call->heap, &mine);
+    struct tec_where where = pipeline->policy.where.file ? pipeline->policy.where : pipeline->where;
+    if (call->shared.policy && status != TEC_OK)
+        return tec_fail(err, status, "%s", mine.message);
+    if (status != TEC_OK)
+        tec_diagnostics_add(d, status == TEC_NOT_FOUND ? TEC_E021 : TEC_E011, where, "%s",
+                            mine.message);
+    tec_policy_close(policy);
+    return TEC_OK;
+}
+
+/* What is said of a pipeline without errors. */
+static void say_ok(struct tec_invocation *call, const char *path, const struct tec_pipeline *p,
+                   const char *plan)
+{
+    fprintf(call->out, "%s: ok  %d input%s, %d resource%s, %d node%s, %d capture%s; %s\n", path,
+            p->n_inputs, p->n_inputs == 1 ? "" : "s", p->n_resources,
+            p->n_resources == 1 ? "" : "s", p->n_nodes, p->n_nodes == 1 ? "" : "s",
+            tec_pipeline_captures(p), tec_pipeline_captures(p) == 1 ? "" : "s", plan);
+}
+
+static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p,
+                         const struct tec_byte_plan *bytes)
+{
+    char need[24], weights[24], rest[24], budget[24];
+    if (!p->memory.device || bytes->total <= p->memory.device)
+        return;
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
+        "static plan needs %s (weights %s + resources %s), budget is %s",
+        tec_bytes_text(need, bytes->total), tec_bytes_text(weights, bytes->weights),
+        tec_bytes_text(rest, bytes->total - bytes->weights),
+        tec_bytes_text(budget, p->memory.device));
+    tec_diagnostics_help(d, entry, "tectum graph --compiled -T text shows what takes it");
+}
+
+/* Measure the plan; *text is what to say of it. */
+static enum tec_status check_plan(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                  struct tec_diagnostics *d, const char **text,
+                                  struct tec_error *err)
+{
+    struct tec_measured measured;
+    struct tec_error mine = {0};
+    enum tec_measured_by by;
+    char captures[24], budget[24];
+    enum tec_status status = tec_measure(&measured, &by, call, pipeline, &mine);
+    if (status == TEC_OK) {
+        check_budget(d, pipeline, &measured.bytes);
+        *text = tec_arena_printf(
+            call->arena, "captures take %s; device plan %s%s%s%s",
+            tec_bytes_text(captures, measured.bytes.captures),
+            tec_measure_text(&measured.bytes, call->arena),
+            pipeline->memory.device ? "; budget " : "",
+            pipeline->memory.device ? tec_bytes_text(budget, pipeline->memory.device) : "",
+            by == TEC_MEASURED_FULL ? " (full size: the checkpoint is not here)" : "");
+        return TEC_OK;
+    }
+    if (call->shared.weights || status == TEC_DEVICE || status == TEC_INVALID)
+        return tec_fail(err, status, "%s", mine.message);
+    if (status != TEC_UNSUPPORTED && by == TEC_MEASURED_CHECKPOINT) {
+        const char *rest = mine.message;
+        struct tec_where where = pipeline->where;
+        int line = where.file ? line_in(mine.message, where.file, &rest) : 0;
+        if (line)
+            where = (struct tec_where){.file = where.file, .line = line};
+        tec_diagnostics_add(d, TEC_E011, where, "%s", rest);
+    }
+    *text = tec_arena_printf(call->arena, "not measured: %s", mine.message);
+    return TEC_OK;
+}
+
+static enum tec_status check_pipeline(struct tec_invocation *call, const char *path,
+                                      struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_pipeline *pipeline = NULL;
+    enum tec_status status = tec_load_pipeline(&pipeline, call, path, d, err);
+    if (status == TEC_MALFORMED && d->n_errors > 0)
+        return TEC_OK;
+    TEC_TRY(status);
+    const char *plan = NULL;
+    status = check_use(call, pipeline, d, err);
+    if (status == TEC_OK)
+        status = check_plan(call, pipeline, d, &plan, err);
+    if (status == TEC_OK && d->n_errors == 0 && call->shared.format == TEC_FORMAT_TEXT)
+        say_ok(call, path, pipeline, plan ? plan : "");
+    tec_pipeline_free(pipeline);
+    return status;
+}
+
+static enum tec_status check_file(struct tec_invocation *call, const char *path,
+                                  struct tec_error *err)
+{
+    static const enum tec_diagnostics_format formats[] = {
+        [TEC_FORMAT_TEXT] = TEC_PRINT_TEXT,
+        [TEC_FORMAT_JSON] = TEC_PRINT_JSON,
+        [TEC_FORMAT_GITHUB] = TEC_PRINT_GITHUB,
+    };
+    const struct check_options *o = call->options;
+    struct tec_diagnostics d;
+    tec_diagnostics_init(&d, call->heap);
+    enum tec_status status;
+    if (tec_path_kind(path) == TEC_PATH_POLICY)
+        status = check_policy_file(call, path, &d, err);
+    else
+        status = check_pipeline(call, path, &d, err);
+    tec_diagnostics_sort(&d);
+    tec_diagnostics_print(&d, formats[call->shared.format], call->out);
+    call->wrong |= d.n_errors > 0 || (o->strict && d.n_warnings > 0);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+static enum tec_status explain(struct tec_invocation *call, const char *name, struct tec_error *err)
+{
+    enum tec_code code = tec_code_find(name);
+    if (code == TEC_CODES)
+        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W104",
+                        name);
+    fprintf(call->out, "%s: %s\n", tec_code_name(code), tec_code_meaning(code));
+    return TEC_OK;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct check_options *o = call->options;
+    enum tec_status worst = TEC_OK;
+    if (o->explain)
+        return explain(call, o->explain, err);
+    if (call->args.n == 0)
+        return tec_fail(err, TEC_INVALID, "a pipeline or policy file is missing: tectum %s",
+                        tec_command_check.usage);
+    for (int i = 0; i < call->args.n; i++) {
+        struct tec_error mine = {0};
+        enum tec_status status = check_file(call, call->args.item[i], &mine);
+        if (status == TEC_OK)
+            continue;
+        if (worst != TEC_OK) /* every file is told of, the last one by the caller */
+            tec_say(call, "%s", err->message);
+        *err = mine;
+        worst = status;
+    }
+    return worst;
+}
+
+const struct tec_command tec_command_check = {
+    .usage = "check [options] FILE...",
+    .about = "Every error of every file at once, each with its place and a code. Exit code 1 when\n"
+             "there is any.\n",
+    .example = "  tectum check pipelines/pi05_aloha.lua policies/oxygen.lua\n"
+               "  tectum check --set frame.period_ms=33 pipelines/pi05_aloha.lua\n"
+               "  tectum check --explain E026\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_GITHUB | TEC_TAKES_SET | TEC_TAKES_POLICY |
+             TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct check_options),
+    .min_args = 0,
+    .max_args = -1,
+    .args = "a pipeline or policy file",
+    .run = run,
+};

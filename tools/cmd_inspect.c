@@ -1,0 +1,109 @@
+/* cmd_inspect.c - what a checkpoint, a tokenizer or a safetensors file holds. */
+#include "tools/command.h"
+#include "tools/expect.h"
+#include "tools/inspect.h"
+
+#include <string.h>
+
+struct inspect_options {
+    bool list;
+    const char *model;
+};
+
+#define AT(member) offsetof(struct inspect_options, member)
+static const struct tec_option options[] = {
+    {"list", 0, TEC_OPTION_FLAG, NULL, "every tensor: name, dtype, shape, bytes, file", AT(list), 0,
+     0},
+    {"model", 0, TEC_OPTION_TEXT, "NAME", "hold it against this model; recognised by itself",
+     AT(model), 0, 0},
+};
+
+static enum tec_status hold_against_model(struct tec_invocation *call, json_t *report,
+                                          const struct tec_checkpoint *c, struct tec_error *err)
+{
+    const struct inspect_options *o = call->options;
+    struct tec_model *model = NULL;
+    struct tec_error mine = {0};
+    TEC_TRY(tec_need_root(call, err));
+    struct tec_model_choice choice = {
+        .root = tec_arena_printf(call->arena, "%s/pipelines/models", call->root),
+        .arch = o->model,
+        .checkpoint = c};
+    if (!choice.root)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    enum tec_status status = tec_model_open(&model, &choice, call->heap, &mine);
+    if (status == TEC_OK) {
+        status = tec_inspect_model(report, c, model, call->arena, err);
+        tec_model_close(model);
+    } else if (o->model || status == TEC_NO_MEMORY) {
+        return tec_fail(err, status, "%s", mine.message);
+    } else {
+        json_object_set_new(report, "note",
+                            json_string(c->layout == TEC_LAYOUT_FILE
+                                            ? "no model description recognises it"
+                                            : mine.message));
+        status = TEC_OK; /* an unknown model is a fact of the file */
+    }
+    return status;
+}
+
+static enum tec_status inspect_checkpoint(struct tec_invocation *call, json_t *report,
+                                          const char *path, struct tec_error *err)
+{
+    const struct inspect_options *o = call->options;
+    struct tec_checkpoint *c = NULL;
+    TEC_TRY(tec_checkpoint_open(&c, path, call->heap, err));
+    enum tec_status status = tec_inspect_checkpoint(report, c, o->list, call->arena, err);
+    if (status == TEC_OK)
+        status = hold_against_model(call, report, c, err);
+    tec_checkpoint_close(c);
+    return status;
+}
+
+/* vocab.json and vocab.txt are tokenizers by their name alone. */
+static bool is_vocabulary(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return strcmp(name, "vocab.json") == 0 || strcmp(name, "vocab.txt") == 0;
+}
+
+static enum tec_status inspect(struct tec_invocation *call, json_t *report, const char *path,
+                               struct tec_error *err)
+{
+    enum tec_path_kind kind = tec_path_kind(path);
+    if (kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS)
+        return inspect_checkpoint(call, report, path, err);
+    if (kind == TEC_PATH_TOKENIZER || (kind == TEC_PATH_UNKNOWN && is_vocabulary(path)))
+        return tec_inspect_tokenizer(report, path, call->heap, err);
+    return tec_expect(path, "a checkpoint, tokenizer or safetensors file", err);
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    json_t *report = json_object();
+    if (!report)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
+    enum tec_status status = inspect(call, report, call->args.item[0], err);
+    if (status == TEC_OK && call->shared.format == TEC_FORMAT_JSON) {
+        if (json_dumpf(report, call->out, JSON_COMPACT) == 0)
+            fputc('\n', call->out);
+    } else if (status == TEC_OK)
+        tec_inspect_print(report, call->out);
+    json_decref(report);
+    return status;
+}
+
+const struct tec_command tec_command_inspect = {
+    .usage = "inspect [options] PATH",
+    .about = "PATH is a checkpoint (openpi, lerobot or hf layout), a .safetensors file or a\n"
+             "tokenizer. Only headers are read. The hash covers headers and sizes.\n",
+    .example = "  tectum inspect tests/golden/demo/episodes/checkpoint\n",
+    .takes = TEC_TAKES_FORMAT,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct inspect_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a checkpoint, tokenizer or safetensors file",
+    .run = run,
+};

@@ -1,0 +1,59 @@
+#!/bin/sh
+# docs.sh - renew the generated parts of the documents.  tools/docs.sh [--check]
+#
+# A part stands between `<!-- from: COMMAND -->` and `<!-- end -->`, each on a line of its own, and
+# is what COMMAND prints, run from the root with build/release/ in the path. --check changes
+# nothing and fails when a part is stale or a link between documents leads nowhere.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+check=
+[ "${1:-}" != --check ] || check=1
+PATH=$(pwd)/build/release:$PATH
+export PATH
+bad=0
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# def FILE: a .def list as a table, from its macro lines: names and texts.
+def() {
+    sed -nE 's/^[A-Z_]+\(([a-z_0-9A-Z]+), (.*)\)$/| `\1` | \2 |/p' "$1" | sed 's/"//g'
+}
+
+# renew FILE: the document with its parts made anew.
+renew() {
+    inside=
+    while IFS= read -r line || [ -n "$line" ]; do
+        case $line in
+        "<!-- from: "*" -->")
+            command=${line#"<!-- from: "} command=${command%" -->"}
+            printf '%s\n' "$line"
+            case $command in
+            "def "*) def "${command#def }" ;;
+            *) sh -c "$command" </dev/null || { echo "docs: $1: '$command' failed" >&2; return 1; } ;;
+            esac
+            inside=1 ;;
+        "<!-- end -->") inside= ; printf '%s\n' "$line" ;;
+        *) [ -n "$inside" ] || printf '%s\n' "$line" ;;
+        esac
+    done <"$1"
+    [ -z "$inside" ] || { echo "docs: $1: a part has no end" >&2; return 1; }
+}
+
+for file in *.md doc/*.md doc/*/*.md graph/*/README.md; do
+    [ -f "$file" ] || continue
+    if grep -q '^<!-- from: ' "$file"; then
+        if ! renew "$file" >"$work/new"; then bad=1
+        elif ! cmp -s "$work/new" "$file"; then
+            if [ -n "$check" ]; then
+                echo "docs: $file is stale; run tools/docs.sh"
+                diff -u "$file" "$work/new" | head -n 20
+                bad=1
+            else cat "$work/new" >"$file"; echo "docs: $file renewed"; fi
+        fi
+    fi
+    for link in $(grep -oE '\]\([^)# ]+' "$file" | sed 's/^](//' | grep -v '^[a-z]*:'); do
+        [ -e "$(dirname "$file")/$link" ] || { echo "docs: $file: no such file: $link"; bad=1; }
+    done
+done
+[ $bad -ne 0 ] || echo "docs: fresh"
+exit $bad

@@ -1,0 +1,45 @@
+#include "tools/help.h"
+
+#include "tools/shared.h"
+
+#include <unistd.h>
+
+void tec_help_program(const struct tec_verb *verbs, int n, FILE *out)
+{
+    fputs("tectum - vision-language-action models on robots, by the deadline\n\n"
+          "usage: tectum VERB [options] [arguments]\n\n",
+          out);
+    for (int i = 0; i < n; i++)
+        fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].text);
+    fputs(
+        "\n"
+        "tectum VERB --help    what a verb does, its options, an example\n"
+        "tectum --version      version, devices, CPU tiers\n\n"
+        "example: tectum check pipelines/demo_metaworld.lua\n\n"
+        "exit codes: 0 done; 1 what was asked about is wrong; 2 usage; 3 an input cannot be read\n"
+        "or is malformed; 4 device or memory does not suffice; 5 a bug of tectum\n",
+        out);
+}
+
+void tec_help_verb(const struct tec_verb *verb, FILE *out)
+{
+    const struct tec_command *c = verb->command;
+    struct tec_option_group groups[TEC_MAX_GROUPS];
+    fprintf(out, "tectum %s - %s\n\nusage: tectum %s\n", verb->name, verb->text, c->usage);
+    if (c->about)
+        fprintf(out, "\n%s", c->about);
+    tec_options_help(groups, tec_shared_groups(groups, c, NULL, NULL), out);
+    fprintf(out, "\nExample\n%s", c->example);
+}
+
+void tec_help_version(FILE *out)
+{
+    fprintf(out, "tectum %s\n", TECTUM_VERSION);
+    fprintf(out, "devices: cpu (%ld processors)\n", sysconf(_SC_NPROCESSORS_ONLN));
+    fputs("cpu tiers:", out);
+    for (int i = 0; i < TEC_TIER_COUNT; i++)
+        if (tec_tier_runs_here((enum tec_tier)i))
+            fprintf(out, " %s%s", tec_tier_name((enum tec_tier)i),
+                    (enum tec_tier)i == tec_tier_best() ? " (used)" : "");
+    fputc('\n', out);
+}

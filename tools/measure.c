@@ -1,0 +1,45 @@
+#include "tools/measure.h"
+
+#include "base/store/kind.h"
+#include "tools/bytes.h"
+
+enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
+                            struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                            struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    const char *weights = pipeline->n_models > 0 ? pipeline->models[0].weights : NULL;
+    enum tec_path_kind kind = weights ? tec_path_kind(weights) : TEC_PATH_MISSING;
+    bool here = kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
+    *by = s->random_weights.given ? TEC_MEASURED_SIZE
+          : s->weights || here    ? TEC_MEASURED_CHECKPOINT
+                                  : TEC_MEASURED_FULL;
+    struct tec_engine_options options = {.pipeline = pipeline,
+                                         .root = call->root,
+                                         .weights = s->weights,
+                                         .random = *by != TEC_MEASURED_CHECKPOINT,
+                                         .size = tec_size_names[s->size]};
+    if (pipeline->n_models == 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "it has no model");
+    TEC_TRY(tec_device_choice(call, &options.device, err));
+    return tec_engine_measure(out, &options, call->heap, call->arena, err);
+}
+
+const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena)
+{
+    const struct {
+        const char *name;
+        int64_t bytes;
+    } parts[] = {
+        {"weights", bytes->weights},         {"KV", bytes->kv},
+        {"activations", bytes->activations}, {"tables", bytes->tables},
+        {"constants", bytes->constants},     {"frames", bytes->frames},
+    };
+    char text[24];
+    const char *all = tec_arena_printf(arena, "%s", tec_bytes_text(text, bytes->total));
+    for (size_t i = 0; all && i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i].bytes > 0)
+            all = tec_arena_printf(arena, "%s%s %s %s", all, i ? "," : ":", parts[i].name,
+                                   tec_bytes_text(text, parts[i].bytes));
+    return all;
+}

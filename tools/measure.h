@@ -1,0 +1,20 @@
+/* measure.h - how many bytes a pipeline would take, exactly, without taking them. */
+#ifndef TEC_TOOLS_MEASURE_H
+#define TEC_TOOLS_MEASURE_H
+
+#include "graph/run/engine.h"
+#include "tools/command.h"
+
+/* Where the sizes came from: --weights or the pipeline's checkpoint, --random-weights, or, when the
+ * pipeline's checkpoint is not here, the model description at full size. */
+enum tec_measured_by { TEC_MEASURED_CHECKPOINT, TEC_MEASURED_SIZE, TEC_MEASURED_FULL };
+
+/* Measure with the shared options of `call`. Texts are owned by its arena. */
+enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
+                            struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                            struct tec_error *err);
+
+/* "6.12 GiB: weights 5.96 GiB, KV 150 MiB, ..." in the arena; NULL when it is full. */
+const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena);
+
+#endif

@@ -1,0 +1,115 @@
+#include "tools/open_engine.h"
+
+#include "tools/topology.h"
+
+#include <string.h>
+
+/* What is wrong with the file, as `check` prints it, but on stderr. */
+static enum tec_status load(struct tec_opened *out, const char *path, struct tec_error *err)
+{
+    struct tec_diagnostics d;
+    tec_diagnostics_init(&d, out->call->heap);
+    enum tec_status status = tec_load_pipeline(&out->pipeline, out->call, path, &d, err);
+    if (status == TEC_MALFORMED && d.n_errors > 0)
+        tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+static void show_progress(void *user, const char *what, int64_t done, int64_t total)
+{
+    const struct tec_opened *o = user;
+    if (!o->call->progress)
+        return;
+    if (total > 1)
+        fprintf(stderr, "\r\033[K%s: %s %3.0f %%", o->call->verb, what,
+                100.0 * (double)done / (double)total);
+    else
+        fprintf(stderr, "\r\033[K%s: %s", o->call->verb, what);
+    fflush(stderr);
+}
+
+static void pass_release(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    const struct tec_opened *o = user;
+    o->more.released(o->more.user, chunk, record);
+}
+
+/* Random weights have a seed of their own; noise then comes from it too. */
+static uint64_t seed_of(const struct tec_shared *s, const struct tec_pipeline *p)
+{
+    if (s->random_weights.given)
+        return s->random_weights.value;
+    return s->seed.given ? s->seed.value : (uint64_t)p->seed;
+}
+
+enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_options *options,
+                                 struct tec_invocation *call, const char *path,
+                                 const struct tec_engine_options *more, struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    *out = (struct tec_opened){.call = call};
+    if (more)
+        out->more = *more;
+    TEC_TRY(load(out, path, err));
+    *options = (struct tec_engine_options){.pipeline = out->pipeline,
+                                           .root = call->root,
+                                           .weights = s->weights,
+                                           .random = s->random_weights.given,
+                                           .seed = seed_of(s, out->pipeline),
+                                           .size = tec_size_names[s->size],
+                                           .dtype = out->more.dtype,
+                                           .tokenizer = s->tokenizer,
+                                           .saturated = out->more.saturated,
+                                           .progress = show_progress,
+                                           .released = out->more.released ? pass_release : NULL,
+                                           .user = out};
+    enum tec_status status = tec_device_choice(call, &options->device, err);
+    if (status != TEC_OK)
+        tec_close_engine(out);
+    return status;
+}
+
+enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *call,
+                                const char *path, const struct tec_engine_options *more,
+                                struct tec_error *err)
+{
+    struct tec_engine_options options;
+    TEC_TRY(tec_open_options(out, &options, call, path, more, err));
+    enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
+    if (call->progress)
+        fputs("\r\033[K", stderr);
+    if (status != TEC_OK)
+        tec_close_engine(out);
+    return status;
+}
+
+void tec_close_engine(struct tec_opened *o)
+{
+    tec_engine_close(o->engine);
+    tec_policy_close(o->policy);
+    tec_pipeline_free(o->pipeline);
+    o->engine = NULL;
+    o->policy = NULL;
+    o->pipeline = NULL;
+}
+
+enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct tec_error *err)
+{
+    const struct tec_shared *s = &o->call->shared;
+    struct tec_policy *policy = NULL;
+    if (!name)
+        name = s->policy;
+    TEC_TRY(tec_open_policy(&policy, o->pipeline, name, o->call->root, &o->engine->topology,
+                            s->param.item, s->param.n, o->call->heap, err));
+    struct tec_planner planner = tec_policy_planner(policy);
+    tec_loop_set_planner(o->engine->loop, &planner);
+    tec_policy_close(o->policy);
+    o->policy = policy;
+    return TEC_OK;
+}
+
+const char *tec_used_policy(const struct tec_opened *o)
+{
+    return o->policy ? tec_policy_name(o->policy) : "default";
+}

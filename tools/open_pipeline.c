@@ -1,0 +1,29 @@
+#include "tools/open_pipeline.h"
+
+#include "tools/expect.h"
+
+enum tec_status tec_load_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
+                                  const char *path, struct tec_diagnostics *d,
+                                  struct tec_error *err)
+{
+    TEC_TRY(tec_expect_pipeline(path, err));
+    TEC_TRY(tec_need_root(call, err));
+    struct tec_load_options options = {
+        .path = path,
+        .root = tec_arena_printf(call->arena, "%s/pipelines", call->root),
+        .set = call->shared.set.item,
+        .n_set = call->shared.set.n};
+    if (!options.root)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    return tec_pipeline_load(out, &options, call->heap, d, err);
+}
+
+enum tec_status tec_open_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
+                                  const char *path, struct tec_error *err)
+{
+    struct tec_diagnostics d;
+    tec_diagnostics_init(&d, call->heap);
+    enum tec_status status = tec_load_pipeline(out, call, path, &d, err);
+    tec_diagnostics_finish(&d);
+    return status;
+}

@@ -1,0 +1,160 @@
+#include "tools/shared.h"
+
+#include "base/nearest.h"
+
+#include <string.h>
+
+#define AT(member) offsetof(struct tec_shared, member)
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+const char *const tec_size_names[3] = {"full", "small", "tiny"};
+
+static const struct tec_option format[] = {
+    {"format", 0, TEC_OPTION_WORD, "text|json", "how results are printed", AT(format), 0, 0},
+};
+
+static const struct tec_option format_github[] = {
+    {"format", 0, TEC_OPTION_WORD, "text|json|github",
+     "how results are printed; github: workflow commands", AT(format), 0, 0},
+};
+
+static const struct tec_option device[] = {
+    {"device", 0, TEC_OPTION_TEXT, "cpu|cuda[:N]", "where it runs; cpu", AT(device), 0, 0},
+    {"threads", 0, TEC_OPTION_INT, "N", "lanes of the CPU; as many as there are processors",
+     AT(threads), 1, 1024},
+    {"tier", 0, TEC_OPTION_TEXT, "NAME", "kernels of the CPU; the best of this machine", AT(tier),
+     0, 0},
+    {"spin-us", 0, TEC_OPTION_INT, "N", "how long idle lanes spin before they sleep", AT(spin_us),
+     0, 10000000},
+};
+
+static const struct tec_option model[] = {
+    {"weights", 0, TEC_OPTION_TEXT, "DIR", "this checkpoint in place of the pipeline's",
+     AT(weights), 0, 0},
+    {"random-weights", 0, TEC_OPTION_SEED, "SEED", "no checkpoint: values drawn from this seed",
+     AT(random_weights), 0, 0},
+    {"size", 0, TEC_OPTION_WORD, "full|small|tiny", "of a model with random weights; full",
+     AT(size), 0, 0},
+    {"tokenizer", 0, TEC_OPTION_TEXT, "FILE", "this tokenizer in place of the checkpoint's",
+     AT(tokenizer), 0, 0},
+};
+
+static const struct tec_option set[] = {
+    {"set", 0, TEC_OPTION_LIST, "PATH=VALUE", "a field of the pipeline: nodes.act.steps=5", AT(set),
+     0, 0},
+};
+
+static const struct tec_option policy[] = {
+    {"policy", 0, TEC_OPTION_TEXT, "NAME|FILE", "this policy in place of the pipeline's",
+     AT(policy), 0, 0},
+    {"param", 0, TEC_OPTION_LIST, "NAME=VALUE", "a parameter of the policy", AT(param), 0, 0},
+};
+
+static const struct tec_option seed[] = {
+    {"seed", 0, TEC_OPTION_SEED, "N", "of everything that is random", AT(seed), 0, 0},
+};
+
+static const struct tec_option every[] = {
+    {"root", 0, TEC_OPTION_TEXT, "DIR", "the folder that holds pipelines/ and policies/", AT(root),
+     0, 0},
+    {"help", 'h', TEC_OPTION_FLAG, NULL, "this text", AT(help), 0, 0},
+};
+
+int tec_shared_groups(struct tec_option_group groups[TEC_MAX_GROUPS],
+                      const struct tec_command *command, void *own, struct tec_shared *shared)
+{
+    int n = 0;
+    groups[n++] = (struct tec_option_group){"Options", command->options, command->n_options, own};
+    if (command->takes & TEC_TAKES_GITHUB)
+        groups[n++] = (struct tec_option_group){"Output", format_github, 1, shared};
+    else if (command->takes & TEC_TAKES_FORMAT)
+        groups[n++] = (struct tec_option_group){"Output", format, 1, shared};
+    if (command->takes & TEC_TAKES_DEVICE)
+        groups[n++] = (struct tec_option_group){"Device", device, COUNT(device), shared};
+    if (command->takes & TEC_TAKES_MODEL)
+        groups[n++] = (struct tec_option_group){"Model", model, COUNT(model), shared};
+    if (command->takes & TEC_TAKES_SET)
+        groups[n++] = (struct tec_option_group){"Pipeline", set, COUNT(set), shared};
+    if (command->takes & TEC_TAKES_POLICY)
+        groups[n++] = (struct tec_option_group){"Policy", policy, COUNT(policy), shared};
+    if (command->takes & TEC_TAKES_SEED)
+        groups[n++] = (struct tec_option_group){"Randomness", seed, COUNT(seed), shared};
+    groups[n++] = (struct tec_option_group){"Always", every, COUNT(every), shared};
+    return n;
+}
+
+void tec_shared_init(struct tec_shared *shared, const struct tec_command *command)
+{
+    *shared = (struct tec_shared){.format = (int)command->format, .device = "cpu", .spin_us = -1};
+}
+
+/* "NAME=VALUE" with both parts. */
+static enum tec_status check_pairs(const char *option, const struct tec_words *words,
+                                   struct tec_error *err)
+{
+    for (int i = 0; i < words->n; i++) {
+        const char *equals = strchr(words->item[i], '=');
+        if (!equals || equals == words->item[i])
+            return tec_fail(err, TEC_INVALID, "--%s: '%s' is not NAME=VALUE", option,
+                            words->item[i]);
+    }
+    return TEC_OK;
+}
+
+enum tec_status tec_shared_check(const struct tec_shared *shared, struct tec_error *err)
+{
+    TEC_TRY(check_pairs("set", &shared->set, err));
+    TEC_TRY(check_pairs("param", &shared->param, err));
+    if (shared->weights && shared->random_weights.given)
+        return tec_fail(err, TEC_INVALID, "--weights and --random-weights exclude each other");
+    if (shared->size && !shared->random_weights.given)
+        return tec_fail(err, TEC_INVALID, "--size %s: only with --random-weights SEED",
+                        tec_size_names[shared->size]);
+    return TEC_OK;
+}
+
+/* "cuda" or "cuda:N". */
+static bool is_cuda(const char *device_name)
+{
+    int64_t index;
+    if (strncmp(device_name, "cuda", 4) != 0)
+        return false;
+    if (!device_name[4])
+        return true;
+    return device_name[4] == ':' && tec_parse_int(device_name + 5, &index) && index >= 0;
+}
+
+static enum tec_status find_tier(const char *name, enum tec_tier *tier, struct tec_error *err)
+{
+    const char *names[TEC_TIER_COUNT];
+    *tier = name ? tec_tier_find(name) : tec_tier_best();
+    if (*tier != TEC_TIER_COUNT)
+        return TEC_OK;
+    for (int i = 0; i < TEC_TIER_COUNT; i++)
+        names[i] = tec_tier_name((enum tec_tier)i);
+    const char *near = tec_nearest(name, names, TEC_TIER_COUNT);
+    if (near)
+        return tec_fail(err, TEC_INVALID, "--tier: unknown tier '%s'; did you mean '%s'?", name,
+                        near);
+    return tec_fail(err, TEC_INVALID,
+                    "--tier: unknown tier '%s'; tectum graph --list tiers shows what there is",
+                    name);
+}
+
+enum tec_status tec_device_choice(const struct tec_invocation *call,
+                                  struct tec_device_options *choice, struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    if (is_cuda(s->device))
+        return tec_fail(err, TEC_DEVICE, "--device %s: this build has no CUDA; use --device cpu",
+                        s->device);
+    if (strcmp(s->device, "cpu") != 0)
+        return tec_fail(err, TEC_INVALID, "--device: '%s' is none of cpu, cuda, cuda:N", s->device);
+    *choice =
+        (struct tec_device_options){.kind = "cpu", .threads = s->threads, .spin_us = s->spin_us};
+    TEC_TRY(find_tier(s->tier, &choice->tier, err));
+    if (!tec_tier_runs_here(choice->tier))
+        return tec_fail(err, TEC_DEVICE, "--tier %s: this CPU cannot run it; the best here is %s",
+                        s->tier, tec_tier_name(tec_tier_best()));
+    return TEC_OK;
+}
