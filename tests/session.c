@@ -107,6 +107,7 @@ static void open_parts(const char *pipeline, const char *text, const char *check
 
 static enum tec_status create(void)
 {
+    err.message[0] = '\0';
     return tec_session_create(&d.session, &d.options, &heap, &err);
 }
 
