@@ -204,7 +204,7 @@ demo --inputs "$W/button.jsonl" --policy oxigen; [ $? -eq 3 ]; ok $? "an unknown
 
 # The demo.
 tectum demo --out "$W/demo"; ok $? "demo: equal bytes, as recorded"
-out "actions 25/25, texts 25/25"; out "tensors *132"; out "captures:"
+out "actions 200/200, texts 200/200"; out "tensors *132"; out "captures:"
 [ -s "$W/demo/timeline.svg" ]; ok $? "demo: a timeline"
 tectum demo --out "$W/demo" --dtype f32 --format json --frames 9; out '"ok": *true'
 echo "1..$n"
