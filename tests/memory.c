@@ -10,6 +10,7 @@ static struct tec_engine_options options_for(const struct tec_pipeline *p)
         .random = true,
         .seed = 1,
         .size = "small",
+        .dtype = "f32",
         .device = {.kind = "cpu", .threads = 1, .spin_us = 0, .tier = tec_tier_best()}};
 }
 

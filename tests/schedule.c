@@ -6,14 +6,14 @@
 
 #include <glob.h>
 
-enum { OBSERVATIONS = 6, FRAMES = 32, SEEDS = 2, TOKENS = 64 * 32 };
+enum { OBSERVATIONS = 6, FRAMES = 32, SEEDS = 2, ACTIONS = TINY_HORIZON * 32 };
 
 static struct tec_error err;
 
 /* What each observation alone comes to. */
 struct reference {
     struct tiny_observation seen;
-    float chunk[TOKENS];
+    float chunk[ACTIONS];
     int text[TINY_NEW], n_text;
 };
 static struct reference references[OBSERVATIONS];
@@ -50,7 +50,9 @@ static void run_steps(struct tiny *t, const struct tec_program *program)
 /* Not-a-numbers wherever a launch leaves results. */
 static void poison(struct tiny *t)
 {
-    memset(t->plan->activations, 0xFF, (size_t)t->plan->bytes.activations);
+    for (int i = 0; i < t->plan->n_parts; i++)
+        memset(t->plan->activations[t->plan->parts[i].stream], 0xFF,
+               t->plan->parts[i].program.planned);
     for (int l = 0; l < t->plan->space.shape.layers; l++) {
         memset(t->plan->space.k[l], 0xFF, t->plan->space.bytes);
         memset(t->plan->space.v[l], 0xFF, t->plan->space.bytes);

@@ -6,7 +6,7 @@
 #include "graph/run/loop.h"
 #include "tests/tap.h"
 
-enum { TINY_SEATS = 6, TINY_NEW = 12, TINY_TEXT = 9, TINY_STEPS = 3, TINY_CAMERAS = 3 };
+enum { TINY_SEATS = 6, TINY_NEW = 12, TINY_TEXT = 9, TINY_STEPS = 2, TINY_CAMERAS = 3, TINY_HORIZON = 6 };
 
 struct tiny {
     struct tec_device *device;
@@ -81,11 +81,14 @@ static inline bool tiny_open(struct tiny *t, const char *arch, bool bf16, int th
 {
     const struct tec_device_options d = {
         .kind = "cpu", .threads = threads, .spin_us = spin_us, .tier = tec_tier_best()};
+    json_t *given = json_pack("{s:i}", "horizon", TINY_HORIZON);
     const struct tec_model_choice choice = {
-        .root = "pipelines/models", .arch = arch, .size = "tiny"};
+        .root = "pipelines/models", .arch = arch, .size = "tiny", .overrides = given};
     *t = (struct tiny){.topology = tiny_topology()};
-    if (tec_device_open(&t->device, &d, &tiny_heap, err) != TEC_OK ||
-        tec_model_open(&t->model, &choice, &tiny_heap, err) != TEC_OK)
+    bool opened = tec_device_open(&t->device, &d, &tiny_heap, err) == TEC_OK &&
+                  tec_model_open(&t->model, &choice, &tiny_heap, err) == TEC_OK;
+    json_decref(given);
+    if (!opened)
         return false;
     const struct tec_weight_source source = {.seed = 11};
     t->model->text.scale = 0.1F; /* else a random model only repeats the token it is given */
@@ -124,7 +127,7 @@ static inline int tiny_below(uint64_t *state, int n)
 struct tiny_observation {
     uint8_t picture[TINY_CAMERAS][28 * 28 * 3];
     int ids[TINY_TEXT];
-    float noise[64 * 32], state[64];
+    float noise[TINY_HORIZON * 32], state[64];
     struct tec_frame_input input;
 };
 
@@ -133,7 +136,7 @@ static inline void tiny_observe(struct tiny_observation *o, const struct tec_mod
 {
     uint64_t s = seed * 2654435761U + 88172645463325252U;
     struct tec_prefix_input *p = &o->input.prefix;
-    REQUIRE(m->vision.image_size == 28 && m->flow.horizon * m->flow.dim <= 64 * 32);
+    REQUIRE(m->vision.image_size == 28 && m->flow.horizon * m->flow.dim <= TINY_HORIZON * 32);
     REQUIRE(m->n_slots == TINY_CAMERAS && m->flow.dim <= 64);
     *p = (struct tec_prefix_input){.n_pictures = 1 + tiny_below(&s, TINY_CAMERAS),
                                    .n_text = 1 + tiny_below(&s, TINY_TEXT),

@@ -32,9 +32,9 @@ void tec_input_files_finish(struct tec_input_files *files);
  *     @x.safetensors#tensor[3]   one entry of its first axis; [*]: that of the frame's number
  *     [0.5, 1], [[...]], 0.5     an array; of whole numbers 0 to 255 where a picture is wanted
  *     anything else              a text, where one is wanted; "@@x" is the text "@x"
- * `folder` (may be NULL; ends in a slash) is what relative paths are relative to. Data belongs to the arena. *ended
- * (may be NULL) is set when [*] is past the last entry; nothing is read then. Failures say what was
- * expected: TEC_MALFORMED, TEC_NOT_FOUND, TEC_IO, TEC_UNSUPPORTED. */
+ * `folder` (may be NULL; ends in a slash) is what relative paths are relative to. Data belongs to
+ * the arena. *ended (may be NULL) is set when [*] is past the last entry; nothing is read then.
+ * Failures say what was expected: TEC_MALFORMED, TEC_NOT_FOUND, TEC_IO, TEC_UNSUPPORTED. */
 struct tec_input_where {
     struct tec_input_files *files;
     const char *folder;

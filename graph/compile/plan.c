@@ -91,8 +91,9 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
     for (int at = 0; at < positions; at++) {
         for (int i = 0; i < half; i++) {
             double angle = at * pow(t->theta > 0.0 ? t->theta : 1.0, -2.0 * i / t->head_dim);
-            line[2 * i] = (float)cos(angle);
-            line[2 * i + 1] = (float)sin(angle);
+            float *pair = line + (size_t)i * 2;
+            pair[0] = (float)cos(angle);
+            pair[1] = (float)sin(angle);
         }
         tec_device_upload(p->device, p->cos_sin + (size_t)at * (size_t)half * 2, line, row);
     }

@@ -43,7 +43,7 @@ static const float *gate_of(const struct tec_forward *f, int layer, int which)
 {
     if (f->stack->norm != TEC_BLOCK_ADAPTIVE_NORM)
         return NULL;
-    return modulation(f, layer, which) + 2 * f->flow->padded;
+    return modulation(f, layer, which) + 2 * (size_t)f->flow->padded;
 }
 
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,

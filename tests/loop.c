@@ -1,0 +1,272 @@
+/* From tick to frame end nothing allocates, locks or blocks: counted over many frames, with every
+ * allocation and lock of the process seen, and with every system call but two forbidden. */
+#include "base/clock.h"
+#include "policies/host/policy.h"
+#include "tests/tiny.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WATCHED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define WATCHED 0
+#endif
+#endif
+#ifndef WATCHED
+#define WATCHED 1
+#endif
+
+static struct tec_error err;
+
+/* --- every allocation and lock of the process ------------------------------------------------ */
+
+static _Atomic long allocations, locks;
+
+#if WATCHED
+/* glibc's own, behind the names that this file takes over. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+void *__libc_memalign(size_t align, size_t size);
+void __libc_free(void *p);
+
+void *malloc(size_t size)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_malloc(size);
+}
+void *calloc(size_t n, size_t size)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_calloc(n, size);
+}
+void *realloc(void *p, size_t size)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_realloc(p, size);
+}
+void *aligned_alloc(size_t align, size_t size)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_memalign(align, size);
+}
+int posix_memalign(void **out, size_t align, size_t size)
+{
+    atomic_fetch_add(&allocations, 1);
+    *out = __libc_memalign(align, size);
+    return *out ? 0 : ENOMEM;
+}
+void free(void *p)
+{
+    atomic_fetch_add(&allocations, p != NULL);
+    __libc_free(p);
+}
+
+/* No lock is needed before the first frame either, so none has to work. */
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    atomic_fetch_add(&locks, 1);
+    return pthread_mutex_trylock(mutex);
+}
+#endif
+
+static bool unwatched(void)
+{
+    if (!WATCHED)
+        tap.skip = "a sanitizer has taken the allocator over";
+    return !WATCHED;
+}
+
+TEST(the_watch_sees_allocations)
+{
+    if (unwatched())
+        return;
+    long before = allocations;
+    void *volatile p = malloc(32);
+    free(p);
+    CHECK_INT(allocations - before, ==, 2);
+}
+
+/* --- frames ---------------------------------------------------------------------------------- */
+
+static struct tiny tiny;
+static struct tiny_observation observations[3];
+
+static void open_tiny(int threads, int spin_us)
+{
+    REQUIRE(tiny_open(&tiny, "pi05", false, threads, spin_us, &err));
+    for (int i = 0; i < 3; i++)
+        tiny_observe(&observations[i], tiny.model, (uint64_t)i + 40);
+}
+
+struct sums {
+    int64_t tokens, missed, refused, released;
+};
+
+static void count_release(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct sums *s = user;
+    (void)chunk, (void)record;
+    s->released++;
+}
+
+static void run_frames(struct tec_loop *loop, int first, int n, int64_t *fake_ns, struct sums *s)
+{
+    for (int f = first; f < first + n; f++) {
+        if (fake_ns)
+            *fake_ns = (int64_t)f * 50000000;
+        const struct tec_frame_record *r =
+            tec_loop_frame(loop, f % 5 == 4 ? NULL : &observations[f % 3].input,
+                           fake_ns ? *fake_ns : 0, f % 7 == 0 ? 3U : 1U);
+        s->tokens += r->tokens;
+        s->missed += r->missed;
+        s->refused += r->refused;
+    }
+}
+
+static void frames_are_quiet(const char *name, bool virtual, int warm, int frames)
+{
+    static const struct tec_policy_limits patient = {.soft_us = 100000, .hard_us = 200000};
+    int64_t now = 0;
+    struct sums sums = {.tokens = 0};
+    struct tec_policy *policy;
+    struct tec_virtual_costs costs = {&now, 9000000, 21000000, 1500000, tiny.plan};
+    struct tec_loop_options o = tiny_loop(&tiny);
+    struct tec_loop *loop;
+    REQUIRE(tec_policy_open(&policy, name, ".", &tiny.topology, &patient, NULL, 0, &tiny_heap,
+                            &err) == TEC_OK);
+    o.executor = virtual ? tec_executor_virtual(&costs) : tec_executor_real(tiny.plan);
+    o.planner = tec_policy_planner(policy);
+    o.period_ns = virtual ? 50000000 : 0;
+    o.deadline_ns = virtual ? 45000000 : 0;
+    o.released = count_release;
+    o.user = &sums;
+    REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
+    run_frames(loop, 0, warm, virtual ? &now : NULL, &sums);
+    long before = allocations, locked = locks;
+    int64_t asked = tiny_heap.calls, by_script = tec_policy_allocations(policy);
+    run_frames(loop, warm, frames, virtual ? &now : NULL, &sums);
+    CHECK_INT(allocations - before, ==, 0);
+    CHECK_INT(locks - locked, ==, 0);
+    CHECK_INT(tiny_heap.calls - asked, ==, 0);
+    CHECK_INT(tec_policy_allocations(policy) - by_script, ==, 0);
+    CHECK_INT(tec_policy_report(policy)->failures, ==, 0);
+    CHECK_INT(sums.released, >=, frames * 4 / 5);
+    CHECK_INT(sums.tokens, >, frames);
+    tec_loop_destroy(loop);
+    tec_policy_close(policy);
+}
+
+TEST(virtual_frames_allocate_nothing)
+{
+    open_tiny(1, 0);
+    frames_are_quiet("oxygen", true, 200, 100000);
+    frames_are_quiet("isolated", true, 200, 2000);
+    tiny_close(&tiny);
+}
+
+TEST(real_frames_allocate_nothing)
+{
+    open_tiny(2, 200);
+    frames_are_quiet("oxygen", false, 20, 1000);
+    tiny_close(&tiny);
+    CHECK_INT(tiny_heap.live, ==, 0);
+}
+
+/* --- system calls ---------------------------------------------------------------------------- */
+
+#if defined(__x86_64__) && WATCHED
+#define ALLOW(call)                                            \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1),     \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/* From here on the calling thread may wake others, offer its time slice and end; anything else
+ * kills the process. A wait on a futex is anything else. */
+static bool forbid_calls(void)
+{
+    static struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(sched_yield),
+        ALLOW(exit_group),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+enum { QUIET = 0, NO_FILTER = 77, NOT_OPENED = 78, WRONG = 79 };
+
+/* In a process of its own, with worker lanes that park at once, so that waking them is seen. */
+static int frames_under_filter(int frames, bool then_write)
+{
+    struct sums sums = {.tokens = 0};
+    struct tec_loop *loop;
+    struct tec_policy *policy;
+    if (!tiny_open(&tiny, "pi05", false, 2, 0, &err) ||
+        tec_policy_open(&policy, "oxygen", ".", &tiny.topology, &(struct tec_policy_limits){0},
+                        NULL, 0, &tiny_heap, &err) != TEC_OK)
+        return NOT_OPENED;
+    for (int i = 0; i < 3; i++)
+        tiny_observe(&observations[i], tiny.model, (uint64_t)i + 40);
+    struct tec_loop_options o = tiny_loop(&tiny);
+    o.executor = tec_executor_real(tiny.plan);
+    o.planner = tec_policy_planner(policy);
+    o.released = count_release;
+    o.user = &sums;
+    if (tec_loop_create(&loop, &o, &tiny_heap, &err) != TEC_OK)
+        return NOT_OPENED;
+    run_frames(loop, 0, 10, NULL, &sums);
+    if (!forbid_calls())
+        return NO_FILTER;
+    run_frames(loop, 10, frames, NULL, &sums);
+    if (then_write)
+        (void)!write(STDERR_FILENO, "#\n", 2);
+    return sums.tokens > frames ? QUIET : WRONG;
+}
+
+static int child_status(int frames, bool then_write)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(frames_under_filter(frames, then_write));
+    REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
+    return status;
+}
+
+TEST(a_frame_makes_no_system_call_but_waking)
+{
+    int status = child_status(300, false);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_FILTER) {
+        tap.skip = "this kernel has no seccomp filters";
+        return;
+    }
+    CHECK(WIFEXITED(status));
+    CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), ==, QUIET);
+    status = child_status(10, true); /* the filter bites */
+    CHECK(WIFSIGNALED(status));
+}
+#endif
+
+TAP_MAIN

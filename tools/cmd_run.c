@@ -1,0 +1,189 @@
+/* cmd_run.c - frames: inputs in, actions and text out. */
+#include "tools/dump.h"
+#include "tools/frame_print.h"
+#include "tools/frame_timeline.h"
+#include "tools/noise_file.h"
+#include "tools/out_file.h"
+
+#include <string.h>
+
+enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
+
+struct run_options {
+    struct tec_words input;
+    const char *inputs, *out, *dump, *noise, *timeline;
+    int frames, dtype;
+    bool drain;
+};
+
+#define AT(member) offsetof(struct run_options, member)
+static const struct tec_option options[] = {
+    {"input", 'i', TEC_OPTION_LIST, "NAME=VALUE", "an input of every frame, see above", AT(input),
+     0, 0},
+    {"inputs", 0, TEC_OPTION_TEXT, "FILE.jsonl", "one object of such values a frame", AT(inputs), 0,
+     0},
+    {"frames", 'n', TEC_OPTION_INT, "N", "at most N; without --inputs 1", AT(frames), 1,
+     MAX_FRAMES},
+    {"out", 'o', TEC_OPTION_TEXT, "FILE.jsonl", "the JSON lines into a file, whole or not at all",
+     AT(out), 0, 0},
+    {"dump", 0, TEC_OPTION_TEXT, "FILE.safetensors",
+     "what the model got and gave: prompts, states, noise, chunks, tokens", AT(dump), 0, 0},
+    {"noise", 0, TEC_OPTION_TEXT, "@FILE#TENSOR",
+     "what actions start from, [frames, horizon, dim]; drawn from --seed", AT(noise), 0, 0},
+    {"timeline", 0, TEC_OPTION_TEXT, "FILE.svg", "a picture of what ran when in the last frame",
+     AT(timeline), 0, 0},
+    {"drain", 0, TEC_OPTION_FLAG, NULL, "go on without observations until every text has ended",
+     AT(drain), 0, 0},
+    {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
+     "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
+};
+
+/* One call. */
+struct job {
+    const struct run_options *o;
+    struct tec_invocation *call;
+    struct tec_frames frames;
+    struct tec_inputs *inputs;
+    struct tec_noise_file noise;
+    struct tec_out_file out;
+    struct tec_dump *dump;
+    struct tec_frame_record last;
+    bool warned;
+};
+
+static enum tec_status print_frame(struct job *job, const struct tec_frame_out *frame,
+                                   struct tec_error *err)
+{
+    json_t *json = NULL;
+    bool to_stdout = job->call->shared.format == TEC_FORMAT_JSON;
+    enum tec_status status = TEC_OK;
+    if (frame->warning[0] && !job->warned)
+        tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, frame->warning);
+    job->warned |= frame->warning[0] != '\0';
+    if (!to_stdout)
+        tec_frame_text_line(job->call->out, &job->frames, frame);
+    if (to_stdout || job->out.file)
+        status = tec_frame_json(&json, &job->frames, frame, err);
+    if (status == TEC_OK && to_stdout)
+        status = tec_frame_line(job->call->out, json, "standard output", err);
+    if (status == TEC_OK && job->out.file)
+        status = tec_frame_line(job->out.file, json, job->o->out, err);
+    json_decref(json);
+    return status;
+}
+
+static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame *given,
+                                 struct tec_error *err)
+{
+    const struct tec_frame_out *frame = NULL;
+    const float *noise = NULL;
+    bool observed = given && !given->none;
+    if (observed)
+        TEC_TRY(tec_noise_file_at(&job->noise, job->frames.frame, &noise, err));
+    enum tec_status status = tec_frames_next(&job->frames, observed ? given->values : NULL,
+                                             observed ? given->n : 0, noise, &frame, err);
+    if (status != TEC_OK)
+        return tec_context(err, status, "%.180s", tec_inputs_place(job->inputs));
+    job->last = *frame->record;
+    if (job->dump)
+        TEC_TRY(tec_dump_frame(job->dump, &job->frames, frame, err));
+    return print_frame(job, frame, err);
+}
+
+static enum tec_status run_frames(struct job *job, struct tec_error *err)
+{
+    struct tec_inputs_frame given;
+    int64_t most = job->o->frames                    ? job->o->frames
+                   : tec_inputs_endless(job->inputs) ? 1
+                                                     : INT64_MAX;
+    while (job->frames.frame < most && !ferror(job->call->out)) {
+        TEC_TRY(tec_inputs_next(job->inputs, &given, err));
+        if (given.ended)
+            break;
+        TEC_TRY(run_frame(job, &given, err));
+    }
+    const struct tec_loop *loop = job->frames.opened.engine->loop;
+    for (int i = 0; job->o->drain && tec_loop_live(loop) && i < MAX_DRAIN; i++)
+        TEC_TRY(run_frame(job, NULL, err));
+    return TEC_OK;
+}
+
+static enum tec_status finish(struct job *job, struct tec_error *err)
+{
+    if (job->frames.frame == 0)
+        return tec_fail(err, TEC_MALFORMED, "%s: there is no frame in it",
+                        job->o->inputs ? job->o->inputs : "--input");
+    if (job->o->timeline)
+        TEC_TRY(tec_frame_timeline(job->o->timeline, &job->frames, &job->last, NULL, err));
+    if (job->dump)
+        TEC_TRY(tec_dump_write(job->dump, job->o->dump, err));
+    return tec_out_file_keep(&job->out, err);
+}
+
+static enum tec_status prepare(struct job *job, struct tec_error *err)
+{
+    static const char *const dtypes[] = {NULL, "bf16", "f32"};
+    const struct run_options *o = job->o;
+    struct tec_invocation *call = job->call;
+    TEC_TRY(tec_frames_open(&job->frames, call, call->args.item[0], dtypes[job->o->dtype], err));
+    const struct tec_engine *e = job->frames.opened.engine;
+    TEC_TRY(tec_inputs_open(&job->inputs, e->session, job->frames.opened.pipeline, &o->input,
+                            o->inputs, call->heap, err));
+    if (o->noise)
+        TEC_TRY(tec_noise_file_open(&job->noise, o->noise, &e->model->flow, call->heap, err));
+    if (o->dump)
+        TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
+    return o->out ? tec_out_file_open(&job->out, o->out, err) : TEC_OK;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    struct job *job = tec_arena_push(call->arena, 1, sizeof *job, 64);
+    if (!job)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a run");
+    job->o = call->options;
+    job->call = call;
+    enum tec_status status = prepare(job, err);
+    if (status == TEC_OK)
+        status = run_frames(job, err);
+    if (status == TEC_OK)
+        status = finish(job, err);
+    tec_out_file_drop(&job->out);
+    tec_dump_destroy(job->dump);
+    tec_noise_file_close(&job->noise);
+    tec_inputs_close(job->inputs);
+    tec_frames_close(&job->frames);
+    return status == TEC_INVALID && job->inputs ? TEC_MALFORMED : status;
+}
+
+const struct tec_command tec_command_run = {
+    .usage = "run [options] FILE",
+    .about =
+        "Frames follow each other as fast as they can. A VALUE is one of\n"
+        "  @x.jpg, @x.png             a picture\n"
+        "  @x.safetensors#tensor      a tensor; tensor[3]: one entry of its first axis;\n"
+        "                             tensor[*]: the entry of the frame's number, to the last one\n"
+        "  [0.1, 0.2]                 a JSON array\n"
+        "  press the button           a text; \"@@x\" is the text \"@x\"\n"
+        "A line of FILE.jsonl is an object {\"NAME\": VALUE, ...} with arrays and numbers as they\n"
+        "are and paths relative to FILE.jsonl, or null for a frame without observation.\n"
+        "Text: frame, first action, age of the observation and slack when the actions left, rows\n"
+        "in one decode launch, sentences that ended. JSON: a line a frame {frame, start_us,\n"
+        "end_us, age_us, missed, cause, source, actions, text, plan}.\n",
+    .example =
+        "  tectum run pipelines/demo_metaworld.lua \\\n"
+        "    --input 'image=@tests/golden/demo/episodes/inputs.safetensors#button.image[*]' \\\n"
+        "    --input 'wrist_image=@tests/golden/demo/episodes/"
+        "inputs.safetensors#button.wrist_image[*]' \\\n"
+        "    --input 'state=@tests/golden/demo/episodes/inputs.safetensors#button.state[*]' \\\n"
+        "    --input 'prompt=press the button'\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+             TEC_TAKES_POLICY | TEC_TAKES_SEED,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct run_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a pipeline file",
+    .run = run,
+};

@@ -1,0 +1,20 @@
+#!/bin/sh
+# demo.sh - from a fresh Debian 12 to frames: install packages, build, run the bundled model on
+# recorded robot episodes.  sh tools/demo.sh [options of `tectum demo`]
+set -eu
+cd "$(dirname "$0")/.."
+sh tools/setup.sh
+mkdir -p build
+log=build/demo-build.log
+begin=$(date +%s)
+echo "demo: building build/release/tectum (what the compiler says: $log)"
+if ! { cmake --preset release &&
+    cmake --build --preset release --target tectum -j"$(nproc 2>/dev/null || echo 2)"; } >"$log" 2>&1
+then
+    grep -E 'error|Error' "$log" | head -n 20 >&2 || true
+    tail -n 5 "$log" >&2
+    echo "demo: the build failed; everything it said is in $log" >&2
+    exit 1
+fi
+echo "demo: built in $(($(date +%s) - begin)) s"
+exec build/release/tectum demo "$@"

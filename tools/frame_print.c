@@ -1,0 +1,142 @@
+#include "tools/frame_print.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *number_or_null(int64_t value)
+{
+    return value < 0 ? json_null() : json_integer(value);
+}
+
+static json_t *actions_json(const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    json_t *all = json_object(), *rows = json_array();
+    if (!frame->acted) {
+        json_decref(rows);
+        return all;
+    }
+    for (int r = 0; r < frame->rows; r++) {
+        json_t *row = json_array();
+        for (int c = 0; c < frame->columns; c++)
+            json_array_append_new(row, json_real(frame->actions[r * frame->columns + c]));
+        json_array_append_new(rows, row);
+    }
+    json_object_set_new(all, f->action, rows);
+    return all;
+}
+
+static json_t *texts_json(const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    json_t *all = json_object();
+    for (int d = 0; d < f->n_decoders; d++)
+        json_object_set_new(all, f->decoders[d], json_array());
+    for (int i = 0; i < frame->n_texts; i++) {
+        const struct tec_frame_text *t = &frame->texts[i];
+        json_t *tokens = json_array();
+        for (int k = 0; k < t->n; k++)
+            json_array_append_new(tokens, json_integer(t->tokens[k]));
+        json_t *one = json_pack("{s:I, s:o, s:s, s:b}", "request", (json_int_t)t->request, "tokens",
+                                tokens, "text", t->text, "done", (int)t->done);
+        if (t->done)
+            json_object_set_new(one, "reason", json_string(t->reason));
+        json_array_append_new(json_object_get(all, f->decoders[t->decoder]), one);
+    }
+    return all;
+}
+
+static json_t *launches_json(const struct tec_frames *f, const struct tec_frame_record *r)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < r->n_launches; i++) {
+        const struct tec_launch_record *l = &r->launches[i];
+        json_t *one =
+            json_pack("{s:s, s:i, s:i, s:i, s:o, s:I, s:I}", "node", l->node, "rows", l->rows,
+                      "batch", l->batch, "k", l->k, "request", number_or_null(l->request),
+                      "start_us", (json_int_t)((l->start_ns - f->began_ns) / 1000), "end_us",
+                      (json_int_t)((l->end_ns - f->began_ns) / 1000));
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
+static json_t *plan_json(const struct tec_frames *f, const struct tec_frame_record *r)
+{
+    bool due = r->deadline_ns >= 0 && r->release_ns >= 0;
+    json_t *plan = json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "policy", tec_used_policy(&f->opened),
+        "tokens", r->tokens, "rows", r->rows, "in_flight", r->in_flight, "refused", r->refused,
+        "shed", r->shed, "snapped", r->snapped, "planner_us", (json_int_t)(r->planner_ns / 1000),
+        "host_us", (json_int_t)(r->host_ns / 1000));
+    json_object_set_new(plan, "slack_us", due ? json_integer(r->slack_us) : json_null());
+    json_object_set_new(plan, "launches", launches_json(f, r));
+    return plan;
+}
+
+enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
+                               const struct tec_frame_out *frame, struct tec_error *err)
+{
+    const struct tec_frame_record *r = frame->record;
+    const char *cause = tec_cause_word(r->cause);
+    *out = json_pack(
+        "{s:I, s:I, s:I, s:o, s:b, s:o, s:s, s:o, s:o, s:o}", "frame", (json_int_t)r->frame,
+        "start_us", (json_int_t)((r->start_ns - f->began_ns) / 1000), "end_us",
+        (json_int_t)((r->end_ns - f->began_ns) / 1000), "age_us", number_or_null(r->age_us),
+        "missed", (int)r->missed, "cause", cause ? json_string(cause) : json_null(), "source",
+        frame->observed ? "fresh" : "none", "actions", actions_json(f, frame), "text",
+        texts_json(f, frame), "plan", plan_json(f, r));
+    return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+}
+
+enum tec_status tec_frame_line(FILE *out, const json_t *frame, const char *name,
+                               struct tec_error *err)
+{
+    char *text = json_dumps(frame, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+    errno = 0;
+    bool bad = fputs(text, out) == EOF || fputc('\n', out) == EOF || fflush(out) != 0;
+    free(text); /* jansson's own memory */
+    if (bad && out != stdout)
+        return tec_fail(err, TEC_IO, "%s: %s", name, strerror(errno));
+    return TEC_OK; /* a lost standard output is told of at the end */
+}
+
+static void print_action(FILE *out, const struct tec_frame_out *frame)
+{
+    enum { SHOWN = 8 };
+    fputc('[', out);
+    for (int c = 0; c < frame->columns && c < SHOWN; c++)
+        fprintf(out, "%s%7.3f", c ? " " : "", frame->actions[c]);
+    fputs(frame->columns > SHOWN ? " ...]" : "]", out);
+}
+
+static void print_sentence(FILE *out, const char *text)
+{
+    fputs("  \"", out);
+    for (; *text; text++)
+        fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
+    fputc('"', out);
+}
+
+void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    const struct tec_frame_record *r = frame->record;
+    fprintf(out, "%4lld  ", (long long)r->frame);
+    if (frame->acted && frame->rows > 0)
+        print_action(out, frame);
+    else
+        fputs(frame->acted ? "actions are not finite" : "no actions", out);
+    if (r->age_us >= 0)
+        fprintf(out, "  age %6.2f ms", (double)r->age_us / 1e3);
+    if (r->age_us >= 0 && r->deadline_ns >= 0)
+        fprintf(out, "  slack %7.2f ms", (double)r->slack_us / 1e3);
+    fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
+    if (r->missed)
+        fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
+    for (int i = 0; i < frame->n_texts; i++)
+        if (frame->texts[i].done)
+            print_sentence(out, frame->texts[i].whole);
+    fputc('\n', out);
+    fflush(out);
+}

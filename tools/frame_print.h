@@ -1,0 +1,22 @@
+/* frame_print.h - a frame as a JSON object and as a line of text. */
+#ifndef TEC_TOOLS_FRAME_PRINT_H
+#define TEC_TOOLS_FRAME_PRINT_H
+
+#include "tools/frames.h"
+
+#include <jansson.h>
+
+/* {frame, start_us, end_us, age_us, missed, cause, source, actions, text, plan}; times from the
+ * opening of the first frame. age_us and cause are null where there is none. plan holds what the
+ * frame was decided to be and its launches. The caller owns *out. TEC_NO_MEMORY. */
+enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
+                               const struct tec_frame_out *frame, struct tec_error *err);
+
+/* The object as one whole line, or nothing. TEC_IO when it cannot be written. */
+enum tec_status tec_frame_line(FILE *out, const json_t *frame, const char *name,
+                               struct tec_error *err);
+
+/* "   3  [ 0.012 -0.530 ...]  age 8.1 ms  slack 81.8 ms  batch 3  "press it down"". */
+void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame);
+
+#endif

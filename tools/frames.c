@@ -1,0 +1,213 @@
+#include "tools/frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *tec_cause_word(enum tec_cause cause)
+{
+    static const char *const words[] = {
+        [TEC_CAUSE_NONE] = NULL, [TEC_CAUSE_POLICY] = "policy", [TEC_CAUSE_PLAN] = "plan",
+        [TEC_CAUSE_GPU] = "gpu", [TEC_CAUSE_HOST] = "host",     [TEC_CAUSE_INPUT] = "input",
+    };
+    return words[cause];
+}
+
+static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct tec_frames *f = user;
+    const struct tec_flow *flow = &f->model->flow;
+    (void)record;
+    memcpy(f->chunk, chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
+    f->acted = true;
+}
+
+static void find_nodes(struct tec_frames *f)
+{
+    const struct tec_topology *t = &f->opened.engine->topology;
+    for (int i = 0; i < t->n_nodes; i++) {
+        if (!f->action && strcmp(t->nodes[i].kind, "action") == 0)
+            f->action = t->nodes[i].name;
+        if (strcmp(t->nodes[i].kind, "decode") == 0 && f->n_decoders < TEC_MAX_DECODERS)
+            f->decoders[f->n_decoders++] = t->nodes[i].name;
+    }
+}
+
+static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
+{
+    const struct tec_engine *e = f->opened.engine;
+    const struct tec_flow *flow = &e->model->flow;
+    size_t texts = (size_t)tec_loop_utterances(e->loop);
+    size_t actions = (size_t)tec_session_rows(e->session) * (size_t)tec_session_columns(e->session);
+    f->model = e->model;
+    f->chunk = TEC_NEW(&f->arena, (size_t)flow->horizon * (size_t)flow->dim, float);
+    f->actions = TEC_NEW(&f->arena, actions + 1, double);
+    f->readers = TEC_NEW(&f->arena, texts + 1, struct tec_frame_reader);
+    f->texts = TEC_NEW(&f->arena, texts + 1, struct tec_frame_text);
+    if (!f->chunk || !f->actions || !f->readers || !f->texts)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
+    tec_frames_reset(f);
+    return TEC_OK;
+}
+
+enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
+                                const char *dtype, struct tec_error *err)
+{
+    *f = (struct tec_frames){.frame = 0};
+    tec_arena_init(&f->arena, call->heap);
+    tec_arena_init(&f->moment, call->heap);
+    const struct tec_engine_options more = {
+        .dtype = dtype, .saturated = true, .released = released, .user = f};
+    TEC_TRY(tec_open_engine(&f->opened, call, path, &more, err));
+    find_nodes(f);
+    enum tec_status status = take_memory(f, err);
+    if (status == TEC_OK)
+        status = tec_use_policy(&f->opened, NULL, err);
+    if (status != TEC_OK)
+        tec_frames_close(f);
+    return status;
+}
+
+void tec_frames_close(struct tec_frames *f)
+{
+    if (!f->opened.call)
+        return;
+    tec_close_engine(&f->opened);
+    tec_arena_finish(&f->moment);
+    tec_arena_finish(&f->arena);
+}
+
+void tec_frames_reset(struct tec_frames *f)
+{
+    struct tec_loop *loop = f->opened.engine->loop;
+    tec_loop_reset(loop);
+    for (int i = 0; i < tec_loop_utterances(loop); i++) {
+        const struct tec_utterance *u = tec_loop_utterance(loop, i);
+        f->readers[i] =
+            (struct tec_frame_reader){.id = u->id, .done = true, .finished_ns = u->finished_ns};
+    }
+    f->frame = 0;
+}
+
+/* The text that n tokens add; at the end also what was held back. */
+static enum tec_status speak(struct tec_frames *f, struct tec_frame_reader *r,
+                             struct tec_frame_text *t, struct tec_error *err)
+{
+    char piece[TEC_DETOKENIZER_BYTES];
+    size_t used = 0, room = 64;
+    char *text = TEC_NEW(&f->moment, room, char);
+    t->text = text;
+    if (!f->opened.engine->tokenizer)
+        return text ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a text");
+    for (int i = 0; text && i < t->n + t->done; i++) {
+        size_t n = i < t->n ? tec_detokenizer_push(&r->speaker, t->tokens[i], piece, sizeof piece)
+                            : tec_detokenizer_flush(&r->speaker, piece, sizeof piece);
+        if (used + n + 1 > room) {
+            char *more = TEC_NEW(&f->moment, room = 2 * (used + n + 1), char);
+            if (more)
+                memcpy(more, text, used);
+            text = more;
+        }
+        if (text)
+            memcpy(text + used, piece, n);
+        used += n;
+    }
+    t->text = text;
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a text");
+    text[used] = '\0';
+    return TEC_OK;
+}
+
+static enum tec_status read_text(struct tec_frames *f, int i, int *n, struct tec_error *err)
+{
+    const struct tec_engine *e = f->opened.engine;
+    const struct tec_utterance *u = tec_loop_utterance(e->loop, i);
+    struct tec_frame_reader *r = &f->readers[i];
+    int done = atomic_load_explicit(&u->done, memory_order_acquire);
+    int count = atomic_load_explicit(&u->count, memory_order_acquire);
+    if (u->id != r->id || (r->done && (!done || u->finished_ns != r->finished_ns))) {
+        *r = (struct tec_frame_reader){.id = u->id};
+        if (e->tokenizer)
+            tec_detokenizer_init(&r->speaker, e->tokenizer, true);
+    }
+    if (u->id < 0 || r->done || (count == r->read && !done))
+        return TEC_OK;
+    struct tec_frame_text *t = &f->texts[(*n)++];
+    *t = (struct tec_frame_text){.request = u->id,
+                                 .decoder = u->decoder,
+                                 .n = count - r->read,
+                                 .tokens = u->tokens + r->read,
+                                 .done = done != 0,
+                                 .reason = done ? u->reason : "",
+                                 .n_whole = count,
+                                 .all = u->tokens};
+    TEC_TRY(speak(f, r, t, err));
+    r->read = count;
+    r->done = done != 0;
+    r->finished_ns = u->finished_ns;
+    if (!done)
+        return TEC_OK;
+    char *whole = NULL;
+    TEC_TRY(tec_engine_text(e, u, count, &f->moment, &whole, err));
+    t->whole = whole ? whole : "";
+    return TEC_OK;
+}
+
+static int by_request(const void *a, const void *b)
+{
+    const struct tec_frame_text *x = a, *y = b;
+    return (x->request > y->request) - (x->request < y->request);
+}
+
+static enum tec_status read_texts(struct tec_frames *f, struct tec_error *err)
+{
+    int n = 0;
+    for (int i = 0; i < tec_loop_utterances(f->opened.engine->loop); i++)
+        TEC_TRY(read_text(f, i, &n, err));
+    qsort(f->texts, (size_t)n, sizeof *f->texts, by_request);
+    f->out.n_texts = n;
+    f->out.texts = f->texts;
+    return TEC_OK;
+}
+
+enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
+                                const float *noise, const struct tec_frame_out **out,
+                                struct tec_error *err)
+{
+    const struct tec_engine *e = f->opened.engine;
+    f->out = (struct tec_frame_out){.observed = values != NULL};
+    f->acted = false;
+    tec_arena_finish(&f->moment);
+    if (values)
+        TEC_TRY(tec_session_observe(e->session, values, n, noise, f->frame,
+                                    tec_clock_now(&f->clock), &f->out.input, f->out.warning, err));
+    int64_t tick = tec_clock_now(&f->clock);
+    if (f->frame == 0)
+        f->began_ns = tick;
+    f->out.record = tec_loop_frame(e->loop, values ? &f->out.input : NULL, tick, 0);
+    f->frame++;
+    if (f->acted) {
+        f->out.acted = true;
+        f->out.chunk = f->chunk;
+        f->out.actions = f->actions;
+        f->out.columns = tec_session_columns(e->session);
+        f->out.rows = tec_session_act(e->session, &f->out.input, f->chunk, f->actions);
+    }
+    *out = &f->out;
+    return read_texts(f, err);
+}
+
+int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,
+                    int *launches)
+{
+    int most = 0, n = 0;
+    for (int i = 0; i < record->n_launches; i++)
+        for (int d = 0; d < f->n_decoders; d++)
+            if (strcmp(record->launches[i].node, f->decoders[d]) == 0) {
+                n++;
+                most = record->launches[i].rows > most ? record->launches[i].rows : most;
+            }
+    if (launches)
+        *launches = n;
+    return most;
+}

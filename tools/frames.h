@@ -1,0 +1,86 @@
+/* frames.h - one frame after another: values observed, the loop run, actions and texts collected.
+ */
+#ifndef TEC_TOOLS_FRAMES_H
+#define TEC_TOOLS_FRAMES_H
+
+#include "tools/inputs.h"
+#include "tools/open_engine.h"
+
+/* What a request's text gained in a frame. */
+struct tec_frame_text {
+    int64_t request;
+    int decoder; /* index into decoders of struct tec_frames */
+    int n;
+    const int *tokens; /* [n] new ones */
+    const char *text;  /* what they add; texts of a request, joined, are the sentence */
+    bool done;
+    const char *reason; /* of done: "eos", "length", or why it was shed; else "" */
+    const char *whole;  /* the sentence when done, else NULL */
+    int n_whole;
+    const int *all; /* [n_whole] every token of it so far */
+};
+
+/* What one frame came to; valid until the next one. */
+struct tec_frame_out {
+    const struct tec_frame_record *record;
+    bool observed;
+    struct tec_frame_input input; /* where observed */
+    bool acted;
+    int rows, columns;
+    const double *actions; /* [rows, columns] of the robot */
+    const float *chunk;    /* [horizon, dim] of the model */
+    char warning[200];     /* "" or a sentence */
+    int n_texts;
+    const struct tec_frame_text *texts; /* ascending by request */
+};
+
+/* Reads one text record. */
+struct tec_frame_reader {
+    int64_t id;
+    int read;
+    bool done;
+    int64_t finished_ns; /* tells a later text with the same id, after a reset, from this one */
+    struct tec_detokenizer speaker;
+};
+
+/* Owned by the caller of open until close; must not move in between. */
+struct tec_frames {
+    struct tec_opened opened;
+    const struct tec_model *model;
+    const char *action; /* node; NULL = none */
+    int n_decoders;
+    const char *decoders[TEC_MAX_DECODERS];
+    int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
+    struct tec_clock clock;
+    float *chunk;
+    double *actions;
+    bool acted;
+    struct tec_frame_reader *readers;
+    struct tec_frame_text *texts;
+    struct tec_arena arena, moment;
+    struct tec_frame_out out;
+};
+
+/* Open the engine for frames that follow each other, with the policy asked for. `dtype`: "f32",
+ * "bf16", NULL = the pipeline's. */
+enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
+                                const char *dtype, struct tec_error *err);
+void tec_frames_close(struct tec_frames *f); /* zeroed is allowed */
+
+/* Run one frame; values NULL: no observation. `noise` [horizon, dim] or NULL. On failure nothing
+ * has run. The frame's number is that of its noise. */
+enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
+                                const float *noise, const struct tec_frame_out **out,
+                                struct tec_error *err);
+
+/* Drop every request and start over with frame 0. */
+void tec_frames_reset(struct tec_frames *f);
+
+/* Most rows in one decode launch of the frame, and launches of decode nodes. */
+int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,
+                    int *launches);
+
+/* "policy", "plan", "gpu", "host", "input"; NULL for none. */
+const char *tec_cause_word(enum tec_cause cause);
+
+#endif
