@@ -1,6 +1,6 @@
 /* demo_episodes.c - judges cases of kind "episodes": what a robot sent, through a session and the
  * plan, gives the recorded prompts, actions and sentences. */
-#include "tools/verify/demo.h"
+#include "tools/verify/episodes.h"
 #include "tools/verify/pi_text.h"
 
 #include <string.h>
@@ -14,9 +14,9 @@ struct run {
     int *n_prompt, *n_text;
 };
 
-static void report(struct tec_demo *j, const char *what, int wrong, const char *note)
+static void report(struct tec_episodes *j, const char *what, int wrong, const char *note)
 {
-    tec_verify_report(j->pi.v, tec_demo_name(j, what), wrong, 0.0, 0.0, wrong == 0, NULL, note);
+    tec_verify_report(j->pi.v, tec_episodes_name(j, what), wrong, 0.0, 0.0, wrong == 0, NULL, note);
 }
 
 static int get_int(const json_t *object, const char *name)
@@ -24,7 +24,7 @@ static int get_int(const json_t *object, const char *name)
     return (int)json_integer_value(json_object_get(object, name));
 }
 
-static enum tec_status give_run(struct tec_demo *j, struct run *run, struct tec_error *err)
+static enum tec_status give_run(struct tec_episodes *j, struct run *run, struct tec_error *err)
 {
     struct tec_arena *arena = j->pi.v->arena;
     const struct tec_text *text = &j->pi.model->text;
@@ -49,7 +49,7 @@ static enum tec_status give_run(struct tec_demo *j, struct run *run, struct tec_
 }
 
 /* A tap's values for inference i; a tensor that stays zero is judged not ok. */
-static void keep_tap(struct tec_demo *j, const struct tec_plan_part *part, const char *name,
+static void keep_tap(struct tec_episodes *j, const struct tec_plan_part *part, const char *name,
                      int rows, int i, float *to, size_t want)
 {
     size_t n = 0;
@@ -59,7 +59,7 @@ static void keep_tap(struct tec_demo *j, const struct tec_plan_part *part, const
 }
 
 /* Text of inference i until the end token, at most new_tokens. */
-static void decode(struct tec_demo *j, const struct tec_pi_request *r, int i, bool taps,
+static void decode(struct tec_episodes *j, const struct tec_pi_request *r, int i, bool taps,
                    struct run *run)
 {
     const struct tec_prefix_input *o = &r->in->o;
@@ -84,7 +84,7 @@ static void decode(struct tec_demo *j, const struct tec_pi_request *r, int i, bo
     run->n_text[i] = have;
 }
 
-static enum tec_status infer(struct tec_demo *j, int i, bool taps, struct run *run,
+static enum tec_status infer(struct tec_episodes *j, int i, bool taps, struct run *run,
                              struct tec_error *err)
 {
     const struct tec_flow *flow = &j->pi.model->flow;
@@ -121,7 +121,7 @@ static enum tec_status infer(struct tec_demo *j, int i, bool taps, struct run *r
 }
 
 /* Whether the words of inference i must be the expected ones in this dtype. */
-static bool text_counts(const struct tec_demo *j, const json_t *inference)
+static bool text_counts(const struct tec_episodes *j, const json_t *inference)
 {
     return strcmp(j->pi.v->dtype, "bf16") != 0 ||
            json_is_true(json_object_get(inference, "bf16_text_ids_equal"));
@@ -136,7 +136,7 @@ static int ids_differ(const json_t *want, const int *got, int n)
 }
 
 /* The text that was given to the tokenizer, and its bins: of the last observation. */
-static enum tec_status count_prompt(struct tec_demo *j, const json_t *inference, int wrong[2],
+static enum tec_status count_prompt(struct tec_episodes *j, const json_t *inference, int wrong[2],
                                     struct tec_error *err)
 {
     const struct tec_observation *seen = tec_session_seen(j->session);
@@ -158,8 +158,8 @@ static enum tec_status count_prompt(struct tec_demo *j, const json_t *inference,
 }
 
 /* The sentence of inference i as the stream would show it. */
-static enum tec_status sentence(struct tec_demo *j, const struct run *run, int i, const char **out,
-                                struct tec_error *err)
+static enum tec_status sentence(struct tec_episodes *j, const struct run *run, int i,
+                                const char **out, struct tec_error *err)
 {
     const int *ids = run->text + (size_t)i * (size_t)j->text_width;
     char *text;
@@ -171,7 +171,8 @@ static enum tec_status sentence(struct tec_demo *j, const struct run *run, int i
 }
 
 /* What was said, as [control step, sentence] wherever it changed. */
-static enum tec_status judge_text(struct tec_demo *j, const struct run *run, struct tec_error *err)
+static enum tec_status judge_text(struct tec_episodes *j, const struct run *run,
+                                  struct tec_error *err)
 {
     const json_t *inferences = json_object_get(j->episode, "inferences");
     json_t *said = json_array();
@@ -199,10 +200,10 @@ static enum tec_status judge_text(struct tec_demo *j, const struct run *run, str
     return status;
 }
 
-static void judge_ids(struct tec_demo *j, const char *what, int *got, int width, bool text)
+static void judge_ids(struct tec_episodes *j, const char *what, int *got, int width, bool text)
 {
     size_t n = 0;
-    const char *name = tec_demo_name(j, what);
+    const char *name = tec_episodes_name(j, what);
     const json_t *inferences = json_object_get(j->episode, "inferences");
     const int *want = tec_pi_ids(&j->pi, name, &n);
     bool sized = want && n == (size_t)j->n * (size_t)width;
@@ -212,40 +213,42 @@ static void judge_ids(struct tec_demo *j, const char *what, int *got, int width,
     tec_verify_ids(j->pi.v, name, got, (size_t)j->n * (size_t)width, want, want ? n : 0);
 }
 
-static void judge_tensors(struct tec_demo *j, struct run *run)
+static void judge_tensors(struct tec_episodes *j, struct run *run)
 {
     struct tec_pi *pi = &j->pi;
     const struct tec_text *text = &pi->model->text;
     size_t n = (size_t)j->n;
-    tec_pi_compare(pi, tec_demo_name(j, "state_norm"), run->state, n * (size_t)j->n_state, NULL);
-    tec_pi_compare(pi, tec_demo_name(j, "prefix_last_hidden"), run->hidden,
+    tec_pi_compare(pi, tec_episodes_name(j, "state_norm"), run->state, n * (size_t)j->n_state,
+                   NULL);
+    tec_pi_compare(pi, tec_episodes_name(j, "prefix_last_hidden"), run->hidden,
                    n * (size_t)text->stack.width, "unfused");
-    tec_pi_compare(pi, tec_demo_name(j, "logits0"), run->logits, n * (size_t)text->vocab,
+    tec_pi_compare(pi, tec_episodes_name(j, "logits0"), run->logits, n * (size_t)text->vocab,
                    "unfused");
-    tec_pi_compare(pi, tec_demo_name(j, "v_t0"), run->v_t, n * j->chunk, "unfused");
-    tec_pi_compare(pi, tec_demo_name(j, "actions"), run->actions, n * j->chunk, NULL);
-    tec_pi_compare(pi, tec_demo_name(j, "robot_actions"), run->robot, n * j->robot_chunk, NULL);
+    tec_pi_compare(pi, tec_episodes_name(j, "v_t0"), run->v_t, n * j->chunk, "unfused");
+    tec_pi_compare(pi, tec_episodes_name(j, "actions"), run->actions, n * j->chunk, NULL);
+    tec_pi_compare(pi, tec_episodes_name(j, "robot_actions"), run->robot, n * j->robot_chunk, NULL);
     judge_ids(j, "prompt_ids", run->prompt, j->prompt_width, false);
 }
 
 /* As it runs on a robot: no taps, fused, the sentence in one launch. The same bytes. */
-static enum tec_status judge_plain(struct tec_demo *j, const struct run *run, struct tec_error *err)
+static enum tec_status judge_plain(struct tec_episodes *j, const struct run *run,
+                                   struct tec_error *err)
 {
     struct run plain;
     size_t n = (size_t)j->n, ids = n * (size_t)j->text_width;
     TEC_TRY(give_run(j, &plain, err));
     for (int i = 0; i < j->n; i++)
         TEC_TRY(infer(j, i, false, &plain, err));
-    tec_pi_same(&j->pi, tec_demo_name(j, "actions.fused_equals_unfused"), plain.actions,
+    tec_pi_same(&j->pi, tec_episodes_name(j, "actions.fused_equals_unfused"), plain.actions,
                 run->actions, n * j->chunk * sizeof(float));
-    tec_pi_same(&j->pi, tec_demo_name(j, "robot_actions.fused_equals_unfused"), plain.robot,
+    tec_pi_same(&j->pi, tec_episodes_name(j, "robot_actions.fused_equals_unfused"), plain.robot,
                 run->robot, n * j->robot_chunk * sizeof(float));
-    tec_pi_same(&j->pi, tec_demo_name(j, "text_ids.fused_equals_unfused"), plain.text, run->text,
-                ids * sizeof(int));
+    tec_pi_same(&j->pi, tec_episodes_name(j, "text_ids.fused_equals_unfused"), plain.text,
+                run->text, ids * sizeof(int));
     return TEC_OK;
 }
 
-static enum tec_status judge_episode(struct tec_demo *j, struct tec_error *err)
+static enum tec_status judge_episode(struct tec_episodes *j, struct tec_error *err)
 {
     const json_t *inferences = json_object_get(j->episode, "inferences");
     const json_t *valid = json_object_get(j->pi.v->json, "cameras_valid");
@@ -254,7 +257,7 @@ static enum tec_status judge_episode(struct tec_demo *j, struct tec_error *err)
     j->n = (int)json_array_size(inferences);
     if (j->n < 1)
         return tec_fail(err, TEC_MALFORMED, "the episode has no inferences");
-    TEC_TRY(tec_demo_inputs(j, err));
+    TEC_TRY(tec_episodes_inputs(j, err));
     TEC_TRY(give_run(j, &run, err));
     for (int i = 0; i < j->n; i++) {
         const json_t *inference = json_array_get(inferences, (size_t)i);
@@ -278,7 +281,7 @@ static enum tec_status judge_episode(struct tec_demo *j, struct tec_error *err)
 }
 
 /* Expected tensors of no episode, or of a name that no check above has. */
-static void judge_rest(struct tec_demo *j)
+static void judge_rest(struct tec_episodes *j)
 {
     static const char *const names[] = {
         "state_norm", "prompt_ids", "text_ids", "prefix_last_hidden",
@@ -290,13 +293,13 @@ static void judge_rest(struct tec_demo *j)
     {
         j->key = json_string_value(json_object_get(episode, "key"));
         for (size_t i = 0; j->key && i < sizeof names / sizeof names[0]; i++)
-            known += tec_tensors_find(expected, tec_demo_name(j, names[i])) != NULL;
+            known += tec_tensors_find(expected, tec_episodes_name(j, names[i])) != NULL;
     }
     size_t left = tec_tensors_count(expected) - known;
     tec_verify_report(j->pi.v, "tensors not judged", (double)left, 0.0, 0.0, left == 0, NULL, NULL);
 }
 
-static enum tec_status judge_case(struct tec_demo *j, struct tec_error *err)
+static enum tec_status judge_case(struct tec_episodes *j, struct tec_error *err)
 {
     struct tec_pi *pi = &j->pi;
     const json_t *processing = json_object_get(pi->v->json, "processing");
@@ -310,7 +313,7 @@ static enum tec_status judge_case(struct tec_demo *j, struct tec_error *err)
         return tec_fail(err, TEC_UNSUPPORTED, "%zu episodes of %d steps and %d tokens",
                         json_array_size(episodes), j->steps, j->new_tokens);
     TEC_TRY(tec_pi_open_tensors(pi, err));
-    TEC_TRY(tec_demo_open(j, err));
+    TEC_TRY(tec_episodes_open(j, err));
     j->chunk = (size_t)pi->model->flow.horizon * (size_t)pi->model->flow.dim;
     j->robot_chunk = (size_t)tec_session_rows(j->session) * (size_t)tec_session_columns(j->session);
     TEC_TRY(tec_pi_plan(pi, &j->plan, j->steps, 1, j->new_tokens, true, err));
@@ -332,7 +335,7 @@ static enum tec_status judge_case(struct tec_demo *j, struct tec_error *err)
 
 enum tec_status tec_verify_demo_episodes(struct tec_verify *v, struct tec_error *err)
 {
-    struct tec_demo j = {.region = -1};
+    struct tec_episodes j = {.region = -1};
     const json_t *mask = json_object_get(json_object_get(v->json, "processing"), "text_mask");
     tec_diagnostics_init(&j.diagnostics, v->heap);
     enum tec_status status = tec_pi_open(&j.pi, v, NULL, json_string_value(mask), err);

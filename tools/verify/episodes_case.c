@@ -1,14 +1,14 @@
-#include "tools/verify/demo.h"
+#include "tools/verify/episodes.h"
 
 #include <string.h>
 
-const char *tec_demo_name(struct tec_demo *j, const char *what)
+const char *tec_episodes_name(struct tec_episodes *j, const char *what)
 {
     const char *name = tec_arena_printf(j->pi.v->arena, "%s.%s", j->key, what);
     return name ? name : "";
 }
 
-size_t tec_demo_columns(const struct tec_tensors *from, const char *name, int rows)
+size_t tec_episodes_columns(const struct tec_tensors *from, const char *name, int rows)
 {
     const struct tec_stored *t = tec_tensors_find(from, name);
     size_t n = t && t->rank > 0 && t->shape[0] == rows ? 1 : 0;
@@ -18,12 +18,12 @@ size_t tec_demo_columns(const struct tec_tensors *from, const char *name, int ro
 }
 
 /* Every episode has the same columns: those of the first are the case's. */
-static size_t case_columns(struct tec_demo *j, const struct tec_tensors *from, const char *what)
+static size_t case_columns(struct tec_episodes *j, const struct tec_tensors *from, const char *what)
 {
     const json_t *first = json_array_get(json_object_get(j->pi.v->json, "episodes"), 0);
     j->key = json_string_value(json_object_get(first, "key"));
     int rows = (int)json_array_size(json_object_get(first, "inferences"));
-    return j->key ? tec_demo_columns(from, tec_demo_name(j, what), rows) : 0;
+    return j->key ? tec_episodes_columns(from, tec_episodes_name(j, what), rows) : 0;
 }
 
 static json_t *case_cameras(const json_t *json)
@@ -41,7 +41,7 @@ static json_t *case_cameras(const json_t *json)
 }
 
 /* The shipped robot with what the case says in its place. */
-static enum tec_status make_robot(struct tec_demo *j, struct tec_error *err)
+static enum tec_status make_robot(struct tec_episodes *j, struct tec_error *err)
 {
     const json_t *json = j->pi.v->json, *processing = json_object_get(json, "processing");
     bool state = json_is_true(json_object_get(processing, "discrete_state_input"));
@@ -70,7 +70,7 @@ static enum tec_status make_robot(struct tec_demo *j, struct tec_error *err)
     return TEC_OK;
 }
 
-enum tec_status tec_demo_open(struct tec_demo *j, struct tec_error *err)
+enum tec_status tec_episodes_open(struct tec_episodes *j, struct tec_error *err)
 {
     struct tec_pi *pi = &j->pi;
     const struct tec_load_options load = {.path = "pipelines/demo_metaworld.lua",
@@ -93,11 +93,12 @@ enum tec_status tec_demo_open(struct tec_demo *j, struct tec_error *err)
 }
 
 /* A tensor of the episode with n rows, whole; NULL when it is not so. */
-static const void *load(struct tec_demo *j, const char *what, enum tec_dtype dtype, size_t *stride)
+static const void *load(struct tec_episodes *j, const char *what, enum tec_dtype dtype,
+                        size_t *stride)
 {
-    const char *name = tec_demo_name(j, what);
+    const char *name = tec_episodes_name(j, what);
     const struct tec_stored *t = tec_tensors_find(j->pi.inputs, name);
-    void *data = t && t->dtype == dtype && tec_demo_columns(j->pi.inputs, name, j->n)
+    void *data = t && t->dtype == dtype && tec_episodes_columns(j->pi.inputs, name, j->n)
                      ? tec_arena_push(j->pi.v->arena, t->bytes, 1, 16)
                      : NULL;
     if (!data || tec_tensors_read(j->pi.inputs, t, 0, data, t->bytes, NULL) != TEC_OK)
@@ -106,27 +107,28 @@ static const void *load(struct tec_demo *j, const char *what, enum tec_dtype dty
     return data;
 }
 
-static enum tec_status add_value(struct tec_demo *j, const char *name, enum tec_value_kind kind,
+static enum tec_status add_value(struct tec_episodes *j, const char *name, enum tec_value_kind kind,
                                  enum tec_dtype dtype, struct tec_error *err)
 {
     size_t stride = 0;
     const void *data = load(j, name, dtype, &stride);
     if (!data)
         return tec_fail(err, TEC_NOT_FOUND, "no %s input '%s' of %d rows", tec_dtype_name(dtype),
-                        tec_demo_name(j, name), j->n);
-    const struct tec_stored *t = tec_tensors_find(j->pi.inputs, tec_demo_name(j, name));
+                        tec_episodes_name(j, name), j->n);
+    const struct tec_stored *t = tec_tensors_find(j->pi.inputs, tec_episodes_name(j, name));
     struct tec_value *v = &j->values[j->n_values];
     *v = (struct tec_value){
         .name = name, .kind = kind, .rank = t->rank - 1, .data = data, .bytes = stride};
     if (t->rank < 2 || t->rank > 5)
-        return tec_fail(err, TEC_SHAPE, "input '%s' has rank %d", tec_demo_name(j, name), t->rank);
+        return tec_fail(err, TEC_SHAPE, "input '%s' has rank %d", tec_episodes_name(j, name),
+                        t->rank);
     for (int i = 1; i < t->rank; i++)
         v->shape[i - 1] = t->shape[i];
     j->stride[j->n_values++] = stride;
     return TEC_OK;
 }
 
-enum tec_status tec_demo_inputs(struct tec_demo *j, struct tec_error *err)
+enum tec_status tec_episodes_inputs(struct tec_episodes *j, struct tec_error *err)
 {
     const struct tec_robot *robot = tec_session_robot(j->session);
     const json_t *text = json_object_get(j->episode, "instruction");
@@ -146,7 +148,9 @@ enum tec_status tec_demo_inputs(struct tec_demo *j, struct tec_error *err)
     j->noise = load(j, "noise", TEC_F32, &stride);
     if (!j->noise || stride != j->chunk * sizeof(float))
         return tec_fail(err, TEC_NOT_FOUND, "no noise of %zu values an inference", j->chunk);
-    j->text_width = (int)tec_demo_columns(j->pi.expected, tec_demo_name(j, "text_ids"), j->n);
-    j->prompt_width = (int)tec_demo_columns(j->pi.expected, tec_demo_name(j, "prompt_ids"), j->n);
+    j->text_width =
+        (int)tec_episodes_columns(j->pi.expected, tec_episodes_name(j, "text_ids"), j->n);
+    j->prompt_width =
+        (int)tec_episodes_columns(j->pi.expected, tec_episodes_name(j, "prompt_ids"), j->n);
     return TEC_OK;
 }

@@ -1,12 +1,12 @@
-/* demo.h - a case of recorded episodes opened: the shipped robot with the case's sizes, a session,
- * and the requests of one episode at a time. */
-#ifndef TEC_TOOLS_VERIFY_DEMO_H
-#define TEC_TOOLS_VERIFY_DEMO_H
+/* episodes.h - a case of recorded episodes opened: the shipped robot with the case's sizes, a
+ * session, and the requests of one episode at a time. */
+#ifndef TEC_TOOLS_VERIFY_EPISODES_H
+#define TEC_TOOLS_VERIFY_EPISODES_H
 
 #include "graph/run/session.h"
 #include "tools/verify/pi.h"
 
-struct tec_demo {
+struct tec_episodes {
     struct tec_pi pi;
     struct tec_diagnostics diagnostics;
     struct tec_pipeline *shipped, pipeline; /* pipeline: the shipped one with the case's robot */
@@ -28,15 +28,15 @@ struct tec_demo {
 };
 
 /* "<episode>.<what>", in the arena. */
-const char *tec_demo_name(struct tec_demo *j, const char *what);
+const char *tec_episodes_name(struct tec_episodes *j, const char *what);
 
 /* Columns of a tensor with that many rows: the product of its other sizes; 0 when it is missing. */
-size_t tec_demo_columns(const struct tec_tensors *from, const char *name, int rows);
+size_t tec_episodes_columns(const struct tec_tensors *from, const char *name, int rows);
 
 /* The session of a case whose pi is open, tensors too. */
-enum tec_status tec_demo_open(struct tec_demo *j, struct tec_error *err);
+enum tec_status tec_episodes_open(struct tec_episodes *j, struct tec_error *err);
 
 /* The requests of the episode `key` with n inferences. */
-enum tec_status tec_demo_inputs(struct tec_demo *j, struct tec_error *err);
+enum tec_status tec_episodes_inputs(struct tec_episodes *j, struct tec_error *err);
 
 #endif
