@@ -46,7 +46,8 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_stack *t = &p->model->text.stack, *v = &p->model->vision.stack;
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-    tec_kv_space_init(&p->tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, bf16});
+    /* Pictures attend to themselves in scratch, which is small: nothing there is rounded. */
+    tec_kv_space_init(&p->tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
     tec_kv_space_reserve(&p->tower, s->pictures * p->model->vision.tokens);
     TEC_TRY(
         tec_kv_pool_init(&p->prefixes, &p->space, s->seats + 1, s->frame_tokens, &p->arena, err));
@@ -126,7 +127,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(make_constants(p, err));
     if (p->spec.steps) {
         TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
-                                       p->weights->bf16, p->device, p->heap, err));
+                                       p->device, p->heap, err));
         p->bytes.tables = p->flow->bytes;
     }
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {

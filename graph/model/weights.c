@@ -168,8 +168,13 @@ static enum tec_status load_norm(struct loader *l, const struct tec_stack *s, co
     *w = *b = NULL;
     if (s->norm == TEC_BLOCK_ADAPTIVE_NORM)
         return TEC_OK;
-    TEC_TRY(load_vector(l, weight, s->width, 1.0F - s->norm_offset, w));
-    return load_vector(l, bias, s->width, 0.0F, b);
+    /* A tower's norms are rounded where its matrices are: doc/numerics.md. */
+    l->source.bf16 = l->options->bf16 && s == &l->options->model->vision.stack;
+    enum tec_status status = load_vector(l, weight, s->width, 1.0F - s->norm_offset, w);
+    if (status == TEC_OK)
+        status = load_vector(l, bias, s->width, 0.0F, b);
+    l->source.bf16 = false;
+    return status;
 }
 
 /* Layer names, filled in for one layer. */
@@ -260,7 +265,7 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
     }
     w->position = block;
     TEC_TRY(load_stack(l, &t->stack, &w->vision));
-    return load_dense(l, &t->projector, l->options->bf16, &w->projector);
+    return load_dense(l, &t->projector, false, &w->projector);
 }
 
 static void collect(struct tec_expected *e, const char *const names[TEC_MAX_ALIASES])
@@ -316,14 +321,10 @@ static enum tec_status load_all(struct loader *l)
 {
     const struct tec_model *m = l->options->model;
     TEC_TRY(reserve(l, 1));
-    /* In a bf16 plan everything is rounded, also what is then kept in float32, but for the small
-     * projections around the flow: doc/numerics.md. */
-    l->source.bf16 = l->options->bf16;
     TEC_TRY(load_tower(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(load_stack(l, &m->text.stack, &l->out->text));
     TEC_TRY(load_stack(l, &m->flow.stack, &l->out->expert));
-    l->source.bf16 = false;
     return load_flow(l, &m->flow);
 }
 

@@ -1,0 +1,56 @@
+#include "ops/rowwise.h"
+
+static enum tec_status check(const struct tec_call *call, const struct tec_tensor *x,
+                             const struct tec_tensor *y, struct tec_error *err)
+{
+    TEC_TRY(tec_need(call, x && y, err, "needs x and y"));
+    return tec_need(call, x->cols == y->cols && y->rows >= x->rows, err,
+                    "x is [%d, %d], y is [%d, %d]", x->rows, x->cols, y->rows, y->cols);
+}
+
+enum tec_status tec_infer_map(const struct tec_program *program, struct tec_call *call,
+                              struct tec_error *err)
+{
+    const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
+    struct tec_map_args *a = &call->args.map;
+    TEC_TRY(check(call, x, y, err));
+    a->rows = x->live;
+    a->max_rows = x->rows;
+    a->cols = x->cols;
+    a->ldx = x->ld;
+    a->ldy = y->ld;
+    return TEC_OK;
+}
+
+enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_call *call,
+                               struct tec_error *err)
+{
+    const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
+    struct tec_norm_args *a = &call->args.norm;
+    TEC_TRY(check(call, x, y, err));
+    TEC_TRY(tec_need(call, a->eps > 0.0F, err, "eps must be positive"));
+    a->rows = x->live;
+    a->max_rows = x->rows;
+    a->cols = x->cols;
+    a->ldx = x->ld;
+    a->ldy = y->ld;
+    return TEC_OK;
+}
+
+void tec_record_map(const struct tec_program *program, const struct tec_call *call,
+                    struct tec_capture *capture, enum tec_kernel_id kernel)
+{
+    struct tec_map_args a = call->args.map;
+    a.x = (const float *)(const void *)tec_in(program, call, 0)->at;
+    a.y = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, kernel, &a, call->barrier, call->label);
+}
+
+void tec_record_norm(const struct tec_program *program, const struct tec_call *call,
+                     struct tec_capture *capture, enum tec_kernel_id kernel)
+{
+    struct tec_norm_args a = call->args.norm;
+    a.x = (const float *)(const void *)tec_in(program, call, 0)->at;
+    a.y = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, kernel, &a, call->barrier, call->label);
+}

@@ -1,0 +1,19 @@
+/* rowwise.h - what ops of one input row to one output row share. */
+#ifndef TEC_OPS_ROWWISE_H
+#define TEC_OPS_ROWWISE_H
+
+#include "ops/program.h"
+
+/* x, y [rows, cols]: elementwise maps (args.map) and norms (args.norm). */
+enum tec_status tec_infer_map(const struct tec_program *program, struct tec_call *call,
+                              struct tec_error *err);
+enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_call *call,
+                               struct tec_error *err);
+
+/* Append `kernel` with the tensors' addresses. */
+void tec_record_map(const struct tec_program *program, const struct tec_call *call,
+                    struct tec_capture *capture, enum tec_kernel_id kernel);
+void tec_record_norm(const struct tec_program *program, const struct tec_call *call,
+                     struct tec_capture *capture, enum tec_kernel_id kernel);
+
+#endif
