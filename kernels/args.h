@@ -55,7 +55,8 @@ struct tec_norm_args {
 };
 
 /* Split a row of q | k | v, rotate q and k by position (pairs i, i + head_dim/2), store k and v in
- * their slot. Suffix: dtype of k and v memory; rope_bf16 also rounds q and k before and after. */
+ * their slot. Suffix: dtype of k and v memory; rope_bf16 also rounds q and k after the rotation,
+ * and before it where the flags say so. rope_f32 rounds nothing. */
 struct tec_rope_args {
     const float *qkv;     /* [max_rows, ld] */
     float *q;             /* [max_rows, ldq] = [heads, head_dim] a row; unused when q_at < 0 */
@@ -67,6 +68,7 @@ struct tec_rope_args {
     int max_rows, ld, ldq;
     int q_at, k_at, v_at;          /* first column of each in qkv; q_at = -1: there is no q */
     int heads, kv_heads, head_dim; /* head_dim even when rotated */
+    int round_q, round_k;          /* rope_bf16: 1 = also rounded before the rotation */
 };
 
 /* A run of consecutive slots; a sequence is a list of them in logical key order. */

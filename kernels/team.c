@@ -12,7 +12,7 @@
 
 /* A lane that waits this many turns has most likely lost its core to another process: it then
  * offers the rest of its time slice, which is not a wait. */
-enum { PATIENCE = 1 << 16 };
+enum { PATIENCE = 1 << 10 };
 
 struct worker {
     struct tec_team *team;

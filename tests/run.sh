@@ -17,6 +17,7 @@
 # What tests print is kept in build/results/. Prints failures as they come, and as its last line
 # `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 set -u
+{ # read to its end before it runs, so that it may be edited meanwhile
 cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
 results=$root/build/results
@@ -36,9 +37,10 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-rm -rf "$results"
 mkdir -p "$results" || exit 1
-: >"$results/totals"
+totals=$results/totals.$$
+: >"$totals"
+trap 'rm -f "$totals"' EXIT
 
 # tap NAME LIMIT COMMAND...: run a program that prints TAP, count its lines.
 tap() {
@@ -51,7 +53,7 @@ tap() {
     awk -v name="$name" -v status=$status -v seconds=$(($(date +%s) - begin)) \
         -f tests/tap.awk "$file.tap" >"$file.sum"
     cat "$file.sum"
-    tail -n 1 "$file.sum" >>"$results/totals"
+    tail -n 1 "$file.sum" >>"$totals"
     ! grep -q '^not ok' "$file.sum" || head -n 40 "$file.err" | sed 's/^\([^#]\)/# \1/'
 }
 
@@ -64,7 +66,7 @@ step() {
     if "$@" >"$file.log" 2>&1 </dev/null; then outcome="ok - $name" counts="1 passed, 0 failed, 0 skipped"
     else outcome="not ok - $name" counts="0 passed, 1 failed, 0 skipped"; fi
     echo "$outcome ($(($(date +%s) - begin)) s)"
-    echo "# $name: $counts" >>"$results/totals"
+    echo "# $name: $counts" >>"$totals"
     case $outcome in ok*) return 0 ;; esac
     grep -E 'error|warning|not ok|FAIL' "$file.log" | head -n 20 | sed 's/^/# /'
     echo "# ..."
@@ -81,7 +83,7 @@ needs() {
         if [ -n "${CI:-}" ]; then step "$name" sh -c "echo error: $tool is not installed; exit 1"
         else
             echo "ok - $name # SKIP $tool is not installed"
-            echo "# $name: 0 passed, 0 failed, 1 skipped" >>"$results/totals"
+            echo "# $name: 0 passed, 0 failed, 1 skipped" >>"$totals"
         fi
         return 1
     done
@@ -115,8 +117,19 @@ stage_setup() { step setup sh tools/setup.sh --test; }
 format_all() { sources '*.c' '*.h' | xargs -r clang-format --dry-run -Werror; }
 stage_format() { needs format clang-format && step format format_all; }
 
+# installs: what is installed runs by itself, from anywhere.
+installs() (
+    prefix=$results/installed
+    rm -rf "$prefix"
+    cmake --install build/release --prefix "$prefix" && cd / &&
+        for file in "$prefix"/share/tectum/pipelines/*.lua; do
+            "$prefix/bin/tectum" expand --compact "$file" >/dev/null || exit 1
+        done
+)
+
 stage_release() {
     step "release builds" build release || return 1
+    [ ! -f tools/main.c ] || step "release installs" installs
     for test in build/release/*.t; do tap "release/$(basename "$test")" 300 "$test"; done
     for test in tests/*.t; do tap "tree/$(basename "$test")" 60 sh "$test"; done
     [ -z "$long" ] || for seed in 1 2 3; do
@@ -144,7 +157,7 @@ stage_tsan() {
 stage_clang() { needs clang clang && step "clang builds" build clang; }
 
 tidy_all() {
-    [ -f build/clang/compile_commands.json ] || cmake --preset clang || return 1
+    cmake --preset clang || return 1
     sources '*.c' | grep -v '^tests/fuzz/' | xargs -r -n 4 -P "$jobs" clang-tidy -p build/clang --quiet
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
@@ -183,4 +196,6 @@ for stage in ${chosen:-$stages}; do
 done
 echo "# everything took $(($(date +%s) - started)) s; details are in build/results/"
 awk -F': ' '{ split($NF, word, /[ ,]+/); p += word[1]; f += word[3]; s += word[5] }
-    END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' "$results/totals"
+    END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' "$totals"
+exit
+}

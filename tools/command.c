@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -71,13 +72,20 @@ static void hold_standard_files(void)
         }
 }
 
+/* Whether standard output is a pipe that nobody reads any more. */
+static bool reader_left(void)
+{
+    struct pollfd fd = {.fd = 1, .events = POLLOUT};
+    return poll(&fd, 1, 0) > 0 && (fd.revents & POLLERR);
+}
+
 /* A reader that went away is its own business; any other failed write is ours to tell. */
 static int finish_output(int code)
 {
     bool lost = ferror(stdout) != 0;
     errno = 0;
     lost |= fflush(stdout) != 0;
-    if (!lost || errno == EPIPE || code > TEC_EXIT_WRONG)
+    if (!lost || errno == EPIPE || reader_left() || code > TEC_EXIT_WRONG)
         return code;
     fprintf(stderr, "tectum: standard output: %s; results are lost\n",
             errno ? strerror(errno) : "cannot be written");

@@ -51,7 +51,7 @@ struct tec_demo_side {
     int most;
 };
 
-/* What an episode came to. */
+/* What an episode came to, over all rounds. */
 struct tec_demo_result {
     const char *key;
     int frames, equal_actions, equal_texts; /* between the two policies, byte for byte */
@@ -65,14 +65,15 @@ struct tec_demo {
     struct tec_demo_side sides[2];
     struct tec_demo_result results[TEC_DEMO_EPISODES];
     int n_results, frames; /* frames: at most so many are left */
-    bool f32;
+    bool f32, quiet;
     struct tec_frame_record shown; /* of the second side: most rows in a launch */
     int shown_batch;
 };
 
-/* Run an episode on both sides, frame by frame, and print a line a frame. */
+/* Run an episode on both sides, frame by frame; the first time with a line a frame. What it came to
+ * is added to `result`. */
 enum tec_status tec_demo_run(struct tec_demo *demo, const struct tec_demo_episode *e,
-                             struct tec_error *err);
+                             struct tec_demo_result *result, struct tec_error *err);
 
 /* Tables at the end; false when something is not as recorded or not equal. */
 bool tec_demo_print(const struct tec_demo *demo, FILE *out);

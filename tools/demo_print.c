@@ -62,8 +62,10 @@ static double mean_batch(const struct tec_demo_side *s)
 bool tec_demo_print(const struct tec_demo *demo, FILE *out)
 {
     struct sums sums = sum_up(demo);
-    fprintf(out, "\nThe same frames under two policies, in turn:\n\n"
-                 "policy      frame p50  action p50  tokens/s  mean batch  bytes equal\n");
+    fprintf(out,
+            "\nThe same %d frames under two policies, in turn:\n\n"
+            "policy      frame p50  action p50  tokens/s  mean batch  bytes equal\n",
+            sums.frames);
     for (int i = 0; i < 2; i++) {
         const struct tec_demo_side *s = &demo->sides[i];
         fprintf(out, "%-10s  %6.2f ms   %6.2f ms  %8.0f  %10.2f  ", s->policy,

@@ -33,7 +33,7 @@ static enum tec_status step(struct tec_demo_side *s, const struct tec_inputs_fra
     s->rows += r->rows;
     s->launches += launches;
     s->busy_ns += r->end_ns - r->start_ns;
-    if (given) {
+    if (given && s->n < TEC_DEMO_FRAMES * TEC_DEMO_EPISODES) {
         s->frame_us[s->n] = (double)(r->end_ns - r->start_ns) / 1e3;
         s->action_us[s->n++] = (double)(r->release_ns - r->start_ns) / 1e3;
     }
@@ -113,7 +113,7 @@ static enum tec_status open_inputs(struct tec_inputs **inputs, struct tec_noise_
 
 static void print_line(struct tec_demo *demo, const struct tec_demo_episode *e)
 {
-    if (demo->call->shared.format != TEC_FORMAT_TEXT)
+    if (demo->quiet)
         return;
     fprintf(demo->call->out, "%-13s", e->key);
     tec_frame_text_line(demo->call->out, &demo->sides[1].f, demo->sides[1].frame);
@@ -160,14 +160,25 @@ static enum tec_status run_frames(struct tec_demo *demo, struct tec_demo_result 
     return TEC_OK;
 }
 
+static void add_result(struct tec_demo_result *sum, const struct tec_demo_result *r)
+{
+    sum->frames += r->frames;
+    sum->equal_actions += r->equal_actions;
+    sum->equal_texts += r->equal_texts;
+    sum->recorded_texts += r->recorded_texts;
+    if (!(r->difference <= sum->difference))
+        sum->difference = r->difference;
+}
+
 enum tec_status tec_demo_run(struct tec_demo *demo, const struct tec_demo_episode *e,
-                             struct tec_error *err)
+                             struct tec_demo_result *result, struct tec_error *err)
 {
     struct tec_inputs *inputs = NULL;
     struct tec_noise_file noise = {.tensors = NULL};
     const struct tec_flow *flow = &demo->sides[0].f.model->flow;
-    struct tec_demo_result *r = &demo->results[demo->n_results++];
-    *r = (struct tec_demo_result){.key = e->key, .bound = demo->f32 ? e->bound_f32 : e->bound_bf16};
+    struct tec_demo_result r = {.key = e->key};
+    result->key = e->key;
+    result->bound = demo->f32 ? e->bound_f32 : e->bound_bf16;
     if (flow->horizon != e->rows || flow->dim != e->columns)
         return tec_fail(err, TEC_SHAPE, "the recorded chunks are [%d, %d], the model's [%d, %d]",
                         e->rows, e->columns, flow->horizon, flow->dim);
@@ -175,8 +186,9 @@ enum tec_status tec_demo_run(struct tec_demo *demo, const struct tec_demo_episod
         TEC_TRY(prepare_side(&demo->sides[i], e, demo->call->arena, err));
     enum tec_status status = open_inputs(&inputs, &noise, demo, e, err);
     if (status == TEC_OK)
-        status = run_frames(demo, r, e, inputs, &noise, err);
-    compare_texts(r, demo, e);
+        status = run_frames(demo, &r, e, inputs, &noise, err);
+    compare_texts(&r, demo, e);
+    add_result(result, &r);
     tec_inputs_close(inputs);
     tec_noise_file_close(&noise);
     return status;

@@ -193,12 +193,11 @@ static void find_layers(struct tec_drawing *d)
         moved = false;
         for (int i = 0; i < d->n_links; i++) {
             const struct tec_link *l = &d->links[i];
-            if (l->kind == TEC_LINK_PREV || l->kind == TEC_LINK_PACKED)
+            int least = d->items[l->from].layer + (l->kind != TEC_LINK_PACKED);
+            if (l->kind == TEC_LINK_PREV || d->items[l->to].layer >= least)
                 continue;
-            if (d->items[l->to].layer <= d->items[l->from].layer) {
-                d->items[l->to].layer = d->items[l->from].layer + 1;
-                moved = true;
-            }
+            d->items[l->to].layer = least;
+            moved = true;
         }
     }
 }

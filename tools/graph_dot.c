@@ -5,12 +5,13 @@
 static void print_item(const struct tec_item *item, FILE *out)
 {
     static const char *const looks[] = {
-        [TEC_ITEM_INPUT] = "shape=box, style=\"rounded,filled\", fillcolor=\"#f4f4f1\", "
-                           "color=\"#b4b2a7\"",
+        [TEC_ITEM_INPUT] = ("shape=box, style=\"rounded,filled\", fillcolor=\"#f4f4f1\", "
+                            "color=\"#b4b2a7\""),
         [TEC_ITEM_NODE] = "shape=box, style=filled, fillcolor=\"#dfeafb\", color=\"#3f6fb5\"",
         [TEC_ITEM_KV] = "shape=cylinder, style=filled, fillcolor=\"#e5f3e4\", color=\"#4f8f54\"",
         [TEC_ITEM_BUFFER] = "shape=note, style=filled, fillcolor=\"#fdf3d7\", color=\"#b08d2e\"",
-        [TEC_ITEM_STREAM] = "shape=cds, style=filled, fillcolor=\"#fdf3d7\", color=\"#b08d2e\"",
+        [TEC_ITEM_STREAM] = "shape=cds, margin=\"0.3,0.16\", style=filled, fillcolor=\"#fdf3d7\", "
+                            "color=\"#b08d2e\"",
     };
     const char *look = looks[item->kind];
     if (item->hard)
@@ -37,8 +38,8 @@ static void print_link(const struct tec_drawing *d, const struct tec_link *l, FI
         [TEC_LINK_PREV] = " [style=dashed, label=\"previous frame\", constraint=false]",
         [TEC_LINK_SHARED] = " [style=dotted, penwidth=1.6, label=\"shared prefix\"]",
         [TEC_LINK_AFTER] = " [color=\"#999999\", arrowhead=open, label=\"then\"]",
-        [TEC_LINK_PACKED] = " [color=\"#999999\", dir=both, arrowhead=dot, arrowtail=dot, "
-                            "label=\"one launch\", constraint=false]",
+        [TEC_LINK_PACKED] = (" [color=\"#999999\", dir=both, arrowhead=dot, arrowtail=dot, "
+                             "label=\"one launch\", constraint=false]"),
     };
     fprintf(out, "  %s -> %s%s;\n", d->items[l->from].id, d->items[l->to].id, looks[l->kind]);
 }

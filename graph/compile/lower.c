@@ -27,7 +27,6 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .zero = p->zero,
                               .max_text = p->spec.text_tokens,
                               .device = p->device,
-                              .bf16 = p->weights->bf16,
                               .round = p->weights->bf16 && p->spec.round,
                               .whole = p->spec.whole,
                               .prefix = &part->prefix_device,

@@ -75,7 +75,7 @@ static enum tec_status place_part(struct tec_plan *plan, struct tec_program *pro
             program->planned = end;
     }
     /* Offsets for now; addresses when the arena is known. */
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
         program->tensors[places[i].tensor].at = (unsigned char *)places[i].at;
     tec_arena_rewind(&plan->arena, mark);
     return TEC_OK;

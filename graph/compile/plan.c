@@ -46,7 +46,8 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_stack *t = &p->model->text.stack, *v = &p->model->vision.stack;
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-    tec_kv_space_init(&p->tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, bf16});
+    /* Pictures attend to themselves in scratch, which is small: nothing there is rounded. */
+    tec_kv_space_init(&p->tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
     tec_kv_space_reserve(&p->tower, s->pictures * p->model->vision.tokens);
     TEC_TRY(
         tec_kv_pool_init(&p->prefixes, &p->space, s->seats + 1, s->frame_tokens, &p->arena, err));
@@ -90,8 +91,9 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
     for (int at = 0; at < positions; at++) {
         for (int i = 0; i < half; i++) {
             double angle = at * pow(t->theta > 0.0 ? t->theta : 1.0, -2.0 * i / t->head_dim);
-            line[2 * i] = (float)cos(angle);
-            line[2 * i + 1] = (float)sin(angle);
+            float *pair = line + (size_t)i * 2;
+            pair[0] = (float)cos(angle);
+            pair[1] = (float)sin(angle);
         }
         tec_device_upload(p->device, p->cos_sin + (size_t)at * (size_t)half * 2, line, row);
     }
@@ -125,7 +127,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(make_constants(p, err));
     if (p->spec.steps) {
         TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
-                                       p->weights->bf16, p->device, p->heap, err));
+                                       p->device, p->heap, err));
         p->bytes.tables = p->flow->bytes;
     }
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {

@@ -374,8 +374,9 @@ static void check_robot(struct tec_loader *ld, const struct tec_entry *e)
 }
 
 static void set_robot(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                      struct tec_pipeline *p)
+                      void *out)
 {
+    struct tec_pipeline *p = out;
     struct tec_error why = {TEC_OK, ""};
     if (e->value->kind != TEC_VALUE_STRING) {
         set_object(ld, f, e, p);
@@ -388,65 +389,47 @@ static void set_robot(struct tec_loader *ld, const struct tec_field *f, const st
         check_robot(ld, e);
 }
 
+static void set_bool(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                     void *out)
+{
+    if (e->value->kind == TEC_VALUE_BOOL)
+        *(bool *)member(out, f) = e->value->flag;
+    else
+        tec_set_wrong(ld, f, e);
+}
+
+static void set_reference(struct tec_loader *ld, const struct tec_field *f,
+                          const struct tec_entry *e, void *out)
+{
+    if (!set_ref(e, member(out, f), strcmp(f->name, "kv") == 0))
+        tec_set_wrong(ld, f, e);
+}
+
+static void set_when(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                     void *out)
+{
+    *(bool *)member(out, f) = is_call(e->value, TEC_CON_when);
+    if (!is_call(e->value, TEC_CON_when))
+        tec_set_wrong(ld, f, e);
+}
+
+/* One setter a type; TEC_FIELD_THINGS is the last. */
+static void (*const setters[TEC_FIELD_THINGS + 1])(struct tec_loader *ld, const struct tec_field *f,
+                                                   const struct tec_entry *e, void *out) = {
+    [TEC_FIELD_NAME] = set_text,     [TEC_FIELD_STRING] = set_text,
+    [TEC_FIELD_INT] = set_number,    [TEC_FIELD_INT64] = set_number,
+    [TEC_FIELD_NUMBER] = set_number, [TEC_FIELD_BOOL] = set_bool,
+    [TEC_FIELD_BYTES] = set_bytes,   [TEC_FIELD_WORD] = set_word,
+    [TEC_FIELD_REF] = set_reference, [TEC_FIELD_REFS] = set_refs,
+    [TEC_FIELD_SHAPE] = set_list,    [TEC_FIELD_AXIS] = set_list,
+    [TEC_FIELD_RATIOS] = set_list,   [TEC_FIELD_ONE] = set_one,
+    [TEC_FIELD_OUT] = set_out,       [TEC_FIELD_SPAWN] = set_spawn,
+    [TEC_FIELD_WHEN] = set_when,     [TEC_FIELD_OBJECT] = set_object,
+    [TEC_FIELD_ROBOT] = set_robot,   [TEC_FIELD_THINGS] = tec_build_things,
+};
+
 void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
                    void *out)
 {
-    switch (f->type) {
-    case TEC_FIELD_NAME:
-    case TEC_FIELD_STRING:
-        set_text(ld, f, e, out);
-        break;
-    case TEC_FIELD_INT:
-    case TEC_FIELD_INT64:
-    case TEC_FIELD_NUMBER:
-        set_number(ld, f, e, out);
-        break;
-    case TEC_FIELD_BOOL:
-        if (e->value->kind == TEC_VALUE_BOOL)
-            *(bool *)member(out, f) = e->value->flag;
-        else
-            tec_set_wrong(ld, f, e);
-        break;
-    case TEC_FIELD_BYTES:
-        set_bytes(ld, f, e, out);
-        break;
-    case TEC_FIELD_WORD:
-        set_word(ld, f, e, out);
-        break;
-    case TEC_FIELD_REF:
-        if (!set_ref(e, member(out, f), strcmp(f->name, "kv") == 0))
-            tec_set_wrong(ld, f, e);
-        break;
-    case TEC_FIELD_REFS:
-        set_refs(ld, f, e, out);
-        break;
-    case TEC_FIELD_SHAPE:
-    case TEC_FIELD_AXIS:
-    case TEC_FIELD_RATIOS:
-        set_list(ld, f, e, out);
-        break;
-    case TEC_FIELD_ONE:
-        set_one(ld, f, e, out);
-        break;
-    case TEC_FIELD_OUT:
-        set_out(ld, f, e, out);
-        break;
-    case TEC_FIELD_SPAWN:
-        set_spawn(ld, f, e, out);
-        break;
-    case TEC_FIELD_WHEN:
-        *(bool *)member(out, f) = is_call(e->value, TEC_CON_when);
-        if (!is_call(e->value, TEC_CON_when))
-            tec_set_wrong(ld, f, e);
-        break;
-    case TEC_FIELD_OBJECT:
-        set_object(ld, f, e, out);
-        break;
-    case TEC_FIELD_ROBOT:
-        set_robot(ld, f, e, out);
-        break;
-    case TEC_FIELD_THINGS:
-        tec_build_things(ld, f, e, out);
-        break;
-    }
+    setters[f->type](ld, f, e, out);
 }

@@ -2,7 +2,8 @@
  * are.
  *
  * A description is a Lua file in pipelines/models/. It is evaluated with `given` = {config, shapes,
- * size}, so sizes come from a checkpoint's configuration and tensor shapes, or from a named size.
+ * size, arch}, so sizes come from a checkpoint's configuration and tensor shapes, or from a named
+ * size. It answers false when a checkpoint is not its own.
  * Immutable after tec_model_open. */
 #ifndef TEC_GRAPH_MODEL_MODEL_H
 #define TEC_GRAPH_MODEL_MODEL_H

@@ -94,7 +94,7 @@ static enum tec_status check_finite(const struct tec_weight_source *source, cons
     while (isfinite(x[i]))
         i++;
     return tec_fail(err, TEC_MALFORMED, "%s: tensor '%s' element %lld is %s",
-                    source->checkpoint->path, name, (long long)(first + i),
+                    source->checkpoint->path, name, (long long)first + i,
                     isnan(x[i]) ? "NaN" : "infinite");
 }
 

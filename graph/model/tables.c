@@ -163,7 +163,7 @@ static enum tec_status make_time_bias(struct maker *m)
     return TEC_OK;
 }
 
-static enum tec_status make(struct maker *m, int steps, bool bf16)
+static enum tec_status make(struct maker *m, int steps)
 {
     struct tec_flow_tables *t = m->out;
     t->steps = steps;
@@ -183,12 +183,11 @@ static enum tec_status make(struct maker *m, int steps, bool bf16)
     if (!m->flow->condition)
         return make_time_bias(m);
     TEC_TRY(make_condition(m));
-    m->source.bf16 = bf16;
     return make_modulation(m);
 }
 
 enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struct tec_flow *flow,
-                                       const struct tec_weight_source *source, int steps, bool bf16,
+                                       const struct tec_weight_source *source, int steps,
                                        struct tec_device *device, struct tec_heap *heap,
                                        struct tec_error *err)
 {
@@ -200,7 +199,7 @@ enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struc
     t->device = device;
     tec_arena_init(&t->arena, heap);
     struct maker m = {t, flow, *source, err};
-    enum tec_status status = make(&m, steps, bf16);
+    enum tec_status status = make(&m, steps);
     if (status != TEC_OK) {
         tec_flow_tables_destroy(t);
         return status;

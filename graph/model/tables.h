@@ -20,9 +20,8 @@ struct tec_flow_tables {
     struct tec_arena arena;
 };
 
-/* `bf16`: the dense layers of the norms are rounded, as all weights of such a plan. */
 enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struct tec_flow *flow,
-                                       const struct tec_weight_source *source, int steps, bool bf16,
+                                       const struct tec_weight_source *source, int steps,
                                        struct tec_device *device, struct tec_heap *heap,
                                        struct tec_error *err);
 void tec_flow_tables_destroy(struct tec_flow_tables *tables); /* NULL is allowed */

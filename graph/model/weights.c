@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { BUFFER_FLOATS = 1 << 18, FIRST_BLOCKS = 256 };
+enum { BUFFER_FLOATS = 1 << 16, FIRST_BLOCKS = 256 };
 
 struct loader {
     struct tec_weights *out;
@@ -54,7 +54,7 @@ static enum tec_status load_vector(struct loader *l, const char *name, int n, fl
     *out = NULL;
     if (!name)
         return TEC_OK;
-    void *block;
+    void *block = NULL;
     TEC_TRY(device_block(l, (size_t)tec_padded(n) * 4, &block));
     TEC_TRY(tec_weight_vector(&l->source, name, n, centre, l->buffer, l->err));
     tec_device_upload(l->options->device, block, l->buffer, (size_t)n * 4);
@@ -104,7 +104,7 @@ static enum tec_status reserve(struct loader *l, int64_t cols)
 static enum tec_status pack_found(struct loader *l, const struct tec_found *found, bool bf16,
                                   struct tec_matrix *m)
 {
-    void *w;
+    void *w = NULL;
     TEC_TRY(reserve(l, found->cols));
     TEC_TRY(device_block(l, tec_matrix_size((int)found->rows, (int)found->cols, bf16), &w));
     *m = (struct tec_matrix){.w = w,
@@ -134,7 +134,7 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
     for (int i = 0; i < n; i++) {
         struct tec_expected e = {
             .names = {pieces[i].weight}, .n_names = 1, .rank = 2, .shape = {pieces[i].rows, k}};
-        struct tec_found found;
+        struct tec_found found = {0};
         TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
         void *place = (char *)block + tec_matrix_size(at[i], k, bf16);
         TEC_TRY(pack_rows(l, &found, place, bf16, 0, k));
@@ -168,8 +168,13 @@ static enum tec_status load_norm(struct loader *l, const struct tec_stack *s, co
     *w = *b = NULL;
     if (s->norm == TEC_BLOCK_ADAPTIVE_NORM)
         return TEC_OK;
-    TEC_TRY(load_vector(l, weight, s->width, 1.0F - s->norm_offset, w));
-    return load_vector(l, bias, s->width, 0.0F, b);
+    /* A tower's norms are rounded where its matrices are: doc/numerics.md. */
+    l->source.bf16 = l->options->bf16 && s == &l->options->model->vision.stack;
+    enum tec_status status = load_vector(l, weight, s->width, 1.0F - s->norm_offset, w);
+    if (status == TEC_OK)
+        status = load_vector(l, bias, s->width, 0.0F, b);
+    l->source.bf16 = false;
+    return status;
 }
 
 /* Layer names, filled in for one layer. */
@@ -243,13 +248,13 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
                              .n_names = 1,
                              .rank = 4,
                              .shape = {t->stack.width, 3, t->patch, t->patch}};
-    struct tec_found found;
+    struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     TEC_TRY(pack_found(l, &found, false, &w->patch));
     TEC_TRY(load_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
     struct tec_expected p = {
         .names = {t->position}, .n_names = 1, .rank = 2, .shape = {t->tokens, t->stack.width}};
-    void *block;
+    void *block = NULL;
     TEC_TRY(tec_weight_find(&l->source, &p, &found, l->err));
     w->ld_position = tec_padded(t->stack.width);
     TEC_TRY(device_block(l, (size_t)t->tokens * (size_t)w->ld_position * 4, &block));
@@ -260,7 +265,7 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
     }
     w->position = block;
     TEC_TRY(load_stack(l, &t->stack, &w->vision));
-    return load_dense(l, &t->projector, l->options->bf16, &w->projector);
+    return load_dense(l, &t->projector, false, &w->projector);
 }
 
 static void collect(struct tec_expected *e, const char *const names[TEC_MAX_ALIASES])
@@ -273,7 +278,7 @@ static void collect(struct tec_expected *e, const char *const names[TEC_MAX_ALIA
 static enum tec_status load_embeddings(struct loader *l, const struct tec_text *t)
 {
     struct tec_expected embed = {.rank = 2, .shape = {t->vocab, t->stack.width}}, head = embed;
-    struct tec_found found_embed, found_head;
+    struct tec_found found_embed = {0}, found_head = {0};
     bool same = !l->source.checkpoint;
     collect(&embed, t->embed);
     collect(&head, t->head);
@@ -300,9 +305,9 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
                              .n_names = 1,
                              .rank = 2,
                              .shape = {f->time1.rows, f->time1.cols}};
-    struct tec_found found;
+    struct tec_found found = {0};
     int half = f->time1.cols / 2;
-    void *block;
+    void *block = NULL;
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     TEC_TRY(reserve(l, f->time1.cols));
     TEC_TRY(device_block(l, tec_matrix_size(f->time1.rows, half, false), &block));
@@ -316,14 +321,10 @@ static enum tec_status load_all(struct loader *l)
 {
     const struct tec_model *m = l->options->model;
     TEC_TRY(reserve(l, 1));
-    /* In a bf16 plan everything is rounded, also what is then kept in float32, but for the small
-     * projections around the flow: doc/numerics.md. */
-    l->source.bf16 = l->options->bf16;
     TEC_TRY(load_tower(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(load_stack(l, &m->text.stack, &l->out->text));
     TEC_TRY(load_stack(l, &m->flow.stack, &l->out->expert));
-    l->source.bf16 = false;
     return load_flow(l, &m->flow);
 }
 

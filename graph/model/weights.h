@@ -49,7 +49,7 @@ struct tec_weights_options {
     const struct tec_model *model;
     struct tec_weight_source source;
     struct tec_device *device; /* borrowed until close */
-    bool bf16;                 /* dtype of matrices; norms, biases, small projections are float32 */
+    bool bf16;                 /* dtype of the stacks' matrices and of the embedding */
     bool language;             /* false: the head is not needed */
     void (*progress)(void *user, int64_t bytes); /* NULL or called now and then */
     void *user;

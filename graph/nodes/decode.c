@@ -32,11 +32,11 @@ static void choose(struct tec_lower *l, int logits)
     struct tec_next_token_args *a = &call.args.next_token;
     call.in[0] = logits;
     /* One tensor stands for all arrays of the table, which lie in one block. */
-    call.out[0] =
-        tec_program_fixed(l->program, "requests", t->k,
-                          (size_t)((unsigned char *)(t->tokens + t->rows.max * t->max_tokens) -
-                                   (unsigned char *)t->k),
-                          t->rows.max, 1, 1, NULL);
+    call.out[0] = tec_program_fixed(
+        l->program, "requests", t->k,
+        (size_t)((unsigned char *)(t->tokens + (size_t)t->rows.max * (size_t)t->max_tokens) -
+                 (unsigned char *)t->k),
+        t->rows.max, 1, 1, NULL);
     a->token = t->token;
     a->pos = t->rows.pos;
     a->slot = t->rows.slot;

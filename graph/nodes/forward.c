@@ -43,7 +43,7 @@ static const float *gate_of(const struct tec_forward *f, int layer, int which)
 {
     if (f->stack->norm != TEC_BLOCK_ADAPTIVE_NORM)
         return NULL;
-    return modulation(f, layer, which) + 2 * f->flow->padded;
+    return modulation(f, layer, which) + 2 * (size_t)f->flow->padded;
 }
 
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
@@ -102,7 +102,7 @@ static int store(struct tec_lower *l, const struct tec_forward *f, int layer, in
     call.out[0] = q;
     call.out[1] = kv.k;
     call.out[2] = kv.v;
-    call.bf16 = l->bf16;
+    call.bf16 = f->space->shape.bf16;
     a->slot = f->rows->slot;
     a->pos = f->rows->pos;
     a->cos_sin = s->theta != 0.0 ? l->cos_sin : NULL;
@@ -112,6 +112,7 @@ static int store(struct tec_lower *l, const struct tec_forward *f, int layer, in
     a->heads = s->heads;
     a->kv_heads = s->kv_heads;
     a->head_dim = s->head_dim;
+    a->round_q = 1;
     tec_program_call(l->program, &call);
     return q;
 }
@@ -127,7 +128,7 @@ static int attend(struct tec_lower *l, const struct tec_forward *f, int q, struc
     call.in[1] = kv.k;
     call.in[2] = kv.v;
     call.out[0] = out;
-    call.bf16 = l->bf16;
+    call.bf16 = f->space->shape.bf16;
     a->scratch = l->scratch;
     a->row_seq = f->rows->seq;
     a->visible = f->rows->visible;

@@ -36,7 +36,6 @@ struct tec_lower {
     const int *zero;                          /* device: a constant 0 */
     int max_text;                             /* tokens of a prompt */
     struct tec_device *device;
-    bool bf16;  /* keys, values and most matrices; see doc/numerics.md */
     bool round; /* activations that enter a GEMM are rounded to bf16 too */
     bool whole; /* run the last layer of a prefill for all rows, as taps need it */
     const struct tec_prefix_table *prefix; /* device side; prefill and action */

@@ -116,7 +116,7 @@ void tec_lower_tap_kv(struct tec_lower *l, const struct tec_forward *f, int laye
                                    f->space->bytes, f->space->slots, cols, cols, NULL);
     call.out[0] = to;
     call.args.read_kv.slot = f->rows->slot;
-    call.bf16 = l->bf16;
+    call.bf16 = f->space->shape.bf16;
     tec_program_call(l->program, &call);
     va_list args;
     va_start(args, format);

@@ -80,10 +80,11 @@ static bool give_floats(struct tec_session *s)
     return s->pictures_f32 != NULL;
 }
 
-/* Encoding takes less than 256 bytes of scratch for a byte of text; some of it is fixed. */
+/* Merging pairs takes the most: 192 bytes of scratch for a byte of its text, which a normaliser may
+ * have made three times as long (a space becomes three bytes). */
 static bool reserve_scratch(struct tec_session *s)
 {
-    enum { PER_BYTE = 256, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
+    enum { PER_BYTE = 640, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
     size_t bytes = (size_t)s->text_max + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
     if (s->options.tokenizer && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
         return false;
@@ -111,21 +112,43 @@ static enum tec_status check_options(const struct tec_session_options *o, struct
     return TEC_OK;
 }
 
+/* LeRobot calls its pictures as the data set does: they are the model's slots in their order. */
+static enum tec_status match_slots(const struct tec_session *s, struct tec_observer_needs *needs,
+                                   struct tec_error *err)
+{
+    const struct tec_model *m = s->options.model;
+    const struct tec_checkpoint *c = s->options.checkpoint;
+    needs->slots = m->slots;
+    needs->n_slots = m->n_slots;
+    for (int i = 0; i < s->robot->n_cameras; i++)
+        for (int k = 0; k < m->n_slots; k++)
+            if (strcmp(s->robot->cameras[i].slot, m->slots[k]) == 0)
+                return TEC_OK;
+    if (!c || c->layout != TEC_LAYOUT_LEROBOT)
+        return TEC_OK;
+    if (s->robot->n_cameras > m->n_slots)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "robot %s: the checkpoint has %d pictures, the model %d slots",
+                        s->robot->name, s->robot->n_cameras, m->n_slots);
+    needs->slots = NULL;
+    needs->n_slots = s->robot->n_cameras;
+    return TEC_OK;
+}
+
 static enum tec_status fill(struct tec_session *s, struct tec_error *err)
 {
     const struct tec_session_options *o = &s->options;
     const struct tec_model *m = o->model;
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
-    s->text_max = 1024 + 16 * o->max_text;
-    struct tec_observer_needs needs = {.slots = m->slots,
-                                       .n_slots = m->n_slots,
-                                       .image_h = m->vision.image_size,
+    s->text_max = 1024 + 8 * o->max_text;
+    struct tec_observer_needs needs = {.image_h = m->vision.image_size,
                                        .image_w = m->vision.image_size,
                                        .state_width = m->flow.dim,
                                        .action_width = m->flow.dim,
                                        .text_max = s->text_max,
                                        .text_optional = !o->tokenizer};
+    TEC_TRY(match_slots(s, &needs, err));
     if (o->checkpoint)
         TEC_TRY(tec_robot_norms(s->robot, o->checkpoint, NULL, &needs.state_norm,
                                 &needs.action_norm, &s->arena, err));

@@ -40,19 +40,20 @@ static double seen(float x, bool bf16)
     return (double)(bf16 ? tec_bf16_round(x) : x);
 }
 
-/* One head against the formula: two products and a sum, rounded; then perhaps to bf16. */
+/* One head against the formula, perhaps rounded to bf16 first: two products and a sum, rounded;
+ * then perhaps to bf16. */
 static void compare_head(struct conform *c, const struct tec_rope_args *a, const float *x, int row,
-                         const float *want, bool bf16)
+                         const float *want, bool bf16, bool before)
 {
     int half = a->head_dim / 2;
     for (int d = 0; d < a->head_dim; d++) {
-        double exact = seen(x[d], bf16), bound = 0;
+        double exact = seen(x[d], before), bound = 0;
         if (a->cos_sin) {
             int i = d < half ? d : d - half;
             const float *angle = a->cos_sin + ((size_t)a->pos[row] * (size_t)half + (size_t)i) * 2;
-            double other = seen(x[d < half ? d + half : i], bf16) * (double)angle[1];
+            double other = seen(x[d < half ? d + half : i], before) * (double)angle[1];
             exact = exact * (double)angle[0] + (d < half ? -other : other);
-            bound = (double)FLT_EPSILON * (fabs(seen(x[d], bf16)) + fabs(other)) + ldexp(1, -148);
+            bound = (double)FLT_EPSILON * (fabs(seen(x[d], before)) + fabs(other)) + ldexp(1, -148);
         }
         if (bf16)
             bound += ldexp(fabs(exact) + bound, -8) + ldexp(1, -133);
@@ -70,7 +71,8 @@ static void compare(struct conform *c, const struct tec_rope_args *a, int row, b
     if (a->q_at >= 0)
         for (int h = 0; h < a->heads; h++)
             compare_head(c, a, x + a->q_at + h * dim, row,
-                         (const float *)c->want[2] + (size_t)row * (size_t)a->ldq + h * dim, bf16);
+                         (const float *)c->want[2] + (size_t)row * (size_t)a->ldq + h * dim, bf16,
+                         bf16 && a->round_q);
     for (int h = 0; h < a->kv_heads; h++) {
         for (int d = 0; d < a->head_dim; d++) {
             size_t i = at + (size_t)(h * dim + d);
@@ -81,7 +83,7 @@ static void compare(struct conform *c, const struct tec_rope_args *a, int row, b
             conform_close(c, (double)v, seen(x[a->v_at + h * dim + d], bf16), 0,
                           "reference v of row %d", row);
         }
-        compare_head(c, a, x + a->k_at + h * dim, row, head, bf16);
+        compare_head(c, a, x + a->k_at + h * dim, row, head, bf16, bf16 && a->round_k);
     }
 }
 
@@ -108,7 +110,9 @@ static void rope_shape(struct conform *c, struct shape s, bool bf16, enum confor
                               .heads = s.heads,
                               .kv_heads = s.kv_heads,
                               .head_dim = s.dim,
-                              .rows = conform_live(c, s.rows)};
+                              .rows = conform_live(c, s.rows),
+                              .round_q = conform_int(0, 1),
+                              .round_k = conform_int(0, 1)};
     a.q_at = s.queries ? 0 : -1;
     a.k_at = s.queries ? tec_padded(q) : 0;
     a.v_at = a.k_at + tec_padded(kv);

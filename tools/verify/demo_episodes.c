@@ -1,11 +1,11 @@
 /* demo_episodes.c - judges cases of kind "episodes": what a robot sent, through a session and the
  * plan, gives the recorded prompts, actions and sentences. */
-#include "graph/run/session.h"
+#include "tools/verify/episodes.h"
 #include "tools/verify/pi_text.h"
 
 #include <string.h>
 
-enum { MAX_NEW = 64, MAX_SLOTS = TEC_MAX_CAMERAS };
+enum { MAX_NEW = 64 };
 
 /* What all inferences of one episode gave; the first index is the inference. */
 struct run {
@@ -14,36 +14,9 @@ struct run {
     int *n_prompt, *n_text;
 };
 
-struct judge {
-    struct tec_pi pi;
-    struct tec_diagnostics diagnostics;
-    struct tec_pipeline *shipped, pipeline; /* pipeline: the shipped one with the case's robot */
-    json_t *robot;
-    struct tec_tokenizer *tokenizer;
-    struct tec_session *session;
-    struct tec_plan *plan, *plain; /* with taps; as it runs on a robot */
-    int region, plain_region;
-    int steps, new_tokens, eos, n_state;
-    size_t chunk, robot_chunk;
-    /* The episode. */
-    const json_t *episode;
-    const char *key;
-    int n, text_width, prompt_width;
-    struct tec_value values[MAX_SLOTS + 2];
-    size_t stride[MAX_SLOTS + 2]; /* bytes from one inference to the next; 0 for text */
-    int n_values;
-    const float *noise;
-};
-
-static const char *name_of(struct judge *j, const char *what)
+static void report(struct tec_episodes *j, const char *what, int wrong, const char *note)
 {
-    const char *name = tec_arena_printf(j->pi.v->arena, "%s.%s", j->key, what);
-    return name ? name : "";
-}
-
-static void report(struct judge *j, const char *what, int wrong, const char *note)
-{
-    tec_verify_report(j->pi.v, name_of(j, what), wrong, 0.0, 0.0, wrong == 0, NULL, note);
+    tec_verify_report(j->pi.v, tec_episodes_name(j, what), wrong, 0.0, 0.0, wrong == 0, NULL, note);
 }
 
 static int get_int(const json_t *object, const char *name)
@@ -51,151 +24,7 @@ static int get_int(const json_t *object, const char *name)
     return (int)json_integer_value(json_object_get(object, name));
 }
 
-/* Columns of an episode's tensor: the product of all sizes but the first; 0 when it is missing. */
-static size_t columns(const struct tec_tensors *from, const char *name, int rows)
-{
-    const struct tec_stored *t = tec_tensors_find(from, name);
-    size_t n = t && t->rank > 0 && t->shape[0] == rows ? 1 : 0;
-    for (int i = 1; n && i < t->rank; i++)
-        n *= (size_t)t->shape[i];
-    return n;
-}
-
-/* Every episode has the same columns: those of the first are the case's. */
-static size_t case_columns(struct judge *j, const struct tec_tensors *from, const char *what)
-{
-    const json_t *first = json_array_get(json_object_get(j->pi.v->json, "episodes"), 0);
-    j->key = json_string_value(json_object_get(first, "key"));
-    int rows = (int)json_array_size(json_object_get(first, "inferences"));
-    return j->key ? columns(from, name_of(j, what), rows) : 0;
-}
-
-static json_t *case_cameras(const json_t *json)
-{
-    const json_t *slots = json_object_get(json_object_get(json, "config"), "slots");
-    const json_t *inputs = json_object_get(json_object_get(json, "processing"), "slots");
-    json_t *cameras = json_array();
-    for (size_t i = 0; i < json_array_size(slots); i++) {
-        const char *slot = json_string_value(json_array_get(slots, i));
-        const char *input = json_string_value(json_object_get(inputs, slot ? slot : ""));
-        json_array_append_new(cameras,
-                              json_pack("{s:s, s:s*}", "slot", slot ? slot : "?", "input", input));
-    }
-    return cameras;
-}
-
-/* The shipped robot with what the case says in its place. */
-static enum tec_status make_robot(struct judge *j, struct tec_error *err)
-{
-    const json_t *json = j->pi.v->json, *processing = json_object_get(json, "processing");
-    bool state = json_is_true(json_object_get(processing, "discrete_state_input"));
-    bool quantile = json_is_true(json_object_get(processing, "quantile_norm"));
-    const char *resize = json_string_value(json_object_get(processing, "image_resize"));
-    int n_state = (int)case_columns(j, j->pi.inputs, "state"), horizon = j->pi.model->flow.horizon;
-    int n_actions = (int)case_columns(j, j->pi.expected, "robot_actions") / horizon;
-    json_t *over =
-        json_pack("{s:o, s:s, s:{s:[{s:s, s:i}]}, s:{s:i}, s:{s:s, s:s*}, s:{s:s, s:b, s:i, s:b}}",
-                  "cameras", case_cameras(json), "resize",
-                  resize && strncmp(resize, "none", 4) == 0 ? "none" : "openpi_pil", "state",
-                  "inputs", "input", "state", "size", n_state, "actions", "size", n_actions, "norm",
-                  "mode", quantile ? "quantile" : "mean_std", "asset",
-                  json_string_value(json_object_get(json, "asset_id")), "prompt", "template",
-                  state ? "with_state" : "plain", "state", state, "max_tokens", j->pi.max_text,
-                  "truncate", true);
-    j->robot = json_deep_copy(j->pipeline.robot);
-    if (!over || !j->robot || n_state < 1 || n_actions < 1) {
-        json_decref(over);
-        return tec_fail(err, TEC_NOT_FOUND, "the case's first episode has no state or actions");
-    }
-    json_object_update(j->robot, over);
-    json_decref(over);
-    j->pipeline.robot = j->robot;
-    j->n_state = n_state;
-    return TEC_OK;
-}
-
-static enum tec_status open_session(struct judge *j, struct tec_error *err)
-{
-    struct tec_pi *pi = &j->pi;
-    const struct tec_load_options load = {.path = "pipelines/demo_metaworld.lua",
-                                          .root = "pipelines"};
-    TEC_TRY(tec_pipeline_load(&j->shipped, &load, pi->v->heap, &j->diagnostics, err));
-    j->pipeline = *j->shipped;
-    TEC_TRY(make_robot(j, err));
-    const char *path = json_string_value(json_object_get(pi->v->json, "tokenizer"));
-    path = path ? tec_pi_path(pi, path) : pi->checkpoint->tokenizer;
-    if (!path)
-        return tec_fail(err, TEC_NOT_FOUND, "the case has no tokenizer");
-    TEC_TRY(tec_tokenizer_open(&j->tokenizer, path, pi->v->heap, err));
-    const struct tec_session_options options = {.pipeline = &j->pipeline,
-                                                .model = pi->model,
-                                                .checkpoint = pi->checkpoint,
-                                                .tokenizer = j->tokenizer,
-                                                .root = ".",
-                                                .max_text = pi->max_text};
-    return tec_session_create(&j->session, &options, pi->v->heap, err);
-}
-
-/* A tensor of the episode with n rows, whole; NULL when it is not so. */
-static const void *load(struct judge *j, const char *what, enum tec_dtype dtype, size_t *stride)
-{
-    const char *name = name_of(j, what);
-    const struct tec_stored *t = tec_tensors_find(j->pi.inputs, name);
-    void *data = t && t->dtype == dtype && columns(j->pi.inputs, name, j->n)
-                     ? tec_arena_push(j->pi.v->arena, t->bytes, 1, 16)
-                     : NULL;
-    if (!data || tec_tensors_read(j->pi.inputs, t, 0, data, t->bytes, NULL) != TEC_OK)
-        return NULL;
-    *stride = t->bytes / (size_t)j->n;
-    return data;
-}
-
-static enum tec_status add_value(struct judge *j, const char *name, enum tec_value_kind kind,
-                                 enum tec_dtype dtype, struct tec_error *err)
-{
-    size_t stride = 0;
-    const void *data = load(j, name, dtype, &stride);
-    if (!data)
-        return tec_fail(err, TEC_NOT_FOUND, "no %s input '%s' of %d rows", tec_dtype_name(dtype),
-                        name_of(j, name), j->n);
-    const struct tec_stored *t = tec_tensors_find(j->pi.inputs, name_of(j, name));
-    struct tec_value *v = &j->values[j->n_values];
-    *v = (struct tec_value){
-        .name = name, .kind = kind, .rank = t->rank - 1, .data = data, .bytes = stride};
-    if (t->rank < 2 || t->rank > 5)
-        return tec_fail(err, TEC_SHAPE, "input '%s' has rank %d", name_of(j, name), t->rank);
-    for (int i = 1; i < t->rank; i++)
-        v->shape[i - 1] = t->shape[i];
-    j->stride[j->n_values++] = stride;
-    return TEC_OK;
-}
-
-static enum tec_status open_inputs(struct judge *j, struct tec_error *err)
-{
-    const struct tec_robot *robot = tec_session_robot(j->session);
-    const json_t *text = json_object_get(j->episode, "instruction");
-    size_t stride = 0;
-    j->n_values = 0;
-    for (int i = 0; i < robot->n_cameras && j->n_values < MAX_SLOTS; i++)
-        if (robot->cameras[i].input)
-            TEC_TRY(add_value(j, robot->cameras[i].input, TEC_VALUE_U8, TEC_U8, err));
-    TEC_TRY(add_value(j, "state", TEC_VALUE_F32, TEC_F32, err));
-    if (!json_is_string(text))
-        return tec_fail(err, TEC_MALFORMED, "the episode has no instruction");
-    j->values[j->n_values] = (struct tec_value){.name = robot->prompt_input,
-                                                .kind = TEC_VALUE_TEXT,
-                                                .data = json_string_value(text),
-                                                .bytes = json_string_length(text)};
-    j->stride[j->n_values++] = 0;
-    j->noise = load(j, "noise", TEC_F32, &stride);
-    if (!j->noise || stride != j->chunk * sizeof(float))
-        return tec_fail(err, TEC_NOT_FOUND, "no noise of %zu values an inference", j->chunk);
-    j->text_width = (int)columns(j->pi.expected, name_of(j, "text_ids"), j->n);
-    j->prompt_width = (int)columns(j->pi.expected, name_of(j, "prompt_ids"), j->n);
-    return TEC_OK;
-}
-
-static enum tec_status give_run(struct judge *j, struct run *run, struct tec_error *err)
+static enum tec_status give_run(struct tec_episodes *j, struct run *run, struct tec_error *err)
 {
     struct tec_arena *arena = j->pi.v->arena;
     const struct tec_text *text = &j->pi.model->text;
@@ -220,8 +49,8 @@ static enum tec_status give_run(struct judge *j, struct run *run, struct tec_err
 }
 
 /* A tap's values for inference i; a tensor that stays zero is judged not ok. */
-static void keep_tap(struct judge *j, const struct tec_plan_part *part, const char *name, int rows,
-                     int i, float *to, size_t want)
+static void keep_tap(struct tec_episodes *j, const struct tec_plan_part *part, const char *name,
+                     int rows, int i, float *to, size_t want)
 {
     size_t n = 0;
     const float *tap = tec_pi_tap(&j->pi, part, name, 0, rows, &n);
@@ -230,7 +59,7 @@ static void keep_tap(struct judge *j, const struct tec_plan_part *part, const ch
 }
 
 /* Text of inference i until the end token, at most new_tokens. */
-static void decode(struct judge *j, const struct tec_pi_request *r, int i, bool taps,
+static void decode(struct tec_episodes *j, const struct tec_pi_request *r, int i, bool taps,
                    struct run *run)
 {
     const struct tec_prefix_input *o = &r->in->o;
@@ -255,11 +84,11 @@ static void decode(struct judge *j, const struct tec_pi_request *r, int i, bool 
     run->n_text[i] = have;
 }
 
-static enum tec_status infer(struct judge *j, int i, bool taps, struct run *run,
+static enum tec_status infer(struct tec_episodes *j, int i, bool taps, struct run *run,
                              struct tec_error *err)
 {
     const struct tec_flow *flow = &j->pi.model->flow;
-    struct tec_value values[MAX_SLOTS + 2];
+    struct tec_value values[TEC_MAX_CAMERAS + 2];
     struct tec_frame_input input;
     for (int v = 0; v < j->n_values; v++) {
         values[v] = j->values[v];
@@ -292,7 +121,7 @@ static enum tec_status infer(struct judge *j, int i, bool taps, struct run *run,
 }
 
 /* Whether the words of inference i must be the expected ones in this dtype. */
-static bool text_counts(const struct judge *j, const json_t *inference)
+static bool text_counts(const struct tec_episodes *j, const json_t *inference)
 {
     return strcmp(j->pi.v->dtype, "bf16") != 0 ||
            json_is_true(json_object_get(inference, "bf16_text_ids_equal"));
@@ -307,7 +136,7 @@ static int ids_differ(const json_t *want, const int *got, int n)
 }
 
 /* The text that was given to the tokenizer, and its bins: of the last observation. */
-static enum tec_status count_prompt(struct judge *j, const json_t *inference, int wrong[2],
+static enum tec_status count_prompt(struct tec_episodes *j, const json_t *inference, int wrong[2],
                                     struct tec_error *err)
 {
     const struct tec_observation *seen = tec_session_seen(j->session);
@@ -329,8 +158,8 @@ static enum tec_status count_prompt(struct judge *j, const json_t *inference, in
 }
 
 /* The sentence of inference i as the stream would show it. */
-static enum tec_status sentence(struct judge *j, const struct run *run, int i, const char **out,
-                                struct tec_error *err)
+static enum tec_status sentence(struct tec_episodes *j, const struct run *run, int i,
+                                const char **out, struct tec_error *err)
 {
     const int *ids = run->text + (size_t)i * (size_t)j->text_width;
     char *text;
@@ -342,7 +171,8 @@ static enum tec_status sentence(struct judge *j, const struct run *run, int i, c
 }
 
 /* What was said, as [control step, sentence] wherever it changed. */
-static enum tec_status judge_text(struct judge *j, const struct run *run, struct tec_error *err)
+static enum tec_status judge_text(struct tec_episodes *j, const struct run *run,
+                                  struct tec_error *err)
 {
     const json_t *inferences = json_object_get(j->episode, "inferences");
     json_t *said = json_array();
@@ -370,10 +200,10 @@ static enum tec_status judge_text(struct judge *j, const struct run *run, struct
     return status;
 }
 
-static void judge_ids(struct judge *j, const char *what, int *got, int width, bool text)
+static void judge_ids(struct tec_episodes *j, const char *what, int *got, int width, bool text)
 {
     size_t n = 0;
-    const char *name = name_of(j, what);
+    const char *name = tec_episodes_name(j, what);
     const json_t *inferences = json_object_get(j->episode, "inferences");
     const int *want = tec_pi_ids(&j->pi, name, &n);
     bool sized = want && n == (size_t)j->n * (size_t)width;
@@ -383,39 +213,42 @@ static void judge_ids(struct judge *j, const char *what, int *got, int width, bo
     tec_verify_ids(j->pi.v, name, got, (size_t)j->n * (size_t)width, want, want ? n : 0);
 }
 
-static void judge_tensors(struct judge *j, struct run *run)
+static void judge_tensors(struct tec_episodes *j, struct run *run)
 {
     struct tec_pi *pi = &j->pi;
     const struct tec_text *text = &pi->model->text;
     size_t n = (size_t)j->n;
-    tec_pi_compare(pi, name_of(j, "state_norm"), run->state, n * (size_t)j->n_state, NULL);
-    tec_pi_compare(pi, name_of(j, "prefix_last_hidden"), run->hidden, n * (size_t)text->stack.width,
+    tec_pi_compare(pi, tec_episodes_name(j, "state_norm"), run->state, n * (size_t)j->n_state,
+                   NULL);
+    tec_pi_compare(pi, tec_episodes_name(j, "prefix_last_hidden"), run->hidden,
+                   n * (size_t)text->stack.width, "unfused");
+    tec_pi_compare(pi, tec_episodes_name(j, "logits0"), run->logits, n * (size_t)text->vocab,
                    "unfused");
-    tec_pi_compare(pi, name_of(j, "logits0"), run->logits, n * (size_t)text->vocab, "unfused");
-    tec_pi_compare(pi, name_of(j, "v_t0"), run->v_t, n * j->chunk, "unfused");
-    tec_pi_compare(pi, name_of(j, "actions"), run->actions, n * j->chunk, NULL);
-    tec_pi_compare(pi, name_of(j, "robot_actions"), run->robot, n * j->robot_chunk, NULL);
+    tec_pi_compare(pi, tec_episodes_name(j, "v_t0"), run->v_t, n * j->chunk, "unfused");
+    tec_pi_compare(pi, tec_episodes_name(j, "actions"), run->actions, n * j->chunk, NULL);
+    tec_pi_compare(pi, tec_episodes_name(j, "robot_actions"), run->robot, n * j->robot_chunk, NULL);
     judge_ids(j, "prompt_ids", run->prompt, j->prompt_width, false);
 }
 
 /* As it runs on a robot: no taps, fused, the sentence in one launch. The same bytes. */
-static enum tec_status judge_plain(struct judge *j, const struct run *run, struct tec_error *err)
+static enum tec_status judge_plain(struct tec_episodes *j, const struct run *run,
+                                   struct tec_error *err)
 {
     struct run plain;
     size_t n = (size_t)j->n, ids = n * (size_t)j->text_width;
     TEC_TRY(give_run(j, &plain, err));
     for (int i = 0; i < j->n; i++)
         TEC_TRY(infer(j, i, false, &plain, err));
-    tec_pi_same(&j->pi, name_of(j, "actions.fused_equals_unfused"), plain.actions, run->actions,
-                n * j->chunk * sizeof(float));
-    tec_pi_same(&j->pi, name_of(j, "robot_actions.fused_equals_unfused"), plain.robot, run->robot,
-                n * j->robot_chunk * sizeof(float));
-    tec_pi_same(&j->pi, name_of(j, "text_ids.fused_equals_unfused"), plain.text, run->text,
-                ids * sizeof(int));
+    tec_pi_same(&j->pi, tec_episodes_name(j, "actions.fused_equals_unfused"), plain.actions,
+                run->actions, n * j->chunk * sizeof(float));
+    tec_pi_same(&j->pi, tec_episodes_name(j, "robot_actions.fused_equals_unfused"), plain.robot,
+                run->robot, n * j->robot_chunk * sizeof(float));
+    tec_pi_same(&j->pi, tec_episodes_name(j, "text_ids.fused_equals_unfused"), plain.text,
+                run->text, ids * sizeof(int));
     return TEC_OK;
 }
 
-static enum tec_status judge_episode(struct judge *j, struct tec_error *err)
+static enum tec_status judge_episode(struct tec_episodes *j, struct tec_error *err)
 {
     const json_t *inferences = json_object_get(j->episode, "inferences");
     const json_t *valid = json_object_get(j->pi.v->json, "cameras_valid");
@@ -424,7 +257,7 @@ static enum tec_status judge_episode(struct judge *j, struct tec_error *err)
     j->n = (int)json_array_size(inferences);
     if (j->n < 1)
         return tec_fail(err, TEC_MALFORMED, "the episode has no inferences");
-    TEC_TRY(open_inputs(j, err));
+    TEC_TRY(tec_episodes_inputs(j, err));
     TEC_TRY(give_run(j, &run, err));
     for (int i = 0; i < j->n; i++) {
         const json_t *inference = json_array_get(inferences, (size_t)i);
@@ -448,7 +281,7 @@ static enum tec_status judge_episode(struct judge *j, struct tec_error *err)
 }
 
 /* Expected tensors of no episode, or of a name that no check above has. */
-static void judge_rest(struct judge *j)
+static void judge_rest(struct tec_episodes *j)
 {
     static const char *const names[] = {
         "state_norm", "prompt_ids", "text_ids", "prefix_last_hidden",
@@ -460,13 +293,13 @@ static void judge_rest(struct judge *j)
     {
         j->key = json_string_value(json_object_get(episode, "key"));
         for (size_t i = 0; j->key && i < sizeof names / sizeof names[0]; i++)
-            known += tec_tensors_find(expected, name_of(j, names[i])) != NULL;
+            known += tec_tensors_find(expected, tec_episodes_name(j, names[i])) != NULL;
     }
     size_t left = tec_tensors_count(expected) - known;
     tec_verify_report(j->pi.v, "tensors not judged", (double)left, 0.0, 0.0, left == 0, NULL, NULL);
 }
 
-static enum tec_status judge_case(struct judge *j, struct tec_error *err)
+static enum tec_status judge_case(struct tec_episodes *j, struct tec_error *err)
 {
     struct tec_pi *pi = &j->pi;
     const json_t *processing = json_object_get(pi->v->json, "processing");
@@ -480,7 +313,7 @@ static enum tec_status judge_case(struct judge *j, struct tec_error *err)
         return tec_fail(err, TEC_UNSUPPORTED, "%zu episodes of %d steps and %d tokens",
                         json_array_size(episodes), j->steps, j->new_tokens);
     TEC_TRY(tec_pi_open_tensors(pi, err));
-    TEC_TRY(open_session(j, err));
+    TEC_TRY(tec_episodes_open(j, err));
     j->chunk = (size_t)pi->model->flow.horizon * (size_t)pi->model->flow.dim;
     j->robot_chunk = (size_t)tec_session_rows(j->session) * (size_t)tec_session_columns(j->session);
     TEC_TRY(tec_pi_plan(pi, &j->plan, j->steps, 1, j->new_tokens, true, err));
@@ -502,7 +335,7 @@ static enum tec_status judge_case(struct judge *j, struct tec_error *err)
 
 enum tec_status tec_verify_demo_episodes(struct tec_verify *v, struct tec_error *err)
 {
-    struct judge j = {.region = -1};
+    struct tec_episodes j = {.region = -1};
     const json_t *mask = json_object_get(json_object_get(v->json, "processing"), "text_mask");
     tec_diagnostics_init(&j.diagnostics, v->heap);
     enum tec_status status = tec_pi_open(&j.pi, v, NULL, json_string_value(mask), err);

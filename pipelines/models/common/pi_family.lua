@@ -1,6 +1,7 @@
 -- What the flow-matching VLA models of openpi and LeRobot share: a picture tower, a language
 -- stack, and an action expert that reads the language stack's keys layer by layer.
--- `given` = { config, shapes, size }: a checkpoint's config.json and tensor shapes, or a named size.
+-- `given` = { config, shapes, size, arch }: a checkpoint's config.json and tensor shapes, or a named
+-- size; and the name that was asked for, nil when a checkpoint is to be recognised.
 
 -- openpi's variant names (gemma.py) and So400m/14: width, depth, mlp, heads, kv heads, head size.
 local variants = {
@@ -95,8 +96,11 @@ local function slots()
   return { "base_0_rgb", "left_wrist_0_rgb", "right_wrist_0_rgb" }
 end
 
--- m = { name, type, adaptive, max_tokens, marker }: marker is a tensor that only this model has.
+-- m = { name, type, adaptive, max_tokens, marker, mask, by_name }: marker is a tensor that only this
+-- model has; mask is "bidir" (text and pictures see each other, as released) or "causal" (text sees
+-- pictures and earlier text); by_name: never recognised, only asked for.
 return function(m)
+  if m.by_name and given.arch ~= m.name then return false end
   local c = given.config or {}
   if given.shapes and not given.shapes[m.marker] then return false end
   if given.config and c.type and c.type ~= m.type then return false end
@@ -114,7 +118,7 @@ return function(m)
     },
     text = {
       vocab = rows(HEAD, rows(EMBED, g.vocab)), scale = g.text.width ^ 0.5, round_logits = false,
-      mask = given.mask or "bidir", bos = 2, eos = 1,
+      mask = given.mask or m.mask or "bidir", bos = 2, eos = 1,
       max_tokens = c.tokenizer_max_length or m.max_tokens,
       embed = { EMBED, HEAD }, head = { HEAD, EMBED },
       stack = gemma(g.text, P .. "model.language_model.", "rms", P .. "model.language_model.norm"),

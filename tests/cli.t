@@ -1,0 +1,208 @@
+#!/bin/sh
+# cli.t - the program from the outside: exit codes, help, what it prints on good and bad input.
+# usage: tests/cli.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum. From the root.
+
+T=${1:-$TECTUM}
+[ -n "$T" ] || for T in build/*/tectum; do [ -x "$T" ] && break; done
+if [ ! -x "$T" ]; then
+    echo "1..0 # SKIP no program: give one as an argument"
+    exit 0
+fi
+case $T in /*) ;; *) T=$PWD/$T ;; esac
+W=$(mktemp -d) || exit 1
+trap 'rm -rf "$W"' EXIT
+n=0
+failed=0
+CHECKPOINT=tests/golden/demo/episodes/checkpoint
+
+ok() { # ok STATUS TEXT
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $n - $2"
+    else
+        failed=1
+        echo "not ok $n - $2"
+        sed 's/^/# out: /' "$W/out" | head -n 5
+        sed 's/^/# err: /' "$W/err" | head -n 5
+    fi
+}
+
+# run CODE TEXT ARGUMENTS...: the exit code, and at most one line on stderr where that is a failure
+run() {
+    want=$1 text=$2
+    shift 2
+    "$T" "$@" >"$W/out" 2>"$W/err" </dev/null
+    code=$?
+    lines=$(wc -l <"$W/err")
+    [ "$code" -eq "$want" ] && { [ "$code" -lt 2 ] || [ "$lines" -eq 1 ]; }
+    ok $? "$text: exit $want"
+}
+
+out() { grep -q -- "$1" "$W/out"; ok $? "${2:-prints '$1'}"; }
+err() { grep -q -- "$1" "$W/err"; ok $? "${2:-says '$1'}"; }
+
+json() { # every line of out is JSON and has the fields named
+    if ! command -v python3 >/dev/null 2>&1; then
+        n=$((n + 1))
+        echo "ok $n - fields $* # SKIP no python3"
+        return
+    fi
+    python3 -c '
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])] if sys.argv[2] == "lines" else [json.load(open(sys.argv[1]))]
+assert lines and all(k in l for l in lines for k in sys.argv[3:])' "$W/out" "$@" 2>>"$W/err"
+    ok $? "json $*"
+}
+
+# Program.
+run 0 "no arguments"; out "usage: tectum VERB"
+run 0 "--help" --help; out "verify"
+run 0 "--version" --version; out "^tectum [0-9]"; out "^cpu tiers: ref"; out "^devices: cpu"
+run 2 "unknown verb" verfy; err "did you mean 'verify'"
+run 2 "unknown option of the program" --bogus
+for verb in $("$T" graph --list verbs --format json | sed -n 's/.*"name": "\([a-z]*\)".*/\1/p'); do
+    run 0 "$verb --help" "$verb" --help; out "^Example"; out "tectum $verb"
+    run 2 "$verb with an unknown option" "$verb" --frobnicate
+done
+run 2 "an option misspelt" verify --dtpye f32 x; err "did you mean '--dtype'"
+run 2 "a value that is none" verify --dtype f16 x; err "f32|bf16"
+run 2 "a missing value" verify --dtype
+run 2 "an option twice" verify --dtype f32 --dtype f32 x
+run 2 "a flag with a value" check --strict=1 x
+run 2 "threads out of range" verify --threads 0 x
+run 2 "an unknown tier" verify --tier avx3 x; err "avx"
+run 4 "no such device" verify --device cuda:0 tests/golden/pi/time; err "CUDA"
+run 2 "an unknown device" verify --device tpu x
+run 2 "weights twice over" check --weights a --random-weights 1 pipelines/demo_metaworld.lua
+run 2 "size without random weights" check --size tiny pipelines/demo_metaworld.lua
+run 2 "--set without a value" check --set frame pipelines/demo_metaworld.lua
+run 3 "a root that is none" check --root /dev pipelines/demo_metaworld.lua
+
+# check
+run 0 "check a pipeline" check pipelines/demo_metaworld.lua; out "ok  4 inputs"; out "weights"
+run 0 "check a policy" check policies/oxygen.lua; out "k = 5"
+run 0 "check with --set" check --set nodes.act.steps=5 pipelines/demo_metaworld.lua
+run 1 "check with a wrong --set" check --set nodes.act.steps=x pipelines/demo_metaworld.lua
+run 1 "a policy that is not there" check --set policy.name=oxigen pipelines/demo_metaworld.lua
+out "did you mean 'oxygen'"
+run 1 "a budget too small" check --set memory.device=1MiB pipelines/demo_metaworld.lua; out "E040"
+run 1 "check a bad file" check --format json tests/pipelines/bad/many.lua
+json lines file line col severity code message help
+[ "$(wc -l <"$W/out")" -ge 5 ]; ok $? "every error of a file at once"
+run 1 "check for continuous integration" check --format github tests/pipelines/bad/typo_field.lua
+out "^::error file="
+printf 'return policy {\n  name = "x", api = 1, version = 1,\n  plann = 1 }\n' >"$W/bad.lua"
+run 1 "check a bad policy" check --format json "$W/bad.lua"; json lines file line message
+run 3 "check nothing" check nowhere.lua
+run 3 "check a checkpoint" check "$CHECKPOINT"; err "this is a checkpoint"
+run 2 "check without a file" check
+run 0 "check --explain" check --explain E026; out "E026"
+: >"$W/empty.lua"
+run 1 "check an empty file" check "$W/empty.lua"
+head -c 4096 /dev/urandom >"$W/noise.lua"
+run 1 "check noise" check "$W/noise.lua"
+
+# expand
+run 0 "expand" expand pipelines/pi05_my_arm.lua; json whole name schema nodes
+cp "$W/out" "$W/form.json"
+run 0 "expand its own form" expand "$W/form.json"
+cmp -s "$W/out" "$W/form.json"; ok $? "the form of the form is the form"
+run 0 "check the form" check "$W/form.json"
+run 3 "expand a bad file" expand tests/pipelines/bad/many.lua
+run 3 "expand a policy" expand policies/oxygen.lua; err "this is a policy"
+printf '{"schema":' >"$W/cut.json"
+run 3 "expand a cut form" expand "$W/cut.json"
+
+# inspect
+run 0 "inspect a checkpoint" inspect "$CHECKPOINT"; out "model pi05"; out "^missing    0"
+run 0 "inspect as JSON" inspect --format json "$CHECKPOINT"
+json whole layout model tensors bytes missing unexpected hash
+run 0 "inspect LeRobot's layout" inspect tests/golden/pi/pi0_tiny_lerobot/checkpoint; out "lerobot"
+run 0 "inspect a tokenizer" inspect tests/golden/tokenizers/bert_like; out "wordpiece"
+run 0 "inspect one file" inspect --list tests/golden/pi/pi05_tiny/inputs.safetensors; out "layout file"
+run 3 "inspect a pipeline" inspect pipelines/demo_metaworld.lua; err "this is a pipeline file"
+run 3 "inspect nothing" inspect nowhere
+head -c 1000 tests/golden/pi/pi05_tiny/inputs.safetensors >"$W/cut.safetensors"
+run 3 "inspect a cut file" inspect "$W/cut.safetensors"; err "cut.safetensors"
+run 3 "inspect a cut file as a model" inspect --model pi05 "$W/cut.safetensors"
+
+# tokenize
+tokens() { # tokens CODE INPUT ARGUMENTS...
+    want=$1 input=$2
+    shift 2
+    printf "$input" | "$T" tokenize "$@" >"$W/out" 2>"$W/err"
+    [ $? -eq "$want" ]
+    ok $? "tokenize $*: exit $want"
+}
+tokens 0 'pick up the cup\n\nput it back' tests/golden/tokenizers/gemma_like; json lines
+[ "$(wc -l <"$W/out")" -eq 3 ]; ok $? "a line for each line"
+cp "$W/out" "$W/ids"
+"$T" tokenize --decode tests/golden/tokenizers/gemma_like <"$W/ids" >"$W/out" 2>"$W/err"
+[ "$(head -n 1 "$W/out")" = "pick up the cup" ]; ok $? "and back"
+tokens 0 '"a\\\\u0000b"\n' --json-strings tests/golden/tokenizers/qwen_like; json lines
+tokens 0 '[]\n1 2 3\n' --decode --json-strings tests/golden/tokenizers/qwen_like; json lines
+tokens 3 'a\n' --json-strings tests/golden/tokenizers/qwen_like; err "line 1"
+tokens 3 'ok\n\377\n' tests/golden/tokenizers/bert_like; err "line 2"
+tokens 3 '[1, 99999999999999999999]\n' --decode tests/golden/tokenizers/bert_like
+tokens 3 '[1, 2\n' --decode tests/golden/tokenizers/bert_like
+tokens 3 'x\n' pipelines/demo_metaworld.lua; err "this is a pipeline file"
+tokens 3 'x\n' nowhere
+tokens 2 'x\n' --keep-special tests/golden/tokenizers/bert_like
+tokens 2 'x\n'
+
+# verify
+run 0 "verify a case" verify tests/golden/pi/time; json lines case check max_abs rms bound ok
+run 0 "verify a folder of cases" verify --format text tests/golden/safetensors; out " 0 not ok"
+run 0 "verify one tier, one thread" verify --tier ref --threads 1 tests/golden/pi/time
+cp -r tests/golden/pi/time "$W/time"
+sed 's/"kind": *"[a-z]*"/"kind": "nonsense"/' tests/golden/pi/time/case.json >"$W/time/case.json"
+run 1 "a kind nobody judges" verify "$W/time"; out '"ok":false'
+echo '{' >"$W/time/case.json"
+run 1 "a broken case" verify "$W/time"; out '"ok":false'
+run 3 "verify no case" verify pipelines
+run 3 "verify a pipeline" verify pipelines/demo_metaworld.lua; err "this is a pipeline file"
+
+# graph
+run 0 "graph" graph pipelines/pi05_aloha.lua; out "^digraph"; out "shape=cylinder"; out "style=dotted"
+out "fillcolor=pink"
+run 0 "a ring" graph tests/pipelines/ring_k7.lua; out "style=dashed"
+run 0 "graph as Mermaid" graph -T mermaid pipelines/pi05_aloha.lua; out "^flowchart LR"
+run 0 "graph as JSON" graph --type=json pipelines/pi05_aloha.lua; json whole name nodes edges
+run 0 "graph as a page" graph -Thtml pipelines/pi05_aloha.lua; out "<svg"; out "</html>"
+! grep -qE '(src|href)="?https?:' "$W/out"; ok $? "the page needs nothing else"
+run 0 "graph --compiled" graph --compiled -T json pipelines/demo_metaworld.lua; json whole compiled
+run 0 "graph --compiled as lines" graph --compiled -T text pipelines/demo_metaworld.lua
+out "^decode.b8"
+if command -v dot >/dev/null 2>&1; then
+    run 0 "graph as SVG" graph -T svg pipelines/pi05_aloha.lua; out "<svg"
+    run 0 "graph --compiled as SVG" graph --compiled -T svg pipelines/demo_metaworld.lua; out "<svg"
+fi
+PATH=$W "$T" graph -T svg pipelines/pi05_aloha.lua >"$W/out" 2>"$W/err"
+[ $? -eq 3 ]; ok $? "no Graphviz: exit 3"
+err "apt-get install graphviz"
+for list in ops kernels nodes hooks status passes tiers; do
+    run 0 "graph --list $list" graph --list "$list"
+    run 0 "graph --list $list as JSON" graph --list "$list" --format json; json whole
+done
+run 2 "an unknown list" graph --list opps; err "did you mean 'ops'"
+run 2 "an unknown language" graph -T png pipelines/pi05_aloha.lua
+run 3 "graph of a policy" graph policies/oxygen.lua
+
+# Somebody stops reading, or nobody ever did.
+{ "$T" expand pipelines/pi05_aloha.lua 2>"$W/err"; echo $? >"$W/out"; } | head -n 1 >/dev/null
+[ "$(cat "$W/out")" -eq 0 ]; ok $? "a reader that goes away"
+{ "$T" verify tests/golden/images 2>"$W/err"; echo $? >"$W/out"; } | :
+[ "$(cat "$W/out")" -le 1 ]; ok $? "a reader that never was"
+"$T" expand pipelines/pi05_aloha.lua >&- 2>"$W/err"
+[ $? -eq 3 ]; ok $? "a closed standard output"
+if [ -w /dev/full ]; then
+    "$T" expand pipelines/pi05_aloha.lua >/dev/full 2>"$W/err"
+    [ $? -eq 3 ]; ok $? "a full disk"
+fi
+"$T" check pipelines/demo_metaworld.lua >"$W/out" 2>&- <&-
+[ $? -eq 0 ]; ok $? "closed standard input and error"
+(cd / && "$T" graph --list ops >"$W/out" 2>"$W/err")
+ok $? "from another folder"
+
+echo "1..$n"
+exit $failed

@@ -1,0 +1,211 @@
+#!/bin/sh
+# run.t - `tectum run` and `tectum demo` from the outside: what comes out, that bytes are equal
+# whatever the policy and the threads, and that bad input ends in one line and no half output.
+# usage: tests/run.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
+cd "$(dirname "$0")/.." || exit 1
+T=${1:-${TECTUM:-}}
+[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
+if [ ! -x "$T" ]; then
+    echo "1..0 # SKIP no program: give one as an argument"
+    exit 0
+fi
+W=$(mktemp -d) || exit 1
+trap 'rm -rf "$W"' EXIT
+n=0 failed=0
+P=pipelines/demo_metaworld.lua
+I=$PWD/tests/golden/demo/episodes/inputs.safetensors
+PICTURES=tests/golden/images/decode/files
+
+ok() { # ok STATUS TEXT
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
+    else
+        failed=1
+        echo "not ok $n - $2"
+        sed 's/^/# out: /' "$W/out" | cut -c 1-300 | head -n 5
+        sed 's/^/# err: /' "$W/err" | head -n 5
+    fi
+}
+tectum() { timeout 60 "$T" "$@" >"$W/out" 2>"$W/err" </dev/null; }
+demo() { tectum run "$P" --threads 1 "$@"; }
+out() { grep -q -- "$1" "$W/out"; ok $? "prints $1"; }
+err() { grep -q -- "$1" "$W/err"; ok $? "says $1"; }
+
+# refused TEXT ARGUMENTS...: exit 3, one line that is not empty, nothing on standard output
+refused() {
+    text=$1
+    shift
+    demo "$@"
+    [ $? -eq 3 ] && [ "$(wc -l <"$W/err")" -eq 1 ] && [ ! -s "$W/out" ]
+    ok $? "$text: exit 3, one line"
+}
+
+# frame EPISODE INDEX PROMPT: a line of --inputs
+frame() {
+    printf '{"image": "@%s#%s.image[%d]", "wrist_image": "@%s#%s.wrist_image[%d]", ' \
+        "$I" "$1" "$2" "$I" "$1" "$2"
+    printf '"state": "@%s#%s.state[%d]", "prompt": "%s"}\n' "$I" "$1" "$2" "$3"
+}
+for i in 0 1 2 3 4 5 6 7 8; do frame button $i "press the button"; done >"$W/button.jsonl"
+noise="--noise @$I#button.noise"
+
+# The fields of a frame.
+demo --inputs "$W/button.jsonl" $noise --format json --drain --out "$W/frames.jsonl" \
+    --timeline "$W/frame.svg"
+ok $? "an episode from a file runs"
+cmp -s "$W/out" "$W/frames.jsonl"; ok $? "--out has the lines of standard output"
+[ "$(wc -l <"$W/out")" -ge 10 ]; ok $? "a line a frame, and frames until the texts have ended"
+if command -v python3 >/dev/null 2>&1; then
+    python3 - "$W/out" >>"$W/err" 2>&1 <<'PYTHON'
+import json, sys
+fields = {"frame", "start_us", "end_us", "age_us", "missed", "cause", "source", "actions", "text", "plan"}
+said, done = {}, set()
+for i, line in enumerate(open(sys.argv[1])):
+    f = json.loads(line)
+    assert set(f) == fields, set(f) ^ fields
+    assert f["frame"] == i and f["start_us"] <= f["end_us"]
+    assert f["source"] == ("fresh" if i < 9 else "none")
+    if i < 9:
+        assert len(f["actions"]["act"]) == 16 and all(len(row) == 4 for row in f["actions"]["act"])
+        assert f["age_us"] > 0
+    else:
+        assert f["actions"] == {} and f["age_us"] is None
+    assert isinstance(f["missed"], bool) and f["plan"]["launches"]
+    for t in f["text"]["talk"]:
+        assert t["request"] not in done, "told again after its end"
+        said.setdefault(t["request"], ["", []])
+        said[t["request"]][0] += t["text"]
+        said[t["request"]][1] += t["tokens"]
+        if t["done"]:
+            done.add(t["request"])
+assert done == set(range(9)), done
+want = ["move above the button"] * 6 + ["press it down"] * 3
+assert [said[i][0] for i in range(9)] == want, said
+assert all(said[i][1][-1] == 1 for i in range(9))
+PYTHON
+    ok $? "fields, rows, tokens told once, sentences as recorded"
+else
+    n=$((n + 1)); echo "ok $n - fields of a frame # SKIP no python3"
+fi
+grep -q "</svg>" "$W/frame.svg"; ok $? "--timeline is a picture"
+demo --inputs "$W/button.jsonl" $noise
+out '"move above the button"'; out 'age .* slack .* batch'
+
+# The same bytes, whatever decides and however many lanes.
+dump() { demo --inputs "$W/button.jsonl" --drain --dump "$@" && [ -s "$1" ]; }
+dump "$W/one" $noise; ok $? "--dump writes"
+for how in "--policy isolated" "--policy shared_kv" "--param k=2" "--threads 2"; do
+    case $how in --threads*) tectum run "$P" --inputs "$W/button.jsonl" $noise --drain $how --dump "$W/two" ;;
+    *) dump "$W/two" $noise $how ;; esac
+    ok $? "runs with $how"
+    cmp "$W/one" "$W/two" >>"$W/err" 2>&1; ok $? "the same bytes with $how"
+done
+dump "$W/two" --seed 1; dump "$W/three" --seed 1
+cmp -s "$W/two" "$W/three"; ok $? "a seed gives the same noise again"
+dump "$W/three" --seed 2
+! cmp -s "$W/two" "$W/three"; ok $? "another seed other noise"
+demo --input "image=@$I#button.image[*]" --input "wrist_image=@$I#button.wrist_image[*]" \
+    --input "state=@$I#button.state[*]" --input "prompt=press the button" $noise --drain --dump "$W/two"
+cmp -s "$W/one" "$W/two"; ok $? "[*] gives the frames of the file"
+tail -n 1 "$W/button.jsonl" | cat - "$W/button.jsonl" >"$W/many.jsonl"
+demo --inputs "$W/many.jsonl" --frames 2 --format json
+[ "$(wc -l <"$W/out")" -eq 2 ]; ok $? "--frames ends it"
+{ head -n 1 "$W/button.jsonl"; echo null; echo; } >"$W/none.jsonl"
+demo --inputs "$W/none.jsonl" --format json
+out '"frame":1,.*"source":"none","actions":{}'
+
+# Picture files, arrays, ids, an optional camera, a model without a checkpoint.
+tectum run pipelines/pi05_libero.lua --random-weights 1 --size tiny --threads 1 --frames 2 \
+    --input "observation/image=@$PICTURES/baseline_420.jpg" \
+    --input "observation/wrist_image=@$PICTURES/rgb8.png" \
+    --input 'observation/state=[0, 0.5, 0, 0, 0, 0, 0, 1]' --input 'prompt#ids=[2, 3, 4]'
+ok $? "pictures, an array and ids with random weights"
+[ "$(wc -l <"$W/out")" -eq 2 ]; ok $? "the same input in two frames"
+
+# Bad input.
+given() { # given NAME VALUE: the good inputs with one of them replaced; VALUE - leaves it out
+    for name in image wrist_image state prompt; do
+        case $name in prompt) value="press the button" ;; *) value="@$I#button.$name[0]" ;; esac
+        if [ "$name" = "$1" ]; then value=$2; fi
+        [ "$value" = - ] || printf '%s\n' "--input=$name=$value"
+    done
+}
+bad() { # bad TEXT NAME VALUE PATTERN
+    given "$2" "$3" >"$W/args"
+    pattern=$4
+    set -- "$1"
+    while IFS= read -r arg; do set -- "$@" "$arg"; done <"$W/args"
+    refused "$@"
+    err "$pattern"
+}
+# nan.safetensors: "state" f32 [4] of NaN; the header is 64 bytes
+printf '\100\0\0\0\0\0\0\0%-64s' '{"state":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}' \
+    >"$W/nan.safetensors"
+printf '\0\0\300\177\0\0\300\177\0\0\300\177\0\0\300\177' >>"$W/nan.safetensors"
+echo "no picture" >"$W/x.jpg"
+head -c 3000 "$PICTURES/large.png" >"$W/cut.png"
+long=$(printf 'press the button %.0s' 1 2 3 4 5 6 7 8 9 10)
+bad "a missing camera" wrist_image - \
+    "'wrist_image' is missing; the pipeline wants image, wrist_image, state, prompt"
+bad "a state of the wrong length" state "[0, 0, 0]" "state"
+bad "a state that is a text" state "zero" "state"
+bad "a state of NaN" state "@$W/nan.safetensors#state" "NaN"
+bad "NaN in JSON" state "[NaN, 0, 0, 0]" "JSON"
+bad "a ragged array" state "[[0, 1], [2]]" "ragged"
+bad "an array of texts" state '["a", 0, 0, 0]' "number"
+bad "a file that is no picture" image "@$W/x.jpg" "x.jpg"
+bad "a picture that is cut short" image "@$W/cut.png" "cut.png"
+bad "a picture of another size" image "@$PICTURES/rgb8.png" "image"
+bad "no such file" image "@$W/there.png" "there.png"
+bad "a word for a picture" image "front" "expected @picture"
+bad "no such tensor" image "@$I#buton.image[0]" "no tensor 'buton.image.0.'; it has"
+bad "an index past the end" image "@$I#button.image[9]" "9 entries"
+bad "an index that is no number" image "@$I#button.image[x]" "index"
+bad "a prompt that is too long" prompt "$long" "tokens"
+bad "a prompt that is not UTF-8" prompt "$(printf 'press \377')" "UTF-8"
+refused "an unknown name" --input "imaeg=@$I#button.image[0]"; err "did you mean 'image'"
+refused "no input at all"; err "is missing"
+refused "no such file of inputs" --inputs "$W/there.jsonl"
+demo --inputs "$W/many.jsonl" --noise "@$I#button.noise"
+[ $? -eq 3 ] && [ "$(wc -l <"$W/out")" -eq 9 ]; ok $? "noise that ends before the frames: exit 3"
+err "frame 9 is asked for"
+refused "noise of another shape" --inputs "$W/button.jsonl" --noise "@$I#button.state"; err "noise"
+
+# Files: located, and nothing half written.
+line() { # line TEXT LINE PATTERN: the third line is wrong
+    { head -n 2 "$W/button.jsonl"; printf '%s\n' "$2"; } >"$W/bad.jsonl"
+    rm -f "$W/bad.out"
+    demo --inputs "$W/bad.jsonl" --format json --out "$W/bad.out"
+    [ $? -eq 3 ] && [ "$(wc -l <"$W/err")" -eq 1 ] && grep -q "bad.jsonl:3" "$W/err"
+    ok $? "$1: exit 3, one line with the place"
+    err "$3"
+    [ "$(wc -l <"$W/out")" -eq 2 ] && [ "$(tail -c 1 "$W/out" | od -An -c | tr -d ' ')" = '\n' ]
+    ok $? "$1: the frames before it are whole lines"
+    [ -z "$(ls "$W" | grep bad.out)" ]; ok $? "$1: no file"
+}
+line "half an object" '{"image": ' "JSON"
+line "an array for a frame" '[1, 2]' "object"
+line "a key twice" '{"state": [0,0,0,0], "state": [0,0,0,0]}' "JSON"
+line "a value of no kind" '{"state": true}' "state"
+line "no camera" '{"state": [0,0,0,0], "prompt": "x"}' "'image' is missing"
+line "an unknown name in an object" '{"images": {"top": 1}}' "images/top"
+line "a state that is too large for a float" '{"state": [1e999,0,0,0]}' "JSON"
+line "bytes that are not UTF-8" "$(printf '{"prompt": "\377"}')" "JSON"
+line "a prompt that is too long" "$(frame button 2 "$long")" "tokens"
+demo --inputs "$W/button.jsonl" --out "$W/no/such/folder.jsonl"
+[ $? -eq 3 ] && grep -q "folder.jsonl" "$W/err"; ok $? "--out where no file can be: exit 3"
+tectum run; [ $? -eq 2 ]; ok $? "no pipeline: exit 2"
+demo --input prompt; [ $? -eq 2 ]; ok $? "--input without a value: exit 2"
+demo --frames 0; [ $? -eq 2 ]; ok $? "no frames: exit 2"
+printf 'return pipeline { nmae = "x" }\n' >"$W/p.lua"
+tectum run "$W/p.lua"; [ $? -eq 3 ]; ok $? "a pipeline with errors: exit 3"
+err "E010"
+demo --inputs "$W/button.jsonl" --policy oxigen; [ $? -eq 3 ]; ok $? "an unknown policy: exit 3"
+
+# The demo.
+tectum demo --out "$W/demo"; ok $? "demo: equal bytes, as recorded"
+out "actions 200/200, texts 200/200"; out "tensors *132"; out "captures:"
+[ -s "$W/demo/timeline.svg" ]; ok $? "demo: a timeline"
+tectum demo --out "$W/demo" --dtype f32 --format json --frames 9; out '"ok": *true'
+echo "1..$n"
+exit $failed
