@@ -43,7 +43,8 @@ struct tec_bench {
     struct tec_bench_row rows[TEC_BENCH_ROWS];
     int64_t start_ns, opened_ns, first_ns;    /* open began, ended; the first frame ended */
     int64_t weights_ns, captures_ns, warm_ns; /* when these parts of opening began; 0 = not */
-    double read_s;                            /* bytes a second this machine reads */
+    int64_t peak;  /* bytes of the heap, before the machine's memory is measured */
+    double read_s; /* bytes a second this machine reads */
     double load_before, load_after;
     int pictures, text; /* of the last input */
 };
@@ -78,7 +79,8 @@ void tec_samples_sort(struct tec_samples *s);
  * rows do not hold both, or a time is missing. */
 struct tec_bench_bound {
     double prefill_us, action_us, step1_us, step_us, bound, ratio;
-    int tokens, k, rows;
+    double tokens; /* N: made in a frame of the isolated row, end tokens heeded */
+    int k, rows;
 };
 bool tec_bench_bound(const struct tec_bench *b, struct tec_bench_bound *out);
 

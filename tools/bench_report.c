@@ -45,21 +45,16 @@ static const struct tec_bench_row *find_row(const struct tec_bench *b, const cha
 bool tec_bench_bound(const struct tec_bench *b, struct tec_bench_bound *out)
 {
     const struct tec_bench_row *shared = find_row(b, "oxygen"), *alone = find_row(b, "isolated");
-    const struct tec_pipeline *p = b->opened.pipeline;
-    int tokens = 0;
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_DECODE && !p->nodes[i].culled)
-            tokens += p->nodes[i].max_tokens;
     if (!shared || !alone || !shared->step.n || !alone->step1.n || !shared->act.n)
         return false;
     *out = (struct tec_bench_bound){.prefill_us = us_at(&shared->prefill, 0.5),
                                     .action_us = us_at(&shared->act, 0.5),
                                     .step1_us = us_at(&alone->step1, 0.5),
                                     .step_us = us_at(&shared->step, 0.5),
-                                    .tokens = tokens,
+                                    .tokens = (double)alone->tokens / (double)alone->frames,
                                     .k = shared->k,
                                     .rows = shared->steady_rows};
-    out->bound = (2.0 * out->prefill_us + out->action_us + tokens * out->step1_us) /
+    out->bound = (2.0 * out->prefill_us + out->action_us + out->tokens * out->step1_us) /
                  (out->prefill_us + out->action_us + out->k * out->step_us);
     out->ratio = us_at(&alone->frame, 0.5) / us_at(&shared->frame, 0.5);
     return true;
@@ -133,7 +128,7 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
                   "tokens_s", (double)r->tokens / seconds(r), "mean_batch", mean_batch(r), "missed",
                   (json_int_t)r->missed, "refused", (json_int_t)r->refused, "shed",
                   (json_int_t)r->shed, "peak_bytes", (json_int_t)tec_device_peak(e->device),
-                  "host_peak_bytes", (json_int_t)atomic_load(&b->call->heap->peak));
+                  "host_peak_bytes", (json_int_t)b->peak);
     json_object_update(row, more);
     json_decref(more);
     json_object_set_new(row, "worst",
@@ -148,7 +143,7 @@ static json_t *bound_json(const struct tec_bench *b)
     struct tec_bench_bound x;
     if (!tec_bench_bound(b, &x))
         return json_null();
-    return json_pack("{s:f,s:f,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f}", "prefill_us", x.prefill_us,
+    return json_pack("{s:f,s:f,s:f,s:f,s:f,s:i,s:i,s:f,s:f,s:f}", "prefill_us", x.prefill_us,
                      "action_us", x.action_us, "step1_us", x.step1_us, "step_us", x.step_us,
                      "tokens", x.tokens, "k", x.k, "rows", x.rows, "bound", x.bound, "ratio",
                      x.ratio, "of_bound", x.ratio / x.bound);
@@ -269,7 +264,7 @@ void tec_bench_print(struct tec_bench *b, const char *node, FILE *out)
         print_nodes(b, node, out);
     if (tec_bench_bound(b, &x))
         fprintf(out,
-                "bound: P %.2f ms, A %.2f, d1 %.3f, d%d %.3f, N %d, k %d: %.2fx; measured %.2fx, "
+                "bound: P %.2f ms, A %.2f, d1 %.3f, d%d %.3f, N %.1f, k %d: %.2fx; measured %.2fx, "
                 "%.0f %% of it\n",
                 x.prefill_us / 1e3, x.action_us / 1e3, x.step1_us / 1e3, x.rows, x.step_us / 1e3,
                 x.tokens, x.k, x.bound, x.ratio, 100.0 * x.ratio / x.bound);

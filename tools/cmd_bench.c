@@ -122,11 +122,12 @@ static enum tec_status measure(struct tec_bench *b, const struct bench_options *
         known = known || strcmp(b->opened.engine->topology.nodes[i].name, o->node) == 0;
     if (!known)
         return tec_fail(err, TEC_INVALID, "--node: no node is named '%s'", o->node);
-    TEC_TRY(tec_bandwidth_read(&b->read_s, tec_device_lanes(b->opened.engine->device), READ_BYTES,
-                               READ_TIMES, b->call->heap, err));
     b->load_before = tec_machine_load();
     TEC_TRY(tec_bench_run(b, err));
     b->load_after = tec_machine_load();
+    b->peak = atomic_load(&b->call->heap->peak);
+    TEC_TRY(tec_bandwidth_read(&b->read_s, tec_device_lanes(b->opened.engine->device), READ_BYTES,
+                               READ_TIMES, b->call->heap, err));
     return report(b, o, err);
 }
 
