@@ -16,29 +16,48 @@ struct reading {
     uint64_t sums[1024]; /* what was read is used, so that it is read */
 };
 
-#if defined(__x86_64__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-static uint64_t
-sum_blocks(const block *data, size_t n)
+__attribute__((always_inline)) static inline uint64_t sum_blocks(const block *data, size_t n)
 {
     block sums[STREAMS];
-    uint64_t sum = 0;
+    uint64_t total = 0;
     memset(sums, 0, sizeof sums);
     for (size_t i = 0; i + STREAMS <= n; i += STREAMS)
         for (size_t s = 0; s < STREAMS; s++)
             sums[s] += data[i + s];
     for (size_t s = 0; s < STREAMS; s++)
         for (size_t w = 0; w < sizeof(block) / sizeof(uint64_t); w++)
-            sum += sums[s][w];
-    return sum;
+            total += sums[s][w];
+    return total;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static uint64_t sum_avx512(const block *data, size_t n)
+{
+    return sum_blocks(data, n);
+}
+
+__attribute__((target("avx2"))) static uint64_t sum_avx2(const block *data, size_t n)
+{
+    return sum_blocks(data, n);
+}
+#endif
+
+static uint64_t sum(const block *data, size_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        return sum_avx512(data, n);
+    if (__builtin_cpu_supports("avx2"))
+        return sum_avx2(data, n);
+#endif
+    return sum_blocks(data, n);
 }
 
 static void read_share(void *user, int lane)
 {
     struct reading *r = user;
     size_t each = r->n / (size_t)r->lanes;
-    r->sums[lane] += sum_blocks(r->data + each * (size_t)lane, each);
+    r->sums[lane] += sum(r->data + each * (size_t)lane, each);
 }
 
 enum tec_status tec_bandwidth_read(double *bytes_s, int lanes, size_t size, int times,
