@@ -146,7 +146,7 @@ static void print_next(struct tec_invocation *call)
             "\nYour own checkpoint and pictures:\n"
             "  %s inspect MY_CHECKPOINT\n"
             "  %s check pipelines/pi05_libero.lua     # or a copy of pi05_my_arm.lua\n"
-            "  %s run pipelines/pi05_libero.lua --weights MY_CHECKPOINT \\\n"
+            "  %s run pipelines/pi05_libero.lua --weights MY_CHECKPOINT --tokenizer tokenizer.model \\\n"
             "      --input observation/image=@front.jpg --input observation/wrist_image=@wrist.jpg "
             "\\\n"
             "      --input 'observation/state=[0,0,0,0,0,0,0,0]' --input 'prompt=pick up the "
@@ -162,7 +162,8 @@ static enum tec_status open_sides(struct tec_demo *demo, const struct paths *p,
     const struct demo_options *o = demo->call->options;
     for (int i = 0; i < 2; i++) {
         struct tec_demo_side *s = &demo->sides[i];
-        TEC_TRY(tec_frames_open(&s->f, demo->call, p->pipeline, dtypes[o->dtype], err));
+        TEC_TRY(tec_frames_open(&s->f, demo->call, p->pipeline,
+                                &(struct tec_engine_options){.dtype = dtypes[o->dtype]}, err));
         TEC_TRY(tec_use_policy(&s->f.opened, policies[i], err));
         s->policy = policies[i];
     }

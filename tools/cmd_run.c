@@ -120,12 +120,34 @@ static enum tec_status finish(struct job *job, struct tec_error *err)
     return tec_out_file_keep(&job->out, err);
 }
 
+/* The first frame's inputs against the robot, before minutes go into reading weights. */
+static enum tec_status try_inputs(void *user, struct tec_session *session, struct tec_error *err)
+{
+    const struct job *job = user;
+    struct tec_inputs *inputs = NULL;
+    struct tec_inputs_frame given;
+    struct tec_frame_input input;
+    char warning[200];
+    TEC_TRY(tec_inputs_open(&inputs, session, job->frames.opened.pipeline, &job->o->input,
+                            job->o->inputs, job->call->heap, err));
+    enum tec_status status = tec_inputs_next(inputs, &given, err);
+    if (status == TEC_OK && !given.ended && !given.none) {
+        status =
+            tec_session_observe(session, given.values, given.n, NULL, 0, 0, &input, warning, err);
+        tec_context(err, status, "%.180s", tec_inputs_place(inputs));
+    }
+    tec_inputs_close(inputs);
+    return status == TEC_INVALID ? TEC_MALFORMED : status;
+}
+
 static enum tec_status prepare(struct job *job, struct tec_error *err)
 {
     static const char *const dtypes[] = {NULL, "bf16", "f32"};
     const struct run_options *o = job->o;
     struct tec_invocation *call = job->call;
-    TEC_TRY(tec_frames_open(&job->frames, call, call->args.item[0], dtypes[job->o->dtype], err));
+    const struct tec_engine_options more = {
+        .dtype = dtypes[o->dtype], .prepared = try_inputs, .prepared_user = job};
+    TEC_TRY(tec_frames_open(&job->frames, call, call->args.item[0], &more, err));
     const struct tec_engine *e = job->frames.opened.engine;
     TEC_TRY(tec_inputs_open(&job->inputs, e->session, job->frames.opened.pipeline, &o->input,
                             o->inputs, call->heap, err));

@@ -56,20 +56,12 @@ static enum tec_status of_checkpoint(struct tec_tokenizer **out, const char *pat
 enum tec_status tec_expect_tokenizer(struct tec_tokenizer **out, const char *path,
                                      struct tec_heap *heap, struct tec_error *err)
 {
-    switch (tec_path_kind(path)) {
-    case TEC_PATH_TOKENIZER:
-    case TEC_PATH_UNKNOWN:
+    enum tec_path_kind kind = tec_path_kind(path);
+    if (kind == TEC_PATH_TOKENIZER || kind == TEC_PATH_UNKNOWN)
         return tec_tokenizer_open(out, path, heap, err);
-    case TEC_PATH_CHECKPOINT:
-        if (tec_tokenizer_open(out, path, heap, NULL) == TEC_OK)
-            return TEC_OK;
-        return of_checkpoint(out, path, heap, err);
-    case TEC_PATH_MISSING:
-    case TEC_PATH_SAFETENSORS:
-    case TEC_PATH_PIPELINE:
-    case TEC_PATH_POLICY:
-    case TEC_PATH_RECORDING:
-        break;
-    }
-    return tec_expect(path, "a tokenizer", err);
+    if (kind != TEC_PATH_CHECKPOINT)
+        return tec_expect(path, "a tokenizer", err);
+    if (tec_tokenizer_open(out, path, heap, NULL) == TEC_OK)
+        return TEC_OK;
+    return of_checkpoint(out, path, heap, err);
 }

@@ -50,14 +50,16 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
 }
 
 enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
-                                const char *dtype, struct tec_error *err)
+                                const struct tec_engine_options *more, struct tec_error *err)
 {
+    struct tec_engine_options options = *more;
     *f = (struct tec_frames){.frame = 0};
     tec_arena_init(&f->arena, call->heap);
     tec_arena_init(&f->moment, call->heap);
-    const struct tec_engine_options more = {
-        .dtype = dtype, .saturated = true, .released = released, .user = f};
-    TEC_TRY(tec_open_engine(&f->opened, call, path, &more, err));
+    options.saturated = true;
+    options.released = released;
+    options.user = f;
+    TEC_TRY(tec_open_engine(&f->opened, call, path, &options, err));
     find_nodes(f);
     enum tec_status status = take_memory(f, err);
     if (status == TEC_OK)

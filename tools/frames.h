@@ -64,7 +64,7 @@ struct tec_frames {
 /* Open the engine for frames that follow each other, with the policy asked for. `dtype`: "f32",
  * "bf16", NULL = the pipeline's. */
 enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
-                                const char *dtype, struct tec_error *err);
+                                const struct tec_engine_options *more, struct tec_error *err);
 void tec_frames_close(struct tec_frames *f); /* zeroed is allowed */
 
 /* Run one frame; values NULL: no observation. `noise` [horizon, dim] or NULL. On failure nothing

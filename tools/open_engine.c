@@ -61,6 +61,8 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .dtype = out->more.dtype,
                                            .tokenizer = s->tokenizer,
                                            .saturated = out->more.saturated,
+                                           .prepared = out->more.prepared,
+                                           .prepared_user = out->more.prepared_user,
                                            .progress = show_progress,
                                            .released = out->more.released ? pass_release : NULL,
                                            .user = out};

@@ -22,6 +22,9 @@ static enum tec_path_kind directory(const char *path)
     for (size_t i = 0; i < sizeof checkpoint / sizeof checkpoint[0]; i++)
         if (has(path, checkpoint[i]))
             return TEC_PATH_CHECKPOINT;
+    if (has(path, "params/_METADATA") || has(path, "params/manifest.ocdbt") ||
+        has(path, "_METADATA") || has(path, "manifest.ocdbt"))
+        return TEC_PATH_ORBAX;
     if (has(path, "tokenizer.model") || has(path, "tokenizer.json"))
         return TEC_PATH_TOKENIZER;
     return TEC_PATH_UNKNOWN;
@@ -94,6 +97,7 @@ const char *tec_path_kind_text(enum tec_path_kind kind)
         [TEC_PATH_PIPELINE] = "a pipeline file",
         [TEC_PATH_POLICY] = "a policy",
         [TEC_PATH_TOKENIZER] = "a tokenizer",
+        [TEC_PATH_ORBAX] = "a JAX (orbax) checkpoint, which must be converted to PyTorch first",
         [TEC_PATH_RECORDING] = "a recording",
     };
     return texts[kind];

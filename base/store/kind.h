@@ -10,7 +10,8 @@ enum tec_path_kind {
     TEC_PATH_PIPELINE,
     TEC_PATH_POLICY,
     TEC_PATH_TOKENIZER, /* a file, or a directory with nothing more than one */
-    TEC_PATH_RECORDING
+    TEC_PATH_RECORDING,
+    TEC_PATH_ORBAX /* a JAX checkpoint */
 };
 
 /* Guess from the file's name and first 64 KiB; a directory by the files in it. For messages only:

@@ -137,25 +137,6 @@ static enum tec_status open_checkpoint(struct tec_checkpoint **c,
     return tec_checkpoint_open(c, path, heap, err);
 }
 
-enum tec_status tec_engine_measure(struct tec_measured *out,
-                                   const struct tec_engine_options *options, struct tec_heap *heap,
-                                   struct tec_arena *arena, struct tec_error *err)
-{
-    struct tec_checkpoint *c = NULL;
-    struct tec_model *m = NULL;
-    memset(out, 0, sizeof *out);
-    enum tec_status status = open_checkpoint(&c, options, heap, err);
-    if (status == TEC_OK)
-        status = open_model(&m, options, c, heap, err);
-    if (status == TEC_OK)
-        status = tec_spec_from_pipeline(&out->spec, options->pipeline, m, heap, err);
-    if (status == TEC_OK)
-        status = measure(out, options, m, heap, arena, err);
-    tec_model_close(m);
-    tec_checkpoint_close(c);
-    return status;
-}
-
 /* MemAvailable of this machine in bytes, or -1. */
 static int64_t available_memory(void)
 {
@@ -237,14 +218,14 @@ static enum tec_status open_tokenizer(struct tec_engine *e, struct tec_error *er
                     e->checkpoint->path);
 }
 
-static enum tec_status open_session(struct tec_engine *e, struct tec_error *err)
+static enum tec_status open_session(struct tec_engine *e, int max_text, struct tec_error *err)
 {
     const struct tec_session_options s = {.pipeline = e->options.pipeline,
                                           .model = e->model,
                                           .checkpoint = e->checkpoint,
                                           .tokenizer = e->tokenizer,
                                           .root = e->options.root,
-                                          .max_text = e->plan->spec.text_tokens,
+                                          .max_text = max_text,
                                           .seed = e->options.seed};
     return tec_session_create(&e->session, &s, e->heap, err);
 }
@@ -327,9 +308,11 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(measure(&measured, o, e->model, e->heap, &e->arena, err));
     TEC_TRY(check_memory(o, &measured, err));
     TEC_TRY(open_tokenizer(e, err));
+    TEC_TRY(open_session(e, measured.spec.text_tokens, err));
+    if (o->prepared)
+        TEC_TRY(o->prepared(o->prepared_user, e->session, err));
     TEC_TRY(tec_device_open(&e->device, &o->device, e->heap, err));
     TEC_TRY(load_weights(e, &measured, err));
-    TEC_TRY(open_session(e, err));
     TEC_TRY(make_loop(e, err));
     return warm(e, err);
 }
@@ -350,6 +333,40 @@ enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine
     }
     *out = e;
     return TEC_OK;
+}
+
+/* What open would find wrong with a checkpoint's tokenizer, statistics or robot. */
+static enum tec_status try_session(struct tec_engine *e, const struct tec_plan_spec *spec,
+                                   struct tec_error *err)
+{
+    if (!e->checkpoint)
+        return TEC_OK;
+    TEC_TRY(open_tokenizer(e, err));
+    return open_session(e, spec->text_tokens, err);
+}
+
+enum tec_status tec_engine_measure(struct tec_measured *out,
+                                   const struct tec_engine_options *options, struct tec_heap *heap,
+                                   struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_engine *e = tec_heap_get(heap, sizeof *e);
+    if (!e)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for an engine");
+    e->options = *options;
+    e->heap = heap;
+    tec_arena_init(&e->arena, heap);
+    memset(out, 0, sizeof *out);
+    enum tec_status status = open_checkpoint(&e->checkpoint, options, heap, err);
+    if (status == TEC_OK)
+        status = open_model(&e->model, options, e->checkpoint, heap, err);
+    if (status == TEC_OK)
+        status = tec_spec_from_pipeline(&out->spec, options->pipeline, e->model, heap, err);
+    if (status == TEC_OK)
+        status = measure(out, options, e->model, heap, arena, err);
+    if (status == TEC_OK)
+        status = try_session(e, &out->spec, err);
+    tec_engine_close(e);
+    return status;
 }
 
 void tec_engine_close(struct tec_engine *e)

@@ -20,6 +20,10 @@ struct tec_engine_options {
     const char *tokenizer; /* file; NULL: the checkpoint's */
     struct tec_device_options device;
     bool saturated; /* frames follow each other; no next tick to miss */
+    /* Called when the session is ready and no weight has been read yet: a place to try the first
+     * input. A failure ends open. NULL = none. */
+    enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);
+    void *prepared_user;
     void (*progress)(void *user, const char *what, int64_t done, int64_t total); /* or NULL */
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
     void *user;
