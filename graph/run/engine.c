@@ -245,6 +245,7 @@ static enum tec_status open_session(struct tec_engine *e, struct tec_error *err)
                                           .tokenizer = e->tokenizer,
                                           .root = e->options.root,
                                           .max_text = e->plan->spec.text_tokens,
+                                          .max_pictures = e->plan->spec.pictures,
                                           .seed = e->options.seed};
     return tec_session_create(&e->session, &s, e->heap, err);
 }
@@ -257,11 +258,15 @@ static int topology_index(const struct tec_topology *t, const char *kind, int fr
     return -1;
 }
 
-static void list_decoders(struct tec_loop_options *l, const struct tec_pipeline *p,
-                          const struct tec_topology *t)
+static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_pipeline *p,
+                                     const struct tec_topology *t, struct tec_error *err)
 {
     for (int i = topology_index(t, "decode", 0); i >= 0; i = topology_index(t, "decode", i + 1)) {
         const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
+        if (l->n_decoders == TEC_MAX_DECODERS)
+            return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                                   "this release runs eight decode nodes a pipeline; a ninth is",
+                                   n->name);
         struct tec_decoder *d = &l->decoders[l->n_decoders++];
         d->name = n->name;
         d->node = i;
@@ -269,6 +274,7 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_pipeline 
         d->max_tokens = n->max_tokens;
         d->deadline_us = n->deadline.on_miss == TEC_MISS_SHED ? t->nodes[i].deadline_us : 0;
     }
+    return TEC_OK;
 }
 
 static enum tec_status make_loop(struct tec_engine *e, struct tec_error *err)
@@ -291,7 +297,7 @@ static enum tec_status make_loop(struct tec_engine *e, struct tec_error *err)
                                  .user = o->user};
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
-    list_decoders(&l, p, &e->topology);
+    TEC_TRY(list_decoders(&l, p, &e->topology, err));
     return tec_loop_create(&e->loop, &l, e->heap, err);
 }
 
