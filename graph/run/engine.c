@@ -90,7 +90,6 @@ static enum tec_status measure(struct tec_measured *out, const struct tec_engine
     struct tec_weights *weights = NULL;
     struct tec_plan *plan = NULL;
     device.kind = "measure";
-    device.threads = device.threads ? device.threads : 1;
     TEC_TRY(tec_device_open(&measuring, &device, heap, err));
     const struct tec_weight_source source = {.dry = true};
     const struct tec_weights_options w = {.model = m,
