@@ -124,7 +124,7 @@ static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_o
     memcpy(row[STATE], in->state, d->dim * sizeof(float));
     memcpy(row[NOISE], in->noise, d->chunk * sizeof(float));
     for (size_t i = 0; i < d->actions; i++)
-        actions[i] = NAN;
+        actions[i] = (double)NAN;
     if (!frame->acted)
         return TEC_OK;
     memcpy(row[CHUNK], frame->chunk, d->chunk * sizeof(float));
