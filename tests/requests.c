@@ -71,6 +71,31 @@ TEST(a_text_that_ends_is_there_after_its_frame)
     CHECK_INT(tiny_heap.live, ==, 0);
 }
 
+static enum tec_status skip_talk(void *self, const struct tec_frame_view *view,
+                                 struct tec_decision *decision, struct tec_error *error)
+{
+    (void)self, (void)error;
+    for (int i = 0; i < decision->n_rows; i++)
+        decision->rows[i].k = 2;
+    decision->nodes[2].skip = view->index == 0;
+    return TEC_OK;
+}
+
+TEST(a_skipped_node_stands_still)
+{
+    static struct tiny_observation seen;
+    int64_t now = 0;
+    struct tec_virtual_costs costs = {.clock_ns = &now};
+    REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
+    tiny_observe(&seen, tiny.model, 1);
+    struct tec_loop *loop =
+        open_loop(&costs, (struct tec_planner){.name = "skip", .plan = skip_talk}, 0);
+    CHECK_INT(tec_loop_frame(loop, &seen.input, 0, 3U)->tokens, ==, 2);
+    CHECK_INT(tec_loop_frame(loop, NULL, 0, 0)->tokens, ==, 4);
+    tec_loop_destroy(loop);
+    tiny_close(&tiny);
+}
+
 TEST(a_policy_says_why_it_sheds)
 {
     static struct tiny_observation seen;
