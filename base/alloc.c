@@ -2,14 +2,30 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGN = 64 };
+/* Blocks of LARGE bytes and more begin at a huge page and ask for such pages: fewer faults while
+ * weights are loaded, fewer misses while they are read. */
+enum { ALIGN = 64, HUGE_PAGE = 1 << 21, LARGE = 4 * HUGE_PAGE };
 
 /* In front of each block: its size, so that giving back can count. */
 struct header {
     size_t size;
     char pad[ALIGN - sizeof(size_t)];
 };
+
+/* Zeroed memory for a header and what follows it. */
+static struct header *take(size_t total)
+{
+    size_t align = total >= LARGE ? HUGE_PAGE : ALIGN;
+    struct header *block = aligned_alloc(align, (total + align - 1) / align * align);
+    if (!block)
+        return NULL;
+    if (align == HUGE_PAGE)
+        madvise(block, total, MADV_HUGEPAGE); /* advice: nothing depends on it */
+    memset(block, 0, total);
+    return block;
+}
 
 void *tec_heap_get(struct tec_heap *heap, size_t size)
 {
@@ -21,7 +37,7 @@ void *tec_heap_get(struct tec_heap *heap, size_t size)
     int64_t bytes = atomic_fetch_add(&heap->bytes, (int64_t)size) + (int64_t)size;
     struct header *block = NULL;
     if (!heap->limit || (size_t)bytes <= heap->limit)
-        block = aligned_alloc(ALIGN, total);
+        block = take(total);
     if (!block) {
         atomic_fetch_sub(&heap->bytes, (int64_t)size);
         return NULL;
@@ -30,7 +46,6 @@ void *tec_heap_get(struct tec_heap *heap, size_t size)
     while (peak < bytes && !atomic_compare_exchange_weak(&heap->peak, &peak, bytes))
         ;
     atomic_fetch_add(&heap->live, 1);
-    memset(block, 0, total);
     block->size = size;
     return block + 1;
 }

@@ -49,7 +49,7 @@ return pipeline {
   -- The decision lattice: the only shapes a policy may pick, all captured at load.
   -- k >= 4 keeps at most ceil(30/4) = 8 requests in flight, i.e. never more than slots.
   -- Batches of 1, 3, 5 and 8: no row count pays more than 1.5 times its work.
-  capture = capture { batch = { 1, 3, 5, 8 }, k = { 4, 5, 8 }, on_miss = "error" },
+  capture = capture { batch = { 1, 3, 5, 8 }, k = { 4, 5, 8, 30 }, on_miss = "error" },
 
   memory  = memory { device = "9GiB" },
   policy  = use { name = "oxygen", params = { k = 5 } },

@@ -36,7 +36,7 @@ return pipeline {
               out = stream "narration", deadline = soft { ms = 2000, on_miss = "shed" } },
   },
 
-  capture = capture { batch = { 1, 3, 5, 8 }, k = { 4, 5, 8 } },
+  capture = capture { batch = { 1, 3, 5, 8 }, k = { 4, 5, 8, 30 } },
   memory  = memory { device = "9GiB" },
   policy  = use { name = "oxygen", params = { k = 5 } },
 }

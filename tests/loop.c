@@ -189,8 +189,8 @@ TEST(real_frames_allocate_nothing)
 /* --- system calls ---------------------------------------------------------------------------- */
 
 #if defined(__x86_64__) && WATCHED
-#define ALLOW(call)                                            \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1),     \
+#define ALLOW(call)                                        \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /* From here on the calling thread may wake others, offer its time slice and end; anything else

@@ -6,7 +6,14 @@
 #include "graph/run/loop.h"
 #include "tests/tap.h"
 
-enum { TINY_SEATS = 6, TINY_NEW = 12, TINY_TEXT = 9, TINY_STEPS = 2, TINY_CAMERAS = 3, TINY_HORIZON = 6 };
+enum {
+    TINY_SEATS = 6,
+    TINY_NEW = 12,
+    TINY_TEXT = 9,
+    TINY_STEPS = 2,
+    TINY_CAMERAS = 3,
+    TINY_HORIZON = 6
+};
 
 struct tiny {
     struct tec_device *device;
@@ -92,11 +99,8 @@ static inline bool tiny_open(struct tiny *t, const char *arch, bool bf16, int th
         return false;
     const struct tec_weight_source source = {.seed = 11};
     t->model->text.scale = 0.1F; /* else a random model only repeats the token it is given */
-    const struct tec_weights_options w = {.model = t->model,
-                                          .source = source,
-                                          .device = t->device,
-                                          .bf16 = bf16,
-                                          .language = true};
+    const struct tec_weights_options w = {
+        .model = t->model, .source = source, .device = t->device, .bf16 = bf16, .language = true};
     const struct tec_plan_spec spec = tiny_spec(t->model);
     if (tec_weights_load(&t->weights, &w, &tiny_heap, err) != TEC_OK)
         return false;

@@ -217,7 +217,7 @@ static enum tec_status conclude(struct tec_demo *demo, const struct paths *p, bo
 
 static enum tec_status run_all(struct tec_demo *demo, struct tec_error *err)
 {
-    struct paths p = {.out = NULL};
+    struct paths p = {.pipeline = NULL};
     TEC_TRY(find_paths(&p, demo->call, err));
     TEC_TRY(tec_demo_open(&demo->recorded, p.episodes, demo->call->heap, demo->call->arena, err));
     bool drawn = show_model(demo->call, &p);

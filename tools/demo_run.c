@@ -42,7 +42,8 @@ static enum tec_status step(struct tec_demo_side *s, const struct tec_inputs_fra
         if (t->request >= TEC_DEMO_FRAMES || t->n_whole > s->most)
             continue; /* is missed in the comparison */
         s->counts[t->request] = t->n_whole;
-        memcpy(s->texts + t->request * s->most, t->all, (size_t)t->n_whole * sizeof(int));
+        memcpy(s->texts + (size_t)t->request * (size_t)s->most, t->all,
+               (size_t)t->n_whole * sizeof(int));
         if (t->done && !(s->said[t->request] = tec_arena_strdup(arena, t->whole)))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for a sentence");
     }
@@ -67,15 +68,15 @@ static void compare_texts(struct tec_demo_result *r, const struct tec_demo *demo
                           const struct tec_demo_episode *e)
 {
     const struct tec_demo_side *a = &demo->sides[0], *b = &demo->sides[1];
-    size_t bytes = (size_t)e->most * sizeof(int);
-    for (int i = 0; i < r->frames; i++) {
-        const json_t *recorded = json_array_get(e->inferences, (size_t)i);
+    size_t most = (size_t)e->most, bytes = most * sizeof(int);
+    for (size_t i = 0; i < (size_t)r->frames; i++) {
+        const json_t *recorded = json_array_get(e->inferences, i);
         const char *text = json_string_value(json_object_get(recorded, "text"));
-        const int *ids = b->texts + i * e->most;
+        const int *ids = b->texts + i * most;
         r->equal_texts +=
-            a->counts[i] == b->counts[i] && memcmp(a->texts + i * e->most, ids, bytes) == 0;
-        r->recorded_texts += memcmp(ids, e->texts + i * e->most, bytes) == 0 && text &&
-                             b->said[i] && strcmp(b->said[i], text) == 0;
+            a->counts[i] == b->counts[i] && memcmp(a->texts + i * most, ids, bytes) == 0;
+        r->recorded_texts += memcmp(ids, e->texts + i * most, bytes) == 0 && text && b->said[i] &&
+                             strcmp(b->said[i], text) == 0;
     }
 }
 

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* A deadline so many frames away would squeeze everything else; it is said in words. */
+enum { FAR = 4 };
+
 static bool is_decoder(const struct tec_frames *f, const char *node)
 {
     for (int d = 0; d < f->n_decoders; d++)
@@ -37,6 +40,18 @@ static int lane_of(const char **lanes, int *n, const char *node)
     return *n - 1;
 }
 
+static const char *subtitle_of(const struct tec_frames *f, const struct tec_frame_record *r,
+                               struct tec_arena *arena)
+{
+    char slack[64] = "";
+    if (r->deadline_ns >= 0 && r->release_ns >= 0)
+        snprintf(slack, sizeof slack, "; actions left %.1f ms %s their deadline",
+                 (double)(r->slack_us < 0 ? -r->slack_us : r->slack_us) / 1e3,
+                 r->slack_us < 0 ? "after" : "before");
+    return tec_arena_printf(arena, "frame %lld of %s, policy %s%s", (long long)r->frame,
+                            f->opened.pipeline->name, tec_used_policy(&f->opened), slack);
+}
+
 enum tec_status tec_frame_timeline(const char *path, const struct tec_frames *f,
                                    const struct tec_frame_record *r, const char *title,
                                    struct tec_error *err)
@@ -62,12 +77,13 @@ enum tec_status tec_frame_timeline(const char *path, const struct tec_frames *f,
     if (r->release_ns >= 0)
         marks[t.n_marks++] =
             (struct tec_timeline_mark){TEC_MARK_RELEASE, "actions leave", us(r, r->release_ns)};
-    if (r->deadline_ns >= 0)
+    bool near =
+        r->deadline_ns >= 0 && r->deadline_ns - r->start_ns < FAR * (r->end_ns - r->start_ns);
+    if (near)
         marks[t.n_marks++] =
             (struct tec_timeline_mark){TEC_MARK_DEADLINE, "deadline", us(r, r->deadline_ns)};
     t.n_lanes = n_lanes;
-    t.subtitle = tec_arena_printf(&arena, "frame %lld of %s, policy %s", (long long)r->frame,
-                                  f->opened.pipeline->name, tec_used_policy(&f->opened));
+    t.subtitle = subtitle_of(f, r, &arena);
     enum tec_status status = tec_timeline_write(&t, path, heap, err);
     tec_arena_finish(&arena);
     return status;

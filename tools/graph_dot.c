@@ -10,8 +10,8 @@ static void print_item(const struct tec_item *item, FILE *out)
         [TEC_ITEM_NODE] = "shape=box, style=filled, fillcolor=\"#dfeafb\", color=\"#3f6fb5\"",
         [TEC_ITEM_KV] = "shape=cylinder, style=filled, fillcolor=\"#e5f3e4\", color=\"#4f8f54\"",
         [TEC_ITEM_BUFFER] = "shape=note, style=filled, fillcolor=\"#fdf3d7\", color=\"#b08d2e\"",
-        [TEC_ITEM_STREAM] = "shape=cds, margin=\"0.3,0.16\", style=filled, fillcolor=\"#fdf3d7\", "
-                            "color=\"#b08d2e\"",
+        [TEC_ITEM_STREAM] = ("shape=cds, margin=\"0.3,0.16\", style=filled, fillcolor=\"#fdf3d7\", "
+                             "color=\"#b08d2e\""),
     };
     const char *look = looks[item->kind];
     if (item->hard)

@@ -118,7 +118,9 @@ static enum tec_status read_tensor(struct tec_value *out, enum tec_input_want wa
     const struct tec_stored *stored = NULL;
     int64_t index = -1, first = 0, count = 0;
     TEC_TRY(open_tensors(&tensors, where->files, path, err));
-    TEC_TRY(find_tensor(&stored, &index, path, tensors, name, where, err));
+    enum tec_status status = find_tensor(&stored, &index, path, tensors, name, where, err);
+    if (status != TEC_OK || !stored)
+        return status;
     count = tec_stored_count(stored);
     int skip = index >= 0;
     if (skip && (stored->rank == 0 || index >= stored->shape[0])) {

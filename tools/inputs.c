@@ -179,30 +179,42 @@ static enum tec_status put_member(struct tec_inputs *in, struct tec_inputs_frame
     return tec_context(err, status, "%.60s", name);
 }
 
-/* Members of the object, those of objects in it with a slash between the names. */
-static enum tec_status put_object(struct tec_inputs *in, struct tec_inputs_frame *frame,
-                                  const json_t *object, struct tec_error *err)
+/* A member that is there; its name is kept for the frame. */
+static enum tec_status put_named(struct tec_inputs *in, struct tec_inputs_frame *frame,
+                                 const char *name, const json_t *json, struct tec_error *err)
 {
-    const char *key, *inner;
-    json_t *value, *part;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    if (json_is_null(json))
+        return TEC_OK;
+    if (!name)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
+    return put_member(in, frame, name, json, err);
+}
+
+/* Members of an object inside: its name, a slash, theirs. */
+static enum tec_status put_inner(struct tec_inputs *in, struct tec_inputs_frame *frame,
+                                 const char *outer, json_t *object, struct tec_error *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
     {
-        if (json_is_object(value)) {
-            json_object_foreach(value, inner, part)
-            {
-                const char *name = tec_arena_printf(&in->moment, "%s/%s", key, inner);
-                if (!name)
-                    return tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
-                if (!json_is_null(part))
-                    TEC_TRY(put_member(in, frame, name, part, err));
-            }
-            continue;
-        }
-        const char *name = tec_arena_strdup(&in->moment, key);
-        if (!name)
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
-        if (!json_is_null(value))
-            TEC_TRY(put_member(in, frame, name, value, err));
+        const char *name = tec_arena_printf(&in->moment, "%s/%s", outer, key);
+        TEC_TRY(put_named(in, frame, name, value, err));
+    }
+    return TEC_OK;
+}
+
+static enum tec_status put_object(struct tec_inputs *in, struct tec_inputs_frame *frame,
+                                  json_t *object, struct tec_error *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        if (json_is_object(value))
+            TEC_TRY(put_inner(in, frame, key, value, err));
+        else
+            TEC_TRY(put_named(in, frame, tec_arena_strdup(&in->moment, key), value, err));
     }
     return TEC_OK;
 }

@@ -102,6 +102,16 @@ static void check_depth(struct tec_loader *ld)
                             depth->item[depth->n - 1], stages);
 }
 
+/* Decode nodes over one resource share its captures: is this the first of them? */
+static bool first_decoder(const struct tec_pipeline *p, int node)
+{
+    for (int i = 0; i < node; i++)
+        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_DECODE &&
+            p->nodes[i].kv.index == p->nodes[node].kv.index)
+            return false;
+    return true;
+}
+
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
     int n = 0;
@@ -113,6 +123,8 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
         if (node->culled)
             continue;
         if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
+            if (!first_decoder(p, i))
+                continue;
             n += p->capture.batch.n;
             n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {

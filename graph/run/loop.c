@@ -25,16 +25,28 @@ static struct tec_launch_record *note(struct tec_loop *l, const char *node, int6
     return launch;
 }
 
+static int node_of(const struct tec_loop *l, int row)
+{
+    return l->o.decoders[l->requests[row].decoder].node;
+}
+
+static bool skipped(const struct tec_loop *l, int node)
+{
+    return node >= 0 && l->o.topology->nodes[node].optional && l->decision.nodes[node].skip;
+}
+
 /* Prefill and action; the actions leave here, before anything else is looked at. */
 static void run_hard(struct tec_loop *l, const struct tec_frame_input *input)
 {
     struct tec_replay replay = {0};
     struct tec_frame_record *r = &l->record;
-    bool action = l->o.plan->spec.steps > 0;
+    bool action =
+        l->o.plan->spec.steps > 0 && !(skipped(l, l->o.action_node) && l->o.plan->spec.isolated);
     l->region = tec_kv_pool_take(&l->o.plan->prefixes);
     l->prefix_rows = tec_prefix_rows(l->o.plan, &input->prefix);
     l->last_token = input->prefix.ids[input->prefix.n_text - 1];
-    l->o.executor.prefix(l->o.executor.self, TEC_PART_FRAME, l->region, input, &replay);
+    l->o.executor.prefix(l->o.executor.self, action ? TEC_PART_FRAME : TEC_PART_PREFIX, l->region,
+                         input, &replay);
     if (action) {
         l->o.executor.actions(l->o.executor.self, l->chunk);
         r->release_ns = tec_loop_now(l);
@@ -96,16 +108,24 @@ static void advance(struct tec_loop *l, const int *rows, int n, int k)
     tec_loop_measure_decode(l, &replay, n, steps);
 }
 
+/* A node's priority comes before its rows' own. */
+static bool before(const struct tec_loop *l, int a, int b)
+{
+    int x = l->decision.nodes[node_of(l, a)].priority,
+        y = l->decision.nodes[node_of(l, b)].priority;
+    return x != y ? x < y : l->decision.rows[a].priority < l->decision.rows[b].priority;
+}
+
 /* Rows in the order (priority, id); requests are ascending by id already. */
 static int order_rows(const struct tec_loop *l, int *order)
 {
     int n = 0;
     for (int i = 0; i < l->n_live; i++) {
-        const struct tec_row_decision *d = &l->decision.rows[i];
-        if (d->k <= 0 || !l->requests[i].stored || l->requests[i].row.done)
+        if (l->decision.rows[i].k <= 0 || !l->requests[i].stored || l->requests[i].row.done ||
+            skipped(l, node_of(l, i)))
             continue;
         int at = n++;
-        while (at > 0 && l->decision.rows[order[at - 1]].priority > d->priority) {
+        while (at > 0 && before(l, i, order[at - 1])) {
             order[at] = order[at - 1];
             at--;
         }
@@ -147,9 +167,7 @@ static void shed_chosen(struct tec_loop *l)
 {
     for (int i = l->n_live - 1; i >= 0; i--)
         if (l->decision.rows[i].shed) {
-            struct tec_utterance *t = &l->texts[l->requests[i].text];
-            memcpy(t->why, l->decision.rows[i].reason, sizeof t->why - 1);
-            tec_requests_finish(l, i, t->why[0] ? t->why : "policy", 2);
+            tec_requests_finish(l, i, "policy", 2);
             memmove(&l->decision.rows[i], &l->decision.rows[i + 1],
                     (size_t)(TEC_MAX_ROWS - i - 1) * sizeof l->decision.rows[0]);
             l->record.shed++;

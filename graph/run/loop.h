@@ -30,7 +30,6 @@ struct tec_utterance {
     int64_t frame;           /* that it was born in */
     _Atomic int count, done; /* done: 1 by end or length, 2 shed */
     const char *reason;      /* set before done: "eos", "length", or why it was shed */
-    char why[32];            /* a policy's own words, where `reason` points to */
     int *tokens;             /* [max_tokens] */
     int64_t finished_ns;
 };

@@ -66,10 +66,24 @@ static struct tec_request_view view_of(const struct tec_loop *l, const struct te
         .fresh = !r->stored};
 }
 
+/* All seats taken: the planner may name a row of the view to give up. */
+static void make_room(struct tec_loop *l)
+{
+    int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
+    if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req ||
+        l->requests[victim].id != l->view.req[victim].id)
+        return;
+    tec_requests_finish(l, victim, "evicted", 2);
+    l->record.shed++;
+    tec_loop_view(l);
+}
+
 void tec_requests_spawn(struct tec_loop *l, int decoder)
 {
     const struct tec_decoder *d = &l->o.decoders[decoder];
     int64_t now = tec_loop_now(l);
+    if (l->n_live == l->o.plan->spec.seats)
+        make_room(l);
     struct tec_request r = {.id = l->next_id++,
                             .decoder = decoder,
                             .seat = free_seat(l),

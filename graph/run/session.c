@@ -333,10 +333,16 @@ int tec_session_act(struct tec_session *session, const struct tec_frame_input *i
     for (int i = 0; i < SETS; i++) {
         const struct tec_observation *seen = &session->sets[i].seen;
         if (seen->state == input->state)
-            return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon,
-                                 seen->state_raw, out, NULL);
+            return tec_session_act_on(session, seen->state_raw, chunk, out);
     }
     return 0;
+}
+
+int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
+                       double *out)
+{
+    return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon, state_raw,
+                         out, NULL);
 }
 
 int tec_session_rows(const struct tec_session *session)

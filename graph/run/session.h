@@ -57,6 +57,11 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
  * a robot: a copy. out holds tec_session_rows x tec_session_columns. */
 int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
                     const float *chunk, double *out);
+/* The same for a chunk whose input is gone: state_raw is that of its observation
+ * (tec_session_seen).
+ */
+int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
+                       double *out);
 int tec_session_rows(const struct tec_session *session);
 int tec_session_columns(const struct tec_session *session);
 

@@ -37,10 +37,10 @@ return {
   name = "aloha",
 
   cameras = {
-    { slot = "base_0_rgb", input = "images/cam_high", layout = "chw" },
-    { slot = "left_wrist_0_rgb", input = "images/cam_left_wrist", layout = "chw",
+    { slot = "base_0_rgb", input = "images/cam_high" },
+    { slot = "left_wrist_0_rgb", input = "images/cam_left_wrist",
       missing = "mask" },
-    { slot = "right_wrist_0_rgb", input = "images/cam_right_wrist", layout = "chw",
+    { slot = "right_wrist_0_rgb", input = "images/cam_right_wrist",
       missing = "mask" },
   },
   ignore = { "images/cam_low" },

@@ -1,0 +1,157 @@
+/* tectum.h - the public interface of tectum: open a pipeline, submit observations, get actions and
+ * text.
+ *
+ * One `struct tectum` is one pipeline with its model and a frame thread of its own. The thread runs
+ * a frame for every new observation (the newest wins; one that is replaced before its frame begins
+ * is never run), hands the actions out the moment they are ready, and goes on with live language
+ * once a period when nothing new has come. It takes no lock and allocates nothing.
+ *
+ * Every function but tectum_open and tectum_close may be called from any thread at any time. No
+ * call prints, exits or reads the environment. Pointers given are borrowed for the call. */
+#ifndef TECTUM_H
+#define TECTUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TECTUM_API __attribute__((visibility("default")))
+#else
+#define TECTUM_API
+#endif
+
+/* How a call ended. Values never change; new ones are appended. */
+enum tectum_status {
+    TECTUM_OK = 0,
+    TECTUM_INVALID = 1,     /* an argument; nothing was done */
+    TECTUM_MALFORMED = 2,   /* a file or an input that is not what it should be */
+    TECTUM_SHAPE = 3,       /* a shape or dtype that does not fit */
+    TECTUM_NOT_FOUND = 4,   /* no such file or name */
+    TECTUM_NO_MEMORY = 5,   /* the message says how much is needed and there is */
+    TECTUM_UNSUPPORTED = 6, /* valid, but this release cannot do it */
+    TECTUM_DEVICE = 7,
+    TECTUM_IO = 8,
+    TECTUM_POLICY = 9, /* a policy script failed */
+    TECTUM_TIME = 10   /* nothing came in time */
+};
+
+/* Filled on failure only: one line that names the thing, the numbers and what to do. Every function
+ * takes NULL in its place. */
+struct tectum_error {
+    enum tectum_status status;
+    char message[400];
+};
+
+/* "NO_MEMORY" of a status; never NULL. */
+TECTUM_API const char *tectum_status_name(enum tectum_status status);
+
+/* Members that are 0 or NULL take the default said here. */
+struct tectum_options {
+    const char *pipeline;   /* a pipeline file; required */
+    const char *root;       /* holds pipelines/ and policies/; looked for near the program */
+    const char *weights;    /* checkpoint; the pipeline's */
+    const char *tokenizer;  /* file; the checkpoint's */
+    const char *policy;     /* name or file; the pipeline's */
+    int random_weights;     /* 1: no checkpoint, random weights of `size` from `seed` */
+    const char *size;       /* "full", "small", "tiny"; full */
+    uint64_t seed;          /* of random weights and of the noise that actions start from */
+    const char *dtype;      /* "f32", "bf16"; the pipeline's */
+    int threads;            /* of the CPU, the frame thread among them; all */
+    const char *const *set; /* "PATH=VALUE" over fields of the pipeline */
+    int n_set;
+};
+
+struct tectum;
+
+/* Open a pipeline and start its frame thread; reads the checkpoint, which takes seconds for large
+ * ones. Close with tectum_close. */
+TECTUM_API enum tectum_status tectum_open(struct tectum **out, const struct tectum_options *options,
+                                          struct tectum_error *err);
+
+/* Stop the frame thread, give everything back, set *engine to NULL. No other call may be running or
+ * come later. NULL and a NULL engine are allowed. */
+TECTUM_API void tectum_close(struct tectum **engine);
+
+/* Monotonic nanoseconds, the clock of all times here. */
+TECTUM_API int64_t tectum_now(void);
+
+enum tectum_type {
+    TECTUM_TYPE_TEXT, /* UTF-8, `bytes` of it; needs no NUL */
+    TECTUM_TYPE_U8,
+    TECTUM_TYPE_F32,
+    TECTUM_TYPE_F64,
+    TECTUM_TYPE_I32 /* token ids: a prompt under the name "NAME#ids" */
+};
+
+/* One named input: pictures u8 [height, width, 3] (any size, RGB), states [n], texts. Names are the
+ * robot's, or the pipeline's where it has no robot. Row-major, native byte order, any alignment. */
+struct tectum_value {
+    const char *name;
+    enum tectum_type type;
+    int rank;         /* 0 .. 4; 0 for text */
+    int64_t shape[4]; /* outermost first */
+    const void *data;
+    size_t bytes; /* of data; checked against type and shape */
+};
+
+/* Submit an observation: resize, normalise, tokenise here, on the calling thread, then hand it to
+ * the frame thread. captured_ns is when the cameras saw it (tectum_now; 0: now). *observation (NULL
+ * is allowed) becomes its number, from 0 upward. On failure nothing is submitted and the engine
+ * goes on: TECTUM_NOT_FOUND, TECTUM_SHAPE, TECTUM_INVALID or TECTUM_MALFORMED name the input. */
+TECTUM_API enum tectum_status tectum_submit(struct tectum *engine,
+                                            const struct tectum_value *values, size_t n,
+                                            int64_t captured_ns, int64_t *observation,
+                                            struct tectum_error *err);
+
+/* The actions of one observation. */
+struct tectum_chunk {
+    int64_t observation;
+    int rows, columns;   /* of the actions; rows in the order of execution */
+    int64_t captured_ns; /* of the observation */
+    int64_t released_ns; /* when the actions were ready */
+    int missed;          /* 1: later than the action node's deadline */
+};
+
+/* Most rows, and the columns, of a chunk: what tectum_wait needs room for. */
+TECTUM_API int tectum_rows(const struct tectum *engine);
+TECTUM_API int tectum_columns(const struct tectum *engine);
+
+/* The newest actions, if they are of observation `from` or a later one; else wait for such, at most
+ * timeout_ns (0: only look; negative: as long as it takes), then TECTUM_TIME. actions
+ * [rows, columns] float64, in the robot's units, `room` values: TECTUM_INVALID when that is too
+ * few. Several threads may wait. */
+TECTUM_API enum tectum_status tectum_wait(struct tectum *engine, int64_t from, int64_t timeout_ns,
+                                          double *actions, size_t room, struct tectum_chunk *chunk,
+                                          struct tectum_error *err);
+
+/* tectum_wait that only looks. */
+TECTUM_API enum tectum_status tectum_poll(struct tectum *engine, int64_t from, double *actions,
+                                          size_t room, struct tectum_chunk *chunk,
+                                          struct tectum_error *err);
+
+/* One step of one request's text. */
+struct tectum_piece {
+    int64_t request;     /* number, from 0 upward */
+    int64_t observation; /* whose prefix it reads */
+    char node[64];       /* the decode node */
+    int token;           /* its id, or -1: the end of the text */
+    size_t bytes;        /* of text */
+    char text[4096];     /* whole UTF-8 characters, NUL-terminated; "" without a tokenizer */
+    int truncated;       /* 1 at the end: tokens were lost, pieces were read too late */
+    char reason[32];     /* at the end: "eos", "length", or why it was dropped */
+};
+
+/* The next piece, over all requests in the order they were made; each is given once. TECTUM_TIME
+ * when none comes within timeout_ns (as for tectum_wait). */
+TECTUM_API enum tectum_status tectum_read(struct tectum *engine, int64_t timeout_ns,
+                                          struct tectum_piece *piece, struct tectum_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,259 @@
+/* The public interface: what a robot's program does, and everything it may do wrong. */
+#include "tectum.h"
+
+#include "graph/run/engine.h"
+#include "policies/host/policy.h"
+#include "tests/tap.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { SIDE = 64, PIXELS = SIDE * SIDE * 3, ROOM = 64 * 32, OBSERVATIONS = 4 };
+static const int64_t patience = 120000000000;
+
+static uint8_t scene[OBSERVATIONS][PIXELS], wrist[OBSERVATIONS][PIXELS];
+static float states[OBSERVATIONS][4];
+static struct tectum_error err;
+static const struct tectum_options demo = {
+    .pipeline = "pipelines/demo_metaworld.lua", .root = ".", .threads = 1, .seed = 5};
+
+/* The demo's observation number i. */
+static void values_of(int i, struct tectum_value v[4])
+{
+    static const char *const prompts[] = {"press the button", "open the drawer"};
+    for (int p = 0; p < PIXELS; p++) {
+        scene[i][p] = (uint8_t)(p * (i + 3) / 64);
+        wrist[i][p] = (uint8_t)(p * (i + 7) / 16);
+    }
+    for (int s = 0; s < 4; s++)
+        states[i][s] = 0.1F * (float)(i + s);
+    const char *prompt = prompts[i % 2];
+    v[0] = (struct tectum_value){"image", TECTUM_TYPE_U8, 3, {SIDE, SIDE, 3}, scene[i], PIXELS};
+    v[1] =
+        (struct tectum_value){"wrist_image", TECTUM_TYPE_U8, 3, {SIDE, SIDE, 3}, wrist[i], PIXELS};
+    v[2] = (struct tectum_value){"state", TECTUM_TYPE_F32, 1, {4}, states[i], sizeof states[i]};
+    v[3] = (struct tectum_value){"prompt", TECTUM_TYPE_TEXT, 0, {0}, prompt, strlen(prompt)};
+}
+
+static struct tectum *open_demo(void)
+{
+    struct tectum *t = NULL;
+    enum tectum_status status = tectum_open(&t, &demo, &err);
+    if (status != TECTUM_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TECTUM_OK);
+    return t;
+}
+
+TEST(submit_wait_read_close)
+{
+    struct tectum *t = open_demo();
+    struct tectum_value v[4];
+    struct tectum_chunk chunk;
+    static double actions[ROOM];
+    static struct tectum_piece piece;
+    int64_t number = -1, before = tectum_now();
+    CHECK_INT(tectum_poll(t, 0, actions, ROOM, &chunk, &err), ==, TECTUM_TIME);
+    CHECK_INT(tectum_read(t, 0, &piece, &err), ==, TECTUM_TIME);
+    values_of(0, v);
+    REQUIRE(tectum_submit(t, v, 4, before, &number, &err) == TECTUM_OK);
+    CHECK_INT(number, ==, 0);
+    REQUIRE(tectum_wait(t, number, patience, actions, ROOM, &chunk, &err) == TECTUM_OK);
+    CHECK_INT(chunk.observation, ==, 0);
+    CHECK_INT(chunk.rows, ==, tectum_rows(t));
+    CHECK_INT(chunk.columns, ==, tectum_columns(t));
+    CHECK_INT(chunk.captured_ns, ==, before);
+    CHECK(chunk.released_ns > before && chunk.released_ns < tectum_now());
+    int tokens = 0;
+    do {
+        REQUIRE(tectum_read(t, patience, &piece, &err) == TECTUM_OK);
+        CHECK_INT(piece.request, ==, 0);
+        CHECK_INT(piece.observation, ==, 0);
+        CHECK_STR(piece.node, "talk");
+        CHECK_INT(piece.bytes, ==, strlen(piece.text));
+        tokens += piece.token >= 0;
+    } while (piece.token >= 0);
+    CHECK(tokens > 0 && tokens <= 12);
+    CHECK(strcmp(piece.reason, "eos") == 0 || strcmp(piece.reason, "length") == 0);
+    CHECK_INT(tectum_poll(t, 1, actions, ROOM, &chunk, &err), ==, TECTUM_TIME);
+    CHECK_INT(tectum_poll(t, 0, actions, ROOM, NULL, &err), ==, TECTUM_OK);
+    tectum_close(&t);
+    CHECK(t == NULL);
+    tectum_close(&t); /* again */
+    tectum_close(NULL);
+}
+
+TEST(a_wrong_input_is_one_located_error)
+{
+    struct tectum *t = open_demo();
+    struct tectum_value v[4], bad[4];
+    static double actions[ROOM];
+    values_of(1, v);
+    memcpy(bad, v, sizeof v);
+    bad[1].name = "wrist_imag";
+    CHECK(tectum_submit(t, bad, 4, 0, NULL, &err) != TECTUM_OK);
+    CHECK(strstr(err.message, "wrist_imag") && !strchr(err.message, '\n'));
+    memcpy(bad, v, sizeof v);
+    bad[2].shape[0] = 3;
+    CHECK(tectum_submit(t, bad, 4, 0, NULL, &err) != TECTUM_OK);
+    CHECK(strstr(err.message, "state") != NULL);
+    CHECK(tectum_submit(t, v, 3, 0, NULL, &err) != TECTUM_OK);
+    CHECK(strstr(err.message, "prompt") != NULL);
+    memcpy(bad, v, sizeof v);
+    bad[0].type = (enum tectum_type)99;
+    CHECK_INT(tectum_submit(t, bad, 4, 0, NULL, &err), ==, TECTUM_INVALID);
+    bad[0].type = TECTUM_TYPE_U8;
+    bad[0].data = NULL;
+    CHECK_INT(tectum_submit(t, bad, 4, 0, NULL, NULL), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_submit(NULL, v, 4, 0, NULL, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_submit(t, NULL, 4, 0, NULL, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_wait(t, 0, 0, NULL, ROOM, NULL, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_wait(t, 0, 0, actions, 1, NULL, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_read(t, 0, NULL, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_read(NULL, 0, NULL, NULL), ==, TECTUM_INVALID);
+    int64_t number = -1;
+    REQUIRE(tectum_submit(t, v, 4, 0, &number, &err) == TECTUM_OK);
+    CHECK_INT(number, ==, 0);
+    CHECK_INT(tectum_wait(t, 0, patience, actions, ROOM, NULL, &err), ==, TECTUM_OK);
+    tectum_close(&t);
+}
+
+TEST(what_cannot_be_opened_says_so)
+{
+    struct tectum *t = NULL;
+    struct tectum_options o = demo;
+    CHECK_INT(tectum_open(NULL, &o, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_open(&t, NULL, &err), ==, TECTUM_INVALID);
+    o.pipeline = "pipelines/none.lua";
+    CHECK(tectum_open(&t, &o, &err) != TECTUM_OK);
+    CHECK(strstr(err.message, "none.lua") != NULL);
+    o = demo;
+    o.policy = "oxigen";
+    CHECK_INT(tectum_open(&t, &o, &err), ==, TECTUM_NOT_FOUND);
+    o = demo;
+    o.weights = "tests/none";
+    CHECK(tectum_open(&t, &o, &err) != TECTUM_OK);
+    CHECK(t == NULL);
+    CHECK_STR(tectum_status_name(TECTUM_NO_MEMORY), "NO_MEMORY");
+}
+
+/* --- the same as the loop used directly ------------------------------------------------------ */
+
+static struct tec_heap heap;
+
+static struct tec_engine *open_direct(struct tec_pipeline **pipeline)
+{
+    struct tec_error mine;
+    struct tec_diagnostics d;
+    struct tec_engine *e = NULL;
+    const struct tec_load_options load = {.path = demo.pipeline, .root = "./pipelines"};
+    tec_diagnostics_init(&d, &heap);
+    REQUIRE(tec_pipeline_load(pipeline, &load, &heap, &d, &mine) == TEC_OK);
+    tec_diagnostics_finish(&d);
+    const struct tec_engine_options o = {
+        .pipeline = *pipeline,
+        .root = ".",
+        .seed = demo.seed,
+        .device = {.kind = "cpu", .threads = 1, .spin_us = -1, .tier = tec_tier_best()}};
+    REQUIRE(tec_engine_open(&e, &o, &heap, &mine) == TEC_OK);
+    return e;
+}
+
+TEST(actions_equal_those_of_the_loop)
+{
+    static double got[ROOM], want[ROOM];
+    static float chunk[ROOM];
+    struct tec_pipeline *pipeline;
+    struct tec_engine *e = open_direct(&pipeline);
+    struct tectum *t = open_demo();
+    struct tectum_chunk info;
+    for (int i = 0; i < 2; i++) {
+        struct tectum_value v[4];
+        struct tec_value own[4];
+        struct tec_frame_input input;
+        struct tec_error mine;
+        values_of(i, v);
+        for (int j = 0; j < 4; j++) {
+            own[j] = (struct tec_value){.name = v[j].name,
+                                        .kind = (enum tec_value_kind)v[j].type,
+                                        .rank = v[j].rank,
+                                        .data = v[j].data,
+                                        .bytes = v[j].bytes};
+            memcpy(own[j].shape, v[j].shape, sizeof v[j].shape);
+        }
+        REQUIRE(tec_session_observe(e->session, own, 4, NULL, i, 0, &input, NULL, &mine) == TEC_OK);
+        tec_loop_frame(e->loop, &input, 0, 0);
+        tec_launch_actions(e->plan, tec_plan_part(e->plan, TEC_PART_FRAME, 0), chunk);
+        int rows = tec_session_act(e->session, &input, chunk, want);
+        REQUIRE(tectum_submit(t, v, 4, 0, NULL, &err) == TECTUM_OK);
+        REQUIRE(tectum_wait(t, i, patience, got, ROOM, &info, &err) == TECTUM_OK);
+        CHECK_INT(info.rows, ==, rows);
+        CHECK(memcmp(got, want, (size_t)(rows * info.columns) * sizeof(double)) == 0);
+    }
+    tectum_close(&t);
+    tec_engine_close(e);
+    tec_pipeline_free(pipeline);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- several consumers ----------------------------------------------------------------------- */
+
+struct consumer {
+    struct tectum *t;
+    int first, wrong, got;
+};
+
+static void *consume(void *user)
+{
+    struct consumer *c = user;
+    static const int rounds = 6;
+    double *actions = malloc(ROOM * sizeof *actions);
+    struct tectum_error mine;
+    struct tectum_chunk chunk;
+    for (int i = 0; actions && i < rounds; i++) {
+        struct tectum_value v[4];
+        int64_t number = -1;
+        values_of(c->first + i % 2, v);
+        c->wrong += tectum_submit(c->t, v, 4, 0, &number, &mine) != TECTUM_OK;
+        c->wrong += tectum_wait(c->t, number, patience, actions, ROOM, &chunk, &mine) != TECTUM_OK;
+        c->wrong += chunk.observation < number || chunk.released_ns < chunk.captured_ns;
+        c->got++;
+    }
+    free(actions);
+    return NULL;
+}
+
+static void *listen(void *user)
+{
+    struct consumer *c = user;
+    struct tectum_piece *piece = malloc(sizeof *piece);
+    struct tectum_error mine;
+    for (int ends = 0; piece && ends < 2;) {
+        if (tectum_read(c->t, patience, piece, &mine) != TECTUM_OK) {
+            c->wrong++;
+            break;
+        }
+        c->got++;
+        ends += piece->token < 0;
+    }
+    free(piece);
+    return NULL;
+}
+
+TEST(consumers_share_an_engine)
+{
+    struct tectum *t = open_demo();
+    struct consumer c[3] = {{.t = t, .first = 0}, {.t = t, .first = 2}, {.t = t}};
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        REQUIRE(pthread_create(&threads[i], NULL, i < 2 ? consume : listen, &c[i]) == 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(c[i].wrong, ==, 0);
+        CHECK_INT(c[i].got, >=, 3);
+    }
+    tectum_close(&t);
+}
+
+TAP_MAIN

@@ -1,0 +1,91 @@
+/* live.h - behind tectum.h: an engine, its frame thread, and what passes between it and consumers.
+ */
+#ifndef TEC_TOOLS_LIVE_H
+#define TEC_TOOLS_LIVE_H
+
+#include "base/ring.h"
+#include "graph/run/engine.h"
+#include "policies/host/policy.h"
+#include "tools/mailbox.h"
+
+#include "tectum.h"
+
+#include <pthread.h>
+
+/* A prepared observation, in memory of its own. */
+struct tec_live_input {
+    struct tec_frame_input input;
+    uint8_t *pictures[TEC_MAX_CAMERAS];
+    int *ids;
+    float *noise, *state;
+    double *state_raw; /* what actions are made absolute with */
+    int64_t number;
+};
+
+/* Actions of the model, with what turns them into the robot's. */
+struct tec_live_output {
+    float *chunk;
+    double *state_raw;
+    int64_t number, captured_ns, released_ns;
+    bool missed;
+};
+
+/* What the frame thread says of a text. */
+struct tec_live_event {
+    int64_t request, observation;
+    const char *reason; /* static; NULL: a token */
+    int token, decoder;
+    bool lost; /* tokens before this one did not fit the ring */
+};
+
+/* The frame thread's place in a text of the loop. */
+struct tec_live_place {
+    int64_t id;
+    int told;
+    bool ended, lost;
+};
+
+/* A reader's text in progress. */
+struct tec_live_text {
+    int64_t request; /* -1: free */
+    struct tec_detokenizer decoder;
+};
+
+struct tectum {
+    struct tec_heap heap;
+    struct tec_arena arena;
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine;
+    struct tec_policy *policy;
+    pthread_t thread;
+    bool started;
+    _Atomic bool ending;
+
+    pthread_mutex_t lock; /* consumers': session, inbox.writing, outbox.reading */
+    struct tec_mailbox inbox;
+    struct tec_live_input inputs[TEC_MAILBOX_PLACES];
+    int64_t submitted;
+    struct tec_bell work; /* rings for the frame thread */
+
+    struct tec_mailbox outbox;
+    struct tec_live_output outputs[TEC_MAILBOX_PLACES];
+    int64_t taken;                        /* number of outputs[outbox.reading], -1 = none */
+    struct tec_bell done;                 /* rings for those that wait for actions */
+    const struct tec_live_input *running; /* the frame thread's */
+
+    pthread_mutex_t text_lock; /* consumers that read: ring's end, texts */
+    struct tec_ring events;
+    struct tec_bell said;          /* rings for those that read */
+    struct tec_live_place *places; /* [n_texts], the frame thread's */
+    int64_t *observation_of;       /* [FRAMES_KEPT] by frame, the frame thread's */
+    int n_texts;
+    struct tec_live_text *texts; /* [n_texts] */
+};
+
+enum { TEC_LIVE_FRAMES = 4096 };
+
+/* The frame thread's body; what the loop calls when actions are ready. */
+void *tec_live_run(void *engine);
+void tec_live_released(void *user, const float *chunk, const struct tec_frame_record *record);
+
+#endif

@@ -1,0 +1,376 @@
+/* tectum.c - the public interface over the engine: open and close, submit, wait, read. */
+#include "tools/live.h"
+
+#include "base/clock.h"
+#include "tools/root.h"
+#include "tools/topology.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STATUS(name, text) _Static_assert((int)TECTUM_##name == (int)TEC_##name, #name);
+#include "base/status.def"
+#undef STATUS
+_Static_assert((int)TECTUM_TYPE_TEXT == (int)TEC_VALUE_TEXT, "text");
+_Static_assert((int)TECTUM_TYPE_U8 == (int)TEC_VALUE_U8, "u8");
+_Static_assert((int)TECTUM_TYPE_F32 == (int)TEC_VALUE_F32, "f32");
+_Static_assert((int)TECTUM_TYPE_F64 == (int)TEC_VALUE_F64, "f64");
+_Static_assert((int)TECTUM_TYPE_I32 == (int)TEC_VALUE_I32, "i32");
+
+_Static_assert(sizeof((struct tectum_piece *)NULL)->text > TEC_DETOKENIZER_BYTES, "a token fits");
+
+enum { MAX_VALUES = 64 };
+
+static const struct tec_clock wall = {NULL};
+
+const char *tectum_status_name(enum tectum_status status)
+{
+    return tec_status_name((enum tec_status)status);
+}
+
+static enum tectum_status convert(struct tectum_error *err, const struct tec_error *from)
+{
+    if (err) {
+        err->status = (enum tectum_status)from->status;
+        memcpy(err->message, from->message, sizeof err->message);
+    }
+    return (enum tectum_status)from->status;
+}
+
+static enum tectum_status fail(struct tectum_error *err, enum tec_status status, const char *text)
+{
+    struct tec_error mine = {0};
+    tec_fail(&mine, status, "%s", text);
+    return convert(err, &mine);
+}
+
+int64_t tectum_now(void)
+{
+    return tec_clock_now(&wall);
+}
+
+static int64_t end_of(int64_t timeout_ns)
+{
+    int64_t now = tec_clock_now(&wall);
+    return timeout_ns < 0 || timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns;
+}
+
+/* --- open and close -------------------------------------------------------------------------- */
+
+static enum tec_status load(struct tectum *t, const struct tectum_options *o, const char *root,
+                            struct tec_error *err)
+{
+    struct tec_diagnostics d;
+    struct tec_load_options options = {.path = o->pipeline,
+                                       .root = tec_arena_printf(&t->arena, "%s/pipelines", root),
+                                       .set = o->set,
+                                       .n_set = o->n_set};
+    if (!options.root)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    tec_diagnostics_init(&d, &t->heap);
+    enum tec_status status = tec_pipeline_load(&t->pipeline, &options, &t->heap, &d, err);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
+{
+    const struct tec_model *m = t->engine->model;
+    size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
+    size_t chunk = (size_t)m->flow.horizon * dim;
+    bool ok = true;
+    for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
+        struct tec_live_input *in = &t->inputs[i];
+        struct tec_live_output *out = &t->outputs[i];
+        in->ids = TEC_NEW(&t->arena, (size_t)t->engine->plan->spec.text_tokens, int);
+        in->noise = TEC_NEW(&t->arena, chunk, float);
+        in->state = TEC_NEW(&t->arena, dim, float);
+        in->state_raw = TEC_NEW(&t->arena, dim, double);
+        out->chunk = TEC_NEW(&t->arena, chunk, float);
+        out->state_raw = TEC_NEW(&t->arena, dim, double);
+        ok = ok && in->ids && in->noise && in->state && in->state_raw && out->chunk &&
+             out->state_raw;
+        for (int s = 0; s < m->n_slots; s++) {
+            in->pictures[s] = TEC_NEW(&t->arena, side * side * 3, uint8_t);
+            ok = ok && in->pictures[s];
+        }
+    }
+    t->n_texts = tec_loop_utterances(t->engine->loop);
+    t->places = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_place);
+    t->texts = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_text);
+    t->observation_of = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, int64_t);
+    if (!ok || !t->places || !t->texts || !t->observation_of)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for mailboxes");
+    for (int i = 0; i < t->n_texts; i++)
+        t->places[i].id = t->texts[i].request = -1;
+    uint32_t events = (uint32_t)(t->n_texts * (t->engine->plan->spec.new_tokens + 2) * 2);
+    return tec_ring_init(&t->events, &t->arena, events, sizeof(struct tec_live_event));
+}
+
+static enum tec_status open_engine(struct tectum *t, const struct tectum_options *o,
+                                   struct tec_error *err)
+{
+    const char *root;
+    TEC_TRY(tec_root_find(&root, o->root, &t->arena, err));
+    TEC_TRY(load(t, o, root, err));
+    const char *names[] = {o->weights, o->tokenizer, o->size, o->dtype};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i] && !(names[i] = tec_arena_strdup(&t->arena, names[i])))
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for options");
+    const struct tec_engine_options options = {
+        .pipeline = t->pipeline,
+        .root = root,
+        .weights = names[0],
+        .random = o->random_weights != 0,
+        .seed = o->seed,
+        .size = names[2],
+        .dtype = names[3],
+        .tokenizer = names[1],
+        .device = {.kind = "cpu", .threads = o->threads, .spin_us = -1, .tier = tec_tier_best()},
+        .released = tec_live_released,
+        .user = t};
+    TEC_TRY(tec_engine_open(&t->engine, &options, &t->heap, err));
+    TEC_TRY(tec_open_policy(&t->policy, t->pipeline, o->policy, root, &t->engine->topology, NULL, 0,
+                            &t->heap, err));
+    struct tec_planner planner = tec_policy_planner(t->policy);
+    tec_loop_set_planner(t->engine->loop, &planner);
+    TEC_TRY(give_boxes(t, err));
+    t->started = pthread_create(&t->thread, NULL, tec_live_run, t) == 0;
+    return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
+}
+
+enum tectum_status tectum_open(struct tectum **out, const struct tectum_options *options,
+                               struct tectum_error *err)
+{
+    struct tec_error mine = {0};
+    if (!out || !options || !options->pipeline)
+        return fail(err, TEC_INVALID, "tectum_open: out, options and options->pipeline are needed");
+    if (options->threads < 0 || options->n_set < 0 || (options->n_set && !options->set))
+        return fail(err, TEC_INVALID, "tectum_open: threads, set or n_set out of range");
+    struct tectum *t = calloc(1, sizeof *t);
+    if (!t)
+        return fail(err, TEC_NO_MEMORY, "tectum_open: no memory");
+    tec_arena_init(&t->arena, &t->heap);
+    tec_mailbox_init(&t->inbox);
+    tec_mailbox_init(&t->outbox);
+    t->taken = -1;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->text_lock, NULL);
+    if (open_engine(t, options, &mine) != TEC_OK) {
+        tectum_close(&t);
+        return convert(err, &mine);
+    }
+    *out = t;
+    return TECTUM_OK;
+}
+
+void tectum_close(struct tectum **engine)
+{
+    struct tectum *t = engine ? *engine : NULL;
+    if (!t)
+        return;
+    *engine = NULL;
+    atomic_store(&t->ending, true);
+    tec_bell_ring(&t->work);
+    if (t->started)
+        pthread_join(t->thread, NULL);
+    tec_engine_close(t->engine);
+    tec_policy_close(t->policy);
+    tec_pipeline_free(t->pipeline);
+    tec_arena_finish(&t->arena);
+    pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->text_lock);
+    free(t);
+}
+
+/* --- observations ---------------------------------------------------------------------------- */
+
+/* The session's buffers are used in turn; what the frame thread reads must stay. */
+static void copy_input(const struct tectum *t, struct tec_live_input *to,
+                       const struct tec_frame_input *from)
+{
+    const struct tec_model *m = t->engine->model;
+    size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
+    to->input = *from;
+    for (int i = 0; i < from->prefix.n_pictures; i++) {
+        memcpy(to->pictures[i], from->prefix.picture[i], side * side * 3);
+        to->input.prefix.picture[i] = to->pictures[i];
+    }
+    memcpy(to->ids, from->prefix.ids, (size_t)from->prefix.n_text * sizeof(int));
+    memcpy(to->noise, from->noise, (size_t)m->flow.horizon * dim * sizeof(float));
+    memcpy(to->state, from->state, dim * sizeof(float));
+    memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, dim * sizeof(double));
+    to->input.prefix.ids = to->ids;
+    to->input.noise = to->noise;
+    to->input.state = to->state;
+}
+
+static enum tec_status submit(struct tectum *t, const struct tec_value *values, size_t n,
+                              int64_t captured_ns, int64_t *number, struct tec_error *err)
+{
+    struct tec_frame_input input;
+    TEC_TRY(tec_session_observe(t->engine->session, values, n, NULL, t->submitted, captured_ns,
+                                &input, NULL, err));
+    TEC_TRY(tec_prefix_check(t->engine->plan, &input.prefix, err));
+    struct tec_live_input *box = &t->inputs[t->inbox.writing];
+    copy_input(t, box, &input);
+    box->number = *number = t->submitted++;
+    tec_mailbox_post(&t->inbox);
+    return TEC_OK;
+}
+
+enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *values, size_t n,
+                                 int64_t captured_ns, int64_t *observation,
+                                 struct tectum_error *err)
+{
+    struct tec_value own[MAX_VALUES];
+    struct tec_error mine = {0};
+    int64_t number = -1;
+    if (!t || !values || n < 1 || n > MAX_VALUES)
+        return fail(err, TEC_INVALID, "tectum_submit: an engine and 1 to 64 values are needed");
+    for (size_t i = 0; i < n; i++) {
+        const struct tectum_value *v = &values[i];
+        if (!v->name || (!v->data && v->bytes) || v->rank < 0 || v->rank > 4 ||
+            (unsigned)v->type > TECTUM_TYPE_I32)
+            return fail(err, TEC_INVALID,
+                        "tectum_submit: a value without name or data, or of unknown type or rank");
+        own[i] = (struct tec_value){.name = v->name,
+                                    .kind = (enum tec_value_kind)v->type,
+                                    .rank = v->rank,
+                                    .data = v->data,
+                                    .bytes = v->bytes};
+        memcpy(own[i].shape, v->shape, sizeof v->shape);
+    }
+    pthread_mutex_lock(&t->lock);
+    enum tec_status status =
+        submit(t, own, n, captured_ns ? captured_ns : tec_clock_now(&wall), &number, &mine);
+    pthread_mutex_unlock(&t->lock);
+    if (status != TEC_OK)
+        return convert(err, &mine);
+    tec_bell_ring(&t->work);
+    if (observation)
+        *observation = number;
+    return TECTUM_OK;
+}
+
+/* --- actions --------------------------------------------------------------------------------- */
+
+int tectum_rows(const struct tectum *t)
+{
+    return t ? tec_session_rows(t->engine->session) : 0;
+}
+
+int tectum_columns(const struct tectum *t)
+{
+    return t ? tec_session_columns(t->engine->session) : 0;
+}
+
+static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_chunk *chunk)
+{
+    if (tec_mailbox_take(&t->outbox))
+        t->taken = t->outputs[t->outbox.reading].number;
+    const struct tec_live_output *out = &t->outputs[t->outbox.reading];
+    if (t->taken < 0 || t->taken < from)
+        return false;
+    *chunk = (struct tectum_chunk){.observation = out->number,
+                                   .columns = tectum_columns(t),
+                                   .captured_ns = out->captured_ns,
+                                   .released_ns = out->released_ns,
+                                   .missed = out->missed};
+    chunk->rows = tec_session_act_on(t->engine->session, out->state_raw, out->chunk, actions);
+    return true;
+}
+
+enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_ns, double *actions,
+                               size_t room, struct tectum_chunk *chunk, struct tectum_error *err)
+{
+    struct tectum_chunk unused;
+    if (!t || !actions)
+        return fail(err, TEC_INVALID, "tectum_wait: an engine and room for actions are needed");
+    if (room < (size_t)tectum_rows(t) * (size_t)tectum_columns(t))
+        return fail(err, TEC_INVALID, "tectum_wait: actions need room for tectum_rows x columns");
+    for (int64_t until = end_of(timeout_ns);;) {
+        uint32_t seen = atomic_load(&t->done.rings);
+        /* Making robot actions uses the session, as preparing inputs does. */
+        pthread_mutex_lock(&t->lock);
+        bool got = take(t, from, actions, chunk ? chunk : &unused);
+        pthread_mutex_unlock(&t->lock);
+        if (got)
+            return TECTUM_OK;
+        if (tec_clock_now(&wall) >= until)
+            return fail(err, TEC_TIME, "no actions of that observation yet");
+        tec_bell_wait(&t->done, seen, until);
+    }
+}
+
+enum tectum_status tectum_poll(struct tectum *t, int64_t from, double *actions, size_t room,
+                               struct tectum_chunk *chunk, struct tectum_error *err)
+{
+    return tectum_wait(t, from, 0, actions, room, chunk, err);
+}
+
+/* --- text ------------------------------------------------------------------------------------ */
+
+static struct tec_live_text *text_of(struct tectum *t, int64_t request)
+{
+    struct tec_live_text *oldest = &t->texts[0];
+    for (int i = 0; i < t->n_texts; i++) {
+        if (t->texts[i].request == request)
+            return &t->texts[i];
+        if (t->texts[i].request < oldest->request)
+            oldest = &t->texts[i];
+    }
+    oldest->request = request;
+    if (t->engine->tokenizer)
+        tec_detokenizer_init(&oldest->decoder, t->engine->tokenizer, true);
+    return oldest;
+}
+
+/* The decode node of that index among the pipeline's. */
+static const char *node_name(const struct tectum *t, int decoder)
+{
+    const struct tec_topology *topology = &t->engine->topology;
+    for (int i = 0; i < topology->n_nodes; i++)
+        if (strcmp(topology->nodes[i].kind, "decode") == 0 && decoder-- == 0)
+            return topology->nodes[i].name;
+    return "";
+}
+
+static void make_piece(struct tectum *t, const struct tec_live_event *e, struct tectum_piece *piece)
+{
+    struct tec_live_text *text = text_of(t, e->request);
+    size_t room = sizeof piece->text - 1, n = 0;
+    *piece = (struct tectum_piece){
+        .request = e->request, .observation = e->observation, .token = e->token};
+    snprintf(piece->node, sizeof piece->node, "%s", node_name(t, e->decoder));
+    if (t->engine->tokenizer)
+        n = e->reason ? tec_detokenizer_flush(&text->decoder, piece->text, room)
+                      : tec_detokenizer_push(&text->decoder, e->token, piece->text, room);
+    piece->bytes = n <= room ? n : 0;
+    if (!e->reason)
+        return;
+    piece->truncated = e->lost;
+    snprintf(piece->reason, sizeof piece->reason, "%s", e->reason);
+    text->request = -1;
+}
+
+enum tectum_status tectum_read(struct tectum *t, int64_t timeout_ns, struct tectum_piece *piece,
+                               struct tectum_error *err)
+{
+    if (!t || !piece)
+        return fail(err, TEC_INVALID, "tectum_read: an engine and a piece are needed");
+    for (int64_t until = end_of(timeout_ns);;) {
+        struct tec_live_event event;
+        uint32_t seen = atomic_load(&t->said.rings);
+        pthread_mutex_lock(&t->text_lock);
+        bool got = tec_ring_pop(&t->events, &event);
+        if (got)
+            make_piece(t, &event, piece);
+        pthread_mutex_unlock(&t->text_lock);
+        if (got)
+            return TECTUM_OK;
+        if (tec_clock_now(&wall) >= until)
+            return fail(err, TEC_TIME, "no text yet");
+        tec_bell_wait(&t->said, seen, until);
+    }
+}
