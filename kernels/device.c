@@ -18,7 +18,8 @@ struct tec_device {
     struct tec_team *team;
     struct tec_kernels kernels;
     enum tec_tier tier;
-    bool measures;     /* hands out addresses without memory behind them */
+    int lanes;
+    bool measures;     /* hands out addresses without memory behind them; its team is one lane */
     uintptr_t address; /* the next one */
 };
 
@@ -66,7 +67,9 @@ enum tec_status tec_device_open(struct tec_device **out, const struct tec_device
     device->address = FIRST_ADDRESS;
     device->kernels = tec_kernels_for(options->tier);
     int spin = options->spin_us < 0 ? DEFAULT_SPIN_US : options->spin_us;
-    enum tec_status status = tec_team_create(&device->team, threads, spin, heap, err);
+    device->lanes = threads;
+    enum tec_status status =
+        tec_team_create(&device->team, measures && threads > 0 ? 1 : threads, spin, heap, err);
     if (status != TEC_OK) {
         tec_heap_put(heap, device);
         return status;
@@ -90,7 +93,7 @@ const char *tec_device_kind(const struct tec_device *device)
 
 int tec_device_lanes(const struct tec_device *device)
 {
-    return tec_team_lanes(device->team);
+    return device->lanes;
 }
 
 enum tec_tier tec_device_tier(const struct tec_device *device)

@@ -23,7 +23,7 @@ struct worker {
 
 struct tec_team {
     struct tec_heap *heap;
-    int lanes, n_started;
+    int lanes;
     int64_t spin_ns;
     void (*run)(void *user, int lane); /* set before `epoch` moves */
     void *user;

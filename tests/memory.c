@@ -58,7 +58,8 @@ TEST(measuring_tells_the_same_bytes)
     struct tec_pipeline *p = load(&heap);
     REQUIRE(p);
     tec_arena_init(&arena, &heap);
-    const struct tec_engine_options o = options_for(p);
+    struct tec_engine_options o = options_for(p);
+    o.device.threads = 3; /* each lane has scratch of its own */
     REQUIRE(tec_engine_measure(&m, &o, &heap, &arena, &err) == TEC_OK);
     REQUIRE(tec_engine_open(&e, &o, &heap, &err) == TEC_OK);
     CHECK_INT(m.bytes.total, ==, e->plan->bytes.total);

@@ -202,6 +202,23 @@ tectum run "$W/p.lua"; [ $? -eq 3 ]; ok $? "a pipeline with errors: exit 3"
 err "E010"
 demo --inputs "$W/button.jsonl" --policy oxigen; [ $? -eq 3 ]; ok $? "an unknown policy: exit 3"
 
+sed -e 's/tokens = OBS_TOKENS }/tokens = OBS_TOKENS - 16 }/' -e '/robot  *=/d' "$P" >"$W/small.lua"
+tectum run "$W/small.lua" --weights tests/golden/demo/episodes/checkpoint \
+    --input "image=@$I#button.image[*]" \
+    --input "wrist_image=@$I#button.wrist_image[*]" --input "state=@$I#button.state[*]" \
+    --input 'prompt=press the button'
+[ $? -eq 3 ]; ok $? "a frame without room for its pictures: exit 3"
+err "has room for 1"
+sed -e '/robot  *=/d' "$P" | awk '/decode  *{/ { for (i = 2; i < 10; i++)
+    printf "decode { name = \"d%d\", kv = \"lang\", max_tokens = 2, spawn = every(1), " \
+           "out = stream \"t%d\" },\n", i, i } { print }' >"$W/nine.lua"
+tectum run "$W/nine.lua" --weights tests/golden/demo/episodes/checkpoint \
+    --input "image=@$I#button.image[*]" \
+    --input "wrist_image=@$I#button.wrist_image[*]" --input "state=@$I#button.state[*]" \
+    --input 'prompt=press the button'
+[ $? -eq 3 ]; ok $? "nine decode nodes: exit 3"
+err "a ninth is 'talk'"
+
 # The demo.
 tectum demo --out "$W/demo"; ok $? "demo: equal bytes, as recorded"
 out "actions 200/200, texts 200/200"; out "tensors *132"; out "captures:"

@@ -282,6 +282,22 @@ TEST(observing_takes_no_memory)
     check_no_memory_taken(TOKENIZERS "/llama_like/tokenizer.json");
 }
 
+TEST(more_pictures_than_a_frame_holds_are_refused)
+{
+    open_demo();
+    tec_session_destroy(d.session);
+    d.options.max_pictures = 1;
+    REQUIRE(create() == TEC_OK);
+    CHECK(observe() == TEC_INVALID);
+    CHECK_SAYS("robot metaworld: 2 pictures, the pipeline's kv.frame has room for 1 beside the "
+               "prompt: raise its tokens by 16");
+    tec_session_destroy(d.session);
+    d.options.max_pictures = 2;
+    REQUIRE(create() == TEC_OK);
+    CHECK(observe() == TEC_OK);
+    close_all();
+}
+
 TEST(wrong_inputs_are_named_and_survived)
 {
     static int ids[TEXT + 1] = {2, 900, 924};

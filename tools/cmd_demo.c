@@ -53,8 +53,8 @@ static enum tec_status make_folder(const char *path, struct tec_arena *arena, st
     char *copy = tec_arena_strdup(arena, path);
     if (!copy)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
-    for (char *at = copy + 1; *at; at++)
-        if (*at == '/') {
+    for (char *at = copy; *at; at++)
+        if (*at == '/' && at > copy) {
             *at = '\0';
             mkdir(copy, 0777);
             *at = '/';
@@ -74,9 +74,8 @@ static enum tec_status find_paths(struct paths *p, struct tec_invocation *call,
                                   struct tec_error *err)
 {
     const struct demo_options *o = call->options;
-    char *here = realpath(".", NULL), *there = NULL;
     TEC_TRY(tec_need_root(call, err));
-    there = realpath(call->root, NULL);
+    char *here = realpath(".", NULL), *there = realpath(call->root, NULL);
     bool same = here && there && strcmp(here, there) == 0;
     free(here);
     free(there);
@@ -204,10 +203,11 @@ static enum tec_status conclude(struct tec_demo *demo, const struct paths *p, bo
                                "One frame of the demo", err));
     if (call->shared.format == TEC_FORMAT_JSON) {
         json_t *json = tec_demo_json(demo);
-        if (json && json_dumpf(json, call->out, JSON_COMPACT) == 0)
-            fputc('\n', call->out);
+        bool written =
+            json && json_dumpf(json, call->out, JSON_COMPACT) == 0 && fputc('\n', call->out) != EOF;
+        enum tec_status none = json ? TEC_IO : TEC_NO_MEMORY;
         json_decref(json);
-        return TEC_OK;
+        return written ? TEC_OK : tec_fail(err, none, "the report cannot be written");
     }
     tec_demo_print(demo, call->out);
     fprintf(call->out, "\npictures: %s%s%s\n", drawn ? p->graph : "", drawn ? ", " : "",

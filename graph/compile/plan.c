@@ -2,6 +2,7 @@
 
 #include "kernels/matrix.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -36,6 +37,10 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
     if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
         s->seats < 0 || s->seats > 4096 || s->new_tokens < 0 || s->new_tokens > 65536)
         return tec_fail(err, TEC_INVALID, "seats, batches, steps or tokens out of range");
+    int64_t slots = (int64_t)(s->seats + 1) * ((int64_t)s->frame_tokens + s->new_tokens + 32);
+    if (slots + tec_suffix_rows(m) > INT_MAX / 2)
+        return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
+                        s->seats, s->new_tokens, s->frame_tokens);
     return TEC_OK;
 }
 

@@ -30,6 +30,7 @@ static void fill_lattice(struct tec_plan_spec *s, const struct tec_pipeline *p)
 static enum tec_status fill_language(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
+    const struct tec_decl_resource *lang = NULL;
     struct tec_plan_spec *s = set->spec;
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
@@ -39,6 +40,11 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         if (r->kind != TEC_RESOURCE_REQUESTS || !r->share_prefix.name)
             return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                    "decode needs kv.requests with share_prefix; not so", n->name);
+        if (lang && lang != r)
+            return tec_spec_refuse(&r->where, TEC_UNSUPPORTED, err,
+                                   "this release runs one kv.requests a pipeline; a second is",
+                                   r->name);
+        lang = r;
         if (n->max_tokens > s->new_tokens)
             s->new_tokens = n->max_tokens;
         if (r->tokens < s->frame_tokens + n->max_tokens)

@@ -1,6 +1,7 @@
 /* verify.c - the pass that checks programs against what the other passes promise: tensors are
- * written before they are read, live tensors do not overlap, all lie inside the arena, and two
- * calls that could race have a barrier between them. A failure is a bug of ours, named. */
+ * written before they are read, live tensors do not overlap, none is live into a loop (its place
+ * could be taken before the next turn reads it), all lie inside the arena. A failure is a bug of
+ * ours, named. */
 #include "graph/compile/plan.h"
 
 static enum tec_status check_places(const struct tec_plan *plan, int stream,
@@ -38,6 +39,21 @@ static enum tec_status check_overlaps(const struct tec_program *program, struct 
     return TEC_OK;
 }
 
+static enum tec_status check_loops(const struct tec_program *program, struct tec_error *err)
+{
+    for (int s = 0; s < program->n_steps; s++) {
+        if (program->steps[s].kind != TEC_STEP_REPEAT)
+            continue;
+        for (int i = 0; i < program->n_tensors; i++) {
+            const struct tec_tensor *t = &program->tensors[i];
+            if (!t->fixed && t->first >= 0 && t->first < s && t->last > s)
+                return tec_fail(err, TEC_INVALID, "%s: tensor %d '%s' is live into a loop",
+                                program->name, i, t->name);
+        }
+    }
+    return TEC_OK;
+}
+
 static enum tec_status check_written(const struct tec_program *program, bool *written,
                                      struct tec_error *err)
 {
@@ -66,6 +82,7 @@ enum tec_status tec_pass_verify(struct tec_plan *plan, struct tec_error *err)
             return tec_fail(err, TEC_NO_MEMORY, "no memory to verify %s", program->name);
         TEC_TRY(check_places(plan, plan->parts[i].stream, program, err));
         TEC_TRY(check_overlaps(program, err));
+        TEC_TRY(check_loops(program, err));
         TEC_TRY(check_written(program, written, err));
         tec_arena_rewind(&plan->arena, mark);
     }

@@ -60,8 +60,7 @@ enum tec_status tec_kv_pool_init(struct tec_kv_pool *pool, struct tec_kv_space *
     *pool = (struct tec_kv_pool){.n = n, .tokens = tokens};
     pool->first = TEC_NEW(arena, (size_t)n, int);
     pool->references = TEC_NEW(arena, (size_t)n, int);
-    pool->frame = TEC_NEW(arena, (size_t)n, int);
-    if (!pool->first || !pool->references || !pool->frame)
+    if (!pool->first || !pool->references)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d regions", n);
     for (int i = 0; i < n; i++)
         pool->first[i] = tec_kv_space_reserve(space, tokens);

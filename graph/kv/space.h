@@ -41,7 +41,6 @@ struct tec_kv_pool {
     int n, tokens;   /* regions, slots of each */
     int *first;      /* [n] first slot */
     int *references; /* [n] 0 = free */
-    int *frame;      /* [n] index of the frame that filled it, for age */
     int in_use;
 };
 

@@ -44,9 +44,9 @@ static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, c
                             key);
         stack->names[role] = name;
     }
-    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,    TEC_ROLE_v,
-                                           TEC_ROLE_o,     TEC_ROLE_up,   TEC_ROLE_down,
-                                           TEC_ROLE_norm1, TEC_ROLE_norm2};
+    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,     TEC_ROLE_v,
+                                           TEC_ROLE_o,     TEC_ROLE_up,    TEC_ROLE_down,
+                                           TEC_ROLE_norm1, TEC_ROLE_norm2, TEC_ROLE_final};
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (!stack->names[needed[i]])
             return tec_fail(err, TEC_MALFORMED, "%s.tensors: lacks '%s'", where,
@@ -142,10 +142,17 @@ static enum tec_status parse_vision(struct tec_model *model, json_t *json, struc
     int side = t->image_size / t->patch;
     t->tokens = side * side;
     TEC_TRY(parse_stack(&t->stack, stack, "vision.stack", err));
+    if (t->stack.theta != 0.0)
+        return tec_fail(err, TEC_MALFORMED,
+                        "vision.stack: theta %g; a picture's rows have no positions to rotate by",
+                        t->stack.theta);
     TEC_TRY(parse_dense(&t->patch_embed, patch_embed, t->stack.width, 3 * t->patch * t->patch,
                         "vision.patch_embed", err));
-    return parse_dense(&t->projector, projector, model->text.stack.width, t->stack.width,
-                       "vision.projector", err);
+    TEC_TRY(parse_dense(&t->projector, projector, model->text.stack.width, t->stack.width,
+                        "vision.projector", err));
+    if (!t->patch_embed.weight || !t->projector.weight)
+        return tec_fail(err, TEC_MALFORMED, "vision: lacks patch_embed or projector");
+    return TEC_OK;
 }
 
 static enum tec_status parse_text(struct tec_model *model, json_t *json, struct tec_error *err)
@@ -166,6 +173,8 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     t->round = round != 0;
     t->causal = strcmp(mask, "causal") == 0;
     TEC_TRY(parse_aliases(t->embed, embed, "text.embed", err));
+    if (!t->embed[0])
+        return tec_fail(err, TEC_MALFORMED, "text.embed: must name a tensor");
     TEC_TRY(parse_aliases(t->head, head, "text.head", err));
     return parse_stack(&t->stack, stack, "text.stack", err);
 }
@@ -181,6 +190,10 @@ static enum tec_status check_joint(const struct tec_model *model, struct tec_err
                         "keys: %d layers of %d/%d heads of %d",
                         a->layers, a->heads, a->kv_heads, a->head_dim, t->layers, t->heads,
                         t->kv_heads, t->head_dim);
+    if (t->theta != a->theta)
+        return tec_fail(err, TEC_MALFORMED,
+                        "action.stack: theta %g cannot read keys rotated with the text stack's %g",
+                        a->theta, t->theta);
     return TEC_OK;
 }
 

@@ -9,7 +9,7 @@
 struct tec_weight_source {
     const struct tec_checkpoint *checkpoint; /* NULL: random values */
     uint64_t seed;                           /* of random values */
-    bool dry;                                /* values do not matter: only sizes are asked for */
+    bool dry;                                /* nothing is read or written: only sizes matter */
     bool bf16;                               /* every value is rounded to bf16 */
 };
 

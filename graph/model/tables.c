@@ -77,6 +77,8 @@ static enum tec_status make_condition(struct maker *m)
     struct tec_flow_tables *t = m->out;
     const struct tec_flow *f = m->flow;
     float *w1, *b1, *w2, *b2;
+    if (m->source.dry)
+        return TEC_OK;
     TEC_TRY(read_dense(m, f->time1.weight, f->time1.bias, t->width, t->width, &w1, &b1));
     TEC_TRY(read_dense(m, f->time2.weight, f->time2.bias, t->width, t->width, &w2, &b2));
     double *x = new_doubles(m, t->width), *y = new_doubles(m, t->width);
@@ -131,6 +133,8 @@ static enum tec_status make_modulation(struct maker *m)
     t->n_norms = 2 * s->layers + 1;
     TEC_TRY(device_floats(m, (size_t)t->steps * (size_t)t->n_norms * 3 * (size_t)t->padded,
                           &t->modulation));
+    if (m->source.dry)
+        return TEC_OK;
     for (int n = 0; n < t->n_norms - 1; n++) {
         const char *b = s->names[roles[n % 2][1]];
         tec_layer_name(weight, s->names[roles[n % 2][0]], n / 2);
@@ -146,12 +150,14 @@ static enum tec_status make_time_bias(struct maker *m)
 {
     struct tec_flow_tables *t = m->out;
     const struct tec_flow *f = m->flow;
+    TEC_TRY(device_floats(m, (size_t)t->steps * (size_t)t->padded, &t->time_bias));
+    if (m->source.dry)
+        return TEC_OK;
     float *w, *b, *row = TEC_NEW(&t->arena, (size_t)t->padded, float);
     double *x = new_doubles(m, t->width), *y = new_doubles(m, t->width);
     TEC_TRY(read_dense(m, f->time1.weight, f->time1.bias, t->width, 2 * t->width, &w, &b));
     if (!row || !x || !y)
         return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
-    TEC_TRY(device_floats(m, (size_t)t->steps * (size_t)t->padded, &t->time_bias));
     for (int s = 0; s < t->steps; s++) {
         tec_sincos(t->t[s], f->min_period, f->max_period, t->width, x);
         apply(w, b, t->width, 2 * t->width, t->width, t->width, x, y);

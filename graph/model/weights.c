@@ -10,8 +10,7 @@ struct loader {
     struct tec_weights *out;
     const struct tec_weights_options *options;
     struct tec_weight_source source;
-    float *buffer; /* [buffer_floats] as read */
-    void *staging; /* as large, as packed */
+    float *buffer; /* [buffer_floats] as read; NULL in a dry run */
     int64_t buffer_floats;
     struct tec_heap *heap;
     struct tec_error *err;
@@ -48,6 +47,20 @@ static enum tec_status device_block(struct loader *l, size_t size, void **block)
     return TEC_OK;
 }
 
+/* A buffer of at least n floats; what was in it is lost. A dry run reads nothing. */
+static enum tec_status reserve(struct loader *l, int64_t n)
+{
+    if (n <= l->buffer_floats || l->source.dry)
+        return TEC_OK;
+    tec_heap_put(l->heap, l->buffer);
+    l->buffer_floats = n > BUFFER_FLOATS ? n : BUFFER_FLOATS;
+    l->buffer = tec_heap_get(l->heap, (size_t)l->buffer_floats * sizeof(float));
+    if (!l->buffer)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a buffer of %lld floats",
+                        (long long)l->buffer_floats);
+    return TEC_OK;
+}
+
 static enum tec_status load_vector(struct loader *l, const char *name, int n, float centre,
                                    const float **out)
 {
@@ -55,6 +68,7 @@ static enum tec_status load_vector(struct loader *l, const char *name, int n, fl
     if (!name)
         return TEC_OK;
     void *block = NULL;
+    TEC_TRY(reserve(l, n));
     TEC_TRY(device_block(l, (size_t)tec_padded(n) * 4, &block));
     TEC_TRY(tec_weight_vector(&l->source, name, n, centre, l->buffer, l->err));
     tec_device_upload(l->options->device, block, l->buffer, (size_t)n * 4);
@@ -62,14 +76,15 @@ static enum tec_status load_vector(struct loader *l, const char *name, int n, fl
     return TEC_OK;
 }
 
-/* Pack `cols` columns from `from` on of a found tensor, row block by row block. */
+/* Pack `cols` columns from `from` on of a found tensor, sixteen rows or more at a time. */
 static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *packed,
                                  bool bf16, int from, int cols)
 {
     enum tec_matrix_layout layout = tec_device_kernels(l->options->device)->layout;
-    int64_t step = l->buffer_floats / found->cols / 16 * 16;
+    TEC_TRY(reserve(l, 16 * found->cols));
     if (l->source.dry)
         return TEC_OK;
+    int64_t step = l->buffer_floats / found->cols / 16 * 16;
     for (int64_t first = 0; first < found->rows; first += step) {
         int64_t n = found->rows - first < step ? found->rows - first : step;
         TEC_TRY(tec_weight_rows(&l->source, found, first, n, l->buffer, l->err));
@@ -83,29 +98,10 @@ static enum tec_status pack_rows(struct loader *l, const struct tec_found *found
     return TEC_OK;
 }
 
-/* Enough buffer for sixteen rows of any tensor. */
-static enum tec_status reserve(struct loader *l, int64_t cols)
-{
-    if (cols * 16 <= l->buffer_floats)
-        return TEC_OK;
-    tec_heap_put(l->heap, l->buffer);
-    tec_heap_put(l->heap, l->staging);
-    /* Odd inner lengths pack to one more, hence the last term. */
-    size_t floats = (size_t)cols * 16 > BUFFER_FLOATS ? (size_t)cols * 16 : BUFFER_FLOATS;
-    l->buffer = tec_heap_get(l->heap, floats * sizeof(float));
-    l->staging = tec_heap_get(l->heap, (floats + floats / 8 + 64) * sizeof(float));
-    l->buffer_floats = (int64_t)floats;
-    if (!l->buffer || !l->staging)
-        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a buffer of %lld columns",
-                        (long long)cols);
-    return TEC_OK;
-}
-
 static enum tec_status pack_found(struct loader *l, const struct tec_found *found, bool bf16,
                                   struct tec_matrix *m)
 {
     void *w = NULL;
-    TEC_TRY(reserve(l, found->cols));
     TEC_TRY(device_block(l, tec_matrix_size((int)found->rows, (int)found->cols, bf16), &w));
     *m = (struct tec_matrix){.w = w,
                              .n = tec_padded((int)found->rows),
@@ -127,7 +123,6 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
         biased |= pieces[i].bias != NULL;
     }
     void *block, *bias = NULL;
-    TEC_TRY(reserve(l, k));
     TEC_TRY(device_block(l, tec_matrix_size(total, k, bf16), &block));
     if (biased)
         TEC_TRY(device_block(l, (size_t)total * 4, &bias));
@@ -258,7 +253,8 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
     TEC_TRY(tec_weight_find(&l->source, &p, &found, l->err));
     w->ld_position = tec_padded(t->stack.width);
     TEC_TRY(device_block(l, (size_t)t->tokens * (size_t)w->ld_position * 4, &block));
-    for (int r = 0; r < t->tokens; r++) {
+    TEC_TRY(reserve(l, t->stack.width));
+    for (int r = 0; r < t->tokens && !l->source.dry; r++) {
         TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
         tec_device_upload(l->options->device, (float *)block + (size_t)r * (size_t)w->ld_position,
                           l->buffer, (size_t)t->stack.width * 4);
@@ -279,16 +275,17 @@ static enum tec_status load_embeddings(struct loader *l, const struct tec_text *
 {
     struct tec_expected embed = {.rank = 2, .shape = {t->vocab, t->stack.width}}, head = embed;
     struct tec_found found_embed = {0}, found_head = {0};
-    bool same = !l->source.checkpoint;
     collect(&embed, t->embed);
     collect(&head, t->head);
+    bool same = !l->source.checkpoint || !l->options->language || head.n_names == 0;
     TEC_TRY(tec_weight_find(&l->source, &embed, &found_embed, l->err));
-    TEC_TRY(tec_weight_find(&l->source, &head, &found_head, l->err));
+    if (!same)
+        TEC_TRY(tec_weight_find(&l->source, &head, &found_head, l->err));
     if (!same)
         TEC_TRY(tec_weight_same(&l->source, &found_embed, &found_head, &same, l->err));
     TEC_TRY(pack_found(l, &found_embed, l->options->bf16, &l->out->embed));
     l->out->head = l->out->embed;
-    if (same || !l->options->language)
+    if (same)
         return TEC_OK;
     return pack_found(l, &found_head, l->options->bf16, &l->out->head);
 }
@@ -309,7 +306,6 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
     int half = f->time1.cols / 2;
     void *block = NULL;
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(reserve(l, f->time1.cols));
     TEC_TRY(device_block(l, tec_matrix_size(f->time1.rows, half, false), &block));
     w->time1 = (struct tec_matrix){
         .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
@@ -320,7 +316,6 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
 static enum tec_status load_all(struct loader *l)
 {
     const struct tec_model *m = l->options->model;
-    TEC_TRY(reserve(l, 1));
     TEC_TRY(load_tower(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(load_stack(l, &m->text.stack, &l->out->text));
@@ -342,7 +337,6 @@ enum tec_status tec_weights_load(struct tec_weights **out,
         .out = w, .options = options, .source = options->source, .err = err, .heap = heap};
     enum tec_status status = load_all(&l);
     tec_heap_put(heap, l.buffer);
-    tec_heap_put(heap, l.staging);
     if (status != TEC_OK) {
         tec_weights_close(w);
         return status;

@@ -14,6 +14,8 @@ static int embed_suffix(struct tec_lower *l, int x, int state, int step)
     const struct tec_rows *rows = &l->prefix->suffix;
     int first = f->state.weight ? 1 : 0;
     int y = tec_program_tensor(l->program, "suffix", rows->max, f->stack.width, rows->count);
+    if (first)
+        tec_lower_linear_into(l, &w->state, state, y, 0, NULL, false, "state_in");
     if (f->condition) {
         tec_lower_linear_into(l, &w->in, x, y, first, NULL, false, "action_in");
         return y;
@@ -26,8 +28,6 @@ static int embed_suffix(struct tec_lower *l, int x, int state, int step)
     call.in[0] = call.out[0] = z;
     tec_program_call(l->program, &call);
     tec_lower_linear_into(l, &w->time2, z, y, first, NULL, false, "time_out");
-    if (first)
-        tec_lower_linear_into(l, &w->state, state, y, 0, NULL, false, "state_in");
     return y;
 }
 

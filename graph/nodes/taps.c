@@ -72,6 +72,8 @@ void tec_lower_tap(struct tec_lower *l, int tensor, const char *format, ...)
     va_start(args, format);
     struct tec_tap *tap = add(l, block, format, args);
     va_end(args);
+    if (!tap)
+        tec_device_put(l->device, block);
     if (tap) {
         tap->data = block;
         tap->live = x.live;
@@ -122,6 +124,8 @@ void tec_lower_tap_kv(struct tec_lower *l, const struct tec_forward *f, int laye
     va_start(args, format);
     struct tec_tap *tap = add(l, block, format, args);
     va_end(args);
+    if (!tap)
+        tec_device_put(l->device, block);
     if (tap) {
         tap->data = block;
         tap->live = f->rows->count;

@@ -90,7 +90,6 @@ static enum tec_status measure(struct tec_measured *out, const struct tec_engine
     struct tec_weights *weights = NULL;
     struct tec_plan *plan = NULL;
     device.kind = "measure";
-    device.threads = device.threads ? device.threads : 1;
     TEC_TRY(tec_device_open(&measuring, &device, heap, err));
     const struct tec_weight_source source = {.dry = true};
     const struct tec_weights_options w = {.model = m,
@@ -106,6 +105,7 @@ static enum tec_status measure(struct tec_measured *out, const struct tec_engine
     if (status == TEC_OK)
         status = tec_plan_create(&plan, &inputs, heap, err);
     if (status == TEC_OK) {
+        out->spec = plan->spec; /* completed */
         out->bytes = plan->bytes;
         out->captures = plan->n_parts;
         for (int i = 0; i < plan->n_parts; i++) {
@@ -218,14 +218,16 @@ static enum tec_status open_tokenizer(struct tec_engine *e, struct tec_error *er
                     e->checkpoint->path);
 }
 
-static enum tec_status open_session(struct tec_engine *e, int max_text, struct tec_error *err)
+static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_spec *spec,
+                                    struct tec_error *err)
 {
     const struct tec_session_options s = {.pipeline = e->options.pipeline,
                                           .model = e->model,
                                           .checkpoint = e->checkpoint,
                                           .tokenizer = e->tokenizer,
                                           .root = e->options.root,
-                                          .max_text = max_text,
+                                          .max_text = spec->text_tokens,
+                                          .max_pictures = spec->pictures,
                                           .seed = e->options.seed};
     return tec_session_create(&e->session, &s, e->heap, err);
 }
@@ -238,11 +240,15 @@ static int topology_index(const struct tec_topology *t, const char *kind, int fr
     return -1;
 }
 
-static void list_decoders(struct tec_loop_options *l, const struct tec_pipeline *p,
-                          const struct tec_topology *t)
+static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_pipeline *p,
+                                     const struct tec_topology *t, struct tec_error *err)
 {
     for (int i = topology_index(t, "decode", 0); i >= 0; i = topology_index(t, "decode", i + 1)) {
         const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
+        if (l->n_decoders == TEC_MAX_DECODERS)
+            return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                                   "this release runs eight decode nodes a pipeline; a ninth is",
+                                   n->name);
         struct tec_decoder *d = &l->decoders[l->n_decoders++];
         d->name = n->name;
         d->node = i;
@@ -250,6 +256,7 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_pipeline 
         d->max_tokens = n->max_tokens;
         d->deadline_us = n->deadline.on_miss == TEC_MISS_SHED ? t->nodes[i].deadline_us : 0;
     }
+    return TEC_OK;
 }
 
 static enum tec_status make_loop(struct tec_engine *e, struct tec_error *err)
@@ -272,7 +279,7 @@ static enum tec_status make_loop(struct tec_engine *e, struct tec_error *err)
                                  .user = o->user};
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
-    list_decoders(&l, p, &e->topology);
+    TEC_TRY(list_decoders(&l, p, &e->topology, err));
     return tec_loop_create(&e->loop, &l, e->heap, err);
 }
 
@@ -308,7 +315,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(measure(&measured, o, e->model, e->heap, &e->arena, err));
     TEC_TRY(check_memory(o, &measured, err));
     TEC_TRY(open_tokenizer(e, err));
-    TEC_TRY(open_session(e, measured.spec.text_tokens, err));
+    TEC_TRY(open_session(e, &measured.spec, err));
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
     TEC_TRY(tec_device_open(&e->device, &o->device, e->heap, err));
@@ -342,7 +349,7 @@ static enum tec_status try_session(struct tec_engine *e, const struct tec_plan_s
     if (!e->checkpoint)
         return TEC_OK;
     TEC_TRY(open_tokenizer(e, err));
-    return open_session(e, spec->text_tokens, err);
+    return open_session(e, spec, err);
 }
 
 enum tec_status tec_engine_measure(struct tec_measured *out,

@@ -139,7 +139,8 @@ static int order_rows(const struct tec_loop *l, int *order)
 static void run_soft(struct tec_loop *l)
 {
     int order[TEC_MAX_ROWS], rows[TEC_MAX_ROWS];
-    int n = order_rows(l, order), largest = l->costs.batches[l->costs.n_batches - 1];
+    int n = order_rows(l, order);
+    int largest = n ? l->costs.batches[l->costs.n_batches - 1] : 0;
     bool taken[TEC_MAX_ROWS] = {false};
     for (int i = 0; i < n; i++) {
         const struct tec_row_decision *first = &l->decision.rows[order[i]];
@@ -273,6 +274,11 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
         struct tec_replay replay = {0};
         l->o.executor.prefix(l->o.executor.self, TEC_PART_FRAME, region, input, &replay);
         tec_loop_measure_prefix(l, &replay, s->steps > 0);
+        if (s->seats && s->isolated) {
+            replay = (struct tec_replay){0};
+            l->o.executor.prefix(l->o.executor.self, TEC_PART_PREFIX, region, input, &replay);
+            tec_loop_measure_prefix(l, &replay, false);
+        }
         for (int b = 0; s->seats && b < s->n_batches; b++) {
             int n = s->batches[b] < s->seats ? s->batches[b] : s->seats;
             for (int r = 0; r < n; r++) {
@@ -310,8 +316,9 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
         TEC_NEW(&l->arena, (size_t)p->model->flow.horizon * (size_t)p->model->flow.dim, float);
     l->tokens = TEC_NEW(&l->arena, seats * ((size_t)p->spec.max_k + 1), int);
     l->made = TEC_NEW(&l->arena, seats, int);
+    l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);
     bool ok = l->requests && l->seat_taken && l->texts && l->view_rows && l->chunk && l->tokens &&
-              l->made;
+              l->made && l->text_ended;
     for (int i = 0; ok && i < l->n_texts; i++) {
         l->texts[i].id = -1;
         l->texts[i].reason = "";

@@ -79,7 +79,8 @@ void tec_loop_destroy(struct tec_loop *loop); /* NULL is allowed */
 /* Take over another planner from the next frame on. */
 void tec_loop_set_planner(struct tec_loop *loop, const struct tec_planner *planner);
 
-/* Run one frame, opened at `tick_ns`. `input` NULL: no observation; live language goes on. `spawn`
+/* Run one frame, opened at `tick_ns`. `input` NULL: no observation; live language goes on. What is
+ * given fits the plan: a session's input does, any other has passed tec_prefix_check. `spawn`
  * is a bit set of decoders that are asked for a request besides their own spawning. The record is
  * the loop's, valid until the next frame. */
 const struct tec_frame_record *tec_loop_frame(struct tec_loop *loop,
@@ -92,8 +93,9 @@ int tec_loop_live(const struct tec_loop *loop);
 /* Drop every request, as after a change of policy between runs; costs stay. */
 void tec_loop_reset(struct tec_loop *loop);
 
-/* Texts: twice as many records as seats, a record is used again when it was read to its end, else
- * the oldest first. One reader: the next text with something new at or after index *at, or NULL. */
+/* Texts: two records a seat and two more; the one that ended first is used again first, so a text
+ * that ended is there for at least one more frame. Its count and done may be read from any thread,
+ * the rest of a record by a reader that is done with it before the next frame begins. */
 int tec_loop_utterances(const struct tec_loop *loop);
 const struct tec_utterance *tec_loop_utterance(const struct tec_loop *loop, int i);
 

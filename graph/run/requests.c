@@ -20,14 +20,15 @@ static bool text_in_use(const struct tec_loop *l, int text)
     return false;
 }
 
-/* The oldest record that no live request writes to; there are twice as many as seats. */
-static int take_text(struct tec_loop *l)
+/* Of the records that no live request writes to, the one that ended first: a text stays readable
+ * until seats + 1 others have ended after it. There are more records than live requests. */
+static int take_text(const struct tec_loop *l)
 {
-    while (text_in_use(l, l->next_text))
-        l->next_text = (l->next_text + 1) % l->n_texts;
-    int text = l->next_text;
-    l->next_text = (text + 1) % l->n_texts;
-    return text;
+    int oldest = -1;
+    for (int i = 0; i < l->n_texts; i++)
+        if (!text_in_use(l, i) && (oldest < 0 || l->text_ended[i] < l->text_ended[oldest]))
+            oldest = i;
+    return oldest;
 }
 
 static void give_text(struct tec_loop *l, struct tec_request *r)
@@ -131,6 +132,7 @@ void tec_requests_finish(struct tec_loop *l, int index, const char *reason, int 
     l->seat_taken[r->seat] = false;
     t->reason = reason;
     t->finished_ns = tec_loop_now(l);
+    l->text_ended[r->text] = ++l->n_ended;
     atomic_store_explicit(&t->done, how, memory_order_release);
     memmove(r, r + 1, (size_t)(l->n_live - index - 1) * sizeof *r);
     l->n_live--;

@@ -276,6 +276,21 @@ static void round_pictures(const struct tec_session *s, struct set *set)
         }
 }
 
+/* A frame may have rows for fewer pictures than the model has slots. */
+static enum tec_status check_pictures(const struct tec_session *s, const struct set *set,
+                                      struct tec_error *err)
+{
+    int n = 0, most = s->options.max_pictures;
+    for (int i = 0; i < s->options.model->n_slots; i++)
+        n += set->seen.valid[i];
+    if (most > 0 && n > most)
+        return tec_fail(err, TEC_INVALID,
+                        "robot %s: %d pictures, the pipeline's kv.frame has room for %d beside the "
+                        "prompt: raise its tokens by %d",
+                        s->robot->name, n, most, (n - most) * s->options.model->vision.tokens);
+    return TEC_OK;
+}
+
 static void point(const struct tec_session *s, const struct set *set, int n_text,
                   struct tec_frame_input *input)
 {
@@ -296,6 +311,7 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     struct set *set = &s->sets[s->turn];
     int n_text = 0;
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
+    TEC_TRY(check_pictures(s, set, err));
     TEC_TRY(make_prompt(s, values, n, set, &n_text, err));
     round_pictures(s, set);
     if (noise)

@@ -24,10 +24,11 @@ struct tec_loop {
     struct tec_request *requests; /* [seats] */
     bool *seat_taken;             /* [seats] */
     struct tec_utterance *texts;  /* [n_texts] */
-    int n_texts, next_text;
-    float *chunk;       /* [horizon, dim] */
-    int *tokens, *made; /* of one launch: [seats, max_k], [seats] */
-    int region;         /* the frame's prefix, -1 = none */
+    int n_texts;
+    int64_t n_ended, *text_ended; /* [n_texts] when it ended, as a count; 0 = not yet used */
+    float *chunk;                 /* [horizon, dim] */
+    int *tokens, *made;           /* of one launch: [seats, max_k], [seats] */
+    int region;                   /* the frame's prefix, -1 = none */
     int prefix_rows, last_token;
     struct tec_frame_record record;
     struct tec_frame_view view;
