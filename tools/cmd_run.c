@@ -170,12 +170,13 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         status = run_frames(job, err);
     if (status == TEC_OK)
         status = finish(job, err);
+    bool reading = job->inputs != NULL;
     tec_out_file_drop(&job->out);
     tec_dump_destroy(job->dump);
     tec_noise_file_close(&job->noise);
     tec_inputs_close(job->inputs);
     tec_frames_close(&job->frames);
-    return status == TEC_INVALID && job->inputs ? TEC_MALFORMED : status;
+    return status == TEC_INVALID && reading ? TEC_MALFORMED : status;
 }
 
 const struct tec_command tec_command_run = {

@@ -81,29 +81,29 @@ static int barriers_of(const struct tec_program *program)
     return n;
 }
 
-static enum tec_status measure(struct tec_measured *out, const struct tec_engine_options *o,
-                               const struct tec_model *m, struct tec_heap *heap,
+/* Sizes from the checkpoint's headers; a model without one is sized by its description. */
+static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
                                struct tec_arena *arena, struct tec_error *err)
 {
+    const struct tec_engine_options *o = &e->options;
     struct tec_device_options device = o->device;
     struct tec_device *measuring = NULL;
     struct tec_weights *weights = NULL;
     struct tec_plan *plan = NULL;
     device.kind = "measure";
-    TEC_TRY(tec_device_open(&measuring, &device, heap, err));
-    const struct tec_weight_source source = {.dry = true};
-    const struct tec_weights_options w = {.model = m,
+    TEC_TRY(tec_device_open(&measuring, &device, e->heap, err));
+    const struct tec_weight_source source = {.checkpoint = e->checkpoint, .dry = true};
+    const struct tec_weights_options w = {.model = e->model,
                                           .source = source,
                                           .device = measuring,
                                           .bf16 = wants_bf16(o),
                                           .language = out->spec.seats > 0};
-    const struct tec_plan_inputs in = {
-        .spec = &out->spec, .model = m, .device = measuring, .source = source};
-    struct tec_plan_inputs inputs = in;
-    enum tec_status status = tec_weights_load(&weights, &w, heap, err);
+    struct tec_plan_inputs inputs = {
+        .spec = &out->spec, .model = e->model, .device = measuring, .source = source};
+    enum tec_status status = tec_weights_load(&weights, &w, e->heap, err);
     inputs.weights = weights;
     if (status == TEC_OK)
-        status = tec_plan_create(&plan, &inputs, heap, err);
+        status = tec_plan_create(&plan, &inputs, e->heap, err);
     if (status == TEC_OK) {
         out->spec = plan->spec; /* completed */
         out->bytes = plan->bytes;
@@ -312,7 +312,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(open_checkpoint(&e->checkpoint, o, e->heap, err));
     TEC_TRY(open_model(&e->model, o, e->checkpoint, e->heap, err));
     TEC_TRY(tec_spec_from_pipeline(&measured.spec, o->pipeline, e->model, e->heap, err));
-    TEC_TRY(measure(&measured, o, e->model, e->heap, &e->arena, err));
+    TEC_TRY(measure(e, &measured, &e->arena, err));
     TEC_TRY(check_memory(o, &measured, err));
     TEC_TRY(open_tokenizer(e, err));
     TEC_TRY(open_session(e, &measured.spec, err));
@@ -369,7 +369,7 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
     if (status == TEC_OK)
         status = tec_spec_from_pipeline(&out->spec, options->pipeline, e->model, heap, err);
     if (status == TEC_OK)
-        status = measure(out, options, e->model, heap, arena, err);
+        status = measure(e, out, arena, err);
     if (status == TEC_OK)
         status = try_session(e, &out->spec, err);
     tec_engine_close(e);

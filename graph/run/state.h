@@ -53,9 +53,9 @@ void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region);
 void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n);
 void tec_requests_finish(struct tec_loop *l, int index, const char *reason, int how);
 void tec_requests_sweep(struct tec_loop *l); /* removes those that are done */
+void tec_loop_view(struct tec_loop *l);      /* what policies see of them */
 
-/* view.c: what policies see, and the plan. */
-void tec_loop_view(struct tec_loop *l);
+/* loop.c: the policy's decision for this frame. */
 void tec_loop_plan(struct tec_loop *l);
 
 /* account.c: costs, misses, the frame's result. */
