@@ -125,6 +125,27 @@ enum tec_status tec_json_bool(const json_t *object, const char *key, const char 
     return TEC_OK;
 }
 
+enum tec_status tec_json_steps(struct tec_json *j, const char *section, const char *list,
+                               tec_json_step *read, struct tec_error *err)
+{
+    const json_t *whole = json_object_get(j->root, section), *step;
+    const char *type = NULL;
+    size_t i;
+    if (!whole || json_is_null(whole))
+        return TEC_OK;
+    TEC_TRY(tec_json_string(whole, "type", section, &type, err));
+    if (!type || strcmp(type, "Sequence") != 0)
+        return read(j, whole, err);
+    const json_t *steps = json_object_get(whole, list);
+    if (!json_is_array(steps))
+        return tec_fail(err, TEC_MALFORMED, "%s: Sequence without %s", section, list);
+    json_array_foreach(steps, i, step)
+    {
+        TEC_TRY(read(j, step, err));
+    }
+    return TEC_OK;
+}
+
 /* What the special ids are when nothing beside the file says so: the usual spellings. */
 static int usual(const struct tec_tokenizer *t, const char *const *names)
 {

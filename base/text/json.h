@@ -26,6 +26,13 @@ enum tec_status tec_json_string(const json_t *object, const char *key, const cha
 enum tec_status tec_json_bool(const json_t *object, const char *key, const char *where, bool other,
                               bool *out, struct tec_error *err);
 
+typedef enum tec_status tec_json_step(struct tec_json *j, const json_t *step,
+                                      struct tec_error *err);
+
+/* A section that is absent, one step, or a Sequence whose member `list` holds steps: read each. */
+enum tec_status tec_json_steps(struct tec_json *j, const char *section, const char *list,
+                               tec_json_step *read, struct tec_error *err);
+
 /* The sections of the file, each into its part of the tokenizer. */
 enum tec_status tec_json_vocab(struct tec_json *j, struct tec_error *err);
 enum tec_status tec_json_model(struct tec_json *j, struct tec_error *err);

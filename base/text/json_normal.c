@@ -154,20 +154,5 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
 
 enum tec_status tec_json_normalizer(struct tec_json *j, struct tec_error *err)
 {
-    const json_t *whole = json_object_get(j->root, "normalizer"), *step;
-    const char *type;
-    size_t i;
-    if (!whole || json_is_null(whole))
-        return TEC_OK;
-    TEC_TRY(tec_json_string(whole, "type", where, &type, err));
-    if (!type || strcmp(type, "Sequence") != 0)
-        return read_step(j, whole, err);
-    const json_t *steps = json_object_get(whole, "normalizers");
-    if (!json_is_array(steps))
-        return tec_fail(err, TEC_MALFORMED, "normalizer: Sequence without normalizers");
-    json_array_foreach(steps, i, step)
-    {
-        TEC_TRY(read_step(j, step, err));
-    }
-    return TEC_OK;
+    return tec_json_steps(j, where, "normalizers", read_step, err);
 }

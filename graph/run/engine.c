@@ -305,14 +305,23 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
     return TEC_OK;
 }
 
+/* Checkpoint and model, and what the pipeline takes with them. */
+static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
+                                struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    memset(out, 0, sizeof *out);
+    TEC_TRY(open_checkpoint(&e->checkpoint, o, e->heap, err));
+    TEC_TRY(open_model(&e->model, o, e->checkpoint, e->heap, err));
+    TEC_TRY(tec_spec_from_pipeline(&out->spec, o->pipeline, e->model, e->heap, err));
+    return measure(e, out, arena, err);
+}
+
 static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
-    struct tec_measured measured = {.captures = 0};
-    TEC_TRY(open_checkpoint(&e->checkpoint, o, e->heap, err));
-    TEC_TRY(open_model(&e->model, o, e->checkpoint, e->heap, err));
-    TEC_TRY(tec_spec_from_pipeline(&measured.spec, o->pipeline, e->model, e->heap, err));
-    TEC_TRY(measure(e, &measured, &e->arena, err));
+    struct tec_measured measured;
+    TEC_TRY(describe(e, &measured, &e->arena, err));
     TEC_TRY(check_memory(o, &measured, err));
     TEC_TRY(open_tokenizer(e, err));
     TEC_TRY(open_session(e, &measured.spec, err));
@@ -324,15 +333,24 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     return warm(e, err);
 }
 
-enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine_options *options,
-                                struct tec_heap *heap, struct tec_error *err)
+static enum tec_status create(struct tec_engine **out, const struct tec_engine_options *options,
+                              struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_engine *e = tec_heap_get(heap, sizeof *e);
+    *out = e;
     if (!e)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an engine");
     e->options = *options;
     e->heap = heap;
     tec_arena_init(&e->arena, heap);
+    return TEC_OK;
+}
+
+enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_engine *e;
+    TEC_TRY(create(&e, options, heap, err));
     enum tec_status status = open_all(e, err);
     if (status != TEC_OK) {
         tec_engine_close(e);
@@ -356,20 +374,9 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
                                    const struct tec_engine_options *options, struct tec_heap *heap,
                                    struct tec_arena *arena, struct tec_error *err)
 {
-    struct tec_engine *e = tec_heap_get(heap, sizeof *e);
-    if (!e)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for an engine");
-    e->options = *options;
-    e->heap = heap;
-    tec_arena_init(&e->arena, heap);
-    memset(out, 0, sizeof *out);
-    enum tec_status status = open_checkpoint(&e->checkpoint, options, heap, err);
-    if (status == TEC_OK)
-        status = open_model(&e->model, options, e->checkpoint, heap, err);
-    if (status == TEC_OK)
-        status = tec_spec_from_pipeline(&out->spec, options->pipeline, e->model, heap, err);
-    if (status == TEC_OK)
-        status = measure(e, out, arena, err);
+    struct tec_engine *e;
+    TEC_TRY(create(&e, options, heap, err));
+    enum tec_status status = describe(e, out, arena, err);
     if (status == TEC_OK)
         status = try_session(e, &out->spec, err);
     tec_engine_close(e);
