@@ -7,7 +7,7 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *y = tec_out(program, call, 0);
     struct tec_add_table_args *a = &call->args.add_table;
-    TEC_TRY(tec_need(call, y && a->table && a->period > 0 && a->ldt >= y->cols, err,
+    TEC_TRY(TEC_NEED(call, y && a->table && a->period > 0 && a->ldt >= y->cols, err,
                      "needs y and a table of whole rows"));
     a->rows = y->live;
     a->max_rows = y->rows;

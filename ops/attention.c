@@ -9,13 +9,13 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     const struct tec_tensor *q = tec_in(program, call, 0), *out = tec_out(program, call, 0);
     struct tec_attention_args *a = &call->args.attention;
     int cols = a->heads * a->head_dim;
-    TEC_TRY(tec_need(call, q && out && tec_in(program, call, 1) && tec_in(program, call, 2), err,
+    TEC_TRY(TEC_NEED(call, q && out && tec_in(program, call, 1) && tec_in(program, call, 2), err,
                      "needs q, k, v and out"));
-    TEC_TRY(tec_need(call, q->cols == cols && out->cols == cols, err,
+    TEC_TRY(TEC_NEED(call, q->cols == cols && out->cols == cols, err,
                      "q and out must have %d columns", cols));
-    TEC_TRY(tec_need(call, a->kv_heads > 0 && a->heads % a->kv_heads == 0, err,
+    TEC_TRY(TEC_NEED(call, a->kv_heads > 0 && a->heads % a->kv_heads == 0, err,
                      "%d heads over %d kv heads", a->heads, a->kv_heads));
-    TEC_TRY(tec_need(call, a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
+    TEC_TRY(TEC_NEED(call, a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
                      "lacks a table"));
     a->rows = q->live;
     a->max_rows = q->rows;

@@ -7,10 +7,10 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *y = tec_out(program, call, 0);
     struct tec_embed_args *a = &call->args.embed;
-    TEC_TRY(tec_need(call, y && a->w && a->ids && a->rows && a->first, err, "lacks an argument"));
-    TEC_TRY(tec_need(call, y->cols == a->k, err, "y must have %d columns, has %d", a->k, y->cols));
+    TEC_TRY(TEC_NEED(call, y && a->w && a->ids && a->rows && a->first, err, "lacks an argument"));
+    TEC_TRY(TEC_NEED(call, y->cols == a->k, err, "y must have %d columns, has %d", a->k, y->cols));
     TEC_TRY(
-        tec_need(call, a->max_rows <= y->rows, err, "%d ids for %d rows", a->max_rows, y->rows));
+        TEC_NEED(call, a->max_rows <= y->rows, err, "%d ids for %d rows", a->max_rows, y->rows));
     a->ldy = y->ld;
     return TEC_OK;
 }

@@ -7,8 +7,8 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_gated_args *a = &call->args.gated;
-    TEC_TRY(tec_need(call, x && y, err, "needs x and y"));
-    TEC_TRY(tec_need(call, a->gate_at + y->cols <= x->ld && a->up_at + y->cols <= x->ld, err,
+    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
+    TEC_TRY(TEC_NEED(call, a->gate_at + y->cols <= x->ld && a->up_at + y->cols <= x->ld, err,
                      "gate and up leave a row of %d", x->ld));
     a->rows = x->live;
     a->max_rows = x->rows;

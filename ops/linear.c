@@ -8,17 +8,17 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_gemm_args *a = &call->args.gemm;
-    TEC_TRY(tec_need(call, x && y, err, "needs x and y"));
-    TEC_TRY(tec_need(call, a->w != NULL, err, "needs a weight"));
-    TEC_TRY(tec_need(call, x->cols == a->k, err, "x must have %d columns, has %d", a->k, x->cols));
-    TEC_TRY(tec_need(call, a->n % 16 == 0 && a->n <= y->ld, err,
+    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
+    TEC_TRY(TEC_NEED(call, a->w != NULL, err, "needs a weight"));
+    TEC_TRY(TEC_NEED(call, x->cols == a->k, err, "x must have %d columns, has %d", a->k, x->cols));
+    TEC_TRY(TEC_NEED(call, a->n % 16 == 0 && a->n <= y->ld, err,
                      "%d weight columns do not fit a row of %d", a->n, y->ld));
     if (!a->rows) {
         a->max_rows = x->rows;
         a->rows = x->live;
     }
-    TEC_TRY(tec_need(call, call->in_row + a->max_rows <= x->rows, err, "x holds %d rows", x->rows));
-    TEC_TRY(tec_need(call, call->out_row + a->max_rows <= y->rows, err,
+    TEC_TRY(TEC_NEED(call, call->in_row + a->max_rows <= x->rows, err, "x holds %d rows", x->rows));
+    TEC_TRY(TEC_NEED(call, call->out_row + a->max_rows <= y->rows, err,
                      "y holds %d rows, %d + %d are written", y->rows, call->out_row, a->max_rows));
     a->ldx = x->ld;
     a->ldy = y->ld;
@@ -29,8 +29,9 @@ static void record(const struct tec_program *program, const struct tec_call *cal
                    struct tec_capture *capture)
 {
     struct tec_gemm_args a = call->args.gemm;
-    a.x = (const float *)(const void *)tec_in(program, call, 0)->at + call->in_row * a.ldx;
-    a.y = (float *)(void *)tec_out(program, call, 0)->at + call->out_row * a.ldy;
+    a.x =
+        (const float *)(const void *)tec_in(program, call, 0)->at + (ptrdiff_t)call->in_row * a.ldx;
+    a.y = (float *)(void *)tec_out(program, call, 0)->at + (ptrdiff_t)call->out_row * a.ldy;
     tec_capture_add(capture, call->bf16 ? TEC_KERNEL_gemm_bf16 : TEC_KERNEL_gemm_f32, &a,
                     call->barrier, call->label);
 }

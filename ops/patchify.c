@@ -8,14 +8,14 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *y = tec_out(program, call, 0);
     struct tec_patchify_args *a = &call->args.patchify;
-    TEC_TRY(tec_need(call, y && a->pictures && a->lut && a->count, err, "lacks an argument"));
-    TEC_TRY(tec_need(call, a->patch > 0 && a->size % a->patch == 0, err,
+    TEC_TRY(TEC_NEED(call, y && a->pictures && a->lut && a->count, err, "lacks an argument"));
+    TEC_TRY(TEC_NEED(call, a->patch > 0 && a->size % a->patch == 0, err,
                      "pictures of %d do not divide into patches of %d", a->size, a->patch));
-    TEC_TRY(tec_need(call, y->cols == 3 * a->patch * a->patch, err, "y must have %d columns",
+    TEC_TRY(TEC_NEED(call, y->cols == 3 * a->patch * a->patch, err, "y must have %d columns",
                      3 * a->patch * a->patch));
     int side = a->size / a->patch;
     TEC_TRY(
-        tec_need(call, y->rows >= a->max_pictures * side * side, err, "y holds %d rows", y->rows));
+        TEC_NEED(call, y->rows >= a->max_pictures * side * side, err, "y holds %d rows", y->rows));
     a->ldy = y->ld;
     return TEC_OK;
 }

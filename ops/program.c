@@ -180,15 +180,12 @@ const struct tec_tensor *tec_out(const struct tec_program *program, const struct
     return call->out[i] < 0 ? NULL : &program->tensors[call->out[i]];
 }
 
-enum tec_status tec_need(const struct tec_call *call, bool holds, struct tec_error *err,
-                         const char *format, ...)
+void tec_need_failed(const struct tec_call *call, struct tec_error *err, const char *format, ...)
 {
-    if (holds)
-        return TEC_OK;
     char text[200];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return tec_fail(err, TEC_SHAPE, "%s: %s", tec_ops[call->op].name, text);
+    tec_fail(err, TEC_SHAPE, "%s: %s", tec_ops[call->op].name, text);
 }

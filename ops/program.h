@@ -66,7 +66,9 @@ const struct tec_tensor *tec_in(const struct tec_program *program, const struct 
                                 int i);
 const struct tec_tensor *tec_out(const struct tec_program *program, const struct tec_call *call,
                                  int i);
-enum tec_status tec_need(const struct tec_call *call, bool holds, struct tec_error *err,
-                         const char *format, ...) __attribute__((format(printf, 4, 5)));
+#define TEC_NEED(call, holds, err, ...) \
+    ((holds) ? TEC_OK : (tec_need_failed(call, err, __VA_ARGS__), TEC_SHAPE))
+void tec_need_failed(const struct tec_call *call, struct tec_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -7,7 +7,7 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_tensor *y = tec_out(program, call, 0);
     struct tec_read_kv_args *a = &call->args.read_kv;
-    TEC_TRY(tec_need(call, y && tec_in(program, call, 0) && a->slot, err, "lacks an argument"));
+    TEC_TRY(TEC_NEED(call, y && tec_in(program, call, 0) && a->slot, err, "lacks an argument"));
     a->rows = y->live;
     a->max_rows = y->rows;
     a->cols = y->cols;

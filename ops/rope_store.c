@@ -9,14 +9,14 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     const struct tec_tensor *x = tec_in(program, call, 0), *q = tec_out(program, call, 0);
     struct tec_rope_args *a = &call->args.rope;
     int kv = a->kv_heads * a->head_dim;
-    TEC_TRY(tec_need(call, x && tec_out(program, call, 1) && tec_out(program, call, 2), err,
+    TEC_TRY(TEC_NEED(call, x && tec_out(program, call, 1) && tec_out(program, call, 2), err,
                      "needs qkv, k and v"));
-    TEC_TRY(tec_need(call, (q != NULL) == (a->q_at >= 0), err, "q and q_at must come together"));
-    TEC_TRY(tec_need(call, !q || q->cols == a->heads * a->head_dim, err, "q must have %d columns",
+    TEC_TRY(TEC_NEED(call, (q != NULL) == (a->q_at >= 0), err, "q and q_at must come together"));
+    TEC_TRY(TEC_NEED(call, !q || q->cols == a->heads * a->head_dim, err, "q must have %d columns",
                      a->heads * a->head_dim));
-    TEC_TRY(tec_need(call, a->k_at >= 0 && a->k_at + kv <= x->ld && a->v_at + kv <= x->ld, err,
+    TEC_TRY(TEC_NEED(call, a->k_at >= 0 && a->k_at + kv <= x->ld && a->v_at + kv <= x->ld, err,
                      "k and v leave a row of %d", x->ld));
-    TEC_TRY(tec_need(call, !a->cos_sin || a->head_dim % 2 == 0, err,
+    TEC_TRY(TEC_NEED(call, !a->cos_sin || a->head_dim % 2 == 0, err,
                      "head_dim must be even to rotate, is %d", a->head_dim));
     a->rows = x->live;
     a->max_rows = x->rows;

@@ -3,8 +3,8 @@
 static enum tec_status check(const struct tec_call *call, const struct tec_tensor *x,
                              const struct tec_tensor *y, struct tec_error *err)
 {
-    TEC_TRY(tec_need(call, x && y, err, "needs x and y"));
-    return tec_need(call, x->cols == y->cols && y->rows >= x->rows, err,
+    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
+    return TEC_NEED(call, x->cols == y->cols && y->rows >= x->rows, err,
                     "x is [%d, %d], y is [%d, %d]", x->rows, x->cols, y->rows, y->cols);
 }
 
@@ -28,7 +28,7 @@ enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_cal
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_norm_args *a = &call->args.norm;
     TEC_TRY(check(call, x, y, err));
-    TEC_TRY(tec_need(call, a->eps > 0.0F, err, "eps must be positive"));
+    TEC_TRY(TEC_NEED(call, a->eps > 0.0F, err, "eps must be positive"));
     a->rows = x->live;
     a->max_rows = x->rows;
     a->cols = x->cols;

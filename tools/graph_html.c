@@ -155,10 +155,12 @@ static void draw_link(struct tec_svg *svg, const struct layout *layout, const st
     for (int i = 0; i < POINTS; i++) {
         double t = (double)i / (POINTS - 1), u = 1.0 - t;
         double c1 = 3 * u * u * t, c2 = 3 * u * t * t;
-        points[2 * i] = u * u * u * x1 + t * t * t * (x2 - reach) +
-                        c1 * (x1 + (below ? 0.0 : bend)) + c2 * (x2 - reach - (below ? 0.0 : bend));
-        points[2 * i + 1] = u * u * u * y1 + t * t * t * (y2 + (below ? 7.0 : 0.0)) +
-                            c1 * (y1 + (below ? bend : 0.0)) + c2 * (y2 + (below ? bend : 0.0));
+        points[(size_t)i * 2] = u * u * u * x1 + t * t * t * (x2 - reach) +
+                                c1 * (x1 + (below ? 0.0 : bend)) +
+                                c2 * (x2 - reach - (below ? 0.0 : bend));
+        points[(size_t)i * 2 + 1] = u * u * u * y1 + t * t * t * (y2 + (below ? 7.0 : 0.0)) +
+                                    c1 * (y1 + (below ? bend : 0.0)) +
+                                    c2 * (y2 + (below ? bend : 0.0));
     }
     double right[] = {x2, y2, x2 - 8, y2 - 4, x2 - 8, y2 + 4};
     double up[] = {x2, y2, x2 - 4, y2 + 8, x2 + 4, y2 + 8};
@@ -180,8 +182,8 @@ static void draw_item(struct tec_svg *svg, const struct tec_item *item, const st
         double rim[2 * 13];
         for (int i = 0; i < 13; i++) {
             double t = i / 6.0 - 1.0;
-            rim[2 * i] = b->x + b->w * (t + 1.0) / 2.0;
-            rim[2 * i + 1] = b->y + 4.0 + 8.0 * (1.0 - t * t);
+            rim[(size_t)i * 2] = b->x + b->w * (t + 1.0) / 2.0;
+            rim[(size_t)i * 2 + 1] = b->y + 4.0 + 8.0 * (1.0 - t * t);
         }
         tec_svg_path(svg, rim, 13, false, "rim");
     }

@@ -166,7 +166,7 @@ static enum tec_status parse_one(struct parse *p, int argc, char *const *argv, i
     const char *name = word + 2;
     size_t n = is_long ? strcspn(name, "=") : 1;
     void *member = NULL;
-    const struct tec_option *o = find(p, name, n, is_long ? '\0' : word[1], &member);
+    const struct tec_option *o = find(p, name, n, (char)(is_long ? 0 : word[1]), &member);
     if (!o)
         return unknown(p, word, err);
     const char *value = NULL;

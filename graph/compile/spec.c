@@ -109,7 +109,7 @@ enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec, const struct 
 {
     *spec = (struct tec_plan_spec){.text_tokens = 0};
     struct tec_node_set set = {.pipeline = p, .model = m, .spec = spec};
-    set.nodes = tec_heap_get(heap, ((size_t)p->n_nodes + 1) * sizeof *set.nodes);
+    set.nodes = tec_heap_get(heap, ((size_t)p->n_nodes + 1) * sizeof(void *));
     if (!set.nodes)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d nodes", p->n_nodes);
     for (int i = 0; i < p->n_nodes; i++)

@@ -116,8 +116,9 @@ static void fill_row(const struct tec_plan *plan, struct tec_decode_table *t, in
     t->rows.pos[i] = row->pos;
     t->rows.slot[i] = row->slot;
     t->rows.visible[i] = row->visible;
-    t->rows.spans[2 * i] = (struct tec_span){plan->prefixes.first[row->region], row->prefix};
-    t->rows.spans[2 * i + 1] = (struct tec_span){row->tail, plan->spec.new_tokens};
+    struct tec_span *spans = t->rows.spans + (ptrdiff_t)i * 2;
+    spans[0] = (struct tec_span){plan->prefixes.first[row->region], row->prefix};
+    spans[1] = (struct tec_span){row->tail, plan->spec.new_tokens};
     t->tail[i] = row->tail;
     t->prefix[i] = row->prefix;
     t->left[i] = row->left;

@@ -327,7 +327,7 @@ static enum tec_status observe_text(struct tec_observer *o, const struct tec_val
     if (bytes > (size_t)o->needs.text_max)
         return tec_fail(err, TEC_INVALID, "%s: %zu bytes; at most %d are taken",
                         robot->prompt_input, bytes, o->needs.text_max);
-    if (bytes > 0)
+    if (text && bytes > 0)
         memcpy(out->text, text, bytes);
     out->text[bytes] = '\0';
     out->text_bytes = bytes;

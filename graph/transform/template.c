@@ -147,8 +147,8 @@ static enum tec_status encode_call(const struct tec_template *t, int i,
                                    size_t *count, struct tec_arena *scratch, struct tec_error *err)
 {
     const struct tec_encode how = {0};
-    const char *text;
-    size_t n, begin = t->calls[i].bos;
+    const char *text = NULL;
+    size_t n = 0, begin = t->calls[i].bos;
     int bos = tec_tokenizer_bos(tokenizer);
     if (begin && bos < 0)
         return tec_fail(err, TEC_INVALID, "prompt '%s': the tokenizer has no begin token", t->name);

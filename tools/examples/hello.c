@@ -38,7 +38,8 @@ int main(int argc, char **argv)
         return failed("open", &err);
     if (tectum_submit(engine, values, 4, tectum_now(), &seen, &err) != TECTUM_OK)
         return failed("submit", &err);
-    if (tectum_wait(engine, seen, 60000000000, actions, 64 * 32, &chunk, &err) != TECTUM_OK)
+    if (tectum_wait(engine, seen, 60000000000, actions, sizeof actions / sizeof *actions, &chunk,
+                    &err) != TECTUM_OK)
         return failed("wait", &err);
     for (int c = 0; c < chunk.columns; c++)
         printf("%s%.4f", c ? " " : "first action: ", actions[c]);

@@ -105,7 +105,7 @@ static enum tec_status infer(struct tec_episodes *j, int i, bool taps, struct ru
     if (taps)
         keep_tap(j, tec_plan_part(r.plan, TEC_PART_FRAME, 0), "v_t.0", flow->horizon, i, run->v_t,
                  j->chunk);
-    memcpy(run->state + i * j->n_state, input.state, (size_t)j->n_state * sizeof(float));
+    memcpy(run->state + (ptrdiff_t)i * j->n_state, input.state, (size_t)j->n_state * sizeof(float));
     memcpy(run->prompt + (size_t)i * (size_t)j->prompt_width, input.prefix.ids,
            (size_t)input.prefix.n_text * sizeof(int));
     run->n_prompt[i] = input.prefix.n_text;
@@ -209,7 +209,8 @@ static void judge_ids(struct tec_episodes *j, const char *what, int *got, int wi
     bool sized = want && n == (size_t)j->n * (size_t)width;
     for (int i = 0; sized && text && i < j->n; i++)
         if (!text_counts(j, json_array_get(inferences, (size_t)i)))
-            memcpy(got + i * width, want + i * width, (size_t)width * sizeof *got);
+            memcpy(got + (ptrdiff_t)i * width, want + (ptrdiff_t)i * width,
+                   (size_t)width * sizeof *got);
     tec_verify_ids(j->pi.v, name, got, (size_t)j->n * (size_t)width, want, want ? n : 0);
 }
 
@@ -264,7 +265,7 @@ static enum tec_status judge_episode(struct tec_episodes *j, struct tec_error *e
         TEC_TRY(infer(j, i, true, &run, err));
         TEC_TRY(count_prompt(j, inference, wrong, err));
         wrong_ids += ids_differ(json_object_get(inference, "prompt_ids"),
-                                run.prompt + i * j->prompt_width, run.n_prompt[i]);
+                                run.prompt + (ptrdiff_t)i * j->prompt_width, run.n_prompt[i]);
         for (int s = 0; s < j->pi.model->n_slots; s++)
             wrong_cameras += tec_session_seen(j->session)->valid[s] !=
                              json_is_true(json_array_get(valid, (size_t)s));

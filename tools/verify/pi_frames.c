@@ -108,7 +108,8 @@ static void run_timeline(struct judge *j, int k, int tokens[MAX_FRAMES][MAX_TOKE
         tec_launch_decode(j->plan, tec_plan_part(j->plan, TEC_PART_DECODE, n), live, n, k, got,
                           made, &replay);
         for (int i = 0; i < n; i++) {
-            memcpy(tokens[who[i]] + have[who[i]], got + i * k, (size_t)made[i] * sizeof(int));
+            memcpy(tokens[who[i]] + have[who[i]], got + (ptrdiff_t)i * k,
+                   (size_t)made[i] * sizeof(int));
             have[who[i]] += made[i];
         }
     }

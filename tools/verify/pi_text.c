@@ -62,13 +62,14 @@ static void read_row(struct tec_pi *pi, const struct tec_plan_part *part, const 
 static float *read_tail(struct tec_pi *pi, const struct tec_pi_request *r, bool values, size_t *n)
 {
     const struct tec_kv_space *s = &r->plan->space;
-    size_t cols = (size_t)(s->shape.kv_heads * s->shape.head_dim), size = s->shape.bf16 ? 2 : 4;
+    size_t cols = (size_t)s->shape.kv_heads * (size_t)s->shape.head_dim,
+           size = s->shape.bf16 ? 2 : 4;
     *n = (size_t)s->shape.layers * (size_t)r->n * cols;
     float *out = TEC_NEW(pi->v->arena, *n, float);
     void *row = tec_arena_push(pi->v->arena, cols, size, 16);
     for (int l = 0; out && row && l < s->shape.layers; l++)
         for (int i = 0; i < r->n; i++) {
-            size_t slot = (size_t)(r->plan->tails[r->seat] + i);
+            size_t slot = (size_t)r->plan->tails[r->seat] + (size_t)i;
             const char *from = (values ? s->v : s->k)[l];
             tec_device_download(pi->device, row, from + slot * cols * size, cols * size);
             tec_to_f32(s->shape.bf16 ? TEC_BF16 : TEC_F32, row,

@@ -105,7 +105,7 @@ static enum tec_status dispatch(struct tec_verify *v, struct tec_error *err)
 enum tec_status tec_verify_case(struct tec_verify *v, const char *dir, struct tec_error *err)
 {
     struct tec_error mine;
-    json_error_t where;
+    json_error_t where = {.line = 0};
     const char *path = tec_arena_printf(v->arena, "%s/case.json", dir);
     v->dir = dir;
     v->json = path ? json_load_file(path, JSON_REJECT_DUPLICATES, &where) : NULL;
