@@ -134,24 +134,12 @@ static struct tec_value *read_json(struct reader *r, const json_t *json, int tok
         r->depth--;
         return v;
     }
-    v = tec_value_new(r->ld, TEC_VALUE_BAD);
-    if (!v || !json)
-        return v;
-    if (json_is_boolean(json)) {
-        v->kind = TEC_VALUE_BOOL;
-        v->flag = json_is_true(json);
-    } else if (json_is_integer(json)) {
-        v->kind = TEC_VALUE_INT;
-        v->integer = json_integer_value(json);
-    } else if (json_is_real(json)) {
-        v->kind = TEC_VALUE_NUMBER;
-        v->number = json_real_value(json);
-    } else {
-        const char *s = json_is_string(json) ? json_string_value(json) : "null";
+    v = tec_value_from_scalar(r->ld, json);
+    if (v && json_is_null(json)) {
         v->kind = TEC_VALUE_STRING;
-        v->string = tec_arena_strdup(r->ld->arena, s);
+        v->string = "null";
     }
-    return v->kind != TEC_VALUE_STRING || v->string ? v : NULL;
+    return v;
 }
 
 struct tec_value *tec_load_json(struct tec_loader *ld, int source)

@@ -88,6 +88,8 @@ enum tec_status tec_loader_robot(struct tec_loader *ld, const char *path, struct
 /* --- values (value.c) --- */
 
 struct tec_value *tec_value_new(struct tec_loader *ld, enum tec_value_kind kind);
+/* A boolean, a number or a string; BAD for anything else and NULL. NULL when memory ends. */
+struct tec_value *tec_value_from_scalar(struct tec_loader *ld, const json_t *json);
 /* Copy with room for `n` entries; NULL without memory. */
 struct tec_value *tec_value_copy(struct tec_loader *ld, const struct tec_value *v, int n);
 const struct tec_entry *tec_value_find(const struct tec_value *table, const char *key);

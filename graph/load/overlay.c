@@ -155,22 +155,8 @@ struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
 static struct tec_value *from_json(struct tec_loader *ld, const json_t *json,
                                    struct tec_where where)
 {
-    struct tec_value *v = tec_value_new(ld, TEC_VALUE_BAD);
-    if (!v || json_is_null(json))
-        return v;
-    if (json_is_boolean(json)) {
-        v->kind = TEC_VALUE_BOOL;
-        v->flag = json_is_true(json);
-    } else if (json_is_integer(json)) {
-        v->kind = TEC_VALUE_INT;
-        v->integer = json_integer_value(json);
-    } else if (json_is_real(json)) {
-        v->kind = TEC_VALUE_NUMBER;
-        v->number = json_real_value(json);
-    } else if (json_is_string(json)) {
-        v->kind = TEC_VALUE_STRING;
-        v->string = tec_arena_strdup(ld->arena, json_string_value(json));
-    } else if (json_is_array(json) && json_array_size(json) <= 64) {
+    struct tec_value *v = tec_value_from_scalar(ld, json);
+    if (v && json_is_array(json) && json_array_size(json) <= 64) {
         v->kind = TEC_VALUE_LIST;
         v->n = (int)json_array_size(json);
         v->entries = TEC_NEW(ld->scratch, (size_t)v->n + 1, struct tec_entry);

@@ -18,6 +18,27 @@ struct tec_value *tec_value_new(struct tec_loader *ld, enum tec_value_kind kind)
     return v;
 }
 
+struct tec_value *tec_value_from_scalar(struct tec_loader *ld, const json_t *json)
+{
+    struct tec_value *v = tec_value_new(ld, TEC_VALUE_BAD);
+    if (!v)
+        return NULL;
+    if (json_is_boolean(json)) {
+        v->kind = TEC_VALUE_BOOL;
+        v->flag = json_is_true(json);
+    } else if (json_is_integer(json)) {
+        v->kind = TEC_VALUE_INT;
+        v->integer = json_integer_value(json);
+    } else if (json_is_real(json)) {
+        v->kind = TEC_VALUE_NUMBER;
+        v->number = json_real_value(json);
+    } else if (json_is_string(json)) {
+        v->kind = TEC_VALUE_STRING;
+        v->string = tec_arena_strdup(ld->arena, json_string_value(json));
+    }
+    return v->kind != TEC_VALUE_STRING || v->string ? v : NULL;
+}
+
 struct tec_value *tec_value_copy(struct tec_loader *ld, const struct tec_value *v, int n)
 {
     struct tec_value *copy = tec_value_new(ld, v->kind);
