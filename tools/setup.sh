@@ -1,6 +1,7 @@
 #!/bin/sh
-# setup.sh - install the Debian 12 packages that tectum needs.  tools/setup.sh [--test] [--list]
+# setup.sh - install Debian 12 packages that tectum needs.  tools/setup.sh [--test | --demo] [--list]
 #   --test  also what the checks of .ci/run need
+#   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
 #   --list  only print what is missing
 # Does nothing, and needs no network and no rights, when everything is there.
 set -eu
@@ -9,13 +10,15 @@ build="build-essential cmake pkg-config liblua5.4-dev libjansson-dev libutf8proc
     libjpeg62-turbo-dev libpng-dev graphviz"
 tests="git clang clang-format clang-tidy libclang-rt-14-dev llvm-14 universal-ctags lua-check perl
     strace"
+demo="python3 python3-venv libegl1 libopengl0 libgl1-mesa-dri"
 
 packages=$build list=
 for option in "$@"; do
     case $option in
     --test) packages="$packages $tests" ;;
+    --demo) packages=$demo ;;
     --list) list=1 ;;
-    *) echo "usage: tools/setup.sh [--test] [--list]" >&2; exit 2 ;;
+    *) echo "usage: tools/setup.sh [--test | --demo] [--list]" >&2; exit 2 ;;
     esac
 done
 

@@ -133,9 +133,10 @@ def renderer(sim, side):
 
 
 def palette(frames):
-    """255 colours (GIF needs one for "as before"): ramps from paper to the colours of the drawing, the others from the pictures."""
+    """255 colours (GIF needs one for "as before"): ramps of the drawing's colours, the others from the pictures."""
     shares = (1.0, 0.75, 0.5, 0.25)
-    drawn = dict.fromkeys([film_draw.PAPER, *(film_draw.mix(c, s) for c, s in itertools.product(film_draw.COLOURS, shares))])
+    ramps = (film_draw.mix(colour, share) for colour, share in itertools.product(film_draw.COLOURS, shares))
+    drawn = dict.fromkeys([film_draw.PAPER, *ramps])
     some = np.concatenate([np.asarray(f) for f in frames[::max(1, len(frames) // 6)]])
     seen = Image.fromarray(some).quantize(255 - len(drawn), kmeans=1, dither=Image.Dither.NONE).getpalette()
     whole = Image.new("P", (1, 1))

@@ -97,7 +97,8 @@ def draw_chunk(page, shot, last):
         page.line([(inner, middle), (inner + 185, middle)], LINE)
         if shot.use is None:
             continue
-        at = [(inner + 185 * k / (count - 1), middle - 26 * max(-1, min(1, a))) for k, a in enumerate(shot.use.actions[:, i])]
+        heights = (middle - 26 * max(-1, min(1, action)) for action in shot.use.actions[:, i])
+        at = [(inner + 185 * k / (count - 1), y) for k, y in enumerate(heights)]
         page.line(at, mix(colour, 0.35), 2)
         first, now = shot.use.start - shot.use.begin, min(shot.step, last) - shot.use.begin
         done = at[first:now + 1]
@@ -169,8 +170,8 @@ class Timeline:
                 self.page.fitted(x + 8, 416, text, 13, end - x - 14)
 
     def outcome(self):
-        text, colour = ("done", DONE) if self.story.success else ("not done", FAILED)
-        text = f"{text} in {self.last * STEP_MS / 1e3:.2f} s" if self.story.success else f"{text} after {self.last * STEP_MS / 1e3:.2f} s"
+        text, colour = ("done in", DONE) if self.story.success else ("not done after", FAILED)
+        text += f" {self.last * STEP_MS / 1e3:.2f} s"
         width = self.page.width(text, 13)
         self.page.line([(RIGHT, 330), (RIGHT, 443)], colour, 2.5)
         self.page.box(RIGHT + 10 - width - 20, 310, RIGHT + 10, 331, colour, 10)
@@ -197,9 +198,8 @@ def strip(story, shots):
         page.paste(shot.corner, x, 42, side)
         page.box(x + side - 76, 42 + side - 76, x + side, 42 + side, PAPER)
         page.paste(shot.wrist, x + side - 72, 42 + side - 72, 72)
-        end = shot.step >= story.steps
         page.text(x, 270, f"{shot.step * STEP_MS / 1e3:.2f} s", 12, MUTED)
-        if end:
+        if shot.step >= story.steps:
             page.text(x + 44, 270, "done" if story.success else "not done", 12, DONE if story.success else FAILED, bold=True)
         page.fitted(x, 290, quoted(story.sentence(shot.step)) or "...", 15, side, ROBOT)
     return page.finish()

@@ -1,9 +1,5 @@
 """Who answers an observation: the PyTorch model in this process, or any openpi server."""
 import numpy as np
-import torch
-
-import checkpoint
-import tokenizer
 
 HORIZON, ACTION_DIM = 16, 4
 
@@ -14,14 +10,17 @@ def noise(seed, step):
 
 
 class Local:
-    """The model in PyTorch, behind the same call as a server."""
+    """The model in PyTorch, behind the same call as a server. PyTorch is imported here only: a server needs none of it."""
 
-    def __init__(self, folder, dtype=torch.float32, steps=10):
+    def __init__(self, folder, dtype=None, steps=10):
+        import torch
+        import checkpoint
         torch.set_num_threads(1)
-        self.model, self.sp, self.states, self.actions = checkpoint.load(folder, dtype)
-        self.dtype, self.steps, self.prompts = dtype, steps, {}
+        self.dtype, self.steps, self.prompts = dtype or torch.float32, steps, {}
+        self.model, self.sp, self.states, self.actions = checkpoint.load(folder, self.dtype)
 
     def prompt(self, instruction, state):
+        import tokenizer
         if instruction not in self.prompts:
             self.prompts[instruction] = tokenizer.Prompts(self.sp, [instruction])
         return self.prompts[instruction].ids(0, state)
@@ -34,6 +33,8 @@ class Local:
         return state, self.prompt(obs["prompt"], state), given
 
     def infer(self, obs):
+        import tokenizer
+        import torch
         _, ids, given = self.model_inputs(obs)
         images = torch.from_numpy(np.stack([obs["observation/image"], obs["observation/wrist_image"]]))[None]
         as_model = lambda x: torch.from_numpy(x).to(self.dtype)[None]

@@ -1,0 +1,63 @@
+#!/bin/sh
+# demo.t - the scripts of tools/demo, without a simulator: Python compiles, rollout starts and stops a server.
+cd "$(dirname "$0")/.." || exit 1
+n=0 bad=0
+report() {
+    n=$((n + 1))
+    if [ -z "$2" ]; then echo "ok $n - $1"
+    else bad=1; echo "not ok $n - $1"; printf '%s\n' "$2" | sed 's/^/# /' >&2; fi
+}
+# expect NAME TEXT WHERE: TEXT is a line's part in the file WHERE.
+expect() { report "$1" "$(grep -qF -e "$2" "$3" || { echo "no '$2' in:"; cat "$3"; })"; }
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+if command -v python3 >/dev/null 2>&1; then
+    report "Python compiles" "$(python3 -c '
+import sys
+for name in sys.argv[1:]:
+    compile(open(name).read(), name, "exec")' tools/demo/*.py 2>&1)"
+else n=$((n + 1)); echo "ok $n - Python compiles # SKIP no python3"; fi
+for script in tools/demo/rollout tools/demo/setup.sh; do report "$script parses" "$(sh -n "$script" 2>&1)"; done
+report "every requirement is pinned" "$(grep -vhE '^#|^[a-z0-9-]+==[0-9.]+$' tools/demo/requirements*.txt)"
+report "a client of a server needs no PyTorch" "$(cd tools/demo && grep -nE \
+    '^(import|from) (torch|sentencepiece|checkpoint|tokenizer|model|train)' sim.py episode.py rollout.py policy.py film*.py)"
+
+# A tree of its own, with an environment and a server that only say what they are told.
+tree=$work/tree venv=$work/tree/build/demo/venv
+mkdir -p "$tree/tools/demo" "$venv/bin" "$tree/build/release"
+cp tools/setup.sh "$tree/tools/"
+cp tools/demo/rollout tools/demo/setup.sh tools/demo/*.txt tools/demo/rollout.py "$tree/tools/demo/"
+cp tools/demo/*.txt "$venv/"
+printf '#!/bin/sh\n[ "$1" = -c ] || echo "python $*"\n' >"$venv/bin/python"
+chmod +x "$venv/bin/python"
+rollout() { sh "$tree/tools/demo/rollout" "$@" >"$work/out" 2>&1; echo "status $?" >>"$work/out"; }
+
+rollout --help
+expect "--help succeeds" "status 0" "$work/out"
+rollout --tasks button
+expect "without tectum it says what to do" "cmake --build --preset release" "$work/out"
+rollout --server somewhere:1
+expect "a given server is used" "rollout.py --server somewhere:1" "$work/out"
+sh "$tree/tools/demo/setup.sh" --nonsense >"$work/out" 2>&1
+expect "setup.sh refuses other options" "usage: tools/demo/setup.sh" "$work/out"
+
+cat >"$tree/build/release/tectum" <<'END'
+#!/bin/sh
+echo "called with $*" >&2
+[ ! -f broken ] || exit 3
+echo loading
+echo "serving demo on ws://127.0.0.1:4711 (it runs)"
+trap 'echo stopped >stopped; exit 0' TERM
+while :; do sleep 0.1; done
+END
+chmod +x "$tree/build/release/tectum"
+rollout --tasks button
+expect "the server's port is passed on" "rollout.py --server 127.0.0.1:4711 --tasks button" "$work/out"
+expect "the server is stopped" "stopped" "$tree/stopped"
+touch "$tree/broken"
+rollout --tasks button
+expect "a server that ends is an error" "status 1" "$work/out"
+expect "and what it said is shown" "server: called with serve pipelines/demo_metaworld.lua --port 0" "$work/out"
+echo "1..$n"
+exit $bad
