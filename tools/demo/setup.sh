@@ -28,9 +28,9 @@ installed() {
 pip() {
     "$venv/bin/python" -m pip --disable-pip-version-check install -q "$@" >>"$log" 2>&1
 }
-# pip_failed: the last lines of the log, and what to do.
+# pip_failed: the last errors of the log, and what to do.
 pip_failed() {
-    tail -n 4 "$log" | sed 's/^/    /' >&2
+    grep '^ERROR' "$log" | tail -n 3 | sed 's/^/    /' >&2
     fail "pip could not install the packages (is the network there?); all it said is in $log"
 }
 
