@@ -132,25 +132,38 @@ static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_o
     return TEC_OK;
 }
 
-/* Row of a request, the newest first: a few are live. */
-static size_t row_of(const struct column *requests, int64_t id)
+/* Rows are in the order of requests, so that a file does not tell in which order texts ended. */
+static size_t place_of(const struct column *requests, int64_t id, bool *there)
 {
-    for (size_t i = requests->n; i > 0; i--) {
+    size_t i = requests->n;
+    for (*there = false; i > 0; i--) {
         int64_t at;
         memcpy(&at, requests->data + (i - 1) * sizeof at, sizeof at);
-        if (at == id)
-            return i - 1;
+        *there = at == id;
+        if (at <= id)
+            return *there ? i - 1 : i;
     }
-    return requests->n;
+    return 0;
+}
+
+static bool insert_row(struct tec_dump *d, struct column *c, size_t row)
+{
+    if (!add_row(d, c))
+        return false;
+    unsigned char *at = c->data + row * c->bytes;
+    memmove(at + c->bytes, at, (c->n - 1 - row) * c->bytes);
+    memset(at, 0, c->bytes);
+    return true;
 }
 
 static enum tec_status add_text(struct tec_dump *d, const struct tec_frame_text *t,
                                 struct tec_error *err)
 {
     struct column *c = d->texts[t->decoder];
-    size_t row = row_of(&c[REQUEST], t->request);
-    for (int i = 0; row == c[DONE].n && i < N_TEXT_COLUMNS; i++)
-        if (!add_row(d, &c[i]))
+    bool there;
+    size_t row = place_of(&c[REQUEST], t->request, &there);
+    for (int i = 0; !there && i < N_TEXT_COLUMNS; i++)
+        if (!insert_row(d, &c[i], row))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for a dump");
     int32_t n = t->n_whole < d->max_tokens ? t->n_whole : d->max_tokens, done = t->done;
     memcpy(c[REQUEST].data + row * c[REQUEST].bytes, &t->request, sizeof t->request);

@@ -45,6 +45,7 @@ def save(folder, model, stats, dtype):
     random = torch.Generator().manual_seed(7)
     weights[EXPERT_HEAD] = (0.02 * torch.randn(model.c.vocab, model.c.expert_width, generator=random)).to(dtype)
     save_file(weights, str(folder / "model.safetensors"), metadata=TIED)
+    (folder / "model.safetensors").chmod(0o644)
     (folder / "config.json").write_text(json.dumps(to_json(model.c, str(dtype).split(".")[1]), indent=2) + "\n")
     (folder / ASSET).parent.mkdir(parents=True, exist_ok=True)
     (folder / ASSET).write_text(json.dumps({"norm_stats": stats}, indent=1) + "\n")
@@ -71,11 +72,15 @@ def weights(folder):
     return {k: v.float() for k, v in load_file(str(pathlib.Path(folder) / "model.safetensors")).items() if k != EXPERT_HEAD}
 
 
+def statistics(folder):
+    return json.loads((pathlib.Path(folder) / ASSET).read_text())["norm_stats"]
+
+
 def load(folder, dtype=torch.float32):
     """-> model, tokenizer, quantiles of states, quantiles of actions"""
     folder = pathlib.Path(folder)
     model = Pi05(from_json(json.loads((folder / "config.json").read_text())))
     model.load_state_dict(weights(folder))
-    stats = json.loads((folder / ASSET).read_text())["norm_stats"]
+    stats = statistics(folder)
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
     return model.to(dtype).eval(), tokenizer, Quantiles.read(stats["state"]), Quantiles.read(stats["actions"])

@@ -281,7 +281,7 @@ class Pi05(nn.Module):
         for s in range(steps):
             t[:, d:] = 1 - s / steps
             x[:, d:] -= self.velocity(x, t, kv, valid)[:, d:] / steps
-        return x, self.say(h[:, -1:], kv, valid.shape[1], max_text)
+        return x, self.say(h[:, -1:], kv, valid.shape[1], max_text) if max_text else []
 
     def say(self, h, past, length, max_text):
         text, stack = [], self.paligemma_with_expert.paligemma.model.language_model

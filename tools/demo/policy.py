@@ -32,6 +32,10 @@ class Local:
         given = None if given is None or not len(given) else self.actions.normalise(np.asarray(given, np.float64))
         return state, self.prompt(obs["prompt"], state), given
 
+    @staticmethod
+    def words(obs):
+        return 12 if "text" in obs["tectum"].get("tasks", ["text"]) else 0
+
     def infer(self, obs):
         import tokenizer
         import torch
@@ -39,7 +43,7 @@ class Local:
         images = torch.from_numpy(np.stack([obs["observation/image"], obs["observation/wrist_image"]]))[None]
         as_model = lambda x: torch.from_numpy(x).to(self.dtype)[None]
         x, text = self.model.infer(images, torch.tensor([ids]), as_model(obs["tectum"]["noise"]),
-                                   None if given is None else as_model(given), self.steps)
+                                   None if given is None else as_model(given), self.steps, self.words(obs))
         model_actions = x[0].float().numpy()
         return {"actions": self.actions.restore(model_actions), "model_actions": x[0].double().numpy(), "text_ids": text,
                 "tectum": {"text": self.sp.decode([t for t in text if t != tokenizer.EOS])}}

@@ -2,7 +2,8 @@
 
 One .npz for a task: images u8 [N,2,64,64,3], state f32 [N,4], expert f32 [N,16,4], executed f32 [N,16,4], sentence (index
 into sentences) [N], demo [N]. The expert is disturbed while it is recorded (a random drift at first, noise on what is
-executed). `expert` is what the undisturbed expert would have done in each state on the way: the policy learns to come
+executed). With --driver a trained policy acts in its place, so that the next training knows the states that it gets
+itself into. `expert` is what the undisturbed expert would have done in each state on the way: the policy learns to come
 back. `executed` is what really was done: the prefix a policy with an old observation is conditioned on.
 """
 import argparse
@@ -29,8 +30,22 @@ def opening(name, rng):
     return rng.uniform(0.07, 0.13) if name.startswith("drawer") and rng.random() < 0.35 else None
 
 
-def record(sim, seed, stride, rng):
-    """One demonstration as rows (image, wrist, state, expert chunk, executed chunk, sentence); none if it failed."""
+class Driver:
+    """A policy that is asked every 8 steps; the same call as an undisturbed expert's."""
+
+    def __init__(self, folder):
+        from policy import Local, noise
+        self.policy, self.noise = Local(folder), noise
+
+    def action(self, sim, step):
+        if step % 8 == 0:
+            obs = dict(sim.observe(), tectum={"noise": self.noise(0, step), "tasks": ["action"]})
+            self.chunk = self.policy.infer(obs)["actions"]
+        return self.chunk[step % 8].astype(np.float32)
+
+
+def record(sim, seed, stride, rng, driver=None):
+    """One demonstration as rows (image, wrist, state, expert chunk, executed chunk, sentence); none if the expert failed."""
     noise, drift, drift_steps = disturbed(rng)
     sim.reset(seed, opening(sim.name, rng))
     frames, wanted, executed, done_at = [], [], [], None
@@ -40,11 +55,11 @@ def record(sim, seed, stride, rng):
         if t >= drift_steps and t % stride == phase and (done_at is None or t < done_at + AFTER):
             o = sim.observe()
             frames.append((t, o["observation/image"], o["observation/wrist_image"], o["observation/state"], sim.sentence()))
-        act = label.copy()
-        if t < drift_steps:
+        act = driver.action(sim, t) if driver else label.copy()
+        if t < drift_steps and not driver:
             act[:3] = drift
         else:
-            act[:3] += noise * rng.standard_normal(3)
+            act[:3] += noise * rng.standard_normal(3) * (0.3 if driver else 1)
         act = np.clip(act, -1, 1)
         wanted.append(label)
         executed.append(act)
@@ -52,22 +67,22 @@ def record(sim, seed, stride, rng):
             done_at = t
         if done_at is not None and t >= done_at + AFTER + HORIZON:
             break
-    if done_at is None:
+    if done_at is None and not driver:
         return []
     wanted, executed = np.array(wanted, np.float32), np.array(executed, np.float32)
     return [(a, b, s, wanted[t:t + HORIZON], executed[t:t + HORIZON], x)
             for t, a, b, s, x in frames if t + HORIZON <= len(wanted)]
 
 
-def record_task(name, demos, stride, out):
-    rng = np.random.default_rng(sum(map(ord, name)))
+def record_task(name, demos, stride, out, driver, first_seed):
+    rng = np.random.default_rng([first_seed, *map(ord, name)])
     sim, rows, good, begin = Sim(name), [], 0, time.time()
     for i in range(demos):
-        r = record(sim, FIRST_SEED + i, stride, rng)
+        r = record(sim, first_seed + i, stride, rng, driver)
         rows += [(*x, i) for x in r]
         good += bool(r)
     sentences = sorted({r[5] for r in rows})
-    np.savez(out / f"{name}.npz", images=np.array([np.stack(r[:2]) for r in rows]), state=np.array([r[2] for r in rows]),
+    np.savez(out / f"{name}{'.driven' if driver else ''}.npz", images=np.array([np.stack(r[:2]) for r in rows]), state=np.array([r[2] for r in rows]),
              expert=np.array([r[3] for r in rows]), executed=np.array([r[4] for r in rows]),
              sentence=np.array([sentences.index(r[5]) for r in rows]), demo=np.array([r[6] for r in rows]),
              sentences=np.array(sentences), prompt=TASKS[name].instruction)
@@ -79,11 +94,14 @@ def main():
     p.add_argument("out", type=pathlib.Path)
     p.add_argument("--tasks", default=",".join(TASKS))
     p.add_argument("--demos", type=int, default=240)
+    p.add_argument("--driver", help="a checkpoint that drives")
+    p.add_argument("--seed", type=int, default=FIRST_SEED)
     p.add_argument("--stride", type=int, default=4, help="control steps between recorded frames")
     a = p.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
+    driver = Driver(a.driver) if a.driver else None
     for name in a.tasks.split(","):
-        record_task(name, a.demos, a.stride, a.out)
+        record_task(name, a.demos, a.stride, a.out, driver, a.seed)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Behaviour cloning of the small pi0.5: python train.py DEMOS OUT --minutes 80 [--ages 8] [--init CHECKPOINT]
+"""Behaviour cloning of the small pi0.5: python train.py DEMOS[,DEMOS] OUT --minutes 80 [--ages 8] [--init CHECKPOINT]
 
 Flow matching on the expert's chunks and, from the same prefix, cross-entropy on the sentence. With --ages N most samples
 are given the first 0..N actions that were really executed, so that the chunk may start where an old observation left off.
@@ -24,21 +24,28 @@ STATE_NOISE = 0.02
 AGED_SHARE = 0.8        # of the samples when --ages is given
 
 
+def statistics(rows):
+    return {"mean": rows.mean(0).tolist(), "std": rows.std(0).tolist(),
+            "q01": np.quantile(rows, .01, 0).tolist(), "q99": np.quantile(rows, .99, 0).tolist()}
+
+
 class Data:
     """All demonstrations in memory."""
 
-    def __init__(self, folder, tokenizer_path, train_tokenizer):
-        files = [np.load(f) for f in sorted(pathlib.Path(folder).glob("*.npz"))]
+    def __init__(self, folders, out, init):
+        files = [np.load(f) for folder in folders for f in sorted(pathlib.Path(folder).glob("*.npz"))]
         join = lambda key: np.concatenate([f[key] for f in files])
         instructions = [str(f["prompt"]) for f in files]
         sentences = sorted({str(s) for f in files for s in f["sentences"]})
-        if train_tokenizer:
-            tokenizer.train(tokenizer_path, instructions, sentences)
-        self.sp = checkpoint.sentencepiece.SentencePieceProcessor(model_file=str(tokenizer_path))
+        path = out / "tokenizer.model"
+        if init:
+            shutil.copy(init / "tokenizer.model", path)
+        else:
+            tokenizer.train(path, instructions, sentences)
+        self.sp = checkpoint.sentencepiece.SentencePieceProcessor(model_file=str(path))
         state, expert = join("state"), join("expert")
-        self.stats = {k: {"mean": v.mean(0).tolist(), "std": v.std(0).tolist(), "q01": np.quantile(v, .01, 0).tolist(),
-                          "q99": np.quantile(v, .99, 0).tolist()}
-                      for k, v in (("state", state), ("actions", expert.reshape(-1, expert.shape[-1])))}
+        self.stats = checkpoint.statistics(init) if init else {
+            "state": statistics(state), "actions": statistics(expert.reshape(-1, expert.shape[-1]))}
         actions = checkpoint.Quantiles.read(self.stats["actions"])
         model_space = lambda x: torch.from_numpy(actions.normalise(x).astype(np.float32))
         self.state = checkpoint.Quantiles.read(self.stats["state"]).normalise(state)
@@ -158,7 +165,7 @@ def train(a, data, model, average, out):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("demos")
+    p.add_argument("demos", help="folders of demonstrations, with commas between")
     p.add_argument("out", type=pathlib.Path)
     p.add_argument("--minutes", type=float, default=80)
     p.add_argument("--batch", type=int, default=64)
@@ -172,9 +179,7 @@ def main():
     torch.set_num_threads(a.threads)
     torch.manual_seed(0)
     a.out.mkdir(parents=True, exist_ok=True)
-    if a.init:
-        shutil.copy(a.init / "tokenizer.model", a.out / "tokenizer.model")
-    data = Data(a.demos, a.out / "tokenizer.model", not a.init)
+    data = Data(a.demos.split(","), a.out, a.init)
     model = Pi05(Config(vocab=data.sp.vocab_size()))
     smooth_numbers(model, data.sp)
     if a.init:

@@ -1,0 +1,34 @@
+#!/bin/sh
+# make.sh - the shipped checkpoints and recorded episodes from nothing, with the time each step took.
+# usage: tools/demo/make.sh OUT [MINUTES of the main training; 66]
+# About two hours on two cores. It installs the simulator and PyTorch (tools/demo/setup.sh --train).
+set -eu
+cd "$(dirname "$0")/../.."
+[ $# -ge 1 ] || { echo "usage: tools/demo/make.sh OUT [MINUTES]" >&2; exit 2; }
+out=$1 minutes=${2:-66}
+sh tools/demo/setup.sh --train
+python="build/demo/venv/bin/python -W ignore"
+mkdir -p "$out"
+
+step() { # step TEXT COMMAND...: run it and say how long it took
+    text=$1 begin=$(date +%s)
+    shift
+    "$@" || { echo "make: $text failed" >&2; exit 1; }
+    echo "make: $text took $(($(date +%s) - begin)) s"
+}
+train() { $python tools/demo/train.py "$@"; }
+record() { $python tools/demo/record.py "$@"; }
+
+step "recording the experts" record "$out/demos" --demos 400
+step "a first training" train "$out/demos" "$out/first" --minutes "$((minutes / 4))"
+step "recording what the first policy gets into" \
+    record "$out/driven" --driver "$out/first" --demos 160 --seed 30000
+step "the training" train "$out/demos,$out/driven" "$out/metaworld" --minutes "$minutes"
+step "the training for old observations" train "$out/demos,$out/driven" "$out/metaworld_aged" \
+    --init "$out/metaworld" --ages 8 --lr 1.3e-3 --minutes "$minutes"
+for name in metaworld metaworld_aged; do
+    step "export of $name" $python tools/demo/export.py "$out/$name" "$out/shipped/$name"
+done
+step "recorded episodes" $python tools/demo/cases.py "$out/shipped/metaworld" "$out/shipped/metaworld/episodes"
+step "recorded episodes of old observations" $python tools/demo/cases.py "$out/shipped/metaworld_aged" \
+    "$out/shipped/metaworld_aged/episodes" --age 8 --given --tasks faucet_close,drawer_open
