@@ -58,7 +58,7 @@ static enum tec_status check_shape(const struct tec_given *given, const struct t
                 v->shape[1] == given->columns;
     if (!floats || (!fits && !empty))
         return tec_fail(err, TEC_SHAPE, "%s: must be float[d,%d] with d = 0 to %d, is %s", v->name,
-                        given->rows, given->columns, tec_value_shape(v, shape, sizeof shape));
+                        given->columns, given->rows, tec_value_shape(v, shape, sizeof shape));
     size_t want = empty ? 0 : (size_t)(v->shape[0] * v->shape[1]) * tec_value_size(v->kind);
     if (v->bytes != want)
         return tec_fail(err, TEC_SHAPE, "%s: %zu bytes do not make %s", v->name, v->bytes,
