@@ -176,7 +176,7 @@ TEST(a_robot_without_a_way_back_says_which_step)
                              "horn", 0.022, "arm", 0.036, "norm", "mode", "none");
     REQUIRE(json);
     REQUIRE(tec_robot_parse(&robot, json, NULL, "here", &arena, &err) == TEC_OK);
-    CHECK_INT(tec_robot_check_undo(robot, &err), ==, TEC_UNSUPPORTED);
+    CHECK_INT(tec_robot_check_undo(robot, &err), ==, TEC_MALFORMED);
     CHECK(strstr(err.message, "robot arm: step 2 of its actions, linkage, cannot be undone") !=
           NULL);
     json_decref(json);

@@ -83,13 +83,13 @@ static enum tec_status fill_fixed(const struct tec_node_set *set, struct tec_err
         return TEC_OK;
     const struct tec_decl_input *in = &set->pipeline->inputs[n->prefix.index];
     if (!f->condition || f->stack.norm != TEC_BLOCK_ADAPTIVE_NORM || f->state.weight)
-        return tec_fail(err, TEC_INVALID,
+        return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' has a prefix of actions, but model '%s' cannot take one: its "
                         "action expert has no adaptive norms; leave prefix out",
                         n->where.file ? n->where.file : "?", n->where.line, n->name,
                         set->model->name);
     if (in->shape.item[0] >= f->horizon)
-        return tec_fail(err, TEC_INVALID,
+        return tec_fail(err, TEC_SHAPE,
                         "%s:%d: '%s' gives up to %d actions, this model's chunk has %d: at most %d",
                         in->where.file ? in->where.file : "?", in->where.line, in->name,
                         in->shape.item[0], f->horizon, f->horizon - 1);

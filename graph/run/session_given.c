@@ -35,11 +35,11 @@ enum tec_status tec_given_open(struct tec_given *given, const struct tec_pipelin
     given->rows = in->shape.item[0];
     given->columns = robot->n_actions;
     if (in->shape.item[1] != given->columns)
-        return tec_fail(err, TEC_INVALID, "%s:%d: '%s' has %d columns, an action of %s%s has %d",
+        return tec_fail(err, TEC_MALFORMED, "%s:%d: '%s' has %d columns, an action of %s%s has %d",
                         file, in->where.line, in->name, in->shape.item[1],
                         plain ? "the model" : "robot ", plain ? "" : robot->name, given->columns);
     if (robot_has(robot, in->name))
-        return tec_fail(err, TEC_INVALID,
+        return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: robot %s sends '%s' as something else than actions", file,
                         in->where.line, robot->name, in->name);
     TEC_TRY(tec_context(err, tec_robot_check_undo(robot, err), "%s:%d: '%s'", file, in->where.line,

@@ -13,8 +13,8 @@ struct tec_given {
     double *actions;                    /* [rows, columns] of the observation in work */
 };
 
-/* Find it and check that it fits the robot (`plain`: the model's own actions): TEC_INVALID or
- * TEC_UNSUPPORTED, located, for other columns, a name that the robot uses for something else, steps
+/* Find it and check that it fits the robot (`plain`: the model's own actions): TEC_MALFORMED,
+ * located, for other columns, a name that the robot uses for something else, steps
  * without an inverse. The buffer comes from the arena. */
 enum tec_status tec_given_open(struct tec_given *given, const struct tec_pipeline *pipeline,
                                const struct tec_robot *robot, bool plain, struct tec_arena *arena,

@@ -384,7 +384,7 @@ enum tec_status tec_robot_check_undo(const struct tec_robot *robot, struct tec_e
     int at = tec_transforms_lossy(&robot->actions);
     if (at < 0)
         return TEC_OK;
-    return tec_fail(err, TEC_UNSUPPORTED,
+    return tec_fail(err, TEC_MALFORMED,
                     "robot %s: step %d of its actions, %s, cannot be undone, so that actions of "
                     "the robot cannot be given to the model",
                     robot->name, at + 1, tec_transform_name(robot->actions.steps[at].kind));

@@ -104,7 +104,7 @@ const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
 int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
                   double *out, int *clamped);
 
-/* Can robot actions be turned back into the model's? TEC_UNSUPPORTED, naming the step, when one of
+/* Can robot actions be turned back into the model's? TEC_MALFORMED, naming the step, when one of
  * the robot's action steps has no inverse. */
 enum tec_status tec_robot_check_undo(const struct tec_robot *robot, struct tec_error *err);
 
