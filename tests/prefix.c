@@ -397,8 +397,8 @@ TEST(bad_values_are_refused_by_name)
     static const struct {
         double x;
         const char *says;
-    } numbers[] = {{NAN, "prev_actions: row 2, column 3 is NaN"},
-                   {-INFINITY, "prev_actions: row 2, column 3 is infinite"},
+    } numbers[] = {{(double)NAN, "prev_actions: row 2, column 3 is NaN"},
+                   {-(double)INFINITY, "prev_actions: row 2, column 3 is infinite"},
                    {1e300, "prev_actions: row 2 is out of range: column 3 is not finite"}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         v[4] = (struct tec_value){"prev_actions", TEC_VALUE_F64, 2, {2, 4}, data, 64};
