@@ -19,7 +19,7 @@ static bool parse(struct tec_transforms *t, const char *steps, int n, struct tec
     char text[400];
     size_t used = 0;
     for (const char *s = steps; *s && used < sizeof text - 1; s++)
-        text[used++] = *s == '\'' ? '"' : *s;
+        text[used++] = (char)(*s == '\'' ? '"' : *s);
     text[used] = '\0';
     json_t *json = json_loads(text, 0, NULL);
     REQUIRE(json);
