@@ -178,6 +178,7 @@ function prefill(t) end
 ---@field model? string|tectum.call which model; needed when there are several
 ---@field kv string|tectum.call the prefix, a kv.frame; `prev "obs"` is that of the previous frame
 ---@field steps? integer denoising steps; without it the model's
+---@field prefix? string|tectum.call a tensor { rows, columns }: the first actions, where the robot has begun them already
 ---@field out? string|tectum.call the buffer of the chunk
 ---@field deadline? tectum.hard|tectum.soft by when the chunk is needed
 ---@field after? string|tectum.call a node that runs before it

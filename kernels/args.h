@@ -8,6 +8,10 @@
  * that change from frame to frame are read through `const int *` when the kernel runs; `max_rows`
  * is the capacity that was planned for, and a count beyond it is clamped.
  *
+ * Where the first rows of a batch are fixed (the actions that a robot has already taken over), rows
+ * r < *fixed take the second set of vectors. `fixed` NULL: there is no second set; a count beyond
+ * the live rows means all of them, one below 0 none.
+ *
  * A row's result never depends on other rows, on the number of rows or on the number of lanes. */
 #ifndef TEC_KERNELS_ARGS_H
 #define TEC_KERNELS_ARGS_H
@@ -25,9 +29,11 @@ struct tec_gemm_args {
     float *y;          /* [max_rows, ldy], all n columns written */
     const int *rows;
     int max_rows, ldx, ldy;
-    int n;   /* stored columns of W: a multiple of 16; the padding rows of W are zero */
-    int k;   /* real inner length; x beyond it is never used */
-    int add; /* 1: added to y; 0: y is overwritten */
+    int n;            /* stored columns of W: a multiple of 16; the padding rows of W are zero */
+    int k;            /* real inner length; x beyond it is never used */
+    int add;          /* 1: added to y; 0: y is overwritten */
+    const int *fixed; /* rows below it take fixed_gate; NULL = none */
+    const float *fixed_gate; /* [n] or NULL = 1 */
 };
 
 /* y[*first + r] = scale * row ids[r] of the matrix, r < *rows. */
@@ -51,7 +57,9 @@ struct tec_norm_args {
     const int *rows;
     int max_rows, ldx, ldy, cols;
     float offset, eps;
-    int round; /* 1: y is rounded to bf16 */
+    int round;                              /* 1: y is rounded to bf16 */
+    const int *fixed;                       /* rows below it take these; NULL = none */
+    const float *fixed_weight, *fixed_bias; /* as weight and bias */
 };
 
 /* Split a row of q | k | v, rotate q and k by position (pairs i, i + head_dim/2), store k and v in
@@ -146,13 +154,14 @@ struct tec_read_kv_args {
     int max_rows, ldy, cols;
 };
 
-/* x[r][c] += dt * v[r][c]. */
+/* x[r][c] += dt * v[r][c]; rows below *fixed stay as they are. */
 struct tec_euler_args {
     float *x;
     const float *v;
     const int *rows;
     int max_rows, ldx, ldv, cols;
     float dt;
+    const int *fixed; /* NULL = none */
 };
 
 /* Greedy choice and the bookkeeping of one decode step, for rows r < *rows:

@@ -32,6 +32,12 @@ static inline int tec_live(const int *count, int capacity)
     return n < 0 ? 0 : n > capacity ? capacity : n;
 }
 
+/* Whether row r is one of the first rows that take the second set of vectors (args.h). */
+static inline bool tec_is_fixed(const int *fixed, int r)
+{
+    return fixed && r < *fixed;
+}
+
 enum tec_kernel_id {
 #define KERNEL(name, args) TEC_KERNEL_##name,
 #include "kernels/kernels.def"

@@ -1,5 +1,5 @@
 /* euler.c - x += dt * v.
- *   v, x [rows, cols]. args: dt. */
+ *   v, x [rows, cols]. args: dt; fixed, a count of first rows that stay, or NULL. */
 #include "ops/program.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,

@@ -1,6 +1,6 @@
 /* linear.c - y (+)= gate * (x W^T + bias).
  *   x [rows, k], y [rows, n padded]; W packed n x k, f32 (bf16 = 0) or bf16; bias, gate [n] or
- * NULL. */
+ * NULL. Rows below *fixed take fixed_gate. */
 #include "ops/program.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
@@ -13,6 +13,8 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     TEC_TRY(TEC_NEED(call, x->cols == a->k, err, "x must have %d columns, has %d", a->k, x->cols));
     TEC_TRY(TEC_NEED(call, a->n % 16 == 0 && a->n <= y->ld, err,
                      "%d weight columns do not fit a row of %d", a->n, y->ld));
+    TEC_TRY(TEC_NEED(call, !a->fixed || (!call->in_row && !call->out_row), err,
+                     "fixed rows are counted from row 0 of x and y"));
     if (!a->rows) {
         a->max_rows = x->rows;
         a->rows = x->live;

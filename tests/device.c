@@ -45,7 +45,7 @@ static void add_copy(struct bench *b, const float *from, float *to, bool barrier
 /* y += 1 * x: the number of times it ran is y / x. */
 static void add_step(struct bench *b)
 {
-    const struct tec_euler_args a = {b->y, b->x, &b->rows, ROWS, LD, LD, COLS, 1.0F};
+    const struct tec_euler_args a = {b->y, b->x, &b->rows, ROWS, LD, LD, COLS, 1.0F, NULL};
     tec_capture_add(b->capture, TEC_KERNEL_euler, &a, false, "step");
 }
 

@@ -68,7 +68,8 @@ static const char *const good[] = {
     "tests/pipelines/planner.lua",        "tests/pipelines/shared.lua",
     "pipelines/pi05_aloha.lua",           "pipelines/pi05_libero.lua",
     "pipelines/pi05_droid.lua",           "pipelines/pi0_aloha.lua",
-    "pipelines/demo_metaworld.lua",       "pipelines/pi05_my_arm.lua"};
+    "pipelines/demo_metaworld.lua",       "pipelines/pi05_my_arm.lua",
+    "tests/pipelines/prefix.lua"};
 enum { N_GOOD = sizeof good / sizeof good[0] };
 
 TEST(good_files_load)

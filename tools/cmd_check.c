@@ -143,7 +143,7 @@ static enum tec_status check_plan(struct tec_invocation *call, const struct tec_
     }
     if (call->shared.weights || status == TEC_DEVICE || status == TEC_INVALID)
         return tec_fail(err, status, "%s", mine.message);
-    if (status != TEC_UNSUPPORTED && by == TEC_MEASURED_CHECKPOINT) {
+    if (status == TEC_MALFORMED || (status != TEC_UNSUPPORTED && by == TEC_MEASURED_CHECKPOINT)) {
         const char *rest = mine.message;
         struct tec_where where = pipeline->where;
         int line = where.file ? line_in(mine.message, where.file, &rest) : 0;

@@ -49,6 +49,14 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
         in->wanted[in->n_wanted++] = (struct wanted){name, kind, needed};
 }
 
+/* First actions may be given or not. */
+static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].prefix.index >= 0)
+            want(in, p->inputs[p->nodes[i].prefix.index].name, TEC_WANT_NUMBERS, false);
+}
+
 static void want_of_robot(struct tec_inputs *in, const struct tec_robot *r)
 {
     for (int i = 0; i < r->n_cameras; i++)
@@ -338,6 +346,7 @@ enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_sessio
     tec_arena_init(&in->arena, heap);
     tec_arena_init(&in->moment, heap);
     snprintf(in->place, sizeof in->place, "--input");
+    want_of_prefixes(in, pipeline);
     if (robot)
         want_of_robot(in, robot);
     else

@@ -49,7 +49,8 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
                                              .max_rows = p->spec.frame_tokens,
                                              .max_text = p->spec.text_tokens,
                                              .max_pictures = p->spec.pictures,
-                                             .scratch_slot = p->scratch_slot};
+                                             .scratch_slot = p->scratch_slot,
+                                             .fixed = action && p->spec.fixed > 0};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;

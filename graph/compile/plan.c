@@ -132,7 +132,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(make_constants(p, err));
     if (p->spec.steps) {
         TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
-                                       p->device, p->heap, err));
+                                       p->spec.fixed > 0, p->device, p->heap, err));
         p->bytes.tables = p->flow->bytes;
     }
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {

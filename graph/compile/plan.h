@@ -38,6 +38,7 @@ struct tec_plan_spec {
     int text_tokens;  /* most tokens of a prompt */
     int pictures;     /* most valid cameras; 0 = as many as fit beside the prompt */
     int steps;        /* Euler steps; 0 = no action node */
+    int fixed;        /* most first actions that an observation may give; 0 = none */
     int seats;        /* requests in flight; 0 = no language */
     int new_tokens;   /* most tokens of a request */
     bool isolated;    /* requests may take a private prefill */

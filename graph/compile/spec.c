@@ -73,6 +73,30 @@ static enum tec_status check_chunk(const struct tec_decl_node *action, const str
                     b->where.file, b->where.line, b->name, m->flow.horizon, m->flow.dim);
 }
 
+/* Actions that are given sit at time 0 beside others that are not: each row has norms of its own
+ * time, which takes a model that is conditioned by its norms, and no row before the actions. */
+static enum tec_status fill_fixed(const struct tec_node_set *set, struct tec_error *err)
+{
+    const struct tec_decl_node *n = set->action;
+    const struct tec_flow *f = &set->model->flow;
+    if (n->prefix.index < 0)
+        return TEC_OK;
+    const struct tec_decl_input *in = &set->pipeline->inputs[n->prefix.index];
+    if (!f->condition || f->stack.norm != TEC_BLOCK_ADAPTIVE_NORM || f->state.weight)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' has a prefix of actions, but model '%s' cannot take one: its "
+                        "action expert has no adaptive norms; leave prefix out",
+                        n->where.file ? n->where.file : "?", n->where.line, n->name,
+                        set->model->name);
+    if (in->shape.item[0] >= f->horizon)
+        return tec_fail(err, TEC_SHAPE,
+                        "%s:%d: '%s' gives up to %d actions, this model's chunk has %d: at most %d",
+                        in->where.file ? in->where.file : "?", in->where.line, in->name,
+                        in->shape.item[0], f->horizon, f->horizon - 1);
+    set->spec->fixed = in->shape.item[0];
+    return TEC_OK;
+}
+
 static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -99,6 +123,7 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
     if (set->action) {
         set->spec->steps = set->action->steps ? set->action->steps : set->model->flow.steps;
         TEC_TRY(check_chunk(set->action, set->pipeline, set->model, err));
+        TEC_TRY(fill_fixed(set, err));
     }
     return fill_language(set, err);
 }

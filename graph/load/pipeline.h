@@ -185,6 +185,7 @@ struct tec_decl_node {
     const char *name;
     struct tec_ref model;
     struct tec_refs reads;     /* inputs, in order; index into inputs */
+    struct tec_ref prefix;     /* action: an input, the first actions of the chunk */
     struct tec_ref writes;     /* prefill: a resource */
     struct tec_ref kv;         /* action, decode: a resource; `prev` set for the previous frame's */
     struct tec_ref from, into; /* memory_load: kv.segments, kv.frame */

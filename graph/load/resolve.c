@@ -137,6 +137,7 @@ static void resolve_node(struct resolver *r, struct tec_decl_node *node)
 {
     resolve_model(r, node);
     resolve_reads(r, node);
+    resolve(r, &node->prefix, TEC_INPUTS, "prefix");
     resolve(r, &node->writes, TEC_RESOURCES, "writes");
     resolve(r, &node->kv, TEC_RESOURCES, "kv");
     resolve(r, &node->from, TEC_RESOURCES, "from");

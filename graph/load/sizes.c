@@ -153,11 +153,43 @@ static void check_captures(struct tec_loader *ld)
     tec_diagnostics_help(ld->d, d, "drop points of capture.batch, or raise max_graphs");
 }
 
+/* Rows that are given are fewer than rows that are made. */
+static void check_given(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_node *n = &p->nodes[i];
+    if (n->prefix.index < 0)
+        return;
+    const struct tec_decl_input *in = &p->inputs[n->prefix.index];
+    const struct tec_decl_resource *out = n->out.buffer < 0 ? NULL : &p->resources[n->out.buffer];
+    bool fits = in->kind == TEC_INPUT_TENSOR &&
+                (in->shape.n == 2 || in->shape.n == 0) && /* 0: reported by itself */
+                (in->dtype == TEC_DECL_F32 || in->dtype == TEC_DECL_F64);
+    struct tec_diagnostic *d;
+    if (!fits) {
+        d = tec_diagnostics_add(ld->d, TEC_E024, tec_where_field(ld, &ld->nodes[i], "prefix"),
+                                "prefix of action takes a tensor { rows, columns } of f32 or f64, "
+                                "'%s' is not one",
+                                n->prefix.name);
+        tec_diagnostics_also(ld->d, d, in->where, "'%s' is declared here", n->prefix.name);
+    } else if (in->shape.n == 2 && out && out->shape.n == 2 &&
+               in->shape.item[0] >= out->shape.item[0]) {
+        d = tec_diagnostics_add(
+            ld->d, TEC_E011, tec_where_field(ld, &ld->inputs[n->prefix.index], "shape"),
+            "'%s' gives up to %d actions of the %d in a chunk, nothing would be left to compute",
+            n->prefix.name, in->shape.item[0], out->shape.item[0]);
+        tec_diagnostics_also(ld->d, d, n->where, "the action node");
+        tec_diagnostics_help(ld->d, d, "at most %d rows", out->shape.item[0] - 1);
+    }
+}
+
 static void check_unused(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
     for (int i = 0; i < p->n_inputs && !ld->broken; i++) {
         bool used = p->inputs[i].name == NULL;
+        for (int j = 0; j < p->n_nodes && !used; j++)
+            used = p->nodes[j].prefix.index == i;
         for (int j = 0; j < p->n_nodes && !used; j++)
             for (int k = 0; k < p->nodes[j].reads.n; k++)
                 used |= p->nodes[j].reads.item[k].index == i;
@@ -220,6 +252,7 @@ void tec_check_sizes(struct tec_loader *ld)
     for (int i = 0; i < ld->pipeline->n_nodes; i++) {
         check_deadline(ld, i);
         check_slots(ld, i);
+        check_given(ld, i);
     }
     check_axes(ld);
     check_depth(ld);

@@ -82,10 +82,10 @@ static enum tec_status make_condition(struct maker *m)
     TEC_TRY(read_dense(m, f->time1.weight, f->time1.bias, t->width, t->width, &w1, &b1));
     TEC_TRY(read_dense(m, f->time2.weight, f->time2.bias, t->width, t->width, &w2, &b2));
     double *x = new_doubles(m, t->width), *y = new_doubles(m, t->width);
-    t->condition = TEC_NEW(&t->arena, (size_t)t->steps * (size_t)t->width, float);
+    t->condition = TEC_NEW(&t->arena, (size_t)t->times * (size_t)t->width, float);
     if (!x || !y || !t->condition)
         return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
-    for (int s = 0; s < t->steps; s++) {
+    for (int s = 0; s < t->times; s++) {
         tec_sincos(t->t[s], f->min_period, f->max_period, t->width, x);
         apply(w1, b1, t->width, t->width, 0, t->width, x, y);
         for (int i = 0; i < t->width; i++)
@@ -108,7 +108,7 @@ static enum tec_status modulate(struct maker *m, int norm, const char *weight, c
     float *row = TEC_NEW(&t->arena, (size_t)3 * (size_t)t->padded, float);
     if (!c || !y || !row)
         return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
-    for (int s = 0; s < t->steps; s++) {
+    for (int s = 0; s < t->times; s++) {
         for (int i = 0; i < t->width; i++)
             c[i] = (double)t->condition[s * t->width + i];
         apply(w, b, 3 * t->width, t->width, 0, t->width, c, y);
@@ -131,7 +131,7 @@ static enum tec_status make_modulation(struct maker *m)
                                               {TEC_ROLE_norm2, TEC_ROLE_norm2_bias}};
     char weight[256], bias[256];
     t->n_norms = 2 * s->layers + 1;
-    TEC_TRY(device_floats(m, (size_t)t->steps * (size_t)t->n_norms * 3 * (size_t)t->padded,
+    TEC_TRY(device_floats(m, (size_t)t->times * (size_t)t->n_norms * 3 * (size_t)t->padded,
                           &t->modulation));
     if (m->source.dry)
         return TEC_OK;
@@ -150,7 +150,7 @@ static enum tec_status make_time_bias(struct maker *m)
 {
     struct tec_flow_tables *t = m->out;
     const struct tec_flow *f = m->flow;
-    TEC_TRY(device_floats(m, (size_t)t->steps * (size_t)t->padded, &t->time_bias));
+    TEC_TRY(device_floats(m, (size_t)t->times * (size_t)t->padded, &t->time_bias));
     if (m->source.dry)
         return TEC_OK;
     float *w, *b, *row = TEC_NEW(&t->arena, (size_t)t->padded, float);
@@ -158,7 +158,7 @@ static enum tec_status make_time_bias(struct maker *m)
     TEC_TRY(read_dense(m, f->time1.weight, f->time1.bias, t->width, 2 * t->width, &w, &b));
     if (!row || !x || !y)
         return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
-    for (int s = 0; s < t->steps; s++) {
+    for (int s = 0; s < t->times; s++) {
         tec_sincos(t->t[s], f->min_period, f->max_period, t->width, x);
         apply(w, b, t->width, 2 * t->width, t->width, t->width, x, y);
         for (int i = 0; i < t->width; i++)
@@ -169,19 +169,20 @@ static enum tec_status make_time_bias(struct maker *m)
     return TEC_OK;
 }
 
-static enum tec_status make(struct maker *m, int steps)
+static enum tec_status make(struct maker *m, int steps, bool clean)
 {
     struct tec_flow_tables *t = m->out;
     t->steps = steps;
+    t->times = steps + clean;
     t->width = m->flow->stack.width;
     t->padded = tec_padded(t->width);
-    t->t = TEC_NEW(&t->arena, (size_t)steps, double);
-    t->sincos = TEC_NEW(&t->arena, (size_t)steps * (size_t)t->width, float);
+    t->t = TEC_NEW(&t->arena, (size_t)t->times, double);
+    t->sincos = TEC_NEW(&t->arena, (size_t)t->times * (size_t)t->width, float);
     double *x = new_doubles(m, t->width);
     if (!t->t || !t->sincos || !x)
         return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
-    for (int s = 0; s < steps; s++) {
-        t->t[s] = 1.0 - (double)s / steps;
+    for (int s = 0; s < t->times; s++) {
+        t->t[s] = 1.0 - (double)s / steps; /* 0 at s = steps */
         tec_sincos(t->t[s], m->flow->min_period, m->flow->max_period, t->width, x);
         for (int i = 0; i < t->width; i++)
             t->sincos[s * t->width + i] = (float)x[i];
@@ -194,7 +195,7 @@ static enum tec_status make(struct maker *m, int steps)
 
 enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struct tec_flow *flow,
                                        const struct tec_weight_source *source, int steps,
-                                       struct tec_device *device, struct tec_heap *heap,
+                                       bool clean, struct tec_device *device, struct tec_heap *heap,
                                        struct tec_error *err)
 {
     if (steps < 1 || steps > 1000)
@@ -205,7 +206,7 @@ enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struc
     t->device = device;
     tec_arena_init(&t->arena, heap);
     struct maker m = {t, flow, *source, err};
-    enum tec_status status = make(&m, steps);
+    enum tec_status status = make(&m, steps, clean);
     if (status != TEC_OK) {
         tec_flow_tables_destroy(t);
         return status;

@@ -1,7 +1,11 @@
 /* action.c - flow matching: noise to a chunk of actions in S Euler steps over the frame's keys.
  *
  * The suffix's rows append their own keys to the prefix in scratch slots and rewrite them each
- * step. Everything that depends on the time alone comes from tables. */
+ * step. Everything that depends on the time alone comes from tables.
+ *
+ * Where the node has a prefix of actions (trained real-time chunking, arXiv 2512.05964), the first
+ * *n_fixed rows of x hold given actions: their norms and gates are those of time 0, and no step
+ * moves them. The other rows see them as keys, and are computed as ever. */
 #include "graph/nodes/node.h"
 
 #include <stdio.h>
@@ -66,6 +70,7 @@ static void euler_step(struct tec_lower *l, int x, int state, int step)
                                   .rows = &l->prefix->suffix,
                                   .flow = l->flow,
                                   .step = step,
+                                  .fixed = l->prefix->n_fixed,
                                   .tap = l->taps && first_or_last ? tap : NULL,
                                   .tap_inside = step == 0};
     int y = embed_suffix(l, x, state, step);
@@ -78,6 +83,7 @@ static void euler_step(struct tec_lower *l, int x, int state, int step)
     call.in[0] = v;
     call.out[0] = x;
     call.args.euler.dt = (float)(-1.0 / l->flow->steps);
+    call.args.euler.fixed = l->prefix->n_fixed;
     tec_program_call(l->program, &call);
     tec_lower_tap(l, x, "x_t.%d", step + 1);
 }

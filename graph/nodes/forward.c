@@ -16,7 +16,7 @@ int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, con
 }
 
 void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
-                           int out_row, const float *gate, bool add, const char *label)
+                           int out_row, const struct tec_gate *gate, bool add, const char *label)
 {
     struct tec_call call = tec_call_of(TEC_OP_linear, label);
     call.in[0] = x;
@@ -25,7 +25,11 @@ void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int 
     call.bf16 = m->bf16;
     call.args.gemm.w = m->w;
     call.args.gemm.bias = m->bias;
-    call.args.gemm.gate = gate;
+    if (gate) {
+        call.args.gemm.gate = gate->at;
+        call.args.gemm.fixed = gate->fixed;
+        call.args.gemm.fixed_gate = gate->clean;
+    }
     call.args.gemm.n = m->n;
     call.args.gemm.k = m->k;
     call.args.gemm.add = add;
@@ -33,17 +37,23 @@ void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int 
 }
 
 /* The scale, shift and gate of an adaptive norm; which: 0, 1 of a layer, 2 final. */
-static const float *modulation(const struct tec_forward *f, int layer, int which)
+static const float *modulation(const struct tec_forward *f, int step, int layer, int which)
 {
     int norm = which == 2 ? f->flow->n_norms - 1 : 2 * layer + which;
-    return tec_modulation(f->flow, f->step, norm);
+    return tec_modulation(f->flow, step, norm);
 }
 
-static const float *gate_of(const struct tec_forward *f, int layer, int which)
+/* y += the gate of norm `which`, where the stack has one, times a linear of x. */
+static void add_gated(struct tec_lower *l, const struct tec_forward *f, int layer, int which,
+                      const struct tec_matrix *m, int x, int y)
 {
-    if (f->stack->norm != TEC_BLOCK_ADAPTIVE_NORM)
-        return NULL;
-    return modulation(f, layer, which) + 2 * (size_t)f->flow->padded;
+    struct tec_gate gate = {.fixed = f->fixed};
+    bool adaptive = f->stack->norm == TEC_BLOCK_ADAPTIVE_NORM;
+    if (adaptive)
+        gate.at = modulation(f, f->step, layer, which) + 2 * (size_t)f->flow->padded;
+    if (f->fixed)
+        gate.clean = modulation(f, f->flow->steps, layer, which) + 2 * (size_t)f->flow->padded;
+    tec_lower_linear_into(l, m, x, y, 0, adaptive ? &gate : NULL, true, which ? "down" : "o");
 }
 
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
@@ -61,9 +71,12 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
     a->round = l->round && round;
     a->offset = f->stack->norm_offset;
     if (f->stack->norm == TEC_BLOCK_ADAPTIVE_NORM) {
-        a->weight = modulation(f, layer, which);
+        a->weight = modulation(f, f->step, layer, which);
         a->bias = a->weight + f->flow->padded;
         a->offset = 1.0F;
+        a->fixed = f->fixed;
+        a->fixed_weight = f->fixed ? modulation(f, f->flow->steps, layer, which) : NULL;
+        a->fixed_bias = f->fixed ? a->fixed_weight + f->flow->padded : NULL;
     } else if (w) {
         a->weight = which ? w->norm2 : w->norm1;
         a->bias = which ? w->norm2_bias : w->norm1_bias;
@@ -184,7 +197,7 @@ static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int l
         call.args.map.round = l->round;
     }
     tec_program_call(l->program, &call);
-    tec_lower_linear_into(l, &w->down, g, x, 0, gate_of(f, layer, 1), true, "down");
+    add_gated(l, f, layer, 1, &w->down, g, x);
 }
 
 static void lower_layer(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
@@ -202,7 +215,7 @@ static void lower_layer(struct tec_lower *l, const struct tec_forward *f, int la
     int out = attend(l, f, q, kv);
     if (f->tap && f->tap_inside)
         tap_attention(l, f, layer, out);
-    tec_lower_linear_into(l, &w->o, out, x, 0, gate_of(f, layer, 0), true, "o");
+    add_gated(l, f, layer, 0, &w->o, out, x);
     feed_forward(l, f, layer, x);
     if (f->tap)
         tec_lower_tap(l, x, "%slayer%d.hidden", f->tap, layer);

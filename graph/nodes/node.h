@@ -68,9 +68,10 @@ struct tec_forward {
     const struct tec_rows *rows;        /* device side */
     const struct tec_flow_tables *flow; /* adaptive stacks, else NULL */
     int step;                           /* of the flow */
-    bool keys_only;                     /* the last layer computes keys and values alone */
-    const char *tap;                    /* prefix of tap names, "prefix."; NULL = no taps here */
-    bool tap_inside;                    /* q, k, v, attention of layers, not only hidden states */
+    const int *fixed; /* device: first rows are at time 0, so many; NULL = never any */
+    bool keys_only;   /* the last layer computes keys and values alone */
+    const char *tap;  /* prefix of tap names, "prefix."; NULL = no taps here */
+    bool tap_inside;  /* q, k, v, attention of layers, not only hidden states */
 };
 
 /* Append the layers; x [rows, width] is the residual stream, updated in place. */
@@ -83,9 +84,15 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
 /* y = x W^T + bias as a new tensor of the matrix's padded width. */
 int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, const char *label);
 
-/* y[out_row ..] (+)= gate * (x W^T + bias) into a tensor there is. */
+/* What a linear's output is multiplied with: rows below *fixed take `clean`, others `at`. */
+struct tec_gate {
+    const float *at, *clean;
+    const int *fixed; /* NULL = all take `at` */
+};
+
+/* y[out_row ..] (+)= gate * (x W^T + bias) into a tensor there is; gate NULL = 1. */
 void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
-                           int out_row, const float *gate, bool add, const char *label);
+                           int out_row, const struct tec_gate *gate, bool add, const char *label);
 
 /* Keep a copy of a tensor (its first `cols` columns from `at` on) under a printf-style name;
  * nothing when there are no taps. */

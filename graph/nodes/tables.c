@@ -54,6 +54,7 @@ static void deal_prefix(struct dealer *d, struct tec_prefix_table *t,
     t->ids = ints(d, limits->max_text);
     t->picture = deal(d, (size_t)cameras, sizeof *t->picture);
     t->ld = (m->flow.dim + 15) / 16 * 16;
+    t->n_fixed = limits->fixed ? ints(d, 1) : NULL;
     t->noise = deal(d, (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
     t->state = deal(d, (size_t)t->ld, sizeof(float));
 }

@@ -29,6 +29,7 @@ struct tec_prefix_table {
     int *ids;                 /* [text.max_tokens] */
     int *n_horizon, *one;     /* constants */
     const uint8_t **picture;  /* [max_pictures] u8 [size, size, 3], device memory */
+    int *n_fixed;             /* first rows of `noise` that are given actions; NULL = never any */
     float *noise;             /* [horizon, ld]: the flow's x, overwritten by the action node */
     float *state;             /* [1, ld] */
     int ld;                   /* of noise and state */
@@ -55,6 +56,7 @@ struct tec_prefix_limits {
     int max_text;     /* tokens of the prompt */
     int max_pictures; /* valid cameras */
     int scratch_slot; /* first slot of the suffix's keys, -1 = no action */
+    bool fixed;       /* first actions may be given */
 };
 
 /* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`

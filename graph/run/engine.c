@@ -1,5 +1,8 @@
 #include "graph/run/engine.h"
 
+#include "graph/run/session_given.h"
+#include "graph/run/session_robot.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -305,6 +308,22 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
     return TEC_OK;
 }
 
+/* Do actions that are given fit the robot? Looked at here too, because `check` opens no session. */
+static enum tec_status check_given(const struct tec_engine *e, struct tec_arena *arena,
+                                   struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_session_options s = {
+        .pipeline = o->pipeline, .model = e->model, .checkpoint = e->checkpoint, .root = o->root};
+    struct tec_robot *robot = NULL;
+    struct tec_given given;
+    bool plain;
+    if (!e->checkpoint && !o->pipeline->robot)
+        return TEC_OK; /* the robot may be the checkpoint's, which is not here */
+    TEC_TRY(tec_session_find_robot(&robot, &plain, &s, arena, err));
+    return tec_given_open(&given, o->pipeline, robot, plain, arena, err);
+}
+
 /* Checkpoint and model, and what the pipeline takes with them. */
 static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
                                 struct tec_arena *arena, struct tec_error *err)
@@ -314,6 +333,8 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     TEC_TRY(open_checkpoint(&e->checkpoint, o, e->heap, err));
     TEC_TRY(open_model(&e->model, o, e->checkpoint, e->heap, err));
     TEC_TRY(tec_spec_from_pipeline(&out->spec, o->pipeline, e->model, e->heap, err));
+    if (out->spec.fixed)
+        TEC_TRY(check_given(e, arena, err));
     return measure(e, out, arena, err);
 }
 

@@ -6,7 +6,8 @@ static void real_prefix(void *self, enum tec_part_kind kind, int region,
                         const struct tec_frame_input *input, struct tec_replay *replay)
 {
     struct tec_plan *plan = self;
-    const struct tec_action_inputs a = {.noise = input->noise, .state = input->state};
+    const struct tec_action_inputs a = {
+        .noise = input->noise, .n_fixed = input->n_fixed, .state = input->state};
     tec_launch_prefix(plan, tec_plan_part(plan, kind, 0), region, &input->prefix, &a, replay);
 }
 

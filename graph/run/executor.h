@@ -9,7 +9,8 @@
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */
 struct tec_frame_input {
     struct tec_prefix_input prefix;
-    const float *noise;  /* [horizon, dim] */
+    const float *noise;  /* [horizon, dim]; its first n_fixed rows are given actions */
+    int n_fixed;         /* 0 .. the plan's spec.fixed */
     const float *state;  /* [dim] normalised, padded */
     int64_t captured_ns; /* when the cameras saw it, frame clock */
 };

@@ -66,6 +66,8 @@ static void fill_suffix(const struct tec_plan *plan, struct tec_prefix_table *t,
     }
     if (f->state.weight)
         t->suffix.visible[0] = before + 1;
+    if (t->n_fixed)
+        *t->n_fixed = a->n_fixed;
     for (int i = 0; i < f->horizon; i++)
         memcpy(t->noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
                (size_t)f->dim * sizeof(float));

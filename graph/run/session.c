@@ -1,5 +1,6 @@
 #include "graph/run/session.h"
 
+#include "graph/run/session_given.h"
 #include "graph/run/session_robot.h"
 
 #include <math.h>
@@ -23,8 +24,9 @@ struct tec_session {
     bool plain;
     struct tec_template *template;
     struct tec_observer *observer;
-    int text_max;         /* bytes of an instruction */
-    float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
+    struct tec_given given; /* first actions */
+    int text_max;           /* bytes of an instruction */
+    float **pictures_f32;   /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
     struct set sets[SETS];
     int turn;               /* set to be written next */
     const struct set *last; /* good one; NULL = none yet */
@@ -141,6 +143,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     const struct tec_model *m = o->model;
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
+    TEC_TRY(tec_given_open(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
     s->text_max = 1024 + 8 * o->max_text;
     struct tec_observer_needs needs = {.image_h = m->vision.image_size,
                                        .image_w = m->vision.image_size,
@@ -291,11 +294,24 @@ static enum tec_status check_pictures(const struct tec_session *s, const struct 
     return TEC_OK;
 }
 
-static void point(const struct tec_session *s, const struct set *set, int n_text,
+/* Given actions take the place of the first rows' noise; the noise of the others does not depend on
+ * how many there are. */
+static enum tec_status put_given(struct tec_session *s, struct set *set, int n,
+                                 struct tec_error *err)
+{
+    if (n == 0)
+        return TEC_OK;
+    enum tec_status status =
+        tec_robot_undo(s->observer, s->given.actions, n, set->seen.state_raw, set->noise, err);
+    return tec_context(err, status, "%s", s->given.input->name);
+}
+
+static void point(const struct tec_session *s, const struct set *set, int n_text, int n_fixed,
                   struct tec_frame_input *input)
 {
     *input = (struct tec_frame_input){.prefix = {.n_text = n_text, .ids = set->ids},
                                       .noise = set->noise,
+                                      .n_fixed = n_fixed,
                                       .state = set->seen.state};
     for (int i = 0; i < s->options.model->n_slots; i++)
         if (set->seen.valid[i])
@@ -309,7 +325,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
 {
     struct tec_session *s = session;
     struct set *set = &s->sets[s->turn];
-    int n_text = 0;
+    int n_text = 0, n_fixed = 0;
+    TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
     TEC_TRY(make_prompt(s, values, n, set, &n_text, err));
@@ -318,7 +335,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
         memcpy(set->noise, noise, chunk_size(s) * sizeof *noise);
     else
         tec_noise(s->options.seed, TEC_NOISE_ACTIONS, frame, set->noise, chunk_size(s));
-    point(s, set, n_text, input);
+    TEC_TRY(put_given(s, set, n_fixed, err));
+    point(s, set, n_text, n_fixed, input);
     input->captured_ns = captured_ns;
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);

@@ -44,6 +44,11 @@ void tec_session_destroy(struct tec_session *session); /* NULL is allowed */
  * right only where the robot says truncate = true. Pictures that the robot wants as floats
  * (LeRobot's resize) are rounded to u8, which is what the model reads.
  *
+ * Where an action node has a prefix, the value of its name (F32 or F64 [d, columns], 0 <= d <= the
+ * rows declared; absent: d = 0) gives the first d actions in the robot's units. They become the
+ * model's by the inverse of tec_session_act on this observation's state, and take the place of the
+ * first d rows of the noise; a wrong shape, or what is not finite, is refused with the name.
+ *
  * warning (may be NULL) gets "" or a sentence. Takes no memory but for a camera that is seen for
  * the first time or changes its size; scratch of the tokenizer is one block of an arena that was
  * sized at create and is rewound. */

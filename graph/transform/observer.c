@@ -378,3 +378,36 @@ int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const 
         *clamped = n_clamped;
     return n;
 }
+
+enum tec_status tec_robot_check_undo(const struct tec_robot *robot, struct tec_error *err)
+{
+    int at = tec_transforms_lossy(&robot->actions);
+    if (at < 0)
+        return TEC_OK;
+    return tec_fail(err, TEC_MALFORMED,
+                    "robot %s: step %d of its actions, %s, cannot be undone, so that actions of "
+                    "the robot cannot be given to the model",
+                    robot->name, at + 1, tec_transform_name(robot->actions.steps[at].kind));
+}
+
+enum tec_status tec_robot_undo(struct tec_observer *o, const double *actions, int rows,
+                               const double *state_raw, float *out, struct tec_error *err)
+{
+    const struct tec_robot *robot = o->robot;
+    size_t columns = (size_t)robot->n_actions, model = (size_t)robot->n_model_actions;
+    for (int r = 0; r < rows; r++) {
+        float *y = out + (size_t)r * (size_t)o->needs.action_width;
+        memcpy(o->x, actions + (size_t)r * columns, columns * sizeof *o->x);
+        tec_transforms_undo(&robot->actions, o->x, state_raw, o->scratch);
+        tec_norm_apply(&o->needs.action_norm, o->x, model, o->x);
+        memset(y, 0, (size_t)o->needs.action_width * sizeof *y);
+        for (size_t i = 0; i < model; i++) {
+            y[i] = (float)o->x[i];
+            if (!isfinite(y[i]))
+                return tec_fail(err, TEC_INVALID,
+                                "row %d is out of range: column %zu is not finite when normalised",
+                                r + 1, i + 1);
+        }
+    }
+    return TEC_OK;
+}

@@ -104,4 +104,15 @@ const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
 int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
                   double *out, int *clamped);
 
+/* Can robot actions be turned back into the model's? TEC_MALFORMED, naming the step, when one of
+ * the robot's action steps has no inverse. */
+enum tec_status tec_robot_check_undo(const struct tec_robot *robot, struct tec_error *err);
+
+/* The inverse of tec_robot_act, for a robot that passes tec_robot_check_undo: robot actions
+ * [rows, n_actions] f64, finite, to model actions [rows, action_width] f32, normalised by the
+ * formulas of base/store/norm.h, zeros behind n_model_actions. TEC_INVALID with row and column when
+ * a result is not finite. Takes no memory. */
+enum tec_status tec_robot_undo(struct tec_observer *o, const double *actions, int rows,
+                               const double *state_raw, float *out, struct tec_error *err);
+
 #endif

@@ -49,4 +49,14 @@ int tec_transforms_width(const struct tec_transforms *t);
 void tec_transforms_run(const struct tec_transforms *t, double *x, const double *state,
                         double *scratch);
 
+/* The steps backwards: x [width] whose first n_out entries are a result becomes what the steps make
+ * it from, its first n_in entries. clamp and round are undone by leaving x as it is, so that the
+ * steps give x again where it lies within the bounds, or is whole. */
+void tec_transforms_undo(const struct tec_transforms *t, double *x, const double *state,
+                         double *scratch);
+
+/* The first step that cannot be undone (linkage, multiply by 0, a select that drops or repeats an
+ * entry), counted from 0, or -1. */
+int tec_transforms_lossy(const struct tec_transforms *t);
+
 #endif

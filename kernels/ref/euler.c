@@ -6,6 +6,8 @@ void tec_euler_ref(const struct tec_euler_args *a, struct tec_part part)
     for (int r = rows.first; r < rows.last; r++) {
         const float *v = a->v + (size_t)r * (size_t)a->ldv;
         float *x = a->x + (size_t)r * (size_t)a->ldx;
+        if (tec_is_fixed(a->fixed, r))
+            continue;
         for (int c = 0; c < a->cols; c++)
             x[c] += a->dt * v[c];
     }

@@ -25,8 +25,9 @@ static void finish(const struct tec_gemm_args *a, int r, int c, float sum)
     float *y = a->y + (size_t)r * (size_t)a->ldy + (size_t)c;
     if (a->bias)
         sum += a->bias[c];
-    if (a->gate)
-        sum *= a->gate[c];
+    const float *gate = tec_is_fixed(a->fixed, r) ? a->fixed_gate : a->gate;
+    if (gate)
+        sum *= gate[c];
     *y = a->add ? *y + sum : sum;
 }
 

@@ -8,9 +8,12 @@ static void write_row(const struct tec_norm_args *a, int row, double mean, doubl
 {
     const float *x = a->x + (size_t)row * (size_t)a->ldx;
     float *y = a->y + (size_t)row * (size_t)a->ldy;
+    bool fixed = tec_is_fixed(a->fixed, row);
+    const float *weights = fixed ? a->fixed_weight : a->weight;
+    const float *biases = fixed ? a->fixed_bias : a->bias;
     for (int c = 0; c < a->cols; c++) {
-        double weight = (double)a->offset + (a->weight ? (double)a->weight[c] : 0.0);
-        double bias = a->bias ? (double)a->bias[c] : 0.0;
+        double weight = (double)a->offset + (weights ? (double)weights[c] : 0.0);
+        double bias = biases ? (double)biases[c] : 0.0;
         float v = (float)(((double)x[c] - mean) * scale * weight + bias);
         y[c] = a->round ? tec_bf16_round(v) : v;
     }

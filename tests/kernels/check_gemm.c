@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 struct shape {
     int max_rows, live, n, k;
@@ -47,7 +48,8 @@ static void check_reference(struct conform *c, const struct tec_gemm_args *a, co
         size += fabs((double)x[i] * (double)row[i]);
     }
     size_t y = (size_t)r * (size_t)a->ldy + (size_t)col;
-    double bias = a->bias ? (double)a->bias[col] : 0.0, gate = a->gate ? (double)a->gate[col] : 1.0;
+    const float *gates = a->fixed && r < *a->fixed ? a->fixed_gate : a->gate;
+    double bias = a->bias ? (double)a->bias[col] : 0.0, gate = gates ? (double)gates[col] : 1.0;
     double want = gate * (sum + bias) + (a->add ? (double)before[y] : 0.0);
     /* Then bias, gate, add and the last store: one rounding each. */
     double rest = (fabs(sum) + fabs(bias)) * fabs(gate) + fabs(want);
@@ -86,6 +88,14 @@ static float *filled(struct conform *c, size_t count, enum conform_family family
     return buf;
 }
 
+/* None, one, some, all, and counts that no plan makes. */
+static void give_fixed(struct conform *c, struct tec_gemm_args *a)
+{
+    const int counts[] = {0, 1, conform_int(0, a->max_rows), a->max_rows, a->max_rows + 9, -3};
+    a->fixed = conform_ints(c, 1, counts[conform_int(0, 5)]);
+    a->fixed_gate = conform_int(0, 3) ? filled(c, (size_t)a->n, CONFORM_NORMAL, false) : NULL;
+}
+
 static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum conform_family family)
 {
     size_t rows = (size_t)s.max_rows, n = (size_t)s.n, k = (size_t)s.k;
@@ -107,6 +117,8 @@ static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum confor
     if (a.add)
         conform_fill(a.y, rows * (size_t)a.ldy, CONFORM_NORMAL, 1.0F);
     a.rows = conform_live(c, s.live);
+    if (conform_int(0, 1))
+        give_fixed(c, &a);
     struct tec_gemm_args ref = a, fast = a;
     ref.w = conform_matrix(c, c->ref, bf16, s.n, s.k, w);
     fast.w = conform_matrix(c, c->fast, bf16, s.n, s.k, w);
@@ -125,8 +137,51 @@ static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum confor
     conform_end(c);
 }
 
+/* A row has the bytes of the plain kernel with the gate that it takes, whatever the count: for few
+ * rows and for many, which go different ways. */
+static void gemm_fixed(struct conform *c, const struct tec_kernels *table, bool bf16, int rows)
+{
+    enum { N = 32, K = 37, LDX = 48 };
+    size_t size = (size_t)rows * N;
+    int *live = conform_ints(c, 1, rows), *fixed = conform_ints(c, 1, 0);
+    float *x = filled(c, (size_t)rows * LDX, CONFORM_NORMAL, bf16), *y[3];
+    const void *w = conform_matrix(c, table, bf16, N, K, filled(c, (size_t)N * K, 0, bf16));
+    const float *gate[2] = {filled(c, N, CONFORM_NORMAL, false),
+                            filled(c, N, CONFORM_NORMAL, false)};
+    struct tec_gemm_args a[3];
+    for (int i = 0; i < 3; i++) {
+        y[i] = conform_buf(c, size, sizeof(float));
+        a[i] = (struct tec_gemm_args){.x = x,
+                                      .w = w,
+                                      .gate = gate[i == 1],
+                                      .y = y[i],
+                                      .rows = live,
+                                      .max_rows = rows,
+                                      .ldx = LDX,
+                                      .ldy = N,
+                                      .n = N,
+                                      .k = K};
+    }
+    a[2].fixed = fixed;
+    a[2].fixed_gate = gate[1];
+    for (*fixed = 0; *fixed <= rows; ++*fixed) {
+        for (int i = 0; i < 3; i++)
+            (bf16 ? table->gemm_bf16 : table->gemm_f32)(&a[i], (struct tec_part){0, 1});
+        for (int r = 0; r < rows; r++)
+            if (memcmp(y[2] + r * N, y[r < *fixed] + r * N, N * sizeof(float)) != 0)
+                conform_fail(c, "%d fixed of %d: row %d is not that of the plain kernel", *fixed,
+                             rows, r);
+    }
+    conform_end(c);
+}
+
 static void gemm(struct conform *c, bool bf16)
 {
+    static const int rows[] = {1, 3, 8, 16, 29};
+    for (int i = 0; i < 5; i++) {
+        gemm_fixed(c, c->ref, bf16, rows[i]);
+        gemm_fixed(c, c->fast, bf16, rows[i]);
+    }
     for (int i = 0; i < EDGES + RANDOM; i++)
         gemm_shape(c, choose(i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);
     for (int f = 0; f < CONFORM_FAMILIES; f++)

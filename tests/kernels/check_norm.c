@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 struct shape {
     int rows, cols;
@@ -38,9 +39,12 @@ static void compare_row(struct conform *c, const struct tec_norm_args *a, const 
                         bool centred)
 {
     struct exact e = statistics(a, x + (size_t)row * (size_t)a->ldx, centred);
+    bool fixed = a->fixed && row < *a->fixed;
+    const float *weights = fixed ? a->fixed_weight : a->weight;
+    const float *biases = fixed ? a->fixed_bias : a->bias;
     for (int i = 0; i < a->cols; i++) {
-        long double weight = (long double)a->offset + (a->weight ? (long double)a->weight[i] : 0);
-        long double bias = a->bias ? (long double)a->bias[i] : 0;
+        long double weight = (long double)a->offset + (weights ? (long double)weights[i] : 0);
+        long double bias = biases ? (long double)biases[i] : 0;
         long double v = (long double)x[(size_t)row * (size_t)a->ldx + (size_t)i] - e.mean;
         long double want = v * e.scale * weight + bias;
         /* The sums, then five operations in float64, then one rounding to float32. */
@@ -56,6 +60,19 @@ static void compare_row(struct conform *c, const struct tec_norm_args *a, const 
         conform_close(c, (double)((const float *)c->want[0])[at], (double)want, (double)bound,
                       "reference [%dx%d] row %d column %d", a->max_rows, a->cols, row, i);
     }
+}
+
+/* None, one, some, all, and counts that no plan makes. */
+static void give_fixed(struct conform *c, struct tec_norm_args *a)
+{
+    const int counts[] = {0, 1, conform_int(0, a->max_rows), a->max_rows, a->max_rows + 9, -3};
+    float *weight = conform_buf(c, (size_t)a->cols, sizeof *weight);
+    float *bias = conform_buf(c, (size_t)a->cols, sizeof *bias);
+    conform_fill(weight, (size_t)a->cols, CONFORM_NORMAL, 1.0F);
+    conform_fill(bias, (size_t)a->cols, CONFORM_NORMAL, 1.0F);
+    a->fixed = conform_ints(c, 1, counts[conform_int(0, 5)]);
+    a->fixed_weight = conform_int(0, 3) ? weight : NULL;
+    a->fixed_bias = conform_int(0, 1) ? bias : NULL;
 }
 
 static void norm_shape(struct conform *c, struct shape s, bool centred, enum conform_family family)
@@ -78,6 +95,8 @@ static void norm_shape(struct conform *c, struct shape s, bool centred, enum con
     a.bias = conform_int(0, 1) ? bias : NULL;
     a.y = conform_buf(c, rows * (size_t)a.ldy, sizeof *a.y);
     a.rows = conform_live(c, s.rows);
+    if (conform_int(0, 1))
+        give_fixed(c, &a);
     struct conform_call call = {.ref = &a, .fast = &a, .live = s.rows, .full = true, .outs = 1};
     call.out[0] = (struct conform_out){a.y, s.rows, cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
     conform_run(c, &call);
@@ -117,8 +136,49 @@ static void norm_in_place(struct conform *c, bool centred)
     conform_end(c);
 }
 
+/* A row has the bytes of the plain kernel with the vectors that it takes, whatever the count. */
+static void norm_fixed(struct conform *c, const struct tec_kernels *table, bool centred)
+{
+    enum { ROWS = 7, COLS = 45, LD = 48 };
+    int *rows = conform_ints(c, 1, ROWS), *fixed = conform_ints(c, 1, 0);
+    float *x = conform_buf(c, (size_t)ROWS * LD, sizeof *x), *vector[4], *y[3];
+    conform_fill(x, (size_t)ROWS * LD, CONFORM_NORMAL, 2.0F);
+    for (int i = 0; i < 4; i++) {
+        vector[i] = conform_buf(c, COLS, sizeof(float));
+        conform_fill(vector[i], COLS, CONFORM_NORMAL, 1.0F);
+    }
+    struct tec_norm_args a[3];
+    for (int i = 0; i < 3; i++) {
+        y[i] = conform_buf(c, (size_t)ROWS * LD, sizeof(float));
+        a[i] = (struct tec_norm_args){.x = x,
+                                      .y = y[i],
+                                      .weight = vector[i == 1 ? 2 : 0],
+                                      .bias = vector[i == 1 ? 3 : 1],
+                                      .rows = rows,
+                                      .max_rows = ROWS,
+                                      .ldx = LD,
+                                      .ldy = LD,
+                                      .cols = COLS,
+                                      .offset = 1,
+                                      .eps = 1e-6F};
+    }
+    a[2].fixed = fixed;
+    a[2].fixed_weight = vector[2];
+    a[2].fixed_bias = vector[3];
+    for (*fixed = 0; *fixed <= ROWS; ++*fixed) {
+        for (int i = 0; i < 3; i++)
+            (centred ? table->layernorm : table->rmsnorm)(&a[i], (struct tec_part){0, 1});
+        for (int r = 0; r < ROWS; r++)
+            if (memcmp(y[2] + r * LD, y[r < *fixed] + r * LD, COLS * sizeof(float)) != 0)
+                conform_fail(c, "%d fixed: row %d is not that of the plain kernel", *fixed, r);
+    }
+    conform_end(c);
+}
+
 static void norm(struct conform *c, bool centred)
 {
+    norm_fixed(c, c->ref, centred);
+    norm_fixed(c, c->fast, centred);
     for (int i = 0; i < EDGES; i++)
         norm_shape(c, edges[i], centred, CONFORM_NORMAL);
     for (int i = 0; i < RANDOM; i++)

@@ -73,12 +73,20 @@ void conform_euler(struct conform *c)
         a.v = matrix(c, rows, a.ldv, (enum conform_family)(i % CONFORM_FAMILIES));
         const float *before = copied(c, a.x, rows * a.ldx);
         a.rows = conform_live(c, rows);
+        const int counts[] = {0, 1, conform_int(0, rows), rows, rows + 9, -3};
+        int fixed = i % 2 ? counts[conform_int(0, 5)] : 0;
+        if (i % 2)
+            a.fixed = conform_ints(c, 1, fixed);
         struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 1};
         call.out[0] =
             (struct conform_out){a.x, rows, (size_t)cols * 4, (size_t)a.ldx * 4, NULL, 0, 1};
         conform_run(c, &call);
         for (int r = 0; r < rows; r++)
             for (int k = 0; k < cols; k++) {
+                if (r < fixed) {
+                    both(c, r * a.ldx + k, (double)before[r * a.ldx + k], 0, r, k);
+                    continue;
+                }
                 double step = (double)a.dt * (double)a.v[r * a.ldv + k];
                 double exact = (double)before[r * a.ldx + k] + step;
                 double size = fabs(exact) + 2 * fabs(step); /* product and sum round once each */

@@ -38,7 +38,7 @@ static enum tec_status judge_checkpoint(struct tec_pi *judge, const char *name, 
     if (status == TEC_OK)
         status = tec_flow_tables_create(&t, &pi.model->flow,
                                         &(struct tec_weight_source){.checkpoint = pi.checkpoint},
-                                        10, pi.device, judge->v->heap, err);
+                                        10, false, pi.device, judge->v->heap, err);
     if (status == TEC_OK) {
         size_t w = (size_t)t->width, row = 3 * w, n = (size_t)(t->steps * t->n_norms) * row;
         float *mod = TEC_NEW(judge->v->arena, n, float);

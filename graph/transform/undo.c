@@ -1,0 +1,70 @@
+/* undo.c - the float64 steps of a robot backwards. */
+#include "graph/transform/robot.h"
+
+#include <string.h>
+
+/* Does a select of `n` entries only put them in another order? */
+static bool is_permutation(const struct tec_transform *step, int n)
+{
+    bool seen[TEC_ROBOT_MAX_VALUES] = {false};
+    if (step->n_at != n)
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (seen[step->at[i]])
+            return false;
+        seen[step->at[i]] = true;
+    }
+    return true;
+}
+
+int tec_transforms_lossy(const struct tec_transforms *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        const struct tec_transform *step = &t->steps[i];
+        bool lossy = step->kind == TEC_TRANSFORM_linkage ||
+                     (step->kind == TEC_TRANSFORM_multiply && step->a == 0.0) ||
+                     (step->kind == TEC_TRANSFORM_select && !is_permutation(step, t->n_in));
+        if (lossy)
+            return i;
+    }
+    return -1; /* so every step had n_in entries */
+}
+
+static double undo(const struct tec_transform *step, double x, double state)
+{
+    switch (step->kind) {
+    case TEC_TRANSFORM_multiply:
+        return x / step->a;
+    case TEC_TRANSFORM_shift:
+        return x - step->a;
+    case TEC_TRANSFORM_unit_to_range:
+        return (x - step->a) / (step->b - step->a);
+    case TEC_TRANSFORM_range_to_unit:
+        return x * (step->b - step->a) + step->a;
+    case TEC_TRANSFORM_add_state:
+        return x - state;
+    case TEC_TRANSFORM_select:
+    case TEC_TRANSFORM_linkage:
+    case TEC_TRANSFORM_clamp:
+    case TEC_TRANSFORM_round:
+    case TEC_N_TRANSFORMS:
+        break;
+    }
+    return x;
+}
+
+void tec_transforms_undo(const struct tec_transforms *t, double *x, const double *state,
+                         double *scratch)
+{
+    for (int i = t->n - 1; i >= 0; i--) {
+        const struct tec_transform *step = &t->steps[i];
+        bool wants_state = step->kind == TEC_TRANSFORM_add_state;
+        for (int j = 0; j < step->n_at; j++)
+            if (step->kind == TEC_TRANSFORM_select)
+                scratch[step->at[j]] = x[j];
+            else
+                x[step->at[j]] = undo(step, x[step->at[j]], wants_state ? state[step->at[j]] : 0.0);
+        if (step->kind == TEC_TRANSFORM_select)
+            memcpy(x, scratch, (size_t)step->n_at * sizeof *x);
+    }
+}
