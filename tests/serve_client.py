@@ -178,6 +178,12 @@ class Socket:
         else:
             text, data = b"", text
         assert opcode == 8, opcode
+        try:
+            self.frame(8, data[:2])
+            while self.s.recv(1 << 16):
+                pass
+        except OSError:
+            pass
         return text.decode(), struct.unpack(">H", data[:2])[0], data[2:].decode()
 
     def close(self):

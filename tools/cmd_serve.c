@@ -62,9 +62,11 @@ static enum tec_status read_port(int *port, const char *text, struct tec_error *
 static enum tec_status read_metadata(struct job *job, struct tec_error *err)
 {
     const struct tec_robot *robot = tec_session_robot(job->worker.opened.engine->session);
-    (void)err;
-    (void)robot;
-    return TEC_OK;
+    if (!robot || !robot->metadata)
+        return TEC_OK;
+    job->metadata = json_loads(robot->metadata, JSON_REJECT_DUPLICATES, NULL);
+    return job->metadata ? TEC_OK
+                         : tec_fail(err, TEC_NO_MEMORY, "no memory for the robot's metadata");
 }
 
 /* From here on these signals are read, by the connection thread: what runs is finished first. */
@@ -86,14 +88,16 @@ static enum tec_status start(struct job *job, struct tec_error *err)
     TEC_TRY(hold_signals(&job->signals, err));
     TEC_TRY(read_metadata(job, err));
     TEC_TRY(tec_listen_start(job->listener, &job->port, err));
-    const struct tec_net_options net = {
-        .exchange = &job->exchange,
-        .heap = job->call->heap,
-        .listener = job->listener,
-        .signals = job->signals,
-        .max_message = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB) * MIB,
-        .stall_s = or_else(o->stall_s, STALL_S),
-        .metadata = job->metadata};
+    const size_t mib = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB);
+    const struct tec_net_options net = {.exchange = &job->exchange,
+                                        .heap = job->call->heap,
+                                        .listener = job->listener,
+                                        .signals = job->signals,
+                                        .max_message = mib * MIB,
+                                        .max_connections =
+                                            or_else(o->max_connections, MAX_CONNECTIONS),
+                                        .stall_s = or_else(o->stall_s, STALL_S),
+                                        .metadata = job->metadata};
     job->listener = job->signals = -1; /* given */
     return tec_net_start(&job->net, &net, err);
 }
@@ -118,7 +122,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     TEC_TRY(read_port(&port, o->port, err));
     TEC_TRY(tec_listen_bind(&job->listener, host, port, err));
     TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
-                            or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
+                            2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
                             o->default_prompt, err));
     TEC_TRY(start(job, err));
     say_ready(job);

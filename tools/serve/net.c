@@ -39,12 +39,17 @@ static int64_t watch(const struct tec_net *net, struct lws *wsi)
     return tec_clock_now(&net->clock) + net->options.stall_s * 1000000000LL;
 }
 
+/* A free slot; NULL when there are connections enough. */
 static struct tec_slot *free_slot(const struct tec_net *net)
 {
-    for (int i = 0; i < net->options.exchange->n; i++)
-        if (tec_slot_free(&net->slots[i]))
-            return &net->slots[i];
-    return NULL;
+    struct tec_slot *slot = NULL;
+    int there = 0;
+    for (int i = 0; i < net->options.exchange->n; i++) {
+        there += net->slots[i].connection != NULL;
+        if (!slot && tec_slot_free(&net->slots[i]))
+            slot = &net->slots[i];
+    }
+    return there < net->options.max_connections ? slot : NULL;
 }
 
 /* HTTP --------------------------------------------------------------------------------------- */
@@ -96,9 +101,11 @@ static int established(struct tec_net *net, struct lws *wsi, struct session *ses
     return 0;
 }
 
-static int refuse(struct tec_net *net, struct lws *wsi, int code, const char *reason)
+static int refuse(struct tec_net *net, struct lws *wsi, struct tec_slot *slot, int code,
+                  const char *reason)
 {
     net->stats.errors++;
+    slot->closing = true;
     return close_with(wsi, code, reason);
 }
 
@@ -106,10 +113,11 @@ static int received(struct tec_net *net, struct lws *wsi, struct tec_slot *slot,
                     size_t n)
 {
     size_t rest = lws_remaining_packet_payload(wsi);
-    if (slot->state == TEC_SLOT_ENDING)
+    if (slot->closing || slot->state == TEC_SLOT_ENDING)
         return 0;
     if (slot->early)
-        return refuse(net, wsi, LWS_CLOSE_STATUS_POLICY_VIOLATION, "too many requests at once");
+        return refuse(net, wsi, slot, LWS_CLOSE_STATUS_POLICY_VIOLATION,
+                      "too many requests at once");
     if (lws_is_first_fragment(wsi)) {
         slot->filling.n = 0;
         slot->filling.is_text = !lws_frame_is_binary(wsi);
@@ -117,9 +125,9 @@ static int received(struct tec_net *net, struct lws *wsi, struct tec_slot *slot,
     }
     if (n > net->options.max_message - slot->filling.n ||
         rest > net->options.max_message - slot->filling.n - n)
-        return refuse(net, wsi, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "message too big");
+        return refuse(net, wsi, slot, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "message too big");
     if (!tec_slot_append(slot, in, n))
-        return refuse(net, wsi, TRY_AGAIN_LATER, "no memory for the message");
+        return refuse(net, wsi, slot, TRY_AGAIN_LATER, "no memory for the message");
     if (rest || !lws_is_final_fragment(wsi))
         return 0;
     slot->whole_by_ns = 0;
@@ -160,6 +168,8 @@ static int send_reply(struct tec_net *net, struct lws *wsi, struct tec_slot *slo
 
 static int writable(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
 {
+    if (slot->closing)
+        return 0;
     if (net->leaving)
         return close_with(wsi, LWS_CLOSE_STATUS_GOINGAWAY, "the server ends");
     if (!slot->greeted) {
@@ -183,16 +193,16 @@ static int writable(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
     }
 }
 
-static int rang(struct tec_net *net, struct lws *wsi, const struct tec_slot *slot)
+static int rang(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
 {
     int64_t by = slot->whole_by_ns ? slot->whole_by_ns : slot->taken_by_ns;
     if (slot->taken_by_ns && slot->taken_by_ns < by)
         by = slot->taken_by_ns;
     int64_t left = by - tec_clock_now(&net->clock);
-    if (by == 0)
+    if (by == 0 || slot->closing)
         return 0;
     if (left <= 0)
-        return refuse(net, wsi, LWS_CLOSE_STATUS_POLICY_VIOLATION,
+        return refuse(net, wsi, slot, LWS_CLOSE_STATUS_POLICY_VIOLATION,
                       slot->taken_by_ns == by ? "the reply is not taken"
                                               : "the message does not end");
     lws_set_timer_usecs(wsi, left / 1000 + 1);
@@ -218,7 +228,7 @@ static void readable(struct tec_net *net, const struct lws *wsi)
         return;
     }
     for (int fd; wsi == net->listener && (fd = tec_listen_accept(net->options.listener)) >= 0;) {
-        if (net->sockets >= net->options.exchange->n + HANDSHAKES)
+        if (net->sockets >= net->options.max_connections + HANDSHAKES)
             tec_listen_refuse(fd);
         else
             lws_adopt_socket(net->context, fd);
@@ -335,7 +345,7 @@ static enum tec_status take_memory(struct tec_net *net, struct tec_error *err)
     net->slots = TEC_NEW(&net->arena, (size_t)o->exchange->n, struct tec_slot);
     net->hello = tec_arena_push(&net->arena, LWS_PRE + HELLO, 1, 64);
     if (!net->slots || !net->hello)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", o->exchange->n);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", o->max_connections);
     for (int i = 0; i < o->exchange->n; i++)
         net->slots[i] = (struct tec_slot){.heap = o->heap, .exchange = o->exchange, .job = i};
     net->hello += LWS_PRE;
@@ -368,7 +378,7 @@ static enum tec_status open_context(struct tec_net *net, struct tec_error *err)
         .timeout_secs_ah_idle = HANDSHAKE_S,
         .keepalive_timeout = HANDSHAKE_S,
         .pt_serv_buf_size = CHUNK,
-        .fd_limit_per_thread = (unsigned)(o->exchange->n + HANDSHAKES + 32),
+        .fd_limit_per_thread = (unsigned)(o->max_connections + HANDSHAKES + 32),
         .retry_and_idle_policy = &idle,
         .server_string = "tectum",
     };

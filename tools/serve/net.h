@@ -17,8 +17,10 @@ struct tec_net_options {
     int listener;                  /* a socket that listens; given */
     int signals;                   /* a signalfd whose signals end the server; given; -1 = none */
     size_t max_message;            /* bytes */
-    int stall_s;                   /* seconds for a message to be whole, a reply to be taken */
-    const json_t *metadata;        /* the first message of a connection; NULL = {}; borrowed */
+    int max_connections;    /* at most the exchange's jobs: more of those let a client connect
+                               again while the engine still has its last job */
+    int stall_s;            /* seconds for a message to be whole, a reply to be taken */
+    const json_t *metadata; /* the first message of a connection; NULL = {}; borrowed */
 };
 
 /* Owned by the caller of start until stop; must not move in between. */

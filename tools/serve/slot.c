@@ -23,7 +23,7 @@ static void give_back(struct tec_slot *s, struct tec_slot_message *m, size_t kee
 void tec_slot_open(struct tec_slot *s, void *connection, int64_t now)
 {
     s->connection = connection;
-    s->greeted = s->early = false;
+    s->greeted = s->early = s->closing = false;
     s->state = TEC_SLOT_IDLE;
     s->began_ns = now;
     s->whole_by_ns = s->taken_by_ns = 0;

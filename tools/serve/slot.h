@@ -31,6 +31,7 @@ struct tec_slot {
     int job;
     void *connection; /* NULL: the client is gone, or the slot was never used */
     bool greeted;     /* the metadata has left */
+    bool closing;     /* it is being closed: nothing more is done for it */
     bool early;       /* `filling` is whole and waits */
     enum tec_slot_state state;
     struct tec_slot_message filling, serving;

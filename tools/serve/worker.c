@@ -219,10 +219,11 @@ static void tell_texts(struct tec_worker *w)
         const struct tec_utterance *u = NULL;
         if (!w->jobs[job].waits)
             continue;
+        bool gone = atomic_load_explicit(&w->exchange->jobs[job].gone, memory_order_relaxed);
         for (int i = 0; i < tec_loop_utterances(loop) && !u; i++)
             if (tec_loop_utterance(loop, i)->id == w->jobs[job].utterance)
                 u = tec_loop_utterance(loop, i);
-        if (!u)
+        if (!u || gone)
             answer(w, job, "", false);
         else if (atomic_load_explicit(&u->done, memory_order_acquire) != 0)
             finish_text(w, job, u);
