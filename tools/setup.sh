@@ -7,7 +7,7 @@ set -eu
 
 build="build-essential cmake pkg-config liblua5.4-dev libjansson-dev libutf8proc-dev libxxhash-dev
     libjpeg62-turbo-dev libpng-dev libwebsockets-dev libmsgpack-dev graphviz"
-tests="git clang clang-format clang-tidy libclang-rt-14-dev llvm-14 universal-ctags lua-check perl
+tests="git python3 clang clang-format clang-tidy libclang-rt-14-dev llvm-14 universal-ctags lua-check perl
     strace"
 
 packages=$build list=

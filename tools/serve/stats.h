@@ -14,6 +14,7 @@ struct tec_serve_stats {
     struct tec_histogram waited;   /* from the whole message until the engine took it */
     struct tec_histogram overhead; /* from the whole message until the reply was queued, without
                                       infer: waiting, decoding, packing, handing over */
+    struct tec_histogram own;      /* of it, without waiting */
 };
 
 /* A reply is queued for sending at `now`. */
