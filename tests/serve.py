@@ -50,7 +50,7 @@ class Server:
         self.port = int(self.line.split("ws://")[1].split()[0].split(":")[-1])
 
     def connect(self, **how):
-        s = Socket(self.port, **how)
+        s = Socket(self.port, timeout=20 * SLOW, **how)
         assert s.reply() == {}, "metadata"
         return s
 
@@ -321,7 +321,7 @@ def health_is_told_over_http(server):
 
 @test
 def pings_are_answered_while_it_computes(_):
-    server = Server("--set", "nodes.act.steps=1000", "--seed", "3")
+    server = Server("--set", "nodes.act.steps=%d" % (1000 / SLOW))
     s = server.connect()
     s.send(observation())
     begin, times = time.monotonic(), []

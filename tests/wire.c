@@ -13,7 +13,7 @@ static struct tec_heap heap;
 static struct tec_arena arena;
 static struct tec_error err;
 static struct tec_request_message request;
-static uint8_t bytes[MAX];
+static uint8_t bytes[MAX + 64];
 
 /* A golden message into `bytes`. */
 static size_t golden(const char *name)
@@ -246,6 +246,9 @@ TEST(the_optional_map_is_read)
     CHECK_INT(READ("\x81\xa6tectum\x81\xa4seed\xff"), ==, TEC_INVALID);
     CHECK_INT(READ("\x81\xa6tectum\x81\xa5tasks\x91\xa3sit"), ==, TEC_INVALID);
     CHECK_INT(READ("\x81\xa6tectum\x01"), ==, TEC_INVALID);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa5noise\x91\xa1x"), ==, TEC_SHAPE);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa5noise\xc0"), ==, TEC_OK);
+    CHECK(!request.noise.name);
 }
 
 TEST(hostile_messages_are_refused)

@@ -79,7 +79,9 @@ static enum tec_status read_noise(struct reading *in)
     TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
     TEC_TRY(
         tec_numpy_read(&in->out->noise, &found, &in->r, &t, "tectum.noise", in->arena, in->err));
-    if (found == TEC_NUMPY_MAP)
+    if (found != TEC_NUMPY_VALUE)
+        in->out->noise.name = NULL;
+    if (found == TEC_NUMPY_MAP || (found == TEC_NUMPY_NOTHING && t.kind != TEC_MSGPACK_NIL))
         return tec_fail(in->err, TEC_SHAPE, "tectum.noise: must be an ndarray");
     return TEC_OK;
 }
