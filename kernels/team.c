@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -67,10 +68,21 @@ static void wait_for_work(struct tec_team *team, uint32_t seen)
     }
 }
 
+/* Whoever asks the program to end asks the thread that can end it. */
+static void leave_signals(void)
+{
+    sigset_t others;
+    sigemptyset(&others);
+    sigaddset(&others, SIGINT);
+    sigaddset(&others, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &others, NULL);
+}
+
 static void *work(void *arg)
 {
     struct worker *self = arg;
     struct tec_team *team = self->team;
+    leave_signals();
     for (uint32_t seen = 0;;) {
         wait_for_work(team, seen);
         seen++;

@@ -164,6 +164,7 @@ TEST(robot_is_strict)
         {"'prompt':{'state':1}", "'state' must be true or false"},
         {"'prompt':{'state_pad_to':2}", "the state has 4 entries"},
         {"'rate_hz':-1", "must not be negative"},
+        {"'metadata':7", "metadata must be an object"},
         {"'state':{},'prompt':{'state':true},'actions':{'size':1}", "has no state"},
     };
     struct tec_arena arena;
@@ -216,6 +217,19 @@ static int parse_file(const char *name)
     json_decref(value);
     tec_arena_finish(&arena);
     return n;
+}
+
+TEST(metadata_is_kept_as_it_is)
+{
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(parse(&r, "{" SMALL ",'metadata':{'reset_pose':[0,-1.5]}}", NULL, &arena) == TEC_OK);
+    CHECK_STR(r->metadata, "{\"reset_pose\":[0,-1.5]}");
+    REQUIRE(parse(&r, "{" SMALL ",'metadata':[]}", NULL, &arena) == TEC_OK);
+    CHECK(!r->metadata);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
 }
 
 TEST(shipped_robots_parse)

@@ -142,16 +142,19 @@ stage_asan() {
         ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
             tap "asan/$(basename "$test")" 600 "$test"
     done
+    TEST_SLOWNESS=10 tap asan/serve.t 600 sh tests/serve.t build/asan/tectum
 }
 
 stage_tsan() {
     tests=$(threaded)
-    step "tsan builds" build tsan $tests || return 1
+    step "tsan builds" build tsan tectum $tests || return 1
     # Address-space layout of newer kernels is more random than this sanitizer of gcc 12 allows for.
     fixed=; ! setarch "$(uname -m)" -R true 2>/dev/null || fixed="setarch $(uname -m) -R"
     for test in $tests; do
         TSAN_OPTIONS=halt_on_error=1 tap "tsan/$test" 600 $fixed "build/tsan/$test"
     done
+    TSAN_OPTIONS=halt_on_error=1 TEST_SLOWNESS=10 \
+        tap tsan/serve.t 600 $fixed sh tests/serve.t build/tsan/tectum
 }
 
 stage_clang() { needs clang clang && step "clang builds" build clang; }

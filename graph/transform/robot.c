@@ -11,11 +11,11 @@
 
 /* All fields of a description; those of a variant are the same without name and variants. */
 static const char *const top_fields[] = {
-    "name",    "variant", "variants", "cameras", "resize",  "ignore",         "state",
-    "actions", "norm",    "prompt",   "rate_hz", "execute", "unknown_cameras"};
-static const char *const variant_fields[] = {"cameras", "resize",         "ignore", "state",
-                                             "actions", "norm",           "prompt", "rate_hz",
-                                             "execute", "unknown_cameras"};
+    "name",    "variant", "variants", "cameras", "resize",  "ignore",          "state",
+    "actions", "norm",    "prompt",   "rate_hz", "execute", "unknown_cameras", "metadata"};
+static const char *const variant_fields[] = {
+    "cameras", "resize",  "ignore",  "state",           "actions", "norm",
+    "prompt",  "rate_hz", "execute", "unknown_cameras", "metadata"};
 
 /* What a parse carries along. */
 struct reading {
@@ -198,6 +198,27 @@ static enum tec_status read_prompt(struct reading *r, const json_t *json)
     return f.status;
 }
 
+/* Kept as text: what is in it is between the robot and its clients. */
+static void read_metadata(struct reading *r, struct tec_fields *f)
+{
+    enum { MOST = 1 << 15 };
+    const json_t *json = tec_fields_get(f, "metadata");
+    bool none = !json || (json_is_array(json) && json_array_size(json) == 0);
+    if (f->status != TEC_OK || none)
+        return;
+    if (!json_is_object(json)) {
+        tec_fields_fail(f, TEC_MALFORMED, "metadata must be an object");
+        return;
+    }
+    char *text = json_dumps(json, JSON_COMPACT);
+    size_t n = text ? strlen(text) : 0;
+    if (n > MOST)
+        tec_fields_fail(f, TEC_UNSUPPORTED, "metadata of %zu bytes; at most %d", n, MOST);
+    else if (!text || !(r->robot->metadata = tec_arena_strdup(r->arena, text)))
+        tec_fields_fail(f, TEC_NO_MEMORY, "no memory for its metadata");
+    free(text);
+}
+
 static enum tec_status read_robot(struct reading *r, const json_t *json)
 {
     struct tec_fields f =
@@ -210,6 +231,7 @@ static enum tec_status read_robot(struct reading *r, const json_t *json)
     if (r->robot->rate_hz < 0.0)
         tec_fields_fail(&f, TEC_MALFORMED, "rate_hz = %g must not be negative", r->robot->rate_hz);
     r->robot->execute = tec_fields_int(&f, "execute", 1, 1 << 20, 0);
+    read_metadata(r, &f);
     TEC_TRY(f.status);
     TEC_TRY(read_cameras(r, &f));
     TEC_TRY(read_state(r, tec_fields_get(&f, "state")));

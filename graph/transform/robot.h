@@ -74,6 +74,8 @@ struct tec_robot {
 
     double rate_hz; /* control rate, 0 = not said */
     int execute;    /* rows executed before the next observation, 0 = all */
+
+    const char *metadata; /* what a server tells whoever connects: a JSON object; NULL = {} */
 };
 
 /* Description (see pipelines/robots/) to robot. A description is an object with the fields
@@ -91,6 +93,7 @@ struct tec_robot {
  *     prompt     {input? = "prompt", template?, state? = boolean, default?, state_pad_to?,
  *                max_tokens?, truncate? = boolean}
  *     rate_hz, execute
+ *     metadata   an object for clients of a server, {reset_pose = {...}}
  *     variants   {NAME = {any of the above but name}}: fields that replace the common ones; inside
  *                state, actions, norm and prompt field by field
  *     variant    the default one

@@ -30,6 +30,7 @@ local function plain(fields)
     prompt  = { template = "plain", state = false, max_tokens = 48, default = fields.prompt },
     actions = fields.actions,
     execute = fields.execute,
+    metadata = fields.metadata,
   }
 end
 
@@ -55,19 +56,23 @@ return {
   rate_hz = 50,
   execute = 25,
 
+  -- Where openpi's client moves the arms first.
+  metadata = { reset_pose = { 0, -1.5, 1.5, 0, 0, 0 } },
+
   variant  = "pi05_aloha",
   variants = {
     pi05_aloha           = {},
     pi0_aloha            = plain {},
     pi0_aloha_towel      = plain { prompt = "fold the towel" },
     pi0_aloha_tupperware = plain { prompt = "open the tupperware and put the food on the plate" },
-    pi0_aloha_pen_uncap  = plain { prompt = "uncap the pen" },
+    pi0_aloha_pen_uncap  = plain { prompt = "uncap the pen", metadata = {} },
     -- gym-aloha: absolute joint actions, and its own statistics.
     pi0_aloha_sim = plain {
       prompt  = "Transfer cube",
       asset   = "lerobot/aloha_sim_transfer_cube_human",
       actions = { ops = { flips, shift, follow } },
       execute = 10,
+      metadata = {},
     },
   },
 }

@@ -1,0 +1,403 @@
+"""serve.py - `tectum serve` from the outside, TAP.  python3 tests/serve.py PROGRAM, from the root."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from serve_client import Array, Refused, Socket, pack, unpack  # noqa: E402
+
+PROGRAM = sys.argv[1]
+PIPELINE = "pipelines/demo_metaworld.lua"
+# The one place that knows how the robot's inputs are called, and their sizes.
+PREFIX = "observation/" if "observation/" in open("pipelines/robots/metaworld.lua").read() else ""
+IMAGE, WRIST, STATE, PROMPT = (PREFIX + "image", PREFIX + "wrist_image", PREFIX + "state",
+                               "prompt")
+ROWS, COLUMNS, SIDE = 16, 4, 64
+SLOW = float(os.environ.get("TEST_SLOWNESS", "1"))  # sanitizers take their time
+REASON = "Internal server error. Traceback included in previous frame."
+
+picture = Array("|u1", [SIDE, SIDE, 3], bytes(SIDE * SIDE * 3))
+
+
+def observation(prompt="press the button", **more):
+    obs = {IMAGE: picture, WRIST: picture, STATE: Array.floats([0.0, 0.6, 0.2, 1.0]),
+           PROMPT: prompt}
+    obs.update(more)
+    return obs
+
+
+def asked(prompt="press the button", **options):
+    return observation(prompt, tectum=options)
+
+
+class Server:
+    def __init__(self, *options):
+        self.p = subprocess.Popen(
+            [PROGRAM, "serve", PIPELINE, "--port", "0", "--host", "127.0.0.1", "--threads", "1",
+             *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.line = self.p.stdout.readline()
+        if " on ws://" not in self.line:
+            raise AssertionError("not ready: " + self.line + self.p.stderr.read())
+        self.port = int(self.line.split("ws://")[1].split()[0].split(":")[-1])
+
+    def connect(self, **how):
+        s = Socket(self.port, timeout=20 * SLOW, **how)
+        assert s.reply() == {}, "metadata"
+        return s
+
+    def rss_kib(self):
+        for line in open("/proc/%d/status" % self.p.pid):
+            if line.startswith("VmRSS"):
+                return int(line.split()[1])
+
+    def end(self, how=signal.SIGTERM):
+        self.p.send_signal(how)
+        out, err = self.p.communicate(timeout=30 * SLOW)
+        return self.p.returncode, out, err
+
+
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def check(x, *what):
+    if not x:
+        raise AssertionError(what)
+
+
+def works(server, s=None):
+    """Somebody else is still served."""
+    s = s or server.connect()
+    check(s.infer(observation())["actions"].shape == (ROWS, COLUMNS))
+
+
+@test
+def a_reply_is_openpi_s_map(server):
+    s = server.connect()
+    first, second = s.infer(observation()), s.infer(observation())
+    check(list(first) == ["actions", "policy_timing", "server_timing"], list(first))
+    check(first["actions"].dtype == "<f8" and first["actions"].shape == (ROWS, COLUMNS))
+    check(list(first["policy_timing"]) == ["infer_ms"])
+    check(list(first["server_timing"]) == ["infer_ms"], first)
+    check(list(second["server_timing"]) == ["infer_ms", "prev_total_ms"], second)
+    check(second["server_timing"]["prev_total_ms"] >= first["server_timing"]["infer_ms"])
+    check(first["server_timing"]["infer_ms"] >= first["policy_timing"]["infer_ms"] > 0)
+
+
+@test
+def equal_seeds_give_equal_bytes(server):
+    a, b = server.connect(path="/v1/any"), server.connect(headers="Authorization: Api-Key x\r\n")
+    one = a.infer(asked(seed=7))["actions"].data
+    works(server, b)
+    check(b.infer(asked(seed=7))["actions"].data == one)
+    check(a.infer(asked(seed=8))["actions"].data != one)
+    check(a.infer(observation())["actions"].data != a.infer(observation())["actions"].data)
+    noise = Array("<f4", [ROWS, COLUMNS], struct.pack("<%df" % (ROWS * COLUMNS),
+                                                      *[0.5] * (ROWS * COLUMNS)))
+    n = a.infer(asked(noise=noise))["actions"].data
+    check(n == b.infer(asked(noise=noise, seed=7))["actions"].data and n != one)
+
+
+@test
+def connections_are_served_in_turn(server):
+    order, lock, many = [], threading.Lock(), 12
+
+    def client(name):
+        s = server.connect()
+        for _ in range(many):
+            s.infer(observation())
+            with lock:
+                order.append(name)
+
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check(len(order) == 3 * many)
+    # When one is done, the others are nearly so.
+    first = min(max(i for i, n in enumerate(order) if n == k) for k in range(3))
+    check(first >= 2 * many, order)
+
+
+@test
+def texts_belong_to_their_observation(server):
+    a, b = server.connect(), server.connect()
+    alone = {p: a.infer(asked(p, tasks=["text"]))["tectum"] for p in
+             ("press the button", "open the drawer")}
+    check(alone["press the button"]["text"] != alone["open the drawer"]["text"], alone)
+    stop = threading.Event()
+
+    def other():
+        while not stop.is_set():
+            b.infer(observation("open the drawer"))
+
+    t = threading.Thread(target=other)
+    t.start()
+    try:
+        c = server.connect()
+        for _ in range(6):
+            for p, s in (("press the button", a), ("open the drawer", c)):
+                s.send(asked(p, tasks=["action", "text"], seed=3))
+            for p, s in (("press the button", a), ("open the drawer", c)):
+                r = s.reply()
+                check(r["tectum"]["text"] == alone[p]["text"], r["tectum"], alone[p])
+                check(r["tectum"]["text_done"] is True and r["tectum"]["source"] == "fresh")
+                check(r["actions"].shape == (ROWS, COLUMNS))
+    finally:
+        stop.set()
+        t.join()
+    r = a.infer(asked(tasks=["text"]))
+    check("actions" not in r and list(r["tectum"]) == [
+        "text", "text_done", "chunk_id", "obs_ts", "source", "missed"], r)
+    check("text" not in a.infer(asked())["tectum"])
+
+
+@test
+def wrong_requests_are_told_and_end_only_their_own(server):
+    other = server.connect()
+    missing = observation()
+    del missing[IMAGE]
+    nameless = observation()
+    del nameless[PROMPT]
+    wrong = [
+        (pack(missing), IMAGE), (pack(nameless), PROMPT),
+        (pack(observation(**{STATE: Array.floats([0.0] * 3)})), STATE),
+        (pack(observation(**{STATE: Array.floats([float("nan")] * 4)})), "NaN"),
+        (pack(observation(**{IMAGE: Array("|u1", [64, 63, 3], bytes(64 * 63 * 3))})), IMAGE),
+        (pack(observation(**{IMAGE: Array("|u1", [64, 64, 3], b"123")})), "3 bytes"),
+        (pack(observation(**{IMAGE: Array("|O", [1], b"12345678")})), "|O"),
+        (pack(asked(sead=1)), "did you mean 'seed'"), (pack(asked(tasks=["fly"])), "tasks"),
+        (pack(asked(noise=Array.floats([1.0], "<f4"))), "noise"),
+        (pack([1, 2]), "map"), (b"", "msgpack"), (b"\xc1", "msgpack"),
+        (pack(observation())[:-1], "msgpack"), (pack(observation()) + b"\xc0", "follow"),
+        (b"\x81\xa1x" * 9 + b"\x01", "deep"), (b"\x81\xa1x" * 30000, "msgpack"), (b"\xdf\xff\xff\xff\xff", "msgpack"),
+        (pack(observation("x" * 100000)), PROMPT),
+    ]
+    for message, word in wrong:
+        s = server.connect()
+        s.frame(2, message)
+        text, code, reason = s.failure()
+        check(word in text and code == 1011 and reason == REASON, word, text, code, reason)
+        works(server, other)
+    s = server.connect()
+    s.frame(1, b"hello")
+    text, code, _ = s.failure()
+    check("text" in text and code == 1011)
+    works(server, other)
+
+
+@test
+def unknown_keys_are_ignored(server):
+    s = server.connect()
+    depth = Array("<u2", [8, 8, 1], bytes(128))
+    r = s.infer(observation(note="x", depth=depth, list=[1, 2], names=["a"], none=None,
+                            more={"a": 1}, prev_actions=Array.floats([1.0], "<f4")))
+    check(r["actions"].shape == (ROWS, COLUMNS))
+
+
+@test
+def frames_that_break_the_rules_end_only_their_own(server):
+    other = server.connect()
+    for opcode, data, how in [(3, b"x", {}), (11, b"", {}), (9, b"x" * 126, {}),
+                              (9, b"x", {"final": False}), (0, b"x", {}), (2, b"", {"claim": 5}),
+                              (2, b"x" * 50, {"masked": False}), (8, b"", {}), (8, b"\x00", {})]:
+        s = server.connect()
+        s.frame(opcode, data, **how)
+        works(server, other)
+        s.close()
+    s = server.connect()
+    s.s.sendall(os.urandom(4000))
+    works(server, other)
+    s = socket.create_connection(("127.0.0.1", server.port))
+    s.sendall(os.urandom(4000))
+    works(server, other)
+
+
+@test
+def messages_come_in_pieces_with_pings_between(server):
+    s = server.connect()
+    message = pack(asked(seed=1))
+    want = s.infer(asked(seed=1))["actions"].data
+    pieces = [message[i:i + 997] for i in range(0, len(message), 997)]
+    for i, piece in enumerate(pieces):
+        s.frame(2 if i == 0 else 0, piece, final=i == len(pieces) - 1)
+        if i % 7 == 0:
+            s.frame(9, b"%d" % i)
+    pongs = 0  # fewer than pings: RFC 6455 lets one answer several
+    while True:
+        opcode, data = s.read()
+        if opcode == 2:
+            break
+        pongs += opcode == 10
+    check(unpack(data)["actions"].data == want and pongs > 0, pongs)
+
+
+@test
+def a_request_sent_early_waits_in_order(server):
+    s = server.connect()
+    one, two = (s.infer(asked(seed=i))["actions"].data for i in (1, 2))
+    s.send(asked(seed=1))
+    s.send(asked(seed=2))
+    s.send(asked(seed=1))
+    check([s.reply()["actions"].data for _ in range(3)] == [one, two, one])
+
+
+@test
+def a_message_of_a_gigabyte_is_refused(server):
+    other = server.connect()
+    before = server.rss_kib()
+    s = server.connect()
+    s.frame(2, b"x" * 100000, claim=1 << 30)
+    _, code, _ = s.failure()
+    check(code == 1009, code)
+    s = server.connect()
+    code = None
+    try:
+        for i in range(1024):
+            s.frame(2 if i == 0 else 0, b"x" * (1 << 20), final=False)
+    except OSError:
+        pass
+    try:
+        code = s.failure()[1]
+    except (OSError, EOFError):
+        pass
+    check(code in (1009, None), code)
+    works(server, other)
+    check(server.rss_kib() - before < 200 << 10, server.rss_kib() - before)
+
+
+@test
+def who_vanishes_or_stalls_keeps_nobody(server):
+    other = server.connect()
+    for _ in range(20):
+        s = server.connect()
+        s.send(asked(tasks=["action", "text"]))
+        s.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+    stalled = [server.connect() for _ in range(5)]
+    for s in stalled[:3]:
+        s.frame(2, b"x" * 10, claim=1000)  # half a message
+    for s in stalled[3:]:
+        for _ in range(3):
+            s.send(observation())  # never reads
+    slow = []
+    for _ in range(8):
+        s = socket.create_connection(("127.0.0.1", server.port))
+        s.sendall(b"GET / HTT")
+        slow.append(s)
+    for _ in range(5):
+        works(server, other)
+    works(server)
+    for s in slow + [s.s for s in stalled]:
+        s.close()
+
+
+@test
+def health_is_told_over_http(server):
+    url = "http://127.0.0.1:%d" % server.port
+    with urllib.request.urlopen(url + "/healthz") as r:
+        check(r.status == 200 and r.read() == b"OK\n")
+        check(r.headers["content-type"].startswith("text/plain"))
+    try:
+        urllib.request.urlopen(url + "/other")
+        check(False)
+    except urllib.error.HTTPError as e:
+        check(e.code == 426, e.code)
+
+
+@test
+def pings_are_answered_while_it_computes(_):
+    server = Server("--set", "nodes.act.steps=%d" % (1000 / SLOW))
+    s = server.connect()
+    s.send(observation())
+    begin, times = time.monotonic(), []
+    for i in range(5):
+        s.frame(9, b"%d" % i)
+        times.append(time.monotonic())
+        check(s.read() == (10, b"%d" % i))
+        times[-1] = time.monotonic() - times[-1]
+    check(s.message()[0] == 2)
+    took = time.monotonic() - begin
+    check(max(times) < took / 2, times, took)
+    check(server.end()[0] == 0)
+
+
+@test
+def options_bound_what_is_served(_):
+    server = Server("--limit-rows", "10", "--max-connections", "2", "--stall-s", "1",
+                    "--default-prompt", "press the button", "--max-message-mib", "1",
+                    "--format", "json")
+    a, b = server.connect(), server.connect()
+    try:
+        Socket(server.port)
+        check(False)
+    except Refused as e:
+        check(" 503 " in str(e), str(e))
+    nameless = observation()
+    del nameless[PROMPT]
+    check(a.infer(nameless)["actions"].shape == (10, COLUMNS))
+    a.frame(2, b"x" * 10, claim=100)
+    check(a.failure()[1] == 1008)
+    a = server.connect()
+    a.frame(2, b"x", claim=(1 << 20) + 1)
+    check(a.failure()[1] == 1009)
+    for _ in range(30):
+        b.infer(observation())
+    code, out, err = server.end(signal.SIGINT)
+    check(code == 0 and b.failure()[1] == 1001, code)
+    stats = json.loads(out)
+    check(stats["requests"] == 31 and stats["errors"] == 2 and stats["connections"] == 3, stats)
+    check(all(0 < stats["overhead_us"][q] for q in ("p50", "p99", "max")), stats)
+
+
+@test
+def a_port_in_use_is_told(server):
+    p = subprocess.run([PROGRAM, "serve", PIPELINE, "--port", str(server.port), "--host",
+                        "127.0.0.1"], capture_output=True, text=True)
+    check(p.returncode == 3 and p.stderr.count("\n") == 1 and "in use" in p.stderr, p)
+    p = subprocess.run([PROGRAM, "serve", PIPELINE, "--port", "65536"], capture_output=True,
+                       text=True)
+    check(p.returncode == 2 and p.stderr.count("\n") == 1, p)
+
+
+@test
+def it_ends_with_a_line_of_figures(server):
+    s = server.connect()
+    s.send(observation())
+    code, out, err = server.end()
+    check(code == 0 and out == "", code, out)
+    check("requests" in err.splitlines()[-1] and "overhead p50" in err, err)
+
+
+def main():
+    server, failed = Server("--stall-s", "20"), 0
+    for i, t in enumerate(tests):
+        try:
+            t(server)
+            print("ok %d - %s" % (i + 1, t.__name__), flush=True)
+        except Exception as e:  # every failure is one line of TAP, the next test goes on
+            failed += 1
+            print("not ok %d - %s" % (i + 1, t.__name__), flush=True)
+            print("#", type(e).__name__, str(e)[:1500], "line",
+                  e.__traceback__.tb_next and e.__traceback__.tb_next.tb_lineno, file=sys.stderr)
+    print("1..%d" % len(tests))
+    if server.p.poll() is None:
+        server.p.kill()
+    sys.exit(failed > 0)
+
+
+main()

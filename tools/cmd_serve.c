@@ -1,0 +1,172 @@
+/* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
+#include "tools/serve/listen.h"
+#include "tools/serve/net.h"
+#include "tools/serve/worker.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { PORT = 8000, MAX_MESSAGE_MIB = 64, MAX_CONNECTIONS = 16, STALL_S = 30, MIB = 1 << 20 };
+
+struct serve_options {
+    const char *port, *host, *default_prompt;
+    int max_message_mib, max_connections, limit_rows, stall_s;
+};
+
+#define AT(member) offsetof(struct serve_options, member)
+static const struct tec_option options[] = {
+    {"port", 'p', TEC_OPTION_TEXT, "N", "8000; 0 = any that is free, printed", AT(port), 0, 0},
+    {"host", 0, TEC_OPTION_TEXT, "ADDRESS", "to listen on; 0.0.0.0, every interface", AT(host), 0,
+     0},
+    {"default-prompt", 0, TEC_OPTION_TEXT, "TEXT", "for requests without one", AT(default_prompt),
+     0, 0},
+    {"limit-rows", 0, TEC_OPTION_INT, "N", "at most N rows of actions in a reply; all",
+     AT(limit_rows), 1, 1 << 20},
+    {"max-message-mib", 0, TEC_OPTION_INT, "N", "larger messages are refused; 64",
+     AT(max_message_mib), 1, 1024},
+    {"max-connections", 0, TEC_OPTION_INT, "N", "further ones are told 503; 16",
+     AT(max_connections), 1, 1024},
+    {"stall-s", 0, TEC_OPTION_INT, "N",
+     "seconds for a message to be whole, a reply to be taken; 30", AT(stall_s), 1, 86400},
+};
+
+/* One call. */
+struct job {
+    const struct serve_options *o;
+    struct tec_invocation *call;
+    struct tec_exchange exchange;
+    struct tec_worker worker;
+    struct tec_net net;
+    json_t *metadata;
+    int listener, signals, port;
+};
+
+static int or_else(int given, int otherwise)
+{
+    return given ? given : otherwise;
+}
+
+static enum tec_status read_port(int *port, const char *text, struct tec_error *err)
+{
+    int64_t n = PORT;
+    if (text && (!tec_parse_int(text, &n) || n < 0 || n > 65535))
+        return tec_fail(err, TEC_INVALID, "--port: '%.40s' is not a whole number, 0 to 65535",
+                        text);
+    *port = (int)n;
+    return TEC_OK;
+}
+
+/* The first message of a connection is the robot's. */
+static enum tec_status read_metadata(struct job *job, struct tec_error *err)
+{
+    const struct tec_robot *robot = tec_session_robot(job->worker.opened.engine->session);
+    if (!robot || !robot->metadata)
+        return TEC_OK;
+    job->metadata = json_loads(robot->metadata, JSON_REJECT_DUPLICATES, NULL);
+    return job->metadata ? TEC_OK
+                         : tec_fail(err, TEC_NO_MEMORY, "no memory for the robot's metadata");
+}
+
+/* From here on these signals are read, by the connection thread: what runs is finished first. */
+static enum tec_status hold_signals(int *fd, struct tec_error *err)
+{
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    if (pthread_sigmask(SIG_BLOCK, &ours, NULL) != 0 ||
+        (*fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+        return tec_fail(err, TEC_IO, "signals cannot be read");
+    return TEC_OK;
+}
+
+static enum tec_status start(struct job *job, struct tec_error *err)
+{
+    const struct serve_options *o = job->o;
+    TEC_TRY(hold_signals(&job->signals, err));
+    TEC_TRY(read_metadata(job, err));
+    TEC_TRY(tec_listen_start(job->listener, &job->port, err));
+    const size_t mib = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB);
+    const struct tec_net_options net = {.exchange = &job->exchange,
+                                        .heap = job->call->heap,
+                                        .listener = job->listener,
+                                        .signals = job->signals,
+                                        .max_message = mib * MIB,
+                                        .max_connections =
+                                            or_else(o->max_connections, MAX_CONNECTIONS),
+                                        .stall_s = or_else(o->stall_s, STALL_S),
+                                        .metadata = job->metadata};
+    job->listener = job->signals = -1; /* given */
+    return tec_net_start(&job->net, &net, err);
+}
+
+static void say_ready(const struct job *job)
+{
+    const struct tec_worker *w = &job->worker;
+    const char *host = job->o->host ? job->o->host : "0.0.0.0";
+    const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
+    FILE *out = job->call->out;
+    fprintf(out, "serving %s on ws://%s%s%s:%d (policy %s, actions [%d, %d])\n",
+            w->opened.pipeline->name, open, host, close, job->port, tec_used_policy(&w->opened),
+            w->rows, w->columns);
+    fflush(out);
+}
+
+static enum tec_status serve(struct job *job, struct tec_error *err)
+{
+    const struct serve_options *o = job->o;
+    const char *host = o->host ? o->host : "0.0.0.0";
+    int port = 0;
+    TEC_TRY(read_port(&port, o->port, err));
+    TEC_TRY(tec_listen_bind(&job->listener, host, port, err));
+    TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
+                            2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
+                            o->default_prompt, err));
+    TEC_TRY(start(job, err));
+    say_ready(job);
+    tec_worker_run(&job->worker);
+    tec_net_stop(&job->net);
+    tec_serve_stats_print(&job->net.stats, job->call);
+    return TEC_OK;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    struct job *job = tec_arena_push(call->arena, 1, sizeof *job, 64);
+    if (!job)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a server");
+    job->o = call->options;
+    job->call = call;
+    job->listener = job->signals = -1;
+    enum tec_status status = serve(job, err);
+    tec_net_stop(&job->net);
+    if (job->listener >= 0)
+        close(job->listener);
+    if (job->signals >= 0)
+        close(job->signals);
+    json_decref(job->metadata);
+    tec_worker_close(&job->worker);
+    return status;
+}
+
+const struct tec_command tec_command_serve = {
+    .usage = "serve [options] FILE",
+    .about = "Speaks the protocol of openpi's policy server: the unmodified openpi-client works.\n"
+             "A client is answered in its turn; what it sends beside the robot's inputs is\n"
+             "ignored, but for the map `tectum` {seed, noise, tasks, session_id}. GET /healthz\n"
+             "answers OK. There is no encryption and no check of who connects: choose --host, or\n"
+             "put a proxy in front. Ends at SIGINT or SIGTERM with a line of figures on standard\n"
+             "error, with --format json as an object on standard output.\n",
+    .example = "  tectum serve pipelines/demo_metaworld.lua --host 127.0.0.1\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+             TEC_TAKES_POLICY | TEC_TAKES_SEED,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct serve_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a pipeline file",
+    .run = run,
+};

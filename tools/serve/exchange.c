@@ -1,0 +1,49 @@
+#include "tools/serve/exchange.h"
+
+enum tec_status tec_exchange_init(struct tec_exchange *x, int n, size_t reply,
+                                  struct tec_arena *arena, struct tec_error *err)
+{
+    x->n = n;
+    x->jobs = TEC_NEW(arena, (size_t)n, struct tec_job);
+    if (!x->jobs)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
+    for (int i = 0; i < n; i++) {
+        uint8_t *block = tec_arena_push(arena, TEC_REPLY_HEAD + reply, 1, 64);
+        if (!block)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
+        x->jobs[i].reply = block + TEC_REPLY_HEAD;
+        x->jobs[i].room = reply;
+    }
+    TEC_TRY(tec_ring_init(&x->inbox, arena, (uint32_t)n + 1, sizeof(int)));
+    return tec_ring_init(&x->outbox, arena, (uint32_t)n + 1, sizeof(int));
+}
+
+void tec_exchange_submit(struct tec_exchange *x, int job)
+{
+    tec_ring_push(&x->inbox, &job);
+    tec_bell_ring(&x->work);
+}
+
+int tec_exchange_collect(struct tec_exchange *x)
+{
+    int job;
+    return tec_ring_pop(&x->outbox, &job) ? job : -1;
+}
+
+void tec_exchange_end(struct tec_exchange *x)
+{
+    atomic_store(&x->ending, true);
+    tec_bell_ring(&x->work);
+}
+
+int tec_exchange_take(struct tec_exchange *x)
+{
+    int job;
+    return tec_ring_pop(&x->inbox, &job) ? job : -1;
+}
+
+void tec_exchange_return(struct tec_exchange *x, int job)
+{
+    tec_ring_push(&x->outbox, &job);
+    x->wake(x->user);
+}

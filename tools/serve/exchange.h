@@ -1,0 +1,61 @@
+/* exchange.h - everything that the two threads of the server share: jobs, and two rings of their
+ * numbers.
+ *
+ *     connection thread                    engine thread
+ *     writes the request   -> inbox  ->    decodes, runs the frame, writes the reply
+ *     sends the reply      <- outbox <-    (from inside the frame, where it waits for nobody)
+ *
+ * A job belongs to the thread that took its number out of a ring last; at first to the connection
+ * thread. Rings have room for every job, so a push cannot fail. There is no lock. What either
+ * thread may touch at any time is atomic and said so. */
+#ifndef TEC_TOOLS_SERVE_EXCHANGE_H
+#define TEC_TOOLS_SERVE_EXCHANGE_H
+
+#include "base/ring.h"
+#include "tools/mailbox.h"
+
+enum { TEC_REPLY_HEAD = 64 /* bytes before a reply, for the frame's header */ };
+
+struct tec_job {
+    /* Written by the connection thread. */
+    uint8_t *message; /* borrowed from the connection */
+    size_t n;
+    bool is_text; /* it came as a text message: refused */
+    int64_t received_ns;
+    double previous_ms; /* duration of the connection's cycle before; negative: none */
+
+    /* Written by the engine thread. */
+    uint8_t *reply; /* behind TEC_REPLY_HEAD bytes of its block, from the heap */
+    size_t room, reply_n;
+    bool failed; /* the reply is a sentence, and the connection ends with it */
+    int64_t picked_ns, infer_ns;
+
+    _Atomic bool gone; /* the client left: the result is not needed. Relaxed: only saves work */
+};
+
+struct tec_exchange {
+    int n;
+    struct tec_job *jobs; /* [n] */
+    struct tec_ring inbox, outbox;
+    struct tec_bell work;     /* rings for the engine thread */
+    _Atomic bool ending;      /* the engine thread returns */
+    void (*wake)(void *user); /* the connection thread; any thread may call it, it never blocks */
+    void *user;
+};
+
+/* `n` jobs whose replies have room for `reply` bytes. TEC_NO_MEMORY. */
+enum tec_status tec_exchange_init(struct tec_exchange *x, int n, size_t reply,
+                                  struct tec_arena *arena, struct tec_error *err);
+
+/* Connection thread: hand a job over; take one back, -1 = none. */
+void tec_exchange_submit(struct tec_exchange *x, int job);
+int tec_exchange_collect(struct tec_exchange *x);
+/* Any thread: the engine thread shall return. */
+void tec_exchange_end(struct tec_exchange *x);
+
+/* Engine thread: the next job, -1 = none; give one back. Giving back neither locks nor allocates.
+ */
+int tec_exchange_take(struct tec_exchange *x);
+void tec_exchange_return(struct tec_exchange *x, int job);
+
+#endif

@@ -1,0 +1,156 @@
+#include "tools/serve/reply.h"
+
+#include <msgpack.h>
+#include <string.h>
+
+static int put(void *data, const char *bytes, size_t n)
+{
+    struct tec_reply_buffer *b = data;
+    if (b->full || n > b->room - b->n) {
+        b->full = true;
+        return -1;
+    }
+    memcpy(b->data + b->n, bytes, n);
+    b->n += n;
+    return 0;
+}
+
+static void put_str(msgpack_packer *p, const char *text, size_t n)
+{
+    msgpack_pack_str(p, n);
+    msgpack_pack_str_body(p, text, n);
+}
+
+static void put_key(msgpack_packer *p, const char *text)
+{
+    put_str(p, text, strlen(text));
+}
+
+/* numpy's keys are bytes. */
+static void put_bin_key(msgpack_packer *p, const char *text)
+{
+    msgpack_pack_bin(p, strlen(text));
+    msgpack_pack_bin_body(p, text, strlen(text));
+}
+
+static void put_array(msgpack_packer *p, const double *x, int rows, int columns)
+{
+    size_t bytes = (size_t)rows * (size_t)columns * sizeof *x;
+    msgpack_pack_map(p, 4);
+    put_bin_key(p, "__ndarray__");
+    msgpack_pack_true(p);
+    put_bin_key(p, "data");
+    msgpack_pack_bin(p, bytes);
+    msgpack_pack_bin_body(p, x, bytes);
+    put_bin_key(p, "dtype");
+    put_key(p, "<f8");
+    put_bin_key(p, "shape");
+    msgpack_pack_array(p, 2);
+    msgpack_pack_int(p, rows);
+    msgpack_pack_int(p, columns);
+}
+
+static void put_extended(msgpack_packer *p, const struct tec_reply *r)
+{
+    put_key(p, "tectum");
+    msgpack_pack_map(p, r->has_text ? 6 : 4);
+    if (r->has_text) {
+        put_key(p, "text");
+        put_str(p, r->text, r->text_bytes);
+        put_key(p, "text_done");
+        r->text_done ? msgpack_pack_true(p) : msgpack_pack_false(p);
+    }
+    put_key(p, "chunk_id");
+    msgpack_pack_int64(p, r->chunk_id);
+    put_key(p, "obs_ts");
+    msgpack_pack_int64(p, r->obs_ts);
+    put_key(p, "source");
+    put_key(p, "fresh");
+    put_key(p, "missed");
+    r->missed ? msgpack_pack_true(p) : msgpack_pack_false(p);
+}
+
+size_t tec_reply_size(int rows, int columns, size_t text_bytes)
+{
+    return 512 + (size_t)rows * (size_t)columns * sizeof(double) + text_bytes;
+}
+
+void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *r)
+{
+    msgpack_packer p;
+    msgpack_packer_init(&p, out, put);
+    msgpack_pack_map(&p, 2U + (r->actions != NULL) + r->extended);
+    if (r->actions) {
+        put_key(&p, "actions");
+        put_array(&p, r->actions, r->rows, r->columns);
+    }
+    put_key(&p, "policy_timing");
+    msgpack_pack_map(&p, 1);
+    put_key(&p, "infer_ms");
+    msgpack_pack_double(&p, r->policy_ms);
+    put_key(&p, "server_timing");
+    msgpack_pack_map(&p, r->previous_ms >= 0.0 ? 2 : 1);
+    put_key(&p, "infer_ms");
+    msgpack_pack_double(&p, r->server_ms);
+    if (r->previous_ms >= 0.0) {
+        put_key(&p, "prev_total_ms");
+        msgpack_pack_double(&p, r->previous_ms);
+    }
+    if (r->extended)
+        put_extended(&p, r);
+}
+
+/* The depth is bounded: a description's file is read with one, too. */
+static void put_json(msgpack_packer *p, const json_t *json, int depth)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+    if (depth > 8) {
+        msgpack_pack_nil(p);
+        return;
+    }
+    switch (json_typeof(json)) {
+    case JSON_OBJECT:
+        msgpack_pack_map(p, json_object_size(json));
+        for (void *at = json_object_iter((json_t *)(uintptr_t)json); at;
+             at = json_object_iter_next((json_t *)(uintptr_t)json, at)) {
+            key = json_object_iter_key(at);
+            put_key(p, key);
+            put_json(p, json_object_iter_value(at), depth + 1);
+        }
+        break;
+    case JSON_ARRAY:
+        msgpack_pack_array(p, json_array_size(json));
+        json_array_foreach(json, i, value) put_json(p, value, depth + 1);
+        break;
+    case JSON_STRING:
+        put_str(p, json_string_value(json), json_string_length(json));
+        break;
+    case JSON_INTEGER:
+        msgpack_pack_int64(p, json_integer_value(json));
+        break;
+    case JSON_REAL:
+        msgpack_pack_double(p, json_real_value(json));
+        break;
+    case JSON_TRUE:
+        msgpack_pack_true(p);
+        break;
+    case JSON_FALSE:
+        msgpack_pack_false(p);
+        break;
+    default:
+        msgpack_pack_nil(p);
+        break;
+    }
+}
+
+void tec_reply_pack_json(struct tec_reply_buffer *out, const json_t *json)
+{
+    msgpack_packer p;
+    msgpack_packer_init(&p, out, put);
+    if (json)
+        put_json(&p, json, 0);
+    else
+        msgpack_pack_map(&p, 0);
+}

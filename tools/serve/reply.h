@@ -1,0 +1,43 @@
+/* reply.h - what the server says, byte for byte as openpi's server packs it. */
+#ifndef TEC_TOOLS_SERVE_REPLY_H
+#define TEC_TOOLS_SERVE_REPLY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Memory of the caller. What does not fit sets `full` and is left out. */
+struct tec_reply_buffer {
+    uint8_t *data;
+    size_t room, n;
+    bool full;
+};
+
+struct tec_reply {
+    const double *actions; /* [rows, columns]; NULL: the reply has none */
+    int rows, columns;
+    double policy_ms;   /* of the model */
+    double server_ms;   /* and of what is around it */
+    double previous_ms; /* of the cycle before; negative: there was none */
+    bool extended;      /* a `tectum` map follows */
+    bool has_text;
+    const char *text; /* UTF-8 */
+    size_t text_bytes;
+    bool text_done; /* it ended by itself, nothing was shed */
+    int64_t chunk_id;
+    int64_t obs_ts; /* monotonic nanoseconds when the request was complete */
+    bool missed;    /* the actions left after the pipeline's deadline */
+};
+
+/* Bytes that a reply needs at most. */
+size_t tec_reply_size(int rows, int columns, size_t text_bytes);
+
+/* {actions, policy_timing, server_timing[, tectum]}. Takes no memory. */
+void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *reply);
+
+/* A JSON value, up to 8 deep: integers stay integers, reals become float64. NULL is
+ * an empty map. */
+void tec_reply_pack_json(struct tec_reply_buffer *out, const json_t *json);
+
+#endif

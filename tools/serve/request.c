@@ -1,0 +1,212 @@
+#include "tools/serve/request.h"
+
+#include "base/nearest.h"
+
+#include <string.h>
+
+enum { MAX_NAME = 200 };
+
+static const char *const option_names[] = {"seed", "noise", "tasks", "session_id"};
+enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
+
+/* A map that is being read, and the maps around it. */
+struct level {
+    const char *name; /* with a slash at the end; "" for the message itself */
+    uint32_t left;    /* pairs */
+};
+
+struct reading {
+    struct tec_request_message *out;
+    struct tec_msgpack r;
+    struct tec_arena *arena;
+    struct tec_error *err;
+    int depth;
+    struct level levels[TEC_REQUEST_DEPTH];
+};
+
+/* A key behind `outer`, in the arena; printable ASCII and other UTF-8 bytes, no control bytes. */
+static enum tec_status read_key(const char **name, struct reading *in, const char *outer)
+{
+    struct tec_msgpack_token key;
+    TEC_TRY(tec_msgpack_next(&in->r, &key, in->err));
+    if (key.kind != TEC_MSGPACK_STR && key.kind != TEC_MSGPACK_BIN)
+        return tec_fail(in->err, TEC_MALFORMED, "%.80s: a key of a map is not a text",
+                        outer[0] ? outer : "request");
+    size_t n = strlen(outer);
+    if (n + key.n > MAX_NAME)
+        return tec_fail(in->err, TEC_MALFORMED, "request: a key of more than %d bytes", MAX_NAME);
+    for (uint32_t i = 0; i < key.n; i++)
+        if (key.data[i] < 32 || key.data[i] == 127)
+            return tec_fail(in->err, TEC_MALFORMED, "request: a key with the control byte %d",
+                            key.data[i]);
+    char *text = TEC_NEW(in->arena, n + key.n + 1, char);
+    if (!text)
+        return tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a key");
+    memcpy(text, outer, n);
+    memcpy(text + n, key.data, key.n);
+    *name = text;
+    return TEC_OK;
+}
+
+static enum tec_status read_seed(struct reading *in)
+{
+    struct tec_value value;
+    struct tec_msgpack_token t;
+    enum tec_numpy_found found;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind == TEC_MSGPACK_UINT) {
+        in->out->seed = t.u;
+        in->out->has_seed = true;
+        return TEC_OK;
+    }
+    /* np.int64(7) comes as a scalar. */
+    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, "tectum.seed", in->arena, in->err));
+    double x = -1.0;
+    if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
+        memcpy(&x, value.data, sizeof x);
+    bool whole = x >= 0.0 && x <= 9007199254740992.0 && x == (double)(uint64_t)x;
+    if (!whole && found != TEC_NUMPY_NOTHING)
+        return tec_fail(in->err, TEC_INVALID, "tectum.seed: must be a whole number, 0 to 2^64 - 1");
+    in->out->has_seed = whole;
+    in->out->seed = whole ? (uint64_t)x : 0;
+    return TEC_OK;
+}
+
+static enum tec_status read_noise(struct reading *in)
+{
+    struct tec_msgpack_token t;
+    enum tec_numpy_found found;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    TEC_TRY(
+        tec_numpy_read(&in->out->noise, &found, &in->r, &t, "tectum.noise", in->arena, in->err));
+    if (found != TEC_NUMPY_VALUE)
+        in->out->noise.name = NULL;
+    if (found == TEC_NUMPY_MAP || (found == TEC_NUMPY_NOTHING && t.kind != TEC_MSGPACK_NIL))
+        return tec_fail(in->err, TEC_SHAPE, "tectum.noise: must be an ndarray");
+    return TEC_OK;
+}
+
+static enum tec_status read_tasks(struct reading *in)
+{
+    struct tec_msgpack_token list, t;
+    TEC_TRY(tec_msgpack_next(&in->r, &list, in->err));
+    bool good = list.kind == TEC_MSGPACK_ARRAY && list.n >= 1 && list.n <= 2;
+    in->out->wants_actions = in->out->wants_text = false;
+    for (uint32_t i = 0; good && i < list.n; i++) {
+        TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+        bool action = tec_msgpack_is(&t, "action"), text = tec_msgpack_is(&t, "text");
+        in->out->wants_actions |= action;
+        in->out->wants_text |= text;
+        good = action || text;
+    }
+    if (!good)
+        return tec_fail(in->err, TEC_INVALID,
+                        "tectum.tasks: must be a list of \"action\" and \"text\"");
+    return TEC_OK;
+}
+
+static enum tec_status read_session(struct reading *in)
+{
+    struct tec_msgpack_token t;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind != TEC_MSGPACK_STR && t.kind != TEC_MSGPACK_NIL)
+        return tec_fail(in->err, TEC_INVALID, "tectum.session_id: must be a text");
+    return TEC_OK;
+}
+
+static enum tec_status read_options(struct reading *in)
+{
+    enum tec_status (*const read[])(struct reading *) = {read_seed, read_noise, read_tasks,
+                                                         read_session};
+    struct tec_msgpack_token map;
+    const char *name = NULL;
+    TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
+    if (map.kind != TEC_MSGPACK_MAP)
+        return tec_fail(in->err, TEC_INVALID, "tectum: must be a map of %s, %s, %s, %s",
+                        option_names[0], option_names[1], option_names[2], option_names[3]);
+    in->out->extended = true;
+    for (uint32_t i = 0; i < map.n; i++) {
+        int k = 0;
+        TEC_TRY(read_key(&name, in, ""));
+        while (k < N_OPTIONS && strcmp(name, option_names[k]) != 0)
+            k++;
+        if (k == N_OPTIONS) {
+            const char *near = tec_nearest(name, option_names, N_OPTIONS);
+            return tec_fail(in->err, TEC_NOT_FOUND, "tectum.%.60s: there is no such key%s%s%s",
+                            name, near ? "; did you mean '" : "", near ? near : "",
+                            near ? "'?" : "; there are seed, noise, tasks, session_id");
+        }
+        TEC_TRY(read[k](in));
+    }
+    return TEC_OK;
+}
+
+static enum tec_status add_value(struct reading *in, const struct tec_value *value)
+{
+    struct tec_request_message *out = in->out;
+    for (size_t i = 0; i < out->n; i++)
+        if (strcmp(out->values[i].name, value->name) == 0)
+            return tec_fail(in->err, TEC_MALFORMED, "%.80s: given twice", value->name);
+    if (out->n == TEC_MAX_INPUTS)
+        return tec_fail(in->err, TEC_UNSUPPORTED, "request: more than %d values", TEC_MAX_INPUTS);
+    out->inner[out->n] = in->depth > 1;
+    out->values[out->n++] = *value;
+    return TEC_OK;
+}
+
+static enum tec_status enter(struct reading *in, const char *name, uint32_t n)
+{
+    const char *outer = name[0] ? tec_arena_printf(in->arena, "%s/", name) : name;
+    if (!outer)
+        return tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a key");
+    if (in->depth == TEC_REQUEST_DEPTH)
+        return tec_fail(in->err, TEC_UNSUPPORTED, "%.80s: maps more than %d deep", name,
+                        TEC_REQUEST_DEPTH);
+    in->levels[in->depth++] = (struct level){outer, n};
+    return TEC_OK;
+}
+
+static enum tec_status read_pair(struct reading *in, const char *outer)
+{
+    struct tec_msgpack_token t;
+    struct tec_value value;
+    enum tec_numpy_found found;
+    const char *name = NULL;
+    TEC_TRY(read_key(&name, in, outer));
+    if (in->depth == 1 && strcmp(name, "tectum") == 0)
+        return read_options(in);
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, name, in->arena, in->err));
+    if (found == TEC_NUMPY_MAP)
+        return enter(in, name, t.n);
+    return found == TEC_NUMPY_VALUE ? add_value(in, &value) : TEC_OK;
+}
+
+enum tec_status tec_request_read(struct tec_request_message *out, const void *message, size_t n,
+                                 struct tec_arena *arena, struct tec_error *err)
+{
+    struct reading in = {.out = out, .arena = arena, .err = err};
+    struct tec_msgpack_token t;
+    out->n = 0;
+    out->extended = out->has_seed = out->wants_text = false;
+    out->wants_actions = true;
+    out->noise = (struct tec_value){.name = NULL};
+    tec_msgpack_open(&in.r, message, n);
+    TEC_TRY(tec_msgpack_next(&in.r, &t, err));
+    if (t.kind != TEC_MSGPACK_MAP)
+        return tec_fail(err, TEC_MALFORMED, "request: an observation is a map of named values");
+    TEC_TRY(enter(&in, "", t.n));
+    while (in.depth > 0) {
+        struct level *level = &in.levels[in.depth - 1];
+        if (level->left == 0) {
+            in.depth--;
+            continue;
+        }
+        level->left--;
+        TEC_TRY(read_pair(&in, level->name));
+    }
+    if (in.r.at != in.r.end)
+        return tec_fail(err, TEC_MALFORMED, "request: %zu bytes follow the observation",
+                        (size_t)(in.r.end - in.r.at));
+    return TEC_OK;
+}

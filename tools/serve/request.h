@@ -1,0 +1,30 @@
+/* request.h - one message of a client: the observation as named values, and what its optional
+ * `tectum` map asks for. */
+#ifndef TEC_TOOLS_SERVE_REQUEST_H
+#define TEC_TOOLS_SERVE_REQUEST_H
+
+#include "tools/inputs.h"
+#include "tools/serve/msgpack_numpy.h"
+
+enum { TEC_REQUEST_DEPTH = 4 /* of maps in maps */ };
+
+struct tec_request_message {
+    size_t n;
+    struct tec_value values[TEC_MAX_INPUTS];
+    bool inner[TEC_MAX_INPUTS]; /* it stood in a map: "images" -> "images/cam_high" */
+    bool extended;              /* there is a `tectum` map */
+    bool has_seed;
+    uint64_t seed;
+    struct tec_value noise; /* name NULL: none */
+    bool wants_actions, wants_text;
+};
+
+/* Decode. Values point into the message or the arena. A member of a map inside gets the map's name,
+ * a slash and its own. Unknown keys are values too; inside `tectum` they are TEC_NOT_FOUND with the
+ * nearest one. TEC_MALFORMED for what is no MessagePack, has bytes behind it, or names a thing
+ * twice; else as of tec_numpy_read. Memory: a small multiple of the message, at most 8 MiB for each
+ * value that changes its type. */
+enum tec_status tec_request_read(struct tec_request_message *out, const void *message, size_t n,
+                                 struct tec_arena *arena, struct tec_error *err);
+
+#endif

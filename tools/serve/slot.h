@@ -1,0 +1,63 @@
+/* slot.h - one connection as the connection thread sees it: two messages, one reply, and in which
+ * order they come. Knows nothing of sockets. Not thread-safe.
+ *
+ *     idle -> with the engine -> answered -> being sent -> idle
+ *
+ * A message that comes early waits until the reply before it has left. */
+#ifndef TEC_TOOLS_SERVE_SLOT_H
+#define TEC_TOOLS_SERVE_SLOT_H
+
+#include "base/alloc.h"
+#include "tools/serve/exchange.h"
+
+/* Bytes of one message. */
+struct tec_slot_message {
+    uint8_t *data;
+    size_t n, room;
+    bool is_text;
+};
+
+enum tec_slot_state {
+    TEC_SLOT_IDLE,
+    TEC_SLOT_ENGINE, /* the job is the engine's */
+    TEC_SLOT_ANSWERED,
+    TEC_SLOT_SENDING, /* the reply is with the socket, not yet all of it gone */
+    TEC_SLOT_ENDING   /* an error was told: the connection is closed next */
+};
+
+struct tec_slot {
+    struct tec_heap *heap;
+    struct tec_exchange *exchange;
+    int job;
+    void *connection; /* NULL: the client is gone, or the slot was never used */
+    bool greeted;     /* the metadata has left */
+    bool closing;     /* it is being closed: nothing more is done for it */
+    bool early;       /* `filling` is whole and waits */
+    enum tec_slot_state state;
+    struct tec_slot_message filling, serving;
+    int64_t began_ns;    /* the cycle's: the reply before had left */
+    double previous_ms;  /* negative: no cycle is over */
+    int64_t whole_by_ns; /* when the message that comes in must be whole; 0 = none does */
+    int64_t taken_by_ns; /* when the reply must have left; 0 = none is stuck */
+    int64_t filled_ns;   /* when `filling` was whole */
+};
+
+/* Whether another connection may take it: nobody there, and nothing with the engine. */
+bool tec_slot_free(const struct tec_slot *slot);
+void tec_slot_open(struct tec_slot *slot, void *connection, int64_t now);
+/* The client is gone; memory is given back as soon as the engine needs it no more. */
+void tec_slot_leave(struct tec_slot *slot);
+
+/* More of the message that comes in; memory grows with what has come, not with what was announced.
+ * False without memory. */
+bool tec_slot_append(struct tec_slot *slot, const void *bytes, size_t n);
+/* It is whole: it goes to the engine now, or when the reply before has left. */
+void tec_slot_whole(struct tec_slot *slot, int64_t now);
+/* The engine has given the job back; false when nobody wants the reply. */
+bool tec_slot_answered(struct tec_slot *slot);
+/* The reply has left. True when a waiting message went to the engine by that. */
+bool tec_slot_sent(struct tec_slot *slot, int64_t now);
+
+void tec_slot_finish(struct tec_slot *slot);
+
+#endif

@@ -1,0 +1,52 @@
+#include "tools/serve/stats.h"
+
+#include <jansson.h>
+
+void tec_serve_stats_add(struct tec_serve_stats *s, const struct tec_job *job, int64_t now)
+{
+    if (job->failed) {
+        s->errors++;
+        return;
+    }
+    int64_t overhead = now - job->received_ns - job->infer_ns;
+    s->requests++;
+    tec_histogram_add(&s->infer, job->infer_ns);
+    tec_histogram_add(&s->waited, job->picked_ns - job->received_ns);
+    int64_t own = overhead - (job->picked_ns - job->received_ns);
+    tec_histogram_add(&s->overhead, overhead > 0 ? overhead : 0);
+    tec_histogram_add(&s->own, own > 0 ? own : 0);
+}
+
+static json_t *quantiles(const struct tec_histogram *h, double unit)
+{
+    return json_pack("{s:f, s:f, s:f}", "p50", (double)tec_histogram_at(h, 0.5) / unit, "p99",
+                     (double)tec_histogram_at(h, 0.99) / unit, "max", (double)h->max / unit);
+}
+
+void tec_serve_stats_print(const struct tec_serve_stats *s, struct tec_invocation *call)
+{
+    json_t *json;
+    if (call->shared.format != TEC_FORMAT_JSON) {
+        tec_say(call,
+                "%lld requests, %lld errors; infer p50 %.2f ms, p99 %.2f ms; server overhead p50 "
+                "%.0f us, p99 %.0f us, without waiting for the engine p50 %.0f us, p99 %.0f us",
+                (long long)s->requests, (long long)s->errors,
+                (double)tec_histogram_at(&s->infer, 0.5) / 1e6,
+                (double)tec_histogram_at(&s->infer, 0.99) / 1e6,
+                (double)tec_histogram_at(&s->overhead, 0.5) / 1e3,
+                (double)tec_histogram_at(&s->overhead, 0.99) / 1e3,
+                (double)tec_histogram_at(&s->own, 0.5) / 1e3,
+                (double)tec_histogram_at(&s->own, 0.99) / 1e3);
+        return;
+    }
+    json = json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "requests", (json_int_t)s->requests,
+                     "errors", (json_int_t)s->errors, "connections", (json_int_t)s->connections,
+                     "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
+                     quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3),
+                     "own_us", quantiles(&s->own, 1e3));
+    if (json) {
+        json_dumpf(json, call->out, JSON_REAL_PRECISION(6) | JSON_COMPACT);
+        fputc('\n', call->out);
+    }
+    json_decref(json);
+}

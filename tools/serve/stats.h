@@ -1,0 +1,26 @@
+/* stats.h - what the server tells about itself at its end. Written by the connection thread. */
+#ifndef TEC_TOOLS_SERVE_STATS_H
+#define TEC_TOOLS_SERVE_STATS_H
+
+#include "graph/run/costs.h"
+#include "tools/command.h"
+#include "tools/serve/exchange.h"
+
+struct tec_serve_stats {
+    int64_t requests; /* answered with a result */
+    int64_t errors;   /* refused requests and messages */
+    int64_t connections;
+    struct tec_histogram infer;    /* observe, frame and actions; the text too where it was asked */
+    struct tec_histogram waited;   /* from the whole message until the engine took it */
+    struct tec_histogram overhead; /* from the whole message until the reply was queued, without
+                                      infer: waiting, decoding, packing, handing over */
+    struct tec_histogram own;      /* of it, without waiting */
+};
+
+/* A reply is queued for sending at `now`. */
+void tec_serve_stats_add(struct tec_serve_stats *stats, const struct tec_job *job, int64_t now);
+
+/* A line on stderr, or with --format json an object on stdout. */
+void tec_serve_stats_print(const struct tec_serve_stats *stats, struct tec_invocation *call);
+
+#endif

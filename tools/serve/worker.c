@@ -1,0 +1,366 @@
+#include "tools/serve/worker.h"
+
+#include "tools/serve/reply.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14 };
+
+static double ms(int64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+/* A sentence for the client; other than printable ASCII may have come from it. */
+static void answer_failure(struct tec_worker *w, int job, const struct tec_error *err)
+{
+    struct tec_job *j = &w->exchange->jobs[job];
+    const char *text = err->message[0] ? err->message : tec_status_text(err->status);
+    size_t n = strlen(text), head = sizeof "tectum: " - 1;
+    n = n + head + 1 > j->room ? j->room - head - 1 : n;
+    memcpy(j->reply, "tectum: ", head);
+    for (size_t i = 0; i < n; i++)
+        j->reply[head + i] = text[i] >= 32 && text[i] < 127 ? (uint8_t)text[i] : '?';
+    j->reply[head + n] = '\n';
+    j->reply_n = head + n + 1;
+    j->failed = true;
+    j->infer_ns = tec_clock_now(&w->clock) - w->jobs[job].started_ns;
+    w->jobs[job].waits = false;
+    tec_exchange_return(w->exchange, job);
+}
+
+static void answer(struct tec_worker *w, int job, const char *text, bool done)
+{
+    struct tec_job *j = &w->exchange->jobs[job];
+    const struct tec_worker_job *s = &w->jobs[job];
+    struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
+    j->infer_ns = tec_clock_now(&w->clock) - s->started_ns;
+    const struct tec_reply reply = {.actions = s->wants_actions ? s->actions : NULL,
+                                    .rows = w->rows,
+                                    .columns = w->columns,
+                                    .policy_ms = s->policy_ms,
+                                    .server_ms = ms(j->infer_ns),
+                                    .previous_ms = j->previous_ms,
+                                    .extended = s->extended,
+                                    .has_text = text != NULL,
+                                    .text = text,
+                                    .text_bytes = text ? strlen(text) : 0,
+                                    .text_done = done,
+                                    .chunk_id = s->chunk_id,
+                                    .obs_ts = j->received_ns,
+                                    .missed = s->missed};
+    tec_reply_pack(&out, &reply);
+    j->reply_n = out.n;
+    j->failed = false;
+    w->jobs[job].waits = false;
+    tec_exchange_return(w->exchange, job);
+}
+
+/* Inside the frame: no allocation, no lock, no wait. */
+static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct tec_worker *w = user;
+    if (w->running < 0)
+        return;
+    struct tec_worker_job *s = &w->jobs[w->running];
+    struct tec_error err;
+    int rows = tec_session_act(w->opened.engine->session, &w->input, chunk, w->actions);
+    s->policy_ms = ms(record->release_ns - record->start_ns);
+    s->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
+    memcpy(s->actions, w->actions, (size_t)w->rows * (size_t)w->columns * sizeof *s->actions);
+    int job = w->running;
+    w->acted = true;
+    if (rows >= w->rows && w->running_text)
+        return;
+    w->running = -1;
+    if (rows >= w->rows) {
+        answer(w, job, NULL, false);
+        return;
+    }
+    tec_fail(&err, TEC_INVALID, "actions: row %d of the model's is not finite", rows + 1);
+    answer_failure(w, job, &err);
+}
+
+static const struct tec_value *find(const struct tec_request_message *m, const char *name)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->values[i].name, name) == 0)
+            return &m->values[i];
+    return NULL;
+}
+
+static bool in_list(const struct tec_pipeline *p, const struct tec_robot *robot, const char *name)
+{
+    for (int i = 0; i < p->n_inputs; i++)
+        if (strcmp(p->inputs[i].name, name) == 0)
+            return true;
+    for (int i = 0; robot && i < robot->n_cameras; i++)
+        if (robot->cameras[i].input && strcmp(robot->cameras[i].input, name) == 0)
+            return true;
+    for (int i = 0; robot && i < robot->n_ignored; i++)
+        if (strcmp(robot->ignored[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* openpi ignores keys that it does not know; a session refuses a picture under such a key. The name
+ * stays, as a text that nobody reads: it may be the misspelt one that a message should name. In a
+ * map (ALOHA's images) an unknown picture is refused, there too. */
+static void set_aside_unknown(struct tec_worker *w)
+{
+    const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
+    struct tec_request_message *m = &w->request;
+    for (size_t i = 0; i < m->n; i++)
+        if (m->values[i].rank > 2 && !m->inner[i] &&
+            !in_list(w->opened.pipeline, robot, m->values[i].name))
+            m->values[i] = (struct tec_value){.name = m->values[i].name, .data = ""};
+}
+
+static enum tec_status add_prompt(struct tec_worker *w, struct tec_error *err)
+{
+    struct tec_request_message *m = &w->request;
+    char ids[256];
+    snprintf(ids, sizeof ids, "%.200s#ids", w->prompt);
+    if (!w->default_prompt || find(m, w->prompt) || find(m, ids))
+        return TEC_OK;
+    if (m->n == TEC_MAX_INPUTS)
+        return tec_fail(err, TEC_UNSUPPORTED, "request: more than %d values", TEC_MAX_INPUTS - 1);
+    m->inner[m->n] = false;
+    m->values[m->n++] = (struct tec_value){
+        .name = w->prompt, .data = w->default_prompt, .bytes = strlen(w->default_prompt)};
+    return TEC_OK;
+}
+
+/* What the request's actions start from; NULL: the pipeline's seed and the observation's number. */
+static enum tec_status find_noise(struct tec_worker *w, const float **noise, struct tec_error *err)
+{
+    const struct tec_flow *f = &w->opened.engine->model->flow;
+    const struct tec_value *given = &w->request.noise;
+    size_t n = (size_t)f->horizon * (size_t)f->dim;
+    *noise = given->name || w->request.has_seed ? w->noise : NULL;
+    if (!given->name) {
+        if (w->request.has_seed)
+            tec_noise(w->request.seed, TEC_NOISE_ACTIONS, 0, w->noise, n);
+        return TEC_OK;
+    }
+    if (given->kind != TEC_VALUE_F32 || given->rank != 2 || given->shape[0] != f->horizon ||
+        given->shape[1] != f->dim)
+        return tec_fail(err, TEC_SHAPE, "tectum.noise: must be f32 [%d, %d]", f->horizon, f->dim);
+    memcpy(w->noise, given->data, n * sizeof *w->noise);
+    for (size_t i = 0; i < n; i++)
+        if (!(w->noise[i] >= -1e6F && w->noise[i] <= 1e6F))
+            return tec_fail(err, TEC_INVALID, "tectum.noise: entry %zu is not a finite number",
+                            i + 1);
+    return TEC_OK;
+}
+
+static enum tec_status observe(struct tec_worker *w, int job, struct tec_error *err)
+{
+    const struct tec_job *j = &w->exchange->jobs[job];
+    const struct tec_engine *e = w->opened.engine;
+    struct tec_request_message *m = &w->request;
+    const float *noise = NULL;
+    char warning[200];
+    if (j->is_text)
+        return tec_fail(err, TEC_MALFORMED,
+                        "request: a text message; observations are binary ones, msgpack");
+    TEC_TRY(tec_request_read(m, j->message, j->n, &w->moment, err));
+    w->jobs[job].started_ns = tec_clock_now(&w->clock);
+    if (m->wants_text && w->text_bytes == 0)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "tectum.tasks: pipeline %s has no decode node: it makes no text",
+                        w->opened.pipeline->name);
+    set_aside_unknown(w);
+    TEC_TRY(add_prompt(w, err));
+    TEC_TRY(find_noise(w, &noise, err));
+    TEC_TRY(tec_session_observe(e->session, m->values, m->n, noise, w->observations, j->received_ns,
+                                &w->input, warning, err));
+    if (warning[0] && !w->warned)
+        tec_say(w->opened.call, "%s", warning);
+    w->warned |= warning[0] != '\0';
+    return TEC_OK;
+}
+
+/* The text that was born in this frame, of the first decode node. */
+static void find_text(struct tec_worker *w, int job, const struct tec_frame_record *record)
+{
+    const struct tec_loop *loop = w->opened.engine->loop;
+    for (int i = 0; i < tec_loop_utterances(loop); i++) {
+        const struct tec_utterance *u = tec_loop_utterance(loop, i);
+        if (u->id >= 0 && u->decoder == 0 && u->frame == record->frame) {
+            w->jobs[job].waits = true;
+            w->jobs[job].utterance = u->id;
+            return;
+        }
+    }
+    answer(w, job, "", false); /* the policy did not admit it */
+}
+
+/* Text of a waiting job; what does not fit is left out whole. */
+static void finish_text(struct tec_worker *w, int job, const struct tec_utterance *u)
+{
+    struct tec_error err;
+    char *text = NULL;
+    int n = atomic_load_explicit(&u->count, memory_order_acquire);
+    bool done = atomic_load_explicit(&u->done, memory_order_acquire) == 1;
+    if (tec_engine_text(w->opened.engine, u, n, &w->moment, &text, &err) != TEC_OK) {
+        answer_failure(w, job, &err);
+        return;
+    }
+    bool fits = text && strlen(text) <= (size_t)w->text_bytes;
+    answer(w, job, fits ? text : "", done && (fits || !text));
+}
+
+static void tell_texts(struct tec_worker *w)
+{
+    const struct tec_loop *loop = w->opened.engine->loop;
+    for (int job = 0; job < w->exchange->n; job++) {
+        const struct tec_utterance *u = NULL;
+        if (!w->jobs[job].waits)
+            continue;
+        bool gone = atomic_load_explicit(&w->exchange->jobs[job].gone, memory_order_relaxed);
+        for (int i = 0; i < tec_loop_utterances(loop) && !u; i++)
+            if (tec_loop_utterance(loop, i)->id == w->jobs[job].utterance)
+                u = tec_loop_utterance(loop, i);
+        if (!u || gone)
+            answer(w, job, "", false);
+        else if (atomic_load_explicit(&u->done, memory_order_acquire) != 0)
+            finish_text(w, job, u);
+    }
+}
+
+/* One frame: for a job, or without observation. */
+static void run_frame(struct tec_worker *w, int job)
+{
+    struct tec_worker_job *s = job < 0 ? NULL : &w->jobs[job];
+    struct tec_loop *loop = w->opened.engine->loop;
+    struct tec_error err;
+    w->running = job;
+    w->running_text = s && w->request.wants_text;
+    w->acted = false;
+    if (s) {
+        s->chunk_id = w->observations++;
+        s->extended = w->request.extended;
+        s->wants_actions = w->request.wants_actions;
+    }
+    const struct tec_frame_record *record =
+        tec_loop_frame(loop, s ? &w->input : NULL, tec_clock_now(&w->clock), w->running_text);
+    if (s && !w->acted && (s->wants_actions || !w->running_text)) {
+        tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
+                 w->opened.pipeline->name);
+        answer_failure(w, job, &err);
+    } else if (w->running >= 0) {
+        find_text(w, job, record);
+    }
+    w->running = -1;
+    tell_texts(w);
+}
+
+static void serve(struct tec_worker *w, int job)
+{
+    struct tec_job *j = &w->exchange->jobs[job];
+    struct tec_error err = {.message = ""};
+    j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
+    if (atomic_load_explicit(&j->gone, memory_order_relaxed)) {
+        tec_fail(&err, TEC_INVALID, "the client left");
+        answer_failure(w, job, &err);
+        return;
+    }
+    if (observe(w, job, &err) == TEC_OK)
+        run_frame(w, job);
+    else
+        answer_failure(w, job, &err);
+}
+
+void tec_worker_run(struct tec_worker *w)
+{
+    struct tec_exchange *x = w->exchange;
+    const struct tec_loop *loop = w->opened.engine->loop;
+    while (!atomic_load(&x->ending)) {
+        uint32_t seen = atomic_load(&x->work.rings);
+        int job = tec_exchange_take(x);
+        if (job >= 0)
+            serve(w, job);
+        else if (tec_loop_live(loop))
+            run_frame(w, -1);
+        else if (!atomic_load(&x->ending))
+            tec_bell_wait(&x->work, seen, INT64_MAX);
+        tec_arena_finish(&w->moment);
+    }
+}
+
+static const char *prompt_key(const struct tec_worker *w)
+{
+    const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
+    const struct tec_pipeline *p = w->opened.pipeline;
+    if (robot)
+        return robot->prompt_input;
+    for (int i = 0; i < p->n_inputs; i++)
+        if (p->inputs[i].kind == TEC_INPUT_TEXT)
+            return p->inputs[i].name;
+    return "prompt";
+}
+
+/* Bytes of the longest text of a decode node; 0 without one. */
+static int text_bytes(const struct tec_pipeline *p, const struct tec_topology *t)
+{
+    int most = 0;
+    for (int i = 0; i < t->n_nodes; i++) {
+        int tokens = p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)].max_tokens;
+        if (strcmp(t->nodes[i].kind, "decode") == 0 && tokens > most)
+            most = tokens;
+    }
+    return (most < MAX_TOKENS ? most : MAX_TOKENS) * TEXT_BYTES_A_TOKEN;
+}
+
+static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
+                                   struct tec_error *err)
+{
+    const struct tec_engine *e = w->opened.engine;
+    const struct tec_flow *f = &e->model->flow;
+    int rows = tec_session_rows(e->session);
+    w->columns = tec_session_columns(e->session);
+    w->rows = limit_rows > 0 && limit_rows < rows ? limit_rows : rows;
+    w->text_bytes = text_bytes(w->opened.pipeline, &e->topology);
+    w->prompt = prompt_key(w);
+    w->actions = TEC_NEW(&w->arena, (size_t)rows * (size_t)w->columns + 1, double);
+    w->noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float);
+    w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
+    bool all = w->actions && w->noise && w->jobs;
+    for (int i = 0; all && i < n; i++) {
+        w->jobs[i].actions = TEC_NEW(&w->arena, (size_t)w->rows * (size_t)w->columns + 1, double);
+        all = w->jobs[i].actions != NULL;
+    }
+    if (!all)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
+    return tec_exchange_init(
+        w->exchange, n, tec_reply_size(w->rows, w->columns, (size_t)w->text_bytes), &w->arena, err);
+}
+
+enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *call, const char *path,
+                                struct tec_exchange *exchange, int n, int limit_rows,
+                                const char *default_prompt, struct tec_error *err)
+{
+    const struct tec_engine_options more = {.saturated = true, .released = released, .user = w};
+    *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
+    tec_arena_init(&w->arena, call->heap);
+    tec_arena_init(&w->moment, call->heap);
+    TEC_TRY(tec_open_engine(&w->opened, call, path, &more, err));
+    enum tec_status status = take_memory(w, n, limit_rows, err);
+    if (status == TEC_OK)
+        status = tec_use_policy(&w->opened, NULL, err);
+    if (status != TEC_OK)
+        tec_worker_close(w);
+    return status;
+}
+
+void tec_worker_close(struct tec_worker *w)
+{
+    if (!w->opened.call)
+        return;
+    tec_close_engine(&w->opened);
+    tec_arena_finish(&w->moment);
+    tec_arena_finish(&w->arena);
+    w->opened.call = NULL;
+}

@@ -1,0 +1,56 @@
+/* worker.h - the engine side of the server: one thread that answers jobs in turn and, while there
+ * are none, goes on with language that is not finished.
+ *
+ * A job's actions leave in the moment the frame has them. A job that asked for text leaves when the
+ * text of its own observation has ended; the frames of other jobs run meanwhile, and the policy
+ * batches their language with it. */
+#ifndef TEC_TOOLS_SERVE_WORKER_H
+#define TEC_TOOLS_SERVE_WORKER_H
+
+#include "tools/open_engine.h"
+#include "tools/serve/exchange.h"
+#include "tools/serve/request.h"
+
+/* How far a job has come. */
+struct tec_worker_job {
+    bool waits;        /* for its text */
+    int64_t utterance; /* id */
+    double *actions;   /* [rows, columns] */
+    double policy_ms;
+    int64_t started_ns, chunk_id;
+    bool extended, wants_actions, missed;
+};
+
+/* Owned by the caller of open until close; must not move in between. */
+struct tec_worker {
+    struct tec_opened opened;
+    struct tec_exchange *exchange; /* borrowed */
+    struct tec_arena arena, moment;
+    struct tec_request_message request;
+    struct tec_frame_input input; /* of the running frame */
+    int running;                  /* the job that the running frame is for, -1 = none */
+    bool running_text;            /* it waits for its text */
+    bool acted;                   /* the running frame has made actions */
+    int rows, columns;            /* of a reply */
+    int text_bytes;               /* most of a reply's text */
+    double *actions;              /* [session rows, columns] */
+    float *noise;                 /* [horizon, dim] */
+    const char *prompt;           /* key */
+    const char *default_prompt;   /* NULL = the robot's */
+    struct tec_worker_job *jobs;  /* [n] */
+    int64_t observations;
+    bool warned;
+    struct tec_clock clock;
+};
+
+/* Open the engine with the policy asked for. `limit_rows` 0: all. The exchange is initialised here
+ * for n jobs, and not yet used. */
+enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *call, const char *path,
+                                struct tec_exchange *exchange, int n, int limit_rows,
+                                const char *default_prompt, struct tec_error *err);
+void tec_worker_close(struct tec_worker *w); /* zeroed is allowed */
+
+/* Answer jobs until the exchange ends. */
+void tec_worker_run(struct tec_worker *w);
+
+#endif
