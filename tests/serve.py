@@ -40,9 +40,9 @@ def asked(prompt="press the button", **options):
 
 
 class Server:
-    def __init__(self, *options):
+    def __init__(self, *options, pipeline=PIPELINE):
         self.p = subprocess.Popen(
-            [PROGRAM, "serve", PIPELINE, "--port", "0", "--host", "127.0.0.1", "--threads", "1",
+            [PROGRAM, "serve", pipeline, "--port", "0", "--host", "127.0.0.1", "--threads", "1",
              *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.line = self.p.stdout.readline()
         if " on ws://" not in self.line:
@@ -362,6 +362,22 @@ def options_bound_what_is_served(_):
     stats = json.loads(out)
     check(stats["requests"] == 31 and stats["errors"] == 2 and stats["connections"] == 3, stats)
     check(all(0 < stats["overhead_us"][q] for q in ("p50", "p99", "max")), stats)
+
+
+@test
+def aloha_s_maps_and_metadata(_):
+    server = Server("--random-weights", "1", "--size", "tiny",
+                    pipeline="pipelines/pi05_aloha.lua")
+    view = Array("|u1", [3, 48, 64], bytes(3 * 48 * 64))
+    state = Array.floats([0.1] * 14, "<f4")
+    s = Socket(server.port)
+    check(s.reply() == {"reset_pose": [0, -1.5, 1.5, 0, 0, 0]})
+    r = s.infer({"images": {"cam_high": view, "cam_low": view}, "state": state, "prompt": "go"})
+    check(r["actions"].shape == (50, 14), r["actions"].shape)
+    s.send({"images": {"cam_high": view, "cam_hihg": view}, "state": state, "prompt": "go"})
+    text, code, _ = s.failure()
+    check("cam_hihg" in text and "did you mean 'images/cam_high'" in text and code == 1011, text)
+    check(server.end()[0] == 0)
 
 
 @test
