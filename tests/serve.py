@@ -40,10 +40,13 @@ def asked(prompt="press the button", **options):
 
 
 class Server:
+    all = []
+
     def __init__(self, *options, pipeline=PIPELINE):
         self.p = subprocess.Popen(
             [PROGRAM, "serve", pipeline, "--port", "0", "--host", "127.0.0.1", "--threads", "1",
              *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        Server.all.append(self.p)
         self.line = self.p.stdout.readline()
         if " on ws://" not in self.line:
             raise AssertionError("not ready: " + self.line + self.p.stderr.read())
@@ -222,9 +225,17 @@ def frames_that_break_the_rules_end_only_their_own(server):
     s = server.connect()
     s.s.sendall(os.urandom(4000))
     works(server, other)
-    s = socket.create_connection(("127.0.0.1", server.port))
-    s.sendall(os.urandom(4000))
-    works(server, other)
+    for start in (b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"POST /x HTTP/1.1\r\n\r\n",
+                  b"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                  b"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n",
+                  b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100000):
+        s = socket.create_connection(("127.0.0.1", server.port))
+        try:
+            s.sendall(start + os.urandom(4000))
+        except OSError:
+            pass
+        works(server, other)
+        s.close()
 
 
 @test
@@ -411,8 +422,9 @@ def main():
             print("#", type(e).__name__, str(e)[:1500], "line",
                   e.__traceback__.tb_next and e.__traceback__.tb_next.tb_lineno, file=sys.stderr)
     print("1..%d" % len(tests))
-    if server.p.poll() is None:
-        server.p.kill()
+    for p in Server.all:
+        if p.poll() is None:
+            p.kill()
     sys.exit(failed > 0)
 
 
