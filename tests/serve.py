@@ -40,10 +40,13 @@ def asked(prompt="press the button", **options):
 
 
 class Server:
-    def __init__(self, *options):
+    all = []
+
+    def __init__(self, *options, pipeline=PIPELINE):
         self.p = subprocess.Popen(
-            [PROGRAM, "serve", PIPELINE, "--port", "0", "--host", "127.0.0.1", "--threads", "1",
+            [PROGRAM, "serve", pipeline, "--port", "0", "--host", "127.0.0.1", "--threads", "1",
              *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        Server.all.append(self.p)
         self.line = self.p.stdout.readline()
         if " on ws://" not in self.line:
             raise AssertionError("not ready: " + self.line + self.p.stderr.read())
@@ -222,9 +225,17 @@ def frames_that_break_the_rules_end_only_their_own(server):
     s = server.connect()
     s.s.sendall(os.urandom(4000))
     works(server, other)
-    s = socket.create_connection(("127.0.0.1", server.port))
-    s.sendall(os.urandom(4000))
-    works(server, other)
+    for start in (b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"POST /x HTTP/1.1\r\n\r\n",
+                  b"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                  b"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n",
+                  b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100000):
+        s = socket.create_connection(("127.0.0.1", server.port))
+        try:
+            s.sendall(start + os.urandom(4000))
+        except OSError:
+            pass
+        works(server, other)
+        s.close()
 
 
 @test
@@ -365,6 +376,22 @@ def options_bound_what_is_served(_):
 
 
 @test
+def aloha_s_maps_and_metadata(_):
+    server = Server("--random-weights", "1", "--size", "tiny",
+                    pipeline="pipelines/pi05_aloha.lua")
+    view = Array("|u1", [3, 48, 64], bytes(3 * 48 * 64))
+    state = Array.floats([0.1] * 14, "<f4")
+    s = Socket(server.port)
+    check(s.reply() == {"reset_pose": [0, -1.5, 1.5, 0, 0, 0]})
+    r = s.infer({"images": {"cam_high": view, "cam_low": view}, "state": state, "prompt": "go"})
+    check(r["actions"].shape == (50, 14), r["actions"].shape)
+    s.send({"images": {"cam_high": view, "cam_hihg": view}, "state": state, "prompt": "go"})
+    text, code, _ = s.failure()
+    check("cam_hihg" in text and "did you mean 'images/cam_high'" in text and code == 1011, text)
+    check(server.end()[0] == 0)
+
+
+@test
 def a_port_in_use_is_told(server):
     p = subprocess.run([PROGRAM, "serve", PIPELINE, "--port", str(server.port), "--host",
                         "127.0.0.1"], capture_output=True, text=True)
@@ -395,8 +422,9 @@ def main():
             print("#", type(e).__name__, str(e)[:1500], "line",
                   e.__traceback__.tb_next and e.__traceback__.tb_next.tb_lineno, file=sys.stderr)
     print("1..%d" % len(tests))
-    if server.p.poll() is None:
-        server.p.kill()
+    for p in Server.all:
+        if p.poll() is None:
+            p.kill()
     sys.exit(failed > 0)
 
 

@@ -180,6 +180,7 @@ class Socket:
         assert opcode == 8, opcode
         try:
             self.frame(8, data[:2])
+            self.s.shutdown(socket.SHUT_WR)
             while self.s.recv(1 << 16):
                 pass
         except OSError:

@@ -49,15 +49,16 @@ enum tec_status tec_listen_bind(int *out, const char *host, int port, struct tec
 
 enum tec_status tec_listen_start(int fd, int *port, struct tec_error *err)
 {
-    struct sockaddr_storage bound;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } bound = {.v6 = {.sin6_port = 0}};
     socklen_t size = sizeof bound;
-    if (listen(fd, 64) != 0 || getsockname(fd, (struct sockaddr *)&bound, &size) != 0)
+    if (listen(fd, 64) != 0 || getsockname(fd, &bound.any, &size) != 0)
         return tec_fail(err, TEC_IO, "listening: %s%s", strerror(errno),
                         errno == EADDRINUSE ? "; choose another port with --port" : "");
-    if (bound.ss_family == AF_INET6)
-        *port = ntohs(((const struct sockaddr_in6 *)&bound)->sin6_port);
-    else
-        *port = ntohs(((const struct sockaddr_in *)&bound)->sin_port);
+    *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
     return TEC_OK;
 }
 

@@ -87,7 +87,7 @@ static bool parse_dtype(const struct tec_msgpack_token *t, char *letter, size_t 
     char digits[8] = "";
     if (t->kind != TEC_MSGPACK_STR && t->kind != TEC_MSGPACK_BIN)
         return false;
-    if (t->n < 3 || t->n > 9 || !memchr("<|=", t->data[0], 3))
+    if (t->n < 3 || t->n > 9 || (t->data[0] != '<' && t->data[0] != '|' && t->data[0] != '='))
         return false;
     memcpy(digits, t->data + 2, t->n - 2);
     char *end = digits;
@@ -119,7 +119,7 @@ static enum tec_status fail_dtype(const struct packed *p, const struct reading *
     if (t->kind != TEC_MSGPACK_STR && t->kind != TEC_MSGPACK_BIN)
         return tec_fail(in->err, TEC_MALFORMED, "%.80s: an array without dtype", in->name);
     for (uint32_t i = 0; i < t->n && i < sizeof text - 1; i++)
-        text[i] = t->data[i] > 32 && t->data[i] < 127 ? (char)t->data[i] : '?';
+        text[i] = (char)(t->data[i] > 32 && t->data[i] < 127 ? t->data[i] : '?');
     return tec_fail(in->err, TEC_UNSUPPORTED,
                     "%.80s: arrays of dtype '%s' are not taken; little-endian u, i, f, b or a 0-d "
                     "text is",

@@ -79,7 +79,7 @@ static enum tec_status counted(struct tec_msgpack *r, struct tec_msgpack_token *
     uint64_t n = 0;
     TEC_TRY(read_word(r, size, &n, err));
     t->kind = kind;
-    return take(r, t, (size_t)(1 + size + (kind == TEC_MSGPACK_EXT)), n,
+    return take(r, t, 1 + (size_t)size + (kind == TEC_MSGPACK_EXT), n,
                 kind == TEC_MSGPACK_MAP     ? 2
                 : kind == TEC_MSGPACK_ARRAY ? 1
                                             : 0,

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-    HANDSHAKES = 32, /* sockets beyond the connections: handshakes in progress, /healthz */
+    HANDSHAKES = 128, /* sockets beyond the connections: handshakes in progress, /healthz */
     HANDSHAKE_S = 5,
     PING_S = 20,
     HANGUP_S = 40,
@@ -71,7 +71,7 @@ static int respond(struct lws *wsi, unsigned status, const char *body)
 
 static int answer_http(struct lws *wsi, const char *path)
 {
-    int bad = strcmp(path, "/healthz") == 0
+    int bad = strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0
                   ? respond(wsi, 200, "OK\n")
                   : respond(wsi, 426, "This is a WebSocket server; /healthz tells its health.\n");
     return bad || lws_http_transaction_completed(wsi) ? -1 : 0;
@@ -326,6 +326,9 @@ static void *run(void *user)
     struct tec_net *net = user;
     while (!atomic_load(&net->stopping) && lws_service(net->context, 0) >= 0)
         continue;
+    tec_exchange_end(net->options.exchange);
+    while (!atomic_load(&net->stopping))
+        usleep(1000); /* the service failed by itself: the engine may still wake it */
     collect(net);
     say_goodbye(net);
     lws_context_destroy(net->context);

@@ -39,11 +39,10 @@ static enum tec_status read_key(const char **name, struct reading *in, const cha
         if (key.data[i] < 32 || key.data[i] == 127)
             return tec_fail(in->err, TEC_MALFORMED, "request: a key with the control byte %d",
                             key.data[i]);
-    char *text = TEC_NEW(in->arena, n + key.n + 1, char);
+    const char *text =
+        tec_arena_printf(in->arena, "%s%.*s", outer, (int)key.n, (const char *)key.data);
     if (!text)
         return tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a key");
-    memcpy(text, outer, n);
-    memcpy(text + n, key.data, key.n);
     *name = text;
     return TEC_OK;
 }
@@ -119,7 +118,7 @@ static enum tec_status read_options(struct reading *in)
     enum tec_status (*const read[])(struct reading *) = {read_seed, read_noise, read_tasks,
                                                          read_session};
     struct tec_msgpack_token map;
-    const char *name = NULL;
+    const char *name = "";
     TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
     if (map.kind != TEC_MSGPACK_MAP)
         return tec_fail(in->err, TEC_INVALID, "tectum: must be a map of %s, %s, %s, %s",
@@ -171,7 +170,7 @@ static enum tec_status read_pair(struct reading *in, const char *outer)
     struct tec_msgpack_token t;
     struct tec_value value;
     enum tec_numpy_found found;
-    const char *name = NULL;
+    const char *name = "";
     TEC_TRY(read_key(&name, in, outer));
     if (in->depth == 1 && strcmp(name, "tectum") == 0)
         return read_options(in);
