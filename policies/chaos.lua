@@ -5,8 +5,11 @@ return policy {
   needs = { "decode.k" },
   params = { seed = int { default = 1, min = 0, max = 1000000 } },
   plan = function(S, F, D)
-    local shift = F.params.seed * 0.6180339887498949
-    local function below(n) return math.floor((F.rng() + shift) % 1 * n) end
+    local function below(n)      -- of a stream of its own for each seed
+      local x = (math.floor(F.rng() * 2 ^ 53) ~ F.params.seed * 0x9E3779B97F4A7C15)
+      x = x * 0x2545F4914F6CDD1D
+      return (x ~ x >> 29) % n
+    end
     for i = 1, F.nreq do
       local r = F.req[i]
       if r.fresh and below(2) == 0 then D:unshare(i) end

@@ -159,7 +159,7 @@ sed 's/"kind": *"[a-z]*"/"kind": "nonsense"/' tests/golden/pi/time/case.json >"$
 run 1 "a kind nobody judges" verify "$W/time"; out '"ok":false'
 echo '{' >"$W/time/case.json"
 run 1 "a broken case" verify "$W/time"; out '"ok":false'
-run 3 "verify no case" verify pipelines
+run 3 "verify no case" verify policies
 run 3 "verify a pipeline" verify pipelines/demo_metaworld.lua; err "this is a pipeline file"
 
 # graph

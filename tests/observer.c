@@ -400,9 +400,9 @@ static void replay(const char *name, const struct tec_tensors *in, const struct 
         REQUIRE(tec_tensors_read_f32(want, tec_tensors_find(want, key), i * 4, state_norm, 4,
                                      &err) == TEC_OK);
         s.n = 0;
-        add("state", TEC_VALUE_F32, 1, 4, 0, state, sizeof state);
-        add("image", TEC_VALUE_U8, 3, 64, 64, picture, sizeof picture);
-        add("wrist_image", TEC_VALUE_U8, 3, 64, 64, picture, sizeof picture);
+        add("observation/state", TEC_VALUE_F32, 1, 4, 0, state, sizeof state);
+        add("observation/image", TEC_VALUE_U8, 3, 64, 64, picture, sizeof picture);
+        add("observation/wrist_image", TEC_VALUE_U8, 3, 64, 64, picture, sizeof picture);
         add("prompt", TEC_VALUE_TEXT, 0, 0, 0, "open it", 7);
         REQUIRE(tec_robot_observe(o, s.values, s.n, &s.seen, &err) == TEC_OK);
         CHECK(memcmp(s.state, state_norm, sizeof state_norm) == 0);

@@ -57,9 +57,9 @@ static struct tec_value *add(const char *name, enum tec_value_kind kind, int ran
 static void request(int i, const char *text)
 {
     d.n = 0;
-    add("image", TEC_VALUE_U8, 3, SIDE, d.image + i * PIXELS, PIXELS);
-    add("wrist_image", TEC_VALUE_U8, 3, SIDE, d.wrist + i * PIXELS, PIXELS);
-    add("state", TEC_VALUE_F32, 1, 4, d.state + 4 * i, 4 * sizeof(float));
+    add("observation/image", TEC_VALUE_U8, 3, SIDE, d.image + i * PIXELS, PIXELS);
+    add("observation/wrist_image", TEC_VALUE_U8, 3, SIDE, d.wrist + i * PIXELS, PIXELS);
+    add("observation/state", TEC_VALUE_F32, 1, 4, d.state + 4 * i, 4 * sizeof(float));
     add("prompt", TEC_VALUE_TEXT, 0, 0, text, strlen(text));
 }
 
@@ -304,18 +304,19 @@ TEST(wrong_inputs_are_named_and_survived)
     open_demo();
     REQUIRE(observe() == TEC_OK);
     const struct tec_frame_input good = d.input;
-    d.values[0].name = "imge";
+    d.values[0].name = "observation/imge";
     CHECK(observe() == TEC_NOT_FOUND);
-    CHECK_SAYS("imge: robot metaworld has no such camera; did you mean 'image'?");
+    CHECK_SAYS("observation/imge: robot metaworld has no such camera; did you mean "
+               "'observation/image'?");
     request(0, "press");
     d.values[1].shape[0] = SIDE / 2;
     d.values[1].bytes = PIXELS / 2;
     CHECK(observe() == TEC_SHAPE);
-    CHECK_SAYS("wrist_image: the picture is 32 x 64, the model takes 64 x 64");
+    CHECK_SAYS("observation/wrist_image: the picture is 32 x 64, the model takes 64 x 64");
     request(0, "press");
     d.values[2].kind = TEC_VALUE_I32;
     CHECK(observe() == TEC_SHAPE);
-    CHECK_SAYS("state: must be 4 float values, is i32[4]");
+    CHECK_SAYS("observation/state: must be 4 float values, is i32[4]");
     request(0, "press\xFF");
     CHECK(observe() == TEC_MALFORMED);
     CHECK_SAYS("prompt");

@@ -28,10 +28,12 @@ static void values_of(int i, struct tectum_value v[4])
     for (int s = 0; s < 4; s++)
         states[i][s] = 0.1F * (float)(i + s);
     const char *prompt = prompts[i % 2];
-    v[0] = (struct tectum_value){"image", TECTUM_TYPE_U8, 3, {SIDE, SIDE, 3}, scene[i], PIXELS};
-    v[1] =
-        (struct tectum_value){"wrist_image", TECTUM_TYPE_U8, 3, {SIDE, SIDE, 3}, wrist[i], PIXELS};
-    v[2] = (struct tectum_value){"state", TECTUM_TYPE_F32, 1, {4}, states[i], sizeof states[i]};
+    v[0] = (struct tectum_value){"observation/image", TECTUM_TYPE_U8, 3,
+                                 {SIDE, SIDE, 3},     scene[i],       PIXELS};
+    v[1] = (struct tectum_value){"observation/wrist_image", TECTUM_TYPE_U8, 3,
+                                 {SIDE, SIDE, 3},           wrist[i],       PIXELS};
+    v[2] = (struct tectum_value){"observation/state", TECTUM_TYPE_F32, 1, {4},
+                                 states[i],           sizeof states[i]};
     v[3] = (struct tectum_value){"prompt", TECTUM_TYPE_TEXT, 0, {0}, prompt, strlen(prompt)};
 }
 
@@ -90,9 +92,9 @@ TEST(a_wrong_input_is_one_located_error)
     static double actions[ROOM];
     values_of(1, v);
     memcpy(bad, v, sizeof v);
-    bad[1].name = "wrist_imag";
+    bad[1].name = "observation/wrist_imag";
     CHECK(tectum_submit(t, bad, 4, 0, NULL, &err) != TECTUM_OK);
-    CHECK(strstr(err.message, "wrist_imag") && !strchr(err.message, '\n'));
+    CHECK(strstr(err.message, "observation/wrist_imag") && !strchr(err.message, '\n'));
     memcpy(bad, v, sizeof v);
     bad[2].shape[0] = 3;
     CHECK(tectum_submit(t, bad, 4, 0, NULL, &err) != TECTUM_OK);

@@ -83,8 +83,9 @@ static enum tec_status find_paths(struct paths *p, struct tec_invocation *call,
     p->out = o->out ? o->out : "build/demo";
     if (root) {
         p->pipeline = tec_arena_printf(call->arena, "%spipelines/demo_metaworld.lua", root);
-        p->episodes = tec_arena_printf(call->arena, "%stests/golden/demo/episodes", root);
-        p->weights = tec_arena_printf(call->arena, "%stests/golden/demo/episodes/checkpoint", root);
+        p->episodes =
+            tec_arena_printf(call->arena, "%spipelines/checkpoints/metaworld/episodes", root);
+        p->weights = tec_arena_printf(call->arena, "%spipelines/checkpoints/metaworld", root);
         p->graph = tec_arena_printf(call->arena, "%s/graph.svg", p->out);
         p->timeline = tec_arena_printf(call->arena, "%s/timeline.svg", p->out);
     }
@@ -142,6 +143,8 @@ static void print_next(struct tec_invocation *call)
     if (k && strncmp(program, here, k) == 0 && program[k] == '/')
         name = program + k + 1;
     fprintf(call->out,
+            "\nThe same robot, live in its simulator (installs Meta-World, needs Python 3):\n"
+            "  tools/demo/rollout --film build/demo\n"
             "\nYour own checkpoint and pictures:\n"
             "  %s inspect MY_CHECKPOINT\n"
             "  %s check pipelines/pi05_libero.lua     # or a copy of pi05_my_arm.lua\n"
@@ -248,7 +251,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_demo = {
     .usage = "demo [options]",
     .about =
-        "A trained model of 1.1 M parameters answers three episodes that it once drove: pictures,\n"
+        "A trained model of 2.2 M parameters answers five episodes that it once drove: pictures,\n"
         "state and instruction in, actions and a sentence out. Every frame runs under `isolated`\n"
         "(nothing shared, nothing batched) and `oxygen` (one prefill, language in batches): the\n"
         "bytes must be equal, and equal to what was recorded. Exit code 1 when they are not.\n",

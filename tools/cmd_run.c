@@ -195,11 +195,10 @@ const struct tec_command tec_command_run = {
         "end_us, age_us, missed, cause, source, actions, text, plan}.\n",
     .example =
         "  tectum run pipelines/demo_metaworld.lua \\\n"
-        "    --input 'image=@tests/golden/demo/episodes/inputs.safetensors#button.image[*]' \\\n"
-        "    --input 'wrist_image=@tests/golden/demo/episodes/"
-        "inputs.safetensors#button.wrist_image[*]' \\\n"
-        "    --input 'state=@tests/golden/demo/episodes/inputs.safetensors#button.state[*]' \\\n"
-        "    --input 'prompt=press the button'\n",
+        "    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl\n"
+        "  tectum run pipelines/pi05_libero.lua --weights MY_CHECKPOINT \\\n"
+        "    --input observation/image=@front.jpg --input observation/wrist_image=@wrist.jpg \\\n"
+        "    --input 'observation/state=[0,0,0,0,0,0,0,0]' --input 'prompt=pick up the cup'\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_SEED,
     .options = options,

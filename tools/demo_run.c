@@ -102,8 +102,8 @@ static enum tec_status open_inputs(struct tec_inputs **inputs, struct tec_noise_
     struct tec_arena *arena = demo->call->arena;
     const char *from = tec_arena_printf(arena, "%s#%s.noise", demo->recorded.inputs, e->key);
     for (int i = 0; i < 3; i++)
-        words[i] = tec_arena_printf(arena, "%s=@%s#%s.%s[*]", tensors[i], demo->recorded.inputs,
-                                    e->key, tensors[i]);
+        words[i] = tec_arena_printf(arena, "observation/%s=@%s#%s.%s[*]", tensors[i],
+                                    demo->recorded.inputs, e->key, tensors[i]);
     words[3] = tec_arena_printf(arena, "prompt=%s", e->instruction);
     if (!from || !words[0] || !words[1] || !words[2] || !words[3])
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an episode's inputs");

@@ -6,13 +6,13 @@ return {
   name = "metaworld",
 
   cameras = {
-    { slot = "base_0_rgb", input = "image" },
-    { slot = "left_wrist_0_rgb", input = "wrist_image" },
+    { slot = "base_0_rgb", input = "observation/image" },
+    { slot = "left_wrist_0_rgb", input = "observation/wrist_image" },
     { slot = "right_wrist_0_rgb" },
   },
   resize = "none",
 
-  state   = { inputs = { { input = "state", size = 4 } } },
+  state   = { inputs = { { input = "observation/state", size = 4 } } },
   actions = { size = 4 },
   norm    = { mode = "quantile", asset = "metaworld" },
   prompt  = { template = "with_state", state = true, max_tokens = 32 },

@@ -44,9 +44,9 @@ class Chunks:
     def ahead(self, step):
         """The actions that the steps from `step` on will execute while an observation of now is being answered."""
         if self.current is None:
-            return np.zeros((0, ACTION_DIM))
+            return np.zeros((0, ACTION_DIM), np.float32)
         begin, actions = self.current
-        return actions[step - begin:step - begin + self.rules.age]
+        return actions[step - begin:step - begin + self.rules.age].astype(np.float32)
 
     def sent(self, step, actions):
         arrives = step + self.rules.age

@@ -20,10 +20,9 @@ train() { $python tools/demo/train.py "$@"; }
 record() { $python tools/demo/record.py "$@"; }
 
 step "recording the experts" record "$out/demos" --demos 400
-step "a first training" train "$out/demos" "$out/first" --minutes "$((minutes / 4))"
-step "recording what the first policy gets into" \
-    record "$out/driven" --driver "$out/first" --demos 160 --seed 30000
-step "the training" train "$out/demos,$out/driven" "$out/metaworld" --minutes "$minutes"
+step "the training" train "$out/demos" "$out/metaworld" --minutes "$minutes"
+step "recording what the policy gets into" record "$out/driven" --driver "$out/metaworld" \
+    --tasks faucet_open,faucet_close,drawer_close --demos 160 --seed 30000
 step "the training for old observations" train "$out/demos,$out/driven" "$out/metaworld_aged" \
     --init "$out/metaworld" --ages 8 --lr 1.3e-3 --minutes "$minutes"
 for name in metaworld metaworld_aged; do

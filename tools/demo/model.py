@@ -84,7 +84,7 @@ class AdaptiveNorm(nn.Module):
         nn.init.ones_(self.dense.bias[2 * width:])      # gates that start open train faster than openpi's zeros
 
     def forward(self, x, condition):
-        scale, shift, gate = self.dense(condition).chunk(3, -1)
+        scale, shift, gate = self.dense(condition).to(x.dtype).chunk(3, -1)
         return torch.addcmul(shift, F.rms_norm(x, x.shape[-1:], None, EPS), 1 + scale), gate
 
 
@@ -208,10 +208,10 @@ class Pi05(nn.Module):
         x = x.view(-1, side, c.patch, side, c.patch, 3).permute(0, 1, 3, 5, 2, 4).reshape(-1, side * side, 3 * c.patch ** 2)
         tower = model.vision_tower.vision_model
         patch = tower.embeddings.patch_embedding
-        x = F.linear(x, patch.weight.flatten(1), patch.bias) + tower.embeddings.position_embedding.weight
+        x = F.linear(x, patch.weight.flatten(1), patch.bias).to(self.dtype) + tower.embeddings.position_embedding.weight
         for layer in tower.encoder.layers:
             x = layer(x)
-        return model.multi_modal_projector.linear(tower.post_layernorm(x)).view(b, -1, c.width)
+        return model.multi_modal_projector.linear(tower.post_layernorm(x)).to(self.dtype).view(b, -1, c.width)
 
     @property
     def dtype(self):
@@ -254,11 +254,11 @@ class Pi05(nn.Module):
         period = 4e-3 * 1000.0 ** torch.linspace(0, 1, half, dtype=torch.float64)
         angle = 2 * math.pi * t.double()[..., None] / period
         h = F.silu(self.time_mlp_in(torch.cat([angle.sin(), angle.cos()], -1).to(self.dtype)))
-        return F.silu(self.time_mlp_out(h))
+        return F.silu(self.time_mlp_out(h)).to(self.dtype)
 
     def velocity(self, x, t, kv, valid):
         """x [B,H,A]; t [B,1] or [B,H], the time of each row; kv and valid of the prefix -> v [B,H,A]"""
-        condition, y = self.condition(t), self.action_in_proj(x)
+        condition, y = self.condition(t), self.action_in_proj(x).to(self.dtype)
         b, h, _ = y.shape
         turn = self.cast(rotation(valid.sum(1, keepdim=True) + torch.arange(h), self.c.head_dim))
         mask = torch.cat([valid, valid.new_ones(b, h)], 1)[:, None, None, :]

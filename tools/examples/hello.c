@@ -29,9 +29,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < 64 * 64 * 3; i++) /* a camera would stand here */
         scene[i] = wrist[i] = (uint8_t)(i / 192 * 4);
     const struct tectum_value values[] = {
-        {"image", TECTUM_TYPE_U8, 3, {64, 64, 3}, scene, sizeof scene},
-        {"wrist_image", TECTUM_TYPE_U8, 3, {64, 64, 3}, wrist, sizeof wrist},
-        {"state", TECTUM_TYPE_F32, 1, {4}, state, sizeof state},
+        {"observation/image", TECTUM_TYPE_U8, 3, {64, 64, 3}, scene, sizeof scene},
+        {"observation/wrist_image", TECTUM_TYPE_U8, 3, {64, 64, 3}, wrist, sizeof wrist},
+        {"observation/state", TECTUM_TYPE_F32, 1, {4}, state, sizeof state},
         {"prompt", TECTUM_TYPE_TEXT, 0, {0}, prompt, sizeof prompt - 1}};
 
     if (tectum_open(&engine, &options, &err) != TECTUM_OK)

@@ -331,7 +331,6 @@ static void *run(void *user)
         usleep(1000); /* the service failed by itself: the engine may still wake it */
     collect(net);
     say_goodbye(net);
-    lws_context_destroy(net->context);
     return NULL;
 }
 
@@ -420,6 +419,7 @@ void tec_net_stop(struct tec_net *net)
         atomic_store(&net->stopping, true);
         lws_cancel_service(net->context);
         pthread_join(net->thread, NULL);
+        lws_context_destroy(net->context);
     }
     for (int i = 0; net->slots && i < net->options.exchange->n; i++)
         tec_slot_finish(&net->slots[i]);

@@ -6,7 +6,7 @@
 
 enum { MAX_NAME = 200 };
 
-static const char *const option_names[] = {"seed", "noise", "tasks", "session_id"};
+static const char *const option_names[] = {"seed", "noise", "tasks", "session_id", "deadline_ms"};
 enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
 
 /* A map that is being read, and the maps around it. */
@@ -113,17 +113,37 @@ static enum tec_status read_session(struct reading *in)
     return TEC_OK;
 }
 
+/* A number; nothing decides by it yet. */
+static enum tec_status read_deadline(struct reading *in)
+{
+    struct tec_value value;
+    struct tec_msgpack_token t;
+    enum tec_numpy_found found;
+    double ms = -1.0;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, "tectum.deadline_ms", in->arena, in->err));
+    if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
+        memcpy(&ms, value.data, sizeof ms);
+    if (!(ms > 0.0) && t.kind != TEC_MSGPACK_NIL)
+        return tec_fail(in->err, TEC_INVALID, "tectum.deadline_ms: must be a number above 0");
+    return TEC_OK;
+}
+
 static enum tec_status read_options(struct reading *in)
 {
     enum tec_status (*const read[])(struct reading *) = {read_seed, read_noise, read_tasks,
-                                                         read_session};
+                                                         read_session, read_deadline};
     struct tec_msgpack_token map;
     const char *name = "";
     TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
+    if (in->out->extended)
+        return tec_fail(in->err, TEC_MALFORMED, "tectum: given twice");
     if (map.kind != TEC_MSGPACK_MAP)
-        return tec_fail(in->err, TEC_INVALID, "tectum: must be a map of %s, %s, %s, %s",
-                        option_names[0], option_names[1], option_names[2], option_names[3]);
+        return tec_fail(in->err, TEC_INVALID, "tectum: must be a map of %s, %s, %s, %s, %s",
+                        option_names[0], option_names[1], option_names[2], option_names[3],
+                        option_names[4]);
     in->out->extended = true;
+    unsigned seen = 0;
     for (uint32_t i = 0; i < map.n; i++) {
         int k = 0;
         TEC_TRY(read_key(&name, in, ""));
@@ -133,8 +153,12 @@ static enum tec_status read_options(struct reading *in)
             const char *near = tec_nearest(name, option_names, N_OPTIONS);
             return tec_fail(in->err, TEC_NOT_FOUND, "tectum.%.60s: there is no such key%s%s%s",
                             name, near ? "; did you mean '" : "", near ? near : "",
-                            near ? "'?" : "; there are seed, noise, tasks, session_id");
+                            near ? "'?"
+                                 : "; there are seed, noise, tasks, session_id, deadline_ms");
         }
+        if (seen & 1U << k)
+            return tec_fail(in->err, TEC_MALFORMED, "tectum.%s: given twice", name);
+        seen |= 1U << k;
         TEC_TRY(read[k](in));
     }
     return TEC_OK;

@@ -23,9 +23,26 @@ static json_t *quantiles(const struct tec_histogram *h, double unit)
                      (double)tec_histogram_at(h, 0.99) / unit, "max", (double)h->max / unit);
 }
 
-void tec_serve_stats_print(const struct tec_serve_stats *s, struct tec_invocation *call)
+/* Calls of the policy, and how many of them failed: those frames had the default plan. */
+static json_t *policy_json(const struct tec_policy *policy)
+{
+    if (!policy)
+        return json_pack("{s:s, s:i, s:i, s:b}", "name", "default", "calls", 0, "failures", 0,
+                         "quarantined", 0);
+    const struct tec_policy_report *r = tec_policy_report(policy);
+    return json_pack("{s:s, s:I, s:I, s:b}", "name", tec_policy_name(policy), "calls",
+                     (json_int_t)r->calls, "failures", (json_int_t)r->failures, "quarantined",
+                     (int)r->quarantined);
+}
+
+void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_policy *policy,
+                           struct tec_invocation *call)
 {
     json_t *json;
+    if (policy && tec_policy_report(policy)->failures)
+        tec_say(call, "%lld of %lld calls of the policy failed; the last: %s",
+                (long long)tec_policy_report(policy)->failures,
+                (long long)tec_policy_report(policy)->calls, tec_policy_report(policy)->message);
     if (call->shared.format != TEC_FORMAT_JSON) {
         tec_say(call,
                 "%lld requests, %lld errors; infer p50 %.2f ms, p99 %.2f ms; server overhead p50 "
@@ -39,11 +56,12 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, struct tec_invocatio
                 (double)tec_histogram_at(&s->own, 0.99) / 1e3);
         return;
     }
-    json = json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "requests", (json_int_t)s->requests,
-                     "errors", (json_int_t)s->errors, "connections", (json_int_t)s->connections,
-                     "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
-                     quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3),
-                     "own_us", quantiles(&s->own, 1e3));
+    json =
+        json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "requests", (json_int_t)s->requests,
+                  "errors", (json_int_t)s->errors, "connections", (json_int_t)s->connections,
+                  "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
+                  quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3), "own_us",
+                  quantiles(&s->own, 1e3), "policy", policy_json(policy));
     if (json) {
         json_dumpf(json, call->out, JSON_REAL_PRECISION(6) | JSON_COMPACT);
         fputc('\n', call->out);

@@ -3,6 +3,7 @@
 #define TEC_TOOLS_SERVE_STATS_H
 
 #include "graph/run/costs.h"
+#include "policies/host/policy.h"
 #include "tools/command.h"
 #include "tools/serve/exchange.h"
 
@@ -20,7 +21,9 @@ struct tec_serve_stats {
 /* A reply is queued for sending at `now`. */
 void tec_serve_stats_add(struct tec_serve_stats *stats, const struct tec_job *job, int64_t now);
 
-/* A line on stderr, or with --format json an object on stdout. */
-void tec_serve_stats_print(const struct tec_serve_stats *stats, struct tec_invocation *call);
+/* A line on stderr, or with --format json an object on stdout; and how the policy fared (NULL:
+ * there was none), so that nobody takes the default plan for it. */
+void tec_serve_stats_print(const struct tec_serve_stats *stats, const struct tec_policy *policy,
+                           struct tec_invocation *call);
 
 #endif

@@ -51,6 +51,13 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done)
                                     .obs_ts = j->received_ns,
                                     .missed = s->missed};
     tec_reply_pack(&out, &reply);
+    if (out.full) {
+        struct tec_error err;
+        tec_fail(&err, TEC_NO_MEMORY, "reply: more than the %zu bytes that were made for it",
+                 j->room);
+        answer_failure(w, job, &err);
+        return;
+    }
     j->reply_n = out.n;
     j->failed = false;
     w->jobs[job].waits = false;

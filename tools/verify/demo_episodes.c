@@ -84,19 +84,33 @@ static void decode(struct tec_episodes *j, const struct tec_pi_request *r, int i
     run->n_text[i] = have;
 }
 
+/* As many rows as inference i was given; a number that does not fit is refused by the session. */
+static void give_rows(const struct tec_episodes *j, int i, struct tec_value *v)
+{
+    const json_t *inference = json_array_get(json_object_get(j->episode, "inferences"), (size_t)i);
+    int64_t rows = get_int(inference, "given");
+    int64_t most = v->shape[0];
+    v->shape[0] = rows;
+    if (rows >= 0 && rows <= most && most > 0)
+        v->bytes = v->bytes / (size_t)most * (size_t)rows;
+}
+
 static enum tec_status infer(struct tec_episodes *j, int i, bool taps, struct run *run,
                              struct tec_error *err)
 {
     const struct tec_flow *flow = &j->pi.model->flow;
-    struct tec_value values[TEC_MAX_CAMERAS + 2];
+    struct tec_value values[TEC_MAX_CAMERAS + 3];
     struct tec_frame_input input;
     for (int v = 0; v < j->n_values; v++) {
         values[v] = j->values[v];
         values[v].data = (const char *)values[v].data + (size_t)i * j->stride[v];
     }
+    if (j->given)
+        give_rows(j, i, &values[j->n_values - 1]);
     TEC_TRY(tec_session_observe(j->session, values, (size_t)j->n_values,
                                 j->noise + (size_t)i * j->chunk, i, 0, &input, NULL, err));
-    const struct tec_pi_inputs in = {.o = input.prefix, .noise = input.noise, .state = input.state};
+    const struct tec_pi_inputs in = {
+        .o = input.prefix, .noise = input.noise, .state = input.state, .n_fixed = input.n_fixed};
     struct tec_pi_request r = {.in = &in,
                                .plan = taps ? j->plan : j->plain,
                                .region = taps ? j->region : j->plain_region,

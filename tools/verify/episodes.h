@@ -21,9 +21,10 @@ struct tec_episodes {
     const json_t *episode;
     const char *key;
     int n, text_width, prompt_width;
-    struct tec_value values[TEC_MAX_CAMERAS + 2];
-    size_t stride[TEC_MAX_CAMERAS + 2]; /* bytes from one inference to the next; 0 for text */
+    struct tec_value values[TEC_MAX_CAMERAS + 3];
+    size_t stride[TEC_MAX_CAMERAS + 3]; /* bytes from one inference to the next; 0 for text */
     int n_values;
+    bool given; /* the last value is first actions, some rows of it for each inference */
     const float *noise;
 };
 

@@ -93,6 +93,7 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
     const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens + pi->max_text,
                                        .text_tokens = pi->max_text,
                                        .steps = steps,
+                                       .fixed = pi->fixed,
                                        .seats = seats,
                                        .new_tokens = new_tokens,
                                        .isolated = seats > 0,

@@ -16,6 +16,7 @@ struct tec_pi {
     json_t *sibling;       /* case.json of same_inputs_as, or NULL */
     const json_t *tensors; /* error bounds by tensor name */
     int max_text;
+    int fixed; /* most given actions of the plans that are made */
 };
 
 /* Inputs of one observation, read from the case under a name prefix ("A.", "frame0."). */
@@ -24,6 +25,7 @@ struct tec_pi_inputs {
     bool camera_valid[TEC_MAX_CAMERAS];
     int slot_row[TEC_MAX_CAMERAS]; /* index of a slot's picture among the valid ones */
     const float *noise, *state;
+    int n_fixed; /* given actions in the first rows of noise */
 };
 
 /* Open checkpoint `path` (relative to the case; NULL: the case's own) with text mask "bidir" or

@@ -13,8 +13,11 @@ enum tec_status tec_pi_prefill(struct tec_pi *pi, struct tec_pi_request *r, int 
     r->actions = TEC_NEW(pi->v->arena, (size_t)f->horizon * (size_t)f->dim, float);
     if (!r->actions || r->region < 0)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a request");
-    const struct tec_action_inputs a = {
-        .noise = r->in->noise, .state = r->in->state, .text = text, .tail = tail};
+    const struct tec_action_inputs a = {.noise = r->in->noise,
+                                        .n_fixed = r->in->n_fixed,
+                                        .state = r->in->state,
+                                        .text = text,
+                                        .tail = tail};
     struct tec_replay replay = {0};
     tec_launch_prefix(r->plan, part, r->region, &r->in->o, &a, &replay);
     tec_launch_actions(r->plan, part, r->actions);
