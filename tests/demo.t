@@ -58,6 +58,17 @@ expect "the server is stopped" "stopped" "$tree/stopped"
 touch "$tree/broken"
 rollout --tasks button
 expect "a server that ends is an error" "status 1" "$work/out"
-expect "and what it said is shown" "server: called with serve pipelines/demo_metaworld.lua --port 0" "$work/out"
+expect "and what it said is shown" "server: called with serve pipelines/demo_metaworld.lua --host 127.0.0.1 --port 0" "$work/out"
+rollout --given
+expect "a policy that is given actions has its own pipeline" "serve pipelines/demo_metaworld_aged.lua --host" "$work/out"
+
+# When is observed and what is executed, without a robot.
+numpy=
+for python in python3 /usr/bin/python3 build/demo/venv/bin/python; do
+    [ -n "$numpy" ] || { "$python" -c "import numpy" 2>/dev/null && numpy=$python; }
+done
+if [ -n "$numpy" ]; then
+    report "chunks are used as documented" "$(PYTHONDONTWRITEBYTECODE=1 "$numpy" tests/demo_chunks.py 2>&1)"
+else n=$((n + 1)); echo "ok $n - chunks are used as documented # SKIP no numpy"; fi
 echo "1..$n"
 exit $bad

@@ -222,7 +222,7 @@ err "a ninth is 'talk'"
 
 # The demo.
 tectum demo --out "$W/demo"; ok $? "demo: equal bytes, as recorded"
-out "actions \([0-9]*\)/\1, texts \([0-9]*\)/\2"; out "tensors *148"; out "captures:"
+out "actions \([1-9][0-9]*\)/\1, texts \([1-9][0-9]*\)/\2"; out "tensors *148"; out "captures:"
 [ -s "$W/demo/timeline.svg" ]; ok $? "demo: a timeline"
 tectum demo --out "$W/demo" --dtype f32 --format json --frames 9; out '"ok": *true'
 echo "1..$n"

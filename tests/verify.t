@@ -30,7 +30,9 @@ for dtype in f32 bf16; do
     done
     judge "recorded episodes in $dtype" 100 --dtype $dtype pipelines/checkpoints
 done
-for tier in $("$T" --version | sed -n 's/^cpu tiers: //p' | sed 's/([a-z]*)//g'); do
+tiers=$("$T" --version | sed -n 's/^cpu tiers: //p' | sed 's/([a-z]*)//g')
+[ -n "$tiers" ] || { n=$((n + 1)) bad=1; echo "not ok $n - --version names the tiers"; }
+for tier in $tiers; do
     judge "recorded episodes on $tier" 100 --dtype bf16 --tier "$tier" pipelines/checkpoints
 done
 echo "1..$n"

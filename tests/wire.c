@@ -65,24 +65,12 @@ static void check_array(const char *name, enum tec_value_kind kind, int rank, co
 TEST(golden_arrays_are_read)
 {
     const float f[6] = {0, 1, 2, 3, 4, 5}, turned[4] = {0, 1, 2, 3};
-    const double s[8] = {0, -0.25, -0.375, 0.5, 0.625, 0.75, 0.875, 1.0};
+    const double s[8] = {0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875};
     const uint8_t u[6] = {0, 1, 2, 3, 4, 5};
-    (void)s;
-    const struct tec_value *v = value_of("f32_2x3");
-    REQUIRE(v);
-    float got[6];
-    memcpy(got, v->data, sizeof got);
-    CHECK(got[0] == f[0] && got[5] == f[5]);
     check_array("f32_2x3", TEC_VALUE_F32, 2, (const int[]){2, 3}, f, sizeof f);
     check_array("u8_img_1x2x3", TEC_VALUE_U8, 3, (const int[]){1, 2, 3}, u, sizeof u);
-    v = value_of("f64_state8");
-    REQUIRE(v);
-    CHECK_INT(v->kind, ==, TEC_VALUE_F64);
-    CHECK_INT(v->rank, ==, 1);
-    CHECK_INT(v->shape[0], ==, 8);
-    v = value_of("fortran_order_2x2");
-    REQUIRE(v);
-    CHECK_INT(v->bytes, ==, sizeof turned);
+    check_array("f64_state8", TEC_VALUE_F64, 1, (const int[]){8}, s, sizeof s);
+    check_array("fortran_order_2x2", TEC_VALUE_F32, 2, (const int[]){2, 2}, turned, sizeof turned);
     check_array("zero_len", TEC_VALUE_F32, 2, (const int[]){0, 7}, NULL, 0);
     const double three = 3.0, one = 1.0, half = 1.5;
     check_array("zero_dim", TEC_VALUE_F64, 0, NULL, &three, sizeof three);

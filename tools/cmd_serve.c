@@ -69,7 +69,7 @@ static enum tec_status read_metadata(struct job *job, struct tec_error *err)
                          : tec_fail(err, TEC_NO_MEMORY, "no memory for the robot's metadata");
 }
 
-/* From here on these signals are read, by the connection thread: what runs is finished first. */
+/* From here on these signals are read, by the connection thread: the running frame is finished. */
 static enum tec_status hold_signals(int *fd, struct tec_error *err)
 {
     sigset_t ours;

@@ -53,7 +53,7 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
 static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].prefix.index >= 0)
+        if (p->nodes[i].prefix.index >= 0 && !p->nodes[i].culled)
             want(in, p->inputs[p->nodes[i].prefix.index].name, TEC_WANT_NUMBERS, false);
 }
 

@@ -321,7 +321,7 @@ static enum tec_status check_given(const struct tec_engine *e, struct tec_arena 
     if (!e->checkpoint && !o->pipeline->robot)
         return TEC_OK; /* the robot may be the checkpoint's, which is not here */
     TEC_TRY(tec_session_find_robot(&robot, &plain, &s, arena, err));
-    return tec_given_open(&given, o->pipeline, robot, plain, arena, err);
+    return tec_given_init(&given, o->pipeline, robot, plain, arena, err);
 }
 
 /* Checkpoint and model, and what the pipeline takes with them. */

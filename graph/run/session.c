@@ -143,7 +143,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     const struct tec_model *m = o->model;
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
-    TEC_TRY(tec_given_open(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
+    TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
     s->text_max = 1024 + 8 * o->max_text;
     struct tec_observer_needs needs = {.image_h = m->vision.image_size,
                                        .image_w = m->vision.image_size,

@@ -23,7 +23,7 @@ static bool robot_has(const struct tec_robot *robot, const char *name)
     return has;
 }
 
-enum tec_status tec_given_open(struct tec_given *given, const struct tec_pipeline *pipeline,
+enum tec_status tec_given_init(struct tec_given *given, const struct tec_pipeline *pipeline,
                                const struct tec_robot *robot, bool plain, struct tec_arena *arena,
                                struct tec_error *err)
 {

@@ -16,7 +16,7 @@ struct tec_given {
 /* Find it and check that it fits the robot (`plain`: the model's own actions): TEC_MALFORMED,
  * located, for other columns, a name that the robot uses for something else, steps
  * without an inverse. The buffer comes from the arena. */
-enum tec_status tec_given_open(struct tec_given *given, const struct tec_pipeline *pipeline,
+enum tec_status tec_given_init(struct tec_given *given, const struct tec_pipeline *pipeline,
                                const struct tec_robot *robot, bool plain, struct tec_arena *arena,
                                struct tec_error *err);
 

@@ -127,6 +127,7 @@ def header(c, a, policy):
     return {
         "family": "demo", "kind": "episodes", "checkpoint": os.path.relpath(a.checkpoint, a.out), "asset_id": "metaworld",
         "what": "closed-loop episodes; every inference: observation -> prompt ids, actions (model and robot), greedy sentence",
+        "pipeline": f"pipelines/demo_metaworld{'_aged' if a.given else ''}.lua",
         "tokenizer": os.path.relpath(a.checkpoint / "tokenizer.model", a.out), "versions": versions,
         "config": {"model_type": "pi05", "action_dim": c.action_dim, "action_horizon": c.horizon, "max_token_len": MOST_PROMPT,
                    "slots": ["base_0_rgb", "left_wrist_0_rgb", "right_wrist_0_rgb"], **j},

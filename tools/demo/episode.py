@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from policy import noise
-from sim import ACTION_DIM, MAX_STEPS
+from policy import ACTION_DIM, HORIZON, noise
+
+MAX_STEPS = 200
 
 
 @dataclass
@@ -20,6 +21,10 @@ class Rules:
     given: bool = False
     tasks: tuple = ("action", "text")
     max_steps: int = MAX_STEPS
+
+    def __post_init__(self):
+        if not 0 <= self.age <= self.execute <= HORIZON - self.age or self.execute < 1:
+            raise ValueError(f"age {self.age} and execute {self.execute}: 0 <= age <= execute, age + execute <= {HORIZON}")
 
 
 @dataclass

@@ -15,10 +15,8 @@ from metaworld.policies import ENV_POLICY_MAP as EXPERTS
 
 HZ = 80
 STEP_MS = 1000.0 / HZ
-MAX_STEPS = 200
 SIZE = 64                       # pixels of a side of both views
 STATE_DIM = 4                   # hand x y z in metres, opening of the gripper in 0..1
-ACTION_DIM = 4                  # hand velocity x y z and gripper, each in -1..1
 DRAWER_JOINT = 9                # index in qpos; metres, 0 is shut, negative is open
 FAUCET_JOINT = 9                # index in qpos; radians, positive is open
 

@@ -115,7 +115,7 @@ static int received(struct tec_net *net, struct lws *wsi, struct tec_slot *slot,
     size_t rest = lws_remaining_packet_payload(wsi);
     if (slot->closing || slot->state == TEC_SLOT_ENDING)
         return 0;
-    if (slot->early)
+    if (slot->early) /* a third one: reading goes on for the sake of pings, so it cannot wait */
         return refuse(net, wsi, slot, LWS_CLOSE_STATUS_POLICY_VIOLATION,
                       "too many requests at once");
     if (lws_is_first_fragment(wsi)) {
@@ -132,8 +132,6 @@ static int received(struct tec_net *net, struct lws *wsi, struct tec_slot *slot,
         return 0;
     slot->whole_by_ns = 0;
     tec_slot_whole(slot, tec_clock_now(&net->clock));
-    if (slot->early)
-        lws_rx_flow_control(wsi, 0);
     return 0;
 }
 
@@ -145,8 +143,7 @@ static void sent(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
         lws_callback_on_writable(wsi);
         return;
     }
-    if (tec_slot_sent(slot, tec_clock_now(&net->clock)))
-        lws_rx_flow_control(wsi, 1);
+    tec_slot_sent(slot, tec_clock_now(&net->clock));
 }
 
 static int send_reply(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)

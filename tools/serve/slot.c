@@ -98,15 +98,13 @@ bool tec_slot_answered(struct tec_slot *s)
     return s->connection != NULL;
 }
 
-bool tec_slot_sent(struct tec_slot *s, int64_t now)
+void tec_slot_sent(struct tec_slot *s, int64_t now)
 {
     s->previous_ms = (double)(now - s->began_ns) / 1e6;
     s->began_ns = now;
     s->state = TEC_SLOT_IDLE;
-    if (!s->early)
-        return false;
-    submit(s);
-    return true;
+    if (s->early)
+        submit(s);
 }
 
 void tec_slot_finish(struct tec_slot *s)

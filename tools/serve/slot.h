@@ -55,8 +55,8 @@ bool tec_slot_append(struct tec_slot *slot, const void *bytes, size_t n);
 void tec_slot_whole(struct tec_slot *slot, int64_t now);
 /* The engine has given the job back; false when nobody wants the reply. */
 bool tec_slot_answered(struct tec_slot *slot);
-/* The reply has left. True when a waiting message went to the engine by that. */
-bool tec_slot_sent(struct tec_slot *slot, int64_t now);
+/* The reply has left; a waiting message goes to the engine. */
+void tec_slot_sent(struct tec_slot *slot, int64_t now);
 
 void tec_slot_finish(struct tec_slot *slot);
 

@@ -10,6 +10,8 @@ struct tec_episodes {
     struct tec_pi pi;
     struct tec_diagnostics diagnostics;
     struct tec_pipeline *shipped, pipeline; /* pipeline: the shipped one with the case's robot */
+    const struct tec_decl_input *given;     /* first actions: the last value, some rows of it for
+                                               each inference; NULL = this pipeline takes none */
     json_t *robot;
     struct tec_tokenizer *tokenizer;
     struct tec_session *session;
@@ -24,7 +26,6 @@ struct tec_episodes {
     struct tec_value values[TEC_MAX_CAMERAS + 3];
     size_t stride[TEC_MAX_CAMERAS + 3]; /* bytes from one inference to the next; 0 for text */
     int n_values;
-    bool given; /* the last value is first actions, some rows of it for each inference */
     const float *noise;
 };
 

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define GIVEN "prev_actions"
-
 const char *tec_episodes_name(struct tec_episodes *j, const char *what)
 {
     const char *name = tec_arena_printf(j->pi.v->arena, "%s.%s", j->key, what);
@@ -75,15 +73,15 @@ static enum tec_status make_robot(struct tec_episodes *j, struct tec_error *err)
 enum tec_status tec_episodes_open(struct tec_episodes *j, struct tec_error *err)
 {
     struct tec_pi *pi = &j->pi;
-    j->given = case_columns(j, pi->inputs, GIVEN) > 0;
-    const struct tec_load_options load = {.path = j->given ? "pipelines/demo_metaworld_aged.lua"
-                                                           : "pipelines/demo_metaworld.lua",
+    const char *named = json_string_value(json_object_get(pi->v->json, "pipeline"));
+    const struct tec_load_options load = {.path = named ? named : "pipelines/demo_metaworld.lua",
                                           .root = "pipelines"};
     TEC_TRY(tec_pipeline_load(&j->shipped, &load, pi->v->heap, &j->diagnostics, err));
     j->pipeline = *j->shipped;
-    for (int i = 0; i < j->shipped->n_nodes && j->given; i++)
+    for (int i = 0; i < j->shipped->n_nodes; i++)
         if (j->shipped->nodes[i].prefix.index >= 0)
-            pi->fixed = j->shipped->inputs[j->shipped->nodes[i].prefix.index].shape.item[0];
+            j->given = &j->shipped->inputs[j->shipped->nodes[i].prefix.index];
+    pi->fixed = j->given ? j->given->shape.item[0] : 0;
     TEC_TRY(make_robot(j, err));
     const char *path = json_string_value(json_object_get(pi->v->json, "tokenizer"));
     path = path ? tec_pi_path(pi, path) : pi->checkpoint->tokenizer;
@@ -153,7 +151,7 @@ enum tec_status tec_episodes_inputs(struct tec_episodes *j, struct tec_error *er
                                                 .bytes = json_string_length(text)};
     j->stride[j->n_values++] = 0;
     if (j->given)
-        TEC_TRY(add_value(j, GIVEN, TEC_VALUE_F32, TEC_F32, err));
+        TEC_TRY(add_value(j, j->given->name, TEC_VALUE_F32, TEC_F32, err));
     j->noise = load(j, "noise", TEC_F32, &stride);
     if (!j->noise || stride != j->chunk * sizeof(float))
         return tec_fail(err, TEC_NOT_FOUND, "no noise of %zu values an inference", j->chunk);
