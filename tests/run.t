@@ -220,6 +220,22 @@ tectum run "$W/nine.lua" --weights tests/golden/demo/episodes/checkpoint \
 [ $? -eq 3 ]; ok $? "nine decode nodes: exit 3"
 err "a ninth is 'talk'"
 
+# Recorded episodes replay without a simulator, and say what they said; whatever decides, the same bytes.
+for model in metaworld metaworld_aged; do
+    for episode in pipelines/checkpoints/$model/episodes/*.jsonl; do
+        key=$(basename "$episode" .jsonl) from=${episode%/*}/inputs.safetensors
+        tectum run "pipelines/demo_$model.lua" --threads 1 --inputs "$episode" --drain --dump "$W/one" \
+            --noise "@$from#$key.noise"
+        ok $? "$model: $key replays"
+        [ "$(grep -c '^ *[0-9]* *\[' "$W/out")" -eq "$(wc -l <"$episode")" ]
+        ok $? "$model: $key: actions for every observation"
+        out '"\(press it down\|pull the handle\|push it shut\|turn it open\|turn it closed\)"'
+        tectum run "pipelines/demo_$model.lua" --threads 1 --inputs "$episode" --drain --dump "$W/two" \
+            --noise "@$from#$key.noise" --policy chaos
+        cmp -s "$W/one" "$W/two"; ok $? "$model: $key: the same bytes under another policy"
+    done
+done
+
 # The demo.
 tectum demo --out "$W/demo"; ok $? "demo: equal bytes, as recorded"
 out "actions \([1-9][0-9]*\)/\1, texts \([1-9][0-9]*\)/\2"; out "tensors *148"; out "captures:"

@@ -62,12 +62,25 @@ enum tec_status tec_listen_start(int fd, int *port, struct tec_error *err)
     return TEC_OK;
 }
 
+/* A peer that is gone without a word is noticed after a minute. */
+static void keep_alive(int connection)
+{
+    enum { IDLE_S = 20, BETWEEN_S = 10, PROBES = 4 };
+    const int on = 1, idle = IDLE_S, between = BETWEEN_S, probes = PROBES;
+    setsockopt(connection, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(connection, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(connection, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+    setsockopt(connection, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 int tec_listen_accept(int fd)
 {
     int on = 1;
     int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (connection >= 0)
-        setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (connection < 0)
+        return connection;
+    setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    keep_alive(connection);
     return connection;
 }
 

@@ -9,8 +9,6 @@
 enum {
     HANDSHAKES = 128, /* sockets beyond the connections: handshakes in progress, /healthz */
     HANDSHAKE_S = 5,
-    PING_S = 20,
-    HANGUP_S = 40,
     CHUNK = 1 << 16,
     GOODBYE_MS = 500,
     TRY_AGAIN_LATER = 1013
@@ -297,8 +295,9 @@ static const struct lws_protocols protocols[] = {
     {.name = NULL},
 };
 
-static const lws_retry_bo_t idle = {.secs_since_valid_ping = PING_S,
-                                    .secs_since_valid_hangup = HANGUP_S};
+/* No pings of the server's own: libwebsockets 4.1 may lose the answer to a client's ping that is
+ * under way then, and the client gives up. Dead peers are TCP's to find (listen.c). */
+static const lws_retry_bo_t no_pings = {.secs_since_valid_ping = 0, .secs_since_valid_hangup = 0};
 
 /* The thread ----------------------------------------------------------------------------------- */
 
@@ -378,7 +377,7 @@ static enum tec_status open_context(struct tec_net *net, struct tec_error *err)
         .keepalive_timeout = HANDSHAKE_S,
         .pt_serv_buf_size = CHUNK,
         .fd_limit_per_thread = (unsigned)(o->max_connections + HANDSHAKES + 32),
-        .retry_and_idle_policy = &idle,
+        .retry_and_idle_policy = &no_pings,
         .server_string = "tectum",
     };
     lws_set_log_level(0, NULL);
