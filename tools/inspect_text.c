@@ -126,7 +126,7 @@ void tec_inspect_print(const json_t *report, FILE *out)
             (long long)json_integer_value(json_object_get(report, "parameters")),
             tec_bytes_text(bytes, json_integer_value(json_object_get(report, "bytes"))));
     print_dtypes(json_object_get(report, "dtypes"), out);
-    fprintf(out, "hash       %s\n", text_of(report, "hash"));
+    fprintf(out, "hash       %s (of names, shapes and types)\n", text_of(report, "hash"));
     print_tokenizer(json_object_get(report, "tokenizer"), out);
     print_norms(json_object_get(report, "norm"), out);
     if (json_is_string(json_object_get(report, "model"))) {

@@ -1,9 +1,10 @@
 #!/bin/sh
 # make.sh - the shipped checkpoints and recorded episodes from nothing, with the time each step took.
 # usage: tools/demo/make.sh OUT [MINUTES of the main training; 66]
-# About two hours on two cores. It installs the simulator and PyTorch (tools/demo/setup.sh --train).
+# About two and a half hours (the sum of its measured parts). It installs the simulator and PyTorch (tools/demo/setup.sh --train).
 set -eu
 cd "$(dirname "$0")/../.."
+case ${1:--} in -*) set -- ;; esac
 [ $# -ge 1 ] || { echo "usage: tools/demo/make.sh OUT [MINUTES]" >&2; exit 2; }
 out=$1 minutes=${2:-66}
 sh tools/demo/setup.sh --train

@@ -82,7 +82,8 @@ def record_task(name, demos, stride, out, driver, first_seed):
         rows += [(*x, i) for x in r]
         good += bool(r)
     sentences = sorted({r[5] for r in rows})
-    np.savez(out / f"{name}{'.driven' if driver else ''}.npz", images=np.array([np.stack(r[:2]) for r in rows]), state=np.array([r[2] for r in rows]),
+    np.savez(out / f"{name}{'.driven' if driver else ''}.npz",
+             images=np.array([np.stack(r[:2]) for r in rows]), state=np.array([r[2] for r in rows]),
              expert=np.array([r[3] for r in rows]), executed=np.array([r[4] for r in rows]),
              sentence=np.array([sentences.index(r[5]) for r in rows]), demo=np.array([r[6] for r in rows]),
              sentences=np.array(sentences), prompt=TASKS[name].instruction)

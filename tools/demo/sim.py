@@ -75,6 +75,9 @@ class Sim:
         self.start = self.joint()
         return self.obs
 
+    def close(self):
+        self.renderer.close()
+
     def step(self, action):
         """One control step. Returns whether the task is done."""
         self.obs, _, _, _, info = self.env.step(np.clip(np.asarray(action, np.float32), -1, 1))
