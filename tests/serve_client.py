@@ -123,6 +123,14 @@ class Socket:
 
     def frame(self, opcode, data, final=True, masked=True, claim=None):
         """Send one frame; `claim`: the length that its header tells."""
+        self.s.sendall(self.bytes_of(opcode, data, final, masked, claim))
+
+    def burst(self, messages):
+        """Send binary messages so that they arrive together."""
+        self.s.sendall(b"".join(self.bytes_of(2, m) for m in messages))
+
+    @staticmethod
+    def bytes_of(opcode, data, final=True, masked=True, claim=None):
         n = len(data) if claim is None else claim
         bit = 0x80 if masked else 0
         head = bytes([(0x80 if final else 0) | opcode])
@@ -138,7 +146,7 @@ class Socket:
             data = (int.from_bytes(data, "big") ^ int.from_bytes(mask, "big")).to_bytes(
                 len(data), "big") if data else b""
             head += key
-        self.s.sendall(head + data)
+        return head + data
 
     def read(self):
         first, second = self._take(2)

@@ -212,19 +212,19 @@ def prove_language(a):
 
 
 def observations(count, seed):
-    """Observations of scripted experts on their way."""
+    """Observations of scripted experts on their way, equally many of each task."""
     out = []
     for name in TASKS:
-        sim = Sim(name)
-        for i in range(1000):
-            sim.reset(seed + i)
+        sim, some = Sim(name), []
+        while len(some) < count // len(TASKS):
+            sim.reset(seed + len(some))
             for step in range(80):
                 if step % 8 == 0:
-                    out.append(dict(sim.observe(), tectum={"noise": episode.noise(seed + i, step)}))
-                if len(out) % (count // len(TASKS)) == 0 and out or sim.step(sim.expert_action()):
+                    some.append(dict(sim.observe(), tectum={"noise": episode.noise(seed + len(some), step)}))
+                if sim.step(sim.expert_action()):
                     break
-            if len(out) and len(out) % (count // len(TASKS)) == 0:
-                break
+        out += some[:count // len(TASKS)]
+        sim.close()
     return out
 
 

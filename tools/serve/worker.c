@@ -2,7 +2,6 @@
 
 #include "tools/serve/reply.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14 };
