@@ -3,29 +3,29 @@
 
 #include <string.h>
 
-static void measure(struct tec_loop *l, struct tec_histogram *h, int64_t ns)
+/* Replays before the first frame only say what to expect. */
+static void measure(struct tec_loop *l, enum tec_cost_kind kind, int rows, int64_t ns, int steps)
 {
-    if (h->n > 20) {
-        int64_t known = tec_histogram_at(h, 0.99);
-        if (ns > known)
-            l->device_over_ns += ns - known;
-    }
-    tec_histogram_add(h, ns);
+    if (l->warming)
+        tec_costs_warm(&l->costs, kind, rows, ns / steps);
+    else
+        l->device_over_ns += tec_costs_add(&l->costs, kind, rows, ns / steps) * steps;
 }
 
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action)
 {
     l->replayed_ns += r->end_ns - r->start_ns;
-    measure(l, &l->costs.prefill, r->mark_ns[TEC_MARK_PREFILL] - r->start_ns);
+    measure(l, TEC_COST_PREFILL, 0, r->mark_ns[TEC_MARK_PREFILL] - r->start_ns, 1);
     if (action)
-        measure(l, &l->costs.action, r->mark_ns[TEC_MARK_ACTION] - r->mark_ns[TEC_MARK_PREFILL]);
+        measure(l, TEC_COST_ACTION, 0, r->mark_ns[TEC_MARK_ACTION] - r->mark_ns[TEC_MARK_PREFILL],
+                1);
 }
 
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int steps)
 {
     l->replayed_ns += r->end_ns - r->start_ns;
     if (steps > 0)
-        measure(l, tec_costs_decode(&l->costs, rows), (r->end_ns - r->start_ns) / steps);
+        measure(l, TEC_COST_DECODE, rows, r->end_ns - r->start_ns, steps);
 }
 
 /* The first of gpu, host that alone explains the overrun, else the plan. */
@@ -44,6 +44,7 @@ void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
     int64_t overrun = 0;
+    tec_costs_end_frame(&l->costs);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
     if (r->release_ns >= 0 && r->deadline_ns >= 0 && r->release_ns > r->deadline_ns)
         overrun = r->release_ns - r->deadline_ns;

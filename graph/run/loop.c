@@ -178,19 +178,12 @@ static double cost_of(const void *self, const char *what, double point, double q
 {
     const struct tec_loop *l = self;
     const struct tec_topology *t = l->o.topology;
-    struct tec_costs *c = (struct tec_costs *)(uintptr_t)&l->costs;
     const char *kind = what;
     for (int i = 0; i < t->n_nodes; i++)
         if (strcmp(t->nodes[i].name, what) == 0)
             kind = t->nodes[i].kind;
-    const struct tec_histogram *h = NULL;
-    if (strcmp(kind, "prefill") == 0)
-        h = &c->prefill;
-    else if (strcmp(kind, "action") == 0)
-        h = &c->action;
-    else if (strcmp(kind, "decode") == 0)
-        h = tec_costs_decode(c, (int)point);
-    return h ? (double)tec_histogram_at(h, q) / 1000.0 : -1.0;
+    enum tec_cost_kind known = tec_cost_kind_of(kind);
+    return known < TEC_COST_KINDS ? tec_costs_us(&l->costs, known, (int)point, q) : -1.0;
 }
 
 static double slack_of(const void *self, double q)
@@ -270,6 +263,7 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     int region = tec_kv_pool_take(pool);
     l->prefix_rows = tec_prefix_rows(l->o.plan, &input->prefix);
+    l->warming = true;
     for (int i = 0; i < times; i++) {
         struct tec_replay replay = {0};
         l->o.executor.prefix(l->o.executor.self, TEC_PART_FRAME, region, input, &replay);
@@ -291,6 +285,7 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
             tec_loop_measure_decode(l, &replay, s->batches[b], 1);
         }
     }
+    l->warming = false;
     tec_kv_pool_drop(pool, region);
 }
 

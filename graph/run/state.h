@@ -19,6 +19,7 @@ struct tec_loop {
     struct tec_heap *heap;
     struct tec_arena arena;
     struct tec_costs costs;
+    bool warming; /* what is measured is no frame's */
     int64_t frame, next_id;
     int n_live;                   /* requests[0 .. n_live - 1], ascending id */
     struct tec_request *requests; /* [seats] */
