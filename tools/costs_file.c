@@ -123,7 +123,7 @@ void tec_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *tab
         if (prefill + own <= n->deadline.ms)
             continue;
         struct tec_diagnostic *entry = tec_diagnostics_add(
-            d, TEC_E031, n->deadline.where,
+            d, TEC_E031, n->deadline.where_ms,
             "hard deadline %g ms is shorter than the measured critical path %.4g ms (p99: %s + "
             "%.40s %.3g)",
             n->deadline.ms, prefill + own, before, n->name, own);
