@@ -67,6 +67,22 @@ costs() { # costs FILE SEE ACT [NODE]
 costs fits.costs 50000 40000
 run 0 "a path that takes all of its deadline" check $demo --costs "$dir/fits.costs"
 err "no row of 'talk'"
+cat >"$dir/asks.lua" <<'END'
+return policy {
+  name = "asks", api = 1, version = 1,
+  plan = function(S, F, D)
+    if F.index == 0 and F.cost("act", 0, 0.99) == 40000 and F.cost("prefill", 0, 1) == 50000 then
+      D:decode(1, 4)
+    end
+  end,
+}
+END
+for file in fits.costs demo.costs; do
+    run 0 "a policy asks $file" run $demo --costs "$dir/$file" --policy "$dir/asks.lua" --frames 1 \
+        --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl
+    grep -q "batch 1" "$dir/out"
+    [ $? = $([ $file = fits.costs ]; echo $?) ]; check $? "and gets what the file says"
+done
 costs slow.costs 50000 40001
 run 1 "one that takes more" check $demo --costs "$dir/slow.costs"
 out "E031"; out "$demo:[0-9]*:[0-9]*"; out "see 50 + act 40"
