@@ -27,6 +27,9 @@ struct tec_engine_options {
     void (*progress)(void *user, const char *what, int64_t done, int64_t total); /* or NULL */
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
     void *user;
+    struct tec_event_sink events;                  /* see loop.h */
+    int64_t (*wanted)(void *self, int64_t now_ns); /* see loop.h */
+    void *wanted_self;
 };
 
 struct tec_engine {
@@ -68,6 +71,13 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
  * there is. */
 enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
+
+/* The same loop over a virtual device: no checkpoint is read, no weight and no cache takes memory.
+ * `device` is borrowed; its plan is set here. There is no session and no tokenizer. */
+enum tec_status tec_engine_simulate(struct tec_engine **out,
+                                    const struct tec_engine_options *options,
+                                    struct tec_virtual *device, struct tec_heap *heap,
+                                    struct tec_error *err);
 void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
 
 /* The text of an utterance's first n tokens, without special ones; in the arena. */
