@@ -83,9 +83,10 @@ static void take_release(struct tec_world *w, const struct tec_event *e)
     const struct tec_happenings *resets = &w->o.scenario->reset;
     if (!s->handout)
         return;
-    const double *chunk = tec_world_chunk(w, e->tick->frame);
+    const struct tec_handout_chunk chunk = {e->tick->frame, e->tick->tick_ns,
+                                            tec_world_chunk(w, e->tick->frame)};
     if (e->flag) {
-        tec_handout_late(s->handout, e->tick->frame, chunk);
+        tec_handout_late(s->handout, &chunk);
         return;
     }
     for (int i = 0; i < resets->n; i++)
@@ -97,7 +98,7 @@ static void take_release(struct tec_world *w, const struct tec_event *e)
             w->n_due--;
             break;
         }
-    struct tec_handed handed = tec_handout_fresh(s->handout, e->tick->frame, chunk);
+    struct tec_handed handed = tec_handout_fresh(s->handout, &chunk);
     tec_world_handed(w, w->running, e->tick->frame, e->t_ns, &handed);
 }
 
