@@ -7,12 +7,12 @@
 
 static const struct tec_clock wall = {NULL};
 
-static const struct tec_decl_node *hard_action(const struct tec_pipeline *p)
+const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].kind == TEC_DECL_ACTION && !p->nodes[i].culled &&
             p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
-            return &p->nodes[i];
+            return &p->nodes[i].deadline;
     return NULL;
 }
 
@@ -36,20 +36,19 @@ static enum tec_status take_memory(struct tec_outlet *o, const struct tec_engine
 enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine *engine,
                                   int actions, struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_decl_node *node = hard_action(engine->options.pipeline);
+    const struct tec_decl_deadline *d = tec_outlet_deadline(engine->options.pipeline);
     *o = (struct tec_outlet){.session = engine->session,
                              .rows = tec_session_rows(engine->session),
                              .columns = tec_session_columns(engine->session),
                              .chunk = {.frame = -1}};
     tec_mailbox_init(&o->box);
     o->actions = actions > 0 ? actions : o->rows;
-    const struct tec_handout_options options = {
-        .on_miss = node ? node->deadline.on_miss : TEC_MISS_HOLD,
-        .limit = node ? node->deadline.limit : 0,
-        .decay_actions = node ? node->deadline.decay_actions : 0,
-        .actions = o->actions,
-        .rows = o->rows,
-        .width = o->columns};
+    const struct tec_handout_options options = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
+                                                .limit = d ? d->limit : 0,
+                                                .decay_actions = d ? d->decay_actions : 0,
+                                                .actions = o->actions,
+                                                .rows = o->rows,
+                                                .width = o->columns};
     TEC_TRY(tec_handout_create(&o->handout, &options, arena, err));
     return take_memory(o, engine, arena, err);
 }

@@ -122,6 +122,14 @@ void tec_handout_late(struct tec_handout *h, const struct tec_handout_chunk *chu
         keep(h, chunk, finite_rows(h, chunk->actions));
 }
 
+void tec_handout_forget(struct tec_handout *h)
+{
+    h->of_newest = h->of_last = h->of_stable = nowhere;
+    h->newest_rows = h->misses = 0;
+    h->substitutes = 0;
+    h->given = h->stopped = false;
+}
+
 void tec_handout_reset(struct tec_handout *h)
 {
     h->stopped = false;

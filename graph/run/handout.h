@@ -64,6 +64,9 @@ struct tec_handed tec_handout_missed(struct tec_handout *h, int64_t frame);
  * newest that is known are forgotten. */
 void tec_handout_late(struct tec_handout *h, const struct tec_handout_chunk *chunk);
 
+/* As after create: for another robot. */
+void tec_handout_forget(struct tec_handout *h);
+
 /* Go on after a stop; the last command stays, misses are counted from 0. */
 void tec_handout_reset(struct tec_handout *h);
 
