@@ -117,7 +117,8 @@ TEST(eight_sorted_requests_and_36_ratios)
 TEST(bundled_policies)
 {
     struct tec_topology t = view_topology();
-    static const char *const names[] = {"default", "oxygen", "isolated", "shared_kv", "batch_only"};
+    static const char *const names[] = {"default",  "oxygen", "isolated", "shared_kv", "batch_only",
+                                        "parallel", "edf",    "slack_k",  "objective", "chaos"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct tec_policy *policy = NULL;
         tec_policy_open(&policy, names[i], ".", &t, &patient, NULL, 0, &heap, &err);

@@ -53,6 +53,21 @@ TEST(a_posted_parameter_comes_with_the_next_frame)
     tec_policy_close(policy);
 }
 
+/* Frames of several sessions, or after a reset, may have one number. */
+TEST(a_frame_ends_with_observe_not_with_its_number)
+{
+    struct tec_topology t = view_topology();
+    struct tec_policy *policy = NULL;
+    REQUIRE(tec_policy_open(&policy, "oxygen", ".", &t, &patient, NULL, 0, &heap, &err) == TEC_OK);
+    struct tec_planner planner = tec_policy_planner(policy);
+    frame_of(&planner, &t, 3);
+    CHECK_INT(d.rows[0].k, ==, 5);
+    CHECK_INT(tec_policy_post_param(policy, "k", 8, &err), ==, TEC_OK);
+    frame_of(&planner, &t, 3);
+    CHECK_INT(d.rows[0].k, ==, 8);
+    tec_policy_close(policy);
+}
+
 static _Atomic bool stop;
 
 static void *turn_knobs(void *policy)

@@ -50,6 +50,8 @@ static inline struct tec_topology view_topology(void)
 static inline double view_cost(const void *self, const char *what, double point, double q)
 {
     (void)self;
+    if (strcmp(what, "prefill") == 0 || strcmp(what, "action") == 0)
+        return 9000 + 1000 * q;
     return strcmp(what, "decode") == 0 ? 600 + 50 * point + 10 * q : -1;
 }
 

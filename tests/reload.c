@@ -1,4 +1,5 @@
 /* A helm: policies replaced while frames run, with their state, on trial, and back again. */
+#include "base/clock.h"
 #include "policies/host/helm.h"
 #include "policies/host/state.h"
 #include "tests/policy_view.h"
@@ -115,6 +116,30 @@ TEST(plain_states_are_copied_and_others_refused)
         tec_policy_close(policy);
     }
     CHECK_INT(heap.live, ==, 0);
+}
+
+/* The frame thread does this at the end of one frame: it must stay short. */
+TEST(copying_the_largest_state_is_short)
+{
+    static const struct tec_clock wall = {NULL};
+    struct tec_topology t = view_topology();
+    static unsigned char bytes[65536];
+    struct tec_state_copy copy = {.bytes = bytes, .size = sizeof bytes};
+    struct tec_policy *policy = view_policy(
+        "local S = {} for i = 1, 60 do S[i] = {} for k = 1, 60 do S[i][k] = i * k end end\n"
+        "return policy { name = 's', api = 1, state = S, plan = function() end }",
+        &t, &patient, &heap);
+    int64_t best = INT64_MAX;
+    for (int i = 0; i < 20; i++) {
+        int64_t start = tec_clock_now(&wall);
+        CHECK_INT(tec_policy_copy_state(policy, &copy), ==, TEC_OK);
+        int64_t took = tec_clock_now(&wall) - start;
+        best = took < best ? took : best;
+    }
+    printf("# %zu bytes of state in %.1f us\n", copy.n, (double)best / 1e3);
+    CHECK_INT(copy.n, >, 60000);
+    CHECK_INT(best, <, 10000000);
+    tec_policy_close(policy);
 }
 
 TEST(a_state_comes_through_as_it_was)
