@@ -23,6 +23,8 @@ static json_t *field(const struct tec_topology *t, enum tec_view_kind kind, cons
         return json_integer(*(const int *)p);
     case TEC_VIEW_I64:
         return json_integer(*(const int64_t *)p);
+    case TEC_VIEW_UNTIL:
+        return *(const int64_t *)p == INT64_MAX ? json_null() : json_integer(*(const int64_t *)p);
     case TEC_VIEW_NUM:
         return number(*(const double *)p);
     case TEC_VIEW_BOOL:

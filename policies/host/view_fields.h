@@ -8,6 +8,7 @@
 enum tec_view_kind {
     TEC_VIEW_INT,
     TEC_VIEW_I64,
+    TEC_VIEW_UNTIL, /* int64_t, INT64_MAX shown as math.huge: never */
     TEC_VIEW_NUM,
     TEC_VIEW_BOOL,
     TEC_VIEW_NODE, /* int: index of a node, shown as its name */

@@ -7,6 +7,7 @@
 #include "policies/host/view_fields.h"
 
 #include <lauxlib.h>
+#include <math.h>
 #include <string.h>
 
 static void push_anchor(lua_State *L, int anchor)
@@ -30,6 +31,12 @@ static void push_field(lua_State *L, enum tec_view_kind kind, const void *p)
     case TEC_VIEW_I64:
         lua_pushinteger(L, *(const int64_t *)p);
         break;
+    case TEC_VIEW_UNTIL:
+        if (*(const int64_t *)p == INT64_MAX)
+            lua_pushnumber(L, HUGE_VAL);
+        else
+            lua_pushinteger(L, *(const int64_t *)p);
+        break;
     case TEC_VIEW_NUM:
         lua_pushnumber(L, *(const double *)p);
         break;
@@ -49,6 +56,7 @@ static bool same(enum tec_view_kind kind, const void *a, const void *b)
 {
     switch (kind) {
     case TEC_VIEW_I64:
+    case TEC_VIEW_UNTIL:
     case TEC_VIEW_NUM:
         return memcmp(a, b, sizeof(int64_t)) == 0;
     case TEC_VIEW_BOOL:
