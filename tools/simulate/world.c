@@ -330,7 +330,11 @@ enum tec_status tec_world_run(struct tec_world *world, struct tec_error *err)
     enum tec_status status = w->paced ? run_paced(w, err) : run_saturated(w, err);
     if (status == TEC_OK)
         tec_world_pass(w, INT64_MAX);
-    json_decref(w->held);
-    w->held = NULL;
     return status;
+}
+
+void tec_world_finish(struct tec_world *world)
+{
+    json_decref(world->held);
+    world->held = NULL;
 }

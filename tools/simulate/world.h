@@ -70,6 +70,7 @@ enum tec_status tec_world_init(struct tec_world *world, const struct tec_world_o
 
 /* All frames of the scenario. */
 enum tec_status tec_world_run(struct tec_world *world, struct tec_error *err);
+void tec_world_finish(struct tec_world *world); /* zeroed is allowed */
 
 /* trace.c: one event as a JSON object, in the form of doc/schedules.md; NULL when memory is out. */
 json_t *tec_trace_event(const struct tec_topology *topology, const struct tec_event *event);
