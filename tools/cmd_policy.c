@@ -13,7 +13,7 @@ enum { FRAMES = 2000, PATIENCE = 32 };
 
 struct policy_options {
     const char *pipeline, *costs;
-    int frames, patience, clock;
+    int frames, patience, clock, most_snapped;
 };
 
 #define AT(member) offsetof(struct policy_options, member)
@@ -26,6 +26,8 @@ static const struct tec_option options[] = {
      1000000},
     {"patience", 0, TEC_OPTION_INT, "N", "check: frames a request may wait for a token; 32",
      AT(patience), 1, 1000000},
+    {"most-snapped", 0, TEC_OPTION_INT, "PERCENT",
+     "check: rows whose k may be moved to a captured point; 100", AT(most_snapped), 1, 100},
     {"clock", 0, TEC_OPTION_WORD, "paced|saturated",
      "check: a frame each period, or one after the other", AT(clock), 0, 0},
 };
@@ -38,8 +40,8 @@ static enum tec_status run_tests(struct tec_invocation *call, struct tec_checks 
     const struct policy_options *o = call->options;
     const struct tec_shared *s = &call->shared;
     bool text = s->format == TEC_FORMAT_TEXT;
-    if (o->pipeline || o->costs || o->frames || o->patience || o->clock || s->set.n || s->param.n ||
-        s->seed.given)
+    if (o->pipeline || o->costs || o->frames || o->patience || o->clock || o->most_snapped ||
+        s->set.n || s->param.n || s->seed.given)
         return tec_fail(err, TEC_INVALID,
                         "policy test takes files and --format: the rest stands in the files");
     if (call->args.n < 2)
@@ -73,6 +75,7 @@ static enum tec_status run_gate(struct tec_invocation *call, struct tec_checks *
                                     .costs = o->costs,
                                     .frames = o->frames ? o->frames : FRAMES,
                                     .patience = o->patience ? o->patience : PATIENCE,
+                                    .most_snapped = o->most_snapped ? o->most_snapped : 100,
                                     .saturated = o->clock == 1,
                                     .seed = call->shared.seed.given ? call->shared.seed.value : 1};
     if (call->args.n > 2)

@@ -156,11 +156,10 @@ static enum tec_status check_lattice(struct gate *g, struct tec_error *err)
     if (r->outside)
         return report(g, false, "lattice", err, "%lld decisions are no captured point",
                       (long long)r->outside);
-    if (r->snapped && !r->as_asked)
+    if (rate > g->o->most_snapped)
         return report(g, false, "lattice", err,
-                      "every frame's k was moved to a captured point (%.1f %% of %lld rows): the "
-                      "policy and the pipeline's capture do not fit",
-                      rate, (long long)r->rows);
+                      "%.1f %% of %lld rows were moved to a captured point, %g %% are allowed",
+                      rate, (long long)r->rows, g->o->most_snapped);
     return report(g, true, "lattice", err,
                   "%.1f %% of %lld rows were moved to a captured point, none lies outside", rate,
                   (long long)r->rows);

@@ -14,6 +14,7 @@ struct tec_gate_options {
     const char *costs;    /* a file */
     int frames;           /* of each of the four runs */
     int patience;         /* frames a request may wait for a token */
+    double most_snapped;  /* percent of rows whose k may be moved to a captured point */
     bool saturated;       /* frame follows frame; else one each period */
     uint64_t seed;        /* of the workload */
 };

@@ -62,19 +62,16 @@ static bool captured(const int *points, int n, int value)
 static void judge_decision(struct tec_gate_run *r, const struct tec_decision *d)
 {
     const struct tec_topology *t = &r->opened.engine->topology;
-    bool moved = d->snapped > 0, talks = false;
     r->rows += d->n_rows;
     r->snapped += d->snapped;
     for (int i = 0; i < d->n_rows; i++) {
         const struct tec_row_decision *row = &d->rows[i];
-        talks = talks || (row->k > 0 && !row->shed);
         r->outside += !captured(t->k, t->n_k, row->k) || row->group < 0 ||
                       row->group > TEC_MAX_ROWS || row->priority < 0;
     }
     for (int i = 0; i < t->n_nodes; i++)
         r->outside += d->nodes[i].skip && (t->nodes[i].hard || !t->nodes[i].optional);
     r->outside += !captured(t->depth, t->n_depth, d->depth);
-    r->as_asked += talks && !moved;
 }
 
 static enum tec_status plan(void *self, const struct tec_frame_view *view, struct tec_decision *d,
@@ -85,6 +82,10 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view, struc
     enum tec_status status = r->inner.plan(r->inner.self, view, d, err);
     int64_t took = cpu_ns() - start;
     int64_t made = tec_policy_allocations(r->opened.policy) - before;
+    int64_t failures = tec_policy_report(r->opened.policy)->failures;
+    if (failures != r->failures) /* its message, and what is collected after it, grows again */
+        made = 0;
+    r->failures = status == TEC_OK ? failures : r->failures;
     if (r->n < r->room) {
         r->plan_ns[r->n] = took;
         r->indices[r->n] = view->index;

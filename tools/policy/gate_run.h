@@ -27,14 +27,15 @@ struct tec_gate_run {
     struct tec_event_sink told;
 
     /* What came of it. */
-    int n, room;                     /* calls of plan, and how many were kept */
-    int64_t *plan_ns;                /* [n] CPU time of each; ascending once the run is over */
-    uint64_t *digests;               /* [n] of each decision */
-    int64_t *indices;                /* [n] number of the frame */
-    int64_t *made;                   /* [n] allocations of each */
-    int64_t rows, snapped, as_asked; /* as_asked: frames with language, none moved */
-    int64_t outside;                 /* decisions that are no point of the lattice */
-    int64_t count;                   /* frames opened */
+    int n, room;           /* calls of plan, and how many were kept */
+    int64_t *plan_ns;      /* [n] CPU time of each; ascending once the run is over */
+    uint64_t *digests;     /* [n] of each decision */
+    int64_t *indices;      /* [n] number of the frame */
+    int64_t *made;         /* [n] allocations of each; those of a failure do not count */
+    int64_t failures;      /* of the policy, up to the last call that went well */
+    int64_t rows, snapped; /* of all decisions */
+    int64_t outside;       /* decisions that are no point of the lattice */
+    int64_t count;         /* frames opened */
     int n_waits;
     struct tec_gate_wait waits[TEC_MAX_ROWS];
     int64_t admitted, worst_wait, worst_request;
