@@ -270,6 +270,7 @@ enum tec_status tec_gate_run(struct tec_gate_run *run, struct tec_arena *arena,
 
 void tec_gate_finish(struct tec_gate_run *run)
 {
+    tec_world_finish(&run->world);
     tec_close_engine(&run->opened);
 }
 
