@@ -130,7 +130,7 @@ static double slowness(const struct tec_workload *w)
         const struct tec_cost_row *row = tec_cost_table_row(w->costs, t->nodes[i].name, 1);
         if (strcmp(t->nodes[i].kind, "decode") != 0 && row)
             hard += tec_cost_row_us(row, 0.99);
-        if (t->nodes[i].hard && t->nodes[i].deadline_us < limit)
+        if (t->nodes[i].hard && (double)t->nodes[i].deadline_us < limit)
             limit = (double)t->nodes[i].deadline_us;
     }
     double most = hard > 0 ? 0.95 * limit / hard : 2.0;
