@@ -81,7 +81,7 @@ says "no action" 2 "what to do"
 robot="--pipeline tests/golden/schedules/paced_edf/pipeline.lua --costs tests/golden/schedules/paced_edf/costs.json"
 tight="--set frame.period_ms=118 --set nodes.act.deadline.ms=118 --set guard.hard_us=50000"
 for fit in slack_k "edf --param k=3" "objective --clock saturated"; do
-    says "$fit is fit" 0 "8 checks, 0 not ok" check $fit $robot --set guard.soft_us=1000 --set guard.hard_us=50000
+    says "$fit is fit" 0 "9 checks, 0 not ok" check $fit $robot --set guard.soft_us=1000 --set guard.hard_us=50000
 done
 # unfit NAME CHECK OPTIONS...
 unfit() {
@@ -95,7 +95,7 @@ unfit() {
 }
 slow="--set guard.soft_us=1000"
 for one in failure:"no failure" allocation:"no allocation" starvation:"no starvation" \
-    deadline:"hard deadline" chaos:chaos; do
+    deadline:"hard deadline" chaos:chaos migrate:migrate; do
     unfit "tests/policies/unfit/${one%%:*}.lua" "${one#*:}" $slow
 done
 unfit tests/policies/unfit/budget.lua budget --set guard.soft_us=20

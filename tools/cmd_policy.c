@@ -127,7 +127,8 @@ const struct tec_command tec_command_policy = {
     .about =
         "check: is the policy fit for this pipeline on this robot? It plans on a virtual clock\n"
         "with the robot's costs: budget, allocation, determinism, starvation, deadlines, lattice,\n"
-        "chaos. test: unit tests in Lua, each policy behind the real host. Both are described in\n"
+        "chaos, migrate. test: unit tests in Lua, each policy behind the real host. Both are "
+        "described in\n"
         "doc/policy-tests.md; json: {ok, checks:[{name, ok, detail}]}. Exit code 1 when a check "
         "is\n"
         "not ok.\n",

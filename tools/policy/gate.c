@@ -1,5 +1,6 @@
 #include "tools/policy/gate.h"
 
+#include "policies/host/state.h"
 #include "tools/policy/gate_run.h"
 #include "tools/policy/workload.h"
 #include "tools/topology.h"
@@ -10,8 +11,9 @@
 
 enum { SOFT_US = 100, NS_PER_US = 1000 };
 
-/* The same workload twice, at what launches usually take; at what they take at p99; and chaos. */
-enum { PLAIN, AGAIN, AT_P99, CHAOS, RUNS };
+/* The same workload twice, at what launches usually take; at what they take at p99; with a reload
+ * in the middle; and chaos. The plain ones come first. */
+enum { PLAIN, AGAIN, AT_P99, RELOAD, CHAOS, RUNS };
 
 struct gate {
     const struct tec_gate_options *o;
@@ -47,7 +49,7 @@ static enum tec_status check_failures(struct gate *g, struct tec_error *err)
 {
     int64_t calls = 0, failures = 0;
     const char *message = "";
-    for (int i = 0; i < CHAOS; i++) {
+    for (int i = 0; i < RELOAD; i++) {
         const struct tec_policy_report *p = report_of(g, i);
         calls += p->calls;
         failures += p->failures;
@@ -64,7 +66,7 @@ static enum tec_status check_budget(struct gate *g, struct tec_error *err)
 {
     int soft = g->pipeline->guard.soft_us > 0 ? g->pipeline->guard.soft_us : SOFT_US;
     const struct tec_gate_run *best = &g->runs[0];
-    for (int i = 1; i < CHAOS; i++)
+    for (int i = 1; i < RELOAD; i++)
         if (tec_gate_plan_ns(&g->runs[i], 0.99) < tec_gate_plan_ns(best, 0.99))
             best = &g->runs[i];
     double p99 = (double)tec_gate_plan_ns(best, 0.99) / NS_PER_US;
@@ -172,7 +174,7 @@ static enum tec_status check_chaos(struct gate *g, struct tec_error *err)
     const struct tec_gate_run *r = &g->runs[CHAOS];
     const struct tec_summary *s = &r->world.summary;
     int64_t before = 0;
-    for (int i = 0; i < CHAOS; i++)
+    for (int i = 0; i < RELOAD; i++)
         before += report_of(g, i)->failures;
     if (p->failures && !before)
         return report(g, false, "chaos", err, "%lld calls failed, the last: %s",
@@ -187,9 +189,28 @@ static enum tec_status check_chaos(struct gate *g, struct tec_error *err)
                   (long long)s->frames, (long long)s->missed);
 }
 
+/* With the state handed on nothing may change: a reload is no reason to decide differently. */
+static enum tec_status check_migrate(struct gate *g, struct tec_error *err)
+{
+    const struct tec_gate_run *a = &g->runs[PLAIN], *b = &g->runs[RELOAD];
+    int at = tec_gate_differs(a, b);
+    if (b->reload_failed)
+        return report(g, false, "migrate", err, "%s", b->reload_error.message);
+    if (!tec_policy_migrates(b->opened.policy, tec_policy_name(b->opened.policy)))
+        return report(g, true, "migrate", err, "the policy has none: a reload starts anew");
+    if (at >= 0)
+        return report(g, false, "migrate", err,
+                      "after a reload in frame %lld the policy decides differently, from frame "
+                      "%lld on",
+                      (long long)b->indices[b->reload_at < b->n ? b->reload_at : 0],
+                      (long long)(at < a->n ? a->indices[at] : at));
+    return report(g, true, "migrate", err, "a reload in frame %lld changed none of %d decisions",
+                  (long long)b->indices[b->reload_at < b->n ? b->reload_at : 0], b->n);
+}
+
 static enum tec_status (*const list[])(struct gate *g, struct tec_error *err) = {
-    check_failures,   check_budget,   check_allocation, check_determinism,
-    check_starvation, check_deadline, check_lattice,    check_chaos};
+    check_failures, check_budget,  check_allocation, check_determinism, check_starvation,
+    check_deadline, check_lattice, check_chaos,      check_migrate};
 
 /* --- runs ---------------------------------------------------------------------------------- */
 
@@ -233,6 +254,7 @@ static enum tec_status run_one(struct gate *g, int i, struct tec_error *err)
     r->policy = g->o->policy;
     r->scenario = scenario;
     r->costs = i == AT_P99 ? &g->costs_p99 : &g->costs;
+    r->reload_at = i == RELOAD ? g->runs[PLAIN].n / 2 : 0;
     r->seen = i == AT_P99 ? &g->costs : NULL;
     return tec_gate_run(r, arena, err);
 }

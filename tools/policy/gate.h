@@ -12,7 +12,7 @@ struct tec_gate_options {
     const char *policy;   /* a file or a bundled name; NULL = the pipeline's */
     const char *pipeline; /* a file */
     const char *costs;    /* a file */
-    int frames;           /* of each of the four runs */
+    int frames;           /* of each of the five runs */
     int patience;         /* frames a request may wait for a token */
     double most_snapped;  /* percent of rows whose k may be moved to a captured point */
     bool saturated;       /* frame follows frame; else one each period */

@@ -1,8 +1,52 @@
 #include "tools/policy/gate_run.h"
 
+#include "policies/host/state.h"
+#include "tools/topology.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+enum { STATE_BYTES = 64 * 1024 };
+
+/* --- a reload in the middle ----------------------------------------------------------------- */
+
+static struct tec_policy *current(const struct tec_gate_run *r)
+{
+    return r->reloaded ? r->reloaded : r->opened.policy;
+}
+
+static enum tec_status hand_over(struct tec_gate_run *r, struct tec_policy **fresh,
+                                 struct tec_state_copy *copy, struct tec_error *err)
+{
+    const struct tec_shared *s = &r->call->shared;
+    if (!copy->bytes)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a state of %zu bytes", copy->size);
+    if (tec_policy_copy_state(r->opened.policy, copy) != TEC_OK)
+        return tec_fail(err, TEC_MALFORMED, "%s", copy->why);
+    TEC_TRY(tec_open_policy(fresh, r->opened.pipeline, r->policy ? r->policy : s->policy,
+                            r->call->root, &r->opened.engine->topology, s->param.item, s->param.n,
+                            r->call->heap, err));
+    return tec_policy_migrate(*fresh, copy, err);
+}
+
+/* A fresh policy with the state of the one that decided up to here. */
+static void reload(struct tec_gate_run *r)
+{
+    struct tec_state_copy copy = {.size = STATE_BYTES};
+    struct tec_policy *fresh = NULL;
+    copy.bytes = tec_heap_get(r->call->heap, copy.size);
+    enum tec_status status = hand_over(r, &fresh, &copy, &r->reload_error);
+    tec_heap_put(r->call->heap, copy.bytes);
+    r->reload_failed = status != TEC_OK;
+    if (status != TEC_OK) {
+        tec_policy_close(fresh);
+        return;
+    }
+    r->reloaded = fresh;
+    r->inner = tec_policy_planner(fresh);
+    r->failures = 0;
+}
 
 /* --- the planner in between ---------------------------------------------------------------- */
 
@@ -78,11 +122,13 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view, struc
                             struct tec_error *err)
 {
     struct tec_gate_run *r = self;
-    int64_t before = tec_policy_allocations(r->opened.policy), start = cpu_ns();
+    if (r->reload_at > 0 && r->n == r->reload_at)
+        reload(r);
+    int64_t before = tec_policy_allocations(current(r)), start = cpu_ns();
     enum tec_status status = r->inner.plan(r->inner.self, view, d, err);
     int64_t took = cpu_ns() - start;
-    int64_t made = tec_policy_allocations(r->opened.policy) - before;
-    int64_t failures = tec_policy_report(r->opened.policy)->failures;
+    int64_t made = tec_policy_allocations(current(r)) - before;
+    int64_t failures = tec_policy_report(current(r))->failures;
     if (failures != r->failures) /* its message, and what is collected after it, grows again */
         made = 0;
     r->failures = status == TEC_OK ? failures : r->failures;
@@ -272,6 +318,8 @@ void tec_gate_finish(struct tec_gate_run *run)
 {
     tec_world_finish(&run->world);
     tec_close_engine(&run->opened);
+    tec_policy_close(run->reloaded);
+    run->reloaded = NULL;
 }
 
 int64_t tec_gate_plan_ns(const struct tec_gate_run *run, double q)

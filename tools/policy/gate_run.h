@@ -18,15 +18,19 @@ struct tec_gate_run {
     struct tec_scenario *scenario;
     const struct tec_cost_table *costs; /* what launches take: its p50 */
     const struct tec_cost_table *seen;  /* what the policy is told; NULL = costs */
+    int reload_at; /* call of plan before which a fresh policy takes over by migrate; 0 = none */
 
     /* The machinery; stays open until finish. */
     struct tec_opened opened;
     struct tec_virtual device;
     struct tec_world world;
-    struct tec_planner inner;
+    struct tec_policy *reloaded; /* the fresh one, NULL = none yet */
+    struct tec_planner inner;    /* of the one that decides */
     struct tec_event_sink told;
 
     /* What came of it. */
+    bool reload_failed;
+    struct tec_error reload_error;
     int n, room;           /* calls of plan, and how many were kept */
     int64_t *plan_ns;      /* [n] CPU time of each; ascending once the run is over */
     uint64_t *digests;     /* [n] of each decision */
