@@ -54,7 +54,7 @@ const struct tec_suite_load tec_suite_loads[] = {
     {0},
 };
 
-enum { FRAMES_QUICK = 4, FRAMES_SMALL = 8, FRAMES_FULL = 3, FRAMES_LOAD = 44, LOAD_QUICK = 8 };
+enum { FRAMES_QUICK = 4, FRAMES_SMALL = 6, FRAMES_FULL = 3, FRAMES_LOAD = 44, LOAD_QUICK = 8 };
 
 /* A point, unless the suite is full or has it already. */
 static struct tec_suite_point *add(struct tec_suite *s, int robot, enum tec_suite_input input,
@@ -142,7 +142,10 @@ enum tec_status tec_suite_grid(struct tec_suite *suite, struct tec_error *err)
     for (const int *S = tec_suite_s; *S; S++) {
         if (!taken(suite, tec_suite_s, *S))
             continue;
-        for (int robot = 0; robot < TEC_SUITE_ROBOTS; robot++)
+        add_sweeps(suite, 0, TEC_SUITE_COMPACT, *S);
+        if (suite->quick && *S != 10)
+            continue;
+        for (int robot = 1; robot < TEC_SUITE_ROBOTS; robot++)
             add_sweeps(suite, robot, TEC_SUITE_COMPACT, *S);
         add_sweeps(suite, TEC_SUITE_ROBOTS - 1, TEC_SUITE_PADDED, *S);
     }
