@@ -208,7 +208,7 @@ const struct tec_command tec_command_bench = {
         "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"
         "  tectum bench --suite oxygen --random-weights 1 --size small --quick -o DIR\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
-             TEC_TAKES_POLICY | TEC_TAKES_SEED,
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,
     .options = options,
     .n_options = sizeof options / sizeof options[0],

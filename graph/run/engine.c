@@ -300,7 +300,10 @@ static enum tec_status make_loop(struct tec_engine *e, const struct tec_executor
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
     TEC_TRY(list_decoders(&l, p, &e->topology, err));
-    return tec_loop_create(&e->loop, &l, e->heap, err);
+    TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
+    if (o->costs)
+        tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);
+    return TEC_OK;
 }
 
 /* Every part has run before the first frame: costs are known, memory is touched. */
