@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PANEL_W = 330, PANEL_H = 262, MARGIN = 24, HEAD = 58, LEGEND = 34 };
+enum { PANEL_W = 330, PANEL_H = 270, MARGIN = 24, HEAD = 58, LEGEND = 34 };
 
 /* The colours of the timeline, and two more; apart for colour-blind eyes too. */
 static const char css[] =

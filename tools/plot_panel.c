@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LEFT = 46, RIGHT = 12, TOP = 34, BOTTOM = 44, SHADES = 9 };
+enum { LEFT = 46, RIGHT = 12, TOP = 34, BOTTOM = 52, SHADES = 9 };
 
 /* Where values are drawn. */
 struct area {

@@ -201,14 +201,21 @@ static void head(const struct table *t)
             tier ? tier : "unknown", (int)json_integer_value(json_object_get(m, "lanes")),
             t->s->load_before, t->s->load_after, tec_machine_commit(), t->s->n_points,
             (double)t->s->elapsed_ns / 1e9, t->s->command);
+    double lanes = (double)json_integer_value(json_object_get(m, "lanes"));
+    if (t->s->load_before > 0.5 || t->s->load_after > lanes + 0.5)
+        fputs("The machine was not quiet: its load says that other processes ran, and ratios of "
+              "single "
+              "points may be\ntheirs.\n\n",
+              t->out);
     fprintf(t->out,
             "%s size, random weights (seed %llu), random pixels, end token off, H = %d; rows take "
             "turns, %d round%s.\nCompact: the robot's cameras and a prompt of %d tokens, for both "
             "sides. Padded: three pictures and %d tokens,\nwhat OxyGen's code computes, for both "
             "sides. Across: padded baseline against compact oxygen. Ratios are of median\nframes, "
             "on LIBERO with S = 10 where nothing else is said.\n\n",
-            t->s->full ? "full" : "small", (unsigned long long)t->s->seed, TEC_SUITE_HORIZON,
-            t->s->rounds, t->s->rounds == 1 ? "" : "s", TEC_SUITE_PROMPT, TEC_SUITE_PADDED_PROMPT);
+            tec_size_names[t->s->call->shared.size], (unsigned long long)t->s->seed,
+            TEC_SUITE_HORIZON, t->s->rounds, t->s->rounds == 1 ? "" : "s", TEC_SUITE_PROMPT,
+            TEC_SUITE_PADDED_PROMPT);
 }
 
 static void write_all(const struct table *t)

@@ -75,6 +75,7 @@ static enum tec_status run_block(struct tec_suite *suite, struct group *g,
     count_energy(suite, p, joules);
     tec_loop_set_planner(b->engine->opened.engine->loop, &tec_default_planner);
     tec_loop_reset(b->engine->opened.engine->loop);
+    p->policy_failures += tec_policy_report(policy)->failures;
     tec_policy_close(policy);
     p->ran = true;
     p->plan_bytes = b->engine->opened.engine->plan->bytes.total;

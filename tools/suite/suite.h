@@ -79,7 +79,7 @@ struct tec_suite_point {
     struct tec_suite_request *request; /* finished ones */
     int n_requests, request_room;
     struct tec_samples sorted; /* of measured frames */
-    int64_t refused, shed, missed;
+    int64_t refused, shed, policy_failures;
     double joules; /* of measured frames; NAN = not counted */
     int64_t plan_bytes;
 };
