@@ -73,7 +73,7 @@ says "a file that is no Lua" 3 "t.lua:2:" test "$dir/t.lua"
 says "a file that is not there" 3 "No such file" test "$dir/none.lua"
 says "no file" 2 "a test file is missing" test
 says "an unknown action" 2 "did you mean 'test'?" tets
-says "no action" 2 "what to do" 
+says "no action" 2 "what to do"
 
 # A policy that hangs is ended, and said so.
 printf 'return policy { name = "hang", api = 1, plan = function() while true do end end }' >"$dir/hang.lua"

@@ -97,6 +97,8 @@ static const char *command_of(const struct tec_invocation *call, const struct be
                              (unsigned long long)s->random_weights.value, tec_size_names[s->size]);
     if (text && o->inputs)
         text = tec_arena_printf(call->arena, "%s --inputs %s", text, o->inputs);
+    if (text && s->costs)
+        text = tec_arena_printf(call->arena, "%s --costs %s", text, s->costs);
     for (int i = 0; text && i < s->set.n; i++)
         text = tec_arena_printf(call->arena, "%s --set %s", text, s->set.item[i]);
     for (int i = 0; text && i < s->param.n; i++)

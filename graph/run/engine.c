@@ -270,7 +270,8 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->node = i;
         d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
         d->max_tokens = n->max_tokens;
-        d->deadline_us = n->deadline.on_miss == TEC_MISS_SHED ? t->nodes[i].deadline_us : 0;
+        d->deadline_us = t->nodes[i].deadline_us;
+        d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
     }
     return TEC_OK;
 }

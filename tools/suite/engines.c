@@ -42,7 +42,6 @@ static void begin(struct tec_suite_engine *e, const struct tec_suite *suite, int
     if (threads)
         e->call.shared.threads = threads;
     e->call.shared.random_weights = (struct tec_seed){true, suite->seed};
-    e->call.shared.size = suite->full ? 0 : suite->call->shared.size;
 }
 
 static int node_of(const struct tec_topology *t, const char *kind)

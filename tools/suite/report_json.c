@@ -101,7 +101,8 @@ enum tec_status tec_suite_write_json(const struct tec_suite *s, struct tec_error
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a report");
     snprintf(path, sizeof path, "%s/suite.json", s->dir);
     int failed = json_dump_file(all, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    if (!failed && s->call->shared.format == TEC_FORMAT_JSON) {
+    bool ended = s->elapsed_ns > 0;
+    if (!failed && ended && s->call->shared.format == TEC_FORMAT_JSON) {
         json_dumpf(all, s->call->out, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
         fputc('\n', s->call->out);
     }

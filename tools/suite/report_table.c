@@ -35,6 +35,11 @@ static void cell(FILE *out, double value, const char *format, const char *unit)
 static void row(const struct table *t, const char *what, const char *paper,
                 const double values[COLUMNS], const char *unit)
 {
+    bool any = false;
+    for (int c = 0; c < COLUMNS; c++)
+        any = any || isfinite(values[c]);
+    if (!any)
+        return; /* no such points in this size */
     fprintf(t->out, "| %s | %s |", what, paper);
     for (int c = 0; c < COLUMNS; c++)
         cell(t->out, values[c], "2", unit);

@@ -174,8 +174,11 @@ enum tec_status tec_suite_run(struct tec_suite *suite, struct tec_error *err)
     suite->load_before = tec_machine_load();
     for (const int *S = tec_suite_s; *S; S++)
         for (int robot = 0; robot < (suite->full ? TEC_SUITE_ROBOTS : 1); robot++)
-            if (has_points(suite, *S, robot))
+            if (has_points(suite, *S, robot)) {
                 TEC_TRY(run_group(suite, g, *S, robot, err));
+                TEC_TRY(tec_suite_sum(suite, err)); /* a long run leaves what it has */
+                TEC_TRY(tec_suite_write_json(suite, err));
+            }
     suite->load_after = tec_machine_load();
     if (suite->call->progress)
         fputs("\r\033[K", stderr);
