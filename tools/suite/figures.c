@@ -66,7 +66,7 @@ static struct tec_plot_series *series(struct tec_plot_panel *p, const char *name
     struct tec_plot_series *s = &p->series[p->n_series++];
     *s = (struct tec_plot_series){.name = name, .color = color, .dashed = dashed};
     for (int i = 0; i < TEC_PLOT_POINTS; i++)
-        s->value[i] = NAN;
+        s->value[i] = (double)NAN;
     return s;
 }
 

@@ -36,7 +36,7 @@ static void count_energy(struct tec_suite *suite, struct tec_suite_point *p, dou
     if (before >= 0.0 && tec_energy_read(&suite->energy, &after))
         p->joules += after - before;
     else
-        p->joules = NAN;
+        p->joules = (double)NAN;
 }
 
 /* The policy of a point, with its k; closed by the caller. */
