@@ -6,7 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOOK_EVERY = 100, FEW = 2000, MIB = 1 << 20, STRING_HEADER = 25 };
+/* With strings of LONG bytes about, single instructions (numerals, comparisons, keys) take so much
+ * longer that the hook comes more often. Work of memory counts as instructions: BYTES_WORK bytes
+ * asked for, or COLLECT_WORK bytes gone through by a collection, as one. */
+enum { HOOK_EVERY = 100, HOOK_OFTEN = 20, LONG = 256, BYTES_WORK = 128, COLLECT_WORK = 64 };
+enum { MIB = 1 << 20, STRING_HEADER = 25, SPARE = 10 };
 
 const struct tec_lua_limits tec_lua_file_limits = {.heap = (size_t)16 * MIB,
                                                    .block = (size_t)4 * MIB,
@@ -34,6 +38,37 @@ static bool refused(const struct tec_lua *lua, const void *p, size_t osize, size
     return limits->heap && nsize - old > limits->heap - lua->bytes;
 }
 
+static void hook(lua_State *L, lua_Debug *event);
+
+static void arm(struct tec_lua *lua, int every)
+{
+    lua->armed = every;
+    lua_sethook(lua->state, hook, LUA_MASKCOUNT, every);
+}
+
+/* Lua answers a refusal with a full collection, which the next instruction pays for: where memory
+ * is short there would otherwise be one for each allocation, and many between two hooks. */
+static void note_refusal(struct tec_lua *lua)
+{
+    lua->refused = true;
+    lua->used += (int64_t)lua->bytes / COLLECT_WORK;
+    if (lua->depth > 0)
+        arm(lua, 1);
+}
+
+/* Bookkeeping of a block of `nsize` bytes that was given. */
+static void note_block(struct tec_lua *lua, size_t old, size_t nsize, bool is_string)
+{
+    lua->allocations++;
+    lua->bytes = lua->bytes - old + nsize;
+    lua->used += (int64_t)nsize / BYTES_WORK;
+    if (!is_string || nsize < LONG || lua->long_texts)
+        return;
+    lua->long_texts = true;
+    if (lua->depth > 0 && lua->armed > HOOK_OFTEN)
+        arm(lua, HOOK_OFTEN);
+}
+
 static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
 {
     struct tec_lua *lua = ud;
@@ -45,11 +80,10 @@ static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
     }
     void *fresh = refused(lua, p, osize, nsize) ? NULL : tec_heap_get(lua->heap, nsize);
     if (!fresh && nsize > old) {
-        lua->refused = true;
+        note_refusal(lua);
         return NULL;
     }
-    lua->allocations++;
-    lua->bytes = lua->bytes - old + nsize;
+    note_block(lua, old, nsize, !p && osize == LUA_TSTRING);
     if (!fresh)
         return p; /* Lua relies on shrinking to succeed: the block stays as large as it was */
     if (p)
@@ -58,8 +92,8 @@ static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
     return fresh;
 }
 
-/* A call whose time is up after a few instructions was held up by the machine, not by its script:
- * it gets the same time once more. */
+/* A call whose time is up before it had it on the CPU was held up by the machine, not by its
+ * script: it gets the rest. */
 static bool spent(struct tec_lua *lua)
 {
     if (lua->limits.instructions && lua->used >= lua->limits.instructions)
@@ -69,21 +103,20 @@ static bool spent(struct tec_lua *lua)
     int64_t now = tec_clock_now(&real_clock);
     if (now < lua->until_ns)
         return false;
-    if (lua->extended || lua->used >= FEW)
+    int64_t rest = lua->limits.budget_ns - (tec_clock_thread() - lua->cpu_ns);
+    if (lua->extended || rest <= lua->limits.budget_ns / SPARE)
         return true;
     lua->extended = true;
-    lua->until_ns = now + lua->limits.budget_ns;
+    lua->until_ns = now + rest;
     return false;
 }
-
-static void hook(lua_State *L, lua_Debug *event);
 
 /* Once over, every further instruction raises again, whoever catches the first error. */
 static void expire(lua_State *L, int level)
 {
     struct tec_lua *lua = tec_lua_of(L);
     lua->expired = true;
-    lua_sethook(L, hook, LUA_MASKCOUNT, 1);
+    arm(lua, 1);
     luaL_where(L, level);
     lua_pushstring(L, lua->limits.budget_ns ? "time budget used up" : "instruction budget used up");
     lua_concat(L, 2);
@@ -94,9 +127,12 @@ static void hook(lua_State *L, lua_Debug *event)
 {
     (void)event;
     struct tec_lua *lua = tec_lua_of(L);
-    lua->used += HOOK_EVERY;
+    int every = lua->long_texts ? HOOK_OFTEN : HOOK_EVERY;
+    lua->used += lua->armed;
     if (lua->expired || spent(lua))
         expire(L, 0); /* a hook has no frame of its own */
+    if (lua->armed != every)
+        arm(lua, every);
 }
 
 void tec_lua_check(lua_State *L)
@@ -206,9 +242,11 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
         lua->used = lua->pending = 0;
         lua->expired = lua->refused = lua->extended = false;
         lua->include_depth = 0;
-        if (lua->limits.budget_ns)
+        if (lua->limits.budget_ns) {
+            lua->cpu_ns = tec_clock_thread();
             lua->until_ns = tec_clock_now(&real_clock) + lua->limits.budget_ns;
-        lua_sethook(L, hook, LUA_MASKCOUNT, HOOK_EVERY);
+        }
+        arm(lua, lua->long_texts ? HOOK_OFTEN : HOOK_EVERY);
     }
     lua->depth++;
     int rc = lua_pcall(L, args, results, 0);

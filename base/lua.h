@@ -1,7 +1,8 @@
 /* lua.h - one bounded Lua state for pipeline files, descriptions and policies.
  *
  * A state has an allocator with limits, text chunks only, an environment of whitelisted functions,
- * and a count hook that ends a call whose budget is used up. What the whitelist leaves out and why:
+ * and a count hook that ends a call whose budget is used up. Time is the clock on the wall, but a
+ * call that the machine held up gets back once what it did not have of the CPU. What the whitelist leaves out and why:
  * doc/policies.md. Not thread-safe: one owner at a time. */
 #ifndef TEC_BASE_LUA_H
 #define TEC_BASE_LUA_H
@@ -18,7 +19,7 @@ struct tec_lua_limits {
     size_t heap;          /* bytes the state may hold */
     size_t block, string; /* largest single block, largest string; bytes */
     int64_t instructions; /* a call, 0 = no limit */
-    int64_t budget_ns;    /* a call, 0 = no limit; once more that time when the call hardly ran */
+    int64_t budget_ns;    /* a call, 0 = no limit; see below */
 };
 
 struct tec_lua;

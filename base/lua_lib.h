@@ -12,11 +12,14 @@ struct tec_lua {
     struct tec_heap *heap;
     size_t bytes;
     int64_t allocations;
-    int64_t used;          /* instructions of the running call, a hundred at a time */
+    int64_t used;          /* instructions of the running call, `armed` at a time */
     int64_t pending;       /* work of C functions not yet checked against the budget */
+    int64_t cpu_ns;        /* CPU clock when the running call began */
     int64_t until_ns;      /* end of the running call's time */
-    bool extended;         /* the time of the running call was given twice */
+    bool extended;         /* the running call got back the time that the machine took */
     int depth;             /* calls in calls share the budget of the outermost */
+    int armed;             /* instructions from hook to hook */
+    bool long_texts;       /* strings exist with which one instruction takes microseconds */
     bool expired, refused; /* in the running call: out of time, out of memory */
     int includes, include_depth;
     int root; /* directory of include(), -1 = none */

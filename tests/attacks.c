@@ -23,7 +23,7 @@ enum { SANITIZED = 0 };
 
 /* The budgets of a real policy; loading has less than usual, so that the test is short. The bound
  * on what a call may take beyond its budget is a requirement, not a measurement. */
-enum { HARD_US = 500, SETUP_US = 20000, SLACK_US = 200, BEST_OF = 5, MAX_TRIES = 60 };
+enum { HARD_US = 500, SETUP_US = 50000, SLACK_US = 200, BEST_OF = 5 };
 enum { HEAP = 512 * 1024, BLOCK = 64 * 1024, BESIDE = 64 * 1024, ATTACKED = 41, PROBE_K = 4 };
 
 /* Where the hostile text stands; a load attack is the whole file. */
@@ -42,6 +42,7 @@ struct attack {
 #define MEMORY TEC_NO_MEMORY
 #define MALFORMED TEC_MALFORMED
 #define EITHER ((enum tec_status)-1) /* an error of any kind, or none */
+#define RUINED ((enum tec_status)-2) /* the policy breaks itself, nothing else */
 #define ATTACK(where, top, body, status, says) {where, top, body, status, says},
 
 static const struct attack library_attacks[] = {
@@ -215,18 +216,19 @@ static enum tec_status strike_out(const struct tec_planner *p, const struct atta
     return TEC_OK;
 }
 
-/* The next frame: the policy decides again. */
+/* The frames after it: the policy decides again. */
 static bool probe(const struct tec_planner *p, const struct tec_topology *t)
 {
     struct tec_frame_view view = frame(ATTACKED);
     struct tec_frame_result result = {.n_nodes = 4};
     struct tec_decision d;
     bool good = true;
-    for (int i = 1; i <= 3; i++) {
-        p->observe(p->self, &view, &result);
+    for (int i = 1; i <= 4; i++) {
         view.index = ATTACKED + i;
         tec_plan_default(t, &view, &d);
-        good = good && p->plan(p->self, &view, &d, &err) == TEC_OK && d.rows[0].k == PROBE_K;
+        bool decided = p->plan(p->self, &view, &d, &err) == TEC_OK && d.rows[0].k == PROBE_K;
+        good = good && decided;
+        p->observe(p->self, &view, &result);
     }
     return good;
 }
@@ -248,7 +250,7 @@ static void call(struct outcome *o, struct tec_policy *policy, const struct atta
     o->status = a->where == PLAN ? status : report->failures == 0 ? TEC_OK : a->status;
     snprintf(o->message, sizeof o->message, "%s", report->message);
     o->untouched = memcmp(&d, &expected, sizeof d) == 0;
-    o->usable = probe(&planner, t) && report->failures <= 1 && !report->quarantined;
+    o->usable = probe(&planner, t) && report->failures <= 1;
 }
 
 static struct outcome try(const struct attack *a)
@@ -266,7 +268,7 @@ static struct outcome try(const struct attack *a)
     unlink(path);
     if (o.status == TEC_OK && a->where < SETUP)
         call(&o, policy, a, &t);
-    else if (o.status == TEC_OK) {
+    else if (o.status == TEC_OK && a->where == SETUP) {
         struct tec_planner planner = tec_policy_planner(policy);
         o.usable = probe(&planner, &t);
     }
@@ -291,7 +293,7 @@ static int64_t allowed_ns(const struct attack *a)
 static int64_t best_time(const struct attack *a, const struct outcome *first)
 {
     int64_t best = first->cpu_ns;
-    for (int i = 1; i < MAX_TRIES && (i < BEST_OF && best > allowed_ns(a) / 2); i++) {
+    for (int i = 1; i < BEST_OF && best > allowed_ns(a) / 2; i++) {
         int64_t cpu = try(a).cpu_ns;
         best = cpu < best ? cpu : best;
     }
@@ -300,7 +302,7 @@ static int64_t best_time(const struct attack *a, const struct outcome *first)
 
 static bool good_status(const struct attack *a, const struct outcome *o)
 {
-    if (a->status == EITHER)
+    if (a->status == EITHER || a->status == RUINED)
         return true;
     return o->status == a->status && (o->status == TEC_OK || strstr(o->message, a->says));
 }
@@ -314,8 +316,9 @@ static void judge(const struct attack *a)
     *worst = over > *worst ? over : *worst;
     int64_t room = HEAP + 2 * BLOCK + BESIDE + (int64_t)strlen(a->body);
     bool in_time = SANITIZED || cpu <= allowed_ns(a);
-    bool left = o.status == TEC_OK || (o.untouched && o.usable);
-    bool good = good_status(a, &o) && in_time && left && o.usable && o.peak <= room;
+    bool left = o.status == TEC_OK || o.untouched;
+    bool goes_on = o.usable || a->status == RUINED;
+    bool good = good_status(a, &o) && in_time && left && goes_on && o.peak <= room;
     if (!good)
         fprintf(stderr, "# %.60s | %.200s\n# -> %s, %.0f us, %s, %s, peak %lld: %s\n", a->top,
                 a->body, tec_status_name(o.status), (double)cpu / 1e3,
