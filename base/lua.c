@@ -10,7 +10,8 @@
  * longer that the hook comes more often. Work of memory counts as instructions: BYTES_WORK bytes
  * asked for, or COLLECT_WORK bytes gone through by a collection, as one. */
 enum { HOOK_EVERY = 100, HOOK_OFTEN = 20, LONG = 256, BYTES_WORK = 128, COLLECT_WORK = 64 };
-enum { MIB = 1 << 20, STRING_HEADER = 25, SPARE = 10 };
+enum { MIB = 1 << 20, STRING_HEADER = 25, SPARE = 10, KEPT = 256, PIECE = 64 };
+enum { PARSE_NS = 2000000000 }; /* where calls have no budget */
 
 const struct tec_lua_limits tec_lua_file_limits = {.heap = (size_t)16 * MIB,
                                                    .block = (size_t)4 * MIB,
@@ -47,10 +48,12 @@ static void arm(struct tec_lua *lua, int every)
 }
 
 /* Lua answers a refusal with a full collection, which the next instruction pays for: where memory
- * is short there would otherwise be one for each allocation, and many between two hooks. */
+ * is short there would otherwise be one for each allocation, and many between two hooks. Under a
+ * stopped collector it is a surprise in a call that has little time: see tec_lua_release. */
 static void note_refusal(struct tec_lua *lua)
 {
     lua->refused = true;
+    lua->keeping = !lua_gc(lua->state, LUA_GCISRUNNING);
     lua->used += (int64_t)lua->bytes / COLLECT_WORK;
     if (lua->depth > 0)
         arm(lua, 1);
@@ -69,15 +72,39 @@ static void note_block(struct tec_lua *lua, size_t old, size_t nsize, bool is_st
         arm(lua, HOOK_OFTEN);
 }
 
+/* Small blocks, of which there may be many, become elements of a list: tec_heap_get gives room for
+ * a pointer always. */
+static void give_back(struct tec_lua *lua, void *p, size_t size)
+{
+    lua->bytes -= size;
+    if (!p || !lua->keeping || size > KEPT || lua->kept_bytes + size > lua->limits.heap) {
+        tec_heap_put(lua->heap, p);
+        return;
+    }
+    *(void **)p = lua->kept;
+    lua->kept = p;
+    lua->kept_bytes += size;
+}
+
+void tec_lua_release(struct tec_lua *lua)
+{
+    while (lua->kept) {
+        void *next = *(void **)lua->kept;
+        tec_heap_put(lua->heap, lua->kept);
+        lua->kept = next;
+    }
+    lua->kept_bytes = 0;
+}
+
 static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
 {
     struct tec_lua *lua = ud;
     size_t old = p ? osize : 0;
     if (nsize == 0) {
-        lua->bytes -= old;
-        tec_heap_put(lua->heap, p);
+        give_back(lua, p, old);
         return NULL;
     }
+    lua->keeping = lua->keeping && nsize <= old;
     void *fresh = refused(lua, p, osize, nsize) ? NULL : tec_heap_get(lua->heap, nsize);
     if (!fresh && nsize > old) {
         note_refusal(lua);
@@ -182,6 +209,8 @@ void tec_lua_destroy(struct tec_lua *lua)
 {
     if (!lua)
         return;
+    lua->keeping = false;
+    tec_lua_release(lua);
     lua_close(lua->state);
     if (lua->root >= 0)
         close(lua->root);
@@ -213,6 +242,37 @@ static void take_message(lua_State *L, char *text, size_t room)
     lua_pop(L, 1);
 }
 
+/* Text on its way to the parser, which runs no hook: each piece is a moment to look at the clock.
+ * Names seen from the innermost of many functions make the parser quadratic and worse. */
+struct text {
+    const char *at;
+    size_t left;
+    int64_t budget_ns, cpu_ns, until_ns; /* of CPU time; its clock at the start; on the wall */
+};
+
+/* Looking at the CPU clock is a system call: only when the time on the wall is up. */
+static bool in_time(struct text *text)
+{
+    int64_t now = tec_clock_now(&real_clock);
+    if (now < text->until_ns)
+        return true;
+    int64_t rest = text->budget_ns - (tec_clock_thread() - text->cpu_ns);
+    text->until_ns = now + rest;
+    return rest > text->budget_ns / SPARE;
+}
+
+static const char *next_piece(lua_State *L, void *data, size_t *n)
+{
+    struct text *text = data;
+    if (!in_time(text))
+        luaL_error(L, "the text takes too long to parse");
+    const char *piece = text->at;
+    *n = text->left < PIECE ? text->left : PIECE;
+    text->at += *n;
+    text->left -= *n;
+    return piece;
+}
+
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err)
 {
@@ -221,17 +281,21 @@ enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *
     snprintf(chunk, sizeof chunk, "@%s", name);
     if (!lua_checkstack(L, 4))
         return tec_fail(err, TEC_NO_MEMORY, "%s: no stack left", name);
-    /* The parser runs no hook: the size of its input is what bounds it. */
     if (lua->limits.heap && n > lua->limits.heap)
         return tec_fail(err, TEC_MALFORMED, "%s: %zu bytes of text, the limit is %zu", name, n,
                         lua->limits.heap);
-    int rc = luaL_loadbufferx(L, text, n, chunk, "t");
+    int64_t budget = lua->limits.budget_ns ? lua->limits.budget_ns : PARSE_NS;
+    struct text rest = {text, n, budget, tec_clock_thread(),
+                        tec_clock_now(&real_clock) + budget};
+    int rc = lua_load(L, next_piece, &rest, chunk, "t");
     if (rc == LUA_OK)
         return TEC_OK;
     take_message(L, message, sizeof message);
     if (rc == LUA_ERRMEM)
         return tec_fail(err, TEC_NO_MEMORY, "%s: more memory than the limit of %zu bytes", name,
                         lua->limits.heap);
+    if (strstr(message, "takes too long to parse"))
+        return tec_fail(err, TEC_TIME, "%s: %s", name, message);
     return tec_fail(err, TEC_MALFORMED, "%s", message);
 }
 

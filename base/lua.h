@@ -41,7 +41,8 @@ lua_State *tec_lua_state(struct tec_lua *lua);
 void tec_lua_push_env(struct tec_lua *lua);
 
 /* Compile `n` bytes of text as chunk `name` (a path) with the sandbox as _ENV and push the
- * function. TEC_MALFORMED with "name:line: ..." on a syntax error or a binary chunk. */
+ * function. TEC_MALFORMED with "name:line: ..." on a syntax error or a binary chunk, TEC_TIME when
+ * parsing takes longer than a call may, or two seconds. */
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err);
 
@@ -61,6 +62,11 @@ const char *tec_lua_nearest_key(lua_State *L, int index, const char *word);
 
 /* Replace the budget of calls to come; 0 = no limit. Not inside a call. */
 void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budget_ns);
+
+/* Give back the small blocks that a call without collector (LUA_GCSTOP) freed when it reached the
+ * limit: giving back thousands takes longer than finding them, and they wait, at most as many bytes
+ * as the limit, for a better moment. Not inside a call. */
+void tec_lua_release(struct tec_lua *lua);
 
 /* Bytes held and allocations made so far. */
 size_t tec_lua_bytes(const struct tec_lua *lua);

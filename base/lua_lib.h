@@ -21,6 +21,9 @@ struct tec_lua {
     int armed;             /* instructions from hook to hook */
     bool long_texts;       /* strings exist with which one instruction takes microseconds */
     bool expired, refused; /* in the running call: out of time, out of memory */
+    bool keeping;          /* a collection runs because memory was refused: free nothing */
+    void *kept;            /* list of blocks freed meanwhile */
+    size_t kept_bytes;
     int includes, include_depth;
     int root; /* directory of include(), -1 = none */
 };
