@@ -221,9 +221,8 @@ static int lib_remove(lua_State *L)
 {
     check_numeral(L, 2);
     lua_Integer n = length(L), at = luaL_optinteger(L, 2, n);
-    if (n == 0 && (at == 0 || at == n))
-        return 0;
-    luaL_argcheck(L, at >= 1 && at <= n + 1, 2, "position out of bounds");
+    luaL_argcheck(L, (at >= 1 && at <= n + 1) || (at == 0 && n == 0), 2,
+                  "position out of bounds");
     lua_rawgeti(L, 1, at);
     for (lua_Integer i = at; i < n; i++) {
         lua_rawgeti(L, 1, i + 1);

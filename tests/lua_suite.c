@@ -3,7 +3,7 @@
  * tools/setup.sh --test puts the files into build/lua-tests. The sandbox has no pcall and no load,
  * so a file would end at its first line; therefore each statement at the outermost level is a chunk
  * of its own (the fewest lines that parse). So that chunks see each other, globals go to a table in
- * front of the sandbox, and `local` at the beginning of a line is left out. The report names, for
+ * front of the sandbox, and `local` at the beginning of a chunk is left out. The report names, for
  * each file, the causes in order of the first line, and the line of every failed assertion. It must
  * equal tests/lua_suite.expected, where lines with # explain; build/lua_suite.out is the new one. */
 #include "base/lua.h"
@@ -56,7 +56,14 @@ static bool slurp(const char *path, char *text, size_t room)
     return true;
 }
 
-/* A table that keeps globals, in front of the sandbox. */
+static int print_nothing(lua_State *L)
+{
+    (void)L;
+    return 0;
+}
+
+/* A table that keeps globals, in front of the sandbox. print and the three names are what the files
+ * expect of the program that runs them: no progress, portable tests only, no internal functions. */
 static const char globals_key = 'g';
 
 static void make_globals(struct tec_lua *lua)
@@ -67,7 +74,27 @@ static void make_globals(struct tec_lua *lua)
     tec_lua_push_env(lua);
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);
+    lua_pushcfunction(L, print_nothing);
+    lua_setfield(L, -2, "print");
+    for (int i = 0; i < 3; i++) {
+        static const char *const given[] = {"T", "_soft", "_port"};
+        lua_pushboolean(L, i > 0);
+        lua_setfield(L, -2, given[i]);
+    }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &globals_key);
+}
+
+/* `local a <const>, b = 1, 2` as `a, b = 1, 2`. */
+static char *add_bare(char *at, const char *line)
+{
+    for (line += strlen("local "); *line;) {
+        if (strncmp(line, "<const>", 7) == 0)
+            line += 7;
+        else
+            *at++ = *line++;
+    }
+    *at++ = '\n';
+    return at;
 }
 
 /* Lines first..last as a chunk with their line numbers, without `local` in front. */
@@ -77,12 +104,13 @@ static void make_chunk(const struct run *r, int first, int last)
     memset(at, '\n', (size_t)first);
     at += first;
     const char *line = r->lines[first];
-    bool bare = strncmp(line, "local ", 6) == 0 && !strchr(line, '<');
+    bool bare = strncmp(line, "local ", 6) == 0 && !strstr(line, "<close>");
     bool valued = bare && (strchr(line, '=') || strncmp(line + 6, "function ", 9) == 0);
-    for (int i = first; i <= last; i++) {
-        const char *text = r->lines[i] + (i == first && bare ? 6 : 0);
-        at += sprintf(at, "%s\n", text);
-    }
+    if (bare)
+        at = add_bare(at, line);
+    for (int i = first + bare; i <= last; i++)
+        at += sprintf(at, "%s\n", r->lines[i]);
+    *at = '\0';
     if (bare && !valued)
         sprintf(at, "= nil\n");
 }
@@ -92,21 +120,23 @@ static void note(struct run *r, int line, const char *what)
     const char *colon = strstr(what, ".lua:");
     colon = colon ? strstr(colon, ": ") : NULL;
     what = colon ? colon + 2 : what;
-    int i = 0;
-    while (i < r->n_causes && strncmp(r->causes[i].what, what, CAUSE - 1) != 0)
+    int i = 0, n = (int)strcspn(what, "(") < CAUSE ? (int)strcspn(what, "(") : CAUSE - 1;
+    if (strncmp(what, "Lua: more memory", 16) != 0)
+        n = (int)strlen(what) < CAUSE ? (int)strlen(what) : CAUSE - 1;
+    while (i < r->n_causes && strncmp(r->causes[i].what, what, (size_t)n) != 0)
         i++;
     if (i == MAX_CAUSES)
         return;
     struct cause *c = &r->causes[i];
     if (i == r->n_causes) {
         r->n_causes++;
-        snprintf(c->what, sizeof c->what, "%.*s", CAUSE - 1, what);
+        snprintf(c->what, sizeof c->what, "%.*s", n, what);
         c->first = line;
     }
     c->count++;
-    size_t n = strlen(c->lines);
+    size_t used = strlen(c->lines);
     if (strstr(what, "assertion failed"))
-        snprintf(c->lines + n, sizeof c->lines - n, " %d", line);
+        snprintf(c->lines + used, sizeof c->lines - used, " %d", line);
 }
 
 /* Runs the chunk that begins at line `first`; gives the line after it. */

@@ -30,10 +30,10 @@ static inline void repeat(struct file_text *f, int n, const char *text)
 
 #define GOOD "return policy { name = 'x', api = 1, plan = function() end }"
 
-/* Names looked up through 120 functions of 40 parameters each, forty thousand times. */
+/* Names looked up through 50 functions of 40 parameters each, forty thousand times. */
 static inline void deep_names(struct file_text *f)
 {
-    for (int level = 0; level < 120; level++) {
+    for (int level = 0; level < 50; level++) {
         put(f, "local f = function(");
         for (int i = 0; i < 40; i++)
             put(f, "%sl%d", i ? "," : "", i);
@@ -44,7 +44,7 @@ static inline void deep_names(struct file_text *f)
         repeat(f, 20, "a(a)");
         put(f, " end\n");
     }
-    repeat(f, 120, " end");
+    repeat(f, 50, " end");
     put(f, "\n" GOOD);
 }
 
@@ -57,7 +57,7 @@ static inline void adjacent_labels(struct file_text *f)
 
 static inline void many_labels(struct file_text *f)
 {
-    for (int i = 0; i < 40000; i++)
+    for (int i = 0; i < 20000; i++)
         put(f, "::l%d:: do end ", i);
     put(f, GOOD);
 }
