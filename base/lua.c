@@ -285,8 +285,7 @@ enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *
         return tec_fail(err, TEC_MALFORMED, "%s: %zu bytes of text, the limit is %zu", name, n,
                         lua->limits.heap);
     int64_t budget = lua->limits.budget_ns ? lua->limits.budget_ns : PARSE_NS;
-    struct text rest = {text, n, budget, tec_clock_thread(),
-                        tec_clock_now(&real_clock) + budget};
+    struct text rest = {text, n, budget, tec_clock_thread(), tec_clock_now(&real_clock) + budget};
     int rc = lua_load(L, next_piece, &rest, chunk, "t");
     if (rc == LUA_OK)
         return TEC_OK;

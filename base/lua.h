@@ -2,8 +2,8 @@
  *
  * A state has an allocator with limits, text chunks only, an environment of whitelisted functions,
  * and a count hook that ends a call whose budget is used up. Time is the clock on the wall, but a
- * call that the machine held up gets back once what it did not have of the CPU. What the whitelist leaves out and why:
- * doc/policies.md. Not thread-safe: one owner at a time. */
+ * call that the machine held up gets back once what it did not have of the CPU. What the whitelist
+ * leaves out and why: doc/policies.md. Not thread-safe: one owner at a time. */
 #ifndef TEC_BASE_LUA_H
 #define TEC_BASE_LUA_H
 

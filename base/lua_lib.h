@@ -39,6 +39,13 @@ void tec_lua_charge(lua_State *L, int64_t n);
 /* C function, to be called protected: builds the environment and makes it the globals. */
 int tec_lua_open(lua_State *L);
 
+/* Raises when argument `arg` is a text of more than 200 bytes: texts of any length pass for
+ * numbers, and reading them takes as long as they are. */
+void tec_lua_check_numeral(lua_State *L, int arg);
+
+/* Push a table with insert, remove and sort. */
+void tec_lua_push_table_functions(lua_State *L);
+
 /* Sets the place of the table that holds the whitelisted names. Does not raise. */
 void tec_lua_push_names(lua_State *L);
 

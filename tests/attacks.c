@@ -1,6 +1,7 @@
 /* Hostile policies: each returns in time, leaves the default plan, and its state usable. */
 #include "base/clock.h"
 #include "policies/host/policy.h"
+#include "tests/attacks/files.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>
@@ -22,10 +23,10 @@ enum { SANITIZED = 0 };
 #endif
 
 /* The budgets of a real policy; a failed observe is followed by a collection, which nothing waits
- * for, and which may take COLLECT_US; loading has less than usual, so that the test is short. The bound
- * on what a call may take beyond its budget is a requirement, not a measurement. */
+ * for, and which may take COLLECT_US; loading has less than usual, so that the test is short. The
+ * bound on what a call may take beyond its budget is a requirement, not a measurement. */
 enum { HARD_US = 500, SETUP_US = 50000, SLACK_US = 200, COLLECT_US = 1500, BEST_OF = 5 };
-enum { HEAP = 512 * 1024,  BESIDE = 64 * 1024, ATTACKED = 41, PROBE_K = 4 };
+enum { HEAP = 512 * 1024, BESIDE = 64 * 1024, ATTACKED = 41, PROBE_K = 4 };
 
 /* Where the hostile text stands; a load attack is the whole file. */
 enum where { PLAN, ADMIT, OBSERVE, EVICT, SETUP, LOAD };
@@ -42,8 +43,8 @@ struct attack {
 #define TIME TEC_TIME
 #define MEMORY TEC_NO_MEMORY
 #define MALFORMED TEC_MALFORMED
-#define LIMIT ((enum tec_status)-1)  /* of time or memory, whichever the machine reaches first */
-#define RUINED ((enum tec_status)-2) /* the policy breaks itself, nothing else */
+#define LIMIT ((enum tec_status) - 1)  /* of time or memory, whichever the machine reaches first */
+#define RUINED ((enum tec_status) - 2) /* the policy breaks itself, nothing else */
 #define ATTACK(where, top, body, status, says) {where, top, body, status, says},
 
 static const struct attack library_attacks[] = {
@@ -68,7 +69,17 @@ static const struct attack load_attacks[] = {
 #include "tests/attacks/load.def"
 };
 
-#include "tests/attacks/files.h"
+/* Files that functions write. */
+static const struct {
+    const char *name;
+    void (*write)(struct file_text *f);
+    enum tec_status status;
+    const char *says;
+} hostile_files[] = {
+#define HOSTILE(name, status, says) {#name, name, status, says},
+#include "tests/attacks/files.def"
+#undef HOSTILE
+};
 
 static const struct tec_policy_limits limits = {.soft_us = 100,
                                                 .hard_us = HARD_US,
@@ -172,8 +183,7 @@ static const char *const hook_text[] = {
     "D:decode(2, 8) D:note('seen', 1) D:skip('look') do\n",
     "admit = function(S, F, r) if F.index == 41 then\n",
     "observe = function(S, F, R) if F.index == 41 then\n",
-    "evict = function(S, F, n) if F.index == 41 then\n",
-    "setup = function(S, T) do\n"};
+    "evict = function(S, F, n) if F.index == 41 then\n", "setup = function(S, T) do\n"};
 static const char plan_text[] = "plan = function(S, F, D) D:decode(1, 4) end";
 
 static char path[64];
@@ -196,7 +206,7 @@ static void write_policy(const struct attack *a)
 
 /* The hook of the attack on frame ATTACKED. plan leaves its decision in *d. */
 static enum tec_status strike_out(const struct tec_planner *p, const struct attack *a,
-                       const struct tec_frame_view *view, struct tec_decision *d)
+                                  const struct tec_frame_view *view, struct tec_decision *d)
 {
     struct tec_frame_result result = {.n_nodes = 4, .node_us = {1, 12, 3, 4}};
     struct tec_request_view r = {.id = 200, .node = 2};
@@ -322,7 +332,6 @@ static void judge(const struct attack *a)
     int64_t cpu = best_time(a, &o);
     double over = (double)(cpu - allowed_ns(a)) / 1e3 + SLACK_US;
     double *worst = a->where < SETUP ? &worst_call : &worst_load;
-    if (getenv("SHOW") && cpu > 600000) printf("# %.0f us peak %lld %s | %s\n", (double)cpu/1e3, (long long)o.peak, a->top, a->body);
     *worst = over > *worst ? over : *worst;
     int64_t room = 2 * HEAP + BESIDE + (int64_t)strlen(a->body);
     bool in_time = SANITIZED || cpu <= allowed_ns(a);
@@ -344,11 +353,44 @@ static void judge_all(const struct attack *attacks, size_t n)
     printf("# %zu attacks, worst so far %.0f us over the budget of a call\n", n, worst_call);
 }
 
-#define JUDGE(name)                                                       \
-    TEST(name##_attacks_fail)                                             \
-    {                                                                     \
+#define JUDGE(name)                                                                  \
+    TEST(name##_attacks_fail)                                                        \
+    {                                                                                \
         judge_all(name##_attacks, sizeof name##_attacks / sizeof name##_attacks[0]); \
     }
+
+/* A state that grows by a little in each frame, to the end and beyond. */
+TEST(growth_over_frames_ends_in_quarantine)
+{
+    static const char text[] = "return policy { name = 'x', api = 1, state = { list = {} },\n"
+                               "plan = function(S, F, D) D:decode(1, 4) for i = 1, 20 do\n"
+                               "S.list[#S.list + 1] = {F.index, 'x' .. i} end end }";
+    const struct attack a = {LOAD, "", text, TEC_OK, NULL};
+    struct tec_heap heap = {0};
+    struct tec_topology t = topology();
+    struct tec_policy *policy = NULL;
+    struct tec_frame_result result = {.n_nodes = 4};
+    write_policy(&a);
+    REQUIRE(tec_policy_open(&policy, path, ".", &t, &limits, NULL, 0, &heap, &err) == TEC_OK);
+    unlink(path);
+    const struct tec_policy_report *report = tec_policy_report(policy);
+    struct tec_planner planner = tec_policy_planner(policy);
+    for (int i = 0; i < 2000; i++) {
+        struct tec_frame_view view = frame(i);
+        struct tec_decision d, expected;
+        tec_plan_default(&t, &view, &d);
+        expected = d;
+        bool over = report->quarantined;
+        enum tec_status status = planner.plan(planner.self, &view, &d, &err);
+        CHECK(status == TEC_OK || status == TEC_NO_MEMORY || status == TEC_TIME);
+        CHECK(!over || (status == TEC_OK && memcmp(&d, &expected, sizeof d) == 0));
+        planner.observe(planner.self, &view, &result);
+    }
+    CHECK(report->quarantined && report->failures == 3);
+    CHECK_INT(heap.peak, <=, 2 * HEAP + BESIDE);
+    tec_policy_close(policy);
+    CHECK_INT(heap.live, ==, 0);
+}
 
 /* Long files are attacks at load like others. */
 TEST(long_files_fail)

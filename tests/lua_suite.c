@@ -5,7 +5,8 @@
  * of its own (the fewest lines that parse). So that chunks see each other, globals go to a table in
  * front of the sandbox, and `local` at the beginning of a chunk is left out. The report names, for
  * each file, the causes in order of the first line, and the line of every failed assertion. It must
- * equal tests/lua_suite.expected, where lines with # explain; build/lua_suite.out is the new one. */
+ * equal tests/lua_suite.expected, where lines with # explain; build/lua_suite.out is the new one.
+ */
 #include "base/lua.h"
 #include "tests/tap.h"
 
@@ -22,10 +23,10 @@ static const struct tec_lua_limits limits = {
     .heap = 1 << 19, .block = 1 << 16, .string = 4096, .instructions = 2000000};
 
 /* Those that need neither files nor a shell, C functions or the standard interpreter. */
-static const char *const names[] = {
-    "bitwise",  "bwcoercion", "calls", "closure", "constructs", "coroutine", "errors", "events",
-    "goto",     "literals",   "locals", "math",   "nextvar",    "pm",        "sort",   "strings",
-    "tpack",    "utf8",       "vararg"};
+static const char *const names[] = {"bitwise",   "bwcoercion", "calls",   "closure", "constructs",
+                                    "coroutine", "errors",     "events",  "goto",    "literals",
+                                    "locals",    "math",       "nextvar", "pm",      "sort",
+                                    "strings",   "tpack",      "utf8",    "vararg"};
 
 struct cause {
     char what[CAUSE];
@@ -120,9 +121,9 @@ static void note(struct run *r, int line, const char *what)
     const char *colon = strstr(what, ".lua:");
     colon = colon ? strstr(colon, ": ") : NULL;
     what = colon ? colon + 2 : what;
-    int i = 0, n = (int)strcspn(what, "(") < CAUSE ? (int)strcspn(what, "(") : CAUSE - 1;
-    if (strncmp(what, "Lua: more memory", 16) != 0)
-        n = (int)strlen(what) < CAUSE ? (int)strlen(what) : CAUSE - 1;
+    bool memory = strncmp(what, "Lua: more memory", 16) == 0; /* how much is in use may vary */
+    int i = 0, n = (int)(memory ? strcspn(what, "(") - 1 : strlen(what));
+    n = n < CAUSE ? n : CAUSE - 1;
     while (i < r->n_causes && strncmp(r->causes[i].what, what, (size_t)n) != 0)
         i++;
     if (i == MAX_CAUSES)

@@ -249,16 +249,4 @@ static inline void many_errors(struct file_text *f)
     repeat(f, 250000, "\xff\x01");
 }
 
-/* A list of them: name, status (LIMIT: of time or memory). */
-static const struct {
-    const char *name;
-    void (*write)(struct file_text *f);
-    enum tec_status status;
-    const char *says;
-} hostile_files[] = {
-#define HOSTILE(name, status, says) {#name, name, status, says},
-#include "tests/attacks/files.def"
-#undef HOSTILE
-};
-
 #endif
