@@ -143,7 +143,11 @@ static void frames_are_quiet(const char *name, bool virtual, int warm, int frame
     int64_t now = 0;
     struct sums sums = {.tokens = 0};
     struct tec_policy *policy;
-    struct tec_virtual_costs costs = {&now, 9000000, 21000000, 1500000, tiny.plan};
+    struct tec_virtual costs = {.clock_ns = &now,
+                                .plan = tiny.plan,
+                                .prefill_ns = 9000000,
+                                .action_ns = 21000000,
+                                .step_ns = 1500000};
     struct tec_loop_options o = tiny_loop(&tiny);
     struct tec_loop *loop;
     REQUIRE(tec_policy_open(&policy, name, ".", &tiny.topology, &patient, NULL, 0, &tiny_heap,

@@ -33,7 +33,7 @@ static const struct tec_utterance *text_of(const struct tec_loop *loop, int64_t 
     return NULL;
 }
 
-static struct tec_loop *open_loop(struct tec_virtual_costs *costs, struct tec_planner planner,
+static struct tec_loop *open_loop(struct tec_virtual *costs, struct tec_planner planner,
                                   int64_t deadline_us)
 {
     struct tec_loop *loop = NULL;
@@ -42,6 +42,7 @@ static struct tec_loop *open_loop(struct tec_virtual_costs *costs, struct tec_pl
     o.executor = tec_executor_virtual(costs);
     o.planner = planner;
     o.decoders[1].deadline_us = deadline_us;
+    o.decoders[1].sheds = true;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     return loop;
 }
@@ -54,7 +55,7 @@ TEST(a_text_that_ends_is_there_after_its_frame)
     tiny_observe(&seen, tiny.model, 1);
     for (int last = 2; last < 32; last++) {
         int64_t now = 0;
-        struct tec_virtual_costs costs = {.clock_ns = &now, .prefill_ns = 10, .step_ns = 1};
+        struct tec_virtual costs = {.clock_ns = &now, .prefill_ns = 10, .step_ns = 1};
         const struct tec_planner planner = {.name = "talk", .plan = talk_only};
         struct tec_loop *loop = open_loop(&costs, planner, last * 1000);
         for (int f = 0; f <= last; f++) {
@@ -83,7 +84,7 @@ TEST(a_skipped_node_stands_still)
 {
     static struct tiny_observation seen;
     int64_t now = 0;
-    struct tec_virtual_costs costs = {.clock_ns = &now};
+    struct tec_virtual costs = {.clock_ns = &now};
     REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
     tiny_observe(&seen, tiny.model, 1);
     tiny.topology.nodes[2].optional = true;
@@ -99,7 +100,7 @@ TEST(a_policy_sheds_what_was_just_born)
 {
     static struct tiny_observation seen;
     int64_t now = 0;
-    struct tec_virtual_costs costs = {.clock_ns = &now};
+    struct tec_virtual costs = {.clock_ns = &now};
     REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
     tiny_observe(&seen, tiny.model, 1);
     struct tec_loop *loop =

@@ -28,6 +28,9 @@ for dtype in f32 bf16; do
     for family in demo images pi safetensors tokenizers; do
         judge "golden/$family in $dtype" 10 --dtype $dtype tests/golden/$family
     done
+    [ $dtype = bf16 ] || judge "golden/schedules" 31 \
+        tests/golden/schedules/oxy_* tests/golden/schedules/base_* tests/golden/schedules/obj_* \
+        tests/golden/schedules/paced_* tests/golden/schedules/three_* tests/golden/schedules/miss_*
     judge "recorded episodes in $dtype" 100 --dtype $dtype pipelines/checkpoints
 done
 tiers=$("$T" --version | sed -n 's/^cpu tiers: //p' | sed 's/([a-z]*)//g')

@@ -84,30 +84,45 @@ static int barriers_of(const struct tec_program *program)
     return n;
 }
 
+/* A plan on a device that only measures: no weight is read, no memory is taken. */
+static enum tec_status make_dry(struct tec_engine *e, const struct tec_plan_spec *spec,
+                                struct tec_error *err)
+{
+    struct tec_device_options device = e->options.device;
+    device.kind = "measure";
+    TEC_TRY(tec_device_open(&e->device, &device, e->heap, err));
+    const struct tec_weight_source source = {.checkpoint = e->checkpoint, .dry = true};
+    const struct tec_weights_options w = {.model = e->model,
+                                          .source = source,
+                                          .device = e->device,
+                                          .bf16 = wants_bf16(&e->options),
+                                          .language = spec->seats > 0};
+    TEC_TRY(tec_weights_load(&e->weights, &w, e->heap, err));
+    const struct tec_plan_inputs inputs = {.spec = spec,
+                                           .model = e->model,
+                                           .weights = e->weights,
+                                           .device = e->device,
+                                           .source = source};
+    return tec_plan_create(&e->plan, &inputs, e->heap, err);
+}
+
+static void drop_dry(struct tec_engine *e)
+{
+    tec_plan_destroy(e->plan);
+    tec_weights_close(e->weights);
+    tec_device_close(e->device);
+    e->plan = NULL;
+    e->weights = NULL;
+    e->device = NULL;
+}
+
 /* Sizes from the checkpoint's headers; a model without one is sized by its description. */
 static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
                                struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_engine_options *o = &e->options;
-    struct tec_device_options device = o->device;
-    struct tec_device *measuring = NULL;
-    struct tec_weights *weights = NULL;
-    struct tec_plan *plan = NULL;
-    device.kind = "measure";
-    TEC_TRY(tec_device_open(&measuring, &device, e->heap, err));
-    const struct tec_weight_source source = {.checkpoint = e->checkpoint, .dry = true};
-    const struct tec_weights_options w = {.model = e->model,
-                                          .source = source,
-                                          .device = measuring,
-                                          .bf16 = wants_bf16(o),
-                                          .language = out->spec.seats > 0};
-    struct tec_plan_inputs inputs = {
-        .spec = &out->spec, .model = e->model, .device = measuring, .source = source};
-    enum tec_status status = tec_weights_load(&weights, &w, e->heap, err);
-    inputs.weights = weights;
-    if (status == TEC_OK)
-        status = tec_plan_create(&plan, &inputs, e->heap, err);
+    enum tec_status status = make_dry(e, &out->spec, err);
     if (status == TEC_OK) {
+        const struct tec_plan *plan = e->plan;
         out->spec = plan->spec; /* completed */
         out->bytes = plan->bytes;
         out->captures = plan->n_parts;
@@ -118,9 +133,7 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
             out->activations[i] = plan->parts[i].program.planned;
         }
     }
-    tec_plan_destroy(plan);
-    tec_weights_close(weights);
-    tec_device_close(measuring);
+    drop_dry(e);
     return status;
 }
 
@@ -257,12 +270,14 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->node = i;
         d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
         d->max_tokens = n->max_tokens;
-        d->deadline_us = n->deadline.on_miss == TEC_MISS_SHED ? t->nodes[i].deadline_us : 0;
+        d->deadline_us = t->nodes[i].deadline_us;
+        d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
     }
     return TEC_OK;
 }
 
-static enum tec_status make_loop(struct tec_engine *e, struct tec_error *err)
+static enum tec_status make_loop(struct tec_engine *e, const struct tec_executor *executor,
+                                 struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
     const struct tec_pipeline *p = o->pipeline;
@@ -273,17 +288,23 @@ static enum tec_status make_loop(struct tec_engine *e, struct tec_error *err)
     tec_topology_from_pipeline(&e->topology, p, &e->plan->spec, e->model, names);
     struct tec_loop_options l = {.plan = e->plan,
                                  .topology = &e->topology,
-                                 .executor = tec_executor_real(e->plan),
+                                 .executor = *executor,
                                  .planner = tec_default_planner,
                                  .prefill_node = topology_index(&e->topology, "prefill", 0),
                                  .action_node = topology_index(&e->topology, "action", 0),
                                  .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
                                  .released = o->released,
-                                 .user = o->user};
+                                 .user = o->user,
+                                 .events = o->events,
+                                 .wanted = o->wanted,
+                                 .wanted_self = o->wanted_self};
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
     TEC_TRY(list_decoders(&l, p, &e->topology, err));
-    return tec_loop_create(&e->loop, &l, e->heap, err);
+    TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
+    if (o->costs)
+        tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);
+    return TEC_OK;
 }
 
 /* Every part has run before the first frame: costs are known, memory is touched. */
@@ -350,7 +371,8 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
     TEC_TRY(tec_device_open(&e->device, &o->device, e->heap, err));
     TEC_TRY(load_weights(e, &measured, err));
-    TEC_TRY(make_loop(e, err));
+    const struct tec_executor executor = tec_executor_real(e->plan);
+    TEC_TRY(make_loop(e, &executor, err));
     return warm(e, err);
 }
 
@@ -373,6 +395,30 @@ enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine
     struct tec_engine *e;
     TEC_TRY(create(&e, options, heap, err));
     enum tec_status status = open_all(e, err);
+    if (status != TEC_OK) {
+        tec_engine_close(e);
+        return status;
+    }
+    *out = e;
+    return TEC_OK;
+}
+
+enum tec_status tec_engine_simulate(struct tec_engine **out,
+                                    const struct tec_engine_options *options,
+                                    struct tec_virtual *device, struct tec_heap *heap,
+                                    struct tec_error *err)
+{
+    struct tec_engine *e;
+    struct tec_measured measured;
+    TEC_TRY(create(&e, options, heap, err));
+    enum tec_status status = describe(e, &measured, &e->arena, err);
+    if (status == TEC_OK)
+        status = make_dry(e, &measured.spec, err);
+    if (status == TEC_OK) {
+        device->plan = e->plan;
+        const struct tec_executor executor = tec_executor_virtual(device);
+        status = make_loop(e, &executor, err);
+    }
     if (status != TEC_OK) {
         tec_engine_close(e);
         return status;

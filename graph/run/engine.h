@@ -19,7 +19,9 @@ struct tec_engine_options {
     const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
     const char *tokenizer; /* file; NULL: the checkpoint's */
     struct tec_device_options device;
-    bool saturated; /* frames follow each other; no next tick to miss */
+    const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
+                                         * they take in the warm-up */
+    bool saturated;                     /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);
@@ -27,6 +29,9 @@ struct tec_engine_options {
     void (*progress)(void *user, const char *what, int64_t done, int64_t total); /* or NULL */
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
     void *user;
+    struct tec_event_sink events;                  /* see loop.h */
+    int64_t (*wanted)(void *self, int64_t now_ns); /* see loop.h */
+    void *wanted_self;
 };
 
 struct tec_engine {
@@ -68,6 +73,13 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
  * there is. */
 enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
+
+/* The same loop over a virtual device: no checkpoint is read, no weight and no cache takes memory.
+ * `device` is borrowed; its plan is set here. There is no session and no tokenizer. */
+enum tec_status tec_engine_simulate(struct tec_engine **out,
+                                    const struct tec_engine_options *options,
+                                    struct tec_virtual *device, struct tec_heap *heap,
+                                    struct tec_error *err);
 void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
 
 /* The text of an utterance's first n tokens, without special ones; in the arena. */

@@ -15,6 +15,17 @@ struct tec_frame_input {
     int64_t captured_ns; /* when the cameras saw it, frame clock */
 };
 
+/* Work of requests: a private prefill, or a decode of n rows by k steps. */
+struct tec_soft_job {
+    bool prefill;
+    int region;                  /* prefill: where to */
+    struct tec_row_state **rows; /* decode: [n] */
+    int n, k;
+    int *tokens, *made; /* out, as of tec_launch_decode */
+    bool after_prefill; /* beside: not before the frame's own prefill has ended */
+    struct tec_replay replay;
+};
+
 /* All members are called on the frame thread; replay gets the times. */
 struct tec_executor {
     void *self;
@@ -24,18 +35,34 @@ struct tec_executor {
     void (*actions)(void *self, float *chunk); /* of the last FRAME launch: [horizon, dim] */
     void (*decode)(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
                    int *made, struct tec_replay *replay);
+    /* Wait until the inputs are here; NULL: they are when a frame is run. */
+    void (*await)(void *self, int64_t until_ns);
+    /* Start jobs, one after the other, on a partition of their own beside the frame's hard nodes,
+     * which are launched next; join waits for them. NULL: there is one partition. */
+    void (*beside)(void *self, struct tec_soft_job *jobs, int n,
+                   const struct tec_frame_input *input);
+    void (*join)(void *self);
 };
 
 /* Runs captures of a plan on its device. */
 struct tec_executor tec_executor_real(struct tec_plan *plan);
 
-/* Advances *clock_ns by fixed costs and makes up results: actions 0, tokens counting up from 3,
- * end tokens never. */
-struct tec_virtual_costs {
-    int64_t *clock_ns; /* the fake clock */
-    int64_t prefill_ns, action_ns, step_ns;
+/* A device that only spends time, on a fake clock. Actions are 0, tokens count up from 3. Launches
+ * take fixed times, or what `took` says. */
+struct tec_virtual {
+    int64_t *clock_ns;     /* the fake clock */
     struct tec_plan *plan; /* for its sizes; no capture is run */
+    int64_t prefill_ns, action_ns, step_ns;
+    double contention; /* partitions that work at once slow each other; 0 = 1 */
+    void *user;
+    /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; NULL: as above. */
+    int64_t (*took)(void *user, int mark, int rows, int k);
+    /* Which token of a request is its end token, from 1; 0 = none. NULL: none. */
+    int (*end)(void *user, int64_t request);
+    struct tec_soft_job *jobs; /* beside; NULL = none */
+    int n_jobs;
+    int64_t joined_ns; /* when they end */
 };
-struct tec_executor tec_executor_virtual(struct tec_virtual_costs *costs);
+struct tec_executor tec_executor_virtual(struct tec_virtual *device);
 
 #endif

@@ -46,6 +46,8 @@ struct tec_row_state {
     int tail;           /* first private slot */
     int left, done;     /* tokens it may still make; 1 when finished */
     int eos;            /* end token, -1 = none */
+    int64_t request;    /* whose it is; for the caller */
+    int produced;       /* tokens made so far; kept by a virtual device */
 };
 
 /* A request at its start: its first step repeats the last token of the prompt. */

@@ -6,7 +6,9 @@
 #ifndef TEC_GRAPH_RUN_LOOP_H
 #define TEC_GRAPH_RUN_LOOP_H
 
+#include "graph/run/cost_table.h"
 #include "graph/run/costs.h"
+#include "graph/run/events.h"
 #include "graph/run/executor.h"
 #include "graph/run/planner.h"
 
@@ -21,6 +23,32 @@ struct tec_decoder {
     int every; /* spawn a request every so many frames; 0 = only when asked */
     int max_tokens;
     int64_t deadline_us; /* after it is born; 0 = none */
+    bool sheds;          /* given up after it */
+};
+
+/* A request from outside. */
+struct tec_ask {
+    int decoder;
+    int max_tokens; /* 0, or more than the decoder's: the decoder's */
+    int prio;       /* 0 first */
+    int64_t id;     /* out: the request, also when it is refused */
+    bool refused;   /* out */
+    char reason[32];
+};
+
+/* When a frame opens, and what comes with it. Times on the frame clock. */
+struct tec_tick {
+    int64_t frame;       /* number of the tick in its session */
+    int session;         /* index; 0 when there is one */
+    const char *name;    /* of the session; NULL when there is one */
+    int64_t tick_ns;     /* when it was due */
+    int64_t deadline_ns; /* of the actions; -1 = none */
+    int64_t next_ns;     /* its session's next tick; INT64_MAX: frames follow each other */
+    int64_t late_ns;     /* inputs come so long after the tick; 0 = they are here */
+    unsigned spawn;      /* bit set of decoders that start a request */
+    int n_asks, n_cancels;
+    struct tec_ask *asks;   /* [n_asks] */
+    const int64_t *cancels; /* [n_cancels] ids of requests */
 };
 
 /* A request's text, for one reader. Tokens are stored, then `count` is published (release). */
@@ -29,7 +57,7 @@ struct tec_utterance {
     int decoder;
     int64_t frame;           /* that it was born in */
     _Atomic int count, done; /* done: 1 by end or length, 2 shed */
-    const char *reason;      /* set before done: "eos", "length", or why it was shed */
+    char reason[32];         /* set before done: "eos", "length", or why it was given up */
     int *tokens;             /* [max_tokens] */
     int64_t finished_ns;
 };
@@ -48,6 +76,7 @@ struct tec_frame_record {
     int64_t slack_us;   /* until the deadline when the actions left */
     int64_t planner_ns; /* views, policy, snapping */
     int64_t host_ns;    /* everything that was not a replay */
+    int64_t overrun_us; /* past the deadline, or the session's next tick */
     bool missed;
     enum tec_cause cause;
     int tokens, rows, in_flight, snapped, refused, shed;
@@ -68,6 +97,11 @@ struct tec_loop_options {
     /* Called on the frame thread the moment the actions are ready; must not block. */
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
     void *user;
+    struct tec_event_sink events;
+    /* When the device is wanted next for work that cannot wait: the first tick of any session after
+     * `now_ns`, `now_ns` itself while a released frame waits. NULL: there is one session. */
+    int64_t (*wanted)(void *self, int64_t now_ns);
+    void *wanted_self;
 };
 
 struct tec_loop;
@@ -79,10 +113,27 @@ void tec_loop_destroy(struct tec_loop *loop); /* NULL is allowed */
 /* Take over another planner from the next frame on. */
 void tec_loop_set_planner(struct tec_loop *loop, const struct tec_planner *planner);
 
-/* Run one frame, opened at `tick_ns`. `input` NULL: no observation; live language goes on. What is
- * given fits the plan: a session's input does, any other has passed tec_prefix_check. `spawn`
- * is a bit set of decoders that are asked for a request besides their own spawning. The record is
- * the loop's, valid until the next frame. */
+/* Take costs from a table from the next frame on; NULL: from what is measured. Borrowed. */
+void tec_loop_set_table(struct tec_loop *loop, const struct tec_cost_table *table);
+
+/* Run the frame of a tick. `input` NULL: no observation; live language goes on. What is given fits
+ * the plan: a session's input does, any other has passed tec_prefix_check. The record is the
+ * loop's, valid until the next frame. */
+const struct tec_frame_record *
+tec_loop_run(struct tec_loop *loop, const struct tec_frame_input *input, struct tec_tick *tick);
+
+/* The next frame of the only session, due at `tick_ns`: numbered from 0 since the last reset,
+ * deadline and period as the options say; decoders start a request every so many frames, and those
+ * of the bit set `spawn` besides. */
+struct tec_tick tec_loop_tick(const struct tec_loop *loop, int64_t tick_ns, unsigned spawn);
+
+/* Bit set of the decoders that start a request in a frame of this number. */
+unsigned tec_loop_spawns(const struct tec_loop *loop, int64_t frame);
+
+/* What the loop was made with. */
+const struct tec_loop_options *tec_loop_settings(const struct tec_loop *loop);
+
+/* tec_loop_run of that tick. A frame without input starts no request. */
 const struct tec_frame_record *tec_loop_frame(struct tec_loop *loop,
                                               const struct tec_frame_input *input, int64_t tick_ns,
                                               unsigned spawn);

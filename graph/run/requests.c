@@ -40,140 +40,213 @@ static void give_text(struct tec_loop *l, struct tec_request *r)
     t->id = r->id;
     t->decoder = r->decoder;
     t->frame = l->frame;
-    t->reason = "";
+    t->reason[0] = '\0';
     t->finished_ns = -1;
 }
 
-static struct tec_request_view view_of(const struct tec_loop *l, const struct tec_request *r)
+/* --- what is told ---------------------------------------------------------------------------- */
+
+static void tell(const struct tec_loop *l, enum tec_event_kind kind, const struct tec_request *r,
+                 const char *what, int64_t at_ns)
+{
+    tec_loop_tell(l, (struct tec_event){.kind = kind,
+                                        .node = l->o.decoders[r->decoder].node,
+                                        .request = r->id,
+                                        .what = what,
+                                        .tokens = r->max,
+                                        .t_ns = at_ns});
+}
+
+void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
+                      int tokens, int64_t at_ns)
+{
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
+                                        .what = what,
+                                        .kv = r ? l->kv[1].name : l->kv[0].name,
+                                        .from = strcmp(what, "fork") == 0 ? l->kv[0].name : NULL,
+                                        .node = -1,
+                                        .request = r ? r->id : -1,
+                                        .tokens = tokens,
+                                        .t_ns = at_ns});
+}
+
+/* --- ends ------------------------------------------------------------------------------------ */
+
+void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
+                      int64_t at_ns)
+{
+    struct tec_utterance *t = &l->texts[r->text];
+    r->ended = true;
+    if (r->stored) {
+        tec_kv_pool_drop(&l->o.plan->prefixes, r->row.region);
+        tec_loop_tell_kv(l, "remove", r, r->row.prefix + r->made, at_ns);
+    }
+    l->seat_taken[r->seat] = false;
+    snprintf(t->reason, sizeof t->reason, "%s", reason);
+    t->finished_ns = at_ns;
+    l->text_ended[r->text] = ++l->n_ended;
+    atomic_store_explicit(&t->done, how, memory_order_release);
+}
+
+void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *reason)
 {
     int64_t now = tec_loop_now(l);
-    bool limited = r->deadline_ns != INT64_MAX;
-    return (struct tec_request_view){
-        .id = r->id,
-        .node = l->o.decoders[r->decoder].node,
-        .left = r->max - r->made,
-        .done = r->made,
-        .max = r->max,
-        .age_frames = (int)(l->frame - r->born_frame),
-        .born_us = r->born_ns / 1000,
-        .deadline_us = limited ? r->deadline_ns / 1000 : INT64_MAX,
-        .slack_us = limited ? (r->deadline_ns - now) / 1000 : INT64_MAX,
-        .prio = r->prio,
-        .kv_bytes = (int64_t)(r->row.prefix + r->made) * l->o.plan->space.shape.layers * 2 *
-                    l->o.plan->space.shape.kv_heads * l->o.plan->space.shape.head_dim *
-                    (l->o.plan->space.shape.bf16 ? 2 : 4),
-        .shared = r->shared,
-        .fresh = !r->stored};
+    tell(l, TEC_EVENT_SHED, r, reason, now);
+    tec_requests_end(l, r, reason, 2, now);
+    l->record.shed++;
 }
+
+void tec_requests_cancel(struct tec_loop *l, int64_t id)
+{
+    int64_t now = tec_loop_now(l);
+    struct tec_request *r = NULL;
+    for (int i = 0; i < l->n_live; i++)
+        if (l->requests[i].id == id && !l->requests[i].ended)
+            r = &l->requests[i];
+    tec_loop_tell(
+        l,
+        (struct tec_event){
+            .kind = TEC_EVENT_CANCEL, .node = -1, .request = id, .flag = r != NULL, .t_ns = now});
+    if (r)
+        tec_requests_end(l, r, "cancelled", 2, now);
+}
+
+void tec_requests_expire(struct tec_loop *l)
+{
+    int64_t now = tec_loop_now(l);
+    for (int i = 0; i < l->n_live; i++)
+        if (!l->requests[i].ended && l->requests[i].deadline_ns < now &&
+            l->o.decoders[l->requests[i].decoder].sheds)
+            tec_requests_shed(l, &l->requests[i], "deadline");
+}
+
+void tec_requests_sweep(struct tec_loop *l)
+{
+    int kept = 0;
+    for (int i = 0; i < l->n_live; i++) {
+        if (l->requests[i].ended)
+            continue;
+        if (kept != i) {
+            l->requests[kept] = l->requests[i];
+            l->decision.rows[kept] = l->decision.rows[i];
+            l->view_rows[kept] = l->view_rows[i];
+        }
+        kept++;
+    }
+    l->n_live = l->view.n_req = kept;
+}
+
+/* --- births ---------------------------------------------------------------------------------- */
 
 /* All seats taken: the planner may name a row of the view to give up. */
 static void make_room(struct tec_loop *l)
 {
     int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
-    if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req ||
-        l->requests[victim].id != l->view.req[victim].id)
+    if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req)
         return;
-    tec_requests_finish(l, victim, "evicted", 2);
-    l->record.shed++;
+    tec_requests_shed(l, &l->requests[victim], "evicted");
+    tec_requests_sweep(l);
     tec_loop_view(l);
 }
 
-void tec_requests_spawn(struct tec_loop *l, int decoder)
+static struct tec_request born(struct tec_loop *l, int decoder, const struct tec_ask *ask)
 {
     const struct tec_decoder *d = &l->o.decoders[decoder];
     int64_t now = tec_loop_now(l);
+    bool shorter = ask && ask->max_tokens > 0 && ask->max_tokens < d->max_tokens;
+    return (struct tec_request){.id = l->next_id++,
+                                .decoder = decoder,
+                                .seat = free_seat(l),
+                                .max = shorter ? ask->max_tokens : d->max_tokens,
+                                .prio = ask ? ask->prio : 0,
+                                .born_ns = now,
+                                .deadline_ns =
+                                    d->deadline_us ? now + d->deadline_us * 1000 : INT64_MAX,
+                                .born_frame = l->tick->frame,
+                                .shared = true,
+                                .row = {.region = -1}};
+}
+
+static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_ask *ask,
+                   const char *reason)
+{
+    l->record.refused++;
+    tell(l, TEC_EVENT_REFUSE, r, reason, tec_loop_now(l));
+    if (ask) {
+        ask->refused = true;
+        snprintf(ask->reason, sizeof ask->reason, "%s", reason);
+    }
+}
+
+void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
+{
     if (l->n_live == l->o.plan->spec.seats)
         make_room(l);
-    struct tec_request r = {.id = l->next_id++,
-                            .decoder = decoder,
-                            .seat = free_seat(l),
-                            .max = d->max_tokens,
-                            .born_ns = now,
-                            .deadline_ns = d->deadline_us ? now + d->deadline_us * 1000 : INT64_MAX,
-                            .born_frame = l->frame,
-                            .shared = true,
-                            .row = {.region = -1}};
-    struct tec_request_view v = view_of(l, &r);
+    struct tec_request r = born(l, decoder, ask);
+    struct tec_request_view v = tec_loop_view_of(l, &r);
     char reason[32] = "";
     bool yes = r.seat >= 0;
+    tell(l, TEC_EVENT_ARRIVE, &r, NULL, r.born_ns);
+    if (ask)
+        ask->id = r.id;
     if (yes && l->o.planner.admit)
         yes = l->o.planner.admit(l->o.planner.self, &l->view, &v, reason);
     if (!yes) {
-        l->record.refused++;
+        refuse(l, &r, ask, r.seat < 0 ? "no kv slot" : reason[0] ? reason : "policy");
         return;
     }
     l->seat_taken[r.seat] = true;
     give_text(l, &r);
     l->requests[l->n_live++] = r;
+    tell(l, TEC_EVENT_ADMIT, &r, NULL, r.born_ns);
+    tec_loop_view(l);
 }
 
-void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region)
+/* --- lives ----------------------------------------------------------------------------------- */
+
+/* The row of a request that ran beside the hard nodes was started with its launch. */
+void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns)
 {
-    tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
-                  l->o.plan->model->text.eos);
+    if (r->row.region < 0)
+        tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
+                      l->o.plan->model->text.eos);
+    r->row.request = r->id;
     r->stored = true;
+    tec_loop_tell_kv(l, "store", r, 0, at_ns);
 }
 
-void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n)
+static void finish(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
+{
+    int eos = l->o.plan->model->text.eos;
+    bool ended = r->made > 0 && l->texts[r->text].tokens[r->made - 1] == eos;
+    const char *reason = ended ? "eos" : "length";
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
+                                        .node = l->o.decoders[r->decoder].node,
+                                        .request = r->id,
+                                        .what = reason,
+                                        .tokens = r->made,
+                                        .frames = (int)(l->tick->frame - r->born_frame) + 1,
+                                        .t_ns = at_ns,
+                                        .since_ns = r->born_ns});
+    tec_requests_end(l, r, reason, 1, at_ns);
+}
+
+void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n,
+                         int64_t at_ns)
 {
     struct tec_utterance *t = &l->texts[r->text];
     memcpy(t->tokens + r->made, tokens, (size_t)n * sizeof *tokens);
     r->made += n;
     atomic_store_explicit(&t->count, r->made, memory_order_release);
     l->record.tokens += n;
-}
-
-void tec_requests_finish(struct tec_loop *l, int index, const char *reason, int how)
-{
-    struct tec_request *r = &l->requests[index];
-    struct tec_utterance *t = &l->texts[r->text];
-    if (r->stored)
-        tec_kv_pool_drop(&l->o.plan->prefixes, r->row.region);
-    l->seat_taken[r->seat] = false;
-    t->reason = reason;
-    t->finished_ns = tec_loop_now(l);
-    l->text_ended[r->text] = ++l->n_ended;
-    atomic_store_explicit(&t->done, how, memory_order_release);
-    memmove(r, r + 1, (size_t)(l->n_live - index - 1) * sizeof *r);
-    l->n_live--;
-}
-
-void tec_requests_expire(struct tec_loop *l)
-{
-    int64_t now = tec_loop_now(l);
-    for (int i = l->n_live - 1; i >= 0; i--)
-        if (l->requests[i].deadline_ns < now) {
-            tec_requests_finish(l, i, "deadline", 2);
-            l->record.shed++;
-        }
-}
-
-void tec_requests_sweep(struct tec_loop *l)
-{
-    int eos = l->o.plan->model->text.eos;
-    for (int i = l->n_live - 1; i >= 0; i--) {
-        const struct tec_request *r = &l->requests[i];
-        if (!r->stored || !r->row.done)
-            continue;
-        bool ended = r->made > 0 && l->texts[r->text].tokens[r->made - 1] == eos;
-        tec_requests_finish(l, i, ended ? "eos" : "length", 1);
-    }
-}
-
-/* Filled here because it is the requests' own view. */
-void tec_loop_view(struct tec_loop *l)
-{
-    const struct tec_plan *p = l->o.plan;
-    for (int i = 0; i < l->n_live; i++)
-        l->view_rows[i] = view_of(l, &l->requests[i]);
-    l->kv[0].used = (int64_t)p->prefixes.in_use * p->prefixes.tokens;
-    l->kv[1].used = 0;
-    for (int i = 0; i < l->n_live; i++)
-        l->kv[1].used += l->requests[i].made;
-    l->view.n_req = l->n_live;
-    l->view.index = l->frame;
-    l->view.now_us = tec_loop_now(l) / 1000;
-    l->view.deadline_us = l->record.deadline_ns >= 0 ? l->record.deadline_ns / 1000 : INT64_MAX;
-    l->view.budget_us = l->view.deadline_us - l->view.now_us;
-    l->view.last = l->result;
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_TOKENS,
+                                        .node = l->o.decoders[r->decoder].node,
+                                        .request = r->id,
+                                        .tokens = n,
+                                        .done = r->made,
+                                        .t_ns = at_ns});
+    if (r->row.done)
+        finish(l, r, at_ns);
+    else
+        tec_loop_tell_kv(l, "update", r, r->row.prefix + r->made, at_ns);
 }

@@ -10,8 +10,21 @@ struct tec_request {
     int decoder, seat, text; /* text: index of its record */
     int max, made, prio;
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
-    bool stored, shared;
+    bool stored, shared, ended;               /* ended: leaves with the next sweep */
     struct tec_row_state row;
+};
+
+/* Frames that ended, for those that had to wait for them. */
+enum { TEC_RECENT_FRAMES = 16 };
+
+struct tec_recent {
+    int64_t end_ns, over_ns;
+};
+
+/* A job and what the loop knows of it. `row`: of a prefill; decodes have rows order[first ..]. */
+struct tec_loop_job {
+    bool beside;
+    int row, first, n;
 };
 
 struct tec_loop {
@@ -19,6 +32,8 @@ struct tec_loop {
     struct tec_heap *heap;
     struct tec_arena arena;
     struct tec_costs costs;
+    bool warming;                       /* what is measured is no frame's */
+    const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
     int n_live;                   /* requests[0 .. n_live - 1], ascending id */
     struct tec_request *requests; /* [seats] */
@@ -27,17 +42,28 @@ struct tec_loop {
     int n_texts;
     int64_t n_ended, *text_ended; /* [n_texts] when it ended, as a count; 0 = not yet used */
     float *chunk;                 /* [horizon, dim] */
-    int *tokens, *made;           /* of one launch: [seats, max_k], [seats] */
+    int *tokens, *made;           /* of a frame's launches: [seats, max_k], [seats] */
     int region;                   /* the frame's prefix, -1 = none */
     int prefix_rows, last_token;
+    const struct tec_tick *tick; /* of the running frame */
     struct tec_frame_record record;
     struct tec_frame_view view;
     struct tec_request_view *view_rows; /* [seats] */
     struct tec_kv_view kv[2];
+    int64_t *late_us; /* [inputs] */
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
+    int order[TEC_MAX_ROWS], n_order; /* rows that advance, in launch order */
+    struct tec_row_state *states[TEC_MAX_ROWS];
+    int n_jobs;
+    struct tec_soft_job jobs[TEC_MAX_LAUNCHES];
+    struct tec_loop_job notes[TEC_MAX_LAUNCHES];
+    bool parted;            /* jobs may run beside the hard nodes of this frame */
+    int lane;               /* of events: 1 while work beside the hard nodes is reported */
     int64_t replayed_ns;    /* device time of this frame */
     int64_t device_over_ns; /* of it, beyond the p99 known before */
+    struct tec_recent recent[TEC_RECENT_FRAMES];
+    int n_recent; /* counts on */
 };
 
 static inline int64_t tec_loop_now(const struct tec_loop *l)
@@ -45,22 +71,47 @@ static inline int64_t tec_loop_now(const struct tec_loop *l)
     return tec_clock_now(&l->o.executor.clock);
 }
 
-/* requests.c: the manager's six operations on requests (store, retrieve, update, remove; batching
- * is a list of rows), admission, texts. */
+/* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
+ * list of rows), admission, texts. */
+void tec_requests_cancel(struct tec_loop *l, int64_t id);
 void tec_requests_expire(struct tec_loop *l);
-void tec_requests_spawn(struct tec_loop *l, int decoder);
-void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region);
-void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n);
-void tec_requests_finish(struct tec_loop *l, int index, const char *reason, int how);
-void tec_requests_sweep(struct tec_loop *l); /* removes those that are done */
-void tec_loop_view(struct tec_loop *l);      /* what policies see of them */
+void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
+void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns);
+/* n tokens of a launch that ended at `at_ns`; the last ones when its row is done. */
+void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n,
+                         int64_t at_ns);
+/* Give up: an event says why, the seat is free after the next sweep. */
+void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *reason);
+void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
+                      int64_t at_ns);
+void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and their decisions */
 
-/* loop.c: the policy's decision for this frame. */
+/* view.c: what policies see, costs included. */
+void tec_loop_prepare_view(struct tec_loop *l);
+void tec_loop_view(struct tec_loop *l);
+struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r);
+double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q);
+
+/* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
 void tec_loop_plan(struct tec_loop *l);
+
+/* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
+void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input);
+void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, bool beside);
+void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *input);
+struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
+                                        int64_t end_ns);
+const char *tec_loop_node_name(const struct tec_loop *l, int node);
+
+/* Tell the sink; t_ns 0 is now. */
+void tec_loop_tell(const struct tec_loop *l, struct tec_event event);
+void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
+                      int tokens, int64_t at_ns);
 
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account(struct tec_loop *l);
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
-void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int steps);
+void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
+                             int steps);
 
 #endif

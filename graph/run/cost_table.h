@@ -1,0 +1,52 @@
+/* cost_table.h - what launches cost, as a `.costs` file says it: rows of {node, point} with their
+ * quantiles in microseconds. What `tectum profile` writes, what simulations run on and what the
+ * cost model starts from.
+ *
+ * { "schema": 1, "unit": "us", "variants": [ { "node": "talk", "point": { "batch": 2 }, "n": 1000,
+ *   "min": .., "p50": .., "p99": .., "p999": .., "max": .. } ], "contention": 1.9 }
+ *
+ * Rows of prefill and action nodes have an empty point and are per launch; rows of decode nodes are
+ * per step of `batch` rows; rows of packed forwards are per launch at `decode` rows. Further fields
+ * are ignored. Read-only after reading: any thread. */
+#ifndef TEC_GRAPH_RUN_COST_TABLE_H
+#define TEC_GRAPH_RUN_COST_TABLE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#include <jansson.h>
+
+enum { TEC_MAX_COST_ROWS = 4096 };
+
+struct tec_cost_row {
+    const char *node;
+    int point; /* rows; 0 = none */
+    int64_t n;
+    double min, p50, p99, p999, max; /* us */
+};
+
+/* Rows of one node stand together, points ascending. */
+struct tec_cost_table {
+    int n_rows;
+    struct tec_cost_row *rows;
+    double contention;        /* how partitions that work at once slow each other; 1 = not at all */
+    double copy_bytes_per_us; /* 0 = unknown */
+    const char *pipeline;     /* that it was measured on; NULL = not said */
+};
+
+/* Read a file, or a value that a scenario carries. `where` names it in errors: TEC_MALFORMED says
+ * which row and what is wrong with it. Everything is in the arena. */
+enum tec_status tec_cost_table_read(struct tec_cost_table *out, const char *path,
+                                    struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_cost_table_take(struct tec_cost_table *out, const json_t *json,
+                                    const char *where, struct tec_arena *arena,
+                                    struct tec_error *err);
+
+/* The row of a node: of the smallest point >= rows, else of the largest; NULL = unknown node. */
+const struct tec_cost_row *tec_cost_table_row(const struct tec_cost_table *table, const char *node,
+                                              int rows);
+
+/* Microseconds of it at quantile q: p50 up to 0.5, p99 up to 0.99, p999 up to 0.999, else max. */
+double tec_cost_row_us(const struct tec_cost_row *row, double q);
+
+#endif

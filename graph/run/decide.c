@@ -1,0 +1,96 @@
+/* decide.c - the policy's decision for a frame: asked for, told, and ordered into launches. */
+#include "graph/run/state.h"
+
+#include <string.h>
+
+static int node_of(const struct tec_loop *l, int row)
+{
+    return l->o.decoders[l->requests[row].decoder].node;
+}
+
+static bool runs(const struct tec_loop *l, int row)
+{
+    int node = node_of(l, row);
+    return l->decision.rows[row].k > 0 && !l->decision.rows[row].shed &&
+           !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
+}
+
+/* A node's priority comes before its rows' own. */
+static bool before(const struct tec_loop *l, int a, int b)
+{
+    int x = l->decision.nodes[node_of(l, a)].priority,
+        y = l->decision.nodes[node_of(l, b)].priority;
+    return x != y ? x < y : l->decision.rows[a].priority < l->decision.rows[b].priority;
+}
+
+/* Rows in the order (priority, id); requests are ascending by id already. */
+static int sort_rows(const struct tec_loop *l, int *sorted)
+{
+    int n = 0;
+    for (int i = 0; i < l->n_live; i++) {
+        if (!runs(l, i))
+            continue;
+        int at = n++;
+        for (; at > 0 && before(l, i, sorted[at - 1]); at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = i;
+    }
+    return n;
+}
+
+/* Rows of equal group and k stand together, at the place of their first. */
+static void order_launches(struct tec_loop *l)
+{
+    int sorted[TEC_MAX_ROWS], n = sort_rows(l, sorted);
+    bool taken[TEC_MAX_ROWS] = {false};
+    l->n_order = 0;
+    for (int i = 0; i < n; i++) {
+        const struct tec_row_decision *first = &l->decision.rows[sorted[i]];
+        for (int j = i; j < n; j++) {
+            const struct tec_row_decision *d = &l->decision.rows[sorted[j]];
+            if (taken[j] || d->group != first->group || d->k != first->k)
+                continue;
+            taken[j] = true;
+            l->order[l->n_order++] = sorted[j];
+        }
+    }
+}
+
+static void tell_plan(struct tec_loop *l)
+{
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_PLAN,
+                                        .node = -1,
+                                        .request = -1,
+                                        .t_ns = tec_loop_now(l),
+                                        .what = l->o.planner.name,
+                                        .decision = &l->decision,
+                                        .view = l->view_rows,
+                                        .order = l->order,
+                                        .n = l->n_order});
+}
+
+/* Rows that the policy gives up are not there any more when this returns. */
+void tec_loop_plan(struct tec_loop *l)
+{
+    struct tec_error err;
+    tec_plan_default(l->o.topology, &l->view, &l->decision);
+    if (l->o.planner.plan) {
+        l->scratch = l->decision;
+        if (l->o.planner.plan(l->o.planner.self, &l->view, &l->scratch, &err) == TEC_OK)
+            l->decision = l->scratch;
+    }
+    l->record.snapped = l->decision.snapped;
+    order_launches(l);
+    tell_plan(l);
+    bool any = false;
+    for (int i = 0; i < l->n_live; i++)
+        if (l->decision.rows[i].shed) {
+            const char *reason = l->decision.rows[i].reason;
+            any = true;
+            tec_requests_shed(l, &l->requests[i], reason[0] ? reason : "policy");
+        }
+    if (!any)
+        return;
+    tec_requests_sweep(l);
+    order_launches(l);
+}

@@ -1,0 +1,62 @@
+/* events.h - what the frame loop tells as it happens: every launch, every operation on requests and
+ * on keys and values, every release. The order and the meaning are those of doc/schedules.md.
+ *
+ * Emitted on the frame thread; what an event points to is valid during the call. A sink neither
+ * allocates nor blocks when the loop runs on a robot; a simulation's may. */
+#ifndef TEC_GRAPH_RUN_EVENTS_H
+#define TEC_GRAPH_RUN_EVENTS_H
+
+#include "graph/run/planner.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum tec_event_kind {
+    TEC_EVENT_FRAME,   /* a frame opens */
+    TEC_EVENT_CANCEL,  /* `request` is given up from outside; `flag`: it was alive */
+    TEC_EVENT_SHED,    /* `request` is given up; `what`: why */
+    TEC_EVENT_ARRIVE,  /* a request of `node` with `tokens` at most */
+    TEC_EVENT_ADMIT,   /* it has a seat */
+    TEC_EVENT_REFUSE,  /* it has none; `what`: why */
+    TEC_EVENT_INPUT,   /* inputs that were late are here */
+    TEC_EVENT_PLAN,    /* the decision after snapping: `decision`, `order`, `n` */
+    TEC_EVENT_KV,      /* `what` is done to `kv`: alloc fork append free, and store retrieve update
+                          remove batch unbatch */
+    TEC_EVENT_START,   /* a launch of `node` */
+    TEC_EVENT_END,     /* it has ended; `since_ns`: its start */
+    TEC_EVENT_RELEASE, /* actions leave; `flag`: after the deadline; `since_ns`: the tick */
+    TEC_EVENT_TOKENS,  /* `request` has made `tokens` more, `done` in all */
+    TEC_EVENT_FINISH,  /* it has all; `what`: "eos" or "length"; `since_ns`: when it was born */
+    TEC_EVENT_FRAME_END, /* `record`; `since_ns`: when the frame opened */
+    TEC_EVENTS
+};
+
+struct tec_tick;
+struct tec_frame_record;
+
+struct tec_event {
+    enum tec_event_kind kind;
+    bool flag;
+    int lane; /* 0, or 1 for work on a partition beside the frame's hard nodes */
+    int64_t t_ns, since_ns;
+    const struct tec_tick *tick; /* of the frame */
+    int node;                    /* index into the topology; -1 = none */
+    int64_t request;             /* -1 = none */
+    const char *what, *kv, *from;
+    int tokens, done, rows, padded, k, frames;
+    int n;                   /* of requests, or of order */
+    const int64_t *requests; /* [n] */
+    const struct tec_decision *decision;
+    const struct tec_request_view *view; /* rows of the decision */
+    const int *order;                    /* [n] rows of the decision in launch order */
+    const struct tec_frame_record *record;
+    const float *chunk; /* RELEASE: [horizon, dim] */
+};
+
+/* emit may be NULL. */
+struct tec_event_sink {
+    void (*emit)(void *self, const struct tec_event *event);
+    void *self;
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* handout.h - what the robot is given for a frame: its chunk when that is in time, else what the
+ * pipeline's on_miss says. Held by whoever hands actions out, not by the frame loop: a stuck device
+ * or script cannot stop it.
+ *
+ * For frame n the caller calls one of fresh (the chunk came by the deadline) or missed (it did not,
+ * or the tick opened no frame); when the chunk comes after all, late. Numbers are the robot's own:
+ * [rows, width] double. After create nothing allocates. One thread. */
+#ifndef TEC_GRAPH_RUN_HANDOUT_H
+#define TEC_GRAPH_RUN_HANDOUT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "graph/load/pipeline.h"
+
+enum tec_source {
+#define SOURCE(name, word, meaning) TEC_SOURCE_##name,
+#include "graph/run/sources.def"
+#undef SOURCE
+    TEC_SOURCES
+};
+
+/* "fresh" */
+const char *tec_source_word(enum tec_source source);
+
+struct tec_handout_options {
+    int on_miss;       /* enum tec_on_miss of a hard deadline */
+    int limit;         /* misses in a row that are bridged, then stop; 0 = all */
+    int decay_actions; /* DECAY: actions until the command is zero */
+    int actions;       /* handed out a frame, 1 .. rows */
+    int rows, width;   /* of a chunk */
+};
+
+struct tec_handout;
+
+/* In the arena; no close. TEC_INVALID for numbers out of range. */
+enum tec_status tec_handout_create(struct tec_handout **out,
+                                   const struct tec_handout_options *options,
+                                   struct tec_arena *arena, struct tec_error *err);
+
+/* Actions for a frame: [n, width], n 0 or `actions`; valid until the next call. */
+struct tec_handed {
+    enum tec_source source;
+    int n;
+    const double *actions;
+};
+struct tec_handed tec_handout_fresh(struct tec_handout *h, int64_t frame, const double *chunk);
+struct tec_handed tec_handout_missed(struct tec_handout *h, int64_t frame);
+
+/* A chunk [rows, width] that came after its deadline: never handed out for its own frame. */
+void tec_handout_late(struct tec_handout *h, int64_t frame, const double *chunk);
+
+/* Go on after a stop. */
+void tec_handout_reset(struct tec_handout *h);
+
+#endif

@@ -1,0 +1,280 @@
+/* soft.c - language: new requests are stored, launches run, what they made is told and kept.
+ *
+ * Work becomes jobs first. Jobs of nodes on a partition of their own run beside the frame's hard
+ * nodes and are settled after them; the others run and are settled one by one. */
+#include "graph/run/state.h"
+
+#include <string.h>
+
+static int partition_of(const struct tec_loop *l, int node)
+{
+    const struct tec_topology *t = l->o.topology;
+    if (node < 0 || l->decision.nodes[node].partition >= 0)
+        return node < 0 ? -1 : l->decision.nodes[node].partition;
+    for (int i = 0; i < t->n_partitions; i++)
+        if (t->nodes[node].partition && strcmp(t->nodes[node].partition, t->partitions[i]) == 0)
+            return i;
+    return -1;
+}
+
+static bool is_beside(const struct tec_loop *l, int row)
+{
+    int own = partition_of(l, l->o.decoders[l->requests[row].decoder].node);
+    int hard = l->o.action_node >= 0 ? l->o.action_node : l->o.prefill_node;
+    return l->parted && own >= 0 && own != partition_of(l, hard);
+}
+
+static bool unshared(const struct tec_loop *l, int row)
+{
+    return l->decision.rows[row].unshare && l->o.plan->spec.isolated;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static struct tec_soft_job *add_job(struct tec_loop *l, int row, int first, int n)
+{
+    struct tec_soft_job *job = &l->jobs[l->n_jobs];
+    l->notes[l->n_jobs++] = (struct tec_loop_job){
+        .beside = is_beside(l, n ? l->order[first] : row), .row = row, .first = first, .n = n};
+    memset(job, 0, sizeof *job);
+    return job;
+}
+
+/* A private prefill for each new request that does not share, in order of id. */
+static void add_prefills(struct tec_loop *l, bool beside)
+{
+    for (int i = 0; i < l->n_live; i++) {
+        if (l->requests[i].stored || !unshared(l, i) || is_beside(l, i) != beside)
+            continue;
+        struct tec_soft_job *job = add_job(l, i, 0, 0);
+        job->prefill = true;
+        job->region = tec_kv_pool_take(&l->o.plan->prefixes);
+    }
+}
+
+static void add_decode(struct tec_loop *l, int first, int n)
+{
+    int max_k = l->o.plan->spec.max_k, k = l->decision.rows[l->order[first]].k;
+    struct tec_soft_job *job = add_job(l, -1, first, n);
+    job->rows = &l->states[first];
+    job->n = n;
+    job->k = k < max_k ? k : max_k;
+    job->tokens = l->tokens + (ptrdiff_t)first * max_k;
+    job->made = l->made + first;
+    for (int i = first; i < first + n; i++) {
+        const struct tec_request *r = &l->requests[l->order[i]];
+        l->states[i] = &l->requests[l->order[i]].row;
+        job->after_prefill |= !r->stored && !unshared(l, l->order[i]);
+    }
+}
+
+static bool same_launch(const struct tec_loop *l, int a, int b)
+{
+    const struct tec_row_decision *x = &l->decision.rows[l->order[a]],
+                                  *y = &l->decision.rows[l->order[b]];
+    return x->k == y->k && x->group == y->group;
+}
+
+/* More rows than the largest captured batch are split, full launches first. */
+static void add_decodes(struct tec_loop *l, bool beside)
+{
+    int largest = l->n_order ? l->costs.batches[l->costs.n_batches - 1] : 0;
+    for (int i = 0, n; i < l->n_order; i += n) {
+        for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
+            ;
+        if (is_beside(l, l->order[i]) == beside)
+            add_decode(l, i, n);
+    }
+}
+
+/* --- settling -------------------------------------------------------------------------------- */
+
+static void store(struct tec_loop *l, int row, int region, int64_t at_ns)
+{
+    struct tec_request *r = &l->requests[row];
+    r->shared = !unshared(l, row);
+    if (r->shared) {
+        tec_kv_pool_pin(&l->o.plan->prefixes, region);
+        tec_loop_tell_kv(l, "fork", r, l->prefix_rows, at_ns);
+    }
+    tec_requests_store(l, r, region, at_ns);
+}
+
+static void settle_prefill(struct tec_loop *l, int at)
+{
+    const struct tec_soft_job *job = &l->jobs[at];
+    const struct tec_replay *p = &job->replay;
+    struct tec_request *r = &l->requests[l->notes[at].row];
+    int64_t end = p->mark_ns[TEC_MARK_PREFILL];
+    tec_loop_tell_kv(l, "alloc", r, l->prefix_rows, p->start_ns);
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
+                                        .node = l->o.prefill_node,
+                                        .request = r->id,
+                                        .t_ns = p->start_ns});
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
+                                        .node = l->o.prefill_node,
+                                        .request = r->id,
+                                        .t_ns = end,
+                                        .since_ns = p->start_ns});
+    tec_loop_note(l, tec_loop_node_name(l, l->o.prefill_node), p->start_ns, end)->request = r->id;
+    tec_loop_measure_prefix(l, p, false);
+    store(l, l->notes[at].row, job->region, end);
+}
+
+static void tell_rows(const struct tec_loop *l, const char *what, const int64_t *ids, int n,
+                      int64_t at_ns)
+{
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
+                                        .what = what,
+                                        .kv = l->kv[1].name,
+                                        .node = -1,
+                                        .request = -1,
+                                        .requests = ids,
+                                        .n = n,
+                                        .t_ns = at_ns});
+}
+
+static void tell_launch(struct tec_loop *l, const struct tec_soft_job *job, const int64_t *ids,
+                        int node, int padded)
+{
+    const struct tec_replay *p = &job->replay;
+    tell_rows(l, "retrieve", ids, job->n, p->start_ns);
+    tell_rows(l, "batch", ids, job->n, p->start_ns);
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
+                                        .node = node,
+                                        .request = -1,
+                                        .requests = ids,
+                                        .n = job->n,
+                                        .rows = job->n,
+                                        .padded = padded,
+                                        .k = job->k,
+                                        .t_ns = p->start_ns});
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
+                                        .node = node,
+                                        .request = -1,
+                                        .t_ns = p->end_ns,
+                                        .since_ns = p->start_ns});
+}
+
+static void settle_decode(struct tec_loop *l, int at)
+{
+    const struct tec_soft_job *job = &l->jobs[at];
+    const int *rows = l->order + l->notes[at].first;
+    int64_t ids[TEC_MAX_ROWS], end = job->replay.end_ns;
+    int steps = 0, node = l->o.decoders[l->requests[rows[0]].decoder].node;
+    int padded = tec_snap_up(l->costs.batches, l->costs.n_batches, job->n);
+    for (int i = 0; i < job->n; i++)
+        ids[i] = l->requests[rows[i]].id;
+    tell_launch(l, job, ids, node, padded);
+    for (int i = 0; i < job->n; i++) {
+        tec_loop_tell_kv(l, "append", &l->requests[rows[i]], job->made[i], end);
+        steps = job->made[i] > steps ? job->made[i] : steps;
+    }
+    tell_rows(l, "unbatch", ids, job->n, end);
+    for (int i = 0; i < job->n; i++)
+        tec_requests_update(l, &l->requests[rows[i]], job->tokens + (ptrdiff_t)i * job->k,
+                            job->made[i], end);
+    struct tec_launch_record *launch =
+        tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, end);
+    launch->rows = job->n;
+    launch->batch = padded;
+    launch->k = job->k;
+    l->record.rows += job->n;
+    tec_loop_measure_decode(l, &job->replay, job->n, job->k, steps);
+}
+
+static void settle(struct tec_loop *l, int at)
+{
+    if (l->jobs[at].prefill)
+        settle_prefill(l, at);
+    else
+        settle_decode(l, at);
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *input)
+{
+    struct tec_executor *e = &l->o.executor;
+    struct tec_soft_job *job = &l->jobs[at];
+    if (job->prefill)
+        e->prefix(e->self, TEC_PART_PREFIX, job->region, input, &job->replay);
+    else
+        e->decode(e->self, job->rows, job->n, job->k, job->tokens, job->made, &job->replay);
+    settle(l, at);
+}
+
+/* New requests in order of id: by reference, or after a prefill of their own. */
+static void store_new(struct tec_loop *l, const struct tec_frame_input *input, bool beside)
+{
+    for (int i = 0; i < l->n_live; i++) {
+        if (l->requests[i].stored || is_beside(l, i) != beside)
+            continue;
+        if (!unshared(l, i)) {
+            store(l, i, l->region, tec_loop_now(l));
+            continue;
+        }
+        struct tec_soft_job *job = add_job(l, i, 0, 0);
+        job->prefill = true;
+        job->region = tec_kv_pool_take(&l->o.plan->prefixes);
+        run_job(l, l->n_jobs - 1, input);
+    }
+}
+
+/* A row that starts on the frame's prefix before that is known to be there: its launch waits. */
+static void start_rows(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_live; i++) {
+        struct tec_request *r = &l->requests[i];
+        if (r->stored || !is_beside(l, i))
+            continue;
+        int region = l->region;
+        for (int j = 0; j < l->n_jobs; j++)
+            if (l->jobs[j].prefill && l->notes[j].row == i)
+                region = l->jobs[j].region;
+        tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
+                      l->o.plan->model->text.eos);
+        r->row.request = r->id;
+    }
+}
+
+void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *input)
+{
+    add_prefills(l, true);
+    add_decodes(l, true);
+    if (l->n_jobs == 0)
+        return;
+    start_rows(l);
+    l->o.executor.beside(l->o.executor.self, l->jobs, l->n_jobs, input);
+}
+
+/* What ran beside the hard nodes, in the order of its times. */
+static void settle_beside(struct tec_loop *l, const struct tec_frame_input *input)
+{
+    int n = l->n_jobs;
+    l->o.executor.join(l->o.executor.self);
+    l->lane = 1;
+    for (int at = 0; at < n; at++) {
+        if (!l->jobs[at].prefill)
+            for (int i = 0; i < l->n_live; i++)
+                if (!l->requests[i].stored && is_beside(l, i) && !unshared(l, i))
+                    store(l, i, l->region, l->jobs[at].replay.start_ns);
+        settle(l, at);
+    }
+    store_new(l, input, true); /* those that only wait */
+}
+
+void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, bool beside)
+{
+    int first = l->n_jobs;
+    if (beside && first)
+        settle_beside(l, input);
+    if (input)
+        store_new(l, input, false);
+    if (input && beside && !first)
+        store_new(l, input, true);
+    first = l->n_jobs;
+    add_decodes(l, false);
+    for (int at = first; at < l->n_jobs; at++)
+        run_job(l, at, input);
+}

@@ -1,0 +1,196 @@
+/* A device that only spends time. Partitions that work at once are followed from one end of a
+ * launch to the next; while both have work, each advances by 1 / contention. */
+#include "graph/run/executor.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t took(const struct tec_virtual *v, int mark, int rows, int k)
+{
+    if (v->took)
+        return v->took(v->user, mark, rows, k);
+    return mark == TEC_MARK_PREFILL  ? v->prefill_ns
+           : mark == TEC_MARK_ACTION ? v->action_ns
+                                     : v->step_ns * k;
+}
+
+static void mark(const struct tec_virtual *v, struct tec_replay *replay, int which, int64_t at_ns)
+{
+    *v->clock_ns = at_ns;
+    replay->mark_ns[which] = replay->end_ns = at_ns;
+    if (replay->marked)
+        replay->marked(replay->user, which, at_ns);
+}
+
+/* --- two partitions ------------------------------------------------------------------------- */
+
+/* A chain of launches; `left` is what the present one still needs, alone on the device. */
+struct chain {
+    int at, n;
+    double left, start;
+};
+
+struct both {
+    struct tec_virtual *v;
+    struct tec_replay *hard;
+    struct chain a, b; /* the frame's hard nodes; the jobs */
+    double now;
+    bool seen; /* the frame's prefill has ended */
+};
+
+static bool ready(const struct both *w)
+{
+    return w->b.at < w->b.n && (w->seen || !w->v->jobs[w->b.at].after_prefill);
+}
+
+static void begin_hard(struct both *w)
+{
+    if (w->a.at < w->a.n)
+        w->a.left = (double)took(w->v, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, 1, 1);
+}
+
+static void begin_job(struct both *w)
+{
+    const struct tec_soft_job *j = &w->v->jobs[w->b.at];
+    w->b.start = w->now;
+    w->b.left = (double)took(w->v, j->prefill ? TEC_MARK_PREFILL : TEC_MARK_DECODE,
+                             j->prefill ? 1 : j->n, j->prefill ? 1 : j->k);
+}
+
+static int64_t printed(double ns)
+{
+    return (int64_t)(ceil(ns / 1000.0 - 1e-6) * 1000.0);
+}
+
+static void end_hard(struct both *w)
+{
+    mark(w->v, w->hard, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, printed(w->now));
+    w->seen = true;
+    w->a.at++;
+    begin_hard(w);
+}
+
+static void end_job(struct both *w)
+{
+    struct tec_replay *r = &w->v->jobs[w->b.at].replay;
+    r->start_ns = printed(w->b.start);
+    r->mark_ns[w->v->jobs[w->b.at].prefill ? TEC_MARK_PREFILL : TEC_MARK_DECODE] = printed(w->now);
+    r->end_ns = printed(w->now);
+    w->b.at++;
+    w->b.left = -1.0;
+}
+
+/* Both chains to their ends. */
+static void run_both(struct both *w)
+{
+    const double slow = w->v->contention > 1.0 ? w->v->contention : 1.0;
+    begin_hard(w);
+    w->b.left = -1.0;
+    while (w->a.at < w->a.n || w->b.at < w->b.n) {
+        bool hard = w->a.at < w->a.n, soft = ready(w);
+        double pace = hard && soft ? slow : 1.0;
+        if (soft && w->b.left < 0.0)
+            begin_job(w);
+        double step = hard && soft ? fmin(w->a.left, w->b.left) : hard ? w->a.left : w->b.left;
+        w->now += step * pace;
+        w->a.left -= hard ? step : 0.0;
+        w->b.left -= soft ? step : 0.0;
+        if (hard && w->a.left <= 1e-6)
+            end_hard(w);
+        if (soft && w->b.left <= 1e-6)
+            end_job(w);
+    }
+    w->v->joined_ns = printed(w->now);
+}
+
+/* --- the executor --------------------------------------------------------------------------- */
+
+static void make_tokens(const struct tec_virtual *v, struct tec_row_state *const *rows, int n,
+                        int k, int *tokens, int *made)
+{
+    for (int i = 0; i < n; i++) {
+        struct tec_row_state *r = rows[i];
+        int end = v->end ? v->end(v->user, r->request) : 0;
+        for (made[i] = 0; made[i] < k && !r->done; made[i]++) {
+            r->produced++;
+            r->left--;
+            bool last = end > 0 && r->produced == end;
+            tokens[(ptrdiff_t)i * k + made[i]] = last ? r->eos : 3 + made[i];
+            r->done = last || r->left == 0;
+        }
+    }
+}
+
+static void virtual_prefix(void *self, enum tec_part_kind kind, int region,
+                           const struct tec_frame_input *input, struct tec_replay *replay)
+{
+    struct tec_virtual *v = self;
+    bool action = kind == TEC_PART_FRAME && v->plan->spec.steps;
+    (void)region, (void)input;
+    replay->start_ns = *v->clock_ns;
+    if (v->jobs) {
+        struct both w = {.v = v, .hard = replay, .now = (double)*v->clock_ns};
+        w.a.n = action ? 2 : 1;
+        w.b.n = v->n_jobs;
+        run_both(&w);
+        return;
+    }
+    mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, 1, 1));
+    if (action)
+        mark(v, replay, TEC_MARK_ACTION, *v->clock_ns + took(v, TEC_MARK_ACTION, 1, 1));
+}
+
+static void virtual_actions(void *self, float *chunk)
+{
+    const struct tec_virtual *v = self;
+    const struct tec_flow *f = &v->plan->model->flow;
+    memset(chunk, 0, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
+}
+
+static void virtual_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
+                           int *made, struct tec_replay *replay)
+{
+    struct tec_virtual *v = self;
+    replay->start_ns = *v->clock_ns;
+    make_tokens(v, rows, n, k, tokens, made);
+    mark(v, replay, TEC_MARK_DECODE, *v->clock_ns + took(v, TEC_MARK_DECODE, n, k));
+}
+
+static void virtual_await(void *self, int64_t until_ns)
+{
+    struct tec_virtual *v = self;
+    if (*v->clock_ns < until_ns)
+        *v->clock_ns = until_ns;
+}
+
+static void virtual_beside(void *self, struct tec_soft_job *jobs, int n,
+                           const struct tec_frame_input *input)
+{
+    struct tec_virtual *v = self;
+    (void)input;
+    v->jobs = jobs;
+    v->n_jobs = n;
+    for (int i = 0; i < n; i++)
+        if (!jobs[i].prefill)
+            make_tokens(v, jobs[i].rows, jobs[i].n, jobs[i].k, jobs[i].tokens, jobs[i].made);
+}
+
+static void virtual_join(void *self)
+{
+    struct tec_virtual *v = self;
+    v->jobs = NULL;
+    if (*v->clock_ns < v->joined_ns)
+        *v->clock_ns = v->joined_ns;
+}
+
+struct tec_executor tec_executor_virtual(struct tec_virtual *device)
+{
+    return (struct tec_executor){.self = device,
+                                 .clock = {device->clock_ns},
+                                 .prefix = virtual_prefix,
+                                 .actions = virtual_actions,
+                                 .decode = virtual_decode,
+                                 .await = virtual_await,
+                                 .beside = virtual_beside,
+                                 .join = virtual_join};
+}

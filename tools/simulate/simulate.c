@@ -1,0 +1,80 @@
+#include "tools/simulate/simulate.h"
+
+static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *arena,
+                                   const struct tec_simulation_options *o, struct tec_error *err)
+{
+    if (!o->costs)
+        return tec_fail(err, TEC_INVALID,
+                        "there is nothing to tell how long launches take: give --costs FILE");
+    TEC_TRY(tec_cost_table_read(&s->costs, o->costs, arena, err));
+    tec_scenario_default(&s->scenario);
+    if (o->scenario)
+        TEC_TRY(tec_scenario_read(&s->scenario, o->scenario, arena, err));
+    if (o->frames)
+        s->scenario.frames = o->frames;
+    if (o->clock)
+        s->scenario.paced = o->clock == 2;
+    return TEC_OK;
+}
+
+/* A generator's requests are as long as the longest task allows, where it does not say more. */
+static enum tec_status read_arrivals(struct tec_simulation *s, const char *text, uint64_t seed,
+                                     struct tec_error *err)
+{
+    const struct tec_loop_options *loop = tec_loop_settings(s->opened.engine->loop);
+    int longest = 0;
+    for (int i = 0; i < loop->n_decoders; i++)
+        longest = loop->decoders[i].max_tokens > longest ? loop->decoders[i].max_tokens : longest;
+    if (longest == 0)
+        return tec_fail(err, TEC_INVALID, "--arrivals: the pipeline has no decode node");
+    return tec_arrivals_parse(&s->arrivals, text, longest, seed, err);
+}
+
+static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation *call,
+                                const struct tec_simulation_options *o, struct tec_error *err)
+{
+    struct tec_engine_options options;
+    TEC_TRY(read_inputs(s, call->arena, o, err));
+    const struct tec_engine_options more = {.saturated = !s->scenario.paced};
+    TEC_TRY(tec_open_options(&s->opened, &options, call, o->pipeline, &more, err));
+    options.random = true;
+    options.progress = NULL;
+    tec_world_connect(&s->world, &s->device, &options);
+    TEC_TRY(tec_engine_simulate(&s->opened.engine, &options, &s->device, call->heap, err));
+    TEC_TRY(tec_use_policy(&s->opened, NULL, err));
+    if (o->arrivals)
+        TEC_TRY(read_arrivals(s, o->arrivals, options.seed, err));
+    const struct tec_world_options w = {.pipeline = s->opened.pipeline,
+                                        .scenario = &s->scenario,
+                                        .costs = &s->costs,
+                                        .arrivals = o->arrivals ? &s->arrivals : NULL,
+                                        .engine = s->opened.engine,
+                                        .device = &s->device,
+                                        .policy = s->opened.policy,
+                                        .trace = o->trace};
+    return tec_world_init(&s->world, &w, call->arena, err);
+}
+
+enum tec_status tec_simulation_open(struct tec_simulation *s, struct tec_invocation *call,
+                                    const struct tec_simulation_options *options,
+                                    struct tec_error *err)
+{
+    enum tec_status status = open_all(s, call, options, err);
+    if (status != TEC_OK)
+        tec_simulation_close(s);
+    return status;
+}
+
+enum tec_status tec_simulation_run(struct tec_simulation *s, struct tec_error *err)
+{
+    TEC_TRY(tec_world_run(&s->world, err));
+    if (s->world.summary.out_of_memory)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a summary");
+    return TEC_OK;
+}
+
+void tec_simulation_close(struct tec_simulation *s)
+{
+    tec_world_finish(&s->world);
+    tec_close_engine(&s->opened);
+}

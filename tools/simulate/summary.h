@@ -1,0 +1,35 @@
+/* summary.h - what a simulated run came to: quantiles, rates, counts. */
+#ifndef TEC_TOOLS_SIMULATE_SUMMARY_H
+#define TEC_TOOLS_SIMULATE_SUMMARY_H
+
+#include "base/arena.h"
+#include "graph/run/loop.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Microseconds of one kind; grows in the arena. */
+struct tec_series {
+    int64_t n, room;
+    int64_t *us;
+};
+
+struct tec_summary {
+    struct tec_arena *arena;
+    bool out_of_memory;
+    int horizon;
+    int64_t frames, skipped, missed, releases, late, tokens, rows, launches;
+    int64_t finished, refused, shed, cancelled, from_ns, to_ns;
+    int64_t causes[TEC_CAUSE_INPUT + 1];
+    struct tec_series frame, age, language, planner;
+};
+
+enum tec_status tec_summary_init(struct tec_summary *s, int horizon, struct tec_arena *arena,
+                                 struct tec_error *err);
+void tec_summary_event(struct tec_summary *s, const struct tec_event *event);
+
+/* One row as `bench` has it, with further counts. Percentiles by nearest rank. */
+json_t *tec_summary_json(struct tec_summary *s);
+void tec_summary_print(struct tec_summary *s, const char *policy, FILE *out);
+
+#endif

@@ -1,0 +1,142 @@
+/* ticks.c - what happens by itself: ticks that find their session busy, and actions that are due.
+ * At equal times the running frame's events come first, then actions, then ticks. */
+#include "tools/simulate/world.h"
+
+#include <string.h>
+
+void tec_world_write(struct tec_world *w, json_t *line)
+{
+    if (w->holding) {
+        w->failed |= json_array_append_new(w->held, line) != 0;
+        return;
+    }
+    if (!line || json_dumpf(line, w->o.trace, JSON_COMPACT) != 0 || fputc('\n', w->o.trace) == EOF)
+        w->failed = true;
+    json_decref(line);
+}
+
+/* The made-up chunk of a frame: action i is [v, 2v, ...] with v = 1 + frame + i / 16. */
+const double *tec_world_chunk(struct tec_world *w, int64_t frame)
+{
+    int rows = w->o.engine->topology.horizon, width = w->o.scenario->handout_dims;
+    for (int i = 0; i < rows; i++)
+        for (int c = 0; c < width; c++)
+            w->chunk[(ptrdiff_t)i * width + c] =
+                (1.0 + (double)frame + (double)i / 16.0) * (double)(c + 1);
+    return w->chunk;
+}
+
+void tec_world_handed(struct tec_world *w, int session, int64_t frame, int64_t t_ns,
+                      const struct tec_handed *handed)
+{
+    int width = w->o.scenario->handout_dims;
+    if (!w->o.trace)
+        return;
+    json_t *actions = json_array();
+    json_t *line = tec_trace_line(t_ns, "handout", frame, w->sessions[session].name);
+    json_object_set_new(line, "source", json_string(tec_source_word(handed->source)));
+    for (int i = 0; i < handed->n; i++) {
+        json_t *row = json_array();
+        for (int c = 0; c < width; c++)
+            json_array_append_new(row, json_real(handed->actions[i * width + c]));
+        json_array_append_new(actions, row);
+    }
+    json_object_set_new(line, "actions", actions);
+    tec_world_write(w, line);
+}
+
+/* Frames of a session become due in their order. */
+void tec_world_expect(struct tec_world *w, int session, int64_t frame, int64_t at_ns)
+{
+    if (!w->sessions[session].handout || w->n_due == TEC_WORLD_DUE)
+        return;
+    w->due[w->n_due++] = (struct tec_world_due){session, frame, at_ns};
+}
+
+static void reset_due(struct tec_world *w, const struct tec_world_due *d)
+{
+    const struct tec_happenings *resets = &w->o.scenario->reset;
+    for (int i = 0; i < resets->n; i++)
+        if (resets->item[i].frame == d->frame)
+            tec_handout_reset(w->sessions[d->session].handout);
+}
+
+static int first_due(const struct tec_world *w)
+{
+    int first = -1;
+    for (int i = 0; i < w->n_due; i++)
+        if (first < 0 || w->due[i].at_ns < w->due[first].at_ns)
+            first = i;
+    return first;
+}
+
+static void hand_substitute(struct tec_world *w, int at)
+{
+    struct tec_world_due d = w->due[at];
+    memmove(&w->due[at], &w->due[at + 1], (size_t)(--w->n_due - at) * sizeof w->due[0]);
+    reset_due(w, &d);
+    struct tec_handed handed = tec_handout_missed(w->sessions[d.session].handout, d.frame);
+    tec_world_handed(w, d.session, d.frame, d.at_ns, &handed);
+}
+
+static int64_t tick_at(const struct tec_world *w, const struct tec_world_session *s)
+{
+    int64_t at = s->offset_ns + s->next * s->period_ns;
+    bool over = s->next >= w->o.scenario->frames || at / 1000 >= w->o.scenario->until_us;
+    return !w->paced || over ? INT64_MAX : at;
+}
+
+static int first_tick(const struct tec_world *w)
+{
+    int first = 0;
+    for (int i = 1; i < w->n_sessions; i++)
+        if (tick_at(w, &w->sessions[i]) < tick_at(w, &w->sessions[first]))
+            first = i;
+    return first;
+}
+
+static void skip(struct tec_world *w, const struct tec_world_session *s, int64_t at)
+{
+    w->summary.skipped++;
+    if (!w->o.trace)
+        return;
+    json_t *line = tec_trace_line(at, "skip", s->next, s->name);
+    json_object_set_new(line, "tick_us", json_integer(at / 1000));
+    tec_world_write(w, line);
+}
+
+static void tick(struct tec_world *w, int session)
+{
+    struct tec_world_session *s = &w->sessions[session];
+    int64_t at = tick_at(w, s), deadline = s->deadline_ns < 0 ? -1 : at + s->deadline_ns;
+    if (session == w->running || s->waiting >= 0) {
+        skip(w, s, at);
+    } else {
+        s->waiting = s->next;
+        s->waiting_tick_ns = at;
+        s->waiting_deadline_ns = deadline;
+    }
+    if (deadline >= 0)
+        tec_world_expect(w, session, s->next, deadline);
+    s->next++;
+}
+
+int64_t tec_world_next(const struct tec_world *w)
+{
+    return tick_at(w, &w->sessions[first_tick(w)]);
+}
+
+void tec_world_pass(struct tec_world *w, int64_t t_ns)
+{
+    for (;;) {
+        int due = first_due(w), at = first_tick(w);
+        int64_t handed = due < 0 ? INT64_MAX : w->due[due].at_ns;
+        int64_t ticks = tick_at(w, &w->sessions[at]);
+        if (handed >= t_ns && ticks >= t_ns)
+            return;
+        if (handed <= ticks)
+            hand_substitute(w, due);
+        else
+            tick(w, at);
+    }
+}

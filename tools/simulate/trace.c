@@ -1,0 +1,217 @@
+/* Events of the frame loop as lines of JSON. */
+#include "tools/simulate/world.h"
+
+#include <string.h>
+
+static void set(json_t *line, const char *field, json_t *value)
+{
+    json_object_set_new(line, field, value);
+}
+
+static void set_integer(json_t *line, const char *field, int64_t value)
+{
+    set(line, field, json_integer(value));
+}
+
+/* Microseconds since the event that this one ends. */
+static int64_t took(const struct tec_event *e)
+{
+    return e->t_ns / 1000 - e->since_ns / 1000;
+}
+
+json_t *tec_trace_line(int64_t t_ns, const char *event, int64_t frame, const char *session)
+{
+    json_t *line = json_pack("{s:I,s:s,s:I}", "t_us", (json_int_t)(t_ns / 1000), "event", event,
+                             "frame", (json_int_t)frame);
+    if (session)
+        set(line, "session", json_string(session));
+    return line;
+}
+
+static json_t *ids(const int64_t *list, int n)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(all, json_integer(list[i]));
+    return all;
+}
+
+static void frame(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    (void)t;
+    set_integer(line, "tick_us", e->tick->tick_ns / 1000);
+    set(line, "deadline_us",
+        e->tick->deadline_ns >= 0 ? json_integer(e->tick->deadline_ns / 1000) : json_null());
+}
+
+static void cancel(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    (void)t;
+    set_integer(line, "request", e->request);
+    set(line, "live", json_boolean(e->flag));
+}
+
+static void reason(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    (void)t;
+    set_integer(line, "request", e->request);
+    set(line, "reason", json_string(e->what));
+}
+
+static void arrive(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    set_integer(line, "request", e->request);
+    set(line, "node", json_string(t->nodes[e->node].name));
+    set_integer(line, "max_tokens", e->tokens);
+}
+
+static void admit(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    (void)t;
+    set_integer(line, "request", e->request);
+}
+
+static void input(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    (void)t;
+    set_integer(line, "late_us", e->tick->late_ns / 1000);
+}
+
+static json_t *notes(const struct tec_decision *d)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < d->n_notes; i++) {
+        const struct tec_note *n = &d->notes[i];
+        bool whole = n->is_number && n->number == (double)(int64_t)n->number;
+        set(all, n->key,
+            whole          ? json_integer((int64_t)n->number)
+            : n->is_number ? json_real(n->number)
+                           : json_string(n->text));
+    }
+    return all;
+}
+
+static void plan(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    json_t *decode = json_array(), *paused = json_array(), *unshared = json_array();
+    const struct tec_decision *d = e->decision;
+    (void)t;
+    for (int i = 0; i < e->n; i++)
+        json_array_append_new(decode, json_pack("[I,i]", (json_int_t)e->view[e->order[i]].id,
+                                                d->rows[e->order[i]].k));
+    for (int i = 0; i < d->n_rows; i++) {
+        if (d->rows[i].k == 0 && !d->rows[i].shed)
+            json_array_append_new(paused, json_integer(e->view[i].id));
+        if (d->rows[i].unshare && e->view[i].fresh && !d->rows[i].shed)
+            json_array_append_new(unshared, json_integer(e->view[i].id));
+    }
+    set(line, "policy", json_string(e->what));
+    set(line, "decode", decode);
+    set(line, "paused", paused);
+    set(line, "unshared", unshared);
+    set_integer(line, "snapped", d->snapped);
+    set(line, "notes", notes(d));
+}
+
+static void kv(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    (void)t;
+    set(line, "op", json_string(e->what));
+    set(line, "kv", json_string(e->kv));
+    if (e->from)
+        set(line, "from", json_string(e->from));
+    if (e->request >= 0)
+        set_integer(line, "request", e->request);
+    if (e->requests)
+        set(line, "requests", ids(e->requests, e->n));
+    else if (strcmp(e->what, "store") != 0)
+        set_integer(line, "tokens", e->tokens);
+}
+
+static void start(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    set(line, "node", json_string(t->nodes[e->node].name));
+    if (e->request >= 0)
+        set_integer(line, "request", e->request);
+    if (!e->requests)
+        return;
+    set(line, "requests", ids(e->requests, e->n));
+    set_integer(line, "batch", e->rows);
+    set_integer(line, "padded", e->padded);
+    set_integer(line, "k", e->k);
+}
+
+static void end(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    set(line, "node", json_string(t->nodes[e->node].name));
+    if (e->request >= 0)
+        set_integer(line, "request", e->request);
+    set_integer(line, "us", took(e));
+}
+
+static void release(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    set(line, "node", json_string(t->nodes[e->node].name));
+    set(line, "late", json_boolean(e->flag));
+    set_integer(line, "age_us", took(e));
+}
+
+static void tokens(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    (void)t;
+    set_integer(line, "request", e->request);
+    set_integer(line, "n", e->tokens);
+    set_integer(line, "done", e->done);
+}
+
+static void finish(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    reason(line, t, e);
+    set_integer(line, "tokens", e->tokens);
+    set_integer(line, "frames", e->frames);
+    set_integer(line, "latency_us", took(e));
+}
+
+static void frame_end(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    static const char *const causes[] = {"none", "policy", "plan", "gpu", "host", "input"};
+    const struct tec_frame_record *r = e->record;
+    (void)t;
+    set_integer(line, "us", took(e));
+    set_integer(line, "tokens", r->tokens);
+    set_integer(line, "rows", r->rows);
+    set_integer(line, "in_flight", r->in_flight);
+    set(line, "missed", json_boolean(r->missed));
+    set(line, "cause", json_string(causes[r->cause]));
+    set_integer(line, "overrun_us", r->overrun_us);
+}
+
+static const struct {
+    const char *name;
+    void (*fill)(json_t *line, const struct tec_topology *t, const struct tec_event *e);
+} kinds[TEC_EVENTS] = {
+    [TEC_EVENT_FRAME] = {"frame", frame},
+    [TEC_EVENT_CANCEL] = {"cancel", cancel},
+    [TEC_EVENT_SHED] = {"shed", reason},
+    [TEC_EVENT_ARRIVE] = {"arrive", arrive},
+    [TEC_EVENT_ADMIT] = {"admit", admit},
+    [TEC_EVENT_REFUSE] = {"refuse", reason},
+    [TEC_EVENT_INPUT] = {"input", input},
+    [TEC_EVENT_PLAN] = {"plan", plan},
+    [TEC_EVENT_KV] = {"kv", kv},
+    [TEC_EVENT_START] = {"start", start},
+    [TEC_EVENT_END] = {"end", end},
+    [TEC_EVENT_RELEASE] = {"release", release},
+    [TEC_EVENT_TOKENS] = {"tokens", tokens},
+    [TEC_EVENT_FINISH] = {"finish", finish},
+    [TEC_EVENT_FRAME_END] = {"frame_end", frame_end},
+};
+
+json_t *tec_trace_event(const struct tec_topology *topology, const struct tec_event *event)
+{
+    json_t *line =
+        tec_trace_line(event->t_ns, kinds[event->kind].name, event->tick->frame, event->tick->name);
+    if (line)
+        kinds[event->kind].fill(line, topology, event);
+    return line;
+}

@@ -1,0 +1,364 @@
+#include "tools/simulate/world.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what the frame loop asks ---------------------------------------------------------------- */
+
+static const struct tec_topology *topology(const struct tec_world *w)
+{
+    return &w->o.engine->topology;
+}
+
+/* A happening of the open frame. */
+static bool now(const struct tec_world *w, const struct tec_happening *h)
+{
+    return h->frame == w->frame && (h->session < 0 || h->session == w->running);
+}
+
+static int node_of(const struct tec_world *w, int mark)
+{
+    static const char *const kinds[] = {"prefill", "action", "decode"};
+    for (int i = 0; i < topology(w)->n_nodes; i++)
+        if (strcmp(topology(w)->nodes[i].kind, kinds[mark]) == 0)
+            return i;
+    return 0;
+}
+
+static int64_t took(void *user, int mark, int rows, int k)
+{
+    const struct tec_world *w = user;
+    const char *node = topology(w)->nodes[node_of(w, mark)].name;
+    const struct tec_cost_row *row =
+        tec_cost_table_row(w->costs, node, mark == TEC_MARK_DECODE ? rows : 0);
+    double us = tec_cost_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
+    const struct tec_happenings *spikes = &w->o.scenario->spikes;
+    for (int i = 0; i < spikes->n; i++)
+        if (now(w, &spikes->item[i]) && strcmp(spikes->item[i].name, node) == 0)
+            us += (double)spikes->item[i].value;
+    return llround(us * 1000.0);
+}
+
+static int end_of(void *user, int64_t request)
+{
+    const struct tec_world *w = user;
+    const struct tec_happenings *eos = &w->o.scenario->eos;
+    for (int i = 0; i < eos->n; i++)
+        if (eos->item[i].frame == request)
+            return (int)eos->item[i].value;
+    return 0;
+}
+
+/* Also past the end of the scenario: a robot does not know that it ends. */
+static int64_t next_tick(const struct tec_world *w, int session, int64_t after)
+{
+    const struct tec_world_session *s = &w->sessions[session];
+    int64_t n = s->next, at = s->offset_ns + n * s->period_ns;
+    if (at <= after)
+        n += (after - at) / s->period_ns + 1;
+    return s->offset_ns + n * s->period_ns;
+}
+
+/* The device is wanted now while a frame of another session waits, or has a tick at this moment. */
+static int64_t wanted(void *self, int64_t now_ns)
+{
+    const struct tec_world *w = self;
+    int64_t first = INT64_MAX;
+    for (int i = 0; w->paced && i < w->n_sessions; i++) {
+        const struct tec_world_session *s = &w->sessions[i];
+        int64_t at = next_tick(w, i, i == w->running ? now_ns : now_ns - 1);
+        if (i != w->running && s->waiting >= 0)
+            return now_ns;
+        first = at < first ? at : first;
+    }
+    return first;
+}
+
+/* --- what the frame loop tells --------------------------------------------------------------- */
+
+static void take_release(struct tec_world *w, const struct tec_event *e)
+{
+    struct tec_world_session *s = &w->sessions[w->running];
+    const struct tec_happenings *resets = &w->o.scenario->reset;
+    if (!s->handout)
+        return;
+    const double *chunk = tec_world_chunk(w, e->tick->frame);
+    if (e->flag) {
+        tec_handout_late(s->handout, e->tick->frame, chunk);
+        return;
+    }
+    for (int i = 0; i < resets->n; i++)
+        if (resets->item[i].frame == e->tick->frame)
+            tec_handout_reset(s->handout);
+    for (int i = 0; i < w->n_due; i++)
+        if (w->due[i].session == w->running && w->due[i].frame == e->tick->frame) {
+            memmove(&w->due[i], &w->due[i + 1], (size_t)(w->n_due - i - 1) * sizeof w->due[0]);
+            w->n_due--;
+            break;
+        }
+    struct tec_handed handed = tec_handout_fresh(s->handout, e->tick->frame, chunk);
+    tec_world_handed(w, w->running, e->tick->frame, e->t_ns, &handed);
+}
+
+/* Events of two partitions come one after the other; they are held back and put in order of time,
+ * the first partition first. */
+struct held {
+    int64_t t_us;
+    int lane;
+    size_t at;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct held *x = a, *y = b;
+    if (x->t_us != y->t_us)
+        return x->t_us < y->t_us ? -1 : 1;
+    if (x->lane != y->lane)
+        return x->lane - y->lane;
+    return x->at < y->at ? -1 : 1;
+}
+
+static void write_held(struct tec_world *w)
+{
+    size_t n = json_array_size(w->held);
+    struct held *order = tec_arena_push(w->arena, n + 1, sizeof *order, 16);
+    if (!order) {
+        w->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        json_t *line = json_array_get(w->held, i);
+        json_t *lane = json_object_get(line, "lane");
+        order[i] = (struct held){json_integer_value(json_object_get(line, "t_us")),
+                                 (int)json_integer_value(lane), i};
+    }
+    qsort(order, n, sizeof *order, by_time);
+    for (size_t i = 0; i < n; i++) {
+        json_t *line = json_array_get(w->held, order[i].at);
+        json_object_del(line, "lane");
+        tec_world_pass(w, order[i].t_us * 1000);
+        tec_world_write(w, json_incref(line));
+    }
+    json_array_clear(w->held);
+}
+
+static void tell(void *self, const struct tec_event *e)
+{
+    struct tec_world *w = self;
+    bool hold = topology(w)->n_partitions > 1;
+    if (!hold)
+        tec_world_pass(w, e->t_ns);
+    tec_summary_event(&w->summary, e);
+    w->holding = hold;
+    if (w->o.trace) {
+        json_t *line = tec_trace_event(topology(w), e);
+        if (hold)
+            json_object_set_new(line, "lane", json_integer(e->lane));
+        tec_world_write(w, line);
+    }
+    if (e->kind == TEC_EVENT_RELEASE)
+        take_release(w, e);
+    w->holding = false;
+    if (hold && e->kind == TEC_EVENT_FRAME_END)
+        write_held(w);
+}
+
+void tec_world_connect(struct tec_world *world, struct tec_virtual *device,
+                       struct tec_engine_options *options)
+{
+    *device = (struct tec_virtual){
+        .clock_ns = &world->now_ns, .user = world, .took = took, .end = end_of};
+    options->events = (struct tec_event_sink){tell, world};
+    options->wanted = wanted;
+    options->wanted_self = world;
+}
+
+/* --- frames ---------------------------------------------------------------------------------- */
+
+static enum tec_status change_params(struct tec_world *w, struct tec_error *err)
+{
+    struct tec_happenings *params = &w->o.scenario->params, *costs = &w->o.scenario->costs_from;
+    for (int i = 0; i < params->n; i++) {
+        struct tec_happening *h = &params->item[i];
+        if (h->frame > w->frame || !h->name || !w->o.policy)
+            continue;
+        TEC_TRY(tec_policy_set_param(w->o.policy, h->name, h->number, err));
+        h->name = NULL; /* done */
+    }
+    for (int i = 0; i < costs->n; i++)
+        if (costs->item[i].frame <= w->frame && costs->item[i].costs.rows) {
+            w->costs = &costs->item[i].costs;
+            w->o.device->contention = w->costs->contention;
+            tec_loop_set_table(w->o.engine->loop, w->costs);
+        }
+    return TEC_OK;
+}
+
+static int decoder_of(const struct tec_world *w, const char *node)
+{
+    int at = 0;
+    for (int i = 0; i < topology(w)->n_nodes; i++) {
+        if (strcmp(topology(w)->nodes[i].kind, "decode") != 0)
+            continue;
+        if (!node || strcmp(topology(w)->nodes[i].name, node) == 0)
+            return at;
+        at++;
+    }
+    return 0;
+}
+
+/* Requests of this frame that come from outside: the scenario's, then the generator's. */
+static int ask(struct tec_world *w)
+{
+    const struct tec_happenings *arrivals = &w->o.scenario->arrivals;
+    struct tec_arrival made[TEC_MAX_ARRIVALS];
+    int n = 0, more = w->o.arrivals ? tec_arrivals_at(w->o.arrivals, w->frame, made) : 0;
+    for (int i = 0; i < arrivals->n && n < TEC_WORLD_ASKS; i++)
+        if (now(w, &arrivals->item[i])) {
+            w->cancel_after[n] = 0;
+            w->asks[n++] = (struct tec_ask){.decoder = decoder_of(w, arrivals->item[i].name),
+                                            .max_tokens = (int)arrivals->item[i].value,
+                                            .prio = arrivals->item[i].prio};
+        }
+    for (int i = 0; i < more && n < TEC_WORLD_ASKS; i++) {
+        w->cancel_after[n] = made[i].cancel_after;
+        w->asks[n++] = (struct tec_ask){.max_tokens = made[i].max_tokens};
+    }
+    return n;
+}
+
+static int cancel(struct tec_world *w)
+{
+    const struct tec_happenings *cancels = &w->o.scenario->cancel;
+    int n = 0, kept = 0;
+    for (int i = 0; i < cancels->n && n < TEC_WORLD_CANCELS; i++)
+        if (now(w, &cancels->item[i]))
+            w->cancels[n++] = cancels->item[i].value;
+    for (int i = 0; i < w->n_later; i++) {
+        if (w->later[i].frame <= w->frame && n < TEC_WORLD_CANCELS)
+            w->cancels[n++] = w->later[i].request;
+        else
+            w->later[kept++] = w->later[i];
+    }
+    w->n_later = kept;
+    return n;
+}
+
+/* Those that will be cancelled; what finds no room goes on to its end. */
+static void note_cancels(struct tec_world *w, int n_asks)
+{
+    for (int i = 0; i < n_asks && w->n_later < TEC_WORLD_CANCELS; i++)
+        if (w->cancel_after[i] > 0 && !w->asks[i].refused)
+            w->later[w->n_later++] =
+                (struct tec_world_later){w->frame + w->cancel_after[i], w->asks[i].id};
+}
+
+static unsigned spawn(const struct tec_world *w, const struct tec_world_session *s)
+{
+    if (s->spawn_every < 0)
+        return tec_loop_spawns(w->o.engine->loop, w->frame);
+    return s->spawn_every > 0 && w->frame % s->spawn_every == 0 ? 1U : 0U;
+}
+
+static int64_t late(const struct tec_world *w)
+{
+    const struct tec_happenings *lates = &w->o.scenario->late;
+    int64_t us = 0;
+    for (int i = 0; i < lates->n; i++)
+        if (now(w, &lates->item[i]))
+            us += lates->item[i].value;
+    return us * 1000;
+}
+
+static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_ns,
+                                 int64_t deadline_ns, struct tec_error *err)
+{
+    struct tec_world_session *s = &w->sessions[session];
+    w->running = session;
+    TEC_TRY(change_params(w, err));
+    struct tec_tick tick = {.frame = w->frame,
+                            .session = session,
+                            .name = s->name,
+                            .tick_ns = tick_ns,
+                            .deadline_ns = deadline_ns,
+                            .next_ns = w->paced ? tick_ns + s->period_ns : INT64_MAX,
+                            .late_ns = late(w),
+                            .spawn = spawn(w, s),
+                            .asks = w->asks,
+                            .n_asks = ask(w),
+                            .cancels = w->cancels,
+                            .n_cancels = cancel(w)};
+    w->input.captured_ns = tick_ns;
+    tec_loop_run(w->o.engine->loop, &w->input, &tick);
+    note_cancels(w, tick.n_asks);
+    w->running = -1;
+    return w->failed ? tec_fail(err, TEC_IO, "the trace could not be written") : TEC_OK;
+}
+
+static enum tec_status run_saturated(struct tec_world *w, struct tec_error *err)
+{
+    struct tec_world_session *s = &w->sessions[0];
+    for (; s->next < w->o.scenario->frames; s->next++) {
+        int64_t tick = w->now_ns, deadline = s->deadline_ns < 0 ? -1 : tick + s->deadline_ns;
+        if (tick / 1000 >= w->o.scenario->until_us)
+            break;
+        w->frame = s->next;
+        if (deadline >= 0)
+            tec_world_expect(w, 0, w->frame, deadline);
+        TEC_TRY(run_frame(w, 0, tick, deadline, err));
+    }
+    return TEC_OK;
+}
+
+/* The released frame of the earliest deadline; ties in the order of sessions; -1 = none. */
+static int choose(const struct tec_world *w)
+{
+    int best = -1;
+    for (int i = 0; i < w->n_sessions; i++) {
+        const struct tec_world_session *s = &w->sessions[i];
+        if (s->waiting < 0)
+            continue;
+        int64_t at = s->waiting_deadline_ns < 0 ? INT64_MAX : s->waiting_deadline_ns;
+        int64_t known = best < 0 || w->sessions[best].waiting_deadline_ns < 0
+                            ? INT64_MAX
+                            : w->sessions[best].waiting_deadline_ns;
+        if (best < 0 || at < known)
+            best = i;
+    }
+    return best;
+}
+
+static enum tec_status run_paced(struct tec_world *w, struct tec_error *err)
+{
+    for (;;) {
+        tec_world_pass(w, w->now_ns + 1);
+        int at = choose(w);
+        if (at < 0) {
+            int64_t next = tec_world_next(w);
+            if (next == INT64_MAX)
+                return TEC_OK;
+            w->now_ns = next;
+            continue;
+        }
+        struct tec_world_session *s = &w->sessions[at];
+        w->frame = s->waiting;
+        s->waiting = -1;
+        TEC_TRY(run_frame(w, at, s->waiting_tick_ns, s->waiting_deadline_ns, err));
+    }
+}
+
+enum tec_status tec_world_run(struct tec_world *world, struct tec_error *err)
+{
+    struct tec_world *w = world;
+    enum tec_status status = w->paced ? run_paced(w, err) : run_saturated(w, err);
+    if (status == TEC_OK)
+        tec_world_pass(w, INT64_MAX);
+    return status;
+}
+
+void tec_world_finish(struct tec_world *world)
+{
+    json_decref(world->held);
+    world->held = NULL;
+}

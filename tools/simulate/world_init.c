@@ -1,0 +1,125 @@
+/* A world as its pipeline and its scenario say. */
+#include "tools/simulate/world.h"
+
+#include <string.h>
+
+static const struct tec_decl_node *action_of(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_ACTION && !p->nodes[i].culled)
+            return &p->nodes[i];
+    return NULL;
+}
+
+/* Who hands out: as the hard deadline of the action node says. */
+static enum tec_status make_handout(struct tec_world *w, struct tec_world_session *s,
+                                    struct tec_error *err)
+{
+    const struct tec_decl_node *n = action_of(w->o.pipeline);
+    const struct tec_scenario *scenario = w->o.scenario;
+    if (!scenario->handout_actions || !n || s->deadline_ns < 0)
+        return TEC_OK;
+    const struct tec_handout_options o = {.on_miss = n->deadline.on_miss,
+                                          .limit = n->deadline.limit,
+                                          .decay_actions = n->deadline.decay_actions,
+                                          .actions = scenario->handout_actions,
+                                          .rows = w->o.engine->topology.horizon,
+                                          .width = scenario->handout_dims};
+    return tec_handout_create(&s->handout, &o, w->arena, err);
+}
+
+static enum tec_status make_sessions(struct tec_world *w, struct tec_error *err)
+{
+    const struct tec_scenario *scenario = w->o.scenario;
+    const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
+    int64_t period = w->o.engine->topology.period_us * 1000;
+    w->n_sessions = scenario->n_sessions ? scenario->n_sessions : 1;
+    for (int i = 0; i < w->n_sessions; i++) {
+        struct tec_world_session *s = &w->sessions[i];
+        const struct tec_scenario_session *from = &scenario->sessions[i];
+        *s = (struct tec_world_session){.period_ns = period,
+                                        .deadline_ns = loop->deadline_ns ? loop->deadline_ns : -1,
+                                        .spawn_every = -1,
+                                        .waiting = -1};
+        if (scenario->n_sessions) {
+            s->name = from->name;
+            s->period_ns = from->period_us * 1000;
+            s->offset_ns = from->offset_us * 1000;
+            s->deadline_ns = from->deadline_us < 0 ? s->deadline_ns : from->deadline_us * 1000;
+            s->spawn_every = from->spawn_every;
+        }
+        if (w->paced && s->period_ns <= 0)
+            return tec_fail(err, TEC_INVALID,
+                            "the pipeline has no period: a paced clock needs one");
+        TEC_TRY(make_handout(w, s, err));
+    }
+    return TEC_OK;
+}
+
+/* An observation as large as can be: every picture, the longest prompt. */
+static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &w->o.engine->plan->spec;
+    int *ids = TEC_NEW(w->arena, (size_t)s->text_tokens, int);
+    w->chunk = TEC_NEW(
+        w->arena,
+        (size_t)w->o.engine->topology.horizon * (size_t)(w->o.scenario->handout_dims + 1) + 1,
+        double);
+    if (!ids || !w->chunk)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
+    w->input =
+        (struct tec_frame_input){.prefix = {.n_pictures = s->pictures, .n_text = s->text_tokens}};
+    w->input.prefix.ids = ids;
+    return TEC_OK;
+}
+
+/* Every node that runs has a row in every table. */
+static enum tec_status check_costs(const struct tec_world *w, const struct tec_cost_table *costs,
+                                   struct tec_error *err)
+{
+    const struct tec_topology *t = &w->o.engine->topology;
+    for (int i = 0; i < t->n_nodes; i++)
+        if (!tec_cost_table_row(costs, t->nodes[i].name, 1))
+            return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'",
+                            t->nodes[i].name);
+    return TEC_OK;
+}
+
+static enum tec_status check_scenario(const struct tec_world *w, struct tec_error *err)
+{
+    const struct tec_scenario *s = w->o.scenario;
+    const struct tec_topology *t = &w->o.engine->topology;
+    TEC_TRY(check_costs(w, w->o.costs, err));
+    for (int i = 0; i < s->costs_from.n; i++)
+        TEC_TRY(check_costs(w, &s->costs_from.item[i].costs, err));
+    for (int i = 0; i < s->spikes.n; i++) {
+        bool known = false;
+        for (int n = 0; n < t->n_nodes; n++)
+            known = known || strcmp(t->nodes[n].name, s->spikes.item[i].name) == 0;
+        if (!known)
+            return tec_fail(err, TEC_MALFORMED, "spikes[%d]: no node is named '%s'", i,
+                            s->spikes.item[i].name);
+    }
+    if (s->handout_actions > t->horizon)
+        return tec_fail(err, TEC_MALFORMED, "%d actions a frame are handed out, a chunk has %d",
+                        s->handout_actions, t->horizon);
+    return TEC_OK;
+}
+
+enum tec_status tec_world_init(struct tec_world *world, const struct tec_world_options *options,
+                               struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_world *w = world;
+    w->o = *options;
+    w->arena = arena;
+    w->paced = w->o.scenario->paced;
+    w->running = -1;
+    w->costs = w->o.costs;
+    w->held = json_array();
+    w->o.device->contention = w->costs->contention;
+    TEC_TRY(check_scenario(w, err));
+    TEC_TRY(make_sessions(w, err));
+    TEC_TRY(make_input(w, err));
+    tec_loop_set_table(w->o.engine->loop, w->costs);
+    return tec_summary_init(&w->summary, w->o.engine->topology.horizon, arena, err);
+}
