@@ -53,7 +53,7 @@ static void arm(struct tec_lua *lua, int every)
 static void note_refusal(struct tec_lua *lua)
 {
     lua->refused = true;
-    lua->keeping = !lua_gc(lua->state, LUA_GCISRUNNING);
+    lua->keeping = lua->state && !lua_gc(lua->state, LUA_GCISRUNNING);
     lua->used += (int64_t)lua->bytes / COLLECT_WORK;
     if (lua->depth > 0)
         arm(lua, 1);

@@ -332,7 +332,7 @@ static bool good_status(const struct attack *a, const struct outcome *o)
 {
     if (a->status == RUINED)
         return true;
-    if (a->status == LIMIT)
+    if (a->status == LIMIT || (SANITIZED && a->status == MEMORY))
         return o->status == TEC_TIME || o->status == TEC_NO_MEMORY;
     return o->status == a->status && (o->status == TEC_OK || strstr(o->message, a->says));
 }
