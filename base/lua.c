@@ -119,22 +119,39 @@ static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
     return fresh;
 }
 
+/* The CPU clock is a system call, which a call in time does not make: it is looked at when a
+ * quarter of the budget is gone. A look that comes only after half of it was held up: no script
+ * works that long between two looks. */
+static void sample(struct tec_lua *lua, int64_t now)
+{
+    int64_t budget = lua->limits.budget_ns, gone = now - (lua->until_ns - budget);
+    if (lua->sampled || gone < budget / 4)
+        return;
+    lua->sampled = true;
+    lua->sampled_ns = now;
+    lua->cpu_ns = tec_clock_thread();
+    if (gone > budget / 2)
+        lua->until_ns = now + budget - budget / 4;
+}
+
 /* A call whose time is up before it had it on the CPU was held up by the machine, not by its
- * script: it gets the rest. */
+ * script: it gets back once what it missed, at most the budget. */
 static bool spent(struct tec_lua *lua)
 {
+    int64_t budget = lua->limits.budget_ns;
     if (lua->limits.instructions && lua->used >= lua->limits.instructions)
         return true;
-    if (!lua->limits.budget_ns)
+    if (!budget)
         return false;
     int64_t now = tec_clock_now(&real_clock);
+    sample(lua, now);
     if (now < lua->until_ns)
         return false;
-    int64_t rest = lua->limits.budget_ns - (tec_clock_thread() - lua->cpu_ns);
-    if (lua->extended || rest <= lua->limits.budget_ns / SPARE)
+    int64_t missed = now - lua->sampled_ns - (tec_clock_thread() - lua->cpu_ns);
+    if (lua->extended || missed <= budget / SPARE)
         return true;
     lua->extended = true;
-    lua->until_ns = now + rest;
+    lua->until_ns = now + (missed < budget ? missed : budget);
     return false;
 }
 
@@ -340,10 +357,9 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
         lua->used = lua->pending = 0;
         lua->expired = lua->refused = lua->extended = false;
         lua->include_depth = 0;
-        if (lua->limits.budget_ns) {
-            lua->cpu_ns = tec_clock_thread();
+        lua->sampled = false;
+        if (lua->limits.budget_ns)
             lua->until_ns = tec_clock_now(&real_clock) + lua->limits.budget_ns;
-        }
         arm(lua, lua->long_texts ? HOOK_OFTEN : HOOK_EVERY);
     }
     int handler = lua_gettop(L) - args;

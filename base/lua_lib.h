@@ -12,9 +12,10 @@ struct tec_lua {
     struct tec_heap *heap;
     size_t bytes;
     int64_t allocations;
-    int64_t used;          /* instructions of the running call, `armed` at a time */
-    int64_t pending;       /* work of C functions not yet checked against the budget */
-    int64_t cpu_ns;        /* CPU clock when the running call began */
+    int64_t used;               /* instructions of the running call, `armed` at a time */
+    int64_t pending;            /* work of C functions not yet checked against the budget */
+    int64_t cpu_ns, sampled_ns; /* CPU clock and clock when the call was seen to be long */
+    bool sampled;
     int64_t until_ns;      /* end of the running call's time */
     bool extended;         /* the running call got back the time that the machine took */
     int depth;             /* calls in calls share the budget of the outermost */
