@@ -8,7 +8,7 @@ returns the list of events.
 import math
 from fractions import Fraction
 
-FRAME, HANDOUT, SKIP = 0, 1, 2          # the order of events at equal times
+FRAME, HANDOUT, SKIP, OPENING = 0, 1, 2, 3   # the order of events at equal times
 
 
 def up(t):
@@ -303,19 +303,20 @@ class Frame:
                 if e["frame"] == self.n and e.get("session") in (None, self.session.name)]
 
     def emit(self, event, **fields):
-        self.sim.emit(self.now, FRAME, event, self.n, self.session, fields)
+        order = OPENING if self.now == self.open else FRAME
+        self.sim.emit(self.now, order, event, self.n, self.session, fields)
 
     def kv(self, op, kv=None, **fields):
         self.emit("kv", op=op, kv=kv or self.sim.pipe.kv, **fields)
 
     def work(self, node, us, worst):
         """A launch of a node with the spikes of this frame; what is above p99 is the device's."""
-        us += sum(s["add_us"] for s in self.mine("spikes") if s["node"] == node)
-        self.excess += max(0, us - worst)
-        return us
+        at = self.now
+        yield us + sum(s["add_us"] for s in self.mine("spikes") if s["node"] == node)
+        self.excess += max(0, self.now - at - worst)
 
     def hard(self, name):
-        return self.work(name, self.costs.launch(name, 0.5), self.costs.launch(name, 0.99))
+        yield from self.work(name, self.costs.launch(name, 0.5), self.costs.launch(name, 0.99))
 
     def drop(self, r, event, **fields):
         self.emit(event, request=r.id, **fields)
@@ -357,7 +358,8 @@ class Frame:
             self.now = max(self.now, self.tick + self.late)
             self.emit("input", late_us=self.late)
         for change in sim.scenario.get("params", []):
-            if change["frame"] == self.n:
+            if change["frame"] <= self.n and id(change) not in sim.changed:
+                sim.changed.add(id(change))
                 sim.params.update({k: v for k, v in change.items() if k != "frame"})
         d = self.plan = Decision(sim.pipe)
         sim.decide(View(sim, self), d)
@@ -382,7 +384,7 @@ class Frame:
         for name in (sim.pipe.see, sim.pipe.act):
             at = self.now
             self.emit("start", node=name)
-            yield self.hard(name)
+            yield from self.hard(name)
             self.emit("end", node=name, us=up(self.now - at))
         late = self.now > self.deadline
         self.over = max(0, self.now - self.deadline)
@@ -401,7 +403,7 @@ class Frame:
                 self.kv("alloc", request=r.id, tokens=sim.pipe.tokens)
                 at = self.now
                 self.emit("start", node=see, request=r.id)
-                yield self.hard(see)
+                yield from self.hard(see)
                 self.emit("end", node=see, us=up(self.now - at), request=r.id)
             else:
                 self.kv("fork", **{"from": sim.pipe.frame_kv}, request=r.id, tokens=sim.pipe.tokens)
@@ -416,7 +418,8 @@ class Frame:
         self.kv("batch", requests=rows)
         self.emit("start", node=talk, requests=rows, batch=len(rows),
                   padded=self.costs.padded(len(rows)), k=k)
-        yield self.work(talk, k * self.costs.step(len(rows), 0.5), k * self.costs.step(len(rows), 0.99))
+        yield from self.work(talk, k * self.costs.step(len(rows), 0.5),
+                             k * self.costs.step(len(rows), 0.99))
         self.emit("end", node=talk, us=up(self.now - at))
         made = {i: min(k, sim.requests[i].end - sim.requests[i].done) for i in rows}
         for i in rows:
@@ -490,7 +493,7 @@ class Simulation:
         self.params, self.state = {**defaults, **params}, {}
         self.sessions = [Session(self.pipe, s, i)
                          for i, s in enumerate(scenario.get("sessions", [{}]))]
-        self.requests, self.arrived, self.events = {}, 0, []
+        self.requests, self.arrived, self.events, self.changed = {}, 0, [], set()
 
     def live(self):
         return sorted(self.requests.values(), key=lambda r: r.id)
@@ -500,7 +503,8 @@ class Simulation:
         if session.name is not None:
             e["session"] = session.name
         e.update(fields)
-        self.events.append(((t, order, len(self.events)), e))
+        place = (session.tick(n), session.order) if order in (HANDOUT, SKIP) else (0, 0)
+        self.events.append(((t, order, place, len(self.events)), e))
 
     def has(self, s, n):
         if "frames" in self.scenario:
@@ -562,7 +566,7 @@ class Robot:
         return [v * (d + 1) for d in range(self.dims)]
 
     def serve(self, session):
-        for ((t, order, seq), event), in_time in sorted(session.due, key=lambda x: x[0][0]):
+        for ((t, *_), event), in_time in sorted(session.due, key=lambda x: x[0][0]):
             source, actions = self.command(event["frame"], in_time, t, session.known)
             event["source"], event["actions"] = source, [[float(v) for v in row] for row in actions]
             if actions:
@@ -583,11 +587,12 @@ class Robot:
             rows = [self.action(n, min(i, self.pipe.horizon - 1)) for i in range(self.a)]
             self.fresh, self.subs = rows[-1], 0
             return "fresh", rows
-        if self.last is None:
+        known = [f for at, f in known if at <= t] if self.mode == "last_chunk" else []
+        if self.last is None and not known:
             return "none", []
-        return self.substitute(n, t, known)
+        return self.substitute(n, max(known, default=None))
 
-    def substitute(self, n, t, known):
+    def substitute(self, n, c):
         if self.mode == "zeros":
             return "zeros", [[Fraction(0)] * self.dims for _ in range(self.a)]
         if self.mode == "decay":
@@ -598,7 +603,6 @@ class Robot:
                 rows.append([v * factor for v in self.fresh])
             return "decayed", rows
         if self.mode == "last_chunk":
-            c = max(f for at, f in known if at <= t)
             places = [(n - c) * self.a + i for i in range(self.a)]
             last = self.pipe.horizon - 1
             return ("held" if places[0] > last else "stale",

@@ -122,13 +122,14 @@ class Scenario:
         self.soft_ms = r.choice((None, None, self.period_ms * 2, self.period_ms * 5))
         soft = "" if self.soft_ms is None else \
             ', deadline = soft { ms = %d, on_miss = "%s" }' % (self.soft_ms, r.choice(("shed", "shed", "continue")))
+        self.max_tokens = r.choice((3, 8, 13, 30))
         side = self.policy == "parallel"
         self.text = PIPELINE.format(
             period_ms=self.period_ms, slots=r.choice((1, 2, 3, 5, 8, 16)), horizon=self.horizon,
             rt=', partition = "rt"' if side else "", bg=', partition = "bg"' if side else "",
             hard_ms=self.hard_ms, on_miss=on_miss, miss=miss, soft=soft,
             spawn="every(%d)" % self.spawn if self.spawn else "on_request()",
-            max_tokens=r.choice((3, 8, 13, 30)), batch=listed(self.batches), k=listed(self.ks),
+            max_tokens=self.max_tokens, batch=listed(self.batches), k=listed(self.ks),
             partitions='  partitions = { sm { name = "rt", share = 0.5 }, sm { name = "bg", share = 0.5 } },\n'
             if side else "")
 
@@ -158,7 +159,7 @@ class Scenario:
             return [make() for _ in range(r.randint(1, most))] if r.random() < p else []
         lists = {
             "arrivals": some(0.7 if not self.spawn else 0.3, 12, lambda: {
-                "frame": r.randrange(n), "max_tokens": r.choice((1, 2, 3, 8, 20, 30))}),
+                "frame": r.randrange(n), "max_tokens": min(self.max_tokens, r.choice((1, 2, 3, 8, 20, 30)))}),
             "cancel": some(0.4, 6, lambda: {
                 "frame": r.randrange(n), "request": r.choice((0, 1, 2, 3, r.randrange(30), 1000))}),
             "spikes": some(0.6, 6, lambda: {

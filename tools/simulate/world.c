@@ -30,8 +30,9 @@ static int64_t took(void *user, int mark, int rows, int k)
 {
     const struct tec_world *w = user;
     const char *node = topology(w)->nodes[node_of(w, mark)].name;
-    const struct tec_cost_row *row =
-        tec_cost_table_row(w->costs, node, mark == TEC_MARK_DECODE ? rows : 0);
+    const struct tec_plan_spec *spec = &w->o.engine->plan->spec;
+    int batch = mark == TEC_MARK_DECODE ? tec_snap_up(spec->batches, spec->n_batches, rows) : 0;
+    const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, batch);
     double us = tec_cost_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
     const struct tec_happenings *spikes = &w->o.scenario->spikes;
     for (int i = 0; i < spikes->n; i++)
@@ -67,7 +68,8 @@ static int64_t wanted(void *self, int64_t now_ns)
     int64_t first = INT64_MAX;
     for (int i = 0; w->paced && i < w->n_sessions; i++) {
         const struct tec_world_session *s = &w->sessions[i];
-        int64_t at = next_tick(w, i, i == w->running ? now_ns : now_ns - 1);
+        bool ends = i == w->running || tec_world_over(w, s);
+        int64_t at = next_tick(w, i, ends ? now_ns : now_ns - 1);
         if (i != w->running && s->waiting >= 0)
             return now_ns;
         first = at < first ? at : first;
@@ -104,7 +106,7 @@ static void take_release(struct tec_world *w, const struct tec_event *e)
 /* Events of two partitions come one after the other; they are held back and put in order of time,
  * the first partition first. */
 struct held {
-    int64_t t_us;
+    int64_t t_ns;
     int lane;
     size_t at;
 };
@@ -112,8 +114,8 @@ struct held {
 static int by_time(const void *a, const void *b)
 {
     const struct held *x = a, *y = b;
-    if (x->t_us != y->t_us)
-        return x->t_us < y->t_us ? -1 : 1;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
     if (x->lane != y->lane)
         return x->lane - y->lane;
     return x->at < y->at ? -1 : 1;
@@ -128,17 +130,15 @@ static void write_held(struct tec_world *w)
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        json_t *line = json_array_get(w->held, i);
-        json_t *lane = json_object_get(line, "lane");
-        order[i] = (struct held){json_integer_value(json_object_get(line, "t_us")),
-                                 (int)json_integer_value(lane), i};
+        json_t *entry = json_array_get(w->held, i);
+        order[i] = (struct held){json_integer_value(json_array_get(entry, 0)),
+                                 (int)json_integer_value(json_array_get(entry, 1)), i};
     }
     qsort(order, n, sizeof *order, by_time);
     for (size_t i = 0; i < n; i++) {
-        json_t *line = json_array_get(w->held, order[i].at);
-        json_object_del(line, "lane");
-        tec_world_pass(w, order[i].t_us * 1000);
-        tec_world_write(w, json_incref(line));
+        json_t *entry = json_array_get(w->held, order[i].at);
+        tec_world_pass(w, order[i].t_ns);
+        tec_world_write(w, json_incref(json_array_get(entry, 2)));
     }
     json_array_clear(w->held);
 }
@@ -151,12 +151,10 @@ static void tell(void *self, const struct tec_event *e)
         tec_world_pass(w, e->t_ns);
     tec_summary_event(&w->summary, e);
     w->holding = hold;
-    if (w->o.trace) {
-        json_t *line = tec_trace_event(topology(w), e);
-        if (hold)
-            json_object_set_new(line, "lane", json_integer(e->lane));
-        tec_world_write(w, line);
-    }
+    w->held_ns = e->t_ns;
+    w->held_lane = e->lane;
+    if (w->o.trace)
+        tec_world_write(w, tec_trace_event(topology(w), e));
     if (e->kind == TEC_EVENT_RELEASE)
         take_release(w, e);
     w->holding = false;
@@ -186,12 +184,12 @@ static enum tec_status change_params(struct tec_world *w, struct tec_error *err)
         TEC_TRY(tec_policy_set_param(w->o.policy, h->name, h->number, err));
         h->name = NULL; /* done */
     }
+    w->costs = w->o.costs;
     for (int i = 0; i < costs->n; i++)
-        if (costs->item[i].frame <= w->frame && costs->item[i].costs.rows) {
+        if (costs->item[i].frame <= w->frame && costs->item[i].costs.rows)
             w->costs = &costs->item[i].costs;
-            w->o.device->contention = w->costs->contention;
-            tec_loop_set_table(w->o.engine->loop, w->costs);
-        }
+    w->o.device->contention = w->costs->contention;
+    tec_loop_set_table(w->o.engine->loop, w->costs);
     return TEC_OK;
 }
 

@@ -63,8 +63,10 @@ struct tec_world {
     struct tec_world_later {
         int64_t frame, request;
     } later[TEC_WORLD_CANCELS];
-    bool holding;
-    json_t *held; /* events of two partitions, to be put in order */
+    bool holding;    /* events of two partitions are put in order: */
+    json_t *held;    /* [time, lane, line] */
+    int64_t held_ns; /* of the line that comes */
+    int held_lane;
     struct tec_summary summary;
 };
 
@@ -86,6 +88,7 @@ json_t *tec_trace_line(int64_t t_ns, const char *event, int64_t frame, const cha
 /* ticks.c: what happens by itself until `t_ns`, exclusive: ticks that find their session busy, and
  * actions that are due. */
 void tec_world_pass(struct tec_world *world, int64_t t_ns);
+bool tec_world_over(const struct tec_world *world, const struct tec_world_session *session);
 int64_t tec_world_next(const struct tec_world *world); /* the next tick; INT64_MAX = none */
 void tec_world_handed(struct tec_world *world, int session, int64_t frame, int64_t t_ns,
                       const struct tec_handed *handed);
