@@ -23,6 +23,7 @@ class Costs:
 
     def __init__(self, table, pipe):
         self.pipe, self.rows = pipe, {}
+        self.contention = Fraction(str(table.get("contention", 1)))
         for row in table["variants"]:
             self.rows[row["node"], row["point"].get("batch")] = row
 
@@ -454,7 +455,7 @@ class Frame:
     def side_by_side(self, parts):
         left = [next(p, None) for p in parts]
         while any(us is not None for us in left):
-            slow = self.sim.contention if None not in left else 1
+            slow = self.costs.contention if None not in left else 1
             step = min(us for us in left if us is not None)
             self.now += step * slow
             for i in (0, 1):
@@ -487,7 +488,6 @@ class Simulation:
     def __init__(self, doc, costs, scenario, policy, params):
         self.pipe, self.scenario, self.policy = Pipeline(doc), scenario, policy
         self.costs = Costs(costs, self.pipe)
-        self.contention = Fraction(str(costs.get("contention", 1)))
         self.paced = scenario.get("clock") == "paced"
         self.decide, defaults = POLICIES[policy]
         self.params, self.state = {**defaults, **params}, {}
@@ -603,7 +603,7 @@ class Robot:
                 rows.append([v * factor for v in self.fresh])
             return "decayed", rows
         if self.mode == "last_chunk":
-            places = [(n - c) * self.a + i for i in range(self.a)]
+            places = [max(0, n - c) * self.a + i for i in range(self.a)]
             last = self.pipe.horizon - 1
             return ("held" if places[0] > last else "stale",
                     [self.action(c, min(p, last)) for p in places])

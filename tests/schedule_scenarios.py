@@ -83,9 +83,8 @@ class Scenario:
         self.see, self.act = self.us(4000, 40000), self.us(2000, 20000)
         self.step = self.us(500, 4000)
         self.pipeline()
+        self.slow = r.choice((1, 1.5, 1.875, 1.3))
         self.costs = self.table(1)
-        if self.policy == "parallel":
-            self.costs["contention"] = r.choice((1, 1.5, 1.875, 1.3))
         self.frames()
         self.accidents()
         self.params()
@@ -104,10 +103,14 @@ class Scenario:
                              "p999": p99 + us // 100, "max": p99 + us // 20})
         row("see", {}, self.see)
         row("act", {}, self.act)
-        for b in self.batches:
+        more = r.sample(range(1, 12), 2) if r.random() < 0.3 else []
+        for b in sorted({*self.batches, *more}):
             row("talk", {"batch": b}, self.step + b * r.choice((20, 50, 200)))
         variants.sort(key=lambda v: v["p50"] if v["node"] == "talk" else 0)
-        return {"schema": 1, "unit": "us", "variants": variants}
+        table = {"schema": 1, "unit": "us", "variants": variants}
+        if self.policy == "parallel":
+            table["contention"] = self.slow
+        return table
 
     def pipeline(self):
         r, path = self.r, self.see + self.act
@@ -149,7 +152,7 @@ class Scenario:
         period = max(1000, int(self.period_ms * r.choice((1, 1, 1.5, 2, 3)) * 1000))
         return {"name": name, "period_us": period,
                 "offset_us": r.choice((0, 0, period // 2, self.us(1, period))),
-                "deadline_us": r.choice((period, period * 3 // 4)), "spawn_every": r.choice((1, 2, 3, 6))}
+                "deadline_us": r.choice((period, period, period * 3 // 4, period // 2, period * 3 // 2)), "spawn_every": r.choice((1, 2, 3, 6))}
 
     def accidents(self):
         r, s, n, path = self.r, self.scenario, self.n, self.see + self.act
@@ -164,7 +167,7 @@ class Scenario:
                 "frame": r.randrange(n), "request": r.choice((0, 1, 2, 3, r.randrange(30), 1000))}),
             "spikes": some(0.6, 6, lambda: {
                 "frame": r.randrange(n), "node": r.choice(("see", "act", "talk")),
-                "add_us": r.choice((self.us(1, path), self.us(1, 3 * path), self.us(1, 2000)))}),
+                "add_us": r.choice((self.us(1, path), self.us(1, 3 * path), self.us(1, 2000), self.us(1, 12 * path)))}),
             "late": some(0.4, 3, lambda: {
                 "frame": r.randrange(n), "us": r.choice((self.us(1, path), self.us(1, 3 * path)))}),
         }

@@ -6,11 +6,6 @@
 
 void tec_world_write(struct tec_world *w, json_t *line)
 {
-    if (w->holding) {
-        json_t *entry = json_pack("[I,i,o]", (json_int_t)w->held_ns, w->held_lane, line);
-        w->failed |= json_array_append_new(w->held, entry) != 0;
-        return;
-    }
     if (!line || json_dumpf(line, w->o.trace, JSON_COMPACT) != 0 || fputc('\n', w->o.trace) == EOF)
         w->failed = true;
     json_decref(line);

@@ -79,28 +79,28 @@ static int64_t wanted(void *self, int64_t now_ns)
 
 /* --- what the frame loop tells --------------------------------------------------------------- */
 
-static void take_release(struct tec_world *w, const struct tec_event *e)
+static void take_release(struct tec_world *w, int64_t t_ns, bool late)
 {
     struct tec_world_session *s = &w->sessions[w->running];
     const struct tec_happenings *resets = &w->o.scenario->reset;
     if (!s->handout)
         return;
-    const double *chunk = tec_world_chunk(w, e->tick->frame);
-    if (e->flag) {
-        tec_handout_late(s->handout, e->tick->frame, chunk);
+    const double *chunk = tec_world_chunk(w, w->frame);
+    if (late) {
+        tec_handout_late(s->handout, w->frame, chunk);
         return;
     }
     for (int i = 0; i < resets->n; i++)
-        if (resets->item[i].frame == e->tick->frame)
+        if (resets->item[i].frame == w->frame)
             tec_handout_reset(s->handout);
     for (int i = 0; i < w->n_due; i++)
-        if (w->due[i].session == w->running && w->due[i].frame == e->tick->frame) {
+        if (w->due[i].session == w->running && w->due[i].frame == w->frame) {
             memmove(&w->due[i], &w->due[i + 1], (size_t)(w->n_due - i - 1) * sizeof w->due[0]);
             w->n_due--;
             break;
         }
-    struct tec_handed handed = tec_handout_fresh(s->handout, e->tick->frame, chunk);
-    tec_world_handed(w, w->running, e->tick->frame, e->t_ns, &handed);
+    struct tec_handed handed = tec_handout_fresh(s->handout, w->frame, chunk);
+    tec_world_handed(w, w->running, w->frame, t_ns, &handed);
 }
 
 /* Events of two partitions come one after the other; they are held back and put in order of time,
@@ -121,6 +121,15 @@ static int by_time(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
+/* [time, lane, 1: a release in time, 2: a late one, line] */
+static void hold_back(struct tec_world *w, const struct tec_event *e, bool release)
+{
+    json_t *line = tec_trace_event(topology(w), e);
+    json_t *entry =
+        json_pack("[I,i,i,o]", (json_int_t)e->t_ns, e->lane, release ? 1 + e->flag : 0, line);
+    w->failed |= json_array_append_new(w->held, entry) != 0;
+}
+
 static void write_held(struct tec_world *w)
 {
     size_t n = json_array_size(w->held);
@@ -138,7 +147,9 @@ static void write_held(struct tec_world *w)
     for (size_t i = 0; i < n; i++) {
         json_t *entry = json_array_get(w->held, order[i].at);
         tec_world_pass(w, order[i].t_ns);
-        tec_world_write(w, json_incref(json_array_get(entry, 2)));
+        tec_world_write(w, json_incref(json_array_get(entry, 3)));
+        if (json_integer_value(json_array_get(entry, 2)))
+            take_release(w, order[i].t_ns, json_integer_value(json_array_get(entry, 2)) > 1);
     }
     json_array_clear(w->held);
 }
@@ -150,14 +161,13 @@ static void tell(void *self, const struct tec_event *e)
     if (!hold)
         tec_world_pass(w, e->t_ns);
     tec_summary_event(&w->summary, e);
-    w->holding = hold;
-    w->held_ns = e->t_ns;
-    w->held_lane = e->lane;
-    if (w->o.trace)
+    bool release = e->kind == TEC_EVENT_RELEASE;
+    if (w->o.trace && hold)
+        hold_back(w, e, release);
+    else if (w->o.trace)
         tec_world_write(w, tec_trace_event(topology(w), e));
-    if (e->kind == TEC_EVENT_RELEASE)
-        take_release(w, e);
-    w->holding = false;
+    if (release && !hold)
+        take_release(w, e->t_ns, e->flag);
     if (hold && e->kind == TEC_EVENT_FRAME_END)
         write_held(w);
 }

@@ -63,10 +63,7 @@ struct tec_world {
     struct tec_world_later {
         int64_t frame, request;
     } later[TEC_WORLD_CANCELS];
-    bool holding;    /* events of two partitions are put in order: */
-    json_t *held;    /* [time, lane, line] */
-    int64_t held_ns; /* of the line that comes */
-    int held_lane;
+    json_t *held; /* events of two partitions, to be put in order */
     struct tec_summary summary;
 };
 
