@@ -3,10 +3,14 @@
 Written from golden/schedules/README.md alone (sections 1-5 and 7), in exact integer and fraction
 arithmetic, to judge `tectum simulate` where the golden cases are silent. simulate() takes the
 canonical form of a pipeline (`tectum expand`), a cost table, a scenario and a policy's name, and
-returns the list of events.
+returns the list of events. What a policy decides is in schedule_policies.py,
+what the robot is given in schedule_handout.py.
 """
 import math
 from fractions import Fraction
+
+from schedule_handout import Robot
+from schedule_policies import POLICIES, Decision, observe_slack_k
 
 FRAME, HANDOUT, SKIP, OPENING = 0, 1, 2, 3   # the order of events at equal times
 
@@ -43,8 +47,8 @@ class Costs:
     def step(self, n, q):
         """One step of n rows: full launches first, the rest in the smallest batch that holds it."""
         full, rest = divmod(n, self.pipe.batches[-1])
-        us = full * self.quantile(self.rows[self.pipe.talk, self.pipe.batches[-1]], q) if full else 0
-        return us + (self.quantile(self.rows[self.pipe.talk, self.padded(rest)], q) if rest else 0)
+        batches = [self.pipe.batches[-1]] * full + ([self.padded(rest)] if rest else [])
+        return sum(self.quantile(self.rows[self.pipe.talk, b], q) for b in batches)
 
     def cost(self, what, n, q):
         if what == "decode":
@@ -81,7 +85,7 @@ class Pipeline:
                 self.shed = talk["deadline"]["on_miss"] == "shed"
 
 
-# ---- requests, decisions and policies -----------------------------------------------------------
+# ---- sessions, frames and the device ------------------------------------------------------------
 
 class Request:
     def __init__(self, i, max_tokens, born, frame, soft_us, eos):
@@ -91,163 +95,6 @@ class Request:
         self.reason = "eos" if eos and eos <= max_tokens else "length"
         self.done, self.stored = 0, False
 
-
-class Decision:
-    """The default plan shares the prefix and pauses every request."""
-
-    def __init__(self, pipe):
-        self.ks, self.snapped = pipe.ks, 0
-        self.k, self.group, self.prio, self.private, self.shed = {}, {}, {}, set(), {}
-        self.partition, self.notes = None, {}
-
-    def decode(self, i, k):
-        self.k[i] = k
-
-    def settle(self):
-        """Snap down to a captured k; below the smallest one the row pauses."""
-        for i, k in list(self.k.items()):
-            fit = max((c for c in self.ks if c <= k), default=None)
-            if fit != k:
-                self.snapped += 1
-            if fit is None:
-                del self.k[i]
-            else:
-                self.k[i] = fit
-
-    def launches(self, largest):
-        groups, out = {}, []
-        for i, k in self.k.items():
-            groups.setdefault((self.group.get(i, 0), k), []).append((self.prio.get(i, 0), i))
-        for (_, k), rows in groups.items():
-            rows.sort()
-            out.append((rows[0], k, rows))
-        out.sort(key=lambda g: g[0])
-        return [(k, [i for _, i in rows[at:at + largest]])
-                for _, k, rows in out for at in range(0, len(rows), largest)]
-
-
-def plan_oxygen(f, d):
-    for r in f.req:
-        d.decode(r.id, f.params["k"])
-
-
-def plan_isolated(f, d):
-    plan_shared_kv(f, d)
-    d.private.update(r.id for r in f.req)
-
-
-def plan_shared_kv(f, d):
-    for place, r in enumerate(f.req, 1):
-        d.decode(r.id, r.max)
-        d.group[r.id] = place
-
-
-def plan_batch_only(f, d):
-    plan_oxygen(f, d)
-    d.private.update(r.id for r in f.req)
-
-
-def plan_parallel(f, d):
-    plan_isolated(f, d)
-    d.partition = "bg"
-
-
-def plan_edf(f, d):
-    k, q, fit = f.params["k"], f.params["q"], len(f.req)
-    order, room = sorted(f.req, key=lambda r: r.deadline), f.slack_us(q)
-    while fit > 0 and k * f.cost("decode", fit, q) > room:
-        fit -= 1
-    for place, r in enumerate(order[:fit]):
-        d.decode(r.id, k)
-        d.prio[r.id] = place
-    d.notes["edf_batch"] = fit
-
-
-def plan_slack_k(f, d):
-    if not f.req:
-        return
-    steps = f.slack_us(0.99) * f.params["margin"] / f.cost("decode", len(f.req), 0.99)
-    k = math.floor(min(f.state.setdefault("cap", 8.0), f.params["k_max"], steps))
-    for r in f.req:
-        if k >= 1:
-            d.decode(r.id, k)
-    d.notes["k"] = k
-
-
-def observe_slack_k(state, params, missed, cause):
-    cap = state.setdefault("cap", 8.0)
-    if missed and cause == "plan":
-        state["cap"] = max(1, cap / 2)
-    else:
-        state["cap"] = min(params["k_max"], cap + 0.1)
-
-
-def objective_k(f, hard, n):
-    """Section 5: the k with most tokens a second that fits for ever, or None."""
-    m, period, q, best, best_tau = f.params["every"], f.params["period_us"], f.params["q"], None, 0
-    for k in f.pipe.ks:
-        life, total, longest, most = -(-n // k), 0, 0, 0
-        for j in range(m):
-            rows = -(-(life - j) // m) if j < life else 0
-            t = hard + (k * f.cost("decode", rows, q) if rows else 0)
-            total, longest, most = total + max(t, period), max(longest, t), max(most, rows)
-        feasible = most <= f.pipe.slots and f.pipe.horizon * 1000000 >= f.params["f_min"] * longest
-        if feasible and (best is None or Fraction(n) / Fraction(total) >= best_tau):
-            best, best_tau = k, Fraction(n) / Fraction(total)
-    return best
-
-
-def plan_objective(f, d):
-    if not f.req:
-        return
-    q, live, order = f.params["q"], len(f.req), list(f.req)
-    hard = f.cost("prefill", 0, q) + f.cost("action", 0, q)
-
-    def fits(us):
-        return f.pipe.horizon * 1000000 >= f.params["f_min"] * us
-    k, rows = objective_k(f, hard, max(r.max for r in f.req)), live
-    if k is None or not fits(hard + k * f.cost("decode", live, q)):
-        order.sort(key=lambda r: r.deadline)
-        best = (0, 0, 0)
-        for c in f.pipe.ks:
-            for b in range(1, live + 1):
-                t = hard + c * f.cost("decode", b, q)
-                if fits(t):
-                    best = max(best, (Fraction(b * c, t), c, b))
-        k, rows = best[1], best[2]
-        d.notes["rows"] = rows
-    for place, r in enumerate(order[:rows]):
-        d.decode(r.id, k)
-        d.prio[r.id] = place
-    d.notes["k"] = k
-
-
-def plan_mixed(f, d):
-    """Not a policy of the tree: groups, priorities, private prefills, pauses and sheds at once."""
-    n = f.params["n"]
-    for r in f.req:
-        x = r.id * 7 + f.index * 3 + n
-        if x % 4 == 0:
-            d.private.add(r.id)
-        if x % 11 == 10:
-            d.shed[r.id] = "bored"
-        elif x % 5:
-            d.decode(r.id, 1 + x % 9)
-        d.group[r.id] = r.id % 2
-        d.prio[r.id] = x % 3
-
-
-POLICIES = {
-    "default": (lambda f, d: None, {}), "oxygen": (plan_oxygen, {"k": 5}),
-    "isolated": (plan_isolated, {}), "shared_kv": (plan_shared_kv, {}),
-    "batch_only": (plan_batch_only, {"k": 5}), "parallel": (plan_parallel, {}),
-    "edf": (plan_edf, {"k": 5, "q": 0.99}), "slack_k": (plan_slack_k, {"k_max": 8, "margin": 0.95}),
-    "objective": (plan_objective, {"f_min": 50, "every": 1, "period_us": 0, "q": 0.99}),
-    "mixed": (plan_mixed, {"n": 0}),
-}
-
-
-# ---- sessions, frames and the device ------------------------------------------------------------
 
 class Session:
     def __init__(self, pipe, spec, order):
@@ -370,7 +217,8 @@ class Frame:
         self.launches = d.launches(sim.pipe.batches[-1])
         live = sim.live()
         self.new = [r for r in live if not r.stored and r.id not in d.shed]
-        self.emit("plan", policy=sim.policy, decode=[[i, k] for k, rows in self.launches for i in rows],
+        self.emit("plan", policy=sim.policy,
+                  decode=[[i, k] for k, rows in self.launches for i in rows],
                   paused=[r.id for r in live if r.id not in d.k and r.id not in d.shed],
                   unshared=[r.id for r in self.new if r.id in d.private],
                   snapped=d.snapped, notes=d.notes)
@@ -549,103 +397,5 @@ class Simulation:
         return [e for _, e in sorted(self.events, key=lambda x: x[0])]
 
 
-class Robot:
-    """Section 7: what is handed out for each frame of a session."""
-
-    def __init__(self, pipe, scenario):
-        self.pipe, self.mode = pipe, pipe.on_miss
-        spec = scenario.get("handout", {})
-        self.a, self.dims = spec.get("actions", 0), spec.get("dims", 0)
-        self.reset = set(scenario.get("reset", []))
-        self.last = None                 # the last command
-        self.fresh, self.subs = None, 0  # the last fresh one, and substitutes since
-        self.stopped, self.misses = False, 0
-
-    def action(self, f, i):
-        v = 1 + f + Fraction(i, 16)
-        return [v * (d + 1) for d in range(self.dims)]
-
-    def serve(self, session):
-        for ((t, *_), event), in_time in sorted(session.due, key=lambda x: x[0][0]):
-            source, actions = self.command(event["frame"], in_time, t, session.known)
-            event["source"], event["actions"] = source, [[float(v) for v in row] for row in actions]
-            if actions:
-                self.last = actions[-1]
-
-    def command(self, n, in_time, t, known):
-        if n in self.reset:
-            self.stopped, self.misses = False, 0
-        if in_time:
-            self.misses = 0
-        else:
-            self.misses += 1
-            if self.mode == "stop" or (self.pipe.limit and self.misses > self.pipe.limit):
-                self.stopped = True
-        if self.stopped:
-            return "stopped", []
-        if in_time:
-            rows = [self.action(n, min(i, self.pipe.horizon - 1)) for i in range(self.a)]
-            self.fresh, self.subs = rows[-1], 0
-            return "fresh", rows
-        known = [f for at, f in known if at <= t] if self.mode == "last_chunk" else []
-        if self.last is None and not known:
-            return "none", []
-        return self.substitute(n, max(known, default=None))
-
-    def substitute(self, n, c):
-        if self.mode == "zeros":
-            return "zeros", [[Fraction(0)] * self.dims for _ in range(self.a)]
-        if self.mode == "decay":
-            rows = []
-            for _ in range(self.a):
-                self.subs += 1
-                factor = max(Fraction(0), 1 - Fraction(self.subs, self.pipe.decay))
-                rows.append([v * factor for v in self.fresh])
-            return "decayed", rows
-        if self.mode == "last_chunk":
-            places = [max(0, n - c) * self.a + i for i in range(self.a)]
-            last = self.pipe.horizon - 1
-            return ("held" if places[0] > last else "stale",
-                    [self.action(c, min(p, last)) for p in places])
-        return "held", [self.last] * self.a
-
-
 def simulate(doc, costs, scenario, policy, params):
     return Simulation(doc, costs, scenario, policy, params).run()
-
-
-# ---- comparing -----------------------------------------------------------------------------------
-
-TIMES = {"t_us", "tick_us", "deadline_us", "us", "age_us", "latency_us", "overrun_us", "late_us"}
-
-
-def same(want, got, key=None):
-    if isinstance(want, dict):
-        return isinstance(got, dict) and all(k in got and same(v, got[k], k) for k, v in want.items())
-    if isinstance(want, list):
-        return isinstance(got, list) and len(want) == len(got) and \
-            all(same(w, g) for w, g in zip(want, got))
-    if isinstance(want, (bool, str)) or isinstance(got, (bool, str)):
-        return type(want) is type(got) and want == got
-    if key in TIMES:
-        return abs(want - got) <= 1
-    if isinstance(want, float) or isinstance(got, float):
-        return abs(want - got) <= 1e-6 * max(abs(want), abs(got))
-    return want == got
-
-
-def compare(want, got, strict=False):
-    """The first event of `want` that `got` lacks at its place, or None. strict: no others either."""
-    at = 0
-    for i, w in enumerate(want):
-        start = at
-        while at < len(got) and not same(w, got[at]):
-            if strict:
-                break
-            at += 1
-        if at >= len(got) or (strict and not same(w, got[at])):
-            return i, w, got[start] if start < len(got) else None
-        at += 1
-    if strict and at < len(got):
-        return len(want), None, got[at]
-    return None
