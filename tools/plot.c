@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PANEL_W = 330, PANEL_H = 250, MARGIN = 24, HEAD = 46, LEGEND = 34 };
+enum { PANEL_W = 330, PANEL_H = 270, MARGIN = 24, HEAD = 58, LEGEND = 34 };
 
 /* The colours of the timeline, and two more; apart for colour-blind eyes too. */
 static const char css[] =
@@ -54,7 +54,7 @@ static enum tec_status check_panel(const struct tec_plot_panel *p, struct tec_er
 
 static double text_width(const char *text)
 {
-    return 6.6 * (double)tec_svg_columns(text);
+    return 6.1 * (double)tec_svg_columns(text);
 }
 
 /* Each name once, in order of the panels; heat maps say what their rows are themselves. */

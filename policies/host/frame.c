@@ -53,9 +53,18 @@ static struct tec_policy *in_frame(lua_State *L)
     return policy;
 }
 
+/* A number and no text of one, or `missing`. */
+static double optional(lua_State *L, int arg, double missing)
+{
+    if (lua_isnoneornil(L, arg))
+        return missing;
+    luaL_checktype(L, arg, LUA_TNUMBER);
+    return lua_tonumber(L, arg);
+}
+
 static double quantile(lua_State *L, int arg)
 {
-    double q = luaL_optnumber(L, arg, 0.99);
+    double q = optional(L, arg, 0.99);
     if (!(q >= 0 && q <= 1))
         luaL_error(L, "q must lie between 0 and 1, it is %f", q);
     return q;
@@ -63,24 +72,28 @@ static double quantile(lua_State *L, int arg)
 
 static int frame_cost(lua_State *L)
 {
-    const struct tec_cost_source *costs = &in_frame(L)->view->costs;
+    struct tec_policy *policy = in_frame(L);
+    const struct tec_cost_source *costs = &policy->view->costs;
     if (lua_type(L, 1) != LUA_TSTRING)
         return luaL_error(L, "F.cost(name, point, q): the name is %s", luaL_typename(L, 1));
-    double point = luaL_optnumber(L, 2, 0), q = quantile(L, 3);
+    double point = optional(L, 2, 0), q = quantile(L, 3);
     if (!isfinite(point))
         return luaL_error(L, "F.cost: the point must be finite");
     double us = costs->cost ? costs->cost(costs->self, lua_tostring(L, 1), point, q) : -1;
     if (!(us >= 0))
         return luaL_error(L, "F.cost: no cost is known for '%s'", lua_tostring(L, 1));
+    tec_record_cost(policy->record, lua_tostring(L, 1), point, q, us);
     lua_pushnumber(L, us);
     return 1;
 }
 
 static int frame_slack(lua_State *L)
 {
-    const struct tec_cost_source *costs = &in_frame(L)->view->costs;
-    double q = quantile(L, 1);
-    lua_pushnumber(L, costs->slack ? costs->slack(costs->self, q) : 0);
+    struct tec_policy *policy = in_frame(L);
+    const struct tec_cost_source *costs = &policy->view->costs;
+    double q = quantile(L, 1), us = costs->slack ? costs->slack(costs->self, q) : 0;
+    tec_record_cost(policy->record, "", 0, q, us);
+    lua_pushnumber(L, us);
     return 1;
 }
 
