@@ -73,10 +73,12 @@ static void check_spawn(struct checker *c, int i)
         struct tec_diagnostic *d =
             tec_diagnostics_add(c->ld->d, TEC_E025, tec_where_thing(c->ld, thing),
                                 "nothing spawns requests for '%s'", n->name ? n->name : "decode");
-        tec_diagnostics_help(c->ld->d, d, "add spawn = every(1), or spawn = on_request()");
-    } else if (!requests && n->spawn.kind != TEC_SPAWN_NONE) {
-        tec_diagnostics_add(c->ld->d, TEC_E024, tec_where_field(c->ld, thing, "spawn"),
-                            "spawn needs a kv.requests, '%s' is a %s", n->kv.name,
+        tec_diagnostics_help(c->ld->d, d,
+                             "add spawn = every(1), spawn = on_change(), or spawn = on_request()");
+    } else if (!requests && (n->spawn.kind != TEC_SPAWN_NONE || n->supersede)) {
+        const char *field = n->spawn.kind != TEC_SPAWN_NONE ? "spawn" : "supersede";
+        tec_diagnostics_add(c->ld->d, TEC_E024, tec_where_field(c->ld, thing, field),
+                            "%s needs a kv.requests, '%s' is a %s", field, n->kv.name,
                             tec_resource_word(res->kind));
     }
 }

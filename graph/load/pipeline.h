@@ -122,7 +122,7 @@ struct tec_decl_resource {
     bool read_prev;              /* some node reads it with `prev` */
 };
 
-enum tec_spawn_kind { TEC_SPAWN_NONE, TEC_SPAWN_EVERY, TEC_SPAWN_ON_REQUEST };
+enum tec_spawn_kind { TEC_SPAWN_NONE, TEC_SPAWN_EVERY, TEC_SPAWN_ON_CHANGE, TEC_SPAWN_ON_REQUEST };
 
 struct tec_decl_spawn {
     enum tec_spawn_kind kind;
@@ -193,6 +193,7 @@ struct tec_decl_node {
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
     struct tec_decl_spawn spawn; /* decode */
+    bool supersede;              /* decode: a new request ends the older ones */
     const char *template;        /* prefill: prompt template of the model; NULL = its default */
     struct tec_decl_deadline deadline;
     struct tec_ref partition;

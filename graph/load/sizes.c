@@ -199,13 +199,13 @@ static void check_unused(struct tec_loader *ld)
     }
 }
 
-/* With k steps a frame a request lives ceil(max_tokens / k) frames. */
+/* With k steps a frame a request lives ceil(max_tokens / k) frames, unless the next one ends it. */
 static void check_slots(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_decl_node *n = &p->nodes[i];
-    if (n->spawn.kind != TEC_SPAWN_EVERY || n->kv.index < 0 || p->capture.k.n == 0 ||
-        n->max_tokens == 0)
+    if (n->spawn.kind != TEC_SPAWN_EVERY || n->supersede || n->kv.index < 0 ||
+        p->capture.k.n == 0 || n->max_tokens == 0)
         return;
     const struct tec_decl_resource *res = &p->resources[n->kv.index];
     int k = p->capture.k.item[0];

@@ -269,6 +269,8 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->name = n->name;
         d->node = i;
         d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
+        d->on_change = n->spawn.kind == TEC_SPAWN_ON_CHANGE;
+        d->supersede = n->supersede;
         d->max_tokens = n->max_tokens;
         d->deadline_us = n->deadline.on_miss == TEC_MISS_SHED ? t->nodes[i].deadline_us : 0;
     }

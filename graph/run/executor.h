@@ -13,6 +13,7 @@ struct tec_frame_input {
     int n_fixed;         /* 0 .. the plan's spec.fixed */
     const float *state;  /* [dim] normalised, padded */
     int64_t captured_ns; /* when the cameras saw it, frame clock */
+    uint64_t text_key;   /* of the instruction as it was given: equal texts, equal keys */
 };
 
 /* Work of requests: a private prefill, or a decode of n rows by k steps. */

@@ -96,7 +96,7 @@ void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *re
     l->record.shed++;
 }
 
-void tec_requests_cancel(struct tec_loop *l, int64_t id)
+bool tec_requests_cancel(struct tec_loop *l, int64_t id)
 {
     int64_t now = tec_loop_now(l);
     struct tec_request *r = NULL;
@@ -109,6 +109,7 @@ void tec_requests_cancel(struct tec_loop *l, int64_t id)
             .kind = TEC_EVENT_CANCEL, .node = -1, .request = id, .flag = r != NULL, .t_ns = now});
     if (r)
         tec_requests_end(l, r, "cancelled", 2, now);
+    return r != NULL;
 }
 
 void tec_requests_expire(struct tec_loop *l)
@@ -148,6 +149,23 @@ static void make_room(struct tec_loop *l)
     tec_loop_view(l);
 }
 
+/* Live requests that a new one of this decoder makes stale. */
+static int count_stale(const struct tec_loop *l, int decoder)
+{
+    int n = 0;
+    for (int i = 0; l->o.decoders[decoder].supersede && i < l->n_live; i++)
+        n += l->requests[i].decoder == decoder && l->requests[i].session == l->tick->session;
+    return n;
+}
+
+static void shed_stale(struct tec_loop *l, int decoder)
+{
+    for (int i = 0; i < l->n_live; i++)
+        if (l->requests[i].decoder == decoder && l->requests[i].session == l->tick->session)
+            tec_requests_shed(l, &l->requests[i], "superseded");
+    tec_requests_sweep(l);
+}
+
 static struct tec_request born(struct tec_loop *l, int decoder, const struct tec_ask *ask)
 {
     const struct tec_decoder *d = &l->o.decoders[decoder];
@@ -155,6 +173,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
     bool shorter = ask && ask->max_tokens > 0 && ask->max_tokens < d->max_tokens;
     return (struct tec_request){.id = l->next_id++,
                                 .decoder = decoder,
+                                .session = l->tick->session,
                                 .seat = free_seat(l),
                                 .max = shorter ? ask->max_tokens : d->max_tokens,
                                 .prio = ask ? ask->prio : 0,
@@ -177,23 +196,28 @@ static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_a
     }
 }
 
+/* A request that makes others stale takes one of their seats, so nobody has to make room for it. */
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
-    if (l->n_live == l->o.plan->spec.seats)
+    int stale = count_stale(l, decoder);
+    if (l->n_live == l->o.plan->spec.seats && stale == 0)
         make_room(l);
     struct tec_request r = born(l, decoder, ask);
     struct tec_request_view v = tec_loop_view_of(l, &r);
     char reason[32] = "";
-    bool yes = r.seat >= 0;
+    bool seat = r.seat >= 0 || stale > 0, yes = seat;
     tell(l, TEC_EVENT_ARRIVE, &r, NULL, r.born_ns);
     if (ask)
         ask->id = r.id;
     if (yes && l->o.planner.admit)
         yes = l->o.planner.admit(l->o.planner.self, &l->view, &v, reason);
     if (!yes) {
-        refuse(l, &r, ask, r.seat < 0 ? "no kv slot" : reason[0] ? reason : "policy");
+        refuse(l, &r, ask, !seat ? "no kv slot" : reason[0] ? reason : "policy");
         return;
     }
+    if (stale > 0)
+        shed_stale(l, decoder);
+    r.seat = free_seat(l);
     l->seat_taken[r.seat] = true;
     give_text(l, &r);
     l->requests[l->n_live++] = r;

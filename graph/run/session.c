@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { SETS = 3 };
 
@@ -247,8 +248,16 @@ static enum tec_status encode(struct tec_session *s, struct set *set, int *n, st
     return TEC_OK;
 }
 
+/* Of the text or the ids that were given; what a template adds, such as the state, is not in it. */
+static uint64_t key_of(const struct tec_value *ids, const struct tec_observation *seen)
+{
+    return ids ? XXH3_64bits_withSeed(ids->data, ids->bytes, 1)
+               : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
+}
+
 static enum tec_status make_prompt(struct tec_session *s, const struct tec_value *values,
-                                   size_t n_values, struct set *set, int *n, struct tec_error *err)
+                                   size_t n_values, struct set *set, int *n, uint64_t *key,
+                                   struct tec_error *err)
 {
     const struct tec_value *ids = tec_robot_prompt_ids(s->robot, values, n_values);
     int vocab = s->options.model->text.vocab;
@@ -260,6 +269,7 @@ static enum tec_status make_prompt(struct tec_session *s, const struct tec_value
         *n = make_ids(s, set);
     if (*n < 1)
         return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
+    *key = key_of(ids, &set->seen);
     for (int i = 0; i < *n; i++)
         if (set->ids[i] < 0 || set->ids[i] >= vocab)
             return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
@@ -326,10 +336,11 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     struct tec_session *s = session;
     struct set *set = &s->sets[s->turn];
     int n_text = 0, n_fixed = 0;
+    uint64_t key = 0;
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
-    TEC_TRY(make_prompt(s, values, n, set, &n_text, err));
+    TEC_TRY(make_prompt(s, values, n, set, &n_text, &key, err));
     round_pictures(s, set);
     if (noise)
         memcpy(set->noise, noise, chunk_size(s) * sizeof *noise);
@@ -338,6 +349,7 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     TEC_TRY(put_given(s, set, n_fixed, err));
     point(s, set, n_text, n_fixed, input);
     input->captured_ns = captured_ns;
+    input->text_key = key;
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;

@@ -7,7 +7,7 @@
 /* A live language request. */
 struct tec_request {
     int64_t id;
-    int decoder, seat, text; /* text: index of its record */
+    int decoder, session, seat, text; /* text: index of its record */
     int max, made, prio;
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
@@ -34,10 +34,14 @@ struct tec_loop {
     struct tec_costs costs;
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
-    int n_live;                   /* requests[0 .. n_live - 1], ascending id */
-    struct tec_request *requests; /* [seats] */
-    bool *seat_taken;             /* [seats] */
-    struct tec_utterance *texts;  /* [n_texts] */
+    struct {
+        bool seen;
+        uint64_t key;
+    } texts_given[TEC_MAX_TICKING]; /* by session: the instruction of its newest observation */
+    int n_live;                     /* requests[0 .. n_live - 1], ascending id */
+    struct tec_request *requests;   /* [seats] */
+    bool *seat_taken;               /* [seats] */
+    struct tec_utterance *texts;    /* [n_texts] */
     int n_texts;
     int64_t n_ended, *text_ended; /* [n_texts] when it ended, as a count; 0 = not yet used */
     float *chunk;                 /* [horizon, dim] */
@@ -72,7 +76,7 @@ static inline int64_t tec_loop_now(const struct tec_loop *l)
 
 /* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
  * list of rows), admission, texts. */
-void tec_requests_cancel(struct tec_loop *l, int64_t id);
+bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */
 void tec_requests_expire(struct tec_loop *l);
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
 void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns);
