@@ -220,6 +220,48 @@ tectum run "$W/nine.lua" --weights tests/golden/demo/episodes/checkpoint \
 [ $? -eq 3 ]; ok $? "nine decode nodes: exit 3"
 err "a ninth is 'talk'"
 
+# Language that is asked for and given up, line by line.
+with() { frame button "$1" "press the button" | sed "s/}\$/, $2}/"; }
+{
+    with 0 '"#ask": [{"node": "talk", "max_tokens": 3, "prio": 2}, {}]'
+    with 1 '"#cancel": [1, 99], "#ask": {}'
+    frame button 2 "press the button"
+    with 3 '"#ask": [{},{},{},{},{},{},{},{},{},{},{},{},{}]'
+    echo null
+} >"$W/asks.jsonl"
+demo --set 'nodes.talk.spawn=on_request()' --inputs "$W/asks.jsonl" --format json --drain --policy oxygen --param k=2
+ok $? "frames that ask for requests run"
+if command -v python3 >/dev/null 2>&1; then
+    python3 - "$W/out" >>"$W/err" 2>&1 <<'PYTHON'
+import json, sys
+f = [json.loads(line) for line in open(sys.argv[1])]
+assert f[0]["asked"] == [{"node": "talk", "request": 0, "refused": None},
+                         {"node": "talk", "request": 1, "refused": None}], f[0]["asked"]
+assert f[1]["cancelled"] == [{"request": 1, "live": True}, {"request": 99, "live": False}], f[1]
+assert f[1]["asked"][0]["request"] == 2 and "asked" not in f[2] and "cancelled" not in f[2]
+full = f[3]["asked"]
+assert len(full) == 13 and full[0]["refused"] is None, full
+assert [a["refused"] for a in full if a["refused"]] and full[-1]["refused"] == "no kv slot", full
+ends = {t["request"]: t for x in f for t in x["text"]["talk"] if t["done"]}
+made = {}
+for x in f:
+    for t in x["text"]["talk"]:
+        made.setdefault(t["request"], []).extend(t["tokens"])
+assert ends[0]["reason"] == "length" and len(made[0]) == 3, (ends[0], made[0])
+assert ends[1]["reason"] == "cancelled" and made[1][:2] == made[0][:2]
+assert len(ends) == 3 + sum(a["refused"] is None for a in full), ends
+PYTHON
+    ok $? "asks, refusals, cancels and lengths are told"
+fi
+demo --set 'nodes.talk.spawn=on_change()' --set nodes.talk.supersede=true --inputs "$W/button.jsonl" --format json --drain
+[ "$(grep -o '"request":[0-9][0-9]*' "$W/out" | sort -u | wc -l)" -eq 1 ]
+ok $? "one instruction, one request"
+for bad in '"#ask": [{"node": "tlk"}]' '"#ask": [{"max_tokens": 0}]' '"#ask": 3' '"#ask": [{"pri": 1}]' \
+    '"#cancel": ["a"]' '"#cancel": -1' '"#kancel": 1'; do
+    with 0 "$bad" >"$W/bad.jsonl"
+    refused "$bad" --inputs "$W/bad.jsonl"
+done
+
 # Recorded episodes replay without a simulator, and say what they said; whatever decides, the same bytes.
 for model in metaworld metaworld_aged; do
     for episode in pipelines/checkpoints/$model/episodes/*.jsonl; do
