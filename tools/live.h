@@ -6,6 +6,7 @@
 #include "base/ring.h"
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
+#include "tools/asks.h"
 #include "tools/mailbox.h"
 
 #include "tectum.h"
@@ -66,6 +67,7 @@ struct tectum {
     struct tec_live_input inputs[TEC_MAILBOX_PLACES];
     int64_t submitted;
     struct tec_bell work; /* rings for the frame thread */
+    struct tec_asks asks; /* requests that are asked for or given up */
 
     struct tec_mailbox outbox;
     struct tec_live_output outputs[TEC_MAILBOX_PLACES];
