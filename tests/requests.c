@@ -42,6 +42,7 @@ static struct tec_loop *open_loop(struct tec_virtual *costs, struct tec_planner 
     o.executor = tec_executor_virtual(costs);
     o.planner = planner;
     o.decoders[1].deadline_us = deadline_us;
+    o.decoders[1].sheds = true;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     return loop;
 }
@@ -390,6 +391,7 @@ TEST(a_million_requests_leave_nothing_behind)
     struct tec_loop_options o = tiny_loop(&tiny);
     o.decoders[1].supersede = true;
     o.decoders[0].deadline_us = 1;
+    o.decoders[0].sheds = true;
     o.planner = (struct tec_planner){.name = "storm",
                                      .self = &storm,
                                      .admit = storm_admit,

@@ -8,7 +8,7 @@
 #   tsan     the tests that use threads, with the thread sanitizer
 #   clang    build with clang, warnings are errors
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision
-#   lua      luacheck on pipelines and policies
+#   lua      luacheck on pipelines, policies and their tests
 #   fuzz     each fuzz target for 20 s
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
@@ -165,7 +165,7 @@ tidy_all() {
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
 
-stage_lua() { needs lua luacheck && step lua luacheck --no-color -q pipelines policies; }
+stage_lua() { needs lua luacheck && step lua luacheck --no-color -q pipelines policies tests/policies; }
 
 # fuzz_one TARGET: from the files that its seeds come from, without leaving anything in the tree.
 fuzz_one() {

@@ -26,6 +26,7 @@ struct tiny {
 static struct tec_heap tiny_heap;
 
 static const char *const tiny_kv[] = {"obs", "lang"};
+static const char *const tiny_partitions[] = {"rt", "bg"};
 
 static inline struct tec_plan_spec tiny_spec(const struct tec_model *m)
 {
@@ -42,22 +43,25 @@ static inline struct tec_plan_spec tiny_spec(const struct tec_model *m)
 
 static inline struct tec_topology tiny_topology(void)
 {
-    return (struct tec_topology){.n_nodes = 4,
-                                 .nodes = {{.name = "see", .kind = "prefill"},
-                                           {.name = "act", .kind = "action", .hard = true},
-                                           {.name = "talk", .kind = "decode"},
-                                           {.name = "think", .kind = "decode"}},
-                                 .n_batch = 3,
-                                 .batch = {1, 3, 4},
-                                 .n_k = 4,
-                                 .k = {1, 2, 5, 8},
-                                 .n_kv = 2,
-                                 .kv = tiny_kv,
-                                 .slots = TINY_SEATS,
-                                 .horizon = 10,
-                                 .layers = 4,
-                                 .period_us = 50000,
-                                 .seed = 7};
+    return (struct tec_topology){
+        .n_nodes = 4,
+        .nodes = {{.name = "see", .kind = "prefill", .partition = "rt"},
+                  {.name = "act", .kind = "action", .partition = "rt", .hard = true},
+                  {.name = "talk", .kind = "decode"},
+                  {.name = "think", .kind = "decode"}},
+        .n_batch = 3,
+        .batch = {1, 3, 4},
+        .n_k = 4,
+        .k = {1, 2, 5, 8},
+        .n_kv = 2,
+        .kv = tiny_kv,
+        .n_partitions = 2,
+        .partitions = tiny_partitions,
+        .slots = TINY_SEATS,
+        .horizon = 10,
+        .layers = 4,
+        .period_us = 50000,
+        .seed = 7};
 }
 
 /* The loop of both decode tasks over that plan; the caller sets executor and planner. */

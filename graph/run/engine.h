@@ -19,7 +19,9 @@ struct tec_engine_options {
     const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
     const char *tokenizer; /* file; NULL: the checkpoint's */
     struct tec_device_options device;
-    bool saturated; /* frames follow each other; no next tick to miss */
+    const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
+                                         * they take in the warm-up */
+    bool saturated;                     /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);

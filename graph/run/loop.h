@@ -23,6 +23,7 @@ struct tec_decoder {
     int every; /* spawn a request every so many frames; 0 = not by their number */
     int max_tokens;
     int64_t deadline_us; /* after it is born; 0 = none */
+    bool sheds;          /* given up after it */
     bool on_change;      /* spawn one where the instruction is not that of the session's frame
                             before, and in its first frame */
     bool supersede;      /* a new request gives up the older ones of its session */

@@ -12,7 +12,7 @@ static int partition_of(const struct tec_loop *l, int node)
     if (node < 0 || l->decision.nodes[node].partition >= 0)
         return node < 0 ? -1 : l->decision.nodes[node].partition;
     for (int i = 0; i < t->n_partitions; i++)
-        if (strcmp(t->nodes[node].partition, t->partitions[i]) == 0)
+        if (t->nodes[node].partition && strcmp(t->nodes[node].partition, t->partitions[i]) == 0)
             return i;
     return -1;
 }
