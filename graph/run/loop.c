@@ -119,6 +119,7 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
                                             struct tec_tick *tick)
 {
     open_frame(l, tick);
+    l->input = input;
     int64_t before = tec_loop_now(l);
     change_requests(l, input, tick);
     await_input(l, tick);
@@ -236,9 +237,10 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
     l->tokens = TEC_NEW(&l->arena, seats * ((size_t)p->spec.max_k + 1), int);
     l->made = TEC_NEW(&l->arena, seats, int);
     l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);
+    l->own = TEC_NEW(&l->arena, seats * (size_t)p->spec.own_tokens + 1, int);
     l->late_us = TEC_NEW(&l->arena, (size_t)l->o.topology->n_inputs + 1, int64_t);
-    bool ok = l->late_us && l->requests && l->seat_taken && l->texts && l->view_rows && l->chunk &&
-              l->tokens && l->made && l->text_ended;
+    bool ok = l->own && l->late_us && l->requests && l->seat_taken && l->texts && l->view_rows &&
+              l->chunk && l->tokens && l->made && l->text_ended;
     for (int i = 0; ok && i < l->n_texts; i++) {
         l->texts[i].id = -1;
         l->texts[i].tokens = TEC_NEW(&l->arena, (size_t)p->spec.new_tokens + 1, int);

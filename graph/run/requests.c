@@ -70,6 +70,12 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
                                         .t_ns = at_ns});
 }
 
+/* Of its keys and values, as the manager counts: prefix, its own prompt, what it has made. */
+static int length(const struct tec_request *r)
+{
+    return r->row.prefix + r->own + r->made;
+}
+
 /* --- ends ------------------------------------------------------------------------------------ */
 
 void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
@@ -79,7 +85,7 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
     r->ended = true;
     if (r->stored) {
         tec_kv_pool_drop(&l->o.plan->prefixes, r->row.region);
-        tec_loop_tell_kv(l, "remove", r, r->row.prefix + r->made, at_ns);
+        tec_loop_tell_kv(l, "remove", r, length(r), at_ns);
     }
     l->seat_taken[r->seat] = false;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
@@ -197,6 +203,21 @@ static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_a
     }
 }
 
+static int *own_of(const struct tec_loop *l, int seat)
+{
+    return l->own + (ptrdiff_t)seat * l->o.plan->spec.own_tokens;
+}
+
+/* Its own prompt outlives the frame that it came with. */
+static void take_prompt(struct tec_loop *l, struct tec_request *r)
+{
+    int own = l->o.decoders[r->decoder].own;
+    const struct tec_own_prompt *p = own > 0 ? &l->input->own[own - 1] : NULL;
+    r->own = p && p->n <= l->o.plan->spec.own_tokens ? p->n : 0;
+    if (r->own)
+        memcpy(own_of(l, r->seat), p->ids, (size_t)r->own * sizeof *p->ids);
+}
+
 /* A request that makes others stale takes one of their seats, so nobody has to make room for it. */
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
@@ -220,6 +241,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
         shed_stale(l, decoder);
     r.seat = free_seat(l);
     l->seat_taken[r.seat] = true;
+    take_prompt(l, &r);
     give_text(l, &r);
     l->requests[l->n_live++] = r;
     tell(l, TEC_EVENT_ADMIT, &r, NULL, r.born_ns);
@@ -228,13 +250,19 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
+void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
+{
+    tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
+                  l->o.plan->model->text.eos);
+    tec_row_prompt(&r->row, own_of(l, r->seat), r->own);
+    r->row.request = r->id;
+}
+
 /* The row of a request that ran beside the hard nodes was started with its launch. */
 void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns)
 {
     if (r->row.region < 0)
-        tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
-                      l->o.plan->model->text.eos);
-    r->row.request = r->id;
+        tec_requests_start(l, r, region);
     r->stored = true;
     tec_loop_tell_kv(l, "store", r, 0, at_ns);
 }
@@ -272,5 +300,5 @@ void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *t
     if (r->row.done)
         finish(l, r, at_ns);
     else
-        tec_loop_tell_kv(l, "update", r, r->row.prefix + r->made, at_ns);
+        tec_loop_tell_kv(l, "update", r, length(r), at_ns);
 }

@@ -7,8 +7,8 @@
 /* A live language request. */
 struct tec_request {
     int64_t id;
-    int decoder, session, seat, text; /* text: index of its record */
-    int max, made, prio;
+    int decoder, session, seat, text;         /* text: index of its record */
+    int max, made, prio, own;                 /* own: tokens of its own prompt */
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
     struct tec_row_state row;
@@ -44,10 +44,12 @@ struct tec_loop {
     bool *seat_taken;               /* [seats] */
     struct tec_utterance *texts;    /* [n_texts] */
     int n_texts;
-    int64_t n_ended, *text_ended; /* [n_texts] when it ended, as a count; 0 = not yet used */
-    float *chunk;                 /* [horizon, dim] */
-    int *tokens, *made;           /* of a frame's launches: [seats, max_k], [seats] */
-    int region;                   /* the frame's prefix, -1 = none */
+    int64_t n_ended, *text_ended;        /* [n_texts] when it ended, as a count; 0 = not yet used */
+    float *chunk;                        /* [horizon, dim] */
+    int *tokens, *made;                  /* of a frame's launches: [seats, max_k], [seats] */
+    int *own;                            /* [seats, own_tokens] prompts of their own, by seat */
+    const struct tec_frame_input *input; /* of the running frame; NULL = none */
+    int region;                          /* the frame's prefix, -1 = none */
     int prefix_rows, last_token;
     const struct tec_tick *tick; /* of the running frame */
     struct tec_frame_record record;
@@ -80,6 +82,8 @@ static inline int64_t tec_loop_now(const struct tec_loop *l)
 bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */
 void tec_requests_expire(struct tec_loop *l);
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
+/* Its row, on the frame's prefix or one of its own in `region`. */
+void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region);
 void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns);
 /* n tokens of a launch that ended at `at_ns`; the last ones when its row is done. */
 void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n,
