@@ -69,7 +69,8 @@ static const char *const good[] = {
     "pipelines/pi05_aloha.lua",           "pipelines/pi05_libero.lua",
     "pipelines/pi05_droid.lua",           "pipelines/pi0_aloha.lua",
     "pipelines/demo_metaworld.lua",       "pipelines/pi05_my_arm.lua",
-    "tests/pipelines/prefix.lua",         "tests/pipelines/changed.lua"};
+    "tests/pipelines/prefix.lua",         "tests/pipelines/changed.lua",
+    "tests/pipelines/tasks.lua"};
 enum { N_GOOD = sizeof good / sizeof good[0] };
 
 TEST(good_files_load)

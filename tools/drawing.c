@@ -170,6 +170,7 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
         enum tec_link_kind kind;
     } ends[] = {
         {item_of(m->inputs, &node->prefix), false, TEC_LINK_READ},
+        {item_of(m->inputs, &node->prompt), false, TEC_LINK_READ},
         {item_of(m->resources, &node->from), false, TEC_LINK_READ},
         {item_of(m->resources, &node->kv), false, node->kv.prev ? TEC_LINK_PREV : TEC_LINK_READ},
         {item_of(m->resources, &node->writes), true, TEC_LINK_WRITE},

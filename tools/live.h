@@ -18,6 +18,7 @@ struct tec_live_input {
     struct tec_frame_input input;
     uint8_t *pictures[TEC_MAX_CAMERAS];
     int *ids;
+    int *own; /* [TEC_MAX_PROMPTS, own_tokens] */
     float *noise, *state;
     double *state_raw; /* what actions are made absolute with */
     int64_t number;

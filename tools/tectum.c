@@ -77,18 +77,19 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
     const struct tec_model *m = t->engine->model;
     size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
-    size_t chunk = (size_t)m->flow.horizon * dim;
+    size_t chunk = (size_t)m->flow.horizon * dim, own = (size_t)t->engine->plan->spec.own_tokens;
     bool ok = true;
     for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
         struct tec_live_input *in = &t->inputs[i];
         struct tec_live_output *out = &t->outputs[i];
         in->ids = TEC_NEW(&t->arena, (size_t)t->engine->plan->spec.text_tokens, int);
+        in->own = TEC_NEW(&t->arena, TEC_MAX_PROMPTS * own + 1, int);
         in->noise = TEC_NEW(&t->arena, chunk, float);
         in->state = TEC_NEW(&t->arena, dim, float);
         in->state_raw = TEC_NEW(&t->arena, dim, double);
         out->chunk = TEC_NEW(&t->arena, chunk, float);
         out->state_raw = TEC_NEW(&t->arena, dim, double);
-        ok = ok && in->ids && in->noise && in->state && in->state_raw && out->chunk &&
+        ok = ok && in->ids && in->own && in->noise && in->state && in->state_raw && out->chunk &&
              out->state_raw;
         for (int s = 0; s < m->n_slots; s++) {
             in->pictures[s] = TEC_NEW(&t->arena, side * side * 3, uint8_t);
@@ -199,6 +200,12 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
         to->input.prefix.picture[i] = to->pictures[i];
     }
     memcpy(to->ids, from->prefix.ids, (size_t)from->prefix.n_text * sizeof(int));
+    for (int i = 0; i < TEC_MAX_PROMPTS; i++) {
+        int *own = to->own + (ptrdiff_t)i * t->engine->plan->spec.own_tokens;
+        if (from->own[i].n > 0)
+            memcpy(own, from->own[i].ids, (size_t)from->own[i].n * sizeof(int));
+        to->input.own[i].ids = own;
+    }
     memcpy(to->noise, from->noise, (size_t)m->flow.horizon * dim * sizeof(float));
     memcpy(to->state, from->state, dim * sizeof(float));
     memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, dim * sizeof(double));
