@@ -26,6 +26,8 @@ says() {
 }
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
+echo 'return policy { name = "x", api = 1, plan = nosuch }' >"$dir/wrong.lua"
+echo '{"schema":1,"unit":"us","variants":[{"node":"other","point":{},"n":1,"min":1,"p50":1,"p99":1,"p999":1,"max":1}]}' >"$dir/other.costs"
 
 for file in tests/policies/*.lua; do
     grep -q 'tectum.test' "$file" || continue
@@ -72,8 +74,40 @@ echo 'local t = tectum.test {' >"$dir/t.lua"
 says "a file that is no Lua" 3 "t.lua:2:" test "$dir/t.lua"
 says "a file that is not there" 3 "No such file" test "$dir/none.lua"
 says "no file" 2 "a test file is missing" test
-says "an unknown action" 2 "did you mean 'test'?" tets
+says "an unknown action" 2 "none of check, test; did you mean 'test'?" tets
 says "no action" 2 "what to do"
+
+# The gate: fit ones pass, each unfit one fails its check and no other.
+robot="--pipeline tests/golden/schedules/paced_edf/pipeline.lua --costs tests/golden/schedules/paced_edf/costs.json"
+tight="--set frame.period_ms=118 --set nodes.act.deadline.ms=118 --set guard.hard_us=50000"
+for fit in slack_k "edf --param k=3" "objective --clock saturated"; do
+    says "$fit is fit" 0 "9 checks, 0 not ok" check $fit $robot --set guard.soft_us=1000 --set guard.hard_us=50000
+done
+# unfit NAME CHECK OPTIONS...
+unfit() {
+    name=$1 wanted=$2
+    shift 2
+    out=$("$tectum" policy check "$name" $robot $tight "$@")
+    [ $? = 1 ] && [ "$(printf '%s\n' "$out" | grep -c '^FAIL')" = 1 ] &&
+        printf '%s\n' "$out" | grep -q "^FAIL  $wanted:"
+    check $? "$(basename "$name" .lua) fails '$wanted' and nothing else"
+    [ $bad = 0 ] || printf '%s\n' "$out" | grep '^FAIL' | sed 's/^/# /' >&2
+}
+slow="--set guard.soft_us=1000"
+for one in failure:"no failure" allocation:"no allocation" starvation:"no starvation" \
+    deadline:"hard deadline" chaos:chaos migrate:migrate; do
+    unfit "tests/policies/unfit/${one%%:*}.lua" "${one#*:}" $slow
+done
+unfit tests/policies/unfit/budget.lua budget --set guard.soft_us=20
+unfit tests/policies/unfit/lattice.lua lattice $slow --most-snapped 50
+unfit default "no starvation" $slow
+"$tectum" policy check slack_k $robot --format json | grep -q '^{"ok": true, "checks": \[{"name": "no failure", "ok": true, "detail": "'
+check $? "the gate's json"
+says "a policy that cannot be loaded" 3 "unknown name 'nosuch'" check "$dir/wrong.lua" $robot
+says "a pipeline where a policy is expected" 3 "this is a pipeline file, not a policy" check tests/golden/schedules/paced_edf/pipeline.lua $robot
+says "no costs" 2 "needs --pipeline FILE and --costs FILE" check slack_k --pipeline pipelines/pi05_aloha.lua
+says "costs of another pipeline" 3 "no row for node" check slack_k --pipeline tests/golden/schedules/paced_edf/pipeline.lua --costs "$dir/other.costs"
+says "options that test does not take" 2 "takes files and --format" test tests/policies/edf.lua --param k=3
 
 # A policy that hangs is ended, and said so.
 printf 'return policy { name = "hang", api = 1, plan = function() while true do end end }' >"$dir/hang.lua"

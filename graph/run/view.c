@@ -58,7 +58,8 @@ void tec_loop_view(struct tec_loop *l)
     l->view.index = l->tick->frame;
     l->view.now_us = tec_loop_now(l) / 1000;
     l->view.deadline_us = l->record.deadline_ns >= 0 ? l->record.deadline_ns / 1000 : INT64_MAX;
-    l->view.budget_us = l->view.deadline_us - l->view.now_us;
+    l->view.budget_us =
+        l->record.deadline_ns >= 0 ? l->view.deadline_us - l->view.now_us : INT64_MAX;
     l->view.last = l->result;
     for (int i = 0; i < l->view.n_inputs; i++)
         l->late_us[i] = l->tick->late_ns / 1000;
