@@ -278,6 +278,7 @@ static void run_with_cancels(struct texts *out, const int64_t *ids, int n)
     memset(out, 0, sizeof *out);
     for (int i = 0; i < 2; i++) {
         const struct tec_utterance *u = text_of(loop, i);
+        REQUIRE(u);
         out->count[i] = u->count;
         memcpy(out->tokens[i], u->tokens, (size_t)u->count * sizeof(int));
         snprintf(out->reason[i], sizeof out->reason[i], "%s", u->reason);
