@@ -15,7 +15,7 @@ struct tec_request {
 };
 
 /* Frames that ended, for those that had to wait for them. */
-enum { TEC_RECENT_FRAMES = 16 };
+enum { TEC_RECENT_FRAMES = 256 };
 
 struct tec_recent {
     int64_t end_ns, over_ns;

@@ -57,14 +57,9 @@ static void begin_job(struct both *w)
                              j->prefill ? 1 : j->n, j->prefill ? 1 : j->k);
 }
 
-static int64_t printed(double ns)
-{
-    return (int64_t)(ceil(ns / 1000.0 - 1e-6) * 1000.0);
-}
-
 static void end_hard(struct both *w)
 {
-    mark(w->v, w->hard, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, printed(w->now));
+    mark(w->v, w->hard, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, llround(w->now));
     w->seen = true;
     w->a.at++;
     begin_hard(w);
@@ -73,9 +68,9 @@ static void end_hard(struct both *w)
 static void end_job(struct both *w)
 {
     struct tec_replay *r = &w->v->jobs[w->b.at].replay;
-    r->start_ns = printed(w->b.start);
-    r->mark_ns[w->v->jobs[w->b.at].prefill ? TEC_MARK_PREFILL : TEC_MARK_DECODE] = printed(w->now);
-    r->end_ns = printed(w->now);
+    r->start_ns = llround(w->b.start);
+    r->mark_ns[w->v->jobs[w->b.at].prefill ? TEC_MARK_PREFILL : TEC_MARK_DECODE] = llround(w->now);
+    r->end_ns = llround(w->now);
     w->b.at++;
     w->b.left = -1.0;
 }
@@ -100,7 +95,7 @@ static void run_both(struct both *w)
         if (soft && w->b.left <= 1e-6)
             end_job(w);
     }
-    w->v->joined_ns = printed(w->now);
+    w->v->joined_ns = llround(w->now);
 }
 
 /* --- the executor --------------------------------------------------------------------------- */

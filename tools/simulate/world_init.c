@@ -80,6 +80,19 @@ static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
     return TEC_OK;
 }
 
+static enum tec_status make_lists(struct tec_world *w, struct tec_error *err)
+{
+    const struct tec_scenario *s = w->o.scenario;
+    size_t asks = (size_t)s->arrivals.n + TEC_MAX_ARRIVALS;
+    size_t cancels = (size_t)s->cancel.n + TEC_WORLD_LATER;
+    w->asks = TEC_NEW(w->arena, asks, struct tec_ask);
+    w->cancel_after = TEC_NEW(w->arena, asks, int);
+    w->cancels = TEC_NEW(w->arena, cancels, int64_t);
+    if (!w->asks || !w->cancel_after || !w->cancels)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for requests");
+    return TEC_OK;
+}
+
 /* Every node that runs has a row in every table. */
 static enum tec_status check_costs(const struct tec_world *w, const struct tec_cost_table *costs,
                                    struct tec_error *err)
@@ -127,6 +140,7 @@ enum tec_status tec_world_init(struct tec_world *world, const struct tec_world_o
     TEC_TRY(check_scenario(w, err));
     TEC_TRY(make_sessions(w, err));
     TEC_TRY(make_input(w, err));
+    TEC_TRY(make_lists(w, err));
     tec_loop_set_table(w->o.engine->loop, w->costs);
     return tec_summary_init(&w->summary, w->o.engine->topology.horizon, arena, err);
 }
