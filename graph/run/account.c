@@ -17,10 +17,20 @@ static void add(struct tec_loop *l, struct tec_histogram *h, int64_t ns)
         tec_histogram_add(h, ns);
 }
 
+/* The device's time, once where launches of two partitions overlap. */
+static void add_replayed(struct tec_loop *l, int64_t start, int64_t end)
+{
+    int64_t from = start > l->replayed_until ? start : l->replayed_until;
+    if (end <= from)
+        return;
+    l->replayed_ns += end - from;
+    l->replayed_until = end;
+}
+
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action)
 {
     int64_t prefill = r->mark_ns[TEC_MARK_PREFILL] - r->start_ns;
-    l->replayed_ns += r->end_ns - r->start_ns;
+    add_replayed(l, r->start_ns, r->end_ns);
     watch(l, "prefill", 0, 1, prefill);
     add(l, &l->costs.prefill, prefill);
     if (!action)
@@ -35,7 +45,7 @@ void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int
                              int steps)
 {
     int64_t ns = r->end_ns - r->start_ns;
-    l->replayed_ns += ns;
+    add_replayed(l, r->start_ns, r->end_ns);
     watch(l, "decode", rows, k, ns);
     if (steps > 0)
         add(l, tec_costs_decode(&l->costs, rows), ns / steps);

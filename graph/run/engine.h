@@ -6,20 +6,21 @@
 #include "graph/compile/spec.h"
 #include "graph/load/pipeline.h"
 #include "graph/run/loop.h"
+#include "graph/run/partitions.h"
 #include "graph/run/session.h"
 
 /* What the pipeline does not say, or what is said over it. Everything is borrowed until close. */
 struct tec_engine_options {
     const struct tec_pipeline *pipeline;
-    const char *root;      /* holds pipelines/ and policies/ */
-    const char *weights;   /* checkpoint; NULL: the pipeline's */
-    bool random;           /* no checkpoint: random weights of `size` */
-    uint64_t seed;         /* of random weights and of the noise */
-    const char *size;      /* "full", "small", "tiny"; NULL = full */
-    const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
-    const char *tokenizer; /* file; NULL: the checkpoint's */
-    struct tec_device_options device;
-    bool saturated; /* frames follow each other; no next tick to miss */
+    const char *root;                 /* holds pipelines/ and policies/ */
+    const char *weights;              /* checkpoint; NULL: the pipeline's */
+    bool random;                      /* no checkpoint: random weights of `size` */
+    uint64_t seed;                    /* of random weights and of the noise */
+    const char *size;                 /* "full", "small", "tiny"; NULL = full */
+    const char *dtype;                /* "f32", "bf16"; NULL: the pipeline's */
+    const char *tokenizer;            /* file; NULL: the checkpoint's */
+    struct tec_device_options device; /* `beside` is set from the pipeline's partitions */
+    bool saturated;                   /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);
@@ -43,6 +44,7 @@ struct tec_engine {
     struct tec_plan *plan;
     struct tec_session *session;
     struct tec_loop *loop;
+    struct tec_partitions *partitions; /* NULL: work runs one after the other */
     struct tec_topology topology;
     struct tec_arena arena;
 };

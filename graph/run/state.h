@@ -60,6 +60,7 @@ struct tec_loop {
     bool parted;            /* jobs may run beside the hard nodes of this frame */
     int lane;               /* of events: 1 while work beside the hard nodes is reported */
     int64_t replayed_ns;    /* device time of this frame */
+    int64_t replayed_until; /* when the last launch that it counts ended */
     int64_t device_over_ns; /* of it, beyond the p99 known before */
     struct tec_recent recent[TEC_RECENT_FRAMES];
     int n_recent; /* counts on */
