@@ -145,6 +145,7 @@ void tec_team_destroy(struct tec_team *team)
 {
     if (!team)
         return;
+    tec_team_join(team); /* lanes that wake late still meet those that wait for them */
     atomic_store(&team->ending, true);
     wake(&team->crew);
     wake(&team->split);
