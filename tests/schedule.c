@@ -272,7 +272,9 @@ static void try_policies(struct tiny *t, int eos)
     REQUIRE(glob("policies/*.lua", 0, NULL, &found) == 0);
     CHECK_INT(found.gl_pathc, >=, 5);
     for (size_t i = 0; i < found.gl_pathc; i++)
-        try_policy(t, eos, found.gl_pathv[i]);
+        if (!t->partitions || strstr(found.gl_pathv[i], "parallel") ||
+            strstr(found.gl_pathv[i], "oxygen"))
+            try_policy(t, eos, found.gl_pathv[i]);
     globfree(&found);
 }
 

@@ -278,7 +278,7 @@ static void settle_beside(struct tec_loop *l, const struct tec_frame_input *inpu
         settle(l, at);
     }
     store_new(l, input, true); /* those that only wait */
-    l->lane = 0;
+    l->lane = 2;
 }
 
 void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, bool beside)
