@@ -8,6 +8,10 @@ files["policies"] = {
   read_globals = { "policy", "int", "num" },
   ignore = { "212" }, -- hooks name all their arguments
 }
+files["tests/policies"] = {
+  read_globals = { "tectum", "policy", "int", "num" },
+  ignore = { "212" },
+}
 files["pipelines"] = {
   read_globals = { "given",
     "action", "buffer", "capture", "decode", "every", "extend", "frame", "guard", "hard", "image",

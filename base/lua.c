@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOOK_EVERY = 100, FEW = 2000, MIB = 1 << 20, STRING_HEADER = 25 };
+enum { HOOK_EVERY = 100, FEW = 2000, MIB = 1 << 20, STRING_HEADER = 25, MAX_LEVELS = 16 };
 
 const struct tec_lua_limits tec_lua_file_limits = {.heap = (size_t)16 * MIB,
                                                    .block = (size_t)4 * MIB,
@@ -199,6 +199,41 @@ enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *
     return tec_fail(err, TEC_MALFORMED, "%s", message);
 }
 
+static void add_line(struct tec_lua *lua, size_t *n, const lua_Debug *at)
+{
+    size_t room = sizeof lua->traceback - *n;
+    char *line = lua->traceback + *n, place[80] = "in C";
+    if (at->currentline > 0)
+        snprintf(place, sizeof place, "%s:%d", at->short_src, at->currentline);
+    int wrote = at->name ? snprintf(line, room, "%s%s: in %s '%.60s'", *n ? "\n" : "", place,
+                                    *at->namewhat ? at->namewhat : "function", at->name)
+                         : snprintf(line, room, "%s%s: in function <%s:%d>", *n ? "\n" : "", place,
+                                    at->short_src, at->linedefined);
+    if (wrote < 0 || (size_t)wrote >= room)
+        line[0] = '\0'; /* no half lines */
+    else
+        *n += (size_t)wrote;
+}
+
+/* Message handler: where it happened. Does bounded work in C and allocates nothing, so that a
+ * script that failed cannot fail here. The hook is off while it runs. */
+static int trace(lua_State *L)
+{
+    struct tec_lua *lua = tec_lua_of(L);
+    lua_Debug at;
+    size_t n = 0;
+    lua->traceback[0] = '\0';
+    for (int level = 1; level <= MAX_LEVELS && lua_getstack(L, level, &at); level++)
+        if (lua_getinfo(L, "Sln", &at) && (at.currentline > 0 || at.name))
+            add_line(lua, &n, &at);
+    return 1;
+}
+
+const char *tec_lua_traceback(const struct tec_lua *lua)
+{
+    return lua->traceback;
+}
+
 enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err)
 {
     lua_State *L = lua->state;
@@ -210,11 +245,17 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
             lua->until_ns = tec_clock_now(&real_clock) + lua->limits.budget_ns;
         lua_sethook(L, hook, LUA_MASKCOUNT, HOOK_EVERY);
     }
+    int handler = lua_gettop(L) - args;
+    lua_pushcfunction(L, trace);
+    lua_insert(L, handler);
     lua->depth++;
-    int rc = lua_pcall(L, args, results, 0);
+    int rc = lua_pcall(L, args, results, handler);
     lua->depth--;
+    lua_remove(L, handler);
     if (rc == LUA_OK)
         return TEC_OK;
+    if (rc == LUA_ERRMEM)
+        lua->traceback[0] = '\0'; /* no handler runs then */
     char message[sizeof err->message];
     take_message(L, message, sizeof message);
     if (lua->expired)

@@ -55,6 +55,10 @@ enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struc
  * status is TEC_POLICY (an error, message with position), TEC_TIME or TEC_NO_MEMORY. */
 enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err);
 
+/* Where the last failed call was when it failed, innermost first: lines "path:line: in function
+ * 'f'" of at most 16 levels. Empty when memory ran out. Valid until the next call. */
+const char *tec_lua_traceback(const struct tec_lua *lua);
+
 /* For C functions: the string key of the table at `index` that is nearest to `word`, or NULL. */
 const char *tec_lua_nearest_key(lua_State *L, int index, const char *word);
 

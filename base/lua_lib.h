@@ -19,7 +19,8 @@ struct tec_lua {
     int depth;             /* calls in calls share the budget of the outermost */
     bool expired, refused; /* in the running call: out of time, out of memory */
     int includes, include_depth;
-    int root; /* directory of include(), -1 = none */
+    int root;             /* directory of include(), -1 = none */
+    char traceback[1024]; /* of the last failed call */
 };
 
 /* The owner of a state. */

@@ -242,7 +242,7 @@ TEST(views_show_the_frame)
         "local r = F.req[2]\n"
         "assert(r.id == 101 and r.node == 'talk' and r.left == 29 and r.done == 1)\n"
         "assert(r.max == 30 and r.age_frames == 1 and r.born_us == 1000 and r.prio == 0)\n"
-        "assert(r.deadline_us == math.maxinteger and r.slack_us == math.maxinteger)\n"
+        "assert(r.deadline_us == math.huge and r.slack_us == math.huge)\n"
         "assert(r.kv_bytes == 4096 and r.shared and not r.fresh and F.req[3].fresh)\n"
         "assert(F.cost('decode', 4, 0.5) == 4205 and F.cost('decode', 0, 0) == 4000)\n"
         "assert(F.slack_us(1) == 19000 and F.slack_us(0) == 20000)\n"
@@ -797,12 +797,13 @@ TEST(garbage_is_collected_between_frames)
         open_plan("local t = {} for i = 1, 100 do t[i] = {i} end", &t, &patient);
     REQUIRE(policy);
     struct tec_planner planner = tec_policy_planner(policy);
+    int64_t opened = heap.bytes;
     for (int i = 0; i < 2000; i++) {
         struct tec_frame_view view = frame(2);
         REQUIRE(plan(policy, &t, &view, &d) == TEC_OK);
         planner.observe(planner.self, &view, &result);
     }
-    CHECK_INT(heap.bytes, <, 400000);
+    CHECK_INT(heap.bytes, <, opened + 200000);
     tec_policy_close(policy);
 }
 

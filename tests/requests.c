@@ -42,6 +42,7 @@ static struct tec_loop *open_loop(struct tec_virtual *costs, struct tec_planner 
     o.executor = tec_executor_virtual(costs);
     o.planner = planner;
     o.decoders[1].deadline_us = deadline_us;
+    o.decoders[1].sheds = true;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     return loop;
 }

@@ -8,7 +8,7 @@
 #   tsan     the tests that use threads, with the thread sanitizer
 #   clang    build with clang, warnings are errors
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision
-#   lua      luacheck on pipelines and policies
+#   lua      luacheck on pipelines, policies and their tests
 #   fuzz     each fuzz target for 20 s
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
@@ -131,7 +131,7 @@ stage_release() {
     step "release builds" build release || return 1
     step "release installs" installs
     for test in build/release/*.t; do tap "release/$(basename "$test")" 300 "$test"; done
-    for test in tests/*.t; do tap "tree/$(basename "$test")" 60 sh "$test"; done
+    for test in tests/*.t; do tap "tree/$(basename "$test")" 300 sh "$test"; done
     [ -z "$long" ] || for seed in 1 2 3; do
         tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
 }
@@ -165,7 +165,7 @@ tidy_all() {
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
 
-stage_lua() { needs lua luacheck && step lua luacheck --no-color -q pipelines policies; }
+stage_lua() { needs lua luacheck && step lua luacheck --no-color -q pipelines policies tests/policies; }
 
 # fuzz_one TARGET: from the files that its seeds come from, without leaving anything in the tree.
 fuzz_one() {

@@ -155,9 +155,7 @@ static double step1_s(const struct tec_bench *b)
     for (int i = 0; i < b->n_rows; i++)
         if (b->rows[i].step1.n)
             return (double)tec_samples_at(&b->rows[i].step1, 0.5) / 1e9;
-    return (double)tec_histogram_at(tec_costs_decode(tec_loop_costs(b->opened.engine->loop), 1),
-                                    0.5) /
-           1e9;
+    return tec_costs_us(tec_loop_costs(b->opened.engine->loop), TEC_COST_DECODE, 1, 0.5) / 1e6;
 }
 
 static json_t *memory_json(const struct tec_bench *b)

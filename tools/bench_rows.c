@@ -1,12 +1,11 @@
 /* bench_rows.c - rows, inputs and turns: what is run, in which order, and what is kept of it. */
 #include "tools/bench.h"
 
+#include "tools/random_input.h"
 #include "tools/topology.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_PROMPT = 4096 };
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
@@ -143,61 +142,17 @@ void tec_bench_close_rows(struct tec_bench *b)
 
 /* --- inputs ---------------------------------------------------------------------------------- */
 
-static uint32_t draw(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(*state >> 33);
-}
-
-static bool random_value(struct tec_bench *b, const struct tec_decl_input *in, uint64_t *state,
-                         struct tec_value *v)
-{
-    struct tec_arena *arena = b->call->arena;
-    size_t n = 1;
-    *v = (struct tec_value){.name = in->name};
-    if (in->kind == TEC_INPUT_IMAGE) {
-        uint8_t *pixels = TEC_NEW(arena, n = (size_t)in->h * (size_t)in->w * 3, uint8_t);
-        for (size_t i = 0; pixels && i < n; i++)
-            pixels[i] = (uint8_t)draw(state);
-        *v = (struct tec_value){in->name, TEC_VALUE_U8, 3, {in->h, in->w, 3}, pixels, n};
-        return pixels;
-    }
-    if (in->kind == TEC_INPUT_TENSOR) {
-        v->kind = TEC_VALUE_F32;
-        for (v->rank = 0; v->rank < in->shape.n && v->rank < 4; v->rank++)
-            n *= (size_t)(v->shape[v->rank] = in->shape.item[v->rank]);
-        float *numbers = TEC_NEW(arena, n, float);
-        for (size_t i = 0; numbers && i < n; i++)
-            numbers[i] = (float)(draw(state) % 2001) / 1000.0F - 1.0F;
-        v->data = numbers;
-        v->bytes = n * sizeof(float);
-        return numbers;
-    }
-    int vocab = b->opened.engine->model->text.vocab;
-    n = (size_t)(b->prompt_tokens < in->max_tokens ? b->prompt_tokens : in->max_tokens);
-    int *ids = TEC_NEW(arena, n, int);
-    for (size_t i = 0; ids && i < n; i++)
-        ids[i] = vocab > 3 ? 3 + (int)(draw(state) % (uint32_t)(vocab - 3)) : 0;
-    v->name = tec_arena_printf(arena, "%s#ids", in->name);
-    v->kind = TEC_VALUE_I32;
-    v->rank = 1;
-    v->shape[0] = (int64_t)n;
-    v->data = ids;
-    v->bytes = n * sizeof(int);
-    return ids && v->name;
-}
-
 enum tec_status tec_bench_random(struct tec_bench *b, uint64_t seed, struct tec_error *err)
 {
     const struct tec_pipeline *p = b->opened.pipeline;
+    const struct tec_engine *e = b->opened.engine;
     uint64_t state = seed * 2 + 1;
     struct tec_value values[TEC_MAX_INPUTS];
     for (int i = 0; i < TEC_BENCH_INPUTS; i++) {
-        size_t n = 0;
-        for (int j = 0; j < p->n_inputs && n < TEC_MAX_INPUTS; j++)
-            if (p->inputs[j].kind != TEC_INPUT_SEGMENTS &&
-                !random_value(b, &p->inputs[j], &state, &values[n++]))
-                return tec_fail(err, TEC_NO_MEMORY, "no memory for random inputs");
+        size_t n;
+        TEC_TRY(tec_random_inputs(values, TEC_MAX_INPUTS, &n, p, tec_session_robot(e->session),
+                                  b->prompt_tokens, e->model->text.vocab, &state, b->call->arena,
+                                  err));
         TEC_TRY(tec_session_observe(b->opened.engine->session, values, n, NULL, i, 0, &b->random[i],
                                     NULL, err));
     }

@@ -2,6 +2,7 @@
 #include "tools/bandwidth.h"
 #include "tools/bench.h"
 #include "tools/machine.h"
+#include "tools/suite/suite.h"
 
 #include "base/clock.h"
 
@@ -11,7 +12,8 @@ enum { MAX_FRAMES = 10000000, READ_BYTES = 512 << 20, READ_TIMES = 5 };
 
 struct bench_options {
     const char *sweep, *inputs, *out, *node;
-    int frames, warmup, rounds, prompt, clock, dtype;
+    int frames, warmup, rounds, prompt, clock, dtype, suite;
+    bool quick;
 };
 
 #define AT(member) offsetof(struct bench_options, member)
@@ -31,7 +33,13 @@ static const struct tec_option options[] = {
     {"node", 0, TEC_OPTION_TEXT, "NAME", "print the times of this node, too", AT(node), 0, 0},
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
-    {"out", 'o', TEC_OPTION_TEXT, "DIR", "bench.json and a histogram of 1 us a row", AT(out), 0, 0},
+    {"out", 'o', TEC_OPTION_TEXT, "DIR",
+     "bench.json and a histogram of 1 us a row; what a suite makes", AT(out), 0, 0},
+    {"suite", 0, TEC_OPTION_WORD, "none|oxygen",
+     "the experiments of a paper, in place of FILE: tables, charts and JSON in --out", AT(suite), 0,
+     0},
+    {"quick", 0, TEC_OPTION_FLAG, NULL, "a suite with few points and frames, to see it work",
+     AT(quick), 0, 0},
 };
 
 /* When each part of opening began. */
@@ -89,6 +97,8 @@ static const char *command_of(const struct tec_invocation *call, const struct be
                              (unsigned long long)s->random_weights.value, tec_size_names[s->size]);
     if (text && o->inputs)
         text = tec_arena_printf(call->arena, "%s --inputs %s", text, o->inputs);
+    if (text && s->costs)
+        text = tec_arena_printf(call->arena, "%s --costs %s", text, s->costs);
     for (int i = 0; text && i < s->set.n; i++)
         text = tec_arena_printf(call->arena, "%s --set %s", text, s->set.item[i]);
     for (int i = 0; text && i < s->param.n; i++)
@@ -131,9 +141,44 @@ static enum tec_status measure(struct tec_bench *b, const struct bench_options *
     return report(b, o, err);
 }
 
+/* A paper's experiments: what they are is the suite's. */
+static enum tec_status run_suite(struct tec_invocation *call, const struct bench_options *o,
+                                 struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    if (call->args.n > 0 || s->weights || s->policy || s->param.n || o->sweep || o->inputs ||
+        o->node || o->warmup || o->prompt || o->clock || o->dtype)
+        return tec_fail(err, TEC_INVALID,
+                        "--suite goes with --random-weights, --size, --quick, --frames, --rounds, "
+                        "--threads, --set and --out alone: the rest is the paper's");
+    if (!o->out)
+        return tec_fail(err, TEC_INVALID, "--suite needs --out DIR");
+    const char *command =
+        tec_arena_printf(call->arena, "tectum bench --suite oxygen --size %s%s%s",
+                         tec_size_names[s->size], o->quick ? " --quick" : "",
+                         o->frames ? tec_arena_printf(call->arena, " --frames %d", o->frames) : "");
+    for (int i = 0; command && i < s->set.n; i++)
+        command = tec_arena_printf(call->arena, "%s --set %s", command, s->set.item[i]);
+    if (command && s->threads)
+        command = tec_arena_printf(call->arena, "%s --threads %d", command, s->threads);
+    const struct tec_suite_options what = {.quick = o->quick,
+                                           .frames = o->frames,
+                                           .rounds = o->rounds,
+                                           .dir = o->out,
+                                           .command = command ? command : ""};
+    return tec_suite_main(call, &what, err);
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     struct bench_options *o = call->options;
+    if (o->suite)
+        return run_suite(call, o, err);
+    if (o->quick)
+        return tec_fail(err, TEC_INVALID, "--quick goes with --suite");
+    if (call->args.n < 1)
+        return tec_fail(err, TEC_INVALID, "a pipeline file is missing: tectum %s",
+                        tec_command_bench.usage);
     o->frames = o->frames ? o->frames : 30;
     o->warmup = o->warmup ? o->warmup : 10;
     o->rounds = o->rounds ? o->rounds : 3;
@@ -156,20 +201,21 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 }
 
 const struct tec_command tec_command_bench = {
-    .usage = "bench [options] FILE",
+    .usage = "bench [options] [FILE]",
     .about = "Quantiles and the worst frame of each row, with what took longer in it. Rows are\n"
              "policies (--policy A,B) and values of a parameter (--sweep); they take turns on one\n"
              "engine: reset, warm-up, frames, then the next row, several rounds.\n",
     .example =
         "  tectum bench pipelines/pi05_droid.lua --random-weights 1 --policy oxygen,isolated\n"
-        "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n",
+        "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"
+        "  tectum bench --suite oxygen --random-weights 1 --size small --quick -o DIR\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
-             TEC_TAKES_POLICY | TEC_TAKES_SEED,
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct bench_options),
-    .min_args = 1,
+    .min_args = 0,
     .max_args = 1,
     .args = "a pipeline file",
     .run = run,

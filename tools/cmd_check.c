@@ -1,5 +1,6 @@
 /* cmd_check.c - every error of pipeline and policy files, located. */
 #include "tools/bytes.h"
+#include "tools/costs_file.h"
 #include "tools/expect.h"
 #include "tools/measure.h"
 #include "tools/open_pipeline.h"
@@ -164,9 +165,14 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
         return TEC_OK;
     TEC_TRY(status);
     const char *plan = NULL;
+    const struct tec_cost_table *costs = NULL;
     status = check_use(call, pipeline, d, err);
     if (status == TEC_OK)
         status = check_plan(call, pipeline, d, &plan, err);
+    if (status == TEC_OK)
+        status = tec_costs_open(&costs, call, pipeline, err);
+    if (costs)
+        tec_costs_check(d, costs, pipeline, call->shared.costs);
     if (status == TEC_OK && d->n_errors == 0 && call->shared.format == TEC_FORMAT_TEXT)
         say_ok(call, path, pipeline, plan ? plan : "");
     tec_pipeline_free(pipeline);
@@ -233,10 +239,11 @@ const struct tec_command tec_command_check = {
     .about = "Every error of every file at once, each with its place and a code. Exit code 1 when\n"
              "there is any.\n",
     .example = "  tectum check pipelines/pi05_aloha.lua policies/oxygen.lua\n"
+               "  tectum check --costs robot.costs pipelines/pi05_aloha.lua\n"
                "  tectum check --set frame.period_ms=33 pipelines/pi05_aloha.lua\n"
                "  tectum check --explain E026\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_GITHUB | TEC_TAKES_SET | TEC_TAKES_POLICY |
-             TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
+             TEC_TAKES_MODEL | TEC_TAKES_DEVICE | TEC_TAKES_COSTS,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct check_options),

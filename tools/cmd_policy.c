@@ -1,27 +1,59 @@
 /* cmd_policy.c - a policy before it touches a robot: unit tests and the gate. */
 #include "tools/command.h"
+#include "tools/expect.h"
+#include "tools/policy/gate.h"
 #include "tools/policy/test.h"
 
 #include "base/nearest.h"
 
+#include <stddef.h>
 #include <string.h>
+
+enum { FRAMES = 2000, PATIENCE = 32 };
+
+struct policy_options {
+    const char *pipeline, *costs;
+    int frames, patience, clock, most_snapped;
+};
+
+#define AT(member) offsetof(struct policy_options, member)
+static const struct tec_option options[] = {
+    {"pipeline", 0, TEC_OPTION_TEXT, "FILE", "check: the pipeline it is to run in", AT(pipeline), 0,
+     0},
+    {"costs", 0, TEC_OPTION_TEXT, "FILE.costs", "check: what launches take, of `tectum profile`",
+     AT(costs), 0, 0},
+    {"frames", 'n', TEC_OPTION_INT, "N", "check: frames of each run; 2000", AT(frames), 100,
+     1000000},
+    {"patience", 0, TEC_OPTION_INT, "N", "check: frames a request may wait for a token; 32",
+     AT(patience), 1, 1000000},
+    {"most-snapped", 0, TEC_OPTION_INT, "PERCENT",
+     "check: rows whose k may be moved to a captured point; 100", AT(most_snapped), 1, 100},
+    {"clock", 0, TEC_OPTION_WORD, "paced|saturated",
+     "check: a frame each period, or one after the other", AT(clock), 0, 0},
+};
 
 /* --- policy test -------------------------------------------------------------------------- */
 
 static enum tec_status run_tests(struct tec_invocation *call, struct tec_checks *all,
                                  struct tec_error *err)
 {
-    bool text = call->shared.format == TEC_FORMAT_TEXT;
+    const struct policy_options *o = call->options;
+    const struct tec_shared *s = &call->shared;
+    bool text = s->format == TEC_FORMAT_TEXT;
+    if (o->pipeline || o->costs || o->frames || o->patience || o->clock || o->most_snapped ||
+        s->set.n || s->param.n || s->seed.given)
+        return tec_fail(err, TEC_INVALID,
+                        "policy test takes files and --format: the rest stands in the files");
     if (call->args.n < 2)
         return tec_fail(err, TEC_INVALID, "policy test: a test file is missing");
     for (int i = 1; i < call->args.n; i++) {
+        const char *path = call->args.item[i];
         struct tec_checks one = {.arena = call->arena};
-        TEC_TRY(
-            tec_policy_test(call->args.item[i], call->root, text ? &one : all, call->heap, err));
+        TEC_TRY(tec_policy_test(path, call->root, text ? &one : all, call->heap, err));
         if (!text)
             continue;
         tec_checks_print(&one, true, call->out);
-        fprintf(call->out, "%s: %d checks, %d not ok\n", call->args.item[i], one.n, one.failed);
+        fprintf(call->out, "%s: %d checks, %d not ok\n", path, one.n, one.failed);
         all->n += one.n;
         all->failed += one.failed;
     }
@@ -32,13 +64,43 @@ static enum tec_status run_tests(struct tec_invocation *call, struct tec_checks 
     return TEC_OK;
 }
 
+/* --- policy check ------------------------------------------------------------------------- */
+
+static enum tec_status run_gate(struct tec_invocation *call, struct tec_checks *checks,
+                                struct tec_error *err)
+{
+    const struct policy_options *o = call->options;
+    struct tec_gate_options gate = {.policy = call->args.n > 1 ? call->args.item[1] : NULL,
+                                    .pipeline = o->pipeline,
+                                    .costs = o->costs,
+                                    .frames = o->frames ? o->frames : FRAMES,
+                                    .patience = o->patience ? o->patience : PATIENCE,
+                                    .most_snapped = o->most_snapped ? o->most_snapped : 100,
+                                    .saturated = o->clock == 1,
+                                    .seed = call->shared.seed.given ? call->shared.seed.value : 1};
+    if (call->args.n > 2)
+        return tec_fail(err, TEC_INVALID, "policy check takes one policy, there are %d",
+                        call->args.n - 1);
+    if (!gate.pipeline || !gate.costs)
+        return tec_fail(err, TEC_INVALID, "policy check needs --pipeline FILE and --costs FILE");
+    TEC_TRY(tec_expect_pipeline(gate.pipeline, err));
+    if (gate.policy && tec_path_kind(gate.policy) == TEC_PATH_PIPELINE)
+        return tec_expect(gate.policy, "a policy", err);
+    TEC_TRY(tec_policy_gate(call, &gate, checks, err));
+    if (call->shared.format != TEC_FORMAT_TEXT)
+        return tec_checks_json(checks, call->out, err);
+    tec_checks_print(checks, false, call->out);
+    fprintf(call->out, "%d checks, %d not ok\n", checks->n, checks->failed);
+    return TEC_OK;
+}
+
 /* --- the verb ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
     enum tec_status (*run)(struct tec_invocation *call, struct tec_checks *checks,
                            struct tec_error *err);
-} actions[] = {{"test", run_tests}};
+} actions[] = {{"check", run_gate}, {"test", run_tests}};
 
 enum { N_ACTIONS = sizeof actions / sizeof actions[0] };
 
@@ -56,18 +118,28 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return status;
     }
     const char *near = tec_nearest(name, names, N_ACTIONS);
-    return tec_fail(err, TEC_INVALID, "policy: there is no '%s'%s%s%s", name,
+    return tec_fail(err, TEC_INVALID, "policy: '%s' is none of check, test%s%s%s", name,
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 const struct tec_command tec_command_policy = {
-    .usage = "policy test FILE...",
-    .about = "test: unit tests in Lua, each policy behind the real host (doc/policy-tests.md).\n"
-             "json: {ok, checks:[{name, ok, detail}]}. Exit code 1 when a check is not ok.\n",
-    .example = "  tectum policy test tests/policies/edf.lua\n",
-    .takes = TEC_TAKES_FORMAT,
+    .usage = "policy check|test [options] FILE...",
+    .about =
+        "check: is the policy fit for this pipeline on this robot? It plans on a virtual clock\n"
+        "with the robot's costs: budget, allocation, determinism, starvation, deadlines, lattice,\n"
+        "chaos, migrate. test: unit tests in Lua, each policy behind the real host. Both are "
+        "described in\n"
+        "doc/policy-tests.md; json: {ok, checks:[{name, ok, detail}]}. Exit code 1 when a check "
+        "is\n"
+        "not ok.\n",
+    .example = "  tectum policy check mine.lua --pipeline robot.lua --costs robot.costs\n"
+               "  tectum policy test tests/policies/edf.lua\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_POLICY | TEC_TAKES_SEED,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct policy_options),
     .min_args = 1,
     .max_args = -1,
-    .args = "what to do: test",
+    .args = "what to do: check or test",
     .run = run,
 };

@@ -6,7 +6,7 @@
 enum { MAX_FRAMES = 1000000000 };
 
 struct simulate_options {
-    const char *costs, *scenario, *trace;
+    const char *costs, *scenario, *arrivals, *trace;
     int frames, clock;
 };
 
@@ -16,6 +16,10 @@ static const struct tec_option options[] = {
      AT(costs), 0, 0},
     {"scenario", 0, TEC_OPTION_TEXT, "FILE.json", "what happens from outside; else nothing does",
      AT(scenario), 0, 0},
+    {"arrivals", 0, TEC_OPTION_TEXT, "SPEC",
+     "requests besides: uniform:4, poisson:0.5, bursty:6,10, lengths:5,20,0.3, cancel:0.1,3, or "
+     "several joined by +",
+     AT(arrivals), 0, 0},
     {"frames", 'n', TEC_OPTION_INT, "N", "ticks a session; the scenario's, else 100", AT(frames), 1,
      MAX_FRAMES},
     {"clock", 0, TEC_OPTION_WORD, "scenario|saturated|paced",
@@ -61,6 +65,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     const struct tec_simulation_options options_of = {.pipeline = call->args.item[0],
                                                       .costs = o->costs,
                                                       .scenario = o->scenario,
+                                                      .arrivals = o->arrivals,
                                                       .frames = o->frames,
                                                       .clock = o->clock,
                                                       .trace = trace.file};

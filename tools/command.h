@@ -35,7 +35,8 @@ enum tec_takes {
     TEC_TAKES_SET = 8,     /* --set */
     TEC_TAKES_POLICY = 16, /* --policy, --param */
     TEC_TAKES_SEED = 32,   /* --seed */
-    TEC_TAKES_GITHUB = 64  /* --format, with github */
+    TEC_TAKES_GITHUB = 64, /* --format, with github */
+    TEC_TAKES_COSTS = 128  /* --costs */
 };
 
 enum tec_format { TEC_FORMAT_TEXT, TEC_FORMAT_JSON, TEC_FORMAT_GITHUB };
@@ -53,6 +54,7 @@ struct tec_shared {
     const char *tokenizer;
     struct tec_words set, param;
     const char *policy;
+    const char *costs; /* file that `profile` wrote; see tec_costs_open */
     struct tec_seed seed;
     const char *root;
     bool help;

@@ -1,5 +1,6 @@
 #include "tools/open_engine.h"
 
+#include "tools/costs_file.h"
 #include "tools/topology.h"
 
 #include <string.h>
@@ -67,6 +68,8 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .released = out->more.released ? pass_release : NULL,
                                            .user = out};
     enum tec_status status = tec_device_choice(call, &options->device, err);
+    if (status == TEC_OK)
+        status = tec_costs_open(&options->costs, call, out->pipeline, err);
     if (status != TEC_OK)
         tec_close_engine(out);
     return status;

@@ -50,6 +50,11 @@ static const struct tec_option policy[] = {
     {"param", 0, TEC_OPTION_LIST, "NAME=VALUE", "a parameter of the policy", AT(param), 0, 0},
 };
 
+static const struct tec_option costs[] = {
+    {"costs", 0, TEC_OPTION_TEXT, "FILE", "what nodes cost, as `tectum profile -o` wrote it",
+     AT(costs), 0, 0},
+};
+
 static const struct tec_option seed[] = {
     {"seed", 0, TEC_OPTION_SEED, "N", "of everything that is random", AT(seed), 0, 0},
 };
@@ -77,6 +82,8 @@ int tec_shared_groups(struct tec_option_group groups[TEC_MAX_GROUPS],
         groups[n++] = (struct tec_option_group){"Pipeline", set, COUNT(set), shared};
     if (command->takes & TEC_TAKES_POLICY)
         groups[n++] = (struct tec_option_group){"Policy", policy, COUNT(policy), shared};
+    if (command->takes & TEC_TAKES_COSTS)
+        groups[n++] = (struct tec_option_group){"Costs", costs, COUNT(costs), shared};
     if (command->takes & TEC_TAKES_SEED)
         groups[n++] = (struct tec_option_group){"Randomness", seed, COUNT(seed), shared};
     groups[n++] = (struct tec_option_group){"Always", every, COUNT(every), shared};

@@ -142,7 +142,7 @@ enum tec_on_miss {
 
 /* hard { } and soft { } */
 struct tec_decl_deadline {
-    struct tec_where where;
+    struct tec_where where, where_ms; /* of the whole; of ms, a value of --set too */
     enum tec_deadline_kind kind;
     double ms;
     int on_miss;       /* enum tec_on_miss */

@@ -28,6 +28,9 @@ static void check_deadline(struct tec_loader *ld, int i)
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_decl_deadline *dl = &p->nodes[i].deadline;
     const struct tec_entry *e = tec_value_find(ld->nodes[i].value, "deadline");
+    struct tec_decl_node *nodes = ld->lists[TEC_NODES];
+    if (e)
+        nodes[i].deadline.where_ms = tec_where_field(ld, e, "ms");
     if (dl->kind != TEC_DEADLINE_HARD || !e)
         return;
     if (dl->on_miss == TEC_MISS_DECAY && dl->decay_actions == 0 &&

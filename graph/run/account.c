@@ -3,18 +3,21 @@
 
 #include <string.h>
 
-/* Time beyond the p99 that was known before the launch. */
-static void watch(struct tec_loop *l, const char *what, int rows, int times, int64_t ns)
+/* A launch of `times` steps at most, of which `steps` were made. What is longer than the p99 known
+ * before is the device's. Replays before the first frame only say what to expect. */
+static void measure(struct tec_loop *l, enum tec_cost_kind kind, int rows, int times, int steps,
+                    int64_t ns)
 {
-    double known = tec_loop_cost(l, what, rows, 0.99) * 1000.0 * times;
-    if (known > 0.0 && (double)ns > known)
-        l->device_over_ns += ns - (int64_t)known;
-}
-
-static void add(struct tec_loop *l, struct tec_histogram *h, int64_t ns)
-{
-    if (!l->table)
-        tec_histogram_add(h, ns);
+    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode"};
+    if (l->table) {
+        double known = tec_loop_cost(l, words[kind], rows, 0.99) * 1000.0 * times;
+        if (known > 0.0 && (double)ns > known)
+            l->device_over_ns += ns - (int64_t)known;
+    } else if (steps > 0 && l->warming) {
+        tec_costs_warm(&l->costs, kind, rows, ns / steps);
+    } else if (steps > 0) {
+        l->device_over_ns += tec_costs_add(&l->costs, kind, rows, ns / steps) * steps;
+    }
 }
 
 /* The device's time, once where launches of two partitions overlap. */
@@ -29,26 +32,19 @@ static void add_replayed(struct tec_loop *l, int64_t start, int64_t end)
 
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action)
 {
-    int64_t prefill = r->mark_ns[TEC_MARK_PREFILL] - r->start_ns;
+    int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
     add_replayed(l, r->start_ns, r->end_ns);
-    watch(l, "prefill", 0, 1, prefill);
-    add(l, &l->costs.prefill, prefill);
-    if (!action)
-        return;
-    int64_t acted = r->mark_ns[TEC_MARK_ACTION] - r->mark_ns[TEC_MARK_PREFILL];
-    watch(l, "action", 0, 1, acted);
-    add(l, &l->costs.action, acted);
+    measure(l, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
+    if (action)
+        measure(l, TEC_COST_ACTION, 0, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
 }
 
 /* A launch that ends early, all rows done, made `steps` of k. */
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
                              int steps)
 {
-    int64_t ns = r->end_ns - r->start_ns;
     add_replayed(l, r->start_ns, r->end_ns);
-    watch(l, "decode", rows, k, ns);
-    if (steps > 0)
-        add(l, tec_costs_decode(&l->costs, rows), ns / steps);
+    measure(l, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
 }
 
 /* Device time beyond p99 of frames that ran while this one waited, and of its own. */
@@ -84,6 +80,7 @@ void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
     int64_t overrun = 0;
+    tec_costs_end_frame(&l->costs);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
     if (r->release_ns >= 0 && r->deadline_ns >= 0 && r->release_ns > r->deadline_ns)
         overrun = r->release_ns - r->deadline_ns;

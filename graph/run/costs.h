@@ -1,15 +1,45 @@
-/* costs.h - what launches cost on this machine: one histogram a variant, written by the frame
- * thread, read by policies. No floating-point state drifts: counts only. */
+/* costs.h - what launches cost on this machine: one histogram a captured variant and a quick drift,
+ * written by the frame thread, asked by policies many times a frame.
+ *
+ * A variant is the prefill, the action, or one decode step at a captured batch. Decode nodes share
+ * captures, so they share variants.
+ *
+ *     cost(q) = base(q) x drift
+ *
+ * The base is a distribution of durations as they would be at drift 1. It is, in this order:
+ *   - the variant's own samples, once there are 200 beside a row of a .costs file, or 20 without
+ *     one. Each is divided by the drift that held before it, so the base is the distribution of
+ *     what the model would have been wrong by. Samples fade: they fill one of two windows of 2048,
+ *     when it is full the other is emptied and filled; quantiles are of both, so of the newest 2048
+ *     to 4096 samples, and what is older counts no more. They are renewed every 16 samples.
+ *   - the row of the .costs file (its first 8 own samples only find the drift);
+ *   - the warm-up: p50 is its fastest replay, the other quantiles are its slowest but the first
+ *     one, or the longest own sample if that is longer. Warm-up never enters the samples.
+ *
+ * The drift of a kind (prefill, action, decode; all batches together) follows clocks and other
+ * tenants. A sample's ratio is its duration through the variant's reference: p50 of the file, else
+ * the median of the first 20 samples; a reference never changes, so base and drift cannot chase
+ * each other. Ratios are bounded to 1/4 .. 4. The drift goes half of the way to the median of the
+ * last three ratios: a step of any size is met to 1/8 after four samples and to 1/32 after six, a
+ * single outlier moves nothing. A kind that did not run in a frame goes 1/32 of the way to the mean
+ * of those that did, so an old drift cannot keep work from being tried again.
+ *
+ * Doubles by fixed rules, in the order of the samples: the same samples give the same costs. After
+ * init nothing allocates; a cost is a few comparisons and one product. Frame thread only. */
 #ifndef TEC_GRAPH_RUN_COSTS_H
 #define TEC_GRAPH_RUN_COSTS_H
 
 #include "graph/compile/plan.h"
+#include "graph/run/cost_table.h"
+#include "graph/run/planner.h"
 
 #include <stdint.h>
 
-enum { TEC_COST_BUCKETS = 64 * 16 };
+/* 128 buckets to a power of two, up to 2^40 ns; what is longer lies in the last one. */
+enum { TEC_COST_PARTS = 128, TEC_COST_BUCKETS = (40 - 7 + 1) * TEC_COST_PARTS };
 
-/* Durations in nanoseconds: sixteen buckets to a power of two, so a quantile is within 4.4 %. */
+/* Durations in nanoseconds. A quantile is at most 0.8 % above the true one, exact below 128 ns, and
+ * min and max are exact. 17 KiB. */
 struct tec_histogram {
     uint32_t counts[TEC_COST_BUCKETS];
     int64_t n, min, max;
@@ -19,15 +49,56 @@ void tec_histogram_add(struct tec_histogram *h, int64_t ns);
 /* Quantile q in (0, 1]; the exact maximum for the last sample; 0 when empty. */
 int64_t tec_histogram_at(const struct tec_histogram *h, double q);
 
-/* prefill, action, and one decode step at each captured batch. */
+enum tec_cost_kind { TEC_COST_PREFILL, TEC_COST_ACTION, TEC_COST_DECODE, TEC_COST_KINDS };
+
+/* p50, p99, p999, max: what is kept ready, and what a `.costs` file has. */
+enum { TEC_COST_QUANTILES = 4 };
+
+struct tec_cost_variant {
+    struct tec_histogram window[2]; /* own samples at drift 1; window[now] is being filled */
+    int now, n_warm;
+    int64_t n;           /* own samples so far */
+    bool filed;          /* `prior` is of a .costs file */
+    double reference_ns; /* of the drift; 0 = not known yet */
+    double prior_ns[TEC_COST_QUANTILES], base_ns[TEC_COST_QUANTILES];
+};
+
+struct tec_cost_drift {
+    double factor, last[3]; /* newest ratios, in turn */
+    int at;
+    bool ran; /* in this frame */
+};
+
 struct tec_costs {
-    struct tec_histogram prefill, action, decode[TEC_MAX_BATCHES];
+    struct tec_cost_variant prefill, action, decode[TEC_MAX_BATCHES];
     int n_batches, batches[TEC_MAX_BATCHES];
+    struct tec_cost_drift drift[TEC_COST_KINDS];
 };
 
 void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec);
 
-/* The histogram of one step of `rows` rows: the smallest captured batch that holds them. */
-struct tec_histogram *tec_costs_decode(struct tec_costs *costs, int rows);
+/* Start from a table: each node of the topology takes its row, a captured batch without one that of
+ * the next larger point. Of several decode nodes the costlier counts. Nodes without a row start
+ * from the warm-up. Before the first sample. */
+void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
+                     const struct tec_topology *topology);
+
+/* A replay before the first frame; `rows` is looked at for decode only. */
+void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);
+
+/* A launch of a frame (decode: per step). Returns by how much it was longer than the p99 known
+ * before, at drift 1: what a miss can blame on the device; 0 while no p99 is known. */
+int64_t tec_costs_add(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);
+
+/* A frame has ended: the drift of what did not run follows that of what did. */
+void tec_costs_end_frame(struct tec_costs *costs);
+
+/* Microseconds at quantile q: p50 for q <= 0.5, p99 for q <= 0.99, p999 for q <= 0.999, else the
+ * longest. Decode: one step of `rows` rows, of the smallest captured batch that holds them, else
+ * the largest. 0 where nothing was ever measured or filed. */
+double tec_costs_us(const struct tec_costs *costs, enum tec_cost_kind kind, int rows, double q);
+
+/* "prefill", "action", "decode" as the kind of a node; TEC_COST_KINDS for any other word. */
+enum tec_cost_kind tec_cost_kind_of(const char *word);
 
 #endif

@@ -270,7 +270,8 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->node = i;
         d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
         d->max_tokens = n->max_tokens;
-        d->deadline_us = n->deadline.on_miss == TEC_MISS_SHED ? t->nodes[i].deadline_us : 0;
+        d->deadline_us = t->nodes[i].deadline_us;
+        d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
     }
     return TEC_OK;
 }
@@ -300,7 +301,10 @@ static enum tec_status make_loop(struct tec_engine *e, const struct tec_executor
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
     TEC_TRY(list_decoders(&l, p, &e->topology, err));
-    return tec_loop_create(&e->loop, &l, e->heap, err);
+    TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
+    if (o->costs)
+        tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);
+    return TEC_OK;
 }
 
 /* Every part has run before the first frame: costs are known, memory is touched. */

@@ -9,18 +9,21 @@
 #include "graph/run/partitions.h"
 #include "graph/run/session.h"
 
-/* What the pipeline does not say, or what is said over it. Everything is borrowed until close. */
+/* What the pipeline does not say, or what is said over it. Everything is borrowed until close.
+ * The device's lanes beside the frame (device.beside) are set from the pipeline's partitions. */
 struct tec_engine_options {
     const struct tec_pipeline *pipeline;
-    const char *root;                 /* holds pipelines/ and policies/ */
-    const char *weights;              /* checkpoint; NULL: the pipeline's */
-    bool random;                      /* no checkpoint: random weights of `size` */
-    uint64_t seed;                    /* of random weights and of the noise */
-    const char *size;                 /* "full", "small", "tiny"; NULL = full */
-    const char *dtype;                /* "f32", "bf16"; NULL: the pipeline's */
-    const char *tokenizer;            /* file; NULL: the checkpoint's */
-    struct tec_device_options device; /* `beside` is set from the pipeline's partitions */
-    bool saturated;                   /* frames follow each other; no next tick to miss */
+    const char *root;      /* holds pipelines/ and policies/ */
+    const char *weights;   /* checkpoint; NULL: the pipeline's */
+    bool random;           /* no checkpoint: random weights of `size` */
+    uint64_t seed;         /* of random weights and of the noise */
+    const char *size;      /* "full", "small", "tiny"; NULL = full */
+    const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
+    const char *tokenizer; /* file; NULL: the checkpoint's */
+    struct tec_device_options device;
+    const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
+                                         * they take in the warm-up */
+    bool saturated;                     /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);

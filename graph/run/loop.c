@@ -198,6 +198,7 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     int region = tec_kv_pool_take(pool);
     l->prefix_rows = tec_prefix_rows(l->o.plan, &input->prefix);
+    l->warming = true;
     for (int i = 0; i < times; i++) {
         struct tec_replay replay = {0};
         l->o.executor.prefix(l->o.executor.self, TEC_PART_FRAME, region, input, &replay);
@@ -217,6 +218,7 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
     }
     if (s->beside && l->o.executor.beside)
         warm_beside(l, input, region);
+    l->warming = false;
     tec_kv_pool_drop(pool, region);
 }
 

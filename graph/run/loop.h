@@ -23,6 +23,7 @@ struct tec_decoder {
     int every; /* spawn a request every so many frames; 0 = only when asked */
     int max_tokens;
     int64_t deadline_us; /* after it is born; 0 = none */
+    bool sheds;          /* given up after it */
 };
 
 /* A request from outside. */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 enum { TEC_MAX_AXIS = 16, TEC_MAX_NOTES = 8, TEC_MAX_NODES = 32, TEC_MAX_ROWS = 64 };
+enum { TEC_MAX_LAYERS = 128, TEC_MAX_SEGMENTS = 128 }; /* of memory that is loaded */
 
 /* One live language request, ordered by id. Times in microseconds of the frame clock. */
 struct tec_request_view {
@@ -59,6 +60,22 @@ struct tec_kv_view {
     int64_t used, cap, bytes, pinned, oldest; /* tokens, tokens, bytes, tokens, age in frames */
 };
 
+/* One segment of memory that a memory_load node may load. */
+struct tec_segment_view {
+    int64_t id;
+    int tokens;
+    double importance; /* as measured: NaN and infinite values are handed on */
+    int tier;          /* where it lies, 0 nearest to the device */
+    bool dirty, fixed; /* changed since it was stored; long unchanged */
+    int64_t last_used; /* frame */
+};
+
+/* The device as sampled off the frame path; 0 = not known. */
+struct tec_device_view {
+    bool throttled;
+    int clock_mhz, temp_c;
+};
+
 /* The frame as a policy sees it. Arrays are owned by the loop and refreshed in place. */
 struct tec_frame_view {
     int64_t index, now_us, deadline_us, budget_us, period_us;
@@ -71,6 +88,9 @@ struct tec_frame_view {
     struct tec_cost_source costs;
     struct tec_frame_result last;
     uint64_t seed; /* keys F.rng() together with index */
+    int n_seg;     /* at most TEC_MAX_SEGMENTS */
+    const struct tec_segment_view *seg;
+    struct tec_device_view gpu;
 };
 
 /* The part of a compiled pipeline that policies may know; immutable. */
@@ -101,6 +121,12 @@ struct tec_row_decision {
     char reason[32];
 };
 
+/* What to do with one memory segment, by index of the view. */
+struct tec_segment_decision {
+    double score; /* higher loads first */
+    bool skip;
+};
+
 struct tec_note {
     char key[24];
     bool is_number;
@@ -120,6 +146,13 @@ struct tec_decision {
     int snapped; /* calls whose argument was moved to a captured point */
     int n_notes;
     struct tec_note notes[TEC_MAX_NOTES];
+
+    /* Memory; zeros are the default plan. Behind the counts nothing is defined. */
+    int memory_node; /* that `ratios` are for */
+    int n_ratios;    /* layers, the last ratio holds for those behind; 0 = as declared */
+    int n_seg;       /* the view's, once a segment was decided about; 0 = as declared */
+    double ratios[TEC_MAX_LAYERS]; /* share of rows to recompute, never increasing */
+    struct tec_segment_decision seg[TEC_MAX_SEGMENTS];
 };
 
 /* A decider. Any member may be NULL: admit then says yes, plan keeps the default. All run on the
@@ -142,6 +175,13 @@ struct tec_planner {
  * captured. At most TEC_MAX_ROWS rows. */
 void tec_plan_default(const struct tec_topology *topology, const struct tec_frame_view *view,
                       struct tec_decision *decision);
+
+/* Copy what a decision says about the first `n_nodes` nodes and everything else that is counted:
+ * a fraction of its size. */
+void tec_decision_copy(struct tec_decision *to, const struct tec_decision *from, int n_nodes);
+
+/* Do two decisions ask for the same work? Notes and texts of reasons do not matter. */
+bool tec_decision_same(const struct tec_decision *a, const struct tec_decision *b, int n_nodes);
 
 /* Admits everything, keeps the default plan. Named "default". */
 extern const struct tec_planner tec_default_planner;

@@ -115,7 +115,8 @@ void tec_requests_expire(struct tec_loop *l)
 {
     int64_t now = tec_loop_now(l);
     for (int i = 0; i < l->n_live; i++)
-        if (!l->requests[i].ended && l->requests[i].deadline_ns < now)
+        if (!l->requests[i].ended && l->requests[i].deadline_ns < now &&
+            l->o.decoders[l->requests[i].decoder].sheds)
             tec_requests_shed(l, &l->requests[i], "deadline");
 }
 

@@ -32,6 +32,7 @@ struct tec_loop {
     struct tec_heap *heap;
     struct tec_arena arena;
     struct tec_costs costs;
+    bool warming;                       /* what is measured is no frame's */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
     int n_live;                   /* requests[0 .. n_live - 1], ascending id */

@@ -58,7 +58,8 @@ void tec_loop_view(struct tec_loop *l)
     l->view.index = l->tick->frame;
     l->view.now_us = tec_loop_now(l) / 1000;
     l->view.deadline_us = l->record.deadline_ns >= 0 ? l->record.deadline_ns / 1000 : INT64_MAX;
-    l->view.budget_us = l->view.deadline_us - l->view.now_us;
+    l->view.budget_us =
+        l->record.deadline_ns >= 0 ? l->view.deadline_us - l->view.now_us : INT64_MAX;
     l->view.last = l->result;
     for (int i = 0; i < l->view.n_inputs; i++)
         l->late_us[i] = l->tick->late_ns / 1000;
@@ -74,11 +75,16 @@ static const char *kind_of(const struct tec_topology *t, const char *what)
     return what;
 }
 
+static int rows_of(double point)
+{
+    return point > 0.0 && point < 1e6 ? (int)point : 0;
+}
+
 /* The table names nodes: a kind means its first node. */
 static double table_cost(const struct tec_loop *l, const char *what, double point, double q)
 {
     const struct tec_topology *t = l->o.topology;
-    int rows = point > 0.0 && point < 1e6 ? (int)point : 0;
+    int rows = rows_of(point);
     const struct tec_cost_row *row = tec_cost_table_row(l->table, what, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
         if (strcmp(t->nodes[i].kind, what) == 0)
@@ -90,16 +96,8 @@ double tec_loop_cost(const struct tec_loop *l, const char *what, double point, d
 {
     if (l->table)
         return table_cost(l, what, point, q);
-    struct tec_costs *c = (struct tec_costs *)(uintptr_t)&l->costs;
-    const char *kind = kind_of(l->o.topology, what);
-    const struct tec_histogram *h = NULL;
-    if (strcmp(kind, "prefill") == 0)
-        h = &c->prefill;
-    else if (strcmp(kind, "action") == 0)
-        h = &c->action;
-    else if (strcmp(kind, "decode") == 0)
-        h = tec_costs_decode(c, (int)point);
-    return h ? (double)tec_histogram_at(h, q) / 1000.0 : -1.0;
+    enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
+    return kind < TEC_COST_KINDS ? tec_costs_us(&l->costs, kind, rows_of(point), q) : -1.0;
 }
 
 static double cost_of(const void *self, const char *what, double point, double q)

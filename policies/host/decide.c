@@ -245,29 +245,79 @@ static int decide_note(lua_State *L)
     return 0;
 }
 
-static int needs_memory(lua_State *L, const char *method)
+/* --- memory ------------------------------------------------------------------------------- */
+
+static void needs_memory(lua_State *L, const struct tec_policy *policy, const char *method)
 {
-    struct tec_policy *policy = deciding(L);
+    if (!policy->max_segments)
+        luaL_error(L, "D:%s: the pipeline has no memory_load node", method);
+}
+
+/* The share of layer i: within what was captured and not above the layer before, for rows that one
+ * layer leaves out are missing in all that follow (KEEP). */
+static double ratio(lua_State *L, struct tec_policy *policy, int i)
+{
     const struct tec_topology *t = policy->topology;
-    for (int i = 0; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].kind, "memory_load") == 0)
-            return luaL_error(L, "D:%s is not supported by this version", method);
-    return luaL_error(L, "D:%s: the pipeline has no memory_load node", method);
+    lua_rawgeti(L, 3, i + 1);
+    double wish = number(L, -1, "a ratio");
+    lua_pop(L, 1);
+    double most = t->n_ratio ? t->ratio[t->n_ratio - 1] : 0;
+    if (i > 0 && policy->scratch.ratios[i - 1] < most)
+        most = policy->scratch.ratios[i - 1];
+    double share = wish < 0 ? 0 : wish > most ? most : wish;
+    policy->ratios_moved = policy->ratios_moved || share != wish;
+    return share;
 }
 
 static int decide_recompute(lua_State *L)
 {
-    return needs_memory(L, "recompute");
+    struct tec_policy *policy = deciding(L);
+    const struct tec_topology *t = policy->topology;
+    needs_memory(L, policy, "recompute");
+    int at = node(L, policy);
+    if (strcmp(t->nodes[at].kind, "memory_load") != 0)
+        return luaL_error(L, "D:recompute: node '%s' is no memory_load node", t->nodes[at].name);
+    if (!lua_istable(L, 3))
+        return luaL_error(L, "ratios must be a list, it is %s", luaL_typename(L, 3));
+    int most = t->layers < TEC_MAX_LAYERS ? t->layers : TEC_MAX_LAYERS;
+    lua_Unsigned n = lua_rawlen(L, 3);
+    if (n > (lua_Unsigned)most)
+        return luaL_error(L, "more ratios than layers: T.layers is %d", most);
+    policy->ratios_moved = false;
+    for (int i = 0; i < (int)n; i++)
+        policy->scratch.ratios[i] = ratio(L, policy, i);
+    policy->scratch.memory_node = at;
+    policy->scratch.n_ratios = (int)n;
+    return 0;
+}
+
+static struct tec_segment_decision *segment(lua_State *L, const char *method)
+{
+    struct tec_policy *policy = deciding(L);
+    struct tec_decision *d = &policy->scratch;
+    needs_memory(L, policy, method);
+    double i = number(L, 2, "i");
+    int n = policy->view->n_seg < policy->max_segments ? policy->view->n_seg : policy->max_segments;
+    if (floor(i) != i || i < 1 || i > n)
+        luaL_error(L, "no segment %f: F.nseg is %d", i, n);
+    if (!d->n_seg)
+        memset(d->seg, 0, (size_t)n * sizeof d->seg[0]);
+    d->n_seg = n;
+    return &d->seg[(int)i - 1];
 }
 
 static int decide_load_order(lua_State *L)
 {
-    return needs_memory(L, "load_order");
+    struct tec_segment_decision *s = segment(L, "load_order");
+    s->score = number(L, 3, "score");
+    s->skip = false;
+    return 0;
 }
 
 static int decide_skip_segment(lua_State *L)
 {
-    return needs_memory(L, "skip_segment");
+    segment(L, "skip_segment")->skip = true;
+    return 0;
 }
 
 void tec_host_push_decision(lua_State *L, struct tec_policy *policy)

@@ -63,7 +63,8 @@ static double quantile(lua_State *L, int arg)
 
 static int frame_cost(lua_State *L)
 {
-    const struct tec_cost_source *costs = &in_frame(L)->view->costs;
+    struct tec_policy *policy = in_frame(L);
+    const struct tec_cost_source *costs = &policy->view->costs;
     if (lua_type(L, 1) != LUA_TSTRING)
         return luaL_error(L, "F.cost(name, point, q): the name is %s", luaL_typename(L, 1));
     double point = luaL_optnumber(L, 2, 0), q = quantile(L, 3);
@@ -72,15 +73,18 @@ static int frame_cost(lua_State *L)
     double us = costs->cost ? costs->cost(costs->self, lua_tostring(L, 1), point, q) : -1;
     if (!(us >= 0))
         return luaL_error(L, "F.cost: no cost is known for '%s'", lua_tostring(L, 1));
+    tec_record_cost(policy->record, lua_tostring(L, 1), point, q, us);
     lua_pushnumber(L, us);
     return 1;
 }
 
 static int frame_slack(lua_State *L)
 {
-    const struct tec_cost_source *costs = &in_frame(L)->view->costs;
-    double q = quantile(L, 1);
-    lua_pushnumber(L, costs->slack ? costs->slack(costs->self, q) : 0);
+    struct tec_policy *policy = in_frame(L);
+    const struct tec_cost_source *costs = &policy->view->costs;
+    double q = quantile(L, 1), us = costs->slack ? costs->slack(costs->self, q) : 0;
+    tec_record_cost(policy->record, "", 0, q, us);
+    lua_pushnumber(L, us);
     return 1;
 }
 

@@ -4,6 +4,10 @@
 
 #include "base/lua.h"
 #include "policies/host/policy.h"
+#include "policies/host/record.h"
+#include "policies/host/state.h"
+
+#include <stdatomic.h>
 
 enum tec_hook {
 #define HOOK(name, args, meaning, without) TEC_HOOK_##name,
@@ -11,17 +15,48 @@ enum tec_hook {
     TEC_HOOKS
 };
 
+enum { TEC_SHOWN_INPUTS = 16, TEC_SHOWN_POOLS = 4 };
+
+/* What the tables of Lua show. */
+struct tec_shown {
+    bool valid, has_result;
+    int n_rows, n_seg;        /* in the lists */
+    int n_known, n_seg_known; /* pool tables that show the copies below */
+    struct tec_frame_view frame;
+    struct tec_frame_result last, result;
+    int64_t late_us[TEC_SHOWN_INPUTS];
+    struct tec_kv_view kv[TEC_SHOWN_POOLS];
+    struct tec_request_view rows[TEC_MAX_ROWS];
+    struct tec_segment_view seg[TEC_MAX_SEGMENTS];
+};
+
+/* Values posted by other threads, for the next frame. `mask` is set (release) after the bits. */
+struct tec_mailbox {
+    _Atomic uint64_t bits[TEC_MAX_PARAMS];
+    _Atomic uint32_t mask;
+};
+
+enum { TEC_ORDER_FALLBACK = 1, TEC_ORDER_REINSTATE = 2 };
+
 struct tec_policy {
     struct tec_heap *heap;
     struct tec_lua *lua;
     const struct tec_topology *topology;
     struct tec_policy_limits limits;
-    struct tec_planner planner;
     char name[64];
     int version;
     bool has[TEC_HOOKS];
-    int n_params;
+    int n_params, max_segments; /* segments: 0 without a memory_load node */
     struct tec_param params[TEC_MAX_PARAMS];
+    struct tec_mailbox posted;
+    _Atomic uint32_t orders; /* of any thread, taken when a frame begins */
+
+    /* The frame. */
+    int64_t frame;
+    bool ended;                  /* observed: the next call begins a frame */
+    bool stood_down;             /* by order */
+    bool standby;                /* in this frame the fallback decides */
+    struct tec_policy *fallback; /* borrowed; NULL: the default plan */
 
     /* The running call. `view` is NULL outside. */
     enum tec_hook hook;
@@ -35,8 +70,11 @@ struct tec_policy {
     struct tec_decision scratch;  /* plan edits this one */
     bool deciding;                /* D may be used */
     bool row_moved[TEC_MAX_ROWS]; /* its k was snapped */
-    bool depth_moved;
+    bool depth_moved, ratios_moved;
     int wished[TEC_MAX_ROWS]; /* last k > 0 given in this call */
+    bool params_moved;        /* F.params is to be written */
+    struct tec_shown *shown;
+    struct tec_record *record;
 
     size_t settled; /* bytes after the last collection */
     bool collect;   /* a call was cut short: collect it all */
@@ -48,8 +86,11 @@ struct tec_policy {
 /* What C functions keep for the state, in one table. A_HOOK + hook are the functions. */
 enum tec_anchor {
     A_FRAME = 1,
-    A_ROWS,      /* F.req: one of A_POOL for each live request */
-    A_POOL,      /* TEC_MAX_ROWS tables, made once */
+    A_ROWS,     /* F.req: one of A_POOL for each live request */
+    A_POOL,     /* TEC_MAX_ROWS tables, made once */
+    A_SEGMENTS, /* F.seg, the same way */
+    A_SEGMENT_POOL,
+    A_DEVICE,
     A_CANDIDATE, /* r of admit */
     A_LATE,
     A_LAST,
@@ -67,6 +108,9 @@ enum tec_anchor {
     A_HOOK
 };
 
+/* Upvalues of enter: the policy, the anchors, then the fields' names. */
+enum { UP_POLICY = 1, UP_ANCHORS, UP_KEYS };
+
 /* Push the table of anchors. Does not raise. anchor: pop a table and make it that one. */
 void tec_host_push_anchors(lua_State *L);
 void tec_host_anchor(lua_State *L);
@@ -80,8 +124,23 @@ int tec_host_views(lua_State *L);
 int tec_host_setup(lua_State *L);
 int tec_host_set_params(lua_State *L);
 
+/* C function: collect everything, then only when told. */
+int tec_host_settle(lua_State *L);
+
 /* Push the C function that refreshes F and calls policy->hook. Does not raise. */
 void tec_host_push_enter(lua_State *L);
+int tec_host_enter(lua_State *L);
+
+/* Write all parameters into the table on top. */
+void tec_host_write_params(lua_State *L, const struct tec_policy *policy);
+
+/* Take over what other threads have posted. */
+void tec_host_take_params(struct tec_policy *policy);
+
+/* Call a C function of the host, protected, with the policy as first argument and `extra` values
+ * from the stack. */
+enum tec_status tec_host_build(struct tec_policy *policy, lua_CFunction function, int extra,
+                               struct tec_error *err);
 
 /* Push D. */
 void tec_host_push_decision(lua_State *L, struct tec_policy *policy);

@@ -3,7 +3,7 @@
  * A policy runs inline on the frame thread, in a bounded state that allocates nothing in steady
  * state. Whatever it does wrong, the frame gets the default plan and the policy a strike; after
  * `strikes` of them within `window_frames` frames it is not asked any more. Not thread-safe: open
- * anywhere, then one owner at a time (the frame thread). */
+ * anywhere, then one owner at a time (the frame thread). What other threads may call says so. */
 #ifndef TEC_POLICIES_HOST_POLICY_H
 #define TEC_POLICIES_HOST_POLICY_H
 
@@ -11,6 +11,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "graph/run/planner.h"
+
+#include <stdio.h>
 
 enum { TEC_MAX_PARAMS = 16, TEC_MAX_STRIKES = 16 };
 
@@ -41,7 +43,8 @@ struct tec_param {
 /* How the policy fares. */
 struct tec_policy_report {
     int strikes;          /* within the window that ends with the last failure */
-    bool quarantined;     /* never asked again: the default plan it is */
+    bool quarantined;     /* not asked any more: its fallback is, from the next frame on */
+    bool standby;         /* the fallback decides, by quarantine or by order */
     int64_t calls;        /* hooks called */
     int64_t failures;     /* calls that ended in an error */
     int64_t slow;         /* calls over soft_us */
@@ -64,13 +67,40 @@ enum tec_status tec_policy_open(struct tec_policy **out, const char *name, const
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_policy_close(struct tec_policy *policy); /* NULL is allowed */
 
-/* The planner that asks this policy; valid until close. A refused request's reason is one printable
- * line. evict gives the index of a row of the view, or -1: the loop chooses. */
+/* The planner that asks this policy, or its fallback; valid until close. A refused request's reason
+ * is one printable line. evict gives the index of a row of the view, or -1: the loop chooses. */
 struct tec_planner tec_policy_planner(struct tec_policy *policy);
 
-/* Change a parameter between two calls; the policy sees it from the next one on. */
+/* Who decides from the frame after a quarantine on: another policy, borrowed and owned by the same
+ * thread, or NULL, the default plan. A fallback that fails too often in turn leaves the default
+ * plan: its own fallback is not asked. For the owner. */
+void tec_policy_set_fallback(struct tec_policy *policy, struct tec_policy *fallback);
+
+/* An operator's word, from any thread, obeyed when the next frame begins: let the fallback decide
+ * now; let the policy decide again, its strikes forgiven. */
+void tec_policy_fallback_now(struct tec_policy *policy);
+void tec_policy_reinstate(struct tec_policy *policy);
+
+/* Change a parameter between two calls; the policy sees it from the next one on. For the owner. */
 enum tec_status tec_policy_set_param(struct tec_policy *policy, const char *name, double value,
                                      struct tec_error *err);
+
+/* The same from any thread while frames run: checked at once, seen from the beginning of the next
+ * frame on. Of several values for a parameter the last one counts. Lock-free. */
+enum tec_status tec_policy_post_param(struct tec_policy *policy, const char *name, double value,
+                                      struct tec_error *err);
+
+/* The record of the last 64 frames. It may be read when it is held: from the frame after a
+ * quarantine on by itself, else once hold was called and another frame has begun (hold says true
+ * when it is so), or by the owner when no frame runs. A policy whose record is held goes on, but is
+ * not recorded until go_on. hold and go_on may be called by any one thread beside the owner. */
+bool tec_policy_hold(struct tec_policy *policy);
+void tec_policy_go_on(struct tec_policy *policy);
+
+/* Write the record as JSON lines: one about the policy and its last failure with the Lua traceback,
+ * then one for each frame, oldest first: view, costs that plan asked for, decision, duration,
+ * result. TEC_NO_MEMORY, TEC_IO. */
+enum tec_status tec_policy_dump(struct tec_policy *policy, FILE *to, struct tec_error *err);
 
 const char *tec_policy_name(const struct tec_policy *policy);
 int tec_policy_version(const struct tec_policy *policy);

@@ -1,7 +1,7 @@
 /* The tables of doc/policies.md, made from the lists that the code is made from. */
 #include "policies/host/policy.h"
 
-static const char text[] =
+static const char calls[] =
     "### Hooks\n\n| Hook | Arguments | Meaning | Without it |\n|---|---|---|---|\n"
 #define HOOK(name, args, meaning, without) \
     "| `" #name "` | `" args "` | " meaning " | " without " |\n"
@@ -9,6 +9,10 @@ static const char text[] =
     "\n### Decisions\n\n| Call | Effect |\n|---|---|\n"
 #define DECISION(name, args, effect) "| `D:" #name "(" args ")` | " effect " |\n"
 #include "policies/hooks.def"
+    ;
+
+/* In two parts: compilers need not take longer strings. */
+static const char views[] =
     "\n### F, the frame\n\n| Field | Meaning |\n|---|---|\n"
 #define FRAME(name, member, kind, meaning) "| `F." #name "` | " meaning " |\n"
 #include "policies/views.def"
@@ -19,6 +23,12 @@ static const char text[] =
 #define RESULT(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
 #include "policies/views.def"
     "| `node_us` | microseconds by name of node, 0 if it did not run |\n"
+    "\n### F.seg[i], a segment of memory\n\n| Field | Meaning |\n|---|---|\n"
+#define SEGMENT(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
+#include "policies/views.def"
+    "\n### F.gpu, the device\n\n| Field | Meaning |\n|---|---|\n"
+#define DEVICE(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
+#include "policies/views.def"
     "\n### F.kv(name), a resource\n\n| Field | Meaning |\n|---|---|\n"
 #define POOL(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
 #include "policies/views.def"
@@ -26,5 +36,5 @@ static const char text[] =
 
 char *tec_policy_reference(struct tec_arena *arena)
 {
-    return tec_arena_strdup(arena, text);
+    return tec_arena_printf(arena, "%s%s", calls, views);
 }

@@ -1,5 +1,5 @@
 -- edf: the most urgent requests that fit the slack, k steps each.
-local t = tectum.test { pipeline = "pi05_aloha.lua", policy = "edf.lua", params = { k = 4 } }
+local t = tectum.test { pipeline = "pi05_aloha.lua", policy = "edf", params = { k = 4 } }
 local step = { [1] = 1000, [3] = 1100, [5] = 1300, [8] = 1500 }
 
 t:frame { nreq = 3, slack_us = 4400, cost = { decode = step } }
@@ -35,7 +35,7 @@ t:admit {}
 t:expect { admitted = true }
 
 -- It asks for its own quantile.
-t = tectum.test { pipeline = "pi05_aloha.lua", policy = "edf.lua", params = { k = 4, q = 0.5 } }
+t = tectum.test { pipeline = "pi05_aloha.lua", policy = "edf", params = { k = 4, q = 0.5 } }
 t:frame { nreq = 1, slack_us = { p50 = 4000, p99 = 100 }, cost = { decode = { p50 = 1000, p99 = 2000 } } }
 t:expect { decode = { 4 } }
 t:frame { params = { q = 0.99 } }

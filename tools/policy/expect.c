@@ -223,6 +223,23 @@ static void put_note(struct text *text, const struct tec_decision *d, const char
         put(text, "'%s'", d->notes[i].text);
 }
 
+/* The first name after `last` (NULL = from the start) in the table on top, by bytes; its value is
+ * pushed. NULL and nothing pushed at the end: messages stand in an order that every run has. */
+static const char *next_name(lua_State *L, const char *last)
+{
+    const char *best = NULL;
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            luaL_error(L, "names are expected, there is a %s", luaL_typename(L, -2));
+        const char *name = lua_tostring(L, -2);
+        if ((!last || strcmp(name, last) > 0) && (!best || strcmp(name, best) < 0))
+            best = name;
+    }
+    if (best)
+        lua_getfield(L, -1, best);
+    return best;
+}
+
 /* Only the keys that are named; an empty table: no notes at all. */
 static void judge_notes(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
@@ -231,15 +248,14 @@ static void judge_notes(lua_State *L, const struct tec_trial *t, struct sides *s
     put(&s->expected, "{");
     put(&s->decided, "{");
     int n = 0;
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1), n++) {
-        if (lua_type(L, -2) != LUA_TSTRING)
-            luaL_error(L, "notes have names");
+    for (const char *name = NULL; (name = next_name(L, name)) != NULL; n++) {
         separate(&s->expected);
         separate(&s->decided);
-        put(&s->expected, "%s = ", lua_tostring(L, -2));
-        put(&s->decided, "%s = ", lua_tostring(L, -2));
+        put(&s->expected, "%s = ", name);
+        put(&s->decided, "%s = ", name);
         put_value(L, &s->expected, -1);
-        put_note(&s->decided, d, lua_tostring(L, -2));
+        put_note(&s->decided, d, name);
+        lua_pop(L, 1);
     }
     for (int i = 0; n == 0 && i < d->n_notes; i++) {
         separate(&s->decided);
@@ -269,8 +285,7 @@ static void judge_partition(lua_State *L, const struct tec_trial *t, struct side
     luaL_checktype(L, -1, LUA_TTABLE);
     put(&s->expected, "{");
     put(&s->decided, "{");
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+    for (const char *name = NULL; (name = next_name(L, name)) != NULL; lua_pop(L, 1)) {
         int node = tec_mock_node(t->mock, name);
         if (node < 0)
             luaL_error(L, "the pipeline has no node '%s'", name);

@@ -32,6 +32,11 @@ static const char *const test_fields[] = {"pipeline", "policy",  "params",
                                           "set",      "horizon", "layers"};
 static const char trial_key[] = "tectum.trial"; /* of the metatable */
 
+/* What a script holds. */
+struct handle {
+    struct tec_trial *trial;
+};
+
 /* --- tectum.test{} ------------------------------------------------------------------------ */
 
 /* A file beside the test that is not the test itself, else a bundled one, else `name` as it is: the
@@ -121,8 +126,7 @@ static int make_test(lua_State *L)
     if (!o.pipeline || (policy && !o.policy))
         return luaL_error(L, "no memory for a path");
     struct tec_trial *trial = add_trial(L, s);
-    struct tec_trial **handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    *handle = trial;
+    *(struct handle *)lua_newuserdatauv(L, sizeof(struct handle), 0) = (struct handle){trial};
     luaL_setmetatable(L, trial_key);
     if (tec_mock_open(&trial->mock, &o, s->heap, &err) != TEC_OK)
         return luaL_error(L, "%s", err.message);
@@ -133,8 +137,7 @@ static int make_test(lua_State *L)
 
 static struct tec_trial *self(lua_State *L)
 {
-    struct tec_trial **handle = luaL_checkudata(L, 1, trial_key);
-    return *handle;
+    return ((const struct handle *)luaL_checkudata(L, 1, trial_key))->trial;
 }
 
 /* Gives t, so that calls can be chained. */

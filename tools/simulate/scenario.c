@@ -306,14 +306,20 @@ static enum tec_status read_all(struct reader *r, const json_t *json, struct tec
     return TEC_OK;
 }
 
-enum tec_status tec_scenario_read(struct tec_scenario *out, const char *path,
+enum tec_status tec_scenario_take(struct tec_scenario *out, const json_t *json, const char *path,
                                   struct tec_arena *arena, struct tec_error *err)
 {
     struct reader r = {.s = out, .path = path, .arena = arena};
-    json_t *json = NULL;
     tec_scenario_default(out);
+    return read_all(&r, json, err);
+}
+
+enum tec_status tec_scenario_read(struct tec_scenario *out, const char *path,
+                                  struct tec_arena *arena, struct tec_error *err)
+{
+    json_t *json = NULL;
     TEC_TRY(tec_json_load(&json, path, arena->heap, err));
-    enum tec_status status = read_all(&r, json, err);
+    enum tec_status status = tec_scenario_take(out, json, path, arena, err);
     json_decref(json);
     return status;
 }

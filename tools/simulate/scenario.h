@@ -49,4 +49,8 @@ void tec_scenario_default(struct tec_scenario *scenario);
 enum tec_status tec_scenario_read(struct tec_scenario *out, const char *path,
                                   struct tec_arena *arena, struct tec_error *err);
 
+/* The same of parsed JSON; `path` names it in errors. */
+enum tec_status tec_scenario_take(struct tec_scenario *out, const json_t *json, const char *path,
+                                  struct tec_arena *arena, struct tec_error *err);
+
 #endif

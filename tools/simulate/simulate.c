@@ -17,6 +17,19 @@ static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *a
     return TEC_OK;
 }
 
+/* A generator's requests are as long as the longest task allows, where it does not say more. */
+static enum tec_status read_arrivals(struct tec_simulation *s, const char *text, uint64_t seed,
+                                     struct tec_error *err)
+{
+    const struct tec_loop_options *loop = tec_loop_settings(s->opened.engine->loop);
+    int longest = 0;
+    for (int i = 0; i < loop->n_decoders; i++)
+        longest = loop->decoders[i].max_tokens > longest ? loop->decoders[i].max_tokens : longest;
+    if (longest == 0)
+        return tec_fail(err, TEC_INVALID, "--arrivals: the pipeline has no decode node");
+    return tec_arrivals_parse(&s->arrivals, text, longest, seed, err);
+}
+
 static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation *call,
                                 const struct tec_simulation_options *o, struct tec_error *err)
 {
@@ -29,9 +42,12 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     tec_world_connect(&s->world, &s->device, &options);
     TEC_TRY(tec_engine_simulate(&s->opened.engine, &options, &s->device, call->heap, err));
     TEC_TRY(tec_use_policy(&s->opened, NULL, err));
+    if (o->arrivals)
+        TEC_TRY(read_arrivals(s, o->arrivals, options.seed, err));
     const struct tec_world_options w = {.pipeline = s->opened.pipeline,
                                         .scenario = &s->scenario,
                                         .costs = &s->costs,
+                                        .arrivals = o->arrivals ? &s->arrivals : NULL,
                                         .engine = s->opened.engine,
                                         .device = &s->device,
                                         .policy = s->opened.policy,

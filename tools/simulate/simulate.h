@@ -10,6 +10,7 @@
 struct tec_simulation_options {
     const char *pipeline, *costs;
     const char *scenario; /* NULL: 100 frames, nothing from outside */
+    const char *arrivals; /* a generator's specification, see tools/arrivals.h; NULL = none */
     int frames;           /* 0: the scenario's */
     int clock;            /* 0 the scenario's, 1 saturated, 2 paced */
     FILE *trace;          /* event lines; NULL = none */
@@ -21,6 +22,7 @@ struct tec_simulation {
     struct tec_virtual device;
     struct tec_scenario scenario;
     struct tec_cost_table costs;
+    struct tec_arrivals arrivals;
     struct tec_world world;
 };
 

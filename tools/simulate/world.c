@@ -208,27 +208,50 @@ static int decoder_of(const struct tec_world *w, const char *node)
     return 0;
 }
 
-/* Requests of this frame that come from outside. */
+/* Requests of this frame that come from outside: the scenario's, then the generator's. */
 static int ask(struct tec_world *w)
 {
     const struct tec_happenings *arrivals = &w->o.scenario->arrivals;
-    int n = 0;
+    struct tec_arrival made[TEC_MAX_ARRIVALS];
+    int n = 0, more = w->o.arrivals ? tec_arrivals_at(w->o.arrivals, w->frame, made) : 0;
     for (int i = 0; i < arrivals->n && n < TEC_WORLD_ASKS; i++)
-        if (now(w, &arrivals->item[i]))
+        if (now(w, &arrivals->item[i])) {
+            w->cancel_after[n] = 0;
             w->asks[n++] = (struct tec_ask){.decoder = decoder_of(w, arrivals->item[i].name),
                                             .max_tokens = (int)arrivals->item[i].value,
                                             .prio = arrivals->item[i].prio};
+        }
+    for (int i = 0; i < more && n < TEC_WORLD_ASKS; i++) {
+        w->cancel_after[n] = made[i].cancel_after;
+        w->asks[n++] = (struct tec_ask){.max_tokens = made[i].max_tokens};
+    }
     return n;
 }
 
 static int cancel(struct tec_world *w)
 {
     const struct tec_happenings *cancels = &w->o.scenario->cancel;
-    int n = 0;
+    int n = 0, kept = 0;
     for (int i = 0; i < cancels->n && n < TEC_WORLD_CANCELS; i++)
         if (now(w, &cancels->item[i]))
             w->cancels[n++] = cancels->item[i].value;
+    for (int i = 0; i < w->n_later; i++) {
+        if (w->later[i].frame <= w->frame && n < TEC_WORLD_CANCELS)
+            w->cancels[n++] = w->later[i].request;
+        else
+            w->later[kept++] = w->later[i];
+    }
+    w->n_later = kept;
     return n;
+}
+
+/* Those that will be cancelled; what finds no room goes on to its end. */
+static void note_cancels(struct tec_world *w, int n_asks)
+{
+    for (int i = 0; i < n_asks && w->n_later < TEC_WORLD_CANCELS; i++)
+        if (w->cancel_after[i] > 0 && !w->asks[i].refused)
+            w->later[w->n_later++] =
+                (struct tec_world_later){w->frame + w->cancel_after[i], w->asks[i].id};
 }
 
 static unsigned spawn(const struct tec_world *w, const struct tec_world_session *s)
@@ -268,6 +291,7 @@ static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_
                             .n_cancels = cancel(w)};
     w->input.captured_ns = tick_ns;
     tec_loop_run(w->o.engine->loop, &w->input, &tick);
+    note_cancels(w, tick.n_asks);
     w->running = -1;
     return w->failed ? tec_fail(err, TEC_IO, "the trace could not be written") : TEC_OK;
 }

@@ -7,6 +7,7 @@
 #include "graph/run/engine.h"
 #include "graph/run/handout.h"
 #include "policies/host/policy.h"
+#include "tools/arrivals.h"
 #include "tools/simulate/scenario.h"
 #include "tools/simulate/summary.h"
 
@@ -33,10 +34,11 @@ struct tec_world_options {
     const struct tec_pipeline *pipeline;
     struct tec_scenario *scenario;
     const struct tec_cost_table *costs;
-    struct tec_engine *engine;  /* of tec_engine_simulate over `device` */
-    struct tec_virtual *device; /* its clock is the world's */
-    struct tec_policy *policy;  /* NULL: parameters cannot change */
-    FILE *trace;                /* event lines; NULL = none */
+    const struct tec_arrivals *arrivals; /* besides the scenario's; NULL = none */
+    struct tec_engine *engine;           /* of tec_engine_simulate over `device` */
+    struct tec_virtual *device;          /* its clock is the world's */
+    struct tec_policy *policy;           /* NULL: parameters cannot change */
+    FILE *trace;                         /* event lines; NULL = none */
 };
 
 enum { TEC_WORLD_DUE = 256, TEC_WORLD_ASKS = 256, TEC_WORLD_CANCELS = 256 };
@@ -55,7 +57,12 @@ struct tec_world {
     struct tec_frame_input input;
     double *chunk; /* [horizon, dims] */
     struct tec_ask asks[TEC_WORLD_ASKS];
+    int cancel_after[TEC_WORLD_ASKS]; /* of asks: frames until they are cancelled, 0 = not */
     int64_t cancels[TEC_WORLD_CANCELS];
+    int n_later; /* cancellations to come, of requests that `arrivals` made */
+    struct tec_world_later {
+        int64_t frame, request;
+    } later[TEC_WORLD_CANCELS];
     bool holding;
     json_t *held; /* events of two partitions, to be put in order */
     struct tec_summary summary;

@@ -1,0 +1,56 @@
+/* Decisions are large and mostly empty: copies and comparisons touch what is counted. */
+#include "graph/run/planner.h"
+
+#include <string.h>
+
+void tec_decision_copy(struct tec_decision *to, const struct tec_decision *from, int n_nodes)
+{
+    to->n_rows = from->n_rows;
+    memcpy(to->rows, from->rows, (size_t)from->n_rows * sizeof to->rows[0]);
+    memcpy(to->nodes, from->nodes, (size_t)n_nodes * sizeof to->nodes[0]);
+    to->depth = from->depth;
+    to->snapped = from->snapped;
+    to->n_notes = from->n_notes;
+    memcpy(to->notes, from->notes, (size_t)from->n_notes * sizeof to->notes[0]);
+    to->memory_node = from->memory_node;
+    to->n_ratios = from->n_ratios;
+    memcpy(to->ratios, from->ratios, (size_t)from->n_ratios * sizeof to->ratios[0]);
+    to->n_seg = from->n_seg;
+    memcpy(to->seg, from->seg, (size_t)from->n_seg * sizeof to->seg[0]);
+}
+
+static bool same_rows(const struct tec_decision *a, const struct tec_decision *b)
+{
+    for (int i = 0; i < a->n_rows; i++) {
+        const struct tec_row_decision *x = &a->rows[i], *y = &b->rows[i];
+        if (x->k != y->k || x->group != y->group || x->priority != y->priority ||
+            x->unshare != y->unshare || x->shed != y->shed)
+            return false;
+    }
+    return true;
+}
+
+static bool same_memory(const struct tec_decision *a, const struct tec_decision *b)
+{
+    if (a->n_ratios != b->n_ratios || a->n_seg != b->n_seg ||
+        (a->n_ratios && a->memory_node != b->memory_node))
+        return false;
+    for (int i = 0; i < a->n_ratios; i++)
+        if (a->ratios[i] != b->ratios[i])
+            return false;
+    for (int i = 0; i < a->n_seg; i++)
+        if (a->seg[i].skip != b->seg[i].skip || a->seg[i].score != b->seg[i].score)
+            return false;
+    return true;
+}
+
+bool tec_decision_same(const struct tec_decision *a, const struct tec_decision *b, int n_nodes)
+{
+    if (a->n_rows != b->n_rows || a->depth != b->depth)
+        return false;
+    for (int i = 0; i < n_nodes; i++)
+        if (a->nodes[i].skip != b->nodes[i].skip || a->nodes[i].priority != b->nodes[i].priority ||
+            a->nodes[i].partition != b->nodes[i].partition)
+            return false;
+    return same_rows(a, b) && same_memory(a, b);
+}

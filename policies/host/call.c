@@ -1,0 +1,231 @@
+/* A hook's call, what its failure leads to, and who decides in this frame. */
+#include "base/clock.h"
+#include "policies/host/host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GARBAGE = 1024, NS_PER_US = 1000 };
+
+static const struct tec_clock real_clock = {NULL};
+
+/* --- failures ----------------------------------------------------------------------------- */
+
+static int recent_strikes(const struct tec_policy *policy, int64_t frame)
+{
+    int n = 0;
+    while (n < policy->n_strikes && frame - policy->strike_frames[n] < policy->limits.window_frames)
+        n++;
+    return n;
+}
+
+static void strike(struct tec_policy *policy, int64_t frame, const char *why)
+{
+    struct tec_policy_report *report = &policy->report;
+    memmove(policy->strike_frames + 1, policy->strike_frames,
+            (TEC_MAX_STRIKES - 1) * sizeof policy->strike_frames[0]);
+    policy->strike_frames[0] = frame;
+    if (policy->n_strikes < TEC_MAX_STRIKES)
+        policy->n_strikes++;
+    policy->n_strikes = recent_strikes(policy, frame);
+    policy->collect = true;
+    policy->shown->valid = policy->shown->has_result = false;
+    report->strikes = policy->n_strikes;
+    report->failures++;
+    report->last_failure = frame;
+    report->quarantined = report->quarantined || report->strikes >= policy->limits.strikes;
+    snprintf(report->message, sizeof report->message,
+             "frame %lld: policy '%s' failed: %.260s -> default plan (strike %d/%d)%s",
+             (long long)frame, policy->name, why, report->strikes, policy->limits.strikes,
+             report->quarantined ? ", quarantined" : "");
+    tec_record_failure(policy->record, frame, report->message, tec_lua_traceback(policy->lua));
+}
+
+/* --- calls -------------------------------------------------------------------------------- */
+
+/* One hook on the view that the caller has set; a failure is a strike. */
+static enum tec_status ask(struct tec_policy *policy, enum tec_hook hook,
+                           const struct tec_frame_view *view, struct tec_error *err)
+{
+    struct tec_error own = {TEC_OK, ""};
+    int64_t start = tec_clock_now(&real_clock);
+    policy->hook = hook;
+    policy->view = view;
+    policy->draws = 0;
+    policy->deciding = hook == TEC_HOOK_plan;
+    policy->report.calls++;
+    tec_host_push_enter(tec_lua_state(policy->lua));
+    enum tec_status status = tec_lua_call(policy->lua, 0, 0, &own);
+    policy->view = NULL;
+    policy->deciding = false;
+    int64_t took = tec_clock_now(&real_clock) - start;
+    if (hook == TEC_HOOK_plan)
+        policy->report.last_ns = took;
+    policy->report.slow += took > (int64_t)policy->limits.soft_us * NS_PER_US;
+    if (status == TEC_OK)
+        return TEC_OK;
+    strike(policy, view->index, own.message);
+    return tec_fail(err, status, "policy '%s': %s", policy->name, own.message);
+}
+
+/* --- who decides -------------------------------------------------------------------------- */
+
+static void obey(struct tec_policy *policy)
+{
+    if (!atomic_load_explicit(&policy->orders, memory_order_relaxed))
+        return;
+    uint32_t orders = atomic_exchange_explicit(&policy->orders, 0, memory_order_acquire);
+    if (orders & TEC_ORDER_REINSTATE) {
+        policy->stood_down = policy->report.quarantined = false;
+        policy->n_strikes = policy->report.strikes = 0;
+    }
+    policy->stood_down = policy->stood_down || (orders & TEC_ORDER_FALLBACK);
+}
+
+/* A frame begins with its first hook: what others asked for happens here. */
+static void begin(struct tec_policy *policy, int64_t frame)
+{
+    if (!policy->ended && policy->frame == frame)
+        return;
+    policy->frame = frame;
+    policy->ended = false;
+    obey(policy);
+    tec_host_take_params(policy);
+    policy->standby = policy->stood_down || policy->report.quarantined;
+    policy->report.standby = policy->standby;
+    tec_record_begin(policy->record, policy);
+}
+
+/* The policy that decides in this frame; NULL: the default plan does. */
+static struct tec_policy *acting(struct tec_policy *policy, const struct tec_frame_view *view)
+{
+    begin(policy, view->index);
+    if (policy->standby) {
+        policy = policy->fallback;
+        if (!policy)
+            return NULL;
+        begin(policy, view->index);
+    }
+    return policy->standby || policy->report.quarantined ? NULL : policy;
+}
+
+void tec_policy_set_fallback(struct tec_policy *policy, struct tec_policy *fallback)
+{
+    policy->fallback = fallback == policy ? NULL : fallback;
+}
+
+void tec_policy_fallback_now(struct tec_policy *policy)
+{
+    atomic_fetch_or_explicit(&policy->orders, TEC_ORDER_FALLBACK, memory_order_release);
+}
+
+void tec_policy_reinstate(struct tec_policy *policy)
+{
+    atomic_fetch_or_explicit(&policy->orders, TEC_ORDER_REINSTATE, memory_order_release);
+}
+
+/* --- the planner -------------------------------------------------------------------------- */
+
+static int moved(const struct tec_policy *policy)
+{
+    int n = policy->depth_moved + policy->ratios_moved;
+    for (int i = 0; i < policy->scratch.n_rows; i++)
+        n += policy->row_moved[i];
+    return n;
+}
+
+static enum tec_status plan(void *self, const struct tec_frame_view *view,
+                            struct tec_decision *decision, struct tec_error *err)
+{
+    struct tec_policy *policy = acting(self, view);
+    if (!policy)
+        return TEC_OK;
+    int n_nodes = policy->topology->n_nodes;
+    size_t rows = (size_t)decision->n_rows;
+    tec_record_view(policy->record, view);
+    tec_decision_copy(&policy->scratch, decision, n_nodes);
+    memset(policy->row_moved, 0, rows * sizeof policy->row_moved[0]);
+    memset(policy->wished, 0, rows * sizeof policy->wished[0]);
+    policy->depth_moved = policy->ratios_moved = false;
+    enum tec_status status = ask(policy, TEC_HOOK_plan, view, err);
+    if (status == TEC_OK) {
+        policy->scratch.snapped = moved(policy);
+        tec_decision_copy(decision, &policy->scratch, n_nodes);
+    }
+    tec_record_decision(policy->record, decision, n_nodes, status, policy->report.last_ns);
+    return status;
+}
+
+static bool admit(void *self, const struct tec_frame_view *view, const struct tec_request_view *r,
+                  char reason[32])
+{
+    struct tec_policy *policy = acting(self, view);
+    if (!policy || !policy->has[TEC_HOOK_admit])
+        return true;
+    policy->request = r;
+    if (ask(policy, TEC_HOOK_admit, view, NULL) != TEC_OK || policy->admitted)
+        return true;
+    memcpy(reason, policy->reason, sizeof policy->reason);
+    return false;
+}
+
+static int evict(void *self, const struct tec_frame_view *view, int n)
+{
+    struct tec_policy *policy = acting(self, view);
+    if (!policy || !policy->has[TEC_HOOK_evict])
+        return -1;
+    policy->missing_seats = n;
+    return ask(policy, TEC_HOOK_evict, view, NULL) == TEC_OK ? policy->victim : -1;
+}
+
+/* Protected: collection may raise in theory. */
+static int collect_all(lua_State *L)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    return 0;
+}
+
+static int collect_some(lua_State *L)
+{
+    lua_gc(L, LUA_GCSTEP, 0);
+    return 0;
+}
+
+/* Off the critical path. A collection may shrink the stack, which grows again in the next frame:
+ * small changes must not start one, or there would be one every frame. */
+static void tidy(struct tec_policy *policy)
+{
+    if (!policy->collect && tec_lua_bytes(policy->lua) < policy->settled + GARBAGE)
+        return;
+    lua_pushcfunction(tec_lua_state(policy->lua), policy->collect ? collect_all : collect_some);
+    tec_lua_call(policy->lua, 0, 0, NULL);
+    policy->collect = false;
+    policy->settled = tec_lua_bytes(policy->lua);
+}
+
+static void observe(void *self, const struct tec_frame_view *view,
+                    const struct tec_frame_result *result)
+{
+    struct tec_policy *first = self, *policy = acting(self, view);
+    struct tec_policy *recorded = first->standby ? policy : first;
+    first->ended = true;
+    if (recorded)
+        tec_record_result(recorded->record, view->index, result);
+    if (!policy)
+        return;
+    policy->ended = true;
+    policy->result = result;
+    if (policy->has[TEC_HOOK_observe])
+        ask(policy, TEC_HOOK_observe, view, NULL);
+    tidy(policy);
+}
+
+struct tec_planner tec_policy_planner(struct tec_policy *policy)
+{
+    return (struct tec_planner){.name = policy->name,
+                                .self = policy,
+                                .admit = admit,
+                                .plan = plan,
+                                .observe = observe,
+                                .evict = evict};
+}

@@ -1,0 +1,223 @@
+/* The frame thread's side of a helm. */
+#include "policies/host/helm_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct tec_policy *policy_of(const struct tec_planner *planner)
+{
+    return planner->self;
+}
+
+static void tell(struct tec_helm *h, enum tec_helm_event_kind kind, const struct tec_policy *about,
+                 const char *message)
+{
+    struct tec_helm_event event = {
+        .kind = kind, .frame = h->frame, .version = tec_policy_version(about), .trial = h->trial};
+    snprintf(event.policy, sizeof event.policy, "%s", tec_policy_name(about));
+    snprintf(event.message, sizeof event.message, "%s", message);
+    tec_ring_push(&h->events, &event);
+}
+
+/* --- who is at the helm ------------------------------------------------------------------- */
+
+/* Back to the loader, which closes it. There is room: it counts how many are alive. */
+static void retire(struct tec_helm *h, struct tec_planner *planner)
+{
+    struct tec_policy *policy = policy_of(planner);
+    if (policy)
+        tec_ring_push(&h->retired, &policy);
+    *planner = (struct tec_planner){0};
+}
+
+static void take_helm(struct tec_helm *h, struct tec_planner planner, int64_t since)
+{
+    struct tec_policy *policy = policy_of(&planner);
+    h->active = planner;
+    h->since = since;
+    h->failures = tec_policy_report(policy)->failures;
+    h->standby = tec_policy_report(policy)->standby;
+    tec_policy_set_fallback(policy, h->o.fallback);
+    atomic_store_explicit(&h->at_helm, policy, memory_order_release);
+}
+
+static void end_trial(struct tec_helm *h, const char *why)
+{
+    tell(h, TEC_HELM_REJECTED, policy_of(&h->candidate), why);
+    retire(h, &h->candidate);
+    atomic_store_explicit(&h->busy, false, memory_order_release);
+}
+
+static void take_candidate(struct tec_helm *h)
+{
+    if (!atomic_load_explicit(&h->incoming, memory_order_relaxed))
+        return;
+    struct tec_policy *policy = atomic_exchange_explicit(&h->incoming, NULL, memory_order_acquire);
+    h->candidate = tec_policy_planner(policy);
+    h->trial = (struct tec_helm_trial){.first_differing = -1};
+    tell(h, TEC_HELM_TRIAL, policy, "");
+}
+
+static void obey(struct tec_helm *h)
+{
+    if (!atomic_load_explicit(&h->orders, memory_order_relaxed))
+        return;
+    uint32_t orders = atomic_exchange_explicit(&h->orders, 0, memory_order_acquire);
+    if (h->candidate.self && (orders & (TEC_HELM_ORDER_DROP | TEC_HELM_ORDER_ROLLBACK)))
+        end_trial(h, "given up by order");
+    if ((orders & TEC_HELM_ORDER_ROLLBACK) && h->previous.self) {
+        struct tec_planner old = h->active;
+        take_helm(h, h->previous, h->o.probation_frames + 1);
+        h->previous = old;
+        tell(h, TEC_HELM_ROLLBACK, policy_of(&h->active), "");
+    }
+    if (orders & TEC_HELM_ORDER_FALLBACK)
+        tec_policy_fallback_now(policy_of(&h->active));
+    if (orders & TEC_HELM_ORDER_REINSTATE)
+        tec_policy_reinstate(policy_of(&h->active));
+}
+
+/* A policy that fails soon after it took the helm hands it back. */
+static void judge_active(struct tec_helm *h)
+{
+    const struct tec_policy_report *report = tec_policy_report(policy_of(&h->active));
+    if (!h->previous.self || h->since > h->o.probation_frames || report->failures == h->failures)
+        return;
+    tell(h, TEC_HELM_RETURNED, policy_of(&h->active), report->message);
+    retire(h, &h->active);
+    take_helm(h, h->previous, h->o.probation_frames + 1);
+    h->previous = (struct tec_planner){0};
+}
+
+static void judge_candidate(struct tec_helm *h)
+{
+    if (!h->candidate.self)
+        return;
+    const struct tec_policy_report *report = tec_policy_report(policy_of(&h->candidate));
+    if (report->failures) {
+        end_trial(h, report->message);
+        return;
+    }
+    if (h->trial.frames < h->o.trial_frames)
+        return;
+    retire(h, &h->previous);
+    h->previous = h->active;
+    take_helm(h, h->candidate, 0);
+    h->candidate = (struct tec_planner){0};
+    tell(h, TEC_HELM_ADOPTED, policy_of(&h->active), "");
+    atomic_store_explicit(&h->busy, false, memory_order_release);
+}
+
+static void watch(struct tec_helm *h)
+{
+    const struct tec_policy_report *report = tec_policy_report(policy_of(&h->active));
+    if (report->standby && !h->standby)
+        tell(h, TEC_HELM_FALLBACK, policy_of(&h->active),
+             report->quarantined ? report->message : "by order");
+    h->standby = report->standby;
+}
+
+/* A frame begins with its first call: the only place where the helm changes hands. */
+static void begin(struct tec_helm *h, int64_t frame)
+{
+    if (!h->ended && h->frame == frame)
+        return;
+    h->frame = frame;
+    h->ended = false;
+    watch(h);
+    judge_active(h);
+    take_candidate(h);
+    obey(h);
+    judge_candidate(h);
+    h->since++;
+}
+
+/* --- the planner -------------------------------------------------------------------------- */
+
+static void longest(int64_t *sum, int64_t *most, int64_t ns)
+{
+    *sum += ns;
+    *most = ns > *most ? ns : *most;
+}
+
+/* The candidate's turn, on the view that the policy has just seen. */
+static void compare(struct tec_helm *h, const struct tec_frame_view *view,
+                    const struct tec_decision *decision)
+{
+    struct tec_helm_trial *trial = &h->trial;
+    h->candidate.plan(h->candidate.self, view, &h->shadow, NULL);
+    trial->frames++;
+    if (!tec_decision_same(decision, &h->shadow, h->o.topology->n_nodes)) {
+        if (trial->differing++ == 0)
+            trial->first_differing = view->index;
+    }
+    longest(&trial->policy_ns, &trial->policy_max_ns,
+            tec_policy_report(policy_of(&h->active))->last_ns);
+    longest(&trial->candidate_ns, &trial->candidate_max_ns,
+            tec_policy_report(policy_of(&h->candidate))->last_ns);
+}
+
+static enum tec_status plan(void *self, const struct tec_frame_view *view,
+                            struct tec_decision *decision, struct tec_error *err)
+{
+    struct tec_helm *h = self;
+    begin(h, view->index);
+    if (h->candidate.self)
+        tec_decision_copy(&h->shadow, decision, h->o.topology->n_nodes);
+    enum tec_status status = h->active.plan(h->active.self, view, decision, err);
+    if (h->candidate.self)
+        compare(h, view, decision);
+    return status;
+}
+
+static bool admit(void *self, const struct tec_frame_view *view, const struct tec_request_view *r,
+                  char reason[32])
+{
+    struct tec_helm *h = self;
+    char other[32];
+    begin(h, view->index);
+    bool yes = h->active.admit(h->active.self, view, r, reason);
+    if (h->candidate.self)
+        h->trial.other_answers += h->candidate.admit(h->candidate.self, view, r, other) != yes;
+    return yes;
+}
+
+static int evict(void *self, const struct tec_frame_view *view, int n)
+{
+    struct tec_helm *h = self;
+    begin(h, view->index);
+    int victim = h->active.evict(h->active.self, view, n);
+    if (h->candidate.self)
+        h->trial.other_answers += h->candidate.evict(h->candidate.self, view, n) != victim;
+    return victim;
+}
+
+static void observe(void *self, const struct tec_frame_view *view,
+                    const struct tec_frame_result *result)
+{
+    struct tec_helm *h = self;
+    begin(h, view->index);
+    h->active.observe(h->active.self, view, result);
+    if (h->candidate.self)
+        h->candidate.observe(h->candidate.self, view, result);
+    tec_helm_rest(h);
+    h->ended = true;
+}
+
+void tec_helm_rest(struct tec_helm *h)
+{
+    if (atomic_load_explicit(&h->copy_stage, memory_order_acquire) != TEC_HELM_COPY_ASKED)
+        return;
+    tec_policy_copy_state(policy_of(&h->active), &h->copy);
+    atomic_store_explicit(&h->copy_stage, TEC_HELM_COPY_TAKEN, memory_order_release);
+}
+
+struct tec_planner tec_helm_planner(struct tec_helm *h)
+{
+    return (struct tec_planner){.name = "helm",
+                                .self = h,
+                                .admit = admit,
+                                .plan = plan,
+                                .observe = observe,
+                                .evict = evict};
+}

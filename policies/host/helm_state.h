@@ -1,0 +1,55 @@
+/* helm_state.h - what the files of the helm share, and which thread owns what of it. */
+#ifndef TEC_POLICIES_HOST_HELM_STATE_H
+#define TEC_POLICIES_HOST_HELM_STATE_H
+
+#include "base/ring.h"
+#include "policies/host/helm.h"
+#include "policies/host/state.h"
+
+#include <stdatomic.h>
+
+enum { TEC_HELM_EVENTS = 64, TEC_HELM_POLICIES = 8 }; /* waiting; alive at a time */
+
+enum tec_helm_order {
+    TEC_HELM_ORDER_ROLLBACK = 1,
+    TEC_HELM_ORDER_DROP = 2,
+    TEC_HELM_ORDER_FALLBACK = 4,
+    TEC_HELM_ORDER_REINSTATE = 8
+};
+
+/* The frame thread writes `copy` in ASKED, the loader reads it in TAKEN. */
+enum tec_helm_copy { TEC_HELM_COPY_IDLE, TEC_HELM_COPY_ASKED, TEC_HELM_COPY_TAKEN };
+
+struct tec_helm {
+    struct tec_helm_options o; /* immutable after create */
+    struct tec_heap *heap;
+    struct tec_arena arena;
+
+    /* The frame thread's. */
+    struct tec_planner active, previous, candidate; /* self NULL: nobody */
+    int64_t frame;
+    bool ended;       /* observed: the next call begins a frame */
+    int64_t since;    /* frames of the active policy */
+    int64_t failures; /* it had when it took the helm */
+    bool standby;     /* its fallback decided in the last frame */
+    struct tec_helm_trial trial;
+    struct tec_decision shadow; /* the candidate's */
+
+    /* Shared. */
+    _Atomic(struct tec_policy *) at_helm;  /* stored by the frame thread */
+    _Atomic(struct tec_policy *) incoming; /* stored by the loader, taken by the frame thread */
+    _Atomic uint32_t orders;
+    _Atomic int copy_stage; /* enum tec_helm_copy */
+    struct tec_state_copy copy;
+    struct tec_ring retired; /* struct tec_policy *, to the loader */
+    struct tec_ring events;  /* struct tec_helm_event, to the loader */
+
+    _Atomic bool busy; /* a candidate is on its way or on trial */
+
+    /* The loader's. */
+    struct tec_policy *built; /* waits for the state */
+    bool needs_state;
+    int alive; /* policies not yet closed */
+};
+
+#endif

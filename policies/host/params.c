@@ -1,0 +1,95 @@
+/* Typed parameters: checked where they are set, seen by the policy from a frame's beginning. */
+#include "base/nearest.h"
+#include "policies/host/host.h"
+
+#include <math.h>
+#include <string.h>
+
+void tec_host_write_params(lua_State *L, const struct tec_policy *policy)
+{
+    for (int i = 0; i < policy->n_params; i++) {
+        const struct tec_param *param = &policy->params[i];
+        lua_pushstring(L, param->name);
+        if (param->is_int)
+            lua_pushinteger(L, (lua_Integer)param->value);
+        else
+            lua_pushnumber(L, param->value);
+        lua_rawset(L, -3);
+    }
+}
+
+int tec_host_set_params(lua_State *L)
+{
+    const struct tec_policy *policy = lua_touserdata(L, 1);
+    tec_host_push_anchors(L);
+    lua_rawgeti(L, -1, A_PARAMS);
+    tec_host_write_params(L, policy);
+    return 0;
+}
+
+/* Index of a parameter that may take this value. Reads only what never changes after load. */
+static enum tec_status check(const struct tec_policy *policy, const char *name, double value,
+                             int *index, struct tec_error *err)
+{
+    const char *names[TEC_MAX_PARAMS], *near;
+    int at = 0;
+    for (; at < policy->n_params && strcmp(policy->params[at].name, name) != 0; at++)
+        names[at] = policy->params[at].name;
+    if (at == policy->n_params) {
+        near = tec_nearest(name, names, at);
+        return tec_fail(err, TEC_NOT_FOUND, "policy '%s' has no parameter '%.60s'%s%s%s",
+                        policy->name, name, near ? ", did you mean '" : "", near ? near : "",
+                        near ? "'?" : "");
+    }
+    const struct tec_param *param = &policy->params[at];
+    if (!(value >= param->min && value <= param->max))
+        return tec_fail(err, TEC_INVALID,
+                        "parameter '%s' of policy '%s' is %g, allowed is %g to %g", name,
+                        policy->name, value, param->min, param->max);
+    if (param->is_int && floor(value) != value)
+        return tec_fail(err, TEC_INVALID, "parameter '%s' of policy '%s' is %g, not an integer",
+                        name, policy->name, value);
+    *index = at;
+    return TEC_OK;
+}
+
+enum tec_status tec_policy_set_param(struct tec_policy *policy, const char *name, double value,
+                                     struct tec_error *err)
+{
+    int at = 0;
+    TEC_TRY(check(policy, name, value, &at, err));
+    policy->params[at].value = value;
+    policy->params_moved = true;
+    return TEC_OK;
+}
+
+enum tec_status tec_policy_post_param(struct tec_policy *policy, const char *name, double value,
+                                      struct tec_error *err)
+{
+    int at = 0;
+    uint64_t bits;
+    TEC_TRY(check(policy, name, value, &at, err));
+    memcpy(&bits, &value, sizeof bits);
+    atomic_store_explicit(&policy->posted.bits[at], bits, memory_order_relaxed);
+    atomic_fetch_or_explicit(&policy->posted.mask, 1U << at, memory_order_release);
+    return TEC_OK;
+}
+
+void tec_host_take_params(struct tec_policy *policy)
+{
+    if (!atomic_load_explicit(&policy->posted.mask, memory_order_relaxed))
+        return;
+    uint32_t mask = atomic_exchange_explicit(&policy->posted.mask, 0, memory_order_acquire);
+    for (int i = 0; i < policy->n_params; i++) {
+        if (!(mask >> i & 1U))
+            continue;
+        uint64_t bits = atomic_load_explicit(&policy->posted.bits[i], memory_order_relaxed);
+        memcpy(&policy->params[i].value, &bits, sizeof bits);
+        policy->params_moved = true;
+    }
+}
+
+const struct tec_param *tec_policy_param(const struct tec_policy *policy, int i)
+{
+    return i >= 0 && i < policy->n_params ? &policy->params[i] : NULL;
+}

@@ -1,0 +1,145 @@
+/* energy.c - joules from a folder of counters: going round, parts left out, counters that go. */
+#include "tools/energy.h"
+
+#include "tests/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static void put(const char *zone, const char *file, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, zone);
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/%s/%s", folder, zone, file);
+    FILE *f = fopen(path, "we");
+    REQUIRE(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void zone(const char *name, const char *label, const char *uj)
+{
+    put(name, "name", label);
+    put(name, "energy_uj", uj);
+    put(name, "max_energy_range_uj", "1000000000\n");
+}
+
+/* A machine with two packages, a part of one, its memory, and the platform around them. */
+static void make_machine(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/tectum_energy_XXXXXX");
+    REQUIRE(mkdtemp(folder));
+    zone("intel-rapl:0", "package-0\n", "900000000\n");
+    zone("intel-rapl:0:0", "core\n", "100\n");
+    zone("intel-rapl:0:1", "dram\n", "5000000\n");
+    zone("intel-rapl:1", "package-1\n", "0\n");
+    zone("intel-rapl:2", "psys\n", "77\n");
+    put("intel-rapl", "name", "package-9\n");
+}
+
+static void drop_machine(void)
+{
+    static const char *const zones[] = {"intel-rapl:0", "intel-rapl:0:0", "intel-rapl:0:1",
+                                        "intel-rapl:1", "intel-rapl:2",   "intel-rapl"};
+    static const char *const files[] = {"name", "energy_uj", "max_energy_range_uj"};
+    char path[256];
+    for (size_t z = 0; z < sizeof zones / sizeof zones[0]; z++) {
+        for (size_t f = 0; f < 3; f++) {
+            snprintf(path, sizeof path, "%s/%s/%s", folder, zones[z], files[f]);
+            unlink(path);
+        }
+        snprintf(path, sizeof path, "%s/%s", folder, zones[z]);
+        rmdir(path);
+    }
+    CHECK(rmdir(folder) == 0);
+}
+
+TEST(packages_and_memory_are_counted_once)
+{
+    struct tec_energy e;
+    double joules;
+    make_machine();
+    tec_energy_open(&e, folder);
+    CHECK_INT(e.n, ==, 3);
+    CHECK(tec_energy_read(&e, &joules));
+    CHECK(joules == 0.0);
+    put("intel-rapl:0", "energy_uj", "902500000\n");
+    put("intel-rapl:0:0", "energy_uj", "999999\n");
+    put("intel-rapl:0:1", "energy_uj", "5250000\n");
+    put("intel-rapl:1", "energy_uj", "1000000\n");
+    CHECK(tec_energy_read(&e, &joules));
+    CHECK(fabs(joules - 3.75) < 1e-9);
+    drop_machine();
+}
+
+TEST(a_counter_that_goes_round_is_followed)
+{
+    struct tec_energy e;
+    double joules;
+    make_machine();
+    tec_energy_open(&e, folder);
+    put("intel-rapl:0", "energy_uj", "50000000\n");
+    CHECK(tec_energy_read(&e, &joules));
+    CHECK(fabs(joules - 150.0) < 1e-9);
+    put("intel-rapl:0", "energy_uj", "60000000\n");
+    CHECK(tec_energy_read(&e, &joules));
+    CHECK(fabs(joules - 160.0) < 1e-9);
+    drop_machine();
+}
+
+TEST(what_cannot_be_read_is_said)
+{
+    struct tec_energy e;
+    double joules;
+    tec_energy_open(&e, "/nonexistent/powercap");
+    CHECK_INT(e.n, ==, 0);
+    CHECK(!tec_energy_read(&e, &joules));
+    CHECK(joules == -1.0);
+    make_machine();
+    put("intel-rapl:1", "energy_uj", "no number\n");
+    tec_energy_open(&e, folder);
+    CHECK_INT(e.n, ==, 2);
+    put("intel-rapl:0", "energy_uj", "-5\n");
+    CHECK(!tec_energy_read(&e, &joules));
+    put("intel-rapl:0", "energy_uj", "900000000\n");
+    CHECK(!tec_energy_read(&e, &joules)); /* a gap stays a gap */
+    tec_energy_open(&e, folder);
+    put("intel-rapl:0", "max_energy_range_uj", "0\n");
+    tec_energy_open(&e, folder);
+    put("intel-rapl:0", "energy_uj", "1\n"); /* backwards, and no range to go round */
+    CHECK(!tec_energy_read(&e, &joules));
+    drop_machine();
+}
+
+static bool read_card(void *self, int64_t *uj)
+{
+    *uj = *(int64_t *)self;
+    return true;
+}
+
+TEST(another_kind_of_counter_is_added)
+{
+    struct tec_energy e;
+    double joules;
+    int64_t card = 10;
+    struct tec_energy_counter c = {.name = "card", .read = read_card, .self = &card};
+    tec_energy_open(&e, "/nonexistent/powercap");
+    CHECK(tec_energy_add(&e, &c));
+    card += 2000000;
+    CHECK(tec_energy_read(&e, &joules));
+    CHECK(fabs(joules - 2.0) < 1e-9);
+    c.read = NULL;
+    CHECK(!tec_energy_add(&e, &c));
+    c.read = read_card;
+    while (e.n < TEC_ENERGY_COUNTERS)
+        REQUIRE(tec_energy_add(&e, &c));
+    CHECK(!tec_energy_add(&e, &c));
+    CHECK(tec_energy_read(&e, &joules));
+}
+
+TAP_MAIN

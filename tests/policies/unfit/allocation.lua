@@ -1,0 +1,13 @@
+-- Unfit: makes a table in every frame.
+return policy {
+  name = "allocation", api = 1, version = 1,
+  plan = function(S, F, D)
+    local seen = { F.index }
+    D:note("frame", seen[1])
+    if F.nreq == 0 then return end
+    local k = F.slack_us(0.99) // F.cost("decode", F.nreq, 0.99)
+    for i = 1, F.nreq do
+      if k >= 1 then D:decode(i, math.min(k, 5)) else D:pause(i) end
+    end
+  end,
+}

@@ -1,0 +1,525 @@
+/* A helm: policies replaced while frames run, with their state, on trial, and back again. */
+#include "base/clock.h"
+#include "policies/host/helm.h"
+#include "policies/host/state.h"
+#include "tests/policy_view.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+static struct tec_heap heap;
+static struct tec_error err;
+static struct view_frame f;
+static struct tec_decision d;
+
+/* A policy that counts its frames in S and decides k for everybody. */
+#define COUNTER(version, k, more)                                                  \
+    "return policy { name = 'counter', api = 1, version = " version ", " more "\n" \
+    "state = { n = 0, deep = { list = { 1, 2.5, 'x' }, text = 'a\\0b' } },\n"      \
+    "params = { k = int { default = " k ", min = 1, max = 9 } },\n"                \
+    "observe = function(S, F, R) S.n = S.n + 1 end,\n"                             \
+    "plan = function(S, F, D) for i = 1, F.nreq do D:decode(i, F.params.k) end\n"  \
+    "  D:note('n', S.n) D:note('v', " version ")"
+
+#define CARRY "migrate = function(old, v) old.from = v return old end,"
+
+static void frame_of(struct tec_helm *helm, const struct tec_topology *t, int64_t index)
+{
+    struct tec_planner planner = tec_helm_planner(helm);
+    struct tec_frame_result result = {.n_nodes = 5};
+    char reason[32];
+    view_fill(&f, index, 3, 2);
+    planner.admit(planner.self, &f.view, &f.req[0], reason);
+    view_plan(&planner, t, &f.view, &d, NULL);
+    planner.observe(planner.self, &f.view, &result);
+}
+
+static struct tec_helm *helm_of(const char *text, const struct tec_topology *t, int trial,
+                                struct tec_policy *fallback)
+{
+    const struct tec_helm_options options = {.topology = t,
+                                             .root = ".",
+                                             .limits = patient,
+                                             .trial_frames = trial,
+                                             .probation_frames = 100,
+                                             .fallback = fallback};
+    struct tec_helm *helm = NULL;
+    struct tec_policy *first = view_policy(text, t, &patient, &heap);
+    REQUIRE(tec_helm_create(&helm, &options, first, &heap, &err) == TEC_OK);
+    return helm;
+}
+
+static enum tec_status load(struct tec_helm *helm, const char *text)
+{
+    const char *path = view_file(0, text);
+    enum tec_status status = tec_helm_load(helm, path, NULL, 0, &err);
+    unlink(path);
+    return status;
+}
+
+/* The next event is of this kind. */
+static struct tec_helm_event next(struct tec_helm *helm, enum tec_helm_event_kind kind)
+{
+    struct tec_helm_event event = {.message = ""};
+    bool there = tec_helm_next_event(helm, &event);
+    if (!there || event.kind != kind)
+        fprintf(stderr, "# %s, not %s: %s\n", there ? tec_helm_event_name(event.kind) : "no event",
+                tec_helm_event_name(kind), event.message);
+    CHECK(there && event.kind == kind);
+    return event;
+}
+
+static bool quiet(struct tec_helm *helm)
+{
+    struct tec_helm_event event;
+    return !tec_helm_next_event(helm, &event);
+}
+
+/* --- state as bytes --------------------------------------------------------------------------- */
+
+TEST(plain_states_are_copied_and_others_refused)
+{
+    struct tec_topology t = view_topology();
+    static const struct {
+        const char *body, *says;
+    } cases[] = {{"S.x = 1", ""},
+                 {"S.x = { { { } } } S[1] = 'a' S[-3] = false S.y = S.x S.nan = 0 / 0", ""},
+                 {"S.f = function() end", "holds a function"},
+                 {"S.x = { S }", "holds a cycle"},
+                 {"S.x = F", "holds a function"},
+                 {"S.x = F.req[1]", ""},
+                 {"S[1.5] = 1", "a key that is no text and no integer"},
+                 {"S[true] = 1", "a key that is no text and no integer"},
+                 {"local x = S for i = 1, 40 do x.x = {} x = x.x end", "more than 32 deep"},
+                 {"for i = 1, 4000 do S[i] = i end", "is larger than 16384 bytes"}};
+    unsigned char bytes[16384];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "return policy { name = 's', api = 1, plan = function(S, F, D) "
+                 "%s end }",
+                 cases[i].body);
+        struct tec_policy *policy = view_policy(text, &t, &patient, &heap);
+        struct tec_planner planner = tec_policy_planner(policy);
+        struct tec_state_copy copy = {.bytes = bytes, .size = sizeof bytes};
+        view_fill(&f, 1, 2, 0);
+        CHECK_INT(view_plan(&planner, &t, &f.view, &d, &err), ==, TEC_OK);
+        int64_t before = tec_policy_allocations(policy);
+        enum tec_status status = tec_policy_copy_state(policy, &copy);
+        CHECK_INT(tec_policy_allocations(policy), ==, before);
+        bool good = cases[i].says[0] ? status != TEC_OK && strstr(copy.why, cases[i].says)
+                                     : status == TEC_OK && !copy.why[0];
+        if (!good)
+            fprintf(stderr, "# %s -> %s\n", cases[i].body, copy.why);
+        CHECK(good);
+        tec_policy_close(policy);
+    }
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* The frame thread does this at the end of one frame: it must stay short. */
+TEST(copying_the_largest_state_is_short)
+{
+    static const struct tec_clock wall = {NULL};
+    struct tec_topology t = view_topology();
+    static unsigned char bytes[65536];
+    struct tec_state_copy copy = {.bytes = bytes, .size = sizeof bytes};
+    struct tec_policy *policy = view_policy(
+        "local S = {} for i = 1, 60 do S[i] = {} for k = 1, 60 do S[i][k] = i * k end end\n"
+        "return policy { name = 's', api = 1, state = S, plan = function() end }",
+        &t, &patient, &heap);
+    int64_t best = INT64_MAX;
+    for (int i = 0; i < 20; i++) {
+        int64_t start = tec_clock_now(&wall);
+        CHECK_INT(tec_policy_copy_state(policy, &copy), ==, TEC_OK);
+        int64_t took = tec_clock_now(&wall) - start;
+        best = took < best ? took : best;
+    }
+    printf("# %zu bytes of state in %.1f us\n", copy.n, (double)best / 1e3);
+    CHECK_INT(copy.n, >, 60000);
+    CHECK_INT(best, <, 10000000);
+    tec_policy_close(policy);
+}
+
+TEST(a_state_comes_through_as_it_was)
+{
+    struct tec_topology t = view_topology();
+    unsigned char bytes[4096];
+    struct tec_state_copy copy = {.bytes = bytes, .size = sizeof bytes};
+    struct tec_policy *old = view_policy(
+        COUNTER("3", "4",
+                "") " S.deep[7] = true S.deep.nan = 0 / 0 S.deep.big = math.mininteger end }",
+        &t, &patient, &heap);
+    struct tec_policy *fresh = view_policy(
+        "return policy { name = 'counter', api = 1, version = 4,\n"
+        "migrate = function(old, v) old.from = v return old end, plan = function(S, F, D)\n"
+        "local x = S.deep assert(S.from == 3 and S.n == 1 and math.type(S.n) == 'integer')\n"
+        "assert(#x.list == 3 and x.list[1] == 1 and x.list[2] == 2.5 and x.list[3] == 'x')\n"
+        "assert(x[7] == true and x.text == 'a\\0b' and x.nan ~= x.nan)\n"
+        "assert(x.big == math.mininteger) D:note('ok', 1) end }",
+        &t, &patient, &heap);
+    struct tec_planner planner = tec_policy_planner(old);
+    struct tec_frame_result result = {.n_nodes = 5};
+    view_fill(&f, 1, 2, 0);
+    REQUIRE(view_plan(&planner, &t, &f.view, &d, &err) == TEC_OK);
+    planner.observe(planner.self, &f.view, &result);
+    REQUIRE(tec_policy_copy_state(old, &copy) == TEC_OK);
+    REQUIRE(tec_policy_migrate(fresh, &copy, &err) == TEC_OK);
+    planner = tec_policy_planner(fresh);
+    err.message[0] = '\0';
+    CHECK_INT(view_plan(&planner, &t, &f.view, &d, &err), ==, TEC_OK);
+    CHECK_STR(err.message, "");
+    tec_policy_close(old);
+    tec_policy_close(fresh);
+}
+
+/* --- the way to the helm ---------------------------------------------------------------------- */
+
+TEST(a_new_policy_is_tried_and_takes_over_with_the_state)
+{
+    struct tec_topology t = view_topology();
+    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 10, NULL);
+    int64_t i = 0;
+    for (; i < 5; i++)
+        frame_of(helm, &t, i);
+    REQUIRE(load(helm, COUNTER("2", "5", CARRY) " end }") == TEC_OK);
+    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    CHECK(tec_helm_waits(helm)); /* for the state */
+    CHECK_INT(load(helm, COUNTER("3", "5", CARRY) " end }"), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "another one is on trial"));
+    frame_of(helm, &t, i++);
+    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    CHECK(!tec_helm_waits(helm));
+    for (int n = 0; n < 10; n++, i++) {
+        frame_of(helm, &t, i);
+        CHECK(d.rows[0].k == 4 && d.notes[1].number == 1); /* the old one decides */
+    }
+    struct tec_helm_event event = next(helm, TEC_HELM_TRIAL);
+    CHECK(event.frame == 6 && event.version == 2);
+    frame_of(helm, &t, i++);
+    CHECK(d.rows[0].k == 5 && d.notes[1].number == 2);
+    CHECK(d.notes[0].number == 16); /* six of its own and ten of the trial */
+    event = next(helm, TEC_HELM_ADOPTED);
+    CHECK(event.frame == 16 && event.trial.frames == 10 && event.trial.differing == 10);
+    CHECK(event.trial.first_differing == 6 && event.trial.other_answers == 0);
+    CHECK(event.trial.candidate_ns > 0 &&
+          event.trial.candidate_max_ns >= event.trial.candidate_ns / 10);
+    CHECK_INT(tec_policy_version(tec_helm_policy(helm)), ==, 2);
+    tec_helm_rollback(helm);
+    frame_of(helm, &t, i++);
+    CHECK(d.rows[0].k == 4 && d.notes[0].number == 16); /* as it was when it left */
+    next(helm, TEC_HELM_ROLLBACK);
+    tec_helm_rollback(helm);
+    frame_of(helm, &t, i++);
+    CHECK(d.rows[0].k == 5);
+    CHECK_INT(tec_helm_set_param(helm, "k", 8, &err), ==, TEC_OK);
+    frame_of(helm, &t, i++);
+    CHECK(d.rows[0].k == 8);
+    tec_helm_destroy(helm);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(equal_decisions_do_not_differ)
+{
+    struct tec_topology t = view_topology();
+    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 3, NULL);
+    REQUIRE(load(helm, COUNTER("2", "4", "") " end }") == TEC_OK);
+    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK); /* no migrate: nothing to wait for */
+    CHECK(!tec_helm_waits(helm));
+    for (int i = 0; i < 4; i++)
+        frame_of(helm, &t, i);
+    next(helm, TEC_HELM_TRIAL);
+    struct tec_helm_event event = next(helm, TEC_HELM_ADOPTED);
+    CHECK(event.trial.frames == 3 && event.trial.differing == 0);
+    CHECK(event.trial.first_differing == -1);
+    CHECK(d.notes[0].number == 3); /* its state is new */
+    tec_helm_destroy(helm);
+}
+
+TEST(a_candidate_that_fails_never_takes_over)
+{
+    struct tec_topology t = view_topology();
+    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 50, NULL);
+    REQUIRE(load(helm, COUNTER("2", "5", "") " if F.index == 20 then error('late') end end }") ==
+            TEC_OK);
+    tec_helm_poll(helm, &err);
+    for (int i = 0; i < 60; i++) {
+        frame_of(helm, &t, i);
+        CHECK_INT(d.rows[0].k, ==, 4);
+    }
+    next(helm, TEC_HELM_TRIAL);
+    struct tec_helm_event event = next(helm, TEC_HELM_REJECTED);
+    CHECK(event.frame == 21 && event.trial.frames == 21);
+    CHECK(strstr(event.message, "late"));
+    CHECK(quiet(helm) && tec_policy_report(tec_helm_policy(helm))->failures == 0);
+    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    int64_t live = heap.live;
+    REQUIRE(load(helm, COUNTER("2", "5", "") " end }") == TEC_OK);
+    tec_helm_poll(helm, &err);
+    frame_of(helm, &t, 60);
+    tec_helm_drop(helm);
+    frame_of(helm, &t, 61);
+    next(helm, TEC_HELM_TRIAL);
+    CHECK_STR(next(helm, TEC_HELM_REJECTED).message, "given up by order");
+    tec_helm_poll(helm, &err);
+    CHECK_INT(heap.live, ==, live);
+    tec_helm_destroy(helm);
+}
+
+TEST(a_state_that_cannot_be_handed_on_keeps_the_old_policy)
+{
+    struct tec_topology t = view_topology();
+    static const struct {
+        const char *old, *fresh, *says;
+    } cases[] = {
+        {COUNTER("1", "4", "") " end }",
+         COUNTER("2", "5", "migrate = function(old) return old.n.x end,") " end }",
+         "policy 'counter': migrate: "},
+        {COUNTER("1", "4", "") " end }",
+         COUNTER("2", "5", "migrate = function() while true do end end,") " end }", "time budget"},
+        {COUNTER("1", "4", "") " end }", COUNTER("2", "5", "migrate = function() end,") " end }",
+         "migrate must return the new state, it returned nil"},
+        {COUNTER("1", "4", "") " end }",
+         COUNTER("2", "5", "migrate = function() return { print } end,") " end }", "migrate"},
+        {COUNTER("1", "4", "") " end }",
+         COUNTER("2", "5", "migrate = function() return { function() end } end,") " end }",
+         "holds a function"},
+        {COUNTER("1", "4", "") " S.f = function() end end }", COUNTER("2", "5", CARRY) " end }",
+         "the state of policy 'counter' holds a function, only plain data can be handed on"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tec_helm *helm = helm_of(cases[i].old, &t, 1, NULL);
+        REQUIRE(load(helm, cases[i].fresh) == TEC_OK);
+        frame_of(helm, &t, 0);
+        enum tec_status status = tec_helm_poll(helm, &err);
+        bool good = status != TEC_OK && strstr(err.message, cases[i].says);
+        if (!good)
+            fprintf(stderr, "# case %d: %s\n", (int)i, err.message);
+        CHECK(good && !tec_helm_waits(helm));
+        for (int k = 1; k < 5; k++)
+            frame_of(helm, &t, k);
+        CHECK(d.rows[0].k == 4 && quiet(helm));
+        CHECK_INT(load(helm, COUNTER("2", "5", "") " end }"), ==, TEC_OK);
+        tec_helm_destroy(helm);
+    }
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(files_that_do_not_load_change_nothing)
+{
+    struct tec_topology t = view_topology();
+    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 1, NULL);
+    CHECK_INT(load(helm, "return policy { name = 'x' }"), ==, TEC_POLICY);
+    CHECK_INT(tec_helm_load(helm, "oxigen", NULL, 0, &err), ==, TEC_NOT_FOUND);
+    struct tec_param_value given = {"k", 400};
+    CHECK_INT(tec_helm_load(helm, "oxygen", &given, 1, &err), ==, TEC_INVALID);
+    CHECK_INT(tec_helm_load(helm, "oxygen", NULL, 0, &err), ==, TEC_OK);
+    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    for (int i = 0; i < 3; i++)
+        frame_of(helm, &t, i);
+    CHECK_STR(tec_policy_name(tec_helm_policy(helm)), "oxygen");
+    tec_helm_destroy(helm);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- back again ------------------------------------------------------------------------------- */
+
+static int closed;
+
+static void closing(void *user, struct tec_policy *policy)
+{
+    closed += tec_policy_report(policy)->failures > 0;
+    CHECK_INT(tec_policy_dump(policy, user, &err), ==, TEC_OK);
+}
+
+TEST(a_strike_on_probation_brings_the_old_policy_back)
+{
+    struct tec_topology t = view_topology();
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    const struct tec_helm_options options = {.topology = &t,
+                                             .root = ".",
+                                             .limits = patient,
+                                             .trial_frames = 2,
+                                             .closing = closing,
+                                             .user = to};
+    struct tec_helm *helm = NULL;
+    REQUIRE(tec_helm_create(&helm, &options,
+                            view_policy(COUNTER("1", "4", "") " end }", &t, &patient, &heap), &heap,
+                            &err) == TEC_OK);
+    REQUIRE(load(helm, COUNTER("2", "5", CARRY) " if F.index == 700 then error('bad') end end }") ==
+            TEC_OK);
+    frame_of(helm, &t, 0);
+    tec_helm_poll(helm, &err);
+    for (int i = 1; i < 1200; i++) {
+        frame_of(helm, &t, i);
+        CHECK_INT(d.rows[0].k, ==, i == 700 ? 0 : i > 2 && i < 700 ? 5 : 4);
+    }
+    next(helm, TEC_HELM_TRIAL);
+    next(helm, TEC_HELM_ADOPTED);
+    struct tec_helm_event event = next(helm, TEC_HELM_RETURNED);
+    CHECK(event.frame == 701 && event.version == 2 && strstr(event.message, "bad"));
+    CHECK(quiet(helm));
+    closed = 0;
+    tec_helm_poll(helm, &err);
+    CHECK_INT(closed, ==, 1);
+    fflush(to);
+    CHECK(text && strstr(text, "\"traceback\":[") && strstr(text, "\"frame\":700"));
+    tec_helm_destroy(helm);
+    fclose(to);
+    free(text);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(after_probation_strikes_lead_to_the_fallback)
+{
+    struct tec_topology t = view_topology();
+    struct tec_policy *fallback = NULL;
+    REQUIRE(tec_policy_open(&fallback, "oxygen", ".", &t, &patient, NULL, 0, &heap, &err) ==
+            TEC_OK);
+    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 1, fallback);
+    REQUIRE(load(helm, COUNTER("2", "8", "") " if F.index > 200 then error('bad') end end }") ==
+            TEC_OK);
+    tec_helm_poll(helm, &err);
+    for (int i = 0; i < 210; i++) {
+        frame_of(helm, &t, i);
+        CHECK_INT(d.rows[0].k, ==, i == 0 ? 4 : i <= 200 ? 8 : i <= 203 ? 0 : 5);
+    }
+    next(helm, TEC_HELM_TRIAL);
+    next(helm, TEC_HELM_ADOPTED);
+    CHECK(strstr(next(helm, TEC_HELM_FALLBACK).message, "quarantined"));
+    tec_helm_rollback(helm); /* the one before is still at hand */
+    frame_of(helm, &t, 210);
+    CHECK_INT(d.rows[0].k, ==, 4);
+    next(helm, TEC_HELM_ROLLBACK);
+    tec_helm_fallback_now(helm);
+    frame_of(helm, &t, 211);
+    CHECK_INT(d.rows[0].k, ==, 5);
+    tec_helm_reinstate(helm);
+    frame_of(helm, &t, 212);
+    CHECK_INT(d.rows[0].k, ==, 4);
+    CHECK_STR(next(helm, TEC_HELM_FALLBACK).message, "by order");
+    tec_helm_destroy(helm);
+    tec_policy_close(fallback);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- two threads ------------------------------------------------------------------------------ */
+
+struct frames {
+    struct tec_helm *helm;
+    const struct tec_topology *topology;
+    _Atomic bool stop;
+    _Atomic int64_t n;
+    bool legal;
+};
+
+static void *run_frames(void *user)
+{
+    struct frames *r = user;
+    while (!atomic_load(&r->stop)) {
+        frame_of(r->helm, r->topology, atomic_load(&r->n));
+        r->legal = r->legal && (d.rows[0].k == 4 || d.rows[0].k == 5 || d.rows[0].k == 0);
+        atomic_fetch_add(&r->n, 1);
+    }
+    return NULL;
+}
+
+static void wait_frames(struct frames *r, int n)
+{
+    int64_t until = atomic_load(&r->n) + n;
+    while (atomic_load(&r->n) < until)
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
+TEST(policies_change_while_frames_run)
+{
+    struct tec_topology t = view_topology();
+    struct tec_helm *helm = helm_of(COUNTER("1", "4", CARRY) " end }", &t, 5, NULL);
+    struct frames frames = {.helm = helm, .topology = &t, .legal = true};
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, run_frames, &frames) == 0);
+    static const char *const texts[] = {
+        COUNTER("2", "5", CARRY) " end }", COUNTER("3", "4", "") " end }",
+        COUNTER("4", "5", CARRY) " if F.index % 20 == 19 then error('x') end end }"};
+    int counts[6] = {0}, n = 0;
+    for (int i = 0; i < 60; i++) {
+        if (load(helm, texts[i % 3]) == TEC_OK)
+            n++;
+        for (int k = 0; k < 50 && (k == 0 || tec_helm_waits(helm)); k++) {
+            tec_helm_poll(helm, &err);
+            wait_frames(&frames, 1);
+        }
+        tec_helm_set_param(helm, "k", 4 + i % 2, &err);
+        if (i % 7 == 3)
+            tec_helm_rollback(helm);
+        if (i % 11 == 5)
+            tec_helm_drop(helm);
+        if (i % 13 == 7)
+            tec_helm_fallback_now(helm);
+        if (i % 13 == 8)
+            tec_helm_reinstate(helm);
+        wait_frames(&frames, 12);
+        struct tec_helm_event event;
+        while (tec_helm_next_event(helm, &event))
+            counts[event.kind]++;
+    }
+    atomic_store(&frames.stop, true);
+    pthread_join(thread, NULL);
+    printf("# %d loads in %jd frames: %d tried, %d adopted, %d rejected, %d returned, %d rolled "
+           "back\n",
+           n, (intmax_t)frames.n, counts[TEC_HELM_TRIAL], counts[TEC_HELM_ADOPTED],
+           counts[TEC_HELM_REJECTED], counts[TEC_HELM_RETURNED], counts[TEC_HELM_ROLLBACK]);
+    CHECK(frames.legal);
+    CHECK_INT(n, >, 20);
+    CHECK_INT(counts[TEC_HELM_ADOPTED], >, 5);
+    CHECK_INT(counts[TEC_HELM_REJECTED], >, 0);
+    tec_helm_destroy(helm);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- the frame thread's memory ---------------------------------------------------------------- */
+
+TEST(changing_hands_allocates_nothing_on_the_frame_thread)
+{
+    struct tec_topology t = view_topology();
+    struct tec_helm *helm = helm_of(COUNTER("1", "4", CARRY) " end }", &t, 20, NULL);
+    for (int i = 0; i < 50; i++)
+        frame_of(helm, &t, i);
+    REQUIRE(load(helm, COUNTER("2", "5", CARRY) " end }") == TEC_OK);
+    int64_t before = heap.calls;
+    frame_of(helm, &t, 50); /* the state is copied */
+    CHECK_INT(heap.calls, ==, before);
+    tec_helm_poll(helm, &err);
+    before = heap.calls;
+    int64_t live = heap.live;
+    for (int i = 51; i < 200; i++)
+        frame_of(helm, &t, i);
+    CHECK_INT(d.rows[0].k, ==, 5);
+    CHECK_INT(heap.calls, ==, before);
+    CHECK_INT(heap.live, ==, live);
+    tec_helm_destroy(helm);
+}
+
+TEST(every_failed_allocation_is_reported)
+{
+    struct tec_topology t = view_topology();
+    const struct tec_helm_options options = {.topology = &t, .root = ".", .limits = patient};
+    enum tec_status status = TEC_NO_MEMORY;
+    for (int n = 1; n < 20 && status == TEC_NO_MEMORY; n++) {
+        struct tec_heap small = {.fail_at = n};
+        struct tec_policy *first = view_policy(COUNTER("1", "4", "") " end }", &t, &patient, &heap);
+        struct tec_helm *helm = NULL;
+        status = tec_helm_create(&helm, &options, first, &small, &err);
+        if (status == TEC_OK)
+            tec_helm_destroy(helm);
+        else
+            tec_policy_close(first);
+        CHECK_INT(small.live, ==, 0);
+    }
+    CHECK_INT(status, ==, TEC_OK);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TAP_MAIN

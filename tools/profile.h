@@ -1,0 +1,52 @@
+/* profile.h - what every variant of a pipeline costs: what cmd_profile asks for, what profile_run
+ * measures, what profile_report says. */
+#ifndef TEC_TOOLS_PROFILE_H
+#define TEC_TOOLS_PROFILE_H
+
+#include "tools/bench.h"
+#include "tools/open_engine.h"
+
+enum { TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES };
+
+/* A launch that can be measured by itself. */
+struct tec_profile_variant {
+    enum tec_cost_kind kind;
+    const char *node; /* of decode: the first one; all decode nodes share captures */
+    bool lone;        /* a private prefill */
+    int batch;        /* DECODE: captured; its rows are as many, but for fewer seats */
+    struct tec_samples samples;
+    int64_t busy_ns; /* sum of its launches */
+};
+
+struct tec_profile {
+    struct tec_invocation *call;
+    struct tec_opened opened;
+    int frames, rounds, prompt_tokens; /* prompt_tokens 0: as many as fit */
+    struct tec_frame_input input;
+    int region;    /* prefix */
+    bool counting; /* launches are measured */
+    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    int *tokens, *made;
+    int n_variants;
+    struct tec_profile_variant variants[TEC_PROFILE_VARIANTS];
+    int64_t wall_ns, inside_ns, busy_ns; /* of measured turns; in the engine; of it on the device */
+    double spread;                       /* largest difference of a p50 between rounds, as a part */
+    const struct tec_profile_variant *spread_of;
+    double load_before, load_after;
+};
+
+/* Variants, an observation with all cameras and the longest prompt, room for samples. */
+enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct tec_error *err);
+
+/* All rounds. A turn launches every variant once, decodes from another batch on each time; a decode
+ * goes by the captured k in turn, its sample is a step. Samples are sorted when it returns. */
+void tec_profile_run(struct tec_profile *p);
+
+/* The `.costs` form; free with json_decref, NULL without memory. */
+json_t *tec_profile_costs(const struct tec_profile *p);
+
+/* The same with what the measurement says of itself; and as text. */
+json_t *tec_profile_json(const struct tec_profile *p);
+void tec_profile_print(const struct tec_profile *p, FILE *out);
+
+#endif

@@ -1,0 +1,221 @@
+/* profile_run.c - variants, the observation they run on, and turns. */
+#include "tools/profile.h"
+
+#include <string.h>
+
+enum { WARM_TURNS = 2, SHOW_NS = 100000000 };
+
+/* --- what is measured ------------------------------------------------------------------------ */
+
+static const char *node_of(const struct tec_profile *p, const char *kind)
+{
+    const struct tec_topology *t = &p->opened.engine->topology;
+    for (int i = 0; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].kind, kind) == 0)
+            return t->nodes[i].name;
+    return kind;
+}
+
+static bool add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,
+                int batch)
+{
+    struct tec_profile_variant *v = &p->variants[p->n_variants++];
+    *v = (struct tec_profile_variant){.kind = kind, .node = node, .lone = lone, .batch = batch};
+    v->samples.room = p->frames;
+    v->samples.ns = TEC_NEW(p->call->arena, (size_t)p->frames, int64_t);
+    return v->samples.ns != NULL;
+}
+
+static bool list_variants(struct tec_profile *p)
+{
+    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
+    const char *see = node_of(p, "prefill");
+    bool ok = add(p, TEC_COST_PREFILL, see, false, 0);
+    if (s->steps > 0)
+        ok = ok && add(p, TEC_COST_ACTION, node_of(p, "action"), false, 0);
+    if (s->seats && s->isolated)
+        ok = ok && add(p, TEC_COST_PREFILL, see, true, 0);
+    for (int b = 0; s->seats && b < s->n_batches; b++)
+        ok = ok && add(p, TEC_COST_DECODE, node_of(p, "decode"), false, s->batches[b]);
+    return ok;
+}
+
+static uint32_t draw(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33);
+}
+
+/* Counts decide what a launch takes, values hardly. */
+static bool make_input(struct tec_profile *p, uint64_t seed)
+{
+    const struct tec_engine *e = p->opened.engine;
+    const struct tec_plan_spec *s = &e->plan->spec;
+    struct tec_arena *arena = p->call->arena;
+    size_t size = (size_t)e->model->vision.image_size, pixels = size * size * 3;
+    size_t chunk = (size_t)e->model->flow.horizon * (size_t)e->model->flow.dim;
+    int vocab = e->model->text.vocab, n = s->text_tokens;
+    uint64_t state = 2 * seed + 1;
+    if (p->prompt_tokens && p->prompt_tokens < n)
+        n = p->prompt_tokens;
+    uint8_t *picture = TEC_NEW(arena, pixels, uint8_t);
+    int *ids = TEC_NEW(arena, (size_t)n + 1, int);
+    float *noise = TEC_NEW(arena, chunk + 1, float);
+    if (!picture || !ids || !noise)
+        return false;
+    for (size_t i = 0; i < pixels; i++)
+        picture[i] = (uint8_t)draw(&state);
+    for (int i = 0; i < n; i++)
+        ids[i] = vocab > 3 ? 3 + (int)(draw(&state) % (uint32_t)(vocab - 3)) : 0;
+    for (size_t i = 0; i < chunk; i++)
+        noise[i] = (float)(draw(&state) % 4001) / 1000.0F - 2.0F;
+    p->prompt_tokens = n;
+    p->input = (struct tec_frame_input){
+        .prefix = {.n_pictures = s->pictures, .n_text = n, .ids = ids}, .noise = noise};
+    for (int i = 0; i < s->pictures; i++)
+        p->input.prefix.picture[i] = picture;
+    return true;
+}
+
+enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
+    size_t rows = (size_t)s->seats + 1;
+    p->tokens = TEC_NEW(p->call->arena, rows * ((size_t)s->max_k + 1), int);
+    p->made = TEC_NEW(p->call->arena, rows, int);
+    for (int r = 0; r < TEC_MAX_ROWS; r++)
+        p->list[r] = &p->rows[r];
+    if (!p->tokens || !p->made || !list_variants(p) || !make_input(p, seed))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d samples of each variant", p->frames);
+    return TEC_OK;
+}
+
+/* --- turns ----------------------------------------------------------------------------------- */
+
+/* One launch, and the time that the engine took around it. */
+static void timed(struct tec_profile *p, const struct tec_executor *x, enum tec_part_kind part,
+                  int rows, int k, struct tec_replay *replay)
+{
+    const struct tec_clock clock = {NULL};
+    *replay = (struct tec_replay){.start_ns = 0};
+    int64_t begin = tec_clock_now(&clock);
+    if (part == TEC_PART_DECODE)
+        x->decode(x->self, p->list, rows, k, p->tokens, p->made, replay);
+    else
+        x->prefix(x->self, part, p->region, &p->input, replay);
+    if (!p->counting)
+        return;
+    p->inside_ns += tec_clock_now(&clock) - begin;
+    p->busy_ns += replay->end_ns - replay->start_ns;
+}
+
+static void keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns, int steps)
+{
+    if (!p->counting || v->samples.n == v->samples.room)
+        return;
+    v->samples.ns[v->samples.n++] = ns / steps;
+    v->busy_ns += ns;
+}
+
+static void run_decode(struct tec_profile *p, const struct tec_executor *x,
+                       struct tec_profile_variant *v, int turn)
+{
+    struct tec_plan *plan = p->opened.engine->plan;
+    const struct tec_topology *t = &p->opened.engine->topology;
+    const struct tec_plan_spec *s = &plan->spec;
+    int prefix = tec_prefix_rows(plan, &p->input.prefix);
+    int n = v->batch < s->seats ? v->batch : s->seats, k = t->n_k ? t->k[turn % t->n_k] : 1;
+    struct tec_replay replay;
+    k = k < s->max_k ? k : s->max_k;
+    k = k < s->new_tokens ? k : s->new_tokens;
+    for (int r = 0; r < n; r++)
+        tec_row_start(&p->rows[r], plan, p->region, prefix, p->input.prefix.ids[0], r,
+                      s->new_tokens, -1);
+    timed(p, x, TEC_PART_DECODE, n, k, &replay);
+    keep(p, v, replay.end_ns - replay.start_ns, k > 0 ? k : 1);
+}
+
+static void run_turn(struct tec_profile *p, const struct tec_executor *x, int turn)
+{
+    struct tec_replay replay;
+    int first = 0;
+    for (int i = 0; i < p->n_variants; i++) {
+        struct tec_profile_variant *v = &p->variants[i];
+        if (v->kind == TEC_COST_DECODE)
+            break;
+        first = i + 1;
+        if (v->kind == TEC_COST_ACTION)
+            continue; /* with its prefill */
+        timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, 0, 0, &replay);
+        keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
+        if (!v->lone && p->opened.engine->plan->spec.steps > 0)
+            keep(p, v + 1, replay.mark_ns[TEC_MARK_ACTION] - replay.mark_ns[TEC_MARK_PREFILL], 1);
+    }
+    int decodes = p->n_variants - first;
+    for (int i = 0; i < decodes; i++)
+        run_decode(p, x, &p->variants[first + (i + turn) % decodes], turn);
+}
+
+static void show(const struct tec_profile *p, int64_t now, int64_t *shown, int turn)
+{
+    if (!p->call->progress || now - *shown < SHOW_NS)
+        return;
+    *shown = now;
+    fprintf(stderr, "\r\033[Kprofile: %3d %%  %d of %d turns", turn * 100 / p->frames, turn,
+            p->frames);
+    fflush(stderr);
+}
+
+static int64_t slice_p50(const struct tec_samples *s, int round, int rounds)
+{
+    int from = (int)((int64_t)s->n * round / rounds),
+        to = (int)((int64_t)s->n * (round + 1) / rounds);
+    struct tec_samples slice = {.n = to - from, .room = to - from, .ns = s->ns + from};
+    tec_samples_sort(&slice);
+    return tec_samples_at(&slice, 0.5);
+}
+
+/* How far the rounds are apart, while samples are still in their order. */
+static void compare_rounds(struct tec_profile *p)
+{
+    for (int i = 0; i < p->n_variants; i++) {
+        int64_t low = INT64_MAX, high = 0;
+        for (int round = 0; round < p->rounds; round++) {
+            int64_t at = slice_p50(&p->variants[i].samples, round, p->rounds);
+            low = at < low ? at : low;
+            high = at > high ? at : high;
+        }
+        double spread = low > 0 ? (double)(high - low) / (double)low : 0.0;
+        if (spread > p->spread) {
+            p->spread = spread;
+            p->spread_of = &p->variants[i];
+        }
+        tec_samples_sort(&p->variants[i].samples);
+    }
+}
+
+void tec_profile_run(struct tec_profile *p)
+{
+    const struct tec_clock clock = {NULL};
+    struct tec_plan *plan = p->opened.engine->plan;
+    const struct tec_executor x = tec_executor_real(plan);
+    int64_t shown = 0;
+    p->region = tec_kv_pool_take(&plan->prefixes);
+    for (int round = 0, turn = 0; round < p->rounds; round++) {
+        p->counting = false;
+        for (int i = 0; i < WARM_TURNS; i++)
+            run_turn(p, &x, i);
+        p->counting = true;
+        int64_t begin = tec_clock_now(&clock);
+        int until = (int)((int64_t)p->frames * (round + 1) / p->rounds);
+        for (; turn < until; turn++) {
+            run_turn(p, &x, turn);
+            show(p, p->call->progress ? tec_clock_now(&clock) : 0, &shown, turn);
+        }
+        p->wall_ns += tec_clock_now(&clock) - begin;
+    }
+    tec_kv_pool_drop(&plan->prefixes, p->region);
+    if (p->call->progress)
+        fputs("\r\033[K", stderr);
+    compare_rounds(p);
+}

@@ -1,0 +1,170 @@
+/* grid.c - the points of OxyGen's figures 4 to 7 and table 2. */
+#include "tools/suite/suite.h"
+
+#include <string.h>
+
+const char *const tec_suite_settings[TEC_SUITE_SETTINGS] = {"baseline", "shared_kv",
+                                                            "continuous_batching", "parallel_mps"};
+const char *const tec_suite_policies[TEC_SUITE_SETTINGS] = {"isolated", "shared_kv", "oxygen",
+                                                            "parallel"};
+const char *const tec_suite_inputs[TEC_SUITE_INPUTS] = {"compact", "padded"};
+
+const struct tec_suite_robot tec_suite_robots[TEC_SUITE_ROBOTS] = {
+    {"libero", "pipelines/pi05_libero.lua", "pi05_o2_libero", "LIBERO"},
+    {"droid", "pipelines/pi05_droid.lua", "pi05_o2_droid", "DROID"},
+    {"aloha", "pipelines/pi05_aloha.lua", "pi05_o2_aloha", "ALOHA"},
+};
+
+const int tec_suite_s[] = {5, 10, 15, 20, 0};
+const int tec_suite_n[] = {5, 10, 15, 20, 30, 0};
+const int tec_suite_k[] = {1, 2, 3, 5, 6, 10, 15, 30, 0};
+
+#define UNIFORM(text, interval, rate)                                                          \
+    {                                                                                          \
+        "uniform", text, "uniform:" interval, "uniform_arrivals(rate=" interval ", t_max=30)", \
+            "uniform_" interval "_30", rate                                                    \
+    }
+#define POISSON(lambda, rate)                                                               \
+    {                                                                                       \
+        "poisson", lambda, "poisson:" lambda, "poisson_arrivals(lam=" lambda ", t_max=30)", \
+            "poisson_" lambda "_30", rate                                                   \
+    }
+#define LENGTHS(text, some, many, rate)                                             \
+    {                                                                               \
+        "random_length", text, "lengths:5,20," many,                                \
+            "random_length_arrivals(t_max_values=[5, 20], weights=[" some ", " many \
+            "], rate=1, seed=42)",                                                  \
+            "random_length_v5_20_w" some "_" many "_1_42", rate                     \
+    }
+const struct tec_suite_load tec_suite_loads[] = {
+    UNIFORM("1/4", "4", 0.25),
+    UNIFORM("1/2", "2", 0.5),
+    UNIFORM("1", "1", 1.0),
+    UNIFORM("2", "0.5", 2.0),
+    UNIFORM("4", "0.25", 4.0),
+    POISSON("0.5", 0.5),
+    POISSON("1.0", 1.0),
+    POISSON("1.5", 1.5),
+    POISSON("2.0", 2.0),
+    LENGTHS("1/9", "0.9", "0.1", 0.1),
+    LENGTHS("3/7", "0.7", "0.3", 0.3),
+    LENGTHS("5/5", "0.5", "0.5", 0.5),
+    LENGTHS("7/3", "0.3", "0.7", 0.7),
+    LENGTHS("9/1", "0.1", "0.9", 0.9),
+    {0},
+};
+
+enum { FRAMES_QUICK = 4, FRAMES_SMALL = 8, FRAMES_FULL = 3, FRAMES_LOAD = 44, LOAD_QUICK = 8 };
+
+/* A point, unless the suite is full or has it already. */
+static struct tec_suite_point *add(struct tec_suite *s, int robot, enum tec_suite_input input,
+                                   enum tec_suite_setting setting, int S, int N, int k)
+{
+    if (tec_suite_find(s, robot, setting, input, S, N, k ? k : -1, NULL) ||
+        s->n_points == TEC_SUITE_POINTS)
+        return NULL;
+    struct tec_suite_point *p = &s->points[s->n_points++];
+    int frames = s->full ? FRAMES_FULL : s->quick ? FRAMES_QUICK : FRAMES_SMALL;
+    *p = (struct tec_suite_point){.robot = robot,
+                                  .S = S,
+                                  .N = N,
+                                  .k = k,
+                                  .setting = setting,
+                                  .input = input,
+                                  .warmup = k ? (N + k - 1) / k : 1,
+                                  .frames = s->frames ? s->frames : frames};
+    p->frames = (p->frames + s->rounds - 1) / s->rounds;
+    return p;
+}
+
+static bool taken(const struct tec_suite *s, const int *of, int value)
+{
+    static const int some_s[] = {5, 10, 0}, some_n[] = {5, 15, 30, 0}, some_k[] = {1, 5, 30, 0};
+    const int *some = of == tec_suite_s ? some_s : of == tec_suite_n ? some_n : some_k;
+    if (s->full)
+        some = of == tec_suite_s   ? (const int[]){10, 0}
+               : of == tec_suite_n ? (const int[]){30, 0}
+                                   : (const int[]){5, 0};
+    for (int i = 0; (s->quick || s->full) && some[i] != value; i++)
+        if (!some[i])
+            return false;
+    return true;
+}
+
+/* Fig 4, 5 and 6 of a robot: N at k = 5, k at N = 30. */
+static void add_sweeps(struct tec_suite *s, int robot, enum tec_suite_input input, int S)
+{
+    for (const int *n = tec_suite_n; *n; n++) {
+        if (!taken(s, tec_suite_n, *n))
+            continue;
+        add(s, robot, input, TEC_SUITE_BASELINE, S, *n, 0);
+        add(s, robot, input, TEC_SUITE_SHARED, S, *n, 0);
+        add(s, robot, input, TEC_SUITE_BATCHING, S, *n, 5);
+        if (robot == 0 && S == 10 && input == TEC_SUITE_COMPACT && !s->full)
+            add(s, robot, input, TEC_SUITE_PARALLEL, S, *n, 0);
+    }
+    for (const int *k = tec_suite_k; *k; k++)
+        if (taken(s, tec_suite_k, *k))
+            add(s, robot, input, TEC_SUITE_BATCHING, S, 30, *k);
+}
+
+/* Table 2 of LIBERO: N = 20, batches of 2 and 4. */
+static void add_table(struct tec_suite *s)
+{
+    add(s, 0, TEC_SUITE_COMPACT, TEC_SUITE_BASELINE, 10, 20, 0);
+    add(s, 0, TEC_SUITE_COMPACT, TEC_SUITE_SHARED, 10, 20, 0);
+    add(s, 0, TEC_SUITE_COMPACT, TEC_SUITE_PARALLEL, 10, 20, 0);
+    add(s, 0, TEC_SUITE_COMPACT, TEC_SUITE_BATCHING, 10, 20, 10);
+    add(s, 0, TEC_SUITE_COMPACT, TEC_SUITE_BATCHING, 10, 20, 5);
+}
+
+/* Fig 7: LIBERO, S = 10, N = 30, k = 5, 50 frames of which 6 are warm-up. */
+static void add_loads(struct tec_suite *s)
+{
+    for (int i = 0; tec_suite_loads[i].category && s->n_points < TEC_SUITE_POINTS; i++) {
+        if (s->quick && i != 0 && i != 4 && i != 7 && i != 11)
+            continue;
+        struct tec_suite_point *p = &s->points[s->n_points++];
+        *p = (struct tec_suite_point){.S = 10,
+                                      .N = 30,
+                                      .k = 5,
+                                      .setting = TEC_SUITE_BATCHING,
+                                      .load = &tec_suite_loads[i],
+                                      .warmup = 6,
+                                      .frames = s->quick ? LOAD_QUICK : FRAMES_LOAD};
+        p->frames = (p->frames + s->rounds - 1) / s->rounds;
+    }
+}
+
+enum tec_status tec_suite_grid(struct tec_suite *suite, struct tec_error *err)
+{
+    suite->n_points = 0;
+    for (const int *S = tec_suite_s; *S; S++) {
+        if (!taken(suite, tec_suite_s, *S))
+            continue;
+        for (int robot = 0; robot < TEC_SUITE_ROBOTS; robot++)
+            add_sweeps(suite, robot, TEC_SUITE_COMPACT, *S);
+        add_sweeps(suite, TEC_SUITE_ROBOTS - 1, TEC_SUITE_PADDED, *S);
+    }
+    if (!suite->full) {
+        add_table(suite);
+        add_loads(suite);
+    }
+    return suite->n_points < TEC_SUITE_POINTS
+               ? TEC_OK
+               : tec_fail(err, TEC_INVALID, "the suite has more than %d points", TEC_SUITE_POINTS);
+}
+
+const struct tec_suite_point *tec_suite_find(const struct tec_suite *suite, int robot,
+                                             enum tec_suite_setting setting,
+                                             enum tec_suite_input input, int S, int N, int k,
+                                             const struct tec_suite_load *load)
+{
+    for (int i = 0; i < suite->n_points; i++) {
+        const struct tec_suite_point *p = &suite->points[i];
+        if ((p->robot == robot || input == TEC_SUITE_PADDED) && p->setting == setting &&
+            p->input == input && p->S == S && p->N == N && (k < 0 || p->k == k) && p->load == load)
+            return p;
+    }
+    return NULL;
+}

@@ -1,0 +1,105 @@
+/* parallel.c - the parallel baseline: two engines at work at once. */
+#include "tools/suite/parallel.h"
+
+#include "tools/topology.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+enum tec_status tec_suite_pair_open(struct tec_suite_pair *pair, struct tec_suite *suite, int S,
+                                    struct tec_error *err)
+{
+    int lanes = suite->call->shared.threads;
+    if (lanes == 0)
+        lanes = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    lanes = lanes > 1 ? lanes / 2 : 1;
+    memset(pair, 0, sizeof *pair);
+    pair->open = true;
+    enum tec_status status =
+        tec_suite_open(&pair->act, suite, tec_suite_robots[0].file, S, lanes, err);
+    if (status == TEC_OK)
+        status = tec_suite_open(&pair->talk, suite, "pipelines/suite/text.lua", 0, lanes, err);
+    if (status == TEC_OK)
+        status = tec_open_policy(&pair->policy, pair->talk.opened.pipeline, "shared_kv",
+                                 pair->talk.call.root, &pair->talk.opened.engine->topology, NULL, 0,
+                                 pair->talk.call.heap, err);
+    if (status == TEC_OK)
+        pair->planner = tec_policy_planner(pair->policy);
+    else
+        tec_suite_pair_close(pair);
+    return status;
+}
+
+void tec_suite_pair_close(struct tec_suite_pair *pair)
+{
+    if (!pair->open)
+        return;
+    tec_suite_close(&pair->act);
+    tec_suite_close(&pair->talk);
+    tec_policy_close(pair->policy);
+    memset(pair, 0, sizeof *pair);
+}
+
+enum tec_status tec_suite_pair_begin(struct tec_suite_pair *pair, struct tec_error *err)
+{
+    TEC_TRY(tec_suite_show(&pair->act, TEC_SUITE_COMPACT, err));
+    TEC_TRY(tec_suite_show(&pair->talk, TEC_SUITE_COMPACT, err));
+    tec_loop_reset(pair->act.opened.engine->loop);
+    tec_loop_reset(pair->talk.opened.engine->loop);
+    tec_loop_set_planner(pair->act.opened.engine->loop, &tec_default_planner);
+    tec_loop_set_planner(pair->talk.opened.engine->loop, &pair->planner);
+    return TEC_OK;
+}
+
+/* The actions of a frame, on a thread of their own. */
+struct actions {
+    struct tec_suite_engine *engine;
+    int index;
+    const struct tec_frame_record *record;
+};
+
+static void *run_actions(void *user)
+{
+    const struct tec_clock clock = {NULL};
+    struct actions *a = user;
+    struct tec_frame_input input = a->engine->input[a->index % TEC_BENCH_INPUTS];
+    input.captured_ns = tec_clock_now(&clock);
+    a->record = tec_loop_frame(a->engine->opened.engine->loop, &input, input.captured_ns, 0);
+    return NULL;
+}
+
+enum tec_status tec_suite_pair_frame(struct tec_suite_pair *pair, struct tec_suite_point *point,
+                                     int index, bool warmup, struct tec_error *err)
+{
+    const struct tec_clock clock = {NULL};
+    struct actions a = {&pair->act, index, NULL};
+    struct tec_frame_input input = pair->talk.input[index % TEC_BENCH_INPUTS];
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_actions, &a) != 0)
+        return tec_fail(err, TEC_NO_MEMORY, "no thread for the parallel baseline");
+    input.captured_ns = tec_clock_now(&clock);
+    const struct tec_frame_record *talk =
+        tec_loop_frame(pair->talk.opened.engine->loop, &input, input.captured_ns,
+                       tec_suite_spawn(&pair->talk, point->N));
+    pthread_join(thread, NULL);
+    int64_t act_ns = a.record->end_ns - a.record->start_ns;
+    int64_t talk_ns = talk->end_ns - talk->start_ns;
+    if (point->n < point->room)
+        point->frame[point->n++] =
+            (struct tec_suite_frame){.warmup = warmup,
+                                     .n_new = 1,
+                                     .tokens = talk->tokens,
+                                     .rows = 1,
+                                     .launches = 1,
+                                     .ns = act_ns > talk_ns ? act_ns : talk_ns,
+                                     .action_ns = a.record->release_ns - a.record->start_ns,
+                                     .act_ns = act_ns,
+                                     .decode_ns = talk_ns};
+    return TEC_OK;
+}
+
+int64_t tec_suite_pair_bytes(const struct tec_suite_pair *pair)
+{
+    return pair->act.opened.engine->plan->bytes.total + pair->talk.opened.engine->plan->bytes.total;
+}
