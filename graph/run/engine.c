@@ -359,6 +359,9 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     TEC_TRY(tec_spec_from_pipeline(&out->spec, o->pipeline, e->model, e->heap, err));
     if (out->spec.fixed)
         TEC_TRY(check_given(e, arena, err));
+    struct tec_device_options *device = &e->options.device;
+    device->beside = tec_partition_lanes(o->pipeline, tec_device_threads(device));
+    out->spec.beside = device->beside > 0;
     return measure(e, out, arena, err);
 }
 
@@ -372,9 +375,13 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(open_session(e, &measured.spec, err));
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
-    TEC_TRY(tec_device_open(&e->device, &o->device, e->heap, err));
+    TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
     TEC_TRY(load_weights(e, &measured, err));
-    const struct tec_executor executor = tec_executor_real(e->plan);
+    struct tec_executor executor = tec_executor_real(e->plan);
+    if (measured.spec.beside) {
+        TEC_TRY(tec_partitions_create(&e->partitions, e->plan, e->heap, err));
+        executor = tec_partitions_executor(e->partitions);
+    }
     TEC_TRY(make_loop(e, &executor, err));
     return warm(e, err);
 }
@@ -458,6 +465,7 @@ void tec_engine_close(struct tec_engine *e)
     if (!e)
         return;
     tec_loop_destroy(e->loop);
+    tec_partitions_destroy(e->partitions);
     tec_session_destroy(e->session);
     tec_plan_destroy(e->plan);
     tec_weights_close(e->weights);

@@ -2,6 +2,15 @@
 
 #include <string.h>
 
+static void run_part(const struct tec_plan *plan, const struct tec_plan_part *part,
+                     struct tec_replay *replay)
+{
+    if (part->beside)
+        tec_device_replay_beside(plan->device, part->capture, replay);
+    else
+        tec_device_replay(plan->device, part->capture, replay);
+}
+
 int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o)
 {
     return o->n_pictures * plan->model->vision.tokens + o->n_text;
@@ -85,7 +94,7 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
     if (part->kind == TEC_PART_FRAME && plan->spec.steps)
         fill_suffix(plan, &part->prefix, region, tec_prefix_rows(plan, o), actions);
     tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
-    tec_device_replay(plan->device, part->capture, replay);
+    run_part(plan, part, replay);
 }
 
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk)
@@ -176,7 +185,7 @@ void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
     for (int i = 0; i < n; i++)
         fill_row(plan, t, i, rows[i]);
     tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
-    tec_device_replay(plan->device, part->capture, replay);
+    run_part(plan, part, replay);
     tec_device_download(plan->device, part->block.host, part->block.device, part->block.size);
     for (int i = 0; i < n; i++) {
         read_row(t, i, rows[i]);

@@ -29,6 +29,7 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     l->region = -1;
     l->n_jobs = l->n_order = l->lane = 0;
     l->replayed_ns = l->device_over_ns = 0;
+    l->replayed_until = r->start_ns;
     tec_loop_tell(l, (struct tec_event){
                          .kind = TEC_EVENT_FRAME, .node = -1, .request = -1, .t_ns = r->start_ns});
 }
@@ -175,6 +176,42 @@ const struct tec_frame_record *tec_loop_frame(struct tec_loop *l,
     return tec_loop_run(l, input, &tick);
 }
 
+static void start_warm_rows(struct tec_loop *l, const struct tec_frame_input *input, int region,
+                            struct tec_row_state *rows, struct tec_row_state **list)
+{
+    const struct tec_plan_spec *s = &l->o.plan->spec;
+    for (int r = 0; r < s->seats; r++) {
+        tec_row_start(&rows[r], l->o.plan, region, l->prefix_rows, input->prefix.ids[0], r,
+                      s->new_tokens, -1);
+        list[r] = &rows[r];
+    }
+}
+
+/* Every part of the second set, beside a frame. Costs are those of launches that have the device.
+ */
+static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input, int region)
+{
+    const struct tec_plan_spec *s = &l->o.plan->spec;
+    struct tec_executor *e = &l->o.executor;
+    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    struct tec_replay replay = {0};
+    int own = tec_kv_pool_take(&l->o.plan->prefixes), n = 0;
+    start_warm_rows(l, input, own, rows, list);
+    if (s->isolated)
+        l->jobs[n++] = (struct tec_soft_job){.prefill = true, .region = own};
+    for (int b = 0; b < s->n_batches; b++)
+        l->jobs[n++] =
+            (struct tec_soft_job){.rows = list,
+                                  .n = s->batches[b] < s->seats ? s->batches[b] : s->seats,
+                                  .k = 1,
+                                  .tokens = l->tokens,
+                                  .made = l->made};
+    e->beside(e->self, l->jobs, n, input);
+    e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
+    e->join(e->self);
+    tec_kv_pool_drop(&l->o.plan->prefixes, own);
+}
+
 void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int times)
 {
     const struct tec_plan_spec *s = &l->o.plan->spec;
@@ -194,16 +231,14 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
         }
         for (int b = 0; s->seats && b < s->n_batches; b++) {
             int n = s->batches[b] < s->seats ? s->batches[b] : s->seats;
-            for (int r = 0; r < n; r++) {
-                tec_row_start(&rows[r], l->o.plan, region, l->prefix_rows, input->prefix.ids[0], r,
-                              s->new_tokens, -1);
-                list[r] = &rows[r];
-            }
+            start_warm_rows(l, input, region, rows, list);
             replay = (struct tec_replay){0};
             l->o.executor.decode(l->o.executor.self, list, n, 1, l->tokens, l->made, &replay);
             tec_loop_measure_decode(l, &replay, s->batches[b], 1, 1);
         }
     }
+    if (s->beside && l->o.executor.beside)
+        warm_beside(l, input, region);
     l->warming = false;
     tec_kv_pool_drop(pool, region);
 }

@@ -65,8 +65,9 @@ struct tec_loop {
     struct tec_soft_job jobs[TEC_MAX_LAUNCHES];
     struct tec_loop_job notes[TEC_MAX_LAUNCHES];
     bool parted;            /* jobs may run beside the hard nodes of this frame */
-    int lane;               /* of events: 1 while work beside the hard nodes is reported */
+    int lane;               /* of events: 1 while work beside the hard nodes is reported, then 2 */
     int64_t replayed_ns;    /* device time of this frame */
+    int64_t replayed_until; /* when the last launch that it counts ended */
     int64_t device_over_ns; /* of it, beyond the p99 known before */
     struct tec_recent recent[TEC_RECENT_FRAMES];
     int n_recent; /* counts on */
