@@ -180,8 +180,8 @@ static int64_t cpu_now(void)
 }
 
 static const char *const hook_text[] = {
-    "plan = function(S, F, D) if F.index ~= 41 then return D:decode(1, 4) end\n"
-    "D:decode(2, 8) D:note('seen', 1) D:skip('look') do\n",
+    ("plan = function(S, F, D) if F.index ~= 41 then return D:decode(1, 4) end\n"
+     "D:decode(2, 8) D:note('seen', 1) D:skip('look') do\n"),
     "admit = function(S, F, r) if F.index == 41 then\n",
     "observe = function(S, F, R) if F.index == 41 then\n",
     "evict = function(S, F, n) if F.index == 41 then\n", "setup = function(S, T) do\n"};

@@ -106,6 +106,7 @@ void tec_frames_reset(struct tec_frames *f)
         f->readers[i] =
             (struct tec_frame_reader){.id = u->id, .done = true, .finished_ns = u->finished_ns};
     }
+    f->n_asks = f->n_cancels = 0;
     f->frame = 0;
 }
 
@@ -191,6 +192,20 @@ static enum tec_status read_texts(struct tec_frames *f, struct tec_error *err)
     return TEC_OK;
 }
 
+void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks)
+{
+    f->n_asks = asks->n_asks;
+    f->n_cancels = asks->n_cancels;
+    memcpy(f->cancels, asks->cancels, sizeof f->cancels);
+    for (int i = 0; i < asks->n_asks; i++) {
+        const struct tec_input_ask *from = &asks->asks[i];
+        f->asks[i] = (struct tec_ask){.max_tokens = from->max_tokens, .prio = from->prio};
+        for (int d = 0; d < f->n_decoders; d++)
+            if (strcmp(f->decoders[d], from->node) == 0)
+                f->asks[i].decoder = d;
+    }
+}
+
 /* captured_ns negative: now. */
 static enum tec_status observe(struct tec_frames *f, const struct tec_value *values, size_t n,
                                const float *noise, int64_t captured_ns, struct tec_error *err)
@@ -205,11 +220,23 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
                                &f->out.input, f->out.warning, err);
 }
 
+/* What was asked for goes into the frame, and with its outcome to its reader. */
 static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
                            const struct tec_frame_out **out, struct tec_error *err)
 {
     const struct tec_engine *e = f->opened.engine;
+    tick->asks = f->asks;
+    tick->n_asks = f->n_asks;
+    tick->cancels = f->cancels;
+    tick->n_cancels = f->n_cancels;
+    tick->cancelled = f->cancelled;
     f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
+    f->out.n_asks = f->n_asks;
+    f->out.n_cancels = f->n_cancels;
+    f->out.asks = f->asks;
+    f->out.cancels = f->cancels;
+    f->out.cancelled = f->cancelled;
+    f->n_asks = f->n_cancels = 0;
     f->frame++;
     if (f->acted) {
         f->out.acted = true;

@@ -69,7 +69,9 @@ static void run_frame(struct tectum *t, int64_t now)
     struct tec_tick tick = tec_loop_tick(loop, t->running ? t->running->submitted_ns : now, 0);
     if (t->running)
         tick.late_ns = t->running->ready_ns - t->running->submitted_ns;
+    tec_asks_put(&t->asks, &tick, t->running != NULL);
     tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
+    tec_asks_settle(&t->asks);
 }
 
 void *tec_live_run(void *engine)
@@ -85,8 +87,9 @@ void *tec_live_run(void *engine)
             return NULL;
         bool fresh = tec_mailbox_take(&t->inbox);
         int64_t now = tec_clock_now(&wall);
-        if (!fresh && (!tec_loop_live(loop) || now < last + period)) {
-            tec_bell_wait(&t->work, seen, tec_loop_live(loop) ? last + period : INT64_MAX);
+        bool live = tec_loop_live(loop) > 0;
+        if (!fresh && (live ? now < last + period : !tec_asks_cancels_wait(&t->asks))) {
+            tec_bell_wait(&t->work, seen, live ? last + period : INT64_MAX);
             continue;
         }
         t->running = fresh ? &t->inputs[t->inbox.reading] : NULL;

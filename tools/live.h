@@ -6,6 +6,7 @@
 #include "base/ring.h"
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
+#include "tools/asks.h"
 #include "tools/outlet.h"
 
 #include "tectum.h"
@@ -17,6 +18,7 @@ struct tec_live_input {
     struct tec_frame_input input;
     uint8_t *pictures[TEC_MAX_CAMERAS];
     int *ids;
+    int *own; /* [TEC_MAX_PROMPTS, own_tokens] */
     float *noise, *state;
     double *state_raw; /* what actions are made absolute with */
     int64_t number;
@@ -69,6 +71,7 @@ struct tectum {
     _Atomic int64_t *due; /* [TEC_LIVE_FRAMES] deadlines by observation */
     int64_t deadline_ns;  /* of the action node, after its tick; 0 = none */
     struct tec_bell work; /* rings for the frame thread */
+    struct tec_asks asks; /* requests that are asked for or given up */
 
     pthread_mutex_t hand_lock; /* consumers': actions, outbox.reading, the outlet's end. Nobody
                                   prepares an input under it, so that a slow picture keeps no

@@ -107,8 +107,9 @@ enum tec_status tec_plot_svg(const struct tec_plot *plot, const char **text, siz
     if (plot->subtitle)
         tec_svg_text(&svg, MARGIN, MARGIN + 24.0, "subtitle", plot->subtitle);
     for (int i = 0; i < plot->n_panels; i++) {
-        const struct tec_plot_frame frame = {.x = MARGIN + (double)(i % columns) * PANEL_W,
-                                             .y = HEAD + 12.0 + (double)(i / columns) * PANEL_H,
+        int column = i % columns, row = i / columns;
+        const struct tec_plot_frame frame = {.x = MARGIN + column * (double)PANEL_W,
+                                             .y = HEAD + 12.0 + row * (double)PANEL_H,
                                              .w = PANEL_W,
                                              .h = PANEL_H};
         tec_plot_panel_draw(&svg, &plot->panels[i], &frame);

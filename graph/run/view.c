@@ -24,7 +24,7 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
         .deadline_us = limited ? r->deadline_ns / 1000 : INT64_MAX,
         .slack_us = limited ? (r->deadline_ns - now) / 1000 : INT64_MAX,
         .prio = r->prio,
-        .kv_bytes = (int64_t)(r->row.prefix + r->made) * token_bytes(l),
+        .kv_bytes = (int64_t)(r->row.prefix + r->own + r->made) * token_bytes(l),
         .shared = r->shared,
         .fresh = !r->stored};
 }
@@ -38,7 +38,7 @@ static void view_caches(struct tec_loop *l)
     for (int i = 0; i < l->n_live; i++) {
         int64_t age = l->tick->frame - l->requests[i].born_frame;
         oldest = age > oldest ? age : oldest;
-        made += l->requests[i].made;
+        made += l->requests[i].own + l->requests[i].made;
         stored += l->requests[i].stored;
     }
     l->kv[0].used = (int64_t)prefixes->in_use * prefixes->tokens;
@@ -155,7 +155,7 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.n_kv = l->o.topology->n_kv < 2 ? l->o.topology->n_kv : 2;
     l->view.kv = l->kv;
     int64_t caps[2] = {(int64_t)p->prefixes.n * p->prefixes.tokens,
-                       (int64_t)p->spec.seats * p->spec.new_tokens};
+                       (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens)};
     for (int i = 0; i < l->view.n_kv; i++) {
         l->kv[i].name = l->o.topology->kv[i];
         l->kv[i].cap = caps[i];

@@ -106,13 +106,17 @@ static void make_tokens(const struct tec_virtual *v, struct tec_row_state *const
     for (int i = 0; i < n; i++) {
         struct tec_row_state *r = rows[i];
         int end = v->end ? v->end(v->user, r->request) : 0;
-        for (made[i] = 0; made[i] < k && !r->done; made[i]++) {
+        int read = r->waiting < k ? r->waiting : k;
+        r->waiting -= read;
+        r->own = read ? r->own + read : r->own;
+        for (made[i] = 0; made[i] < k - read && !r->done; made[i]++) {
             r->produced++;
             r->left--;
             bool last = end > 0 && r->produced == end;
             tokens[(ptrdiff_t)i * k + made[i]] = last ? r->eos : 3 + made[i];
             r->done = last || r->left == 0;
         }
+        r->steps = read + made[i];
     }
 }
 

@@ -13,7 +13,8 @@ struct file_text {
     char *at, *end;
 };
 
-static inline void put(struct file_text *f, const char *format, ...)
+static inline void __attribute__((format(printf, 2, 3)))
+put(struct file_text *f, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

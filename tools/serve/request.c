@@ -2,14 +2,15 @@
 
 #include "base/nearest.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { MAX_NAME = 200, MAX_DEADLINE_MS = 1000000000 };
 
-#define OPTIONS "seed, noise, tasks, session_id, deadline_ms, obs_ts, reset"
+#define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset"
 
-static const char *const option_names[] = {"seed",        "noise",  "tasks", "session_id",
-                                           "deadline_ms", "obs_ts", "reset"};
+static const char *const option_names[] = {"seed",        "noise", "tasks",  "session_id",
+                                           "deadline_ms", "ask",   "obs_ts", "reset"};
 enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
 
 /* A map that is being read, and the maps around it. */
@@ -24,6 +25,7 @@ struct reading {
     struct tec_arena *arena;
     struct tec_error *err;
     int depth;
+    bool asks;
     struct level levels[TEC_REQUEST_DEPTH];
 };
 
@@ -157,10 +159,70 @@ static enum tec_status read_reset(struct reading *in)
     return TEC_OK;
 }
 
+/* A whole number up to 2^31 - 1; numpy's come as scalars. */
+static enum tec_status read_count(int *out, struct reading *in, const char *name, int low)
+{
+    struct tec_value value;
+    struct tec_msgpack_token t;
+    enum tec_numpy_found found;
+    double x = -1.0;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, name, in->arena, in->err));
+    if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
+        memcpy(&x, value.data, sizeof x);
+    if (!(x >= low && x <= INT_MAX) || x != (double)(int)x)
+        return tec_fail(in->err, TEC_INVALID, "%s: must be a whole number, %d to %d", name, low,
+                        INT_MAX);
+    *out = (int)x;
+    return TEC_OK;
+}
+
+static enum tec_status read_node(struct reading *in)
+{
+    struct tec_msgpack_token t;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind != TEC_MSGPACK_STR || t.n > MAX_NAME)
+        return tec_fail(in->err, TEC_INVALID, "tectum.ask.node: must be the name of a decode node");
+    in->out->ask.node = tec_arena_strndup(in->arena, (const char *)t.data, t.n);
+    return in->out->ask.node ? TEC_OK
+                             : tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a name");
+}
+
+/* {node, max_tokens, prio}, each optional. */
+static enum tec_status read_ask(struct reading *in)
+{
+    static const char *const names[] = {"node", "max_tokens", "prio"};
+    struct tec_msgpack_token map;
+    const char *name = "";
+    unsigned seen = 0;
+    TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
+    if (map.kind != TEC_MSGPACK_MAP)
+        return tec_fail(in->err, TEC_INVALID,
+                        "tectum.ask: must be a map of node, max_tokens, prio");
+    for (uint32_t i = 0; i < map.n; i++) {
+        int k = 0;
+        TEC_TRY(read_key(&name, in, ""));
+        while (k < 3 && strcmp(name, names[k]) != 0)
+            k++;
+        if (k == 3)
+            return tec_fail(in->err, TEC_NOT_FOUND,
+                            "tectum.ask.%.60s: there are node, max_tokens, prio", name);
+        if (seen & 1U << k)
+            return tec_fail(in->err, TEC_MALFORMED, "tectum.ask.%s: given twice", name);
+        seen |= 1U << k;
+        TEC_TRY(k == 0   ? read_node(in)
+                : k == 1 ? read_count(&in->out->ask.max_tokens, in, "tectum.ask.max_tokens", 1)
+                         : read_count(&in->out->ask.prio, in, "tectum.ask.prio", 0));
+    }
+    in->asks = true;
+    return TEC_OK;
+}
+
 static enum tec_status read_options(struct reading *in)
 {
-    enum tec_status (*const read[])(struct reading *) = {
-        read_seed, read_noise, read_tasks, read_session, read_deadline, read_captured, read_reset};
+    enum tec_status (*const read[])(struct reading *) = {read_seed,     read_noise,    read_tasks,
+                                                         read_session,  read_deadline, read_ask,
+                                                         read_captured, read_reset};
     struct tec_msgpack_token map;
     const char *name = "";
     TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
@@ -186,6 +248,7 @@ static enum tec_status read_options(struct reading *in)
         seen |= 1U << k;
         TEC_TRY(read[k](in));
     }
+    in->out->wants_text |= in->asks; /* whatever `tasks` says before or behind it */
     return TEC_OK;
 }
 
@@ -237,6 +300,8 @@ static void clear(struct tec_request_message *out)
     out->wants_actions = true;
     out->deadline_ms = 0.0;
     out->noise = (struct tec_value){.name = NULL};
+    out->ask.node = NULL;
+    out->ask.max_tokens = out->ask.prio = 0;
 }
 
 enum tec_status tec_request_options(struct tec_request_message *out, const void *message, size_t n,

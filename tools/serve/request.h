@@ -21,6 +21,11 @@ struct tec_request_message {
     bool has_captured;
     int64_t captured_ns; /* `obs_ts`: when the cameras saw it, on the server's monotonic clock */
     bool reset;          /* go on after a stop */
+    struct {
+        const char *node; /* NULL: the first decode node */
+        int max_tokens;   /* 0: the node's */
+        int prio;
+    } ask; /* the text that is wanted */
 };
 
 /* Decode. Values point into the message or the arena. A member of a map inside gets the map's name,

@@ -78,6 +78,8 @@ static void reply(struct tec_watch *w, int64_t tick, bool fresh, int64_t now)
                                 .extended = true,
                                 .has_text = w->wants_text,
                                 .text = "",
+                                .request = -1,
+                                .reason = "",
                                 .chunk_id = fresh ? j->chunk_id : -1,
                                 .obs_ts = handed.captured_ns,
                                 .source = tec_source_word(handed.source),

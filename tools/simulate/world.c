@@ -270,6 +270,17 @@ static unsigned spawn(const struct tec_world *w, const struct tec_world_session 
     return s->spawn_every > 0 && w->frame % s->spawn_every == 0 ? 1U : 0U;
 }
 
+/* Which instruction the session has by now. */
+static uint64_t text_key(const struct tec_world *w)
+{
+    const struct tec_happenings *changes = &w->o.scenario->instruction;
+    uint64_t n = 0;
+    for (int i = 0; i < changes->n; i++)
+        n += changes->item[i].frame <= w->frame &&
+             (changes->item[i].session < 0 || changes->item[i].session == w->running);
+    return n;
+}
+
 static int64_t late(const struct tec_world *w)
 {
     const struct tec_happenings *lates = &w->o.scenario->late;
@@ -294,11 +305,13 @@ static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_
                             .next_ns = w->paced ? tick_ns + s->period_ns : INT64_MAX,
                             .late_ns = late(w),
                             .spawn = spawn(w, s),
+                            .mute = s->spawn_every < 0 ? 0U : ~0U,
                             .asks = w->asks,
                             .n_asks = ask(w),
                             .cancels = w->cancels,
                             .n_cancels = cancel(w)};
     w->input.captured_ns = tick_ns;
+    w->input.text_key = text_key(w);
     tec_loop_run(w->o.engine->loop, &w->input, &tick);
     note_cancels(w, tick.n_asks);
     w->running = -1;

@@ -65,11 +65,18 @@ static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
         w->arena,
         (size_t)w->o.engine->topology.horizon * (size_t)(w->o.scenario->handout_dims + 1) + 1,
         double);
-    if (!ids || !w->chunk)
+    int *own = TEC_NEW(w->arena, (size_t)s->own_tokens + 1, int);
+    if (!ids || !own || !w->chunk)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     w->input =
         (struct tec_frame_input){.prefix = {.n_pictures = s->pictures, .n_text = s->text_tokens}};
     w->input.prefix.ids = ids;
+    const struct tec_pipeline *p = w->o.engine->options.pipeline;
+    for (int i = 0; i < p->n_inputs; i++) {
+        int at = tec_pipeline_prompt(p, i);
+        if (at >= 0 && at < TEC_MAX_PROMPTS)
+            w->input.own[at] = (struct tec_own_prompt){own, p->inputs[i].max_tokens};
+    }
     return TEC_OK;
 }
 

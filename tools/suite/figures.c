@@ -86,7 +86,7 @@ static void fill(const struct figure *f, struct tec_plot_series *s, metric_fn *m
 static void add_lines(struct figure *f, bool of_k, metric_fn *metric, const char *y_label)
 {
     for (int robot = 0; robot < TEC_SUITE_ROBOTS; robot++) {
-        int values[TEC_PLOT_POINTS];
+        int values[TEC_PLOT_POINTS] = {0};
         struct tec_plot_panel *p =
             panel(f, TEC_PLOT_LINES, tec_suite_robots[robot].label,
                   of_k ? "decoding steps a frame k" : "decoding steps N", y_label);
@@ -106,7 +106,7 @@ static void add_heat(struct figure *f, bool of_k)
 {
     for (int robot = 0; robot <= PADDED_PANEL; robot++) {
         enum tec_suite_input input = robot == PADDED_PANEL ? TEC_SUITE_PADDED : TEC_SUITE_COMPACT;
-        int values[TEC_PLOT_POINTS];
+        int values[TEC_PLOT_POINTS] = {0};
         struct tec_plot_panel *p =
             panel(f, TEC_PLOT_HEAT,
                   robot == PADDED_PANEL ? "padded: any of them" : tec_suite_robots[robot].label,
@@ -129,7 +129,7 @@ static void add_heat(struct figure *f, bool of_k)
 
 static void add_ablation(struct figure *f)
 {
-    int values[TEC_PLOT_POINTS];
+    int values[TEC_PLOT_POINTS] = {0};
     struct tec_plot_panel *p = panel(f, TEC_PLOT_BARS, "compact", "decoding steps N", "actions/s");
     struct tec_plot_panel *q = panel(f, TEC_PLOT_BARS, "padded", "decoding steps N", "actions/s");
     p->n_x = sweep(f, false, values, p->x);

@@ -6,7 +6,7 @@
 const char *const tec_suite_settings[TEC_SUITE_SETTINGS] = {"baseline", "shared_kv",
                                                             "continuous_batching", "parallel_mps"};
 const char *const tec_suite_policies[TEC_SUITE_SETTINGS] = {"isolated", "shared_kv", "oxygen",
-                                                            "parallel"};
+                                                            "two_engines"};
 const char *const tec_suite_inputs[TEC_SUITE_INPUTS] = {"compact", "padded"};
 
 const struct tec_suite_robot tec_suite_robots[TEC_SUITE_ROBOTS] = {
