@@ -59,20 +59,6 @@ static void complain(const struct loaded *l, const char *path)
     free(text);
 }
 
-<<<<<<< HEAD
-static const char *const good[] = {
-    "tests/pipelines/bad/good.lua",       "tests/pipelines/ring_k7.lua",
-    "tests/pipelines/ring_k5_keep.lua",   "tests/pipelines/ring_k7_copy.lua",
-    "tests/pipelines/ring_k7_gather.lua", "tests/pipelines/oxy_random.lua",
-    "tests/pipelines/base_parallel.lua",  "tests/pipelines/three_edf.lua",
-    "tests/pipelines/miss_decay.lua",     "tests/pipelines/miss_stop.lua",
-    "tests/pipelines/planner.lua",        "tests/pipelines/shared.lua",
-    "pipelines/pi05_aloha.lua",           "pipelines/pi05_libero.lua",
-    "pipelines/pi05_droid.lua",           "pipelines/pi0_aloha.lua",
-    "pipelines/demo_metaworld.lua",       "pipelines/pi05_my_arm.lua",
-    "tests/pipelines/prefix.lua",         "tests/pipelines/changed.lua",
-    "tests/pipelines/tasks.lua"};
-=======
 static const char *const good[] = {"tests/pipelines/bad/good.lua",
                                    "tests/pipelines/ring_k7.lua",
                                    "tests/pipelines/ring_k5_keep.lua",
@@ -92,8 +78,9 @@ static const char *const good[] = {"tests/pipelines/bad/good.lua",
                                    "pipelines/pi0_aloha.lua",
                                    "pipelines/demo_metaworld.lua",
                                    "pipelines/pi05_my_arm.lua",
-                                   "tests/pipelines/prefix.lua"};
->>>>>>> lanes
+                                   "tests/pipelines/prefix.lua",
+                                   "tests/pipelines/changed.lua",
+                                   "tests/pipelines/tasks.lua"};
 enum { N_GOOD = sizeof good / sizeof good[0] };
 
 TEST(good_files_load)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from schedule_handout import Robot
 from schedule_policies import POLICIES, Decision, observe_slack_k
 
-FRAME, HANDOUT, SKIP, OPENING = 0, 1, 2, 3   # the order of events at equal times
+FRAME, HANDOUT, SKIP = 0, 1, 2   # the order of events at equal times
 
 
 def up(t):
@@ -151,7 +151,7 @@ class Frame:
                 if e["frame"] == self.n and e.get("session") in (None, self.session.name)]
 
     def emit(self, event, **fields):
-        order = OPENING if self.now == self.open else FRAME
+        order = FRAME
         self.sim.emit(self.now, order, event, self.n, self.session, fields)
 
     def kv(self, op, kv=None, **fields):

@@ -102,7 +102,7 @@ try() { simulate oxy_fig3 --policy oxygen "$@"; status=$?; }
 scenario '"clocks":"paced"'; try; refused 3 "did you mean 'clock'" "an unknown field"
 scenario '"clock":"fast"'; try; refused 3 "not saturated or paced" "an unknown clock"
 scenario '"frames":-1'; try; refused 3 "frames" "a negative number of frames"
-scenario '"arrivals":[{"frame":1}]'; try; refused 3 "arrivals\[0\]: there is no 'max_tokens'" "an arrival without length"
+scenario '"arrivals":[{"max_tokens":1}]'; try; refused 3 "arrivals\[0\]: there is no 'frame'" "an arrival without frame"
 scenario '"spikes":[{"frame":1,"node":"sea","add_us":1}]'; try; refused 3 "no node is named 'sea'" "a spike of an unknown node"
 scenario '"sessions":[{"name":"a","period_us":0}]'; try; refused 3 "sessions\[0\]" "a session without period"
 scenario '"handout":{"actions":11,"dims":2}'; try; refused 3 "11 actions" "more actions than a chunk has"

@@ -68,7 +68,7 @@ static enum tec_status read_arrival(struct reader *r, const json_t *one, struct 
                                     struct tec_error *err)
 {
     int64_t prio;
-    TEC_TRY(integer(r, one, "max_tokens", 1, 0, &h->value, err));
+    TEC_TRY(integer(r, one, "max_tokens", 0, 0, &h->value, err));
     TEC_TRY(integer(r, one, "prio", 0, 0, &prio, err));
     h->prio = prio < 1000 ? (int)prio : 1000;
     return text(r, one, "node", &h->name, err);

@@ -21,7 +21,8 @@ struct tec_scenario_session {
 struct tec_happening {
     int64_t frame;
     int session;      /* -1 = any */
-    int64_t value;    /* arrivals: most tokens; cancel: request; spikes, late: microseconds */
+    int64_t value;    /* arrivals: most tokens, 0 as the node says; cancel: request; spikes, late:
+                         microseconds */
     int prio;         /* arrivals */
     const char *name; /* spikes: node; params: parameter; arrivals: decode node or NULL */
     double number;    /* params */

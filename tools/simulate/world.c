@@ -199,7 +199,8 @@ static enum tec_status change_params(struct tec_world *w, struct tec_error *err)
     for (int i = 0; i < costs->n; i++)
         if (costs->item[i].frame <= w->frame && costs->item[i].costs.rows)
             w->costs = &costs->item[i].costs;
-    w->o.device->contention = w->costs->contention;
+    if (w->costs->contention > 0.0)
+        w->o.device->contention = w->costs->contention;
     tec_loop_set_table(w->o.engine->loop, w->costs);
     return TEC_OK;
 }
@@ -354,7 +355,7 @@ static int choose(const struct tec_world *w)
 static enum tec_status run_paced(struct tec_world *w, struct tec_error *err)
 {
     for (;;) {
-        tec_world_pass(w, w->now_ns + 1);
+        tec_world_release(w);
         int at = choose(w);
         if (at < 0) {
             int64_t next = tec_world_next(w);
