@@ -135,6 +135,32 @@ TECTUM_API enum tectum_status tectum_poll(struct tectum *engine, int64_t from, d
                                           size_t room, struct tectum_chunk *chunk,
                                           struct tectum_error *err);
 
+/* Ask for a request of a decode node (NULL: the first one) on the next observation that is run, at
+ * most max_tokens long (0, or more than the node's: the node's), with a priority that policies see
+ * (0 first). Needed where the pipeline says spawn = on_request(); elsewhere one more. Does not
+ * wait: *ticket (NULL is allowed) says later what became of it. TECTUM_NOT_FOUND: no such node;
+ * TECTUM_TIME: 64 asks and cancels wait for a frame already. */
+TECTUM_API enum tectum_status tectum_ask(struct tectum *engine, const char *node, int max_tokens,
+                                         int priority, int64_t *ticket, struct tectum_error *err);
+
+/* Give a request up: its text ends with the reason "cancelled". As tectum_ask, but no observation
+ * is needed. */
+TECTUM_API enum tectum_status tectum_cancel(struct tectum *engine, int64_t request, int64_t *ticket,
+                                            struct tectum_error *err);
+
+/* What became of a ticket. */
+struct tectum_outcome {
+    int64_t ticket, request; /* its number, also when it was refused */
+    int refused;             /* 1: there is no such request, or none any more */
+    char reason[32];         /* why: "no kv slot", a policy's word; "not alive" of a cancel */
+};
+
+/* Wait for a ticket's outcome (timeout_ns as for tectum_wait, then TECTUM_TIME). TECTUM_NOT_FOUND:
+ * never given, or one of 64 tickets ago. */
+TECTUM_API enum tectum_status tectum_asked(struct tectum *engine, int64_t ticket,
+                                           int64_t timeout_ns, struct tectum_outcome *outcome,
+                                           struct tectum_error *err);
+
 /* One step of one request's text. */
 struct tectum_piece {
     int64_t request;     /* number, from 0 upward */

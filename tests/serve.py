@@ -165,8 +165,37 @@ def texts_belong_to_their_observation(server):
         t.join()
     r = a.infer(asked(tasks=["text"]))
     check("actions" not in r and list(r["tectum"]) == [
-        "text", "text_done", "chunk_id", "obs_ts", "source", "missed"], r)
+        "text", "text_done", "request", "refused", "reason", "chunk_id", "obs_ts", "source",
+        "missed"], r)
     check("text" not in a.infer(asked())["tectum"])
+
+
+@test
+def a_client_asks_for_its_text_and_hears_of_a_refusal(server):
+    a = server.connect()
+    whole = a.infer(asked(tasks=["text"]))["tectum"]
+    check(whole["text_done"] and whole["reason"] in ("eos", "length") and not whole["refused"], whole)
+    r = a.infer(asked(ask={"node": "talk", "max_tokens": 2, "prio": 1}))
+    t = r["tectum"]
+    check(r["actions"].shape == (ROWS, COLUMNS) and t["reason"] == "length", t)
+    check(t["text_done"] and whole["text"].startswith(t["text"]) and t["text"] != whole["text"], t)
+    check(t["request"] > whole["request"], t, whole)
+    one = Server("--set", "resources.lang.slots=1", "--set", "nodes.talk.spawn=on_request()",
+                 "--policy", "oxygen", "--param", "k=2")
+    many = [one.connect() for _ in range(6)]
+    for s in many:
+        s.send(asked(ask={}))
+    told = [s.reply()["tectum"] for s in many]
+    one.end()
+    check(any(t["refused"] and t["reason"] == "no kv slot" and not t["text_done"]
+              for t in told), told)
+    check(any(t["text_done"] and not t["refused"] for t in told), told)
+    for bad, word in (({"node": "tlk"}, "tlk"), ({"max_tokens": 0}, "max_tokens"), (3, "map"),
+                      ({"prio": -1}, "prio"), ({"max_tokens": 1.5}, "whole"), ({"nod": "x"}, "nod")):
+        s = server.connect()
+        s.send(asked(ask=bad))
+        text, code, _ = s.failure()
+        check(word in text and code == 1011, bad, text)
 
 
 @test

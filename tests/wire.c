@@ -141,6 +141,8 @@ TEST(extended_replies_fit_their_size)
                                     .has_text = true,
                                     .text = "move",
                                     .text_bytes = 4,
+                                    .request = INT64_MAX,
+                                    .reason = "thirty-one bytes of some reason",
                                     .chunk_id = INT64_MAX,
                                     .obs_ts = INT64_MAX};
     struct tec_reply_buffer b = {.data = out, .room = tec_reply_size(16, 4, 4)};
@@ -229,6 +231,19 @@ TEST(the_optional_map_is_read)
     CHECK_INT(request.n, ==, 0);
     REQUIRE(READ("\x81\xa6tectum\x81\xa5tasks\x91\xa4text") == TEC_OK);
     CHECK(!request.wants_actions && request.wants_text);
+    CHECK(!request.ask.node && request.ask.max_tokens == 0 && request.ask.prio == 0);
+    REQUIRE(READ("\x81\xa6tectum\x82\xa3"
+                 "ask\x83\xa4node\xa4talk\xaamax_tokens\x05\xa4prio\x02\xa5tasks\x91\xa6"
+                 "action") == TEC_OK);
+    CHECK(request.wants_actions && request.wants_text);
+    CHECK_STR(request.ask.node, "talk");
+    CHECK(request.ask.max_tokens == 5 && request.ask.prio == 2);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa3"
+                   "ask\x82\xa4prio\x01\xa4prio\x01"),
+              ==, TEC_MALFORMED);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa3"
+                   "ask\x81\xaamax_tokens\xce\xff\xff\xff\xff"),
+              ==, TEC_INVALID);
     CHECK_INT(READ("\x81\xa6tectum\x81\xa4sead\x01"), ==, TEC_NOT_FOUND);
     CHECK(strstr(err.message, "did you mean 'seed'"));
     CHECK_INT(READ("\x81\xa6tectum\x81\xa4seed\xff"), ==, TEC_INVALID);

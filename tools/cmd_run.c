@@ -80,6 +80,8 @@ static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame 
     bool observed = given && !given->none;
     if (observed)
         TEC_TRY(tec_noise_file_at(&job->noise, job->frames.frame, &noise, err));
+    if (given)
+        tec_frames_ask(&job->frames, &given->asks);
     enum tec_status status = tec_frames_next(&job->frames, observed ? given->values : NULL,
                                              observed ? given->n : 0, noise, &frame, err);
     if (status != TEC_OK)
@@ -189,10 +191,15 @@ const struct tec_command tec_command_run = {
         "  [0.1, 0.2]                 a JSON array\n"
         "  press the button           a text; \"@@x\" is the text \"@x\"\n"
         "A line of FILE.jsonl is an object {\"NAME\": VALUE, ...} with arrays and numbers as they\n"
-        "are and paths relative to FILE.jsonl, or null for a frame without observation.\n"
+        "are and paths relative to FILE.jsonl, or null for a frame without observation. It may "
+        "ask\n"
+        "for language and give it up: \"#ask\": [{\"node\": NAME, \"max_tokens\": N, \"prio\": "
+        "P}],\n"
+        "\"#cancel\": [REQUEST].\n"
         "Text: frame, first action, age of the observation and slack when the actions left, rows\n"
         "in one decode launch, sentences that ended. JSON: a line a frame {frame, start_us,\n"
-        "end_us, age_us, missed, cause, source, actions, text, plan}.\n",
+        "end_us, age_us, missed, cause, source, actions, text, plan}, with asked [{node, request,\n"
+        "refused}] and cancelled [{request, live}] where there were such members.\n",
     .example =
         "  tectum run pipelines/demo_metaworld.lua \\\n"
         "    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl\n"

@@ -87,6 +87,7 @@ void tec_frames_reset(struct tec_frames *f)
         f->readers[i] =
             (struct tec_frame_reader){.id = u->id, .done = true, .finished_ns = u->finished_ns};
     }
+    f->n_asks = f->n_cancels = 0;
     f->frame = 0;
 }
 
@@ -172,6 +173,42 @@ static enum tec_status read_texts(struct tec_frames *f, struct tec_error *err)
     return TEC_OK;
 }
 
+void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks)
+{
+    f->n_asks = asks->n_asks;
+    f->n_cancels = asks->n_cancels;
+    memcpy(f->cancels, asks->cancels, sizeof f->cancels);
+    for (int i = 0; i < asks->n_asks; i++) {
+        const struct tec_input_ask *from = &asks->asks[i];
+        f->asks[i] = (struct tec_ask){.max_tokens = from->max_tokens, .prio = from->prio};
+        for (int d = 0; d < f->n_decoders; d++)
+            if (strcmp(f->decoders[d], from->node) == 0)
+                f->asks[i].decoder = d;
+    }
+}
+
+/* What was asked for goes into the frame, and with its outcome to its reader. */
+static void run_frame(struct tec_frames *f, const struct tec_frame_input *input)
+{
+    struct tec_loop *loop = f->opened.engine->loop;
+    struct tec_tick tick = tec_loop_tick(loop, tec_clock_now(&f->clock), 0);
+    tick.asks = f->asks;
+    tick.n_asks = f->n_asks;
+    tick.cancels = f->cancels;
+    tick.n_cancels = f->n_cancels;
+    tick.cancelled = f->cancelled;
+    if (f->frame == 0)
+        f->began_ns = tick.tick_ns;
+    f->out.record = tec_loop_run(loop, input, &tick);
+    f->out.n_asks = f->n_asks;
+    f->out.n_cancels = f->n_cancels;
+    f->out.asks = f->asks;
+    f->out.cancels = f->cancels;
+    f->out.cancelled = f->cancelled;
+    f->n_asks = f->n_cancels = 0;
+    f->frame++;
+}
+
 enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
                                 const float *noise, const struct tec_frame_out **out,
                                 struct tec_error *err)
@@ -183,11 +220,7 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
     if (values)
         TEC_TRY(tec_session_observe(e->session, values, n, noise, f->frame,
                                     tec_clock_now(&f->clock), &f->out.input, f->out.warning, err));
-    int64_t tick = tec_clock_now(&f->clock);
-    if (f->frame == 0)
-        f->began_ns = tick;
-    f->out.record = tec_loop_frame(e->loop, values ? &f->out.input : NULL, tick, 0);
-    f->frame++;
+    run_frame(f, values ? &f->out.input : NULL);
     if (f->acted) {
         f->out.acted = true;
         f->out.chunk = f->chunk;

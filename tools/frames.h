@@ -32,6 +32,10 @@ struct tec_frame_out {
     char warning[200];     /* "" or a sentence */
     int n_texts;
     const struct tec_frame_text *texts; /* ascending by request */
+    int n_asks, n_cancels;
+    const struct tec_ask *asks; /* [n_asks] with what became of them */
+    const int64_t *cancels;     /* [n_cancels] */
+    const bool *cancelled;      /* [n_cancels] it was alive */
 };
 
 /* Reads one text record. */
@@ -55,6 +59,10 @@ struct tec_frames {
     float *chunk;
     double *actions;
     bool acted;
+    int n_asks, n_cancels; /* of the next frame */
+    struct tec_ask asks[TEC_MAX_ASKS];
+    int64_t cancels[TEC_MAX_ASKS];
+    bool cancelled[TEC_MAX_ASKS];
     struct tec_frame_reader *readers;
     struct tec_frame_text *texts;
     struct tec_arena arena, moment;
@@ -66,6 +74,9 @@ struct tec_frames {
 enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
                                 const struct tec_engine_options *more, struct tec_error *err);
 void tec_frames_close(struct tec_frames *f); /* zeroed is allowed */
+
+/* Requests that the next frame starts or gives up. */
+void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks);
 
 /* Run one frame; values NULL: no observation. `noise` [horizon, dim] or NULL. On failure nothing
  * has run. The frame's number is that of its noise. */

@@ -73,14 +73,18 @@ void *tec_live_run(void *engine)
             return NULL;
         bool fresh = tec_mailbox_take(&t->inbox);
         int64_t now = tec_clock_now(&wall);
-        if (!fresh && (!tec_loop_live(loop) || now < last + period)) {
-            tec_bell_wait(&t->work, seen, tec_loop_live(loop) ? last + period : INT64_MAX);
+        bool live = tec_loop_live(loop) > 0;
+        if (!fresh && (live ? now < last + period : !tec_asks_cancels_wait(&t->asks))) {
+            tec_bell_wait(&t->work, seen, live ? last + period : INT64_MAX);
             continue;
         }
         t->running = fresh ? &t->inputs[t->inbox.reading] : NULL;
         t->observation_of[frame % TEC_LIVE_FRAMES] = fresh ? t->running->number : -1;
         last = now;
-        tec_loop_frame(loop, fresh ? &t->running->input : NULL, now, 0);
+        struct tec_tick tick = tec_loop_tick(loop, now, 0);
+        tec_asks_put(&t->asks, &tick, fresh);
+        tec_loop_run(loop, fresh ? &t->running->input : NULL, &tick);
+        tec_asks_settle(&t->asks);
         tell(t);
         frame++;
     }

@@ -6,6 +6,7 @@
 #include "base/ring.h"
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
+#include "tools/asks.h"
 #include "tools/mailbox.h"
 
 #include "tectum.h"
@@ -17,6 +18,7 @@ struct tec_live_input {
     struct tec_frame_input input;
     uint8_t *pictures[TEC_MAX_CAMERAS];
     int *ids;
+    int *own; /* [TEC_MAX_PROMPTS, own_tokens] */
     float *noise, *state;
     double *state_raw; /* what actions are made absolute with */
     int64_t number;
@@ -66,6 +68,7 @@ struct tectum {
     struct tec_live_input inputs[TEC_MAILBOX_PLACES];
     int64_t submitted;
     struct tec_bell work; /* rings for the frame thread */
+    struct tec_asks asks; /* requests that are asked for or given up */
 
     struct tec_mailbox outbox;
     struct tec_live_output outputs[TEC_MAILBOX_PLACES];

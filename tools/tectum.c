@@ -77,18 +77,19 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
     const struct tec_model *m = t->engine->model;
     size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
-    size_t chunk = (size_t)m->flow.horizon * dim;
+    size_t chunk = (size_t)m->flow.horizon * dim, own = (size_t)t->engine->plan->spec.own_tokens;
     bool ok = true;
     for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
         struct tec_live_input *in = &t->inputs[i];
         struct tec_live_output *out = &t->outputs[i];
         in->ids = TEC_NEW(&t->arena, (size_t)t->engine->plan->spec.text_tokens, int);
+        in->own = TEC_NEW(&t->arena, TEC_MAX_PROMPTS * own + 1, int);
         in->noise = TEC_NEW(&t->arena, chunk, float);
         in->state = TEC_NEW(&t->arena, dim, float);
         in->state_raw = TEC_NEW(&t->arena, dim, double);
         out->chunk = TEC_NEW(&t->arena, chunk, float);
         out->state_raw = TEC_NEW(&t->arena, dim, double);
-        ok = ok && in->ids && in->noise && in->state && in->state_raw && out->chunk &&
+        ok = ok && in->ids && in->own && in->noise && in->state && in->state_raw && out->chunk &&
              out->state_raw;
         for (int s = 0; s < m->n_slots; s++) {
             in->pictures[s] = TEC_NEW(&t->arena, side * side * 3, uint8_t);
@@ -153,6 +154,7 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_arena_init(&t->arena, &t->heap);
     tec_mailbox_init(&t->inbox);
     tec_mailbox_init(&t->outbox);
+    tec_asks_init(&t->asks);
     t->taken = -1;
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->text_lock, NULL);
@@ -178,6 +180,7 @@ void tectum_close(struct tectum **engine)
     tec_policy_close(t->policy);
     tec_pipeline_free(t->pipeline);
     tec_arena_finish(&t->arena);
+    tec_asks_finish(&t->asks);
     pthread_mutex_destroy(&t->lock);
     pthread_mutex_destroy(&t->text_lock);
     free(t);
@@ -197,6 +200,12 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
         to->input.prefix.picture[i] = to->pictures[i];
     }
     memcpy(to->ids, from->prefix.ids, (size_t)from->prefix.n_text * sizeof(int));
+    for (int i = 0; i < TEC_MAX_PROMPTS; i++) {
+        int *own = to->own + (ptrdiff_t)i * t->engine->plan->spec.own_tokens;
+        if (from->own[i].n > 0)
+            memcpy(own, from->own[i].ids, (size_t)from->own[i].n * sizeof(int));
+        to->input.own[i].ids = own;
+    }
     memcpy(to->noise, from->noise, (size_t)m->flow.horizon * dim * sizeof(float));
     memcpy(to->state, from->state, dim * sizeof(float));
     memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, dim * sizeof(double));
@@ -307,6 +316,78 @@ enum tectum_status tectum_poll(struct tectum *t, int64_t from, double *actions, 
                                struct tectum_chunk *chunk, struct tectum_error *err)
 {
     return tectum_wait(t, from, 0, actions, room, chunk, err);
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static enum tectum_status leave(struct tectum *t, const struct tec_ticket *ticket, int64_t *number,
+                                struct tectum_error *err)
+{
+    int64_t taken = tec_asks_leave(&t->asks, ticket);
+    if (taken < 0)
+        return fail(err, TEC_TIME, "64 asks and cancels wait for a frame already: wait for one");
+    if (number)
+        *number = taken;
+    return TECTUM_OK;
+}
+
+enum tectum_status tectum_ask(struct tectum *t, const char *node, int max_tokens, int priority,
+                              int64_t *ticket, struct tectum_error *err)
+{
+    if (!t || max_tokens < 0 || priority < 0)
+        return fail(err, TEC_INVALID,
+                    "tectum_ask: an engine, max_tokens and priority from 0 are needed");
+    const struct tec_loop_options *o = tec_loop_settings(t->engine->loop);
+    struct tec_ticket mine = {
+        .ask = {.decoder = node ? -1 : 0, .max_tokens = max_tokens, .prio = priority}};
+    for (int i = 0; node && i < o->n_decoders; i++)
+        if (strcmp(o->decoders[i].name, node) == 0)
+            mine.ask.decoder = i;
+    if (o->n_decoders == 0 || mine.ask.decoder < 0)
+        return fail(err, TEC_NOT_FOUND, "tectum_ask: the pipeline has no such decode node");
+    return leave(t, &mine, ticket, err);
+}
+
+enum tectum_status tectum_cancel(struct tectum *t, int64_t request, int64_t *ticket,
+                                 struct tectum_error *err)
+{
+    if (!t || request < 0)
+        return fail(err, TEC_INVALID, "tectum_cancel: an engine and a request are needed");
+    enum tectum_status status =
+        leave(t, &(struct tec_ticket){.cancel = true, .request = request}, ticket, err);
+    if (status == TECTUM_OK)
+        tec_bell_ring(&t->work);
+    return status;
+}
+
+static void make_outcome(struct tectum_outcome *out, int64_t number, const struct tec_ticket *from)
+{
+    *out = (struct tectum_outcome){.ticket = number,
+                                   .request = from->cancel ? from->request : from->ask.id,
+                                   .refused = from->cancel ? !from->live : from->ask.refused};
+    const char *reason = from->cancel ? (from->live ? "" : "not alive") : from->ask.reason;
+    snprintf(out->reason, sizeof out->reason, "%s", reason);
+}
+
+enum tectum_status tectum_asked(struct tectum *t, int64_t ticket, int64_t timeout_ns,
+                                struct tectum_outcome *outcome, struct tectum_error *err)
+{
+    if (!t || !outcome)
+        return fail(err, TEC_INVALID, "tectum_asked: an engine and an outcome are needed");
+    for (int64_t until = end_of(timeout_ns);;) {
+        struct tec_ticket from;
+        uint32_t seen = atomic_load(&t->asks.done.rings);
+        enum tec_asks_state state = tec_asks_look(&t->asks, ticket, &from);
+        if (state == TEC_ASKS_SETTLED) {
+            make_outcome(outcome, ticket, &from);
+            return TECTUM_OK;
+        }
+        if (state == TEC_ASKS_UNKNOWN)
+            return fail(err, TEC_NOT_FOUND, "no such ticket; the newest 64 are kept");
+        if (tec_clock_now(&wall) >= until)
+            return fail(err, TEC_TIME, "no frame has answered that ticket yet");
+        tec_bell_wait(&t->asks.done, seen, until);
+    }
 }
 
 /* --- text ------------------------------------------------------------------------------------ */

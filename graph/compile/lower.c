@@ -74,7 +74,7 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
     struct tec_plan_part *part = add_part(p, TEC_PART_DECODE, name ? name : "decode", beside);
     part->batch = batch;
     TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, batch,
-                                  p->spec.max_k, p->device, &p->arena, err));
+                                  p->spec.max_k, p->spec.own_tokens, p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
     TEC_TRY(lower_node(p, part, TEC_NODE_decode, err));
     tec_program_mark(&part->program, TEC_MARK_DECODE);

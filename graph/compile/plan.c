@@ -37,9 +37,13 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
     if (s->beside && !s->seats)
         return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
     if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
-        s->seats < 0 || s->seats > 4096 || s->new_tokens < 0 || s->new_tokens > 65536)
+        s->seats < 0 || s->seats > 4096 || s->new_tokens < 0 || s->new_tokens > 65536 ||
+        s->own_tokens < 0 || s->own_tokens > 65536)
         return tec_fail(err, TEC_INVALID, "seats, batches, steps or tokens out of range");
-    int64_t slots = (int64_t)(s->seats + 1) * ((int64_t)s->frame_tokens + s->new_tokens + 32);
+    if (s->own_tokens && !m->text.causal)
+        return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
+    int64_t slots =
+        (int64_t)(s->seats + 1) * ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
         return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
                         s->seats, s->new_tokens, s->frame_tokens);
@@ -60,7 +64,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     if (!p->tails || !p->trash)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
     for (int i = 0; i < s->seats; i++)
-        p->tails[i] = tec_kv_space_reserve(&p->space, s->new_tokens);
+        p->tails[i] = tec_kv_space_reserve(&p->space, s->own_tokens + s->new_tokens);
     int trash = tec_kv_space_reserve(&p->space, s->seats + 1);
     for (int i = 0; i < s->seats; i++)
         p->trash[i] = trash + i;
@@ -97,7 +101,8 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_stack *t = &p->model->text.stack;
     int half = t->head_dim / 2;
-    int positions = p->spec.frame_tokens + p->spec.new_tokens + 2 * tec_suffix_rows(p->model) + 1;
+    int positions = p->spec.frame_tokens + p->spec.own_tokens + p->spec.new_tokens +
+                    2 * tec_suffix_rows(p->model) + 1;
     size_t row = (size_t)half * 2 * sizeof(float);
     TEC_TRY(constant(p, (size_t)positions * row, &p->cos_sin, err));
     float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);

@@ -42,6 +42,7 @@ struct tec_plan_spec {
     int fixed;        /* most first actions that an observation may give; 0 = none */
     int seats;        /* requests in flight; 0 = no language */
     int new_tokens;   /* most tokens of a request */
+    int own_tokens;   /* most tokens of a prompt of its own, read before these; 0 = none */
     bool isolated;    /* requests may take a private prefill */
     bool beside;      /* requests may run beside the frame: their parts are there twice */
     int n_batches;

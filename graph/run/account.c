@@ -89,12 +89,12 @@ void tec_loop_account(struct tec_loop *l)
     r->missed = overrun > 0;
     r->cause = r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
     r->in_flight = l->n_live;
-    r->overrun_us = overrun / 1000;
+    r->overrun_us = (overrun + 999) / 1000;
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =
         (struct tec_recent){r->end_ns, l->device_over_ns};
     memset(&l->result, 0, sizeof l->result);
     l->result.total_us = (r->end_ns - r->start_ns) / 1000;
-    l->result.overrun_us = overrun / 1000;
+    l->result.overrun_us = r->overrun_us;
     l->result.missed = r->missed;
     l->result.cause = r->cause;
     l->result.tokens = r->tokens;

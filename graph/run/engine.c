@@ -269,6 +269,9 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->name = n->name;
         d->node = i;
         d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
+        d->on_change = n->spawn.kind == TEC_SPAWN_ON_CHANGE;
+        d->supersede = n->supersede;
+        d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
         d->max_tokens = n->max_tokens;
         d->deadline_us = t->nodes[i].deadline_us;
         d->sheds = n->deadline.on_miss == TEC_MISS_SHED;

@@ -112,12 +112,12 @@ static struct tec_handed decay(struct tec_handout *h)
     return give(h, TEC_SOURCE_DECAYED);
 }
 
-/* What the newest chunk has for this moment: `actions` a frame have passed since. Its last action
- * stands for those beyond its end. */
+/* What the newest chunk has for this moment: `actions` a frame have passed since; none when it is
+ * of a later frame. Its last action stands for those beyond its end. */
 static struct tec_handed align(struct tec_handout *h, int64_t frame)
 {
     const double *end = h->newest + (ptrdiff_t)(h->o.rows - 1) * h->o.width;
-    int64_t passed = frame - h->newest_frame;
+    int64_t passed = frame > h->newest_frame ? frame - h->newest_frame : 0;
     if (passed >= h->o.rows || passed * h->o.actions >= h->o.rows)
         return hold(h, end);
     for (int i = 0; i < h->o.actions; i++) {

@@ -43,20 +43,40 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-/* Who leaves, who comes. */
-static void change_requests(struct tec_loop *l, bool seen, struct tec_tick *tick)
+/* Decoders whose instruction is new to the frame's session. */
+static unsigned changed(struct tec_loop *l, const struct tec_frame_input *input,
+                        const struct tec_tick *tick)
 {
-    for (int i = 0; i < tick->n_cancels; i++)
-        tec_requests_cancel(l, tick->cancels[i]);
+    unsigned spawn = 0;
+    int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
+    bool same = l->texts_given[session].seen && l->texts_given[session].key == input->text_key;
+    l->texts_given[session].seen = true;
+    l->texts_given[session].key = input->text_key;
+    for (int d = 0; !same && d < l->o.n_decoders; d++)
+        if (l->o.decoders[d].on_change)
+            spawn |= 1U << d;
+    return spawn;
+}
+
+/* Who leaves, who comes. */
+static void change_requests(struct tec_loop *l, const struct tec_frame_input *input,
+                            struct tec_tick *tick)
+{
+    for (int i = 0; i < tick->n_cancels; i++) {
+        bool live = tec_requests_cancel(l, tick->cancels[i]);
+        if (tick->cancelled)
+            tick->cancelled[i] = live;
+    }
     tec_requests_expire(l);
     tec_requests_sweep(l);
     tec_loop_view(l);
-    if (!seen || !l->o.plan->spec.seats) {
+    if (!input || !l->o.plan->spec.seats) {
         refuse_asks(tick);
         return;
     }
+    unsigned spawn = tick->spawn | (changed(l, input, tick) & ~tick->mute);
     for (int d = 0; d < l->o.n_decoders; d++)
-        if (tick->spawn >> d & 1U)
+        if (spawn >> d & 1U)
             tec_requests_spawn(l, d, NULL);
     for (int i = 0; i < tick->n_asks; i++) {
         tick->asks[i].refused = false;
@@ -100,8 +120,9 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
                                             struct tec_tick *tick)
 {
     open_frame(l, tick);
+    l->input = input;
     int64_t before = tec_loop_now(l);
-    change_requests(l, input != NULL, tick);
+    change_requests(l, input, tick);
     await_input(l, tick);
     int64_t waited = tick->late_ns > 0 ? tec_loop_now(l) : before;
     tec_loop_view(l);
@@ -233,6 +254,7 @@ void tec_loop_reset(struct tec_loop *l)
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;
+    memset(l->texts_given, 0, sizeof l->texts_given);
     memset(&l->result, 0, sizeof l->result);
 }
 
@@ -250,9 +272,10 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
     l->tokens = TEC_NEW(&l->arena, seats * ((size_t)p->spec.max_k + 1), int);
     l->made = TEC_NEW(&l->arena, seats, int);
     l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);
+    l->own = TEC_NEW(&l->arena, seats * (size_t)p->spec.own_tokens + 1, int);
     l->late_us = TEC_NEW(&l->arena, (size_t)l->o.topology->n_inputs + 1, int64_t);
-    bool ok = l->late_us && l->requests && l->seat_taken && l->texts && l->view_rows && l->chunk &&
-              l->tokens && l->made && l->text_ended;
+    bool ok = l->own && l->late_us && l->requests && l->seat_taken && l->texts && l->view_rows &&
+              l->chunk && l->tokens && l->made && l->text_ended;
     for (int i = 0; ok && i < l->n_texts; i++) {
         l->texts[i].id = -1;
         l->texts[i].tokens = TEC_NEW(&l->arena, (size_t)p->spec.new_tokens + 1, int);

@@ -183,7 +183,7 @@ static void settle_decode(struct tec_loop *l, int at)
     tell_launch(l, job, ids, node, padded);
     for (int i = 0; i < job->n; i++) {
         tec_loop_tell_kv(l, "append", &l->requests[rows[i]], job->made[i], end);
-        steps = job->made[i] > steps ? job->made[i] : steps;
+        steps = job->rows[i]->steps > steps ? job->rows[i]->steps : steps;
     }
     tell_rows(l, "unbatch", ids, job->n, end);
     for (int i = 0; i < job->n; i++)
@@ -247,9 +247,7 @@ static void start_rows(struct tec_loop *l)
         for (int j = 0; j < l->n_jobs; j++)
             if (l->jobs[j].prefill && l->notes[j].row == i)
                 region = l->jobs[j].region;
-        tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
-                      l->o.plan->model->text.eos);
-        r->row.request = r->id;
+        tec_requests_start(l, r, region);
     }
 }
 

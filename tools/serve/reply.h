@@ -25,6 +25,9 @@ struct tec_reply {
     const char *text; /* UTF-8 */
     size_t text_bytes;
     bool text_done; /* it ended by itself, nothing was shed */
+    bool refused;   /* there was no request */
+    int64_t request;
+    const char *reason; /* "eos", "length", why it was given up or refused; with text */
     int64_t chunk_id;
     int64_t obs_ts; /* monotonic nanoseconds when the request was complete */
     bool missed;    /* the actions left after the pipeline's deadline */

@@ -2,11 +2,13 @@
 
 #include "base/nearest.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { MAX_NAME = 200 };
 
-static const char *const option_names[] = {"seed", "noise", "tasks", "session_id", "deadline_ms"};
+static const char *const option_names[] = {"seed",       "noise",       "tasks",
+                                           "session_id", "deadline_ms", "ask"};
 enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
 
 /* A map that is being read, and the maps around it. */
@@ -21,6 +23,7 @@ struct reading {
     struct tec_arena *arena;
     struct tec_error *err;
     int depth;
+    bool asks;
     struct level levels[TEC_REQUEST_DEPTH];
 };
 
@@ -129,19 +132,78 @@ static enum tec_status read_deadline(struct reading *in)
     return TEC_OK;
 }
 
+/* A whole number up to 2^31 - 1; numpy's come as scalars. */
+static enum tec_status read_count(int *out, struct reading *in, const char *name, int low)
+{
+    struct tec_value value;
+    struct tec_msgpack_token t;
+    enum tec_numpy_found found;
+    double x = -1.0;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, name, in->arena, in->err));
+    if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
+        memcpy(&x, value.data, sizeof x);
+    if (!(x >= low && x <= INT_MAX) || x != (double)(int)x)
+        return tec_fail(in->err, TEC_INVALID, "%s: must be a whole number, %d to %d", name, low,
+                        INT_MAX);
+    *out = (int)x;
+    return TEC_OK;
+}
+
+static enum tec_status read_node(struct reading *in)
+{
+    struct tec_msgpack_token t;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind != TEC_MSGPACK_STR || t.n > MAX_NAME)
+        return tec_fail(in->err, TEC_INVALID, "tectum.ask.node: must be the name of a decode node");
+    in->out->ask.node = tec_arena_strndup(in->arena, (const char *)t.data, t.n);
+    return in->out->ask.node ? TEC_OK
+                             : tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a name");
+}
+
+/* {node, max_tokens, prio}, each optional. */
+static enum tec_status read_ask(struct reading *in)
+{
+    static const char *const names[] = {"node", "max_tokens", "prio"};
+    struct tec_msgpack_token map;
+    const char *name = "";
+    unsigned seen = 0;
+    TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
+    if (map.kind != TEC_MSGPACK_MAP)
+        return tec_fail(in->err, TEC_INVALID,
+                        "tectum.ask: must be a map of node, max_tokens, prio");
+    for (uint32_t i = 0; i < map.n; i++) {
+        int k = 0;
+        TEC_TRY(read_key(&name, in, ""));
+        while (k < 3 && strcmp(name, names[k]) != 0)
+            k++;
+        if (k == 3)
+            return tec_fail(in->err, TEC_NOT_FOUND,
+                            "tectum.ask.%.60s: there are node, max_tokens, prio", name);
+        if (seen & 1U << k)
+            return tec_fail(in->err, TEC_MALFORMED, "tectum.ask.%s: given twice", name);
+        seen |= 1U << k;
+        TEC_TRY(k == 0   ? read_node(in)
+                : k == 1 ? read_count(&in->out->ask.max_tokens, in, "tectum.ask.max_tokens", 1)
+                         : read_count(&in->out->ask.prio, in, "tectum.ask.prio", 0));
+    }
+    in->asks = true;
+    return TEC_OK;
+}
+
 static enum tec_status read_options(struct reading *in)
 {
-    enum tec_status (*const read[])(struct reading *) = {read_seed, read_noise, read_tasks,
-                                                         read_session, read_deadline};
+    enum tec_status (*const read[])(struct reading *) = {read_seed,    read_noise,    read_tasks,
+                                                         read_session, read_deadline, read_ask};
     struct tec_msgpack_token map;
     const char *name = "";
     TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
     if (in->out->extended)
         return tec_fail(in->err, TEC_MALFORMED, "tectum: given twice");
     if (map.kind != TEC_MSGPACK_MAP)
-        return tec_fail(in->err, TEC_INVALID, "tectum: must be a map of %s, %s, %s, %s, %s",
+        return tec_fail(in->err, TEC_INVALID, "tectum: must be a map of %s, %s, %s, %s, %s, %s",
                         option_names[0], option_names[1], option_names[2], option_names[3],
-                        option_names[4]);
+                        option_names[4], option_names[5]);
     in->out->extended = true;
     unsigned seen = 0;
     for (uint32_t i = 0; i < map.n; i++) {
@@ -154,13 +216,14 @@ static enum tec_status read_options(struct reading *in)
             return tec_fail(in->err, TEC_NOT_FOUND, "tectum.%.60s: there is no such key%s%s%s",
                             name, near ? "; did you mean '" : "", near ? near : "",
                             near ? "'?"
-                                 : "; there are seed, noise, tasks, session_id, deadline_ms");
+                                 : "; there are seed, noise, tasks, session_id, deadline_ms, ask");
         }
         if (seen & 1U << k)
             return tec_fail(in->err, TEC_MALFORMED, "tectum.%s: given twice", name);
         seen |= 1U << k;
         TEC_TRY(read[k](in));
     }
+    in->out->wants_text |= in->asks; /* whatever `tasks` says before or behind it */
     return TEC_OK;
 }
 
@@ -214,6 +277,8 @@ enum tec_status tec_request_read(struct tec_request_message *out, const void *me
     out->extended = out->has_seed = out->wants_text = false;
     out->wants_actions = true;
     out->noise = (struct tec_value){.name = NULL};
+    out->ask.node = NULL;
+    out->ask.max_tokens = out->ask.prio = 0;
     tec_msgpack_open(&in.r, message, n);
     TEC_TRY(tec_msgpack_next(&in.r, &t, err));
     if (t.kind != TEC_MSGPACK_MAP)

@@ -17,6 +17,11 @@ struct tec_request_message {
     uint64_t seed;
     struct tec_value noise; /* name NULL: none */
     bool wants_actions, wants_text;
+    struct {
+        const char *node; /* NULL: the first decode node */
+        int max_tokens;   /* 0: the node's */
+        int prio;
+    } ask; /* the text that is wanted */
 };
 
 /* Decode. Values point into the message or the arena. A member of a map inside gets the map's name,

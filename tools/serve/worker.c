@@ -29,7 +29,8 @@ static void answer_failure(struct tec_worker *w, int job, const struct tec_error
     tec_exchange_return(w->exchange, job);
 }
 
-static void answer(struct tec_worker *w, int job, const char *text, bool done)
+/* text NULL: none was asked for. `reason`: why it ended, or why there is none. */
+static void answer(struct tec_worker *w, int job, const char *text, bool done, const char *reason)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     const struct tec_worker_job *s = &w->jobs[job];
@@ -46,6 +47,9 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done)
                                     .text = text,
                                     .text_bytes = text ? strlen(text) : 0,
                                     .text_done = done,
+                                    .refused = s->refused,
+                                    .request = s->request,
+                                    .reason = reason,
                                     .chunk_id = s->chunk_id,
                                     .obs_ts = j->received_ns,
                                     .missed = s->missed};
@@ -81,7 +85,7 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
         return;
     w->running = -1;
     if (rows >= w->rows) {
-        answer(w, job, NULL, false);
+        answer(w, job, NULL, false, "");
         return;
     }
     tec_fail(&err, TEC_INVALID, "actions: row %d of the model's is not finite", rows + 1);
@@ -161,6 +165,21 @@ static enum tec_status find_noise(struct tec_worker *w, const float **noise, str
     return TEC_OK;
 }
 
+static enum tec_status find_ask(struct tec_worker *w, struct tec_error *err)
+{
+    const struct tec_loop_options *o = tec_loop_settings(w->opened.engine->loop);
+    const char *node = w->request.ask.node;
+    w->ask = (struct tec_ask){.max_tokens = w->request.ask.max_tokens, .prio = w->request.ask.prio};
+    while (node && w->ask.decoder < o->n_decoders &&
+           strcmp(o->decoders[w->ask.decoder].name, node) != 0)
+        w->ask.decoder++;
+    return !node || w->ask.decoder < o->n_decoders
+               ? TEC_OK
+               : tec_fail(err, TEC_NOT_FOUND,
+                          "tectum.ask.node: pipeline %s has no decode node '%.60s'",
+                          w->opened.pipeline->name, node);
+}
+
 static enum tec_status observe(struct tec_worker *w, int job, struct tec_error *err)
 {
     const struct tec_job *j = &w->exchange->jobs[job];
@@ -177,6 +196,7 @@ static enum tec_status observe(struct tec_worker *w, int job, struct tec_error *
         return tec_fail(err, TEC_UNSUPPORTED,
                         "tectum.tasks: pipeline %s has no decode node: it makes no text",
                         w->opened.pipeline->name);
+    TEC_TRY(find_ask(w, err));
     set_aside_unknown(w);
     TEC_TRY(add_prompt(w, err));
     TEC_TRY(find_noise(w, &noise, err));
@@ -188,19 +208,15 @@ static enum tec_status observe(struct tec_worker *w, int job, struct tec_error *
     return TEC_OK;
 }
 
-/* The text that was born in this frame, of the first decode node. */
-static void find_text(struct tec_worker *w, int job, const struct tec_frame_record *record)
+/* The request that was asked for in this frame: its text is waited for, or a refusal is told. */
+static void await_text(struct tec_worker *w, int job)
 {
-    const struct tec_loop *loop = w->opened.engine->loop;
-    for (int i = 0; i < tec_loop_utterances(loop); i++) {
-        const struct tec_utterance *u = tec_loop_utterance(loop, i);
-        if (u->id >= 0 && u->decoder == 0 && u->frame == record->frame) {
-            w->jobs[job].waits = true;
-            w->jobs[job].utterance = u->id;
-            return;
-        }
-    }
-    answer(w, job, "", false); /* the policy did not admit it */
+    w->jobs[job].request = w->ask.id;
+    w->jobs[job].refused = w->ask.refused;
+    if (w->ask.refused)
+        answer(w, job, "", false, w->ask.reason);
+    else
+        w->jobs[job].waits = true;
 }
 
 /* Text of a waiting job; what does not fit is left out whole. */
@@ -215,7 +231,7 @@ static void finish_text(struct tec_worker *w, int job, const struct tec_utteranc
         return;
     }
     bool fits = text && strlen(text) <= (size_t)w->text_bytes;
-    answer(w, job, fits ? text : "", done && (fits || !text));
+    answer(w, job, fits ? text : "", done && (fits || !text), u->reason);
 }
 
 static void tell_texts(struct tec_worker *w)
@@ -227,13 +243,30 @@ static void tell_texts(struct tec_worker *w)
             continue;
         bool gone = atomic_load_explicit(&w->exchange->jobs[job].gone, memory_order_relaxed);
         for (int i = 0; i < tec_loop_utterances(loop) && !u; i++)
-            if (tec_loop_utterance(loop, i)->id == w->jobs[job].utterance)
+            if (tec_loop_utterance(loop, i)->id == w->jobs[job].request)
                 u = tec_loop_utterance(loop, i);
+        if (gone && u && !atomic_load_explicit(&u->done, memory_order_acquire))
+            w->cancels[w->n_cancels++] = u->id; /* nobody wants it any more */
         if (!u || gone)
-            answer(w, job, "", false);
+            answer(w, job, "", false, "");
         else if (atomic_load_explicit(&u->done, memory_order_acquire) != 0)
             finish_text(w, job, u);
     }
+}
+
+/* What the loop is asked for: a job's request takes the place of one that its node would start. */
+static struct tec_tick make_tick(struct tec_worker *w)
+{
+    struct tec_tick tick = tec_loop_tick(w->opened.engine->loop, tec_clock_now(&w->clock), 0);
+    tick.cancels = w->cancels;
+    tick.n_cancels = w->n_cancels;
+    if (!w->running_text)
+        return tick;
+    tick.mute = 1U << w->ask.decoder;
+    tick.spawn &= ~tick.mute;
+    tick.asks = &w->ask;
+    tick.n_asks = 1;
+    return tick;
 }
 
 /* One frame: for a job, or without observation. */
@@ -249,15 +282,17 @@ static void run_frame(struct tec_worker *w, int job)
         s->chunk_id = w->observations++;
         s->extended = w->request.extended;
         s->wants_actions = w->request.wants_actions;
+        s->refused = false;
     }
-    const struct tec_frame_record *record =
-        tec_loop_frame(loop, s ? &w->input : NULL, tec_clock_now(&w->clock), w->running_text);
+    struct tec_tick tick = make_tick(w);
+    tec_loop_run(loop, s ? &w->input : NULL, &tick);
+    w->n_cancels = 0;
     if (s && !w->acted && (s->wants_actions || !w->running_text)) {
         tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
                  w->opened.pipeline->name);
         answer_failure(w, job, &err);
     } else if (w->running >= 0) {
-        find_text(w, job, record);
+        await_text(w, job);
     }
     w->running = -1;
     tell_texts(w);
@@ -333,7 +368,8 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     w->actions = TEC_NEW(&w->arena, (size_t)rows * (size_t)w->columns + 1, double);
     w->noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float);
     w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
-    bool all = w->actions && w->noise && w->jobs;
+    w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
+    bool all = w->actions && w->noise && w->jobs && w->cancels;
     for (int i = 0; all && i < n; i++) {
         w->jobs[i].actions = TEC_NEW(&w->arena, (size_t)w->rows * (size_t)w->columns + 1, double);
         all = w->jobs[i].actions != NULL;

@@ -38,7 +38,8 @@ struct tec_scenario {
     int64_t frames, until_us; /* ticks a session; ticks before; INT64_MAX = not limited */
     int n_sessions;           /* 0: one, the pipeline's */
     struct tec_scenario_session sessions[TEC_MAX_SESSIONS];
-    struct tec_happenings arrivals, cancel, spikes, late, params, costs_from, reset, eos;
+    struct tec_happenings arrivals, cancel, spikes, late, params, costs_from, reset, eos,
+        instruction;
     int handout_actions, handout_dims; /* 0: nothing is handed out */
 };
 

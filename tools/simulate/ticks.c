@@ -6,10 +6,6 @@
 
 void tec_world_write(struct tec_world *w, json_t *line)
 {
-    if (w->holding) {
-        w->failed |= json_array_append_new(w->held, line) != 0;
-        return;
-    }
     if (!line || json_dumpf(line, w->o.trace, JSON_COMPACT) != 0 || fputc('\n', w->o.trace) == EOF)
         w->failed = true;
     json_decref(line);
@@ -79,11 +75,16 @@ static void hand_substitute(struct tec_world *w, int at)
     tec_world_handed(w, d.session, d.frame, d.at_ns, &handed);
 }
 
-static int64_t tick_at(const struct tec_world *w, const struct tec_world_session *s)
+/* Whether the session has had its last tick. */
+bool tec_world_over(const struct tec_world *w, const struct tec_world_session *s)
 {
     int64_t at = s->offset_ns + s->next * s->period_ns;
-    bool over = s->next >= w->o.scenario->frames || at / 1000 >= w->o.scenario->until_us;
-    return !w->paced || over ? INT64_MAX : at;
+    return s->next >= w->o.scenario->frames || at / 1000 >= w->o.scenario->until_us;
+}
+
+static int64_t tick_at(const struct tec_world *w, const struct tec_world_session *s)
+{
+    return !w->paced || tec_world_over(w, s) ? INT64_MAX : s->offset_ns + s->next * s->period_ns;
 }
 
 static int first_tick(const struct tec_world *w)
