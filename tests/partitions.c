@@ -38,7 +38,7 @@ TEST(lanes_follow_the_shares)
     struct declared d;
     const struct tec_pipeline *p = declare(&d, 0, 2, quarter);
     CHECK_INT(tec_partition_lanes(p, 1), ==, 0);
-    CHECK_INT(tec_partition_lanes(p, 2), ==, 1);
+    CHECK_INT(tec_partition_lanes(p, 2), ==, 0);
     CHECK_INT(tec_partition_lanes(p, 4), ==, 1);
     CHECK_INT(tec_partition_lanes(p, 8), ==, 2);
     CHECK_INT(tec_partition_lanes(declare(&d, 1, 2, quarter), 8), ==, 6);
