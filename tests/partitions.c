@@ -242,7 +242,7 @@ TEST(a_request_beside_shares_the_running_frames_prefix)
     struct tec_heap heap = {0};
     struct tec_pipeline *p = load(TECTUM_SOURCE "/pipelines/pi05_aloha.lua", &heap);
     REQUIRE(p);
-    for (int threads = 1; threads <= 2; threads++) {
+    for (int threads = 1; threads <= 4; threads += 3) { /* a quarter of four is a lane */
         struct tec_engine *e = NULL;
         struct tec_engine_options o = options_for(p, threads);
         REQUIRE(tec_engine_open(&e, &o, &heap, &err) == TEC_OK);
