@@ -220,6 +220,29 @@ tectum run "$W/nine.lua" --weights tests/golden/demo/episodes/checkpoint \
 [ $? -eq 3 ]; ok $? "nine decode nodes: exit 3"
 err "a ninth is 'talk'"
 
+# At a period on the real clock: the same bytes when there is time, substitutes on time when not.
+E=pipelines/checkpoints/metaworld/episodes
+paced() { demo --inputs "$E/button.jsonl" --noise "@$E/inputs.safetensors#button.noise" --format json "$@"; }
+actions() { sed 's/.*"actions":\({[^}]*}\).*/\1/' "$W/out"; }
+slow="--clock paced --frames 4 --set frame.period_ms=400 --set nodes.act.deadline.ms=390"
+paced --frames 4; actions >"$W/free"
+paced $slow; ok $? "paced: runs"
+actions >"$W/paced"
+cmp -s "$W/free" "$W/paced"; ok $? "paced: the same actions"
+[ "$(grep -c '"source":"fresh"' "$W/out")" -eq 4 ]; ok $? "paced: in time"
+[ "$(sed -n '$s/.*"tick_us":\([0-9]*\).*/\1/p' "$W/out")" -eq 1200000 ]; ok $? "paced: at the period"
+err "4 ticks, 0 skipped, 0 missed"
+paced $slow --actions 5
+[ "$(sed -n '1s/.*"actions":{\([^}]*\)}.*/\1/p' "$W/out" | tr -cd '[' | wc -c)" -eq 6 ]
+ok $? "paced: five rows a tick"
+paced --clock paced --set frame.period_ms=3 --set nodes.act.deadline.ms=1 --set nodes.act.steps=500 \
+    --set nodes.act.deadline.on_miss=last_chunk --frames 40
+ok $? "paced: nothing is in time"
+[ "$(sed 's/.*"frame":\([0-9]*\).*/\1/' "$W/out" | tr '\n' ' ')" = "0 1 2 3 4 5 6 7 " ]
+ok $? "paced: a line for every tick, in their order"
+out '"skipped":true'; out '"source":"none"'; err "8 ticks, [1-9] skipped, 8 missed"
+demo --actions 3 --inputs "$E/button.jsonl"; [ $? -eq 2 ]; ok $? "--actions without a clock: exit 2"
+
 # Language that is asked for and given up, line by line.
 with() { frame button "$1" "press the button" | sed "s/}\$/, $2}/"; }
 {

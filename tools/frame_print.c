@@ -135,7 +135,7 @@ static void print_action(FILE *out, const struct tec_frame_out *frame)
     fputs(frame->columns > SHOWN ? " ...]" : "]", out);
 }
 
-static void print_sentence(FILE *out, const char *text)
+void tec_frame_print_sentence(FILE *out, const char *text)
 {
     fputs("  \"", out);
     for (; *text; text++)
@@ -164,7 +164,7 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
                     frame->asks[i].reason);
     for (int i = 0; i < frame->n_texts; i++)
         if (frame->texts[i].done)
-            print_sentence(out, frame->texts[i].whole);
+            tec_frame_print_sentence(out, frame->texts[i].whole);
     fputc('\n', out);
     fflush(out);
 }

@@ -21,4 +21,7 @@ enum tec_status tec_frame_line(FILE *out, const json_t *frame, const char *name,
 /* "   3  [ 0.012 -0.530 ...]  age 8.1 ms  slack 81.8 ms  batch 3  "press it down"". */
 void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame);
 
+/* "  "text"" with control characters as spaces. */
+void tec_frame_print_sentence(FILE *out, const char *text);
+
 #endif

@@ -44,6 +44,11 @@ static enum tectum_status fail(struct tectum_error *err, enum tec_status status,
     return convert(err, &mine);
 }
 
+enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status, const char *text)
+{
+    return fail(err, status, text);
+}
+
 int64_t tectum_now(void)
 {
     return tec_clock_now(&wall);
@@ -100,7 +105,8 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
     t->places = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_place);
     t->texts = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_text);
     t->observation_of = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, int64_t);
-    if (!ok || !t->places || !t->texts || !t->observation_of)
+    t->due = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, _Atomic int64_t);
+    if (!ok || !t->places || !t->texts || !t->observation_of || !t->due)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for mailboxes");
     for (int i = 0; i < t->n_texts; i++)
         t->places[i].id = t->texts[i].request = -1;
@@ -136,6 +142,8 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     struct tec_planner planner = tec_policy_planner(t->policy);
     tec_loop_set_planner(t->engine->loop, &planner);
     TEC_TRY(give_boxes(t, err));
+    t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
+    TEC_TRY(tec_outlet_create(&t->outlet, t->engine, o->actions, &t->arena, err));
     t->started = pthread_create(&t->thread, NULL, tec_live_run, t) == 0;
     return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
 }
@@ -146,8 +154,9 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     struct tec_error mine = {0};
     if (!out || !options || !options->pipeline)
         return fail(err, TEC_INVALID, "tectum_open: out, options and options->pipeline are needed");
-    if (options->threads < 0 || options->n_set < 0 || (options->n_set && !options->set))
-        return fail(err, TEC_INVALID, "tectum_open: threads, set or n_set out of range");
+    if (options->threads < 0 || options->n_set < 0 || (options->n_set && !options->set) ||
+        options->actions < 0)
+        return fail(err, TEC_INVALID, "tectum_open: threads, set, n_set or actions out of range");
     struct tectum *t = calloc(1, sizeof *t);
     if (!t)
         return fail(err, TEC_NO_MEMORY, "tectum_open: no memory");
@@ -157,6 +166,7 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_asks_init(&t->asks);
     t->taken = -1;
     pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->hand_lock, NULL);
     pthread_mutex_init(&t->text_lock, NULL);
     if (open_engine(t, options, &mine) != TEC_OK) {
         tectum_close(&t);
@@ -182,6 +192,7 @@ void tectum_close(struct tectum **engine)
     tec_arena_finish(&t->arena);
     tec_asks_finish(&t->asks);
     pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->hand_lock);
     pthread_mutex_destroy(&t->text_lock);
     free(t);
 }
@@ -215,15 +226,19 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
 }
 
 static enum tec_status submit(struct tectum *t, const struct tec_value *values, size_t n,
-                              int64_t captured_ns, int64_t *number, struct tec_error *err)
+                              int64_t submitted_ns, int64_t captured_ns, int64_t *number,
+                              struct tec_error *err)
 {
     struct tec_frame_input input;
-    TEC_TRY(tec_session_observe(t->engine->session, values, n, NULL, t->submitted, captured_ns,
-                                &input, NULL, err));
+    TEC_TRY(tec_session_observe(t->engine->session, values, n, NULL, atomic_load(&t->submitted),
+                                captured_ns ? captured_ns : submitted_ns, &input, NULL, err));
     TEC_TRY(tec_prefix_check(t->engine->plan, &input.prefix, err));
     struct tec_live_input *box = &t->inputs[t->inbox.writing];
     copy_input(t, box, &input);
-    box->number = *number = t->submitted++;
+    box->submitted_ns = submitted_ns;
+    box->ready_ns = tec_clock_now(&wall);
+    box->number = *number = atomic_fetch_add(&t->submitted, 1);
+    atomic_store(&t->due[box->number % TEC_LIVE_FRAMES], submitted_ns + t->deadline_ns);
     tec_mailbox_post(&t->inbox);
     return TEC_OK;
 }
@@ -234,7 +249,7 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
 {
     struct tec_value own[MAX_VALUES];
     struct tec_error mine = {0};
-    int64_t number = -1;
+    int64_t number = -1, now = tec_clock_now(&wall);
     if (!t || !values || n < 1 || n > MAX_VALUES)
         return fail(err, TEC_INVALID, "tectum_submit: an engine and 1 to 64 values are needed");
     for (size_t i = 0; i < n; i++) {
@@ -251,8 +266,7 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
         memcpy(own[i].shape, v->shape, sizeof v->shape);
     }
     pthread_mutex_lock(&t->lock);
-    enum tec_status status =
-        submit(t, own, n, captured_ns ? captured_ns : tec_clock_now(&wall), &number, &mine);
+    enum tec_status status = submit(t, own, n, now, captured_ns, &number, &mine);
     pthread_mutex_unlock(&t->lock);
     if (status != TEC_OK)
         return convert(err, &mine);
@@ -300,10 +314,9 @@ enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_n
         return fail(err, TEC_INVALID, "tectum_wait: actions need room for tectum_rows x columns");
     for (int64_t until = end_of(timeout_ns);;) {
         uint32_t seen = atomic_load(&t->done.rings);
-        /* Making robot actions uses the session, as preparing inputs does. */
-        pthread_mutex_lock(&t->lock);
+        pthread_mutex_lock(&t->hand_lock);
         bool got = take(t, from, actions, chunk ? chunk : &unused);
-        pthread_mutex_unlock(&t->lock);
+        pthread_mutex_unlock(&t->hand_lock);
         if (got)
             return TECTUM_OK;
         if (tec_clock_now(&wall) >= until)

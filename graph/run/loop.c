@@ -28,7 +28,7 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     l->region = -1;
     l->n_jobs = l->n_order = l->lane = 0;
-    l->replayed_ns = l->device_over_ns = 0;
+    l->replayed_ns = l->device_over_ns = l->awaited_ns = 0;
     l->replayed_until = r->start_ns;
     tec_loop_tell(l, (struct tec_event){
                          .kind = TEC_EVENT_FRAME, .node = -1, .request = -1, .t_ns = r->start_ns});
@@ -89,8 +89,11 @@ static void await_input(struct tec_loop *l, const struct tec_tick *tick)
 {
     if (tick->late_ns <= 0)
         return;
-    if (l->o.executor.await)
+    if (l->o.executor.await) {
+        int64_t before = tec_loop_now(l);
         l->o.executor.await(l->o.executor.self, tick->tick_ns + tick->late_ns);
+        l->awaited_ns = tec_loop_now(l) - before;
+    }
     tec_loop_tell(l,
                   (struct tec_event){
                       .kind = TEC_EVENT_INPUT, .node = -1, .request = -1, .t_ns = tec_loop_now(l)});

@@ -18,7 +18,7 @@ struct tec_request {
 enum { TEC_RECENT_FRAMES = 256 };
 
 struct tec_recent {
-    int64_t end_ns, over_ns;
+    int64_t end_ns, over_ns, planner_ns, host_ns;
 };
 
 /* A job and what the loop knows of it. `row`: of a prefill; decodes have rows order[first ..]. */
@@ -70,7 +70,10 @@ struct tec_loop {
     int64_t replayed_until; /* when the last launch that it counts ended */
     int64_t device_over_ns; /* of it, beyond the p99 known before */
     struct tec_recent recent[TEC_RECENT_FRAMES];
-    int n_recent; /* counts on */
+    int n_recent;       /* counts on */
+    int64_t awaited_ns; /* of this frame: for inputs */
+    int64_t lost_ns;    /* to the host, see account.c */
+    struct tec_histogram usual_planner, usual_host;
 };
 
 static inline int64_t tec_loop_now(const struct tec_loop *l)

@@ -29,8 +29,12 @@ struct tec_reply {
     int64_t request;
     const char *reason; /* "eos", "length", why it was given up or refused; with text */
     int64_t chunk_id;
-    int64_t obs_ts; /* monotonic nanoseconds when the request was complete */
-    bool missed;    /* the actions left after the pipeline's deadline */
+    int64_t obs_ts;     /* monotonic nanoseconds when the cameras saw what the actions come from, or
+                           when the request was whole */
+    const char *source; /* NULL: "fresh" */
+    int64_t age_us;     /* of that observation when the actions leave; negative: there is none */
+    bool missed;        /* the actions are not the request's own, or left after the pipeline's
+                           deadline */
 };
 
 /* Bytes that a reply needs at most. */

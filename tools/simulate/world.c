@@ -85,9 +85,10 @@ static void take_release(struct tec_world *w, int64_t t_ns, bool late)
     const struct tec_happenings *resets = &w->o.scenario->reset;
     if (!s->handout)
         return;
-    const double *chunk = tec_world_chunk(w, w->frame);
+    const struct tec_handout_chunk chunk = {w->frame, w->input.captured_ns,
+                                            tec_world_chunk(w, w->frame)};
     if (late) {
-        tec_handout_late(s->handout, w->frame, chunk);
+        tec_handout_late(s->handout, &chunk);
         return;
     }
     for (int i = 0; i < resets->n; i++)
@@ -99,7 +100,7 @@ static void take_release(struct tec_world *w, int64_t t_ns, bool late)
             w->n_due--;
             break;
         }
-    struct tec_handed handed = tec_handout_fresh(s->handout, w->frame, chunk);
+    struct tec_handed handed = tec_handout_fresh(s->handout, &chunk);
     tec_world_handed(w, w->running, w->frame, t_ns, &handed);
 }
 
