@@ -346,7 +346,7 @@ static void *ask_and_cancel(void *user)
     struct consumer *c = user;
     struct tectum_error mine;
     struct tectum_outcome out;
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 60; i++) {
         int64_t ticket = -1;
         bool ask = (i + c->first) % 3 == 0;
         enum tectum_status s = ask ? tectum_ask(c->t, NULL, i % 5, i % 3, &ticket, &mine)

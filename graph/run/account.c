@@ -21,7 +21,7 @@ static void measure(struct tec_loop *l, enum tec_cost_kind kind, int rows, int t
 }
 
 /* The device's time, once where launches of two partitions overlap. */
-static void add_replayed(struct tec_loop *l, int64_t start, int64_t end)
+void tec_loop_replayed(struct tec_loop *l, int64_t start, int64_t end)
 {
     int64_t from = start > l->replayed_until ? start : l->replayed_until;
     if (end <= from)
@@ -33,7 +33,7 @@ static void add_replayed(struct tec_loop *l, int64_t start, int64_t end)
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action)
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
-    add_replayed(l, r->start_ns, r->end_ns);
+    tec_loop_replayed(l, r->start_ns, r->end_ns);
     measure(l, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
     if (action)
         measure(l, TEC_COST_ACTION, 0, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
@@ -43,7 +43,7 @@ void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, boo
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
                              int steps)
 {
-    add_replayed(l, r->start_ns, r->end_ns);
+    tec_loop_replayed(l, r->start_ns, r->end_ns);
     measure(l, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
 }
 

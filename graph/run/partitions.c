@@ -49,8 +49,8 @@ int tec_partition_lanes(const struct tec_pipeline *p, int lanes)
     if (others == 0 || lanes < 2 || !decodes(p))
         return 0;
     double first = hard >= 0 ? p->partitions[hard].share : beside < 1.0 ? 1.0 - beside : 0.0;
-    int n = (int)(lanes * beside / (first + beside) + 0.5);
-    return n < 1 ? 1 : n > lanes - 1 ? lanes - 1 : n;
+    int n = (int)(lanes * beside / (first + beside) + 1e-9);
+    return n > lanes - 1 ? lanes - 1 : n;
 }
 
 /* --- the lanes beside ------------------------------------------------------------------------ */

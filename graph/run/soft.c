@@ -266,7 +266,9 @@ void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *inp
 static void settle_beside(struct tec_loop *l, const struct tec_frame_input *input)
 {
     int n = l->n_jobs;
+    int64_t waited = tec_loop_now(l);
     l->o.executor.join(l->o.executor.self);
+    tec_loop_replayed(l, waited, tec_loop_now(l));
     l->lane = 1;
     for (int at = 0; at < n; at++) {
         if (!l->jobs[at].prefill)

@@ -122,6 +122,7 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
 
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account(struct tec_loop *l);
+void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
                              int steps);
