@@ -165,7 +165,7 @@ run 3 "verify a pipeline" verify pipelines/demo_metaworld.lua; err "this is a pi
 # graph
 run 0 "graph" graph pipelines/pi05_aloha.lua; out "^digraph"; out "shape=cylinder"; out "style=dotted"
 out "fillcolor=pink"
-run 0 "a ring" graph tests/pipelines/ring_k7.lua; out "style=dashed"
+run 0 "a ring" graph tests/golden/schedules/ring_k7/pipeline.lua; out "style=dashed"
 run 0 "graph as Mermaid" graph -T mermaid pipelines/pi05_aloha.lua; out "^flowchart LR"
 run 0 "graph as JSON" graph --type=json pipelines/pi05_aloha.lua; json whole name nodes edges
 run 0 "graph as a page" graph -Thtml pipelines/pi05_aloha.lua; out "<svg"; out "</html>"

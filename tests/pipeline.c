@@ -60,15 +60,15 @@ static void complain(const struct loaded *l, const char *path)
 }
 
 static const char *const good[] = {"tests/pipelines/bad/good.lua",
-                                   "tests/pipelines/ring_k7.lua",
-                                   "tests/pipelines/ring_k5_keep.lua",
-                                   "tests/pipelines/ring_k7_copy.lua",
-                                   "tests/pipelines/ring_k7_gather.lua",
-                                   "tests/pipelines/oxy_random.lua",
-                                   "tests/pipelines/base_parallel.lua",
-                                   "tests/pipelines/three_edf.lua",
-                                   "tests/pipelines/miss_decay.lua",
-                                   "tests/pipelines/miss_stop.lua",
+                                   "tests/golden/schedules/ring_k7/pipeline.lua",
+                                   "tests/golden/schedules/ring_k5_keep/pipeline.lua",
+                                   "tests/golden/schedules/ring_k7_copy/pipeline.lua",
+                                   "tests/golden/schedules/ring_k7_gather/pipeline.lua",
+                                   "tests/golden/schedules/oxy_random/pipeline.lua",
+                                   "tests/golden/schedules/base_parallel/pipeline.lua",
+                                   "tests/golden/schedules/three_edf/pipeline.lua",
+                                   "tests/golden/schedules/miss_decay/pipeline.lua",
+                                   "tests/golden/schedules/miss_stop/pipeline.lua",
                                    "tests/pipelines/planner.lua",
                                    "tests/pipelines/shared.lua",
                                    "pipelines/pi05_aloha.lua",
@@ -243,7 +243,7 @@ TEST(declaration_of_a_file)
 
 TEST(a_ring_and_its_reader)
 {
-    struct loaded l = load("tests/pipelines/ring_k7.lua");
+    struct loaded l = load("tests/golden/schedules/ring_k7/pipeline.lua");
     REQUIRE(l.p);
     const struct tec_decl_node *advance = &l.p->nodes[1];
     CHECK(advance->kv.prev && l.p->resources[0].read_prev);

@@ -48,6 +48,13 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
+/* A view may leave out a list that it has nothing in. */
+static void copy(void *to, const void *from, int n, size_t size)
+{
+    if (n > 0)
+        memcpy(to, from, (size_t)n * size);
+}
+
 void tec_record_view(struct tec_record *record, const struct tec_frame_view *view)
 {
     if (held(record))
@@ -60,13 +67,13 @@ void tec_record_view(struct tec_record *record, const struct tec_frame_view *vie
     f->view = *view;
     f->view.n_req = least(view->n_req, TEC_MAX_ROWS);
     f->view.req = f->rows;
-    memcpy(f->rows, view->req, (size_t)f->view.n_req * sizeof f->rows[0]);
+    copy(f->rows, view->req, f->view.n_req, sizeof f->rows[0]);
     f->view.n_inputs = least(view->n_inputs, TEC_RECORD_INPUTS);
     f->view.late_us = f->late_us;
-    memcpy(f->late_us, view->late_us, (size_t)f->view.n_inputs * sizeof f->late_us[0]);
+    copy(f->late_us, view->late_us, f->view.n_inputs, sizeof f->late_us[0]);
     f->view.n_kv = least(view->n_kv, TEC_RECORD_POOLS);
     f->view.kv = f->kv;
-    memcpy(f->kv, view->kv, (size_t)f->view.n_kv * sizeof f->kv[0]);
+    copy(f->kv, view->kv, f->view.n_kv, sizeof f->kv[0]);
     f->view.n_seg = record->segments ? least(view->n_seg, TEC_MAX_SEGMENTS) : 0;
     f->view.seg = f->view.n_seg ? record->segments + (ptrdiff_t)at * TEC_MAX_SEGMENTS : NULL;
     if (f->view.n_seg)
