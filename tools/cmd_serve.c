@@ -128,7 +128,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     say_ready(job);
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
-    tec_serve_stats_print(&job->net.stats, job->worker.opened.policy, job->call);
+    tec_serve_stats_print(&job->net.stats, tec_policy_in_use(&job->worker.opened), job->call);
     return TEC_OK;
 }
 

@@ -64,7 +64,7 @@ static json_t *plan_json(const struct tec_frames *f, const struct tec_frame_reco
 {
     bool due = r->deadline_ns >= 0 && r->release_ns >= 0;
     json_t *plan = json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "policy", tec_used_policy(&f->opened),
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "policy", r->policy,
         "tokens", r->tokens, "rows", r->rows, "in_flight", r->in_flight, "refused", r->refused,
         "shed", r->shed, "snapped", r->snapped, "planner_us", (json_int_t)(r->planner_ns / 1000),
         "host_us", (json_int_t)(r->host_ns / 1000));
