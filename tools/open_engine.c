@@ -131,12 +131,16 @@ enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct te
     return TEC_OK;
 }
 
-enum tec_status tec_use_helm(struct tec_opened *o, struct tec_error *err)
+enum tec_status tec_use_helm(struct tec_opened *o,
+                             void (*closing)(void *user, struct tec_policy *policy), void *user,
+                             struct tec_error *err)
 {
     const struct tec_helm_options options = {.topology = &o->engine->topology,
                                              .root = o->call->root,
                                              .limits = tec_guard_limits(o->pipeline),
-                                             .fallback = o->fallback};
+                                             .fallback = o->fallback,
+                                             .closing = closing,
+                                             .user = user};
     TEC_TRY(tec_helm_create(&o->helm, &options, o->policy, o->call->heap, err));
     struct tec_planner planner = tec_helm_planner(o->helm);
     tec_loop_set_planner(o->engine->loop, &planner);

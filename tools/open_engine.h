@@ -37,8 +37,11 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
  * is loaded with it. On failure the policy in use stays. No helm may be there yet. */
 enum tec_status tec_use_policy(struct tec_opened *opened, const char *name, struct tec_error *err);
 
-/* From the next frame on a helm holds the policy in use: it can be replaced while frames run. */
-enum tec_status tec_use_helm(struct tec_opened *opened, struct tec_error *err);
+/* From the next frame on a helm holds the policy in use: it can be replaced while frames run.
+ * `closing`: see struct tec_helm_options. */
+enum tec_status tec_use_helm(struct tec_opened *opened,
+                             void (*closing)(void *user, struct tec_policy *policy), void *user,
+                             struct tec_error *err);
 
 /* "oxygen"; "default" when no policy was asked for. Not while a loader thread may close policies:
  * a frame's record names the policy of that frame. */

@@ -78,6 +78,7 @@ struct tec_helm_status {
     char decides[64]; /* whose plan the frame ran: the policy, its fallback, "default" */
     struct tec_policy_report report;
     struct tec_helm_trial trial; /* of the latest candidate */
+    int trial_frames;            /* that a trial takes */
     int n_params;
     struct tec_param params[TEC_MAX_PARAMS];
 };

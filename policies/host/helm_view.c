@@ -25,6 +25,7 @@ void tec_helm_show(struct tec_helm *h)
     memccpy(s->decides, tec_planner_name(&h->active), '\0', sizeof s->decides);
     s->report = *tec_policy_report(policy);
     s->trial = h->trial;
+    s->trial_frames = h->o.trial_frames;
     for (s->n_params = 0; (param = tec_policy_param(policy, s->n_params)); s->n_params++)
         s->params[s->n_params] = *param;
     unsigned full = (unsigned)h->writing | TEC_HELM_VIEW_NEW;
