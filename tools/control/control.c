@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDLE_MS = 50, BUSY_MS = 2, SILENCE_S = 30 };
+enum { IDLE_MS = 50, BUSY_MS = 2, SILENCE_S = 30, AT_ONCE = 8 };
 enum { AT_STOP, AT_SIGNALS, AT_SOCKET, AT_PEERS, N_FDS = AT_PEERS + TEC_CONTROL_PEERS };
 
 /* --- the thread --------------------------------------------------------------------------- */
@@ -31,17 +31,19 @@ static void refuse(int fd)
     close(fd);
 }
 
-static void accept_one(struct tec_control *c)
+/* False: nobody waits. */
+static bool accept_one(struct tec_control *c)
 {
     int fd = accept4(c->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
-        return;
+        return false;
     for (int i = 0; i < TEC_CONTROL_PEERS; i++)
         if (c->peers[i].fd < 0) {
             tec_peer_open(&c->peers[i], fd, tec_clock_now(&c->clock));
-            return;
+            return true;
         }
     refuse(fd);
+    return true;
 }
 
 static void serve_peer(struct tec_control *c, int at)
@@ -108,8 +110,8 @@ static void *run(void *control)
         tec_control_watch(c);
         if (fds[AT_STOP].revents)
             return NULL;
-        if (fds[AT_SOCKET].revents)
-            accept_one(c);
+        for (int i = 0; i < AT_ONCE && fds[AT_SOCKET].revents && accept_one(c); i++)
+            ;
         for (int i = 0; i < TEC_CONTROL_PEERS; i++)
             serve_peer(c, i);
         tec_control_dump(c);

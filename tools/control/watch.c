@@ -147,7 +147,7 @@ static void tell(struct tec_control *c, const struct tec_helm_event *e)
                                         [TEC_HELM_REJECTED] = "was rejected: ",
                                         [TEC_HELM_RETURNED] = "gave the helm back: ",
                                         [TEC_HELM_ROLLBACK] = "is back at the helm, by order",
-                                        [TEC_HELM_FALLBACK] = "stood down; the fallback decides "};
+                                        [TEC_HELM_FALLBACK] = "stood down: "};
     struct tec_policy *policy = tec_helm_policy(c->helm);
     bool same =
         strcmp(tec_policy_name(policy), e->policy) == 0 && tec_policy_version(policy) == e->version;
@@ -155,7 +155,7 @@ static void tell(struct tec_control *c, const struct tec_helm_event *e)
         return;
     if (e->kind == TEC_HELM_FALLBACK && strcmp(e->message, "by order") != 0 && same &&
         tec_policy_hold(policy))
-        tell_quarantine(c, policy, e->message, e->frame);
+        tell_quarantine(c, policy, e->message, tec_helm_look(c->helm)->report.last_failure);
     else
         say(c, "frame %lld: policy '%s' %s%s", (long long)e->frame, e->policy, words[e->kind],
             e->message);
