@@ -43,7 +43,7 @@ static json_t *report(struct tec_simulation *s)
 static void tell(struct tec_invocation *call, struct tec_simulation *s)
 {
     const struct tec_policy_report *p = tec_policy_report(s->opened.policy);
-    if (p->failures)
+    if (p->struck)
         tec_say(call, "%s", p->message);
     if (call->shared.format != TEC_FORMAT_JSON) {
         tec_summary_print(&s->world.summary, tec_used_policy(&s->opened), call->out);

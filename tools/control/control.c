@@ -140,7 +140,8 @@ enum tec_status tec_control_open(struct tec_control *c, struct tec_invocation *c
                               .signals = -1,
                               .stopping = -1,
                               .opened = true,
-                              .dump = {.peer = -1}};
+                              .dump = {.peer = -1},
+                              .struck = -1};
     for (int i = 0; i < TEC_CONTROL_PEERS; i++) {
         c->peers[i].fd = -1;
         c->peers[i].in = options->path ? TEC_NEW(call->arena, TEC_PEER_LINE, char) : NULL;
@@ -158,14 +159,21 @@ enum tec_status tec_control_open(struct tec_control *c, struct tec_invocation *c
     return options->path ? tec_control_bind(&c->socket, options->path, err) : TEC_OK;
 }
 
+enum tec_status tec_control_run(struct tec_control *c, struct tec_helm *helm, const char *fallback,
+                                struct tec_error *err)
+{
+    c->helm = helm;
+    c->fallback = fallback;
+    c->started = pthread_create(&c->thread, NULL, run, c) == 0;
+    return c->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the control thread");
+}
+
 enum tec_status tec_control_start(struct tec_control *c, struct tec_opened *opened,
                                   struct tec_error *err)
 {
     TEC_TRY(tec_use_helm(opened, tec_control_closing, c, err));
-    c->helm = opened->helm;
-    c->fallback = opened->fallback ? tec_policy_name(opened->fallback) : "default";
-    c->started = pthread_create(&c->thread, NULL, run, c) == 0;
-    return c->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the control thread");
+    return tec_control_run(c, opened->helm,
+                           opened->fallback ? tec_policy_name(opened->fallback) : "default", err);
 }
 
 void tec_control_close(struct tec_control *c)

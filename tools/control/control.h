@@ -63,7 +63,7 @@ struct tec_control {
     int64_t n_events; /* event i is at i mod TEC_CONTROL_EVENTS */
     struct tec_helm_event events[TEC_CONTROL_EVENTS];
     const struct tec_policy *told; /* whose quarantine was told */
-    char strike[480];              /* that was told last */
+    int64_t struck;                /* frame of the last strike that was told */
     int dumps;                     /* written by itself */
 };
 
@@ -75,6 +75,11 @@ enum tec_status tec_control_open(struct tec_control *control, struct tec_invocat
 /* Put a helm between loop and policy, and start the thread. No frame runs yet. */
 enum tec_status tec_control_start(struct tec_control *control, struct tec_opened *opened,
                                   struct tec_error *err);
+
+/* Start the thread for a helm that is there, made with tec_control_closing and this control. Its
+ * fallback's name, "default" without one, is borrowed. */
+enum tec_status tec_control_run(struct tec_control *control, struct tec_helm *helm,
+                                const char *fallback, struct tec_error *err);
 
 /* End the thread, tell what is left to tell, remove the socket. No frame runs any more, and the
  * engine is still open. Zeroed is allowed. */

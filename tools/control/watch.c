@@ -165,10 +165,10 @@ static void tell(struct tec_control *c, const struct tec_helm_event *e)
 static void tell_strikes(struct tec_control *c)
 {
     const struct tec_policy_report *r = &tec_helm_look(c->helm)->report;
-    if (strcmp(r->message, c->strike) == 0)
+    if (r->last_failure <= c->struck)
         return;
-    memcpy(c->strike, r->message, sizeof c->strike);
-    if (r->message[0] && !r->quarantined)
+    c->struck = r->last_failure;
+    if (!r->quarantined)
         say(c, "%s", r->message);
 }
 
