@@ -4,7 +4,13 @@
  * One `struct tectum` is one pipeline with its model and a frame thread of its own. The thread runs
  * a frame for every new observation (the newest wins; one that is replaced before its frame begins
  * is never run), hands the actions out the moment they are ready, and goes on with live language
- * once a period when nothing new has come. It takes no lock and allocates nothing.
+ * once a period when nothing new has come. It takes no lock and allocates nothing. An observation
+ * that is given while a frame runs waits for its end: frames are never made up for.
+ *
+ * Two ways to the actions. tectum_wait: those of an observation, whenever they are ready.
+ * tectum_handout: what the robot is to do in this tick, at the deadline at the latest, whatever has
+ * happened to the model; what that is when the actions are not there, the pipeline's
+ * hard { ms, on_miss, limit } say. Use one of them.
  *
  * Every function but tectum_open and tectum_close may be called from any thread at any time. No
  * call prints, exits or reads the environment. Pointers given are borrowed for the call. */
@@ -63,6 +69,7 @@ struct tectum_options {
     int threads;            /* of the CPU, the frame thread among them; all */
     const char *const *set; /* "PATH=VALUE" over fields of the pipeline */
     int n_set;
+    int actions; /* that the robot carries out a tick, for tectum_handout; all rows of a chunk */
 };
 
 struct tectum;
@@ -115,7 +122,7 @@ struct tectum_chunk {
     int rows, columns;   /* of the actions; rows in the order of execution */
     int64_t captured_ns; /* of the observation */
     int64_t released_ns; /* when the actions were ready */
-    int missed;          /* 1: later than the action node's deadline */
+    int missed;          /* 1: later than the action node's deadline, counted from tectum_submit */
 };
 
 /* Most rows, and the columns, of a chunk: what tectum_wait needs room for. */
@@ -134,6 +141,77 @@ TECTUM_API enum tectum_status tectum_wait(struct tectum *engine, int64_t from, i
 TECTUM_API enum tectum_status tectum_poll(struct tectum *engine, int64_t from, double *actions,
                                           size_t room, struct tectum_chunk *chunk,
                                           struct tectum_error *err);
+
+/* Where the actions that a robot is given come from. Values never change; new ones are appended. */
+enum tectum_source {
+    TECTUM_SOURCE_FRESH = 0,   /* the observation's own, in time */
+    TECTUM_SOURCE_HELD = 1,    /* the last command, repeated */
+    TECTUM_SOURCE_DECAYED = 2, /* the last fresh command, shrinking to zero */
+    TECTUM_SOURCE_STALE = 3,   /* the newest actions there are, aligned in time */
+    TECTUM_SOURCE_ZEROS = 4,
+    TECTUM_SOURCE_STOPPED = 5, /* no actions: stopped until tectum_reset */
+    TECTUM_SOURCE_NONE = 6     /* no actions: there was no command yet */
+};
+
+/* "fresh" of a source; never NULL. */
+TECTUM_API const char *tectum_source_name(enum tectum_source source);
+
+/* What the robot is given for a tick. */
+struct tectum_handed {
+    enum tectum_source source;
+    int rows, columns;   /* of the actions: 0 rows, or tectum_options.actions of them */
+    int64_t observation; /* that they come from; -1: none, as zeros and no actions */
+    int64_t captured_ns; /* of that observation; 0 for none */
+    int64_t handed_ns;   /* when this was decided */
+    int64_t age_ns;      /* handed_ns - captured_ns, substitutes' too; -1 for none */
+};
+
+/* The actions of a tick: those of `observation` (or of a later one) if they are ready by the
+ * deadline, else what on_miss says; returns as soon as it is decided, at the deadline at the
+ * latest. Nothing that the frame thread, its device or its policy does can hold it up.
+ *
+ * One observation is one tick: call it once for each, in their order, from one thread; numbers that
+ * tectum_submit gave are the count of ticks that on_miss = "last_chunk" aligns by. observation -1
+ * is a tick that has none (a camera failed): it uses up a number, and misses. deadline_ns:
+ * absolute, on the clock of tectum_now; 0: the action node's hard { ms }, from tectum_submit on
+ * (from now on for -1), TECTUM_INVALID where it has none.
+ *
+ * actions [actions, columns] float64, in the robot's units, `room` values: TECTUM_INVALID when that
+ * is too few. Numbers are finite always: an observation whose actions are not misses. TECTUM_OK for
+ * every source; the robot is told to stop by rows = 0. */
+TECTUM_API enum tectum_status tectum_handout(struct tectum *engine, int64_t observation,
+                                             int64_t deadline_ns, double *actions, size_t room,
+                                             struct tectum_handed *handed,
+                                             struct tectum_error *err);
+
+/* Go on after a stop (on_miss = "stop", or more than `limit` misses in a row). NULL is allowed. */
+TECTUM_API void tectum_reset(struct tectum *engine);
+
+/* Ask for a request of a decode node (NULL: the first one) on the next observation that is run, at
+ * most max_tokens long (0, or more than the node's: the node's), with a priority that policies see
+ * (0 first). Needed where the pipeline says spawn = on_request(); elsewhere one more. Does not
+ * wait: *ticket (NULL is allowed) says later what became of it. TECTUM_NOT_FOUND: no such node;
+ * TECTUM_TIME: 64 asks and cancels wait for a frame already. */
+TECTUM_API enum tectum_status tectum_ask(struct tectum *engine, const char *node, int max_tokens,
+                                         int priority, int64_t *ticket, struct tectum_error *err);
+
+/* Give a request up: its text ends with the reason "cancelled". As tectum_ask, but no observation
+ * is needed. */
+TECTUM_API enum tectum_status tectum_cancel(struct tectum *engine, int64_t request, int64_t *ticket,
+                                            struct tectum_error *err);
+
+/* What became of a ticket. */
+struct tectum_outcome {
+    int64_t ticket, request; /* its number, also when it was refused */
+    int refused;             /* 1: there is no such request, or none any more */
+    char reason[32];         /* why: "no kv slot", a policy's word; "not alive" of a cancel */
+};
+
+/* Wait for a ticket's outcome (timeout_ns as for tectum_wait, then TECTUM_TIME). TECTUM_NOT_FOUND:
+ * never given, or one of 64 tickets ago. */
+TECTUM_API enum tectum_status tectum_asked(struct tectum *engine, int64_t ticket,
+                                           int64_t timeout_ns, struct tectum_outcome *outcome,
+                                           struct tectum_error *err);
 
 /* One step of one request's text. */
 struct tectum_piece {

@@ -26,3 +26,10 @@ void tec_clock_wait(const struct tec_clock *clock, int64_t until_ns)
     while (until_ns > 0 && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;
 }
+
+int64_t tec_clock_thread(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}

@@ -6,7 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOOK_EVERY = 100, FEW = 2000, MIB = 1 << 20, STRING_HEADER = 25, MAX_LEVELS = 16 };
+/* With strings of LONG bytes about, single instructions (numerals, comparisons, keys) take so much
+ * longer that the hook comes more often. Work of memory counts as instructions: BYTES_WORK bytes
+ * asked for, or COLLECT_WORK bytes gone through by a collection, as one. */
+enum { HOOK_EVERY = 100, HOOK_OFTEN = 20, LONG = 256, BYTES_WORK = 128, COLLECT_WORK = 64 };
+enum { MIB = 1 << 20, STRING_HEADER = 25, SPARE = 10, KEPT = 256, PIECE = 64, MAX_LEVELS = 16 };
+enum { PARSE_NS = 2000000000 }; /* where calls have no budget */
 
 const struct tec_lua_limits tec_lua_file_limits = {.heap = (size_t)16 * MIB,
                                                    .block = (size_t)4 * MIB,
@@ -34,22 +39,78 @@ static bool refused(const struct tec_lua *lua, const void *p, size_t osize, size
     return limits->heap && nsize - old > limits->heap - lua->bytes;
 }
 
+static void hook(lua_State *L, lua_Debug *event);
+
+static void arm(struct tec_lua *lua, int every)
+{
+    lua->armed = every;
+    lua_sethook(lua->state, hook, LUA_MASKCOUNT, every);
+}
+
+/* Lua answers a refusal with a full collection, which the next instruction pays for: where memory
+ * is short there would otherwise be one for each allocation, and many between two hooks. Under a
+ * stopped collector it is a surprise in a call that has little time: see tec_lua_release. */
+static void note_refusal(struct tec_lua *lua)
+{
+    lua->refused = true;
+    lua->keeping = lua->state && !lua_gc(lua->state, LUA_GCISRUNNING);
+    lua->used += (int64_t)lua->bytes / COLLECT_WORK;
+    if (lua->depth > 0)
+        arm(lua, 1);
+}
+
+/* Bookkeeping of a block of `nsize` bytes that was given. */
+static void note_block(struct tec_lua *lua, size_t old, size_t nsize, bool is_string)
+{
+    lua->allocations++;
+    lua->bytes = lua->bytes - old + nsize;
+    lua->used += (int64_t)nsize / BYTES_WORK;
+    if (!is_string || nsize < LONG || lua->long_texts)
+        return;
+    lua->long_texts = true;
+    if (lua->depth > 0 && lua->armed > HOOK_OFTEN)
+        arm(lua, HOOK_OFTEN);
+}
+
+/* Small blocks, of which there may be many, become elements of a list: tec_heap_get gives room for
+ * a pointer always. */
+static void give_back(struct tec_lua *lua, void *p, size_t size)
+{
+    lua->bytes -= size;
+    if (!p || !lua->keeping || size > KEPT || lua->kept_bytes + size > lua->limits.heap) {
+        tec_heap_put(lua->heap, p);
+        return;
+    }
+    *(void **)p = lua->kept;
+    lua->kept = p;
+    lua->kept_bytes += size;
+}
+
+void tec_lua_release(struct tec_lua *lua)
+{
+    while (lua->kept) {
+        void *next = *(void **)lua->kept;
+        tec_heap_put(lua->heap, lua->kept);
+        lua->kept = next;
+    }
+    lua->kept_bytes = 0;
+}
+
 static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
 {
     struct tec_lua *lua = ud;
     size_t old = p ? osize : 0;
     if (nsize == 0) {
-        lua->bytes -= old;
-        tec_heap_put(lua->heap, p);
+        give_back(lua, p, old);
         return NULL;
     }
+    lua->keeping = lua->keeping && nsize <= old;
     void *fresh = refused(lua, p, osize, nsize) ? NULL : tec_heap_get(lua->heap, nsize);
     if (!fresh && nsize > old) {
-        lua->refused = true;
+        note_refusal(lua);
         return NULL;
     }
-    lua->allocations++;
-    lua->bytes = lua->bytes - old + nsize;
+    note_block(lua, old, nsize, !p && osize == LUA_TSTRING);
     if (!fresh)
         return p; /* Lua relies on shrinking to succeed: the block stays as large as it was */
     if (p)
@@ -58,32 +119,48 @@ static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
     return fresh;
 }
 
-/* A call whose time is up after a few instructions was held up by the machine, not by its script:
- * it gets the same time once more. */
-static bool spent(struct tec_lua *lua)
+/* The CPU clock is a system call, which a call in time does not make: it is looked at when a
+ * quarter of the budget is gone. A look that comes only after half of it was held up: no script
+ * works that long between two looks. */
+static void sample(struct tec_lua *lua, int64_t now)
 {
-    if (lua->limits.instructions && lua->used >= lua->limits.instructions)
-        return true;
-    if (!lua->limits.budget_ns)
-        return false;
-    int64_t now = tec_clock_now(&real_clock);
-    if (now < lua->until_ns)
-        return false;
-    if (lua->extended || lua->used >= FEW)
-        return true;
-    lua->extended = true;
-    lua->until_ns = now + lua->limits.budget_ns;
-    return false;
+    int64_t budget = lua->limits.budget_ns, gone = now - (lua->until_ns - budget);
+    if (lua->sampled || gone < budget / 4)
+        return;
+    lua->sampled = true;
+    lua->sampled_ns = now;
+    lua->cpu_ns = tec_clock_thread();
+    if (gone > budget / 2)
+        lua->until_ns = now + budget - budget / 4;
 }
 
-static void hook(lua_State *L, lua_Debug *event);
+/* A call whose time is up before it had it on the CPU was held up by the machine, not by its
+ * script: it gets back once what it missed, at most the budget. */
+static bool spent(struct tec_lua *lua)
+{
+    int64_t budget = lua->limits.budget_ns;
+    if (lua->limits.instructions && lua->used >= lua->limits.instructions)
+        return true;
+    if (!budget)
+        return false;
+    int64_t now = tec_clock_now(&real_clock);
+    sample(lua, now);
+    if (now < lua->until_ns)
+        return false;
+    int64_t missed = now - lua->sampled_ns - (tec_clock_thread() - lua->cpu_ns);
+    if (lua->extended || missed <= budget / SPARE)
+        return true;
+    lua->extended = true;
+    lua->until_ns = now + (missed < budget ? missed : budget);
+    return false;
+}
 
 /* Once over, every further instruction raises again, whoever catches the first error. */
 static void expire(lua_State *L, int level)
 {
     struct tec_lua *lua = tec_lua_of(L);
     lua->expired = true;
-    lua_sethook(L, hook, LUA_MASKCOUNT, 1);
+    arm(lua, 1);
     luaL_where(L, level);
     lua_pushstring(L, lua->limits.budget_ns ? "time budget used up" : "instruction budget used up");
     lua_concat(L, 2);
@@ -94,9 +171,12 @@ static void hook(lua_State *L, lua_Debug *event)
 {
     (void)event;
     struct tec_lua *lua = tec_lua_of(L);
-    lua->used += HOOK_EVERY;
+    int every = lua->long_texts ? HOOK_OFTEN : HOOK_EVERY;
+    lua->used += lua->armed;
     if (lua->expired || spent(lua))
         expire(L, 0); /* a hook has no frame of its own */
+    if (lua->armed != every)
+        arm(lua, every);
 }
 
 void tec_lua_check(lua_State *L)
@@ -146,6 +226,8 @@ void tec_lua_destroy(struct tec_lua *lua)
 {
     if (!lua)
         return;
+    lua->keeping = false;
+    tec_lua_release(lua);
     lua_close(lua->state);
     if (lua->root >= 0)
         close(lua->root);
@@ -177,6 +259,37 @@ static void take_message(lua_State *L, char *text, size_t room)
     lua_pop(L, 1);
 }
 
+/* Text on its way to the parser, which runs no hook: each piece is a moment to look at the clock.
+ * Names seen from the innermost of many functions make the parser quadratic and worse. */
+struct text {
+    const char *at;
+    size_t left;
+    int64_t budget_ns, cpu_ns, until_ns; /* of CPU time; its clock at the start; on the wall */
+};
+
+/* Looking at the CPU clock is a system call: only when the time on the wall is up. */
+static bool in_time(struct text *text)
+{
+    int64_t now = tec_clock_now(&real_clock);
+    if (now < text->until_ns)
+        return true;
+    int64_t rest = text->budget_ns - (tec_clock_thread() - text->cpu_ns);
+    text->until_ns = now + rest;
+    return rest > text->budget_ns / SPARE;
+}
+
+static const char *next_piece(lua_State *L, void *data, size_t *n)
+{
+    struct text *text = data;
+    if (!in_time(text))
+        luaL_error(L, "the text takes too long to parse");
+    const char *piece = text->at;
+    *n = text->left < PIECE ? text->left : PIECE;
+    text->at += *n;
+    text->left -= *n;
+    return piece;
+}
+
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err)
 {
@@ -185,17 +298,20 @@ enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *
     snprintf(chunk, sizeof chunk, "@%s", name);
     if (!lua_checkstack(L, 4))
         return tec_fail(err, TEC_NO_MEMORY, "%s: no stack left", name);
-    /* The parser runs no hook: the size of its input is what bounds it. */
     if (lua->limits.heap && n > lua->limits.heap)
         return tec_fail(err, TEC_MALFORMED, "%s: %zu bytes of text, the limit is %zu", name, n,
                         lua->limits.heap);
-    int rc = luaL_loadbufferx(L, text, n, chunk, "t");
+    int64_t budget = lua->limits.budget_ns ? lua->limits.budget_ns : PARSE_NS;
+    struct text rest = {text, n, budget, tec_clock_thread(), tec_clock_now(&real_clock) + budget};
+    int rc = lua_load(L, next_piece, &rest, chunk, "t");
     if (rc == LUA_OK)
         return TEC_OK;
     take_message(L, message, sizeof message);
     if (rc == LUA_ERRMEM)
         return tec_fail(err, TEC_NO_MEMORY, "%s: more memory than the limit of %zu bytes", name,
                         lua->limits.heap);
+    if (strstr(message, "takes too long to parse"))
+        return tec_fail(err, TEC_TIME, "%s: %s", name, message);
     return tec_fail(err, TEC_MALFORMED, "%s", message);
 }
 
@@ -241,9 +357,10 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
         lua->used = lua->pending = 0;
         lua->expired = lua->refused = lua->extended = false;
         lua->include_depth = 0;
+        lua->sampled = false;
         if (lua->limits.budget_ns)
             lua->until_ns = tec_clock_now(&real_clock) + lua->limits.budget_ns;
-        lua_sethook(L, hook, LUA_MASKCOUNT, HOOK_EVERY);
+        arm(lua, lua->long_texts ? HOOK_OFTEN : HOOK_EVERY);
     }
     int handler = lua_gettop(L) - args;
     lua_pushcfunction(L, trace);

@@ -1,8 +1,9 @@
 /* lua.h - one bounded Lua state for pipeline files, descriptions and policies.
  *
  * A state has an allocator with limits, text chunks only, an environment of whitelisted functions,
- * and a count hook that ends a call whose budget is used up. What the whitelist leaves out and why:
- * doc/policies.md. Not thread-safe: one owner at a time. */
+ * and a count hook that ends a call whose budget is used up. Time is the clock on the wall, but a
+ * call that the machine held up gets back once what it did not have of the CPU. What the whitelist
+ * leaves out and why: doc/policies.md. Not thread-safe: one owner at a time. */
 #ifndef TEC_BASE_LUA_H
 #define TEC_BASE_LUA_H
 
@@ -18,7 +19,7 @@ struct tec_lua_limits {
     size_t heap;          /* bytes the state may hold */
     size_t block, string; /* largest single block, largest string; bytes */
     int64_t instructions; /* a call, 0 = no limit */
-    int64_t budget_ns;    /* a call, 0 = no limit; once more that time when the call hardly ran */
+    int64_t budget_ns;    /* a call, 0 = no limit; see below */
 };
 
 struct tec_lua;
@@ -40,7 +41,8 @@ lua_State *tec_lua_state(struct tec_lua *lua);
 void tec_lua_push_env(struct tec_lua *lua);
 
 /* Compile `n` bytes of text as chunk `name` (a path) with the sandbox as _ENV and push the
- * function. TEC_MALFORMED with "name:line: ..." on a syntax error or a binary chunk. */
+ * function. TEC_MALFORMED with "name:line: ..." on a syntax error or a binary chunk, TEC_TIME when
+ * parsing takes longer than a call may, or two seconds. */
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err);
 
@@ -64,6 +66,11 @@ const char *tec_lua_nearest_key(lua_State *L, int index, const char *word);
 
 /* Replace the budget of calls to come; 0 = no limit. Not inside a call. */
 void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budget_ns);
+
+/* Give back the small blocks that a call without collector (LUA_GCSTOP) freed when it reached the
+ * limit: giving back thousands takes longer than finding them, and they wait, at most as many bytes
+ * as the limit, for a better moment. Not inside a call. */
+void tec_lua_release(struct tec_lua *lua);
 
 /* Bytes held and allocations made so far. */
 size_t tec_lua_bytes(const struct tec_lua *lua);

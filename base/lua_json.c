@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 64, NODE_COST = 64 };
+enum { MAX_DEPTH = 64, NODE_COST = 64, VISIT_COST = 4 };
 
 struct walker {
     lua_State *state;
@@ -86,6 +86,7 @@ static enum tec_status object(struct walker *w, int table, json_t *into)
     lua_pushnil(w->state);
     enum tec_lua_scan found;
     while ((found = tec_lua_scan(w->state, table, &visited)) == TEC_LUA_SCAN_KEY) {
+        TEC_TRY(spend(w, VISIT_COST * (size_t)visited));
         if (lua_type(w->state, -1) != LUA_TSTRING)
             return refuse(w, "a table has keys 1..n or names, not both and no holes");
         TEC_TRY(member(w, table, into));

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_STRING_KEYS = 256, MAX_LENGTH = 1024, MAX_FORMAT = 128, MAX_FORMATTED = 1024 };
+enum { MAX_STRING_KEYS = 256, MAX_FORMAT = 128, MAX_FORMATTED = 1024 };
+enum { MAX_NUMERAL = 200, SCAN_WORK = 50 };
 
 static const char names_key = 'n'; /* its address is the key in the registry */
 
@@ -87,7 +88,7 @@ static int lib_next(lua_State *L)
     if (!lua_isnil(L, 2) && lua_type(L, 2) != LUA_TSTRING && !lua_isinteger(L, 2))
         return luaL_error(L, "next: the key must be a string or an integer");
     enum tec_lua_scan found = tec_lua_scan(L, 1, &visited);
-    tec_lua_charge(L, visited);
+    tec_lua_charge(L, visited > 1 ? visited + SCAN_WORK : visited);
     switch (found) {
     case TEC_LUA_SCAN_KEY:
         lua_pushvalue(L, -1);
@@ -136,93 +137,49 @@ static int lib_tostring(lua_State *L)
     return 1;
 }
 
-static lua_Integer length(lua_State *L)
+void tec_lua_check_numeral(lua_State *L, int arg)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
-    tec_lua_check(L);
-    size_t n = lua_rawlen(L, 1);
-    if (n > MAX_LENGTH)
-        luaL_error(L, "list of %d elements, the limit of table functions is %d",
-                   n > INT32_MAX ? INT32_MAX : (int)n, MAX_LENGTH);
-    return (lua_Integer)n;
+    if (lua_type(L, arg) == LUA_TSTRING && lua_rawlen(L, arg) > MAX_NUMERAL)
+        luaL_argerror(L, arg, "a numeral of more than 200 bytes");
 }
 
-static int lib_insert(lua_State *L)
+/* A function of the math library, which is the upvalue. */
+static int lib_math(lua_State *L)
 {
-    lua_Integer n = length(L), at = n + 1;
-    int args = lua_gettop(L);
-    if (args != 2 && args != 3)
-        return luaL_error(L, "table.insert takes (list, value) or (list, position, value)");
-    if (args == 3)
-        at = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, at >= 1 && at <= n + 1, 2, "position out of bounds");
-    for (lua_Integer i = n; i >= at; i--) {
-        lua_rawgeti(L, 1, i);
-        lua_rawseti(L, 1, i + 1);
-    }
-    lua_pushvalue(L, args);
-    lua_rawseti(L, 1, at);
-    tec_lua_charge(L, n - at + 1);
-    return 0;
+    int n = lua_gettop(L);
+    tec_lua_charge(L, n);
+    for (int i = 1; i <= n; i++)
+        tec_lua_check_numeral(L, i);
+    return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
-static int lib_remove(lua_State *L)
+static int lib_select(lua_State *L)
 {
-    lua_Integer n = length(L), at = luaL_optinteger(L, 2, n);
-    if (n == 0 && (at == 0 || at == n))
-        return 0;
-    luaL_argcheck(L, at >= 1 && at <= n + 1, 2, "position out of bounds");
-    lua_rawgeti(L, 1, at);
-    for (lua_Integer i = at; i < n; i++) {
-        lua_rawgeti(L, 1, i + 1);
-        lua_rawseti(L, 1, i);
+    int n = lua_gettop(L);
+    tec_lua_charge(L, n);
+    if (lua_type(L, 1) == LUA_TSTRING && *lua_tostring(L, 1) == '#') {
+        lua_pushinteger(L, n - 1);
+        return 1;
     }
-    if (at <= n) {
-        lua_pushnil(L);
-        lua_rawseti(L, 1, n);
-    }
-    tec_lua_charge(L, n - at + 1);
+    tec_lua_check_numeral(L, 1);
+    lua_Integer i = luaL_checkinteger(L, 1);
+    if (i < 0)
+        i = n + i;
+    else if (i > n)
+        i = n;
+    luaL_argcheck(L, i >= 1, 1, "index out of range");
+    return n - (int)i;
+}
+
+/* Longer texts are no numbers. The upvalue is Lua's own function. */
+static int lib_tonumber(lua_State *L)
+{
+    tec_lua_check_numeral(L, 2);
+    tec_lua_charge(L, 1);
+    if (lua_type(L, 1) != LUA_TSTRING || lua_rawlen(L, 1) <= MAX_NUMERAL)
+        return lua_tocfunction(L, lua_upvalueindex(1))(L);
+    lua_pushnil(L);
     return 1;
-}
-
-/* Is the value on top smaller than the one below it? Pops neither. */
-static bool smaller(lua_State *L, bool own_order)
-{
-    tec_lua_charge(L, 2);
-    if (!own_order)
-        return lua_compare(L, -1, -2, LUA_OPLT);
-    lua_pushvalue(L, 2);
-    lua_pushvalue(L, -2);
-    lua_pushvalue(L, -4);
-    lua_call(L, 2, 1);
-    bool yes = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return yes;
-}
-
-/* Insertion sort: stable, so equal elements have one order everywhere, whatever the comparison
- * does.
- */
-static int lib_sort(lua_State *L)
-{
-    lua_Integer n = length(L);
-    bool own_order = !lua_isnoneornil(L, 2);
-    if (own_order)
-        luaL_checktype(L, 2, LUA_TFUNCTION);
-    lua_settop(L, 2);
-    for (lua_Integer i = 2; i <= n; i++) {
-        lua_Integer j = i - 1;
-        for (; j >= 1; j--) {
-            lua_rawgeti(L, 1, j);
-            lua_rawgeti(L, 1, j + 1);
-            if (!smaller(L, own_order))
-                break;
-            lua_rawseti(L, 1, j);
-            lua_rawseti(L, 1, j + 1);
-        }
-        lua_settop(L, 2);
-    }
-    return 0;
 }
 
 struct text {
@@ -242,6 +199,8 @@ static void append_value(lua_State *L, struct text *text, char what, int arg)
 {
     char number[64];
     size_t n;
+    if (what == 'd' || what == 'g')
+        tec_lua_check_numeral(L, arg);
     switch (what) {
     case 'd':
         n = (size_t)snprintf(number, sizeof number, "%lld", (long long)luaL_checkinteger(L, arg));
@@ -343,15 +302,61 @@ static void copy_names(lua_State *L, const char *const *names)
     lua_pop(L, 1);
 }
 
-static const char *const base_names[] = {"assert", "error",    "ipairs", "select",
-                                         "type",   "tonumber", NULL};
-static const luaL_Reg own_base[] = {
-    {"next", lib_next}, {"pairs", lib_pairs}, {"tostring", lib_tostring}, {NULL, NULL}};
-static const luaL_Reg own_table[] = {
-    {"insert", lib_insert}, {"remove", lib_remove}, {"sort", lib_sort}, {NULL, NULL}};
+static const char *const base_names[] = {"assert", "error", "ipairs", "type", "tonumber", NULL};
+static const luaL_Reg own_base[] = {{"next", lib_next},
+                                    {"pairs", lib_pairs},
+                                    {"select", lib_select},
+                                    {"tostring", lib_tostring},
+                                    {NULL, NULL}};
 static const luaL_Reg own_string[] = {{"format", lib_format}, {NULL, NULL}};
 static const luaL_Reg on_missing[] = {
     {"__index", unknown_name}, {"__newindex", no_globals}, {NULL, NULL}};
+
+static int no_library(lua_State *L)
+{
+    return luaL_error(L, "library '%s' is read-only", lua_tostring(L, lua_upvalueindex(1)));
+}
+
+/* Pop a library and make it `name` of the table below it, behind an empty table. */
+static void set_library(lua_State *L, const char *name)
+{
+    lua_createtable(L, 0, 0);
+    lua_createtable(L, 0, 2);
+    lua_rotate(L, -3, -1);
+    lua_setfield(L, -2, "__index");
+    lua_pushstring(L, name);
+    lua_pushcclosure(L, no_library, 1);
+    lua_setfield(L, -2, "__newindex");
+    lua_setmetatable(L, -2);
+    lua_setfield(L, -2, name);
+}
+
+/* Replace the function `name` of the table on top by `wrapper` with it as upvalue. */
+static void wrap(lua_State *L, const char *name, lua_CFunction wrapper)
+{
+    if (lua_getfield(L, -1, name) == LUA_TFUNCTION) {
+        lua_pushcclosure(L, wrapper, 1);
+        lua_setfield(L, -2, name);
+    } else {
+        lua_pop(L, 1);
+    }
+}
+
+static const char *const wrapped_math[] = {
+    "abs", "acos", "asin", "atan", "ceil", "cos",  "deg", "exp", "floor",     "fmod", "log",
+    "max", "min",  "modf", "rad",  "sin",  "sqrt", "tan", "ult", "tointeger", NULL};
+
+static void fill_math(lua_State *L)
+{
+    lua_pushcfunction(L, luaopen_math);
+    lua_call(L, 0, 1);
+    for (const char *const *name = wrapped_math; *name; name++)
+        wrap(L, *name, lib_math);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "random");
+    lua_pushnil(L);
+    lua_setfield(L, -2, "randomseed");
+}
 
 static void fill_names(lua_State *L)
 {
@@ -359,17 +364,13 @@ static void fill_names(lua_State *L)
     lua_call(L, 0, 1);
     copy_names(L, base_names);
     luaL_setfuncs(L, own_base, 0);
-    luaL_newlib(L, own_table);
-    lua_setfield(L, -2, "table");
+    wrap(L, "tonumber", lib_tonumber);
+    tec_lua_push_table_functions(L);
+    set_library(L, "table");
     luaL_newlib(L, own_string);
-    lua_setfield(L, -2, "string");
-    lua_pushcfunction(L, luaopen_math);
-    lua_call(L, 0, 1);
-    lua_pushnil(L);
-    lua_setfield(L, -2, "random");
-    lua_pushnil(L);
-    lua_setfield(L, -2, "randomseed");
-    lua_setfield(L, -2, "math");
+    set_library(L, "string");
+    fill_math(L);
+    set_library(L, "math");
 }
 
 /* Scripts see an empty table in front of the names, so names cannot be assigned either. */

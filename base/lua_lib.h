@@ -12,12 +12,19 @@ struct tec_lua {
     struct tec_heap *heap;
     size_t bytes;
     int64_t allocations;
-    int64_t used;          /* instructions of the running call, a hundred at a time */
-    int64_t pending;       /* work of C functions not yet checked against the budget */
+    int64_t used;               /* instructions of the running call, `armed` at a time */
+    int64_t pending;            /* work of C functions not yet checked against the budget */
+    int64_t cpu_ns, sampled_ns; /* CPU clock and clock when the call was seen to be long */
+    bool sampled;
     int64_t until_ns;      /* end of the running call's time */
-    bool extended;         /* the time of the running call was given twice */
+    bool extended;         /* the running call got back the time that the machine took */
     int depth;             /* calls in calls share the budget of the outermost */
+    int armed;             /* instructions from hook to hook */
+    bool long_texts;       /* strings exist with which one instruction takes microseconds */
     bool expired, refused; /* in the running call: out of time, out of memory */
+    bool keeping;          /* a collection runs because memory was refused: free nothing */
+    void *kept;            /* list of blocks freed meanwhile */
+    size_t kept_bytes;
     int includes, include_depth;
     int root;             /* directory of include(), -1 = none */
     char traceback[1024]; /* of the last failed call */
@@ -33,6 +40,13 @@ void tec_lua_charge(lua_State *L, int64_t n);
 
 /* C function, to be called protected: builds the environment and makes it the globals. */
 int tec_lua_open(lua_State *L);
+
+/* Raises when argument `arg` is a text of more than 200 bytes: texts of any length pass for
+ * numbers, and reading them takes as long as they are. */
+void tec_lua_check_numeral(lua_State *L, int arg);
+
+/* Push a table with insert, remove and sort. */
+void tec_lua_push_table_functions(lua_State *L);
 
 /* Sets the place of the table that holds the whitelisted names. Does not raise. */
 void tec_lua_push_names(lua_State *L);

@@ -195,7 +195,9 @@ function action(t) end
 ---@field model? string|tectum.call which model; needed when there are several
 ---@field kv string|tectum.call kv.requests, kv.frame, or `prev` and a kv.ring
 ---@field max_tokens integer longest answer
----@field spawn? tectum.call who starts requests: `every(n)` frames, or `on_request()`
+---@field spawn? tectum.call who starts requests: `every(n)` frames, `on_change()` of the instruction, or `on_request()`
+---@field supersede? boolean a new request ends the older ones of this node and session: no text is stale; default false
+---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
 ---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text
 ---@field deadline? tectum.hard|tectum.soft by when an answer is needed
 ---@field pack_with? string|tectum.call the prefill of the same ring that shares its launch
@@ -321,6 +323,10 @@ function stream(name) end
 ---@param frames integer
 ---@return tectum.call
 function every(frames) end
+
+---A request in the first frame and wherever the instruction differs from the frame before.
+---@return tectum.call
+function on_change() end
 
 ---Requests come from outside.
 ---@return tectum.call

@@ -168,7 +168,9 @@ struct tec_euler_args {
  * id = argmax over cols of logits[r] (a tie goes to the lowest id). A row with done[r] = 0 appends
  * id to tokens[r], then is done when id is an end token or left[r] reaches 0; else id becomes its
  * next input: token = id, position and visible grow by one, the slot is tail[r] + (pos -
- * prefix[r]). A done row changes nothing. When every row is done, *stop becomes 1. Run by lane 0
+ * prefix[r]). A row with waiting[r] > 0 has its next input given instead: the token at [r,
+ * max_forced - waiting[r]] of `forced` becomes it, waiting[r] falls by one, nothing is appended. A
+ * done row changes nothing. When every row is done, *stop becomes 1. Run by lane 0
  * alone but for the argmax. */
 struct tec_next_token_args {
     const float *logits;               /* [max_rows, ld] */
@@ -181,7 +183,10 @@ struct tec_next_token_args {
     int *best; /* [max_rows] scratch */
     const int *rows;
     int max_rows, ld, cols, max_tokens;
-    int round; /* 1: logits are rounded to bf16 before they are compared */
+    int round;         /* 1: logits are rounded to bf16 before they are compared */
+    const int *forced; /* [max_rows, max_forced]; NULL where max_forced is 0 */
+    int *waiting;      /* [max_rows] */
+    int max_forced;
 };
 
 #endif

@@ -18,9 +18,21 @@ struct tec_device {
     struct tec_team *team;
     struct tec_kernels kernels;
     enum tec_tier tier;
-    int lanes;
+    int lanes, beside;
     bool measures;     /* hands out addresses without memory behind them; its team is one lane */
     uintptr_t address; /* the next one */
+    void (*work)(void *user); /* beside; these two are set before the lanes are split off */
+    void *user;
+    struct run *beside_run; /* for the lanes that were split off; NULL: they are done */
+};
+
+/* What every lane needs during one replay. */
+struct run {
+    struct tec_device *device;
+    const struct tec_capture *capture;
+    struct tec_replay *replay;
+    int lanes;
+    bool beside;
 };
 
 enum command_kind { RUN, REPEAT, REPEAT_END, MARK };
@@ -44,6 +56,12 @@ struct tec_capture {
     enum tec_status status; /* the first failure */
 };
 
+int tec_device_threads(const struct tec_device_options *options)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return options->threads ? options->threads : online > 0 ? (int)online : 1;
+}
+
 enum tec_status tec_device_open(struct tec_device **out, const struct tec_device_options *options,
                                 struct tec_heap *heap, struct tec_error *err)
 {
@@ -59,8 +77,7 @@ enum tec_status tec_device_open(struct tec_device **out, const struct tec_device
     struct tec_device *device = tec_heap_get(heap, sizeof *device);
     if (!device)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a device");
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    int threads = options->threads ? options->threads : online > 0 ? (int)online : 1;
+    int threads = tec_device_threads(options);
     device->heap = heap;
     device->tier = options->tier;
     device->measures = measures;
@@ -68,8 +85,10 @@ enum tec_status tec_device_open(struct tec_device **out, const struct tec_device
     device->kernels = tec_kernels_for(options->tier);
     int spin = options->spin_us < 0 ? DEFAULT_SPIN_US : options->spin_us;
     device->lanes = threads;
-    enum tec_status status =
-        tec_team_create(&device->team, measures && threads > 0 ? 1 : threads, spin, heap, err);
+    device->beside = options->beside;
+    bool one = measures && threads > 0;
+    enum tec_status status = tec_team_create_split(&device->team, one ? 1 : threads,
+                                                   one ? 0 : options->beside, spin, heap, err);
     if (status != TEC_OK) {
         tec_heap_put(heap, device);
         return status;
@@ -94,6 +113,11 @@ const char *tec_device_kind(const struct tec_device *device)
 int tec_device_lanes(const struct tec_device *device)
 {
     return device->lanes;
+}
+
+int tec_device_lanes_beside(const struct tec_device *device)
+{
+    return device->beside;
 }
 
 enum tec_tier tec_device_tier(const struct tec_device *device)
@@ -257,13 +281,6 @@ void tec_capture_visit(const struct tec_capture *capture,
     }
 }
 
-/* What every lane needs during one replay. */
-struct run {
-    struct tec_device *device;
-    const struct tec_capture *capture;
-    struct tec_replay *replay;
-};
-
 static void reach_mark(struct tec_replay *replay, int mark)
 {
     const struct tec_clock clock = {NULL};
@@ -291,17 +308,24 @@ static int next_command(const struct command *commands, int at, int *turn)
     return at + 1;
 }
 
+static void meet(const struct run *run)
+{
+    if (run->beside)
+        tec_team_barrier_beside(run->device->team);
+    else
+        tec_team_barrier(run->device->team);
+}
+
 static void run_lane(void *user, int lane)
 {
     const struct run *run = user;
     const struct command *commands = run->capture->commands;
-    struct tec_team *team = run->device->team;
-    const struct tec_part part = {lane, tec_team_lanes(team)};
+    const struct tec_part part = {lane, run->lanes};
     int turn = 0;
     for (int at = 0; at < run->capture->n; at = next_command(commands, at, &turn)) {
         const struct command *c = &commands[at];
         if (c->barrier)
-            tec_team_barrier(team);
+            meet(run);
         if (c->kind == RUN)
             tec_kernel_infos[c->kernel].run(&run->device->kernels, c->args, part);
         else if (c->kind == MARK && lane == 0)
@@ -313,9 +337,64 @@ void tec_device_replay(struct tec_device *device, const struct tec_capture *capt
                        struct tec_replay *replay)
 {
     const struct tec_clock clock = {NULL};
-    struct run run = {device, capture, replay};
+    struct run run = {.device = device,
+                      .capture = capture,
+                      .replay = replay,
+                      .lanes = tec_team_lanes(device->team)};
     memset(replay->mark_ns, 0, sizeof replay->mark_ns);
     replay->start_ns = tec_clock_now(&clock);
     tec_team_run(device->team, run_lane, &run);
+    replay->end_ns = tec_clock_now(&clock);
+}
+
+/* --- beside ---------------------------------------------------------------------------------- */
+
+/* The first of the lanes works; the others take part in its replays. */
+static void serve(void *user, int lane)
+{
+    struct tec_device *device = user;
+    if (lane == 0) {
+        device->work(device->user);
+        device->beside_run = NULL;
+        tec_team_barrier_beside(device->team);
+        return;
+    }
+    for (;;) {
+        tec_team_barrier_beside(device->team);
+        struct run *run = device->beside_run;
+        if (!run)
+            return;
+        run_lane(run, lane);
+        tec_team_barrier_beside(device->team);
+    }
+}
+
+void tec_device_fork(struct tec_device *device, void (*work)(void *user), void *user)
+{
+    device->work = work;
+    device->user = user;
+    tec_team_fork(device->team, serve, device);
+}
+
+void tec_device_join(struct tec_device *device)
+{
+    tec_team_join(device->team);
+}
+
+void tec_device_replay_beside(struct tec_device *device, const struct tec_capture *capture,
+                              struct tec_replay *replay)
+{
+    const struct tec_clock clock = {NULL};
+    struct run run = {.device = device,
+                      .capture = capture,
+                      .replay = replay,
+                      .lanes = device->beside,
+                      .beside = true};
+    memset(replay->mark_ns, 0, sizeof replay->mark_ns);
+    replay->start_ns = tec_clock_now(&clock);
+    device->beside_run = &run;
+    tec_team_barrier_beside(device->team);
+    run_lane(&run, 0);
+    tec_team_barrier_beside(device->team);
     replay->end_ns = tec_clock_now(&clock);
 }

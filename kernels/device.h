@@ -17,9 +17,13 @@ struct tec_device_options {
     int threads;        /* lanes; 0 = online processors */
     int spin_us;        /* how long idle lanes spin before they park; -1 = default */
     enum tec_tier tier; /* CPU only; must run here */
+    int beside;         /* CPU only: of the lanes, those that fork splits off; 0 .. threads - 1 */
 };
 
 struct tec_device;
+
+/* Lanes that a device of these options has. */
+int tec_device_threads(const struct tec_device_options *options);
 
 enum tec_status tec_device_open(struct tec_device **out, const struct tec_device_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
@@ -28,6 +32,7 @@ void tec_device_close(struct tec_device *device); /* NULL is allowed */
 /* Facts for reports: "cpu", lanes, tier, and the table whose layout weights must have. */
 const char *tec_device_kind(const struct tec_device *device);
 int tec_device_lanes(const struct tec_device *device);
+int tec_device_lanes_beside(const struct tec_device *device);
 enum tec_tier tec_device_tier(const struct tec_device *device);
 const struct tec_kernels *tec_device_kernels(const struct tec_device *device);
 
@@ -85,5 +90,17 @@ struct tec_replay {
  * lanes' spinning. */
 void tec_device_replay(struct tec_device *device, const struct tec_capture *capture,
                        struct tec_replay *replay);
+
+/* Two captures at once. fork splits lanes off and calls work(user) on the first of them; it returns
+ * at once, and until join the owner's replays have the other lanes. join waits for the end of work,
+ * spinning. What work replays must share nothing that is written with what the owner replays. A
+ * device that splits nothing off (lanes_beside 0) never calls work. */
+void tec_device_fork(struct tec_device *device, void (*work)(void *user), void *user);
+void tec_device_join(struct tec_device *device);
+
+/* Inside work: run the capture on the lanes that were split off and wait for its end; marks are
+ * told on this thread. */
+void tec_device_replay_beside(struct tec_device *device, const struct tec_capture *capture,
+                              struct tec_replay *replay);
 
 #endif

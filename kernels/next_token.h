@@ -4,6 +4,14 @@
 
 #include "kernels/kernels.h"
 
+static inline void tec_next_token_input(const struct tec_next_token_args *a, int r, int id)
+{
+    a->token[r] = id;
+    a->pos[r]++;
+    a->visible[r]++;
+    a->slot[r] = a->tail[r] + (a->pos[r] - a->prefix[r]);
+}
+
 /* Row r chose `id`: append it, then either finish the row or make it the next input. */
 static inline void tec_next_token_step(const struct tec_next_token_args *a, int r, int id)
 {
@@ -12,14 +20,21 @@ static inline void tec_next_token_step(const struct tec_next_token_args *a, int 
         return;
     }
     a->tokens[(size_t)r * (size_t)a->max_tokens + (size_t)a->produced[r]++] = id;
-    if (--a->left[r] <= 0 || id == a->eos[r]) {
+    if (--a->left[r] <= 0 || id == a->eos[r])
         a->done[r] = 1;
-        return;
-    }
-    a->token[r] = id;
-    a->pos[r]++;
-    a->visible[r]++;
-    a->slot[r] = a->tail[r] + (a->pos[r] - a->prefix[r]);
+    else
+        tec_next_token_input(a, r, id);
+}
+
+/* Whether the next input of row r is given; it is taken then. */
+static inline bool tec_next_token_forced(const struct tec_next_token_args *a, int r)
+{
+    if (a->max_forced <= 0 || a->waiting[r] <= 0 || a->waiting[r] > a->max_forced)
+        return false;
+    size_t at = (size_t)r * (size_t)a->max_forced + (size_t)(a->max_forced - a->waiting[r]);
+    a->waiting[r]--;
+    tec_next_token_input(a, r, a->forced[at]);
+    return true;
 }
 
 /* The whole kernel around an argmax(logits, cols, round) of one row; lane 0 does it. */
@@ -30,7 +45,7 @@ static inline void tec_next_token_rows(const struct tec_next_token_args *a, stru
         return;
     int rows = tec_live(a->rows, a->max_rows), done = 0;
     for (int r = 0; r < rows; r++) {
-        if (!a->done[r]) {
+        if (!a->done[r] && !tec_next_token_forced(a, r)) {
             a->best[r] = argmax(a->logits + (size_t)r * (size_t)a->ld, a->cols, a->round);
             tec_next_token_step(a, r, a->best[r]);
         }

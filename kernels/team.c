@@ -1,22 +1,37 @@
 #include "kernels/team.h"
 
 #include "base/clock.h"
+#include "base/spin.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A lane that waits this many turns has most likely lost its core to another process: it then
- * offers the rest of its time slice, which is not a wait. */
-enum { PATIENCE = 1 << 10 };
+/* Where the lanes of a run meet. */
+struct gate {
+    _Alignas(64) _Atomic int arrived;
+    _Alignas(64) _Atomic uint32_t passed; /* times */
+};
+
+/* Workers that are woken together. */
+struct crew {
+    void (*run)(void *user, int lane); /* these three are set before `epoch` moves */
+    void *user;
+    int first; /* the team's lane that is lane 0 of this run */
+    int workers;
+    _Alignas(64) _Atomic uint32_t epoch; /* one run = one step; what parked workers wait on */
+    _Atomic int parked;
+    _Alignas(64) _Atomic int finished; /* workers done with this run */
+};
 
 struct worker {
     struct tec_team *team;
+    struct crew *crew;
     pthread_t thread;
     int lane;
     bool started;
@@ -24,27 +39,14 @@ struct worker {
 
 struct tec_team {
     struct tec_heap *heap;
-    int lanes;
+    int lanes, beside; /* the last lanes, which can be split off */
+    bool forked;       /* changed by the owner, between runs */
     int64_t spin_ns;
-    void (*run)(void *user, int lane); /* set before `epoch` moves */
-    void *user;
     _Atomic bool ending;
-    _Alignas(64) _Atomic uint32_t epoch; /* one run = one step; what parked workers wait on */
-    _Atomic int parked;
-    _Alignas(64) _Atomic int finished;      /* workers done with this run */
-    _Alignas(64) _Atomic int arrived;       /* lanes at the barrier */
-    _Alignas(64) _Atomic uint32_t barriers; /* barriers passed */
+    struct crew crew, split; /* workers of the first lanes, of those that can be split off */
+    struct gate gate, gate_beside;
     struct worker workers[];
 };
-
-static void relax(int *turns)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-    if (++*turns % PATIENCE == 0)
-        sched_yield();
-}
 
 static long futex(_Atomic uint32_t *word, int op, uint32_t value)
 {
@@ -52,19 +54,19 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value)
 }
 
 /* Spin until the epoch leaves `seen`, then park. */
-static void wait_for_work(struct tec_team *team, uint32_t seen)
+static void wait_for_work(const struct tec_team *team, struct crew *crew, uint32_t seen)
 {
     const struct tec_clock clock = {NULL};
     int64_t until = tec_clock_now(&clock) + team->spin_ns;
     int turns = 0;
-    while (atomic_load(&team->epoch) == seen) {
+    while (atomic_load(&crew->epoch) == seen) {
         if (team->spin_ns && (turns % 64 || tec_clock_now(&clock) < until)) {
-            relax(&turns);
+            tec_spin(&turns);
             continue;
         }
-        atomic_fetch_add(&team->parked, 1);
-        futex(&team->epoch, FUTEX_WAIT, seen);
-        atomic_fetch_sub(&team->parked, 1);
+        atomic_fetch_add(&crew->parked, 1);
+        futex(&crew->epoch, FUTEX_WAIT, seen);
+        atomic_fetch_sub(&crew->parked, 1);
     }
 }
 
@@ -80,34 +82,47 @@ static void leave_signals(void)
 
 static void *work(void *arg)
 {
-    struct worker *self = arg;
-    struct tec_team *team = self->team;
+    const struct worker *self = arg;
+    struct crew *crew = self->crew;
     leave_signals();
     for (uint32_t seen = 0;;) {
-        wait_for_work(team, seen);
+        wait_for_work(self->team, crew, seen);
         seen++;
-        if (atomic_load(&team->ending))
+        if (atomic_load(&self->team->ending))
             return NULL;
-        team->run(team->user, self->lane);
-        atomic_fetch_add(&team->finished, 1);
+        crew->run(crew->user, self->lane - crew->first);
+        atomic_fetch_add(&crew->finished, 1);
     }
 }
 
 enum tec_status tec_team_create(struct tec_team **out, int lanes, int spin_us,
                                 struct tec_heap *heap, struct tec_error *err)
 {
+    return tec_team_create_split(out, lanes, 0, spin_us, heap, err);
+}
+
+enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int beside, int spin_us,
+                                      struct tec_heap *heap, struct tec_error *err)
+{
     if (lanes < 1 || lanes > 1024)
         return tec_fail(err, TEC_INVALID, "threads must be 1 .. 1024, is %d", lanes);
+    if (beside < 0 || beside >= lanes)
+        return tec_fail(err, TEC_INVALID, "of %d lanes 0 .. %d can be split off, not %d", lanes,
+                        lanes - 1, beside);
     struct tec_team *team =
         tec_heap_get(heap, sizeof *team + (size_t)lanes * sizeof team->workers[0]);
     if (!team)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a team of %d lanes", lanes);
     team->heap = heap;
     team->lanes = lanes;
+    team->beside = beside;
     team->spin_ns = (int64_t)spin_us * 1000;
+    team->split.workers = beside;
+    team->crew.workers = lanes - beside - 1;
     for (int i = 1; i < lanes; i++) {
         struct worker *w = &team->workers[i];
         w->team = team;
+        w->crew = i < lanes - beside ? &team->crew : &team->split;
         w->lane = i;
         w->started = pthread_create(&w->thread, NULL, work, w) == 0;
         if (!w->started) {
@@ -119,19 +134,21 @@ enum tec_status tec_team_create(struct tec_team **out, int lanes, int spin_us,
     return TEC_OK;
 }
 
-static void wake(struct tec_team *team)
+static void wake(struct crew *crew)
 {
-    atomic_fetch_add(&team->epoch, 1);
-    if (atomic_load(&team->parked))
-        futex(&team->epoch, FUTEX_WAKE, INT_MAX);
+    atomic_fetch_add(&crew->epoch, 1);
+    if (atomic_load(&crew->parked))
+        futex(&crew->epoch, FUTEX_WAKE, INT_MAX);
 }
 
 void tec_team_destroy(struct tec_team *team)
 {
     if (!team)
         return;
+    tec_team_join(team); /* lanes that wake late still meet those that wait for them */
     atomic_store(&team->ending, true);
-    wake(team);
+    wake(&team->crew);
+    wake(&team->split);
     for (int i = 1; i < team->lanes; i++)
         if (team->workers[i].started)
             pthread_join(team->workers[i].thread, NULL);
@@ -140,31 +157,80 @@ void tec_team_destroy(struct tec_team *team)
 
 int tec_team_lanes(const struct tec_team *team)
 {
-    return team->lanes;
+    return team->forked ? team->lanes - team->beside : team->lanes;
+}
+
+int tec_team_lanes_beside(const struct tec_team *team)
+{
+    return team->beside;
+}
+
+static void begin(struct crew *crew, int first, void (*run)(void *user, int lane), void *user)
+{
+    if (crew->workers == 0)
+        return;
+    crew->run = run;
+    crew->user = user;
+    crew->first = first;
+    atomic_store(&crew->finished, 0);
+    wake(crew);
+}
+
+static void await(const struct crew *crew)
+{
+    for (int turns = 0; atomic_load(&crew->finished) != crew->workers;)
+        tec_spin(&turns);
 }
 
 void tec_team_run(struct tec_team *team, void (*run)(void *user, int lane), void *user)
 {
-    team->run = run;
-    team->user = user;
-    atomic_store(&team->finished, 0);
-    if (team->lanes > 1)
-        wake(team);
+    bool whole = !team->forked;
+    begin(&team->crew, 0, run, user);
+    if (whole)
+        begin(&team->split, 0, run, user);
     run(user, 0);
-    for (int turns = 0; atomic_load(&team->finished) != team->lanes - 1;)
-        relax(&turns);
+    if (team->crew.workers)
+        await(&team->crew);
+    if (whole && team->beside)
+        await(&team->split);
+}
+
+void tec_team_fork(struct tec_team *team, void (*run)(void *user, int lane), void *user)
+{
+    if (team->beside == 0 || team->forked)
+        return;
+    team->forked = true;
+    begin(&team->split, team->lanes - team->beside, run, user);
+}
+
+void tec_team_join(struct tec_team *team)
+{
+    if (!team->forked)
+        return;
+    await(&team->split);
+    team->forked = false;
+}
+
+static void meet(struct gate *gate, int lanes)
+{
+    if (lanes == 1)
+        return;
+    uint32_t passed = atomic_load(&gate->passed);
+    if (atomic_fetch_add(&gate->arrived, 1) == lanes - 1) {
+        atomic_store(&gate->arrived, 0);
+        atomic_fetch_add(&gate->passed, 1);
+        return;
+    }
+    for (int turns = 0; atomic_load(&gate->passed) == passed;)
+        tec_spin(&turns);
 }
 
 void tec_team_barrier(struct tec_team *team)
 {
-    if (team->lanes == 1)
-        return;
-    uint32_t passed = atomic_load(&team->barriers);
-    if (atomic_fetch_add(&team->arrived, 1) == team->lanes - 1) {
-        atomic_store(&team->arrived, 0);
-        atomic_fetch_add(&team->barriers, 1);
-        return;
-    }
-    for (int turns = 0; atomic_load(&team->barriers) == passed;)
-        relax(&turns);
+    meet(&team->gate, tec_team_lanes(team));
+}
+
+void tec_team_barrier_beside(struct tec_team *team)
+{
+    meet(&team->gate_beside, team->beside);
 }

@@ -1,5 +1,6 @@
 /* team.h - lanes that run one function together: lane 0 is the caller, the others are threads that
- * spin for a while between runs, then park. */
+ * spin for a while between runs, then park. The last lanes may be split off for a while, as a team
+ * of their own beside the first ones. */
 #ifndef TEC_KERNELS_TEAM_H
 #define TEC_KERNELS_TEAM_H
 
@@ -9,18 +10,34 @@
 struct tec_team;
 
 /* `lanes` >= 1; workers spin `spin_us` between runs before they park (0: park at once). One owner
- * at a time: the thread that calls run. */
+ * at a time: the thread that calls run, fork and join. */
 enum tec_status tec_team_create(struct tec_team **out, int lanes, int spin_us,
                                 struct tec_heap *heap, struct tec_error *err);
+
+/* The same, of whose lanes the last `beside` can be split off: 0 .. lanes - 1. */
+enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int beside, int spin_us,
+                                      struct tec_heap *heap, struct tec_error *err);
 void tec_team_destroy(struct tec_team *team); /* joins the workers; NULL is allowed */
 
+/* Lanes of a run: all, or while some are split off, the others. */
 int tec_team_lanes(const struct tec_team *team);
+int tec_team_lanes_beside(const struct tec_team *team);
 
 /* Calls run(user, lane) on every lane and returns when all have returned. Waking parked workers is
- * one non-blocking system call; nothing else here is one, and nothing allocates. */
+ * one non-blocking system call for each of the two groups; nothing else here is one, and nothing
+ * allocates. */
 void tec_team_run(struct tec_team *team, void (*run)(void *user, int lane), void *user);
 
-/* Inside a run: returns when every lane of the team has come here. Lanes spin. */
+/* Inside a run: returns when every lane of the run has come here. Lanes spin. */
 void tec_team_barrier(struct tec_team *team);
+
+/* Split off: run(user, 0 .. beside - 1) starts on the last lanes, and this returns; the runs that
+ * follow have the other lanes. join waits for the end, spinning, and the team is whole again.
+ * Nothing to split or nothing split off: both do nothing. */
+void tec_team_fork(struct tec_team *team, void (*run)(void *user, int lane), void *user);
+void tec_team_join(struct tec_team *team);
+
+/* Inside what fork started: returns when every lane that was split off has come here. */
+void tec_team_barrier_beside(struct tec_team *team);
 
 #endif

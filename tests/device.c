@@ -18,7 +18,8 @@ struct bench {
 static void set_up(struct bench *b, int lanes)
 {
     memset(b, 0, sizeof *b);
-    const struct tec_device_options options = {"cpu", lanes, 100, TEC_TIER_ref};
+    const struct tec_device_options options = {
+        .kind = "cpu", .threads = lanes, .spin_us = 100, .tier = TEC_TIER_ref};
     REQUIRE(tec_device_open(&b->device, &options, &b->heap, NULL) == TEC_OK);
     tec_arena_init(&b->arena, &b->heap);
     REQUIRE(tec_capture_begin(&b->capture, b->device, &b->arena, NULL) == TEC_OK);
@@ -90,7 +91,7 @@ TEST(devices_that_cannot_be_are_refused)
     struct tec_heap heap = {0};
     struct tec_device *device = NULL;
     struct tec_error err;
-    struct tec_device_options options = {"abacus", 1, 0, TEC_TIER_ref};
+    struct tec_device_options options = {.kind = "abacus", .threads = 1, .tier = TEC_TIER_ref};
     CHECK_INT(tec_device_open(&device, &options, &heap, &err), ==, TEC_UNSUPPORTED);
     CHECK(strstr(err.message, "abacus") != NULL);
     options.kind = "cpu";
@@ -338,7 +339,8 @@ TEST(a_measuring_device_counts_without_memory)
 {
     struct tec_heap heap = {0};
     struct tec_device *device = NULL;
-    const struct tec_device_options options = {"measure", 1, 0, TEC_TIER_ref};
+    const struct tec_device_options options = {
+        .kind = "measure", .threads = 1, .tier = TEC_TIER_ref};
     REQUIRE(tec_device_open(&device, &options, &heap, NULL) == TEC_OK);
     CHECK_STR(tec_device_kind(device), "measure");
     int64_t host = heap.bytes;

@@ -221,19 +221,20 @@ static bool forbid_calls(void)
 enum { QUIET = 0, NO_FILTER = 77, NOT_OPENED = 78, WRONG = 79 };
 
 /* In a process of its own, with worker lanes that park at once, so that waking them is seen. */
-static int frames_under_filter(int frames, bool then_write)
+static int frames_under_filter(int frames, const char *policy_name, bool then_write)
 {
     struct sums sums = {.tokens = 0};
     struct tec_loop *loop;
     struct tec_policy *policy;
-    if (!tiny_open(&tiny, "pi05", false, 2, 0, &err) ||
-        tec_policy_open(&policy, "oxygen", ".", &tiny.topology, &(struct tec_policy_limits){0},
+    int beside = strcmp(policy_name, "parallel") == 0;
+    if (!tiny_open_split(&tiny, "pi05", false, 2, beside, 0, &err) ||
+        tec_policy_open(&policy, policy_name, ".", &tiny.topology, &(struct tec_policy_limits){0},
                         NULL, 0, &tiny_heap, &err) != TEC_OK)
         return NOT_OPENED;
     for (int i = 0; i < 3; i++)
         tiny_observe(&observations[i], tiny.model, (uint64_t)i + 40);
     struct tec_loop_options o = tiny_loop(&tiny);
-    o.executor = tec_executor_real(tiny.plan);
+    o.executor = tiny_executor(&tiny);
     o.planner = tec_policy_planner(policy);
     o.released = count_release;
     o.user = &sums;
@@ -248,28 +249,38 @@ static int frames_under_filter(int frames, bool then_write)
     return sums.tokens > frames ? QUIET : WRONG;
 }
 
-static int child_status(int frames, bool then_write)
+static int child_status(int frames, const char *policy, bool then_write)
 {
     int status = 0;
     fflush(stdout);
     pid_t child = fork();
     if (child == 0)
-        _exit(frames_under_filter(frames, then_write));
+        _exit(frames_under_filter(frames, policy, then_write));
     REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
     return status;
 }
 
-TEST(a_frame_makes_no_system_call_but_waking)
+static void frames_make_no_call(const char *policy)
 {
-    int status = child_status(300, false);
+    int status = child_status(300, policy, false);
     if (WIFEXITED(status) && WEXITSTATUS(status) == NO_FILTER) {
         tap.skip = "this kernel has no seccomp filters";
         return;
     }
     CHECK(WIFEXITED(status));
     CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), ==, QUIET);
-    status = child_status(10, true); /* the filter bites */
+    status = child_status(10, policy, true); /* the filter bites */
     CHECK(WIFSIGNALED(status));
+}
+
+TEST(a_frame_makes_no_system_call_but_waking)
+{
+    frames_make_no_call("oxygen");
+}
+
+TEST(nor_does_a_frame_of_two_partitions)
+{
+    frames_make_no_call("parallel");
 }
 #endif
 

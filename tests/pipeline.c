@@ -59,17 +59,28 @@ static void complain(const struct loaded *l, const char *path)
     free(text);
 }
 
-static const char *const good[] = {
-    "tests/pipelines/bad/good.lua",       "tests/pipelines/ring_k7.lua",
-    "tests/pipelines/ring_k5_keep.lua",   "tests/pipelines/ring_k7_copy.lua",
-    "tests/pipelines/ring_k7_gather.lua", "tests/pipelines/oxy_random.lua",
-    "tests/pipelines/base_parallel.lua",  "tests/pipelines/three_edf.lua",
-    "tests/pipelines/miss_decay.lua",     "tests/pipelines/miss_stop.lua",
-    "tests/pipelines/planner.lua",        "tests/pipelines/shared.lua",
-    "pipelines/pi05_aloha.lua",           "pipelines/pi05_libero.lua",
-    "pipelines/pi05_droid.lua",           "pipelines/pi0_aloha.lua",
-    "pipelines/demo_metaworld.lua",       "pipelines/pi05_my_arm.lua",
-    "tests/pipelines/prefix.lua"};
+static const char *const good[] = {"tests/pipelines/bad/good.lua",
+                                   "tests/pipelines/ring_k7.lua",
+                                   "tests/pipelines/ring_k5_keep.lua",
+                                   "tests/pipelines/ring_k7_copy.lua",
+                                   "tests/pipelines/ring_k7_gather.lua",
+                                   "tests/pipelines/oxy_random.lua",
+                                   "tests/pipelines/base_parallel.lua",
+                                   "tests/pipelines/three_edf.lua",
+                                   "tests/pipelines/miss_decay.lua",
+                                   "tests/pipelines/miss_stop.lua",
+                                   "tests/pipelines/planner.lua",
+                                   "tests/pipelines/shared.lua",
+                                   "pipelines/pi05_aloha.lua",
+                                   "pipelines/pi05_libero.lua",
+                                   "pipelines/pi05_libero_parallel.lua",
+                                   "pipelines/pi05_droid.lua",
+                                   "pipelines/pi0_aloha.lua",
+                                   "pipelines/demo_metaworld.lua",
+                                   "pipelines/pi05_my_arm.lua",
+                                   "tests/pipelines/prefix.lua",
+                                   "tests/pipelines/changed.lua",
+                                   "tests/pipelines/tasks.lua"};
 enum { N_GOOD = sizeof good / sizeof good[0] };
 
 TEST(good_files_load)
@@ -312,8 +323,10 @@ TEST(settings_apply_and_are_checked)
                                 "capture.batch=[1, 2]",
                                 "policy.params.k=8",
                                 "seed=7",
-                                "robot=robots/metaworld.lua"};
-    struct loaded l = load_with("pipelines/pi05_libero.lua", NULL, 0, fine, 10);
+                                "robot=robots/metaworld.lua",
+                                "nodes.talk.spawn=on_change()",
+                                "nodes.talk.supersede=true"};
+    struct loaded l = load_with("pipelines/pi05_libero.lua", NULL, 0, fine, 12);
     REQUIRE(l.p);
     CHECK(l.p->frame.period_ms == 200);
     CHECK_INT(l.p->nodes[1].steps, ==, 5);
@@ -324,7 +337,22 @@ TEST(settings_apply_and_are_checked)
     CHECK_INT(l.p->capture.batch.n, ==, 2);
     CHECK_INT(json_integer_value(json_object_get(l.p->policy.params, "k")), ==, 8);
     CHECK_INT(l.p->seed, ==, 7);
+    CHECK_INT(l.p->nodes[2].spawn.kind, ==, TEC_SPAWN_ON_CHANGE);
+    CHECK(l.p->nodes[2].supersede);
     finish(&l);
+
+    const char *const calls[] = {"nodes.talk.spawn=on_request()", "nodes.talk.spawn=every(7)",
+                                 "nodes.talk.spawn=every(0)", "nodes.talk.spawn=every(99999999999)",
+                                 "nodes.talk.spawn=every(1) "};
+    for (int i = 0; i < 5; i++) {
+        l = load_with("pipelines/pi05_libero.lua", NULL, 0, &calls[i], 1);
+        CHECK_INT(l.status, ==, i < 2 ? TEC_OK : TEC_MALFORMED);
+        if (i == 0)
+            CHECK_INT(l.p->nodes[2].spawn.kind, ==, TEC_SPAWN_ON_REQUEST);
+        if (i == 1)
+            CHECK_INT(l.p->nodes[2].spawn.frames, ==, 7);
+        finish(&l);
+    }
 
     const char *const bad[] = {"nodes.act.steps=0", "nodes.tlk.max_tokens=3", "guard.hep=3MiB",
                                "foo", "frame=5"};

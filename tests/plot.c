@@ -24,7 +24,7 @@ static struct tec_plot make(enum tec_plot_kind kind)
                                 .decimals = 1,
                                 .x = {"5", "10", "<30>"},
                                 .series = {{"ours", TEC_PLOT_BLUE, false, {1, 2, 4}},
-                                           {"other", TEC_PLOT_RED, false, {3, NAN, 1}}}};
+                                           {"other", TEC_PLOT_RED, false, {3, (double)NAN, 1}}}};
     return plot;
 }
 
@@ -117,7 +117,7 @@ TEST(what_cannot_be_drawn_is_refused_with_its_panel)
     plot.panels[0].series[1].value[2] = -1.0;
     CHECK_INT(tec_plot_svg(&plot, &text, &n, &arena, &err), ==, TEC_INVALID);
     CHECK(strstr(err.message, "panel") && strstr(err.message, "other"));
-    plot.panels[0].series[1].value[2] = INFINITY;
+    plot.panels[0].series[1].value[2] = HUGE_VAL;
     CHECK_INT(tec_plot_svg(&plot, &text, &n, &arena, &err), ==, TEC_INVALID);
     plot = make(TEC_PLOT_LINES);
     plot.panels[0].n_x = TEC_PLOT_POINTS + 1;

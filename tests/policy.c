@@ -837,6 +837,39 @@ TEST(two_runs_decide_alike)
     free(b);
 }
 
+/* F.rng(): these numbers for ever, or recorded runs decide differently. */
+TEST(luck_is_a_function_of_seed_frame_hook_and_draw)
+{
+    static const double known[] = {0x1.38a8654d7991ep-1, 0x1.f79eb7c94496dp-1};
+    struct tec_topology t = topology();
+    struct tec_frame_view view = frame(1);
+    struct tec_frame_result result = {.n_nodes = 4};
+    struct tec_decision d;
+    struct tec_policy *policy =
+        open_with(file("return policy { name = 'luck', api = 1, state = { seen = 0 },\n"
+                       "observe = function(S, F, R) S.seen = F.rng() end,\n"
+                       "plan = function(S, F, D) D:note('a', F.rng()) D:note('b', F.rng())\n"
+                       "D:note('seen', S.seen) end }"),
+                  &t, &patient);
+    REQUIRE(policy);
+    struct tec_planner planner = tec_policy_planner(policy);
+    for (int again = 0; again < 2; again++) {
+        REQUIRE(plan(policy, &t, &view, &d) == TEC_OK);
+        CHECK(d.notes[0].number == known[0] && d.notes[1].number == known[1]);
+    }
+    planner.observe(planner.self, &view, &result);
+    REQUIRE(plan(policy, &t, &view, &d) == TEC_OK);
+    CHECK(d.notes[2].number != known[0] && d.notes[2].number != 0);
+    view.index++;
+    REQUIRE(plan(policy, &t, &view, &d) == TEC_OK);
+    CHECK(d.notes[0].number == 0x1.9d4b14d904045p-1);
+    view.index--;
+    view.seed++;
+    REQUIRE(plan(policy, &t, &view, &d) == TEC_OK);
+    CHECK(d.notes[0].number == 0x1.7943cfcd9a991p-1);
+    tec_policy_close(policy);
+}
+
 TEST(the_page_shows_the_lists)
 {
     struct tec_arena arena;

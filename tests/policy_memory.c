@@ -108,8 +108,8 @@ TEST(segments_and_the_device_are_shown)
 {
     struct tec_topology t = view_topology();
     view_fill(&f, 10, 1, 4);
-    f.seg[1].importance = NAN;
-    f.seg[2].importance = INFINITY;
+    f.seg[1].importance = (double)NAN;
+    f.seg[2].importance = (double)INFINITY;
     REQUIRE(decide("local s = F.seg[1]\n"
                    "assert(F.nseg == 4 and #F.seg == 4 and F.seg[5] == nil)\n"
                    "assert(s.id == 1000 and s.tokens == 64 and s.tier == 0 and s.dirty)\n"

@@ -220,6 +220,113 @@ tectum run "$W/nine.lua" --weights tests/golden/demo/episodes/checkpoint \
 [ $? -eq 3 ]; ok $? "nine decode nodes: exit 3"
 err "a ninth is 'talk'"
 
+# At a period on the real clock: the same bytes when there is time, substitutes on time when not.
+E=pipelines/checkpoints/metaworld/episodes
+paced() { demo --inputs "$E/button.jsonl" --noise "@$E/inputs.safetensors#button.noise" --format json "$@"; }
+actions() { sed 's/.*"actions":\({[^}]*}\).*/\1/' "$W/out"; }
+slow="--clock paced --frames 4 --set frame.period_ms=400 --set nodes.act.deadline.ms=390"
+paced --frames 4; actions >"$W/free"
+paced $slow; ok $? "paced: runs"
+actions >"$W/paced"
+cmp -s "$W/free" "$W/paced"; ok $? "paced: the same actions"
+[ "$(grep -c '"source":"fresh"' "$W/out")" -eq 4 ]; ok $? "paced: in time"
+[ "$(sed -n '$s/.*"tick_us":\([0-9]*\).*/\1/p' "$W/out")" -eq 1200000 ]; ok $? "paced: at the period"
+err "4 ticks, 0 skipped, 0 missed"
+paced $slow --actions 5
+[ "$(sed -n '1s/.*"actions":{\([^}]*\)}.*/\1/p' "$W/out" | tr -cd '[' | wc -c)" -eq 6 ]
+ok $? "paced: five rows a tick"
+paced --clock paced --set frame.period_ms=3 --set nodes.act.deadline.ms=1 --set nodes.act.steps=500 \
+    --set nodes.act.deadline.on_miss=last_chunk --frames 40
+ok $? "paced: nothing is in time"
+[ "$(sed 's/.*"frame":\([0-9]*\).*/\1/' "$W/out" | tr '\n' ' ')" = "0 1 2 3 4 5 6 7 " ]
+ok $? "paced: a line for every tick, in their order"
+out '"skipped":true'; out '"source":"none"'; err "8 ticks, [1-9] skipped, 8 missed"
+demo --actions 3 --inputs "$E/button.jsonl"; [ $? -eq 2 ]; ok $? "--actions without a clock: exit 2"
+
+# Language that is asked for and given up, line by line.
+with() { frame button "$1" "press the button" | sed "s/}\$/, $2}/"; }
+{
+    with 0 '"#ask": [{"node": "talk", "max_tokens": 3, "prio": 2}, {}]'
+    with 1 '"#cancel": [1, 99], "#ask": {}'
+    frame button 2 "press the button"
+    with 3 '"#ask": [{},{},{},{},{},{},{},{},{},{},{},{},{}]'
+    echo null
+} >"$W/asks.jsonl"
+demo --set 'nodes.talk.spawn=on_request()' --inputs "$W/asks.jsonl" --format json --drain --policy oxygen --param k=2
+ok $? "frames that ask for requests run"
+if command -v python3 >/dev/null 2>&1; then
+    python3 - "$W/out" >>"$W/err" 2>&1 <<'PYTHON'
+import json, sys
+f = [json.loads(line) for line in open(sys.argv[1])]
+assert f[0]["asked"] == [{"node": "talk", "request": 0, "refused": None},
+                         {"node": "talk", "request": 1, "refused": None}], f[0]["asked"]
+assert f[1]["cancelled"] == [{"request": 1, "live": True}, {"request": 99, "live": False}], f[1]
+assert f[1]["asked"][0]["request"] == 2 and "asked" not in f[2] and "cancelled" not in f[2]
+full = f[3]["asked"]
+assert len(full) == 13 and full[0]["refused"] is None, full
+assert [a["refused"] for a in full if a["refused"]] and full[-1]["refused"] == "no kv slot", full
+ends = {t["request"]: t for x in f for t in x["text"]["talk"] if t["done"]}
+made = {}
+for x in f:
+    for t in x["text"]["talk"]:
+        made.setdefault(t["request"], []).extend(t["tokens"])
+assert ends[0]["reason"] == "length" and len(made[0]) == 3, (ends[0], made[0])
+assert ends[1]["reason"] == "cancelled" and made[1][:2] == made[0][:2]
+assert len(ends) == 3 + sum(a["refused"] is None for a in full), ends
+PYTHON
+    ok $? "asks, refusals, cancels and lengths are told"
+fi
+demo --set 'nodes.talk.spawn=on_change()' --set nodes.talk.supersede=true --inputs "$W/button.jsonl" --format json --drain
+[ "$(grep -o '"request":[0-9][0-9]*' "$W/out" | sort -u | wc -l)" -eq 1 ]
+ok $? "one instruction, one request"
+for bad in '"#ask": [{"node": "tlk"}]' '"#ask": [{"max_tokens": 0}]' '"#ask": 3' '"#ask": [{"pri": 1}]' \
+    '"#cancel": ["a"]' '"#cancel": -1' '"#kancel": 1'; do
+    with 0 "$bad" >"$W/bad.jsonl"
+    refused "$bad" --inputs "$W/bad.jsonl"
+done
+
+# Questions of their own, read behind the frame's prefix: what a whole prompt would have said.
+ids() { frame button 4 x | sed "s/\"prompt\": \"x\"}\$/\"prompt#ids\": [$1]$2}/"; }
+Q=tests/pipelines/tasks.lua
+{
+    ids "2, 40, 41, 42, 43" ', "question#ids": [50, 51, 52], "#ask": {"node": "answer"}'
+    ids "2, 40, 41, 42, 43" ', "question#ids": [60], "other": "press", "#ask": {"node": "answer", "max_tokens": 3}'
+} >"$W/forked.jsonl"
+{ ids "2, 40, 41, 42, 43, 50, 51, 52" ', "question": ""'; ids "2, 40, 41, 42, 43, 60" ', "question": ""'; } >"$W/whole.jsonl"
+tectum run "$Q" --threads 1 --inputs "$W/whole.jsonl" --set nodes.talk.max_tokens=6 --format json --drain --out "$W/whole"
+ok $? "whole prompts run"
+tectum run "$Q" --threads 1 --inputs "$W/forked.jsonl" --format json --drain --out "$W/forked"
+ok $? "prompts of their own run"
+if command -v python3 >/dev/null 2>&1; then
+    python3 - "$W/whole" "$W/forked" >>"$W/err" 2>&1 <<'PYTHON'
+import json, sys
+def texts(path, node):
+    made = {}
+    for line in open(path):
+        for t in json.loads(line)["text"][node]:
+            made.setdefault(t["request"], []).extend(t["tokens"])
+    return [made[k] for k in sorted(made)]
+whole, forked = texts(sys.argv[1], "talk"), texts(sys.argv[2], "answer")
+assert len(whole) == len(forked) == 2, (whole, forked)
+assert forked[0] == whole[0] and forked[1] == whole[1][:3], (whole, forked)
+assert len(texts(sys.argv[2], "remark")) == 1 and len(texts(sys.argv[2], "talk")) == 2
+PYTHON
+    ok $? "a forked prompt says what a whole one says"
+fi
+questions() {
+    ids "2, 40" "$1" >"$W/bad.jsonl"
+    tectum run "$Q" --threads 1 --inputs "$W/bad.jsonl"
+    [ $? -eq 3 ] && [ "$(wc -l <"$W/err")" -eq 1 ] && [ ! -s "$W/out" ]; ok $? "question$1: exit 3, one line"
+    err "$2"
+}
+questions '' "question"
+questions ', "question#ids": [1, 2, 3, 4, 5, 6, 7, 8, 9]' "allows 8"
+questions ', "question#ids": [999999]' "vocabulary"
+questions ', "question": [0.5]' "question"
+tectum run "$Q" --threads 1 --inputs "$W/forked.jsonl" --set model.arch=pi05
+[ $? -eq 3 ]; ok $? "a question where text sees all of the prompt: exit 3"
+err "sees all of its prompt"
+
 # Recorded episodes replay without a simulator, and say what they said; whatever decides, the same bytes.
 for model in metaworld metaworld_aged; do
     for episode in pipelines/checkpoints/$model/episodes/*.jsonl; do

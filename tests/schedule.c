@@ -1,6 +1,7 @@
 /* What a request gets never depends on the schedule: actions and texts of random legal schedules
  * and of every policy are held, byte by byte, against kernels called one by one for each request
- * alone. Shared and private prefills, k + k and 2k, batches, groups, seats, order, threads. */
+ * alone. Shared and private prefills, k + k and 2k, batches, groups, seats, order, threads,
+ * partitions. */
 #include "policies/host/policy.h"
 #include "tests/tiny.h"
 
@@ -53,6 +54,10 @@ static void poison(struct tiny *t)
     for (int i = 0; i < t->plan->n_parts; i++)
         memset(t->plan->activations[t->plan->parts[i].stream], 0xFF,
                t->plan->parts[i].program.planned);
+    for (int i = 0; i < t->plan->n_streams; i++) {
+        memset(t->plan->tower[i].k[0], 0xFF, t->plan->tower[i].bytes);
+        memset(t->plan->tower[i].v[0], 0xFF, t->plan->tower[i].bytes);
+    }
     for (int l = 0; l < t->plan->space.shape.layers; l++) {
         memset(t->plan->space.k[l], 0xFF, t->plan->space.bytes);
         memset(t->plan->space.v[l], 0xFF, t->plan->space.bytes);
@@ -106,7 +111,7 @@ struct trial {
     int of_frame[FRAMES * 4]; /* the observation that opened it */
     int current;
     int released, wrong_actions, wrong_texts, finished, tokens, shed;
-    int batches[TINY_SEATS + 1], launches, private_prefills;
+    int batches[TINY_SEATS + 1], launches, private_prefills, beside;
 };
 
 static void released(void *user, const float *chunk, const struct tec_frame_record *record)
@@ -124,6 +129,12 @@ static int length_of(const struct reference *r, int eos, int max)
         if (r->text[i] == eos)
             return i + 1;
     return max;
+}
+
+static void count_beside(void *self, const struct tec_event *event)
+{
+    struct trial *trial = self;
+    trial->beside += event->kind == TEC_EVENT_START && event->lane == 1;
 }
 
 static void check_texts(struct trial *trial, const struct tec_loop *loop,
@@ -165,6 +176,8 @@ static enum tec_status draw(void *self, const struct tec_frame_view *view, struc
         d->rows[i].unshare = tiny_below(dice, 3) == 0;
         d->rows[i].shed = tiny_below(dice, 40) == 0;
     }
+    for (int node = 2; node <= 3; node++)
+        d->nodes[node].partition = tiny_below(dice, 3) - 1;
     return TEC_OK;
 }
 
@@ -195,10 +208,11 @@ static void try_random(struct tiny *t, int eos, uint64_t seed, struct trial *sum
     struct trial trial = {.t = t, .eos = eos};
     struct tec_loop_options o = tiny_loop(t);
     uint64_t dice = seed * 7919 + 1;
-    o.executor = tec_executor_real(t->plan);
+    o.executor = tiny_executor(t);
     o.planner = (struct tec_planner){.name = "dice", .self = &dice, .admit = admit, .plan = draw};
     o.released = released;
     o.user = &trial;
+    o.events = (struct tec_event_sink){.self = &trial, .emit = count_beside};
     struct tec_loop *loop;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     poison(t);
@@ -211,6 +225,7 @@ static void try_random(struct tiny *t, int eos, uint64_t seed, struct trial *sum
     sum->tokens += trial.tokens;
     sum->shed += trial.shed;
     sum->private_prefills += trial.private_prefills;
+    sum->beside += trial.beside;
     for (int b = 0; b <= TINY_SEATS; b++)
         sum->batches[b] += trial.batches[b];
 }
@@ -228,10 +243,11 @@ static void try_policy(struct tiny *t, int eos, const char *path)
         return;
     }
     REQUIRE(status == TEC_OK);
-    o.executor = tec_executor_real(t->plan);
+    o.executor = tiny_executor(t);
     o.planner = tec_policy_planner(policy);
     o.released = released;
     o.user = &trial;
+    o.events = (struct tec_event_sink){.self = &trial, .emit = count_beside};
     struct tec_loop *loop;
     uint64_t dice = 99;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
@@ -244,6 +260,10 @@ static void try_policy(struct tiny *t, int eos, const char *path)
     CHECK_INT(trial.released, >, FRAMES / 2);
     if (strstr(path, "oxygen"))
         CHECK_INT(trial.finished, >, 10);
+    if (strstr(path, "parallel"))
+        CHECK_INT(trial.beside, >=, t->partitions ? 10 : 0);
+    if (!t->partitions)
+        CHECK_INT(trial.beside, ==, 0);
 }
 
 static void try_policies(struct tiny *t, int eos)
@@ -252,7 +272,9 @@ static void try_policies(struct tiny *t, int eos)
     REQUIRE(glob("policies/*.lua", 0, NULL, &found) == 0);
     CHECK_INT(found.gl_pathc, >=, 5);
     for (size_t i = 0; i < found.gl_pathc; i++)
-        try_policy(t, eos, found.gl_pathv[i]);
+        if (!t->partitions || strstr(found.gl_pathv[i], "parallel") ||
+            strstr(found.gl_pathv[i], "oxygen"))
+            try_policy(t, eos, found.gl_pathv[i]);
     globfree(&found);
 }
 
@@ -289,26 +311,34 @@ static void compare_all(const char *arch, bool bf16)
     for (int i = 1; i < TINY_NEW; i++)
         distinct += references[0].text[i] != references[0].text[i - 1];
     CHECK_INT(distinct, >, 2); /* else texts would be no witness */
-    for (int threads = 1; threads <= 2; threads++) {
-        if (threads == 2) {
-            tiny_close(&t);
-            REQUIRE(tiny_open(&t, arch, bf16, 2, 200, &err));
-        }
+    static const struct {
+        int threads, beside, spin_us;
+        bool policies;
+        int seeds;
+    } devices[] = {{1, 0, 0, true, SEEDS},
+                   {2, 0, 200, false, SEEDS},
+                   {2, 1, 200, true, SEEDS},
+                   {3, 2, 0, false, 1}};
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        tiny_close(&t);
+        REQUIRE(tiny_open_split(&t, arch, bf16, devices[i].threads, devices[i].beside,
+                                devices[i].spin_us, &err));
         t.model->text.eos = eos;
-        for (uint64_t seed = 0; seed < SEEDS; seed++)
-            try_random(&t, eos, seed + (threads == 2 ? 100 : 0), &sum);
-        if (threads == 1)
+        for (int seed = 0; seed < devices[i].seeds; seed++)
+            try_random(&t, eos, (uint64_t)seed + 100 * i, &sum);
+        if (devices[i].policies)
             try_policies(&t, eos);
     }
     tiny_close(&t);
     CHECK_INT(sum.finished, >, 20);
     CHECK_INT(sum.private_prefills, >, 10);
     CHECK_INT(sum.shed, >, 0);
+    CHECK_INT(sum.beside, >, 20);
     for (int b = 1; b <= 4; b++)
         CHECK_INT(sum.batches[b], >, 0);
     CHECK_INT(tiny_heap.live, ==, 0);
-    printf("# %s %s: %d texts finished, %d tokens, %d private prefills\n", arch,
-           bf16 ? "bf16" : "f32", sum.finished, sum.tokens, sum.private_prefills);
+    printf("# %s %s: %d texts finished, %d tokens, %d private prefills, %d launches beside\n", arch,
+           bf16 ? "bf16" : "f32", sum.finished, sum.tokens, sum.private_prefills, sum.beside);
 }
 
 TEST(bytes_do_not_depend_on_the_schedule_pi05_f32)

@@ -165,8 +165,37 @@ def texts_belong_to_their_observation(server):
         t.join()
     r = a.infer(asked(tasks=["text"]))
     check("actions" not in r and list(r["tectum"]) == [
-        "text", "text_done", "chunk_id", "obs_ts", "source", "missed"], r)
+        "text", "text_done", "request", "refused", "reason", "chunk_id", "obs_ts", "source",
+        "age_us", "missed"], r)
     check("text" not in a.infer(asked())["tectum"])
+
+
+@test
+def a_client_asks_for_its_text_and_hears_of_a_refusal(server):
+    a = server.connect()
+    whole = a.infer(asked(tasks=["text"]))["tectum"]
+    check(whole["text_done"] and whole["reason"] in ("eos", "length") and not whole["refused"], whole)
+    r = a.infer(asked(ask={"node": "talk", "max_tokens": 2, "prio": 1}))
+    t = r["tectum"]
+    check(r["actions"].shape == (ROWS, COLUMNS) and t["reason"] == "length", t)
+    check(t["text_done"] and whole["text"].startswith(t["text"]) and t["text"] != whole["text"], t)
+    check(t["request"] > whole["request"], t, whole)
+    one = Server("--set", "resources.lang.slots=1", "--set", "nodes.talk.spawn=on_request()",
+                 "--policy", "oxygen", "--param", "k=2")
+    many = [one.connect() for _ in range(6)]
+    for s in many:
+        s.send(asked(ask={}))
+    told = [s.reply()["tectum"] for s in many]
+    one.end()
+    check(any(t["refused"] and t["reason"] == "no kv slot" and not t["text_done"]
+              for t in told), told)
+    check(any(t["text_done"] and not t["refused"] for t in told), told)
+    for bad, word in (({"node": "tlk"}, "tlk"), ({"max_tokens": 0}, "max_tokens"), (3, "map"),
+                      ({"prio": -1}, "prio"), ({"max_tokens": 1.5}, "whole"), ({"nod": "x"}, "nod")):
+        s = server.connect()
+        s.send(asked(ask=bad))
+        text, code, _ = s.failure()
+        check(word in text and code == 1011, bad, text)
 
 
 @test
@@ -323,6 +352,103 @@ def who_vanishes_or_stalls_keeps_nobody(server):
     works(server)
     for s in slow + [s.s for s in stalled]:
         s.close()
+
+
+# --- deadlines ---------------------------------------------------------------------------------
+
+SOON, LATE = 1.0, 60000.0  # ms: before any frame ends, after every one
+
+
+def slow_server(*options):
+    """Frames of a hundred milliseconds and more."""
+    return Server("--set", "nodes.act.steps=%d" % (400 / SLOW), *options)
+
+
+def rows(r):
+    a = r["actions"]
+    n = a.shape[1]
+    x = struct.unpack("<%dd" % (a.shape[0] * n), a.data)
+    return [x[i:i + n] for i in range(0, len(x), n)]
+
+
+def timed(s, **options):
+    began = time.monotonic()
+    r = s.infer(asked(**options))
+    return r, (time.monotonic() - began) * 1e3
+
+
+@test
+def replies_leave_at_their_deadline(_):
+    server = slow_server()
+    s = server.connect()
+    first, usual = timed(s, deadline_ms=LATE)
+    t = first["tectum"]
+    check(t["source"] == "fresh" and t["age_us"] >= 0 and len(rows(first)) == ROWS, t)
+    soon = usual / 4
+    for _ in range(3):
+        held, took = timed(s, deadline_ms=soon)
+        h = held["tectum"]
+        check(h["source"] == "held" and h["missed"] is True and h["chunk_id"] == -1, h)
+        check(rows(held) == [rows(first)[-1]] * ROWS)
+        check(h["obs_ts"] == t["obs_ts"] and h["age_us"] > t["age_us"], h, t)
+        check(soon - 2 <= took <= soon + 60 * SLOW, took, soon, usual)
+    fresh, took = timed(s, deadline_ms=LATE)
+    check(fresh["tectum"]["source"] == "fresh" and fresh["tectum"]["obs_ts"] > t["obs_ts"])
+    held, took = timed(s, tasks=["action", "text"], deadline_ms=soon)
+    check(held["tectum"]["source"] == "held" and held["tectum"]["text_done"] is False, held)
+    check(rows(held) == [rows(fresh)[-1]] * ROWS)
+    other = server.connect()  # another robot has no command yet
+    none, _ = timed(other, deadline_ms=soon)
+    check(none["tectum"]["source"] == "none" and rows(none) == [], none)
+    check(none["actions"].shape == (0, COLUMNS))
+    other.send(asked(deadline_ms=SOON))
+    del other  # gone before its deadline
+    check(timed(s, deadline_ms=LATE)[0]["tectum"]["source"] == "fresh")
+    status, out, err = server.end()
+    check(status == 0 and "answered at their deadline" in err, status, err)
+
+
+@test
+def the_last_chunk_is_aligned_with_time(_):
+    server = slow_server("--set", "nodes.act.deadline.on_miss=last_chunk", "--actions", "4")
+    s = server.connect()
+    first = rows(timed(s, deadline_ms=LATE)[0])
+    check(len(first) == ROWS)
+    want = [(4, "stale"), (8, "stale"), (12, "stale")]
+    for at, source in want:
+        r, _ = timed(s, deadline_ms=SOON)
+        check(r["tectum"]["source"] == source and rows(r) == first[at:at + 4], at, r["tectum"])
+    time.sleep(2 * SLOW)  # the first of them has become known, late
+    r, _ = timed(s, deadline_ms=SOON)
+    check(r["tectum"]["source"] == "stale" and rows(r)[0] not in first, r["tectum"])
+    server.end()
+
+
+@test
+def a_stop_lasts_until_reset(_):
+    server = slow_server("--set", "nodes.act.deadline.on_miss=stop")
+    s = server.connect()
+    check(timed(s, deadline_ms=LATE)[0]["tectum"]["source"] == "fresh")
+    for ms in (SOON, LATE):
+        r, _ = timed(s, deadline_ms=ms)
+        check(r["tectum"]["source"] == "stopped" and rows(r) == [], r)
+    check(timed(s)[0]["tectum"]["source"] == "stopped")
+    check(timed(s, reset=True)[0]["tectum"]["source"] == "fresh")
+    server.end()
+
+
+@test
+def observations_have_the_age_that_clients_say(server):
+    s = server.connect()
+    now = s.infer(asked())["tectum"]["obs_ts"]
+    r = s.infer(asked(obs_ts=now - 5_000_000_000))["tectum"]
+    check(r["obs_ts"] == now - 5_000_000_000 and r["age_us"] > 5_000_000, r)
+    for word, value in (("obs_ts", time.time_ns() * 2), ("obs_ts", "now"), ("reset", 1),
+                        ("deadline_ms", 0)):
+        s = server.connect()
+        s.send(asked(**{word: value}))
+        text, code, _ = s.failure()
+        check("tectum." + word in text and code == 1011, word, text, code)
 
 
 @test

@@ -51,6 +51,17 @@ awk '/"event":"cancel".*"live":true/ { want = NR + 1 } NR == want && /"op":"remo
 ok $? "its keys and values go with it"
 [ "$(lines '"event":"finish"')" -eq 7 ]; ok $? "the others finish"
 
+# --- text that is born when the instruction changes, and ends the one before ----------------------
+scenario '"clock":"saturated","frames":12,"instruction":[{"frame":3},{"frame":5},{"frame":5,"session":"x"}]'
+simulate oxy_random --policy oxygen --param k=5; [ $? -ne 0 ]; ok $? "an instruction of an unknown session is refused"
+scenario '"clock":"saturated","frames":12,"instruction":[{"frame":3},{"frame":5}]'
+simulate oxy_random --policy oxygen --param k=5 --set 'nodes.talk.spawn=on_change()' --set nodes.talk.supersede=true
+ok $? "triggers run"
+[ "$(grep '"event":"admit"' "$W/trace" | grep -o '"frame":[0-9]*' | tr '\n' ' ')" = '"frame":0 "frame":3 "frame":5 ' ]
+ok $? "a request in the first frame and at each change"
+[ "$(lines '"event":"shed".*"superseded"')" -eq 2 ] && [ "$(lines '"event":"finish"')" -eq 1 ]
+ok $? "the older ones are superseded, the last one finishes"
+
 # --- sessions that start apart -------------------------------------------------------------------
 scenario '"clock":"paced","until_us":400000,"sessions":[
  {"name":"a","period_us":100000,"offset_us":0,"deadline_us":100000,"spawn_every":0},
@@ -91,7 +102,7 @@ try() { simulate oxy_fig3 --policy oxygen "$@"; status=$?; }
 scenario '"clocks":"paced"'; try; refused 3 "did you mean 'clock'" "an unknown field"
 scenario '"clock":"fast"'; try; refused 3 "not saturated or paced" "an unknown clock"
 scenario '"frames":-1'; try; refused 3 "frames" "a negative number of frames"
-scenario '"arrivals":[{"frame":1}]'; try; refused 3 "arrivals\[0\]: there is no 'max_tokens'" "an arrival without length"
+scenario '"arrivals":[{"max_tokens":1}]'; try; refused 3 "arrivals\[0\]: there is no 'frame'" "an arrival without frame"
 scenario '"spikes":[{"frame":1,"node":"sea","add_us":1}]'; try; refused 3 "no node is named 'sea'" "a spike of an unknown node"
 scenario '"sessions":[{"name":"a","period_us":0}]'; try; refused 3 "sessions\[0\]" "a session without period"
 scenario '"handout":{"actions":11,"dims":2}'; try; refused 3 "11 actions" "more actions than a chunk has"

@@ -2,7 +2,9 @@
 #include "kernels/team.h"
 #include "tests/tap.h"
 
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 enum { MOST = 8 };
@@ -130,6 +132,97 @@ TEST(a_team_that_never_ran_ends)
         REQUIRE(tec_team_create(&team, 3, i % 2 ? 0 : 1000, &heap, NULL) == TEC_OK);
         tec_team_destroy(team);
     }
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- two groups ------------------------------------------------------------------------------ */
+
+struct groups {
+    struct lanes first, beside;
+    _Atomic bool go; /* what the lanes beside wait for */
+};
+
+static void meet_beside(void *user, int lane)
+{
+    struct groups *g = user;
+    struct lanes *l = &g->beside;
+    int lanes = tec_team_lanes_beside(l->team);
+    while (!atomic_load(&g->go))
+        sched_yield();
+    for (int turn = 1; turn <= l->turns; turn++) {
+        l->sums[lane] = turn;
+        tec_team_barrier_beside(l->team);
+        for (int other = 0; other < lanes; other++)
+            if (l->sums[other] != turn)
+                atomic_fetch_add(&l->disagreements, 1);
+        tec_team_barrier_beside(l->team);
+    }
+    atomic_fetch_add(&l->ran[lane], 1);
+}
+
+/* Runs go on while the other lanes are still in what they began; then the team is whole again. */
+static void split(int lanes, int beside, int spin_us)
+{
+    struct tec_heap heap = {0};
+    struct groups g = {.first = {.turns = 5}, .beside = {.turns = 5}};
+    REQUIRE(tec_team_create_split(&g.first.team, lanes, beside, spin_us, &heap, NULL) == TEC_OK);
+    g.beside.team = g.first.team;
+    for (int turn = 1; turn <= 20; turn++) {
+        atomic_store(&g.go, false);
+        tec_team_fork(g.first.team, meet_beside, &g);
+        CHECK_INT(tec_team_lanes(g.first.team), ==, lanes - beside);
+        tec_team_run(g.first.team, meet, &g.first);
+        tec_team_run(g.first.team, count, &g.first);
+        for (int lane = 0; lane < beside; lane++)
+            CHECK_INT(atomic_load(&g.beside.ran[lane]), ==, turn - 1);
+        atomic_store(&g.go, true);
+        tec_team_join(g.first.team);
+        for (int lane = 0; lane < beside; lane++)
+            CHECK_INT(atomic_load(&g.beside.ran[lane]), ==, turn);
+        CHECK_INT(tec_team_lanes(g.first.team), ==, lanes);
+        tec_team_run(g.first.team, meet, &g.first);
+    }
+    for (int lane = 0; lane < lanes; lane++)
+        CHECK_INT(atomic_load(&g.first.ran[lane]), ==, lane < lanes - beside ? 20 : 0);
+    CHECK_INT(atomic_load(&g.first.disagreements) + atomic_load(&g.beside.disagreements), ==, 0);
+    tec_team_destroy(g.first.team);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(lanes_that_are_split_off_run_beside_the_others)
+{
+    split(2, 1, 0);
+    split(2, 1, 200);
+    split(3, 2, 20);
+    split(4, 2, 0);
+}
+
+TEST(nothing_to_split_off)
+{
+    struct tec_heap heap = {0};
+    struct lanes l = {.team = NULL};
+    struct tec_error err;
+    CHECK_INT(tec_team_create_split(&l.team, 2, 2, 0, &heap, &err), ==, TEC_INVALID);
+    CHECK_INT(tec_team_create_split(&l.team, 2, -1, 0, &heap, &err), ==, TEC_INVALID);
+    REQUIRE(tec_team_create(&l.team, 2, 0, &heap, NULL) == TEC_OK);
+    tec_team_fork(l.team, count, &l);
+    tec_team_join(l.team);
+    CHECK_INT(atomic_load(&l.ran[0]), ==, 0);
+    tec_team_run(l.team, count, &l);
+    CHECK_INT(atomic_load(&l.ran[0]) + atomic_load(&l.ran[1]), ==, 2);
+    tec_team_destroy(l.team);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* A team that is closed while lanes are split off waits for them: they end. */
+TEST(a_split_team_ends)
+{
+    struct tec_heap heap = {0};
+    struct groups g = {.beside = {.turns = 50}, .go = true};
+    REQUIRE(tec_team_create_split(&g.beside.team, 3, 2, 0, &heap, NULL) == TEC_OK);
+    tec_team_fork(g.beside.team, meet_beside, &g);
+    tec_team_destroy(g.beside.team);
+    CHECK_INT(atomic_load(&g.beside.ran[0]) + atomic_load(&g.beside.ran[1]), ==, 2);
     CHECK_INT(heap.live, ==, 0);
 }
 

@@ -258,4 +258,129 @@ TEST(consumers_share_an_engine)
     tectum_close(&t);
 }
 
+/* --- requests -------------------------------------------------------------------------------- */
+
+static const char *const on_request[] = {"nodes.talk.spawn=on_request()"};
+
+static struct tectum *open_asked(void)
+{
+    struct tectum *t = NULL;
+    struct tectum_options o = demo;
+    o.set = on_request;
+    o.n_set = 1;
+    o.policy = "oxygen";
+    REQUIRE(tectum_open(&t, &o, &err) == TECTUM_OK);
+    return t;
+}
+
+static void submit_one(struct tectum *t, int i)
+{
+    struct tectum_value v[4];
+    static double actions[ROOM];
+    int64_t number;
+    values_of(i, v);
+    REQUIRE(tectum_submit(t, v, 4, 0, &number, &err) == TECTUM_OK);
+    REQUIRE(tectum_wait(t, number, patience, actions, ROOM, NULL, &err) == TECTUM_OK);
+}
+
+/* Tokens of the text of one request, until it ends. */
+static int read_text(struct tectum *t, int64_t request, struct tectum_piece *piece)
+{
+    int tokens = 0;
+    do {
+        REQUIRE(tectum_read(t, patience, piece, &err) == TECTUM_OK);
+        tokens += piece->token >= 0 && piece->request == request;
+    } while (piece->token >= 0 || piece->request != request);
+    return tokens;
+}
+
+TEST(asks_have_outcomes)
+{
+    struct tectum *t = open_asked();
+    static struct tectum_piece piece;
+    struct tectum_outcome out;
+    int64_t ticket = -1, last = -1;
+    CHECK_INT(tectum_asked(t, 0, 0, &out, &err), ==, TECTUM_NOT_FOUND);
+    CHECK_INT(tectum_ask(t, "tlk", 0, 0, NULL, &err), ==, TECTUM_NOT_FOUND);
+    CHECK_INT(tectum_ask(t, NULL, -1, 0, NULL, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_ask(NULL, NULL, 0, 0, NULL, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_cancel(t, -1, NULL, &err), ==, TECTUM_INVALID);
+    CHECK_INT(tectum_asked(t, 0, 0, NULL, &err), ==, TECTUM_INVALID);
+    REQUIRE(tectum_ask(t, "talk", 3, 1, &ticket, &err) == TECTUM_OK);
+    CHECK_INT(tectum_asked(t, ticket, 1000000, &out, &err), ==, TECTUM_TIME); /* no observation */
+    submit_one(t, 0);
+    REQUIRE(tectum_asked(t, ticket, patience, &out, &err) == TECTUM_OK);
+    CHECK(out.ticket == ticket && out.request == 0 && !out.refused && !out.reason[0]);
+    CHECK_INT(read_text(t, 0, &piece), ==, 3);
+    CHECK_STR(piece.reason, "length");
+    for (int i = 0; i < 40; i++)
+        CHECK_INT(tectum_ask(t, NULL, 0, 0, &last, &err), ==, TECTUM_OK);
+    submit_one(t, 1);
+    REQUIRE(tectum_asked(t, last, patience, &out, &err) == TECTUM_OK);
+    CHECK(out.refused && out.request == 40);
+    CHECK_STR(out.reason, "no kv slot");
+    tectum_close(&t);
+}
+
+TEST(a_cancel_needs_no_observation)
+{
+    struct tectum *t = open_asked();
+    struct tectum_outcome out;
+    int64_t ticket = -1;
+    REQUIRE(tectum_cancel(t, 12, &ticket, &err) == TECTUM_OK);
+    REQUIRE(tectum_asked(t, ticket, patience, &out, &err) == TECTUM_OK);
+    CHECK(out.refused && out.request == 12);
+    CHECK_STR(out.reason, "not alive");
+    for (int i = 0; i < 64; i++) /* they wait for an observation */
+        CHECK_INT(tectum_ask(t, NULL, 0, 0, NULL, &err), ==, TECTUM_OK);
+    CHECK_INT(tectum_ask(t, NULL, 0, 0, NULL, &err), ==, TECTUM_TIME);
+    CHECK_INT(tectum_asked(t, ticket, 0, &out, &err), ==, TECTUM_NOT_FOUND); /* 64 ago */
+    submit_one(t, 0);
+    REQUIRE(tectum_asked(t, 64, patience, &out, &err) == TECTUM_OK);
+    CHECK_INT(tectum_ask(t, NULL, 0, 0, NULL, &err), ==, TECTUM_OK);
+    tectum_close(&t);
+}
+
+static void *ask_and_cancel(void *user)
+{
+    struct consumer *c = user;
+    struct tectum_error mine;
+    struct tectum_outcome out;
+    for (int i = 0; i < 60; i++) {
+        int64_t ticket = -1;
+        bool ask = (i + c->first) % 3 == 0;
+        enum tectum_status s = ask ? tectum_ask(c->t, NULL, i % 5, i % 3, &ticket, &mine)
+                                   : tectum_cancel(c->t, i, &ticket, &mine);
+        c->wrong += s != TECTUM_OK && s != TECTUM_TIME;
+        if (s != TECTUM_OK)
+            continue;
+        s = tectum_asked(c->t, ticket, patience, &out, &mine);
+        c->wrong += s == TECTUM_OK ? out.ticket != ticket || (!ask && out.request != i)
+                                   : s != TECTUM_NOT_FOUND;
+        c->got++;
+    }
+    c->wrong += c->got == 0;
+    return NULL;
+}
+
+TEST(asks_come_from_many_threads)
+{
+    struct tectum *t = open_asked();
+    struct consumer c[3] = {{.t = t, .first = 0}, {.t = t, .first = 1}, {.t = t, .first = 2}};
+    pthread_t threads[3];
+    struct tectum_value v[4];
+    values_of(0, v);
+    for (int i = 0; i < 3; i++)
+        REQUIRE(pthread_create(&threads[i], NULL, ask_and_cancel, &c[i]) == 0);
+    int ended = 0;
+    while (ended < 3) {
+        submit_one(t, 0);
+        while (ended < 3 && pthread_tryjoin_np(threads[ended], NULL) == 0)
+            ended++;
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(c[i].wrong, ==, 0);
+    tectum_close(&t);
+}
+
 TAP_MAIN

@@ -4,6 +4,7 @@
 #define TEC_TESTS_TINY_H
 
 #include "graph/run/loop.h"
+#include "graph/run/partitions.h"
 #include "tests/tap.h"
 
 enum {
@@ -20,6 +21,7 @@ struct tiny {
     struct tec_model *model;
     struct tec_weights *weights;
     struct tec_plan *plan;
+    struct tec_partitions *partitions; /* NULL: launches run one after the other */
     struct tec_topology topology;
 };
 
@@ -80,6 +82,7 @@ static inline struct tec_loop_options tiny_loop(struct tiny *t)
 
 static inline void tiny_close(struct tiny *t)
 {
+    tec_partitions_destroy(t->partitions);
     tec_plan_destroy(t->plan);
     tec_weights_close(t->weights);
     tec_model_close(t->model);
@@ -87,11 +90,20 @@ static inline void tiny_close(struct tiny *t)
     *t = (struct tiny){.plan = NULL};
 }
 
-static inline bool tiny_open(struct tiny *t, const char *arch, bool bf16, int threads, int spin_us,
-                             struct tec_error *err)
+static inline struct tec_executor tiny_executor(const struct tiny *t)
 {
-    const struct tec_device_options d = {
-        .kind = "cpu", .threads = threads, .spin_us = spin_us, .tier = tec_tier_best()};
+    return t->partitions ? tec_partitions_executor(t->partitions) : tec_executor_real(t->plan);
+}
+
+/* `beside` of the threads may run requests beside the frame. */
+static inline bool tiny_open_split(struct tiny *t, const char *arch, bool bf16, int threads,
+                                   int beside, int spin_us, struct tec_error *err)
+{
+    const struct tec_device_options d = {.kind = "cpu",
+                                         .threads = threads,
+                                         .spin_us = spin_us,
+                                         .tier = tec_tier_best(),
+                                         .beside = beside};
     json_t *given = json_pack("{s:i}", "horizon", TINY_HORIZON);
     const struct tec_model_choice choice = {
         .root = "pipelines/models", .arch = arch, .size = "tiny", .overrides = given};
@@ -105,7 +117,8 @@ static inline bool tiny_open(struct tiny *t, const char *arch, bool bf16, int th
     t->model->text.scale = 0.1F; /* else a random model only repeats the token it is given */
     const struct tec_weights_options w = {
         .model = t->model, .source = source, .device = t->device, .bf16 = bf16, .language = true};
-    const struct tec_plan_spec spec = tiny_spec(t->model);
+    struct tec_plan_spec spec = tiny_spec(t->model);
+    spec.beside = beside > 0;
     if (tec_weights_load(&t->weights, &w, &tiny_heap, err) != TEC_OK)
         return false;
     const struct tec_plan_inputs in = {.spec = &spec,
@@ -115,7 +128,15 @@ static inline bool tiny_open(struct tiny *t, const char *arch, bool bf16, int th
                                        .device = t->device};
     t->topology.horizon = t->model->flow.horizon;
     t->topology.layers = t->model->text.stack.layers;
-    return tec_plan_create(&t->plan, &in, &tiny_heap, err) == TEC_OK;
+    if (tec_plan_create(&t->plan, &in, &tiny_heap, err) != TEC_OK)
+        return false;
+    return !beside || tec_partitions_create(&t->partitions, t->plan, &tiny_heap, err) == TEC_OK;
+}
+
+static inline bool tiny_open(struct tiny *t, const char *arch, bool bf16, int threads, int spin_us,
+                             struct tec_error *err)
+{
+    return tiny_open_split(t, arch, bf16, threads, 0, spin_us, err);
 }
 
 /* xorshift64*: the same observations and schedules for the same seed, everywhere. */

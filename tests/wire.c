@@ -141,6 +141,8 @@ TEST(extended_replies_fit_their_size)
                                     .has_text = true,
                                     .text = "move",
                                     .text_bytes = 4,
+                                    .request = INT64_MAX,
+                                    .reason = "thirty-one bytes of some reason",
                                     .chunk_id = INT64_MAX,
                                     .obs_ts = INT64_MAX};
     struct tec_reply_buffer b = {.data = out, .room = tec_reply_size(16, 4, 4)};
@@ -229,6 +231,19 @@ TEST(the_optional_map_is_read)
     CHECK_INT(request.n, ==, 0);
     REQUIRE(READ("\x81\xa6tectum\x81\xa5tasks\x91\xa4text") == TEC_OK);
     CHECK(!request.wants_actions && request.wants_text);
+    CHECK(!request.ask.node && request.ask.max_tokens == 0 && request.ask.prio == 0);
+    REQUIRE(READ("\x81\xa6tectum\x82\xa3"
+                 "ask\x83\xa4node\xa4talk\xaamax_tokens\x05\xa4prio\x02\xa5tasks\x91\xa6"
+                 "action") == TEC_OK);
+    CHECK(request.wants_actions && request.wants_text);
+    CHECK_STR(request.ask.node, "talk");
+    CHECK(request.ask.max_tokens == 5 && request.ask.prio == 2);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa3"
+                   "ask\x82\xa4prio\x01\xa4prio\x01"),
+              ==, TEC_MALFORMED);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa3"
+                   "ask\x81\xaamax_tokens\xce\xff\xff\xff\xff"),
+              ==, TEC_INVALID);
     CHECK_INT(READ("\x81\xa6tectum\x81\xa4sead\x01"), ==, TEC_NOT_FOUND);
     CHECK(strstr(err.message, "did you mean 'seed'"));
     CHECK_INT(READ("\x81\xa6tectum\x81\xa4seed\xff"), ==, TEC_INVALID);
@@ -237,6 +252,50 @@ TEST(the_optional_map_is_read)
     CHECK_INT(READ("\x81\xa6tectum\x81\xa5noise\x91\xa1x"), ==, TEC_SHAPE);
     CHECK_INT(READ("\x81\xa6tectum\x81\xa5noise\xc0"), ==, TEC_OK);
     CHECK(!request.noise.name);
+}
+
+static enum tec_status read_options(const char *message, size_t n)
+{
+    memcpy(bytes, message, n);
+    tec_arena_finish(&arena);
+    tec_arena_init(&arena, &heap);
+    return tec_request_options(&request, bytes, n, &arena, &err);
+}
+#define OPTIONS(text) read_options(text, sizeof(text) - 1)
+
+TEST(deadlines_are_read_without_the_rest)
+{
+    REQUIRE(READ("\x81\xa6tectum\x83\xab"
+                 "deadline_ms\x28\xa6obs_ts\xcd\x01\x00\xa5reset\xc3") == TEC_OK);
+    CHECK(request.deadline_ms == 40.0 && request.has_captured && request.reset);
+    CHECK_INT(request.captured_ns, ==, 256);
+    CHECK_INT(READ("\x80"), ==, TEC_OK);
+    CHECK(request.deadline_ms == 0.0 && !request.has_captured && !request.reset);
+    /* Behind an array of a type that there is not, and a key that is none. */
+    CHECK_INT(
+        OPTIONS("\x83\xa1x\x81\xa1y\x92\x01\x02\x01\xc0\xa6tectum\x82\xa5tasks\x91\xa4text\xab"
+                "deadline_ms\xcb\x3f\xf8\x00\x00\x00\x00\x00\x00"),
+        ==, TEC_OK);
+    CHECK(request.deadline_ms == 1.5 && request.wants_text && !request.wants_actions);
+    CHECK_INT(OPTIONS("\x81\xa1x\x01"), ==, TEC_OK);
+    CHECK(request.deadline_ms == 0.0 && request.wants_actions);
+    CHECK_INT(OPTIONS("\x93\x01\x02\x03"), ==, TEC_OK);
+    CHECK_INT(OPTIONS(""), ==, TEC_MALFORMED);
+    CHECK_INT(OPTIONS("\xdf\xff\xff\xff\xff"), ==, TEC_MALFORMED);
+    CHECK_INT(OPTIONS("\x82\xa1x\xc4\xff\x00"), ==, TEC_MALFORMED);
+    CHECK_INT(OPTIONS("\x81\xa6tectum\x81\xab"
+                      "deadline_ms\xff"),
+              ==, TEC_INVALID);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xab"
+                   "deadline_ms\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00"),
+              ==, TEC_INVALID); /* NaN */
+    REQUIRE(READ("\x81\xa6tectum\x81\xab"
+                 "deadline_ms\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00") == TEC_OK); /* for ever */
+    CHECK(request.deadline_ms == 1e9);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa6obs_ts\xff"), ==, TEC_INVALID);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa6obs_ts\xcf\xff\xff\xff\xff\xff\xff\xff\xff"), ==,
+              TEC_INVALID);
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa5reset\x01"), ==, TEC_INVALID);
 }
 
 TEST(hostile_messages_are_refused)

@@ -153,10 +153,11 @@ static enum tec_status run_suite(struct tec_invocation *call, const struct bench
                         "--threads, --set and --out alone: the rest is the paper's");
     if (!o->out)
         return tec_fail(err, TEC_INVALID, "--suite needs --out DIR");
-    const char *command =
-        tec_arena_printf(call->arena, "tectum bench --suite oxygen --size %s%s%s",
-                         tec_size_names[s->size], o->quick ? " --quick" : "",
-                         o->frames ? tec_arena_printf(call->arena, " --frames %d", o->frames) : "");
+    const char *command = tec_arena_printf(
+        call->arena, "tectum bench --suite oxygen --random-weights %llu --size %s%s%s",
+        (unsigned long long)(s->random_weights.given ? s->random_weights.value : 1),
+        tec_size_names[s->size], o->quick ? " --quick" : "",
+        o->frames ? tec_arena_printf(call->arena, " --frames %d", o->frames) : "");
     for (int i = 0; command && i < s->set.n; i++)
         command = tec_arena_printf(call->arena, "%s --set %s", command, s->set.item[i]);
     if (command && s->threads)

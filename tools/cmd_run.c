@@ -5,6 +5,7 @@
 #include "tools/frame_timeline.h"
 #include "tools/noise_file.h"
 #include "tools/out_file.h"
+#include "tools/tick_print.h"
 
 #include <string.h>
 
@@ -14,9 +15,11 @@ struct run_options {
     struct tec_words input;
     struct tec_control_options control;
     const char *inputs, *out, *dump, *noise, *timeline;
-    int frames, dtype;
+    int frames, dtype, clock, actions;
     bool drain;
 };
+
+enum { CLOCK_SATURATED, CLOCK_PACED };
 
 #define AT(member) offsetof(struct run_options, member)
 static const struct tec_option options[] = {
@@ -26,6 +29,11 @@ static const struct tec_option options[] = {
      0},
     {"frames", 'n', TEC_OPTION_INT, "N", "at most N; without --inputs 1", AT(frames), 1,
      MAX_FRAMES},
+    {"clock", 0, TEC_OPTION_WORD, "saturated|paced",
+     "a frame after the other; one each period, actions handed out by their deadline", AT(clock), 0,
+     0},
+    {"actions", 0, TEC_OPTION_INT, "N", "paced: rows that the robot carries out a tick; all",
+     AT(actions), 1, 1 << 20},
     {"out", 'o', TEC_OPTION_TEXT, "FILE.jsonl", "the JSON lines into a file, whole or not at all",
      AT(out), 0, 0},
     {"dump", 0, TEC_OPTION_TEXT, "FILE.safetensors",
@@ -56,22 +64,30 @@ struct job {
     struct tec_out_file out;
     struct tec_dump *dump;
     struct tec_frame_record last;
-    bool warned;
+    bool warned, over; /* over: standard output is lost */
 };
 
-static enum tec_status print_frame(struct job *job, const struct tec_frame_out *frame,
-                                   struct tec_error *err)
+static void warn(struct job *job, const struct tec_frame_out *frame)
+{
+    if (frame->warning[0] && !job->warned)
+        tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, frame->warning);
+    job->warned |= frame->warning[0] != '\0';
+}
+
+/* Of a frame, or where frames are paced of a tick. */
+static enum tec_status print(struct job *job, const struct tec_frame_out *frame,
+                             const struct tec_paced_tick *tick, struct tec_error *err)
 {
     json_t *json = NULL;
     bool to_stdout = job->call->shared.format == TEC_FORMAT_JSON;
     enum tec_status status = TEC_OK;
-    if (frame->warning[0] && !job->warned)
-        tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, frame->warning);
-    job->warned |= frame->warning[0] != '\0';
-    if (!to_stdout)
+    if (!to_stdout && tick)
+        tec_tick_text_line(job->call->out, &job->frames, tick);
+    else if (!to_stdout)
         tec_frame_text_line(job->call->out, &job->frames, frame);
     if (to_stdout || job->out.file)
-        status = tec_frame_json(&json, &job->frames, frame, err);
+        status = tick ? tec_tick_json(&json, &job->frames, tick, err)
+                      : tec_frame_json(&json, &job->frames, frame, err);
     if (status == TEC_OK && to_stdout)
         status = tec_frame_line(job->call->out, json, "standard output", err);
     if (status == TEC_OK && job->out.file)
@@ -88,6 +104,8 @@ static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame 
     bool observed = given && !given->none;
     if (observed)
         TEC_TRY(tec_noise_file_at(&job->noise, job->frames.frame, &noise, err));
+    if (given)
+        tec_frames_ask(&job->frames, &given->asks);
     enum tec_status status = tec_frames_next(&job->frames, observed ? given->values : NULL,
                                              observed ? given->n : 0, noise, &frame, err);
     if (status != TEC_OK)
@@ -95,7 +113,39 @@ static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame 
     job->last = *frame->record;
     if (job->dump)
         TEC_TRY(tec_dump_frame(job->dump, &job->frames, frame, err));
-    return print_frame(job, frame, err);
+    warn(job, frame);
+    return print(job, frame, NULL, err);
+}
+
+static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
+                                 struct tec_error *err)
+{
+    struct job *job = user;
+    if (tick->out) {
+        job->last = *tick->out->record;
+        warn(job, tick->out);
+        if (job->dump)
+            TEC_TRY(tec_dump_frame(job->dump, &job->frames, tick->out, err));
+    }
+    job->over = ferror(job->call->out) != 0;
+    return print(job, NULL, tick, err);
+}
+
+static enum tec_status run_paced(struct job *job, int64_t most, struct tec_error *err)
+{
+    struct tec_paced_counts counts;
+    const struct tec_paced_options o = {.frames = &job->frames,
+                                        .inputs = job->inputs,
+                                        .noise = &job->noise,
+                                        .actions = job->o->actions,
+                                        .most = most,
+                                        .over = &job->over,
+                                        .tell = tell_tick,
+                                        .user = job};
+    enum tec_status status = tec_paced_run(&o, &counts, job->call->heap, err);
+    if (counts.ticks > 0)
+        tec_paced_counts_print(stderr, &counts);
+    return status;
 }
 
 static enum tec_status run_frames(struct job *job, struct tec_error *err)
@@ -104,7 +154,10 @@ static enum tec_status run_frames(struct job *job, struct tec_error *err)
     int64_t most = job->o->frames                    ? job->o->frames
                    : tec_inputs_endless(job->inputs) ? 1
                                                      : INT64_MAX;
-    while (job->frames.frame < most && !ferror(job->call->out)) {
+    bool paced = job->o->clock == CLOCK_PACED;
+    if (paced)
+        TEC_TRY(run_paced(job, most, err));
+    while (!paced && job->frames.frame < most && !ferror(job->call->out)) {
         TEC_TRY(tec_inputs_next(job->inputs, &given, err));
         if (given.ended)
             break;
@@ -155,8 +208,11 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     struct tec_invocation *call = job->call;
     const struct tec_engine_options more = {
         .dtype = dtypes[o->dtype], .prepared = try_inputs, .prepared_user = job};
+    if (o->actions && o->clock != CLOCK_PACED)
+        return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
     TEC_TRY(tec_control_open(&job->control, call, &o->control, err));
-    TEC_TRY(tec_frames_open(&job->frames, call, call->args.item[0], &more, err));
+    TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
+        &job->frames, call, call->args.item[0], &more, err));
     const struct tec_engine *e = job->frames.opened.engine;
     TEC_TRY(tec_inputs_open(&job->inputs, e->session, job->frames.opened.pipeline, &o->input,
                             o->inputs, call->heap, err));
@@ -194,17 +250,25 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_run = {
     .usage = "run [options] FILE",
     .about =
-        "Frames follow each other as fast as they can. A VALUE is one of\n"
+        "Frames follow each other as fast as they can, or with --clock paced one each period. A\n"
+        "VALUE is one of\n"
         "  @x.jpg, @x.png             a picture\n"
         "  @x.safetensors#tensor      a tensor; tensor[3]: one entry of its first axis;\n"
         "                             tensor[*]: the entry of the frame's number, to the last one\n"
         "  [0.1, 0.2]                 a JSON array\n"
         "  press the button           a text; \"@@x\" is the text \"@x\"\n"
         "A line of FILE.jsonl is an object {\"NAME\": VALUE, ...} with arrays and numbers as they\n"
-        "are and paths relative to FILE.jsonl, or null for a frame without observation.\n"
+        "are and paths relative to FILE.jsonl, or null for a frame without observation. It may "
+        "ask\n"
+        "for language and give it up: \"#ask\": [{\"node\": NAME, \"max_tokens\": N, \"prio\": "
+        "P}],\n"
+        "\"#cancel\": [REQUEST].\n"
         "Text: frame, first action, age of the observation and slack when the actions left, rows\n"
         "in one decode launch, sentences that ended. JSON: a line a frame {frame, start_us,\n"
-        "end_us, age_us, missed, cause, source, actions, text, plan}.\n",
+        "end_us, age_us, missed, cause, source, actions, text, plan}, with asked [{node, request,\n"
+        "refused}] and cancelled [{request, live}] where there were such members.\n"
+        "With --clock paced a frame opens each period of the pipeline, and actions are what the\n"
+        "robot is given by the deadline: late ones are replaced as on_miss says.\n",
     .example =
         "  tectum run pipelines/demo_metaworld.lua \\\n"
         "    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl\n"

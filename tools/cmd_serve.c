@@ -1,5 +1,6 @@
 /* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
 #include "tools/control/control.h"
+#include "tools/outlet.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"
 #include "tools/serve/worker.h"
@@ -14,7 +15,7 @@ enum { PORT = 8000, MAX_MESSAGE_MIB = 64, MAX_CONNECTIONS = 16, STALL_S = 30, MI
 struct serve_options {
     const char *port, *host, *default_prompt;
     struct tec_control_options control;
-    int max_message_mib, max_connections, limit_rows, stall_s;
+    int max_message_mib, max_connections, limit_rows, stall_s, actions;
 };
 
 #define AT(member) offsetof(struct serve_options, member)
@@ -26,6 +27,9 @@ static const struct tec_option options[] = {
      0, 0},
     {"limit-rows", 0, TEC_OPTION_INT, "N", "at most N rows of actions in a reply; all",
      AT(limit_rows), 1, 1 << 20},
+    {"actions", 0, TEC_OPTION_INT, "N",
+     "rows that a client carries out between requests, see doc/deadlines.md; all", AT(actions), 1,
+     1 << 20},
     {"max-message-mib", 0, TEC_OPTION_INT, "N", "larger messages are refused; 64",
      AT(max_message_mib), 1, 1024},
     {"max-connections", 0, TEC_OPTION_INT, "N", "further ones are told 503; 16",
@@ -90,6 +94,20 @@ static enum tec_status hold_signals(int *fd, struct tec_error *err)
     return TEC_OK;
 }
 
+/* What a reply holds at its deadline: as the hard action node says. */
+static struct tec_watch_options watch_options(const struct job *job)
+{
+    const struct tec_worker *w = &job->worker;
+    const struct tec_decl_deadline *d = tec_outlet_deadline(w->opened.pipeline);
+    return (struct tec_watch_options){.acts = w->rows > 0 && w->columns > 0,
+                                      .handout = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
+                                                  .limit = d ? d->limit : 0,
+                                                  .decay_actions = d ? d->decay_actions : 0,
+                                                  .actions = or_else(job->o->actions, w->rows),
+                                                  .rows = w->rows,
+                                                  .width = w->columns}};
+}
+
 static enum tec_status start(struct job *job, struct tec_error *err)
 {
     const struct serve_options *o = job->o;
@@ -104,6 +122,7 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                                         .max_message = mib * MIB,
                                         .max_connections =
                                             or_else(o->max_connections, MAX_CONNECTIONS),
+                                        .watch = watch_options(job),
                                         .stall_s = or_else(o->stall_s, STALL_S),
                                         .metadata = job->metadata};
     job->listener = job->signals = -1; /* given */
@@ -165,12 +184,13 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 
 const struct tec_command tec_command_serve = {
     .usage = "serve [options] FILE",
-    .about = "Speaks the protocol of openpi's policy server: the unmodified openpi-client works.\n"
-             "A client is answered in its turn; what it sends beside the robot's inputs is\n"
-             "ignored, but for the map `tectum` {seed, noise, tasks, session_id}. GET /healthz\n"
-             "answers OK. There is no encryption and no check of who connects: choose --host, or\n"
-             "put a proxy in front. Ends at SIGINT or SIGTERM with a line of figures on standard\n"
-             "error, with --format json as an object on standard output.\n",
+    .about =
+        "Speaks the protocol of openpi's policy server: the unmodified openpi-client works.\n"
+        "A client is answered in its turn; what it sends beside the robot's inputs is\n"
+        "ignored, but for the map `tectum` {seed, noise, tasks, deadline_ms, ...}. GET /healthz\n"
+        "answers OK. There is no encryption and no check of who connects: choose --host, or\n"
+        "put a proxy in front. Ends at SIGINT or SIGTERM with a line of figures on standard\n"
+        "error, with --format json as an object on standard output.\n",
     .example = "  tectum serve pipelines/demo_metaworld.lua --host 127.0.0.1\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,

@@ -137,8 +137,12 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
         add_line(m, item, "a request every frame");
     else if (node->spawn.kind == TEC_SPAWN_EVERY)
         add_line(m, item, "a request every %d frames", node->spawn.frames);
+    else if (node->spawn.kind == TEC_SPAWN_ON_CHANGE)
+        add_line(m, item, "a request when the instruction changes");
     else if (node->spawn.kind == TEC_SPAWN_ON_REQUEST)
         add_line(m, item, "a request when asked");
+    if (node->supersede)
+        add_line(m, item, "it ends the older ones");
     add_deadline(m, item, &node->deadline);
     if (node->partition.index >= 0) {
         const struct tec_decl_partition *p = &m->d->pipeline->partitions[node->partition.index];
@@ -166,6 +170,7 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
         enum tec_link_kind kind;
     } ends[] = {
         {item_of(m->inputs, &node->prefix), false, TEC_LINK_READ},
+        {item_of(m->inputs, &node->prompt), false, TEC_LINK_READ},
         {item_of(m->resources, &node->from), false, TEC_LINK_READ},
         {item_of(m->resources, &node->kv), false, node->kv.prev ? TEC_LINK_PREV : TEC_LINK_READ},
         {item_of(m->resources, &node->writes), true, TEC_LINK_WRITE},

@@ -73,6 +73,27 @@ static json_t *plan_json(const struct tec_frames *f, const struct tec_frame_reco
     return plan;
 }
 
+static void add_asked(json_t *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    json_t *asked = json_array(), *cancelled = json_array();
+    for (int i = 0; i < frame->n_asks; i++) {
+        const struct tec_ask *a = &frame->asks[i];
+        json_array_append_new(asked, json_pack("{s:s, s:o, s:o}", "node", f->decoders[a->decoder],
+                                               "request", number_or_null(a->id), "refused",
+                                               a->refused ? json_string(a->reason) : json_null()));
+    }
+    for (int i = 0; i < frame->n_cancels; i++)
+        json_array_append_new(cancelled,
+                              json_pack("{s:I, s:b}", "request", (json_int_t)frame->cancels[i],
+                                        "live", (int)frame->cancelled[i]));
+    if (frame->n_asks)
+        json_object_set(out, "asked", asked);
+    if (frame->n_cancels)
+        json_object_set(out, "cancelled", cancelled);
+    json_decref(asked);
+    json_decref(cancelled);
+}
+
 enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
                                const struct tec_frame_out *frame, struct tec_error *err)
 {
@@ -85,7 +106,10 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
         "missed", (int)r->missed, "cause", cause ? json_string(cause) : json_null(), "source",
         frame->observed ? "fresh" : "none", "actions", actions_json(f, frame), "text",
         texts_json(f, frame), "plan", plan_json(f, r));
-    return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+    if (!*out)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+    add_asked(*out, f, frame);
+    return TEC_OK;
 }
 
 enum tec_status tec_frame_line(FILE *out, const json_t *frame, const char *name,
@@ -111,7 +135,7 @@ static void print_action(FILE *out, const struct tec_frame_out *frame)
     fputs(frame->columns > SHOWN ? " ...]" : "]", out);
 }
 
-static void print_sentence(FILE *out, const char *text)
+void tec_frame_print_sentence(FILE *out, const char *text)
 {
     fputs("  \"", out);
     for (; *text; text++)
@@ -134,9 +158,13 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
     if (r->missed)
         fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
+    for (int i = 0; i < frame->n_asks; i++)
+        if (frame->asks[i].refused)
+            fprintf(out, "  %s refused (%s)", f->decoders[frame->asks[i].decoder],
+                    frame->asks[i].reason);
     for (int i = 0; i < frame->n_texts; i++)
         if (frame->texts[i].done)
-            print_sentence(out, frame->texts[i].whole);
+            tec_frame_print_sentence(out, frame->texts[i].whole);
     fputc('\n', out);
     fflush(out);
 }

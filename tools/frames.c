@@ -16,9 +16,11 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
 {
     struct tec_frames *f = user;
     const struct tec_flow *flow = &f->model->flow;
-    (void)record;
     memcpy(f->chunk, chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
     f->acted = true;
+    if (f->outlet)
+        tec_outlet_post(f->outlet, f->frame, f->out.input.captured_ns, record->release_ns, chunk,
+                        tec_session_seen(f->opened.engine->session)->state_raw);
 }
 
 static void find_nodes(struct tec_frames *f)
@@ -49,24 +51,41 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     return TEC_OK;
 }
 
-enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
-                                const struct tec_engine_options *more, struct tec_error *err)
+static enum tec_status open(struct tec_frames *f, struct tec_invocation *call, const char *path,
+                            const struct tec_engine_options *more, bool saturated,
+                            struct tec_error *err)
 {
     struct tec_engine_options options = *more;
     *f = (struct tec_frames){.frame = 0};
     tec_arena_init(&f->arena, call->heap);
     tec_arena_init(&f->moment, call->heap);
-    options.saturated = true;
+    options.saturated = saturated;
     options.released = released;
     options.user = f;
     TEC_TRY(tec_open_engine(&f->opened, call, path, &options, err));
     find_nodes(f);
     enum tec_status status = take_memory(f, err);
+    if (status == TEC_OK && !saturated && f->opened.engine->topology.period_us <= 0)
+        status =
+            tec_fail(err, TEC_INVALID, "%s: frames at a period need frame { period_ms }", path);
     if (status == TEC_OK)
         status = tec_use_policy(&f->opened, NULL, err);
     if (status != TEC_OK)
         tec_frames_close(f);
     return status;
+}
+
+enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
+                                const struct tec_engine_options *more, struct tec_error *err)
+{
+    return open(f, call, path, more, true, err);
+}
+
+enum tec_status tec_frames_open_paced(struct tec_frames *f, struct tec_invocation *call,
+                                      const char *path, const struct tec_engine_options *more,
+                                      struct tec_error *err)
+{
+    return open(f, call, path, more, false, err);
 }
 
 void tec_frames_close(struct tec_frames *f)
@@ -87,6 +106,7 @@ void tec_frames_reset(struct tec_frames *f)
         f->readers[i] =
             (struct tec_frame_reader){.id = u->id, .done = true, .finished_ns = u->finished_ns};
     }
+    f->n_asks = f->n_cancels = 0;
     f->frame = 0;
 }
 
@@ -172,31 +192,88 @@ static enum tec_status read_texts(struct tec_frames *f, struct tec_error *err)
     return TEC_OK;
 }
 
-enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
-                                const float *noise, const struct tec_frame_out **out,
-                                struct tec_error *err)
+void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks)
 {
-    const struct tec_engine *e = f->opened.engine;
+    f->n_asks = asks->n_asks;
+    f->n_cancels = asks->n_cancels;
+    memcpy(f->cancels, asks->cancels, sizeof f->cancels);
+    for (int i = 0; i < asks->n_asks; i++) {
+        const struct tec_input_ask *from = &asks->asks[i];
+        f->asks[i] = (struct tec_ask){.max_tokens = from->max_tokens, .prio = from->prio};
+        for (int d = 0; d < f->n_decoders; d++)
+            if (strcmp(f->decoders[d], from->node) == 0)
+                f->asks[i].decoder = d;
+    }
+}
+
+/* captured_ns negative: now. */
+static enum tec_status observe(struct tec_frames *f, const struct tec_value *values, size_t n,
+                               const float *noise, int64_t captured_ns, struct tec_error *err)
+{
     f->out = (struct tec_frame_out){.observed = values != NULL};
     f->acted = false;
     tec_arena_finish(&f->moment);
-    if (values)
-        TEC_TRY(tec_session_observe(e->session, values, n, noise, f->frame,
-                                    tec_clock_now(&f->clock), &f->out.input, f->out.warning, err));
-    int64_t tick = tec_clock_now(&f->clock);
-    if (f->frame == 0)
-        f->began_ns = tick;
-    f->out.record = tec_loop_frame(e->loop, values ? &f->out.input : NULL, tick, 0);
+    if (!values)
+        return TEC_OK;
+    return tec_session_observe(f->opened.engine->session, values, n, noise, f->frame,
+                               captured_ns < 0 ? tec_clock_now(&f->clock) : captured_ns,
+                               &f->out.input, f->out.warning, err);
+}
+
+/* What was asked for goes into the frame, and with its outcome to its reader. */
+static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
+                           const struct tec_frame_out **out, struct tec_error *err)
+{
+    const struct tec_engine *e = f->opened.engine;
+    tick->asks = f->asks;
+    tick->n_asks = f->n_asks;
+    tick->cancels = f->cancels;
+    tick->n_cancels = f->n_cancels;
+    tick->cancelled = f->cancelled;
+    f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
+    f->out.n_asks = f->n_asks;
+    f->out.n_cancels = f->n_cancels;
+    f->out.asks = f->asks;
+    f->out.cancels = f->cancels;
+    f->out.cancelled = f->cancelled;
+    f->n_asks = f->n_cancels = 0;
     f->frame++;
     if (f->acted) {
         f->out.acted = true;
         f->out.chunk = f->chunk;
-        f->out.actions = f->actions;
         f->out.columns = tec_session_columns(e->session);
+    }
+    if (f->acted && !f->outlet) {
+        f->out.actions = f->actions;
         f->out.rows = tec_session_act(e->session, &f->out.input, f->chunk, f->actions);
     }
     *out = &f->out;
     return read_texts(f, err);
+}
+
+enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
+                                const float *noise, const struct tec_frame_out **out,
+                                struct tec_error *err)
+{
+    TEC_TRY(observe(f, values, n, noise, -1, err));
+    struct tec_tick tick = tec_loop_tick(f->opened.engine->loop, tec_clock_now(&f->clock), 0);
+    if (f->frame == 0)
+        f->began_ns = tick.tick_ns;
+    return run(f, &tick, out, err);
+}
+
+enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
+                                const struct tec_value *values, size_t n, const float *noise,
+                                const struct tec_frame_out **out, struct tec_error *err)
+{
+    TEC_TRY(observe(f, values, n, noise, tick_ns, err));
+    struct tec_loop *loop = f->opened.engine->loop;
+    struct tec_tick tick = tec_loop_tick(loop, tick_ns, 0);
+    int64_t now = tec_clock_now(&f->clock);
+    tick.frame = f->frame;
+    tick.spawn = tec_loop_spawns(loop, f->frame);
+    tick.late_ns = values && now > tick_ns ? now - tick_ns : 0;
+    return run(f, &tick, out, err);
 }
 
 int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,

@@ -5,6 +5,7 @@
 
 #include "tools/inputs.h"
 #include "tools/open_engine.h"
+#include "tools/outlet.h"
 
 /* What a request's text gained in a frame. */
 struct tec_frame_text {
@@ -32,6 +33,10 @@ struct tec_frame_out {
     char warning[200];     /* "" or a sentence */
     int n_texts;
     const struct tec_frame_text *texts; /* ascending by request */
+    int n_asks, n_cancels;
+    const struct tec_ask *asks; /* [n_asks] with what became of them */
+    const int64_t *cancels;     /* [n_cancels] */
+    const bool *cancelled;      /* [n_cancels] it was alive */
 };
 
 /* Reads one text record. */
@@ -52,9 +57,15 @@ struct tec_frames {
     const char *decoders[TEC_MAX_DECODERS];
     int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
     struct tec_clock clock;
+    struct tec_outlet *outlet; /* gets every chunk the moment it is released; NULL = none. Borrowed.
+                                  Whoever takes from it makes robot actions: `out` has none then */
     float *chunk;
     double *actions;
     bool acted;
+    int n_asks, n_cancels; /* of the next frame */
+    struct tec_ask asks[TEC_MAX_ASKS];
+    int64_t cancels[TEC_MAX_ASKS];
+    bool cancelled[TEC_MAX_ASKS];
     struct tec_frame_reader *readers;
     struct tec_frame_text *texts;
     struct tec_arena arena, moment;
@@ -65,13 +76,26 @@ struct tec_frames {
  * "bf16", NULL = the pipeline's. */
 enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
                                 const struct tec_engine_options *more, struct tec_error *err);
+/* The same for frames at the pipeline's period, TEC_INVALID where it has none. */
+enum tec_status tec_frames_open_paced(struct tec_frames *f, struct tec_invocation *call,
+                                      const char *path, const struct tec_engine_options *more,
+                                      struct tec_error *err);
 void tec_frames_close(struct tec_frames *f); /* zeroed is allowed */
+
+/* Requests that the next frame starts or gives up. */
+void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks);
 
 /* Run one frame; values NULL: no observation. `noise` [horizon, dim] or NULL. On failure nothing
  * has run. The frame's number is that of its noise. */
 enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
                                 const float *noise, const struct tec_frame_out **out,
                                 struct tec_error *err);
+
+/* The frame of tick number f->frame, which was due at `tick_ns`, that its observation was captured
+ * at: preparing it is in the frame's time. Set f->frame before. */
+enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
+                                const struct tec_value *values, size_t n, const float *noise,
+                                const struct tec_frame_out **out, struct tec_error *err);
 
 /* Drop every request and start over with frame 0. */
 void tec_frames_reset(struct tec_frames *f);

@@ -27,6 +27,7 @@ struct tec_inputs {
     struct tec_heap *heap;
     struct tec_arena arena;  /* as long as this */
     struct tec_arena moment; /* as long as a frame */
+    const struct tec_pipeline *pipeline;
     struct tec_input_files files;
     struct wanted wanted[TEC_MAX_INPUTS];
     int n_wanted;
@@ -49,12 +50,15 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
         in->wanted[in->n_wanted++] = (struct wanted){name, kind, needed};
 }
 
-/* First actions may be given or not. */
+/* First actions may be given or not; prompts of decode nodes that have no default must. */
 static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].prefix.index >= 0 && !p->nodes[i].culled)
             want(in, p->inputs[p->nodes[i].prefix.index].name, TEC_WANT_NUMBERS, false);
+    for (int i = 0; i < p->n_inputs; i++)
+        if (tec_pipeline_prompt(p, i) >= 0)
+            want(in, p->inputs[i].name, TEC_WANT_TEXT, !p->inputs[i].initial);
 }
 
 static void want_of_robot(struct tec_inputs *in, const struct tec_robot *r)
@@ -219,7 +223,9 @@ static enum tec_status put_object(struct tec_inputs *in, struct tec_inputs_frame
     json_t *value;
     json_object_foreach(object, key, value)
     {
-        if (json_is_object(value))
+        if (tec_input_is_ask(key))
+            TEC_TRY(tec_input_asks_read(&frame->asks, key, value, in->pipeline, err));
+        else if (json_is_object(value))
             TEC_TRY(put_inner(in, frame, key, value, err));
         else
             TEC_TRY(put_named(in, frame, tec_arena_strdup(&in->moment, key), value, err));
@@ -275,6 +281,7 @@ enum tec_status tec_inputs_next(struct tec_inputs *in, struct tec_inputs_frame *
     tec_arena_finish(&in->moment);
     frame->ended = frame->none = false;
     frame->n = 0;
+    frame->asks.n_asks = frame->asks.n_cancels = 0;
     enum tec_status status = read_frame(in, frame, err);
     in->frame++;
     return status;
@@ -343,6 +350,7 @@ enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_sessio
     if (!in)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for inputs");
     in->heap = in->files.heap = heap;
+    in->pipeline = pipeline;
     tec_arena_init(&in->arena, heap);
     tec_arena_init(&in->moment, heap);
     snprintf(in->place, sizeof in->place, "--input");

@@ -3,6 +3,7 @@
 #define TEC_TOOLS_INPUTS_H
 
 #include "graph/run/session.h"
+#include "tools/input_asks.h"
 #include "tools/input_value.h"
 #include "tools/options.h"
 
@@ -14,13 +15,15 @@ struct tec_inputs_frame {
     bool none;  /* a frame without an observation: a line "null" */
     size_t n;
     struct tec_value values[TEC_MAX_INPUTS];
+    struct tec_input_asks asks;
 };
 
 struct tec_inputs;
 
 /* `words` are "NAME=VALUE"; they hold in every frame. `file` (may be NULL) gives one JSON object a
  * line, whose members go before the words: strings as the words' values, arrays, numbers, null for
- * an input that is not there, objects for names with a slash. Relative paths in it are relative to
+ * an input that is not there, objects for names with a slash; "#ask" and "#cancel" as input_asks.h
+ * has them. Relative paths in it are relative to
  * it. Names are the robot's, those of the pipeline where there is none; every failure says where it
  * is: "--input NAME" or "FILE:LINE: NAME". All but `words` and `file` are borrowed until close. */
 enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_session *session,

@@ -21,6 +21,8 @@ void tec_live_released(void *user, const float *chunk, const struct tec_frame_re
     out->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
     tec_mailbox_post(&t->outbox);
     tec_bell_ring(&t->done);
+    tec_outlet_post(&t->outlet, t->running->number, t->running->input.captured_ns,
+                    record->release_ns, chunk, t->running->state_raw);
 }
 
 static bool push(struct tectum *t, struct tec_live_place *place, const struct tec_utterance *u,
@@ -60,6 +62,18 @@ static void tell(struct tectum *t)
         tec_bell_ring(&t->said);
 }
 
+/* An observation's tick is the moment it was submitted: preparing it is in its deadline. */
+static void run_frame(struct tectum *t, int64_t now)
+{
+    struct tec_loop *loop = t->engine->loop;
+    struct tec_tick tick = tec_loop_tick(loop, t->running ? t->running->submitted_ns : now, 0);
+    if (t->running)
+        tick.late_ns = t->running->ready_ns - t->running->submitted_ns;
+    tec_asks_put(&t->asks, &tick, t->running != NULL);
+    tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
+    tec_asks_settle(&t->asks);
+}
+
 void *tec_live_run(void *engine)
 {
     struct tectum *t = engine;
@@ -73,14 +87,15 @@ void *tec_live_run(void *engine)
             return NULL;
         bool fresh = tec_mailbox_take(&t->inbox);
         int64_t now = tec_clock_now(&wall);
-        if (!fresh && (!tec_loop_live(loop) || now < last + period)) {
-            tec_bell_wait(&t->work, seen, tec_loop_live(loop) ? last + period : INT64_MAX);
+        bool live = tec_loop_live(loop) > 0;
+        if (!fresh && (live ? now < last + period : !tec_asks_cancels_wait(&t->asks))) {
+            tec_bell_wait(&t->work, seen, live ? last + period : INT64_MAX);
             continue;
         }
         t->running = fresh ? &t->inputs[t->inbox.reading] : NULL;
         t->observation_of[frame % TEC_LIVE_FRAMES] = fresh ? t->running->number : -1;
         last = now;
-        tec_loop_frame(loop, fresh ? &t->running->input : NULL, now, 0);
+        run_frame(t, now);
         tell(t);
         frame++;
     }

@@ -6,7 +6,8 @@
 #include "base/ring.h"
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
-#include "tools/mailbox.h"
+#include "tools/asks.h"
+#include "tools/outlet.h"
 
 #include "tectum.h"
 
@@ -17,9 +18,11 @@ struct tec_live_input {
     struct tec_frame_input input;
     uint8_t *pictures[TEC_MAX_CAMERAS];
     int *ids;
+    int *own; /* [TEC_MAX_PROMPTS, own_tokens] */
     float *noise, *state;
     double *state_raw; /* what actions are made absolute with */
     int64_t number;
+    int64_t submitted_ns, ready_ns; /* tectum_submit was called; the input was complete */
 };
 
 /* Actions of the model, with what turns them into the robot's. */
@@ -61,12 +64,19 @@ struct tectum {
     bool started;
     _Atomic bool ending;
 
-    pthread_mutex_t lock; /* consumers': session, inbox.writing, outbox.reading */
+    pthread_mutex_t lock; /* consumers': what prepares inputs, inbox.writing */
     struct tec_mailbox inbox;
     struct tec_live_input inputs[TEC_MAILBOX_PLACES];
-    int64_t submitted;
+    _Atomic int64_t submitted;
+    _Atomic int64_t *due; /* [TEC_LIVE_FRAMES] deadlines by observation */
+    int64_t deadline_ns;  /* of the action node, after its tick; 0 = none */
     struct tec_bell work; /* rings for the frame thread */
+    struct tec_asks asks; /* requests that are asked for or given up */
 
+    pthread_mutex_t hand_lock; /* consumers': actions, outbox.reading, the outlet's end. Nobody
+                                  prepares an input under it, so that a slow picture keeps no
+                                  actions back */
+    struct tec_outlet outlet;
     struct tec_mailbox outbox;
     struct tec_live_output outputs[TEC_MAILBOX_PLACES];
     int64_t taken;                        /* number of outputs[outbox.reading], -1 = none */
@@ -87,5 +97,9 @@ enum { TEC_LIVE_FRAMES = 4096 };
 /* The frame thread's body; what the loop calls when actions are ready. */
 void *tec_live_run(void *engine);
 void tec_live_released(void *user, const float *chunk, const struct tec_frame_record *record);
+
+/* For the public functions: fill the error with one sentence. */
+enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status,
+                                 const char *text);
 
 #endif

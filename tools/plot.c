@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PANEL_W = 330, PANEL_H = 250, MARGIN = 24, HEAD = 46, LEGEND = 34 };
+enum { PANEL_W = 330, PANEL_H = 270, MARGIN = 24, HEAD = 58, LEGEND = 34 };
 
 /* The colours of the timeline, and two more; apart for colour-blind eyes too. */
 static const char css[] =
@@ -54,7 +54,7 @@ static enum tec_status check_panel(const struct tec_plot_panel *p, struct tec_er
 
 static double text_width(const char *text)
 {
-    return 6.6 * (double)tec_svg_columns(text);
+    return 6.1 * (double)tec_svg_columns(text);
 }
 
 /* Each name once, in order of the panels; heat maps say what their rows are themselves. */
@@ -107,8 +107,9 @@ enum tec_status tec_plot_svg(const struct tec_plot *plot, const char **text, siz
     if (plot->subtitle)
         tec_svg_text(&svg, MARGIN, MARGIN + 24.0, "subtitle", plot->subtitle);
     for (int i = 0; i < plot->n_panels; i++) {
-        const struct tec_plot_frame frame = {.x = MARGIN + (double)(i % columns) * PANEL_W,
-                                             .y = HEAD + 12.0 + (double)(i / columns) * PANEL_H,
+        int column = i % columns, row = i / columns;
+        const struct tec_plot_frame frame = {.x = MARGIN + column * (double)PANEL_W,
+                                             .y = HEAD + 12.0 + row * (double)PANEL_H,
                                              .w = PANEL_W,
                                              .h = PANEL_H};
         tec_plot_panel_draw(&svg, &plot->panels[i], &frame);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LEFT = 46, RIGHT = 12, TOP = 22, BOTTOM = 44, SHADES = 9 };
+enum { LEFT = 46, RIGHT = 12, TOP = 34, BOTTOM = 52, SHADES = 9 };
 
 /* Where values are drawn. */
 struct area {
@@ -148,7 +148,7 @@ static void draw_cells(struct tec_svg *svg, const struct tec_plot_panel *p, cons
 {
     static const char *const shades[SHADES] = {"h0", "h1", "h2", "h3", "h4",
                                                "h5", "h6", "h7", "h8"};
-    double low = INFINITY, high = largest(p), w = a->w / p->n_x, h = a->h / p->n_series;
+    double low = HUGE_VAL, high = largest(p), w = a->w / p->n_x, h = a->h / p->n_series;
     for (int s = 0; s < p->n_series; s++)
         for (int i = 0; i < p->n_x; i++)
             low = fmin(low, p->series[s].value[i]);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # setup.sh - install Debian 12 packages that tectum needs.  tools/setup.sh [--test | --demo] [--list]
-#   --test  also what the checks of .ci/run need
+#   --test  also what the checks need, and Lua's own test files (into build/lua-tests)
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
 #   --list  only print what is missing
 # Does nothing, and needs no network and no rights, when everything is there.
@@ -9,13 +9,13 @@ set -eu
 build="build-essential cmake pkg-config liblua5.4-dev libjansson-dev libutf8proc-dev libxxhash-dev
     libjpeg62-turbo-dev libpng-dev libwebsockets-dev libmsgpack-dev graphviz"
 tests="git python3 clang clang-format clang-tidy libclang-rt-14-dev llvm-14 universal-ctags lua-check perl
-    python3-numpy strace"
+    python3-numpy python3-pip strace"
 demo="python3 python3-venv libegl1 libopengl0 libgl1-mesa-dri"
 
-packages=$build list=
+packages=$build list= with_tests=
 for option in "$@"; do
     case $option in
-    --test) packages="$packages $tests" ;;
+    --test) packages="$packages $tests" with_tests=1 ;;
     --demo) packages=$demo ;;
     --list) list=1 ;;
     *) echo "usage: tools/setup.sh [--test | --demo] [--list]" >&2; exit 2 ;;
@@ -27,6 +27,29 @@ if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>
     exit 1
 fi
 
+# The test files of Lua 5.4.4 are in no Debian package; the source package of lupa 2.0 on PyPI has
+# them unchanged. Without a network there are none, and tests/lua_suite.c is skipped.
+lua_tests() {
+    root=$(cd "$(dirname "$0")/.." && pwd)
+    folder=$root/build/lua-tests sum=ad3fef486be7adddd349fe9a9c393789061312cf98ebc533b489be34f484cb79
+    [ ! -f "$folder/constructs.lua" ] || return 0
+    [ -z "$list" ] || { echo "setup: missing: build/lua-tests"; return 0; }
+    fresh=$(mktemp -d)
+    echo "lupa==2.0 --hash=sha256:$sum" >"$fresh/wanted"
+    if timeout 120 python3 -m pip --disable-pip-version-check --retries 1 download -q --no-deps \
+        --no-binary lupa -r "$fresh/wanted" -d "$fresh" >"$fresh/log" 2>&1 &&
+        tar -xzf "$fresh/lupa-2.0.tar.gz" -C "$fresh" lupa-2.0/third-party/lua54/testes; then
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        cp "$fresh"/lupa-2.0/third-party/lua54/testes/*.lua "$folder/"
+        echo "setup: Lua's test files are in build/lua-tests"
+    else
+        echo "setup: no test files of Lua (is the network there?): tests/lua_suite.c is skipped" >&2
+        tail -n 3 "$fresh/log" >&2
+    fi
+    rm -rf "$fresh"
+}
+
 missing=
 for package in $packages; do
     status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
@@ -34,6 +57,7 @@ for package in $packages; do
 done
 if [ -z "$missing" ]; then
     echo "setup: everything is installed"
+    [ -z "$with_tests" ] || lua_tests
     exit 0
 fi
 echo "setup: missing:$missing"
@@ -51,3 +75,4 @@ export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -qq
 $as_root apt-get install -y -qq --no-install-recommends $missing
 echo "setup: installed:$missing"
+[ -z "$with_tests" ] || lua_tests

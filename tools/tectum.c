@@ -44,6 +44,11 @@ static enum tectum_status fail(struct tectum_error *err, enum tec_status status,
     return convert(err, &mine);
 }
 
+enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status, const char *text)
+{
+    return fail(err, status, text);
+}
+
 int64_t tectum_now(void)
 {
     return tec_clock_now(&wall);
@@ -77,18 +82,19 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
     const struct tec_model *m = t->engine->model;
     size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
-    size_t chunk = (size_t)m->flow.horizon * dim;
+    size_t chunk = (size_t)m->flow.horizon * dim, own = (size_t)t->engine->plan->spec.own_tokens;
     bool ok = true;
     for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
         struct tec_live_input *in = &t->inputs[i];
         struct tec_live_output *out = &t->outputs[i];
         in->ids = TEC_NEW(&t->arena, (size_t)t->engine->plan->spec.text_tokens, int);
+        in->own = TEC_NEW(&t->arena, TEC_MAX_PROMPTS * own + 1, int);
         in->noise = TEC_NEW(&t->arena, chunk, float);
         in->state = TEC_NEW(&t->arena, dim, float);
         in->state_raw = TEC_NEW(&t->arena, dim, double);
         out->chunk = TEC_NEW(&t->arena, chunk, float);
         out->state_raw = TEC_NEW(&t->arena, dim, double);
-        ok = ok && in->ids && in->noise && in->state && in->state_raw && out->chunk &&
+        ok = ok && in->ids && in->own && in->noise && in->state && in->state_raw && out->chunk &&
              out->state_raw;
         for (int s = 0; s < m->n_slots; s++) {
             in->pictures[s] = TEC_NEW(&t->arena, side * side * 3, uint8_t);
@@ -99,7 +105,8 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
     t->places = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_place);
     t->texts = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_text);
     t->observation_of = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, int64_t);
-    if (!ok || !t->places || !t->texts || !t->observation_of)
+    t->due = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, _Atomic int64_t);
+    if (!ok || !t->places || !t->texts || !t->observation_of || !t->due)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for mailboxes");
     for (int i = 0; i < t->n_texts; i++)
         t->places[i].id = t->texts[i].request = -1;
@@ -135,6 +142,8 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     struct tec_planner planner = tec_policy_planner(t->policy);
     tec_loop_set_planner(t->engine->loop, &planner);
     TEC_TRY(give_boxes(t, err));
+    t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
+    TEC_TRY(tec_outlet_create(&t->outlet, t->engine, o->actions, &t->arena, err));
     t->started = pthread_create(&t->thread, NULL, tec_live_run, t) == 0;
     return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
 }
@@ -145,16 +154,19 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     struct tec_error mine = {0};
     if (!out || !options || !options->pipeline)
         return fail(err, TEC_INVALID, "tectum_open: out, options and options->pipeline are needed");
-    if (options->threads < 0 || options->n_set < 0 || (options->n_set && !options->set))
-        return fail(err, TEC_INVALID, "tectum_open: threads, set or n_set out of range");
+    if (options->threads < 0 || options->n_set < 0 || (options->n_set && !options->set) ||
+        options->actions < 0)
+        return fail(err, TEC_INVALID, "tectum_open: threads, set, n_set or actions out of range");
     struct tectum *t = calloc(1, sizeof *t);
     if (!t)
         return fail(err, TEC_NO_MEMORY, "tectum_open: no memory");
     tec_arena_init(&t->arena, &t->heap);
     tec_mailbox_init(&t->inbox);
     tec_mailbox_init(&t->outbox);
+    tec_asks_init(&t->asks);
     t->taken = -1;
     pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->hand_lock, NULL);
     pthread_mutex_init(&t->text_lock, NULL);
     if (open_engine(t, options, &mine) != TEC_OK) {
         tectum_close(&t);
@@ -178,7 +190,9 @@ void tectum_close(struct tectum **engine)
     tec_policy_close(t->policy);
     tec_pipeline_free(t->pipeline);
     tec_arena_finish(&t->arena);
+    tec_asks_finish(&t->asks);
     pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->hand_lock);
     pthread_mutex_destroy(&t->text_lock);
     free(t);
 }
@@ -197,6 +211,12 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
         to->input.prefix.picture[i] = to->pictures[i];
     }
     memcpy(to->ids, from->prefix.ids, (size_t)from->prefix.n_text * sizeof(int));
+    for (int i = 0; i < TEC_MAX_PROMPTS; i++) {
+        int *own = to->own + (ptrdiff_t)i * t->engine->plan->spec.own_tokens;
+        if (from->own[i].n > 0)
+            memcpy(own, from->own[i].ids, (size_t)from->own[i].n * sizeof(int));
+        to->input.own[i].ids = own;
+    }
     memcpy(to->noise, from->noise, (size_t)m->flow.horizon * dim * sizeof(float));
     memcpy(to->state, from->state, dim * sizeof(float));
     memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, dim * sizeof(double));
@@ -206,15 +226,19 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
 }
 
 static enum tec_status submit(struct tectum *t, const struct tec_value *values, size_t n,
-                              int64_t captured_ns, int64_t *number, struct tec_error *err)
+                              int64_t submitted_ns, int64_t captured_ns, int64_t *number,
+                              struct tec_error *err)
 {
     struct tec_frame_input input;
-    TEC_TRY(tec_session_observe(t->engine->session, values, n, NULL, t->submitted, captured_ns,
-                                &input, NULL, err));
+    TEC_TRY(tec_session_observe(t->engine->session, values, n, NULL, atomic_load(&t->submitted),
+                                captured_ns ? captured_ns : submitted_ns, &input, NULL, err));
     TEC_TRY(tec_prefix_check(t->engine->plan, &input.prefix, err));
     struct tec_live_input *box = &t->inputs[t->inbox.writing];
     copy_input(t, box, &input);
-    box->number = *number = t->submitted++;
+    box->submitted_ns = submitted_ns;
+    box->ready_ns = tec_clock_now(&wall);
+    box->number = *number = atomic_fetch_add(&t->submitted, 1);
+    atomic_store(&t->due[box->number % TEC_LIVE_FRAMES], submitted_ns + t->deadline_ns);
     tec_mailbox_post(&t->inbox);
     return TEC_OK;
 }
@@ -225,7 +249,7 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
 {
     struct tec_value own[MAX_VALUES];
     struct tec_error mine = {0};
-    int64_t number = -1;
+    int64_t number = -1, now = tec_clock_now(&wall);
     if (!t || !values || n < 1 || n > MAX_VALUES)
         return fail(err, TEC_INVALID, "tectum_submit: an engine and 1 to 64 values are needed");
     for (size_t i = 0; i < n; i++) {
@@ -242,8 +266,7 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
         memcpy(own[i].shape, v->shape, sizeof v->shape);
     }
     pthread_mutex_lock(&t->lock);
-    enum tec_status status =
-        submit(t, own, n, captured_ns ? captured_ns : tec_clock_now(&wall), &number, &mine);
+    enum tec_status status = submit(t, own, n, now, captured_ns, &number, &mine);
     pthread_mutex_unlock(&t->lock);
     if (status != TEC_OK)
         return convert(err, &mine);
@@ -291,10 +314,9 @@ enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_n
         return fail(err, TEC_INVALID, "tectum_wait: actions need room for tectum_rows x columns");
     for (int64_t until = end_of(timeout_ns);;) {
         uint32_t seen = atomic_load(&t->done.rings);
-        /* Making robot actions uses the session, as preparing inputs does. */
-        pthread_mutex_lock(&t->lock);
+        pthread_mutex_lock(&t->hand_lock);
         bool got = take(t, from, actions, chunk ? chunk : &unused);
-        pthread_mutex_unlock(&t->lock);
+        pthread_mutex_unlock(&t->hand_lock);
         if (got)
             return TECTUM_OK;
         if (tec_clock_now(&wall) >= until)
@@ -307,6 +329,78 @@ enum tectum_status tectum_poll(struct tectum *t, int64_t from, double *actions, 
                                struct tectum_chunk *chunk, struct tectum_error *err)
 {
     return tectum_wait(t, from, 0, actions, room, chunk, err);
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static enum tectum_status leave(struct tectum *t, const struct tec_ticket *ticket, int64_t *number,
+                                struct tectum_error *err)
+{
+    int64_t taken = tec_asks_leave(&t->asks, ticket);
+    if (taken < 0)
+        return fail(err, TEC_TIME, "64 asks and cancels wait for a frame already: wait for one");
+    if (number)
+        *number = taken;
+    return TECTUM_OK;
+}
+
+enum tectum_status tectum_ask(struct tectum *t, const char *node, int max_tokens, int priority,
+                              int64_t *ticket, struct tectum_error *err)
+{
+    if (!t || max_tokens < 0 || priority < 0)
+        return fail(err, TEC_INVALID,
+                    "tectum_ask: an engine, max_tokens and priority from 0 are needed");
+    const struct tec_loop_options *o = tec_loop_settings(t->engine->loop);
+    struct tec_ticket mine = {
+        .ask = {.decoder = node ? -1 : 0, .max_tokens = max_tokens, .prio = priority}};
+    for (int i = 0; node && i < o->n_decoders; i++)
+        if (strcmp(o->decoders[i].name, node) == 0)
+            mine.ask.decoder = i;
+    if (o->n_decoders == 0 || mine.ask.decoder < 0)
+        return fail(err, TEC_NOT_FOUND, "tectum_ask: the pipeline has no such decode node");
+    return leave(t, &mine, ticket, err);
+}
+
+enum tectum_status tectum_cancel(struct tectum *t, int64_t request, int64_t *ticket,
+                                 struct tectum_error *err)
+{
+    if (!t || request < 0)
+        return fail(err, TEC_INVALID, "tectum_cancel: an engine and a request are needed");
+    enum tectum_status status =
+        leave(t, &(struct tec_ticket){.cancel = true, .request = request}, ticket, err);
+    if (status == TECTUM_OK)
+        tec_bell_ring(&t->work);
+    return status;
+}
+
+static void make_outcome(struct tectum_outcome *out, int64_t number, const struct tec_ticket *from)
+{
+    *out = (struct tectum_outcome){.ticket = number,
+                                   .request = from->cancel ? from->request : from->ask.id,
+                                   .refused = from->cancel ? !from->live : from->ask.refused};
+    const char *reason = from->cancel ? (from->live ? "" : "not alive") : from->ask.reason;
+    snprintf(out->reason, sizeof out->reason, "%s", reason);
+}
+
+enum tectum_status tectum_asked(struct tectum *t, int64_t ticket, int64_t timeout_ns,
+                                struct tectum_outcome *outcome, struct tectum_error *err)
+{
+    if (!t || !outcome)
+        return fail(err, TEC_INVALID, "tectum_asked: an engine and an outcome are needed");
+    for (int64_t until = end_of(timeout_ns);;) {
+        struct tec_ticket from;
+        uint32_t seen = atomic_load(&t->asks.done.rings);
+        enum tec_asks_state state = tec_asks_look(&t->asks, ticket, &from);
+        if (state == TEC_ASKS_SETTLED) {
+            make_outcome(outcome, ticket, &from);
+            return TECTUM_OK;
+        }
+        if (state == TEC_ASKS_UNKNOWN)
+            return fail(err, TEC_NOT_FOUND, "no such ticket; the newest 64 are kept");
+        if (tec_clock_now(&wall) >= until)
+            return fail(err, TEC_TIME, "no frame has answered that ticket yet");
+        tec_bell_wait(&t->asks.done, seen, until);
+    }
 }
 
 /* --- text ------------------------------------------------------------------------------------ */

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
-static struct tec_plan_part *add_part(struct tec_plan *p, enum tec_part_kind kind, const char *name)
+static struct tec_plan_part *add_part(struct tec_plan *p, enum tec_part_kind kind, const char *name,
+                                      bool beside)
 {
     struct tec_plan_part *part = &p->parts[p->n_parts++];
     part->kind = kind;
+    part->beside = beside;
     part->name = name;
     part->taps.arena = &p->arena;
     tec_program_init(&part->program, &p->arena, name);
@@ -20,9 +22,9 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .weights = p->weights,
                               .flow = p->flow,
                               .space = &p->space,
-                              .tower = &p->tower,
+                              .tower = &p->tower[part->beside],
                               .cos_sin = p->cos_sin,
-                              .scratch = p->scratch,
+                              .scratch = p->scratch[part->beside],
                               .lut = p->lut,
                               .zero = p->zero,
                               .max_text = p->spec.text_tokens,
@@ -41,10 +43,12 @@ static enum tec_status lower_node(struct tec_plan *p, struct tec_plan_part *part
     return tec_node_kinds[node]->lower(&l, err);
 }
 
-static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind, const char *name,
-                                    bool action, struct tec_error *err)
+static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind, bool beside,
+                                    struct tec_error *err)
 {
-    struct tec_plan_part *part = add_part(p, kind, name);
+    bool frame = kind == TEC_PART_FRAME, action = frame && p->spec.steps > 0;
+    const char *name = frame ? "frame" : beside ? "private.beside" : "private";
+    struct tec_plan_part *part = add_part(p, kind, name, beside);
     const struct tec_prefix_limits limits = {.model = p->model,
                                              .max_rows = p->spec.frame_tokens,
                                              .max_text = p->spec.text_tokens,
@@ -63,26 +67,37 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
     return TEC_OK;
 }
 
-static enum tec_status lower_decode(struct tec_plan *p, int batch, struct tec_error *err)
+static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
+                                    struct tec_error *err)
 {
-    const char *name = tec_arena_printf(&p->arena, "decode.b%d", batch);
-    struct tec_plan_part *part = add_part(p, TEC_PART_DECODE, name ? name : "decode");
+    const char *name = tec_arena_printf(&p->arena, "decode.b%d%s", batch, beside ? ".beside" : "");
+    struct tec_plan_part *part = add_part(p, TEC_PART_DECODE, name ? name : "decode", beside);
     part->batch = batch;
     TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, batch,
-                                  p->spec.max_k, p->device, &p->arena, err));
+                                  p->spec.max_k, p->spec.own_tokens, p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
     TEC_TRY(lower_node(p, part, TEC_NODE_decode, err));
     tec_program_mark(&part->program, TEC_MARK_DECODE);
     return TEC_OK;
 }
 
+/* What requests run: a private prefill, and each captured batch. */
+static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct tec_error *err)
+{
+    if (p->spec.isolated)
+        TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, beside, err));
+    for (int i = 0; i < p->spec.n_batches; i++)
+        TEC_TRY(lower_decode(p, p->spec.batches[i], beside, err));
+    return TEC_OK;
+}
+
 enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
 {
-    TEC_TRY(lower_prefix(p, TEC_PART_FRAME, "frame", p->spec.steps > 0, err));
-    if (p->spec.seats && p->spec.isolated)
-        TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, "private", false, err));
-    for (int i = 0; p->spec.seats && i < p->spec.n_batches; i++)
-        TEC_TRY(lower_decode(p, p->spec.batches[i], err));
+    TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
+    if (p->spec.seats)
+        TEC_TRY(lower_requests(p, false, err));
+    if (p->spec.beside)
+        TEC_TRY(lower_requests(p, true, err));
     for (int i = 0; i < p->n_parts; i++) {
         struct tec_plan_part *part = &p->parts[i];
         if (part->program.status != TEC_OK) {

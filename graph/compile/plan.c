@@ -34,10 +34,16 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
     if (s->frame_tokens > pictures + s->text_tokens + 4096)
         return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",
                         s->frame_tokens, m->n_slots);
+    if (s->beside && !s->seats)
+        return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
     if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
-        s->seats < 0 || s->seats > 4096 || s->new_tokens < 0 || s->new_tokens > 65536)
+        s->seats < 0 || s->seats > 4096 || s->new_tokens < 0 || s->new_tokens > 65536 ||
+        s->own_tokens < 0 || s->own_tokens > 65536)
         return tec_fail(err, TEC_INVALID, "seats, batches, steps or tokens out of range");
-    int64_t slots = (int64_t)(s->seats + 1) * ((int64_t)s->frame_tokens + s->new_tokens + 32);
+    if (s->own_tokens && !m->text.causal)
+        return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
+    int64_t slots =
+        (int64_t)(s->seats + 1) * ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
         return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
                         s->seats, s->new_tokens, s->frame_tokens);
@@ -48,12 +54,9 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
 static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;
-    const struct tec_stack *t = &p->model->text.stack, *v = &p->model->vision.stack;
+    const struct tec_stack *t = &p->model->text.stack;
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-    /* Pictures attend to themselves in scratch, which is small: nothing there is rounded. */
-    tec_kv_space_init(&p->tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
-    tec_kv_space_reserve(&p->tower, s->pictures * p->model->vision.tokens);
     TEC_TRY(
         tec_kv_pool_init(&p->prefixes, &p->space, s->seats + 1, s->frame_tokens, &p->arena, err));
     p->tails = TEC_NEW(&p->arena, (size_t)s->seats + 1, int);
@@ -61,14 +64,25 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     if (!p->tails || !p->trash)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
     for (int i = 0; i < s->seats; i++)
-        p->tails[i] = tec_kv_space_reserve(&p->space, s->new_tokens);
+        p->tails[i] = tec_kv_space_reserve(&p->space, s->own_tokens + s->new_tokens);
     int trash = tec_kv_space_reserve(&p->space, s->seats + 1);
     for (int i = 0; i < s->seats; i++)
         p->trash[i] = trash + i;
     p->scratch_slot = s->steps ? tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model)) : 0;
     TEC_TRY(tec_kv_space_create(&p->space, p->device, &p->arena, err));
-    TEC_TRY(tec_kv_space_create(&p->tower, p->device, &p->arena, err));
-    p->bytes.kv = tec_kv_space_bytes(&p->space) + tec_kv_space_bytes(&p->tower);
+    p->bytes.kv = tec_kv_space_bytes(&p->space);
+    return TEC_OK;
+}
+
+/* Pictures attend to themselves in scratch, which is small: nothing there is rounded. */
+static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *tower,
+                                  struct tec_error *err)
+{
+    const struct tec_stack *v = &p->model->vision.stack;
+    tec_kv_space_init(tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
+    tec_kv_space_reserve(tower, p->spec.pictures * p->model->vision.tokens);
+    TEC_TRY(tec_kv_space_create(tower, p->device, &p->arena, err));
+    p->bytes.kv += tec_kv_space_bytes(tower);
     return TEC_OK;
 }
 
@@ -87,7 +101,8 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_stack *t = &p->model->text.stack;
     int half = t->head_dim / 2;
-    int positions = p->spec.frame_tokens + p->spec.new_tokens + 2 * tec_suffix_rows(p->model) + 1;
+    int positions = p->spec.frame_tokens + p->spec.own_tokens + p->spec.new_tokens +
+                    2 * tec_suffix_rows(p->model) + 1;
     size_t row = (size_t)half * 2 * sizeof(float);
     TEC_TRY(constant(p, (size_t)positions * row, &p->cos_sin, err));
     float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
@@ -116,12 +131,21 @@ static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
     int zero = 0;
     TEC_TRY(constant(p, sizeof zero, &p->zero, err));
     tec_device_upload(p->device, p->zero, &zero, sizeof zero);
+    return make_rotation(p, err);
+}
+
+/* What parts of a stream write besides their activations. */
+static enum tec_status make_stream(struct tec_plan *p, int stream, struct tec_error *err)
+{
+    int lanes = stream ? tec_device_lanes_beside(p->device) : tec_device_lanes(p->device);
+    if (lanes < 1)
+        return tec_fail(err, TEC_INVALID, "the device has no lanes to split off");
     int widest = p->model->text.stack.head_dim > p->model->vision.stack.head_dim
                      ? p->model->text.stack.head_dim
                      : p->model->vision.stack.head_dim;
-    size_t scratch = tec_attention_scratch(widest) * (size_t)tec_device_lanes(p->device);
-    TEC_TRY(constant(p, scratch * sizeof(float), &p->scratch, err));
-    return make_rotation(p, err);
+    size_t scratch = tec_attention_scratch(widest) * (size_t)lanes;
+    TEC_TRY(make_tower(p, &p->tower[stream], err));
+    return constant(p, scratch * sizeof(float), &p->scratch[stream], err);
 }
 
 static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *in,
@@ -130,6 +154,8 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(check_spec(&p->spec, p->model, err));
     TEC_TRY(reserve_slots(p, err));
     TEC_TRY(make_constants(p, err));
+    for (int stream = 0; stream <= p->spec.beside; stream++)
+        TEC_TRY(make_stream(p, stream, err));
     if (p->spec.steps) {
         TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
                                        p->spec.fixed > 0, p->device, p->heap, err));
@@ -176,28 +202,41 @@ void tec_plan_destroy(struct tec_plan *p)
         tec_taps_finish(&p->parts[i].taps, p->device);
     }
     tec_kv_space_destroy(&p->space);
-    tec_kv_space_destroy(&p->tower);
+    for (int i = 0; i < TEC_MAX_STREAMS; i++) {
+        tec_kv_space_destroy(&p->tower[i]);
+        tec_device_put(p->device, p->scratch[i]);
+    }
     tec_flow_tables_destroy(p->flow);
     for (int i = 0; i < p->n_streams; i++)
         tec_device_put(p->device, p->activations[i]);
     tec_device_put(p->device, p->cos_sin);
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);
-    tec_device_put(p->device, p->scratch);
     tec_arena_finish(&p->arena);
     tec_heap_put(p->heap, p);
 }
 
-struct tec_plan_part *tec_plan_part(struct tec_plan *p, enum tec_part_kind kind, int rows)
+static struct tec_plan_part *find(struct tec_plan *p, bool beside, enum tec_part_kind kind,
+                                  int rows)
 {
     struct tec_plan_part *best = NULL;
     for (int i = 0; i < p->n_parts; i++) {
         struct tec_plan_part *part = &p->parts[i];
-        if (part->kind != kind)
+        if (part->kind != kind || part->beside != beside)
             continue;
         best = part;
         if (kind != TEC_PART_DECODE || part->batch >= rows)
             return part;
     }
     return best;
+}
+
+struct tec_plan_part *tec_plan_part(struct tec_plan *p, enum tec_part_kind kind, int rows)
+{
+    return find(p, false, kind, rows);
+}
+
+struct tec_plan_part *tec_plan_part_beside(struct tec_plan *p, enum tec_part_kind kind, int rows)
+{
+    return find(p, true, kind, rows);
 }

@@ -8,7 +8,7 @@
 
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = TEC_MAX_BATCHES + 2, TEC_MAX_STREAMS = 2 };
+enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 1) + 1, TEC_MAX_STREAMS = 2 };
 
 enum tec_part_kind {
     TEC_PART_FRAME,  /* prefill and, where there is one, the action node */
@@ -22,8 +22,9 @@ enum { TEC_MARK_PREFILL, TEC_MARK_ACTION, TEC_MARK_DECODE };
 struct tec_plan_part {
     const char *name;
     enum tec_part_kind kind;
-    int batch;  /* DECODE */
-    int stream; /* parts of one stream never overlap in time */
+    int batch;   /* DECODE */
+    int stream;  /* parts of one stream never overlap in time */
+    bool beside; /* the second set: runs on the lanes that the device splits off */
     struct tec_program program;
     struct tec_capture *capture;
     struct tec_table_block block;
@@ -41,7 +42,9 @@ struct tec_plan_spec {
     int fixed;        /* most first actions that an observation may give; 0 = none */
     int seats;        /* requests in flight; 0 = no language */
     int new_tokens;   /* most tokens of a request */
+    int own_tokens;   /* most tokens of a prompt of its own, read before these; 0 = none */
     bool isolated;    /* requests may take a private prefill */
+    bool beside;      /* requests may run beside the frame: their parts are there twice */
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
@@ -60,17 +63,18 @@ struct tec_plan {
     const struct tec_model *model;     /* borrowed */
     const struct tec_weights *weights; /* borrowed */
     struct tec_flow_tables *flow;
-    struct tec_device *device; /* borrowed */
-    struct tec_kv_space space, tower;
-    struct tec_kv_pool prefixes; /* prefix regions */
-    int *tails, *trash;          /* [seats] first private slot; a slot nobody reads */
+    struct tec_device *device;                  /* borrowed */
+    struct tec_kv_space space;                  /* one for both streams: slots are disjoint */
+    struct tec_kv_space tower[TEC_MAX_STREAMS]; /* scratch of the pictures, for each stream */
+    struct tec_kv_pool prefixes;                /* prefix regions */
+    int *tails, *trash; /* [seats] first private slot; a slot nobody reads */
     int scratch_slot;
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
     int n_streams;
     unsigned char *activations[TEC_MAX_STREAMS]; /* one arena a stream, overlaid by its parts */
     size_t activation_bytes[TEC_MAX_STREAMS];
-    float *cos_sin, *lut, *scratch;
+    float *cos_sin, *lut, *scratch[TEC_MAX_STREAMS];
     int *zero;
     struct tec_byte_plan bytes;
     struct tec_arena arena;
@@ -92,6 +96,10 @@ void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
 
 /* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest), or NULL. */
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
+
+/* The same of the second set; NULL where the spec asks for none. */
+struct tec_plan_part *tec_plan_part_beside(struct tec_plan *plan, enum tec_part_kind kind,
+                                           int rows);
 
 /* Passes over programs, in the order of passes.def. */
 #define NODE_PASS(name, text)

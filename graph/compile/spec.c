@@ -27,6 +27,27 @@ static void fill_lattice(struct tec_plan_spec *s, const struct tec_pipeline *p)
     s->max_k = c->k.n ? c->k.item[c->k.n - 1] : s->new_tokens;
 }
 
+/* The mask decides: where text sees what follows it, the frame's prefix would be another one for
+ * every prompt behind it. */
+static enum tec_status fill_own(const struct tec_node_set *set, const struct tec_decl_node *n,
+                                int *tokens, struct tec_error *err)
+{
+    *tokens = 0;
+    if (n->prompt.index < 0)
+        return TEC_OK;
+    if (!set->model->text.causal)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' has a prompt of its own, but in model '%s' text sees all of "
+                        "its prompt (mask \"bidir\"): nothing can be read behind a prefix that is "
+                        "done; leave prompt out, or use a model with causal text",
+                        n->where.file ? n->where.file : "?", n->where.line, n->name,
+                        set->model->name);
+    *tokens = set->pipeline->inputs[n->prompt.index].max_tokens;
+    if (*tokens > set->spec->own_tokens)
+        set->spec->own_tokens = *tokens;
+    return TEC_OK;
+}
+
 static enum tec_status fill_language(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -47,11 +68,14 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         lang = r;
         if (n->max_tokens > s->new_tokens)
             s->new_tokens = n->max_tokens;
-        if (r->tokens < s->frame_tokens + n->max_tokens)
+        int own;
+        TEC_TRY(fill_own(set, n, &own, err));
+        int64_t need = (int64_t)s->frame_tokens + own + n->max_tokens;
+        if (r->tokens < need)
             return tec_fail(err, TEC_INVALID,
-                            "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %d",
+                            "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
                             r->where.file, r->where.line, r->name, r->tokens, s->frame_tokens,
-                            n->max_tokens, s->frame_tokens + n->max_tokens);
+                            own + n->max_tokens, (long long)need);
         s->seats = r->slots;
     }
     s->isolated = s->seats > 0;

@@ -73,10 +73,15 @@ static void check_spawn(struct checker *c, int i)
         struct tec_diagnostic *d =
             tec_diagnostics_add(c->ld->d, TEC_E025, tec_where_thing(c->ld, thing),
                                 "nothing spawns requests for '%s'", n->name ? n->name : "decode");
-        tec_diagnostics_help(c->ld->d, d, "add spawn = every(1), or spawn = on_request()");
-    } else if (!requests && n->spawn.kind != TEC_SPAWN_NONE) {
-        tec_diagnostics_add(c->ld->d, TEC_E024, tec_where_field(c->ld, thing, "spawn"),
-                            "spawn needs a kv.requests, '%s' is a %s", n->kv.name,
+        tec_diagnostics_help(c->ld->d, d,
+                             "add spawn = every(1), spawn = on_change(), or spawn = on_request()");
+    } else if (!requests &&
+               (n->spawn.kind != TEC_SPAWN_NONE || n->supersede || n->prompt.index >= 0)) {
+        const char *field = n->spawn.kind != TEC_SPAWN_NONE ? "spawn"
+                            : n->supersede                  ? "supersede"
+                                                            : "prompt";
+        tec_diagnostics_add(c->ld->d, TEC_E024, tec_where_field(c->ld, thing, field),
+                            "%s needs a kv.requests, '%s' is a %s", field, n->kv.name,
                             tec_resource_word(res->kind));
     }
 }
@@ -100,6 +105,9 @@ static void check_node(struct checker *c, int i)
     check_prev(c, i);
     check_pack(c, i);
     check_spawn(c, i);
+    if (n->prompt.index >= 0 && c->p->inputs[n->prompt.index].kind != TEC_INPUT_TEXT)
+        tec_diagnostics_add(c->ld->d, TEC_E024, tec_where_field(c->ld, &c->ld->nodes[i], "prompt"),
+                            "prompt of decode takes a text input, '%s' is not one", n->prompt.name);
     if (n->kind == TEC_DECL_MEMORY_LOAD)
         for (int k = 0; k < n->reads.n; k++)
             if (n->reads.item[k].index >= 0 &&

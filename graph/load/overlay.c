@@ -172,14 +172,52 @@ static struct tec_value *from_json(struct tec_loader *ld, const json_t *json,
     return v;
 }
 
-/* JSON where it is JSON (5, true, [1, 2]), else the text itself. */
+static struct tec_value *make_call(struct tec_loader *ld, enum tec_constructor con,
+                                   const long long *frames, struct tec_where where)
+{
+    struct tec_value *v = tec_value_new(ld, TEC_VALUE_TABLE);
+    struct tec_value *number = frames ? tec_value_new(ld, TEC_VALUE_INT) : NULL;
+    if (!v || (frames && !number))
+        return NULL;
+    v->tag = con;
+    v->entries = TEC_NEW(ld->scratch, 1, struct tec_entry);
+    if (frames && v->entries) {
+        number->integer = *frames;
+        v->entries[v->n++] = (struct tec_entry){
+            .key = "frames", .value = number, .source = -1, .open = -1, .set = where};
+    }
+    return v->entries ? v : NULL;
+}
+
+/* "every(2)", "on_change()": a word that takes a number of frames or nothing, as in a file. NULL:
+ * it is none. */
+static struct tec_value *parse_call(struct tec_loader *ld, const char *text, struct tec_where where)
+{
+    static const enum tec_constructor bare[] = {TEC_CON_on_change, TEC_CON_on_request,
+                                                TEC_CON_when};
+    const size_t every = strlen("every(");
+    size_t n = strlen(text);
+    for (size_t i = 0; i < sizeof bare / sizeof bare[0]; i++) {
+        const char *word = tec_constructors[bare[i]].word;
+        if (n == strlen(word) + 2 && strncmp(text, word, n - 2) == 0 &&
+            strcmp(text + n - 2, "()") == 0)
+            return make_call(ld, bare[i], NULL, where);
+    }
+    if (n < every + 2 || n > every + 10 || strncmp(text, "every(", every) != 0 ||
+        strspn(text + every, "0123456789") != n - every - 1 || text[n - 1] != ')')
+        return NULL;
+    long long frames = strtoll(text + every, NULL, 10);
+    return make_call(ld, TEC_CON_every, &frames, where);
+}
+
+/* JSON where it is JSON (5, true, [1, 2]), a call, else the text itself. */
 static struct tec_value *parse_set(struct tec_loader *ld, const char *text, struct tec_where where)
 {
     json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
     struct tec_value *v;
     if (json && !json_is_object(json)) {
         v = from_json(ld, json, where);
-    } else {
+    } else if (!(v = parse_call(ld, text, where))) {
         v = tec_value_new(ld, TEC_VALUE_STRING);
         if (v)
             v->string = tec_arena_strdup(ld->arena, text);

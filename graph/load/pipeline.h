@@ -122,7 +122,7 @@ struct tec_decl_resource {
     bool read_prev;              /* some node reads it with `prev` */
 };
 
-enum tec_spawn_kind { TEC_SPAWN_NONE, TEC_SPAWN_EVERY, TEC_SPAWN_ON_REQUEST };
+enum tec_spawn_kind { TEC_SPAWN_NONE, TEC_SPAWN_EVERY, TEC_SPAWN_ON_CHANGE, TEC_SPAWN_ON_REQUEST };
 
 struct tec_decl_spawn {
     enum tec_spawn_kind kind;
@@ -193,6 +193,8 @@ struct tec_decl_node {
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
     struct tec_decl_spawn spawn; /* decode */
+    bool supersede;              /* decode: a new request ends the older ones */
+    struct tec_ref prompt;       /* decode: an input, read behind the frame's prefix */
     const char *template;        /* prefill: prompt template of the model; NULL = its default */
     struct tec_decl_deadline deadline;
     struct tec_ref partition;
@@ -300,6 +302,8 @@ enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pip
 
 /* Index of the thing with this name, or -1. */
 int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name);
+/* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
+int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
 int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name);
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 

@@ -138,6 +138,7 @@ static struct tec_value *read_table(struct reader *r)
     lua_pushstring(L, TEC_READ);
     lua_pushboolean(L, true);
     lua_rawset(L, -3);
+    int top = lua_gettop(L);
     bool extends = table->tag == TEC_CON_extend;
     struct tec_value *v = read_entries(r, table);
     if (v && extends) {
@@ -145,6 +146,9 @@ static struct tec_value *read_table(struct reader *r)
         struct tec_value *base = read_value(r);
         v = base ? tec_overlay(ld, base, v) : NULL;
     }
+    lua_settop(L, top); /* without memory a key and a value are left over */
+    if (!v)
+        return NULL;
     lua_pushstring(L, TEC_READ);
     lua_pushlightuserdata(L, v);
     lua_rawset(L, -3);

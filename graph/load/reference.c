@@ -39,7 +39,8 @@ static void print_type(const struct tec_field *f, FILE *out)
                                         [TEC_FIELD_RATIOS] = "ascending numbers",
                                         [TEC_FIELD_ONE] = "",
                                         [TEC_FIELD_OUT] = "buffer, or `stream`",
-                                        [TEC_FIELD_SPAWN] = "`every(n)`, `on_request()`",
+                                        [TEC_FIELD_SPAWN] =
+                                            "`every(n)`, `on_change()`, `on_request()`",
                                         [TEC_FIELD_WHEN] = "`policy()`",
                                         [TEC_FIELD_OBJECT] = "table",
                                         [TEC_FIELD_ROBOT] = "path or table",
@@ -152,8 +153,8 @@ static void print_stub(enum tec_constructor con, FILE *out)
 void tec_pipeline_stub(FILE *out)
 {
     static const char *const arguments[] = {"name string", "name string", "frames integer",
-                                            NULL,          NULL,          "name string",
-                                            NULL,          "path string"};
+                                            NULL,          NULL,          NULL,
+                                            "name string", NULL,          "path string"};
     fputs("---@meta\n-- Pipeline files for editors (LuaLS). Generated: do not edit.\n\n"
           "---@class tectum.call\n\nkv = {}\n",
           out);

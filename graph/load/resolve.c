@@ -138,6 +138,7 @@ static void resolve_node(struct resolver *r, struct tec_decl_node *node)
     resolve_model(r, node);
     resolve_reads(r, node);
     resolve(r, &node->prefix, TEC_INPUTS, "prefix");
+    resolve(r, &node->prompt, TEC_INPUTS, "prompt");
     resolve(r, &node->writes, TEC_RESOURCES, "writes");
     resolve(r, &node->kv, TEC_RESOURCES, "kv");
     resolve(r, &node->from, TEC_RESOURCES, "from");
@@ -176,6 +177,23 @@ static int find_name(const char *base, size_t stride, size_t offset, int n, cons
 {
     const struct scope s = {NULL, base, stride, offset, n, NULL};
     return find(&s, name);
+}
+
+static bool is_prompt(const struct tec_pipeline *p, int input)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_DECODE && p->nodes[i].prompt.index == input &&
+            !p->nodes[i].culled)
+            return true;
+    return false;
+}
+
+int tec_pipeline_prompt(const struct tec_pipeline *p, int input)
+{
+    int n = 0;
+    for (int i = 0; i < input; i++)
+        n += is_prompt(p, i);
+    return input >= 0 && is_prompt(p, input) ? n : -1;
 }
 
 int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name)

@@ -72,7 +72,7 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
     case TEC_FIELD_OUT:
         return "the name of a buffer, or stream \"name\"";
     case TEC_FIELD_SPAWN:
-        return "every(n) or on_request()";
+        return "every(n), on_change() or on_request()";
     case TEC_FIELD_WHEN:
         return "policy()";
     case TEC_FIELD_OBJECT:
@@ -332,6 +332,8 @@ static void set_spawn(struct tec_loader *ld, const struct tec_field *f, const st
     double n = 0;
     if (is_call(e->value, TEC_CON_on_request)) {
         spawn->kind = TEC_SPAWN_ON_REQUEST;
+    } else if (is_call(e->value, TEC_CON_on_change)) {
+        spawn->kind = TEC_SPAWN_ON_CHANGE;
     } else if (is_call(e->value, TEC_CON_every) && frames && as_integer(frames->value, &n) &&
                n >= 1 && n <= 1e6) {
         *spawn = (struct tec_decl_spawn){TEC_SPAWN_EVERY, (int)n};

@@ -192,7 +192,7 @@ static void check_unused(struct tec_loader *ld)
     for (int i = 0; i < p->n_inputs && !ld->broken; i++) {
         bool used = p->inputs[i].name == NULL;
         for (int j = 0; j < p->n_nodes && !used; j++)
-            used = p->nodes[j].prefix.index == i;
+            used = p->nodes[j].prefix.index == i || p->nodes[j].prompt.index == i;
         for (int j = 0; j < p->n_nodes && !used; j++)
             for (int k = 0; k < p->nodes[j].reads.n; k++)
                 used |= p->nodes[j].reads.item[k].index == i;
@@ -202,17 +202,18 @@ static void check_unused(struct tec_loader *ld)
     }
 }
 
-/* With k steps a frame a request lives ceil(max_tokens / k) frames. */
+/* With k steps a frame a request lives ceil(max_tokens / k) frames, unless the next one ends it. */
 static void check_slots(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_decl_node *n = &p->nodes[i];
-    if (n->spawn.kind != TEC_SPAWN_EVERY || n->kv.index < 0 || p->capture.k.n == 0 ||
-        n->max_tokens == 0)
+    if (n->spawn.kind != TEC_SPAWN_EVERY || n->supersede || n->kv.index < 0 ||
+        p->capture.k.n == 0 || n->max_tokens == 0)
         return;
     const struct tec_decl_resource *res = &p->resources[n->kv.index];
     int k = p->capture.k.item[0];
-    int frames = (n->max_tokens + k - 1) / k;
+    int own = n->prompt.index < 0 ? 0 : p->inputs[n->prompt.index].max_tokens;
+    int frames = (own + n->max_tokens + k - 1) / k;
     int alive = (frames + n->spawn.frames - 1) / n->spawn.frames;
     if (res->kind != TEC_RESOURCE_REQUESTS || res->slots == 0 || alive <= res->slots)
         return;

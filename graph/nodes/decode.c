@@ -2,7 +2,11 @@
  *
  * A step forwards one row a request: the newest token, or for a fresh request the last token of its
  * prompt, whose keys are in the shared prefix already; its own go to a slot nobody reads. So every
- * step is alike, and the prefill never runs a query row through its last layer. */
+ * step is alike, and the prefill never runs a query row through its last layer.
+ *
+ * A request with a prompt of its own reads that first, one token a step, into its private tail:
+ * the same steps, but the next input is given. Only a causal text makes it the same as a prefill of
+ * both: the frame's prefix was computed without knowing what follows. */
 #include "graph/nodes/node.h"
 
 static int embed_tokens(struct tec_lower *l)
@@ -51,6 +55,9 @@ static void choose(struct tec_lower *l, int logits)
     a->stop = t->stop;
     a->best = t->best;
     a->max_tokens = t->max_tokens;
+    a->forced = t->forced;
+    a->waiting = t->waiting;
+    a->max_forced = t->max_forced;
     a->round = l->model->text.round;
     tec_program_call(l->program, &call);
 }

@@ -114,9 +114,11 @@ tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *ho
     return TEC_OK;
 }
 
-static void deal_decode(struct dealer *d, struct tec_decode_table *t, int batch, int max_tokens)
+static void deal_decode(struct dealer *d, struct tec_decode_table *t, int batch, int max_tokens,
+                        int max_forced)
 {
     t->max_tokens = max_tokens;
+    t->max_forced = max_forced;
     t->k = ints(d, 1);
     t->stop = ints(d, 1);
     deal_rows(d, &t->rows, batch, batch, 2 * batch);
@@ -124,21 +126,23 @@ static void deal_decode(struct dealer *d, struct tec_decode_table *t, int batch,
                             &t->done,  &t->produced, &t->eos,    &t->best};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
         *arrays[i] = ints(d, batch);
+    t->waiting = max_forced ? ints(d, batch) : NULL;
+    t->forced = max_forced ? ints(d, batch * max_forced) : NULL;
     t->tokens = ints(d, batch * max_tokens);
 }
 
 enum tec_status tec_decode_table_init(struct tec_table_block *block,
                                       struct tec_decode_table *host_side,
                                       struct tec_decode_table *device_side, int batch,
-                                      int max_tokens, struct tec_device *device,
+                                      int max_tokens, int max_forced, struct tec_device *device,
                                       struct tec_arena *arena, struct tec_error *err)
 {
     struct dealer measure = {NULL, 0};
-    deal_decode(&measure, host_side, batch, max_tokens);
+    deal_decode(&measure, host_side, batch, max_tokens, max_forced);
     block->size = measure.used;
     TEC_TRY(take(block, device, arena, err));
-    deal_decode(&(struct dealer){block->host, 0}, host_side, batch, max_tokens);
-    deal_decode(&(struct dealer){block->device, 0}, device_side, batch, max_tokens);
+    deal_decode(&(struct dealer){block->host, 0}, host_side, batch, max_tokens, max_forced);
+    deal_decode(&(struct dealer){block->device, 0}, device_side, batch, max_tokens, max_forced);
     for (int r = 0; r < batch; r++) {
         host_side->rows.seq[r] = r;
         host_side->rows.seqs[r] = (struct tec_seq){2 * r, 2};

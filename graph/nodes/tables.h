@@ -42,6 +42,9 @@ struct tec_decode_table {
     int *token, *tail, *prefix, *left, *done, *produced, *eos, *best; /* [rows.max] */
     int *tokens; /* [rows.max, max_tokens] what this launch produced */
     int max_tokens;
+    int *waiting; /* [rows.max] tokens of a prompt of their own that are still to be read */
+    int *forced;  /* [rows.max, max_forced] these, at the end of each row; NULL without */
+    int max_forced;
 };
 
 /* A block of memory in two places. */
@@ -69,7 +72,7 @@ tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *ho
 enum tec_status tec_decode_table_init(struct tec_table_block *block,
                                       struct tec_decode_table *host_side,
                                       struct tec_decode_table *device_side, int batch,
-                                      int max_tokens, struct tec_device *device,
+                                      int max_tokens, int max_forced, struct tec_device *device,
                                       struct tec_arena *arena, struct tec_error *err);
 
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device);

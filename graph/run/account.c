@@ -20,10 +20,20 @@ static void measure(struct tec_loop *l, enum tec_cost_kind kind, int rows, int t
     }
 }
 
+/* The device's time, once where launches of two partitions overlap. */
+void tec_loop_replayed(struct tec_loop *l, int64_t start, int64_t end)
+{
+    int64_t from = start > l->replayed_until ? start : l->replayed_until;
+    if (end <= from)
+        return;
+    l->replayed_ns += end - from;
+    l->replayed_until = end;
+}
+
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action)
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
-    l->replayed_ns += r->end_ns - r->start_ns;
+    tec_loop_replayed(l, r->start_ns, r->end_ns);
     measure(l, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
     if (action)
         measure(l, TEC_COST_ACTION, 0, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
@@ -33,37 +43,66 @@ void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, boo
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
                              int steps)
 {
-    l->replayed_ns += r->end_ns - r->start_ns;
+    tec_loop_replayed(l, r->start_ns, r->end_ns);
     measure(l, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
 }
 
-/* Device time beyond p99 of frames that ran while this one waited, and of its own. */
-static int64_t device_over(const struct tec_loop *l)
+/* What a policy or the host took beyond what they usually take. */
+static int64_t beyond(const struct tec_histogram *usual, int64_t ns)
 {
-    int64_t over = l->device_over_ns;
-    int n = l->n_recent < TEC_RECENT_FRAMES ? l->n_recent : TEC_RECENT_FRAMES;
-    for (int i = 0; i < n; i++)
-        if (l->recent[i].end_ns > l->record.tick_ns)
-            over += l->recent[i].over_ns;
-    return over;
+    int64_t known = usual->n ? tec_histogram_at(usual, 0.5) : 0;
+    return ns > known ? ns - known : 0;
 }
 
-/* The first that alone explains the overrun; where only late inputs and the device together do, the
- * larger of them; else the plan. */
+/* Time that a frame lost, of its own and of frames that ran while it waited. The device: beyond
+ * p99; policy and host: beyond their medians. On a virtual clock those two take no time. */
+static void sum_losses(const struct tec_loop *l, int64_t lost[TEC_CAUSE_INPUT + 1])
+{
+    int n = l->n_recent < TEC_RECENT_FRAMES ? l->n_recent : TEC_RECENT_FRAMES;
+    lost[TEC_CAUSE_INPUT] = l->tick->late_ns;
+    lost[TEC_CAUSE_GPU] = l->device_over_ns;
+    lost[TEC_CAUSE_POLICY] = beyond(&l->usual_planner, l->record.planner_ns);
+    lost[TEC_CAUSE_HOST] = beyond(&l->usual_host, l->lost_ns);
+    for (int i = 0; i < n; i++) {
+        const struct tec_recent *r = &l->recent[i];
+        if (r->end_ns <= l->record.tick_ns)
+            continue;
+        lost[TEC_CAUSE_GPU] += r->over_ns;
+        lost[TEC_CAUSE_POLICY] += beyond(&l->usual_planner, r->planner_ns);
+        lost[TEC_CAUSE_HOST] += beyond(&l->usual_host, r->host_ns);
+    }
+}
+
+/* The first that alone explains the overrun; where only all together do, the largest of them; else
+ * the plan. */
 static enum tec_cause cause_of(const struct tec_loop *l, int64_t overrun_ns)
 {
-    int64_t late = l->tick->late_ns, device = device_over(l);
-    if (late >= overrun_ns)
-        return TEC_CAUSE_INPUT;
-    if (device >= overrun_ns)
-        return TEC_CAUSE_GPU;
-    if (l->record.planner_ns >= overrun_ns)
-        return TEC_CAUSE_POLICY;
-    if (l->record.host_ns >= overrun_ns)
-        return TEC_CAUSE_HOST;
-    if (late + device >= overrun_ns)
-        return late >= device ? TEC_CAUSE_INPUT : TEC_CAUSE_GPU;
-    return TEC_CAUSE_PLAN;
+    static const enum tec_cause order[] = {TEC_CAUSE_INPUT, TEC_CAUSE_GPU, TEC_CAUSE_POLICY,
+                                           TEC_CAUSE_HOST};
+    int64_t lost[TEC_CAUSE_INPUT + 1], sum = 0;
+    enum tec_cause largest = TEC_CAUSE_INPUT;
+    sum_losses(l, lost);
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        if (lost[order[i]] >= overrun_ns)
+            return order[i];
+        sum += lost[order[i]];
+        largest = lost[order[i]] > lost[largest] ? order[i] : largest;
+    }
+    return sum >= overrun_ns ? largest : TEC_CAUSE_PLAN;
+}
+
+/* Time that was neither the device's nor the planner's nor a wait for inputs, and time in which a
+ * frame that was due did not begin although nothing ran. */
+static int64_t host_time(const struct tec_loop *l)
+{
+    const struct tec_frame_record *r = &l->record;
+    int64_t own = r->host_ns - r->planner_ns - l->awaited_ns;
+    int64_t due = r->tick_ns + l->tick->late_ns;
+    if (l->n_recent > 0) {
+        int64_t before = l->recent[(l->n_recent - 1) % TEC_RECENT_FRAMES].end_ns;
+        due = before > due ? before : due;
+    }
+    return (own > 0 ? own : 0) + (r->start_ns > due ? r->start_ns - due : 0);
 }
 
 void tec_loop_account(struct tec_loop *l)
@@ -76,15 +115,18 @@ void tec_loop_account(struct tec_loop *l)
         overrun = r->release_ns - r->deadline_ns;
     if (l->tick->next_ns != INT64_MAX && r->end_ns - l->tick->next_ns > overrun)
         overrun = r->end_ns - l->tick->next_ns;
+    l->lost_ns = host_time(l);
     r->missed = overrun > 0;
     r->cause = r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
     r->in_flight = l->n_live;
-    r->overrun_us = overrun / 1000;
+    r->overrun_us = (overrun + 999) / 1000;
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =
-        (struct tec_recent){r->end_ns, l->device_over_ns};
+        (struct tec_recent){r->end_ns, l->device_over_ns, r->planner_ns, l->lost_ns};
+    tec_histogram_add(&l->usual_planner, r->planner_ns);
+    tec_histogram_add(&l->usual_host, l->lost_ns);
     memset(&l->result, 0, sizeof l->result);
     l->result.total_us = (r->end_ns - r->start_ns) / 1000;
-    l->result.overrun_us = overrun / 1000;
+    l->result.overrun_us = r->overrun_us;
     l->result.missed = r->missed;
     l->result.cause = r->cause;
     l->result.tokens = r->tokens;

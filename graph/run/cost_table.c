@@ -104,7 +104,7 @@ enum tec_status tec_cost_table_take(struct tec_cost_table *out, const json_t *js
     const char *unit = json_string_value(json_object_get(json, "unit"));
     const char *pipeline = json_string_value(json_object_get(json, "pipeline"));
     size_t n = json_array_size(rows);
-    *out = (struct tec_cost_table){.contention = 1.0};
+    *out = (struct tec_cost_table){0};
     if (json_integer_value(json_object_get(json, "schema")) != 1)
         return tec_fail(err, TEC_MALFORMED, "%s: not a cost file of schema 1", where);
     if (unit && strcmp(unit, "us") != 0)

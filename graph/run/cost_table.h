@@ -29,7 +29,7 @@ struct tec_cost_row {
 struct tec_cost_table {
     int n_rows;
     struct tec_cost_row *rows;
-    double contention;        /* how partitions that work at once slow each other; 1 = not at all */
+    double contention;        /* how partitions that work at once slow each other; 0 = not said */
     double copy_bytes_per_us; /* 0 = unknown */
     const char *pipeline;     /* that it was measured on; NULL = not said */
 };

@@ -75,9 +75,10 @@ void tec_loop_plan(struct tec_loop *l)
     struct tec_error err;
     tec_plan_default(l->o.topology, &l->view, &l->decision);
     if (l->o.planner.plan) {
-        l->scratch = l->decision;
+        int nodes = l->o.topology->n_nodes;
+        tec_decision_copy(&l->scratch, &l->decision, nodes);
         if (l->o.planner.plan(l->o.planner.self, &l->view, &l->scratch, &err) == TEC_OK)
-            l->decision = l->scratch;
+            tec_decision_copy(&l->decision, &l->scratch, nodes);
     }
     snprintf(l->record.policy, sizeof l->record.policy, "%s", tec_planner_name(&l->o.planner));
     l->record.snapped = l->decision.snapped;

@@ -269,6 +269,9 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->name = n->name;
         d->node = i;
         d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
+        d->on_change = n->spawn.kind == TEC_SPAWN_ON_CHANGE;
+        d->supersede = n->supersede;
+        d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
         d->max_tokens = n->max_tokens;
         d->deadline_us = t->nodes[i].deadline_us;
         d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
@@ -356,6 +359,9 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     TEC_TRY(tec_spec_from_pipeline(&out->spec, o->pipeline, e->model, e->heap, err));
     if (out->spec.fixed)
         TEC_TRY(check_given(e, arena, err));
+    struct tec_device_options *device = &e->options.device;
+    device->beside = tec_partition_lanes(o->pipeline, tec_device_threads(device));
+    out->spec.beside = device->beside > 0;
     return measure(e, out, arena, err);
 }
 
@@ -369,9 +375,13 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(open_session(e, &measured.spec, err));
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
-    TEC_TRY(tec_device_open(&e->device, &o->device, e->heap, err));
+    TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
     TEC_TRY(load_weights(e, &measured, err));
-    const struct tec_executor executor = tec_executor_real(e->plan);
+    struct tec_executor executor = tec_executor_real(e->plan);
+    if (measured.spec.beside) {
+        TEC_TRY(tec_partitions_create(&e->partitions, e->plan, e->heap, err));
+        executor = tec_partitions_executor(e->partitions);
+    }
     TEC_TRY(make_loop(e, &executor, err));
     return warm(e, err);
 }
@@ -455,6 +465,7 @@ void tec_engine_close(struct tec_engine *e)
     if (!e)
         return;
     tec_loop_destroy(e->loop);
+    tec_partitions_destroy(e->partitions);
     tec_session_destroy(e->session);
     tec_plan_destroy(e->plan);
     tec_weights_close(e->weights);

@@ -6,9 +6,11 @@
 #include "graph/compile/spec.h"
 #include "graph/load/pipeline.h"
 #include "graph/run/loop.h"
+#include "graph/run/partitions.h"
 #include "graph/run/session.h"
 
-/* What the pipeline does not say, or what is said over it. Everything is borrowed until close. */
+/* What the pipeline does not say, or what is said over it. Everything is borrowed until close.
+ * The device's lanes beside the frame (device.beside) are set from the pipeline's partitions. */
 struct tec_engine_options {
     const struct tec_pipeline *pipeline;
     const char *root;      /* holds pipelines/ and policies/ */
@@ -45,6 +47,7 @@ struct tec_engine {
     struct tec_plan *plan;
     struct tec_session *session;
     struct tec_loop *loop;
+    struct tec_partitions *partitions; /* NULL: work runs one after the other */
     struct tec_topology topology;
     struct tec_arena arena;
 };

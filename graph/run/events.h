@@ -37,7 +37,8 @@ struct tec_frame_record;
 struct tec_event {
     enum tec_event_kind kind;
     bool flag;
-    int lane; /* 0, or 1 for work on a partition beside the frame's hard nodes */
+    int lane; /* 0; 1 for work on a partition beside the frame's hard nodes, 2 for what follows both
+               */
     int64_t t_ns, since_ns;
     const struct tec_tick *tick; /* of the frame */
     int node;                    /* index into the topology; -1 = none */

@@ -6,6 +6,14 @@
 #include "base/clock.h"
 #include "graph/run/launch.h"
 
+enum { TEC_MAX_PROMPTS = 8 };
+
+/* A prompt of its own of a decode task: read behind the frame's prefix. n 0: none. */
+struct tec_own_prompt {
+    const int *ids;
+    int n; /* at most the plan's spec.own_tokens */
+};
+
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */
 struct tec_frame_input {
     struct tec_prefix_input prefix;
@@ -13,6 +21,8 @@ struct tec_frame_input {
     int n_fixed;         /* 0 .. the plan's spec.fixed */
     const float *state;  /* [dim] normalised, padded */
     int64_t captured_ns; /* when the cameras saw it, frame clock */
+    uint64_t text_key;   /* of the instruction as it was given: equal texts, equal keys */
+    struct tec_own_prompt own[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */
 };
 
 /* Work of requests: a private prefill, or a decode of n rows by k steps. */

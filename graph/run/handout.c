@@ -1,15 +1,23 @@
 #include "graph/run/handout.h"
 
+#include <math.h>
 #include <string.h>
+
+/* Where numbers came from. */
+struct origin {
+    int64_t frame, captured_ns;
+};
+static const struct origin nowhere = {-1, 0};
 
 struct tec_handout {
     struct tec_handout_options o;
-    double *newest;        /* [rows, width] chunk of frame `newest_frame` */
+    double *newest;        /* [newest_rows, width] finite rows of a chunk */
     double *last, *stable; /* [width] last command; last fresh one */
     double *out;           /* [actions, width] */
-    int64_t newest_frame;  /* -1 = none */
-    int64_t substitutes;   /* actions given since the last fresh command */
-    int misses;            /* in a row */
+    int newest_rows;       /* 0 = none */
+    struct origin of_newest, of_last, of_stable;
+    int64_t substitutes; /* actions given since the last fresh command */
+    int misses;          /* in a row */
     bool given, stopped;
 };
 
@@ -44,7 +52,9 @@ enum tec_status tec_handout_create(struct tec_handout **out,
                               .out = numbers + rows * width,
                               .last = numbers + 2 * rows * width,
                               .stable = numbers + (2 * rows + 1) * width,
-                              .newest_frame = -1};
+                              .of_newest = nowhere,
+                              .of_last = nowhere,
+                              .of_stable = nowhere};
     *out = h;
     return TEC_OK;
 }
@@ -55,38 +65,69 @@ static void put(const struct tec_handout *h, int i, const double *command, doubl
         h->out[i * h->o.width + c] = command[c] * factor;
 }
 
-static struct tec_handed give(struct tec_handout *h, enum tec_source source)
+static struct tec_handed nothing(enum tec_source source)
+{
+    return (struct tec_handed){.source = source, .frame = -1};
+}
+
+static struct tec_handed give(struct tec_handout *h, enum tec_source source, struct origin from)
 {
     size_t width = (size_t)h->o.width, n = (size_t)h->o.actions;
     memcpy(h->last, h->out + (n - 1) * width, width * sizeof *h->last);
+    h->of_last = from;
     h->given = true;
-    return (struct tec_handed){source, h->o.actions, h->out};
+    return (struct tec_handed){source, h->o.actions, h->out, from.frame, from.captured_ns};
 }
 
-static void keep(struct tec_handout *h, int64_t frame, const double *chunk)
+/* Leading rows whose numbers are all finite. */
+static int finite_rows(const struct tec_handout *h, const double *actions)
 {
-    memcpy(h->newest, chunk, (size_t)h->o.rows * (size_t)h->o.width * sizeof *chunk);
-    h->newest_frame = frame;
+    for (int i = 0; i < h->o.rows; i++)
+        for (int c = 0; c < h->o.width; c++)
+            if (!isfinite(actions[(ptrdiff_t)i * h->o.width + c]))
+                return i;
+    return h->o.rows;
 }
 
-struct tec_handed tec_handout_fresh(struct tec_handout *h, int64_t frame, const double *chunk)
+static void keep(struct tec_handout *h, const struct tec_handout_chunk *chunk, int rows)
 {
-    keep(h, frame, chunk);
+    if (rows == 0)
+        return;
+    memcpy(h->newest, chunk->actions, (size_t)rows * (size_t)h->o.width * sizeof *h->newest);
+    h->newest_rows = rows;
+    h->of_newest = (struct origin){chunk->frame, chunk->captured_ns};
+}
+
+struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_handout_chunk *chunk)
+{
+    int rows = finite_rows(h, chunk->actions);
+    if (rows < h->o.actions)
+        return tec_handout_missed(h, chunk->frame);
+    keep(h, chunk, rows);
     if (h->stopped)
-        return (struct tec_handed){TEC_SOURCE_STOPPED, 0, NULL};
+        return nothing(TEC_SOURCE_STOPPED);
     for (int i = 0; i < h->o.actions; i++)
-        put(h, i, chunk + (ptrdiff_t)i * h->o.width, 1.0);
+        put(h, i, chunk->actions + (ptrdiff_t)i * h->o.width, 1.0);
     h->misses = 0;
     h->substitutes = 0;
-    struct tec_handed handed = give(h, TEC_SOURCE_FRESH);
+    struct tec_handed handed = give(h, TEC_SOURCE_FRESH, h->of_newest);
     memcpy(h->stable, h->last, (size_t)h->o.width * sizeof *h->last);
+    h->of_stable = h->of_last;
     return handed;
 }
 
-void tec_handout_late(struct tec_handout *h, int64_t frame, const double *chunk)
+void tec_handout_late(struct tec_handout *h, const struct tec_handout_chunk *chunk)
 {
-    if (frame > h->newest_frame)
-        keep(h, frame, chunk);
+    if (chunk->frame > h->of_newest.frame)
+        keep(h, chunk, finite_rows(h, chunk->actions));
+}
+
+void tec_handout_forget(struct tec_handout *h)
+{
+    h->of_newest = h->of_last = h->of_stable = nowhere;
+    h->newest_rows = h->misses = 0;
+    h->substitutes = 0;
+    h->given = h->stopped = false;
 }
 
 void tec_handout_reset(struct tec_handout *h)
@@ -95,11 +136,11 @@ void tec_handout_reset(struct tec_handout *h)
     h->misses = 0;
 }
 
-static struct tec_handed hold(struct tec_handout *h, const double *command)
+static struct tec_handed hold(struct tec_handout *h, const double *command, struct origin from)
 {
     for (int i = 0; i < h->o.actions; i++)
         put(h, i, command, 1.0);
-    return give(h, TEC_SOURCE_HELD);
+    return give(h, TEC_SOURCE_HELD, from);
 }
 
 /* Substitute j of the last fresh command is it times 1 - j / decay_actions. */
@@ -109,22 +150,22 @@ static struct tec_handed decay(struct tec_handout *h)
         double left = 1.0 - (double)++h->substitutes / (double)h->o.decay_actions;
         put(h, i, h->stable, left > 0.0 ? left : 0.0);
     }
-    return give(h, TEC_SOURCE_DECAYED);
+    return give(h, TEC_SOURCE_DECAYED, h->of_stable);
 }
 
-/* What the newest chunk has for this moment: `actions` a frame have passed since. Its last action
- * stands for those beyond its end. */
+/* What the newest chunk has for this moment: `actions` a frame have passed since; none when it is
+ * of a later frame. Its last action stands for those beyond its end. */
 static struct tec_handed align(struct tec_handout *h, int64_t frame)
 {
-    const double *end = h->newest + (ptrdiff_t)(h->o.rows - 1) * h->o.width;
-    int64_t passed = frame - h->newest_frame;
-    if (passed >= h->o.rows || passed * h->o.actions >= h->o.rows)
-        return hold(h, end);
+    const double *end = h->newest + (ptrdiff_t)(h->newest_rows - 1) * h->o.width;
+    int64_t passed = frame > h->of_newest.frame ? frame - h->of_newest.frame : 0;
+    if (passed >= h->newest_rows || passed * h->o.actions >= h->newest_rows)
+        return hold(h, end, h->of_newest);
     for (int i = 0; i < h->o.actions; i++) {
         int64_t at = passed * h->o.actions + i;
-        put(h, i, at < h->o.rows ? h->newest + at * h->o.width : end, 1.0);
+        put(h, i, at < h->newest_rows ? h->newest + at * h->o.width : end, 1.0);
     }
-    return give(h, TEC_SOURCE_STALE);
+    return give(h, TEC_SOURCE_STALE, h->of_newest);
 }
 
 struct tec_handed tec_handout_missed(struct tec_handout *h, int64_t frame)
@@ -133,15 +174,15 @@ struct tec_handed tec_handout_missed(struct tec_handout *h, int64_t frame)
     if (h->o.on_miss == TEC_MISS_STOP || (h->o.limit > 0 && h->misses > h->o.limit))
         h->stopped = true;
     if (h->stopped)
-        return (struct tec_handed){TEC_SOURCE_STOPPED, 0, NULL};
-    if (h->o.on_miss == TEC_MISS_LAST_CHUNK && h->newest_frame >= 0)
+        return nothing(TEC_SOURCE_STOPPED);
+    if (h->o.on_miss == TEC_MISS_LAST_CHUNK && h->newest_rows > 0)
         return align(h, frame);
     if (!h->given)
-        return (struct tec_handed){TEC_SOURCE_NONE, 0, NULL};
+        return nothing(TEC_SOURCE_NONE);
     if (h->o.on_miss == TEC_MISS_DECAY)
         return decay(h);
     if (h->o.on_miss != TEC_MISS_ZEROS)
-        return hold(h, h->last);
+        return hold(h, h->last, h->of_last);
     memset(h->out, 0, (size_t)h->o.actions * (size_t)h->o.width * sizeof *h->out);
-    return give(h, TEC_SOURCE_ZEROS);
+    return give(h, TEC_SOURCE_ZEROS, nowhere);
 }

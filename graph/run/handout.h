@@ -4,7 +4,11 @@
  *
  * For frame n the caller calls one of fresh (the chunk came by the deadline) or missed (it did not,
  * or the tick opened no frame); when the chunk comes after all, late. Numbers are the robot's own:
- * [rows, width] double. After create nothing allocates. One thread. */
+ * [rows, width] double. After create nothing allocates. One thread.
+ *
+ * Numbers that are not finite never leave: a chunk is worth its leading rows that are finite. One
+ * that has too few for its frame counts as a miss; a late one without any is forgotten. What
+ * substitutes are made of is therefore finite always. */
 #ifndef TEC_GRAPH_RUN_HANDOUT_H
 #define TEC_GRAPH_RUN_HANDOUT_H
 
@@ -37,19 +41,33 @@ enum tec_status tec_handout_create(struct tec_handout **out,
                                    const struct tec_handout_options *options,
                                    struct tec_arena *arena, struct tec_error *err);
 
+/* A frame's chunk. */
+struct tec_handout_chunk {
+    int64_t frame;
+    int64_t captured_ns;   /* of its observation; any clock */
+    const double *actions; /* [rows, width] */
+};
+
 /* Actions for a frame: [n, width], n 0 or `actions`; valid until the next call. */
 struct tec_handed {
     enum tec_source source;
     int n;
     const double *actions;
+    int64_t frame;       /* whose chunk they come from; -1: none, as zeros and no actions do */
+    int64_t captured_ns; /* of its observation; 0 for none */
 };
-struct tec_handed tec_handout_fresh(struct tec_handout *h, int64_t frame, const double *chunk);
+struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_handout_chunk *chunk);
+/* Frames only go up. A stop stays until reset. */
 struct tec_handed tec_handout_missed(struct tec_handout *h, int64_t frame);
 
-/* A chunk [rows, width] that came after its deadline: never handed out for its own frame. */
-void tec_handout_late(struct tec_handout *h, int64_t frame, const double *chunk);
+/* A chunk that came after its deadline: never handed out for its own frame. Older ones than the
+ * newest that is known are forgotten. */
+void tec_handout_late(struct tec_handout *h, const struct tec_handout_chunk *chunk);
 
-/* Go on after a stop. */
+/* As after create: for another robot. */
+void tec_handout_forget(struct tec_handout *h);
+
+/* Go on after a stop; the last command stays, misses are counted from 0. */
 void tec_handout_reset(struct tec_handout *h);
 
 #endif

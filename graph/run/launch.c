@@ -2,6 +2,15 @@
 
 #include <string.h>
 
+static void run_part(const struct tec_plan *plan, const struct tec_plan_part *part,
+                     struct tec_replay *replay)
+{
+    if (part->beside)
+        tec_device_replay_beside(plan->device, part->capture, replay);
+    else
+        tec_device_replay(plan->device, part->capture, replay);
+}
+
 int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o)
 {
     return o->n_pictures * plan->model->vision.tokens + o->n_text;
@@ -85,7 +94,7 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
     if (part->kind == TEC_PART_FRAME && plan->spec.steps)
         fill_suffix(plan, &part->prefix, region, tec_prefix_rows(plan, o), actions);
     tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
-    tec_device_replay(plan->device, part->capture, replay);
+    run_part(plan, part, replay);
 }
 
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk)
@@ -111,6 +120,19 @@ void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int r
                                   .eos = eos};
 }
 
+void tec_row_prompt(struct tec_row_state *row, const int *ids, int n)
+{
+    if (n < 1)
+        return;
+    row->token = ids[0];
+    row->pos = row->prefix;
+    row->slot = row->tail;
+    row->visible = row->prefix + 1;
+    row->own = ids + 1;
+    row->waiting = n - 1;
+    row->own_tokens = n;
+}
+
 static void fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i,
                      const struct tec_row_state *row)
 {
@@ -120,13 +142,19 @@ static void fill_row(const struct tec_plan *plan, struct tec_decode_table *t, in
     t->rows.visible[i] = row->visible;
     struct tec_span *spans = t->rows.spans + (ptrdiff_t)i * 2;
     spans[0] = (struct tec_span){plan->prefixes.first[row->region], row->prefix};
-    spans[1] = (struct tec_span){row->tail, plan->spec.new_tokens};
+    spans[1] = (struct tec_span){row->tail, plan->spec.own_tokens + plan->spec.new_tokens};
     t->tail[i] = row->tail;
     t->prefix[i] = row->prefix;
     t->left[i] = row->left;
     t->done[i] = row->done;
     t->produced[i] = 0;
     t->eos[i] = row->eos;
+    if (!t->forced)
+        return;
+    t->waiting[i] = row->waiting;
+    if (row->waiting > 0)
+        memcpy(t->forced + (size_t)(i + 1) * (size_t)t->max_forced - (size_t)row->waiting, row->own,
+               (size_t)row->waiting * sizeof *row->own);
 }
 
 static void read_row(const struct tec_decode_table *t, int i, struct tec_row_state *row)
@@ -137,6 +165,13 @@ static void read_row(const struct tec_decode_table *t, int i, struct tec_row_sta
     row->visible = t->rows.visible[i];
     row->left = t->left[i];
     row->done = t->done[i];
+    row->steps = t->produced[i];
+    if (!t->forced || row->waiting == 0)
+        return;
+    int read = row->waiting - t->waiting[i];
+    row->own += read;
+    row->waiting -= read;
+    row->steps += read;
 }
 
 void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
@@ -150,7 +185,7 @@ void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
     for (int i = 0; i < n; i++)
         fill_row(plan, t, i, rows[i]);
     tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
-    tec_device_replay(plan->device, part->capture, replay);
+    run_part(plan, part, replay);
     tec_device_download(plan->device, part->block.host, part->block.device, part->block.size);
     for (int i = 0; i < n; i++) {
         read_row(t, i, rows[i]);

@@ -48,11 +48,19 @@ struct tec_row_state {
     int eos;            /* end token, -1 = none */
     int64_t request;    /* whose it is; for the caller */
     int produced;       /* tokens made so far; kept by a virtual device */
+    const int *own;     /* the rest of a prompt of its own: [waiting], borrowed */
+    int waiting;
+    int own_tokens; /* of that prompt, in all */
+    int steps;      /* that it took part in, in its last launch */
 };
 
 /* A request at its start: its first step repeats the last token of the prompt. */
 void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,
                    int last_token, int seat, int max_tokens, int eos);
+
+/* Before its first step: it reads a prompt of its own behind the prefix first, n tokens, 0 to the
+ * plan's spec.own_tokens, borrowed until they are read. The plan's text is causal. */
+void tec_row_prompt(struct tec_row_state *row, const int *ids, int n);
 
 /* Advance n requests by k steps in one launch of the smallest captured batch that holds them; rows
  * are updated. tokens[i * k ..] gets what row i made, made[i] how many. n <= the part's batch. */

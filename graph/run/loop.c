@@ -28,7 +28,8 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     l->region = -1;
     l->n_jobs = l->n_order = l->lane = 0;
-    l->replayed_ns = l->device_over_ns = 0;
+    l->replayed_ns = l->device_over_ns = l->awaited_ns = 0;
+    l->replayed_until = r->start_ns;
     tec_loop_tell(l, (struct tec_event){
                          .kind = TEC_EVENT_FRAME, .node = -1, .request = -1, .t_ns = r->start_ns});
 }
@@ -42,20 +43,40 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-/* Who leaves, who comes. */
-static void change_requests(struct tec_loop *l, bool seen, struct tec_tick *tick)
+/* Decoders whose instruction is new to the frame's session. */
+static unsigned changed(struct tec_loop *l, const struct tec_frame_input *input,
+                        const struct tec_tick *tick)
 {
-    for (int i = 0; i < tick->n_cancels; i++)
-        tec_requests_cancel(l, tick->cancels[i]);
+    unsigned spawn = 0;
+    int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
+    bool same = l->texts_given[session].seen && l->texts_given[session].key == input->text_key;
+    l->texts_given[session].seen = true;
+    l->texts_given[session].key = input->text_key;
+    for (int d = 0; !same && d < l->o.n_decoders; d++)
+        if (l->o.decoders[d].on_change)
+            spawn |= 1U << d;
+    return spawn;
+}
+
+/* Who leaves, who comes. */
+static void change_requests(struct tec_loop *l, const struct tec_frame_input *input,
+                            struct tec_tick *tick)
+{
+    for (int i = 0; i < tick->n_cancels; i++) {
+        bool live = tec_requests_cancel(l, tick->cancels[i]);
+        if (tick->cancelled)
+            tick->cancelled[i] = live;
+    }
     tec_requests_expire(l);
     tec_requests_sweep(l);
     tec_loop_view(l);
-    if (!seen || !l->o.plan->spec.seats) {
+    if (!input || !l->o.plan->spec.seats) {
         refuse_asks(tick);
         return;
     }
+    unsigned spawn = tick->spawn | (changed(l, input, tick) & ~tick->mute);
     for (int d = 0; d < l->o.n_decoders; d++)
-        if (tick->spawn >> d & 1U)
+        if (spawn >> d & 1U)
             tec_requests_spawn(l, d, NULL);
     for (int i = 0; i < tick->n_asks; i++) {
         tick->asks[i].refused = false;
@@ -68,8 +89,11 @@ static void await_input(struct tec_loop *l, const struct tec_tick *tick)
 {
     if (tick->late_ns <= 0)
         return;
-    if (l->o.executor.await)
+    if (l->o.executor.await) {
+        int64_t before = tec_loop_now(l);
         l->o.executor.await(l->o.executor.self, tick->tick_ns + tick->late_ns);
+        l->awaited_ns = tec_loop_now(l) - before;
+    }
     tec_loop_tell(l,
                   (struct tec_event){
                       .kind = TEC_EVENT_INPUT, .node = -1, .request = -1, .t_ns = tec_loop_now(l)});
@@ -99,8 +123,9 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
                                             struct tec_tick *tick)
 {
     open_frame(l, tick);
+    l->input = input;
     int64_t before = tec_loop_now(l);
-    change_requests(l, input != NULL, tick);
+    change_requests(l, input, tick);
     await_input(l, tick);
     int64_t waited = tick->late_ns > 0 ? tec_loop_now(l) : before;
     tec_loop_view(l);
@@ -154,6 +179,42 @@ const struct tec_frame_record *tec_loop_frame(struct tec_loop *l,
     return tec_loop_run(l, input, &tick);
 }
 
+static void start_warm_rows(struct tec_loop *l, const struct tec_frame_input *input, int region,
+                            struct tec_row_state *rows, struct tec_row_state **list)
+{
+    const struct tec_plan_spec *s = &l->o.plan->spec;
+    for (int r = 0; r < s->seats; r++) {
+        tec_row_start(&rows[r], l->o.plan, region, l->prefix_rows, input->prefix.ids[0], r,
+                      s->new_tokens, -1);
+        list[r] = &rows[r];
+    }
+}
+
+/* Every part of the second set, beside a frame. Costs are those of launches that have the device.
+ */
+static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input, int region)
+{
+    const struct tec_plan_spec *s = &l->o.plan->spec;
+    struct tec_executor *e = &l->o.executor;
+    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    struct tec_replay replay = {0};
+    int own = tec_kv_pool_take(&l->o.plan->prefixes), n = 0;
+    start_warm_rows(l, input, own, rows, list);
+    if (s->isolated)
+        l->jobs[n++] = (struct tec_soft_job){.prefill = true, .region = own};
+    for (int b = 0; b < s->n_batches; b++)
+        l->jobs[n++] =
+            (struct tec_soft_job){.rows = list,
+                                  .n = s->batches[b] < s->seats ? s->batches[b] : s->seats,
+                                  .k = 1,
+                                  .tokens = l->tokens,
+                                  .made = l->made};
+    e->beside(e->self, l->jobs, n, input);
+    e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
+    e->join(e->self);
+    tec_kv_pool_drop(&l->o.plan->prefixes, own);
+}
+
 void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int times)
 {
     const struct tec_plan_spec *s = &l->o.plan->spec;
@@ -173,16 +234,14 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
         }
         for (int b = 0; s->seats && b < s->n_batches; b++) {
             int n = s->batches[b] < s->seats ? s->batches[b] : s->seats;
-            for (int r = 0; r < n; r++) {
-                tec_row_start(&rows[r], l->o.plan, region, l->prefix_rows, input->prefix.ids[0], r,
-                              s->new_tokens, -1);
-                list[r] = &rows[r];
-            }
+            start_warm_rows(l, input, region, rows, list);
             replay = (struct tec_replay){0};
             l->o.executor.decode(l->o.executor.self, list, n, 1, l->tokens, l->made, &replay);
             tec_loop_measure_decode(l, &replay, s->batches[b], 1, 1);
         }
     }
+    if (s->beside && l->o.executor.beside)
+        warm_beside(l, input, region);
     l->warming = false;
     tec_kv_pool_drop(pool, region);
 }
@@ -198,6 +257,7 @@ void tec_loop_reset(struct tec_loop *l)
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;
+    memset(l->texts_given, 0, sizeof l->texts_given);
     memset(&l->result, 0, sizeof l->result);
 }
 
@@ -215,9 +275,10 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
     l->tokens = TEC_NEW(&l->arena, seats * ((size_t)p->spec.max_k + 1), int);
     l->made = TEC_NEW(&l->arena, seats, int);
     l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);
+    l->own = TEC_NEW(&l->arena, seats * (size_t)p->spec.own_tokens + 1, int);
     l->late_us = TEC_NEW(&l->arena, (size_t)l->o.topology->n_inputs + 1, int64_t);
-    bool ok = l->late_us && l->requests && l->seat_taken && l->texts && l->view_rows && l->chunk &&
-              l->tokens && l->made && l->text_ended;
+    bool ok = l->own && l->late_us && l->requests && l->seat_taken && l->texts && l->view_rows &&
+              l->chunk && l->tokens && l->made && l->text_ended;
     for (int i = 0; ok && i < l->n_texts; i++) {
         l->texts[i].id = -1;
         l->texts[i].tokens = TEC_NEW(&l->arena, (size_t)p->spec.new_tokens + 1, int);

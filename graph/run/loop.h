@@ -14,23 +14,27 @@
 
 #include <stdatomic.h>
 
-enum { TEC_MAX_LAUNCHES = 2 + 2 * TEC_MAX_ROWS, TEC_MAX_DECODERS = 8 };
+enum { TEC_MAX_LAUNCHES = 2 + 2 * TEC_MAX_ROWS, TEC_MAX_DECODERS = 8, TEC_MAX_TICKING = 16 };
 
 /* One language task of the pipeline: a decode node. */
 struct tec_decoder {
     const char *name;
     int node;  /* index into the topology */
-    int every; /* spawn a request every so many frames; 0 = only when asked */
+    int every; /* spawn a request every so many frames; 0 = not by their number */
     int max_tokens;
     int64_t deadline_us; /* after it is born; 0 = none */
     bool sheds;          /* given up after it */
+    bool on_change;      /* spawn one where the instruction is not that of the session's frame
+                            before, and in its first frame */
+    bool supersede;      /* a new request gives up the older ones of its session */
+    int own;             /* 1 + index of its own prompt in the input; 0 = none */
 };
 
 /* A request from outside. */
 struct tec_ask {
     int decoder;
     int max_tokens; /* 0, or more than the decoder's: the decoder's */
-    int prio;       /* 0 first */
+    int prio;       /* 0 first: for policies */
     int64_t id;     /* out: the request, also when it is refused */
     bool refused;   /* out */
     char reason[32];
@@ -39,16 +43,18 @@ struct tec_ask {
 /* When a frame opens, and what comes with it. Times on the frame clock. */
 struct tec_tick {
     int64_t frame;       /* number of the tick in its session */
-    int session;         /* index; 0 when there is one */
+    int session;         /* index below TEC_MAX_TICKING; 0 when there is one */
     const char *name;    /* of the session; NULL when there is one */
     int64_t tick_ns;     /* when it was due */
     int64_t deadline_ns; /* of the actions; -1 = none */
     int64_t next_ns;     /* its session's next tick; INT64_MAX: frames follow each other */
     int64_t late_ns;     /* inputs come so long after the tick; 0 = they are here */
     unsigned spawn;      /* bit set of decoders that start a request */
+    unsigned mute;       /* of those that a change of the instruction starts nothing of */
     int n_asks, n_cancels;
     struct tec_ask *asks;   /* [n_asks] */
     const int64_t *cancels; /* [n_cancels] ids of requests */
+    bool *cancelled;        /* [n_cancels] out: it was alive; NULL is allowed */
 };
 
 /* A request's text, for one reader. Tokens are stored, then `count` is published (release). */

@@ -70,6 +70,12 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
                                         .t_ns = at_ns});
 }
 
+/* Of its keys and values, as the manager counts: prefix, its own prompt, what it has made. */
+static int length(const struct tec_request *r)
+{
+    return r->row.prefix + r->own + r->made;
+}
+
 /* --- ends ------------------------------------------------------------------------------------ */
 
 void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
@@ -79,7 +85,7 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
     r->ended = true;
     if (r->stored) {
         tec_kv_pool_drop(&l->o.plan->prefixes, r->row.region);
-        tec_loop_tell_kv(l, "remove", r, r->row.prefix + r->made, at_ns);
+        tec_loop_tell_kv(l, "remove", r, length(r), at_ns);
     }
     l->seat_taken[r->seat] = false;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
@@ -96,7 +102,7 @@ void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *re
     l->record.shed++;
 }
 
-void tec_requests_cancel(struct tec_loop *l, int64_t id)
+bool tec_requests_cancel(struct tec_loop *l, int64_t id)
 {
     int64_t now = tec_loop_now(l);
     struct tec_request *r = NULL;
@@ -109,6 +115,7 @@ void tec_requests_cancel(struct tec_loop *l, int64_t id)
             .kind = TEC_EVENT_CANCEL, .node = -1, .request = id, .flag = r != NULL, .t_ns = now});
     if (r)
         tec_requests_end(l, r, "cancelled", 2, now);
+    return r != NULL;
 }
 
 void tec_requests_expire(struct tec_loop *l)
@@ -149,6 +156,23 @@ static void make_room(struct tec_loop *l)
     tec_loop_view(l);
 }
 
+/* Live requests that a new one of this decoder makes stale. */
+static int count_stale(const struct tec_loop *l, int decoder)
+{
+    int n = 0;
+    for (int i = 0; l->o.decoders[decoder].supersede && i < l->n_live; i++)
+        n += l->requests[i].decoder == decoder && l->requests[i].session == l->tick->session;
+    return n;
+}
+
+static void shed_stale(struct tec_loop *l, int decoder)
+{
+    for (int i = 0; i < l->n_live; i++)
+        if (l->requests[i].decoder == decoder && l->requests[i].session == l->tick->session)
+            tec_requests_shed(l, &l->requests[i], "superseded");
+    tec_requests_sweep(l);
+}
+
 static struct tec_request born(struct tec_loop *l, int decoder, const struct tec_ask *ask)
 {
     const struct tec_decoder *d = &l->o.decoders[decoder];
@@ -156,6 +180,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
     bool shorter = ask && ask->max_tokens > 0 && ask->max_tokens < d->max_tokens;
     return (struct tec_request){.id = l->next_id++,
                                 .decoder = decoder,
+                                .session = l->tick->session,
                                 .seat = free_seat(l),
                                 .max = shorter ? ask->max_tokens : d->max_tokens,
                                 .prio = ask ? ask->prio : 0,
@@ -178,24 +203,45 @@ static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_a
     }
 }
 
+static int *own_of(const struct tec_loop *l, int seat)
+{
+    return l->own + (ptrdiff_t)seat * l->o.plan->spec.own_tokens;
+}
+
+/* Its own prompt outlives the frame that it came with. */
+static void take_prompt(struct tec_loop *l, struct tec_request *r)
+{
+    int own = l->o.decoders[r->decoder].own;
+    const struct tec_own_prompt *p = own > 0 ? &l->input->own[own - 1] : NULL;
+    r->own = p && p->n <= l->o.plan->spec.own_tokens ? p->n : 0;
+    if (r->own)
+        memcpy(own_of(l, r->seat), p->ids, (size_t)r->own * sizeof *p->ids);
+}
+
+/* A request that makes others stale takes one of their seats, so nobody has to make room for it. */
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
-    if (l->n_live == l->o.plan->spec.seats)
+    int stale = count_stale(l, decoder);
+    if (l->n_live == l->o.plan->spec.seats && stale == 0)
         make_room(l);
     struct tec_request r = born(l, decoder, ask);
     struct tec_request_view v = tec_loop_view_of(l, &r);
     char reason[32] = "";
-    bool yes = r.seat >= 0;
+    bool seat = r.seat >= 0 || stale > 0, yes = seat;
     tell(l, TEC_EVENT_ARRIVE, &r, NULL, r.born_ns);
     if (ask)
         ask->id = r.id;
     if (yes && l->o.planner.admit)
         yes = l->o.planner.admit(l->o.planner.self, &l->view, &v, reason);
     if (!yes) {
-        refuse(l, &r, ask, r.seat < 0 ? "no kv slot" : reason[0] ? reason : "policy");
+        refuse(l, &r, ask, !seat ? "no kv slot" : reason[0] ? reason : "policy");
         return;
     }
+    if (stale > 0)
+        shed_stale(l, decoder);
+    r.seat = free_seat(l);
     l->seat_taken[r.seat] = true;
+    take_prompt(l, &r);
     give_text(l, &r);
     l->requests[l->n_live++] = r;
     tell(l, TEC_EVENT_ADMIT, &r, NULL, r.born_ns);
@@ -204,13 +250,19 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
+void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
+{
+    tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
+                  l->o.plan->model->text.eos);
+    tec_row_prompt(&r->row, own_of(l, r->seat), r->own);
+    r->row.request = r->id;
+}
+
 /* The row of a request that ran beside the hard nodes was started with its launch. */
 void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns)
 {
     if (r->row.region < 0)
-        tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
-                      l->o.plan->model->text.eos);
-    r->row.request = r->id;
+        tec_requests_start(l, r, region);
     r->stored = true;
     tec_loop_tell_kv(l, "store", r, 0, at_ns);
 }
@@ -248,5 +300,5 @@ void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *t
     if (r->row.done)
         finish(l, r, at_ns);
     else
-        tec_loop_tell_kv(l, "update", r, r->row.prefix + r->made, at_ns);
+        tec_loop_tell_kv(l, "update", r, length(r), at_ns);
 }

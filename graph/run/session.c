@@ -1,10 +1,12 @@
 #include "graph/run/session.h"
 
 #include "graph/run/session_given.h"
+#include "graph/run/session_own.h"
 #include "graph/run/session_robot.h"
 
 #include <math.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { SETS = 3 };
 
@@ -13,6 +15,7 @@ struct set {
     struct tec_observation seen;
     int *ids;     /* [max_text] */
     float *noise; /* [horizon, dim] */
+    int *own[TEC_MAX_PROMPTS];
 };
 
 struct tec_session {
@@ -25,8 +28,9 @@ struct tec_session {
     struct tec_template *template;
     struct tec_observer *observer;
     struct tec_given given; /* first actions */
-    int text_max;           /* bytes of an instruction */
-    float **pictures_f32;   /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
+    struct tec_own_inputs own;
+    int text_max;         /* bytes of an instruction */
+    float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
     struct set sets[SETS];
     int turn;               /* set to be written next */
     const struct set *last; /* good one; NULL = none yet */
@@ -100,6 +104,8 @@ static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err
     bool all = give_floats(s) && reserve_scratch(s);
     for (int i = 0; i < SETS; i++)
         all = all && give_set(s, &s->sets[i]);
+    for (int i = 0; i < SETS; i++)
+        TEC_TRY(tec_own_take(&s->own, s->sets[i].own, &s->arena, err));
     return all ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", s->robot->name);
 }
@@ -144,6 +150,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
+    TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
     s->text_max = 1024 + 8 * o->max_text;
     struct tec_observer_needs needs = {.image_h = m->vision.image_size,
                                        .image_w = m->vision.image_size,
@@ -247,8 +254,16 @@ static enum tec_status encode(struct tec_session *s, struct set *set, int *n, st
     return TEC_OK;
 }
 
+/* Of the text or the ids that were given; what a template adds, such as the state, is not in it. */
+static uint64_t key_of(const struct tec_value *ids, const struct tec_observation *seen)
+{
+    return ids ? XXH3_64bits_withSeed(ids->data, ids->bytes, 1)
+               : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
+}
+
 static enum tec_status make_prompt(struct tec_session *s, const struct tec_value *values,
-                                   size_t n_values, struct set *set, int *n, struct tec_error *err)
+                                   size_t n_values, struct set *set, int *n, uint64_t *key,
+                                   struct tec_error *err)
 {
     const struct tec_value *ids = tec_robot_prompt_ids(s->robot, values, n_values);
     int vocab = s->options.model->text.vocab;
@@ -260,6 +275,7 @@ static enum tec_status make_prompt(struct tec_session *s, const struct tec_value
         *n = make_ids(s, set);
     if (*n < 1)
         return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
+    *key = key_of(ids, &set->seen);
     for (int i = 0; i < *n; i++)
         if (set->ids[i] < 0 || set->ids[i] >= vocab)
             return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
@@ -325,11 +341,17 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
 {
     struct tec_session *s = session;
     struct set *set = &s->sets[s->turn];
+    struct tec_own_prompt own[TEC_MAX_PROMPTS] = {{NULL, 0}};
     int n_text = 0, n_fixed = 0;
+    uint64_t key = 0;
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
-    TEC_TRY(make_prompt(s, values, n, set, &n_text, err));
+    TEC_TRY(make_prompt(s, values, n, set, &n_text, &key, err));
+    enum tec_status status = tec_own_read(&s->own, &s->options, values, n, (size_t)s->text_max,
+                                          set->own, own, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    TEC_TRY(status);
     round_pictures(s, set);
     if (noise)
         memcpy(set->noise, noise, chunk_size(s) * sizeof *noise);
@@ -338,6 +360,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     TEC_TRY(put_given(s, set, n_fixed, err));
     point(s, set, n_text, n_fixed, input);
     input->captured_ns = captured_ns;
+    input->text_key = key;
+    memcpy(input->own, own, sizeof own);
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;

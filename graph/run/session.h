@@ -1,6 +1,7 @@
 /* session.h - one robot's way into the frame loop: named values become what a launch reads, and a
  * chunk of the model becomes robot actions. Runs on a consumer thread, before submission, so that a
- * slow picture or a hostile prompt delays its own session only. Not thread-safe. */
+ * slow picture or a hostile prompt delays its own session only. Not thread-safe, but
+ * that one thread may be in tec_session_act_on while another is in any other function. */
 #ifndef TEC_GRAPH_RUN_SESSION_H
 #define TEC_GRAPH_RUN_SESSION_H
 

@@ -61,10 +61,14 @@ static enum tec_status plain_state(json_t *parts, const struct tec_session_optio
 
 static const struct tec_decl_input *find_text(const struct tec_pipeline *p)
 {
+    const struct tec_decl_input *own = NULL; /* a prompt of a decode node, where nothing else is */
+    for (int i = p->n_inputs - 1; i >= 0; i--)
+        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) >= 0)
+            own = &p->inputs[i];
     for (int i = 0; i < p->n_inputs; i++)
-        if (p->inputs[i].kind == TEC_INPUT_TEXT)
+        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) < 0)
             return &p->inputs[i];
-    return NULL;
+    return own;
 }
 
 static enum tec_status make_plain(struct tec_robot **out, const struct tec_session_options *o,

@@ -72,7 +72,22 @@ static bool same_launch(const struct tec_loop *l, int a, int b)
 {
     const struct tec_row_decision *x = &l->decision.rows[l->order[a]],
                                   *y = &l->decision.rows[l->order[b]];
-    return x->k == y->k && x->group == y->group;
+    return x->k == y->k && x->group == y->group &&
+           is_beside(l, l->order[a]) == is_beside(l, l->order[b]);
+}
+
+/* Those beside the hard nodes first, each side in its order: rows of a launch stay together. */
+static void part_order(struct tec_loop *l)
+{
+    int others[TEC_MAX_ROWS], n = 0, kept = 0;
+    for (int i = 0; i < l->n_order; i++) {
+        if (is_beside(l, l->order[i]))
+            l->order[kept++] = l->order[i];
+        else
+            others[n++] = l->order[i];
+    }
+    for (int i = 0; i < n; i++)
+        l->order[kept + i] = others[i];
 }
 
 /* More rows than the largest captured batch are split, full launches first. */
@@ -168,7 +183,7 @@ static void settle_decode(struct tec_loop *l, int at)
     tell_launch(l, job, ids, node, padded);
     for (int i = 0; i < job->n; i++) {
         tec_loop_tell_kv(l, "append", &l->requests[rows[i]], job->made[i], end);
-        steps = job->made[i] > steps ? job->made[i] : steps;
+        steps = job->rows[i]->steps > steps ? job->rows[i]->steps : steps;
     }
     tell_rows(l, "unbatch", ids, job->n, end);
     for (int i = 0; i < job->n; i++)
@@ -232,14 +247,13 @@ static void start_rows(struct tec_loop *l)
         for (int j = 0; j < l->n_jobs; j++)
             if (l->jobs[j].prefill && l->notes[j].row == i)
                 region = l->jobs[j].region;
-        tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
-                      l->o.plan->model->text.eos);
-        r->row.request = r->id;
+        tec_requests_start(l, r, region);
     }
 }
 
 void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *input)
 {
+    part_order(l);
     add_prefills(l, true);
     add_decodes(l, true);
     if (l->n_jobs == 0)
@@ -252,7 +266,9 @@ void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *inp
 static void settle_beside(struct tec_loop *l, const struct tec_frame_input *input)
 {
     int n = l->n_jobs;
+    int64_t waited = tec_loop_now(l);
     l->o.executor.join(l->o.executor.self);
+    tec_loop_replayed(l, waited, tec_loop_now(l));
     l->lane = 1;
     for (int at = 0; at < n; at++) {
         if (!l->jobs[at].prefill)
@@ -262,6 +278,7 @@ static void settle_beside(struct tec_loop *l, const struct tec_frame_input *inpu
         settle(l, at);
     }
     store_new(l, input, true); /* those that only wait */
+    l->lane = 2;
 }
 
 void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, bool beside)

@@ -7,18 +7,18 @@
 /* A live language request. */
 struct tec_request {
     int64_t id;
-    int decoder, seat, text; /* text: index of its record */
-    int max, made, prio;
+    int decoder, session, seat, text;         /* text: index of its record */
+    int max, made, prio, own;                 /* own: tokens of its own prompt */
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
     struct tec_row_state row;
 };
 
 /* Frames that ended, for those that had to wait for them. */
-enum { TEC_RECENT_FRAMES = 16 };
+enum { TEC_RECENT_FRAMES = 256 };
 
 struct tec_recent {
-    int64_t end_ns, over_ns;
+    int64_t end_ns, over_ns, planner_ns, host_ns;
 };
 
 /* A job and what the loop knows of it. `row`: of a prefill; decodes have rows order[first ..]. */
@@ -35,15 +35,21 @@ struct tec_loop {
     bool warming;                       /* what is measured is no frame's */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
-    int n_live;                   /* requests[0 .. n_live - 1], ascending id */
-    struct tec_request *requests; /* [seats] */
-    bool *seat_taken;             /* [seats] */
-    struct tec_utterance *texts;  /* [n_texts] */
+    struct {
+        bool seen;
+        uint64_t key;
+    } texts_given[TEC_MAX_TICKING]; /* by session: the instruction of its newest observation */
+    int n_live;                     /* requests[0 .. n_live - 1], ascending id */
+    struct tec_request *requests;   /* [seats] */
+    bool *seat_taken;               /* [seats] */
+    struct tec_utterance *texts;    /* [n_texts] */
     int n_texts;
-    int64_t n_ended, *text_ended; /* [n_texts] when it ended, as a count; 0 = not yet used */
-    float *chunk;                 /* [horizon, dim] */
-    int *tokens, *made;           /* of a frame's launches: [seats, max_k], [seats] */
-    int region;                   /* the frame's prefix, -1 = none */
+    int64_t n_ended, *text_ended;        /* [n_texts] when it ended, as a count; 0 = not yet used */
+    float *chunk;                        /* [horizon, dim] */
+    int *tokens, *made;                  /* of a frame's launches: [seats, max_k], [seats] */
+    int *own;                            /* [seats, own_tokens] prompts of their own, by seat */
+    const struct tec_frame_input *input; /* of the running frame; NULL = none */
+    int region;                          /* the frame's prefix, -1 = none */
     int prefix_rows, last_token;
     const struct tec_tick *tick; /* of the running frame */
     struct tec_frame_record record;
@@ -59,11 +65,15 @@ struct tec_loop {
     struct tec_soft_job jobs[TEC_MAX_LAUNCHES];
     struct tec_loop_job notes[TEC_MAX_LAUNCHES];
     bool parted;            /* jobs may run beside the hard nodes of this frame */
-    int lane;               /* of events: 1 while work beside the hard nodes is reported */
+    int lane;               /* of events: 1 while work beside the hard nodes is reported, then 2 */
     int64_t replayed_ns;    /* device time of this frame */
+    int64_t replayed_until; /* when the last launch that it counts ended */
     int64_t device_over_ns; /* of it, beyond the p99 known before */
     struct tec_recent recent[TEC_RECENT_FRAMES];
-    int n_recent; /* counts on */
+    int n_recent;       /* counts on */
+    int64_t awaited_ns; /* of this frame: for inputs */
+    int64_t lost_ns;    /* to the host, see account.c */
+    struct tec_histogram usual_planner, usual_host;
 };
 
 static inline int64_t tec_loop_now(const struct tec_loop *l)
@@ -73,9 +83,11 @@ static inline int64_t tec_loop_now(const struct tec_loop *l)
 
 /* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
  * list of rows), admission, texts. */
-void tec_requests_cancel(struct tec_loop *l, int64_t id);
+bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */
 void tec_requests_expire(struct tec_loop *l);
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
+/* Its row, on the frame's prefix or one of its own in `region`. */
+void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region);
 void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns);
 /* n tokens of a launch that ended at `at_ns`; the last ones when its row is done. */
 void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n,
@@ -110,6 +122,7 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
 
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account(struct tec_loop *l);
+void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
                              int steps);

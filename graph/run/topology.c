@@ -1,6 +1,7 @@
 /* topology.c - the decision lattice and the names that policies see. */
 #include "graph/run/engine.h"
 
+#include <math.h>
 #include <string.h>
 
 static void copy_points(int *n, int *points, const struct tec_ints *from)
@@ -16,7 +17,7 @@ static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
     t->nodes[i].name = n->name;
     t->nodes[i].kind = tec_decl_node_word(n->kind);
     t->nodes[i].partition = n->partition.index >= 0 ? p->partitions[n->partition.index].name : "";
-    t->nodes[i].deadline_us = (int64_t)(n->deadline.ms * 1000.0);
+    t->nodes[i].deadline_us = llround(n->deadline.ms * 1000.0);
     t->nodes[i].hard = n->deadline.kind == TEC_DEADLINE_HARD;
     t->nodes[i].optional = n->when_policy;
 }
@@ -51,6 +52,6 @@ void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipelin
     t->slots = spec->seats;
     t->horizon = m->flow.horizon;
     t->layers = m->text.stack.layers;
-    t->period_us = (int64_t)(p->frame.period_ms * 1000.0);
+    t->period_us = llround(p->frame.period_ms * 1000.0);
     t->seed = (uint64_t)p->seed;
 }

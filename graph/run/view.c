@@ -24,7 +24,7 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
         .deadline_us = limited ? r->deadline_ns / 1000 : INT64_MAX,
         .slack_us = limited ? (r->deadline_ns - now) / 1000 : INT64_MAX,
         .prio = r->prio,
-        .kv_bytes = (int64_t)(r->row.prefix + r->made) * token_bytes(l),
+        .kv_bytes = (int64_t)(r->row.prefix + r->own + r->made) * token_bytes(l),
         .shared = r->shared,
         .fresh = !r->stored};
 }
@@ -38,7 +38,7 @@ static void view_caches(struct tec_loop *l)
     for (int i = 0; i < l->n_live; i++) {
         int64_t age = l->tick->frame - l->requests[i].born_frame;
         oldest = age > oldest ? age : oldest;
-        made += l->requests[i].made;
+        made += l->requests[i].own + l->requests[i].made;
         stored += l->requests[i].stored;
     }
     l->kv[0].used = (int64_t)prefixes->in_use * prefixes->tokens;
@@ -81,10 +81,9 @@ static int rows_of(double point)
 }
 
 /* The table names nodes: a kind means its first node. */
-static double table_cost(const struct tec_loop *l, const char *what, double point, double q)
+static double table_cost(const struct tec_loop *l, const char *what, int rows, double q)
 {
     const struct tec_topology *t = l->o.topology;
-    int rows = rows_of(point);
     const struct tec_cost_row *row = tec_cost_table_row(l->table, what, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
         if (strcmp(t->nodes[i].kind, what) == 0)
@@ -92,12 +91,24 @@ static double table_cost(const struct tec_loop *l, const char *what, double poin
     return row ? tec_cost_row_us(row, q) : -1.0;
 }
 
-double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
+static double launch_cost(const struct tec_loop *l, const char *what, int rows, double q)
 {
     if (l->table)
-        return table_cost(l, what, point, q);
+        return table_cost(l, what, rows, q);
     enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
-    return kind < TEC_COST_KINDS ? tec_costs_us(&l->costs, kind, rows_of(point), q) : -1.0;
+    return kind < TEC_COST_KINDS ? tec_costs_us(&l->costs, kind, rows, q) : -1.0;
+}
+
+/* More rows than the largest captured batch are several launches, full ones first. */
+double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
+{
+    int rows = rows_of(point), n = l->costs.n_batches;
+    if (n == 0 || tec_cost_kind_of(kind_of(l->o.topology, what)) != TEC_COST_DECODE)
+        return launch_cost(l, what, 0, q);
+    int largest = l->costs.batches[n - 1], full = rows / largest;
+    int rest = tec_snap_up(l->costs.batches, n, rows - full * largest);
+    double us = full > 0 ? full * launch_cost(l, what, largest, q) : 0.0;
+    return full > 0 && rows == full * largest ? us : us + launch_cost(l, what, rest, q);
 }
 
 static double cost_of(const void *self, const char *what, double point, double q)
@@ -144,7 +155,7 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.n_kv = l->o.topology->n_kv < 2 ? l->o.topology->n_kv : 2;
     l->view.kv = l->kv;
     int64_t caps[2] = {(int64_t)p->prefixes.n * p->prefixes.tokens,
-                       (int64_t)p->spec.seats * p->spec.new_tokens};
+                       (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens)};
     for (int i = 0; i < l->view.n_kv; i++) {
         l->kv[i].name = l->o.topology->kv[i];
         l->kv[i].cap = caps[i];

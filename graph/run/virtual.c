@@ -57,14 +57,9 @@ static void begin_job(struct both *w)
                              j->prefill ? 1 : j->n, j->prefill ? 1 : j->k);
 }
 
-static int64_t printed(double ns)
-{
-    return (int64_t)(ceil(ns / 1000.0 - 1e-6) * 1000.0);
-}
-
 static void end_hard(struct both *w)
 {
-    mark(w->v, w->hard, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, printed(w->now));
+    mark(w->v, w->hard, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, llround(w->now));
     w->seen = true;
     w->a.at++;
     begin_hard(w);
@@ -73,9 +68,9 @@ static void end_hard(struct both *w)
 static void end_job(struct both *w)
 {
     struct tec_replay *r = &w->v->jobs[w->b.at].replay;
-    r->start_ns = printed(w->b.start);
-    r->mark_ns[w->v->jobs[w->b.at].prefill ? TEC_MARK_PREFILL : TEC_MARK_DECODE] = printed(w->now);
-    r->end_ns = printed(w->now);
+    r->start_ns = llround(w->b.start);
+    r->mark_ns[w->v->jobs[w->b.at].prefill ? TEC_MARK_PREFILL : TEC_MARK_DECODE] = llround(w->now);
+    r->end_ns = llround(w->now);
     w->b.at++;
     w->b.left = -1.0;
 }
@@ -100,7 +95,7 @@ static void run_both(struct both *w)
         if (soft && w->b.left <= 1e-6)
             end_job(w);
     }
-    w->v->joined_ns = printed(w->now);
+    w->v->joined_ns = llround(w->now);
 }
 
 /* --- the executor --------------------------------------------------------------------------- */
@@ -111,13 +106,17 @@ static void make_tokens(const struct tec_virtual *v, struct tec_row_state *const
     for (int i = 0; i < n; i++) {
         struct tec_row_state *r = rows[i];
         int end = v->end ? v->end(v->user, r->request) : 0;
-        for (made[i] = 0; made[i] < k && !r->done; made[i]++) {
+        int read = r->waiting < k ? r->waiting : k;
+        r->waiting -= read;
+        r->own = read ? r->own + read : r->own;
+        for (made[i] = 0; made[i] < k - read && !r->done; made[i]++) {
             r->produced++;
             r->left--;
             bool last = end > 0 && r->produced == end;
             tokens[(ptrdiff_t)i * k + made[i]] = last ? r->eos : 3 + made[i];
             r->done = last || r->left == 0;
         }
+        r->steps = read + made[i];
     }
 }
 

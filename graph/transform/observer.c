@@ -16,6 +16,7 @@ struct tec_observer {
     struct tec_picture *pictures; /* [n_cameras] */
     int *slot;                    /* [n_cameras] index among the model's slots */
     double *x, *scratch, *binned;
+    double *act_x, *act_scratch; /* of tec_robot_act alone, which may run beside the others */
 };
 
 void tec_observer_destroy(struct tec_observer *o)
@@ -84,10 +85,12 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
     size_t bins = (size_t)larger(robot->n_state, robot->state_pad_to);
     o->x = TEC_NEW(&o->arena, width + 1, double);
     o->scratch = TEC_NEW(&o->arena, width + 1, double);
+    o->act_x = TEC_NEW(&o->arena, width + 1, double);
+    o->act_scratch = TEC_NEW(&o->arena, width + 1, double);
     o->binned = TEC_NEW(&o->arena, bins + 1, double);
     o->slot = TEC_NEW(&o->arena, n + 1, int);
     struct tec_picture *pictures = TEC_NEW(&o->arena, n + 1, struct tec_picture);
-    if (!o->x || !o->scratch || !o->binned || !o->slot || !pictures)
+    if (!o->x || !o->scratch || !o->act_x || !o->act_scratch || !o->binned || !o->slot || !pictures)
         return tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", robot->name);
     for (size_t i = 0; i < n; i++) {
         pictures[i].camera = &robot->cameras[i];
@@ -367,11 +370,11 @@ int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const 
     for (; n < most; n++) {
         tec_norm_undo_f32(&o->needs.action_norm,
                           actions + (size_t)n * (size_t)o->needs.action_width,
-                          (size_t)robot->n_model_actions, o->x);
-        tec_transforms_run(&robot->actions, o->x, state_raw, o->scratch);
-        if (!limit(robot, o->x, &n_clamped))
+                          (size_t)robot->n_model_actions, o->act_x);
+        tec_transforms_run(&robot->actions, o->act_x, state_raw, o->act_scratch);
+        if (!limit(robot, o->act_x, &n_clamped))
             break;
-        memcpy(out + (size_t)n * (size_t)robot->n_actions, o->x,
+        memcpy(out + (size_t)n * (size_t)robot->n_actions, o->act_x,
                (size_t)robot->n_actions * sizeof *out);
     }
     if (clamped)

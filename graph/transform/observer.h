@@ -66,7 +66,8 @@ struct tec_observation {
     char warning[200]; /* "" or a sentence: something looks wrong, nothing is refused */
 };
 
-/* Scratch and resize plans of one session. Not thread-safe. */
+/* Scratch and resize plans of one session. Not thread-safe, but that one thread may be in
+ * tec_robot_act while another is in any other function: actions never wait for a picture. */
 struct tec_observer;
 
 /* TEC_MALFORMED when robot, statistics and model do not fit together (a slot the model lacks, state

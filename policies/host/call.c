@@ -226,6 +226,7 @@ static int collect_some(lua_State *L)
  * small changes must not start one, or there would be one every frame. */
 static void tidy(struct tec_policy *policy)
 {
+    tec_lua_release(policy->lua);
     if (!policy->collect && tec_lua_bytes(policy->lua) < policy->settled + GARBAGE)
         return;
     lua_pushcfunction(tec_lua_state(policy->lua), policy->collect ? collect_all : collect_some);

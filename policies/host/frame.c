@@ -53,9 +53,18 @@ static struct tec_policy *in_frame(lua_State *L)
     return policy;
 }
 
+/* A number and no text of one, or `missing`. */
+static double optional(lua_State *L, int arg, double missing)
+{
+    if (lua_isnoneornil(L, arg))
+        return missing;
+    luaL_checktype(L, arg, LUA_TNUMBER);
+    return lua_tonumber(L, arg);
+}
+
 static double quantile(lua_State *L, int arg)
 {
-    double q = luaL_optnumber(L, arg, 0.99);
+    double q = optional(L, arg, 0.99);
     if (!(q >= 0 && q <= 1))
         luaL_error(L, "q must lie between 0 and 1, it is %f", q);
     return q;
@@ -67,7 +76,7 @@ static int frame_cost(lua_State *L)
     const struct tec_cost_source *costs = &policy->view->costs;
     if (lua_type(L, 1) != LUA_TSTRING)
         return luaL_error(L, "F.cost(name, point, q): the name is %s", luaL_typename(L, 1));
-    double point = luaL_optnumber(L, 2, 0), q = quantile(L, 3);
+    double point = optional(L, 2, 0), q = quantile(L, 3);
     if (!isfinite(point))
         return luaL_error(L, "F.cost: the point must be finite");
     double us = costs->cost ? costs->cost(costs->self, lua_tostring(L, 1), point, q) : -1;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { TOKENS = 9 };
+enum { TOKENS = 9, FORCED = 5 };
 
 /* Where the largest hides: anywhere, at either end, twice, below -0, among NaN, beside infinity. */
 static void hide(float *row, int cols, int how)
@@ -84,6 +84,11 @@ static struct tec_next_token_args arguments(struct conform *c, int rows, int col
     a.stop = conform_ints(c, 1, 0);
     a.best = conform_ints(c, (size_t)rows, -7);
     a.rows = conform_live(c, rows);
+    if (kind % 3)
+        return a;
+    a.max_forced = FORCED;
+    a.forced = some_ints(c, rows * FORCED, 0, 99);
+    a.waiting = some_ints(c, rows, -1, FORCED + 1);
     return a;
 }
 
@@ -112,19 +117,30 @@ static void next_token_shape(struct conform *c, int rows, int cols, int kind)
 {
     struct tec_next_token_args a = arguments(c, rows, cols, kind);
     int was_done = a.done[0], was_produced = a.produced[0];
-    struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 9};
+    int was_waiting = a.max_forced ? a.waiting[0] : 0;
+    bool given = was_waiting > 0 && was_waiting <= FORCED;
+    struct conform_call call = {
+        .ref = &a, .fast = &a, .live = rows, .full = true, .outs = 9 + (a.max_forced > 0)};
     int *states[] = {a.token, a.pos, a.slot, a.visible, a.left, a.done, a.produced};
     for (int i = 0; i < 7; i++)
         call.out[i] = (struct conform_out){states[i], rows, 4, 4, NULL, 0, 1};
     call.out[7] =
         (struct conform_out){a.tokens, rows, (size_t)TOKENS * 4, (size_t)TOKENS * 4, NULL, 0, 1};
     call.out[8] = (struct conform_out){.at = a.stop};
+    call.out[9] = (struct conform_out){a.waiting, rows, 4, 4, NULL, 0, 1};
     conform_run(c, &call);
     for (int o = 0; o < 8; o++)
         conform_same(c, o, (size_t)rows * (o == 7 ? TOKENS * 4 : 4), "%d rows of %d", rows, cols);
     conform_same(c, 8, 4, "stop of %d rows", rows);
     int id = answer(a.logits, cols, a.round);
-    if (!was_done && was_produced < TOKENS)
+    if (a.max_forced)
+        conform_same(c, 9, (size_t)rows * 4, "%d rows that wait", rows);
+    if (!was_done && given) {
+        int next = a.forced[FORCED - was_waiting];
+        conform_close(c, ((const int *)c->got[0])[0], next, 0.0, "row 0, whose next one is given");
+        conform_close(c, ((const int *)c->got[6])[0], was_produced, 0.0, "row 0 makes nothing");
+        conform_close(c, ((const int *)c->got[9])[0], was_waiting - 1, 0.0, "row 0 waits");
+    } else if (!was_done && was_produced < TOKENS)
         conform_close(c, ((const int *)c->got[7])[was_produced], id, 0.0, "row 0 of %d columns",
                       cols);
     bench(c, &call, a);

@@ -16,20 +16,33 @@
 
 enum { TEC_REPLY_HEAD = 64 /* bytes before a reply, for the frame's header */ };
 
+/* Who answers a job that has a deadline. */
+enum tec_job_answer { TEC_JOB_OPEN, TEC_JOB_BY_ENGINE, TEC_JOB_BY_WATCH };
+
 struct tec_job {
     /* Written by the connection thread. */
     uint8_t *message; /* borrowed from the connection */
     size_t n;
     bool is_text; /* it came as a text message: refused */
     int64_t received_ns;
+    int64_t due_ns;     /* the reply leaves by then; 0: whenever it is ready */
     double previous_ms; /* duration of the connection's cycle before; negative: none */
 
     /* Written by the engine thread. */
+    const double *actions; /* [rows, columns] of a reply; read them when `acted` */
+    int64_t captured_ns, released_ns, chunk_id;
+    bool slow; /* the pipeline's own deadline was over */
+
+    /* Written by whoever answers. */
     uint8_t *reply; /* behind TEC_REPLY_HEAD bytes of its block, from the heap */
     size_t room, reply_n;
     bool failed; /* the reply is a sentence, and the connection ends with it */
     int64_t picked_ns, infer_ns;
 
+    _Atomic int answer; /* enum tec_job_answer: at the deadline the connection thread may be first.
+                           The engine still gives the job back */
+    _Atomic bool
+        acted;         /* the actions are there; before the job is given back where text is asked */
     _Atomic bool gone; /* the client left: the result is not needed. Relaxed: only saves work */
 };
 

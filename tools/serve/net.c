@@ -37,6 +37,31 @@ static int64_t watch(const struct tec_net *net, struct lws *wsi)
     return tec_clock_now(&net->clock) + net->options.stall_s * 1000000000LL;
 }
 
+/* Deadlines of replies ------------------------------------------------------------------------ */
+
+static void attend(struct tec_net *net, int slot);
+
+static void alarm_rings(lws_sorted_usec_list_t *list)
+{
+    struct tec_net_alarm *alarm = lws_container_of(list, struct tec_net_alarm, list);
+    attend(alarm->net, alarm->watch.slot->job);
+}
+
+/* Something has changed for a slot, or its alarm has rung. */
+static void attend(struct tec_net *net, int slot)
+{
+    struct tec_net_alarm *alarm = &net->alarms[slot];
+    int64_t now = tec_clock_now(&net->clock);
+    if (tec_watch_look(&alarm->watch, now))
+        lws_callback_on_writable(net->slots[slot].connection);
+    int64_t next = tec_watch_next(&alarm->watch);
+    if (next == INT64_MAX)
+        lws_sul_cancel(&alarm->list);
+    else
+        lws_sul_schedule(net->context, 0, &alarm->list, alarm_rings,
+                         next > now ? (next - now) / 1000 + 1 : 1);
+}
+
 /* A free slot; NULL when there are connections enough. */
 static struct tec_slot *free_slot(const struct tec_net *net)
 {
@@ -94,6 +119,7 @@ static int established(struct tec_net *net, struct lws *wsi, struct session *ses
         return -1;
     session->slot = slot;
     tec_slot_open(slot, wsi, tec_clock_now(&net->clock));
+    tec_watch_open(&net->alarms[slot->job].watch);
     net->stats.connections++;
     lws_callback_on_writable(wsi);
     return 0;
@@ -129,7 +155,8 @@ static int received(struct tec_net *net, struct lws *wsi, struct tec_slot *slot,
     if (rest || !lws_is_final_fragment(wsi))
         return 0;
     slot->whole_by_ns = 0;
-    tec_slot_whole(slot, tec_clock_now(&net->clock));
+    tec_watch_whole(&net->alarms[slot->job].watch, tec_clock_now(&net->clock));
+    attend(net, slot->job);
     return 0;
 }
 
@@ -141,13 +168,17 @@ static void sent(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
         lws_callback_on_writable(wsi);
         return;
     }
-    tec_slot_sent(slot, tec_clock_now(&net->clock));
+    tec_watch_sent(&net->alarms[slot->job].watch, tec_clock_now(&net->clock));
+    attend(net, slot->job);
 }
 
 static int send_reply(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
 {
     const struct tec_job *job = &slot->exchange->jobs[slot->job];
-    tec_serve_stats_add(&net->stats, job, tec_clock_now(&net->clock));
+    if (net->alarms[slot->job].watch.replied)
+        net->stats.substitutes++;
+    else
+        tec_serve_stats_add(&net->stats, job, tec_clock_now(&net->clock));
     slot->state = TEC_SLOT_SENDING;
     if (lws_write(wsi, job->reply, job->reply_n, job->failed ? LWS_WRITE_TEXT : LWS_WRITE_BINARY) <
         (int)job->reply_n)
@@ -204,13 +235,21 @@ static int rang(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
     return 0;
 }
 
+static void left(struct tec_net *net, struct tec_slot *slot)
+{
+    tec_slot_leave(slot);
+    attend(net, slot->job);
+}
+
 /* What the engine has done since. */
 static void collect(struct tec_net *net)
 {
     int job;
-    while ((job = tec_exchange_collect(net->options.exchange)) >= 0)
-        if (tec_slot_answered(&net->slots[job]))
+    while ((job = tec_exchange_collect(net->options.exchange)) >= 0) {
+        if (tec_watch_collected(&net->alarms[job].watch, tec_clock_now(&net->clock)))
             lws_callback_on_writable(net->slots[job].connection);
+        attend(net, job);
+    }
 }
 
 /* Files: the listener and the signals. */
@@ -244,7 +283,7 @@ static int on_socket(struct tec_net *net, struct lws *wsi, enum lws_callback_rea
         return rang(net, wsi, session->slot);
     case LWS_CALLBACK_CLOSED:
         if (session->slot)
-            tec_slot_leave(session->slot);
+            left(net, session->slot);
         session->slot = NULL;
         return 0;
     default:
@@ -342,10 +381,15 @@ static enum tec_status take_memory(struct tec_net *net, struct tec_error *err)
     enum { HELLO = 1 << 16 };
     net->slots = TEC_NEW(&net->arena, (size_t)o->exchange->n, struct tec_slot);
     net->hello = tec_arena_push(&net->arena, LWS_PRE + HELLO, 1, 64);
-    if (!net->slots || !net->hello)
+    net->alarms = TEC_NEW(&net->arena, (size_t)o->exchange->n, struct tec_net_alarm);
+    if (!net->slots || !net->hello || !net->alarms)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", o->max_connections);
-    for (int i = 0; i < o->exchange->n; i++)
+    for (int i = 0; i < o->exchange->n; i++) {
         net->slots[i] = (struct tec_slot){.heap = o->heap, .exchange = o->exchange, .job = i};
+        net->alarms[i].net = net;
+        TEC_TRY(tec_watch_create(&net->alarms[i].watch, &o->watch, &net->slots[i], &net->arena,
+                                 &net->moment, err));
+    }
     net->hello += LWS_PRE;
     struct tec_reply_buffer hello = {.data = net->hello, .room = HELLO};
     tec_reply_pack_json(&hello, o->metadata);
@@ -396,6 +440,7 @@ enum tec_status tec_net_start(struct tec_net *net, const struct tec_net_options 
 {
     *net = (struct tec_net){.options = *options};
     tec_arena_init(&net->arena, options->heap);
+    tec_arena_init(&net->moment, options->heap);
     options->exchange->wake = wake;
     options->exchange->user = net;
     enum tec_status status = take_memory(net, err);
@@ -421,5 +466,6 @@ void tec_net_stop(struct tec_net *net)
         tec_slot_finish(&net->slots[i]);
     net->started = false;
     net->slots = NULL;
+    tec_arena_finish(&net->moment);
     tec_arena_finish(&net->arena);
 }

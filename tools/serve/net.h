@@ -7,6 +7,7 @@
 #include "tools/serve/reply.h"
 #include "tools/serve/slot.h"
 #include "tools/serve/stats.h"
+#include "tools/serve/watch.h"
 
 #include <libwebsockets.h>
 #include <pthread.h>
@@ -17,17 +18,26 @@ struct tec_net_options {
     int listener;                  /* a socket that listens; given */
     int signals;                   /* a signalfd whose signals end the server; given; -1 = none */
     size_t max_message;            /* bytes */
-    int max_connections;    /* at most the exchange's jobs: more of those let a client connect
-                               again while the engine still has its last job */
+    int max_connections; /* at most the exchange's jobs: more of those let a client connect
+                            again while the engine still has its last job */
+    struct tec_watch_options watch;
     int stall_s;            /* seconds for a message to be whole, a reply to be taken */
     const json_t *metadata; /* the first message of a connection; NULL = {}; borrowed */
+};
+
+/* Rings when a slot's reply is due. */
+struct tec_net_alarm {
+    lws_sorted_usec_list_t list;
+    struct tec_net *net;
+    struct tec_watch watch;
 };
 
 /* Owned by the caller of start until stop; must not move in between. */
 struct tec_net {
     struct tec_net_options options;
-    struct tec_arena arena;
-    struct tec_slot *slots; /* [exchange->n] one a job */
+    struct tec_arena arena, moment;
+    struct tec_net_alarm *alarms; /* [exchange->n] */
+    struct tec_slot *slots;       /* [exchange->n] one a job */
     struct lws_context *context;
     struct lws *listener, *signals;
     int sockets; /* open, with or without a handshake */

@@ -53,19 +53,27 @@ static void put_array(msgpack_packer *p, const double *x, int rows, int columns)
 static void put_extended(msgpack_packer *p, const struct tec_reply *r)
 {
     put_key(p, "tectum");
-    msgpack_pack_map(p, r->has_text ? 6 : 4);
+    msgpack_pack_map(p, r->has_text ? 10 : 5);
     if (r->has_text) {
         put_key(p, "text");
         put_str(p, r->text, r->text_bytes);
         put_key(p, "text_done");
         r->text_done ? msgpack_pack_true(p) : msgpack_pack_false(p);
+        put_key(p, "request");
+        msgpack_pack_int64(p, r->request);
+        put_key(p, "refused");
+        r->refused ? msgpack_pack_true(p) : msgpack_pack_false(p);
+        put_key(p, "reason");
+        put_key(p, r->reason);
     }
     put_key(p, "chunk_id");
     msgpack_pack_int64(p, r->chunk_id);
     put_key(p, "obs_ts");
     msgpack_pack_int64(p, r->obs_ts);
     put_key(p, "source");
-    put_key(p, "fresh");
+    put_key(p, r->source ? r->source : "fresh");
+    put_key(p, "age_us");
+    r->age_us >= 0 ? msgpack_pack_int64(p, r->age_us) : msgpack_pack_nil(p);
     put_key(p, "missed");
     r->missed ? msgpack_pack_true(p) : msgpack_pack_false(p);
 }

@@ -25,9 +25,16 @@ struct tec_reply {
     const char *text; /* UTF-8 */
     size_t text_bytes;
     bool text_done; /* it ended by itself, nothing was shed */
+    bool refused;   /* there was no request */
+    int64_t request;
+    const char *reason; /* "eos", "length", why it was given up or refused; with text */
     int64_t chunk_id;
-    int64_t obs_ts; /* monotonic nanoseconds when the request was complete */
-    bool missed;    /* the actions left after the pipeline's deadline */
+    int64_t obs_ts;     /* monotonic nanoseconds when the cameras saw what the actions come from, or
+                           when the request was whole */
+    const char *source; /* NULL: "fresh" */
+    int64_t age_us;     /* of that observation when the actions leave; negative: there is none */
+    bool missed;        /* the actions are not the request's own, or left after the pipeline's
+                           deadline */
 };
 
 /* Bytes that a reply needs at most. */

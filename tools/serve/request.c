@@ -2,11 +2,15 @@
 
 #include "base/nearest.h"
 
+#include <limits.h>
 #include <string.h>
 
-enum { MAX_NAME = 200 };
+enum { MAX_NAME = 200, MAX_DEADLINE_MS = 1000000000 };
 
-static const char *const option_names[] = {"seed", "noise", "tasks", "session_id", "deadline_ms"};
+#define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset"
+
+static const char *const option_names[] = {"seed",        "noise", "tasks",  "session_id",
+                                           "deadline_ms", "ask",   "obs_ts", "reset"};
 enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
 
 /* A map that is being read, and the maps around it. */
@@ -21,6 +25,7 @@ struct reading {
     struct tec_arena *arena;
     struct tec_error *err;
     int depth;
+    bool asks;
     struct level levels[TEC_REQUEST_DEPTH];
 };
 
@@ -113,7 +118,7 @@ static enum tec_status read_session(struct reading *in)
     return TEC_OK;
 }
 
-/* A number; nothing decides by it yet. */
+/* Of any length that a reply can be waited for. */
 static enum tec_status read_deadline(struct reading *in)
 {
     struct tec_value value;
@@ -126,22 +131,105 @@ static enum tec_status read_deadline(struct reading *in)
         memcpy(&ms, value.data, sizeof ms);
     if (!(ms > 0.0) && t.kind != TEC_MSGPACK_NIL)
         return tec_fail(in->err, TEC_INVALID, "tectum.deadline_ms: must be a number above 0");
+    in->out->deadline_ms = ms > 0.0 ? (ms < MAX_DEADLINE_MS ? ms : MAX_DEADLINE_MS) : 0.0;
+    return TEC_OK;
+}
+
+static enum tec_status read_captured(struct reading *in)
+{
+    struct tec_msgpack_token t;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind == TEC_MSGPACK_NIL)
+        return TEC_OK;
+    if (t.kind != TEC_MSGPACK_UINT || t.u > INT64_MAX)
+        return tec_fail(in->err, TEC_INVALID,
+                        "tectum.obs_ts: must be a whole number of nanoseconds");
+    in->out->captured_ns = (int64_t)t.u;
+    in->out->has_captured = true;
+    return TEC_OK;
+}
+
+static enum tec_status read_reset(struct reading *in)
+{
+    struct tec_msgpack_token t;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind != TEC_MSGPACK_BOOL && t.kind != TEC_MSGPACK_NIL)
+        return tec_fail(in->err, TEC_INVALID, "tectum.reset: must be true or false");
+    in->out->reset = t.kind == TEC_MSGPACK_BOOL && t.u;
+    return TEC_OK;
+}
+
+/* A whole number up to 2^31 - 1; numpy's come as scalars. */
+static enum tec_status read_count(int *out, struct reading *in, const char *name, int low)
+{
+    struct tec_value value;
+    struct tec_msgpack_token t;
+    enum tec_numpy_found found;
+    double x = -1.0;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, name, in->arena, in->err));
+    if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
+        memcpy(&x, value.data, sizeof x);
+    if (!(x >= low && x <= INT_MAX) || x != (double)(int)x)
+        return tec_fail(in->err, TEC_INVALID, "%s: must be a whole number, %d to %d", name, low,
+                        INT_MAX);
+    *out = (int)x;
+    return TEC_OK;
+}
+
+static enum tec_status read_node(struct reading *in)
+{
+    struct tec_msgpack_token t;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind != TEC_MSGPACK_STR || t.n > MAX_NAME)
+        return tec_fail(in->err, TEC_INVALID, "tectum.ask.node: must be the name of a decode node");
+    in->out->ask.node = tec_arena_strndup(in->arena, (const char *)t.data, t.n);
+    return in->out->ask.node ? TEC_OK
+                             : tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a name");
+}
+
+/* {node, max_tokens, prio}, each optional. */
+static enum tec_status read_ask(struct reading *in)
+{
+    static const char *const names[] = {"node", "max_tokens", "prio"};
+    struct tec_msgpack_token map;
+    const char *name = "";
+    unsigned seen = 0;
+    TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
+    if (map.kind != TEC_MSGPACK_MAP)
+        return tec_fail(in->err, TEC_INVALID,
+                        "tectum.ask: must be a map of node, max_tokens, prio");
+    for (uint32_t i = 0; i < map.n; i++) {
+        int k = 0;
+        TEC_TRY(read_key(&name, in, ""));
+        while (k < 3 && strcmp(name, names[k]) != 0)
+            k++;
+        if (k == 3)
+            return tec_fail(in->err, TEC_NOT_FOUND,
+                            "tectum.ask.%.60s: there are node, max_tokens, prio", name);
+        if (seen & 1U << k)
+            return tec_fail(in->err, TEC_MALFORMED, "tectum.ask.%s: given twice", name);
+        seen |= 1U << k;
+        TEC_TRY(k == 0   ? read_node(in)
+                : k == 1 ? read_count(&in->out->ask.max_tokens, in, "tectum.ask.max_tokens", 1)
+                         : read_count(&in->out->ask.prio, in, "tectum.ask.prio", 0));
+    }
+    in->asks = true;
     return TEC_OK;
 }
 
 static enum tec_status read_options(struct reading *in)
 {
-    enum tec_status (*const read[])(struct reading *) = {read_seed, read_noise, read_tasks,
-                                                         read_session, read_deadline};
+    enum tec_status (*const read[])(struct reading *) = {read_seed,     read_noise,    read_tasks,
+                                                         read_session,  read_deadline, read_ask,
+                                                         read_captured, read_reset};
     struct tec_msgpack_token map;
     const char *name = "";
     TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
     if (in->out->extended)
         return tec_fail(in->err, TEC_MALFORMED, "tectum: given twice");
     if (map.kind != TEC_MSGPACK_MAP)
-        return tec_fail(in->err, TEC_INVALID, "tectum: must be a map of %s, %s, %s, %s, %s",
-                        option_names[0], option_names[1], option_names[2], option_names[3],
-                        option_names[4]);
+        return tec_fail(in->err, TEC_INVALID, "tectum: must be a map of " OPTIONS);
     in->out->extended = true;
     unsigned seen = 0;
     for (uint32_t i = 0; i < map.n; i++) {
@@ -153,14 +241,14 @@ static enum tec_status read_options(struct reading *in)
             const char *near = tec_nearest(name, option_names, N_OPTIONS);
             return tec_fail(in->err, TEC_NOT_FOUND, "tectum.%.60s: there is no such key%s%s%s",
                             name, near ? "; did you mean '" : "", near ? near : "",
-                            near ? "'?"
-                                 : "; there are seed, noise, tasks, session_id, deadline_ms");
+                            near ? "'?" : "; there are " OPTIONS);
         }
         if (seen & 1U << k)
             return tec_fail(in->err, TEC_MALFORMED, "tectum.%s: given twice", name);
         seen |= 1U << k;
         TEC_TRY(read[k](in));
     }
+    in->out->wants_text |= in->asks; /* whatever `tasks` says before or behind it */
     return TEC_OK;
 }
 
@@ -205,15 +293,44 @@ static enum tec_status read_pair(struct reading *in, const char *outer)
     return found == TEC_NUMPY_VALUE ? add_value(in, &value) : TEC_OK;
 }
 
+static void clear(struct tec_request_message *out)
+{
+    out->n = 0;
+    out->extended = out->has_seed = out->wants_text = out->has_captured = out->reset = false;
+    out->wants_actions = true;
+    out->deadline_ms = 0.0;
+    out->noise = (struct tec_value){.name = NULL};
+    out->ask.node = NULL;
+    out->ask.max_tokens = out->ask.prio = 0;
+}
+
+enum tec_status tec_request_options(struct tec_request_message *out, const void *message, size_t n,
+                                    struct tec_arena *arena, struct tec_error *err)
+{
+    struct reading in = {.out = out, .arena = arena, .err = err};
+    struct tec_msgpack_token map, t;
+    clear(out);
+    tec_msgpack_open(&in.r, message, n);
+    TEC_TRY(tec_msgpack_next(&in.r, &map, err));
+    if (map.kind != TEC_MSGPACK_MAP)
+        return TEC_OK;
+    for (uint32_t i = 0; i < map.n; i++) {
+        TEC_TRY(tec_msgpack_next(&in.r, &t, err));
+        if (tec_msgpack_is(&t, "tectum"))
+            return read_options(&in);
+        TEC_TRY(tec_msgpack_skip(&in.r, &t, err)); /* a key that is none: told by the other one */
+        TEC_TRY(tec_msgpack_next(&in.r, &t, err));
+        TEC_TRY(tec_msgpack_skip(&in.r, &t, err));
+    }
+    return TEC_OK;
+}
+
 enum tec_status tec_request_read(struct tec_request_message *out, const void *message, size_t n,
                                  struct tec_arena *arena, struct tec_error *err)
 {
     struct reading in = {.out = out, .arena = arena, .err = err};
     struct tec_msgpack_token t;
-    out->n = 0;
-    out->extended = out->has_seed = out->wants_text = false;
-    out->wants_actions = true;
-    out->noise = (struct tec_value){.name = NULL};
+    clear(out);
     tec_msgpack_open(&in.r, message, n);
     TEC_TRY(tec_msgpack_next(&in.r, &t, err));
     if (t.kind != TEC_MSGPACK_MAP)

@@ -17,6 +17,15 @@ struct tec_request_message {
     uint64_t seed;
     struct tec_value noise; /* name NULL: none */
     bool wants_actions, wants_text;
+    double deadline_ms; /* the reply leaves by then, after the request is whole; 0: whenever */
+    bool has_captured;
+    int64_t captured_ns; /* `obs_ts`: when the cameras saw it, on the server's monotonic clock */
+    bool reset;          /* go on after a stop */
+    struct {
+        const char *node; /* NULL: the first decode node */
+        int max_tokens;   /* 0: the node's */
+        int prio;
+    } ask; /* the text that is wanted */
 };
 
 /* Decode. Values point into the message or the arena. A member of a map inside gets the map's name,
@@ -26,5 +35,10 @@ struct tec_request_message {
  * value that changes its type. */
 enum tec_status tec_request_read(struct tec_request_message *out, const void *message, size_t n,
                                  struct tec_arena *arena, struct tec_error *err);
+
+/* Only what the `tectum` map asks for; nothing else is decoded, no value is named. Costs little
+ * enough for the thread that answers pings. */
+enum tec_status tec_request_options(struct tec_request_message *out, const void *message, size_t n,
+                                    struct tec_arena *arena, struct tec_error *err);
 
 #endif

@@ -6,7 +6,7 @@ enum { FIRST = 1 << 16, KEEP = 1 << 20 /* a larger buffer is not kept between me
 
 bool tec_slot_free(const struct tec_slot *s)
 {
-    return !s->connection && s->state != TEC_SLOT_ENGINE;
+    return !s->connection && s->state != TEC_SLOT_ENGINE && !s->held;
 }
 
 static void give_back(struct tec_slot *s, struct tec_slot_message *m, size_t keep)
@@ -29,6 +29,7 @@ void tec_slot_open(struct tec_slot *s, void *connection, int64_t now)
     s->whole_by_ns = s->taken_by_ns = 0;
     s->previous_ms = -1.0;
     s->filling.n = 0;
+    s->n_requests = s->tick = s->early_due_ns = 0;
     atomic_store_explicit(&s->exchange->jobs[s->job].gone, false, memory_order_relaxed);
 }
 
@@ -37,7 +38,8 @@ void tec_slot_leave(struct tec_slot *s)
     s->connection = NULL;
     s->early = false;
     give_back(s, &s->filling, 0);
-    if (s->state == TEC_SLOT_ENGINE) {
+    if (s->state == TEC_SLOT_ENGINE || s->held) {
+        s->state = s->held ? TEC_SLOT_IDLE : s->state;
         atomic_store_explicit(&s->exchange->jobs[s->job].gone, true, memory_order_relaxed);
         return;
     }
@@ -79,14 +81,20 @@ static void submit(struct tec_slot *s)
     job->n = whole.n;
     job->is_text = whole.is_text;
     job->received_ns = s->filled_ns;
+    job->due_ns = s->early_due_ns;
+    s->tick = s->n_requests - 1;
+    atomic_store_explicit(&job->answer, TEC_JOB_OPEN, memory_order_relaxed);
+    atomic_store_explicit(&job->acted, false, memory_order_relaxed);
     job->previous_ms = s->previous_ms;
     tec_exchange_submit(s->exchange, s->job);
 }
 
-void tec_slot_whole(struct tec_slot *s, int64_t now)
+void tec_slot_whole(struct tec_slot *s, int64_t now, int64_t due_ns)
 {
     s->filled_ns = now;
-    s->early = s->state != TEC_SLOT_IDLE;
+    s->early_due_ns = due_ns;
+    s->n_requests++;
+    s->early = s->state != TEC_SLOT_IDLE || s->held;
     if (!s->early)
         submit(s);
 }
@@ -98,12 +106,37 @@ bool tec_slot_answered(struct tec_slot *s)
     return s->connection != NULL;
 }
 
+void tec_slot_returned(struct tec_slot *s)
+{
+    s->held = false;
+    give_back(s, &s->serving, s->connection ? KEEP : 0);
+    if (!s->connection)
+        s->state = TEC_SLOT_IDLE;
+    if (s->early && s->state == TEC_SLOT_IDLE)
+        submit(s);
+}
+
+void tec_slot_expired(struct tec_slot *s)
+{
+    s->held = true;
+    s->held_tick = s->tick;
+    s->state = TEC_SLOT_ANSWERED;
+}
+
+void tec_slot_early_expired(struct tec_slot *s)
+{
+    s->early = false;
+    s->filling.n = 0;
+    s->tick = s->n_requests - 1;
+    s->state = TEC_SLOT_ANSWERED;
+}
+
 void tec_slot_sent(struct tec_slot *s, int64_t now)
 {
     s->previous_ms = (double)(now - s->began_ns) / 1e6;
     s->began_ns = now;
     s->state = TEC_SLOT_IDLE;
-    if (s->early)
+    if (s->early && !s->held)
         submit(s);
 }
 

@@ -3,7 +3,9 @@
  *
  *     idle -> with the engine -> answered -> being sent -> idle
  *
- * A message that comes early waits until the reply before it has left. */
+ * A message that comes early waits until the reply before it has left. A job whose deadline has
+ * come is answered here although the engine still holds it: then a message waits until the engine
+ * has given it back, too, or until its own deadline. */
 #ifndef TEC_TOOLS_SERVE_SLOT_H
 #define TEC_TOOLS_SERVE_SLOT_H
 
@@ -33,13 +35,18 @@ struct tec_slot {
     bool greeted;     /* the metadata has left */
     bool closing;     /* it is being closed: nothing more is done for it */
     bool early;       /* `filling` is whole and waits */
+    bool held;        /* by the engine, although it is answered */
     enum tec_slot_state state;
     struct tec_slot_message filling, serving;
-    int64_t began_ns;    /* the cycle's: the reply before had left */
-    double previous_ms;  /* negative: no cycle is over */
-    int64_t whole_by_ns; /* when the message that comes in must be whole; 0 = none does */
-    int64_t taken_by_ns; /* when the reply must have left; 0 = none is stuck */
-    int64_t filled_ns;   /* when `filling` was whole */
+    int64_t began_ns;     /* the cycle's: the reply before had left */
+    double previous_ms;   /* negative: no cycle is over */
+    int64_t whole_by_ns;  /* when the message that comes in must be whole; 0 = none does */
+    int64_t taken_by_ns;  /* when the reply must have left; 0 = none is stuck */
+    int64_t filled_ns;    /* when `filling` was whole */
+    int64_t early_due_ns; /* by when its reply leaves; 0 = whenever */
+    int64_t n_requests;   /* whole messages of this connection so far */
+    int64_t tick;         /* which of them is with the engine, or was last */
+    int64_t held_tick;    /* of the held one */
 };
 
 /* Whether another connection may take it: nobody there, and nothing with the engine. */
@@ -51,10 +58,17 @@ void tec_slot_leave(struct tec_slot *slot);
 /* More of the message that comes in; memory grows with what has come, not with what was announced.
  * False without memory. */
 bool tec_slot_append(struct tec_slot *slot, const void *bytes, size_t n);
-/* It is whole: it goes to the engine now, or when the reply before has left. */
-void tec_slot_whole(struct tec_slot *slot, int64_t now);
+/* It is whole: it goes to the engine now, or when the reply before has left. Its reply leaves by
+ * `due_ns`; 0: whenever. */
+void tec_slot_whole(struct tec_slot *slot, int64_t now, int64_t due_ns);
 /* The engine has given the job back; false when nobody wants the reply. */
 bool tec_slot_answered(struct tec_slot *slot);
+/* The engine has given a job back that was answered at its deadline. */
+void tec_slot_returned(struct tec_slot *slot);
+/* The job with the engine is answered at its deadline. */
+void tec_slot_expired(struct tec_slot *slot);
+/* The message that waits is answered at its deadline, and thrown away; only while idle. */
+void tec_slot_early_expired(struct tec_slot *slot);
 /* The reply has left; a waiting message goes to the engine. */
 void tec_slot_sent(struct tec_slot *slot, int64_t now);
 

@@ -39,6 +39,9 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_pol
                            struct tec_invocation *call)
 {
     json_t *json;
+    if (s->substitutes)
+        tec_say(call, "%lld requests were answered at their deadline, before their result",
+                (long long)s->substitutes);
     if (policy && tec_policy_report(policy)->failures)
         tec_say(call, "%lld of %lld calls of the policy failed; the last: %s",
                 (long long)tec_policy_report(policy)->failures,
@@ -56,12 +59,12 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_pol
                 (double)tec_histogram_at(&s->own, 0.99) / 1e3);
         return;
     }
-    json =
-        json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "requests", (json_int_t)s->requests,
-                  "errors", (json_int_t)s->errors, "connections", (json_int_t)s->connections,
-                  "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
-                  quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3), "own_us",
-                  quantiles(&s->own, 1e3), "policy", policy_json(policy));
+    json = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "requests",
+                     (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "errors",
+                     (json_int_t)s->errors, "connections", (json_int_t)s->connections, "infer_ms",
+                     quantiles(&s->infer, 1e6), "overhead_us", quantiles(&s->overhead, 1e3),
+                     "waited_us", quantiles(&s->waited, 1e3), "own_us", quantiles(&s->own, 1e3),
+                     "policy", policy_json(policy));
     if (json) {
         json_dumpf(json, call->out, JSON_REAL_PRECISION(6) | JSON_COMPACT);
         fputc('\n', call->out);

@@ -4,15 +4,34 @@
 
 #include <string.h>
 
-enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14 };
+enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14, SKEW_NS = 1000000000 };
 
 static double ms(int64_t ns)
 {
     return (double)ns / 1e6;
 }
 
+/* Whether the engine is the one to answer; not when the deadline is over. It gives the job back in
+ * any case. */
+static bool ours(struct tec_worker *w, int job)
+{
+    struct tec_job *j = &w->exchange->jobs[job];
+    int open = TEC_JOB_OPEN;
+    bool late = j->due_ns && tec_clock_now(&w->clock) > j->due_ns;
+    if (!late && atomic_compare_exchange_strong(&j->answer, &open, TEC_JOB_BY_ENGINE))
+        return true;
+    w->jobs[job].waits = false;
+    tec_exchange_return(w->exchange, job);
+    return false;
+}
+
+static bool expired(const struct tec_worker *w, int job)
+{
+    return atomic_load(&w->exchange->jobs[job].answer) == TEC_JOB_BY_WATCH;
+}
+
 /* A sentence for the client; other than printable ASCII may have come from it. */
-static void answer_failure(struct tec_worker *w, int job, const struct tec_error *err)
+static void put_failure(struct tec_worker *w, int job, const struct tec_error *err)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     const char *text = err->message[0] ? err->message : tec_status_text(err->status);
@@ -29,12 +48,22 @@ static void answer_failure(struct tec_worker *w, int job, const struct tec_error
     tec_exchange_return(w->exchange, job);
 }
 
-static void answer(struct tec_worker *w, int job, const char *text, bool done)
+static void answer_failure(struct tec_worker *w, int job, const struct tec_error *err)
+{
+    if (ours(w, job))
+        put_failure(w, job, err);
+}
+
+/* text NULL: none was asked for. `reason`: why it ended, or why there is none. */
+static void answer(struct tec_worker *w, int job, const char *text, bool done, const char *reason)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     const struct tec_worker_job *s = &w->jobs[job];
     struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
-    j->infer_ns = tec_clock_now(&w->clock) - s->started_ns;
+    if (!ours(w, job))
+        return;
+    int64_t now = tec_clock_now(&w->clock);
+    j->infer_ns = now - s->started_ns;
     const struct tec_reply reply = {.actions = s->wants_actions ? s->actions : NULL,
                                     .rows = w->rows,
                                     .columns = w->columns,
@@ -46,15 +75,19 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done)
                                     .text = text,
                                     .text_bytes = text ? strlen(text) : 0,
                                     .text_done = done,
+                                    .refused = s->refused,
+                                    .request = s->request,
+                                    .reason = reason,
                                     .chunk_id = s->chunk_id,
-                                    .obs_ts = j->received_ns,
+                                    .obs_ts = j->captured_ns,
+                                    .age_us = s->wants_actions ? (now - j->captured_ns) / 1000 : -1,
                                     .missed = s->missed};
     tec_reply_pack(&out, &reply);
     if (out.full) {
         struct tec_error err;
         tec_fail(&err, TEC_NO_MEMORY, "reply: more than the %zu bytes that were made for it",
                  j->room);
-        answer_failure(w, job, &err);
+        put_failure(w, job, &err);
         return;
     }
     j->reply_n = out.n;
@@ -76,12 +109,17 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
     s->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
     memcpy(s->actions, w->actions, (size_t)w->rows * (size_t)w->columns * sizeof *s->actions);
     int job = w->running;
+    struct tec_job *j = &w->exchange->jobs[job];
     w->acted = true;
+    j->released_ns = record->release_ns;
+    j->slow = s->missed;
+    j->chunk_id = s->chunk_id;
+    atomic_store_explicit(&j->acted, rows >= w->rows, memory_order_release);
     if (rows >= w->rows && w->running_text)
         return;
     w->running = -1;
     if (rows >= w->rows) {
-        answer(w, job, NULL, false);
+        answer(w, job, NULL, false, "");
         return;
     }
     tec_fail(&err, TEC_INVALID, "actions: row %d of the model's is not finite", rows + 1);
@@ -161,6 +199,36 @@ static enum tec_status find_noise(struct tec_worker *w, const float **noise, str
     return TEC_OK;
 }
 
+/* When the cameras saw it: as the client says, else when the request was whole. */
+static enum tec_status find_captured(struct tec_worker *w, int job, struct tec_error *err)
+{
+    const struct tec_request_message *m = &w->request;
+    struct tec_job *j = &w->exchange->jobs[job];
+    int64_t ahead = m->has_captured ? m->captured_ns - j->received_ns : 0;
+    if (ahead > SKEW_NS)
+        return tec_fail(err, TEC_INVALID,
+                        "tectum.obs_ts: lies %.0f s after the request: it is of the server's "
+                        "monotonic clock, as in replies",
+                        (double)ahead / 1e9);
+    j->captured_ns = m->has_captured && ahead < 0 ? m->captured_ns : j->received_ns;
+    return TEC_OK;
+}
+
+static enum tec_status find_ask(struct tec_worker *w, struct tec_error *err)
+{
+    const struct tec_loop_options *o = tec_loop_settings(w->opened.engine->loop);
+    const char *node = w->request.ask.node;
+    w->ask = (struct tec_ask){.max_tokens = w->request.ask.max_tokens, .prio = w->request.ask.prio};
+    while (node && w->ask.decoder < o->n_decoders &&
+           strcmp(o->decoders[w->ask.decoder].name, node) != 0)
+        w->ask.decoder++;
+    return !node || w->ask.decoder < o->n_decoders
+               ? TEC_OK
+               : tec_fail(err, TEC_NOT_FOUND,
+                          "tectum.ask.node: pipeline %s has no decode node '%.60s'",
+                          w->opened.pipeline->name, node);
+}
+
 static enum tec_status observe(struct tec_worker *w, int job, struct tec_error *err)
 {
     const struct tec_job *j = &w->exchange->jobs[job];
@@ -177,10 +245,12 @@ static enum tec_status observe(struct tec_worker *w, int job, struct tec_error *
         return tec_fail(err, TEC_UNSUPPORTED,
                         "tectum.tasks: pipeline %s has no decode node: it makes no text",
                         w->opened.pipeline->name);
+    TEC_TRY(find_ask(w, err));
     set_aside_unknown(w);
     TEC_TRY(add_prompt(w, err));
     TEC_TRY(find_noise(w, &noise, err));
-    TEC_TRY(tec_session_observe(e->session, m->values, m->n, noise, w->observations, j->received_ns,
+    TEC_TRY(find_captured(w, job, err));
+    TEC_TRY(tec_session_observe(e->session, m->values, m->n, noise, w->observations, j->captured_ns,
                                 &w->input, warning, err));
     if (warning[0] && !w->warned)
         tec_say(w->opened.call, "%s", warning);
@@ -188,19 +258,15 @@ static enum tec_status observe(struct tec_worker *w, int job, struct tec_error *
     return TEC_OK;
 }
 
-/* The text that was born in this frame, of the first decode node. */
-static void find_text(struct tec_worker *w, int job, const struct tec_frame_record *record)
+/* The request that was asked for in this frame: its text is waited for, or a refusal is told. */
+static void await_text(struct tec_worker *w, int job)
 {
-    const struct tec_loop *loop = w->opened.engine->loop;
-    for (int i = 0; i < tec_loop_utterances(loop); i++) {
-        const struct tec_utterance *u = tec_loop_utterance(loop, i);
-        if (u->id >= 0 && u->decoder == 0 && u->frame == record->frame) {
-            w->jobs[job].waits = true;
-            w->jobs[job].utterance = u->id;
-            return;
-        }
-    }
-    answer(w, job, "", false); /* the policy did not admit it */
+    w->jobs[job].request = w->ask.id;
+    w->jobs[job].refused = w->ask.refused;
+    if (w->ask.refused)
+        answer(w, job, "", false, w->ask.reason);
+    else
+        w->jobs[job].waits = true;
 }
 
 /* Text of a waiting job; what does not fit is left out whole. */
@@ -215,7 +281,7 @@ static void finish_text(struct tec_worker *w, int job, const struct tec_utteranc
         return;
     }
     bool fits = text && strlen(text) <= (size_t)w->text_bytes;
-    answer(w, job, fits ? text : "", done && (fits || !text));
+    answer(w, job, fits ? text : "", done && (fits || !text), u->reason);
 }
 
 static void tell_texts(struct tec_worker *w)
@@ -227,13 +293,41 @@ static void tell_texts(struct tec_worker *w)
             continue;
         bool gone = atomic_load_explicit(&w->exchange->jobs[job].gone, memory_order_relaxed);
         for (int i = 0; i < tec_loop_utterances(loop) && !u; i++)
-            if (tec_loop_utterance(loop, i)->id == w->jobs[job].utterance)
+            if (tec_loop_utterance(loop, i)->id == w->jobs[job].request)
                 u = tec_loop_utterance(loop, i);
+        gone |= expired(w, job);
+        if (gone && u && !atomic_load_explicit(&u->done, memory_order_acquire))
+            w->cancels[w->n_cancels++] = u->id; /* nobody wants it any more */
         if (!u || gone)
-            answer(w, job, "", false);
+            answer(w, job, "", false, "");
         else if (atomic_load_explicit(&u->done, memory_order_acquire) != 0)
             finish_text(w, job, u);
     }
+}
+
+/* A request's tick is the moment it was whole: waiting and decoding are in its deadlines. */
+static void count_from_request(const struct tec_worker *w, int job, struct tec_tick *tick)
+{
+    const struct tec_job *j = &w->exchange->jobs[job];
+    int64_t deadline_ns = tec_loop_settings(w->opened.engine->loop)->deadline_ns;
+    tick->late_ns = tick->tick_ns - j->picked_ns;
+    tick->tick_ns = j->received_ns;
+    tick->deadline_ns = j->due_ns ? j->due_ns : deadline_ns > 0 ? j->received_ns + deadline_ns : -1;
+}
+
+/* What the loop is asked for: a job's request takes the place of one that its node would start. */
+static struct tec_tick make_tick(struct tec_worker *w)
+{
+    struct tec_tick tick = tec_loop_tick(w->opened.engine->loop, tec_clock_now(&w->clock), 0);
+    tick.cancels = w->cancels;
+    tick.n_cancels = w->n_cancels;
+    if (!w->running_text)
+        return tick;
+    tick.mute = 1U << w->ask.decoder;
+    tick.spawn &= ~tick.mute;
+    tick.asks = &w->ask;
+    tick.n_asks = 1;
+    return tick;
 }
 
 /* One frame: for a job, or without observation. */
@@ -249,15 +343,19 @@ static void run_frame(struct tec_worker *w, int job)
         s->chunk_id = w->observations++;
         s->extended = w->request.extended;
         s->wants_actions = w->request.wants_actions;
+        s->refused = false;
     }
-    const struct tec_frame_record *record =
-        tec_loop_frame(loop, s ? &w->input : NULL, tec_clock_now(&w->clock), w->running_text);
+    struct tec_tick tick = make_tick(w);
+    if (s)
+        count_from_request(w, job, &tick);
+    tec_loop_run(loop, s ? &w->input : NULL, &tick);
+    w->n_cancels = 0;
     if (s && !w->acted && (s->wants_actions || !w->running_text)) {
         tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
                  w->opened.pipeline->name);
         answer_failure(w, job, &err);
     } else if (w->running >= 0) {
-        find_text(w, job, record);
+        await_text(w, job);
     }
     w->running = -1;
     tell_texts(w);
@@ -267,7 +365,12 @@ static void serve(struct tec_worker *w, int job)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     struct tec_error err = {.message = ""};
+    j->captured_ns = j->received_ns;
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
+    if (expired(w, job)) { /* answered already: its tick is over */
+        tec_exchange_return(w->exchange, job);
+        return;
+    }
     if (atomic_load_explicit(&j->gone, memory_order_relaxed)) {
         tec_fail(&err, TEC_INVALID, "the client left");
         answer_failure(w, job, &err);
@@ -333,15 +436,20 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     w->actions = TEC_NEW(&w->arena, (size_t)rows * (size_t)w->columns + 1, double);
     w->noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float);
     w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
-    bool all = w->actions && w->noise && w->jobs;
+    w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
+    bool all = w->actions && w->noise && w->jobs && w->cancels;
     for (int i = 0; all && i < n; i++) {
         w->jobs[i].actions = TEC_NEW(&w->arena, (size_t)w->rows * (size_t)w->columns + 1, double);
         all = w->jobs[i].actions != NULL;
     }
     if (!all)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
-    return tec_exchange_init(
-        w->exchange, n, tec_reply_size(w->rows, w->columns, (size_t)w->text_bytes), &w->arena, err);
+    TEC_TRY(tec_exchange_init(w->exchange, n,
+                              tec_reply_size(w->rows, w->columns, (size_t)w->text_bytes), &w->arena,
+                              err));
+    for (int i = 0; i < n; i++)
+        w->exchange->jobs[i].actions = w->jobs[i].actions;
+    return TEC_OK;
 }
 
 enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *call, const char *path,

@@ -13,9 +13,10 @@
 
 /* How far a job has come. */
 struct tec_worker_job {
-    bool waits;        /* for its text */
-    int64_t utterance; /* id */
-    double *actions;   /* [rows, columns] */
+    bool waits;      /* for its text */
+    int64_t request; /* whose */
+    bool refused;
+    double *actions; /* [rows, columns] */
     double policy_ms;
     int64_t started_ns, chunk_id;
     bool extended, wants_actions, missed;
@@ -30,14 +31,17 @@ struct tec_worker {
     struct tec_frame_input input; /* of the running frame */
     int running;                  /* the job that the running frame is for, -1 = none */
     bool running_text;            /* it waits for its text */
-    bool acted;                   /* the running frame has made actions */
-    int rows, columns;            /* of a reply */
-    int text_bytes;               /* most of a reply's text */
-    double *actions;              /* [session rows, columns] */
-    float *noise;                 /* [horizon, dim] */
-    const char *prompt;           /* key */
-    const char *default_prompt;   /* NULL = the robot's */
-    struct tec_worker_job *jobs;  /* [n] */
+    struct tec_ask ask;           /* for that */
+    int64_t *cancels;             /* [n] requests whose client has left, for the next frame */
+    int n_cancels;
+    bool acted;                  /* the running frame has made actions */
+    int rows, columns;           /* of a reply */
+    int text_bytes;              /* most of a reply's text */
+    double *actions;             /* [session rows, columns] */
+    float *noise;                /* [horizon, dim] */
+    const char *prompt;          /* key */
+    const char *default_prompt;  /* NULL = the robot's */
+    struct tec_worker_job *jobs; /* [n] */
     int64_t observations;
     bool warned;
     struct tec_clock clock;

@@ -68,7 +68,7 @@ static enum tec_status read_arrival(struct reader *r, const json_t *one, struct 
                                     struct tec_error *err)
 {
     int64_t prio;
-    TEC_TRY(integer(r, one, "max_tokens", 1, 0, &h->value, err));
+    TEC_TRY(integer(r, one, "max_tokens", 0, 0, &h->value, err));
     TEC_TRY(integer(r, one, "prio", 0, 0, &prio, err));
     h->prio = prio < 1000 ? (int)prio : 1000;
     return text(r, one, "node", &h->name, err);
@@ -92,6 +92,16 @@ static enum tec_status read_late(struct reader *r, const json_t *one, struct tec
                                  struct tec_error *err)
 {
     return integer(r, one, "us", 0, -1, &h->value, err);
+}
+
+/* Another one from that frame on. */
+static enum tec_status read_instruction(struct reader *r, const json_t *one,
+                                        struct tec_happening *h, struct tec_error *err)
+{
+    (void)h;
+    return json_object_get(one, "text_tokens")
+               ? bad(r, err, "this release has no rings:", "text_tokens")
+               : TEC_OK;
 }
 
 static enum tec_status read_costs(struct reader *r, const json_t *one, struct tec_happening *h,
@@ -121,6 +131,7 @@ static const struct list {
     {"cancel", offsetof(struct tec_scenario, cancel), read_cancel},
     {"spikes", offsetof(struct tec_scenario, spikes), read_spike},
     {"late", offsetof(struct tec_scenario, late), read_late},
+    {"instruction", offsetof(struct tec_scenario, instruction), read_instruction},
     {"costs_from", offsetof(struct tec_scenario, costs_from), read_costs},
     {"reset", offsetof(struct tec_scenario, reset), read_reset},
 };
@@ -262,8 +273,8 @@ static enum tec_status check_fields(const json_t *json, const char *path, struct
         return tec_fail(err, TEC_MALFORMED, "%s: unknown field '%.40s'%s%s%s", path, name,
                         near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
-    static const char *const rings[] = {"missing", "instruction", "text_tokens"};
-    for (int i = 0; i < 3; i++)
+    static const char *const rings[] = {"missing", "text_tokens"};
+    for (int i = 0; i < 2; i++)
         if (json_object_get(json, rings[i]))
             return tec_fail(err, TEC_UNSUPPORTED, "%s: '%s' is of rings; this release has none",
                             path, rings[i]);

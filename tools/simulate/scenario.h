@@ -21,7 +21,8 @@ struct tec_scenario_session {
 struct tec_happening {
     int64_t frame;
     int session;      /* -1 = any */
-    int64_t value;    /* arrivals: most tokens; cancel: request; spikes, late: microseconds */
+    int64_t value;    /* arrivals: most tokens, 0 as the node says; cancel: request; spikes, late:
+                         microseconds */
     int prio;         /* arrivals */
     const char *name; /* spikes: node; params: parameter; arrivals: decode node or NULL */
     double number;    /* params */
@@ -38,7 +39,8 @@ struct tec_scenario {
     int64_t frames, until_us; /* ticks a session; ticks before; INT64_MAX = not limited */
     int n_sessions;           /* 0: one, the pipeline's */
     struct tec_scenario_session sessions[TEC_MAX_SESSIONS];
-    struct tec_happenings arrivals, cancel, spikes, late, params, costs_from, reset, eos;
+    struct tec_happenings arrivals, cancel, spikes, late, params, costs_from, reset, eos,
+        instruction;
     int handout_actions, handout_dims; /* 0: nothing is handed out */
 };
 

@@ -1,5 +1,7 @@
 #include "tools/simulate/simulate.h"
 
+enum { PATIENCE_US = 200000 };
+
 static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *arena,
                                    const struct tec_simulation_options *o, struct tec_error *err)
 {
@@ -37,6 +39,8 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     TEC_TRY(read_inputs(s, call->arena, o, err));
     const struct tec_engine_options more = {.saturated = !s->scenario.paced};
     TEC_TRY(tec_open_options(&s->opened, &options, call, o->pipeline, &more, err));
+    /* A call's real time decides nothing here: a slow machine must not change what happens. */
+    s->opened.pipeline->guard.hard_us = PATIENCE_US;
     options.random = true;
     options.progress = NULL;
     tec_world_connect(&s->world, &s->device, &options);

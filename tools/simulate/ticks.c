@@ -1,15 +1,12 @@
 /* ticks.c - what happens by itself: ticks that find their session busy, and actions that are due.
- * At equal times the running frame's events come first, then actions, then ticks. */
+ * At equal times a frame's events come first, also those of one that opens, then actions, then
+ * ticks that open nothing. */
 #include "tools/simulate/world.h"
 
 #include <string.h>
 
 void tec_world_write(struct tec_world *w, json_t *line)
 {
-    if (w->holding) {
-        w->failed |= json_array_append_new(w->held, line) != 0;
-        return;
-    }
     if (!line || json_dumpf(line, w->o.trace, JSON_COMPACT) != 0 || fputc('\n', w->o.trace) == EOF)
         w->failed = true;
     json_decref(line);
@@ -79,11 +76,16 @@ static void hand_substitute(struct tec_world *w, int at)
     tec_world_handed(w, d.session, d.frame, d.at_ns, &handed);
 }
 
-static int64_t tick_at(const struct tec_world *w, const struct tec_world_session *s)
+/* Whether the session has had its last tick. */
+bool tec_world_over(const struct tec_world *w, const struct tec_world_session *s)
 {
     int64_t at = s->offset_ns + s->next * s->period_ns;
-    bool over = s->next >= w->o.scenario->frames || at / 1000 >= w->o.scenario->until_us;
-    return !w->paced || over ? INT64_MAX : at;
+    return s->next >= w->o.scenario->frames || at / 1000 >= w->o.scenario->until_us;
+}
+
+static int64_t tick_at(const struct tec_world *w, const struct tec_world_session *s)
+{
+    return !w->paced || tec_world_over(w, s) ? INT64_MAX : s->offset_ns + s->next * s->period_ns;
 }
 
 static int first_tick(const struct tec_world *w)
@@ -95,22 +97,33 @@ static int first_tick(const struct tec_world *w)
     return first;
 }
 
-static void skip(struct tec_world *w, const struct tec_world_session *s, int64_t at)
+static void tell_skip(struct tec_world *w, const struct tec_world_due *skip)
 {
-    w->summary.skipped++;
     if (!w->o.trace)
         return;
-    json_t *line = tec_trace_line(at, "skip", s->next, s->name);
-    json_object_set_new(line, "tick_us", json_integer(at / 1000));
+    json_t *line =
+        tec_trace_line(skip->at_ns, "skip", skip->frame, w->sessions[skip->session].name);
+    json_object_set_new(line, "tick_us", json_integer(skip->at_ns / 1000));
     tec_world_write(w, line);
 }
 
-static void tick(struct tec_world *w, int session)
+/* What is skipped is told now, or `later`: when the frame that opens at this moment has said so. */
+static void skip(struct tec_world *w, int session, int64_t at, bool later)
+{
+    const struct tec_world_due skip = {session, w->sessions[session].next, at};
+    w->summary.skipped++;
+    if (later && w->n_skips < TEC_MAX_SESSIONS)
+        w->skips[w->n_skips++] = skip;
+    else
+        tell_skip(w, &skip);
+}
+
+static void tick(struct tec_world *w, int session, bool later)
 {
     struct tec_world_session *s = &w->sessions[session];
     int64_t at = tick_at(w, s), deadline = s->deadline_ns < 0 ? -1 : at + s->deadline_ns;
     if (session == w->running || s->waiting >= 0) {
-        skip(w, s, at);
+        skip(w, session, at, later);
     } else {
         s->waiting = s->next;
         s->waiting_tick_ns = at;
@@ -119,6 +132,13 @@ static void tick(struct tec_world *w, int session)
     if (deadline >= 0)
         tec_world_expect(w, session, s->next, deadline);
     s->next++;
+}
+
+static void tell_first_skip(struct tec_world *w)
+{
+    const struct tec_world_due skip = w->skips[0];
+    memmove(&w->skips[0], &w->skips[1], (size_t)--w->n_skips * sizeof w->skips[0]);
+    tell_skip(w, &skip);
 }
 
 int64_t tec_world_next(const struct tec_world *w)
@@ -132,11 +152,21 @@ void tec_world_pass(struct tec_world *w, int64_t t_ns)
         int due = first_due(w), at = first_tick(w);
         int64_t handed = due < 0 ? INT64_MAX : w->due[due].at_ns;
         int64_t ticks = tick_at(w, &w->sessions[at]);
-        if (handed >= t_ns && ticks >= t_ns)
+        int64_t skipped = w->n_skips ? w->skips[0].at_ns : INT64_MAX;
+        if (handed >= t_ns && ticks >= t_ns && skipped >= t_ns)
             return;
-        if (handed <= ticks)
+        if (handed <= ticks && handed <= skipped)
             hand_substitute(w, due);
+        else if (skipped <= ticks)
+            tell_first_skip(w);
         else
-            tick(w, at);
+            tick(w, at, false);
     }
+}
+
+void tec_world_release(struct tec_world *w)
+{
+    tec_world_pass(w, w->now_ns);
+    for (int at = first_tick(w); tick_at(w, &w->sessions[at]) <= w->now_ns; at = first_tick(w))
+        tick(w, at, true);
 }

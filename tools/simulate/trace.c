@@ -13,16 +13,22 @@ static void set_integer(json_t *line, const char *field, int64_t value)
     set(line, field, json_integer(value));
 }
 
+/* A printed time is rounded up. */
+static int64_t up(int64_t ns)
+{
+    return (ns + 999) / 1000;
+}
+
 /* Microseconds since the event that this one ends. */
 static int64_t took(const struct tec_event *e)
 {
-    return e->t_ns / 1000 - e->since_ns / 1000;
+    return up(e->t_ns - e->since_ns);
 }
 
 json_t *tec_trace_line(int64_t t_ns, const char *event, int64_t frame, const char *session)
 {
-    json_t *line = json_pack("{s:I,s:s,s:I}", "t_us", (json_int_t)(t_ns / 1000), "event", event,
-                             "frame", (json_int_t)frame);
+    json_t *line = json_pack("{s:I,s:s,s:I}", "t_us", (json_int_t)up(t_ns), "event", event, "frame",
+                             (json_int_t)frame);
     if (session)
         set(line, "session", json_string(session));
     return line;
@@ -39,9 +45,9 @@ static json_t *ids(const int64_t *list, int n)
 static void frame(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     (void)t;
-    set_integer(line, "tick_us", e->tick->tick_ns / 1000);
+    set_integer(line, "tick_us", up(e->tick->tick_ns));
     set(line, "deadline_us",
-        e->tick->deadline_ns >= 0 ? json_integer(e->tick->deadline_ns / 1000) : json_null());
+        e->tick->deadline_ns >= 0 ? json_integer(up(e->tick->deadline_ns)) : json_null());
 }
 
 static void cancel(json_t *line, const struct tec_topology *t, const struct tec_event *e)

@@ -30,8 +30,9 @@ static int64_t took(void *user, int mark, int rows, int k)
 {
     const struct tec_world *w = user;
     const char *node = topology(w)->nodes[node_of(w, mark)].name;
-    const struct tec_cost_row *row =
-        tec_cost_table_row(w->costs, node, mark == TEC_MARK_DECODE ? rows : 0);
+    const struct tec_plan_spec *spec = &w->o.engine->plan->spec;
+    int batch = mark == TEC_MARK_DECODE ? tec_snap_up(spec->batches, spec->n_batches, rows) : 0;
+    const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, batch);
     double us = tec_cost_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
     const struct tec_happenings *spikes = &w->o.scenario->spikes;
     for (int i = 0; i < spikes->n; i++)
@@ -67,7 +68,8 @@ static int64_t wanted(void *self, int64_t now_ns)
     int64_t first = INT64_MAX;
     for (int i = 0; w->paced && i < w->n_sessions; i++) {
         const struct tec_world_session *s = &w->sessions[i];
-        int64_t at = next_tick(w, i, i == w->running ? now_ns : now_ns - 1);
+        bool ends = i == w->running || tec_world_over(w, s);
+        int64_t at = next_tick(w, i, ends ? now_ns : now_ns - 1);
         if (i != w->running && s->waiting >= 0)
             return now_ns;
         first = at < first ? at : first;
@@ -77,34 +79,35 @@ static int64_t wanted(void *self, int64_t now_ns)
 
 /* --- what the frame loop tells --------------------------------------------------------------- */
 
-static void take_release(struct tec_world *w, const struct tec_event *e)
+static void take_release(struct tec_world *w, int64_t t_ns, bool late)
 {
     struct tec_world_session *s = &w->sessions[w->running];
     const struct tec_happenings *resets = &w->o.scenario->reset;
     if (!s->handout)
         return;
-    const double *chunk = tec_world_chunk(w, e->tick->frame);
-    if (e->flag) {
-        tec_handout_late(s->handout, e->tick->frame, chunk);
+    const struct tec_handout_chunk chunk = {w->frame, w->input.captured_ns,
+                                            tec_world_chunk(w, w->frame)};
+    if (late) {
+        tec_handout_late(s->handout, &chunk);
         return;
     }
     for (int i = 0; i < resets->n; i++)
-        if (resets->item[i].frame == e->tick->frame)
+        if (resets->item[i].frame == w->frame)
             tec_handout_reset(s->handout);
     for (int i = 0; i < w->n_due; i++)
-        if (w->due[i].session == w->running && w->due[i].frame == e->tick->frame) {
+        if (w->due[i].session == w->running && w->due[i].frame == w->frame) {
             memmove(&w->due[i], &w->due[i + 1], (size_t)(w->n_due - i - 1) * sizeof w->due[0]);
             w->n_due--;
             break;
         }
-    struct tec_handed handed = tec_handout_fresh(s->handout, e->tick->frame, chunk);
-    tec_world_handed(w, w->running, e->tick->frame, e->t_ns, &handed);
+    struct tec_handed handed = tec_handout_fresh(s->handout, &chunk);
+    tec_world_handed(w, w->running, w->frame, t_ns, &handed);
 }
 
 /* Events of two partitions come one after the other; they are held back and put in order of time,
  * the first partition first. */
 struct held {
-    int64_t t_us;
+    int64_t t_ns;
     int lane;
     size_t at;
 };
@@ -112,11 +115,20 @@ struct held {
 static int by_time(const void *a, const void *b)
 {
     const struct held *x = a, *y = b;
-    if (x->t_us != y->t_us)
-        return x->t_us < y->t_us ? -1 : 1;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
     if (x->lane != y->lane)
         return x->lane - y->lane;
     return x->at < y->at ? -1 : 1;
+}
+
+/* [time, lane, 1: a release in time, 2: a late one, line] */
+static void hold_back(struct tec_world *w, const struct tec_event *e, bool release)
+{
+    json_t *line = tec_trace_event(topology(w), e);
+    json_t *entry =
+        json_pack("[I,i,i,o]", (json_int_t)e->t_ns, e->lane, release ? 1 + e->flag : 0, line);
+    w->failed |= json_array_append_new(w->held, entry) != 0;
 }
 
 static void write_held(struct tec_world *w)
@@ -128,17 +140,17 @@ static void write_held(struct tec_world *w)
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        json_t *line = json_array_get(w->held, i);
-        json_t *lane = json_object_get(line, "lane");
-        order[i] = (struct held){json_integer_value(json_object_get(line, "t_us")),
-                                 (int)json_integer_value(lane), i};
+        json_t *entry = json_array_get(w->held, i);
+        order[i] = (struct held){json_integer_value(json_array_get(entry, 0)),
+                                 (int)json_integer_value(json_array_get(entry, 1)), i};
     }
     qsort(order, n, sizeof *order, by_time);
     for (size_t i = 0; i < n; i++) {
-        json_t *line = json_array_get(w->held, order[i].at);
-        json_object_del(line, "lane");
-        tec_world_pass(w, order[i].t_us * 1000);
-        tec_world_write(w, json_incref(line));
+        json_t *entry = json_array_get(w->held, order[i].at);
+        tec_world_pass(w, order[i].t_ns);
+        tec_world_write(w, json_incref(json_array_get(entry, 3)));
+        if (json_integer_value(json_array_get(entry, 2)))
+            take_release(w, order[i].t_ns, json_integer_value(json_array_get(entry, 2)) > 1);
     }
     json_array_clear(w->held);
 }
@@ -150,16 +162,13 @@ static void tell(void *self, const struct tec_event *e)
     if (!hold)
         tec_world_pass(w, e->t_ns);
     tec_summary_event(&w->summary, e);
-    w->holding = hold;
-    if (w->o.trace) {
-        json_t *line = tec_trace_event(topology(w), e);
-        if (hold)
-            json_object_set_new(line, "lane", json_integer(e->lane));
-        tec_world_write(w, line);
-    }
-    if (e->kind == TEC_EVENT_RELEASE)
-        take_release(w, e);
-    w->holding = false;
+    bool release = e->kind == TEC_EVENT_RELEASE;
+    if (w->o.trace && hold)
+        hold_back(w, e, release);
+    else if (w->o.trace)
+        tec_world_write(w, tec_trace_event(topology(w), e));
+    if (release && !hold)
+        take_release(w, e->t_ns, e->flag);
     if (hold && e->kind == TEC_EVENT_FRAME_END)
         write_held(w);
 }
@@ -186,12 +195,13 @@ static enum tec_status change_params(struct tec_world *w, struct tec_error *err)
         TEC_TRY(tec_policy_set_param(w->o.policy, h->name, h->number, err));
         h->name = NULL; /* done */
     }
+    w->costs = w->o.costs;
     for (int i = 0; i < costs->n; i++)
-        if (costs->item[i].frame <= w->frame && costs->item[i].costs.rows) {
+        if (costs->item[i].frame <= w->frame && costs->item[i].costs.rows)
             w->costs = &costs->item[i].costs;
-            w->o.device->contention = w->costs->contention;
-            tec_loop_set_table(w->o.engine->loop, w->costs);
-        }
+    if (w->costs->contention > 0.0)
+        w->o.device->contention = w->costs->contention;
+    tec_loop_set_table(w->o.engine->loop, w->costs);
     return TEC_OK;
 }
 
@@ -214,14 +224,14 @@ static int ask(struct tec_world *w)
     const struct tec_happenings *arrivals = &w->o.scenario->arrivals;
     struct tec_arrival made[TEC_MAX_ARRIVALS];
     int n = 0, more = w->o.arrivals ? tec_arrivals_at(w->o.arrivals, w->frame, made) : 0;
-    for (int i = 0; i < arrivals->n && n < TEC_WORLD_ASKS; i++)
+    for (int i = 0; i < arrivals->n; i++)
         if (now(w, &arrivals->item[i])) {
             w->cancel_after[n] = 0;
             w->asks[n++] = (struct tec_ask){.decoder = decoder_of(w, arrivals->item[i].name),
                                             .max_tokens = (int)arrivals->item[i].value,
                                             .prio = arrivals->item[i].prio};
         }
-    for (int i = 0; i < more && n < TEC_WORLD_ASKS; i++) {
+    for (int i = 0; i < more; i++) {
         w->cancel_after[n] = made[i].cancel_after;
         w->asks[n++] = (struct tec_ask){.max_tokens = made[i].max_tokens};
     }
@@ -232,11 +242,11 @@ static int cancel(struct tec_world *w)
 {
     const struct tec_happenings *cancels = &w->o.scenario->cancel;
     int n = 0, kept = 0;
-    for (int i = 0; i < cancels->n && n < TEC_WORLD_CANCELS; i++)
+    for (int i = 0; i < cancels->n; i++)
         if (now(w, &cancels->item[i]))
             w->cancels[n++] = cancels->item[i].value;
     for (int i = 0; i < w->n_later; i++) {
-        if (w->later[i].frame <= w->frame && n < TEC_WORLD_CANCELS)
+        if (w->later[i].frame <= w->frame)
             w->cancels[n++] = w->later[i].request;
         else
             w->later[kept++] = w->later[i];
@@ -248,7 +258,7 @@ static int cancel(struct tec_world *w)
 /* Those that will be cancelled; what finds no room goes on to its end. */
 static void note_cancels(struct tec_world *w, int n_asks)
 {
-    for (int i = 0; i < n_asks && w->n_later < TEC_WORLD_CANCELS; i++)
+    for (int i = 0; i < n_asks && w->n_later < TEC_WORLD_LATER; i++)
         if (w->cancel_after[i] > 0 && !w->asks[i].refused)
             w->later[w->n_later++] =
                 (struct tec_world_later){w->frame + w->cancel_after[i], w->asks[i].id};
@@ -259,6 +269,17 @@ static unsigned spawn(const struct tec_world *w, const struct tec_world_session 
     if (s->spawn_every < 0)
         return tec_loop_spawns(w->o.engine->loop, w->frame);
     return s->spawn_every > 0 && w->frame % s->spawn_every == 0 ? 1U : 0U;
+}
+
+/* Which instruction the session has by now. */
+static uint64_t text_key(const struct tec_world *w)
+{
+    const struct tec_happenings *changes = &w->o.scenario->instruction;
+    uint64_t n = 0;
+    for (int i = 0; i < changes->n; i++)
+        n += changes->item[i].frame <= w->frame &&
+             (changes->item[i].session < 0 || changes->item[i].session == w->running);
+    return n;
 }
 
 static int64_t late(const struct tec_world *w)
@@ -285,11 +306,13 @@ static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_
                             .next_ns = w->paced ? tick_ns + s->period_ns : INT64_MAX,
                             .late_ns = late(w),
                             .spawn = spawn(w, s),
+                            .mute = s->spawn_every < 0 ? 0U : ~0U,
                             .asks = w->asks,
                             .n_asks = ask(w),
                             .cancels = w->cancels,
                             .n_cancels = cancel(w)};
     w->input.captured_ns = tick_ns;
+    w->input.text_key = text_key(w);
     tec_loop_run(w->o.engine->loop, &w->input, &tick);
     note_cancels(w, tick.n_asks);
     w->running = -1;
@@ -332,7 +355,7 @@ static int choose(const struct tec_world *w)
 static enum tec_status run_paced(struct tec_world *w, struct tec_error *err)
 {
     for (;;) {
-        tec_world_pass(w, w->now_ns + 1);
+        tec_world_release(w);
         int at = choose(w);
         if (at < 0) {
             int64_t next = tec_world_next(w);

@@ -41,7 +41,7 @@ struct tec_world_options {
     FILE *trace;                         /* event lines; NULL = none */
 };
 
-enum { TEC_WORLD_DUE = 256, TEC_WORLD_ASKS = 256, TEC_WORLD_CANCELS = 256 };
+enum { TEC_WORLD_DUE = 256, TEC_WORLD_LATER = 256 };
 
 struct tec_world {
     struct tec_world_options o;
@@ -54,16 +54,17 @@ struct tec_world {
     int64_t frame;                      /* of the open frame */
     int n_due;
     struct tec_world_due due[TEC_WORLD_DUE];
+    int n_skips;
+    struct tec_world_due skips[TEC_MAX_SESSIONS]; /* to be told of after a frame has opened */
     struct tec_frame_input input;
-    double *chunk; /* [horizon, dims] */
-    struct tec_ask asks[TEC_WORLD_ASKS];
-    int cancel_after[TEC_WORLD_ASKS]; /* of asks: frames until they are cancelled, 0 = not */
-    int64_t cancels[TEC_WORLD_CANCELS];
-    int n_later; /* cancellations to come, of requests that `arrivals` made */
+    double *chunk;        /* [horizon, dims] */
+    struct tec_ask *asks; /* room for all that the scenario has, and what may come besides */
+    int *cancel_after;    /* of asks: frames until they are cancelled, 0 = not */
+    int64_t *cancels;     /* as asks */
+    int n_later;          /* cancellations to come, of requests that `arrivals` made */
     struct tec_world_later {
         int64_t frame, request;
-    } later[TEC_WORLD_CANCELS];
-    bool holding;
+    } later[TEC_WORLD_LATER];
     json_t *held; /* events of two partitions, to be put in order */
     struct tec_summary summary;
 };
@@ -86,6 +87,9 @@ json_t *tec_trace_line(int64_t t_ns, const char *event, int64_t frame, const cha
 /* ticks.c: what happens by itself until `t_ns`, exclusive: ticks that find their session busy, and
  * actions that are due. */
 void tec_world_pass(struct tec_world *world, int64_t t_ns);
+/* The same until now, then ticks of this moment release their frames. */
+void tec_world_release(struct tec_world *world);
+bool tec_world_over(const struct tec_world *world, const struct tec_world_session *session);
 int64_t tec_world_next(const struct tec_world *world); /* the next tick; INT64_MAX = none */
 void tec_world_handed(struct tec_world *world, int session, int64_t frame, int64_t t_ns,
                       const struct tec_handed *handed);

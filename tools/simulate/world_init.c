@@ -65,11 +65,31 @@ static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
         w->arena,
         (size_t)w->o.engine->topology.horizon * (size_t)(w->o.scenario->handout_dims + 1) + 1,
         double);
-    if (!ids || !w->chunk)
+    int *own = TEC_NEW(w->arena, (size_t)s->own_tokens + 1, int);
+    if (!ids || !own || !w->chunk)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     w->input =
         (struct tec_frame_input){.prefix = {.n_pictures = s->pictures, .n_text = s->text_tokens}};
     w->input.prefix.ids = ids;
+    const struct tec_pipeline *p = w->o.engine->options.pipeline;
+    for (int i = 0; i < p->n_inputs; i++) {
+        int at = tec_pipeline_prompt(p, i);
+        if (at >= 0 && at < TEC_MAX_PROMPTS)
+            w->input.own[at] = (struct tec_own_prompt){own, p->inputs[i].max_tokens};
+    }
+    return TEC_OK;
+}
+
+static enum tec_status make_lists(struct tec_world *w, struct tec_error *err)
+{
+    const struct tec_scenario *s = w->o.scenario;
+    size_t asks = (size_t)s->arrivals.n + TEC_MAX_ARRIVALS;
+    size_t cancels = (size_t)s->cancel.n + TEC_WORLD_LATER;
+    w->asks = TEC_NEW(w->arena, asks, struct tec_ask);
+    w->cancel_after = TEC_NEW(w->arena, asks, int);
+    w->cancels = TEC_NEW(w->arena, cancels, int64_t);
+    if (!w->asks || !w->cancel_after || !w->cancels)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for requests");
     return TEC_OK;
 }
 
@@ -120,6 +140,7 @@ enum tec_status tec_world_init(struct tec_world *world, const struct tec_world_o
     TEC_TRY(check_scenario(w, err));
     TEC_TRY(make_sessions(w, err));
     TEC_TRY(make_input(w, err));
+    TEC_TRY(make_lists(w, err));
     tec_loop_set_table(w->o.engine->loop, w->costs);
     return tec_summary_init(&w->summary, w->o.engine->topology.horizon, arena, err);
 }

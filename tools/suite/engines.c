@@ -42,7 +42,6 @@ static void begin(struct tec_suite_engine *e, const struct tec_suite *suite, int
     if (threads)
         e->call.shared.threads = threads;
     e->call.shared.random_weights = (struct tec_seed){true, suite->seed};
-    e->call.shared.size = suite->full ? 0 : suite->call->shared.size;
 }
 
 static int node_of(const struct tec_topology *t, const char *kind)
@@ -53,8 +52,8 @@ static int node_of(const struct tec_topology *t, const char *kind)
     return -1;
 }
 
-/* A loop in place of the engine's own: a decoder for each length, started when asked; language has
- * no deadline, since a slow machine would shed what the experiment counts. */
+/* A loop in place of the engine's own: language starts when asked and has no deadline, since a slow
+ * machine would shed what the experiment counts. */
 static enum tec_status make_loop(struct tec_suite_engine *e, struct tec_error *err)
 {
     struct tec_engine *engine = e->opened.engine;
@@ -65,12 +64,9 @@ static enum tec_status make_loop(struct tec_suite_engine *e, struct tec_error *e
                                  .prefill_node = node_of(&engine->topology, "prefill"),
                                  .action_node = node_of(&engine->topology, "action")};
     int talk = node_of(&engine->topology, "decode");
-    for (const int *n = tec_suite_n; *n && talk >= 0; n++) {
-        e->lengths[e->n_lengths] = *n;
-        o.decoders[e->n_lengths++] = (struct tec_decoder){
-            .name = engine->topology.nodes[talk].name, .node = talk, .max_tokens = *n};
-    }
-    o.n_decoders = e->n_lengths;
+    o.n_decoders = 1;
+    o.decoders[0] = (struct tec_decoder){
+        .name = engine->topology.nodes[talk].name, .node = talk, .max_tokens = TEC_SUITE_TOKENS};
     tec_loop_destroy(engine->loop);
     engine->loop = NULL;
     return tec_loop_create(&engine->loop, &o, e->call.heap, err);
@@ -146,14 +142,6 @@ enum tec_status tec_suite_show(struct tec_suite_engine *e, enum tec_suite_input 
         TEC_TRY(tec_session_observe(e->opened.engine->session, e->values[kind][i], e->n_values,
                                     NULL, i, 0, &e->input[i], NULL, err));
     return TEC_OK;
-}
-
-unsigned tec_suite_spawn(const struct tec_suite_engine *e, int tokens)
-{
-    for (int i = 0; i < e->n_lengths; i++)
-        if (e->lengths[i] == tokens)
-            return 1u << i;
-    return 0;
 }
 
 enum tec_status tec_suite_measure(int64_t *bytes, struct tec_suite *suite, const char *file,

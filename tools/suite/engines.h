@@ -4,16 +4,15 @@
 
 #include "tools/suite/suite.h"
 
-enum { TEC_SUITE_LENGTHS = 8, TEC_SUITE_VALUES = 16 };
+enum { TEC_SUITE_VALUES = 16 };
 
-/* One robot's engine for one S. Its loop asks for language only when told, of the lengths of the
- * sweep. Zeroed is closed; must not move while it is open. */
+/* One robot's engine for one S. Its loop starts language only when asked. Zeroed is closed;
+ * must not move while it is open. */
 struct tec_suite_engine {
     struct tec_invocation call; /* ours, with what we set */
     struct tec_opened opened;
     struct tec_arena arena;
     bool open;
-    int n_lengths, lengths[TEC_SUITE_LENGTHS]; /* tokens of decoder i */
     size_t n_values;
     struct tec_value values[TEC_SUITE_INPUTS][TEC_BENCH_INPUTS][TEC_SUITE_VALUES];
     struct tec_frame_input input[TEC_BENCH_INPUTS]; /* of the last tec_suite_show */
@@ -27,9 +26,6 @@ void tec_suite_close(struct tec_suite_engine *e);
 /* Make its three inputs those of a kind. */
 enum tec_status tec_suite_show(struct tec_suite_engine *e, enum tec_suite_input kind,
                                struct tec_error *err);
-
-/* The bit of the decoder that makes `tokens`; 0 when there is none. */
-unsigned tec_suite_spawn(const struct tec_suite_engine *e, int tokens);
 
 /* Bytes of the plan of `file` with `seats` requests, without taking them. */
 enum tec_status tec_suite_measure(int64_t *bytes, struct tec_suite *suite, const char *file,

@@ -39,7 +39,8 @@ static int sweep(struct figure *f, bool of_k, int *values, const char **names)
         bool ran = false;
         for (int i = 0; i < f->suite->n_points && !ran; i++) {
             const struct tec_suite_point *p = &f->suite->points[i];
-            ran = p->ran && p->setting == TEC_SUITE_BATCHING && !p->load &&
+            ran = p->ran && p->robot == TEC_SUITE_ROBOTS - 1 && p->setting == TEC_SUITE_BATCHING &&
+                  !p->load &&
                   (of_k ? p->k == *v && p->N == HEADLINE_N : p->N == *v && p->k == HEADLINE_K);
         }
         if (!ran)
@@ -65,7 +66,7 @@ static struct tec_plot_series *series(struct tec_plot_panel *p, const char *name
     struct tec_plot_series *s = &p->series[p->n_series++];
     *s = (struct tec_plot_series){.name = name, .color = color, .dashed = dashed};
     for (int i = 0; i < TEC_PLOT_POINTS; i++)
-        s->value[i] = NAN;
+        s->value[i] = (double)NAN;
     return s;
 }
 
@@ -85,7 +86,7 @@ static void fill(const struct figure *f, struct tec_plot_series *s, metric_fn *m
 static void add_lines(struct figure *f, bool of_k, metric_fn *metric, const char *y_label)
 {
     for (int robot = 0; robot < TEC_SUITE_ROBOTS; robot++) {
-        int values[TEC_PLOT_POINTS];
+        int values[TEC_PLOT_POINTS] = {0};
         struct tec_plot_panel *p =
             panel(f, TEC_PLOT_LINES, tec_suite_robots[robot].label,
                   of_k ? "decoding steps a frame k" : "decoding steps N", y_label);
@@ -105,7 +106,7 @@ static void add_heat(struct figure *f, bool of_k)
 {
     for (int robot = 0; robot <= PADDED_PANEL; robot++) {
         enum tec_suite_input input = robot == PADDED_PANEL ? TEC_SUITE_PADDED : TEC_SUITE_COMPACT;
-        int values[TEC_PLOT_POINTS];
+        int values[TEC_PLOT_POINTS] = {0};
         struct tec_plot_panel *p =
             panel(f, TEC_PLOT_HEAT,
                   robot == PADDED_PANEL ? "padded: any of them" : tec_suite_robots[robot].label,
@@ -128,7 +129,7 @@ static void add_heat(struct figure *f, bool of_k)
 
 static void add_ablation(struct figure *f)
 {
-    int values[TEC_PLOT_POINTS];
+    int values[TEC_PLOT_POINTS] = {0};
     struct tec_plot_panel *p = panel(f, TEC_PLOT_BARS, "compact", "decoding steps N", "actions/s");
     struct tec_plot_panel *q = panel(f, TEC_PLOT_BARS, "padded", "decoding steps N", "actions/s");
     p->n_x = sweep(f, false, values, p->x);
@@ -137,8 +138,9 @@ static void add_ablation(struct figure *f)
         struct tec_plot_panel *one = input == TEC_SUITE_PADDED ? q : p;
         fill(f, series(one, "baseline", TEC_PLOT_RED, false), tec_suite_action_hz, 0,
              TEC_SUITE_BASELINE, (enum tec_suite_input)input, false, values, one->n_x);
-        fill(f, series(one, "parallel", TEC_PLOT_VIOLET, false), tec_suite_action_hz, 0,
-             TEC_SUITE_PARALLEL, (enum tec_suite_input)input, false, values, one->n_x);
+        if (input == TEC_SUITE_COMPACT)
+            fill(f, series(one, "parallel", TEC_PLOT_VIOLET, false), tec_suite_action_hz, 0,
+                 TEC_SUITE_PARALLEL, TEC_SUITE_COMPACT, false, values, one->n_x);
         fill(f, series(one, "shared prefill, no batching", TEC_PLOT_ORANGE, false),
              tec_suite_action_hz, 0, TEC_SUITE_SHARED, (enum tec_suite_input)input, false, values,
              one->n_x);
@@ -192,10 +194,9 @@ static void begin(struct figure *f, const char *title, int columns)
     memset(&f->plot, 0, sizeof f->plot);
     f->plot.title = title;
     f->plot.columns = columns;
-    f->plot.subtitle =
-        text(f, "%s size, random weights; S = 10 and k = 5 where not said; commit %s%s",
-             f->suite->full ? "full" : "small", tec_machine_commit(),
-             f->suite->quick ? "; --quick: few frames, not a measurement" : "");
+    f->plot.subtitle = text(f, "%s size, random weights; S = 10, k = 5 unless said; commit %s%s",
+                            tec_size_names[f->suite->call->shared.size], tec_machine_commit(),
+                            f->suite->quick ? "; --quick: no measurement" : "");
 }
 
 /* A figure without points is left out: a full run has no sweeps. */

@@ -47,13 +47,11 @@ static void finish(struct tec_suite_block *b, int at, int frame, int64_t now)
     b->open[at] = b->open[--b->n_open];
 }
 
-/* A request that was asked for in a frame that refused nobody. Ids count requests from 0, refused
- * ones too. */
-static void note_request(struct tec_suite_block *b, int frame, int64_t born_ns, bool refused)
+static void note_request(struct tec_suite_block *b, const struct tec_ask *ask, int frame,
+                         int64_t born_ns)
 {
-    if (!refused && b->n_open < TEC_SUITE_OPEN_REQUESTS)
-        b->open[b->n_open++] = (struct tec_suite_open_request){b->next_id, frame, born_ns};
-    b->next_id++;
+    if (!ask->refused && b->n_open < TEC_SUITE_OPEN_REQUESTS)
+        b->open[b->n_open++] = (struct tec_suite_open_request){ask->id, frame, born_ns};
 }
 
 /* Who has ended. Texts of an earlier block ended before anything of this one was asked for. */
@@ -70,9 +68,22 @@ static void follow_requests(struct tec_suite_block *b, int frame)
     }
 }
 
-void tec_suite_run_frame(struct tec_suite_block *b, int index, bool warmup)
+const struct tec_frame_record *tec_suite_ask(struct tec_suite_engine *engine,
+                                             struct tec_frame_input *input, struct tec_ask *ask)
 {
     const struct tec_clock clock = {NULL};
+    struct tec_loop *loop = engine->opened.engine->loop;
+    int64_t now = tec_clock_now(&clock);
+    struct tec_tick tick = tec_loop_tick(loop, now, 0);
+    if (input)
+        input->captured_ns = now;
+    tick.n_asks = ask ? 1 : 0;
+    tick.asks = ask;
+    return tec_loop_run(loop, input, &tick);
+}
+
+void tec_suite_run_frame(struct tec_suite_block *b, int index, bool warmup)
+{
     struct tec_loop *loop = b->engine->opened.engine->loop;
     struct tec_suite_point *p = b->point;
     struct tec_arrival came[TEC_MAX_ARRIVALS];
@@ -80,17 +91,15 @@ void tec_suite_run_frame(struct tec_suite_block *b, int index, bool warmup)
     f.n_resumed = tec_loop_live(loop);
     f.n_new = tec_arrivals_at(&b->arrivals, index, came);
     for (int i = 0; i < f.n_new || i == 0; i++) {
-        bool last = i + 1 >= f.n_new;
         struct tec_frame_input input = b->engine->input[(index + i) % TEC_BENCH_INPUTS];
-        unsigned spawn = f.n_new ? tec_suite_spawn(b->engine, came[i].max_tokens) : 0;
+        struct tec_ask ask = {.max_tokens = f.n_new ? came[i].max_tokens : 0};
+        bool last = i + 1 >= f.n_new;
         tec_loop_set_planner(loop, last ? &b->planner : &tec_default_planner);
-        int64_t now = tec_clock_now(&clock);
-        input.captured_ns = now;
         const struct tec_frame_record *record =
-            tec_loop_frame(loop, f.n_new ? &input : NULL, now, spawn);
+            tec_suite_ask(b->engine, f.n_new ? &input : NULL, f.n_new ? &ask : NULL);
         add_record(b, &f, record);
-        if (spawn)
-            note_request(b, index, now, record->refused > 0);
+        if (f.n_new)
+            note_request(b, &ask, index, record->start_ns);
         follow_requests(b, index);
     }
     if (p->n < p->room)

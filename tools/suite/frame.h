@@ -19,10 +19,14 @@ struct tec_suite_block {
     struct tec_suite_point *point;
     struct tec_planner planner;
     struct tec_arrivals arrivals;
-    int64_t next_id; /* of the next request */
     int n_open;
     struct tec_suite_open_request open[TEC_SUITE_OPEN_REQUESTS];
 };
+
+/* One frame of the engine's loop, now: an observation (NULL: none) and what is asked for (NULL:
+ * nothing). The record is the loop's. */
+const struct tec_frame_record *tec_suite_ask(struct tec_suite_engine *engine,
+                                             struct tec_frame_input *input, struct tec_ask *ask);
 
 /* Frame `index` of the block, counted from its warm-up. With n arrivals: n observations, each with
  * its own prefill and actions, and one decoding for everybody at the end; language of the first

@@ -6,7 +6,7 @@
 const char *const tec_suite_settings[TEC_SUITE_SETTINGS] = {"baseline", "shared_kv",
                                                             "continuous_batching", "parallel_mps"};
 const char *const tec_suite_policies[TEC_SUITE_SETTINGS] = {"isolated", "shared_kv", "oxygen",
-                                                            "parallel"};
+                                                            "two_engines"};
 const char *const tec_suite_inputs[TEC_SUITE_INPUTS] = {"compact", "padded"};
 
 const struct tec_suite_robot tec_suite_robots[TEC_SUITE_ROBOTS] = {
@@ -54,7 +54,7 @@ const struct tec_suite_load tec_suite_loads[] = {
     {0},
 };
 
-enum { FRAMES_QUICK = 4, FRAMES_SMALL = 8, FRAMES_FULL = 3, FRAMES_LOAD = 44, LOAD_QUICK = 8 };
+enum { FRAMES_QUICK = 4, FRAMES_SMALL = 6, FRAMES_FULL = 3, FRAMES_LOAD = 44, LOAD_QUICK = 8 };
 
 /* A point, unless the suite is full or has it already. */
 static struct tec_suite_point *add(struct tec_suite *s, int robot, enum tec_suite_input input,
@@ -77,18 +77,15 @@ static struct tec_suite_point *add(struct tec_suite *s, int robot, enum tec_suit
     return p;
 }
 
+/* What --quick and the full size leave of the sweeps. */
 static bool taken(const struct tec_suite *s, const int *of, int value)
 {
-    static const int some_s[] = {5, 10, 0}, some_n[] = {5, 15, 30, 0}, some_k[] = {1, 5, 30, 0};
-    const int *some = of == tec_suite_s ? some_s : of == tec_suite_n ? some_n : some_k;
-    if (s->full)
-        some = of == tec_suite_s   ? (const int[]){10, 0}
-               : of == tec_suite_n ? (const int[]){30, 0}
-                                   : (const int[]){5, 0};
-    for (int i = 0; (s->quick || s->full) && some[i] != value; i++)
-        if (!some[i])
-            return false;
-    return true;
+    static const int some[3][4] = {{5, 10}, {5, 15, 30}, {1, 5, 30}}, one[3][2] = {{10}, {30}, {5}};
+    int which = of == tec_suite_s ? 0 : of == tec_suite_n ? 1 : 2;
+    const int *kept = s->full ? one[which] : s->quick ? some[which] : of;
+    while (*kept && *kept != value)
+        kept++;
+    return *kept;
 }
 
 /* Fig 4, 5 and 6 of a robot: N at k = 5, k at N = 30. */
@@ -142,7 +139,10 @@ enum tec_status tec_suite_grid(struct tec_suite *suite, struct tec_error *err)
     for (const int *S = tec_suite_s; *S; S++) {
         if (!taken(suite, tec_suite_s, *S))
             continue;
-        for (int robot = 0; robot < TEC_SUITE_ROBOTS; robot++)
+        add_sweeps(suite, 0, TEC_SUITE_COMPACT, *S);
+        if (suite->quick && *S != 10)
+            continue;
+        for (int robot = 1; robot < TEC_SUITE_ROBOTS; robot++)
             add_sweeps(suite, robot, TEC_SUITE_COMPACT, *S);
         add_sweeps(suite, TEC_SUITE_ROBOTS - 1, TEC_SUITE_PADDED, *S);
     }

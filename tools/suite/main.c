@@ -56,7 +56,7 @@ enum tec_status tec_suite_main(struct tec_invocation *call, const struct tec_sui
     if (mkdir(s->dir, 0777) != 0 && errno != EEXIST)
         return tec_fail(err, TEC_IO, "%s: %s", s->dir, strerror(errno));
     enum tec_status status = run_all(s, err);
-    if (status == TEC_OK)
+    if (status == TEC_OK && call->shared.format != TEC_FORMAT_JSON)
         fprintf(call->out, "%d points in %.0f s; %s/oxygen.md, suite.json, fig*.svg, oxygen_*/\n",
                 s->n_points, (double)s->elapsed_ns / 1e9, s->dir);
     json_decref(s->machine);

@@ -1,6 +1,7 @@
 /* parallel.c - the parallel baseline: two engines at work at once. */
 #include "tools/suite/parallel.h"
 
+#include "tools/suite/frame.h"
 #include "tools/topology.h"
 
 #include <pthread.h>
@@ -61,27 +62,22 @@ struct actions {
 
 static void *run_actions(void *user)
 {
-    const struct tec_clock clock = {NULL};
     struct actions *a = user;
     struct tec_frame_input input = a->engine->input[a->index % TEC_BENCH_INPUTS];
-    input.captured_ns = tec_clock_now(&clock);
-    a->record = tec_loop_frame(a->engine->opened.engine->loop, &input, input.captured_ns, 0);
+    a->record = tec_suite_ask(a->engine, &input, NULL);
     return NULL;
 }
 
 enum tec_status tec_suite_pair_frame(struct tec_suite_pair *pair, struct tec_suite_point *point,
                                      int index, bool warmup, struct tec_error *err)
 {
-    const struct tec_clock clock = {NULL};
+    struct tec_ask ask = {.max_tokens = point->N};
     struct actions a = {&pair->act, index, NULL};
     struct tec_frame_input input = pair->talk.input[index % TEC_BENCH_INPUTS];
     pthread_t thread;
     if (pthread_create(&thread, NULL, run_actions, &a) != 0)
         return tec_fail(err, TEC_NO_MEMORY, "no thread for the parallel baseline");
-    input.captured_ns = tec_clock_now(&clock);
-    const struct tec_frame_record *talk =
-        tec_loop_frame(pair->talk.opened.engine->loop, &input, input.captured_ns,
-                       tec_suite_spawn(&pair->talk, point->N));
+    const struct tec_frame_record *talk = tec_suite_ask(&pair->talk, &input, &ask);
     pthread_join(thread, NULL);
     int64_t act_ns = a.record->end_ns - a.record->start_ns;
     int64_t talk_ns = talk->end_ns - talk->start_ns;

@@ -60,6 +60,7 @@ static json_t *row(const struct tec_suite_point *p)
     json_object_set_new(j, "finished", json_integer(p->n_requests));
     json_object_set_new(j, "refused", json_integer((json_int_t)p->refused));
     json_object_set_new(j, "shed", json_integer((json_int_t)p->shed));
+    json_object_set_new(j, "policy_failures", json_integer((json_int_t)p->policy_failures));
     json_object_set_new(j, "joules_request", number(p->joules / requests_of(p)));
     json_object_set_new(j, "plan_bytes", json_integer((json_int_t)p->plan_bytes));
     return j;
@@ -87,11 +88,11 @@ enum tec_status tec_suite_write_json(const struct tec_suite *s, struct tec_error
     for (int i = 0; i < s->energy.n; i++)
         json_array_append_new(energy, json_string(s->energy.counters[i].name));
     json_t *measured = json_pack(
-        "{s:s,s:b,s:i,s:I,s:i,s:i,s:i,s:s,s:s,s:s,s:i,s:f}", "size", s->full ? "full" : "small",
-        "quick", s->quick, "rounds", s->rounds, "seed", (json_int_t)s->seed, "horizon",
-        TEC_SUITE_HORIZON, "prompt_compact", TEC_SUITE_PROMPT, "prompt_padded",
-        TEC_SUITE_PADDED_PROMPT, "weights", "random", "pixels", "random", "end_token", "off",
-        "preprocessing_in_frame", 0, "elapsed_s", (double)s->elapsed_ns / 1e9);
+        "{s:s,s:b,s:i,s:I,s:i,s:i,s:i,s:s,s:s,s:s,s:i,s:f}", "size",
+        tec_size_names[s->call->shared.size], "quick", s->quick, "rounds", s->rounds, "seed",
+        (json_int_t)s->seed, "horizon", TEC_SUITE_HORIZON, "prompt_compact", TEC_SUITE_PROMPT,
+        "prompt_padded", TEC_SUITE_PADDED_PROMPT, "weights", "random", "pixels", "random",
+        "end_token", "off", "preprocessing_in_frame", 0, "elapsed_s", (double)s->elapsed_ns / 1e9);
     json_t *all = json_pack("{s:o,s:s,s:s,s:s,s:o,s:o,s:o,s:o}", "machine", machine, "commit",
                             tec_machine_commit(), "command", s->command, "suite", "oxygen",
                             "measured", measured, "energy_counters", energy, "table_2_plan_bytes",
@@ -100,6 +101,11 @@ enum tec_status tec_suite_write_json(const struct tec_suite *s, struct tec_error
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a report");
     snprintf(path, sizeof path, "%s/suite.json", s->dir);
     int failed = json_dump_file(all, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    bool ended = s->elapsed_ns > 0;
+    if (!failed && ended && s->call->shared.format == TEC_FORMAT_JSON) {
+        json_dumpf(all, s->call->out, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+        fputc('\n', s->call->out);
+    }
     json_decref(all);
     return failed ? tec_fail(err, TEC_IO, "%s: cannot be written", path) : TEC_OK;
 }

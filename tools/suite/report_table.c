@@ -35,6 +35,11 @@ static void cell(FILE *out, double value, const char *format, const char *unit)
 static void row(const struct table *t, const char *what, const char *paper,
                 const double values[COLUMNS], const char *unit)
 {
+    bool any = false;
+    for (int c = 0; c < COLUMNS; c++)
+        any = any || isfinite(values[c]);
+    if (!any)
+        return; /* no such points in this size */
     fprintf(t->out, "| %s | %s |", what, paper);
     for (int c = 0; c < COLUMNS; c++)
         cell(t->out, values[c], "2", unit);
@@ -44,8 +49,8 @@ static void row(const struct table *t, const char *what, const char *paper,
 /* Smallest and largest speed-up of the points over (S, N, k) of all robots. */
 static void range(const struct table *t, enum column column, double *low, double *high)
 {
-    *low = INFINITY;
-    *high = -INFINITY;
+    *low = HUGE_VAL;
+    *high = -HUGE_VAL;
     for (int i = 0; i < t->s->n_points; i++) {
         const struct tec_suite_point *p = &t->s->points[i];
         if (p->setting != TEC_SUITE_BATCHING || p->load || p->N % p->k ||
@@ -89,7 +94,7 @@ static void ratio_row(const struct table *t, const char *what, const char *paper
 static void drop_row(const struct table *t, const char *what, const char *paper,
                      enum tec_suite_setting setting, int from, int to, int k)
 {
-    double v[COLUMNS] = {NAN, NAN, NAN};
+    double v[COLUMNS] = {(double)NAN, (double)NAN, (double)NAN};
     for (int c = 0; c < ACROSS; c++)
         v[c] = tec_suite_ratio(at(t, setting, (enum column)c, true, to, k),
                                at(t, setting, (enum column)c, true, from, k));
@@ -99,7 +104,7 @@ static void drop_row(const struct table *t, const char *what, const char *paper,
 static void arrivals_rows(const struct table *t)
 {
     const struct tec_suite_point *rare = NULL, *often = NULL, *p;
-    double lengths_low = INFINITY, lengths_high = 0.0;
+    double lengths_low = HUGE_VAL, lengths_high = 0.0;
     for (const struct tec_suite_load *l = tec_suite_loads; l->category; l++) {
         p = tec_suite_find(t->s, 0, TEC_SUITE_BATCHING, TEC_SUITE_COMPACT, 10, 30, 5, l);
         if (!p || !p->ran)
@@ -113,7 +118,7 @@ static void arrivals_rows(const struct table *t)
             lengths_high = fmax(lengths_high, tec_suite_action_hz(p));
         }
     }
-    double v[COLUMNS] = {NAN, NAN, NAN};
+    double v[COLUMNS] = {(double)NAN, (double)NAN, (double)NAN};
     v[COMPACT] = tec_suite_actions_s(often) / tec_suite_actions_s(rare);
     row(t, "Fig 7 uniform: actions a second, 4 requests a frame over 1/4", "4.4", v, "");
     v[COMPACT] = tec_suite_action_hz(often) / tec_suite_action_hz(rare);
@@ -201,14 +206,21 @@ static void head(const struct table *t)
             tier ? tier : "unknown", (int)json_integer_value(json_object_get(m, "lanes")),
             t->s->load_before, t->s->load_after, tec_machine_commit(), t->s->n_points,
             (double)t->s->elapsed_ns / 1e9, t->s->command);
+    double lanes = (double)json_integer_value(json_object_get(m, "lanes"));
+    if (t->s->load_before > 0.5 || t->s->load_after > lanes + 0.5)
+        fputs("The machine was not quiet: its load says that other processes ran, and ratios of "
+              "single "
+              "points may be\ntheirs.\n\n",
+              t->out);
     fprintf(t->out,
             "%s size, random weights (seed %llu), random pixels, end token off, H = %d; rows take "
             "turns, %d round%s.\nCompact: the robot's cameras and a prompt of %d tokens, for both "
             "sides. Padded: three pictures and %d tokens,\nwhat OxyGen's code computes, for both "
             "sides. Across: padded baseline against compact oxygen. Ratios are of median\nframes, "
             "on LIBERO with S = 10 where nothing else is said.\n\n",
-            t->s->full ? "full" : "small", (unsigned long long)t->s->seed, TEC_SUITE_HORIZON,
-            t->s->rounds, t->s->rounds == 1 ? "" : "s", TEC_SUITE_PROMPT, TEC_SUITE_PADDED_PROMPT);
+            tec_size_names[t->s->call->shared.size], (unsigned long long)t->s->seed,
+            TEC_SUITE_HORIZON, t->s->rounds, t->s->rounds == 1 ? "" : "s", TEC_SUITE_PROMPT,
+            TEC_SUITE_PADDED_PROMPT);
 }
 
 static void write_all(const struct table *t)
@@ -228,7 +240,7 @@ static void write_all(const struct table *t)
     drop_row(t, "Fig 6: baseline, frame of N = 30 over N = 5", "2.6", TEC_SUITE_BASELINE, 5, 30, 0);
     drop_row(t, "Fig 6: oxygen, frame of N = 30 over N = 10", "nearly 1", TEC_SUITE_BATCHING, 10,
              30, 5);
-    double v[COLUMNS] = {NAN, NAN, NAN};
+    double v[COLUMNS] = {(double)NAN, (double)NAN, (double)NAN};
     for (int c = 0; c < ACROSS; c++)
         v[c] = tec_suite_ratio(at(t, TEC_SUITE_SHARED, (enum column)c, true, 5, 0),
                                at(t, TEC_SUITE_BATCHING, (enum column)c, true, 30, 5));

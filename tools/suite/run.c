@@ -36,7 +36,7 @@ static void count_energy(struct tec_suite *suite, struct tec_suite_point *p, dou
     if (before >= 0.0 && tec_energy_read(&suite->energy, &after))
         p->joules += after - before;
     else
-        p->joules = NAN;
+        p->joules = (double)NAN;
 }
 
 /* The policy of a point, with its k; closed by the caller. */
@@ -75,6 +75,7 @@ static enum tec_status run_block(struct tec_suite *suite, struct group *g,
     count_energy(suite, p, joules);
     tec_loop_set_planner(b->engine->opened.engine->loop, &tec_default_planner);
     tec_loop_reset(b->engine->opened.engine->loop);
+    p->policy_failures += tec_policy_report(policy)->failures;
     tec_policy_close(policy);
     p->ran = true;
     p->plan_bytes = b->engine->opened.engine->plan->bytes.total;
@@ -173,8 +174,11 @@ enum tec_status tec_suite_run(struct tec_suite *suite, struct tec_error *err)
     suite->load_before = tec_machine_load();
     for (const int *S = tec_suite_s; *S; S++)
         for (int robot = 0; robot < (suite->full ? TEC_SUITE_ROBOTS : 1); robot++)
-            if (has_points(suite, *S, robot))
+            if (has_points(suite, *S, robot)) {
                 TEC_TRY(run_group(suite, g, *S, robot, err));
+                TEC_TRY(tec_suite_sum(suite, err)); /* a long run leaves what it has */
+                TEC_TRY(tec_suite_write_json(suite, err));
+            }
     suite->load_after = tec_machine_load();
     if (suite->call->progress)
         fputs("\r\033[K", stderr);

@@ -15,6 +15,7 @@ enum {
     TEC_SUITE_STEPS = 4, /* values of S */
     TEC_SUITE_HORIZON = 10,
     TEC_SUITE_SEATS = 32,
+    TEC_SUITE_TOKENS = 30, /* the largest N */
     TEC_SUITE_POINTS = 512,
     TEC_SUITE_PADDED_PROMPT = 100, /* OxyGen's max_token_len: 3 x 256 + 100 = 868 rows */
     TEC_SUITE_PROMPT = 20
@@ -78,7 +79,7 @@ struct tec_suite_point {
     struct tec_suite_request *request; /* finished ones */
     int n_requests, request_room;
     struct tec_samples sorted; /* of measured frames */
-    int64_t refused, shed, missed;
+    int64_t refused, shed, policy_failures;
     double joules; /* of measured frames; NAN = not counted */
     int64_t plan_bytes;
 };

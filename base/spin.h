@@ -1,0 +1,20 @@
+/* spin.h - one turn of a wait that does not block. */
+#ifndef TEC_BASE_SPIN_H
+#define TEC_BASE_SPIN_H
+
+#include <sched.h>
+
+/* Who waits this many turns has most likely taken the core from whom it waits for: it then offers
+ * the rest of its time slice, which is not a wait. */
+enum { TEC_SPIN_PATIENCE = 1 << 10 };
+
+static inline void tec_spin(int *turns)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+    if (++*turns % TEC_SPIN_PATIENCE == 0)
+        sched_yield();
+}
+
+#endif

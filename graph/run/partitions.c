@@ -1,0 +1,170 @@
+#include "graph/run/partitions.h"
+
+#include "base/spin.h"
+
+#include <stdatomic.h>
+
+struct tec_partitions {
+    struct tec_plan *plan;
+    struct tec_heap *heap;
+    struct tec_executor whole; /* on all lanes, or on those that are left */
+    struct tec_soft_job *jobs; /* of the frame; the lanes beside own them until join */
+    int n;
+    const struct tec_frame_input *input;
+    bool forked;
+    _Atomic bool seen; /* the frame's own prefill has ended */
+};
+
+/* --- shares ---------------------------------------------------------------------------------- */
+
+static bool decodes(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_DECODE && !p->nodes[i].culled)
+            return true;
+    return false;
+}
+
+/* The partition of the action, or without one of the prefill; -1 = none is named. */
+static int hard_partition(const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *hard = NULL;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (!n->culled && (n->kind == TEC_DECL_ACTION || (n->kind == TEC_DECL_PREFILL && !hard)))
+            hard = n;
+    }
+    return hard ? hard->partition.index : -1;
+}
+
+int tec_partition_lanes(const struct tec_pipeline *p, int lanes)
+{
+    int hard = hard_partition(p), others = 0;
+    double beside = 0.0;
+    for (int i = 0; i < p->n_partitions; i++)
+        if (i != hard) {
+            beside += p->partitions[i].share;
+            others++;
+        }
+    if (others == 0 || lanes < 2 || !decodes(p))
+        return 0;
+    double first = hard >= 0 ? p->partitions[hard].share : beside < 1.0 ? 1.0 - beside : 0.0;
+    int n = (int)(lanes * beside / (first + beside) + 1e-9);
+    return n > lanes - 1 ? lanes - 1 : n;
+}
+
+/* --- the lanes beside ------------------------------------------------------------------------ */
+
+static void await_prefill(struct tec_partitions *p)
+{
+    for (int turns = 0; !atomic_load(&p->seen);)
+        tec_spin(&turns);
+}
+
+static void work(void *user)
+{
+    struct tec_partitions *p = user;
+    for (int i = 0; i < p->n; i++) {
+        struct tec_soft_job *j = &p->jobs[i];
+        if (j->after_prefill)
+            await_prefill(p);
+        if (j->prefill)
+            tec_launch_prefix(p->plan, tec_plan_part_beside(p->plan, TEC_PART_PREFIX, 0), j->region,
+                              &p->input->prefix, NULL, &j->replay);
+        else
+            tec_launch_decode(p->plan, tec_plan_part_beside(p->plan, TEC_PART_DECODE, j->n),
+                              j->rows, j->n, j->k, j->tokens, j->made, &j->replay);
+    }
+}
+
+/* --- the frame thread ------------------------------------------------------------------------ */
+
+static void marked(void *user, int mark, int64_t now_ns)
+{
+    struct tec_partitions *p = user;
+    (void)now_ns;
+    if (mark == TEC_MARK_PREFILL)
+        atomic_store(&p->seen, true);
+}
+
+/* Who listens already is not disturbed: the jobs then wait until the whole launch has ended. */
+static void parted_prefix(void *self, enum tec_part_kind kind, int region,
+                          const struct tec_frame_input *input, struct tec_replay *replay)
+{
+    struct tec_partitions *p = self;
+    bool listen = p->forked && !replay->marked;
+    if (listen) {
+        replay->marked = marked;
+        replay->user = p;
+    }
+    p->whole.prefix(p->whole.self, kind, region, input, replay);
+    if (listen)
+        replay->marked = NULL;
+    atomic_store(&p->seen, true);
+}
+
+static void parted_actions(void *self, float *chunk)
+{
+    struct tec_partitions *p = self;
+    p->whole.actions(p->whole.self, chunk);
+}
+
+static void parted_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
+                          int *made, struct tec_replay *replay)
+{
+    struct tec_partitions *p = self;
+    p->whole.decode(p->whole.self, rows, n, k, tokens, made, replay);
+}
+
+static void parted_beside(void *self, struct tec_soft_job *jobs, int n,
+                          const struct tec_frame_input *input)
+{
+    struct tec_partitions *p = self;
+    p->jobs = jobs;
+    p->n = n;
+    p->input = input;
+    p->forked = true;
+    atomic_store(&p->seen, false);
+    tec_device_fork(p->plan->device, work, p);
+}
+
+/* A frame whose prefill was not launched must not keep the jobs waiting. */
+static void parted_join(void *self)
+{
+    struct tec_partitions *p = self;
+    atomic_store(&p->seen, true);
+    tec_device_join(p->plan->device);
+    p->forked = false;
+}
+
+enum tec_status tec_partitions_create(struct tec_partitions **out, struct tec_plan *plan,
+                                      struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_partitions *p = tec_heap_get(heap, sizeof *p);
+    if (!p)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for partitions");
+    p->plan = plan;
+    p->heap = heap;
+    p->whole = tec_executor_real(plan);
+    *out = p;
+    return TEC_OK;
+}
+
+void tec_partitions_destroy(struct tec_partitions *p)
+{
+    if (!p)
+        return;
+    if (p->forked)
+        parted_join(p);
+    tec_heap_put(p->heap, p);
+}
+
+struct tec_executor tec_partitions_executor(struct tec_partitions *p)
+{
+    return (struct tec_executor){.self = p,
+                                 .prefix = parted_prefix,
+                                 .actions = parted_actions,
+                                 .decode = parted_decode,
+                                 .beside = parted_beside,
+                                 .join = parted_join};
+}

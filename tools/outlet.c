@@ -1,0 +1,116 @@
+#include "tools/outlet.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct tec_clock wall = {NULL};
+
+const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_ACTION && !p->nodes[i].culled &&
+            p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
+            return &p->nodes[i].deadline;
+    return NULL;
+}
+
+static enum tec_status take_memory(struct tec_outlet *o, const struct tec_engine *e,
+                                   struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_flow *f = &e->model->flow;
+    size_t dim = (size_t)f->dim, chunk = (size_t)f->horizon * dim;
+    o->numbers = TEC_NEW(arena, (size_t)o->rows * (size_t)o->columns, double);
+    bool ok = o->numbers != NULL;
+    for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
+        o->places[i].chunk = TEC_NEW(arena, chunk, float);
+        o->places[i].state_raw = TEC_NEW(arena, dim, double);
+        ok = ok && o->places[i].chunk && o->places[i].state_raw;
+    }
+    o->chunk_bytes = chunk * sizeof(float);
+    o->state_bytes = dim * sizeof(double);
+    return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for actions");
+}
+
+enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine *engine,
+                                  int actions, struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_decl_deadline *d = tec_outlet_deadline(engine->options.pipeline);
+    *o = (struct tec_outlet){.session = engine->session,
+                             .rows = tec_session_rows(engine->session),
+                             .columns = tec_session_columns(engine->session),
+                             .chunk = {.frame = -1}};
+    tec_mailbox_init(&o->box);
+    o->actions = actions > 0 ? actions : o->rows;
+    const struct tec_handout_options options = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
+                                                .limit = d ? d->limit : 0,
+                                                .decay_actions = d ? d->decay_actions : 0,
+                                                .actions = o->actions,
+                                                .rows = o->rows,
+                                                .width = o->columns};
+    TEC_TRY(tec_handout_create(&o->handout, &options, arena, err));
+    return take_memory(o, engine, arena, err);
+}
+
+void tec_outlet_post(struct tec_outlet *o, int64_t frame, int64_t captured_ns, int64_t released_ns,
+                     const float *chunk, const double *state_raw)
+{
+    struct tec_outlet_place *place = &o->places[o->box.writing];
+    place->frame = frame;
+    place->captured_ns = captured_ns;
+    place->released_ns = released_ns;
+    memcpy(place->chunk, chunk, o->chunk_bytes);
+    memcpy(place->state_raw, state_raw, o->state_bytes);
+    tec_mailbox_post(&o->box);
+    tec_bell_ring(&o->bell);
+}
+
+/* The newest chunk in the robot's numbers; rows that are not finite end it. */
+static void take(struct tec_outlet *o)
+{
+    if (!tec_mailbox_take(&o->box))
+        return;
+    const struct tec_outlet_place *p = &o->places[o->box.reading];
+    int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers);
+    for (int i = rows * o->columns; i < o->rows * o->columns; i++)
+        o->numbers[i] = (double)NAN;
+    o->chunk = (struct tec_handout_chunk){p->frame, p->captured_ns, o->numbers};
+    o->released_ns = p->released_ns;
+}
+
+bool tec_outlet_look(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
+                     struct tec_outlet_given *given)
+{
+    take(o);
+    int64_t now = tec_clock_now(&wall);
+    bool in_time = o->chunk.frame >= frame && o->released_ns <= deadline_ns;
+    if (!in_time && now < deadline_ns)
+        return false;
+    bool known = o->chunk.frame >= 0, own = o->chunk.frame >= frame;
+    if (known && !own)
+        tec_handout_late(o->handout, &o->chunk);
+    given->handed =
+        in_time ? tec_handout_fresh(o->handout, &o->chunk) : tec_handout_missed(o->handout, frame);
+    if (known && own && !in_time) /* late: for the frames after this one */
+        tec_handout_late(o->handout, &o->chunk);
+    given->handed_ns = now;
+    given->age_ns = given->handed.frame < 0 ? -1 : now - given->handed.captured_ns;
+    return true;
+}
+
+void tec_outlet_hand(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
+                     struct tec_outlet_given *given)
+{
+    for (;;) {
+        uint32_t seen = atomic_load(&o->bell.rings);
+        if (tec_outlet_look(o, frame, deadline_ns, given))
+            return;
+        tec_bell_wait(&o->bell, seen, deadline_ns);
+    }
+}
+
+void tec_outlet_reset(struct tec_outlet *o)
+{
+    tec_handout_reset(o->handout);
+}

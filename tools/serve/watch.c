@@ -1,0 +1,173 @@
+#include "tools/serve/watch.h"
+
+#include "tools/serve/reply.h"
+
+static struct tec_job *job_of(const struct tec_watch *w)
+{
+    return &w->slot->exchange->jobs[w->slot->job];
+}
+
+enum tec_status tec_watch_create(struct tec_watch *w, const struct tec_watch_options *options,
+                                 struct tec_slot *slot, struct tec_arena *arena,
+                                 struct tec_arena *moment, struct tec_error *err)
+{
+    *w = (struct tec_watch){.o = *options, .slot = slot, .moment = moment};
+    return w->o.acts ? tec_handout_create(&w->handout, &w->o.handout, arena, err) : TEC_OK;
+}
+
+void tec_watch_open(struct tec_watch *w)
+{
+    if (w->handout)
+        tec_handout_forget(w->handout);
+}
+
+/* The request that the engine has from now on. */
+static void begin(struct tec_watch *w)
+{
+    w->wants_actions = w->options.wants_actions;
+    w->wants_text = w->options.wants_text;
+    w->told = w->replied = false;
+}
+
+void tec_watch_whole(struct tec_watch *w, int64_t now)
+{
+    const struct tec_slot_message *m = &w->slot->filling;
+    struct tec_error err;
+    int64_t due = 0;
+    /* What is wrong with a message is the engine's to say. */
+    if (tec_request_options(&w->options, m->data, m->n, w->moment, &err) == TEC_OK &&
+        w->options.deadline_ms > 0.0)
+        due = now + (int64_t)(w->options.deadline_ms * 1e6);
+    tec_arena_finish(w->moment);
+    if (w->handout && w->options.reset)
+        tec_handout_reset(w->handout);
+    tec_slot_whole(w->slot, now, w->handout ? due : 0);
+    if (!w->slot->early)
+        begin(w);
+}
+
+static struct tec_handout_chunk chunk_of(const struct tec_watch *w, int64_t tick)
+{
+    const struct tec_job *j = job_of(w);
+    return (struct tec_handout_chunk){tick, j->captured_ns, j->actions};
+}
+
+/* A reply in place of the engine's. `fresh`: the request's own actions are there, its text is not.
+ */
+static void reply(struct tec_watch *w, int64_t tick, bool fresh, int64_t now)
+{
+    struct tec_job *j = job_of(w);
+    struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
+    struct tec_handed handed;
+    if (fresh) {
+        const struct tec_handout_chunk chunk = chunk_of(w, tick);
+        handed = tec_handout_fresh(w->handout, &chunk);
+    } else { /* the job may be the engine's: nothing of it is read */
+        handed = tec_handout_missed(w->handout, tick);
+    }
+    bool own = handed.source == TEC_SOURCE_FRESH;
+    const double *actions = own ? j->actions : handed.actions;
+    const struct tec_reply r = {.actions = !w->wants_actions ? NULL
+                                           : actions         ? actions
+                                                             : j->actions,
+                                .rows = own ? w->o.handout.rows : handed.n,
+                                .columns = w->o.handout.width,
+                                .policy_ms = 0.0,
+                                .server_ms = (double)(now - w->slot->filled_ns) / 1e6,
+                                .previous_ms = w->slot->previous_ms,
+                                .extended = true,
+                                .has_text = w->wants_text,
+                                .text = "",
+                                .request = -1,
+                                .reason = "",
+                                .chunk_id = fresh ? j->chunk_id : -1,
+                                .obs_ts = handed.captured_ns,
+                                .source = tec_source_word(handed.source),
+                                .age_us = handed.frame < 0 ? -1 : (now - handed.captured_ns) / 1000,
+                                .missed = !own || j->slow};
+    tec_reply_pack(&out, &r);
+    j->reply_n = out.n;
+    j->failed = false;
+    w->told = own;
+    w->replied = true;
+}
+
+/* At the deadline, if the engine has not been first. */
+static bool expire(struct tec_watch *w, int64_t now)
+{
+    struct tec_job *j = job_of(w);
+    int open = TEC_JOB_OPEN;
+    if (!atomic_compare_exchange_strong(&j->answer, &open, TEC_JOB_BY_WATCH))
+        return false;
+    bool acted = atomic_load_explicit(&j->acted, memory_order_acquire);
+    reply(w, w->slot->tick, acted && j->released_ns <= j->due_ns, now);
+    tec_slot_expired(w->slot);
+    return true;
+}
+
+/* A reply of the engine's own, in time: the last command from now on. */
+static void keep(struct tec_watch *w, int64_t now)
+{
+    struct tec_job *j = job_of(w);
+    if (!w->handout || j->failed || !atomic_load_explicit(&j->acted, memory_order_acquire))
+        return;
+    const struct tec_handout_chunk chunk = chunk_of(w, w->slot->tick);
+    if (tec_handout_fresh(w->handout, &chunk).source == TEC_SOURCE_STOPPED)
+        reply(w, w->slot->tick, true, now); /* says so */
+}
+
+bool tec_watch_collected(struct tec_watch *w, int64_t now)
+{
+    struct tec_slot *s = w->slot;
+    bool replied = false, was_early = s->early;
+    if (!s->held && atomic_load(&job_of(w)->answer) == TEC_JOB_BY_ENGINE) {
+        keep(w, now);
+        return tec_slot_answered(s);
+    }
+    if (!s->held) { /* too late, but this thread was not faster either */
+        replied = s->connection && expire(w, now);
+        s->held = true;
+        s->held_tick = s->tick;
+    }
+    const struct tec_handout_chunk chunk = chunk_of(w, s->held_tick);
+    if (w->handout && !w->told && atomic_load_explicit(&job_of(w)->acted, memory_order_acquire))
+        tec_handout_late(w->handout, &chunk);
+    tec_slot_returned(s);
+    if (was_early && !s->early)
+        begin(w);
+    return replied;
+}
+
+void tec_watch_sent(struct tec_watch *w, int64_t now)
+{
+    bool was_early = w->slot->early;
+    tec_slot_sent(w->slot, now);
+    if (was_early && !w->slot->early)
+        begin(w);
+}
+
+bool tec_watch_look(struct tec_watch *w, int64_t now)
+{
+    struct tec_slot *s = w->slot;
+    if (!s->connection || !w->handout)
+        return false;
+    int64_t at = now + TEC_WATCH_LEAD_NS;
+    if (s->state == TEC_SLOT_ENGINE)
+        return job_of(w)->due_ns && job_of(w)->due_ns <= at && expire(w, now);
+    if (s->state != TEC_SLOT_IDLE || !s->early || !s->early_due_ns || s->early_due_ns > at)
+        return false;
+    begin(w);
+    tec_slot_early_expired(s);
+    reply(w, s->tick, false, now);
+    return true;
+}
+
+int64_t tec_watch_next(const struct tec_watch *w)
+{
+    const struct tec_slot *s = w->slot;
+    int64_t due = !s->connection || !w->handout           ? 0
+                  : s->state == TEC_SLOT_ENGINE           ? job_of(w)->due_ns
+                  : s->state == TEC_SLOT_IDLE && s->early ? s->early_due_ns
+                                                          : 0;
+    return due ? due - TEC_WATCH_LEAD_NS : INT64_MAX;
+}
