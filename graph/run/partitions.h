@@ -17,9 +17,9 @@
 #include "graph/load/pipeline.h"
 #include "graph/run/executor.h"
 
-/* Of so many lanes, those for work beside the hard nodes: the whole ones that the partitions' shares
- * give, and the hard nodes keep one. 0: nothing can run beside them. A device (`beside`) and a plan (spec.beside) are
- * made with it. */
+/* Of so many lanes, those for work beside the hard nodes: the whole ones that the partitions'
+ * shares give, and the hard nodes keep one. 0: nothing can run beside them. A device (`beside`) and
+ * a plan (spec.beside) are made with it. */
 int tec_partition_lanes(const struct tec_pipeline *pipeline, int lanes);
 
 struct tec_partitions;

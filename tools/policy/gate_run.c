@@ -285,12 +285,11 @@ static enum tec_status open_all(struct tec_gate_run *r, struct tec_arena *arena,
     const struct tec_world_options w = {.pipeline = r->opened.pipeline,
                                         .scenario = r->scenario,
                                         .costs = r->costs,
+                                        .seen = r->seen,
                                         .engine = r->opened.engine,
                                         .device = &r->device,
                                         .policy = r->opened.policy};
     TEC_TRY(tec_world_init(&r->world, &w, arena, err));
-    if (r->seen)
-        tec_loop_set_table(r->opened.engine->loop, r->seen);
     return TEC_OK;
 }
 

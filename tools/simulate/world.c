@@ -201,7 +201,7 @@ static enum tec_status change_params(struct tec_world *w, struct tec_error *err)
             w->costs = &costs->item[i].costs;
     if (w->costs->contention > 0.0)
         w->o.device->contention = w->costs->contention;
-    tec_loop_set_table(w->o.engine->loop, w->costs);
+    tec_loop_set_table(w->o.engine->loop, w->o.seen ? w->o.seen : w->costs);
     return TEC_OK;
 }
 

@@ -34,6 +34,7 @@ struct tec_world_options {
     const struct tec_pipeline *pipeline;
     struct tec_scenario *scenario;
     const struct tec_cost_table *costs;
+    const struct tec_cost_table *seen;   /* what policies are told; NULL = costs */
     const struct tec_arrivals *arrivals; /* besides the scenario's; NULL = none */
     struct tec_engine *engine;           /* of tec_engine_simulate over `device` */
     struct tec_virtual *device;          /* its clock is the world's */

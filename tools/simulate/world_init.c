@@ -141,6 +141,5 @@ enum tec_status tec_world_init(struct tec_world *world, const struct tec_world_o
     TEC_TRY(make_sessions(w, err));
     TEC_TRY(make_input(w, err));
     TEC_TRY(make_lists(w, err));
-    tec_loop_set_table(w->o.engine->loop, w->costs);
     return tec_summary_init(&w->summary, w->o.engine->topology.horizon, arena, err);
 }
