@@ -15,15 +15,15 @@ struct order {
     bool later;    /* the answer comes when it is done */
 };
 
-static enum tec_status text_of(const char **out, const struct order *o, const char *field,
-                               struct tec_error *err)
+/* NULL: it is not there, or no text; `err` says so. */
+static const char *text_of(const struct order *o, const char *field, struct tec_error *err)
 {
     const json_t *value = json_object_get(o->request, field);
-    if (!json_is_string(value) || json_string_length(value) == 0 ||
-        strlen(json_string_value(value)) != json_string_length(value))
-        return tec_fail(err, TEC_INVALID, "'%s' must be a text that is not empty", field);
-    *out = json_string_value(value);
-    return TEC_OK;
+    const char *text = json_string_value(value);
+    if (text && text[0] && strlen(text) == json_string_length(value))
+        return text;
+    tec_fail(err, TEC_INVALID, "'%s' must be a text that is not empty", field);
+    return NULL;
 }
 
 static enum tec_status params_of(struct tec_param_value *values, int *n, const struct order *o,
@@ -51,9 +51,10 @@ static enum tec_status obey_load(struct order *o, struct tec_error *err)
 {
     struct tec_control *c = o->c;
     struct tec_param_value values[TEC_MAX_PARAMS];
-    const char *policy = NULL;
+    const char *policy = text_of(o, "policy", err);
     int n;
-    TEC_TRY(text_of(&policy, o, "policy", err));
+    if (!policy)
+        return TEC_INVALID;
     TEC_TRY(params_of(values, &n, o, err));
     TEC_TRY(tec_helm_load(c->helm, policy, values, n, err));
     c->load = (struct tec_control_load){.number = c->load.number + 1, .state = "built"};
@@ -104,8 +105,9 @@ static enum tec_status obey_drop(struct order *o, struct tec_error *err)
 static enum tec_status obey_set(struct order *o, struct tec_error *err)
 {
     const json_t *value = json_object_get(o->request, "value");
-    const char *param = NULL;
-    TEC_TRY(text_of(&param, o, "param", err));
+    const char *param = text_of(o, "param", err);
+    if (!param)
+        return TEC_INVALID;
     if (!json_is_number(value))
         return tec_fail(err, TEC_INVALID, "'value' must be a number");
     return tec_helm_set_param(o->c->helm, param, json_number_value(value), err);
@@ -120,8 +122,9 @@ static enum tec_status obey_status(struct order *o, struct tec_error *err)
 static enum tec_status obey_dump(struct order *o, struct tec_error *err)
 {
     struct tec_control_dump *d = &o->c->dump;
-    const char *path = NULL;
-    TEC_TRY(text_of(&path, o, "path", err));
+    const char *path = text_of(o, "path", err);
+    if (!path)
+        return TEC_INVALID;
     if (strlen(path) >= sizeof d->path)
         return tec_fail(err, TEC_INVALID, "'path' has at most %zu bytes", sizeof d->path - 1);
     if (d->peer >= 0)
@@ -163,8 +166,12 @@ static enum tec_status find(int *out, const json_t *request, struct tec_error *e
     json_t *value;
     if (!cmd)
         return tec_fail(err, TEC_INVALID, "a request is an object with \"cmd\"");
-    for (*out = 0; *out < N_ORDERS && strcmp(orders[*out].name, cmd) != 0; (*out)++)
-        names[*out] = orders[*out].name;
+    *out = N_ORDERS;
+    for (int i = 0; i < N_ORDERS; i++) {
+        names[i] = orders[i].name;
+        if (strcmp(names[i], cmd) == 0)
+            *out = i;
+    }
     if (*out == N_ORDERS) {
         const char *near = tec_nearest(cmd, names, N_ORDERS);
         return tec_fail(err, TEC_INVALID, "unknown cmd '%.40s'%s%s%s", cmd,
@@ -183,7 +190,7 @@ static enum tec_status parse(json_t **out, const char *line, size_t n, struct te
 {
     json_error_t where;
     *out = json_loadb(line, n, JSON_REJECT_DUPLICATES, &where);
-    if (*out && json_is_object(*out))
+    if (json_is_object(*out))
         return TEC_OK;
     return tec_fail(err, TEC_MALFORMED, "a request is one JSON object a line%s%.120s",
                     *out ? "" : ": ", *out ? "" : where.text);
