@@ -51,12 +51,13 @@ static void serve_peer(struct tec_control *c, int at)
     struct tec_peer *p = &c->peers[at];
     int64_t now = tec_clock_now(&c->clock);
     size_t n;
+    const char *line = NULL;
     tec_peer_move(p, now);
-    const char *line = tec_peer_line(p, &n);
-    if (line) {
+    for (int i = 0; i < AT_ONCE && (line = tec_peer_line(p, &n)); i++) {
         tec_control_obey(c, at, line, n);
         tec_peer_move(p, now);
-    } else if (tec_peer_flooded(p)) {
+    }
+    if (!line && tec_peer_flooded(p)) {
         struct tec_error err;
         tec_fail(&err, TEC_INVALID, "a request has at most %d bytes", TEC_PEER_LINE);
         p->leaving = true;
@@ -65,17 +66,6 @@ static void serve_peer(struct tec_control *c, int at)
     }
     if (p->fd >= 0 && !p->answering && now - p->since_ns > SILENCE_S * INT64_C(1000000000))
         tec_peer_close(p);
-}
-
-/* Two thirds of a request may lie in a buffer already: then nothing is waited for. */
-static bool has_work(const struct tec_control *c)
-{
-    if (tec_helm_waits(c->helm) || c->dump.peer >= 0)
-        return true;
-    for (int i = 0; i < TEC_CONTROL_PEERS; i++)
-        if (c->peers[i].fd >= 0 && c->peers[i].n > c->peers[i].used)
-            return true;
-    return false;
 }
 
 static void wait(struct tec_control *c, struct pollfd *fds)
@@ -89,7 +79,8 @@ static void wait(struct tec_control *c, struct pollfd *fds)
         short events = (short)((reads ? POLLIN : 0) | (p->out ? POLLOUT : 0));
         fds[AT_PEERS + i] = (struct pollfd){.fd = events ? p->fd : -1, .events = events};
     }
-    poll(fds, N_FDS, has_work(c) ? BUSY_MS : IDLE_MS);
+    bool busy = tec_helm_waits(c->helm) || c->dump.peer >= 0;
+    poll(fds, N_FDS, busy ? BUSY_MS : IDLE_MS);
 }
 
 static void obey_signal(struct tec_control *c)
