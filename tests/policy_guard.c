@@ -324,4 +324,91 @@ TEST(records_are_read_while_frames_run)
     tec_policy_close(policy);
 }
 
+/* --- missed deadlines ------------------------------------------------------------------------- */
+
+/* Frames from `first` on, of which `missed` in each 16 miss because of `cause`. */
+static void misses(struct tec_policy *policy, const struct tec_topology *t, int64_t first, int n,
+                   int missed, enum tec_cause cause)
+{
+    struct tec_planner planner = tec_policy_planner(policy);
+    for (int64_t i = first; i < first + n; i++) {
+        struct tec_frame_result result = {.n_nodes = 5, .missed = i % 16 < missed};
+        result.cause = result.missed ? cause : TEC_CAUSE_NONE;
+        view_fill(&f, i, 3, 2);
+        view_plan(&planner, t, &f.view, &d, &err);
+        planner.observe(planner.self, &f.view, &result);
+    }
+}
+
+static const struct tec_policy_limits short_window = {
+    .soft_us = 1000000, .hard_us = 2000000, .window_frames = 32};
+
+static struct tec_policy *short_oxygen(const struct tec_topology *t)
+{
+    struct tec_policy *policy = NULL;
+    REQUIRE(tec_policy_open(&policy, "oxygen", ".", t, &short_window, NULL, 0, &heap, &err) ==
+            TEC_OK);
+    return policy;
+}
+
+TEST(a_window_of_misses_by_plan_or_policy_is_a_strike)
+{
+    static const struct {
+        enum tec_cause cause;
+        int missed, struck;
+    } cases[] = {{TEC_CAUSE_PLAN, 16, 1},  {TEC_CAUSE_POLICY, 9, 1}, {TEC_CAUSE_PLAN, 8, 0},
+                 {TEC_CAUSE_GPU, 16, 0},   {TEC_CAUSE_HOST, 16, 0},  {TEC_CAUSE_INPUT, 16, 0},
+                 {TEC_CAUSE_POLICY, 0, 0}, {TEC_CAUSE_NONE, 16, 0}};
+    struct tec_topology t = view_topology();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tec_policy *policy = short_oxygen(&t);
+        misses(policy, &t, 0, 31, cases[i].missed, cases[i].cause);
+        CHECK_INT(tec_policy_report(policy)->struck, ==, 0); /* the window is not full */
+        misses(policy, &t, 31, 1, cases[i].missed, cases[i].cause);
+        CHECK_INT(tec_policy_report(policy)->struck, ==, cases[i].struck);
+        CHECK_INT(tec_policy_report(policy)->failures, ==, 0);
+        if (cases[i].missed == 9)
+            CHECK_STR(tec_policy_report(policy)->message,
+                      "frame 31: policy 'oxygen' missed the deadline in 18 of 32 frames, by plan "
+                      "or policy (strike 1/3)");
+        tec_policy_close(policy);
+    }
+}
+
+TEST(misses_that_last_lead_to_quarantine_and_others_are_forgotten)
+{
+    struct tec_topology t = view_topology();
+    struct tec_policy *policy = short_oxygen(&t);
+    misses(policy, &t, 0, 32, 16, TEC_CAUSE_PLAN);
+    misses(policy, &t, 32, 200, 0, TEC_CAUSE_NONE);
+    CHECK_INT(tec_policy_report(policy)->struck, <=, 9); /* while the window slides out of it */
+    tec_policy_reinstate(policy);
+    misses(policy, &t, 232, 31, 16, TEC_CAUSE_PLAN);
+    CHECK(!tec_policy_report(policy)->quarantined);
+    int64_t struck = tec_policy_report(policy)->struck;
+    misses(policy, &t, 263, 5, 16, TEC_CAUSE_PLAN);
+    CHECK_INT(tec_policy_report(policy)->struck, ==, struck + 3);
+    CHECK(tec_policy_report(policy)->quarantined);
+    misses(policy, &t, 268, 1, 16, TEC_CAUSE_PLAN);
+    struct tec_planner planner = tec_policy_planner(policy);
+    CHECK_STR(tec_planner_name(&planner), "default");
+    tec_policy_close(policy);
+}
+
+TEST(a_policy_beside_another_does_not_answer_for_misses)
+{
+    struct tec_topology t = view_topology();
+    struct tec_policy *policy = short_oxygen(&t);
+    tec_policy_answers(policy, false);
+    misses(policy, &t, 0, 100, 16, TEC_CAUSE_PLAN);
+    CHECK_INT(tec_policy_report(policy)->struck, ==, 0);
+    tec_policy_answers(policy, true);
+    misses(policy, &t, 100, 31, 16, TEC_CAUSE_PLAN);
+    CHECK_INT(tec_policy_report(policy)->struck, ==, 0);
+    misses(policy, &t, 131, 1, 16, TEC_CAUSE_PLAN);
+    CHECK_INT(tec_policy_report(policy)->struck, ==, 1);
+    tec_policy_close(policy);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TAP_MAIN

@@ -1,7 +1,9 @@
-/* cmd_policy.c - a policy before it touches a robot: unit tests and the gate. */
+/* cmd_policy.c - a policy before it touches a robot: unit tests and the gate; and on a running one.
+ */
 #include "tools/command.h"
 #include "tools/expect.h"
 #include "tools/policy/gate.h"
+#include "tools/policy/live.h"
 #include "tools/policy/test.h"
 
 #include "base/nearest.h"
@@ -14,6 +16,7 @@ enum { FRAMES = 2000, PATIENCE = 32 };
 struct policy_options {
     const char *pipeline, *costs;
     int frames, patience, clock, most_snapped;
+    struct tec_live_options live;
 };
 
 #define AT(member) offsetof(struct policy_options, member)
@@ -30,7 +33,24 @@ static const struct tec_option options[] = {
      "check: rows whose k may be moved to a captured point; 100", AT(most_snapped), 1, 100},
     {"clock", 0, TEC_OPTION_WORD, "paced|saturated",
      "check: a frame each period, or one after the other", AT(clock), 0, 0},
+    {"control", 0, TEC_OPTION_TEXT, "PATH", "the socket of a robot: serve --control, run --control",
+     AT(live.control), 0, 0},
+    {"wait", 0, TEC_OPTION_FLAG, NULL, "load: until the policy is adopted or rejected",
+     AT(live.wait), 0, 0},
+    {"timeout-s", 0, TEC_OPTION_INT, "N", "load --wait: at most so long; 60", AT(live.timeout_s), 1,
+     86400},
+    {"out", 'o', TEC_OPTION_TEXT, "FILE.jsonl", "dump: the file", AT(live.out), 0, 0},
 };
+
+static bool any_live(const struct tec_live_options *o)
+{
+    return o->control || o->wait || o->timeout_s || o->out;
+}
+
+static bool any_check(const struct policy_options *o)
+{
+    return o->pipeline || o->costs || o->frames || o->patience || o->clock || o->most_snapped;
+}
 
 /* --- policy test -------------------------------------------------------------------------- */
 
@@ -40,8 +60,7 @@ static enum tec_status run_tests(struct tec_invocation *call, struct tec_checks 
     const struct policy_options *o = call->options;
     const struct tec_shared *s = &call->shared;
     bool text = s->format == TEC_FORMAT_TEXT;
-    if (o->pipeline || o->costs || o->frames || o->patience || o->clock || o->most_snapped ||
-        s->set.n || s->param.n || s->seed.given)
+    if (any_check(o) || any_live(&o->live) || s->set.n || s->param.n || s->seed.given)
         return tec_fail(err, TEC_INVALID,
                         "policy test takes files and --format: the rest stands in the files");
     if (call->args.n < 2)
@@ -81,6 +100,10 @@ static enum tec_status run_gate(struct tec_invocation *call, struct tec_checks *
     if (call->args.n > 2)
         return tec_fail(err, TEC_INVALID, "policy check takes one policy, there are %d",
                         call->args.n - 1);
+    if (any_live(&o->live))
+        return tec_fail(
+            err, TEC_INVALID,
+            "policy check runs beside no robot: it takes no --control, --wait or --out");
     if (!gate.pipeline || !gate.costs)
         return tec_fail(err, TEC_INVALID, "policy check needs --pipeline FILE and --costs FILE");
     TEC_TRY(tec_expect_pipeline(gate.pipeline, err));
@@ -94,36 +117,64 @@ static enum tec_status run_gate(struct tec_invocation *call, struct tec_checks *
     return TEC_OK;
 }
 
+/* --- policy load, fallback and the like --------------------------------------------------- */
+
+static enum tec_status run_live(struct tec_invocation *call, struct tec_checks *checks,
+                                struct tec_error *err)
+{
+    const struct policy_options *o = call->options;
+    (void)checks;
+    if (any_check(o))
+        return tec_fail(err, TEC_INVALID, "policy %s: only policy check takes --pipeline and such",
+                        call->args.item[0]);
+    return tec_policy_live(call, &o->live, err);
+}
+
 /* --- the verb ----------------------------------------------------------------------------- */
 
-static const struct {
+struct action {
     const char *name;
     enum tec_status (*run)(struct tec_invocation *call, struct tec_checks *checks,
                            struct tec_error *err);
-} actions[] = {{"check", run_gate}, {"test", run_tests}};
+};
 
-enum { N_ACTIONS = sizeof actions / sizeof actions[0] };
+enum { MAX_ACTIONS = 16 };
+
+static int list_actions(struct action actions[MAX_ACTIONS])
+{
+    int n = 0;
+    actions[n++] = (struct action){"check", run_gate};
+    actions[n++] = (struct action){"test", run_tests};
+    for (int i = 0; tec_live_orders[i] && n < MAX_ACTIONS; i++)
+        actions[n++] = (struct action){tec_live_orders[i], run_live};
+    return n;
+}
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
-    const char *names[N_ACTIONS], *name = call->args.item[0];
+    struct action actions[MAX_ACTIONS];
+    const char *names[MAX_ACTIONS], *name = call->args.item[0];
     struct tec_checks checks = {.arena = call->arena};
-    for (int i = 0; i < N_ACTIONS; i++) {
+    int n = list_actions(actions);
+    for (int i = 0; i < n; i++) {
         names[i] = actions[i].name;
         if (strcmp(actions[i].name, name) != 0)
             continue;
-        TEC_TRY(tec_need_root(call, err));
+        if (actions[i].run != run_live)
+            TEC_TRY(tec_need_root(call, err));
         enum tec_status status = actions[i].run(call, &checks, err);
-        call->wrong = checks.failed > 0;
+        call->wrong |= checks.failed > 0;
         return status;
     }
-    const char *near = tec_nearest(name, names, N_ACTIONS);
-    return tec_fail(err, TEC_INVALID, "policy: '%s' is none of check, test%s%s%s", name,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    const char *near = tec_nearest(name, names, n);
+    return tec_fail(err, TEC_INVALID,
+                    "policy: '%s' is none of check, test, load, fallback, reinstate, rollback, "
+                    "drop, set, status, dump%s%s%s",
+                    name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 const struct tec_command tec_command_policy = {
-    .usage = "policy check|test [options] FILE...",
+    .usage = "policy check|test|load|fallback|... [options] [FILE...]",
     .about =
         "check: is the policy fit for this pipeline on this robot? It plans on a virtual clock\n"
         "with the robot's costs: budget, allocation, determinism, starvation, deadlines, lattice,\n"
@@ -131,15 +182,19 @@ const struct tec_command tec_command_policy = {
         "described in\n"
         "doc/policy-tests.md; json: {ok, checks:[{name, ok, detail}]}. Exit code 1 when a check "
         "is\n"
-        "not ok.\n",
+        "not ok.\n"
+        "With --control PATH a running robot is told: load (a policy, on trial first), fallback,\n"
+        "reinstate, rollback, drop, set NAME=VALUE, status, dump; doc/policies.md describes them.\n"
+        "load --wait ends with exit code 1 when the policy was rejected or is gone again.\n",
     .example = "  tectum policy check mine.lua --pipeline robot.lua --costs robot.costs\n"
-               "  tectum policy test tests/policies/edf.lua\n",
+               "  tectum policy test tests/policies/edf.lua\n"
+               "  tectum policy load mine.lua --control /run/user/1000/robot --wait\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_POLICY | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct policy_options),
     .min_args = 1,
     .max_args = -1,
-    .args = "what to do: check or test",
+    .args = "what to do: check, test, load, fallback, ...",
     .run = run,
 };

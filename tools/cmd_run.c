@@ -1,4 +1,5 @@
 /* cmd_run.c - frames: inputs in, actions and text out. */
+#include "tools/control/control.h"
 #include "tools/dump.h"
 #include "tools/frame_print.h"
 #include "tools/frame_timeline.h"
@@ -12,6 +13,7 @@ enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
 
 struct run_options {
     struct tec_words input;
+    struct tec_control_options control;
     const char *inputs, *out, *dump, *noise, *timeline;
     int frames, dtype, clock, actions;
     bool drain;
@@ -44,6 +46,11 @@ static const struct tec_option options[] = {
      AT(drain), 0, 0},
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
+    {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
+     AT(control.path), 0, 0},
+    {"dump-dir", 0, TEC_OPTION_TEXT, "DIR",
+     "for the last frames of a policy that was quarantined; beside the socket",
+     AT(control.dump_dir), 0, 0},
 };
 
 /* One call. */
@@ -51,6 +58,7 @@ struct job {
     const struct run_options *o;
     struct tec_invocation *call;
     struct tec_frames frames;
+    struct tec_control control;
     struct tec_inputs *inputs;
     struct tec_noise_file noise;
     struct tec_out_file out;
@@ -202,6 +210,7 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         .dtype = dtypes[o->dtype], .prepared = try_inputs, .prepared_user = job};
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
+    TEC_TRY(tec_control_open(&job->control, call, &o->control, err));
     TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
         &job->frames, call, call->args.item[0], &more, err));
     const struct tec_engine *e = job->frames.opened.engine;
@@ -211,7 +220,9 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         TEC_TRY(tec_noise_file_open(&job->noise, o->noise, &e->model->flow, call->heap, err));
     if (o->dump)
         TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
-    return o->out ? tec_out_file_open(&job->out, o->out, err) : TEC_OK;
+    if (o->out)
+        TEC_TRY(tec_out_file_open(&job->out, o->out, err));
+    return tec_control_start(&job->control, &job->frames.opened, err);
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -227,6 +238,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (status == TEC_OK)
         status = finish(job, err);
     bool reading = job->inputs != NULL;
+    tec_control_close(&job->control);
     tec_out_file_drop(&job->out);
     tec_dump_destroy(job->dump);
     tec_noise_file_close(&job->noise);

@@ -1,4 +1,5 @@
 /* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
+#include "tools/control/control.h"
 #include "tools/outlet.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"
@@ -13,6 +14,7 @@ enum { PORT = 8000, MAX_MESSAGE_MIB = 64, MAX_CONNECTIONS = 16, STALL_S = 30, MI
 
 struct serve_options {
     const char *port, *host, *default_prompt;
+    struct tec_control_options control;
     int max_message_mib, max_connections, limit_rows, stall_s, actions;
 };
 
@@ -34,6 +36,11 @@ static const struct tec_option options[] = {
      AT(max_connections), 1, 1024},
     {"stall-s", 0, TEC_OPTION_INT, "N",
      "seconds for a message to be whole, a reply to be taken; 30", AT(stall_s), 1, 86400},
+    {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
+     AT(control.path), 0, 0},
+    {"dump-dir", 0, TEC_OPTION_TEXT, "DIR",
+     "for the last frames of a policy that was quarantined; beside the socket",
+     AT(control.dump_dir), 0, 0},
 };
 
 /* One call. */
@@ -43,6 +50,7 @@ struct job {
     struct tec_exchange exchange;
     struct tec_worker worker;
     struct tec_net net;
+    struct tec_control control;
     json_t *metadata;
     int listener, signals, port;
 };
@@ -140,14 +148,17 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     int port = 0;
     TEC_TRY(read_port(&port, o->port, err));
     TEC_TRY(tec_listen_bind(&job->listener, host, port, err));
+    TEC_TRY(tec_control_open(&job->control, job->call, &o->control, err));
     TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
                             2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
                             o->default_prompt, err));
     TEC_TRY(start(job, err));
+    TEC_TRY(tec_control_start(&job->control, &job->worker.opened, err));
     say_ready(job);
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
-    tec_serve_stats_print(&job->net.stats, job->worker.opened.policy, job->call);
+    tec_control_close(&job->control);
+    tec_serve_stats_print(&job->net.stats, tec_policy_in_use(&job->worker.opened), job->call);
     return TEC_OK;
 }
 
@@ -161,6 +172,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     job->listener = job->signals = -1;
     enum tec_status status = serve(job, err);
     tec_net_stop(&job->net);
+    tec_control_close(&job->control);
     if (job->listener >= 0)
         close(job->listener);
     if (job->signals >= 0)

@@ -6,7 +6,7 @@
 enum { MAX_FRAMES = 1000000000 };
 
 struct simulate_options {
-    const char *costs, *scenario, *arrivals, *trace;
+    const char *costs, *scenario, *arrivals, *trace, *dump;
     int frames, clock;
 };
 
@@ -25,6 +25,8 @@ static const struct tec_option options[] = {
     {"clock", 0, TEC_OPTION_WORD, "scenario|saturated|paced",
      "a frame after the other, or one each period", AT(clock), 0, 0},
     {"trace", 0, TEC_OPTION_TEXT, "FILE.jsonl", "every event, a JSON line each", AT(trace), 0, 0},
+    {"dump", 0, TEC_OPTION_TEXT, "FILE.jsonl",
+     "the policy's last 64 frames when it was quarantined", AT(dump), 0, 0},
 };
 
 static json_t *report(struct tec_simulation *s)
@@ -41,7 +43,7 @@ static json_t *report(struct tec_simulation *s)
 static void tell(struct tec_invocation *call, struct tec_simulation *s)
 {
     const struct tec_policy_report *p = tec_policy_report(s->opened.policy);
-    if (p->failures)
+    if (p->struck)
         tec_say(call, "%s", p->message);
     if (call->shared.format != TEC_FORMAT_JSON) {
         tec_summary_print(&s->world.summary, tec_used_policy(&s->opened), call->out);
@@ -51,6 +53,21 @@ static void tell(struct tec_invocation *call, struct tec_simulation *s)
     json_dumpf(json, call->out, JSON_INDENT(1));
     fputc('\n', call->out);
     json_decref(json);
+}
+
+/* No file is written for a policy that stayed in force. */
+static enum tec_status write_dump(const char *path, const struct tec_simulation *s,
+                                  struct tec_error *err)
+{
+    struct tec_out_file out = {0};
+    if (!path || !tec_policy_report(s->opened.policy)->quarantined)
+        return TEC_OK;
+    TEC_TRY(tec_out_file_open(&out, path, err));
+    enum tec_status status = tec_policy_dump(s->opened.policy, out.file, err);
+    if (status == TEC_OK)
+        status = tec_out_file_keep(&out, err);
+    tec_out_file_drop(&out);
+    return status;
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -74,6 +91,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         status = tec_simulation_run(s, err);
     if (status == TEC_OK && o->trace)
         status = tec_out_file_keep(&trace, err);
+    if (status == TEC_OK)
+        status = write_dump(o->dump, s, err);
     if (status == TEC_OK)
         tell(call, s);
     tec_out_file_drop(&trace);

@@ -63,11 +63,11 @@ static json_t *launches_json(const struct tec_frames *f, const struct tec_frame_
 static json_t *plan_json(const struct tec_frames *f, const struct tec_frame_record *r)
 {
     bool due = r->deadline_ns >= 0 && r->release_ns >= 0;
-    json_t *plan = json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "policy", tec_used_policy(&f->opened),
-        "tokens", r->tokens, "rows", r->rows, "in_flight", r->in_flight, "refused", r->refused,
-        "shed", r->shed, "snapped", r->snapped, "planner_us", (json_int_t)(r->planner_ns / 1000),
-        "host_us", (json_int_t)(r->host_ns / 1000));
+    json_t *plan =
+        json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "policy", r->policy, "tokens",
+                  r->tokens, "rows", r->rows, "in_flight", r->in_flight, "refused", r->refused,
+                  "shed", r->shed, "snapped", r->snapped, "planner_us",
+                  (json_int_t)(r->planner_ns / 1000), "host_us", (json_int_t)(r->host_ns / 1000));
     json_object_set_new(plan, "slack_us", due ? json_integer(r->slack_us) : json_null());
     json_object_set_new(plan, "launches", launches_json(f, r));
     return plan;

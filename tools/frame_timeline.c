@@ -49,7 +49,7 @@ static const char *subtitle_of(const struct tec_frames *f, const struct tec_fram
                  (double)(r->slack_us < 0 ? -r->slack_us : r->slack_us) / 1e3,
                  r->slack_us < 0 ? "after" : "before");
     return tec_arena_printf(arena, "frame %lld of %s, policy %s%s", (long long)r->frame,
-                            f->opened.pipeline->name, tec_used_policy(&f->opened), slack);
+                            f->opened.pipeline->name, r->policy, slack);
 }
 
 enum tec_status tec_frame_timeline(const char *path, const struct tec_frames *f,

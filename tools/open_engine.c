@@ -92,11 +92,26 @@ enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *c
 void tec_close_engine(struct tec_opened *o)
 {
     tec_engine_close(o->engine);
+    tec_helm_destroy(o->helm);
     tec_policy_close(o->policy);
+    tec_policy_close(o->fallback);
     tec_pipeline_free(o->pipeline);
     o->engine = NULL;
-    o->policy = NULL;
+    o->helm = NULL;
+    o->policy = o->fallback = NULL;
     o->pipeline = NULL;
+}
+
+/* The guard's fallback: a policy like others; "default" is the plan that needs none. */
+static enum tec_status open_fallback(struct tec_opened *o, struct tec_error *err)
+{
+    const char *name = o->pipeline->guard.fallback;
+    if (o->fallback || !name || strcmp(name, "default") == 0)
+        return TEC_OK;
+    return tec_context(err,
+                       tec_open_policy(&o->fallback, o->pipeline, name, o->call->root,
+                                       &o->engine->topology, NULL, 0, o->call->heap, err),
+                       "guard.fallback");
 }
 
 enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct tec_error *err)
@@ -105,8 +120,10 @@ enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct te
     struct tec_policy *policy = NULL;
     if (!name)
         name = s->policy;
+    TEC_TRY(open_fallback(o, err));
     TEC_TRY(tec_open_policy(&policy, o->pipeline, name, o->call->root, &o->engine->topology,
                             s->param.item, s->param.n, o->call->heap, err));
+    tec_policy_set_fallback(policy, o->fallback);
     struct tec_planner planner = tec_policy_planner(policy);
     tec_loop_set_planner(o->engine->loop, &planner);
     tec_policy_close(o->policy);
@@ -114,7 +131,30 @@ enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct te
     return TEC_OK;
 }
 
+enum tec_status tec_use_helm(struct tec_opened *o,
+                             void (*closing)(void *user, struct tec_policy *policy), void *user,
+                             struct tec_error *err)
+{
+    const struct tec_helm_options options = {.topology = &o->engine->topology,
+                                             .root = o->call->root,
+                                             .limits = tec_guard_limits(o->pipeline),
+                                             .fallback = o->fallback,
+                                             .closing = closing,
+                                             .user = user};
+    TEC_TRY(tec_helm_create(&o->helm, &options, o->policy, o->call->heap, err));
+    struct tec_planner planner = tec_helm_planner(o->helm);
+    tec_loop_set_planner(o->engine->loop, &planner);
+    o->policy = NULL;
+    return TEC_OK;
+}
+
+struct tec_policy *tec_policy_in_use(const struct tec_opened *o)
+{
+    return o->helm ? tec_helm_policy(o->helm) : o->policy;
+}
+
 const char *tec_used_policy(const struct tec_opened *o)
 {
-    return o->policy ? tec_policy_name(o->policy) : "default";
+    const struct tec_policy *policy = tec_policy_in_use(o);
+    return policy ? tec_policy_name(policy) : "default";
 }

@@ -3,7 +3,7 @@
 #define TEC_TOOLS_OPEN_ENGINE_H
 
 #include "graph/run/engine.h"
-#include "policies/host/policy.h"
+#include "policies/host/helm.h"
 #include "tools/open_pipeline.h"
 
 /* Owned by the caller of open until close; must not move in between. */
@@ -11,7 +11,9 @@ struct tec_opened {
     struct tec_invocation *call;   /* borrowed */
     struct tec_pipeline *pipeline; /* with --set applied */
     struct tec_engine *engine;
-    struct tec_policy *policy;      /* the one in use; NULL before tec_use_policy */
+    struct tec_policy *policy;      /* the one in use; NULL before tec_use_policy, with a helm */
+    struct tec_policy *fallback;    /* that of the guard; NULL = the default plan */
+    struct tec_helm *helm;          /* NULL: the policy in use stays */
     struct tec_engine_options more; /* as given to open */
 };
 
@@ -31,11 +33,21 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
 
 /* Let this policy plan from the next frame on, in place of the one in use: a name or a file, NULL =
  * --policy, or what the pipeline names, or the default plan. Parameters are the pipeline's where it
- * is the pipeline's policy, then those of --param; limits are the pipeline's guard. On failure the
- * policy in use stays. */
+ * is the pipeline's policy, then those of --param; limits are the pipeline's guard, whose fallback
+ * is loaded with it. On failure the policy in use stays. No helm may be there yet. */
 enum tec_status tec_use_policy(struct tec_opened *opened, const char *name, struct tec_error *err);
 
-/* "oxygen"; "default" when no policy was asked for. */
+/* From the next frame on a helm holds the policy in use: it can be replaced while frames run.
+ * `closing`: see struct tec_helm_options. */
+enum tec_status tec_use_helm(struct tec_opened *opened,
+                             void (*closing)(void *user, struct tec_policy *policy), void *user,
+                             struct tec_error *err);
+
+/* "oxygen"; "default" when no policy was asked for. Not while a loader thread may close policies:
+ * a frame's record names the policy of that frame. */
 const char *tec_used_policy(const struct tec_opened *opened);
+
+/* The policy in use, that at the helm where there is one; under the same rule. */
+struct tec_policy *tec_policy_in_use(const struct tec_opened *opened);
 
 #endif

@@ -147,19 +147,24 @@ static enum tec_status from_words(struct values *values, const char *const *word
     return TEC_OK;
 }
 
+struct tec_policy_limits tec_guard_limits(const struct tec_pipeline *pipeline)
+{
+    const struct tec_decl_guard *guard = &pipeline->guard;
+    return (struct tec_policy_limits){.soft_us = guard->soft_us,
+                                      .hard_us = guard->hard_us,
+                                      .heap = (size_t)guard->heap,
+                                      .strikes = guard->strikes,
+                                      .window_frames = guard->window_frames};
+}
+
 enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
                                 const char *name, const char *root,
                                 const struct tec_topology *topology, const char *const *words,
                                 int n_words, struct tec_heap *heap, struct tec_error *err)
 {
     struct values values = {.n = 0};
-    const struct tec_decl_guard *guard = &pipeline->guard;
     const char *own = pipeline->policy.name ? pipeline->policy.name : "default";
-    struct tec_policy_limits limits = {.soft_us = guard->soft_us,
-                                       .hard_us = guard->hard_us,
-                                       .heap = (size_t)guard->heap,
-                                       .strikes = guard->strikes,
-                                       .window_frames = guard->window_frames};
+    struct tec_policy_limits limits = tec_guard_limits(pipeline);
     if (!name || strcmp(name, own) == 0)
         TEC_TRY(from_file(&values, pipeline->policy.params, err));
     TEC_TRY(from_words(&values, words, n_words, err));

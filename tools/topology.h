@@ -15,6 +15,9 @@ enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipelin
 /* A topology with one node of each kind and all axes, to load a policy without a pipeline. */
 void tec_topology_sample(struct tec_topology *t);
 
+/* Limits of a policy as `guard` says. */
+struct tec_policy_limits tec_guard_limits(const struct tec_pipeline *pipeline);
+
 /* Open a pipeline's policy, or `name` in place of it when that is not NULL: parameters (the
  * pipeline's when the policy is its own, then "NAME=VALUE" words) and limits of guard. */
 enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,

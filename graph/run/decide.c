@@ -1,7 +1,7 @@
 /* decide.c - the policy's decision for a frame: asked for, told, and ordered into launches. */
 #include "graph/run/state.h"
 
-#include <string.h>
+#include <stdio.h>
 
 static int node_of(const struct tec_loop *l, int row)
 {
@@ -62,7 +62,7 @@ static void tell_plan(struct tec_loop *l)
                                         .node = -1,
                                         .request = -1,
                                         .t_ns = tec_loop_now(l),
-                                        .what = l->o.planner.name,
+                                        .what = l->record.policy,
                                         .decision = &l->decision,
                                         .view = l->view_rows,
                                         .order = l->order,
@@ -80,6 +80,7 @@ void tec_loop_plan(struct tec_loop *l)
         if (l->o.planner.plan(l->o.planner.self, &l->view, &l->scratch, &err) == TEC_OK)
             tec_decision_copy(&l->decision, &l->scratch, nodes);
     }
+    snprintf(l->record.policy, sizeof l->record.policy, "%s", tec_planner_name(&l->o.planner));
     l->record.snapped = l->decision.snapped;
     order_launches(l);
     tell_plan(l);

@@ -86,6 +86,7 @@ struct tec_frame_record {
     bool missed;
     enum tec_cause cause;
     int tokens, rows, in_flight, snapped, refused, shed;
+    char policy[64]; /* whose plan it ran */
     int n_launches;
     struct tec_launch_record launches[TEC_MAX_LAUNCHES];
 };

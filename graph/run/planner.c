@@ -5,6 +5,11 @@
 
 const struct tec_planner tec_default_planner = {.name = "default"};
 
+const char *tec_planner_name(const struct tec_planner *planner)
+{
+    return planner->decider ? planner->decider(planner->self) : planner->name;
+}
+
 int tec_snap_down(const int *points, int n, int wish)
 {
     int best = 0;

@@ -168,7 +168,11 @@ struct tec_planner {
     void (*observe)(void *self, const struct tec_frame_view *view,
                     const struct tec_frame_result *result);
     int (*evict)(void *self, const struct tec_frame_view *view, int n);
+    const char *(*decider)(void *self); /* who decides in this frame; NULL: `name` always does */
 };
+
+/* Whose plan a frame runs: valid on the frame thread until its end. */
+const char *tec_planner_name(const struct tec_planner *planner);
 
 /* The default plan, into *decision. Beside hard nodes soft rows pause and optional nodes are left
  * out; without hard nodes everything runs, each row at the largest captured k. A ring is as deep as

@@ -19,7 +19,8 @@ static int recent_strikes(const struct tec_policy *policy, int64_t frame)
     return n;
 }
 
-static void strike(struct tec_policy *policy, int64_t frame, const char *why)
+/* `what` it did, "failed", and what that leads to besides. */
+static void strike(struct tec_policy *policy, int64_t frame, const char *what, const char *then)
 {
     struct tec_policy_report *report = &policy->report;
     memmove(policy->strike_frames + 1, policy->strike_frames,
@@ -28,17 +29,46 @@ static void strike(struct tec_policy *policy, int64_t frame, const char *why)
     if (policy->n_strikes < TEC_MAX_STRIKES)
         policy->n_strikes++;
     policy->n_strikes = recent_strikes(policy, frame);
-    policy->collect = true;
-    policy->shown->valid = policy->shown->has_result = false;
     report->strikes = policy->n_strikes;
-    report->failures++;
+    report->struck++;
     report->last_failure = frame;
     report->quarantined = report->quarantined || report->strikes >= policy->limits.strikes;
     snprintf(report->message, sizeof report->message,
-             "frame %lld: policy '%s' failed: %.260s -> default plan (strike %d/%d)%s",
-             (long long)frame, policy->name, why, report->strikes, policy->limits.strikes,
+             "frame %lld: policy '%s' %.268s%s (strike %d/%d)%s", (long long)frame, policy->name,
+             what, then, report->strikes, policy->limits.strikes,
              report->quarantined ? ", quarantined" : "");
-    tec_record_failure(policy->record, frame, report->message, tec_lua_traceback(policy->lua));
+}
+
+static void fail(struct tec_policy *policy, int64_t frame, const char *why)
+{
+    char what[280];
+    snprintf(what, sizeof what, "failed: %.260s", why);
+    policy->collect = true;
+    policy->shown->valid = policy->shown->has_result = false;
+    policy->report.failures++;
+    strike(policy, frame, what, " -> default plan");
+    tec_record_failure(policy->record, frame, policy->report.message,
+                       tec_lua_traceback(policy->lua));
+}
+
+/* Deadlines that it missed although the device kept its times. */
+static void blame(struct tec_policy *policy, int64_t frame, const struct tec_frame_result *result)
+{
+    char what[120];
+    int window = policy->limits.window_frames;
+    int missed = policy->blameless ? 0 : tec_misses_add(&policy->misses, window, result);
+    if (!missed)
+        return;
+    snprintf(what, sizeof what, "missed the deadline in %d of %d frames, by plan or policy", missed,
+             tec_misses_window(window));
+    strike(policy, frame, what, "");
+    tec_record_failure(policy->record, frame, policy->report.message, "");
+}
+
+void tec_policy_answers(struct tec_policy *policy, bool answers)
+{
+    policy->blameless = !answers;
+    policy->misses = (struct tec_misses){.parts = 0};
 }
 
 /* --- calls -------------------------------------------------------------------------------- */
@@ -64,7 +94,7 @@ static enum tec_status ask(struct tec_policy *policy, enum tec_hook hook,
     policy->report.slow += took > (int64_t)policy->limits.soft_us * NS_PER_US;
     if (status == TEC_OK)
         return TEC_OK;
-    strike(policy, view->index, own.message);
+    fail(policy, view->index, own.message);
     return tec_fail(err, status, "policy '%s': %s", policy->name, own.message);
 }
 
@@ -78,6 +108,7 @@ static void obey(struct tec_policy *policy)
     if (orders & TEC_ORDER_REINSTATE) {
         policy->stood_down = policy->report.quarantined = false;
         policy->n_strikes = policy->report.strikes = 0;
+        policy->misses = (struct tec_misses){.parts = 0};
     }
     policy->stood_down = policy->stood_down || (orders & TEC_ORDER_FALLBACK);
 }
@@ -218,7 +249,16 @@ static void observe(void *self, const struct tec_frame_view *view,
     policy->result = result;
     if (policy->has[TEC_HOOK_observe])
         ask(policy, TEC_HOOK_observe, view, NULL);
+    blame(policy, view->index, result);
     tidy(policy);
+}
+
+static const char *decider(void *self)
+{
+    struct tec_policy *policy = self;
+    if (policy->standby)
+        policy = policy->fallback;
+    return policy && !policy->standby ? policy->name : "default";
 }
 
 struct tec_planner tec_policy_planner(struct tec_policy *policy)
@@ -228,5 +268,6 @@ struct tec_planner tec_policy_planner(struct tec_policy *policy)
                                 .admit = admit,
                                 .plan = plan,
                                 .observe = observe,
-                                .evict = evict};
+                                .evict = evict,
+                                .decider = decider};
 }

@@ -35,9 +35,10 @@ static void take_helm(struct tec_helm *h, struct tec_planner planner, int64_t si
     struct tec_policy *policy = policy_of(&planner);
     h->active = planner;
     h->since = since;
-    h->failures = tec_policy_report(policy)->failures;
+    h->struck = tec_policy_report(policy)->struck;
     h->standby = tec_policy_report(policy)->standby;
     tec_policy_set_fallback(policy, h->o.fallback);
+    tec_policy_answers(policy, true);
     atomic_store_explicit(&h->at_helm, policy, memory_order_release);
 }
 
@@ -54,6 +55,7 @@ static void take_candidate(struct tec_helm *h)
         return;
     struct tec_policy *policy = atomic_exchange_explicit(&h->incoming, NULL, memory_order_acquire);
     h->candidate = tec_policy_planner(policy);
+    tec_policy_answers(policy, false);
     h->trial = (struct tec_helm_trial){.first_differing = -1};
     tell(h, TEC_HELM_TRIAL, policy, "");
 }
@@ -81,7 +83,7 @@ static void obey(struct tec_helm *h)
 static void judge_active(struct tec_helm *h)
 {
     const struct tec_policy_report *report = tec_policy_report(policy_of(&h->active));
-    if (!h->previous.self || h->since > h->o.probation_frames || report->failures == h->failures)
+    if (!h->previous.self || h->since > h->o.probation_frames || report->struck == h->struck)
         return;
     tell(h, TEC_HELM_RETURNED, policy_of(&h->active), report->message);
     retire(h, &h->active);
@@ -202,6 +204,13 @@ static void observe(void *self, const struct tec_frame_view *view,
         h->candidate.observe(h->candidate.self, view, result);
     tec_helm_rest(h);
     h->ended = true;
+    tec_helm_show(h);
+}
+
+static const char *decider(void *self)
+{
+    struct tec_helm *h = self;
+    return tec_planner_name(&h->active);
 }
 
 void tec_helm_rest(struct tec_helm *h)
@@ -219,5 +228,6 @@ struct tec_planner tec_helm_planner(struct tec_helm *h)
                                 .admit = admit,
                                 .plan = plan,
                                 .observe = observe,
-                                .evict = evict};
+                                .evict = evict,
+                                .decider = decider};
 }

@@ -70,7 +70,21 @@ enum tec_status tec_helm_create(struct tec_helm **out, const struct tec_helm_opt
 /* Closes all its policies; no frame may run. NULL is allowed. */
 void tec_helm_destroy(struct tec_helm *helm);
 
-/* The planner for the frame loop, named "helm"; valid until destroy. */
+/* What a helm shows of itself: as it was when the last frame ended. */
+struct tec_helm_status {
+    int64_t frame;                                /* that ended; -1 = none yet */
+    char policy[64], previous[64], candidate[64]; /* "" = none */
+    int version, previous_version, candidate_version;
+    char decides[64]; /* whose plan the frame ran: the policy, its fallback, "default" */
+    struct tec_policy_report report;
+    struct tec_helm_trial trial; /* of the latest candidate */
+    int trial_frames;            /* that a trial takes */
+    int n_params;
+    struct tec_param params[TEC_MAX_PARAMS];
+};
+
+/* The planner for the frame loop; who decides is the policy at the helm, or its fallback. Valid
+ * until destroy. */
 struct tec_planner tec_helm_planner(struct tec_helm *helm);
 
 /* For a frame thread that stands idle: what otherwise waits for the end of a frame. */
@@ -104,6 +118,9 @@ enum tec_status tec_helm_set_param(struct tec_helm *helm, const char *name, doub
 /* The policy at the helm, for what other threads may ask of it. It is closed by poll and destroy
  * only. */
 struct tec_policy *tec_helm_policy(struct tec_helm *helm);
+
+/* The newest status; valid until the next call. */
+const struct tec_helm_status *tec_helm_look(struct tec_helm *helm);
 
 /* Take the oldest event. False: there is none. At most 64 wait, later ones are lost. */
 bool tec_helm_next_event(struct tec_helm *helm, struct tec_helm_event *event);

@@ -20,6 +20,9 @@ enum tec_helm_order {
 /* The frame thread writes `copy` in ASKED, the loader reads it in TAKEN. */
 enum tec_helm_copy { TEC_HELM_COPY_IDLE, TEC_HELM_COPY_ASKED, TEC_HELM_COPY_TAKEN };
 
+/* Three places: one is written, one is read, one lies between; NEW: nobody has read that one. */
+enum { TEC_HELM_VIEWS = 3, TEC_HELM_VIEW_NEW = 4 };
+
 struct tec_helm {
     struct tec_helm_options o; /* immutable after create */
     struct tec_heap *heap;
@@ -28,12 +31,13 @@ struct tec_helm {
     /* The frame thread's. */
     struct tec_planner active, previous, candidate; /* self NULL: nobody */
     int64_t frame;
-    bool ended;       /* observed: the next call begins a frame */
-    int64_t since;    /* frames of the active policy */
-    int64_t failures; /* it had when it took the helm */
-    bool standby;     /* its fallback decided in the last frame */
+    bool ended;     /* observed: the next call begins a frame */
+    int64_t since;  /* frames of the active policy */
+    int64_t struck; /* strikes it had when it took the helm */
+    bool standby;   /* its fallback decided in the last frame */
     struct tec_helm_trial trial;
     struct tec_decision shadow; /* the candidate's */
+    int writing;                /* of views */
 
     /* Shared. */
     _Atomic(struct tec_policy *) at_helm;  /* stored by the frame thread */
@@ -44,12 +48,19 @@ struct tec_helm {
     struct tec_ring retired; /* struct tec_policy *, to the loader */
     struct tec_ring events;  /* struct tec_helm_event, to the loader */
 
+    struct tec_helm_status *views; /* [TEC_HELM_VIEWS] */
+    _Atomic unsigned between;      /* of views */
+
     _Atomic bool busy; /* a candidate is on its way or on trial */
 
     /* The loader's. */
     struct tec_policy *built; /* waits for the state */
     bool needs_state;
-    int alive; /* policies not yet closed */
+    int alive;   /* policies not yet closed */
+    int reading; /* of views */
 };
+
+/* The frame thread's: show how things stand. */
+void tec_helm_show(struct tec_helm *helm);
 
 #endif

@@ -3,6 +3,7 @@
 #define TEC_POLICIES_HOST_HOST_H
 
 #include "base/lua.h"
+#include "policies/host/misses.h"
 #include "policies/host/policy.h"
 #include "policies/host/record.h"
 #include "policies/host/state.h"
@@ -81,6 +82,8 @@ struct tec_policy {
     struct tec_policy_report report;
     int64_t strike_frames[TEC_MAX_STRIKES]; /* newest first */
     int n_strikes;
+    struct tec_misses misses;
+    bool blameless; /* others decide: what is missed is not its own */
 };
 
 /* What C functions keep for the state, in one table. A_HOOK + hook are the functions. */

@@ -47,10 +47,11 @@ struct tec_policy_report {
     bool standby;         /* the fallback decides, by quarantine or by order */
     int64_t calls;        /* hooks called */
     int64_t failures;     /* calls that ended in an error */
+    int64_t struck;       /* strikes so far: failures, and windows full of missed deadlines */
     int64_t slow;         /* calls over soft_us */
     int64_t last_ns;      /* duration of the newest plan */
-    int64_t last_failure; /* frame of it, -1 = none */
-    char message[480];    /* of the last failure, one line */
+    int64_t last_failure; /* frame of the last strike, -1 = none */
+    char message[480];    /* of the last strike, one line */
 };
 
 struct tec_policy;
@@ -75,6 +76,10 @@ struct tec_planner tec_policy_planner(struct tec_policy *policy);
  * thread, or NULL, the default plan. A fallback that fails too often in turn leaves the default
  * plan: its own fallback is not asked. For the owner. */
 void tec_policy_set_fallback(struct tec_policy *policy, struct tec_policy *fallback);
+
+/* Does it answer for deadlines that are missed? A policy that is only asked beside another one does
+ * not. Either way the count begins anew. At first it does. For the owner. */
+void tec_policy_answers(struct tec_policy *policy, bool answers);
 
 /* An operator's word, from any thread, obeyed when the next frame begins: let the fallback decide
  * now; let the policy decide again, its strikes forgiven. */

@@ -1,0 +1,42 @@
+/* What a helm shows of itself: written by the frame thread, read by the loader, in three places, so
+ * that neither waits. */
+#include "policies/host/helm_state.h"
+
+#include <string.h>
+
+static void name_of(char name[64], int *version, const struct tec_planner *planner)
+{
+    const struct tec_policy *policy = planner->self;
+    name[0] = '\0';
+    *version = policy ? tec_policy_version(policy) : 0;
+    if (policy)
+        memccpy(name, tec_policy_name(policy), '\0', 64);
+}
+
+void tec_helm_show(struct tec_helm *h)
+{
+    struct tec_helm_status *s = &h->views[h->writing];
+    const struct tec_policy *policy = h->active.self;
+    const struct tec_param *param;
+    s->frame = h->frame;
+    name_of(s->policy, &s->version, &h->active);
+    name_of(s->previous, &s->previous_version, &h->previous);
+    name_of(s->candidate, &s->candidate_version, &h->candidate);
+    memccpy(s->decides, tec_planner_name(&h->active), '\0', sizeof s->decides);
+    s->report = *tec_policy_report(policy);
+    s->trial = h->trial;
+    s->trial_frames = h->o.trial_frames;
+    for (s->n_params = 0; (param = tec_policy_param(policy, s->n_params)); s->n_params++)
+        s->params[s->n_params] = *param;
+    unsigned full = (unsigned)h->writing | TEC_HELM_VIEW_NEW;
+    h->writing = (int)(atomic_exchange_explicit(&h->between, full, memory_order_acq_rel) & 3U);
+}
+
+const struct tec_helm_status *tec_helm_look(struct tec_helm *h)
+{
+    if (atomic_load_explicit(&h->between, memory_order_relaxed) & TEC_HELM_VIEW_NEW)
+        h->reading = (int)(atomic_exchange_explicit(&h->between, (unsigned)h->reading,
+                                                    memory_order_acq_rel) &
+                           3U);
+    return &h->views[h->reading];
+}

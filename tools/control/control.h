@@ -1,0 +1,106 @@
+/* control.h - beside a running robot: a thread that replaces policies, writes down why one was
+ * quarantined, and obeys an operator: SIGUSR2, and JSON lines on a Unix socket.
+ *
+ *     frame thread                         control thread
+ *     the planner of a helm   <- atomics ->  builds, hands on and closes policies; dumps
+ *                                            answers at most 4 connections, each bounded
+ *
+ * The frame thread never waits for this one. What the socket takes and answers is described in
+ * doc/policies.md, "While the robot runs". */
+#ifndef TEC_TOOLS_CONTROL_CONTROL_H
+#define TEC_TOOLS_CONTROL_CONTROL_H
+
+#include "tools/control/peer.h"
+#include "tools/control/socket.h"
+#include "tools/open_engine.h"
+
+#include <jansson.h>
+#include <pthread.h>
+
+enum { TEC_CONTROL_PEERS = 4, TEC_CONTROL_EVENTS = 16 };
+
+/* Of a verb that runs long. */
+struct tec_control_options {
+    const char *path;     /* of the socket; NULL = none */
+    const char *dump_dir; /* NULL: beside the socket, without one nowhere */
+};
+
+/* What became of the newest policy that was loaded. */
+struct tec_control_load {
+    int64_t number;    /* 0 = none was */
+    const char *state; /* "built", "trial", "adopted", "rejected", "returned", "rolled back" */
+    char policy[64];
+    int version;
+    bool judged; /* `trial` is final */
+    struct tec_helm_trial trial;
+    char message[480];
+};
+
+/* A dump that a connection has asked for: the record is held first. */
+struct tec_control_dump {
+    int peer; /* -1 = none */
+    struct tec_policy *policy;
+    int64_t since_ns;
+    char path[4096];
+};
+
+/* Owned by the caller of open until close; must not move in between. */
+struct tec_control {
+    struct tec_invocation *call;
+    struct tec_control_options options;
+    struct tec_helm *helm; /* borrowed; NULL before start */
+    const char *fallback;  /* name of the guard's; "default" */
+    struct tec_control_socket socket;
+    int signals, stopping; /* signalfd, eventfd */
+    struct tec_peer peers[TEC_CONTROL_PEERS];
+    struct tec_clock clock;
+    pthread_t thread;
+    bool opened, started, ended; /* ended: no frame runs any more */
+
+    /* The control thread's. */
+    struct tec_control_load load;
+    struct tec_control_dump dump;
+    int64_t n_events; /* event i is at i mod TEC_CONTROL_EVENTS */
+    struct tec_helm_event events[TEC_CONTROL_EVENTS];
+    const struct tec_policy *told; /* whose quarantine was told */
+    int64_t struck;                /* frame of the last strike that was told */
+    int dumps;                     /* written by itself */
+};
+
+/* Before the engine opens: make the socket, and hold SIGUSR2 back from every thread that comes
+ * later. TEC_INVALID or TEC_IO for a path that cannot be had. */
+enum tec_status tec_control_open(struct tec_control *control, struct tec_invocation *call,
+                                 const struct tec_control_options *options, struct tec_error *err);
+
+/* Put a helm between loop and policy, and start the thread. No frame runs yet. */
+enum tec_status tec_control_start(struct tec_control *control, struct tec_opened *opened,
+                                  struct tec_error *err);
+
+/* Start the thread for a helm that is there, made with tec_control_closing and this control. Its
+ * fallback's name, "default" without one, is borrowed. */
+enum tec_status tec_control_run(struct tec_control *control, struct tec_helm *helm,
+                                const char *fallback, struct tec_error *err);
+
+/* End the thread, tell what is left to tell, remove the socket. No frame runs any more, and the
+ * engine is still open. Zeroed is allowed. */
+void tec_control_close(struct tec_control *control);
+
+/* --- between its files, all on the control thread ------------------------------------------- */
+
+/* watch.c: take events, tell on stderr what an operator must know, dump what was quarantined. */
+void tec_control_watch(struct tec_control *control);
+void tec_control_closing(void *control, struct tec_policy *policy);
+
+/* The dump that was asked for, as far as it can be now. */
+void tec_control_dump(struct tec_control *control);
+
+/* orders.c: answer one request of `n` bytes. */
+void tec_control_obey(struct tec_control *control, int peer, const char *line, size_t n);
+
+/* report.c: what is known, as JSON (new references, NULL without memory). */
+
+json_t *tec_control_text(const char *bytes);
+json_t *tec_control_status(struct tec_control *control);
+char *tec_control_failure(const struct tec_error *err);
+
+#endif

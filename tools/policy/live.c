@@ -1,0 +1,345 @@
+#include "tools/policy/live.h"
+
+#include "base/clock.h"
+#include "tools/control/socket.h"
+#include "tools/options.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { ANSWER_S = 15, LARGEST = 1 << 22, POLL_MS = 50, WAIT_S = 60 };
+
+const char *const tec_live_orders[] = {"load", "fallback", "reinstate", "rollback", "drop",
+                                       "set",  "status",   "dump",      NULL};
+
+/* --- a request and its answer ----------------------------------------------------------------- */
+
+static enum tec_status send_all(int fd, const char *text, size_t n, struct tec_error *err)
+{
+    for (size_t sent = 0; sent < n;) {
+        ssize_t gone = send(fd, text + sent, n - sent, MSG_NOSIGNAL);
+        if (gone < 0 && errno != EINTR)
+            return tec_fail(err, TEC_IO, "the robot does not listen: %s", strerror(errno));
+        sent += gone > 0 ? (size_t)gone : 0;
+    }
+    return TEC_OK;
+}
+
+/* One line, into `text` [LARGEST]. */
+static enum tec_status receive(int fd, char *text, size_t *n, struct tec_error *err)
+{
+    for (*n = 0; *n < LARGEST;) {
+        ssize_t got = recv(fd, text + *n, LARGEST - *n, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return tec_fail(err, TEC_TIME, "the robot gives no answer within %d s", ANSWER_S);
+        if (got <= 0)
+            return tec_fail(err, TEC_IO, "the robot ended the connection without an answer");
+        *n += (size_t)got;
+        if (memchr(text + *n - got, '\n', (size_t)got))
+            return TEC_OK;
+    }
+    return tec_fail(err, TEC_MALFORMED, "the robot's answer has no end");
+}
+
+/* An answer that is not ok is this call's failure. */
+static enum tec_status read_answer(json_t **out, const char *text, size_t n, struct tec_error *err)
+{
+    *out = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *ok = json_object_get(*out, "ok");
+    const char *why = json_string_value(json_object_get(*out, "error"));
+    const char *name = json_string_value(json_object_get(*out, "status"));
+    if (json_is_true(ok))
+        return TEC_OK;
+    enum tec_status status = TEC_MALFORMED;
+#define STATUS(word, text)                \
+    if (name && strcmp(name, #word) == 0) \
+        status = TEC_##word;
+#include "base/status.def"
+#undef STATUS
+    tec_fail(err, status == TEC_OK ? TEC_MALFORMED : status, "%s",
+             why ? why : "the robot's answer is not understood");
+    json_decref(*out);
+    *out = NULL;
+    return status == TEC_OK ? TEC_MALFORMED : status;
+}
+
+/* Takes the request. */
+static enum tec_status ask(struct tec_invocation *call, const char *path, json_t *request,
+                           json_t **answer, struct tec_error *err)
+{
+    const struct timeval patience = {.tv_sec = ANSWER_S};
+    char *line = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    char *text = tec_heap_get(call->heap, LARGEST);
+    int fd = -1;
+    size_t n = 0;
+    json_decref(request);
+    enum tec_status status = line && text ? tec_control_connect(&fd, path, err)
+                                          : tec_fail(err, TEC_NO_MEMORY, "no memory for a request");
+    if (status == TEC_OK) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        line[n = strlen(line)] = '\n';
+        status = send_all(fd, line, n + 1, err);
+    }
+    if (status == TEC_OK)
+        status = receive(fd, text, &n, err);
+    if (status == TEC_OK)
+        status = read_answer(answer, text, n, err);
+    if (fd >= 0)
+        close(fd);
+    tec_heap_put(call->heap, text);
+    free(line);
+    return status;
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+/* "NAME=NUMBER" */
+static enum tec_status read_pair(const char *word, char name[40], double *value,
+                                 struct tec_error *err)
+{
+    const char *equals = strchr(word, '=');
+    char *end = NULL;
+    *value = equals ? strtod(equals + 1, &end) : 0.0;
+    size_t n = equals ? (size_t)(equals - word) : 0;
+    if (n == 0 || n >= 40 || end == equals + 1 || *end || !isfinite(*value))
+        return tec_fail(err, TEC_INVALID, "'%.60s' is not NAME=NUMBER", word);
+    memcpy(name, word, n);
+    name[n] = '\0';
+    return TEC_OK;
+}
+
+/* The robot may run in another folder: it gets the whole path of a file. */
+static enum tec_status whole_path(char path[PATH_MAX], const char *name, struct tec_error *err)
+{
+    size_t n = strlen(name);
+    bool is_file = strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".lua") == 0);
+    if (!is_file && n < PATH_MAX)
+        memcpy(path, name, n + 1);
+    else if (!realpath(name, path))
+        return tec_fail(err, TEC_NOT_FOUND, "%s: %s", name, strerror(errno));
+    return TEC_OK;
+}
+
+static enum tec_status add_load(struct tec_invocation *call, json_t *request, struct tec_error *err)
+{
+    char path[PATH_MAX], name[40];
+    double value;
+    json_t *params = json_object();
+    json_object_set_new(request, "params", params);
+    TEC_TRY(whole_path(path, call->args.item[1], err));
+    json_object_set_new(request, "policy", json_string(path));
+    for (int i = 0; i < call->shared.param.n; i++) {
+        TEC_TRY(read_pair(call->shared.param.item[i], name, &value, err));
+        json_object_set_new(params, name, json_real(value));
+    }
+    return TEC_OK;
+}
+
+static enum tec_status add_set(struct tec_invocation *call, json_t *request, struct tec_error *err)
+{
+    char name[40];
+    double value;
+    TEC_TRY(read_pair(call->args.item[1], name, &value, err));
+    json_object_set_new(request, "param", json_string(name));
+    json_object_set_new(request, "value", json_real(value));
+    return TEC_OK;
+}
+
+static enum tec_status add_dump(const struct tec_live_options *o, json_t *request,
+                                struct tec_error *err)
+{
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    if (!o->out)
+        return tec_fail(err, TEC_INVALID, "policy dump needs --out FILE.jsonl");
+    if (!getcwd(folder, sizeof folder))
+        return tec_fail(err, TEC_IO, "this folder has no path: %s", strerror(errno));
+    bool whole = o->out[0] == '/';
+    snprintf(path, sizeof path, "%s%s%s", whole ? "" : folder, whole ? "" : "/", o->out);
+    json_object_set_new(request, "path", json_string(path));
+    return TEC_OK;
+}
+
+static enum tec_status check(const struct tec_invocation *call, const struct tec_live_options *o,
+                             struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    const char *order = call->args.item[0];
+    bool load = strcmp(order, "load") == 0, set = strcmp(order, "set") == 0;
+    if (!o->control)
+        return tec_fail(err, TEC_INVALID, "policy %s needs --control PATH, the robot's socket",
+                        order);
+    if (call->args.n != 1 + (load || set))
+        return tec_fail(err, TEC_INVALID, "policy %s takes %s", order,
+                        load  ? "one policy"
+                        : set ? "one NAME=VALUE"
+                              : "no argument");
+    if ((!load && (s->param.n || o->wait || o->timeout_s)) || (o->timeout_s && !o->wait))
+        return tec_fail(
+            err, TEC_INVALID,
+            "--param, --wait and --timeout-s are for policy load, the last with --wait");
+    if (o->out && strcmp(order, "dump") != 0)
+        return tec_fail(err, TEC_INVALID, "--out is for policy dump");
+    if (s->set.n || s->policy || s->seed.given)
+        return tec_fail(err, TEC_INVALID, "policy %s: the robot has its pipeline and seed already",
+                        order);
+    return TEC_OK;
+}
+
+static enum tec_status give(struct tec_invocation *call, const struct tec_live_options *o,
+                            json_t **answer, struct tec_error *err)
+{
+    const char *order = call->args.item[0];
+    json_t *request = json_pack("{s:s}", "cmd", order);
+    enum tec_status status = TEC_OK;
+    if (strcmp(order, "load") == 0)
+        status = add_load(call, request, err);
+    else if (strcmp(order, "set") == 0)
+        status = add_set(call, request, err);
+    else if (strcmp(order, "dump") == 0)
+        status = add_dump(o, request, err);
+    if (status == TEC_OK)
+        return ask(call, o->control, request, answer, err);
+    json_decref(request);
+    return status;
+}
+
+/* --- waiting for a trial ---------------------------------------------------------------------- */
+
+/* Takes nothing; *answer becomes the `load` of a status, when it is final. */
+static enum tec_status wait_for(struct tec_invocation *call, const struct tec_live_options *o,
+                                json_t **answer, struct tec_error *err)
+{
+    const struct tec_clock wall = {NULL};
+    int seconds = o->timeout_s ? o->timeout_s : WAIT_S;
+    int64_t number = json_integer_value(json_object_get(*answer, "load"));
+    int64_t until = tec_clock_now(&wall) + seconds * INT64_C(1000000000);
+    for (;;) {
+        json_t *status = NULL;
+        TEC_TRY(ask(call, o->control, json_pack("{s:s}", "cmd", "status"), &status, err));
+        json_t *load = json_incref(json_object_get(status, "load"));
+        json_decref(status);
+        const char *state = json_string_value(json_object_get(load, "state"));
+        int64_t now = tec_clock_now(&wall);
+        if (!state || json_integer_value(json_object_get(load, "load")) != number) {
+            json_decref(load);
+            return tec_fail(err, TEC_INVALID, "another policy was loaded meanwhile");
+        }
+        if (strcmp(state, "built") != 0 && strcmp(state, "trial") != 0) {
+            call->wrong = strcmp(state, "adopted") != 0;
+            json_object_set_new(load, "ok", json_boolean(!call->wrong));
+            json_decref(*answer);
+            *answer = load;
+            return TEC_OK;
+        }
+        json_decref(load);
+        if (now > until)
+            return tec_fail(err, TEC_TIME,
+                            "the policy is still on trial after %d s; a trial takes frames: does "
+                            "the robot run?",
+                            seconds);
+        tec_clock_wait(&wall, now + POLL_MS * INT64_C(1000000));
+    }
+}
+
+/* --- what is printed -------------------------------------------------------------------------- */
+
+static const char *text(const json_t *object, const char *field)
+{
+    const char *value = json_string_value(json_object_get(object, field));
+    return value ? value : "";
+}
+
+static long long number(const json_t *object, const char *field)
+{
+    return (long long)json_number_value(json_object_get(object, field));
+}
+
+static double mean_us(const json_t *trial, const char *who)
+{
+    return json_number_value(json_object_get(json_object_get(trial, who), "mean"));
+}
+
+static void print_trial(const json_t *load, FILE *out)
+{
+    const json_t *trial = json_object_get(load, "trial");
+    fprintf(out, "policy '%s' version %lld: %s%s%s\n", text(load, "policy"),
+            number(load, "version"), text(load, "state"), text(load, "message")[0] ? ": " : "",
+            text(load, "message"));
+    if (!json_is_object(trial))
+        return;
+    fprintf(out, "trial: %lld of %lld frames, %lld decided otherwise", number(trial, "frames"),
+            number(trial, "of"), number(trial, "differing"));
+    if (json_is_integer(json_object_get(trial, "first_differing")))
+        fprintf(out, " (the first: frame %lld)", number(trial, "first_differing"));
+    fprintf(out, "; plan %.1f us, before %.1f us on average\n", mean_us(trial, "candidate_us"),
+            mean_us(trial, "policy_us"));
+}
+
+static void print_status(const json_t *s, FILE *out)
+{
+    const json_t *report = json_object_get(s, "report"), *event, *value;
+    const char *name;
+    size_t i;
+    fprintf(out, "frame %lld: '%s' decides; policy '%s' version %lld%s\n", number(s, "frame"),
+            text(s, "decides"), text(s, "policy"), number(s, "version"),
+            json_is_true(json_object_get(s, "quarantined")) ? ", quarantined"
+            : json_is_true(json_object_get(s, "standby"))   ? ", stood down"
+                                                            : "");
+    json_object_foreach(json_object_get(s, "params"), name, value)
+        fprintf(out, "  %s = %g\n", name, json_number_value(value));
+    fprintf(out, "%lld calls, %lld failed, %lld slow, %lld strikes; the last plan %.1f us\n",
+            number(report, "calls"), number(report, "failures"), number(report, "slow"),
+            number(report, "strikes"), json_number_value(json_object_get(report, "last_us")));
+    if (text(report, "message")[0])
+        fprintf(out, "%s\n", text(report, "message"));
+    if (json_is_object(json_object_get(s, "load")))
+        print_trial(json_object_get(s, "load"), out);
+    json_array_foreach(json_object_get(s, "events"), i, event)
+        fprintf(out, "frame %lld: %s '%s' version %lld%s%s\n", number(event, "frame"),
+                text(event, "event"), text(event, "policy"), number(event, "version"),
+                text(event, "message")[0] ? ": " : "", text(event, "message"));
+}
+
+static void print(struct tec_invocation *call, const struct tec_live_options *o,
+                  const json_t *answer)
+{
+    const char *order = call->args.item[0];
+    if (call->shared.format == TEC_FORMAT_JSON) {
+        json_dumpf(answer, call->out, JSON_REAL_PRECISION(6) | JSON_COMPACT);
+        fputc('\n', call->out);
+    } else if (strcmp(order, "status") == 0) {
+        print_status(answer, call->out);
+    } else if (strcmp(order, "dump") == 0) {
+        fprintf(call->out, "the last frames are in %s\n", text(answer, "path"));
+    } else if (strcmp(order, "load") == 0 && o->wait) {
+        print_trial(answer, call->out);
+    } else if (strcmp(order, "load") == 0) {
+        fprintf(call->out, "built; `tectum policy status` tells of its trial\n");
+    } else {
+        fprintf(call->out, "from the next frame on: %s\n", order);
+    }
+}
+
+enum tec_status tec_policy_live(struct tec_invocation *call, const struct tec_live_options *o,
+                                struct tec_error *err)
+{
+    json_t *answer = NULL;
+    TEC_TRY(check(call, o, err));
+    enum tec_status status = give(call, o, &answer, err);
+    if (status == TEC_OK && o->wait)
+        status = wait_for(call, o, &answer, err);
+    if (status == TEC_OK)
+        print(call, o, answer);
+    json_decref(answer);
+    return status;
+}
