@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const causes[] = {"none", "policy", "plan", "gpu", "host", "input"};
-
 static int by_value(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -134,7 +132,8 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
     json_object_set_new(row, "worst",
                         json_pack("{s:I,s:f,s:s,s:s,s:f}", "frame", (json_int_t)r->worst_at, "us",
                                   (double)(r->worst.end_ns - r->worst.start_ns) / 1000.0, "cause",
-                                  causes[r->worst.cause], "longest", part, "over_us", over));
+                                  tec_cause_name(r->worst.cause), "longest", part, "over_us",
+                                  over));
     return row;
 }
 
@@ -223,7 +222,8 @@ static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, 
             us_at(&r->host, 0.99), (int)r->missed);
     fprintf(out, "  worst frame %d: %.2f ms, %s %+.2f ms%s%s\n", (int)r->worst_at,
             (double)(r->worst.end_ns - r->worst.start_ns) / 1e6, part, over / 1e3,
-            r->worst.missed ? ", missed: " : "", r->worst.missed ? causes[r->worst.cause] : "");
+            r->worst.missed ? ", missed: " : "",
+            r->worst.missed ? tec_cause_name(r->worst.cause) : "");
 }
 
 static void print_nodes(const struct tec_bench *b, const char *node, FILE *out)

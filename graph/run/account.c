@@ -58,7 +58,7 @@ static int64_t beyond(const struct tec_histogram *usual, int64_t ns)
  * p99; policy and host: beyond their medians. On a virtual clock those two take no time. */
 static void sum_losses(const struct tec_loop *l, int64_t lost[TEC_CAUSE_INPUT + 1])
 {
-    int n = l->n_recent < TEC_RECENT_FRAMES ? l->n_recent : TEC_RECENT_FRAMES;
+    int n = l->n_recent < TEC_RECENT_FRAMES ? (int)l->n_recent : TEC_RECENT_FRAMES;
     lost[TEC_CAUSE_INPUT] = l->tick->late_ns;
     lost[TEC_CAUSE_GPU] = l->device_over_ns;
     lost[TEC_CAUSE_POLICY] = beyond(&l->usual_planner, l->record.planner_ns);

@@ -8,7 +8,7 @@
 
 enum { MAX_POINT = 1 << 20 };
 
-static const double most_us = 1e12;
+static const double most_us = 1e9, most_factor = 1e3;
 
 static enum tec_status bad(const char *where, size_t row, struct tec_error *err, const char *what,
                            const char *name)
@@ -83,15 +83,15 @@ static enum tec_status check_rows(const struct tec_cost_table *t, const char *wh
 }
 
 static enum tec_status take_factor(double *out, const json_t *json, const char *field, double least,
-                                   const char *where, struct tec_error *err)
+                                   double most, const char *where, struct tec_error *err)
 {
     const json_t *value = json_object_get(json, field);
     double x = json_number_value(value);
     if (!value)
         return TEC_OK;
-    if (!json_is_number(value) || !(x >= least && x <= most_us))
-        return tec_fail(err, TEC_MALFORMED, "%s: %s must be a number of at least %g", where, field,
-                        least);
+    if (!json_is_number(value) || !(x >= least && x <= most))
+        return tec_fail(err, TEC_MALFORMED, "%s: %s must be a number from %g to %g", where, field,
+                        least, most);
     *out = x;
     return TEC_OK;
 }
@@ -112,8 +112,9 @@ enum tec_status tec_cost_table_take(struct tec_cost_table *out, const json_t *js
     if (!json_is_array(rows) || n == 0 || n > TEC_MAX_COST_ROWS)
         return tec_fail(err, TEC_MALFORMED, "%s: variants must be a list of 1 to %d rows", where,
                         TEC_MAX_COST_ROWS);
-    TEC_TRY(take_factor(&out->contention, json, "contention", 1.0, where, err));
-    TEC_TRY(take_factor(&out->copy_bytes_per_us, json, "copy_bytes_per_us", 0.0, where, err));
+    TEC_TRY(take_factor(&out->contention, json, "contention", 1.0, most_factor, where, err));
+    TEC_TRY(
+        take_factor(&out->copy_bytes_per_us, json, "copy_bytes_per_us", 0.0, most_us, where, err));
     out->rows = TEC_NEW(arena, n, struct tec_cost_row);
     out->pipeline = pipeline ? tec_arena_strdup(arena, pipeline) : NULL;
     if (!out->rows || (pipeline && !out->pipeline))

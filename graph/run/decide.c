@@ -69,6 +69,26 @@ static void tell_plan(struct tec_loop *l)
                                         .n = l->n_order});
 }
 
+static int within(int n, int most)
+{
+    return n < 0 ? 0 : n > most ? most : n;
+}
+
+/* A planner in C may have written anything: counts and points that do not exist end here. */
+static void tame(struct tec_loop *l, struct tec_decision *d)
+{
+    const struct tec_topology *t = l->o.topology;
+    d->n_rows = l->decision.n_rows;
+    d->n_notes = within(d->n_notes, TEC_MAX_NOTES);
+    d->n_ratios = within(d->n_ratios, TEC_MAX_LAYERS);
+    d->n_seg = within(d->n_seg, TEC_MAX_SEGMENTS);
+    for (int i = 0; i < d->n_rows; i++)
+        d->rows[i].k = tec_snap_down(t->k, t->n_k, d->rows[i].k);
+    for (int i = 0; i < t->n_nodes; i++)
+        if (d->nodes[i].partition >= t->n_partitions)
+            d->nodes[i].partition = -1;
+}
+
 /* Rows that the policy gives up are not there any more when this returns. */
 void tec_loop_plan(struct tec_loop *l)
 {
@@ -77,8 +97,10 @@ void tec_loop_plan(struct tec_loop *l)
     if (l->o.planner.plan) {
         int nodes = l->o.topology->n_nodes;
         tec_decision_copy(&l->scratch, &l->decision, nodes);
-        if (l->o.planner.plan(l->o.planner.self, &l->view, &l->scratch, &err) == TEC_OK)
+        if (l->o.planner.plan(l->o.planner.self, &l->view, &l->scratch, &err) == TEC_OK) {
+            tame(l, &l->scratch);
             tec_decision_copy(&l->decision, &l->scratch, nodes);
+        }
     }
     snprintf(l->record.policy, sizeof l->record.policy, "%s", tec_planner_name(&l->o.planner));
     l->record.snapped = l->decision.snapped;

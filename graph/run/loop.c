@@ -126,11 +126,12 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
     l->input = input;
     int64_t before = tec_loop_now(l);
     change_requests(l, input, tick);
+    l->record.planner_ns = tec_loop_now(l) - before;
     await_input(l, tick);
-    int64_t waited = tick->late_ns > 0 ? tec_loop_now(l) : before;
+    before = tec_loop_now(l);
     tec_loop_view(l);
     tec_loop_plan(l);
-    l->record.planner_ns = tec_loop_now(l) - waited;
+    l->record.planner_ns += tec_loop_now(l) - before;
     run_nodes(l, input);
     tec_requests_sweep(l);
     l->record.end_ns = tec_loop_now(l);

@@ -10,6 +10,17 @@ const char *tec_planner_name(const struct tec_planner *planner)
     return planner->decider ? planner->decider(planner->self) : planner->name;
 }
 
+static const char *const cause_names[] = {
+#define CAUSE(name, word, meaning) word,
+#include "graph/run/causes.def"
+#undef CAUSE
+};
+
+const char *tec_cause_name(enum tec_cause cause)
+{
+    return cause < TEC_CAUSES ? cause_names[cause] : "?";
+}
+
 int tec_snap_down(const int *points, int n, int wish)
 {
     int best = 0;

@@ -28,13 +28,14 @@ struct tec_request_view {
 };
 
 enum tec_cause {
-    TEC_CAUSE_NONE,
-    TEC_CAUSE_POLICY,
-    TEC_CAUSE_PLAN,
-    TEC_CAUSE_GPU,
-    TEC_CAUSE_HOST,
-    TEC_CAUSE_INPUT
+#define CAUSE(name, word, meaning) TEC_CAUSE_##name,
+#include "graph/run/causes.def"
+#undef CAUSE
+    TEC_CAUSES
 };
+
+/* "none", "policy", ... */
+const char *tec_cause_name(enum tec_cause cause);
 
 /* What a frame came to; `last` of the next view and the argument of observe. */
 struct tec_frame_result {

@@ -39,7 +39,7 @@ static void give_text(struct tec_loop *l, struct tec_request *r)
     atomic_store_explicit(&t->done, 0, memory_order_relaxed);
     t->id = r->id;
     t->decoder = r->decoder;
-    t->frame = l->frame;
+    t->frame = l->tick->frame;
     t->reason[0] = '\0';
     t->finished_ns = -1;
 }

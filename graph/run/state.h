@@ -70,7 +70,7 @@ struct tec_loop {
     int64_t replayed_until; /* when the last launch that it counts ended */
     int64_t device_over_ns; /* of it, beyond the p99 known before */
     struct tec_recent recent[TEC_RECENT_FRAMES];
-    int n_recent;       /* counts on */
+    int64_t n_recent;   /* counts on */
     int64_t awaited_ns; /* of this frame: for inputs */
     int64_t lost_ns;    /* to the host, see account.c */
     struct tec_histogram usual_planner, usual_host;

@@ -123,8 +123,8 @@ static int64_t wanted_next(const struct tec_loop *l, int64_t now)
     if (l->o.wanted)
         return l->o.wanted(l->o.wanted_self, now);
     int64_t next = l->tick->next_ns, period = l->o.period_ns;
-    while (period > 0 && next <= now)
-        next += period;
+    if (period > 0 && next <= now)
+        next += ((now - next) / period + 1) * period;
     return next;
 }
 

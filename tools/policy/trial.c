@@ -18,8 +18,6 @@ static const char *const request_fields[] = {
 static const char *const result_fields[] = {"total_us", "overrun_us", "missed",  "cause",
                                             "tokens",   "rows",       "snapped", "node_us"};
 static const char *const pool_fields[] = {"used", "cap", "bytes", "pinned", "oldest"};
-static const char *const cause_names[] = {"none", "policy", "plan", "gpu", "host", "input"};
-
 /* --- names -------------------------------------------------------------------------------- */
 
 /* The key at -2 as one of n names; raises for any other. */
@@ -209,9 +207,9 @@ static void read_result(lua_State *L, const struct tec_mock *m, struct tec_frame
     r->rows = tec_argument_int(L, at, "rows", 0, most, 0);
     r->snapped = tec_argument_int(L, at, "snapped", 0, most, 0);
     const char *name = tec_argument_text(L, at, "cause", r->missed ? "plan" : "none");
-    while (cause < COUNT(cause_names) && strcmp(cause_names[cause], name) != 0)
+    while (cause < TEC_CAUSES && strcmp(tec_cause_name((enum tec_cause)cause), name) != 0)
         cause++;
-    if (cause == COUNT(cause_names))
+    if (cause == TEC_CAUSES)
         luaL_error(L, "cause '%s' is none of none, policy, plan, gpu, host, input", name);
     r->cause = (enum tec_cause)cause;
     if (tec_argument_table(L, at, "node_us") < 0)

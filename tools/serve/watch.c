@@ -35,11 +35,11 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
     struct tec_error err;
     int64_t due = 0;
     /* What is wrong with a message is the engine's to say. */
-    if (tec_request_options(&w->options, m->data, m->n, w->moment, &err) == TEC_OK &&
-        w->options.deadline_ms > 0.0)
+    bool good = tec_request_options(&w->options, m->data, m->n, w->moment, &err) == TEC_OK;
+    if (good && w->options.deadline_ms > 0.0)
         due = now + (int64_t)(w->options.deadline_ms * 1e6);
     tec_arena_finish(w->moment);
-    if (w->handout && w->options.reset)
+    if (good && w->handout && w->options.reset)
         tec_handout_reset(w->handout);
     tec_slot_whole(w->slot, now, w->handout ? due : 0);
     if (!w->slot->early)

@@ -8,7 +8,8 @@
 
 enum { MAX_LIST = 1000000 };
 
-static const int64_t most = 1000000000000000; /* microseconds, frames: 31 years */
+/* Frames, and microseconds of one thing: 17 minutes. A list of such fits 64 bits of nanoseconds. */
+static const int64_t most = 1000000000;
 
 /* What is being read. */
 struct reader {
@@ -25,19 +26,27 @@ static enum tec_status bad(const struct reader *r, struct tec_error *err, const 
                     field);
 }
 
-/* An integer from `low`; `otherwise` when it is not there, which is an error where that is < low.
- */
-static enum tec_status integer(const struct reader *r, const json_t *from, const char *field,
-                               int64_t low, int64_t otherwise, int64_t *out, struct tec_error *err)
+/* An integer from `low` to `high`; `otherwise` when it is not there, which is an error where that
+ * is below `low`. */
+static enum tec_status within(const struct reader *r, const json_t *from, const char *field,
+                              const int64_t bounds[2], int64_t otherwise, int64_t *out,
+                              struct tec_error *err)
 {
     const json_t *value = json_object_get(from, field);
     *out = otherwise;
     if (!value)
-        return otherwise < low ? bad(r, err, "there is no", field) : TEC_OK;
+        return otherwise < bounds[0] ? bad(r, err, "there is no", field) : TEC_OK;
     *out = json_integer_value(value);
-    if (!json_is_integer(value) || *out < low || *out > most)
+    if (!json_is_integer(value) || *out < bounds[0] || *out > bounds[1])
         return bad(r, err, "not a number in range:", field);
     return TEC_OK;
+}
+
+static enum tec_status integer(const struct reader *r, const json_t *from, const char *field,
+                               int64_t low, int64_t otherwise, int64_t *out, struct tec_error *err)
+{
+    const int64_t bounds[2] = {low, most};
+    return within(r, from, field, bounds, otherwise, out, err);
 }
 
 static enum tec_status text(const struct reader *r, const json_t *from, const char *field,
@@ -285,13 +294,14 @@ static enum tec_status read_clock(struct reader *r, const json_t *json, struct t
 {
     const char *clock = json_string_value(json_object_get(json, "clock"));
     const json_t *handout = json_object_get(json, "handout");
+    static const int64_t ends[2] = {1, 1000000000000}; /* 11 days */
     int64_t actions, dims;
     r->list = "scenario";
     if (clock && strcmp(clock, "saturated") != 0 && strcmp(clock, "paced") != 0)
         return tec_fail(err, TEC_MALFORMED, "%s: clock '%.40s' is not saturated or paced", r->path,
                         clock);
     r->s->paced = clock && strcmp(clock, "paced") == 0;
-    TEC_TRY(integer(r, json, "until_us", 1, INT64_MAX, &r->s->until_us, err));
+    TEC_TRY(within(r, json, "until_us", ends, INT64_MAX, &r->s->until_us, err));
     int64_t otherwise = r->s->until_us == INT64_MAX ? 100 : INT64_MAX;
     TEC_TRY(integer(r, json, "frames", 0, otherwise, &r->s->frames, err));
     if (!handout)

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const cause_words[] = {"none", "policy", "plan", "gpu", "host", "input"};
-
 static void add(struct tec_summary *s, struct tec_series *to, int64_t us)
 {
     if (to->n == to->room) {
@@ -108,7 +106,7 @@ json_t *tec_summary_json(struct tec_summary *s)
 {
     json_t *causes = json_object();
     for (int i = 1; i <= TEC_CAUSE_INPUT; i++)
-        json_object_set_new(causes, cause_words[i], json_integer(s->causes[i]));
+        json_object_set_new(causes, tec_cause_name((enum tec_cause)i), json_integer(s->causes[i]));
     json_t *row = json_pack(
         "{s:I,s:I,s:I,s:o,s:I,s:I,s:o,s:o,s:o}", "frames", (json_int_t)s->frames, "skipped",
         (json_int_t)s->skipped, "missed", (json_int_t)s->missed, "causes", causes, "late",
@@ -135,7 +133,7 @@ void tec_summary_print(struct tec_summary *s, const char *policy, FILE *out)
             (long long)s->skipped, (long long)s->missed);
     for (int i = 1; i <= TEC_CAUSE_INPUT; i++)
         if (s->causes[i])
-            fprintf(out, ", %s %lld", cause_words[i], (long long)s->causes[i]);
+            fprintf(out, ", %s %lld", tec_cause_name((enum tec_cause)i), (long long)s->causes[i]);
     fprintf(out, "\n  actions %.2f Hz, %.1f tokens/s, %.2f rows a frame\n",
             (double)s->horizon * (double)s->releases / span_s(s), (double)s->tokens / span_s(s),
             s->frames ? (double)s->rows / (double)s->frames : 0.0);

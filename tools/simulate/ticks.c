@@ -45,8 +45,12 @@ void tec_world_handed(struct tec_world *w, int session, int64_t frame, int64_t t
 /* Frames of a session become due in their order. */
 void tec_world_expect(struct tec_world *w, int session, int64_t frame, int64_t at_ns)
 {
-    if (!w->sessions[session].handout || w->n_due == TEC_WORLD_DUE)
+    if (!w->sessions[session].handout)
         return;
+    if (w->n_due == TEC_WORLD_DUE) {
+        w->failed = true;
+        return;
+    }
     w->due[w->n_due++] = (struct tec_world_due){session, frame, at_ns};
 }
 
@@ -79,8 +83,16 @@ static void hand_substitute(struct tec_world *w, int at)
 /* Whether the session has had its last tick. */
 bool tec_world_over(const struct tec_world *w, const struct tec_world_session *s)
 {
-    int64_t at = s->offset_ns + s->next * s->period_ns;
-    return s->next >= w->o.scenario->frames || at / 1000 >= w->o.scenario->until_us;
+    int64_t at = tec_world_tick(s, s->next);
+    return s->next >= w->o.scenario->frames || at >= INT64_MAX / 2 ||
+           at / 1000 >= w->o.scenario->until_us;
+}
+
+int64_t tec_world_tick(const struct tec_world_session *s, int64_t n)
+{
+    int64_t at;
+    bool over = __builtin_mul_overflow(n, s->period_ns, &at);
+    return over || at > INT64_MAX / 2 ? INT64_MAX / 2 : at + s->offset_ns;
 }
 
 static int64_t tick_at(const struct tec_world *w, const struct tec_world_session *s)

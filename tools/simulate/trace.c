@@ -180,7 +180,6 @@ static void finish(json_t *line, const struct tec_topology *t, const struct tec_
 
 static void frame_end(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
-    static const char *const causes[] = {"none", "policy", "plan", "gpu", "host", "input"};
     const struct tec_frame_record *r = e->record;
     (void)t;
     set_integer(line, "us", took(e));
@@ -188,7 +187,7 @@ static void frame_end(json_t *line, const struct tec_topology *t, const struct t
     set_integer(line, "rows", r->rows);
     set_integer(line, "in_flight", r->in_flight);
     set(line, "missed", json_boolean(r->missed));
-    set(line, "cause", json_string(causes[r->cause]));
+    set(line, "cause", json_string(tec_cause_name(r->cause)));
     set_integer(line, "overrun_us", r->overrun_us);
 }
 

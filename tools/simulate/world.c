@@ -55,10 +55,10 @@ static int end_of(void *user, int64_t request)
 static int64_t next_tick(const struct tec_world *w, int session, int64_t after)
 {
     const struct tec_world_session *s = &w->sessions[session];
-    int64_t n = s->next, at = s->offset_ns + n * s->period_ns;
+    int64_t n = s->next, at = tec_world_tick(s, n);
     if (at <= after)
         n += (after - at) / s->period_ns + 1;
-    return s->offset_ns + n * s->period_ns;
+    return tec_world_tick(s, n);
 }
 
 /* The device is wanted now while a frame of another session waits, or has a tick at this moment. */
@@ -255,13 +255,18 @@ static int cancel(struct tec_world *w)
     return n;
 }
 
-/* Those that will be cancelled; what finds no room goes on to its end. */
+/* Those that will be cancelled. */
 static void note_cancels(struct tec_world *w, int n_asks)
 {
-    for (int i = 0; i < n_asks && w->n_later < TEC_WORLD_LATER; i++)
-        if (w->cancel_after[i] > 0 && !w->asks[i].refused)
+    for (int i = 0; i < n_asks; i++) {
+        if (w->cancel_after[i] == 0 || w->asks[i].refused)
+            continue;
+        if (w->n_later == TEC_WORLD_LATER)
+            w->failed = true;
+        else
             w->later[w->n_later++] =
                 (struct tec_world_later){w->frame + w->cancel_after[i], w->asks[i].id};
+    }
 }
 
 static unsigned spawn(const struct tec_world *w, const struct tec_world_session *s)
@@ -316,7 +321,9 @@ static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_
     tec_loop_run(w->o.engine->loop, &w->input, &tick);
     note_cancels(w, tick.n_asks);
     w->running = -1;
-    return w->failed ? tec_fail(err, TEC_IO, "the trace could not be written") : TEC_OK;
+    return w->failed
+               ? tec_fail(err, TEC_IO, "the trace cannot be written, or too much happens at once")
+               : TEC_OK;
 }
 
 static enum tec_status run_saturated(struct tec_world *w, struct tec_error *err)

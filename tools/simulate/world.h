@@ -87,6 +87,8 @@ json_t *tec_trace_line(int64_t t_ns, const char *event, int64_t frame, const cha
 
 /* ticks.c: what happens by itself until `t_ns`, exclusive: ticks that find their session busy, and
  * actions that are due. */
+/* When tick n of a session is due. */
+int64_t tec_world_tick(const struct tec_world_session *session, int64_t n);
 void tec_world_pass(struct tec_world *world, int64_t t_ns);
 /* The same until now, then ticks of this moment release their frames. */
 void tec_world_release(struct tec_world *world);
