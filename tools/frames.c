@@ -5,11 +5,7 @@
 
 const char *tec_cause_word(enum tec_cause cause)
 {
-    static const char *const words[] = {
-        [TEC_CAUSE_NONE] = NULL, [TEC_CAUSE_POLICY] = "policy", [TEC_CAUSE_PLAN] = "plan",
-        [TEC_CAUSE_GPU] = "gpu", [TEC_CAUSE_HOST] = "host",     [TEC_CAUSE_INPUT] = "input",
-    };
-    return words[cause];
+    return cause == TEC_CAUSE_NONE ? NULL : tec_cause_name(cause);
 }
 
 static void released(void *user, const float *chunk, const struct tec_frame_record *record)

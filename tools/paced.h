@@ -35,8 +35,8 @@ struct tec_paced_options {
     int actions;                  /* a tick; 0 = all rows */
     int64_t most;                 /* ticks */
     const bool *over;             /* `tell` may set it: there shall be no further tick; or NULL */
-    /* Told of each tick, in their order, on the caller's thread, when it is over: its frame has
-     * ended. A failure ends the run. */
+    /* Told of each tick, those that ran in their order, a skipped one at once, on the caller's
+     * thread, when it is over: its frame has ended. A failure ends the run. */
     enum tec_status (*tell)(void *user, const struct tec_paced_tick *tick, struct tec_error *err);
     void *user;
 };
