@@ -122,11 +122,12 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
         (json_int_t)r->frames, "frame_us", quantiles(&r->frame), "action_us", quantiles(&r->action),
         "host_us", quantiles(&r->host), "age_us", quantiles(&r->age), "nodes", nodes_json(b, r));
     json_t *more =
-        json_pack("{s:f,s:f,s:f,s:I,s:I,s:I,s:I,s:I}", "action_hz", (double)r->actions / seconds(r),
-                  "tokens_s", (double)r->tokens / seconds(r), "mean_batch", mean_batch(r), "missed",
-                  (json_int_t)r->missed, "refused", (json_int_t)r->refused, "shed",
-                  (json_int_t)r->shed, "peak_bytes", (json_int_t)tec_device_peak(e->device),
-                  "host_peak_bytes", (json_int_t)b->peak);
+        json_pack("{s:b,s:f,s:f,s:f,s:I,s:I,s:I,s:I,s:I}", "quarantined",
+                  (int)tec_policy_report(r->owner)->quarantined, "action_hz",
+                  (double)r->actions / seconds(r), "tokens_s", (double)r->tokens / seconds(r),
+                  "mean_batch", mean_batch(r), "missed", (json_int_t)r->missed, "refused",
+                  (json_int_t)r->refused, "shed", (json_int_t)r->shed, "peak_bytes",
+                  (json_int_t)tec_device_peak(e->device), "host_peak_bytes", (json_int_t)b->peak);
     json_object_update(row, more);
     json_decref(more);
     json_object_set_new(row, "worst",
@@ -224,6 +225,8 @@ static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, 
             (double)(r->worst.end_ns - r->worst.start_ns) / 1e6, part, over / 1e3,
             r->worst.missed ? ", missed: " : "",
             r->worst.missed ? tec_cause_name(r->worst.cause) : "");
+    if (tec_policy_report(r->owner)->quarantined)
+        fprintf(out, "  %s\n", tec_policy_report(r->owner)->message);
 }
 
 static void print_nodes(const struct tec_bench *b, const char *node, FILE *out)
