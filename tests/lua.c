@@ -301,7 +301,7 @@ TEST(no_order_and_no_text_depends_on_the_run)
 {
     char first[400] = "";
     for (int i = 0; i < 30; i++) {
-        void *shift = tec_heap_get(&heap, (size_t)(i * 4096 + 8));
+        void *shift = tec_heap_get(&heap, (size_t)i * 4096 + 8);
         struct tec_lua *lua = fresh(&policy_limits);
         REQUIRE(lua && run(lua, order_text) == TEC_OK);
         const char *got = lua_tostring(tec_lua_state(lua), -1);

@@ -47,9 +47,9 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     return TEC_OK;
 }
 
-static enum tec_status open(struct tec_frames *f, struct tec_invocation *call, const char *path,
-                            const struct tec_engine_options *more, bool saturated,
-                            struct tec_error *err)
+static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call, const char *path,
+                               const struct tec_engine_options *more, bool saturated,
+                               struct tec_error *err)
 {
     struct tec_engine_options options = *more;
     *f = (struct tec_frames){.frame = 0};
@@ -74,14 +74,14 @@ static enum tec_status open(struct tec_frames *f, struct tec_invocation *call, c
 enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
                                 const struct tec_engine_options *more, struct tec_error *err)
 {
-    return open(f, call, path, more, true, err);
+    return open_at(f, call, path, more, true, err);
 }
 
 enum tec_status tec_frames_open_paced(struct tec_frames *f, struct tec_invocation *call,
                                       const char *path, const struct tec_engine_options *more,
                                       struct tec_error *err)
 {
-    return open(f, call, path, more, false, err);
+    return open_at(f, call, path, more, false, err);
 }
 
 void tec_frames_close(struct tec_frames *f)
