@@ -86,9 +86,11 @@ static void judge_active(struct tec_helm *h)
     if (!h->previous.self || h->since > h->o.probation_frames || report->struck == h->struck)
         return;
     tell(h, TEC_HELM_RETURNED, policy_of(&h->active), report->message);
-    retire(h, &h->active);
+    /* The loader closes what is retired: nobody may find it at the helm any more by then. */
+    struct tec_planner failed = h->active;
     take_helm(h, h->previous, h->o.probation_frames + 1);
     h->previous = (struct tec_planner){0};
+    retire(h, &failed);
 }
 
 static void judge_candidate(struct tec_helm *h)
