@@ -87,7 +87,7 @@ TEST(admit_and_evict_of_a_frame_share_one_limit)
         CHECK_INT(chosen, <=, 8); /* else the engine chooses */
         CHECK_INT(report->failures, ==, i);
         CHECK_INT(report->strikes, ==, 1);
-        CHECK(strstr(report->message, "admit and evict"));
+        CHECK(strstr(report->message, " used up"));
         tec_policy_reinstate(policy);
         REQUIRE(view_plan(&planner, &t, &f.view, &d, &err) == TEC_OK);
         CHECK_INT(d.n_notes, ==, 1); /* plan has a limit of its own */
@@ -98,6 +98,26 @@ TEST(admit_and_evict_of_a_frame_share_one_limit)
     CHECK_INT(report->calls, <, 20 * 8);
     tec_policy_close(policy);
     CHECK_INT(heap.live, ==, 0);
+}
+
+/* Calls too short for a look at the clock add up, too. */
+TEST(many_short_calls_use_the_limit_up)
+{
+    struct tec_topology t = view_topology();
+    static const struct tec_policy_limits limits = {.hard_us = 10};
+    struct tec_policy *policy = view_policy(
+        "return policy { name = 'short', api = 1, plan = function() end,\n"
+        "admit = function() for i = 1, 50 do end return false end, evict = function() end }",
+        &t, &limits, &heap);
+    struct tec_planner planner = tec_policy_planner(policy);
+    int yes, chosen;
+    ask_often(&planner, 1, &yes, &chosen);
+    const struct tec_policy_report *report = tec_policy_report(policy);
+    printf("# %s\n", report->message);
+    CHECK_INT(report->failures, ==, 1);
+    CHECK_INT(yes, ==, 64 - (report->calls + 1) / 2);
+    CHECK(strstr(report->message, "admit and evict used up the 10 us of a frame in"));
+    tec_policy_close(policy);
 }
 
 TEST(a_fast_admit_is_asked_for_every_request)
