@@ -1,5 +1,6 @@
-/* What a policy's call costs: each frame of a run is timed several times and its best time counts,
- * for whatever else the machine does only adds; and it allocates nothing. */
+/* What a policy's call costs: each frame of a run is timed several times and the p99 of the frames'
+ * best times is held to a bound, for whatever else the machine does only adds. The p99 of all
+ * calls, held to nothing, is told beside it. And a call allocates nothing. */
 #include "base/clock.h"
 #include "tests/policy_view.h"
 
@@ -7,9 +8,9 @@ enum { ROUNDS = 5, MOST_ROUNDS = 40, CALLS = 4000, WARM = 64 };
 
 /* Sanitizers and builds without optimisation have a clock of their own. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-enum { P99_NS = 10000 };
+enum { BEST_P99_NS = 10000 };
 #else
-enum { P99_NS = 1000000 };
+enum { BEST_P99_NS = 1000000 };
 #endif
 
 static struct tec_heap heap;
@@ -54,13 +55,14 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of each frame's best time: p50, p99, the worst. Of all calls: p99, the worst. */
 struct cost {
-    int64_t p50, p99, worst, allocations;
+    int64_t best_p50, best_p99, best_worst, raw_p99, raw_worst, allocations;
 };
 
-/* One round of calls on views in which everything moves; the best time of each frame. */
+/* One round of calls on views in which everything moves: their times, the best of each frame. */
 static void round_of(struct tec_policy *policy, const struct tec_topology *t, int n_seg,
-                     int64_t best[CALLS], struct cost *cost)
+                     int64_t raw[CALLS], int64_t best[CALLS], struct cost *cost)
 {
     static struct view_frame f;
     static struct tec_decision d;
@@ -75,8 +77,10 @@ static void round_of(struct tec_policy *policy, const struct tec_topology *t, in
         int64_t start = tec_clock_now(&wall);
         enum tec_status status = planner.plan(planner.self, &f.view, &d, &err);
         int64_t took = tec_clock_now(&wall) - start;
-        if (i >= 0 && (best[i] == 0 || took < best[i]))
-            best[i] = took;
+        if (i >= 0) {
+            raw[i] = took;
+            best[i] = best[i] == 0 || took < best[i] ? took : best[i];
+        }
         REQUIRE(status == TEC_OK);
         planner.observe(planner.self, &f.view, &result);
     }
@@ -85,23 +89,29 @@ static void round_of(struct tec_policy *policy, const struct tec_topology *t, in
 
 static struct cost measure(struct tec_policy *policy, const struct tec_topology *t, int n_seg)
 {
-    static int64_t best[CALLS];
+    static int64_t best[CALLS], sorted[CALLS], raw[MOST_ROUNDS * CALLS];
     struct cost cost = {0};
+    int rounds = 0;
     REQUIRE(policy);
     memset(best, 0, sizeof best);
-    for (int i = 0; i < MOST_ROUNDS && (i < ROUNDS || cost.p99 >= P99_NS); i++) {
-        static int64_t sorted[CALLS];
-        round_of(policy, t, n_seg, best, &cost);
+    while (rounds < MOST_ROUNDS && (rounds < ROUNDS || cost.best_p99 >= BEST_P99_NS)) {
+        round_of(policy, t, n_seg, raw + (ptrdiff_t)rounds * CALLS, best, &cost);
+        rounds++;
         memcpy(sorted, best, sizeof sorted);
         qsort(sorted, CALLS, sizeof sorted[0], by_value);
-        cost.p50 = sorted[CALLS / 2];
-        cost.p99 = sorted[CALLS * 99 / 100];
-        cost.worst = sorted[CALLS - 1];
+        cost.best_p50 = sorted[CALLS / 2];
+        cost.best_p99 = sorted[CALLS * 99 / 100];
+        cost.best_worst = sorted[CALLS - 1];
     }
-    printf("# %s, 8 requests, %d segments: plan p50 %.2f us, p99 %.2f us, max %.2f us, %jd "
-           "allocations\n",
-           tec_policy_name(policy), n_seg, (double)cost.p50 / 1e3, (double)cost.p99 / 1e3,
-           (double)cost.worst / 1e3, (intmax_t)cost.allocations);
+    int n = rounds * CALLS;
+    qsort(raw, (size_t)n, sizeof raw[0], by_value);
+    cost.raw_p99 = raw[n / 100 * 99];
+    cost.raw_worst = raw[n - 1];
+    printf("# %s, 8 requests, %d segments: plan, each frame's best of %d: p50 %.2f us, p99 %.2f "
+           "us, max %.2f us; all %d calls: p99 %.2f us, max %.2f us; %jd allocations\n",
+           tec_policy_name(policy), n_seg, rounds, (double)cost.best_p50 / 1e3,
+           (double)cost.best_p99 / 1e3, (double)cost.best_worst / 1e3, n,
+           (double)cost.raw_p99 / 1e3, (double)cost.raw_worst / 1e3, (intmax_t)cost.allocations);
     CHECK_INT(cost.allocations, ==, 0);
     tec_policy_close(policy);
     return cost;
@@ -111,7 +121,7 @@ TEST(eight_sorted_requests_and_36_ratios)
 {
     struct tec_topology t = view_topology();
     struct cost cost = measure(view_policy(sorted_text, &t, &patient, &heap), &t, 0);
-    CHECK_INT(cost.p99, <, P99_NS);
+    CHECK_INT(cost.best_p99, <, BEST_P99_NS);
 }
 
 TEST(bundled_policies)
@@ -122,7 +132,7 @@ TEST(bundled_policies)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct tec_policy *policy = NULL;
         tec_policy_open(&policy, names[i], ".", &t, &patient, NULL, 0, &heap, &err);
-        CHECK_INT(measure(policy, &t, 0).p99, <, P99_NS);
+        CHECK_INT(measure(policy, &t, 0).best_p99, <, BEST_P99_NS);
     }
 }
 

@@ -1,4 +1,5 @@
 /* Live parameters, fallback, and the record of a policy's last frames. */
+#include "base/clock.h"
 #include "tests/policy_view.h"
 
 #include <jansson.h>
@@ -18,6 +19,127 @@ static enum tec_status frame_of(const struct tec_planner *planner, const struct 
     enum tec_status status = view_plan(planner, t, &f.view, &d, &err);
     planner->observe(planner->self, &f.view, &result);
     return status;
+}
+
+/* --- the limit of a frame ----------------------------------------------------------------------
+ */
+
+/* What sanitizers and builds without optimisation add to each call is theirs. */
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+enum { OVER_NS = 400000 };
+#else
+enum { OVER_NS = 4000000 };
+#endif
+
+static const struct tec_policy_limits half_ms = {.hard_us = 500};
+
+/* As many asks as a frame may have, each admitted by evicting somebody; CPU time in ns. */
+static int64_t ask_often(const struct tec_planner *planner, int64_t index, int *yes, int *chosen)
+{
+    char reason[32];
+    view_fill(&f, index, 3, 2);
+    *yes = *chosen = 0;
+    int64_t start = tec_clock_thread();
+    for (int i = 0; i < 64; i++) {
+        *yes += planner->admit(planner->self, &f.view, &f.req[0], reason);
+        *chosen += planner->evict(planner->self, &f.view, 1) >= 0;
+    }
+    return tec_clock_thread() - start;
+}
+
+/* Turns of an empty loop that take this policy about 300 us here, as a policy file. */
+static struct tec_policy *slow_policy(const struct tec_topology *t)
+{
+    char text[400];
+    static const char form[] =
+        "return policy { name = 'slow', api = 1, admit = function(S, F, r)\n"
+        "for i = 1, %jd do end return true end, evict = function() return 1 end,\n"
+        "plan = function(S, F, D) D:note('x', 1) end }";
+    snprintf(text, sizeof text, form, (intmax_t)100000);
+    struct tec_policy *policy = view_policy(text, t, &patient, &heap);
+    struct tec_planner planner = tec_policy_planner(policy);
+    char reason[32];
+    view_fill(&f, 1, 3, 2);
+    int64_t best = INT64_MAX;
+    for (int i = 0; i < 10; i++) {
+        int64_t start = tec_clock_thread();
+        planner.admit(planner.self, &f.view, &f.req[0], reason);
+        int64_t took = tec_clock_thread() - start;
+        best = took < best ? took : best;
+    }
+    tec_policy_close(policy);
+    snprintf(text, sizeof text, form, (intmax_t)(100000 * (int64_t)300000 / best));
+    return view_policy(text, t, &half_ms, &heap);
+}
+
+TEST(admit_and_evict_of_a_frame_share_one_limit)
+{
+    struct tec_topology t = view_topology();
+    struct tec_policy *policy = slow_policy(&t);
+    struct tec_planner planner = tec_policy_planner(policy);
+    const struct tec_policy_report *report = tec_policy_report(policy);
+    int64_t best = INT64_MAX;
+    for (int i = 1; i <= 20; i++) {
+        int yes, chosen;
+        int64_t took = ask_often(&planner, i, &yes, &chosen);
+        best = took < best ? took : best;
+        CHECK_INT(yes, ==, 64);   /* by default */
+        CHECK_INT(chosen, <=, 8); /* else the engine chooses */
+        CHECK_INT(report->failures, ==, i);
+        CHECK_INT(report->strikes, ==, 1);
+        CHECK(strstr(report->message, " used up"));
+        tec_policy_reinstate(policy);
+        REQUIRE(view_plan(&planner, &t, &f.view, &d, &err) == TEC_OK);
+        CHECK_INT(d.n_notes, ==, 1); /* plan has a limit of its own */
+        planner.observe(planner.self, &f.view, &(struct tec_frame_result){.n_nodes = 5});
+    }
+    printf("# 64 slow asks: %.1f us of CPU; %s\n", (double)best / 1e3, report->message);
+    CHECK_INT(best, <, 500000 + OVER_NS);
+    CHECK_INT(report->calls, <, 20 * 8);
+    tec_policy_close(policy);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Calls too short for a look at the clock add up, too. */
+TEST(many_short_calls_use_the_limit_up)
+{
+    struct tec_topology t = view_topology();
+    static const struct tec_policy_limits limits = {.hard_us = 10};
+    struct tec_policy *policy = view_policy(
+        "return policy { name = 'short', api = 1, plan = function() end,\n"
+        "admit = function() for i = 1, 50 do end return false end, evict = function() end }",
+        &t, &limits, &heap);
+    struct tec_planner planner = tec_policy_planner(policy);
+    int yes, chosen;
+    ask_often(&planner, 1, &yes, &chosen);
+    const struct tec_policy_report *report = tec_policy_report(policy);
+    printf("# %s\n", report->message);
+    CHECK_INT(report->failures, ==, 1);
+    CHECK_INT(yes, ==, 64 - (report->calls + 1) / 2);
+    CHECK(strstr(report->message, "admit and evict used up the 10 us of a frame in"));
+    tec_policy_close(policy);
+}
+
+TEST(a_fast_admit_is_asked_for_every_request)
+{
+    struct tec_topology t = view_topology();
+    static const struct tec_policy_limits limits = {.hard_us = OVER_NS > 1000000 ? 50000 : 500};
+    struct tec_policy *policy = view_policy(
+        "return policy { name = 'fast', api = 1, admit = function(S, F, r) S.n = (S.n or 0) + 1\n"
+        "return S.n % 2 == 0, 'odd' end, evict = function() return 1 end,\n"
+        "plan = function() end }",
+        &t, &limits, &heap);
+    struct tec_planner planner = tec_policy_planner(policy);
+    for (int i = 0; i < 200; i++) {
+        int yes, chosen;
+        ask_often(&planner, i, &yes, &chosen);
+        CHECK_INT(yes, ==, 32);
+        CHECK_INT(chosen, ==, 64);
+        view_plan(&planner, &t, &f.view, &d, &err);
+        planner.observe(planner.self, &f.view, &(struct tec_frame_result){.n_nodes = 5});
+    }
+    CHECK_INT(tec_policy_report(policy)->failures, ==, 0);
+    tec_policy_close(policy);
 }
 
 /* --- live parameters -------------------------------------------------------------------------- */

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 /* Test machines are shared: budgets far above what a call takes. */
-static const struct tec_policy_limits patient = {.soft_us = 1000000, .hard_us = 2000000};
+static const struct tec_policy_limits patient = {
+    .soft_us = 1000000, .hard_us = 2000000, .state_us = 1000000};
 
 static const char *const view_inputs[] = {"cam_high", "state"};
 static const char *const view_kv[] = {"obs", "lang"};

@@ -50,6 +50,18 @@ static struct tec_helm *helm_of(const char *text, const struct tec_topology *t, 
     return helm;
 }
 
+/* With a trial of one frame; `limits` are the first policy's. */
+static struct tec_helm *limited_helm(const char *text, const struct tec_topology *t,
+                                     const struct tec_policy_limits *limits)
+{
+    const struct tec_helm_options options = {
+        .topology = t, .root = ".", .limits = patient, .trial_frames = 1};
+    struct tec_helm *helm = NULL;
+    struct tec_policy *first = view_policy(text, t, limits, &heap);
+    REQUIRE(tec_helm_create(&helm, &options, first, &heap, &err) == TEC_OK);
+    return helm;
+}
+
 static enum tec_status load(struct tec_helm *helm, const char *text)
 {
     const char *path = view_file(0, text);
@@ -140,6 +152,47 @@ TEST(copying_the_largest_state_is_short)
     CHECK_INT(copy.n, >, 60000);
     CHECK_INT(best, <, 10000000);
     tec_policy_close(policy);
+}
+
+/* Few bytes, much work: empty slots are gone through, and keys that collide are looked for. */
+TEST(a_state_that_takes_long_to_copy_is_refused_in_time)
+{
+    struct tec_topology t = view_topology();
+    static const struct tec_policy_limits limits = {.hard_us = 2000000};
+    static unsigned char bytes[65536];
+    static const char *const bodies[] = {
+        "local x = {} for i = 1, 4096 do x[i] = i end for i = 1, 4096 do x[i] = nil end\n"
+        "for k = 1, 10 do S[k] = {} for i = 1, 500 do S[k][i] = x end end",
+        "local x = {} for i = 1, 1024 do x[i * 1023 + (i << 22)] = i end\n"
+        "for i = 1, 1024 do if i ~= 1 then x[i * 1023 + (i << 22)] = nil end end\n"
+        "for k = 1, 2500 do S[k] = x end",
+        "local x = {} for i = 1, 500 do x[(i + 4000) * 511] = i end\n"
+        "for k = 1, 6 do S[k] = x end"};
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        struct tec_state_copy copy = {.bytes = bytes, .size = sizeof bytes};
+        char text[600];
+        snprintf(text, sizeof text,
+                 "return policy { name = 's', api = 1, plan = function(S, F, D)\n%s end }",
+                 bodies[i]);
+        struct tec_policy *policy = view_policy(text, &t, &limits, &heap);
+        struct tec_planner planner = tec_policy_planner(policy);
+        view_fill(&f, 1, 2, 0);
+        CHECK_INT(view_plan(&planner, &t, &f.view, &d, &err), ==, TEC_OK);
+        int64_t best = INT64_MAX;
+        for (int k = 0; k < 10; k++) {
+            int64_t start = tec_clock_thread();
+            enum tec_status status = tec_policy_copy_state(policy, &copy);
+            int64_t took = tec_clock_thread() - start;
+            best = took < best ? took : best;
+            CHECK(i > 1 || status == TEC_MALFORMED);
+            CHECK(i > 1 || strstr(copy.why, "takes longer than 300 us to copy"));
+        }
+        printf("# state %d: %.1f us of CPU, %zu bytes, %s\n", (int)i, (double)best / 1e3, copy.n,
+               copy.why[0] ? copy.why : "copied");
+        CHECK_INT(best, <, 1000000);
+        tec_policy_close(policy);
+    }
+    CHECK_INT(heap.live, ==, 0);
 }
 
 TEST(a_state_comes_through_as_it_was)
@@ -250,7 +303,7 @@ TEST(a_candidate_that_fails_never_takes_over)
     }
     next(helm, TEC_HELM_TRIAL);
     struct tec_helm_event event = next(helm, TEC_HELM_REJECTED);
-    CHECK(event.frame == 21 && event.trial.frames == 21);
+    CHECK(event.frame == 20 && event.trial.frames == 21);
     CHECK(strstr(event.message, "late"));
     CHECK(quiet(helm) && tec_policy_report(tec_helm_policy(helm))->failures == 0);
     CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
@@ -265,6 +318,42 @@ TEST(a_candidate_that_fails_never_takes_over)
     tec_helm_poll(helm, &err);
     CHECK_INT(heap.live, ==, live);
     tec_helm_destroy(helm);
+}
+
+TEST(the_first_failed_call_ends_a_trial)
+{
+    struct tec_topology t = view_topology();
+    static const char bad[] = "return policy { name = 'bad', api = 1,\n"
+                              "%s = function() error('%s') end%s }";
+    static const struct {
+        const char *hook, *more;
+        int frames;
+    } cases[] = {{"admit", ", plan = function() error('p') end", 0},
+                 {"evict", ", plan = function() error('p') end", 0},
+                 {"plan", ", observe = function() error('o') end", 1},
+                 {"observe", ", plan = function() end", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[200], reason[32];
+        snprintf(text, sizeof text, bad, cases[i].hook, cases[i].hook, cases[i].more);
+        struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 5, NULL);
+        struct tec_planner planner = tec_helm_planner(helm);
+        REQUIRE(load(helm, text) == TEC_OK);
+        tec_helm_poll(helm, &err);
+        view_fill(&f, 7, 3, 2);
+        for (int k = 0; k < 3; k++) {
+            CHECK(planner.admit(planner.self, &f.view, &f.req[0], reason));
+            CHECK_INT(planner.evict(planner.self, &f.view, 1), ==, -1);
+        }
+        frame_of(helm, &t, 7);
+        next(helm, TEC_HELM_TRIAL);
+        struct tec_helm_event event = next(helm, TEC_HELM_REJECTED);
+        CHECK(event.frame == 7 && event.trial.frames == cases[i].frames);
+        CHECK(strstr(event.message, cases[i].hook) && strstr(event.message, "strike 1/3"));
+        tec_helm_poll(helm, &err);
+        CHECK_INT(load(helm, text), ==, TEC_OK); /* another one may come */
+        tec_helm_destroy(helm);
+    }
+    CHECK_INT(heap.live, ==, 0);
 }
 
 TEST(a_state_that_cannot_be_handed_on_keeps_the_old_policy)
@@ -286,9 +375,15 @@ TEST(a_state_that_cannot_be_handed_on_keeps_the_old_policy)
          COUNTER("2", "5", "migrate = function() return { function() end } end,") " end }",
          "holds a function"},
         {COUNTER("1", "4", "") " S.f = function() end end }", COUNTER("2", "5", CARRY) " end }",
-         "the state of policy 'counter' holds a function, only plain data can be handed on"}};
+         "the state of policy 'counter' holds a function, only plain data can be handed on"},
+        {COUNTER("1", "4", "") " if not S.x then local x = {} for i = 1, 4096 do x[i] = i end\n"
+                               "for i = 1, 4096 do x[i] = nil end S.x = {}\n"
+                               "for i = 1, 3000 do S.x[i] = x end end end }",
+         COUNTER("2", "5", CARRY) " end }", "takes longer than 300 us to copy"}};
+    static const struct tec_policy_limits limits = {.hard_us = 2000000};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct tec_helm *helm = helm_of(cases[i].old, &t, 1, NULL);
+        bool last = i + 1 == sizeof cases / sizeof cases[0];
+        struct tec_helm *helm = limited_helm(cases[i].old, &t, last ? &limits : &patient);
         REQUIRE(load(helm, cases[i].fresh) == TEC_OK);
         frame_of(helm, &t, 0);
         enum tec_status status = tec_helm_poll(helm, &err);

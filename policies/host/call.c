@@ -39,7 +39,7 @@ static void strike(struct tec_policy *policy, int64_t frame, const char *what, c
              report->quarantined ? ", quarantined" : "");
 }
 
-static void fail(struct tec_policy *policy, int64_t frame, const char *why)
+static void fail(struct tec_policy *policy, int64_t frame, const char *why, const char *trace)
 {
     char what[280];
     snprintf(what, sizeof what, "failed: %.260s", why);
@@ -47,8 +47,7 @@ static void fail(struct tec_policy *policy, int64_t frame, const char *why)
     policy->shown->valid = policy->shown->has_result = false;
     policy->report.failures++;
     strike(policy, frame, what, " -> default plan");
-    tec_record_failure(policy->record, frame, policy->report.message,
-                       tec_lua_traceback(policy->lua));
+    tec_record_failure(policy->record, frame, policy->report.message, trace);
 }
 
 /* Deadlines that it missed although the device kept its times. */
@@ -71,10 +70,72 @@ void tec_policy_answers(struct tec_policy *policy, bool answers)
     policy->misses = (struct tec_misses){.parts = 0};
 }
 
+/* --- the limit of a frame --------------------------------------------------------------------- */
+
+static int64_t hard_ns(const struct tec_policy *policy)
+{
+    return (int64_t)policy->limits.hard_us * NS_PER_US;
+}
+
+static bool is_early(enum tec_hook hook)
+{
+    return hook == TEC_HOOK_admit || hook == TEC_HOOK_evict;
+}
+
+static void forget_early(struct tec_policy *policy)
+{
+    policy->early_calls = 0;
+    policy->early_ns = 0;
+    policy->early_over = false;
+}
+
+/* What admit and evict have left of a frame. As long as it is plenty the wall tells; then what the
+ * thread had of the CPU since the first of them counts, for the machine may have held them up. */
+static int64_t left(const struct tec_policy *policy)
+{
+    int64_t limit = hard_ns(policy), used = policy->early_ns;
+    if (used > limit / 4) {
+        int64_t had = tec_clock_thread() - policy->early_cpu_ns;
+        used = had < used ? had : used;
+    }
+    return limit - used;
+}
+
+/* May admit or evict be asked once more in this frame? That the time is up is one failure. */
+static bool begin_early(struct tec_policy *policy, int64_t *budget)
+{
+    char why[120];
+    if (policy->early_over)
+        return false;
+    if (policy->early_calls == 0)
+        policy->early_cpu_ns = tec_clock_thread();
+    *budget = left(policy);
+    if (*budget > 0) {
+        policy->early_calls++;
+        return true;
+    }
+    policy->early_over = true;
+    snprintf(why, sizeof why, "admit and evict used up the %d us of a frame in %d calls",
+             policy->limits.hard_us, policy->early_calls);
+    fail(policy, policy->frame, why, "");
+    return false;
+}
+
 /* --- calls -------------------------------------------------------------------------------- */
 
-/* One hook on the view that the caller has set; a failure is a strike. */
-static enum tec_status ask(struct tec_policy *policy, enum tec_hook hook,
+/* What a failed call says; after several of one frame it had what they left. */
+static void explain(struct tec_policy *policy, enum tec_status status, struct tec_error *own)
+{
+    if (status != TEC_TIME || !is_early(policy->hook))
+        return;
+    policy->early_over = true;
+    if (policy->early_calls > 1)
+        tec_context(own, status, "admit and evict share %d us of a frame, this was call %d",
+                    policy->limits.hard_us, policy->early_calls);
+}
+
+/* One hook on the view that the caller has set, for at most `budget` ns; a failure is a strike. */
+static enum tec_status ask(struct tec_policy *policy, enum tec_hook hook, int64_t budget,
                            const struct tec_frame_view *view, struct tec_error *err)
 {
     struct tec_error own = {TEC_OK, ""};
@@ -84,17 +145,22 @@ static enum tec_status ask(struct tec_policy *policy, enum tec_hook hook,
     policy->draws = 0;
     policy->deciding = hook == TEC_HOOK_plan;
     policy->report.calls++;
+    tec_lua_set_budget(policy->lua, 0, budget);
     tec_host_push_enter(tec_lua_state(policy->lua));
     enum tec_status status = tec_lua_call(policy->lua, 0, 0, &own);
+    tec_lua_set_budget(policy->lua, 0, hard_ns(policy));
     policy->view = NULL;
     policy->deciding = false;
     int64_t took = tec_clock_now(&real_clock) - start;
     if (hook == TEC_HOOK_plan)
         policy->report.last_ns = took;
+    if (is_early(hook))
+        policy->early_ns += took;
     policy->report.slow += took > (int64_t)policy->limits.soft_us * NS_PER_US;
     if (status == TEC_OK)
         return TEC_OK;
-    fail(policy, view->index, own.message);
+    explain(policy, status, &own);
+    fail(policy, view->index, own.message, tec_lua_traceback(policy->lua));
     return tec_fail(err, status, "policy '%s': %s", policy->name, own.message);
 }
 
@@ -120,6 +186,7 @@ static void begin(struct tec_policy *policy, int64_t frame)
         return;
     policy->frame = frame;
     policy->ended = false;
+    forget_early(policy);
     obey(policy);
     tec_host_take_params(policy);
     policy->standby = policy->stood_down || policy->report.quarantined;
@@ -171,6 +238,7 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
     struct tec_policy *policy = acting(self, view);
     if (!policy)
         return TEC_OK;
+    forget_early(policy);
     int n_nodes = policy->topology->n_nodes;
     size_t rows = (size_t)decision->n_rows;
     tec_record_view(policy->record, view);
@@ -178,7 +246,7 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
     memset(policy->row_moved, 0, rows * sizeof policy->row_moved[0]);
     memset(policy->wished, 0, rows * sizeof policy->wished[0]);
     policy->depth_moved = policy->ratios_moved = false;
-    enum tec_status status = ask(policy, TEC_HOOK_plan, view, err);
+    enum tec_status status = ask(policy, TEC_HOOK_plan, hard_ns(policy), view, err);
     if (status == TEC_OK) {
         policy->scratch.snapped = moved(policy);
         tec_decision_copy(decision, &policy->scratch, n_nodes);
@@ -191,10 +259,11 @@ static bool admit(void *self, const struct tec_frame_view *view, const struct te
                   char reason[32])
 {
     struct tec_policy *policy = acting(self, view);
-    if (!policy || !policy->has[TEC_HOOK_admit])
+    int64_t budget;
+    if (!policy || !policy->has[TEC_HOOK_admit] || !begin_early(policy, &budget))
         return true;
     policy->request = r;
-    if (ask(policy, TEC_HOOK_admit, view, NULL) != TEC_OK || policy->admitted)
+    if (ask(policy, TEC_HOOK_admit, budget, view, NULL) != TEC_OK || policy->admitted)
         return true;
     memcpy(reason, policy->reason, sizeof policy->reason);
     return false;
@@ -203,10 +272,11 @@ static bool admit(void *self, const struct tec_frame_view *view, const struct te
 static int evict(void *self, const struct tec_frame_view *view, int n)
 {
     struct tec_policy *policy = acting(self, view);
-    if (!policy || !policy->has[TEC_HOOK_evict])
+    int64_t budget;
+    if (!policy || !policy->has[TEC_HOOK_evict] || !begin_early(policy, &budget))
         return -1;
     policy->missing_seats = n;
-    return ask(policy, TEC_HOOK_evict, view, NULL) == TEC_OK ? policy->victim : -1;
+    return ask(policy, TEC_HOOK_evict, budget, view, NULL) == TEC_OK ? policy->victim : -1;
 }
 
 /* Protected: collection may raise in theory. */
@@ -248,7 +318,7 @@ static void observe(void *self, const struct tec_frame_view *view,
     policy->ended = true;
     policy->result = result;
     if (policy->has[TEC_HOOK_observe])
-        ask(policy, TEC_HOOK_observe, view, NULL);
+        ask(policy, TEC_HOOK_observe, hard_ns(policy), view, NULL);
     blame(policy, view->index, result);
     tidy(policy);
 }

@@ -86,21 +86,24 @@ static void judge_active(struct tec_helm *h)
     if (!h->previous.self || h->since > h->o.probation_frames || report->struck == h->struck)
         return;
     tell(h, TEC_HELM_RETURNED, policy_of(&h->active), report->message);
-    retire(h, &h->active);
+    /* The loader closes what is retired: nobody may find it at the helm any more by then. */
+    struct tec_planner failed = h->active;
     take_helm(h, h->previous, h->o.probation_frames + 1);
     h->previous = (struct tec_planner){0};
+    retire(h, &failed);
+}
+
+/* The first failure ends a trial at once: a frame pays for no second one. */
+static void heed_failure(struct tec_helm *h)
+{
+    const struct tec_policy_report *report = tec_policy_report(policy_of(&h->candidate));
+    if (report->failures)
+        end_trial(h, report->message);
 }
 
 static void judge_candidate(struct tec_helm *h)
 {
-    if (!h->candidate.self)
-        return;
-    const struct tec_policy_report *report = tec_policy_report(policy_of(&h->candidate));
-    if (report->failures) {
-        end_trial(h, report->message);
-        return;
-    }
-    if (h->trial.frames < h->o.trial_frames)
+    if (!h->candidate.self || h->trial.frames < h->o.trial_frames)
         return;
     retire(h, &h->previous);
     h->previous = h->active;
@@ -157,6 +160,7 @@ static void compare(struct tec_helm *h, const struct tec_frame_view *view,
             tec_policy_report(policy_of(&h->active))->last_ns);
     longest(&trial->candidate_ns, &trial->candidate_max_ns,
             tec_policy_report(policy_of(&h->candidate))->last_ns);
+    heed_failure(h);
 }
 
 static enum tec_status plan(void *self, const struct tec_frame_view *view,
@@ -179,8 +183,10 @@ static bool admit(void *self, const struct tec_frame_view *view, const struct te
     char other[32];
     begin(h, view->index);
     bool yes = h->active.admit(h->active.self, view, r, reason);
-    if (h->candidate.self)
+    if (h->candidate.self) {
         h->trial.other_answers += h->candidate.admit(h->candidate.self, view, r, other) != yes;
+        heed_failure(h);
+    }
     return yes;
 }
 
@@ -189,8 +195,10 @@ static int evict(void *self, const struct tec_frame_view *view, int n)
     struct tec_helm *h = self;
     begin(h, view->index);
     int victim = h->active.evict(h->active.self, view, n);
-    if (h->candidate.self)
+    if (h->candidate.self) {
         h->trial.other_answers += h->candidate.evict(h->candidate.self, view, n) != victim;
+        heed_failure(h);
+    }
     return victim;
 }
 
@@ -200,8 +208,10 @@ static void observe(void *self, const struct tec_frame_view *view,
     struct tec_helm *h = self;
     begin(h, view->index);
     h->active.observe(h->active.self, view, result);
-    if (h->candidate.self)
+    if (h->candidate.self) {
         h->candidate.observe(h->candidate.self, view, result);
+        heed_failure(h);
+    }
     tec_helm_rest(h);
     h->ended = true;
     tec_helm_show(h);

@@ -59,6 +59,11 @@ struct tec_policy {
     bool standby;                /* in this frame the fallback decides */
     struct tec_policy *fallback; /* borrowed; NULL: the default plan */
 
+    /* admit and evict of a frame, which share one limit. */
+    int early_calls;
+    int64_t early_ns, early_cpu_ns; /* on the wall in all; the CPU clock at the first */
+    bool early_over;                /* used up: not asked any more in this frame */
+
     /* The running call. `view` is NULL outside. */
     enum tec_hook hook;
     const struct tec_frame_view *view;

@@ -8,6 +8,7 @@ enum { KIB = 1024, NS_PER_US = 1000, STACK = 96, DEPTH = 8 };
 static const struct tec_policy_limits default_limits = {.soft_us = 100,
                                                         .hard_us = 500,
                                                         .setup_us = 100000,
+                                                        .state_us = 300,
                                                         .heap = (size_t)512 * KIB,
                                                         .block = (size_t)64 * KIB,
                                                         .string = (size_t)4 * KIB,
@@ -24,6 +25,7 @@ static struct tec_policy_limits complete(const struct tec_policy_limits *given)
     FILL(soft_us);
     FILL(hard_us);
     FILL(setup_us);
+    FILL(state_us);
     FILL(strikes);
     FILL(window_frames);
     limits.heap = limits.heap ? limits.heap : default_limits.heap;

@@ -19,8 +19,10 @@ enum { TEC_MAX_PARAMS = 16, TEC_MAX_STRIKES = 16 };
 /* A member that is 0 takes its default. */
 struct tec_policy_limits {
     int soft_us;          /* a call that takes longer is counted as slow; 100 */
-    int hard_us;          /* a call that takes longer is ended: a strike; 500 */
+    int hard_us;          /* a call that takes longer, or all of admit and evict in a frame, is
+                             ended: a strike; 500 */
     int setup_us;         /* loading and setup; 100000 */
+    int state_us;         /* copying the state for a new version, at the end of a frame; 300 */
     size_t heap;          /* bytes of Lua memory; 512 KiB. It bounds the longest collection. */
     size_t block, string; /* largest block, 64 KiB; largest string, 4 KiB */
     int strikes;          /* 3; at most TEC_MAX_STRIKES */

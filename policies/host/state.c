@@ -1,10 +1,17 @@
+#include "base/clock.h"
 #include "policies/host/host.h"
 
 #include <lauxlib.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 32 };
+enum { MAX_DEPTH = 32, NS_PER_US = 1000 };
+
+/* Steps between two looks at the clock. One may go through all empty slots of a table, or through
+ * a chain of keys, which lua_next does not tell; a table's first counts as many. */
+enum { LOOK_EVERY = 16, TABLE_STEPS = 4 };
+
+static const struct tec_clock real_clock = {NULL};
 enum tag { TAG_FALSE = 'f', TAG_TRUE = 't', TAG_INT = 'i', TAG_NUM = 'd', TAG_TEXT = 's' };
 enum { TAG_OPEN = '{', TAG_CLOSE = '}' };
 
@@ -74,8 +81,41 @@ static enum tec_status put_key(struct tec_state_copy *copy, lua_State *L)
     return put_scalar(copy, L, -2);
 }
 
+/* Bytes do not bound the time: a table that was emptied is gone through for nothing, each time
+ * that it is met. The CPU clock, a system call, is looked at when the time on the wall is up. */
+struct timer {
+    int64_t limit_ns, cpu_ns, until_ns; /* of CPU time; its clock at the start; on the wall */
+    int steps;                          /* since the last look */
+};
+
+static struct timer start_timer(int64_t limit_ns)
+{
+    int64_t now = tec_clock_now(&real_clock);
+    return (struct timer){limit_ns, tec_clock_thread(), now + limit_ns, 0};
+}
+
+static enum tec_status keep_time(struct tec_state_copy *copy, struct timer *timer, int steps)
+{
+    timer->steps += steps;
+    if (timer->steps < LOOK_EVERY)
+        return TEC_OK;
+    timer->steps = 0;
+    int64_t now = tec_clock_now(&real_clock);
+    if (now < timer->until_ns)
+        return TEC_OK;
+    int64_t rest = timer->limit_ns - (tec_clock_thread() - timer->cpu_ns);
+    timer->until_ns = now + rest;
+    if (rest > 0)
+        return TEC_OK;
+    snprintf(copy->why, sizeof copy->why,
+             "the state of policy '%s' takes longer than %d us to copy (large tables that were "
+             "emptied, or one that is held many times)",
+             copy->name, (int)(timer->limit_ns / NS_PER_US));
+    return TEC_MALFORMED;
+}
+
 /* The table on top and all that it holds; one key and one table of stack for each level. */
-static enum tec_status put_table(struct tec_state_copy *copy, lua_State *L)
+static enum tec_status put_table(struct tec_state_copy *copy, struct timer *timer, lua_State *L)
 {
     const void *open[MAX_DEPTH];
     int depth = 0;
@@ -91,6 +131,7 @@ static enum tec_status put_table(struct tec_state_copy *copy, lua_State *L)
             TEC_TRY(put(copy, TAG_OPEN, "", 0));
             lua_pushnil(L);
         }
+        TEC_TRY(keep_time(copy, timer, enter ? TABLE_STEPS : 1));
         enter = false;
         if (!lua_next(L, -2)) {
             TEC_TRY(put(copy, TAG_CLOSE, "", 0));
@@ -108,11 +149,12 @@ static enum tec_status put_table(struct tec_state_copy *copy, lua_State *L)
     }
 }
 
-static enum tec_status put_value(struct tec_state_copy *copy, lua_State *L)
+static enum tec_status put_value(struct tec_state_copy *copy, int64_t limit_ns, lua_State *L)
 {
+    struct timer timer = start_timer(limit_ns);
     copy->n = 0;
     copy->why[0] = '\0';
-    return lua_istable(L, -1) ? put_table(copy, L) : put_scalar(copy, L, -1);
+    return lua_istable(L, -1) ? put_table(copy, &timer, L) : put_scalar(copy, L, -1);
 }
 
 enum tec_status tec_policy_copy_state(struct tec_policy *policy, struct tec_state_copy *copy)
@@ -123,7 +165,7 @@ enum tec_status tec_policy_copy_state(struct tec_policy *policy, struct tec_stat
     copy->version = policy->version;
     tec_host_push_anchors(L);
     lua_rawgeti(L, -1, A_STATE);
-    enum tec_status status = put_value(copy, L);
+    enum tec_status status = put_value(copy, (int64_t)policy->limits.state_us * NS_PER_US, L);
     lua_settop(L, top);
     return status;
 }

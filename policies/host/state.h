@@ -14,9 +14,10 @@ struct tec_state_copy {
     char why[200]; /* it could not be copied; "" when it could */
 };
 
-/* Copy S. Allocates nothing, raises nothing, and does work bounded by copy->size. What is no plain
- * data (nil, boolean, number, string, tables with string or integer keys, at most 32 deep, without
- * cycles) gives TEC_MALFORMED and copy->why. For the policy's owner, between two calls. */
+/* Copy S. Allocates nothing, raises nothing, and ends when copy->size is full or limits.state_us
+ * are over, in CPU time. What does not fit, takes longer or is no plain data (nil, boolean, number,
+ * string, tables with string or integer keys, at most 32 deep, without cycles) gives TEC_MALFORMED
+ * and copy->why. For the policy's owner, between two calls. */
 enum tec_status tec_policy_copy_state(struct tec_policy *policy, struct tec_state_copy *copy);
 
 /* Give `fresh` what its migrate makes of the copy, under its setup budget. Without migrate, or when
