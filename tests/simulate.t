@@ -96,6 +96,10 @@ cmp -s "$W/trace" "$W/first"; ok $? "a seed gives the same events"
 simulate paced_slack_k --policy chaos --arrivals "poisson:1.5+lengths:5,20,0.3+cancel:0.2,2" --seed 5
 ! cmp -s "$W/trace" "$W/first"; ok $? "another seed does not"
 
+# --- sizes of a checkpoint that is here ----------------------------------------------------------
+timeout 60 "$T" simulate pipelines/demo_metaworld.lua --costs $G/oxy_fig3/costs.json --frames 5 --trace "$W/trace" >"$W/out" 2>"$W/err"
+ok $? "a pipeline whose checkpoint says how large its model is"
+
 # --- bad input -----------------------------------------------------------------------------------
 rm -f "$W/trace"
 try() { simulate oxy_fig3 --policy oxygen "$@"; status=$?; }

@@ -104,7 +104,7 @@ const struct tec_command tec_command_simulate = {
     .usage = "simulate [options] FILE",
     .about =
         "The real frame loop and the real policy on a virtual clock: launches take what a cost\n"
-        "table says, requests and accidents come from a scenario. No checkpoint is read. Events\n"
+        "table says, requests and accidents come from a scenario. No weight is read. Events\n"
         "and scenarios are described in doc/schedules.md.\n",
     .example = "  tectum simulate pipelines/pi05_aloha.lua --policy oxygen --costs aloha.costs\n"
                "  tectum simulate robot.lua --costs robot.costs --scenario bad_day.json \\\n"

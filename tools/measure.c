@@ -3,17 +3,23 @@
 #include "base/store/kind.h"
 #include "tools/bytes.h"
 
+enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
+                                     const struct tec_pipeline *pipeline)
+{
+    const char *weights = pipeline->n_models > 0 ? pipeline->models[0].weights : NULL;
+    enum tec_path_kind kind = weights ? tec_path_kind(weights) : TEC_PATH_MISSING;
+    bool here = kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
+    return call->shared.random_weights.given ? TEC_MEASURED_SIZE
+           : call->shared.weights || here    ? TEC_MEASURED_CHECKPOINT
+                                             : TEC_MEASURED_FULL;
+}
+
 enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
                             struct tec_invocation *call, const struct tec_pipeline *pipeline,
                             struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
-    const char *weights = pipeline->n_models > 0 ? pipeline->models[0].weights : NULL;
-    enum tec_path_kind kind = weights ? tec_path_kind(weights) : TEC_PATH_MISSING;
-    bool here = kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
-    *by = s->random_weights.given ? TEC_MEASURED_SIZE
-          : s->weights || here    ? TEC_MEASURED_CHECKPOINT
-                                  : TEC_MEASURED_FULL;
+    *by = tec_measured_by(call, pipeline);
     struct tec_engine_options options = {.pipeline = pipeline,
                                          .root = call->root,
                                          .weights = s->weights,

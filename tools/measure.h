@@ -9,6 +9,9 @@
  * pipeline's checkpoint is not here, the model description at full size. */
 enum tec_measured_by { TEC_MEASURED_CHECKPOINT, TEC_MEASURED_SIZE, TEC_MEASURED_FULL };
 
+enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
+                                     const struct tec_pipeline *pipeline);
+
 /* Measure with the shared options of `call`. Texts are owned by its arena. */
 enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
                             struct tec_invocation *call, const struct tec_pipeline *pipeline,

@@ -1,5 +1,7 @@
 #include "tools/policy/gate_run.h"
 
+#include "tools/measure.h"
+
 #include "policies/host/state.h"
 #include "tools/topology.h"
 
@@ -267,7 +269,7 @@ static enum tec_status open_all(struct tec_gate_run *r, struct tec_arena *arena,
     struct tec_engine_options options;
     const struct tec_engine_options more = {.saturated = !r->scenario->paced};
     TEC_TRY(tec_open_options(&r->opened, &options, r->call, r->pipeline, &more, err));
-    options.random = true;
+    options.random = tec_measured_by(r->call, r->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
     options.progress = NULL;
     tec_world_connect(&r->world, &r->device, &options);
     r->told = options.events;

@@ -1,5 +1,7 @@
 #include "tools/simulate/simulate.h"
 
+#include "tools/measure.h"
+
 enum { PATIENCE_US = 200000 };
 
 static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *arena,
@@ -41,7 +43,7 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     TEC_TRY(tec_open_options(&s->opened, &options, call, o->pipeline, &more, err));
     /* A call's real time decides nothing here: a slow machine must not change what happens. */
     s->opened.pipeline->guard.hard_us = PATIENCE_US;
-    options.random = true;
+    options.random = tec_measured_by(call, s->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
     options.progress = NULL;
     tec_world_connect(&s->world, &s->device, &options);
     TEC_TRY(tec_engine_simulate(&s->opened.engine, &options, &s->device, call->heap, err));
