@@ -427,4 +427,37 @@ TEST(a_million_requests_leave_nothing_behind)
     CHECK_INT(tiny_heap.live, ==, 0);
 }
 
+static enum tec_status run_wild(void *self, const struct tec_frame_view *view,
+                                struct tec_decision *d, struct tec_error *error)
+{
+    (void)self, (void)view, (void)error;
+    for (int i = 0; i < d->n_rows; i++)
+        d->rows[i].k = 7;
+    memset(d->rows[0].reason, 'x', sizeof d->rows[0].reason);
+    d->rows[0].shed = true;
+    d->nodes[2].partition = 77;
+    d->n_rows = d->n_notes = d->n_ratios = 1 << 20;
+    d->n_seg = -5;
+    return TEC_OK;
+}
+
+/* Counts and points that do not exist, and a reason without an end. */
+TEST(a_planner_in_c_may_write_anything)
+{
+    static struct tiny_observation seen;
+    int64_t now = 0;
+    struct tec_virtual costs = {.clock_ns = &now};
+    REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
+    tiny_observe(&seen, tiny.model, 1);
+    struct tec_loop *loop =
+        open_loop(&costs, (struct tec_planner){.name = "wild", .plan = run_wild}, 0);
+    const struct tec_frame_record *r = tec_loop_frame(loop, &seen.input, 0, 3U);
+    CHECK_INT(r->shed, ==, 1);
+    CHECK_INT(r->tokens, ==, 5); /* of the other one: 7 is not captured, 5 is */
+    const struct tec_utterance *text = text_of(loop, 0);
+    CHECK(text && strlen(text->reason) == sizeof text->reason - 1);
+    tec_loop_destroy(loop);
+    tiny_close(&tiny);
+}
+
 TAP_MAIN

@@ -74,7 +74,8 @@ static int within(int n, int most)
     return n < 0 ? 0 : n > most ? most : n;
 }
 
-/* A planner in C may have written anything: counts and points that do not exist end here. */
+/* A planner in C may have written anything: counts, points and texts without an end stop
+ * here. */
 static void tame(struct tec_loop *l, struct tec_decision *d)
 {
     const struct tec_topology *t = l->o.topology;
@@ -82,8 +83,14 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
     d->n_notes = within(d->n_notes, TEC_MAX_NOTES);
     d->n_ratios = within(d->n_ratios, TEC_MAX_LAYERS);
     d->n_seg = within(d->n_seg, TEC_MAX_SEGMENTS);
-    for (int i = 0; i < d->n_rows; i++)
+    for (int i = 0; i < d->n_rows; i++) {
         d->rows[i].k = tec_snap_down(t->k, t->n_k, d->rows[i].k);
+        d->rows[i].reason[sizeof d->rows[i].reason - 1] = '\0';
+    }
+    for (int i = 0; i < d->n_notes; i++) {
+        d->notes[i].key[sizeof d->notes[i].key - 1] = '\0';
+        d->notes[i].text[sizeof d->notes[i].text - 1] = '\0';
+    }
     for (int i = 0; i < t->n_nodes; i++)
         if (d->nodes[i].partition >= t->n_partitions)
             d->nodes[i].partition = -1;

@@ -80,7 +80,7 @@ struct tec_frame_record {
     int64_t frame, tick_ns, start_ns, end_ns, release_ns, deadline_ns;
     int64_t age_us;     /* of the observation when its actions left; -1 = no actions */
     int64_t slack_us;   /* until the deadline when the actions left */
-    int64_t planner_ns; /* views, policy, snapping */
+    int64_t planner_ns; /* admission, views, policy, snapping */
     int64_t host_ns;    /* everything that was not a replay */
     int64_t overrun_us; /* past the deadline, or the session's next tick */
     bool missed;

@@ -33,7 +33,7 @@ static json_t *field(const struct tec_topology *t, enum tec_view_kind kind, cons
         return json_string(node_name(t, *(const int *)p));
     default: {
         unsigned cause = (unsigned)*(const enum tec_cause *)p;
-        return json_string(cause < TEC_N_CAUSES ? tec_host_causes[cause] : "?");
+        return json_string(tec_cause_name((enum tec_cause)cause));
     }
     }
 }

@@ -145,6 +145,9 @@ static void make_enter(lua_State *L, struct tec_policy *policy)
 
 int tec_host_views(lua_State *L)
 {
+    const char *causes[TEC_CAUSES];
+    for (int i = 0; i < TEC_CAUSES; i++)
+        causes[i] = tec_cause_name((enum tec_cause)i);
     struct tec_policy *policy = lua_touserdata(L, 1);
     const struct tec_topology *t = policy->topology;
     const char *nodes[TEC_MAX_NODES];
@@ -155,7 +158,7 @@ int tec_host_views(lua_State *L)
     anchor_names(L, A_NODE_NAMES, nodes, t->n_nodes);
     anchor_names(L, A_INPUT_NAMES, t->inputs, t->n_inputs);
     anchor_names(L, A_KV_NAMES, t->kv, t->n_kv);
-    anchor_names(L, A_CAUSES, tec_host_causes, TEC_N_CAUSES);
+    anchor_names(L, A_CAUSES, causes, TEC_CAUSES);
     anchor_zeros(L, A_LATE, t->inputs, t->n_inputs, "lateness of inputs");
     anchor_zeros(L, A_LAST_NODES, nodes, t->n_nodes, "times of nodes");
     anchor_zeros(L, A_RESULT_NODES, nodes, t->n_nodes, "times of nodes");

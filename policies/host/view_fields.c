@@ -21,6 +21,3 @@ const struct tec_view_field tec_host_fields[TEC_N_FIELDS] = {
     {#name, offsetof(struct tec_device_view, member), TEC_VIEW_##kind},
 #include "policies/views.def"
 };
-
-const char *const tec_host_causes[TEC_N_CAUSES] = {"none", "policy", "plan",
-                                                   "gpu",  "host",   "input"};

@@ -57,8 +57,4 @@ enum tec_view_list {
 
 extern const struct tec_view_field tec_host_fields[TEC_N_FIELDS];
 
-/* By enum tec_cause. */
-enum { TEC_N_CAUSES = 6 };
-extern const char *const tec_host_causes[TEC_N_CAUSES];
-
 #endif

@@ -20,12 +20,9 @@ static void add(struct tec_summary *s, struct tec_series *to, int64_t us)
     to->us[to->n++] = us;
 }
 
-enum tec_status tec_summary_init(struct tec_summary *s, int horizon, struct tec_arena *arena,
-                                 struct tec_error *err)
+void tec_summary_init(struct tec_summary *s, int horizon, struct tec_arena *arena)
 {
     *s = (struct tec_summary){.arena = arena, .horizon = horizon, .from_ns = -1};
-    (void)err;
-    return TEC_OK;
 }
 
 static void end_frame(struct tec_summary *s, const struct tec_event *e)
@@ -105,7 +102,7 @@ static double span_s(const struct tec_summary *s)
 json_t *tec_summary_json(struct tec_summary *s)
 {
     json_t *causes = json_object();
-    for (int i = 1; i <= TEC_CAUSE_INPUT; i++)
+    for (int i = 1; i < TEC_CAUSES; i++)
         json_object_set_new(causes, tec_cause_name((enum tec_cause)i), json_integer(s->causes[i]));
     json_t *row = json_pack(
         "{s:I,s:I,s:I,s:o,s:I,s:I,s:o,s:o,s:o}", "frames", (json_int_t)s->frames, "skipped",
@@ -131,7 +128,7 @@ void tec_summary_print(struct tec_summary *s, const char *policy, FILE *out)
     const char *parts[] = {"frame_us", "age_us", "language_us"};
     fprintf(out, "%s: %lld frames, %lld skipped, %lld missed", policy, (long long)s->frames,
             (long long)s->skipped, (long long)s->missed);
-    for (int i = 1; i <= TEC_CAUSE_INPUT; i++)
+    for (int i = 1; i < TEC_CAUSES; i++)
         if (s->causes[i])
             fprintf(out, ", %s %lld", tec_cause_name((enum tec_cause)i), (long long)s->causes[i]);
     fprintf(out, "\n  actions %.2f Hz, %.1f tokens/s, %.2f rows a frame\n",

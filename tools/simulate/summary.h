@@ -20,12 +20,11 @@ struct tec_summary {
     int horizon;
     int64_t frames, skipped, missed, releases, late, tokens, rows, launches;
     int64_t finished, refused, shed, cancelled, from_ns, to_ns;
-    int64_t causes[TEC_CAUSE_INPUT + 1];
-    struct tec_series frame, age, language, planner;
+    int64_t causes[TEC_CAUSES];
+    struct tec_series frame, age, language;
 };
 
-enum tec_status tec_summary_init(struct tec_summary *s, int horizon, struct tec_arena *arena,
-                                 struct tec_error *err);
+void tec_summary_init(struct tec_summary *s, int horizon, struct tec_arena *arena);
 void tec_summary_event(struct tec_summary *s, const struct tec_event *event);
 
 /* One row as `bench` has it, with further counts. Percentiles by nearest rank. */
