@@ -1,0 +1,50 @@
+# cuda.cmake - the CUDA device: `tectum_cuda`, the objects of kernels/cuda/, and `cuda_libraries`.
+#
+# TECTUM_CUDA auto or on: compiled by nvcc, with the runtime linked statically; the program needs
+# no driver to start. emulator: the same files as C++, with tests/cuda_emulator/ in place of the
+# toolkit: slow, exact about barriers, lanes and copies. Without any of it the program has a CPU.
+
+file(GLOB cuda_kernels CONFIGURE_DEPENDS kernels/cuda/*.cu)
+file(GLOB cuda_host CONFIGURE_DEPENDS kernels/cuda/*.c)
+
+if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES ${TECTUM_CUDA_ARCHITECTURES})
+  endif()
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CMAKE_CUDA_COMPILER} CACHE FILEPATH "nvcc")
+    set(found TRUE)
+  else()
+    check_language(CUDA)
+    set(found ${CMAKE_CUDA_COMPILER})
+  endif()
+  if(found)
+    set(CMAKE_CUDA_STANDARD 17)
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    add_library(tectum_cuda OBJECT ${cuda_kernels} ${cuda_host})
+    target_link_libraries(tectum_cuda PRIVATE tectum_flags)
+    target_include_directories(tectum_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+    # No C++ library behind a C program.
+    target_compile_options(tectum_cuda PRIVATE
+      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics>")
+    set(cuda_libraries ${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a ${CMAKE_DL_LIBS} rt)
+  elseif(TECTUM_CUDA STREQUAL on)
+    message(FATAL_ERROR "TECTUM_CUDA is on, but there is no nvcc")
+  endif()
+elseif(TECTUM_CUDA STREQUAL emulator)
+  enable_language(CXX)
+  set(CMAKE_CXX_STANDARD 17)
+  file(GLOB emulator CONFIGURE_DEPENDS tests/cuda_emulator/*.cpp)
+  set_source_files_properties(${cuda_kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+  add_library(tectum_cuda OBJECT ${cuda_kernels} ${cuda_host} ${emulator})
+  target_link_libraries(tectum_cuda PRIVATE tectum_flags)
+  target_include_directories(tectum_cuda SYSTEM PRIVATE tests/cuda_emulator/include)
+  target_compile_options(tectum_cuda PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-ffp-contract=off>")
+  set(cuda_libraries stdc++)
+endif()

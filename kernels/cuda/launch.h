@@ -1,0 +1,44 @@
+/* launch.h - how a kernel of this tier is started: what the device gives to every launcher.
+ *
+ * A launcher puts one kernel (or a few) on a stream with the argument struct of kernels/args.h; it
+ * never waits, allocates or copies. Most streams are being captured. Launchers run at load only;
+ * what a replay repeats is the graph. */
+#ifndef TEC_KERNELS_CUDA_LAUNCH_H
+#define TEC_KERNELS_CUDA_LAUNCH_H
+
+#include "kernels/args.h"
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Facts of the device and memory that kernels share. One for each stream. */
+struct tec_cuda_launch {
+    cudaStream_t stream;
+    int capability; /* 10 * major + minor */
+    int processors; /* multiprocessors */
+    bool overlap;   /* kernels may begin before the one in front has ended: lang.cuh */
+    float *partials; /* device memory for partial sums, one user at a time in stream order */
+    size_t partials_size; /* bytes */
+    int *tickets;         /* TEC_CUDA_TICKETS counters; 0 between kernels */
+    const char *label;    /* of the command, for reports; borrowed */
+    int kernels;          /* launched so far */
+    cudaError_t error;    /* the first failure; once set, nothing more is launched */
+};
+
+enum { TEC_CUDA_TICKETS = 4096 };
+
+#define KERNEL(name, args) \
+    void tec_cuda_##name(const struct tec_##args##_args *a, struct tec_cuda_launch *launch);
+#include "kernels/kernels.def"
+#undef KERNEL
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,133 @@
+/* ptx.cuh - machine instructions under names, and how a kernel is started; for nvcc. */
+#pragma once
+
+#include <utility>
+
+/* Shared memory sized at launch, as an array of T. */
+#define TEC_SHARED(T, name)                                       \
+    extern __shared__ __align__(128) unsigned char tec_shared_[]; \
+    T *name = reinterpret_cast<T *>(tec_shared_)
+#define TEC_UNROLL _Pragma("unroll")
+
+static __device__ __forceinline__ unsigned shared_address(const void *p)
+{
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+
+/* 16 bytes from global to shared memory, both aligned to 16; zeros where !valid. Lands some time
+ * before the wait that covers its group. */
+static __device__ __forceinline__ void copy16_async(void *to, const void *from, bool valid)
+{
+    int n = valid ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
+                 "l"(from), "r"(n)
+                 : "memory");
+}
+static __device__ __forceinline__ void copy_commit()
+{
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+/* Wait until at most N of this thread's latest groups are in flight. */
+template <int N> static __device__ __forceinline__ void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
+}
+
+/* Four (two) 8 x 8 matrices of bf16: lane i gives the address of row i % 8 of matrix i / 8. */
+static __device__ __forceinline__ void load_matrices_x4(unsigned r[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+static __device__ __forceinline__ void load_matrices_x2(unsigned r[2], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];\n"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+/* The same, each matrix transposed on its way. */
+static __device__ __forceinline__ void load_matrices_x2_transposed(unsigned r[2], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+
+/* c[16 x 8] += a[16 x 16] b[16 x 8], float32 sums. Lane l holds, with g = l / 4 and t = l % 4:
+ * a: rows g, g + 8 (a[0], a[1]) at k = 2t, 2t + 1 and the same rows at k + 8 (a[2], a[3]);
+ * b: k = 2t, 2t + 1 (b[0]) and k + 8 (b[1]) of column g;
+ * c: row g, columns 2t, 2t + 1 (c[0], c[1]), row g + 8 (c[2], c[3]). */
+static __device__ __forceinline__ void mma_bf16(float c[4], const unsigned a[4],
+                                                const unsigned b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* Until every kernel in front of this one has ended and its writes are seen. */
+static __device__ __forceinline__ void wait_previous()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+/* The next kernel may be brought in. */
+static __device__ __forceinline__ void release_next()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+
+/* Bring a line of constant memory near. */
+static __device__ __forceinline__ void prefetch_near(const void *p)
+{
+    asm volatile("prefetch.global.L2 [%0];\n" ::"l"(p));
+}
+
+/* The device's clock, ns. */
+static __device__ __forceinline__ unsigned long long device_ns()
+{
+    unsigned long long t;
+    asm volatile("mov.u64 %0, %globaltimer;\n" : "=l"(t));
+    return t;
+}
+
+/* Store where the host looks, after everything before it. */
+static __device__ __forceinline__ void publish(unsigned long long *to, unsigned long long value)
+{
+    __threadfence_system();
+    *(volatile unsigned long long *)to = value;
+}
+
+/* Start a kernel. Does nothing after a failure, and remembers the first. */
+template <class... Params, class... Args>
+static void tec_cuda_start(struct tec_cuda_launch *launch, void (*kernel)(Params...), dim3 grid,
+                           dim3 block, size_t shared, Args... args)
+{
+    if (launch->error != cudaSuccess)
+        return;
+    if (shared > 48U * 1024U)
+        launch->error = cudaFuncSetAttribute(
+            (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    if (launch->error != cudaSuccess)
+        return;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = launch->stream;
+    config.attrs = &attribute;
+    config.numAttrs = launch->overlap ? 1 : 0;
+    launch->error = cudaLaunchKernelEx(&config, kernel, (Params)args...);
+    launch->kernels++;
+}
