@@ -89,7 +89,7 @@ static enum tec_status make_dry(struct tec_engine *e, const struct tec_plan_spec
                                 struct tec_error *err)
 {
     struct tec_device_options device = e->options.device;
-    device.kind = "measure";
+    device.measure = true;
     TEC_TRY(tec_device_open(&e->device, &device, e->heap, err));
     const struct tec_weight_source source = {.checkpoint = e->checkpoint, .dry = true};
     const struct tec_weights_options w = {.model = e->model,
