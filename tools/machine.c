@@ -56,8 +56,8 @@ void tec_machine_print(const struct tec_device *device, FILE *out)
     governor_of(governor);
     fprintf(out, "host: %s, %d cores, kernel %s, governor %s; %s, tier %s, %d lanes; commit %s\n",
             cpu, (int)sysconf(_SC_NPROCESSORS_ONLN), name.release, governor,
-            tec_device_kind(device), tec_device_computes(device),
-            tec_device_lanes(device), tec_machine_commit());
+            tec_device_kind(device), tec_device_computes(device), tec_device_lanes(device),
+            tec_machine_commit());
 }
 
 double tec_machine_load(void)
