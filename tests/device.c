@@ -19,7 +19,7 @@ static void set_up(struct bench *b, int lanes)
 {
     memset(b, 0, sizeof *b);
     const struct tec_device_options options = {
-        .kind = tap.device, .threads = lanes, .spin_us = 100, .tier = TEC_TIER_ref};
+        .kind = "cpu", .threads = lanes, .spin_us = 100, .tier = TEC_TIER_ref};
     REQUIRE(tec_device_open(&b->device, &options, &b->heap, NULL) == TEC_OK);
     tec_arena_init(&b->arena, &b->heap);
     REQUIRE(tec_capture_begin(&b->capture, b->device, TEC_STREAM_MAIN, &b->arena, NULL) == TEC_OK);
