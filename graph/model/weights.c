@@ -71,14 +71,14 @@ static enum tec_status load_vector(struct loader *l, const char *name, int n, fl
     TEC_TRY(reserve(l, n));
     TEC_TRY(device_block(l, (size_t)tec_padded(n) * 4, &block));
     TEC_TRY(tec_weight_vector(&l->source, name, n, centre, l->buffer, l->err));
-    tec_device_upload(l->options->device, block, l->buffer, (size_t)n * 4);
+    tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer, (size_t)n * 4);
     *out = block;
     return TEC_OK;
 }
 
 static enum tec_matrix_layout layout_of(const struct loader *l)
 {
-    return tec_device_kernels(l->options->device)->layout;
+    return tec_device_layout(l->options->device);
 }
 
 static size_t matrix_size(const struct loader *l, int rows, int k, bool bf16)
@@ -146,7 +146,7 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
         TEC_TRY(
             tec_weight_vector(&l->source, pieces[i].bias, pieces[i].rows, 0.0F, l->buffer, l->err));
         if (biased)
-            tec_device_upload(l->options->device, (float *)bias + at[i], l->buffer,
+            tec_device_upload(l->options->device, TEC_STREAM_MAIN, (float *)bias + at[i], l->buffer,
                               (size_t)pieces[i].rows * 4);
     }
     *m = (struct tec_matrix){
@@ -265,8 +265,9 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
     TEC_TRY(reserve(l, t->stack.width));
     for (int r = 0; r < t->tokens && !l->source.dry; r++) {
         TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
-        tec_device_upload(l->options->device, (float *)block + (size_t)r * (size_t)w->ld_position,
-                          l->buffer, (size_t)t->stack.width * 4);
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN,
+                          (float *)block + (size_t)r * (size_t)w->ld_position, l->buffer,
+                          (size_t)t->stack.width * 4);
     }
     w->position = block;
     TEC_TRY(load_stack(l, &t->stack, &w->vision));
