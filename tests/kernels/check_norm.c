@@ -10,9 +10,9 @@ struct shape {
 };
 
 /* Edges of vectors, then the rows of real models. */
-static const struct shape edges[] = {{1, 1},     {3, 7},    {2, 8},     {5, 9},      {4, 15},
-                                     {3, 16},    {7, 17},   {2, 31},    {2, 33},     {11, 64},
-                                     {51, 1024}, {5, 1152}, {20, 2048}, {256, 1152}, {968, 2048}};
+static const struct shape edges[] = {
+    {1, 1},  {3, 7},   {2, 8},    {5, 9},     {4, 15},   {3, 16},    {7, 17},     {2, 31},
+    {2, 33}, {11, 64}, {2, 4500}, {51, 1024}, {5, 1152}, {20, 2048}, {256, 1152}, {968, 2048}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40 };
 
 /* The formula in long double for one row, its largest element, and its largest distance from the
