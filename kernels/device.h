@@ -37,6 +37,9 @@ int tec_device_threads(const struct tec_device_options *options);
 bool tec_device_known(const char *kind);
 extern const char *const tec_device_kinds[];
 
+/* Whether such a device can be opened here, as far as can be told without opening it. */
+enum tec_status tec_device_check(const struct tec_device_options *options, struct tec_error *err);
+
 /* TEC_DEVICE: there is none here, or what is here will not do; in one sentence. */
 enum tec_status tec_device_open(struct tec_device **out, const struct tec_device_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
