@@ -18,8 +18,9 @@ static void start(const char *call, struct tec_cuda_launch *launch, void (*kerne
         return;
     launch->error = cuda_emulator::launch(
         launch->stream, kernel_of(call), reinterpret_cast<const void *>(kernel), grid, block,
-        shared, launch->overlap, [=]() { kernel((Params)args...); });
+        shared, launch->overlap && !launch->first, [=]() { kernel((Params)args...); });
     launch->kernels++;
+    launch->first = false;
 }
 } // namespace cuda_emulator
 
