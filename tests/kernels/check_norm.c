@@ -87,7 +87,7 @@ static void compare_row(struct conform *c, const struct tec_norm_args *a, const 
         long double v = (long double)x[(size_t)row * (size_t)a->ldx + (size_t)i] - e.mean;
         long double want = v * e.scale * weight + bias;
         long double bound = double_sums(&e, a->cols, v, weight, bias), limit = bound;
-        if (strcmp(c->tier, "cuda") == 0)
+        if (!c->same_order)
             limit = float_sums(&e, a->cols, centred, v, weight);
         bound = rounded(a, bound, want);
         limit = rounded(a, limit, want);
