@@ -97,6 +97,10 @@ void tec_capture_free(struct tec_capture *capture); /* NULL is allowed */
 void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, const void *args,
                      bool barrier, const char *label);
 
+/* What the last command wrote is read by the next one and by nothing else: a device that does both
+ * in one kernel need not write it. */
+void tec_capture_pass(struct tec_capture *capture);
+
 /* Commands up to the matching repeat_end run *count times (read when the loop is reached), or until
  * *stop is not 0 at the end of a turn. Loops do not nest. Begins and ends with a barrier. */
 void tec_capture_repeat(struct tec_capture *capture, const int *count, const int *stop);
