@@ -1,4 +1,6 @@
-# cuda.cmake - the CUDA device: `tectum_cuda`, the objects of kernels/cuda/, and `cuda_libraries`.
+# cuda.cmake - the CUDA device: `tectum_cuda`, the kernels, and `tectum_cuda_device`, the C of
+# kernels/cuda/ that starts them; `cuda_libraries`, and for what uses the runtime or the emulator by
+# itself `cuda_includes` and `cuda_definitions`.
 #
 # TECTUM_CUDA auto or on: compiled by nvcc, with the runtime linked statically; the program needs
 # no driver to start. emulator: the same files as C++, with tests/cuda_emulator/ in place of the
@@ -26,9 +28,8 @@ if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
     set(CMAKE_CUDA_STANDARD 17)
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
-    add_library(tectum_cuda OBJECT ${cuda_kernels} ${cuda_host})
-    target_link_libraries(tectum_cuda PRIVATE tectum_flags)
-    target_include_directories(tectum_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+    add_library(tectum_cuda OBJECT ${cuda_kernels})
+    set(cuda_includes ${CUDAToolkit_INCLUDE_DIRS})
     # No C++ library behind a C program.
     target_compile_options(tectum_cuda PRIVATE
       "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics>")
@@ -41,10 +42,18 @@ elseif(TECTUM_CUDA STREQUAL emulator)
   set(CMAKE_CXX_STANDARD 17)
   file(GLOB emulator CONFIGURE_DEPENDS tests/cuda_emulator/*.cpp)
   set_source_files_properties(${cuda_kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
-  add_library(tectum_cuda OBJECT ${cuda_kernels} ${cuda_host} ${emulator})
-  target_link_libraries(tectum_cuda PRIVATE tectum_flags)
-  target_include_directories(tectum_cuda SYSTEM PRIVATE tests/cuda_emulator/include)
+  add_library(tectum_cuda OBJECT ${cuda_kernels} ${emulator})
+  set(cuda_includes ${CMAKE_SOURCE_DIR}/tests/cuda_emulator/include)
+  set(cuda_definitions TECTUM_CUDA_EMULATED)
   target_compile_options(tectum_cuda PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-ffp-contract=off>")
   set(cuda_libraries stdc++)
+endif()
+
+if(TARGET tectum_cuda)
+  add_library(tectum_cuda_device OBJECT ${cuda_host})
+  foreach(part tectum_cuda tectum_cuda_device)
+    target_link_libraries(${part} PRIVATE tectum_flags)
+    target_include_directories(${part} SYSTEM PRIVATE ${cuda_includes})
+  endforeach()
 endif()

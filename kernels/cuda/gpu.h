@@ -46,6 +46,9 @@ enum { TEC_GPU_STAGING = 4 << 20 };
 /* Remember the first failure, `what` was asked of the device; `detail` may be NULL. */
 void tec_gpu_fail(struct tec_gpu *gpu, cudaError_t error, const char *what, const char *detail);
 
+/* Make the device current on this thread; false: the device has failed, now or before. */
+bool tec_gpu_use(struct tec_gpu *gpu);
+
 /* Until everything on the stream has ended, by asking again and again; false: it has failed. */
 bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *what);
 

@@ -190,7 +190,8 @@ enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *e
     struct tec_gpu_graph *compiled = TEC_NEW(capture->arena, 1, struct tec_gpu_graph);
     if (!compiled)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a graph");
-    TEC_TRY(tec_device_failure(capture->device, err));
+    if (!tec_gpu_use(gpu))
+        return tec_device_failure(capture->device, err);
     struct recorder r = {.gpu = gpu, .s = s, .launch = &s->launch, .graph = compiled};
     cudaGraph_t graph = NULL;
     s->launch.kernels = 0;

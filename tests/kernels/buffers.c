@@ -2,6 +2,7 @@
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
+#include "tests/kernels/cuda_tier.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,14 @@ int conform_ld(int cols)
     return (cols + 15) / 16 * 16 + 16 * conform_int(0, 2) * conform_int(0, 1);
 }
 
+int conform_scale(const struct conform *c, int size, int most)
+{
+    if (!c->slow || size <= most)
+        return size;
+    int whole = most / 64 * 64, rest = size % 64;
+    return whole ? whole + rest : rest ? rest : 64;
+}
+
 static size_t up4(size_t size)
 {
     return (size + 3) / 4 * 4;
@@ -67,7 +76,7 @@ void *conform_buf(struct conform *c, size_t count, size_t size)
 {
     (void)c;
     size_t bytes = count * size, total = (up4(bytes) + (size_t)2 * FENCE + 63) / 64 * 64;
-    unsigned char *memory = aligned_alloc(64, total);
+    unsigned char *memory = cuda_tier_alloc(total);
     if (!memory || count_of == MAX_BUFFERS) {
         fprintf(stderr, "# conform_buf: no room for %zu bytes\n", bytes);
         abort();
@@ -153,7 +162,7 @@ int buffers_end(void)
         for (size_t at = 0; at < FENCE; at += sizeof canary)
             if (memcmp(memory + at, &canary, 4) != 0 || memcmp(end + at, &canary, 4) != 0)
                 broken = broken < 0 ? b : broken;
-        free(memory);
+        cuda_tier_free(memory);
     }
     count_of = 0;
     return broken;

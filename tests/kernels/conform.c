@@ -1,6 +1,7 @@
-/* kernels.t [--bench] [--seed N] [pattern] */
+/* kernels.t [--bench] [--seed N] [--tier NAME] [--schedule 0..2] [pattern] */
 #include "tests/kernels/conform.h"
 #include "tests/kernels/buffers.h"
+#include "tests/kernels/cuda_tier.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -102,6 +103,9 @@ static void run_lanes(struct conform *c, const struct conform_call *call, bool f
         struct tec_part part = {lanes == 3 ? lanes - 1 - i : i, lanes};
         tec_kernel_infos[c->id].run(fast ? c->fast : c->ref, fast ? call->fast : call->ref, part);
     }
+    const char *trouble = fast ? cuda_tier_trouble() : NULL;
+    if (trouble)
+        conform_fail(c, "%s", trouble);
 }
 
 /* Output `o` now holds `rows` from the first `live` counts' rows and is untouched elsewhere. */
@@ -222,39 +226,115 @@ void conform_time(struct conform *c, const char *shape, const struct conform_cal
 }
 
 struct options {
-    const char *pattern;
+    const char *pattern, *tier;
     uint64_t seed;
+    int schedule; /* of the emulator, -1: each */
     bool bench;
 };
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {"*", (uint64_t)time(NULL), false};
+    struct options o = {"*", "*", (uint64_t)time(NULL), -1, false};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0)
             o.bench = true;
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             o.seed = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--tier") == 0 && i + 1 < argc)
+            o.tier = argv[++i];
+        else if (strcmp(argv[i], "--schedule") == 0 && i + 1 < argc)
+            o.schedule = atoi(argv[++i]);
         else
             o.pattern = argv[i];
     }
     return o;
 }
 
-/* One kernel of one tier; 1 when it failed. */
-static int check(const struct options *o, int number, struct conform c,
-                 void (*run)(struct conform *c))
+struct tally {
+    int run, failed;
+};
+
+/* One kernel of one tier. */
+static void check(const struct options *o, struct tally *tally, struct conform c, const char *skip,
+                  void (*run)(struct conform *c))
 {
-    enum tec_tier tier = tec_tier_find(c.tier);
-    if (!tec_tier_runs_here(tier)) {
-        printf("ok %d - %s %s # SKIP not on this machine\n", number, c.kernel, c.tier);
-        return 0;
+    tally->run++;
+    if (skip) {
+        printf("ok %d - %s %s # SKIP %s\n", tally->run, c.kernel, c.tier, skip);
+        return;
     }
     buffers_seed(o->seed);
     run(&c);
     printf("%sok %d - %s %s (%d shapes, worst error %.2f of bound)\n", c.failed ? "not " : "",
-           number, c.kernel, c.tier, c.shapes, c.worst);
-    return c.failed;
+           tally->run, c.kernel, c.tier, c.shapes, c.worst);
+    tally->failed += c.failed;
+}
+
+static void check_cpu(const struct options *o, struct tally *tally, const struct tec_kernels *ref)
+{
+    for (int t = TEC_TIER_ref; t < TEC_TIER_COUNT; t++) { /* ref too: against the exact values */
+        const struct tec_kernels fast = tec_kernels_for((enum tec_tier)t);
+        struct tec_kernels below = {0};
+        if (t > TEC_TIER_ref)
+            below = tec_kernels_for((enum tec_tier)(t - 1));
+        const char *tier = tec_tier_name((enum tec_tier)t);
+        const char *skip = tec_tier_runs_here((enum tec_tier)t) ? NULL : "not on this machine";
+        if (fnmatch(o->tier, tier, 0) != 0)
+            continue;
+#define KERNEL(name, args)                                             \
+    if (fast.name != below.name && fnmatch(o->pattern, #name, 0) == 0) \
+        check(o, tally,                                                \
+              (struct conform){.kernel = #name,                        \
+                               .tier = tier,                           \
+                               .id = TEC_KERNEL_##name,                \
+                               .ref = ref,                             \
+                               .fast = &fast,                          \
+                               .bench = o->bench && t > TEC_TIER_ref,  \
+                               .same_order = true},                    \
+              skip, conform_##name);
+#include "kernels/kernels.def"
+#undef KERNEL
+    }
+}
+
+static void check_cuda_once(const struct options *o, struct tally *tally,
+                            const struct tec_kernels *ref, const char *tier, bool slow)
+{
+    const struct tec_kernels fast = cuda_tier_table();
+#define KERNEL(name, args)                              \
+    if (fnmatch(o->pattern, #name, 0) == 0)             \
+        check(o, tally,                                 \
+              (struct conform){.kernel = #name,         \
+                               .tier = tier,            \
+                               .id = TEC_KERNEL_##name, \
+                               .ref = ref,              \
+                               .fast = &fast,           \
+                               .bench = o->bench,       \
+                               .slow = slow},           \
+              cuda_tier_has(TEC_KERNEL_##name) ? NULL : "no kernel yet", conform_##name);
+#include "kernels/kernels.def"
+#undef KERNEL
+}
+
+static void check_cuda(const struct options *o, struct tally *tally, const struct tec_kernels *ref)
+{
+    static const char *const names[CUDA_TIER_SCHEDULES] = {"cuda forward", "cuda reverse",
+                                                           "cuda random"};
+    const char *why = NULL;
+    if (fnmatch(o->tier, "cuda", 0) != 0)
+        return;
+    enum cuda_tier_kind kind = cuda_tier_open(&why);
+    if (kind == CUDA_TIER_NONE)
+        printf("ok %d - cuda # SKIP %s\n", ++tally->run, why);
+    if (kind == CUDA_TIER_REAL)
+        check_cuda_once(o, tally, ref, "cuda", false);
+    for (int s = 0; kind == CUDA_TIER_EMULATED && s < CUDA_TIER_SCHEDULES; s++) {
+        if (o->schedule >= 0 && o->schedule != s)
+            continue;
+        cuda_tier_schedule(s, o->seed);
+        check_cuda_once(o, tally, ref, names[s], true);
+    }
+    cuda_tier_close();
 }
 
 int main(int argc, char **argv)
@@ -263,30 +343,14 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("# seed %llu\n", (unsigned long long)o.seed);
     const struct tec_kernels ref = tec_kernels_for(TEC_TIER_ref);
-    int n = 0, n_failed = 0;
-    for (int t = TEC_TIER_ref; t < TEC_TIER_COUNT; t++) { /* ref too: against the exact values */
-        const struct tec_kernels fast = tec_kernels_for((enum tec_tier)t);
-        struct tec_kernels below = {0};
-        if (t > TEC_TIER_ref)
-            below = tec_kernels_for((enum tec_tier)(t - 1));
-        const char *tier = tec_tier_name((enum tec_tier)t);
-#define KERNEL(name, args)                                                        \
-    if (fast.name != below.name && fnmatch(o.pattern, #name, 0) == 0)             \
-        n_failed += check(&o, ++n,                                                \
-                          (struct conform){.kernel = #name,                       \
-                                           .tier = tier,                          \
-                                           .id = TEC_KERNEL_##name,               \
-                                           .ref = &ref,                           \
-                                           .fast = &fast,                         \
-                                           .bench = o.bench && t > TEC_TIER_ref}, \
-                          conform_##name);
-#include "kernels/kernels.def"
-#undef KERNEL
-    }
+    struct tally tally = {0, 0};
+    check_cpu(&o, &tally, &ref);
+    check_cuda(&o, &tally, &ref);
     buffers_seed(o.seed);
-    n_failed += conform_self_test(&n);
+    if (strcmp(o.tier, "*") == 0)
+        tally.failed += conform_self_test(&tally.run);
     if (o.bench)
         conform_bench_gemm(o.pattern);
-    printf("1..%d\n", n);
-    return n_failed != 0;
+    printf("1..%d\n", tally.run);
+    return tally.failed != 0;
 }

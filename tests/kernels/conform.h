@@ -34,6 +34,10 @@ struct conform {
     enum tec_kernel_id id;
     const struct tec_kernels *ref, *fast;
     bool bench; /* --bench: checks may call conform_time */
+    /* Sums in the order of the reference, so that products which are exact give the same bytes. A
+     * tier of another order still has one order for every row: its bound is in the check. */
+    bool same_order;
+    bool slow;  /* some thousand times slower than the others: conform_scale */
     bool quiet; /* the self-test expects failures */
     bool failed;
     double worst; /* largest error seen, as a fraction of its bound */
@@ -59,6 +63,10 @@ enum conform_family {
 int conform_int(int low, int high); /* uniform, both ends included */
 float conform_float(float scale);   /* roughly normal */
 int conform_ld(int cols);           /* a legal stride: cols rounded up to 16, sometimes more */
+
+/* A size of a real model where the tier is fast; where it is slow, at most about `most`, and what
+ * is left over after whole multiples of 64 stays. */
+int conform_scale(const struct conform *c, int size, int most);
 
 /* `count` elements of `size` bytes, aligned to 64, filled with NaN (ints: 0x7fc0feed), fenced on
  * both sides. conform_ints is one of ints that hold `value`. */

@@ -1,0 +1,84 @@
+/* emulated_ptx.h - the twin of kernels/cuda/ptx.cuh: every name there, with the same meaning. */
+#pragma once
+
+#include <cuda_runtime.h>
+#include <emulated_matrix.h>
+#include <emulated_start.h>
+#include <string.h>
+#include <time.h>
+
+#define TEC_SHARED(T, name) T *name = reinterpret_cast<T *>(cuda_emulator::shared_memory)
+#define TEC_UNROLL
+
+static inline void copy16_async(void *to, const void *from, bool valid)
+{
+    cuda_emulator::copy_issue(to, valid ? from : nullptr);
+}
+static inline void copy_commit()
+{
+    cuda_emulator::copy_close_group();
+}
+template <int N> static inline void copy_wait()
+{
+    cuda_emulator::copy_settle(N);
+}
+
+static inline void load_matrices_x4(unsigned r[4], const void *row, EMULATOR_HERE)
+{
+    cuda_emulator::matrix_load load = {row, 4, false, {}};
+    cuda_emulator::load_fragments(&load, file, line);
+    memcpy(r, load.registers, 4 * sizeof *r);
+}
+static inline void load_matrices_x2(unsigned r[2], const void *row, EMULATOR_HERE)
+{
+    cuda_emulator::matrix_load load = {row, 2, false, {}};
+    cuda_emulator::load_fragments(&load, file, line);
+    memcpy(r, load.registers, 2 * sizeof *r);
+}
+static inline void load_matrices_x2_transposed(unsigned r[2], const void *row, EMULATOR_HERE)
+{
+    cuda_emulator::matrix_load load = {row, 2, true, {}};
+    cuda_emulator::load_fragments(&load, file, line);
+    memcpy(r, load.registers, 2 * sizeof *r);
+}
+static inline void load_matrices_x4_transposed(unsigned r[4], const void *row, EMULATOR_HERE)
+{
+    cuda_emulator::matrix_load load = {row, 4, true, {}};
+    cuda_emulator::load_fragments(&load, file, line);
+    memcpy(r, load.registers, 4 * sizeof *r);
+}
+
+static inline void mma_bf16(float c[4], const unsigned a[4], const unsigned b[2], EMULATOR_HERE)
+{
+    cuda_emulator::mma_fragments f;
+    memcpy(f.a, a, sizeof f.a);
+    memcpy(f.b, b, sizeof f.b);
+    memcpy(f.c, c, sizeof f.c);
+    cuda_emulator::multiply_fragments(&f, file, line);
+    memcpy(c, f.c, sizeof f.c);
+}
+
+static inline void wait_previous()
+{
+    cuda_emulator::previous_awaited();
+}
+static inline void release_next()
+{
+    cuda_emulator::next_released();
+}
+
+static inline void prefetch_near(const void *)
+{
+}
+
+static inline unsigned long long device_ns()
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (unsigned long long)t.tv_sec * 1000000000ULL + (unsigned long long)t.tv_nsec;
+}
+
+static inline void publish(unsigned long long *to, unsigned long long value)
+{
+    __atomic_store_n(to, value, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,31 @@
+/* machine.h - what the parts of the emulator share. */
+#pragma once
+
+#include "tests/cuda_emulator/fiber.h"
+
+#include <cuda_emulator.h>
+#include <emulated_thread.h>
+#include <functional>
+
+namespace cuda_emulator
+{
+enum { WARP_LANES = 32, MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / WARP_LANES };
+
+extern cuda_emulator_order schedule_order;
+extern fiber host;   /* where run_grid was called */
+extern bool dropped; /* a finding ended the grid */
+extern struct cuda_emulator_work work;
+
+unsigned random_below(unsigned n); /* by the schedule's seed */
+
+/* Tell of a finding; returns where a handler is set. */
+void report(const char *line);
+const char *kernel_name();
+
+/* block.cpp: threads of the grid's blocks; then one block from its first thread to its last. */
+void block_shape(dim3 block);
+void block_run(const std::function<void()> &body);
+
+/* copies.cpp: forget all copies of the block before. */
+void copies_forget();
+} // namespace cuda_emulator

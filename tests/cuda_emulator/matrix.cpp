@@ -1,0 +1,83 @@
+/* ldmatrix and mma: the fragments that a warp holds, as ptx.cuh tells where they lie. */
+#include "tests/cuda_emulator/machine.h"
+
+#include <emulated_matrix.h>
+#include <stdint.h>
+#include <string.h>
+
+namespace cuda_emulator
+{
+enum { M = 16, N = 8, K = 16 };
+
+static float half_of(unsigned pair, int i)
+{
+    unsigned bits = i ? pair & 0xffff0000U : pair << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static void multiply(float c[M][N], float a[M][K], float b[K][N])
+{
+    for (int r = 0; r < M; r++)
+        for (int k = 0; k < K; k++)
+            for (int n = 0; n < N; n++)
+                c[r][n] += a[r][k] * b[k][n];
+}
+
+static void complete_mma(void *const deposits[32], unsigned)
+{
+    alignas(32) float a[M][K], b[K][N], c[M][N];
+    for (int lane = 0; lane < WARP_LANES; lane++) {
+        const mma_fragments *f = (const mma_fragments *)deposits[lane];
+        int g = lane / 4, t = 2 * (lane % 4);
+        for (int i = 0; i < 8; i++) /* a: register i / 2, half i % 2 */
+            a[g + (i / 2 % 2) * 8][t + (i / 4) * 8 + i % 2] = half_of(f->a[i / 2], i % 2);
+        for (int i = 0; i < 4; i++)
+            b[t + (i / 2) * 8 + i % 2][g] = half_of(f->b[i / 2], i % 2);
+        for (int i = 0; i < 4; i++)
+            c[g + (i / 2) * 8][t + i % 2] = f->c[i];
+    }
+    multiply(c, a, b);
+    for (int lane = 0; lane < WARP_LANES; lane++) {
+        mma_fragments *f = (mma_fragments *)deposits[lane];
+        for (int i = 0; i < 4; i++)
+            f->c[i] = c[lane / 4 + (i / 2) * 8][2 * (lane % 4) + i % 2];
+    }
+}
+
+/* Matrix m is 8 rows of 8; row r begins where lane m * 8 + r says. */
+static void complete_load(void *const deposits[32], unsigned)
+{
+    const matrix_load *any = (const matrix_load *)deposits[0];
+    for (int m = 0; m < any->matrices; m++) {
+        uint16_t matrix[8][8];
+        for (int r = 0; r < 8; r++)
+            memcpy(matrix[r], ((const matrix_load *)deposits[m * 8 + r])->row, sizeof matrix[r]);
+        for (int lane = 0; lane < WARP_LANES; lane++) {
+            int r = lane / 4, k = 2 * (lane % 4);
+            unsigned low = any->transposed ? matrix[k][r] : matrix[r][k];
+            unsigned high = any->transposed ? matrix[k + 1][r] : matrix[r][k + 1];
+            ((matrix_load *)deposits[lane])->registers[m] = low | high << 16;
+        }
+    }
+}
+
+static const operation mma_operation = {"mma", complete_mma};
+static const operation load_operations[2][2] = {
+    {{"ldmatrix.x2", complete_load}, {"ldmatrix.x2.trans", complete_load}},
+    {{"ldmatrix.x4", complete_load}, {"ldmatrix.x4.trans", complete_load}}};
+
+void multiply_fragments(mma_fragments *f, const char *file, int line)
+{
+    meet(&mma_operation, ~0U, f, file, line);
+}
+
+void load_fragments(matrix_load *load, const char *file, int line)
+{
+    const operation *what = &load_operations[load->matrices == 4][load->transposed];
+    if ((int)current->lane < load->matrices * 8)
+        check_shared(load->row, 16, 16, what->name);
+    meet(what, ~0U, load, file, line);
+}
+} // namespace cuda_emulator

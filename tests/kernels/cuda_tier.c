@@ -1,0 +1,269 @@
+#include "tests/kernels/cuda_tier.h"
+
+#include <stdlib.h>
+
+#ifndef TECTUM_HAS_CUDA
+
+enum cuda_tier_kind cuda_tier_open(const char **why)
+{
+    *why = "built without CUDA";
+    return CUDA_TIER_NONE;
+}
+
+void cuda_tier_close(void)
+{
+}
+
+struct tec_kernels cuda_tier_table(void)
+{
+    return (struct tec_kernels){0};
+}
+
+bool cuda_tier_has(enum tec_kernel_id id)
+{
+    (void)id;
+    return false;
+}
+
+const char *cuda_tier_trouble(void)
+{
+    return NULL;
+}
+
+void cuda_tier_schedule(int order, uint64_t seed)
+{
+    (void)order, (void)seed;
+}
+
+void *cuda_tier_alloc(size_t size)
+{
+    return aligned_alloc(64, size);
+}
+
+void cuda_tier_free(void *at)
+{
+    free(at);
+}
+
+#else
+
+#include "kernels/cuda/launch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifdef TECTUM_CUDA_EMULATED
+#include <cuda_emulator.h>
+#endif
+
+/* A kernel that nobody has written yet is a NULL here. Without this line it is a link error. */
+#define KERNEL(name, args) extern __typeof__(tec_cuda_##name) tec_cuda_##name __attribute__((weak));
+#include "kernels/kernels.def"
+#undef KERNEL
+
+enum { PARTIALS = 4 << 20, UNSET_EMULATED = 64 << 10, UNSET = 0xff };
+
+static struct {
+    struct tec_cuda_launch launch;
+    bool open, troubled;
+    char trouble[400];
+} tier;
+
+static void trouble(const char *kernel, const char *what, cudaError_t error)
+{
+    if (tier.troubled) /* the first one is the useful one */
+        return;
+    tier.troubled = true;
+    snprintf(tier.trouble, sizeof tier.trouble, "%s: %s%s%s", kernel, what,
+             error == cudaSuccess ? "" : ": ",
+             error == cudaSuccess ? "" : cudaGetErrorString(error));
+}
+
+const char *cuda_tier_trouble(void)
+{
+    if (!tier.troubled)
+        return NULL;
+    tier.troubled = false;
+    return tier.trouble;
+}
+
+#ifdef TECTUM_CUDA_EMULATED
+static const enum cuda_tier_kind kind = CUDA_TIER_EMULATED;
+
+static void found(void *user, const char *line)
+{
+    (void)user;
+    trouble("emulator", line, cudaSuccess);
+}
+
+static void watch(void)
+{
+    cuda_emulator_on_finding(found, NULL);
+}
+
+void cuda_tier_schedule(int order, uint64_t seed)
+{
+    cuda_emulator_schedule((enum cuda_emulator_order)order, seed);
+}
+
+/* The sanitizer knows its own allocator best. */
+void *cuda_tier_alloc(size_t size)
+{
+    return aligned_alloc(64, size);
+}
+
+void cuda_tier_free(void *at)
+{
+    free(at);
+}
+#else
+static const enum cuda_tier_kind kind = CUDA_TIER_REAL;
+
+static void watch(void)
+{
+}
+
+void cuda_tier_schedule(int order, uint64_t seed)
+{
+    (void)order, (void)seed;
+}
+
+void *cuda_tier_alloc(size_t size)
+{
+    void *at = NULL;
+    if (!tier.open)
+        return aligned_alloc(64, size);
+    return cudaMallocManaged(&at, size, cudaMemAttachGlobal) == cudaSuccess ? at : NULL;
+}
+
+void cuda_tier_free(void *at)
+{
+    if (tier.open)
+        (void)cudaFree(at);
+    else
+        free(at);
+}
+#endif
+
+static int attribute(enum cudaDeviceAttr which)
+{
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
+}
+
+static cudaError_t open_device(struct tec_cuda_launch *launch)
+{
+    size_t tickets = TEC_CUDA_TICKETS * sizeof(int);
+    cudaError_t error = cudaSetDevice(0);
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithFlags(&launch->stream, cudaStreamNonBlocking);
+    if (error == cudaSuccess)
+        error = cudaMalloc((void **)&launch->partials, PARTIALS);
+    if (error == cudaSuccess)
+        error = cudaMalloc((void **)&launch->tickets, tickets);
+    if (error == cudaSuccess)
+        error = cudaMemset(launch->tickets, 0, tickets);
+    if (error == cudaSuccess)
+        error = cudaDeviceSynchronize();
+    launch->partials_size = PARTIALS;
+    launch->capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                         attribute(cudaDevAttrComputeCapabilityMinor);
+    launch->processors = attribute(cudaDevAttrMultiProcessorCount);
+    launch->overlap = launch->capability >= 90;
+    return error;
+}
+
+enum cuda_tier_kind cuda_tier_open(const char **why)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess || count < 1) {
+        *why = error == cudaSuccess ? "no CUDA device" : cudaGetErrorString(error);
+        return CUDA_TIER_NONE;
+    }
+    error = open_device(&tier.launch);
+    if (error != cudaSuccess) {
+        fprintf(stderr, "# the CUDA device does not open: %s\n", cudaGetErrorString(error));
+        abort();
+    }
+    watch();
+    tier.open = true;
+    return kind;
+}
+
+void cuda_tier_close(void)
+{
+    if (!tier.open)
+        return;
+    (void)cudaFree(tier.launch.partials);
+    (void)cudaFree(tier.launch.tickets);
+    (void)cudaStreamDestroy(tier.launch.stream);
+    tier.open = false;
+}
+
+/* Partial sums of an earlier kernel must not be read. */
+static void before(const char *name)
+{
+    size_t size = kind == CUDA_TIER_EMULATED ? UNSET_EMULATED : PARTIALS;
+    tier.launch.label = name;
+    tier.launch.kernels = 0;
+    tier.launch.first = true;
+    tier.launch.error = cudaMemsetAsync(tier.launch.partials, UNSET, size, tier.launch.stream);
+}
+
+static void after(const char *name)
+{
+    static int tickets[TEC_CUDA_TICKETS], none[TEC_CUDA_TICKETS];
+    cudaError_t error = tier.launch.error, waited = cudaStreamSynchronize(tier.launch.stream);
+    if (error != cudaSuccess)
+        trouble(name, "does not start", error);
+    else if (waited != cudaSuccess)
+        trouble(name, "does not end", waited);
+    else if (tier.launch.kernels == 0)
+        trouble(name, "started nothing", cudaSuccess);
+    if (error != cudaSuccess || waited != cudaSuccess)
+        return;
+    error = cudaMemcpy(tickets, tier.launch.tickets, sizeof tickets, cudaMemcpyDeviceToHost);
+    if (error != cudaSuccess)
+        trouble(name, "tickets", error);
+    else if (memcmp(tickets, none, sizeof none) != 0)
+        trouble(name, "a ticket is not 0 at the end", cudaSuccess);
+}
+
+#define KERNEL(name, args)                                                          \
+    static void run_##name(const struct tec_##args##_args *a, struct tec_part part) \
+    {                                                                               \
+        if (part.lane != 0)                                                         \
+            return;                                                                 \
+        before(#name);                                                              \
+        tec_cuda_##name(a, &tier.launch);                                           \
+        after(#name);                                                               \
+    }
+#include "kernels/kernels.def"
+#undef KERNEL
+
+struct tec_kernels cuda_tier_table(void)
+{
+    return (struct tec_kernels){
+#define KERNEL(name, args) .name = run_##name,
+#include "kernels/kernels.def"
+#undef KERNEL
+        .layout = TEC_MATRIX_TILES,
+    };
+}
+
+bool cuda_tier_has(enum tec_kernel_id id)
+{
+    switch (id) {
+#define KERNEL(name, args)  \
+    case TEC_KERNEL_##name: \
+        return tec_cuda_##name != NULL;
+#include "kernels/kernels.def"
+#undef KERNEL
+    case TEC_KERNEL_COUNT:
+        break;
+    }
+    return false;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* cuda_tier.h - the CUDA kernels as one more tier of the harness: each call is a launch and a wait.
+ *
+ * Built with nvcc it needs a GPU; built with the emulator it runs here, slowly, in an order of
+ * threads that cuda_tier_schedule chooses. Built without CUDA there is none. */
+#ifndef TEC_TESTS_KERNELS_CUDA_TIER_H
+#define TEC_TESTS_KERNELS_CUDA_TIER_H
+
+#include "kernels/kernels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cuda_tier_kind { CUDA_TIER_NONE, CUDA_TIER_EMULATED, CUDA_TIER_REAL };
+
+/* Opens the first device. When there is none, *why says so. */
+enum cuda_tier_kind cuda_tier_open(const char **why);
+void cuda_tier_close(void);
+
+/* Functions that launch where part.lane is 0 and wait, and do nothing for other lanes. */
+struct tec_kernels cuda_tier_table(void);
+
+/* Whether there is such a kernel yet. */
+bool cuda_tier_has(enum tec_kernel_id id);
+
+/* What went wrong since the last question, or NULL. */
+const char *cuda_tier_trouble(void);
+
+/* Emulated: 0, 1, 2 and a seed, as in cuda_emulator.h. */
+enum { CUDA_TIER_SCHEDULES = 3 };
+void cuda_tier_schedule(int order, uint64_t seed);
+
+/* Memory that host and kernels share, aligned to 64. */
+void *cuda_tier_alloc(size_t size);
+void cuda_tier_free(void *at);
+
+#endif
