@@ -460,6 +460,23 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
     return status;
 }
 
+enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_engine *e;
+    struct tec_measured measured;
+    TEC_TRY(create(&e, options, heap, err));
+    enum tec_status status = describe(e, &measured, &e->arena, err);
+    if (status == TEC_OK)
+        status = make_dry(e, &measured.spec, err);
+    if (status != TEC_OK) {
+        tec_engine_close(e);
+        return status;
+    }
+    *out = e;
+    return TEC_OK;
+}
+
 void tec_engine_close(struct tec_engine *e)
 {
     if (!e)
