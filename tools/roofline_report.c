@@ -97,6 +97,7 @@ void tec_roofline_print(const struct tec_roofline *r, FILE *out)
     const struct tec_plan *p = r->plan;
     fprintf(out,
             "%s, commit %s: predicted from the costs of its ops, nothing is measured\n"
+            "every call reads its weights from memory, also where a cache would still hold them\n"
             "%d picture%s, a prompt of %d token%s, %d steps of %d actions, %s; decode parts: one "
             "step of a full batch, %d tokens made\n",
             r->pipeline->name, tec_machine_commit(), r->size.pictures,
