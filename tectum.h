@@ -110,7 +110,8 @@ struct tectum_value {
 /* Submit an observation: resize, normalise, tokenise here, on the calling thread, then hand it to
  * the frame thread. captured_ns is when the cameras saw it (tectum_now; 0: now). *observation (NULL
  * is allowed) becomes its number, from 0 upward. On failure nothing is submitted and the engine
- * goes on: TECTUM_NOT_FOUND, TECTUM_SHAPE, TECTUM_INVALID or TECTUM_MALFORMED name the input. */
+ * goes on: TECTUM_NOT_FOUND, TECTUM_SHAPE, TECTUM_INVALID or TECTUM_MALFORMED name the input.
+ * TECTUM_DEVICE: the device has failed, for good; tectum_handout still bridges. */
 TECTUM_API enum tectum_status tectum_submit(struct tectum *engine,
                                             const struct tectum_value *values, size_t n,
                                             int64_t captured_ns, int64_t *observation,
@@ -132,7 +133,7 @@ TECTUM_API int tectum_columns(const struct tectum *engine);
 /* The newest actions, if they are of observation `from` or a later one; else wait for such, at most
  * timeout_ns (0: only look; negative: as long as it takes), then TECTUM_TIME. actions
  * [rows, columns] float64, in the robot's units, `room` values: TECTUM_INVALID when that is too
- * few. Several threads may wait. */
+ * few, TECTUM_DEVICE when the device has failed. Several threads may wait. */
 TECTUM_API enum tectum_status tectum_wait(struct tectum *engine, int64_t from, int64_t timeout_ns,
                                           double *actions, size_t room, struct tectum_chunk *chunk,
                                           struct tectum_error *err);

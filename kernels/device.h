@@ -1,6 +1,7 @@
 /* device.h - the seam: memory, copies, capture and replay. What is above does not know which device
  * it drives. A capture is recorded once at load and replayed every frame; on a CPU it is a command
- * list that a team of lanes runs. Not thread-safe: one owner, the frame thread, after load. */
+ * list that a team of lanes runs, on a GPU a graph. Not thread-safe: one owner, the frame thread,
+ * after load. */
 #ifndef TEC_KERNELS_DEVICE_H
 #define TEC_KERNELS_DEVICE_H
 
@@ -8,32 +9,56 @@
 #include "base/error.h"
 #include "kernels/kernels.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { TEC_MAX_MARKS = 64 };
 
 struct tec_device_options {
-    const char *kind;   /* "cpu"; "cuda" is refused until it is built in */
-    int threads;        /* lanes; 0 = online processors */
+    const char *kind;   /* a name of devices.def */
+    int index;          /* which device of its kind */
+    bool measure;       /* only count memory: nothing is taken, nothing can be replayed */
+    int threads;        /* CPU: lanes; 0 = online processors */
     int spin_us;        /* how long idle lanes spin before they park; -1 = default */
-    enum tec_tier tier; /* CPU only; must run here */
-    int beside;         /* CPU only: of the lanes, those that fork splits off; 0 .. threads - 1 */
+    enum tec_tier tier; /* CPU: must run here */
+    int beside;         /* of the lanes, those for the second stream; 0 .. lanes - 1 */
+    int patience_ms; /* a replay that takes longer has failed, where a device can hang; 0 = 30 s */
 };
+
+/* What is in order: copies and replays of one stream. The second is for work beside the first. */
+enum tec_stream { TEC_STREAM_MAIN, TEC_STREAM_BESIDE, TEC_STREAM_COUNT };
 
 struct tec_device;
 
-/* Lanes that a device of these options has. */
+/* Lanes that a device of these options has: threads, or multiprocessors; 0 = there is none. */
 int tec_device_threads(const struct tec_device_options *options);
 
+/* Whether this build knows the kind, and the names of all kinds. */
+bool tec_device_known(const char *kind);
+extern const char *const tec_device_kinds[];
+
+/* TEC_DEVICE: there is none here, or what is here will not do; in one sentence. */
 enum tec_status tec_device_open(struct tec_device **out, const struct tec_device_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_device_close(struct tec_device *device); /* NULL is allowed */
 
-/* Facts for reports: "cpu", lanes, tier, and the table whose layout weights must have. */
+/* Facts for reports: kind, what computes ("avx512", "sm_90"), lanes. */
 const char *tec_device_kind(const struct tec_device *device);
+const char *tec_device_computes(const struct tec_device *device);
 int tec_device_lanes(const struct tec_device *device);
 int tec_device_lanes_beside(const struct tec_device *device);
-enum tec_tier tec_device_tier(const struct tec_device *device);
+
+/* The form that weight matrices must have. */
+enum tec_matrix_layout tec_device_layout(const struct tec_device *device);
+
+/* Whether kernels read host memory as it is; else everything they read is uploaded. */
+bool tec_device_reads_host(const struct tec_device *device);
+
+/* Bytes of scratch that attention needs on a stream, and bytes that the device takes for itself. */
+size_t tec_device_scratch(const struct tec_device *device, enum tec_stream stream, int head_dim);
+int64_t tec_device_workspace(const struct tec_device *device);
+
+/* CPU only, for tests: the table behind its replays. NULL on others. */
 const struct tec_kernels *tec_device_kernels(const struct tec_device *device);
 
 /* Zeroed device memory aligned to 64, or NULL. Kept apart from host memory by its owner. */
@@ -41,16 +66,28 @@ void *tec_device_get(struct tec_device *device, size_t size);
 void tec_device_put(struct tec_device *device, void *memory);
 int64_t tec_device_bytes(const struct tec_device *device); /* live now */
 int64_t tec_device_peak(const struct tec_device *device);
+int64_t tec_device_room(const struct tec_device *device); /* free for get; -1 = not known */
 
-/* Host to device and back, in the order of replays. */
-void tec_device_upload(struct tec_device *device, void *to, const void *from, size_t size);
-void tec_device_download(struct tec_device *device, void *to, const void *from, size_t size);
+/* Host to device and back, in the order of replays of the stream. Between frames' replays nothing
+ * here blocks as long as what is uploaded fits the device's staging (1 MiB); both sides may be
+ * reused on return. */
+void tec_device_upload(struct tec_device *device, enum tec_stream stream, void *to,
+                       const void *from, size_t size);
+void tec_device_download(struct tec_device *device, enum tec_stream stream, void *to,
+                         const void *from, size_t size);
 
-/* A recording in progress, then a capture: immutable, freed with the arena it was made in. */
+/* The first thing that went wrong on the device since it was opened; TEC_OK = nothing. Such a
+ * failure stays: later copies and replays do nothing, replays say so. */
+enum tec_status tec_device_failure(const struct tec_device *device, struct tec_error *err);
+
+/* A recording in progress, then a capture: immutable. Its list lies in `arena`; what a device made
+ * of it is given back by tec_capture_free, before the arena and the device. */
 struct tec_capture;
 
 enum tec_status tec_capture_begin(struct tec_capture **out, struct tec_device *device,
-                                  struct tec_arena *arena, struct tec_error *err);
+                                  enum tec_stream stream, struct tec_arena *arena,
+                                  struct tec_error *err);
+void tec_capture_free(struct tec_capture *capture); /* NULL is allowed */
 
 /* Append a kernel with its arguments (copied). `barrier`: it reads what other lanes wrote since the
  * last barrier. `label` is borrowed. A failure is remembered and returned by end. */
@@ -67,8 +104,10 @@ void tec_capture_mark(struct tec_capture *capture, int mark);
 
 enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *err);
 
-/* Commands in it, and bytes it holds. */
+/* Commands in it, kernels that one replay starts with one turn of each loop, and host bytes. */
 int tec_capture_commands(const struct tec_capture *capture);
+int tec_capture_kernels(const struct tec_capture *capture);
+int tec_capture_nodes(const struct tec_capture *capture); /* of the graph, where there is one */
 size_t tec_capture_bytes(const struct tec_capture *capture);
 
 /* Visit every command in order; for printing and checks. */
@@ -77,30 +116,26 @@ void tec_capture_visit(const struct tec_capture *capture,
                                      bool barrier, const char *label),
                        void *user);
 
-/* One run of a capture. The caller owns it; `marked` (may be NULL) is called on the frame thread
- * the moment a mark is reached, and must not block. */
+/* One run of a capture. The caller owns it; `marked` (may be NULL) is called on the thread that
+ * replays the moment a mark is reached, and must not block. */
 struct tec_replay {
     int64_t start_ns, end_ns;
     int64_t mark_ns[TEC_MAX_MARKS]; /* 0 = not reached */
+    enum tec_status status;         /* TEC_OK, or the device has failed: nothing it made counts */
     void (*marked)(void *user, int mark, int64_t now_ns);
     void *user;
 };
 
-/* Run the capture on the device and wait for its end. Allocates nothing, blocks on nothing but the
- * lanes' spinning. */
+/* Run the capture on its stream and wait for its end. Allocates nothing, blocks on nothing but
+ * spinning. Replays of the second stream are made inside work (fork). */
 void tec_device_replay(struct tec_device *device, const struct tec_capture *capture,
                        struct tec_replay *replay);
 
-/* Two captures at once. fork splits lanes off and calls work(user) on the first of them; it returns
- * at once, and until join the owner's replays have the other lanes. join waits for the end of work,
- * spinning. What work replays must share nothing that is written with what the owner replays. A
- * device that splits nothing off (lanes_beside 0) never calls work. */
+/* Two captures at once. fork splits lanes off and calls work(user) on a thread of its own; it
+ * returns at once, and until join the main stream has the other lanes. join waits for the end of
+ * work, spinning. What work replays must share nothing that is written with what the owner replays.
+ * A device that splits nothing off (lanes_beside 0) never calls work. */
 void tec_device_fork(struct tec_device *device, void (*work)(void *user), void *user);
 void tec_device_join(struct tec_device *device);
-
-/* Inside work: run the capture on the lanes that were split off and wait for its end; marks are
- * told on this thread. */
-void tec_device_replay_beside(struct tec_device *device, const struct tec_capture *capture,
-                              struct tec_replay *replay);
 
 #endif

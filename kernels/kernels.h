@@ -46,7 +46,7 @@ enum tec_kernel_id {
 };
 
 /* How a tier wants weight matrices: row-major as they are stored, or panels (kernels/matrix.h). */
-enum tec_matrix_layout { TEC_MATRIX_ROWS, TEC_MATRIX_PANELS };
+enum tec_matrix_layout { TEC_MATRIX_ROWS, TEC_MATRIX_PANELS, TEC_MATRIX_TILES };
 
 struct tec_kernels {
 #define KERNEL(name, args) void (*name)(const struct tec_##args##_args *a, struct tec_part part);

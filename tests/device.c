@@ -22,7 +22,7 @@ static void set_up(struct bench *b, int lanes)
         .kind = "cpu", .threads = lanes, .spin_us = 100, .tier = TEC_TIER_ref};
     REQUIRE(tec_device_open(&b->device, &options, &b->heap, NULL) == TEC_OK);
     tec_arena_init(&b->arena, &b->heap);
-    REQUIRE(tec_capture_begin(&b->capture, b->device, &b->arena, NULL) == TEC_OK);
+    REQUIRE(tec_capture_begin(&b->capture, b->device, TEC_STREAM_MAIN, &b->arena, NULL) == TEC_OK);
     b->rows = ROWS;
     for (int i = 0; i < ROWS * LD; i++)
         b->x[i] = (float)(i % 13) - 6;
@@ -117,7 +117,7 @@ TEST(facts_of_a_device)
     set_up(&b, 3);
     CHECK_STR(tec_device_kind(b.device), "cpu");
     CHECK_INT(tec_device_lanes(b.device), ==, 3);
-    CHECK_INT(tec_device_tier(b.device), ==, TEC_TIER_ref);
+    CHECK_STR(tec_device_computes(b.device), "ref");
     CHECK_INT(tec_device_kernels(b.device)->layout, ==, TEC_MATRIX_ROWS);
     tear_down(&b);
 }
@@ -134,8 +134,8 @@ TEST(memory_is_counted_apart_from_the_host)
     CHECK(memory[0] == 0.0F);
     CHECK_INT(tec_device_bytes(b.device), ==, 1000);
     CHECK_INT(b.heap.bytes, ==, host);
-    tec_device_upload(b.device, memory, values, sizeof values);
-    tec_device_download(b.device, back, memory, sizeof back);
+    tec_device_upload(b.device, TEC_STREAM_MAIN, memory, values, sizeof values);
+    tec_device_download(b.device, TEC_STREAM_MAIN, back, memory, sizeof back);
     CHECK(memcmp(back, values, sizeof back) == 0);
     tec_device_put(b.device, memory);
     CHECK_INT(tec_device_bytes(b.device), ==, 0);
@@ -340,9 +340,9 @@ TEST(a_measuring_device_counts_without_memory)
     struct tec_heap heap = {0};
     struct tec_device *device = NULL;
     const struct tec_device_options options = {
-        .kind = "measure", .threads = 1, .tier = TEC_TIER_ref};
+        .kind = "cpu", .measure = true, .threads = 1, .tier = TEC_TIER_ref};
     REQUIRE(tec_device_open(&device, &options, &heap, NULL) == TEC_OK);
-    CHECK_STR(tec_device_kind(device), "measure");
+    CHECK_STR(tec_device_kind(device), "cpu");
     int64_t host = heap.bytes;
     size_t huge = (size_t)1 << 40;
     unsigned char *a = tec_device_get(device, huge), *b = tec_device_get(device, 100);
@@ -352,8 +352,8 @@ TEST(a_measuring_device_counts_without_memory)
     CHECK_INT(tec_device_bytes(device), ==, huge + 100);
     CHECK_INT(heap.bytes, ==, host);
     char text[4] = "abc";
-    tec_device_upload(device, a, text, sizeof text);
-    tec_device_download(device, text, a, sizeof text);
+    tec_device_upload(device, TEC_STREAM_MAIN, a, text, sizeof text);
+    tec_device_download(device, TEC_STREAM_MAIN, text, a, sizeof text);
     CHECK_STR(text, "abc");
     tec_device_put(device, a);
     tec_device_close(device);

@@ -40,7 +40,7 @@ static void run_steps(struct tiny *t, const struct tec_program *program)
         struct tec_capture *one;
         if (program->steps[i].kind != TEC_STEP_CALL)
             continue;
-        REQUIRE(tec_capture_begin(&one, t->device, &arena, &err) == TEC_OK);
+        REQUIRE(tec_capture_begin(&one, t->device, TEC_STREAM_MAIN, &arena, &err) == TEC_OK);
         tec_ops[call->op].op->record(program, call, one);
         REQUIRE(tec_capture_end(one, &err) == TEC_OK);
         tec_capture_visit(one, call_kernel, &table);
@@ -79,9 +79,11 @@ static void run_text(struct tiny *t, struct reference *r, int region, int rows)
     for (r->n_text = 0; r->n_text < TINY_NEW; r->n_text++) {
         int at = r->n_text % table->max_tokens; /* a launch ends when its table is full */
         table->produced[0] = at;
-        tec_device_upload(t->device, part->block.device, part->block.host, part->block.size);
+        tec_device_upload(t->device, TEC_STREAM_MAIN, part->block.device, part->block.host,
+                          part->block.size);
         run_steps(t, &part->program);
-        tec_device_download(t->device, part->block.host, part->block.device, part->block.size);
+        tec_device_download(t->device, TEC_STREAM_MAIN, part->block.host, part->block.device,
+                            part->block.size);
         REQUIRE(table->produced[0] == at + 1);
         r->text[r->n_text] = table->tokens[at];
     }
@@ -96,7 +98,8 @@ static void run_alone(struct tiny *t, struct reference *r)
     struct tec_replay replay = {0};
     tec_launch_prefix(t->plan, part, region, &in->prefix, &a, &replay);
     poison(t);
-    tec_device_upload(t->device, part->block.device, part->block.host, part->block.size);
+    tec_device_upload(t->device, TEC_STREAM_MAIN, part->block.device, part->block.host,
+                      part->block.size);
     run_steps(t, &part->program);
     tec_launch_actions(t->plan, part, r->chunk);
     run_text(t, r, region, tec_prefix_rows(t->plan, &in->prefix));

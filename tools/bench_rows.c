@@ -294,6 +294,7 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
             input.captured_ns = tick;
         }
         const struct tec_frame_record *record = tec_loop_frame(loop, &input, tick, 0);
+        TEC_TRY(tec_device_failure(b->opened.engine->device, err));
         if (!b->first_ns)
             b->first_ns = record->end_ns;
         if (f < b->warmup)

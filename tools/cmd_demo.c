@@ -129,7 +129,7 @@ static void print_plan(const struct tec_demo *demo)
             bytes ? bytes : "");
     fprintf(out, "device: %s, %d lane%s, %s\n\n", tec_device_kind(e->device),
             tec_device_lanes(e->device), tec_device_lanes(e->device) == 1 ? "" : "s",
-            tec_tier_name(tec_device_tier(e->device)));
+            tec_device_computes(e->device));
 }
 
 static void print_next(struct tec_invocation *call)

@@ -206,6 +206,7 @@ void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks)
 static enum tec_status observe(struct tec_frames *f, const struct tec_value *values, size_t n,
                                const float *noise, int64_t captured_ns, struct tec_error *err)
 {
+    TEC_TRY(tec_device_failure(f->opened.engine->device, err));
     f->out = (struct tec_frame_out){.observed = values != NULL};
     f->acted = false;
     tec_arena_finish(&f->moment);

@@ -44,7 +44,7 @@ json_t *tec_machine_json(const struct tec_device *device)
     return json_pack("{s:s,s:i,s:s,s:s,s:s,s:s,s:i}", "cpu", cpu, "cores",
                      (int)sysconf(_SC_NPROCESSORS_ONLN), "kernel", name.release, "governor",
                      governor, "device", tec_device_kind(device), "tier",
-                     tec_tier_name(tec_device_tier(device)), "lanes", tec_device_lanes(device));
+                     tec_device_computes(device), "lanes", tec_device_lanes(device));
 }
 
 void tec_machine_print(const struct tec_device *device, FILE *out)
@@ -56,8 +56,8 @@ void tec_machine_print(const struct tec_device *device, FILE *out)
     governor_of(governor);
     fprintf(out, "host: %s, %d cores, kernel %s, governor %s; %s, tier %s, %d lanes; commit %s\n",
             cpu, (int)sysconf(_SC_NPROCESSORS_ONLN), name.release, governor,
-            tec_device_kind(device), tec_tier_name(tec_device_tier(device)),
-            tec_device_lanes(device), tec_machine_commit());
+            tec_device_kind(device), tec_device_computes(device), tec_device_lanes(device),
+            tec_machine_commit());
 }
 
 double tec_machine_load(void)

@@ -66,10 +66,10 @@ json_t *tec_profile_costs(const struct tec_profile *p)
     const struct tec_device *device = p->opened.engine->device;
     const struct tec_shared *s = &p->call->shared;
     json_t *private = rows_json(p, true);
-    json_t *costs = json_pack(
-        "{s:i,s:s,s:s,s:s,s:i,s:s,s:s}", "schema", 1, "unit", "us", "device",
-        tec_device_kind(device), "tier", tec_tier_name(tec_device_tier(device)), "threads",
-        tec_device_lanes(device), "version", TECTUM_VERSION, "commit", tec_machine_commit());
+    json_t *costs = json_pack("{s:i,s:s,s:s,s:s,s:i,s:s,s:s}", "schema", 1, "unit", "us", "device",
+                              tec_device_kind(device), "tier", tec_device_computes(device),
+                              "threads", tec_device_lanes(device), "version", TECTUM_VERSION,
+                              "commit", tec_machine_commit());
     json_t *more = json_pack("{s:s,s:s,s:s,s:i,s:i,s:o}", "pipeline", p->opened.pipeline->name,
                              "weights", weights_of(p), "size",
                              s->random_weights.given ? tec_size_names[s->size] : "checkpoint",

@@ -121,14 +121,15 @@ enum tec_status tec_shared_check(const struct tec_shared *shared, struct tec_err
 }
 
 /* "cuda" or "cuda:N". */
-static bool is_cuda(const char *device_name)
+static bool is_cuda(const char *device_name, int *index)
 {
-    int64_t index;
+    int64_t number = 0;
     if (strncmp(device_name, "cuda", 4) != 0)
         return false;
-    if (!device_name[4])
-        return true;
-    return device_name[4] == ':' && tec_parse_int(device_name + 5, &index) && index >= 0;
+    if (device_name[4] && (device_name[4] != ':' || !tec_parse_int(device_name + 5, &number)))
+        return false;
+    *index = (int)number;
+    return number >= 0 && number < 1024;
 }
 
 static enum tec_status find_tier(const char *name, enum tec_tier *tier, struct tec_error *err)
@@ -152,13 +153,17 @@ enum tec_status tec_device_choice(const struct tec_invocation *call,
                                   struct tec_device_options *choice, struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
-    if (is_cuda(s->device))
+    int index = 0;
+    bool cuda = is_cuda(s->device, &index);
+    if (cuda && !tec_device_known("cuda"))
         return tec_fail(err, TEC_DEVICE, "--device %s: this build has no CUDA; use --device cpu",
                         s->device);
-    if (strcmp(s->device, "cpu") != 0)
+    if (!cuda && strcmp(s->device, "cpu") != 0)
         return tec_fail(err, TEC_INVALID, "--device: '%s' is none of cpu, cuda, cuda:N", s->device);
-    *choice =
-        (struct tec_device_options){.kind = "cpu", .threads = s->threads, .spin_us = s->spin_us};
+    *choice = (struct tec_device_options){.kind = cuda ? "cuda" : "cpu",
+                                          .index = index,
+                                          .threads = s->threads,
+                                          .spin_us = s->spin_us};
     TEC_TRY(find_tier(s->tier, &choice->tier, err));
     if (!tec_tier_runs_here(choice->tier))
         return tec_fail(err, TEC_DEVICE, "--tier %s: this CPU cannot run it; the best here is %s",

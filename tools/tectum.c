@@ -266,7 +266,9 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
         memcpy(own[i].shape, v->shape, sizeof v->shape);
     }
     pthread_mutex_lock(&t->lock);
-    enum tec_status status = submit(t, own, n, now, captured_ns, &number, &mine);
+    enum tec_status status = tec_device_failure(t->engine->device, &mine);
+    if (status == TEC_OK)
+        status = submit(t, own, n, now, captured_ns, &number, &mine);
     pthread_mutex_unlock(&t->lock);
     if (status != TEC_OK)
         return convert(err, &mine);
@@ -308,6 +310,7 @@ enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_n
                                size_t room, struct tectum_chunk *chunk, struct tectum_error *err)
 {
     struct tectum_chunk unused;
+    struct tec_error lost;
     if (!t || !actions)
         return fail(err, TEC_INVALID, "tectum_wait: an engine and room for actions are needed");
     if (room < (size_t)tectum_rows(t) * (size_t)tectum_columns(t))
@@ -319,6 +322,8 @@ enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_n
         pthread_mutex_unlock(&t->hand_lock);
         if (got)
             return TECTUM_OK;
+        if (tec_device_failure(t->engine->device, &lost) != TEC_OK)
+            return convert(err, &lost);
         if (tec_clock_now(&wall) >= until)
             return fail(err, TEC_TIME, "no actions of that observation yet");
         tec_bell_wait(&t->done, seen, until);

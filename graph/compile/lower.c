@@ -57,7 +57,7 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
                                              .fixed = action && p->spec.fixed > 0};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
-    p->bytes.frames += (int64_t)part->block.size;
+    p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
     TEC_TRY(lower_node(p, part, TEC_NODE_prefill, err));
     tec_program_mark(&part->program, TEC_MARK_PREFILL);
     if (action) {

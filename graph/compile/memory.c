@@ -82,7 +82,8 @@ static enum tec_status place_part(struct tec_plan *plan, struct tec_program *pro
 }
 
 /* The arena of one stream: as large as its largest part. */
-static enum tec_status take_arena(struct tec_plan *plan, int stream, struct tec_error *err)
+static enum tec_status take_arena(struct tec_plan *plan, enum tec_stream stream,
+                                  struct tec_error *err)
 {
     size_t largest = ALIGN;
     for (int i = 0; i < plan->n_parts; i++)
@@ -101,7 +102,7 @@ enum tec_status tec_pass_memory(struct tec_plan *plan, struct tec_error *err)
     for (int i = 0; i < plan->n_parts; i++)
         TEC_TRY(place_part(plan, &plan->parts[i].program, err));
     for (int i = 0; i < plan->n_streams; i++)
-        TEC_TRY(take_arena(plan, i, err));
+        TEC_TRY(take_arena(plan, (enum tec_stream)i, err));
     for (int i = 0; i < plan->n_parts; i++) {
         struct tec_program *program = &plan->parts[i].program;
         unsigned char *base = plan->activations[plan->parts[i].stream];

@@ -115,7 +115,8 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
             pair[0] = (float)cos(angle);
             pair[1] = (float)sin(angle);
         }
-        tec_device_upload(p->device, p->cos_sin + (size_t)at * (size_t)half * 2, line, row);
+        tec_device_upload(p->device, TEC_STREAM_MAIN, p->cos_sin + (size_t)at * (size_t)half * 2,
+                          line, row);
     }
     return TEC_OK;
 }
@@ -127,25 +128,24 @@ static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
         for (int b = 0; b < 256; b++)
             lut[c][b] = (float)b / 255.0F * 2.0F - 1.0F;
     TEC_TRY(constant(p, sizeof lut, &p->lut, err));
-    tec_device_upload(p->device, p->lut, lut, sizeof lut);
+    tec_device_upload(p->device, TEC_STREAM_MAIN, p->lut, lut, sizeof lut);
     int zero = 0;
     TEC_TRY(constant(p, sizeof zero, &p->zero, err));
-    tec_device_upload(p->device, p->zero, &zero, sizeof zero);
+    tec_device_upload(p->device, TEC_STREAM_MAIN, p->zero, &zero, sizeof zero);
     return make_rotation(p, err);
 }
 
 /* What parts of a stream write besides their activations. */
-static enum tec_status make_stream(struct tec_plan *p, int stream, struct tec_error *err)
+static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
+                                   struct tec_error *err)
 {
-    int lanes = stream ? tec_device_lanes_beside(p->device) : tec_device_lanes(p->device);
-    if (lanes < 1)
+    if (stream == TEC_STREAM_BESIDE && tec_device_lanes_beside(p->device) < 1)
         return tec_fail(err, TEC_INVALID, "the device has no lanes to split off");
     int widest = p->model->text.stack.head_dim > p->model->vision.stack.head_dim
                      ? p->model->text.stack.head_dim
                      : p->model->vision.stack.head_dim;
-    size_t scratch = tec_attention_scratch(widest) * (size_t)lanes;
     TEC_TRY(make_tower(p, &p->tower[stream], err));
-    return constant(p, scratch * sizeof(float), &p->scratch[stream], err);
+    return constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream], err);
 }
 
 static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *in,
@@ -154,8 +154,9 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(check_spec(&p->spec, p->model, err));
     TEC_TRY(reserve_slots(p, err));
     TEC_TRY(make_constants(p, err));
-    for (int stream = 0; stream <= p->spec.beside; stream++)
-        TEC_TRY(make_stream(p, stream, err));
+    TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
+    if (p->spec.beside)
+        TEC_TRY(make_stream(p, TEC_STREAM_BESIDE, err));
     if (p->spec.steps) {
         TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
                                        p->spec.fixed > 0, p->device, p->heap, err));
@@ -168,7 +169,9 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     }
     struct tec_byte_plan *b = &p->bytes;
     b->weights = p->weights->bytes;
-    b->total = b->weights + b->tables + b->kv + b->activations + b->frames + b->constants + b->taps;
+    b->workspace = tec_device_workspace(p->device);
+    b->total = b->weights + b->tables + b->kv + b->activations + b->frames + b->constants +
+               b->taps + b->workspace;
     return TEC_OK;
 }
 
@@ -198,11 +201,12 @@ void tec_plan_destroy(struct tec_plan *p)
     if (!p)
         return;
     for (int i = 0; i < p->n_parts; i++) {
+        tec_capture_free(p->parts[i].capture);
         tec_table_finish(&p->parts[i].block, p->device);
         tec_taps_finish(&p->parts[i].taps, p->device);
     }
     tec_kv_space_destroy(&p->space);
-    for (int i = 0; i < TEC_MAX_STREAMS; i++) {
+    for (int i = 0; i < TEC_STREAM_COUNT; i++) {
         tec_kv_space_destroy(&p->tower[i]);
         tec_device_put(p->device, p->scratch[i]);
     }

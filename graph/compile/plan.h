@@ -8,7 +8,7 @@
 
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 1) + 1, TEC_MAX_STREAMS = 2 };
+enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 1) + 1 };
 
 enum tec_part_kind {
     TEC_PART_FRAME,  /* prefill and, where there is one, the action node */
@@ -22,9 +22,9 @@ enum { TEC_MARK_PREFILL, TEC_MARK_ACTION, TEC_MARK_DECODE };
 struct tec_plan_part {
     const char *name;
     enum tec_part_kind kind;
-    int batch;   /* DECODE */
-    int stream;  /* parts of one stream never overlap in time */
-    bool beside; /* the second set: runs on the lanes that the device splits off */
+    int batch;              /* DECODE */
+    enum tec_stream stream; /* parts of one stream never overlap in time */
+    bool beside;            /* the second set: runs on the lanes that the device splits off */
     struct tec_program program;
     struct tec_capture *capture;
     struct tec_table_block block;
@@ -54,7 +54,7 @@ struct tec_plan_spec {
 
 /* Bytes by purpose; `total` is what a device must have. */
 struct tec_byte_plan {
-    int64_t weights, tables, kv, activations, frames, constants, taps, total;
+    int64_t weights, tables, kv, activations, frames, constants, taps, workspace, total;
     int64_t captures; /* host memory of the recorded lists */
 };
 
@@ -63,18 +63,18 @@ struct tec_plan {
     const struct tec_model *model;     /* borrowed */
     const struct tec_weights *weights; /* borrowed */
     struct tec_flow_tables *flow;
-    struct tec_device *device;                  /* borrowed */
-    struct tec_kv_space space;                  /* one for both streams: slots are disjoint */
-    struct tec_kv_space tower[TEC_MAX_STREAMS]; /* scratch of the pictures, for each stream */
-    struct tec_kv_pool prefixes;                /* prefix regions */
+    struct tec_device *device;                   /* borrowed */
+    struct tec_kv_space space;                   /* one for both streams: slots are disjoint */
+    struct tec_kv_space tower[TEC_STREAM_COUNT]; /* scratch of the pictures, for each stream */
+    struct tec_kv_pool prefixes;                 /* prefix regions */
     int *tails, *trash; /* [seats] first private slot; a slot nobody reads */
     int scratch_slot;
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
     int n_streams;
-    unsigned char *activations[TEC_MAX_STREAMS]; /* one arena a stream, overlaid by its parts */
-    size_t activation_bytes[TEC_MAX_STREAMS];
-    float *cos_sin, *lut, *scratch[TEC_MAX_STREAMS];
+    unsigned char *activations[TEC_STREAM_COUNT]; /* one arena a stream, overlaid by its parts */
+    size_t activation_bytes[TEC_STREAM_COUNT];
+    float *cos_sin, *lut, *scratch[TEC_STREAM_COUNT];
     int *zero;
     struct tec_byte_plan bytes;
     struct tec_arena arena;

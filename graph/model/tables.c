@@ -117,7 +117,8 @@ static enum tec_status modulate(struct maker *m, int norm, const char *weight, c
                 row[part * t->padded + i] = (float)y[part * t->width + i];
         float *to =
             t->modulation + ((size_t)s * (size_t)t->n_norms + (size_t)norm) * 3 * (size_t)t->padded;
-        tec_device_upload(t->device, to, row, (size_t)3 * (size_t)t->padded * sizeof *row);
+        tec_device_upload(t->device, TEC_STREAM_MAIN, to, row,
+                          (size_t)3 * (size_t)t->padded * sizeof *row);
     }
     tec_arena_rewind(&t->arena, mark);
     return TEC_OK;
@@ -163,8 +164,8 @@ static enum tec_status make_time_bias(struct maker *m)
         apply(w, b, t->width, 2 * t->width, t->width, t->width, x, y);
         for (int i = 0; i < t->width; i++)
             row[i] = (float)y[i];
-        tec_device_upload(t->device, t->time_bias + (size_t)s * (size_t)t->padded, row,
-                          (size_t)t->padded * sizeof *row);
+        tec_device_upload(t->device, TEC_STREAM_MAIN, t->time_bias + (size_t)s * (size_t)t->padded,
+                          row, (size_t)t->padded * sizeof *row);
     }
     return TEC_OK;
 }

@@ -71,7 +71,7 @@ static enum tec_status load_vector(struct loader *l, const char *name, int n, fl
     TEC_TRY(reserve(l, n));
     TEC_TRY(device_block(l, (size_t)tec_padded(n) * 4, &block));
     TEC_TRY(tec_weight_vector(&l->source, name, n, centre, l->buffer, l->err));
-    tec_device_upload(l->options->device, block, l->buffer, (size_t)n * 4);
+    tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer, (size_t)n * 4);
     *out = block;
     return TEC_OK;
 }
@@ -80,7 +80,7 @@ static enum tec_status load_vector(struct loader *l, const char *name, int n, fl
 static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *packed,
                                  bool bf16, int from, int cols)
 {
-    enum tec_matrix_layout layout = tec_device_kernels(l->options->device)->layout;
+    enum tec_matrix_layout layout = tec_device_layout(l->options->device);
     TEC_TRY(reserve(l, 16 * found->cols));
     if (l->source.dry)
         return TEC_OK;
@@ -137,7 +137,7 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
         TEC_TRY(
             tec_weight_vector(&l->source, pieces[i].bias, pieces[i].rows, 0.0F, l->buffer, l->err));
         if (biased)
-            tec_device_upload(l->options->device, (float *)bias + at[i], l->buffer,
+            tec_device_upload(l->options->device, TEC_STREAM_MAIN, (float *)bias + at[i], l->buffer,
                               (size_t)pieces[i].rows * 4);
     }
     *m = (struct tec_matrix){
@@ -256,8 +256,9 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
     TEC_TRY(reserve(l, t->stack.width));
     for (int r = 0; r < t->tokens && !l->source.dry; r++) {
         TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
-        tec_device_upload(l->options->device, (float *)block + (size_t)r * (size_t)w->ld_position,
-                          l->buffer, (size_t)t->stack.width * 4);
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN,
+                          (float *)block + (size_t)r * (size_t)w->ld_position, l->buffer,
+                          (size_t)t->stack.width * 4);
     }
     w->position = block;
     TEC_TRY(load_stack(l, &t->stack, &w->vision));

@@ -98,6 +98,25 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
         t->suffix.slot[r] = limits->scratch_slot + r;
 }
 
+/* Where pictures go on a device that cannot read them where they are: always the same place. */
+static enum tec_status take_pixels(struct tec_table_block *block, struct tec_prefix_table *t,
+                                   const struct tec_prefix_limits *limits,
+                                   struct tec_device *device, struct tec_error *err)
+{
+    size_t side = (size_t)limits->model->vision.image_size;
+    t->picture_size = side * side * 3;
+    if (tec_device_reads_host(device))
+        return TEC_OK;
+    block->pixels_size = (size_t)limits->max_pictures * t->picture_size;
+    block->pixels = tec_device_get(device, block->pixels_size);
+    if (!block->pixels)
+        return tec_fail(err, TEC_NO_MEMORY, "pictures need %zu bytes", block->pixels_size);
+    t->pixels = block->pixels;
+    for (int i = 0; i < limits->max_pictures; i++)
+        t->picture[i] = t->pixels + (size_t)i * t->picture_size;
+    return TEC_OK;
+}
+
 enum tec_status
 tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *host_side,
                       struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
@@ -110,7 +129,8 @@ tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *ho
     deal_prefix(&(struct dealer){block->host, 0}, host_side, limits);
     deal_prefix(&(struct dealer){block->device, 0}, device_side, limits);
     fill_constants(host_side, limits);
-    tec_device_upload(device, block->device, block->host, block->size);
+    TEC_TRY(take_pixels(block, host_side, limits, device, err));
+    tec_device_upload(device, TEC_STREAM_MAIN, block->device, block->host, block->size);
     return TEC_OK;
 }
 
@@ -153,5 +173,6 @@ enum tec_status tec_decode_table_init(struct tec_table_block *block,
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device)
 {
     tec_device_put(device, block->device);
-    block->device = NULL;
+    tec_device_put(device, block->pixels);
+    block->device = block->pixels = NULL;
 }

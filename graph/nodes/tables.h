@@ -29,6 +29,8 @@ struct tec_prefix_table {
     int *ids;                 /* [text.max_tokens] */
     int *n_horizon, *one;     /* constants */
     const uint8_t **picture;  /* [max_pictures] u8 [size, size, 3], device memory */
+    uint8_t *pixels;          /* device memory for those, or NULL: it reads the host's */
+    size_t picture_size;      /* bytes of one */
     int *n_fixed;             /* first rows of `noise` that are given actions; NULL = never any */
     float *noise;             /* [horizon, ld]: the flow's x, overwritten by the action node */
     float *state;             /* [1, ld] */
@@ -51,6 +53,8 @@ struct tec_decode_table {
 struct tec_table_block {
     unsigned char *host, *device;
     size_t size;
+    unsigned char *pixels; /* device memory for pictures; NULL = none */
+    size_t pixels_size;
 };
 
 struct tec_prefix_limits {

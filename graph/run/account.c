@@ -116,8 +116,8 @@ void tec_loop_account(struct tec_loop *l)
     if (l->tick->next_ns != INT64_MAX && r->end_ns - l->tick->next_ns > overrun)
         overrun = r->end_ns - l->tick->next_ns;
     l->lost_ns = host_time(l);
-    r->missed = overrun > 0;
-    r->cause = r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
+    r->missed = overrun > 0 || (r->failed && r->release_ns < 0);
+    r->cause = r->failed ? TEC_CAUSE_GPU : r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
     r->in_flight = l->n_live;
     r->overrun_us = (overrun + 999) / 1000;
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =

@@ -89,7 +89,7 @@ static enum tec_status make_dry(struct tec_engine *e, const struct tec_plan_spec
                                 struct tec_error *err)
 {
     struct tec_device_options device = e->options.device;
-    device.kind = "measure";
+    device.measure = true;
     TEC_TRY(tec_device_open(&e->device, &device, e->heap, err));
     const struct tec_weight_source source = {.checkpoint = e->checkpoint, .dry = true};
     const struct tec_weights_options w = {.model = e->model,
@@ -167,11 +167,15 @@ static int64_t available_memory(void)
     return kib < 0 ? -1 : (int64_t)kib * 1024;
 }
 
-static enum tec_status check_memory(const struct tec_engine_options *o,
-                                    const struct tec_measured *m, struct tec_error *err)
+/* Before anything large is taken: the pipeline's budget, and what is free where it will lie. */
+static enum tec_status check_memory(const struct tec_engine *e, const struct tec_measured *m,
+                                    struct tec_error *err)
 {
+    const struct tec_engine_options *o = &e->options;
     const double gib = 1024.0 * 1024.0 * 1024.0;
-    int64_t budget = o->pipeline->memory.device, there = available_memory();
+    bool host = tec_device_reads_host(e->device);
+    int64_t budget = o->pipeline->memory.device;
+    int64_t there = host ? available_memory() : tec_device_room(e->device);
     double need = (double)m->bytes.total / gib, weights = (double)m->bytes.weights / gib;
     if (budget && m->bytes.total > budget)
         return tec_fail(err, TEC_NO_MEMORY,
@@ -179,10 +183,10 @@ static enum tec_status check_memory(const struct tec_engine_options *o,
                         "%.2f GiB",
                         o->pipeline->memory.where.file, o->pipeline->memory.where.line, need,
                         weights, need - weights, (double)budget / gib);
-    if (there >= 0 && m->bytes.total > there)
+    if (there >= 0 && m->bytes.total - m->bytes.workspace > there)
         return tec_fail(err, TEC_NO_MEMORY,
-                        "static plan needs %.2f GiB (weights %.2f), the machine has %.2f GiB free",
-                        need, weights, (double)there / gib);
+                        "static plan needs %.2f GiB (weights %.2f), the %s has %.2f GiB free", need,
+                        weights, host ? "machine" : "device", (double)there / gib);
     return TEC_OK;
 }
 
@@ -329,7 +333,7 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
         input.prefix.picture[i] = black;
     progress(&e->options, "warm-up", 0, WARM_FRAMES);
     tec_loop_warm(e->loop, &input, WARM_FRAMES);
-    return TEC_OK;
+    return tec_device_failure(e->device, err);
 }
 
 /* Do actions that are given fit the robot? Looked at here too, because `check` opens no session. */
@@ -370,12 +374,12 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     const struct tec_engine_options *o = &e->options;
     struct tec_measured measured;
     TEC_TRY(describe(e, &measured, &e->arena, err));
-    TEC_TRY(check_memory(o, &measured, err));
+    TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
+    TEC_TRY(check_memory(e, &measured, err));
     TEC_TRY(open_tokenizer(e, err));
     TEC_TRY(open_session(e, &measured.spec, err));
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
-    TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
     TEC_TRY(load_weights(e, &measured, err));
     struct tec_executor executor = tec_executor_real(e->plan);
     if (measured.spec.beside) {

@@ -57,6 +57,11 @@ void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input)
     bool action = acts(l);
     l->o.executor.prefix(l->o.executor.self, action ? TEC_PART_FRAME : TEC_PART_PREFIX, l->region,
                          input, &replay);
+    l->record.failed = replay.status != TEC_OK;
+    if (l->record.failed) {
+        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
+        return;
+    }
     int64_t seen = replay.mark_ns[TEC_MARK_PREFILL], acted = replay.mark_ns[TEC_MARK_ACTION];
     if (action)
         release(l, input);

@@ -2,15 +2,6 @@
 
 #include <string.h>
 
-static void run_part(const struct tec_plan *plan, const struct tec_plan_part *part,
-                     struct tec_replay *replay)
-{
-    if (part->beside)
-        tec_device_replay_beside(plan->device, part->capture, replay);
-    else
-        tec_device_replay(plan->device, part->capture, replay);
-}
-
 int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o)
 {
     return o->n_pictures * plan->model->vision.tokens + o->n_text;
@@ -37,9 +28,22 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
     return TEC_OK;
 }
 
-static void fill_prefix(const struct tec_plan *plan, struct tec_prefix_table *t, int region,
+/* Where the device sees a picture: where it is, or in the table's own place. */
+static void give_picture(const struct tec_plan *plan, const struct tec_plan_part *part, int i,
+                         const uint8_t *picture)
+{
+    const struct tec_prefix_table *t = &part->prefix;
+    if (t->pixels)
+        tec_device_upload(plan->device, part->stream, t->pixels + (size_t)i * t->picture_size,
+                          picture, t->picture_size);
+    else
+        t->picture[i] = picture;
+}
+
+static void fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                         const struct tec_prefix_input *o)
 {
+    struct tec_prefix_table *t = &part->prefix;
     int picture_rows = o->n_pictures * plan->model->vision.tokens;
     int rows = picture_rows + o->n_text, first = plan->prefixes.first[region];
     bool causal = plan->model->text.causal;
@@ -48,7 +52,7 @@ static void fill_prefix(const struct tec_plan *plan, struct tec_prefix_table *t,
     *t->pictures.count = picture_rows;
     *t->prefix.count = rows;
     for (int i = 0; i < o->n_pictures; i++)
-        t->picture[i] = o->picture[i];
+        give_picture(plan, part, i, o->picture[i]);
     memcpy(t->ids, o->ids, (size_t)o->n_text * sizeof *t->ids);
     for (int r = 0; r < rows; r++) {
         t->prefix.pos[r] = r;
@@ -90,20 +94,24 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
                        const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay)
 {
-    fill_prefix(plan, &part->prefix, region, o);
+    fill_prefix(plan, part, region, o);
     if (part->kind == TEC_PART_FRAME && plan->spec.steps)
         fill_suffix(plan, &part->prefix, region, tec_prefix_rows(plan, o), actions);
-    tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
-    run_part(plan, part, replay);
+    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
+                      part->block.size);
+    tec_device_replay(plan->device, part->capture, replay);
 }
 
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk)
 {
     const struct tec_flow *f = &plan->model->flow;
+    const struct tec_prefix_table *t = &part->prefix;
+    size_t row = (size_t)t->ld * sizeof(float);
+    tec_device_download(plan->device, part->stream, t->noise, part->prefix_device.noise,
+                        (size_t)f->horizon * row);
     for (int i = 0; i < f->horizon; i++)
-        tec_device_download(plan->device, chunk + (size_t)i * (size_t)f->dim,
-                            part->prefix_device.noise + (size_t)i * (size_t)part->prefix.ld,
-                            (size_t)f->dim * sizeof(float));
+        memcpy(chunk + (size_t)i * (size_t)f->dim, t->noise + (size_t)i * (size_t)t->ld,
+               (size_t)f->dim * sizeof(float));
 }
 
 void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,
@@ -184,9 +192,11 @@ void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
     *t->rows.count = n;
     for (int i = 0; i < n; i++)
         fill_row(plan, t, i, rows[i]);
-    tec_device_upload(plan->device, part->block.device, part->block.host, part->block.size);
-    run_part(plan, part, replay);
-    tec_device_download(plan->device, part->block.host, part->block.device, part->block.size);
+    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
+                      part->block.size);
+    tec_device_replay(plan->device, part->capture, replay);
+    tec_device_download(plan->device, part->stream, part->block.host, part->block.device,
+                        part->block.size);
     for (int i = 0; i < n; i++) {
         read_row(t, i, rows[i]);
         made[i] = t->produced[i];

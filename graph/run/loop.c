@@ -23,7 +23,7 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->end_ns = r->release_ns = -1;
     r->age_us = -1;
     r->slack_us = r->overrun_us = 0;
-    r->missed = false;
+    r->missed = r->failed = false;
     r->cause = TEC_CAUSE_NONE;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     l->region = -1;

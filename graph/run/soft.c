@@ -198,8 +198,15 @@ static void settle_decode(struct tec_loop *l, int at)
     tec_loop_measure_decode(l, &job->replay, job->n, job->k, steps);
 }
 
+/* A launch that failed made nothing; its requests stay as they were. */
 static void settle(struct tec_loop *l, int at)
 {
+    const struct tec_replay *p = &l->jobs[at].replay;
+    if (p->status != TEC_OK) {
+        l->record.failed = true;
+        tec_loop_replayed(l, p->start_ns, p->end_ns);
+        return;
+    }
     if (l->jobs[at].prefill)
         settle_prefill(l, at);
     else

@@ -19,10 +19,11 @@ extern "C" {
 /* Facts of the device and memory that kernels share. One for each stream. */
 struct tec_cuda_launch {
     cudaStream_t stream;
-    int capability; /* 10 * major + minor */
-    int processors; /* multiprocessors */
-    bool overlap;   /* kernels may begin before the one in front has ended: lang.cuh */
-    float *partials; /* device memory for partial sums, one user at a time in stream order */
+    int capability;       /* 10 * major + minor */
+    int processors;       /* multiprocessors */
+    bool overlap;         /* kernels may begin before the one in front has ended: lang.cuh */
+    bool first;           /* no kernel is in front of the next one; start clears it */
+    float *partials;      /* device memory for partial sums, one user at a time in stream order */
     size_t partials_size; /* bytes */
     int *tickets;         /* TEC_CUDA_TICKETS counters; 0 between kernels */
     const char *label;    /* of the command, for reports; borrowed */

@@ -127,7 +127,8 @@ static void tec_cuda_start(struct tec_cuda_launch *launch, void (*kernel)(Params
     config.dynamicSmemBytes = shared;
     config.stream = launch->stream;
     config.attrs = &attribute;
-    config.numAttrs = launch->overlap ? 1 : 0;
+    config.numAttrs = launch->overlap && !launch->first ? 1 : 0;
     launch->error = cudaLaunchKernelEx(&config, kernel, (Params)args...);
     launch->kernels++;
+    launch->first = false;
 }

@@ -351,8 +351,9 @@ static void run_frame(struct tec_worker *w, int job)
     tec_loop_run(loop, s ? &w->input : NULL, &tick);
     w->n_cancels = 0;
     if (s && !w->acted && (s->wants_actions || !w->running_text)) {
-        tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
-                 w->opened.pipeline->name);
+        if (tec_device_failure(w->opened.engine->device, &err) == TEC_OK)
+            tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
+                     w->opened.pipeline->name);
         answer_failure(w, job, &err);
     } else if (w->running >= 0) {
         await_text(w, job);

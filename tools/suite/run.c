@@ -71,6 +71,7 @@ static enum tec_status run_block(struct tec_suite *suite, struct group *g,
         if (f == p->warmup)
             tec_energy_read(&suite->energy, &joules);
         tec_suite_run_frame(b, f, f < p->warmup);
+        TEC_TRY(tec_device_failure(b->engine->opened.engine->device, err));
     }
     count_energy(suite, p, joules);
     tec_loop_set_planner(b->engine->opened.engine->loop, &tec_default_planner);

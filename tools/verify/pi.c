@@ -203,7 +203,7 @@ float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const cha
         int live = t->live ? *t->live : t->rows, take = rows >= 0 ? rows : live - first;
         float *out = TEC_NEW(pi->v->arena, (size_t)take * (size_t)t->cols, float);
         for (int r = 0; out && r < take; r++)
-            tec_device_download(pi->device, out + (size_t)r * (size_t)t->cols,
+            tec_device_download(pi->device, TEC_STREAM_MAIN, out + (size_t)r * (size_t)t->cols,
                                 t->data + (size_t)(first + r) * (size_t)t->ld,
                                 (size_t)t->cols * sizeof(float));
         *n = (size_t)take * (size_t)t->cols;

@@ -56,7 +56,7 @@ static const float *read_table(struct judge *j, const char *name, size_t *n)
     if (!out || norm >= t->n_norms)
         return NULL;
     for (int part = 0; part < 3; part++)
-        tec_device_download(j->pi->device, out + (ptrdiff_t)part * t->width,
+        tec_device_download(j->pi->device, TEC_STREAM_MAIN, out + (ptrdiff_t)part * t->width,
                             tec_modulation(t, step, norm) + (ptrdiff_t)part * t->padded,
                             (size_t)t->width * sizeof(float));
     *n = (size_t)3 * (size_t)t->width;

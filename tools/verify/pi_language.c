@@ -29,9 +29,9 @@ static void compare_prefix(struct judge *j, const struct tec_pi_request *r)
         size_t n = (size_t)live * (size_t)t->cols;
         float *rows = TEC_NEW(j->pi->v->arena, n, float);
         for (int row = 0; rows && row < live; row++)
-            tec_device_download(j->pi->device, rows + (size_t)row * (size_t)t->cols,
-                                t->data + (size_t)row * (size_t)t->ld,
-                                (size_t)t->cols * sizeof(float));
+            tec_device_download(
+                j->pi->device, TEC_STREAM_MAIN, rows + (size_t)row * (size_t)t->cols,
+                t->data + (size_t)row * (size_t)t->ld, (size_t)t->cols * sizeof(float));
         tec_pi_compare(j->pi, name, rows, n, "unfused");
     }
 }

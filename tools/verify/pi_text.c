@@ -74,7 +74,8 @@ static float *read_tail(struct tec_pi *pi, const struct tec_pi_request *r, bool 
         for (int i = 0; i < r->n; i++) {
             size_t slot = (size_t)r->plan->tails[r->seat] + (size_t)i;
             const char *from = (values ? s->v : s->k)[l];
-            tec_device_download(pi->device, row, from + slot * cols * size, cols * size);
+            tec_device_download(pi->device, TEC_STREAM_MAIN, row, from + slot * cols * size,
+                                cols * size);
             tec_to_f32(s->shape.bf16 ? TEC_BF16 : TEC_F32, row,
                        out + ((size_t)l * (size_t)r->n + (size_t)i) * cols, cols, NULL);
         }

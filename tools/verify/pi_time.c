@@ -44,7 +44,7 @@ static enum tec_status judge_checkpoint(struct tec_pi *judge, const char *name, 
         float *mod = TEC_NEW(judge->v->arena, n, float);
         for (int i = 0; mod && i < t->steps * t->n_norms; i++)
             for (size_t part = 0; part < 3; part++)
-                tec_device_download(pi.device, mod + (size_t)i * row + part * w,
+                tec_device_download(pi.device, TEC_STREAM_MAIN, mod + (size_t)i * row + part * w,
                                     t->modulation + ((size_t)i * 3 + part) * (size_t)t->padded,
                                     w * sizeof(float));
         snprintf(check, sizeof check, "%s.cond", name);

@@ -1,0 +1,140 @@
+/* capture.c - recording: the list of commands that every kind of device is given. */
+#include "kernels/device_kind.h"
+
+#include <string.h>
+
+enum { CHUNK = 64 };
+
+enum tec_status tec_capture_begin(struct tec_capture **out, struct tec_device *device,
+                                  enum tec_stream stream, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    struct tec_capture *capture = TEC_NEW(arena, 1, struct tec_capture);
+    if (!capture)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a capture");
+    capture->device = device;
+    capture->stream = stream;
+    capture->arena = arena;
+    capture->open = -1;
+    *out = capture;
+    return TEC_OK;
+}
+
+/* Room for one more command, or NULL with the failure remembered. */
+static struct tec_command *append(struct tec_capture *capture)
+{
+    if (capture->n == capture->capacity) {
+        int capacity = capture->capacity ? capture->capacity * 2 : CHUNK;
+        struct tec_command *more = TEC_NEW(capture->arena, (size_t)capacity, struct tec_command);
+        if (!more) {
+            capture->status = TEC_NO_MEMORY;
+            return NULL;
+        }
+        if (capture->n)
+            memcpy(more, capture->commands, (size_t)capture->n * sizeof *more);
+        capture->commands = more;
+        capture->capacity = capacity;
+    }
+    capture->bytes += sizeof(struct tec_command);
+    return &capture->commands[capture->n++];
+}
+
+void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, const void *args,
+                     bool barrier, const char *label)
+{
+    size_t size = tec_kernel_infos[kernel].args_size;
+    void *copy = tec_arena_push(capture->arena, 1, size, 16);
+    struct tec_command *c = append(capture);
+    if (!c || !copy) {
+        capture->status = TEC_NO_MEMORY;
+        return;
+    }
+    memcpy(copy, args, size);
+    capture->bytes += size;
+    capture->kernels++;
+    *c = (struct tec_command){
+        .kind = TEC_RUN, .kernel = kernel, .args = copy, .label = label, .barrier = barrier};
+}
+
+void tec_capture_repeat(struct tec_capture *capture, const int *count, const int *stop)
+{
+    struct tec_command *c = append(capture);
+    if (!c || capture->open >= 0) {
+        capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
+        return;
+    }
+    *c = (struct tec_command){.kind = TEC_REPEAT, .count = count, .stop = stop, .barrier = true};
+    capture->open = capture->n - 1;
+}
+
+void tec_capture_repeat_end(struct tec_capture *capture)
+{
+    struct tec_command *c = append(capture);
+    if (!c || capture->open < 0) {
+        capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
+        return;
+    }
+    *c = (struct tec_command){.kind = TEC_REPEAT_END, .other = capture->open, .barrier = true};
+    capture->commands[capture->open].other = capture->n - 1;
+    capture->open = -1;
+}
+
+void tec_capture_mark(struct tec_capture *capture, int mark)
+{
+    struct tec_command *c = append(capture);
+    if (!c || mark < 0 || mark >= TEC_MAX_MARKS) {
+        capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
+        return;
+    }
+    *c = (struct tec_command){.kind = TEC_MARK, .other = mark, .barrier = true};
+}
+
+enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *err)
+{
+    if (capture->open >= 0)
+        capture->status = TEC_INVALID;
+    if (capture->status != TEC_OK)
+        return tec_fail(err, capture->status, "recording a capture of %d commands failed",
+                        capture->n);
+    const struct tec_device *device = capture->device;
+    return device->measures || !device->kind->compile ? TEC_OK
+                                                      : device->kind->compile(capture, err);
+}
+
+void tec_capture_free(struct tec_capture *capture)
+{
+    if (capture && capture->compiled)
+        capture->device->kind->discard(capture);
+}
+
+int tec_capture_commands(const struct tec_capture *capture)
+{
+    return capture->n;
+}
+
+int tec_capture_kernels(const struct tec_capture *capture)
+{
+    return capture->kernels;
+}
+
+int tec_capture_nodes(const struct tec_capture *capture)
+{
+    return capture->nodes;
+}
+
+size_t tec_capture_bytes(const struct tec_capture *capture)
+{
+    return capture->bytes;
+}
+
+void tec_capture_visit(const struct tec_capture *capture,
+                       void (*visit)(void *user, enum tec_kernel_id kernel, const void *args,
+                                     bool barrier, const char *label),
+                       void *user)
+{
+    for (int i = 0; i < capture->n; i++) {
+        const struct tec_command *c = &capture->commands[i];
+        if (c->kind == TEC_RUN)
+            visit(user, c->kernel, c->args, c->barrier, c->label);
+    }
+}

@@ -1,0 +1,292 @@
+/* device.c - one NVIDIA GPU behind the seam: opening, memory, facts, failure. */
+#include "kernels/cuda/gpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OLDEST = 80, DRIVER = 12040, PARTIALS = 16 << 20, PATIENCE_MS = 30000 };
+
+/* What was given out, so that it can be counted when it comes back. */
+struct tec_gpu_block {
+    struct tec_gpu_block *next;
+    void *at;
+    size_t size;
+};
+
+/* --- failure --------------------------------------------------------------------------------- */
+
+void tec_gpu_fail(struct tec_gpu *gpu, cudaError_t error, const char *what, const char *detail)
+{
+    bool first = !atomic_exchange(&gpu->failing, true);
+    if (!first)
+        return;
+    enum tec_status status = error == cudaErrorMemoryAllocation ? TEC_NO_MEMORY : TEC_DEVICE;
+    tec_fail(&gpu->base.failure, status, "cuda:%d: %s%s%s: %s (%s)", gpu->index, what,
+             detail ? " " : "", detail ? detail : "", cudaGetErrorString(error),
+             cudaGetErrorName(error));
+    atomic_store(&gpu->base.failed, true);
+}
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+static int attribute(enum cudaDeviceAttr which, int index)
+{
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, which, index) == cudaSuccess ? value : 0;
+}
+
+static int capability_of(int index)
+{
+    return 10 * attribute(cudaDevAttrComputeCapabilityMajor, index) +
+           attribute(cudaDevAttrComputeCapabilityMinor, index);
+}
+
+static enum tec_status check(const struct tec_device_options *options, struct tec_error *err)
+{
+    int driver = 0, count = 0;
+    cudaError_t error = cudaDriverGetVersion(&driver);
+    if (error == cudaSuccess && driver > 0)
+        error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess || driver == 0 || count == 0)
+        return tec_fail(err, TEC_DEVICE, "no CUDA device: %s; use --device cpu",
+                        driver == 0 ? "there is no NVIDIA driver here" : cudaGetErrorString(error));
+    if (driver < DRIVER)
+        return tec_fail(err, TEC_DEVICE,
+                        "the NVIDIA driver is for CUDA %d.%d; graphs with loops need 12.4",
+                        driver / 1000, driver % 1000 / 10);
+    if (options->index < 0 || options->index >= count)
+        return tec_fail(err, TEC_DEVICE, "cuda:%d: there are %d CUDA devices, counted from 0",
+                        options->index, count);
+    int capability = capability_of(options->index);
+    if (capability < OLDEST)
+        return tec_fail(err, TEC_DEVICE, "cuda:%d is an sm_%d; sm_%d is the oldest that will do",
+                        options->index, capability, OLDEST);
+    return TEC_OK;
+}
+
+static int lanes(const struct tec_device_options *options)
+{
+    return attribute(cudaDevAttrMultiProcessorCount, options->index);
+}
+
+static int64_t workspace(const struct tec_device_options *options)
+{
+    int64_t tickets = TEC_CUDA_TICKETS * (int64_t)sizeof(int);
+    return (options->beside > 0 ? 2 : 1) * (PARTIALS + tickets + (int64_t)sizeof(int));
+}
+
+static size_t scratch(int n, int head_dim)
+{
+    (void)n, (void)head_dim;
+    return sizeof(float); /* kernels use shared memory */
+}
+
+static enum tec_matrix_layout layout(const struct tec_device_options *options)
+{
+    (void)options;
+    return TEC_MATRIX_TILES;
+}
+
+/* --- streams --------------------------------------------------------------------------------- */
+
+static cudaError_t make_memory(struct tec_gpu_stream *s)
+{
+    size_t tickets = TEC_CUDA_TICKETS * sizeof(int);
+    void *board = NULL;
+    cudaError_t error = cudaMalloc((void **)&s->launch.partials, PARTIALS);
+    if (error == cudaSuccess)
+        error = cudaMalloc((void **)&s->launch.tickets, tickets);
+    if (error == cudaSuccess)
+        error = cudaMemset(s->launch.tickets, 0, tickets);
+    if (error == cudaSuccess)
+        error = cudaMalloc((void **)&s->turn, sizeof *s->turn);
+    if (error == cudaSuccess)
+        error = cudaMallocHost((void **)&s->staging, TEC_GPU_STAGING);
+    if (error == cudaSuccess)
+        error = cudaHostAlloc(&board, sizeof *s->board, cudaHostAllocMapped);
+    s->board = board;
+    if (error != cudaSuccess)
+        return error;
+    memset(board, 0, sizeof *s->board);
+    return cudaHostGetDevicePointer((void **)&s->board_there, board, 0);
+}
+
+/* The second stream yields to the first. */
+static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which)
+{
+    struct tec_gpu_stream *s = &gpu->streams[which];
+    int least = 0, greatest = 0;
+    cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking,
+                                             which == TEC_STREAM_MAIN ? greatest : least);
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithPriority(&s->body, cudaStreamNonBlocking,
+                                             which == TEC_STREAM_MAIN ? greatest : least);
+    if (error == cudaSuccess)
+        error = make_memory(s);
+    int capability = capability_of(gpu->index);
+    s->launch.stream = s->stream;
+    s->launch.capability = capability;
+    s->launch.processors = attribute(cudaDevAttrMultiProcessorCount, gpu->index);
+    s->launch.overlap = capability >= 90;
+    s->launch.partials_size = PARTIALS;
+    return error;
+}
+
+static void drop_stream(struct tec_gpu_stream *s)
+{
+    if (s->stream)
+        (void)cudaStreamDestroy(s->stream);
+    if (s->body)
+        (void)cudaStreamDestroy(s->body);
+    (void)cudaFree(s->launch.partials);
+    (void)cudaFree(s->launch.tickets);
+    (void)cudaFree(s->turn);
+    (void)cudaFreeHost(s->staging);
+    (void)cudaFreeHost(s->board);
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static void gpu_close(struct tec_device *device)
+{
+    struct tec_gpu *gpu = (struct tec_gpu *)device;
+    tec_team_destroy(gpu->team);
+    for (int i = 0; i < gpu->n_streams && !gpu->hung; i++)
+        drop_stream(&gpu->streams[i]);
+    while (gpu->blocks) {
+        struct tec_gpu_block *next = gpu->blocks->next;
+        tec_heap_put(device->heap, gpu->blocks);
+        gpu->blocks = next;
+    }
+    tec_heap_put(device->heap, gpu);
+}
+
+static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_options *options,
+                                struct tec_error *err)
+{
+    int spin = options->spin_us < 0 ? 2000 : options->spin_us;
+    cudaError_t error = cudaSetDevice(options->index);
+    gpu->n_streams = options->beside > 0 ? 2 : 1;
+    for (int i = 0; i < gpu->n_streams && error == cudaSuccess; i++)
+        error = make_stream(gpu, (enum tec_stream)i);
+    if (error != cudaSuccess) {
+        tec_gpu_fail(gpu, error, "opening the device", NULL);
+        return tec_device_failure(&gpu->base, err);
+    }
+    if (gpu->n_streams == 1)
+        return TEC_OK;
+    return tec_team_create_split(&gpu->team, 2, 1, spin, gpu->base.heap, err);
+}
+
+static enum tec_status gpu_open(struct tec_device **out, const struct tec_device_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_gpu *gpu = tec_heap_get(heap, sizeof *gpu);
+    if (!gpu)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a device");
+    int patience = options->patience_ms > 0 ? options->patience_ms : PATIENCE_MS;
+    gpu->base.heap = heap;
+    gpu->base.layout = TEC_MATRIX_TILES;
+    gpu->base.computes = gpu->computes;
+    gpu->index = options->index;
+    gpu->patience_ns = (int64_t)patience * 1000000;
+    snprintf(gpu->computes, sizeof gpu->computes, "sm_%d", capability_of(options->index));
+    enum tec_status status = open_gpu(gpu, options, err);
+    if (status != TEC_OK) {
+        gpu_close(&gpu->base);
+        return status;
+    }
+    int64_t taken = workspace(options);
+    atomic_store(&gpu->base.memory.bytes, taken);
+    atomic_store(&gpu->base.memory.peak, taken);
+    *out = &gpu->base;
+    return TEC_OK;
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+static void count(struct tec_device *device, int64_t bytes)
+{
+    int64_t now = atomic_fetch_add(&device->memory.bytes, bytes) + bytes;
+    if (now > atomic_load(&device->memory.peak))
+        atomic_store(&device->memory.peak, now);
+}
+
+/* Zeroed, or NULL with nothing taken. */
+static void *take(struct tec_gpu *gpu, size_t size)
+{
+    void *at = NULL;
+    cudaError_t error = cudaMalloc(&at, size ? size : 1);
+    if (error == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError(); /* that one does not stay */
+        return NULL;
+    }
+    if (error == cudaSuccess)
+        error = cudaMemset(at, 0, size ? size : 1);
+    if (error == cudaSuccess)
+        return at;
+    tec_gpu_fail(gpu, error, "taking memory", NULL);
+    (void)cudaFree(at);
+    return NULL;
+}
+
+static void *get(struct tec_device *device, size_t size)
+{
+    struct tec_gpu *gpu = (struct tec_gpu *)device;
+    if (atomic_load(&device->failed))
+        return NULL;
+    struct tec_gpu_block *block = tec_heap_get(device->heap, sizeof *block);
+    void *at = block ? take(gpu, size) : NULL;
+    if (!at) {
+        tec_heap_put(device->heap, block);
+        return NULL;
+    }
+    *block = (struct tec_gpu_block){gpu->blocks, at, size};
+    gpu->blocks = block;
+    count(device, (int64_t)size);
+    return at;
+}
+
+static void put(struct tec_device *device, void *memory)
+{
+    struct tec_gpu *gpu = (struct tec_gpu *)device;
+    struct tec_gpu_block **link = &gpu->blocks;
+    while (*link && (*link)->at != memory)
+        link = &(*link)->next;
+    struct tec_gpu_block *block = *link;
+    if (!block)
+        return;
+    *link = block->next;
+    count(device, -(int64_t)block->size);
+    tec_heap_put(device->heap, block);
+    if (!gpu->hung)
+        (void)cudaFree(memory);
+}
+
+static int64_t room(const struct tec_device *device)
+{
+    size_t free = 0, total = 0;
+    (void)device;
+    return cudaMemGetInfo(&free, &total) == cudaSuccess ? (int64_t)free : -1;
+}
+
+const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",
+                                                     .check = check,
+                                                     .layout = layout,
+                                                     .lanes = lanes,
+                                                     .workspace = workspace,
+                                                     .scratch = scratch,
+                                                     .open = gpu_open,
+                                                     .close = gpu_close,
+                                                     .get = get,
+                                                     .put = put,
+                                                     .room = room,
+                                                     .upload = tec_gpu_upload,
+                                                     .download = tec_gpu_download,
+                                                     .compile = tec_gpu_compile,
+                                                     .discard = tec_gpu_discard,
+                                                     .replay = tec_gpu_replay,
+                                                     .fork = tec_gpu_fork,
+                                                     .join = tec_gpu_join};

@@ -1,0 +1,71 @@
+/* gpu.h - between the files of this device: its streams, their pinned memory, how it fails. */
+#ifndef TEC_KERNELS_CUDA_GPU_H
+#define TEC_KERNELS_CUDA_GPU_H
+
+#include "kernels/cuda/launch.h"
+#include "kernels/device_kind.h"
+#include "kernels/team.h"
+
+/* Written by the device where the host looks, without a call: a mark is reached when its sequence
+ * is that of the replay. The last one is the end. In pinned memory. */
+struct tec_gpu_board {
+    unsigned long long wanted;                     /* sequence of the running replay */
+    unsigned long long seen[TEC_MAX_MARKS + 1][2]; /* sequence, device time in ns */
+};
+
+/* One stream and all that its kernels use. One thread at a time drives it. */
+struct tec_gpu_stream {
+    cudaStream_t stream;
+    cudaStream_t body; /* records loops; nothing ever runs on it */
+    struct tec_cuda_launch launch;
+    int *turn;                         /* device: turns of the running loop */
+    struct tec_gpu_board *board;       /* the same memory for the host */
+    struct tec_gpu_board *board_there; /* and for the device */
+    unsigned char *staging; /* pinned: what is on its way; refilled only when nothing is */
+    size_t staged;
+    unsigned long long sequence;
+};
+
+struct tec_gpu {
+    struct tec_device base;
+    struct tec_gpu_stream streams[TEC_STREAM_COUNT];
+    int n_streams, index;
+    struct tec_team *team; /* NULL: one stream. Its second lane drives the other */
+    void (*work)(void *user);
+    void *user;
+    struct tec_gpu_block *blocks; /* sizes of what was given out */
+    char computes[16];
+    int64_t patience_ns;
+    _Atomic bool failing; /* somebody writes base.failure */
+    bool hung;            /* it may never answer again: nothing more is asked of it */
+};
+
+/* Pinned bytes of a stream; larger uploads wait for earlier ones. */
+enum { TEC_GPU_STAGING = 4 << 20 };
+
+/* Remember the first failure, `what` was asked of the device; `detail` may be NULL. */
+void tec_gpu_fail(struct tec_gpu *gpu, cudaError_t error, const char *what, const char *detail);
+
+/* Until everything on the stream has ended, by asking again and again; false: it has failed. */
+bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *what);
+
+/* copies.c, graph.c, replay.c: members of the kind. */
+void tec_gpu_upload(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
+                    size_t size);
+void tec_gpu_download(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
+                      size_t size);
+enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *err);
+void tec_gpu_discard(struct tec_capture *capture);
+void tec_gpu_replay(struct tec_device *device, const struct tec_capture *capture,
+                    struct tec_replay *replay);
+void tec_gpu_fork(struct tec_device *device, void (*work)(void *user), void *user);
+void tec_gpu_join(struct tec_device *device);
+
+/* What a list became. Marks are in the order of the list, the end behind them. */
+struct tec_gpu_graph {
+    cudaGraphExec_t exec;
+    int marks[TEC_MAX_MARKS + 1], n_marks;
+    const char *labels[TEC_MAX_MARKS + 1]; /* of the last command before each */
+};
+
+#endif

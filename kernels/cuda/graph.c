@@ -1,0 +1,221 @@
+/* graph.c - a recorded list becomes one CUDA Graph: every command's kernels are captured on the
+ * list's stream; a loop is a conditional node, so that k steps are one launch. Marks and the end
+ * are kernels that write where the host looks. Labels stay visible as NVTX ranges around each
+ * command.
+ */
+#include "kernels/cuda/control.h"
+#include "kernels/cuda/gpu.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+/* One line for each kernel: how it is started. */
+typedef void (*launcher)(const void *args, struct tec_cuda_launch *launch);
+
+#define KERNEL(name, args)                                              \
+    static void launch_##name(const void *a, struct tec_cuda_launch *l) \
+    {                                                                   \
+        tec_cuda_##name((const struct tec_##args##_args *)a, l);        \
+    }
+#include "kernels/kernels.def"
+#undef KERNEL
+
+static const launcher launchers[TEC_KERNEL_COUNT] = {
+#define KERNEL(name, args) [TEC_KERNEL_##name] = launch_##name,
+#include "kernels/kernels.def"
+#undef KERNEL
+};
+
+/* A recording. `open`: the loop whose body is being captured. */
+struct recorder {
+    struct tec_gpu *gpu;
+    struct tec_gpu_stream *s;
+    struct tec_cuda_launch *launch;
+    struct tec_gpu_graph *graph;
+    const struct tec_command *open;
+    cudaGraphConditionalHandle handle;
+    int nodes;
+    const char *label, *what; /* of the command in progress */
+};
+
+/* --- loops ----------------------------------------------------------------------------------- */
+
+/* The node behind what the stream has captured so far; its body's graph. */
+static cudaError_t add_loop_node(struct recorder *r, cudaGraph_t *body)
+{
+    enum cudaStreamCaptureStatus status;
+    cudaGraph_t graph;
+    const cudaGraphNode_t *before;
+    const cudaGraphEdgeData *edges;
+    size_t n;
+    cudaError_t error =
+        cudaStreamGetCaptureInfo(r->s->stream, &status, NULL, &graph, &before, &edges, &n);
+    if (error != cudaSuccess)
+        return error;
+    struct cudaGraphNodeParams params = {.type = cudaGraphNodeTypeConditional};
+    params.conditional.handle = r->handle;
+    params.conditional.type = cudaGraphCondTypeWhile;
+    params.conditional.size = 1;
+    cudaGraphNode_t node;
+    error = cudaGraphAddNode(&node, graph, before, edges, n, &params);
+    if (error != cudaSuccess)
+        return error;
+    *body = params.conditional.phGraph_out[0];
+    return cudaStreamUpdateCaptureDependencies(r->s->stream, &node, NULL, 1,
+                                               cudaStreamSetCaptureDependencies);
+}
+
+static cudaError_t make_handle(struct recorder *r)
+{
+    enum cudaStreamCaptureStatus status;
+    cudaGraph_t graph;
+    cudaError_t error =
+        cudaStreamGetCaptureInfo(r->s->stream, &status, NULL, &graph, NULL, NULL, NULL);
+    return error != cudaSuccess ? error : cudaGraphConditionalHandleCreate(&r->handle, graph, 0, 0);
+}
+
+static cudaError_t begin_loop(struct recorder *r, const struct tec_command *c)
+{
+    cudaGraph_t body;
+    cudaError_t error = make_handle(r);
+    if (error != cudaSuccess)
+        return error;
+    tec_cuda_loop(r->launch, r->handle, c->count, c->stop, r->s->turn, true);
+    if (r->launch->error != cudaSuccess)
+        return r->launch->error;
+    error = add_loop_node(r, &body);
+    if (error == cudaSuccess)
+        error = cudaStreamBeginCaptureToGraph(r->s->body, body, NULL, NULL, 0,
+                                              cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess)
+        return error;
+    r->open = c;
+    r->launch->stream = r->s->body;
+    r->launch->first = true;
+    return cudaSuccess;
+}
+
+static cudaError_t end_loop(struct recorder *r)
+{
+    const struct tec_command *c = r->open;
+    cudaGraph_t body;
+    size_t n = 0;
+    tec_cuda_loop(r->launch, r->handle, c->count, c->stop, r->s->turn, false);
+    cudaError_t error = cudaStreamEndCapture(r->s->body, &body);
+    r->open = NULL;
+    r->launch->stream = r->s->stream;
+    r->launch->first = true;
+    if (error == cudaSuccess)
+        error = cudaGraphGetNodes(body, NULL, &n);
+    r->nodes += (int)n;
+    return error;
+}
+
+/* --- commands -------------------------------------------------------------------------------- */
+
+static void stamp(struct recorder *r, int mark)
+{
+    struct tec_gpu_board *board = r->s->board_there;
+    tec_cuda_stamp(r->launch, board->seen[mark], &board->wanted);
+    r->graph->labels[r->graph->n_marks] = r->label;
+    r->graph->marks[r->graph->n_marks++] = mark;
+}
+
+static cudaError_t record_command(struct recorder *r, const struct tec_command *c)
+{
+    if (c->kind == TEC_REPEAT)
+        return begin_loop(r, c);
+    if (c->kind == TEC_REPEAT_END)
+        return end_loop(r);
+    if (c->kind == TEC_MARK && (r->open || r->graph->n_marks == TEC_MAX_MARKS))
+        return cudaErrorInvalidValue;
+    if (c->kind == TEC_MARK) {
+        stamp(r, c->other);
+        return r->launch->error;
+    }
+    r->label = r->launch->label = c->label;
+    nvtxRangePushA(c->label ? c->label : tec_kernel_infos[c->kernel].name);
+    launchers[c->kernel](c->args, r->launch);
+    nvtxRangePop();
+    return r->launch->error;
+}
+
+static cudaError_t record_all(struct recorder *r, const struct tec_capture *capture)
+{
+    for (int i = 0; i < capture->n; i++) {
+        r->what = "capture of";
+        cudaError_t error = record_command(r, &capture->commands[i]);
+        if (error != cudaSuccess)
+            return error;
+    }
+    r->label = "the end";
+    stamp(r, TEC_MAX_MARKS);
+    return r->launch->error;
+}
+
+/* Leaves no stream capturing, whatever happened. */
+static cudaError_t record(struct recorder *r, const struct tec_capture *capture, cudaGraph_t *graph)
+{
+    cudaGraph_t dropped;
+    r->what = "begin of a capture,";
+    cudaError_t error = cudaStreamBeginCapture(r->s->stream, cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess)
+        return error;
+    error = record_all(r, capture);
+    if (r->open)
+        (void)cudaStreamEndCapture(r->s->body, &dropped);
+    if (error == cudaSuccess)
+        r->what = "end of a capture, after";
+    cudaError_t ended = cudaStreamEndCapture(r->s->stream, graph);
+    return error != cudaSuccess ? error : ended;
+}
+
+static cudaError_t instantiate(struct recorder *r, cudaGraph_t graph)
+{
+    size_t n = 0;
+    r->what = "making a graph that ends with";
+    cudaError_t error = cudaGraphGetNodes(graph, NULL, &n);
+    r->nodes += (int)n;
+    if (error == cudaSuccess)
+        error =
+            cudaGraphInstantiate(&r->graph->exec, graph, cudaGraphInstantiateFlagUseNodePriority);
+    if (error == cudaSuccess)
+        error = cudaGraphUpload(r->graph->exec, r->s->stream);
+    return error;
+}
+
+enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *err)
+{
+    struct tec_gpu *gpu = (struct tec_gpu *)capture->device;
+    struct tec_gpu_stream *s = &gpu->streams[capture->stream];
+    struct tec_gpu_graph *compiled = TEC_NEW(capture->arena, 1, struct tec_gpu_graph);
+    if (!compiled)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a graph");
+    TEC_TRY(tec_device_failure(capture->device, err));
+    struct recorder r = {.gpu = gpu, .s = s, .launch = &s->launch, .graph = compiled};
+    cudaGraph_t graph = NULL;
+    s->launch.kernels = 0;
+    s->launch.first = true;
+    s->launch.stream = s->stream;
+    cudaError_t error = record(&r, capture, &graph);
+    if (error == cudaSuccess)
+        error = instantiate(&r, graph);
+    if (graph)
+        (void)cudaGraphDestroy(graph);
+    capture->compiled = compiled;
+    capture->kernels = s->launch.kernels;
+    capture->nodes = r.nodes;
+    if (error == cudaSuccess && tec_gpu_drain(gpu, s, "making a graph"))
+        return TEC_OK;
+    if (error != cudaSuccess)
+        tec_gpu_fail(gpu, error, r.what, r.label);
+    return tec_device_failure(capture->device, err);
+}
+
+void tec_gpu_discard(struct tec_capture *capture)
+{
+    const struct tec_gpu *gpu = (const struct tec_gpu *)capture->device;
+    struct tec_gpu_graph *graph = capture->compiled;
+    if (graph->exec && !gpu->hung)
+        (void)cudaGraphExecDestroy(graph->exec);
+    capture->compiled = NULL;
+}

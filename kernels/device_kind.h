@@ -1,0 +1,85 @@
+/* device_kind.h - what a kind of device implements behind the seam, and the list it is given. */
+#ifndef TEC_KERNELS_DEVICE_KIND_H
+#define TEC_KERNELS_DEVICE_KIND_H
+
+#include "kernels/device.h"
+
+#include <stdatomic.h>
+
+/* One step of a recorded list. */
+enum tec_command_kind { TEC_RUN, TEC_REPEAT, TEC_REPEAT_END, TEC_MARK };
+
+struct tec_command {
+    enum tec_command_kind kind;
+    enum tec_kernel_id kernel;
+    const void *args;
+    const char *label;
+    const int *count, *stop; /* REPEAT */
+    int other;               /* REPEAT: its end; REPEAT_END: its REPEAT; MARK: the mark */
+    bool barrier;
+};
+
+struct tec_capture {
+    struct tec_device *device;
+    enum tec_stream stream;
+    struct tec_arena *arena;
+    struct tec_command *commands;
+    int n, capacity;
+    int open; /* index of the REPEAT in progress, -1 = none */
+    int kernels, nodes;
+    size_t bytes;
+    enum tec_status status; /* the first failure */
+    void *compiled;         /* the kind's own */
+};
+
+/* What every device has; a kind's own struct begins with it. */
+struct tec_device {
+    const struct tec_device_kind *kind;
+    struct tec_heap *heap;
+    struct tec_heap memory; /* device memory, counted apart */
+    int lanes, beside;
+    int64_t workspace;
+    enum tec_matrix_layout layout;     /* set by the kind's open */
+    const char *computes;              /* the same */
+    const struct tec_kernels *kernels; /* the same; NULL: replays run on no table */
+    bool measures;                     /* hands out addresses without memory behind them */
+    uintptr_t address;                 /* the next one */
+    _Atomic bool failed;               /* `failure` is set before, once */
+    struct tec_error failure;
+};
+
+/* Members are those of device.h by name. A kind embeds struct tec_device as its first member. */
+struct tec_device_kind {
+    const char *name;
+    bool reads_host;
+    /* What of the options cannot be, before anything is taken. */
+    enum tec_status (*check)(const struct tec_device_options *options, struct tec_error *err);
+    enum tec_matrix_layout (*layout)(const struct tec_device_options *options);
+    int (*lanes)(const struct tec_device_options *options);
+    int64_t (*workspace)(const struct tec_device_options *options);
+    size_t (*scratch)(int lanes, int head_dim);
+    /* Make the kind's struct; the caller fills what struct tec_device has in common. */
+    enum tec_status (*open)(struct tec_device **out, const struct tec_device_options *options,
+                            struct tec_heap *heap, struct tec_error *err);
+    void (*close)(struct tec_device *device);
+    void *(*get)(struct tec_device *device, size_t size);
+    void (*put)(struct tec_device *device, void *memory);
+    int64_t (*room)(const struct tec_device *device);
+    void (*upload)(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
+                   size_t size);
+    void (*download)(struct tec_device *device, enum tec_stream stream, void *to, const void *from,
+                     size_t size);
+    /* Make `compiled` of the recorded list; NULL: the list is run as it is. */
+    enum tec_status (*compile)(struct tec_capture *capture, struct tec_error *err);
+    void (*discard)(struct tec_capture *capture);
+    void (*replay)(struct tec_device *device, const struct tec_capture *capture,
+                   struct tec_replay *replay);
+    void (*fork)(struct tec_device *device, void (*work)(void *user), void *user);
+    void (*join)(struct tec_device *device);
+};
+
+#define DEVICE(name) extern const struct tec_device_kind tec_device_kind_##name;
+#include "kernels/devices.def"
+#undef DEVICE
+
+#endif
