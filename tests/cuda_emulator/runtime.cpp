@@ -145,7 +145,7 @@ const char *cudaGetErrorName(cudaError_t error)
 #define ERROR(name, value, text) \
     case name:                   \
         return #name;
-#include "cuda_errors.def"
+#include "tests/cuda_emulator/include/cuda_errors.def"
 #undef ERROR
     }
     return "unrecognized error code";
@@ -157,7 +157,7 @@ const char *cudaGetErrorString(cudaError_t error)
 #define ERROR(name, value, text) \
     case name:                   \
         return text;
-#include "cuda_errors.def"
+#include "tests/cuda_emulator/include/cuda_errors.def"
 #undef ERROR
     }
     return "unrecognized error code";
