@@ -49,7 +49,7 @@ static __device__ __forceinline__ int run_steps(sums<S::M, S::N> &c, const Feed 
 
 /* Blocks: rows (those that share weights run together), columns, splits. */
 template <class S, class Finish, bool WALK>
-static __global__ void __launch_bounds__(S::THREADS, WALK && S::M * S::N > 8 ? 1 : 2)
+static __global__ void __launch_bounds__(S::THREADS, WALK &&S::M *S::N > 8 ? 1 : 2)
     gemm_kernel(struct tec_gemm_args a, Finish finish, struct split split, struct exchange exchange)
 {
     TEC_SHARED(unsigned char, shared);
@@ -98,39 +98,30 @@ static __global__ void __launch_bounds__(S::THREADS, WALK && S::M * S::N > 8 ? 1
     finish.run(WALK ? total : c, taken, mine, rows);
 }
 
-/* How a launch covers the product. */
-struct cover {
-    int down, across; /* tiles of rows, of columns */
-    struct split split;
-    bool walk;
-};
-
-/* Splits become blocks of their own where there is room for their sums and, with many rows, where
- * tiles alone would leave half of the device idle. */
-template <class S>
-static struct cover cover_of(int n, int k, int max_rows, const struct tec_cuda_launch *launch)
+template <class S> static int tiles_of(const struct tec_gemm_args *a)
 {
-    struct cover c = {ceil_div(max_rows, S::ROWS), ceil_div(n, S::COLUMNS), split_of(n, k), false};
-    size_t tiles = (size_t)c.down * (size_t)c.across;
-    size_t needed = tiles * (size_t)c.split.count * S::COLUMNS * S::ROWS * sizeof(float);
-    bool room = needed <= launch->partials_size && tiles <= TEC_CUDA_TICKETS;
-    bool idle = max_rows <= 64 || tiles * 2 <= (size_t)launch->processors;
-    c.walk = c.split.count > 1 && !(room && idle);
-    return c;
+    return ceil_div(a->max_rows, S::ROWS) * ceil_div(a->n, S::COLUMNS);
 }
 
-template <class S> static void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+/* Blocks for the splits, where there is room for their sums. */
+template <class S> static bool fits(const struct tec_gemm_args *a, const struct tec_cuda_launch *l)
 {
-    struct cover c = cover_of<S>(a->n, a->k, a->max_rows, launch);
+    int splits = split_of(a->n, a->k).count;
+    size_t tiles = (size_t)tiles_of<S>(a);
+    size_t size = tiles * (size_t)splits * S::COLUMNS * S::ROWS * sizeof(float);
+    return splits == 1 || (size <= l->partials_size && tiles <= TEC_CUDA_TICKETS);
+}
+
+template <class S, bool WALK>
+static void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+{
+    struct split split = split_of(a->n, a->k);
     struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
     struct plain_finish finish = {*a};
-    dim3 grid((unsigned)c.down, (unsigned)c.across, c.walk ? 1U : (unsigned)c.split.count);
-    if (c.walk)
-        tec_cuda_start(launch, gemm_kernel<S, plain_finish, true>, grid, dim3(S::THREADS),
-                       S::SHARED, *a, finish, c.split, exchange);
-    else
-        tec_cuda_start(launch, gemm_kernel<S, plain_finish, false>, grid, dim3(S::THREADS),
-                       S::SHARED, *a, finish, c.split, exchange);
+    dim3 grid((unsigned)ceil_div(a->max_rows, S::ROWS), (unsigned)ceil_div(a->n, S::COLUMNS),
+              WALK ? 1U : (unsigned)split.count);
+    tec_cuda_start(launch, gemm_kernel<S, plain_finish, WALK>, grid, dim3(S::THREADS), S::SHARED,
+                   *a, finish, split, exchange);
 }
 
 /* terms, warps across and down, blocks and groups of a warp, k of a step, stages */
@@ -141,17 +132,31 @@ typedef shape<TERMS, 4, 1, 1, 4, 64, 5> rows_32;
 typedef shape<TERMS, 4, 2, 2, 4, 32, 5> rows_64;
 typedef shape<TERMS, 2, 4, 4, 4, 32, 3> rows_128;
 
+/* With many rows splits become blocks where tiles alone would leave half of the device idle. */
+static void start_many(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+{
+    bool whole = split_of(a->n, a->k).count == 1;
+    bool idle = a->max_rows <= 64 || tiles_of<rows_64>(a) * 2 <= launch->processors;
+    if (a->max_rows > 64 && tiles_of<rows_128>(a) >= launch->processors) {
+        if (whole)
+            start<rows_128, false>(a, launch);
+        else
+            start<rows_128, true>(a, launch);
+    } else if (whole || (idle && fits<rows_64>(a, launch))) {
+        start<rows_64, false>(a, launch);
+    } else {
+        start<rows_64, true>(a, launch);
+    }
+}
+
 void tec_cuda_gemm_bf16(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    int wide = ceil_div(a->max_rows, rows_128::ROWS) * ceil_div(a->n, rows_128::COLUMNS);
-    if (a->max_rows <= 8)
-        start<rows_8>(a, launch);
-    else if (a->max_rows <= 16)
-        start<rows_16>(a, launch);
-    else if (a->max_rows <= 32)
-        start<rows_32>(a, launch);
-    else if (a->max_rows <= 64 || wide < launch->processors)
-        start<rows_64>(a, launch);
+    if (a->max_rows <= 8 && fits<rows_8>(a, launch))
+        start<rows_8, false>(a, launch);
+    else if (a->max_rows <= 16 && fits<rows_16>(a, launch))
+        start<rows_16, false>(a, launch);
+    else if (a->max_rows <= 32 && fits<rows_32>(a, launch))
+        start<rows_32, false>(a, launch);
     else
-        start<rows_128>(a, launch);
+        start_many(a, launch);
 }
