@@ -122,6 +122,9 @@ void conform_time(struct conform *c, const char *shape, const struct conform_cal
                   double bytes, double flops);
 double conform_seconds(void);
 
+/* Products with what stands around them in one kernel: bytes of one by one. For the cuda tier. */
+void conform_chains(struct conform *c);
+
 /* Deliberately wrong kernels must be caught; the bench of GEMM shapes against measured peaks. */
 int conform_self_test(int *number);
 void conform_bench_gemm(const char *pattern);
