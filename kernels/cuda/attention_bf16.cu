@@ -4,7 +4,7 @@
  * group of 16 rows share a block's keys, for the values the columns. Queries and probabilities are
  * float32 and enter as two bf16 terms. Keys and values come in by asynchronous copies, STAGES
  * blocks of 64 keys ahead; NT is the number of 8-column tiles that a warp holds sums of. */
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_wide.cuh"
 
 enum { P_LD = KEYS + 8 };
 
@@ -350,7 +350,8 @@ template <int MG, int NT, int STAGES> struct tile {
     __device__ __forceinline__ void end_chunk(const struct attention_plan &plan, int number,
                                               bool shared)
     {
-        float *to = shared ? partial_of(plan, number, M, dim) : nullptr;
+        float *to = shared ? partial_of(plan, number, dim) : nullptr;
+        float *state = shared ? to + partial_rows(plan) * dim : nullptr;
         TEC_UNROLL
         for (int h = 0; h < 2; h++) {
             int p = row_of(h);
@@ -360,8 +361,8 @@ template <int MG, int NT, int STAGES> struct tile {
             if (!shared) {
                 f = fold_softmax(&answer[h], chunk[h]);
             } else if (part == 0 && t == 0) {
-                to[M * dim + 2 * p] = chunk[h].top;
-                to[M * dim + 2 * p + 1] = chunk[h].sum;
+                state[2 * p] = chunk[h].top;
+                state[2 * p + 1] = chunk[h].sum;
             }
             TEC_UNROLL
             for (int n = 0; n < NT; n++)
@@ -451,13 +452,13 @@ template <int MG, int NT, int STAGES> struct tile {
         if (!s.split)
             write(a, packed);
         else if (arrive_last(plan, s, flag))
-            combine_chunks(a, plan, run, packed, M);
+            combine_chunks(a, plan, run, packed);
         __syncthreads();
     }
 };
 
 template <int MG, int NT, int STAGES>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, MG * NT <= 16 ? 2 : 1)
     attention_bf16_kernel(struct tec_attention_args a, struct attention_plan plan)
 {
     TEC_SHARED(unsigned char, shared);
@@ -481,6 +482,10 @@ void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda
     if (a->max_rows <= 0)
         return;
     int dim = a->head_dim;
+    if (dim > WIDE) {
+        start_wide<bf16>(a, launch);
+        return;
+    }
     size_t limit = shared_limit(launch->capability);
     struct attention_plan large = attention_tiles(a, 64), small = attention_tiles(a, 16);
     bool fits = shared_size(64, dim <= 64 ? 2 : 1, dim) <= limit;
@@ -493,7 +498,7 @@ void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda
             start<4, 16, 1>(a, &large, launch);
         return;
     }
-    attention_split(a, launch, 16, &small);
+    attention_split(a, launch, &small);
     if (dim <= 64)
         start<1, 1, 2>(a, &small, launch);
     else if (dim <= 128)

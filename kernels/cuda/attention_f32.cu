@@ -4,7 +4,7 @@
  * Keys and then values of a block come in pieces of KP keys through two buffers. Scores: columns
  * x + 16 j are keys; sums: columns x + 16 j, j < CT, are those of the head. A sum over keys is one
  * chain of fused multiply-adds in key order within a block of 64. */
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_wide.cuh"
 
 enum { SIDE = 16, P_LD = KEYS + 4 };
 
@@ -244,7 +244,8 @@ template <int RT, int CT, int KP> struct tile {
     __device__ __forceinline__ void end_chunk(const struct attention_plan &plan, int number,
                                               bool shared)
     {
-        float *to = shared ? partial_of(plan, number, M, dim) : nullptr;
+        float *to = shared ? partial_of(plan, number, dim) : nullptr;
+        float *state = shared ? to + partial_rows(plan) * dim : nullptr;
         TEC_UNROLL
         for (int r = 0; r < RT; r++) {
             int row = y + SIDE * r;
@@ -254,8 +255,8 @@ template <int RT, int CT, int KP> struct tile {
             if (!shared) {
                 f = fold_softmax(&answer[r], chunk[r]);
             } else if (x == 0) {
-                to[M * dim + 2 * row] = chunk[r].top;
-                to[M * dim + 2 * row + 1] = chunk[r].sum;
+                state[2 * row] = chunk[r].top;
+                state[2 * row + 1] = chunk[r].sum;
             }
             TEC_UNROLL
             for (int j = 0; j < CT; j++)
@@ -306,7 +307,7 @@ template <int RT, int CT, int KP> struct tile {
         if (!s.split)
             write(a, packed);
         else if (arrive_last(plan, s, flag))
-            combine_chunks(a, plan, run, packed, M);
+            combine_chunks(a, plan, run, packed);
         __syncthreads();
     }
 };
@@ -335,8 +336,12 @@ void tec_cuda_attention_f32(const struct tec_attention_args *a, struct tec_cuda_
     if (a->max_rows <= 0)
         return;
     int dim = a->head_dim, m = dim <= 80 ? 64 : dim <= 128 ? 32 : 16;
+    if (dim > WIDE) {
+        start_wide<float>(a, launch);
+        return;
+    }
     struct attention_plan plan = attention_tiles(a, m);
-    attention_split(a, launch, m, &plan);
+    attention_split(a, launch, &plan);
     if (dim <= 16)
         start<4, 1, 64>(a, &plan, launch);
     else if (dim <= 64)
