@@ -49,7 +49,7 @@ static __device__ __forceinline__ int run_steps(sums<S::M, S::N> &c, const Feed 
 
 /* Blocks: rows (those that share weights run together), columns, splits. */
 template <class S, class Finish, bool WALK>
-static __global__ void __launch_bounds__(S::THREADS)
+static __global__ void __launch_bounds__(S::THREADS, WALK && S::M * S::N > 8 ? 1 : 2)
     gemm_kernel(struct tec_gemm_args a, Finish finish, struct split split, struct exchange exchange)
 {
     TEC_SHARED(unsigned char, shared);
