@@ -90,8 +90,8 @@ static __device__ __forceinline__ int keys_seen(const struct tec_attention_args 
 
 /* The run that begins at `row`, cut at `end` (at most 64 rows on). Each warp finds it for itself.
  */
-static __device__ __forceinline__ struct attention_run
-find_run(const struct tec_attention_args &a, int row, int end)
+static __device__ __forceinline__ struct attention_run find_run(const struct tec_attention_args &a,
+                                                                int row, int end)
 {
     struct attention_run y;
     int lane = (int)threadIdx.x % WARP, id = a.row_seq[row];
@@ -292,8 +292,7 @@ static __device__ __forceinline__ void combine_chunks(const struct tec_attention
             float values = from[(size_t)p * (size_t)a.head_dim + (size_t)d];
             sum = fold_sum(sum, values, fold_softmax(&y, next));
         }
-        a.out[packed_at(pack, p, a.ldo, a.head_dim) + (size_t)d] =
-            attention_result(a, sum, y.sum);
+        a.out[packed_at(pack, p, a.ldo, a.head_dim) + (size_t)d] = attention_result(a, sum, y.sum);
     }
 }
 
