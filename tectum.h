@@ -70,6 +70,7 @@ struct tectum_options {
     const char *const *set; /* "PATH=VALUE" over fields of the pipeline */
     int n_set;
     int actions; /* that the robot carries out a tick, for tectum_handout; all rows of a chunk */
+    const char *device; /* "cpu", "cuda", "cuda:N"; a GPU where one can be used, else the CPU */
 };
 
 struct tectum;

@@ -56,6 +56,12 @@ void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, con
         .kind = TEC_RUN, .kernel = kernel, .args = copy, .label = label, .barrier = barrier};
 }
 
+void tec_capture_pass(struct tec_capture *capture)
+{
+    if (capture->n > 0 && capture->status == TEC_OK)
+        capture->commands[capture->n - 1].passes = true;
+}
+
 void tec_capture_repeat(struct tec_capture *capture, const int *count, const int *stop)
 {
     struct tec_command *c = append(capture);

@@ -53,14 +53,20 @@ static enum tec_status open_measuring(struct tec_device **out, struct tec_heap *
     return TEC_OK;
 }
 
-enum tec_status tec_device_open(struct tec_device **out, const struct tec_device_options *options,
-                                struct tec_heap *heap, struct tec_error *err)
+enum tec_status tec_device_check(const struct tec_device_options *options, struct tec_error *err)
 {
     const struct tec_device_kind *kind = find(options->kind);
     if (!kind)
         return tec_fail(err, TEC_UNSUPPORTED, "device '%s' is not available in this build; use cpu",
                         options->kind);
-    TEC_TRY(kind->check(options, err));
+    return kind->check(options, err);
+}
+
+enum tec_status tec_device_open(struct tec_device **out, const struct tec_device_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    TEC_TRY(tec_device_check(options, err));
+    const struct tec_device_kind *kind = find(options->kind);
     int lanes = kind->lanes(options);
     if (lanes < 0 || options->beside < 0 || (options->beside > 0 && options->beside >= lanes))
         return tec_fail(err, TEC_INVALID, "%d lanes, of them %d beside", lanes, options->beside);

@@ -37,6 +37,9 @@ int tec_device_threads(const struct tec_device_options *options);
 bool tec_device_known(const char *kind);
 extern const char *const tec_device_kinds[];
 
+/* Whether such a device can be opened here, as far as can be told without opening it. */
+enum tec_status tec_device_check(const struct tec_device_options *options, struct tec_error *err);
+
 /* TEC_DEVICE: there is none here, or what is here will not do; in one sentence. */
 enum tec_status tec_device_open(struct tec_device **out, const struct tec_device_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
@@ -93,6 +96,10 @@ void tec_capture_free(struct tec_capture *capture); /* NULL is allowed */
  * last barrier. `label` is borrowed. A failure is remembered and returned by end. */
 void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, const void *args,
                      bool barrier, const char *label);
+
+/* What the last command wrote is read by the next one and by nothing else: a device that does both
+ * in one kernel need not write it. */
+void tec_capture_pass(struct tec_capture *capture);
 
 /* Commands up to the matching repeat_end run *count times (read when the loop is reached), or until
  * *stop is not 0 at the end of a turn. Loops do not nest. Begins and ends with a barrier. */

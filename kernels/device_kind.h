@@ -17,6 +17,7 @@ struct tec_command {
     const int *count, *stop; /* REPEAT */
     int other;               /* REPEAT: its end; REPEAT_END: its REPEAT; MARK: the mark */
     bool barrier;
+    bool passes; /* RUN: only the next command reads what it writes */
 };
 
 struct tec_capture {

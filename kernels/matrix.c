@@ -4,17 +4,31 @@
 
 #include <string.h>
 
-enum { PANEL = 16, STRIP = 32 };
+enum { PANEL = 16, STRIP = 32, BLOCK = 16, HALF = 8 };
 
 static size_t pairs_of(int k)
 {
     return ((size_t)k + 1) / 2;
 }
 
-size_t tec_matrix_size(int rows, int k, bool bf16)
+/* bf16 of one row of a panel, with what pads it. */
+static size_t stored_k(enum tec_matrix_layout layout, int k)
+{
+    return layout == TEC_MATRIX_TILES ? (size_t)tec_matrix_blocks(k) * BLOCK : pairs_of(k) * 2;
+}
+
+size_t tec_matrix_size(enum tec_matrix_layout layout, bool bf16, int rows, int k)
 {
     size_t padded = ((size_t)rows + PANEL - 1) / PANEL * PANEL;
-    return bf16 ? padded * pairs_of(k) * 2 * sizeof(uint16_t) : padded * (size_t)k * sizeof(float);
+    return bf16 ? padded * stored_k(layout, k) * sizeof(uint16_t)
+                : padded * (size_t)k * sizeof(float);
+}
+
+/* Where column i of row c of a panel lies in TEC_MATRIX_TILES. */
+static size_t in_tiles(size_t c, size_t i)
+{
+    size_t matrix = i % BLOCK / HALF * 2 + c / HALF;
+    return i / BLOCK * PANEL * BLOCK + matrix * HALF * HALF + c % HALF * HALF + i % HALF;
 }
 
 /* Copy columns at .. at + count - 1 of up to 16 rows to a strip, zero where there is no row. */
@@ -32,19 +46,34 @@ static void load_strip(uint16_t strip[PANEL][STRIP], const void *src, bool bits,
     }
 }
 
+static void store_pairs(uint16_t *line, uint16_t strip[PANEL][STRIP], int count)
+{
+    for (int i = 0; i < count; i += 2)
+        for (int c = 0; c < PANEL; c++) {
+            *line++ = strip[c][i];
+            *line++ = strip[c][i + 1];
+        }
+}
+
+static void store_tiles(uint16_t *block, uint16_t strip[PANEL][STRIP], int count)
+{
+    for (int i = 0; i < tec_matrix_blocks(count) * BLOCK; i += HALF)
+        for (int c = 0; c < PANEL; c++)
+            memcpy(block + in_tiles((size_t)c, (size_t)i), &strip[c][i], HALF * sizeof *block);
+}
+
 /* One panel of bf16; strips keep the sixteen source rows from evicting one another. */
-static void pack_pairs(uint16_t *panel, const void *src, bool bits, int k, int rows)
+static void pack_halves(uint16_t *panel, enum tec_matrix_layout layout, const void *src, bool bits,
+                        int k, int rows)
 {
     uint16_t strip[PANEL][STRIP];
     for (int at = 0; at < k; at += STRIP) {
         int count = k - at < STRIP ? k - at : STRIP;
         load_strip(strip, src, bits, k, rows, at, count);
-        uint16_t *line = panel + (size_t)at * PANEL;
-        for (int i = 0; i < count; i += 2)
-            for (int c = 0; c < PANEL; c++) {
-                *line++ = strip[c][i];
-                *line++ = strip[c][i + 1];
-            }
+        if (layout == TEC_MATRIX_TILES)
+            store_tiles(panel + (size_t)at * PANEL, strip, count);
+        else
+            store_pairs(panel + (size_t)at * PANEL, strip, count);
     }
 }
 
@@ -63,8 +92,8 @@ static int fitting(int rows, int first, int n)
     return n < room ? n : room;
 }
 
-static void pack_panels(void *packed, bool bf16, bool bits, int k, int first, int n,
-                        const void *src)
+static void pack_panels(void *packed, enum tec_matrix_layout layout, bool bf16, bool bits, int k,
+                        int first, int n, const void *src)
 {
     for (int r = 0; r < n; r += PANEL) {
         int rows = n - r < PANEL ? n - r : PANEL;
@@ -74,19 +103,24 @@ static void pack_panels(void *packed, bool bf16, bool bits, int k, int first, in
             pack_floats((float *)packed + panel * PANEL * (size_t)k, (const float *)src + from, k,
                         rows);
         else
-            pack_pairs((uint16_t *)packed + panel * PANEL * 2 * pairs_of(k),
-                       bits ? (const void *)((const uint16_t *)src + from)
-                            : (const void *)((const float *)src + from),
-                       bits, k, rows);
+            pack_halves((uint16_t *)packed + panel * PANEL * stored_k(layout, k), layout,
+                        bits ? (const void *)((const uint16_t *)src + from)
+                             : (const void *)((const float *)src + from),
+                        bits, k, rows);
     }
+}
+
+static bool in_rows(enum tec_matrix_layout layout, bool bf16)
+{
+    return layout == TEC_MATRIX_ROWS || (layout == TEC_MATRIX_TILES && !bf16);
 }
 
 void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k,
                      int first, int n, const float *src)
 {
     n = fitting(rows, first, n);
-    if (layout == TEC_MATRIX_PANELS) {
-        pack_panels(packed, bf16, false, k, first, n, src);
+    if (!in_rows(layout, bf16)) {
+        pack_panels(packed, layout, bf16, false, k, first, n, src);
         return;
     }
     size_t stride = tec_matrix_stride(k, bf16);
@@ -104,8 +138,8 @@ void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows,
                           int n, const uint16_t *src)
 {
     n = fitting(rows, first, n);
-    if (layout == TEC_MATRIX_PANELS)
-        pack_panels(packed, true, true, k, first, n, src);
+    if (!in_rows(layout, true))
+        pack_panels(packed, layout, true, true, k, first, n, src);
     else
         for (int r = 0; r < n; r++)
             memcpy((uint16_t *)packed + ((size_t)first + (size_t)r) * tec_matrix_stride(k, true),
@@ -122,6 +156,8 @@ void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16
             at = ((panel * pairs_of(k) + i / 2) * PANEL + c) * 2 + i % 2;
         else if (layout == TEC_MATRIX_PANELS)
             at = (panel * (size_t)k + i) * PANEL + c;
+        else if (layout == TEC_MATRIX_TILES && bf16)
+            at = panel * PANEL * stored_k(layout, k) + in_tiles(c, i);
         out[i] =
             bf16 ? tec_bf16_float(((const uint16_t *)packed)[at]) : ((const float *)packed)[at];
     }

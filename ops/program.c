@@ -144,9 +144,11 @@ void tec_program_record(const struct tec_program *program, struct tec_capture *c
 {
     for (int i = 0; i < program->n_steps; i++) {
         const struct tec_step *step = &program->steps[i];
-        if (step->kind == TEC_STEP_CALL)
+        if (step->kind == TEC_STEP_CALL) {
             tec_ops[step->call.op].op->record(program, &step->call, capture);
-        else if (step->kind == TEC_STEP_MARK)
+            if (step->call.passes)
+                tec_capture_pass(capture);
+        } else if (step->kind == TEC_STEP_MARK)
             tec_capture_mark(capture, step->mark);
         else if (step->kind == TEC_STEP_REPEAT)
             tec_capture_repeat(capture, step->count, step->stop);

@@ -41,16 +41,17 @@ static bool reads_back(const void *packed, enum tec_matrix_layout layout, bool b
 
 static const int shapes[][2] = {{1, 1}, {16, 2}, {17, 31}, {33, 32}, {48, 33}, {70, 70}, {15, 65}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+enum { LAYOUTS = TEC_MATRIX_TILES + 1 };
 
 TEST(whole_matrices_read_back)
 {
     for (int s = 0; s < SHAPES; s++)
-        for (int form = 0; form < 4; form++) {
+        for (int form = 0; form < 2 * LAYOUTS; form++) {
             int rows = shapes[s][0], k = shapes[s][1];
-            enum tec_matrix_layout layout = form & 1 ? TEC_MATRIX_PANELS : TEC_MATRIX_ROWS;
-            bool bf16 = form & 2;
+            enum tec_matrix_layout layout = (enum tec_matrix_layout)(form / 2);
+            bool bf16 = form & 1;
             fill(rows, k);
-            void *packed = calloc(1, tec_matrix_size(rows, k, bf16));
+            void *packed = calloc(1, tec_matrix_size(layout, bf16, rows, k));
             REQUIRE(packed);
             tec_matrix_pack(packed, layout, bf16, rows, k, 0, rows, source);
             CHECK(reads_back(packed, layout, bf16, rows, k));
@@ -61,11 +62,11 @@ TEST(whole_matrices_read_back)
 TEST(pieces_give_the_bytes_of_the_whole)
 {
     for (int s = 0; s < SHAPES; s++)
-        for (int form = 0; form < 4; form++) {
+        for (int form = 0; form < 2 * LAYOUTS; form++) {
             int rows = shapes[s][0], k = shapes[s][1];
-            enum tec_matrix_layout layout = form & 1 ? TEC_MATRIX_PANELS : TEC_MATRIX_ROWS;
-            bool bf16 = form & 2;
-            size_t size = tec_matrix_size(rows, k, bf16);
+            enum tec_matrix_layout layout = (enum tec_matrix_layout)(form / 2);
+            bool bf16 = form & 1;
+            size_t size = tec_matrix_size(layout, bf16, rows, k);
             fill(rows, k);
             char *whole = calloc(1, size), *pieces = calloc(1, size);
             REQUIRE(whole && pieces);
@@ -84,10 +85,10 @@ TEST(pieces_give_the_bytes_of_the_whole)
 TEST(bits_give_the_bytes_of_floats)
 {
     for (int s = 0; s < SHAPES; s++)
-        for (int form = 0; form < 2; form++) {
+        for (int form = 0; form < LAYOUTS; form++) {
             int rows = shapes[s][0], k = shapes[s][1];
-            enum tec_matrix_layout layout = form ? TEC_MATRIX_PANELS : TEC_MATRIX_ROWS;
-            size_t size = tec_matrix_size(rows, k, true);
+            enum tec_matrix_layout layout = (enum tec_matrix_layout)form;
+            size_t size = tec_matrix_size(layout, true, rows, k);
             fill(rows, k);
             char *floats = calloc(1, size), *halves = calloc(1, size);
             REQUIRE(floats && halves);
@@ -102,7 +103,7 @@ TEST(bits_give_the_bytes_of_floats)
 TEST(a_line_holds_sixteen_columns_of_two_k)
 {
     fill(32, 5);
-    uint16_t *packed = calloc(1, tec_matrix_size(32, 5, true));
+    uint16_t *packed = calloc(1, tec_matrix_size(TEC_MATRIX_PANELS, true, 32, 5));
     REQUIRE(packed);
     tec_matrix_pack_bits(packed, TEC_MATRIX_PANELS, 32, 5, 0, 32, bits);
     CHECK_INT(packed[0], ==, bits[0]);
@@ -115,42 +116,71 @@ TEST(a_line_holds_sixteen_columns_of_two_k)
     free(packed);
 }
 
-TEST(joined_matrices_lie_as_if_alone)
+TEST(a_block_holds_four_matrices_of_eight_by_eight)
+{
+    fill(32, 21);
+    uint16_t *packed = calloc(1, tec_matrix_size(TEC_MATRIX_TILES, true, 32, 21));
+    REQUIRE(packed);
+    tec_matrix_pack_bits(packed, TEC_MATRIX_TILES, 32, 21, 0, 32, bits);
+    CHECK_INT(packed[1], ==, bits[1]);
+    CHECK_INT(packed[8], ==, bits[21]);                            /* row 1 */
+    CHECK_INT(packed[64], ==, bits[8 * 21]);                       /* row 8 */
+    CHECK_INT(packed[128], ==, bits[8]);                           /* k 8 */
+    CHECK_INT(packed[3 * 64 + 7 * 8 + 7], ==, bits[15 * 21 + 15]); /* the last of a block */
+    CHECK_INT(packed[256 + 4], ==, bits[20]);                      /* the second block, */
+    CHECK_INT(packed[256 + 5], ==, 0);                             /* beyond k */
+    CHECK_INT(packed[2 * 256 + 8], ==, bits[17 * 21]);             /* the second panel */
+    CHECK_INT(packed[3 * 256 + 128 + 64], ==, 0);
+    free(packed);
+}
+
+/* The second matrix begins at a panel border, as if alone. */
+static void join(enum tec_matrix_layout layout, bool bf16)
 {
     enum { A = 16, B = 20, K = 9 };
     fill(A + B, K);
-    size_t first = tec_matrix_size(A, K, true), second = tec_matrix_size(B, K, true);
+    size_t first = tec_matrix_size(layout, bf16, A, K),
+           second = tec_matrix_size(layout, bf16, B, K);
     char *joined = calloc(1, first + second), *alone = calloc(1, second);
     REQUIRE(joined && alone);
-    CHECK_INT(tec_matrix_size(A + B, K, true), ==, first + second);
-    tec_matrix_pack(joined, TEC_MATRIX_PANELS, true, A + B, K, 0, A, source);
-    tec_matrix_pack(joined, TEC_MATRIX_PANELS, true, A + B, K, A, B, source + (size_t)A * K);
-    tec_matrix_pack(alone, TEC_MATRIX_PANELS, true, B, K, 0, B, source + (size_t)A * K);
+    CHECK_INT(tec_matrix_size(layout, bf16, A + B, K), ==, first + second);
+    tec_matrix_pack(joined, layout, bf16, A + B, K, 0, A, source);
+    tec_matrix_pack(joined, layout, bf16, A + B, K, A, B, source + (size_t)A * K);
+    tec_matrix_pack(alone, layout, bf16, B, K, 0, B, source + (size_t)A * K);
     CHECK(memcmp(joined + first, alone, second) == 0);
     free(joined);
     free(alone);
 }
 
+TEST(joined_matrices_lie_as_if_alone)
+{
+    for (int form = 0; form < 2 * LAYOUTS; form++)
+        join((enum tec_matrix_layout)(form / 2), form & 1);
+}
+
 TEST(rows_beyond_the_padding_are_not_written)
 {
     fill(40, 4);
-    size_t size = tec_matrix_size(16, 4, false);
-    char *packed = calloc(1, size + 64);
-    REQUIRE(packed);
-    tec_matrix_pack(packed, TEC_MATRIX_PANELS, false, 16, 4, 0, 40, source);
-    tec_matrix_pack(packed, TEC_MATRIX_ROWS, false, 16, 4, 0, 40, source);
-    for (int i = 0; i < 64; i++)
-        CHECK_INT(packed[size + (size_t)i], ==, 0);
-    free(packed);
+    for (int form = 0; form < 2 * LAYOUTS; form++) {
+        enum tec_matrix_layout layout = (enum tec_matrix_layout)(form / 2);
+        size_t size = tec_matrix_size(layout, form & 1, 16, 4);
+        char *packed = calloc(1, size + 64);
+        REQUIRE(packed);
+        tec_matrix_pack(packed, layout, form & 1, 16, 4, 0, 40, source);
+        for (int i = 0; i < 64; i++)
+            CHECK_INT(packed[size + (size_t)i], ==, 0);
+        free(packed);
+    }
 }
 
 TEST(sizes_are_multiples_of_a_line)
 {
     for (int rows = 1; rows < 40; rows++)
-        for (int k = 1; k < 40; k++) {
-            CHECK_INT(tec_matrix_size(rows, k, true) % 64, ==, 0);
-            CHECK_INT(tec_matrix_size(rows, k, false) % 64, ==, 0);
-        }
+        for (int k = 1; k < 40; k++)
+            for (int form = 0; form < 2 * LAYOUTS; form++)
+                CHECK_INT(tec_matrix_size((enum tec_matrix_layout)(form / 2), form & 1, rows, k) %
+                              64,
+                          ==, 0);
 }
 
 TAP_MAIN

@@ -11,7 +11,7 @@ static struct tec_engine_options options_for(const struct tec_pipeline *p)
         .seed = 1,
         .size = "small",
         .dtype = "f32",
-        .device = {.kind = "cpu", .threads = 1, .spin_us = 0, .tier = tec_tier_best()}};
+        .device = {.kind = tap.device, .threads = 1, .spin_us = 0, .tier = tec_tier_best()}};
 }
 
 static struct tec_pipeline *load(struct tec_heap *heap)

@@ -107,7 +107,7 @@ static struct tec_engine_options options_for(const struct tec_pipeline *p, int t
         .seed = 1,
         .size = "tiny",
         .dtype = "f32",
-        .device = {.kind = "cpu", .threads = threads, .spin_us = 100, .tier = tec_tier_best()},
+        .device = {.kind = tap.device, .threads = threads, .spin_us = 100, .tier = tec_tier_best()},
         .saturated = true,
         .released = released,
         .user = &now,

@@ -124,7 +124,7 @@ static struct tec_engine_options options_for(struct open *o, const char *path, c
         .root = ".",
         .seed = 5,
         .dtype = dtype,
-        .device = {.kind = "cpu", .threads = threads, .spin_us = 0, .tier = tec_tier_best()},
+        .device = {.kind = tap.device, .threads = threads, .spin_us = 0, .tier = tec_tier_best()},
         .released = released,
         .user = o};
 }
@@ -448,7 +448,7 @@ static void refused(const char *const *set, int n_set, bool random, const char *
         .root = ".",
         .random = random,
         .size = "tiny",
-        .device = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()}};
+        .device = {.kind = tap.device, .threads = 1, .tier = tec_tier_best()}};
     tec_arena_init(&arena, &heap);
     err.message[0] = '\0';
     CHECK(tec_engine_measure(&m, &o, &heap, &arena, &err) != TEC_OK);

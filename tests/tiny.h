@@ -99,7 +99,7 @@ static inline struct tec_executor tiny_executor(const struct tiny *t)
 static inline bool tiny_open_split(struct tiny *t, const char *arch, bool bf16, int threads,
                                    int beside, int spin_us, struct tec_error *err)
 {
-    const struct tec_device_options d = {.kind = "cpu",
+    const struct tec_device_options d = {.kind = tap.device,
                                          .threads = threads,
                                          .spin_us = spin_us,
                                          .tier = tec_tier_best(),

@@ -23,7 +23,7 @@ static const struct tec_option options[] = {
 /* The cases found, and what has been counted. */
 struct walk {
     struct tec_invocation *call;
-    const char *tier;
+    struct tec_device_options device;
     struct tec_words cases;
     int checks, failed;
 };
@@ -71,8 +71,7 @@ static void run_case(struct walk *w, const char *dir)
     struct tec_error err = {0};
     tec_arena_init(&arena, w->call->heap);
     struct tec_verify v = {.dtype = o->dtype ? "bf16" : "f32",
-                           .tier = w->tier,
-                           .threads = w->call->shared.threads,
+                           .device = w->device,
                            .heap = w->call->heap,
                            .arena = &arena,
                            .out = w->call->out,
@@ -127,9 +126,7 @@ static enum tec_status verify_path(struct walk *w, const char *given, struct tec
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     struct walk w = {.call = call};
-    struct tec_device_options device;
-    TEC_TRY(tec_device_choice(call, &device, err));
-    w.tier = call->shared.tier;
+    TEC_TRY(tec_device_choice(call, &w.device, err));
     for (int i = 0; i < call->args.n; i++)
         TEC_TRY(verify_path(&w, call->args.item[i], err));
     call->wrong = w.failed > 0;

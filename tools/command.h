@@ -44,7 +44,7 @@ enum tec_format { TEC_FORMAT_TEXT, TEC_FORMAT_JSON, TEC_FORMAT_GITHUB };
 /* Values of the shared options; what is not given is 0, NULL or the default said here. */
 struct tec_shared {
     int format;         /* enum tec_format; see struct tec_command.format */
-    const char *device; /* "cpu" */
+    const char *device; /* NULL: what is best here */
     int threads;        /* 0 = as many as there are processors */
     int spin_us;        /* -1 = the device's default */
     const char *tier;   /* NULL = the best of this machine */

@@ -1,6 +1,7 @@
 #include "tools/shared.h"
 
 #include "base/nearest.h"
+#include "tools/choose_device.h"
 
 #include <string.h>
 
@@ -19,7 +20,8 @@ static const struct tec_option format_github[] = {
 };
 
 static const struct tec_option device[] = {
-    {"device", 0, TEC_OPTION_TEXT, "cpu|cuda[:N]", "where it runs; cpu", AT(device), 0, 0},
+    {"device", 0, TEC_OPTION_TEXT, "cpu|cuda[:N]", "where it runs; a GPU, else the CPU", AT(device),
+     0, 0},
     {"threads", 0, TEC_OPTION_INT, "N", "lanes of the CPU; as many as there are processors",
      AT(threads), 1, 1024},
     {"tier", 0, TEC_OPTION_TEXT, "NAME", "kernels of the CPU; the best of this machine", AT(tier),
@@ -92,7 +94,7 @@ int tec_shared_groups(struct tec_option_group groups[TEC_MAX_GROUPS],
 
 void tec_shared_init(struct tec_shared *shared, const struct tec_command *command)
 {
-    *shared = (struct tec_shared){.format = (int)command->format, .device = "cpu", .spin_us = -1};
+    *shared = (struct tec_shared){.format = (int)command->format, .spin_us = -1};
 }
 
 /* "NAME=VALUE" with both parts. */
@@ -120,18 +122,6 @@ enum tec_status tec_shared_check(const struct tec_shared *shared, struct tec_err
     return TEC_OK;
 }
 
-/* "cuda" or "cuda:N". */
-static bool is_cuda(const char *device_name, int *index)
-{
-    int64_t number = 0;
-    if (strncmp(device_name, "cuda", 4) != 0)
-        return false;
-    if (device_name[4] && (device_name[4] != ':' || !tec_parse_int(device_name + 5, &number)))
-        return false;
-    *index = (int)number;
-    return number >= 0 && number < 1024;
-}
-
 static enum tec_status find_tier(const char *name, enum tec_tier *tier, struct tec_error *err)
 {
     const char *names[TEC_TIER_COUNT];
@@ -153,20 +143,17 @@ enum tec_status tec_device_choice(const struct tec_invocation *call,
                                   struct tec_device_options *choice, struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
-    int index = 0;
-    bool cuda = is_cuda(s->device, &index);
-    if (cuda && !tec_device_known("cuda"))
-        return tec_fail(err, TEC_DEVICE, "--device %s: this build has no CUDA; use --device cpu",
-                        s->device);
-    if (!cuda && strcmp(s->device, "cpu") != 0)
-        return tec_fail(err, TEC_INVALID, "--device: '%s' is none of cpu, cuda, cuda:N", s->device);
-    *choice = (struct tec_device_options){.kind = cuda ? "cuda" : "cpu",
-                                          .index = index,
-                                          .threads = s->threads,
-                                          .spin_us = s->spin_us};
+    *choice =
+        (struct tec_device_options){.kind = "cpu", .threads = s->threads, .spin_us = s->spin_us};
     TEC_TRY(find_tier(s->tier, &choice->tier, err));
     if (!tec_tier_runs_here(choice->tier))
         return tec_fail(err, TEC_DEVICE, "--tier %s: this CPU cannot run it; the best here is %s",
                         s->tier, tec_tier_name(tec_tier_best()));
+    char note[200];
+    if (!s->device && s->tier) /* a tier is the CPU's */
+        return TEC_OK;
+    TEC_TRY(tec_choose_device(choice, s->device, note, err));
+    if (note[0])
+        tec_say(call, "%s", note);
     return TEC_OK;
 }

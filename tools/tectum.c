@@ -2,6 +2,7 @@
 #include "tools/live.h"
 
 #include "base/clock.h"
+#include "tools/choose_device.h"
 #include "tools/root.h"
 #include "tools/topology.h"
 
@@ -124,18 +125,21 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (names[i] && !(names[i] = tec_arena_strdup(&t->arena, names[i])))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for options");
-    const struct tec_engine_options options = {
-        .pipeline = t->pipeline,
-        .root = root,
-        .weights = names[0],
-        .random = o->random_weights != 0,
-        .seed = o->seed,
-        .size = names[2],
-        .dtype = names[3],
-        .tokenizer = names[1],
-        .device = {.kind = "cpu", .threads = o->threads, .spin_us = -1, .tier = tec_tier_best()},
-        .released = tec_live_released,
-        .user = t};
+    char note[200];
+    struct tec_device_options device = {
+        .threads = o->threads, .spin_us = -1, .tier = tec_tier_best()};
+    TEC_TRY(tec_choose_device(&device, o->device, note, err));
+    const struct tec_engine_options options = {.pipeline = t->pipeline,
+                                               .root = root,
+                                               .weights = names[0],
+                                               .random = o->random_weights != 0,
+                                               .seed = o->seed,
+                                               .size = names[2],
+                                               .dtype = names[3],
+                                               .tokenizer = names[1],
+                                               .device = device,
+                                               .released = tec_live_released,
+                                               .user = t};
     TEC_TRY(tec_engine_open(&t->engine, &options, &t->heap, err));
     TEC_TRY(tec_open_policy(&t->policy, t->pipeline, o->policy, root, &t->engine->topology, NULL, 0,
                             &t->heap, err));

@@ -9,14 +9,14 @@
 #include <stddef.h>
 
 struct tec_added {
-    struct tec_span text; /* as written in the file */
+    struct tec_text_span text; /* as written in the file */
     int id;
     bool single_word, lstrip, rstrip, normalized, special;
 };
 
 /* A cut of some text: a token (id >= 0), or text still to be encoded (id -1). */
 struct tec_cut {
-    struct tec_span text;
+    struct tec_text_span text;
     int id;
 };
 
@@ -25,7 +25,7 @@ struct tec_cutter {
     const struct tec_added *added; /* key value = index */
     const struct tec_prefix *keys;
     bool literal; /* special tokens are plain text */
-    struct tec_span text;
+    struct tec_text_span text;
     size_t at, done; /* where to look next; everything before `done` has been handed out */
     struct tec_cut held;
     bool holds;

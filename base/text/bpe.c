@@ -90,7 +90,7 @@ struct candidate {
 
 struct merging {
     const struct tec_bpe *bpe;
-    struct tec_span word;
+    struct tec_text_span word;
     struct symbol *symbols;
     int n;
     struct candidate *heap;
@@ -258,7 +258,7 @@ static void start_by_pairs(struct merging *m)
 }
 
 /* By score: one final symbol. Runs of unknown ones are one unknown. */
-static void emit_text(const struct merging *m, struct tec_span s, struct tec_ids *ids,
+static void emit_text(const struct merging *m, struct tec_text_span s, struct tec_ids *ids,
                       bool *unknown)
 {
     const struct tec_bpe *bpe = m->bpe;
@@ -277,8 +277,8 @@ static void emit_text(const struct merging *m, struct tec_span s, struct tec_ids
 
 /* An unused piece only helps other merges: it is cut into what it was made of, depth first. Each
  * cut makes shorter pieces, of which a symbol of n bytes has at most n. */
-static void emit_split(struct merging *m, struct tec_span s, struct tec_ids *ids, bool *unknown,
-                       struct tec_span *stack)
+static void emit_split(struct merging *m, struct tec_text_span s, struct tec_ids *ids,
+                       bool *unknown, struct tec_text_span *stack)
 {
     int depth = 0;
     stack[depth++] = s;
@@ -293,8 +293,8 @@ static void emit_split(struct merging *m, struct tec_span s, struct tec_ids *ids
             continue;
         }
         size_t left = (size_t)slot[1];
-        stack[depth++] = (struct tec_span){s.at + left, s.n - left};
-        stack[depth++] = (struct tec_span){s.at, left};
+        stack[depth++] = (struct tec_text_span){s.at + left, s.n - left};
+        stack[depth++] = (struct tec_text_span){s.at, left};
     }
 }
 
@@ -302,13 +302,13 @@ static enum tec_status emit(struct merging *m, struct tec_ids *ids, struct tec_a
                             struct tec_error *err)
 {
     bool unknown = false;
-    struct tec_span *stack =
-        m->split ? TEC_NEW(scratch, TEC_PIECE_BYTES + 1, struct tec_span) : NULL;
+    struct tec_text_span *stack =
+        m->split ? TEC_NEW(scratch, TEC_PIECE_BYTES + 1, struct tec_text_span) : NULL;
     if (m->split && !stack)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to encode %zu bytes", m->word.n);
     for (int i = m->n ? 0 : -1; i >= 0; i = m->symbols[i].after) {
         const struct symbol *s = &m->symbols[i];
-        struct tec_span text = {m->word.at + s->at, s->n};
+        struct tec_text_span text = {m->word.at + s->at, s->n};
         if (!m->bpe->ranks)
             tec_ids_add(ids, s->id);
         else if (stack)
@@ -336,8 +336,9 @@ static bool make_room(struct merging *m, struct tec_arena *scratch)
     return m->symbols && m->heap;
 }
 
-enum tec_status tec_bpe_encode(const struct tec_bpe *bpe, struct tec_span word, struct tec_ids *ids,
-                               struct tec_arena *scratch, struct tec_error *err)
+enum tec_status tec_bpe_encode(const struct tec_bpe *bpe, struct tec_text_span word,
+                               struct tec_ids *ids, struct tec_arena *scratch,
+                               struct tec_error *err)
 {
     int whole = bpe->ignore_merges ? tec_vocab_model_id(bpe->vocab, word.at, word.n) : -1;
     if (whole >= 0) {

@@ -43,7 +43,8 @@ void tec_bpe_add(struct tec_bpe *bpe, struct tec_merge merge);
 uint32_t *tec_bpe_ranks(const struct tec_vocab *vocab, struct tec_arena *arena);
 
 /* Encode one word of valid UTF-8. */
-enum tec_status tec_bpe_encode(const struct tec_bpe *bpe, struct tec_span word, struct tec_ids *ids,
-                               struct tec_arena *scratch, struct tec_error *err);
+enum tec_status tec_bpe_encode(const struct tec_bpe *bpe, struct tec_text_span word,
+                               struct tec_ids *ids, struct tec_arena *scratch,
+                               struct tec_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* A borrowed piece of text, not NUL-terminated. */
-struct tec_span {
+struct tec_text_span {
     const char *at;
     size_t n;
 };

@@ -45,8 +45,8 @@ static size_t next_node(uint32_t unit)
 
 #define LONGEST_RULE 128 /* bytes; a broken trie may hold a cycle */
 
-static size_t search(const struct tec_charsmap *map, const char *s, size_t n, struct tec_span *text,
-                     bool shortest)
+static size_t search(const struct tec_charsmap *map, const char *s, size_t n,
+                     struct tec_text_span *text, bool shortest)
 {
     size_t found = 0;
     if (map->n_units == 0)
@@ -71,7 +71,7 @@ static size_t search(const struct tec_charsmap *map, const char *s, size_t n, st
         if (value >= map->n_texts || ((unsigned char)map->texts[value] & 0xC0) == 0x80)
             continue;
         found = i + 1;
-        *text = (struct tec_span){map->texts + value, strlen(map->texts + value)};
+        *text = (struct tec_text_span){map->texts + value, strlen(map->texts + value)};
         if (shortest)
             break;
     }
@@ -79,13 +79,13 @@ static size_t search(const struct tec_charsmap *map, const char *s, size_t n, st
 }
 
 size_t tec_charsmap_longest(const struct tec_charsmap *map, const char *s, size_t n,
-                            struct tec_span *text)
+                            struct tec_text_span *text)
 {
     return search(map, s, n, text, false);
 }
 
 size_t tec_charsmap_shortest(const struct tec_charsmap *map, const char *s, size_t n,
-                             struct tec_span *text)
+                             struct tec_text_span *text)
 {
     return search(map, s, n, text, true);
 }

@@ -24,10 +24,10 @@ enum tec_status tec_charsmap_open(struct tec_charsmap *map, const void *blob, si
 
 /* Rules that the n bytes at s start with: length of the longest (0 = none) and its text. */
 size_t tec_charsmap_longest(const struct tec_charsmap *map, const char *s, size_t n,
-                            struct tec_span *text);
+                            struct tec_text_span *text);
 
 /* The same for the shortest. */
 size_t tec_charsmap_shortest(const struct tec_charsmap *map, const char *s, size_t n,
-                             struct tec_span *text);
+                             struct tec_text_span *text);
 
 #endif

@@ -78,8 +78,8 @@ static void push_text(struct sink *s, const char *text, size_t n)
         push_byte(s, (unsigned char)text[i]);
 }
 
-static void push_replaced(struct sink *s, struct tec_span text, struct tec_span from,
-                          struct tec_span to)
+static void push_replaced(struct sink *s, struct tec_text_span text, struct tec_text_span from,
+                          struct tec_text_span to)
 {
     const char *end = text.at + text.n;
     while (text.at < end) {
@@ -164,7 +164,7 @@ static void decode_wordpiece(struct sink *s, const struct tec_entry *e)
 static void decode_metaspace(struct sink *s, const struct tec_entry *e)
 {
     const struct tec_decode *how = &s->d.t->decode;
-    struct tec_span space = {" ", s->d.first && how->strip ? 0 : 1};
+    struct tec_text_span space = {" ", s->d.first && how->strip ? 0 : 1};
     push_replaced(s, e->text, how->from, space);
 }
 
@@ -172,7 +172,7 @@ static void decode_metaspace(struct sink *s, const struct tec_entry *e)
 static void decode_model(struct sink *s, const struct tec_entry *e)
 {
     const struct tec_decode *how = &s->d.t->decode;
-    struct tec_span text = e->text;
+    struct tec_text_span text = e->text;
     if (e->type == TEC_PIECE_CONTROL)
         return;
     if (e->type == TEC_PIECE_BYTE) {
@@ -186,10 +186,10 @@ static void decode_model(struct sink *s, const struct tec_entry *e)
     /* `first` here: no leading mark was dropped; `bare`: nothing shows. Held bytes will. */
     if (how->strip && s->d.first && s->d.bare && s->d.n_held == 0 && text.n >= 3 &&
         memcmp(text.at, mark, 3) == 0) {
-        text = (struct tec_span){text.at + 3, text.n - 3};
+        text = (struct tec_text_span){text.at + 3, text.n - 3};
         s->d.first = how->strip_all;
     }
-    push_replaced(s, text, (struct tec_span){mark, 3}, (struct tec_span){" ", 1});
+    push_replaced(s, text, (struct tec_text_span){mark, 3}, (struct tec_text_span){" ", 1});
 }
 
 static void decode_one(struct sink *s, const struct tec_entry *e)

@@ -12,7 +12,7 @@ struct encoding {
     struct tec_error *err;
 };
 
-static enum tec_status encode_word(struct encoding *e, struct tec_span word)
+static enum tec_status encode_word(struct encoding *e, struct tec_text_span word)
 {
     const struct tec_tokenizer *t = e->t;
     switch (t->model) {
@@ -40,7 +40,7 @@ static enum tec_status encode_words(struct encoding *e, struct tec_word text)
 static enum tec_status encode_gap(struct encoding *e, struct tec_word gap)
 {
     const struct tec_tokenizer *t = e->t;
-    struct tec_span text;
+    struct tec_text_span text;
     struct tec_cut cut;
     TEC_TRY(tec_normalise(t->normal, t->n_normal, gap.text, &text, e->scratch, e->err));
     struct tec_cutter cutter = {t->added, &t->normalized, e->literal, text, 0, 0, {{0}, 0}, false};
@@ -54,7 +54,7 @@ static enum tec_status encode_gap(struct encoding *e, struct tec_word gap)
     return TEC_OK;
 }
 
-static enum tec_status encode_text(struct encoding *e, struct tec_span text)
+static enum tec_status encode_text(struct encoding *e, struct tec_text_span text)
 {
     const struct tec_tokenizer *t = e->t;
     struct tec_cut cut;
@@ -92,7 +92,7 @@ enum tec_status tec_tokenizer_encode(const struct tec_tokenizer *t, const char *
     struct encoding e = {t, how.literal, &out, scratch, err};
     for (int i = 0; how.special && i < t->n_before; i++)
         tec_ids_add(&out, t->before[i]);
-    TEC_TRY(encode_text(&e, (struct tec_span){text, n}));
+    TEC_TRY(encode_text(&e, (struct tec_text_span){text, n}));
     for (int i = 0; how.special && i < t->n_after; i++)
         tec_ids_add(&out, t->after[i]);
     *count = out.n;

@@ -88,7 +88,7 @@ static enum tec_status load(struct tec_json *j, const char *bytes, size_t n, str
 }
 
 enum tec_status tec_json_text(const struct tec_json *j, const char *text, size_t n,
-                              struct tec_span *out, struct tec_error *err)
+                              struct tec_text_span *out, struct tec_error *err)
 {
     char *copy = TEC_NEW(&j->t->arena, n + 1, char), nul[4];
     if (!copy)
@@ -101,7 +101,7 @@ enum tec_status tec_json_text(const struct tec_json *j, const char *text, size_t
             copy[to] = '\0';
         at += hit ? n_nul : 1;
     }
-    *out = (struct tec_span){copy, to};
+    *out = (struct tec_text_span){copy, to};
     return TEC_OK;
 }
 

@@ -17,7 +17,7 @@ struct tec_json {
 
 /* A string of the file in the tokenizer's arena, followed by a NUL. */
 enum tec_status tec_json_text(const struct tec_json *j, const char *text, size_t n,
-                              struct tec_span *out, struct tec_error *err);
+                              struct tec_text_span *out, struct tec_error *err);
 
 /* Member `key` of an object: its string, borrowed from jansson, NULL when absent or null; its
  * truth, `other` when absent or null. `where` names the object. Any other type fails. */

@@ -32,7 +32,7 @@ static enum tec_status find_unk(const struct tec_json *j, const json_t *model, i
 }
 
 /* "a b" or ["a", "b"]. Parts are borrowed from jansson. */
-static bool merge_parts(const json_t *merge, struct tec_span part[2])
+static bool merge_parts(const json_t *merge, struct tec_text_span part[2])
 {
     if (json_is_string(merge)) {
         const char *text = json_string_value(merge);
@@ -40,8 +40,8 @@ static bool merge_parts(const json_t *merge, struct tec_span part[2])
         const char *space = memchr(text, ' ', n);
         if (!space)
             return false;
-        part[0] = (struct tec_span){text, (size_t)(space - text)};
-        part[1] = (struct tec_span){space + 1, n - part[0].n - 1};
+        part[0] = (struct tec_text_span){text, (size_t)(space - text)};
+        part[1] = (struct tec_text_span){space + 1, n - part[0].n - 1};
         return !memchr(part[1].at, ' ', part[1].n);
     }
     if (json_array_size(merge) != 2)
@@ -50,7 +50,7 @@ static bool merge_parts(const json_t *merge, struct tec_span part[2])
         const json_t *text = json_array_get(merge, i);
         if (!json_is_string(text))
             return false;
-        part[i] = (struct tec_span){json_string_value(text), json_string_length(text)};
+        part[i] = (struct tec_text_span){json_string_value(text), json_string_length(text)};
     }
     return true;
 }
@@ -59,7 +59,7 @@ static enum tec_status add_merge(const struct tec_json *j, const json_t *merge, 
                                  struct tec_error *err)
 {
     const struct tec_vocab *v = &j->t->vocab;
-    struct tec_span part[2];
+    struct tec_text_span part[2];
     if (!merge_parts(merge, part))
         return tec_fail(err, TEC_MALFORMED, "model.merges[%zu] must be two pieces", rank);
     struct tec_arena_mark mark = tec_arena_mark(&j->t->arena);

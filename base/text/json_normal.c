@@ -21,7 +21,7 @@ static enum tec_status too_many(struct tec_error *err)
 }
 
 static enum tec_status read_text(struct tec_json *j, const json_t *object, const char *key,
-                                 struct tec_span *out, struct tec_error *err)
+                                 struct tec_text_span *out, struct tec_error *err)
 {
     const char *text;
     TEC_TRY(tec_json_string(object, key, where, &text, err));

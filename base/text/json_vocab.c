@@ -146,7 +146,7 @@ enum tec_status tec_json_vocab(struct tec_json *j, struct tec_error *err)
 static enum tec_status add_key(struct tec_tokenizer *t, int i, struct tec_key *keys, int *n,
                                struct tec_error *err)
 {
-    struct tec_span text = t->added[i].text;
+    struct tec_text_span text = t->added[i].text;
     if (t->added[i].normalized)
         TEC_TRY(tec_normalise(t->normal, t->n_normal, text, &text, &t->arena, err));
     if (text.n)

@@ -7,7 +7,7 @@
 
 static const char mark[] = "\xE2\x96\x81"; /* U+2581, how these files write a space */
 
-static void nfc(const struct tec_normal *step, struct tec_span text, struct tec_bytes *out)
+static void nfc(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     (void)step;
     tec_unicode_nfc(out, text.at, text.n);
@@ -66,7 +66,7 @@ static void order_marks(struct tec_bytes *out)
         at += tec_utf8_put(out->at + at, (uint32_t)codes[i]);
 }
 
-static void bert(const struct tec_normal *step, struct tec_span text, struct tec_bytes *out)
+static void bert(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     (void)step;
     for (size_t at = 0, bytes; at < text.n; at += bytes) {
@@ -77,14 +77,14 @@ static void bert(const struct tec_normal *step, struct tec_span text, struct tec
         order_marks(out);
 }
 
-static void prepend(const struct tec_normal *step, struct tec_span text, struct tec_bytes *out)
+static void prepend(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     if (text.n)
         tec_bytes_add(out, step->to.at, step->to.n);
     tec_bytes_add(out, text.at, text.n);
 }
 
-static void replace(const struct tec_normal *step, struct tec_span text, struct tec_bytes *out)
+static void replace(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     const char *end = text.at + text.n;
     while (text.at < end) {
@@ -98,7 +98,7 @@ static void replace(const struct tec_normal *step, struct tec_span text, struct 
     }
 }
 
-static void runs(const struct tec_normal *step, struct tec_span text, struct tec_bytes *out)
+static void runs(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     for (size_t at = 0; at < text.n;) {
         size_t n = 0;
@@ -112,7 +112,7 @@ static void runs(const struct tec_normal *step, struct tec_span text, struct tec
     }
 }
 
-static void strip(const struct tec_normal *step, struct tec_span text, struct tec_bytes *out)
+static void strip(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     size_t start = 0, end = 0;
     bool seen = false;
@@ -135,11 +135,12 @@ static void strip(const struct tec_normal *step, struct tec_span text, struct te
 
 /* The reference looks a whole cluster of fewer than 6 bytes up first, and takes the shortest rule
  * it starts with for all of it; only then character by character. */
-static void precompiled(const struct tec_normal *step, struct tec_span text, struct tec_bytes *out)
+static void precompiled(const struct tec_normal *step, struct tec_text_span text,
+                        struct tec_bytes *out)
 {
     for (size_t at = 0; at < text.n;) {
         size_t cluster = tec_unicode_grapheme(text.at + at, text.n - at), end = at + cluster;
-        struct tec_span to;
+        struct tec_text_span to;
         if (cluster < 6 && tec_charsmap_shortest(&step->map, text.at + at, cluster, &to)) {
             tec_bytes_add(out, to.at, to.n);
             at = end;
@@ -158,7 +159,7 @@ static void precompiled(const struct tec_normal *step, struct tec_span text, str
 
 /* One unit of the model's normaliser: what it becomes, and how many bytes it took. */
 static size_t model_unit(const struct tec_normal *step, const char *s, size_t n,
-                         struct tec_span *to)
+                         struct tec_text_span *to)
 {
     if (step->kept) {
         const struct tec_key *key =
@@ -172,7 +173,7 @@ static size_t model_unit(const struct tec_normal *step, const char *s, size_t n,
     if (bytes)
         return bytes;
     bytes = tec_utf8_length(s[0]);
-    *to = (struct tec_span){s, bytes};
+    *to = (struct tec_text_span){s, bytes};
     return bytes;
 }
 
@@ -184,7 +185,8 @@ static void add_space(const struct tec_normal *step, struct tec_bytes *out)
         tec_bytes_add(out, " ", 1);
 }
 
-static void add_escaped(const struct tec_normal *step, struct tec_span s, struct tec_bytes *out)
+static void add_escaped(const struct tec_normal *step, struct tec_text_span s,
+                        struct tec_bytes *out)
 {
     for (size_t i = 0; i < s.n; i++) {
         if (s.at[i] == ' ')
@@ -196,16 +198,17 @@ static void add_escaped(const struct tec_normal *step, struct tec_span s, struct
 
 static void drop_tail(const struct tec_normal *step, struct tec_bytes *out)
 {
-    struct tec_span space = step->escaped ? (struct tec_span){mark, 3} : (struct tec_span){" ", 1};
+    struct tec_text_span space =
+        step->escaped ? (struct tec_text_span){mark, 3} : (struct tec_text_span){" ", 1};
     while (out->n >= space.n && memcmp(out->at + out->n - space.n, space.at, space.n) == 0)
         out->n -= space.n;
 }
 
 /* SentencePiece: normalizer.cc, Normalizer::Normalize. */
-static void model(const struct tec_normal *step, struct tec_span text, struct tec_bytes *out)
+static void model(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     size_t at = 0;
-    struct tec_span to;
+    struct tec_text_span to;
     while (step->extra_removed && at < text.n) {
         size_t bytes = model_unit(step, text.at + at, text.n - at, &to);
         if (to.n != 1 || to.at[0] != ' ')
@@ -220,7 +223,7 @@ static void model(const struct tec_normal *step, struct tec_span text, struct te
     while (at < text.n) {
         at += model_unit(step, text.at + at, text.n - at, &to);
         while (after_space && to.n && to.at[0] == ' ')
-            to = (struct tec_span){to.at + 1, to.n - 1};
+            to = (struct tec_text_span){to.at + 1, to.n - 1};
         if (to.n) {
             add_escaped(step, to, out);
             after_space = to.at[to.n - 1] == ' ';
@@ -233,10 +236,12 @@ static void model(const struct tec_normal *step, struct tec_span text, struct te
         add_space(step, out);
 }
 
-enum tec_status tec_normalise(const struct tec_normal *steps, int n_steps, struct tec_span text,
-                              struct tec_span *out, struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_normalise(const struct tec_normal *steps, int n_steps,
+                              struct tec_text_span text, struct tec_text_span *out,
+                              struct tec_arena *arena, struct tec_error *err)
 {
-    static void (*const run[])(const struct tec_normal *, struct tec_span, struct tec_bytes *) = {
+    static void (*const run[])(const struct tec_normal *, struct tec_text_span,
+                               struct tec_bytes *) = {
         [TEC_NORMAL_NFC] = nfc,
         [TEC_NORMAL_BERT] = bert,
         [TEC_NORMAL_PREPEND] = prepend,
@@ -257,7 +262,7 @@ enum tec_status tec_normalise(const struct tec_normal *steps, int n_steps, struc
             return tec_fail(err, TEC_MALFORMED,
                             "normalised text grows beyond %zu bytes: the tokenizer is broken",
                             limit);
-        text = (struct tec_span){bytes.at, bytes.n};
+        text = (struct tec_text_span){bytes.at, bytes.n};
     }
     *out = text;
     return TEC_OK;

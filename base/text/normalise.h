@@ -22,7 +22,7 @@ enum tec_normal_kind {
 
 struct tec_normal {
     enum tec_normal_kind kind;
-    struct tec_span from, to;
+    struct tec_text_span from, to;
     struct tec_charsmap map;
     bool left, right;                         /* STRIP */
     bool dummy, extra_removed, escaped, tail; /* MODEL: add_dummy_prefix, remove_extra_whitespaces,
@@ -35,7 +35,8 @@ struct tec_normal {
 /* Run the steps over valid UTF-8. The result is the last output, in `arena`, or `text` itself when
  * there are no steps; it is valid UTF-8. Fails with TEC_NO_MEMORY, or TEC_MALFORMED when a hostile
  * file makes the text grow beyond all use. */
-enum tec_status tec_normalise(const struct tec_normal *steps, int n_steps, struct tec_span text,
-                              struct tec_span *out, struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_normalise(const struct tec_normal *steps, int n_steps,
+                              struct tec_text_span text, struct tec_text_span *out,
+                              struct tec_arena *arena, struct tec_error *err);
 
 #endif

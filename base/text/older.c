@@ -99,13 +99,13 @@ static enum tec_status read_document(struct tec_tokenizer **out, json_t *documen
 }
 
 /* The next line of a text, without its end. */
-static bool next_line(const char **at, const char *end, struct tec_span *line)
+static bool next_line(const char **at, const char *end, struct tec_text_span *line)
 {
     if (*at == end)
         return false;
     const char *stop = memchr(*at, '\n', (size_t)(end - *at));
     stop = stop ? stop : end;
-    *line = (struct tec_span){*at, (size_t)(stop - *at)};
+    *line = (struct tec_text_span){*at, (size_t)(stop - *at)};
     if (line->n && line->at[line->n - 1] == '\r')
         line->n--;
     *at = stop == end ? end : stop + 1;
@@ -126,7 +126,7 @@ static enum tec_status read_merges(const char *dir, struct tec_arena *scratch, j
 {
     char *bytes = NULL;
     size_t n = 0;
-    struct tec_span line;
+    struct tec_text_span line;
     TEC_TRY(read_lines(dir, "merges.txt", scratch, &bytes, &n, err));
     const char *at = bytes, *end = bytes + n;
     enum tec_status status = TEC_OK;
@@ -210,7 +210,7 @@ static enum tec_status read_words(const char *dir, struct tec_arena *scratch, js
 {
     char *bytes = NULL;
     size_t n = 0;
-    struct tec_span line;
+    struct tec_text_span line;
     TEC_TRY(read_lines(dir, "vocab.txt", scratch, &bytes, &n, err));
     const char *at = bytes, *end = bytes + n;
     enum tec_status status = TEC_OK;

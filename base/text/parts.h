@@ -23,7 +23,7 @@ enum tec_decode_kind {
 
 struct tec_decode {
     enum tec_decode_kind kind;
-    struct tec_span from, to;
+    struct tec_text_span from, to;
     bool byte_fallback; /* JOIN: "<0x41>" is a byte */
     bool strip;         /* JOIN: drop a leading space. METASPACE: see there. MODEL: drop a leading
                            space mark of the first piece */

@@ -57,7 +57,7 @@ struct tec_walk tec_prefix_start(const struct tec_prefix *p)
 /* Byte of a key at a depth; -1 past its end, so that shorter keys come first. */
 static int byte_at(const struct tec_prefix *p, int key, size_t depth)
 {
-    const struct tec_span *text = &p->keys[key].text;
+    const struct tec_text_span *text = &p->keys[key].text;
     return depth < text->n ? (unsigned char)text->at[depth] : -1;
 }
 

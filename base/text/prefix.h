@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 struct tec_key {
-    struct tec_span text; /* borrowed */
+    struct tec_text_span text; /* borrowed */
     int value;
 };
 

@@ -95,7 +95,8 @@ static void by_whitespace(const struct tec_split *step, struct tec_word word, st
     by_class(TEC_CLASS_SPACE, 0, word, c);
 }
 
-static bool wants_prefix(const struct tec_split *step, struct tec_word word, struct tec_span prefix)
+static bool wants_prefix(const struct tec_split *step, struct tec_word word,
+                         struct tec_text_span prefix)
 {
     bool there = word.text.n >= prefix.n && memcmp(word.text.at, prefix.at, prefix.n) == 0;
     return !there &&
@@ -112,11 +113,11 @@ static void by_metaspace(const struct tec_split *step, struct tec_word word, str
                       space ? step->delimiter.n : 1);
     }
     tec_bytes_init(&whole, c->arena, 0);
-    word.text = (struct tec_span){body.at, body.n};
+    word.text = (struct tec_text_span){body.at, body.n};
     if (!body.failed && wants_prefix(step, word, step->delimiter)) {
         tec_bytes_add(&whole, step->delimiter.at, step->delimiter.n);
         tec_bytes_add(&whole, body.at, body.n);
-        word.text = (struct tec_span){whole.at, whole.n};
+        word.text = (struct tec_text_span){whole.at, whole.n};
     }
     c->failed |= body.failed || whole.failed;
     if (c->failed)
@@ -131,10 +132,10 @@ static void by_bytes(const struct tec_split *step, struct tec_word word, struct 
 {
     struct tec_bytes whole;
     tec_bytes_init(&whole, c->arena, 0);
-    if (wants_prefix(step, word, (struct tec_span){" ", 1})) {
+    if (wants_prefix(step, word, (struct tec_text_span){" ", 1})) {
         tec_bytes_add(&whole, " ", 1);
         tec_bytes_add(&whole, word.text.at, word.text.n);
-        word.text = (struct tec_span){whole.at, whole.n};
+        word.text = (struct tec_text_span){whole.at, whole.n};
     }
     c->failed |= whole.failed;
     if (c->failed)

@@ -25,7 +25,7 @@ enum tec_split_prefix { TEC_PREFIX_NEVER, TEC_PREFIX_FIRST, TEC_PREFIX_ALWAYS };
 struct tec_split {
     enum tec_split_kind kind;
     const struct tec_pattern *pattern;
-    struct tec_span delimiter;
+    struct tec_text_span delimiter;
     enum tec_split_where where; /* STRING: the delimiter stays with the text BEFORE or AFTER it */
     enum tec_split_prefix prefix;
     bool cut; /* METASPACE: cut at the spaces too */
@@ -34,7 +34,7 @@ struct tec_split {
 #define TEC_SPLIT_STEPS 8
 
 struct tec_word {
-    struct tec_span text;
+    struct tec_text_span text;
     bool first; /* starts where the whole text starts */
 };
 

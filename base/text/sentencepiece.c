@@ -16,16 +16,16 @@ struct reading {
     size_t n_pieces;
     uint64_t model_type; /* 1 unigram, 2 bpe, 3 word, 4 char */
     bool byte_fallback;
-    struct tec_span unk, bos, eos, pad, surface, charsmap;
+    struct tec_text_span unk, bos, eos, pad, surface, charsmap;
     bool dummy, extra_removed, escaped, tail, denormalizer;
 };
 
-static struct tec_span span_of(const struct tec_field *f)
+static struct tec_text_span span_of(const struct tec_field *f)
 {
-    return (struct tec_span){(const char *)f->bytes, f->n};
+    return (struct tec_text_span){(const char *)f->bytes, f->n};
 }
 
-static bool read_bytes(const struct tec_field *f, uint32_t number, struct tec_span *out)
+static bool read_bytes(const struct tec_field *f, uint32_t number, struct tec_text_span *out)
 {
     if (f->number != number || f->wire != TEC_WIRE_BYTES)
         return false;
@@ -75,7 +75,7 @@ static enum tec_status read_denormalizer(struct reading *r, struct tec_proto p,
                                          struct tec_error *err)
 {
     struct tec_field f;
-    struct tec_span map;
+    struct tec_text_span map;
     bool more;
     for (;;) {
         TEC_TRY(tec_proto_next(&p, &f, &more, err));
@@ -242,7 +242,8 @@ static void set_steps(struct reading *r)
                                     .strip_all = r->extra_removed};
 }
 
-static int id_of_type(const struct tec_vocab *v, struct tec_span name, enum tec_piece_type type)
+static int id_of_type(const struct tec_vocab *v, struct tec_text_span name,
+                      enum tec_piece_type type)
 {
     const struct tec_entry *e = tec_vocab_find(v, name.at, name.n);
     return e && e->type == type ? e->id : -1;

@@ -14,7 +14,7 @@ struct best {
 
 struct lattice {
     const struct tec_unigram *u;
-    struct tec_span word;
+    struct tec_text_span word;
     struct best *best; /* word.n + 1 */
 };
 
@@ -97,7 +97,7 @@ static void emit(const struct lattice *l, struct tec_ids *ids)
     }
 }
 
-enum tec_status tec_unigram_encode(const struct tec_unigram *u, struct tec_span word,
+enum tec_status tec_unigram_encode(const struct tec_unigram *u, struct tec_text_span word,
                                    struct tec_ids *ids, struct tec_arena *scratch,
                                    struct tec_error *err)
 {

@@ -20,7 +20,7 @@ struct tec_unigram {
 
 /* Encode one word of valid UTF-8. Runs of unknown characters are one unknown. O(n) for pieces of
  * bounded length. */
-enum tec_status tec_unigram_encode(const struct tec_unigram *u, struct tec_span word,
+enum tec_status tec_unigram_encode(const struct tec_unigram *u, struct tec_text_span word,
                                    struct tec_ids *ids, struct tec_arena *scratch,
                                    struct tec_error *err);
 

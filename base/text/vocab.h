@@ -21,7 +21,7 @@ enum tec_piece_type {
 };
 
 struct tec_entry {
-    struct tec_span text; /* followed by a NUL */
+    struct tec_text_span text; /* followed by a NUL */
     int id;
     unsigned char type; /* enum tec_piece_type */
     bool added;         /* not part of the model's own vocabulary */

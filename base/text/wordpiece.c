@@ -2,7 +2,7 @@
 
 #include "base/text/utf8.h"
 
-static size_t count_characters(struct tec_span word, size_t most)
+static size_t count_characters(struct tec_text_span word, size_t most)
 {
     size_t n = 0;
     for (size_t at = 0; at < word.n && n <= most; n++)
@@ -20,7 +20,8 @@ static bool walk_inside(const struct tec_wordpiece *w, struct tec_walk *walk)
     return true;
 }
 
-void tec_wordpiece_encode(const struct tec_wordpiece *w, struct tec_span word, struct tec_ids *ids)
+void tec_wordpiece_encode(const struct tec_wordpiece *w, struct tec_text_span word,
+                          struct tec_ids *ids)
 {
     struct tec_walk inside;
     struct tec_ids before = *ids;

@@ -9,13 +9,14 @@
 
 /* Immutable after loading; everything is borrowed from the tokenizer's arena. */
 struct tec_wordpiece {
-    struct tec_prefix pieces; /* value = id */
-    struct tec_span inside;   /* "##" */
-    int longest;              /* characters of a word; longer ones are unknown */
+    struct tec_prefix pieces;    /* value = id */
+    struct tec_text_span inside; /* "##" */
+    int longest;                 /* characters of a word; longer ones are unknown */
     int unk;
 };
 
 /* Encode one word of valid UTF-8: its pieces, or unk when some part has none. */
-void tec_wordpiece_encode(const struct tec_wordpiece *w, struct tec_span word, struct tec_ids *ids);
+void tec_wordpiece_encode(const struct tec_wordpiece *w, struct tec_text_span word,
+                          struct tec_ids *ids);
 
 #endif

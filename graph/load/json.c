@@ -14,7 +14,7 @@ struct reader {
 
 static struct tec_value *read_json(struct reader *r, const json_t *json, int token);
 
-static char *decode_key(struct reader *r, const struct tec_span *span)
+static char *decode_key(struct reader *r, const struct tec_source_span *span)
 {
     const struct tec_token *t = &r->source->tokens[span->key_first];
     json_t *key =
@@ -69,7 +69,7 @@ static int compare(const void *a, const void *b)
 }
 
 static bool read_member(struct reader *r, struct tec_value *table, const json_t *json,
-                        const struct tec_span *span, int item)
+                        const struct tec_source_span *span, int item)
 {
     struct tec_entry *e = &table->entries[table->n];
     bool object = json_is_object(json), raw = r->raw;
@@ -109,7 +109,7 @@ static struct tec_value *read_table(struct reader *r, const json_t *json, int to
         table->kind = TEC_VALUE_BAD;
         return table;
     }
-    struct tec_span span;
+    struct tec_source_span span;
     int at = token + 1, item = 0;
     while ((size_t)table->n < n && tec_source_next(r->source, token, &at, &span))
         if (!read_member(r, table, json, &span, item++))

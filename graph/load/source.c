@@ -259,7 +259,7 @@ static bool symbol_is(const struct tec_source *s, int token, char c)
            s->text[t->begin] == c;
 }
 
-bool tec_source_next(const struct tec_source *s, int open, int *at, struct tec_span *span)
+bool tec_source_next(const struct tec_source *s, int open, int *at, struct tec_source_span *span)
 {
     /* Commas inside the body of a function do not end an entry. */
     static const char *const openers[] = {"function", "if", "do", "repeat", NULL};
@@ -267,13 +267,13 @@ bool tec_source_next(const struct tec_source *s, int open, int *at, struct tec_s
     int close = s->tokens[open].match, i = *at, blocks = 0;
     if (i >= close)
         return false;
-    *span = (struct tec_span){-1, -1, i, i};
+    *span = (struct tec_source_span){-1, -1, i, i};
     enum tec_token_kind key = s->json ? TEC_TOKEN_STRING : TEC_TOKEN_NAME;
     if (i + 1 < close && symbol_is(s, i + 1, s->json ? ':' : '=') && s->tokens[i].kind == key)
-        *span = (struct tec_span){i, i, i + 2, i + 2};
+        *span = (struct tec_source_span){i, i, i + 2, i + 2};
     else if (!s->json && i + 3 < close && symbol_is(s, i, '[') && s->tokens[i].match == i + 2 &&
              symbol_is(s, i + 3, '='))
-        *span = (struct tec_span){i + 1, i + 1, i + 4, i + 4};
+        *span = (struct tec_source_span){i + 1, i + 1, i + 4, i + 4};
     i = span->first;
     while (i < close && (blocks > 0 || !(symbol_is(s, i, ',') || symbol_is(s, i, ';')))) {
         blocks += any_word(s, i, openers) - any_word(s, i, closers);
@@ -286,8 +286,8 @@ bool tec_source_next(const struct tec_source *s, int open, int *at, struct tec_s
     return true;
 }
 
-bool tec_source_key(const struct tec_source *s, const struct tec_span *span, const char **key,
-                    int *n)
+bool tec_source_key(const struct tec_source *s, const struct tec_source_span *span,
+                    const char **key, int *n)
 {
     if (span->key_first < 0)
         return false;
@@ -301,7 +301,7 @@ bool tec_source_key(const struct tec_source *s, const struct tec_span *span, con
 }
 
 bool tec_source_find_key(const struct tec_source *s, int open, const char *key, int n,
-                         struct tec_span *span)
+                         struct tec_source_span *span)
 {
     if (open < 0 || open >= s->n_tokens || s->tokens[open].match <= open)
         return false;
@@ -369,7 +369,7 @@ static int compare_keys(const void *a, const void *b)
 static void check_table(const struct tec_source *s, int open, struct key *keys,
                         struct tec_diagnostics *d)
 {
-    struct tec_span span;
+    struct tec_source_span span;
     int at = open + 1, n = 0;
     while (tec_source_next(s, open, &at, &span)) {
         keys[n].token = span.key_first;

@@ -41,7 +41,7 @@ struct tec_source {
 };
 
 /* An entry of a table: token indices, inclusive. Without a key: key_first = -1. */
-struct tec_span {
+struct tec_source_span {
     int key_first, key_last;
     int first, last; /* of the value */
 };
@@ -55,15 +55,16 @@ char *tec_source_annotate(const struct tec_source *source, long base, struct tec
                           size_t *n);
 
 /* Step through a table: *at starts as the open token + 1. False at the end. */
-bool tec_source_next(const struct tec_source *source, int open, int *at, struct tec_span *span);
+bool tec_source_next(const struct tec_source *source, int open, int *at,
+                     struct tec_source_span *span);
 
 /* The entry with this key, or the n-th (from 0) without one when key is NULL. */
 bool tec_source_find_key(const struct tec_source *source, int open, const char *key, int n,
-                         struct tec_span *span);
+                         struct tec_source_span *span);
 
 /* The key of an entry as bytes of the text; false without one or with escapes in it. */
-bool tec_source_key(const struct tec_source *source, const struct tec_span *span, const char **key,
-                    int *n);
+bool tec_source_key(const struct tec_source *source, const struct tec_source_span *span,
+                    const char **key, int *n);
 
 /* The place of tokens first to last; of a table: the word before its brace, or the brace. */
 struct tec_where tec_source_where(const struct tec_source *source, int first, int last);

@@ -143,7 +143,8 @@ static struct tec_where unknown(const struct tec_loader *ld, int source)
 }
 
 /* Nobody reads a place beyond the last diagnostic, and looking for it takes time. */
-static bool find_span(const struct tec_loader *ld, const struct tec_entry *e, struct tec_span *span)
+static bool find_span(const struct tec_loader *ld, const struct tec_entry *e,
+                      struct tec_source_span *span)
 {
     return ld->d->n < TEC_MAX_DIAGNOSTICS && e && e->source >= 0 && e->open >= 0 &&
            tec_source_find_key(&ld->sources[e->source], e->open, e->key, e->item, span);
@@ -158,7 +159,7 @@ static struct tec_where where_table(const struct tec_loader *ld, int source, int
 
 struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_entry *e)
 {
-    struct tec_span span;
+    struct tec_source_span span;
     if (!e)
         return unknown(ld, -1);
     if (e->set.file)
@@ -179,7 +180,7 @@ struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_e
 
 struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_entry *e)
 {
-    struct tec_span span;
+    struct tec_source_span span;
     if (e && e->set.file && e->key && e->set.col > (int)strlen(e->key) + 1) {
         struct tec_where key = e->set; /* "key=value" */
         key.end = key.col - 1;

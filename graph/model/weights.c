@@ -76,11 +76,20 @@ static enum tec_status load_vector(struct loader *l, const char *name, int n, fl
     return TEC_OK;
 }
 
+static enum tec_matrix_layout layout_of(const struct loader *l)
+{
+    return tec_device_layout(l->options->device);
+}
+
+static size_t matrix_size(const struct loader *l, int rows, int k, bool bf16)
+{
+    return tec_matrix_size(layout_of(l), bf16, rows, k);
+}
+
 /* Pack `cols` columns from `from` on of a found tensor, sixteen rows or more at a time. */
 static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *packed,
                                  bool bf16, int from, int cols)
 {
-    enum tec_matrix_layout layout = tec_device_layout(l->options->device);
     TEC_TRY(reserve(l, 16 * found->cols));
     if (l->source.dry)
         return TEC_OK;
@@ -92,7 +101,7 @@ static enum tec_status pack_rows(struct loader *l, const struct tec_found *found
             for (int64_t r = 0; r < n; r++)
                 memmove(l->buffer + r * cols, l->buffer + r * found->cols + from,
                         (size_t)cols * sizeof *l->buffer);
-        tec_matrix_pack(packed, layout, bf16, (int)found->rows, cols, (int)first, (int)n,
+        tec_matrix_pack(packed, layout_of(l), bf16, (int)found->rows, cols, (int)first, (int)n,
                         l->buffer);
     }
     return TEC_OK;
@@ -102,7 +111,7 @@ static enum tec_status pack_found(struct loader *l, const struct tec_found *foun
                                   struct tec_matrix *m)
 {
     void *w = NULL;
-    TEC_TRY(device_block(l, tec_matrix_size((int)found->rows, (int)found->cols, bf16), &w));
+    TEC_TRY(device_block(l, matrix_size(l, (int)found->rows, (int)found->cols, bf16), &w));
     *m = (struct tec_matrix){.w = w,
                              .n = tec_padded((int)found->rows),
                              .k = (int)found->cols,
@@ -123,7 +132,7 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
         biased |= pieces[i].bias != NULL;
     }
     void *block, *bias = NULL;
-    TEC_TRY(device_block(l, tec_matrix_size(total, k, bf16), &block));
+    TEC_TRY(device_block(l, matrix_size(l, total, k, bf16), &block));
     if (biased)
         TEC_TRY(device_block(l, (size_t)total * 4, &bias));
     for (int i = 0; i < n; i++) {
@@ -131,7 +140,7 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
             .names = {pieces[i].weight}, .n_names = 1, .rank = 2, .shape = {pieces[i].rows, k}};
         struct tec_found found = {0};
         TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-        void *place = (char *)block + tec_matrix_size(at[i], k, bf16);
+        void *place = (char *)block + matrix_size(l, at[i], k, bf16);
         TEC_TRY(pack_rows(l, &found, place, bf16, 0, k));
         TEC_TRY(reserve(l, pieces[i].rows));
         TEC_TRY(
@@ -205,7 +214,7 @@ static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, i
     layer->k_at = at[1];
     layer->v_at = at[2];
     layer->kv = layer->qkv;
-    layer->kv.w = (char *)layer->qkv.w + tec_matrix_size(at[1], s->width, bf16);
+    layer->kv.w = (char *)layer->qkv.w + matrix_size(l, at[1], s->width, bf16);
     layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
     layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
     const struct piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width};
@@ -307,7 +316,7 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
     int half = f->time1.cols / 2;
     void *block = NULL;
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(device_block(l, tec_matrix_size(f->time1.rows, half, false), &block));
+    TEC_TRY(device_block(l, matrix_size(l, f->time1.rows, half, false), &block));
     w->time1 = (struct tec_matrix){
         .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
     TEC_TRY(pack_rows(l, &found, block, false, 0, half));

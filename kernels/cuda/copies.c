@@ -42,7 +42,7 @@ void tec_gpu_upload(struct tec_device *device, enum tec_stream stream, void *to,
 {
     struct tec_gpu *gpu = (struct tec_gpu *)device;
     struct tec_gpu_stream *s = &gpu->streams[stream];
-    for (size_t at = 0, n; at < size && !atomic_load(&device->failed); at += n) {
+    for (size_t at = 0, n; at < size && tec_gpu_use(gpu); at += n) {
         n = take_staging(gpu, s, size - at);
         if (!n)
             return;
@@ -62,7 +62,7 @@ void tec_gpu_download(struct tec_device *device, enum tec_stream stream, void *t
 {
     struct tec_gpu *gpu = (struct tec_gpu *)device;
     struct tec_gpu_stream *s = &gpu->streams[stream];
-    for (size_t at = 0, n; at < size && !atomic_load(&device->failed); at += n) {
+    for (size_t at = 0, n; at < size && tec_gpu_use(gpu); at += n) {
         n = take_staging(gpu, s, size - at);
         if (!n)
             return;

@@ -27,6 +27,16 @@ void tec_gpu_fail(struct tec_gpu *gpu, cudaError_t error, const char *what, cons
     atomic_store(&gpu->base.failed, true);
 }
 
+bool tec_gpu_use(struct tec_gpu *gpu)
+{
+    if (atomic_load(&gpu->base.failed))
+        return false;
+    cudaError_t error = cudaSetDevice(gpu->index);
+    if (error != cudaSuccess)
+        tec_gpu_fail(gpu, error, "choosing the device", NULL);
+    return error == cudaSuccess;
+}
+
 /* --- what there is --------------------------------------------------------------------------- */
 
 static int attribute(enum cudaDeviceAttr which, int index)
@@ -235,7 +245,7 @@ static void *take(struct tec_gpu *gpu, size_t size)
 static void *get(struct tec_device *device, size_t size)
 {
     struct tec_gpu *gpu = (struct tec_gpu *)device;
-    if (atomic_load(&device->failed))
+    if (!tec_gpu_use(gpu))
         return NULL;
     struct tec_gpu_block *block = tec_heap_get(device->heap, sizeof *block);
     void *at = block ? take(gpu, size) : NULL;

@@ -2,7 +2,7 @@
 #ifndef TEC_KERNELS_CUDA_GPU_H
 #define TEC_KERNELS_CUDA_GPU_H
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/chain.h"
 #include "kernels/device_kind.h"
 #include "kernels/team.h"
 
@@ -46,6 +46,9 @@ enum { TEC_GPU_STAGING = 4 << 20 };
 /* Remember the first failure, `what` was asked of the device; `detail` may be NULL. */
 void tec_gpu_fail(struct tec_gpu *gpu, cudaError_t error, const char *what, const char *detail);
 
+/* Make the device current on this thread; false: the device has failed, now or before. */
+bool tec_gpu_use(struct tec_gpu *gpu);
+
 /* Until everything on the stream has ended, by asking again and again; false: it has failed. */
 bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *what);
 
@@ -60,6 +63,9 @@ void tec_gpu_replay(struct tec_device *device, const struct tec_capture *capture
                     struct tec_replay *replay);
 void tec_gpu_fork(struct tec_device *device, void (*work)(void *user), void *user);
 void tec_gpu_join(struct tec_device *device);
+
+/* chains.c: start commands at .. at + n - 1 as one and return n; 0: nothing was started. */
+int tec_gpu_start_chain(const struct tec_capture *capture, int at, struct tec_cuda_launch *launch);
 
 /* What a list became. Marks are in the order of the list, the end behind them. */
 struct tec_gpu_graph {

@@ -120,7 +120,7 @@ static void stamp(struct recorder *r, int mark)
     r->graph->marks[r->graph->n_marks++] = mark;
 }
 
-static cudaError_t record_command(struct recorder *r, const struct tec_command *c)
+static cudaError_t record_control(struct recorder *r, const struct tec_command *c)
 {
     if (c->kind == TEC_REPEAT)
         return begin_loop(r, c);
@@ -128,25 +128,38 @@ static cudaError_t record_command(struct recorder *r, const struct tec_command *
         return end_loop(r);
     if (c->kind == TEC_MARK && (r->open || r->graph->n_marks == TEC_MAX_MARKS))
         return cudaErrorInvalidValue;
-    if (c->kind == TEC_MARK) {
-        stamp(r, c->other);
-        return r->launch->error;
-    }
+    stamp(r, c->other);
+    return r->launch->error;
+}
+
+/* The kernels from `at` on that are started together, or one; how many commands that were. */
+static int record_kernels(struct recorder *r, const struct tec_capture *capture, int at)
+{
+    const struct tec_command *c = &capture->commands[at];
     r->label = r->launch->label = c->label;
     nvtxRangePushA(c->label ? c->label : tec_kernel_infos[c->kernel].name);
-    launchers[c->kernel](c->args, r->launch);
+    int n = tec_gpu_start_chain(capture, at, r->launch);
+    if (n == 0)
+        launchers[c->kernel](c->args, r->launch);
     nvtxRangePop();
-    return r->launch->error;
+    return n ? n : 1;
 }
 
 static cudaError_t record_all(struct recorder *r, const struct tec_capture *capture)
 {
-    for (int i = 0; i < capture->n; i++) {
-        r->what = "capture of";
-        cudaError_t error = record_command(r, &capture->commands[i]);
-        if (error != cudaSuccess)
-            return error;
+    cudaError_t error = cudaSuccess;
+    r->what = "capture of";
+    for (int i = 0, n; i < capture->n && error == cudaSuccess; i += n) {
+        n = 1;
+        if (capture->commands[i].kind == TEC_RUN) {
+            n = record_kernels(r, capture, i);
+            error = r->launch->error;
+        } else {
+            error = record_control(r, &capture->commands[i]);
+        }
     }
+    if (error != cudaSuccess)
+        return error;
     r->label = "the end";
     stamp(r, TEC_MAX_MARKS);
     return r->launch->error;
@@ -190,7 +203,8 @@ enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *e
     struct tec_gpu_graph *compiled = TEC_NEW(capture->arena, 1, struct tec_gpu_graph);
     if (!compiled)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a graph");
-    TEC_TRY(tec_device_failure(capture->device, err));
+    if (!tec_gpu_use(gpu))
+        return tec_device_failure(capture->device, err);
     struct recorder r = {.gpu = gpu, .s = s, .launch = &s->launch, .graph = compiled};
     cudaGraph_t graph = NULL;
     s->launch.kernels = 0;

@@ -56,7 +56,7 @@ static __device__ __forceinline__ float round_bf16(float v)
     return __bfloat162float(__float2bfloat16(v));
 }
 
-static inline int ceil_div(int a, int b)
+static __host__ __device__ inline int ceil_div(int a, int b)
 {
     return (a + b - 1) / b;
 }

@@ -1,50 +1,55 @@
 /* map.cu - one function of every element: gelu, silu, copy. */
-#include "kernels/cuda/lang.cuh"
-
-enum { THREADS = 256 };
+#include "kernels/cuda/activation.cuh"
+#include "kernels/cuda/row.cuh"
 
 enum function { COPY, GELU, SILU };
 
 template <enum function F> static __device__ __forceinline__ float apply(float x)
 {
-    if (F == GELU) {
-        float t = tanhf(0.7978845608028654F * (x + 0.044715F * x * x * x));
-        return 0.5F * x * (1.0F + t);
-    }
+    if (F == GELU)
+        return activation_gelu(x);
     if (F == SILU)
-        return x / (1.0F + expf(-x));
+        return activation_silu(x);
     return x;
 }
 
 /* A block takes columns of one row. */
-template <enum function F> static __global__ void __launch_bounds__(THREADS)
-map_kernel(struct tec_map_args a)
+template <enum function F>
+static __global__ void __launch_bounds__(ROW_THREADS) map_kernel(struct tec_map_args a, bool wide)
 {
     wait_previous();
     release_next();
-    int r = (int)blockIdx.y, c = (int)(blockIdx.x * THREADS + threadIdx.x);
-    if (r >= live_count(a.rows, a.max_rows) || c >= a.cols)
+    int r = (int)blockIdx.x, c = quad_column(), n = a.cols - c;
+    if (r >= live_count(a.rows, a.max_rows) || n <= 0)
         return;
-    float v = apply<F>(a.x[(size_t)r * (size_t)a.ldx + (size_t)c]);
-    a.y[(size_t)r * (size_t)a.ldy + (size_t)c] = a.round ? round_bf16(v) : v;
+    struct quad v = quad_load(a.x + (size_t)r * (size_t)a.ldx + c, n, wide);
+    TEC_UNROLL
+    for (int i = 0; i < QUAD; i++) {
+        v.v[i] = apply<F>(v.v[i]);
+        v.v[i] = a.round ? round_bf16(v.v[i]) : v.v[i];
+    }
+    quad_store(a.y + (size_t)r * (size_t)a.ldy + c, v, n, wide);
 }
 
-static dim3 blocks(const struct tec_map_args *a)
+template <enum function F>
+static void map(const struct tec_map_args *a, struct tec_cuda_launch *launch)
 {
-    return dim3((unsigned)ceil_div(a->cols, THREADS), (unsigned)a->max_rows);
+    bool wide = floats_aligned(a->x, a->ldx) && floats_aligned(a->y, a->ldy);
+    tec_cuda_start(launch, map_kernel<F>, quad_grid(a->max_rows, a->cols), dim3(ROW_THREADS), 0, *a,
+                   wide);
 }
 
 void tec_cuda_gelu(const struct tec_map_args *a, struct tec_cuda_launch *launch)
 {
-    tec_cuda_start(launch, map_kernel<GELU>, blocks(a), dim3(THREADS), 0, *a);
+    map<GELU>(a, launch);
 }
 
 void tec_cuda_silu(const struct tec_map_args *a, struct tec_cuda_launch *launch)
 {
-    tec_cuda_start(launch, map_kernel<SILU>, blocks(a), dim3(THREADS), 0, *a);
+    map<SILU>(a, launch);
 }
 
 void tec_cuda_copy_rows(const struct tec_map_args *a, struct tec_cuda_launch *launch)
 {
-    tec_cuda_start(launch, map_kernel<COPY>, blocks(a), dim3(THREADS), 0, *a);
+    map<COPY>(a, launch);
 }

@@ -85,6 +85,12 @@ static __device__ __forceinline__ void release_next()
 #endif
 }
 
+/* 16 bytes that another block of this kernel wrote, past what is kept near. */
+static __device__ __forceinline__ float4 load_far(const float4 *p)
+{
+    return __ldcg(p);
+}
+
 /* Bring a line of constant memory near. */
 static __device__ __forceinline__ void prefetch_near(const void *p)
 {

@@ -70,7 +70,7 @@ void tec_gpu_replay(struct tec_device *device, const struct tec_capture *capture
     struct tec_gpu_stream *s = &gpu->streams[capture->stream];
     const struct tec_gpu_graph *graph = capture->compiled;
     replay->start_ns = tec_clock_now(&clock);
-    if (!atomic_load(&device->failed)) {
+    if (tec_gpu_use(gpu)) {
         __atomic_store_n(&s->board->wanted, ++s->sequence, __ATOMIC_RELEASE);
         cudaError_t error = cudaGraphLaunch(graph->exec, s->stream);
         if (error == cudaSuccess)
@@ -89,9 +89,6 @@ static void serve(void *user, int lane)
 {
     struct tec_gpu *gpu = user;
     (void)lane;
-    cudaError_t error = cudaSetDevice(gpu->index);
-    if (error != cudaSuccess)
-        tec_gpu_fail(gpu, error, "choosing the device", NULL);
     gpu->work(gpu->user); /* on a failed device too: it ends at once, and its owner waits for it */
 }
 

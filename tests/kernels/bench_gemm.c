@@ -54,7 +54,7 @@ static void bench_shape(struct bench *b, enum tec_tier tier, int k, int n)
     b->args.k = b->args.ldx = k;
     b->args.n = b->args.ldy = n;
     b->args.max_rows = MAX_ROWS;
-    b->one = tec_matrix_size(n, k, true);
+    b->one = tec_matrix_size(TEC_MATRIX_PANELS, true, n, k);
     b->copies = (int)(pool_size / b->one);
     for (int lanes = 1; lanes <= 2; lanes++) {
         struct peak peak = {peaks_read(b->pool, b->one * (size_t)b->copies, lanes),

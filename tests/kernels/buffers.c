@@ -137,7 +137,7 @@ void conform_bits(uint16_t *bits, const float *from, size_t count)
 void *conform_matrix(struct conform *c, const struct tec_kernels *table, bool bf16, int rows, int k,
                      const float *src)
 {
-    size_t size = tec_matrix_size(rows, k, bf16);
+    size_t size = tec_matrix_size(table->layout, bf16, rows, k);
     void *packed = conform_buf(c, size, 1);
     memset(packed, 0, size);
     tec_matrix_pack(packed, table->layout, bf16, rows, k, 0, rows, src);

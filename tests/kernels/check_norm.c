@@ -10,29 +10,68 @@ struct shape {
 };
 
 /* Edges of vectors, then the rows of real models. */
-static const struct shape edges[] = {{1, 1},     {3, 7},    {2, 8},     {5, 9},      {4, 15},
-                                     {3, 16},    {7, 17},   {2, 31},    {2, 33},     {11, 64},
-                                     {51, 1024}, {5, 1152}, {20, 2048}, {256, 1152}, {968, 2048}};
+static const struct shape edges[] = {
+    {1, 1},  {3, 7},   {2, 8},    {5, 9},     {4, 15},   {3, 16},    {7, 17},     {2, 31},
+    {2, 33}, {11, 64}, {2, 4500}, {51, 1024}, {5, 1152}, {20, 2048}, {256, 1152}, {968, 2048}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40 };
 
-/* The formula in long double for one element, and what float64 sums of `cols` terms may cost:
- * each of the sums is off by cols 2^-53 of its absolute terms. */
+/* The formula in long double for one row, its largest element, and its largest distance from the
+ * mean. */
 struct exact {
-    long double mean, scale, spread;
+    long double mean, scale, spread, far;
 };
 
 static struct exact statistics(const struct tec_norm_args *a, const float *x, bool centred)
 {
-    struct exact e = {0, 0, 0};
+    struct exact e = {0, 0, 0, 0};
     for (int c = 0; c < a->cols; c++) {
         e.mean += centred ? (long double)x[c] / a->cols : 0;
         e.spread = fmaxl(e.spread, fabsl((long double)x[c]));
     }
     long double squares = 0;
-    for (int c = 0; c < a->cols; c++)
+    for (int c = 0; c < a->cols; c++) {
         squares += ((long double)x[c] - e.mean) * ((long double)x[c] - e.mean);
+        e.far = fmaxl(e.far, fabsl((long double)x[c] - e.mean));
+    }
     e.scale = 1 / sqrtl(squares / a->cols + (long double)a->eps);
     return e;
+}
+
+/* What float64 sums of `cols` terms may cost an element (before its last rounding) whose distance
+ * from the mean is v: each of the sums is off by cols 2^-53 of its absolute terms; then five
+ * operations in float64. */
+static long double double_sums(const struct exact *e, int cols, long double v, long double weight,
+                               long double bias)
+{
+    long double sums = (cols + 8) * (long double)DBL_EPSILON;
+    long double size = (fabsl(v) + e->spread) * e->scale * fabsl(weight) + fabsl(bias);
+    return sums * size * (1 + e->scale * e->spread * sums);
+}
+
+/* The same for the sums of kernels/cuda/norm.cu in float32, u = 2^-24. A sum passes at most `path`
+ * roundings: a thread's columns, 5 levels of lanes, 8 warps, the term and the division. The first
+ * mean is off by path u of the largest element; the mean distance from it, and each distance, by
+ * path + 3 u of the largest distance: `off`. The variance is off by that and by its own sum; its
+ * root has half of the error. Scale, weight and product round once or twice each. */
+static long double float_sums(const struct exact *e, int cols, bool centred, long double v,
+                              long double weight)
+{
+    long double u = ldexpl(1, -24), path = 4 * ((cols + 1023) / 1024) + 15, off = 0;
+    if (centred)
+        off = (path + 3) * u * (e->far + path * u * e->spread) + ldexpl(1, -147);
+    long double spread = off * e->scale;
+    long double scale = spread + spread * spread + (path / 2 + 3) * u;
+    return (fabsl(v) * scale + off * (1 + scale)) * e->scale * fabsl(weight) +
+           2 * u * fabsl(v) * e->scale * fabsl(weight) + ldexpl(1 + fabsl(weight), -149);
+}
+
+/* Bound of an element of value `want` after its last roundings. */
+static long double rounded(const struct tec_norm_args *a, long double bound, long double want)
+{
+    bound += (long double)FLT_EPSILON / 2 * (fabsl(want) + bound) + ldexpl(1, -149);
+    if (a->round)
+        bound += ldexpl(fabsl(want) + bound, -8) + ldexpl(1, -133);
+    return bound;
 }
 
 static void compare_row(struct conform *c, const struct tec_norm_args *a, const float *x, int row,
@@ -47,15 +86,13 @@ static void compare_row(struct conform *c, const struct tec_norm_args *a, const 
         long double bias = biases ? (long double)biases[i] : 0;
         long double v = (long double)x[(size_t)row * (size_t)a->ldx + (size_t)i] - e.mean;
         long double want = v * e.scale * weight + bias;
-        /* The sums, then five operations in float64, then one rounding to float32. */
-        long double sums = (a->cols + 8) * (long double)DBL_EPSILON;
-        long double size = (fabsl(v) + e.spread) * e.scale * fabsl(weight) + fabsl(bias);
-        long double bound = sums * size * (1 + e.scale * e.spread * sums);
-        bound += (long double)FLT_EPSILON / 2 * (fabsl(want) + bound) + ldexpl(1, -149);
-        if (a->round)
-            bound += ldexpl(fabsl(want) + bound, -8) + ldexpl(1, -133);
+        long double bound = double_sums(&e, a->cols, v, weight, bias), limit = bound;
+        if (!c->same_order)
+            limit = float_sums(&e, a->cols, centred, v, weight);
+        bound = rounded(a, bound, want);
+        limit = rounded(a, limit, want);
         size_t at = (size_t)row * (size_t)a->ldy + (size_t)i;
-        conform_close(c, (double)((const float *)c->got[0])[at], (double)want, (double)bound,
+        conform_close(c, (double)((const float *)c->got[0])[at], (double)want, (double)limit,
                       "[%dx%d] row %d column %d", a->max_rows, a->cols, row, i);
         conform_close(c, (double)((const float *)c->want[0])[at], (double)want, (double)bound,
                       "reference [%dx%d] row %d column %d", a->max_rows, a->cols, row, i);

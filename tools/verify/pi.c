@@ -11,14 +11,7 @@ const char *tec_pi_path(const struct tec_pi *pi, const char *name)
 
 static enum tec_status open_device(struct tec_pi *pi, struct tec_error *err)
 {
-    struct tec_device_options options = {
-        .kind = "cpu", .threads = pi->v->threads, .spin_us = -1, .tier = tec_tier_best()};
-    if (pi->v->tier) {
-        options.tier = tec_tier_find(pi->v->tier);
-        if (options.tier == TEC_TIER_COUNT)
-            return tec_fail(err, TEC_INVALID, "no tier is named '%s'", pi->v->tier);
-    }
-    return tec_device_open(&pi->device, &options, pi->v->heap, err);
+    return tec_device_open(&pi->device, &pi->v->device, pi->v->heap, err);
 }
 
 enum tec_status tec_pi_open(struct tec_pi *pi, struct tec_verify *v, const char *path,

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "kernels/device.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,8 +16,7 @@ struct tec_verify {
     const char *dir;   /* folder of the case, without a trailing slash */
     json_t *json;      /* its case.json, an object */
     const char *dtype; /* "f32" or "bf16" */
-    const char *tier;  /* CPU tier by name, NULL = the best of this machine */
-    int threads;       /* 0 = as many as there are cores */
+    struct tec_device_options device;
     struct tec_heap *heap;
     struct tec_arena *arena; /* lives as long as the case */
     FILE *out;               /* JSON lines; NULL prints nothing */

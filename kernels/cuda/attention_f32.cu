@@ -1,0 +1,351 @@
+/* attention_f32.cu - attention over float32 keys and values, by multiply-adds.
+ *
+ * A block takes a tile of M = 16 * RT packed rows; thread (y, x) of 16 x 16 has rows y + 16 i.
+ * Keys and then values of a block come in pieces of KP keys through two buffers. Scores: columns
+ * x + 16 j are keys; sums: columns x + 16 j, j < CT, are those of the head. A sum over keys is one
+ * chain of fused multiply-adds in key order within a block of 64. */
+#include "kernels/cuda/attention.cuh"
+
+enum { SIDE = 16, P_LD = KEYS + 4 };
+
+/* In floats: a multiple of four that is odd in fours, so that rows begin in different banks. */
+static __host__ __device__ __forceinline__ int row_stride(int head_dim)
+{
+    return ((head_dim + 3) / 4 | 1) * 4;
+}
+
+static size_t shared_size(int m, int piece, int head_dim)
+{
+    return ((size_t)(m + 2 * piece) * (size_t)row_stride(head_dim) + (size_t)m * (P_LD + 1)) *
+               sizeof(float) +
+           16;
+}
+
+template <int RT, int CT, int KP> struct tile {
+    enum { M = SIDE * RT, PIECES = KEYS / KP, PER = THREADS / KP };
+    float *q, *memory, *p; /* [M, ld], two of [KP, ld], [M, P_LD] */
+    int *sees, *flag;
+    int ld, dim, x, y;
+    struct key_walk walk;
+    struct softmax chunk[RT], answer[RT];
+    float chunk_sum[RT][CT], answer_sum[RT][CT];
+
+    __device__ __forceinline__ tile(const struct tec_attention_args &a, float *shared)
+    {
+        dim = a.head_dim;
+        ld = row_stride(dim);
+        q = shared;
+        memory = q + M * ld;
+        p = memory + 2 * KP * ld;
+        sees = reinterpret_cast<int *>(p + M * P_LD);
+        flag = sees + M;
+        x = (int)threadIdx.x % SIDE;
+        y = (int)threadIdx.x / SIDE;
+        int width = ld - dim;
+        ROLLED
+        for (int i = (int)threadIdx.x; i < (M + 2 * KP) * width; i += THREADS)
+            q[i / width * ld + dim + i % width] = 0.0F;
+    }
+
+    __device__ __forceinline__ void load_queries(const struct tec_attention_args &a,
+                                                 const struct packing &packed,
+                                                 const struct attention_run &run)
+    {
+        ROLLED
+        for (int r = (int)threadIdx.x / WARP; r < M; r += WARPS) {
+            bool real = r < packed.count;
+            const float *from = a.q + (real ? packed_at(packed, r, a.ldq, dim) : 0);
+            for (int d = (int)threadIdx.x % WARP; d < dim; d += WARP)
+                q[r * ld + d] = real ? from[d] : 0.0F;
+        }
+        for (int r = (int)threadIdx.x; r < M; r += THREADS)
+            sees[r] =
+                r < packed.count ? keys_seen(a, packed.row + r / packed.heads, run.length) : 0;
+    }
+
+    /* Piece n of the share: the keys of each block, then its values. PER threads a key. */
+    __device__ __forceinline__ void load(const struct tec_attention_args &a,
+                                         const struct share_of_chunks &s, int n, int size,
+                                         int most)
+    {
+        int i = n / (2 * PIECES), which = n % (2 * PIECES), slot = -1;
+        if (i < size) {
+            int key = share_block(s, i) * KEYS + which % PIECES * KP + (int)threadIdx.x / PER;
+            if (which % PIECES == 0) /* back from the end of the block */
+                rewind_walk(which == 0);
+            if (key < most)
+                slot = slot_of_key(&walk, key);
+            load_row(a, which < PIECES ? a.k : a.v, slot, memory + n % 2 * KP * ld);
+        }
+        copy_commit();
+    }
+
+    struct key_walk block_begin;
+
+    __device__ __forceinline__ void rewind_walk(bool begins)
+    {
+        if (begins)
+            block_begin = walk;
+        else
+            walk = block_begin;
+    }
+
+    __device__ __forceinline__ void load_row(const struct tec_attention_args &a, const void *from_,
+                                             int slot, float *to)
+    {
+        int kv_head = (int)blockIdx.y * a.kv_heads / (int)gridDim.y;
+        size_t at = ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) *
+                    (size_t)dim;
+        const float *from = static_cast<const float *>(from_) + at;
+        to += (int)threadIdx.x / PER * ld;
+        if (dim % 4 == 0)
+            for (int i = (int)threadIdx.x % PER * 4; i < dim; i += PER * 4)
+                copy16_async(to + i, from + i, slot >= 0);
+        else
+            for (int i = (int)threadIdx.x % PER; i < dim; i += PER)
+                to[i] = slot >= 0 ? from[i] : 0.0F;
+    }
+
+    /* Scores of one piece of keys, into shared memory. */
+    __device__ __forceinline__ void score(const float *keys, int piece, float scale)
+    {
+        enum { JT = KP / SIDE };
+        float s[RT][JT] = {};
+        ROLLED
+        for (int d = 0; d < ld - 3; d += 4) {
+            float4 b[JT];
+            TEC_UNROLL
+            for (int j = 0; j < JT; j++)
+                b[j] = *reinterpret_cast<const float4 *>(keys + (x + SIDE * j) * ld + d);
+            TEC_UNROLL
+            for (int i = 0; i < RT; i++) {
+                float4 v = *reinterpret_cast<const float4 *>(q + (y + SIDE * i) * ld + d);
+                TEC_UNROLL
+                for (int j = 0; j < JT; j++) {
+                    s[i][j] = fmaf(v.x, b[j].x, s[i][j]);
+                    s[i][j] = fmaf(v.y, b[j].y, s[i][j]);
+                    s[i][j] = fmaf(v.z, b[j].z, s[i][j]);
+                    s[i][j] = fmaf(v.w, b[j].w, s[i][j]);
+                }
+            }
+        }
+        TEC_UNROLL
+        for (int i = 0; i < RT; i++)
+            TEC_UNROLL
+            for (int j = 0; j < JT; j++)
+                p[(y + SIDE * i) * P_LD + piece * KP + x + SIDE * j] = times(s[i][j], scale);
+    }
+
+    /* The 16 threads of a row, in one half of a warp: its scores become probabilities. */
+    __device__ __forceinline__ struct softmax weigh(int row, int left)
+    {
+        struct softmax f = {-INFINITY, 0.0F};
+        float s[KEYS / SIDE];
+        TEC_UNROLL
+        for (int j = 0; j < KEYS / SIDE; j++) {
+            s[j] = p[row * P_LD + x + SIDE * j];
+            if (x + SIDE * j < left)
+                f.top = fmaxf(f.top, s[j]);
+        }
+        for (int o = SIDE / 2; o; o >>= 1)
+            f.top = fmaxf(f.top, __shfl_xor_sync(ALL_LANES, f.top, o));
+        TEC_UNROLL
+        for (int j = 0; j < KEYS / SIDE; j++) {
+            s[j] = x + SIDE * j < left ? expf(s[j] - f.top) : 0.0F;
+            p[row * P_LD + x + SIDE * j] = s[j];
+            f.sum = plus(f.sum, s[j]);
+        }
+        for (int o = SIDE / 2; o; o >>= 1)
+            f.sum = plus(f.sum, __shfl_xor_sync(ALL_LANES, f.sum, o));
+        return f;
+    }
+
+    /* sum += p values over one piece. PARTLY: some row does not see all keys; then what a row
+     * does not see is left out, for 0 * NaN is not 0. */
+    template <bool PARTLY>
+    __device__ __forceinline__ void add_piece(float sum[RT][CT], const float *values, int piece,
+                                              const int left[RT])
+    {
+        ROLLED
+        for (int key = 0; key < KP; key++) {
+            float w[RT], v[CT];
+            TEC_UNROLL
+            for (int i = 0; i < RT; i++)
+                w[i] = p[(y + SIDE * i) * P_LD + piece * KP + key];
+            TEC_UNROLL
+            for (int j = 0; j < CT; j++)
+                v[j] = x + SIDE * j < dim ? values[key * ld + x + SIDE * j] : 0.0F;
+            TEC_UNROLL
+            for (int i = 0; i < RT; i++)
+                TEC_UNROLL
+                for (int j = 0; j < CT; j++)
+                    if (!PARTLY || piece * KP + key < left[i])
+                        sum[i][j] = fmaf(w[i], v[j], sum[i][j]);
+        }
+    }
+
+    /* Piece n has landed, piece n + 1 is on its way; the threads meet. */
+    __device__ __forceinline__ const float *next_piece(const struct tec_attention_args &a,
+                                                       const struct share_of_chunks &s, int n,
+                                                       int size, int most)
+    {
+        copy_wait<0>();
+        __syncthreads();
+        load(a, s, n + 1, size, most);
+        return memory + n % 2 * KP * ld;
+    }
+
+    __device__ __forceinline__ void add_block(const struct tec_attention_args &a,
+                                              const struct share_of_chunks &s, int i, int size,
+                                              const struct attention_run &run)
+    {
+        int start = share_block(s, i) * KEYS, n = i * 2 * PIECES, left[RT];
+        float sum[RT][CT] = {};
+        struct softmax block[RT];
+        ROLLED
+        for (int piece = 0; piece < PIECES; piece++)
+            score(next_piece(a, s, n + piece, size, run.most), piece, a.scale);
+        __syncthreads();
+        TEC_UNROLL
+        for (int r = 0; r < RT; r++) {
+            left[r] = sees[y + SIDE * r] - start;
+            block[r] = weigh(y + SIDE * r, left[r]);
+        }
+        ROLLED
+        for (int piece = 0; piece < PIECES; piece++) {
+            const float *values = next_piece(a, s, n + PIECES + piece, size, run.most);
+            if (start + KEYS <= run.least)
+                add_piece<false>(sum, values, piece, left);
+            else
+                add_piece<true>(sum, values, piece, left);
+        }
+        TEC_UNROLL
+        for (int r = 0; r < RT; r++) {
+            if (left[r] <= 0)
+                continue;
+            struct fold f = fold_softmax(&chunk[r], block[r]);
+            TEC_UNROLL
+            for (int j = 0; j < CT; j++)
+                chunk_sum[r][j] = fold_sum(chunk_sum[r][j], sum[r][j], f);
+        }
+    }
+
+    __device__ __forceinline__ void clear(struct softmax state[RT], float sum[RT][CT])
+    {
+        TEC_UNROLL
+        for (int r = 0; r < RT; r++) {
+            state[r] = {-INFINITY, 0.0F};
+            TEC_UNROLL
+            for (int j = 0; j < CT; j++)
+                sum[r][j] = 0.0F;
+        }
+    }
+
+    /* A chunk is complete: into the answer, or where the last block to arrive will find it. */
+    __device__ __forceinline__ void end_chunk(const struct attention_plan &plan, int number,
+                                              bool shared)
+    {
+        float *to = shared ? partial_of(plan, number, M, dim) : nullptr;
+        TEC_UNROLL
+        for (int r = 0; r < RT; r++) {
+            int row = y + SIDE * r;
+            if (sees[row] <= number * KEYS * CHUNK)
+                continue;
+            struct fold f = {0.0F, 0.0F};
+            if (!shared) {
+                f = fold_softmax(&answer[r], chunk[r]);
+            } else if (x == 0) {
+                to[M * dim + 2 * row] = chunk[r].top;
+                to[M * dim + 2 * row + 1] = chunk[r].sum;
+            }
+            TEC_UNROLL
+            for (int j = 0; j < CT; j++)
+                if (!shared)
+                    answer_sum[r][j] = fold_sum(answer_sum[r][j], chunk_sum[r][j], f);
+                else if (x + SIDE * j < dim)
+                    to[row * dim + x + SIDE * j] = chunk_sum[r][j];
+        }
+        clear(chunk, chunk_sum);
+    }
+
+    __device__ __forceinline__ void write(const struct tec_attention_args &a,
+                                          const struct packing &packed)
+    {
+        TEC_UNROLL
+        for (int r = 0; r < RT; r++) {
+            if (y + SIDE * r >= packed.count)
+                continue;
+            float *to = a.out + packed_at(packed, y + SIDE * r, a.ldo, dim);
+            TEC_UNROLL
+            for (int j = 0; j < CT; j++)
+                if (x + SIDE * j < dim)
+                    to[x + SIDE * j] = attention_result(a, answer_sum[r][j], answer[r].sum);
+        }
+    }
+
+    __device__ __forceinline__ void attend(const struct tec_attention_args &a,
+                                           const struct attention_plan &plan,
+                                           const struct attention_run &run)
+    {
+        struct share_of_chunks s = share_chunks(plan, run.most);
+        if (!has_share(s))
+            return;
+        struct packing packed = packing_of(a, plan, run);
+        int size = share_size(s);
+        walk = {run.span, run.end, 0};
+        load(a, s, 0, size, run.most);
+        load_queries(a, packed, run);
+        clear(chunk, chunk_sum);
+        clear(answer, answer_sum);
+        ROLLED
+        for (int i = 0; i < size; i++) {
+            add_block(a, s, i, size, run);
+            if (i % CHUNK == CHUNK - 1 || i == size - 1)
+                end_chunk(plan, share_block(s, i) / CHUNK, s.split);
+        }
+        copy_wait<0>();
+        if (!s.split)
+            write(a, packed);
+        else if (arrive_last(plan, s, flag))
+            combine_chunks(a, plan, run, packed, M);
+        __syncthreads();
+    }
+};
+
+template <int RT, int CT, int KP>
+static __global__ void __launch_bounds__(THREADS)
+attention_f32_kernel(struct tec_attention_args a, struct attention_plan plan)
+{
+    TEC_SHARED(float, shared);
+    release_next();
+    tile<RT, CT, KP> y(a, shared);
+    wait_previous();
+    each_run(a, plan, &y);
+}
+
+template <int RT, int CT, int KP>
+static void start(const struct tec_attention_args *a, const struct attention_plan *plan,
+                  struct tec_cuda_launch *launch)
+{
+    tec_cuda_start(launch, attention_f32_kernel<RT, CT, KP>, attention_grid(a, plan),
+                   dim3(THREADS), shared_size(SIDE * RT, KP, a->head_dim), *a, *plan);
+}
+
+void tec_cuda_attention_f32(const struct tec_attention_args *a, struct tec_cuda_launch *launch)
+{
+    if (a->max_rows <= 0)
+        return;
+    int dim = a->head_dim, m = dim <= 80 ? 64 : dim <= 128 ? 32 : 16;
+    struct attention_plan plan = attention_tiles(a, m);
+    attention_split(a, launch, m, &plan);
+    if (dim <= 16)
+        start<4, 1, 64>(a, &plan, launch);
+    else if (dim <= 64)
+        start<4, 4, 64>(a, &plan, launch);
+    else if (dim <= 80)
+        start<4, 5, 64>(a, &plan, launch);
+    else if (dim <= 128)
+        start<2, 8, 64>(a, &plan, launch);
+    else
+        start<1, 16, 16>(a, &plan, launch);
+}

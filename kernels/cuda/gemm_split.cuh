@@ -1,0 +1,120 @@
+/* gemm_split.cuh - how the inner length of a product is cut, and how the pieces add up.
+ *
+ * k is cut in splits that depend on the matrix (n, k) alone. The sum of a split begins at zero and
+ * runs in the order of k; sums of splits are added in their order. Who does it is free: a block for
+ * each split, the last of which to arrive adds them up, or one block that walks over all of them
+ * with a running total in registers. The bytes are the same, so the choice may follow the number of
+ * rows and the device. */
+#pragma once
+
+#include "kernels/cuda/lang.cuh"
+
+/* Splits 0 .. count - 1 of `each` blocks of 16 k; the last may be shorter. */
+struct split {
+    int blocks, each, count;
+};
+
+/* Splits are whole steps of the pipeline (STEP_BLOCKS), so that walking over them never stops
+ * within a step. Matrices of few columns are cut until WANTED blocks of 64 columns can work. */
+enum { STEP_BLOCKS = 4, LEAST_BLOCKS = 8, WANTED = 128 };
+
+static inline struct split split_of(int n, int k)
+{
+    int blocks = ceil_div(k, 16), wanted = ceil_div(WANTED, ceil_div(n, 64));
+    int most = blocks / LEAST_BLOCKS;
+    int count = wanted < most ? wanted : most;
+    if (count < 1)
+        count = 1;
+    int each = ceil_div(ceil_div(blocks, count), STEP_BLOCKS) * STEP_BLOCKS;
+    return split{blocks, each, ceil_div(blocks, each)};
+}
+
+/* Where the blocks of a launch exchange sums of splits: [tile][split][thread's pieces], each piece
+ * in the order of threads; and a counter for each tile, 0 between launches. */
+struct exchange {
+    float4 *sums; /* NULL: every block walks over the splits */
+    int *tickets;
+};
+
+template <int M, int N> using sums = float[M][N][4];
+
+template <int M, int N> static __device__ __forceinline__ void clear(sums<M, N> &c)
+{
+    TEC_UNROLL
+    for (int i = 0; i < M; i++) {
+        TEC_UNROLL
+        for (int j = 0; j < N; j++) {
+            TEC_UNROLL
+            for (int e = 0; e < 4; e++)
+                c[i][j][e] = 0.0F;
+        }
+    }
+}
+
+/* total = c for the first split, then total += c. */
+template <int M, int N>
+static __device__ __forceinline__ void fold(sums<M, N> &total, const sums<M, N> &c, bool first)
+{
+    TEC_UNROLL
+    for (int i = 0; i < M; i++) {
+        TEC_UNROLL
+        for (int j = 0; j < N; j++) {
+            TEC_UNROLL
+            for (int e = 0; e < 4; e++)
+                total[i][j][e] = first ? c[i][j][e] : total[i][j][e] + c[i][j][e];
+        }
+    }
+}
+
+/* True in the one block of a tile that arrives last; what the others wrote before is then seen. */
+static __device__ __forceinline__ bool arrive_last(int *ticket, int count)
+{
+    __shared__ int last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(ticket, 1) == count - 1;
+        if (last)
+            *ticket = 0;
+    }
+    __syncthreads();
+    if (last)
+        __threadfence();
+    return last != 0;
+}
+
+/* Leave c, the sums of one split; in the last block of the tile c becomes the sum of all. Of N
+ * groups of 8 rows the first `groups` are live. */
+template <int M, int N, int THREADS>
+static __device__ bool gather(sums<M, N> &c, const struct exchange &e, int tile, int at, int count,
+                              int groups)
+{
+    float4 *mine = e.sums + (size_t)(tile * count + at) * (M * N * THREADS) + threadIdx.x;
+    TEC_UNROLL
+    for (int i = 0; i < M; i++) {
+        TEC_UNROLL
+        for (int j = 0; j < N; j++)
+            if (j < groups)
+                mine[(i * N + j) * THREADS] =
+                    make_float4(c[i][j][0], c[i][j][1], c[i][j][2], c[i][j][3]);
+    }
+    if (!arrive_last(e.tickets + tile, count))
+        return false;
+    const float4 *from = e.sums + (size_t)tile * (size_t)count * (M * N * THREADS) + threadIdx.x;
+    for (int s = 0; s < count; s++, from += M * N * THREADS) {
+        TEC_UNROLL
+        for (int i = 0; i < M; i++) {
+            TEC_UNROLL
+            for (int j = 0; j < N; j++) {
+                if (j >= groups)
+                    continue;
+                float4 v = load_far(&from[(i * N + j) * THREADS]);
+                c[i][j][0] = s ? c[i][j][0] + v.x : v.x;
+                c[i][j][1] = s ? c[i][j][1] + v.y : v.y;
+                c[i][j][2] = s ? c[i][j][2] + v.z : v.z;
+                c[i][j][3] = s ? c[i][j][3] + v.w : v.w;
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,164 @@
+/* norm.cu - layernorm and rmsnorm: a block for each row, sums in float32.
+ *
+ * Thread t holds the quads t, t + threads, ... of its row; their sums meet in one fixed tree of
+ * lanes and then of warps, whose shape is given by the number of columns alone. A first mean in
+ * float32 is off by a few units of the largest element; layernorm therefore sums the distances
+ * from it, which are nearly exact, and moves mean and variance by what that sum shows. */
+#include "kernels/cuda/row.cuh"
+
+enum { MOST_THREADS = 256, MOST_WARPS = MOST_THREADS / WARP };
+
+struct row {
+    const float *x;
+    int cols;
+    bool wide;
+};
+
+/* Total of v over the block in every thread; `room` is not in use by another total. */
+static __device__ __forceinline__ float block_sum(float v, float room[MOST_WARPS])
+{
+    v = warp_sum(v);
+    int warps = (int)blockDim.x / WARP;
+    if (warps == 1)
+        return v;
+    if (threadIdx.x % WARP == 0)
+        room[threadIdx.x / WARP] = v;
+    __syncthreads();
+    float total = 0.0F;
+    for (int i = 0; i < warps; i++)
+        total += room[i];
+    return total;
+}
+
+/* f(i, c, quad) for each quad of this thread, c its first column: quad i < HELD from registers, the
+ * others read again. */
+template <int HELD, class F>
+static __device__ __forceinline__ void each_quad(const struct row &row, struct quad held[HELD], F f)
+{
+    int step = (int)blockDim.x * QUAD, c = (int)threadIdx.x * QUAD;
+    TEC_UNROLL
+    for (int i = 0; i < HELD; i++, c += step)
+        if (c < row.cols)
+            f(i, c, held[i]);
+    for (; c < row.cols; c += step)
+        f(HELD, c, quad_load(row.x + c, row.cols - c, row.wide));
+}
+
+/* The quad at column c; zeros beyond the row, or without a vector. */
+static __device__ __forceinline__ struct quad some(const float *x, int c, int cols, bool wide)
+{
+    return quad_load(x ? x + c : x, x ? cols - c : 0, wide);
+}
+
+/* The first HELD quads of this thread. */
+template <int HELD>
+static __device__ __forceinline__ void hold(struct quad held[HELD], const float *x, int cols,
+                                            bool wide)
+{
+    TEC_UNROLL
+    for (int i = 0; i < HELD; i++) {
+        int c = ((int)threadIdx.x + i * (int)blockDim.x) * QUAD;
+        held[i] = some(x, c, cols, wide);
+    }
+}
+
+/* What is taken from each element, and what then scales it. */
+struct statistics {
+    float mean, rest, scale;
+};
+
+/* Mean of f(x) over the row. */
+template <int HELD, class F>
+static __device__ __forceinline__ float mean_of(const struct row &row, struct quad held[HELD],
+                                                float room[MOST_WARPS], F f)
+{
+    float sum = 0.0F;
+    each_quad<HELD>(row, held, [&](int, int c, const struct quad &x) {
+        TEC_UNROLL
+        for (int i = 0; i < QUAD; i++)
+            if (c + i < row.cols)
+                sum += f(x.v[i]);
+    });
+    return block_sum(sum, room) / (float)row.cols;
+}
+
+template <int HELD, bool CENTRED>
+static __device__ __forceinline__ struct statistics measure(const struct row &row,
+                                                            struct quad held[HELD], float eps)
+{
+    __shared__ float room[3][MOST_WARPS];
+    struct statistics s = {0.0F, 0.0F, 0.0F};
+    if (CENTRED) {
+        float mean = mean_of<HELD>(row, held, room[0], [](float x) { return x; });
+        s.mean = mean;
+        s.rest = mean_of<HELD>(row, held, room[1], [mean](float x) { return x - mean; });
+    }
+    float mean = s.mean, rest = s.rest;
+    float squares = mean_of<HELD>(row, held, room[2], [mean, rest](float x) {
+        float v = x - mean - rest;
+        return v * v;
+    });
+    s.scale = 1.0F / sqrtf(squares + eps);
+    return s;
+}
+
+template <int HELD, bool CENTRED>
+static __global__ void __launch_bounds__(MOST_THREADS)
+    norm_kernel(struct tec_norm_args a, bool wide, bool wide_out)
+{
+    wait_previous();
+    release_next();
+    int r = (int)blockIdx.x;
+    if (r >= live_count(a.rows, a.max_rows))
+        return;
+    struct row row = {a.x + (size_t)r * (size_t)a.ldx, a.cols, wide};
+    bool fixed = a.fixed && r < *a.fixed;
+    const float *weights = fixed ? a.fixed_weight : a.weight;
+    const float *biases = fixed ? a.fixed_bias : a.bias;
+    float *y = a.y + (size_t)r * (size_t)a.ldy;
+    struct quad held[HELD], weight[HELD], bias[HELD]; /* all on their way before the first sum */
+    hold<HELD>(held, row.x, a.cols, wide);
+    hold<HELD>(weight, weights, a.cols, wide_out);
+    hold<HELD>(bias, biases, a.cols, wide_out);
+    struct statistics s = measure<HELD, CENTRED>(row, held, a.eps);
+    each_quad<HELD>(row, held, [&](int at, int c, const struct quad &x) {
+        struct quad w = at < HELD ? weight[at] : some(weights, c, a.cols, wide_out);
+        struct quad b = at < HELD ? bias[at] : some(biases, c, a.cols, wide_out);
+        TEC_UNROLL
+        for (int i = 0; i < QUAD; i++) {
+            float v = (x.v[i] - s.mean - s.rest) * s.scale;
+            v = __fmaf_rn(v, a.offset + w.v[i], b.v[i]);
+            w.v[i] = a.round ? round_bf16(v) : v;
+        }
+        quad_store(y + c, w, a.cols - c, wide_out);
+    });
+}
+
+template <bool CENTRED>
+static void norm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
+{
+    int quads = ceil_div(a->cols, QUAD), threads = WARP;
+    while (threads < quads && threads < MOST_THREADS)
+        threads *= 2;
+    bool wide = floats_aligned(a->x, a->ldx);
+    bool wide_out = floats_aligned(a->y, a->ldy) && floats_aligned(a->weight, 0) &&
+                    floats_aligned(a->bias, 0) && floats_aligned(a->fixed_weight, 0) &&
+                    floats_aligned(a->fixed_bias, 0);
+    dim3 grid((unsigned)a->max_rows), block((unsigned)threads);
+    if (quads <= threads)
+        tec_cuda_start(launch, norm_kernel<1, CENTRED>, grid, block, 0, *a, wide, wide_out);
+    else if (quads <= 2 * threads)
+        tec_cuda_start(launch, norm_kernel<2, CENTRED>, grid, block, 0, *a, wide, wide_out);
+    else
+        tec_cuda_start(launch, norm_kernel<4, CENTRED>, grid, block, 0, *a, wide, wide_out);
+}
+
+void tec_cuda_layernorm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
+{
+    norm<true>(a, launch);
+}
+
+void tec_cuda_rmsnorm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
+{
+    norm<false>(a, launch);
+}

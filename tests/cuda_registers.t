@@ -1,0 +1,123 @@
+#!/bin/sh
+# cuda_registers.t - what each CUDA kernel takes of a multiprocessor stays within its limits.
+#
+#   sh tests/cuda_registers.t             compile for each device of the table, compare
+#   sh tests/cuda_registers.t --update    the limits become what the compiler says now
+#   sh tests/cuda_registers.t norm gemm   these files only
+#
+# tests/cuda_registers.expected has a line for each kernel: for each device the registers of a
+# thread, in steps of 8 as the hardware gives them out, and bytes of static shared memory. Nothing
+# may spill or live on a stack, a kernel without a line fails, and so does a line without a kernel.
+# Needs nvcc.
+cd "$(dirname "$0")/.." || exit 1
+table=tests/cuda_registers.expected devices="80 87 90 120"
+update=
+[ "${1:-}" != --update ] || { update=1; shift; }
+
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+if [ ! -x "$nvcc" ]; then
+    [ -z "$update" ] || { echo "cuda_registers.t: there is no nvcc" >&2; exit 1; }
+    echo "1..0 # SKIP there is no nvcc"
+    exit 0
+fi
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+names=${*:-$(for file in kernels/cuda/*.cu; do basename "$file" .cu; done)}
+
+# What ptxas reports for a file, as lines of the table (spills and stack behind them).
+cat >"$work/measure" <<'EOF'
+name=$1 nvcc=$2 work=$3 codes=
+shift 3
+for device in "$@"; do codes="$codes -gencode arch=compute_$device,code=sm_$device"; done
+"$nvcc" -std=c++17 -O3 -DNDEBUG -I. $codes -fatbin -Xptxas -v \
+    -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+    "kernels/cuda/$name.cu" -o "$work/$name.fatbin" >"$work/$name.log" 2>&1
+[ $? = 0 ] || { echo "$name does-not-compile"; exit; }
+c++filt <"$work/$name.log" | awk -v name="$name" '
+    /Compiling entry function/ {
+        split($0, part, "\047")
+        kernel = part[2]; device = part[4]
+        sub(/^void /, "", kernel)
+        depth = 0 # the parameters begin at the first parenthesis outside of <>
+        for (i = 1; i <= length(kernel); i++) {
+            c = substr(kernel, i, 1)
+            if (c == "<") depth++
+            if (c == ">") depth--
+            if (c == "(" && depth == 0) { kernel = substr(kernel, 1, i - 1); break }
+        }
+    }
+    /bytes stack frame/ { spills = $1 + $5 + $9 }
+    /Used [0-9]+ registers/ {
+        registers = shared = 0
+        for (i = 1; i < NF; i++) {
+            if ($i == "Used") registers = int(($(i + 1) + 7) / 8) * 8
+            if ($(i + 1) == "bytes" && $(i + 2) ~ /^smem/) shared = $i
+        }
+        printf "%-12s %-7s %3d %6d %s | %d\n", name, device, registers, shared, kernel, spills
+    }'
+EOF
+
+for name in $names; do echo "$name"; done |
+    xargs -I{} -P "$(nproc 2>/dev/null || echo 2)" sh -c \
+        "sh '$work/measure' {} '$nvcc' '$work' $devices >'$work/{}.lines'"
+# One line for each kernel: file, registers for each device, shared memory, kernel | spills.
+for name in $names; do cat "$work/$name.lines"; done | awk -v devices="$devices" '
+    $2 == "does-not-compile" { print; next }
+    {
+        split($0, half, " [|] "); kernel = half[1]
+        sub(/^[^ ]+ +[^ ]+ +[0-9]+ +[0-9]+ /, "", kernel)
+        kernel = sprintf("%-12s", $1) "\t" kernel
+        registers[kernel, $2] = $3
+        if ($4 > shared[kernel]) shared[kernel] = $4
+        spills[kernel] += half[2]
+    }
+    END {
+        n = split(devices, device, " ")
+        for (kernel in spills) {
+            split(kernel, part, "\t"); line = part[1]
+            for (i = 1; i <= n; i++) line = line sprintf(" %5d", registers[kernel, "sm_" device[i]])
+            printf "%s %6d %s | %d\n", line, shared[kernel], part[2], spills[kernel]
+        }
+    }' | LC_ALL=C sort -k1,1 -k7 >"$work/now"
+
+if [ -n "$update" ]; then
+    ! grep does-not-compile "$work/now" >&2 || exit 1
+    { [ $# = 0 ] || awk -v names=" $* " '!/^#/ && !index(names, " " $1 " ")' "$table"
+      sed 's/ | .*//' "$work/now"; } | LC_ALL=C sort -k1,1 -k7 >"$work/table"
+    { printf '# %-10s' file
+      for device in $devices; do printf ' %5s' "sm_$device"; done
+      echo " shared kernel"; cat "$work/table"; } >"$table"
+    exit 0
+fi
+
+n=0 bad=0
+for name in $names; do
+    n=$((n + 1))
+    wrong=$(awk -v name="$name" -v devices="$devices" '
+        function kernel(line) { sub(/^[^ ]+( +[0-9]+)+ /, "", line); return line }
+        $1 != name { next }
+        FILENAME == ARGV[1] { limits[kernel($0)] = $0; next }
+        $2 == "does-not-compile" { print name ".cu does not compile"; failed = 1; exit }
+        {
+            split($0, half, " [|] "); k = kernel(half[1]); seen[k] = 1
+            if (half[2] > 0) print k ": " half[2] " bytes of stack and spills"
+            if (!(k in limits)) { print k ": no line in the table"; next }
+            columns = split(limits[k], limit, " +"); n = split(devices, device, " ")
+            for (i = 1; i <= n; i++)
+                if ($(i + 1) > limit[i + 1] + 0)
+                    print k ": " $(i + 1) " registers on sm_" device[i] ", the limit is " limit[i + 1]
+            if ($(n + 2) > limit[n + 2] + 0)
+                print k ": " $(n + 2) " bytes of shared memory, the limit is " limit[n + 2]
+        }
+        END {
+            for (k in limits)
+                if (!failed && !(k in seen)) print k ": in the table, but not compiled"
+        }
+    ' "$table" "$work/now")
+    count=$(grep -c "^$name " "$work/now")
+    if [ -z "$wrong" ]; then echo "ok $n - $name.cu: kernels within their limits: $count"
+    else bad=1; echo "not ok $n - $name.cu"; printf '%s\n' "$wrong" | sed 's/^/# /' >&2
+        grep -E 'error|warning' "$work/$name.log" | head -n 5 >&2; fi
+done
+echo "1..$n"
+exit $bad
