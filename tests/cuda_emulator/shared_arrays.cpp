@@ -11,6 +11,17 @@
 #include <unistd.h>
 #include <vector>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EMULATOR_ASAN 1
+#endif
+#endif
+#if defined(EMULATOR_ASAN) || defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define __asan_region_is_poisoned(at, size) NULL
+#endif
+
 namespace cuda_emulator
 {
 enum { UNSET = 0xff };
@@ -21,6 +32,13 @@ struct array {
 };
 
 static std::vector<array> arrays;
+
+/* clang counts the red zone behind an array as part of its symbol. */
+static void take(uintptr_t at, size_t size)
+{
+    void *zone = __asan_region_is_poisoned((void *)at, size);
+    arrays.push_back({(unsigned char *)at, zone ? (uintptr_t)zone - at : size});
+}
 
 static bool from_kernels(const char *file)
 {
@@ -45,7 +63,7 @@ static void take_symbols(const unsigned char *image, const ElfW(Shdr) * sections
         if (in->sh_flags & SHF_WRITE &&
             (in->sh_type == SHT_NOBITS || in->sh_type == SHT_PROGBITS) &&
             strncmp(names + s->st_name, "_ZZ", 3) == 0)
-            arrays.push_back({(unsigned char *)(base + s->st_value), s->st_size});
+            take(base + s->st_value, s->st_size);
     }
 }
 
