@@ -109,6 +109,9 @@ void conform_run(struct conform *c, const struct conform_call *call);
 /* |got - want| <= bound, NaN fails, the same value passes even with bound 0. */
 void conform_close(struct conform *c, double got, double want, double bound, const char *format,
                    ...) __attribute__((format(printf, 5, 6)));
+/* Output 0 of the fast kernel holds nothing but bf16 values in `cols` columns of its rows, `ld`
+ * floats apart. */
+void conform_rounded(struct conform *c, int rows, int ld, int cols);
 /* Bytes [0, size) of output `out` are equal in ref and fast. */
 void conform_same(struct conform *c, int out, size_t size, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -42,6 +42,11 @@ void cuda_tier_schedule(int order, uint64_t seed)
     (void)order, (void)seed;
 }
 
+void cuda_tier_plan_for(int capability, int processors)
+{
+    (void)capability, (void)processors;
+}
+
 void *cuda_tier_alloc(size_t size)
 {
     return aligned_alloc(64, size);
@@ -156,6 +161,16 @@ static int attribute(enum cudaDeviceAttr which)
 {
     int value = 0;
     return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
+}
+
+void cuda_tier_plan_for(int capability, int processors)
+{
+    if (!tier.open)
+        return;
+    tier.launch.capability = capability ? capability
+                                        : 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                                              attribute(cudaDevAttrComputeCapabilityMinor);
+    tier.launch.processors = processors ? processors : attribute(cudaDevAttrMultiProcessorCount);
 }
 
 static cudaError_t open_device(struct tec_cuda_launch *launch)

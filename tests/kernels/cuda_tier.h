@@ -35,6 +35,10 @@ const char *cuda_tier_trouble(void);
 enum { CUDA_TIER_SCHEDULES = 3 };
 void cuda_tier_schedule(int order, uint64_t seed);
 
+/* Launchers plan for a device like this one (it may not ask for more than the real one has); 0, 0:
+ * as it is. Bytes must not change. */
+void cuda_tier_plan_for(int capability, int processors);
+
 /* Memory that host and kernels share, aligned to 64. */
 void *cuda_tier_alloc(size_t size);
 void cuda_tier_free(void *at);
