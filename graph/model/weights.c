@@ -12,6 +12,8 @@ struct loader {
     struct tec_weight_source source;
     float *buffer; /* [buffer_floats] as read; NULL in a dry run */
     int64_t buffer_floats;
+    unsigned char *staged; /* [staged_bytes] packed, for a device that the host cannot write */
+    size_t staged_bytes;
     struct tec_heap *heap;
     struct tec_error *err;
 };
@@ -86,6 +88,30 @@ static size_t matrix_size(const struct loader *l, int rows, int k, bool bf16)
     return tec_matrix_size(layout_of(l), bf16, rows, k);
 }
 
+/* Pack n rows from the buffer as rows first .. of a matrix: in place, or staged and sent. Sixteen
+ * rows and more lie together in every layout. */
+static enum tec_status pack_step(struct loader *l, void *packed, bool bf16, int rows, int cols,
+                                 int first, int n)
+{
+    if (tec_device_reads_host(l->options->device)) {
+        tec_matrix_pack(packed, layout_of(l), bf16, rows, cols, first, n, l->buffer);
+        return TEC_OK;
+    }
+    size_t size = matrix_size(l, n, cols, bf16);
+    if (size > l->staged_bytes) {
+        tec_heap_put(l->heap, l->staged);
+        l->staged = tec_heap_get(l->heap, size);
+        l->staged_bytes = l->staged ? size : 0;
+    }
+    if (!l->staged)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a buffer of %zu bytes", size);
+    memset(l->staged, 0, size);
+    tec_matrix_pack(l->staged, layout_of(l), bf16, n, cols, 0, n, l->buffer);
+    tec_device_upload(l->options->device, TEC_STREAM_MAIN,
+                      (unsigned char *)packed + matrix_size(l, first, cols, bf16), l->staged, size);
+    return tec_device_failure(l->options->device, l->err);
+}
+
 /* Pack `cols` columns from `from` on of a found tensor, sixteen rows or more at a time. */
 static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *packed,
                                  bool bf16, int from, int cols)
@@ -101,8 +127,7 @@ static enum tec_status pack_rows(struct loader *l, const struct tec_found *found
             for (int64_t r = 0; r < n; r++)
                 memmove(l->buffer + r * cols, l->buffer + r * found->cols + from,
                         (size_t)cols * sizeof *l->buffer);
-        tec_matrix_pack(packed, layout_of(l), bf16, (int)found->rows, cols, (int)first, (int)n,
-                        l->buffer);
+        TEC_TRY(pack_step(l, packed, bf16, (int)found->rows, cols, (int)first, (int)n));
     }
     return TEC_OK;
 }
@@ -347,6 +372,7 @@ enum tec_status tec_weights_load(struct tec_weights **out,
         .out = w, .options = options, .source = options->source, .err = err, .heap = heap};
     enum tec_status status = load_all(&l);
     tec_heap_put(heap, l.buffer);
+    tec_heap_put(heap, l.staged);
     if (status != TEC_OK) {
         tec_weights_close(w);
         return status;

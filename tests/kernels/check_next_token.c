@@ -147,9 +147,23 @@ static void next_token_shape(struct conform *c, int rows, int cols, int kind)
     conform_end(c);
 }
 
+/* Where no row lives, all of them are done. */
+static void next_token_nobody(struct conform *c, const struct tec_kernels *table)
+{
+    struct tec_next_token_args a = arguments(c, 3, 100, 1);
+    int *none = conform_ints(c, 1, 0);
+    a.rows = none;
+    table->next_token(&a, (struct tec_part){0, 1});
+    if (*a.stop != 1)
+        conform_fail(c, "no rows: stop is %d", *a.stop);
+    conform_end(c);
+}
+
 void conform_next_token(struct conform *c)
 {
     static const int edges[] = {1, 2, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129, 1000};
+    next_token_nobody(c, c->ref);
+    next_token_nobody(c, c->fast);
     for (int i = 0; i < 13; i++)
         next_token_shape(c, conform_int(1, 4), edges[i], i);
     for (int i = 0; i < 60; i++)

@@ -1,4 +1,5 @@
-/* kernels.t [--bench] [--seed N] [--tier NAME] [--schedule 0..2] [pattern] */
+/* kernels.t [--bench] [--first] [--seed N] [--tier NAME] [--schedule 0..2] [pattern]; --first ends
+ * at the first failure. */
 #include "tests/kernels/conform.h"
 #include "tests/kernels/buffers.h"
 #include "tests/kernels/cuda_tier.h"
@@ -35,6 +36,8 @@ static void drop_copies(void)
     memset(kept, 0, sizeof kept);
 }
 
+static bool first_only;
+
 __attribute__((format(printf, 2, 0))) static void report(struct conform *c, const char *format,
                                                          va_list args)
 {
@@ -42,6 +45,8 @@ __attribute__((format(printf, 2, 0))) static void report(struct conform *c, cons
         fprintf(stderr, "# %s %s: ", c->kernel, c->tier);
         vfprintf(stderr, format, args);
         fputc('\n', stderr);
+        if (first_only)
+            exit(1);
     }
     c->failed = true;
 }
@@ -84,6 +89,18 @@ void conform_same(struct conform *c, int out, size_t size, const char *format, .
     vsnprintf(where, sizeof where, format, args);
     va_end(args);
     conform_fail(c, "%s: output %d differs from the reference at byte %zu", where, out, at);
+}
+
+void conform_rounded(struct conform *c, int rows, int ld, int cols)
+{
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < cols; i++) {
+            uint32_t bits;
+            memcpy(&bits, kept[0].got + ((size_t)r * (size_t)ld + (size_t)i) * sizeof bits,
+                   sizeof bits);
+            if (bits & 0xffffU)
+                conform_fail(c, "row %d column %d is not a bf16", r, i);
+        }
 }
 
 static void restore(const struct conform_call *call)
@@ -238,6 +255,8 @@ static struct options parse(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0)
             o.bench = true;
+        else if (strcmp(argv[i], "--first") == 0)
+            first_only = true;
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             o.seed = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--tier") == 0 && i + 1 < argc)

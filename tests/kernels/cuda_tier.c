@@ -19,6 +19,13 @@ struct tec_kernels cuda_tier_table(void)
     return (struct tec_kernels){0};
 }
 
+bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
+                     enum tec_kernel_id next, const void *args)
+{
+    (void)norm, (void)gemm, (void)next, (void)args;
+    return false;
+}
+
 bool cuda_tier_has(enum tec_kernel_id id)
 {
     (void)id;
@@ -52,7 +59,7 @@ void cuda_tier_free(void *at)
 
 #else
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/chain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -256,6 +263,24 @@ static void after(const char *name)
     }
 #include "kernels/kernels.def"
 #undef KERNEL
+
+bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
+                     enum tec_kernel_id next, const void *args)
+{
+    struct tec_cuda_chain chain = {.norm = norm, .gemm = gemm};
+    if (next == TEC_KERNEL_gelu)
+        chain.gelu = args;
+    else if (next == TEC_KERNEL_gelu_mul)
+        chain.gated = args;
+    else if (next == TEC_KERNEL_rope_bf16 || next == TEC_KERNEL_rope_f32)
+        chain.rope = args;
+    chain.rope_bf16 = next == TEC_KERNEL_rope_bf16;
+    before("chain");
+    if (!tec_cuda_gemm_chain(&chain, &tier.launch))
+        return false;
+    after("chain");
+    return true;
+}
 
 struct tec_kernels cuda_tier_table(void)
 {

@@ -20,6 +20,11 @@ void cuda_tier_close(void);
 /* Functions that launch where part.lane is 0 and wait, and do nothing for other lanes. */
 struct tec_kernels cuda_tier_table(void);
 
+/* A product with what is in front of it (NULL: nothing) and behind it, in one kernel; false: these
+ * are not done together, and nothing ran. */
+bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
+                     enum tec_kernel_id next, const void *args);
+
 /* Whether there is such a kernel yet. */
 bool cuda_tier_has(enum tec_kernel_id id);
 

@@ -1,0 +1,115 @@
+#!/bin/sh
+# mutate_cuda.sh - would the tests notice?  sh tests/mutate_cuda.sh [-p PRESET] [NAME-PATTERN]
+#
+# Each line of tests/mutations.txt is a mistake that somebody could make in kernels/cuda/. It is
+# made in a copy, that one object is compiled and takes its place in a test of an emulator build,
+# which must fail, crash or hang. A mistake that cannot be made (the source has changed), does not
+# compile, or is not noticed is a failure here. TAP; the whole takes a few minutes on two cores.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+preset=emulator
+[ "${1:-}" != -p ] || { preset=$2; shift 2; }
+wanted=${1:-*}
+build=build/$preset jobs=$(nproc 2>/dev/null || echo 2)
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# The tests that the table names, built and passing without any mistake.
+lines=$(grep -v -e '^#' -e '^$' tests/mutations.txt)
+binaries=$(printf '%s\n' "$lines" | awk -F ' :: ' '{ split($3, word, " "); print word[1] }' | sort -u)
+{ cmake --preset "$preset" && cmake --build --preset "$preset" -j"$jobs" --target $binaries; } \
+    >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; exit 1; }
+
+# test BINARY TEST SCHEDULE...: run a test with another binary in its place; kernels until the first
+# failure, in these schedules.
+cat >"$work/test" <<'EOF'
+binary=$1 test=$2
+shift 2
+schedules=$*
+set -f
+set -- $test
+shift
+case $test in
+kernels.t*)
+    for schedule in $schedules; do
+        timeout 300 "$binary" --first --tier cuda --seed 5 --schedule $schedule "$@" || exit 1
+    done ;;
+*) timeout 120 "$binary" "$@" || exit 1 ;;
+esac
+EOF
+
+# one LINE NUMBER: 0 when the mistake is noticed; what happened is in NUMBER.out.
+cat >"$work/one" <<'EOF'
+work=$1 build=$2 number=$3
+line=$(sed -n "${number}p" "$work/lines")
+name=${line%% :: *} rest=${line#* :: }
+file=${rest%% :: *} rest=${rest#* :: }
+test=${rest%% :: *} edit=${rest#* :: }
+unit=${file##* > } file=${file%% > *} # a header is compiled as a part of a unit
+here=$work/$number
+out=$work/$number.out
+mkdir -p "$here/$(dirname "$file")" "$here/$(dirname "$unit")"
+[ "$unit" = "$file" ] || cp "$unit" "$here/$unit"
+sed "$edit" "$file" >"$here/$file" 2>"$out" || { echo "the edit is no sed expression" >>"$out"; exit 1; }
+cmp -s "$file" "$here/$file" && { echo "the edit changes nothing in $file" >>"$out"; exit 1; }
+
+# The command that compiled the unit, for the copy, in haste; a mistake may leave things
+# unused.
+root=$(pwd)
+command=$(awk -v file="\"file\": \"$root/$unit\"" '
+    /"command":/ { command = $0 } index($0, file) { print command; exit }' \
+    "$build/compile_commands.json" | sed 's/^ *"command": "//; s/",$//; s/\\"/"/g; s/\\\\/\\/g')
+[ -n "$command" ] || { echo "$build does not compile $unit" >>"$out"; exit 1; }
+compiler=${command%% *} options=${command#* }
+options=${options% -o *}
+(cd "$build" && eval "$compiler -I'$here' $options -O1 -g0 -w -o '$here/mutant.o' -c '$here/$unit'") \
+    >>"$out" 2>&1 || { echo "the mutant does not compile" >>"$out"; exit 1; }
+
+# Linked in place of the object; an object in front of a library is not pulled from it.
+object=${command#* -o } object=${object%% *} binary=${test%% *}
+link=$(sed "s| $object | |; s| -o $binary | $here/mutant.o -o $here/$binary |" \
+    "$build/CMakeFiles/$binary.dir/link.txt")
+(cd "$build" && eval "$link") >>"$out" 2>&1 || { echo "the mutant does not link" >>"$out"; exit 1; }
+if sh "$work/test" "$here/$binary" "$test" 0 1 2 >>"$out" 2>&1; then
+    echo "not noticed" >>"$out"
+    exit 1
+fi
+rm -rf "$here"
+touch "$work/$number.noticed"
+EOF
+
+n=0 bad=0
+printf '%s\n' "$lines" >"$work/lines"
+total=$(wc -l <"$work/lines")
+chosen=$(for number in $(seq "$total"); do
+    name=$(sed -n "${number}s/ :: .*//p" "$work/lines")
+    case $name in $wanted) echo "$number" ;; esac
+done)
+
+# What is to fail with a mistake must pass without it (one schedule: the others are tried elsewhere).
+cat >"$work/base" <<'EOF'
+work=$1 build=$2
+test=$(sed -n "${3}p" "$work/tests")
+sh "$work/test" "$build/${test%% *}" "$test" 0 >"$work/base.$3" 2>&1 && rm "$work/base.$3"
+EOF
+for number in $chosen; do sed -n "${number}p" "$work/lines"; done |
+    awk -F ' :: ' '{ print $3 }' | sort -u >"$work/tests"
+seq "$(wc -l <"$work/tests")" | xargs -I{} -P "$jobs" sh "$work/base" "$work" "$build" {} || :
+for out in "$work"/base.*; do
+    [ -f "$out" ] || continue
+    n=$((n + 1)) bad=1
+    echo "not ok $n - $(sed -n "${out##*.}p" "$work/tests") without a mistake"
+    grep -E '^(#|not ok)' "$out" | head -n 5 >&2
+done
+
+printf '%s\n' $chosen | xargs -I{} -P "$jobs" sh "$work/one" "$work" "$build" {} || :
+for number in $chosen; do
+    n=$((n + 1))
+    name=$(sed -n "${number}s/ :: .*//p" "$work/lines")
+    if [ -f "$work/$number.noticed" ]; then echo "ok $n - $name"; continue; fi
+    bad=1
+    echo "not ok $n - $name"
+    tail -n 5 "$work/$number.out" | sed 's/^/# /' >&2
+done
+echo "1..$n"
+exit $bad
