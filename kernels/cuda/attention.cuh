@@ -368,7 +368,16 @@ static inline size_t shared_limit(int capability)
     return 99U * 1024U;
 }
 
-/* Every run that falls to this thread block: f(run). */
+/* What a thread block is at. It lies in shared memory: registers are for sums. */
+struct attention_job {
+    struct attention_run run;
+    struct packing pack;
+    struct share_of_chunks share;
+};
+enum { JOB = 20 }; /* ints, a multiple of four */
+static_assert(sizeof(struct attention_job) <= JOB * sizeof(int), "JOB");
+
+/* Every run that falls to this thread block, one after the other. */
 template <class Tile>
 static __device__ __forceinline__ void each_run(const struct tec_attention_args &a,
                                                 const struct attention_plan &plan, Tile *tile)
@@ -377,7 +386,17 @@ static __device__ __forceinline__ void each_run(const struct tec_attention_args 
     int begin = (int)blockIdx.x / plan.starts * plan.rows, end = begin + plan.rows;
     end = end < live ? end : live;
     ROLLED
-    for (int row = begin + (int)blockIdx.x % plan.starts; row < end; row += plan.starts)
-        if (row == begin || a.row_seq[row] != a.row_seq[row - 1])
-            tile->attend(a, plan, find_run(a, row, end));
+    for (int row = begin + (int)blockIdx.x % plan.starts; row < end; row += plan.starts) {
+        if (row > begin && a.row_seq[row] == a.row_seq[row - 1])
+            continue;
+        struct attention_run run = find_run(a, row, end);
+        struct share_of_chunks share = share_chunks(plan, run.most);
+        if (!has_share(share))
+            continue;
+        if (threadIdx.x == 0)
+            *tile->job = {run, packing_of(a, plan, run), share};
+        __syncthreads();
+        tile->attend(a, plan);
+        __syncthreads();
+    }
 }

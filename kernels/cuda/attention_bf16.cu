@@ -18,7 +18,7 @@ static size_t shared_size(int m, int stages, int head_dim)
 {
     size_t row = (size_t)row_stride(head_dim) * sizeof(bf16);
     return (size_t)(2 * m + 2 * stages * KEYS) * row + (size_t)(2 * m * P_LD) * sizeof(bf16) +
-           (size_t)m * (8 + 8 + 1) * sizeof(float) + 16;
+           (size_t)m * (8 + 8 + 1) * sizeof(float) + (4 + JOB) * sizeof(int);
 }
 
 static __device__ __forceinline__ unsigned pack(bf16 low, bf16 high)
@@ -57,6 +57,7 @@ template <int MG, int NT, int STAGES> struct tile {
     bf16 *q_high, *q_low, *k, *v, *p_high, *p_low;
     float *tops, *sums; /* [M, CG] largest scores, [M, 8] sums of probabilities */
     int *sees, *flag;   /* [M] keys that a packed row sees */
+    struct attention_job *job;
     int ld, dim;
     /* This thread: rows g and g + 8 of its group, columns 2t and 2t + 1 of tiles. */
     int group, part, g, t;
@@ -75,7 +76,8 @@ template <int MG, int NT, int STAGES> struct tile {
         sums = tops + M * 8;
         sees = reinterpret_cast<int *>(sums + M * 8);
         flag = sees + M;
-        q_high = reinterpret_cast<bf16 *>(flag + 4);
+        job = reinterpret_cast<struct attention_job *>(flag + 4);
+        q_high = reinterpret_cast<bf16 *>(flag + 4 + JOB);
         q_low = q_high + M * ld;
         k = q_low + M * ld;
         v = k + STAGES * KEYS * ld;
@@ -440,13 +442,11 @@ template <int MG, int NT, int STAGES> struct tile {
     }
 
     __device__ __forceinline__ void attend(const struct tec_attention_args &a,
-                                           const struct attention_plan &plan,
-                                           const struct attention_run &run)
+                                           const struct attention_plan &plan)
     {
-        struct share_of_chunks s = share_chunks(plan, run.most);
-        if (!has_share(s))
-            return;
-        struct packing packed = packing_of(a, plan, run);
+        const struct attention_run &run = job->run;
+        const struct packing &packed = job->pack;
+        const struct share_of_chunks &s = job->share;
         int size = share_size(s);
         walk = {run.span, run.end, 0};
         TEC_UNROLL
@@ -474,7 +474,6 @@ template <int MG, int NT, int STAGES> struct tile {
             write(a, packed);
         else if (arrive_last(plan, s, flag))
             combine_chunks(a, plan, run, packed);
-        __syncthreads();
     }
 };
 

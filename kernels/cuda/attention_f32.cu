@@ -18,13 +18,14 @@ static size_t shared_size(int m, int piece, int head_dim)
 {
     return ((size_t)(m + 2 * piece) * (size_t)row_stride(head_dim) + (size_t)m * (P_LD + 1)) *
                sizeof(float) +
-           16;
+           (4 + JOB) * sizeof(int);
 }
 
 template <int RT, int CT, int KP> struct tile {
     enum { M = SIDE * RT, PIECES = KEYS / KP, PER = THREADS / KP };
     float *q, *memory, *p; /* [M, ld], two of [KP, ld], [M, P_LD] */
     int *sees, *flag;
+    struct attention_job *job;
     int ld, dim, x, y;
     struct key_walk walk;
     struct softmax chunk[RT], answer[RT];
@@ -39,6 +40,7 @@ template <int RT, int CT, int KP> struct tile {
         p = memory + 2 * KP * ld;
         sees = reinterpret_cast<int *>(p + M * P_LD);
         flag = sees + M;
+        job = reinterpret_cast<struct attention_job *>(flag + 4);
         x = (int)threadIdx.x % SIDE;
         y = (int)threadIdx.x / SIDE;
         int width = ld - dim;
@@ -284,13 +286,11 @@ template <int RT, int CT, int KP> struct tile {
     }
 
     __device__ __forceinline__ void attend(const struct tec_attention_args &a,
-                                           const struct attention_plan &plan,
-                                           const struct attention_run &run)
+                                           const struct attention_plan &plan)
     {
-        struct share_of_chunks s = share_chunks(plan, run.most);
-        if (!has_share(s))
-            return;
-        struct packing packed = packing_of(a, plan, run);
+        const struct attention_run &run = job->run;
+        const struct packing &packed = job->pack;
+        const struct share_of_chunks &s = job->share;
         int size = share_size(s);
         walk = {run.span, run.end, 0};
         load(a, s, 0, size, run.most);
@@ -308,7 +308,6 @@ template <int RT, int CT, int KP> struct tile {
             write(a, packed);
         else if (arrive_last(plan, s, flag))
             combine_chunks(a, plan, run, packed);
-        __syncthreads();
     }
 };
 
