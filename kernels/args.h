@@ -19,8 +19,9 @@
 #include <stdint.h>
 
 /* y[r][c] (+)= gate[c] * (sum_k x[r][k] * W[c][k] + bias[c]), r < *rows, c < n.
- * The sum runs over k = 0, 1, ... in one order for every row: gemm_bf16 in float32, gemm_f32 (the
- * checking path and the small exact projections) in float64, rounded once. */
+ * The sum runs over k = 0, 1, ... in one order for every row (on CUDA in one of its own,
+ * doc/numerics.md): gemm_bf16 in float32, gemm_f32 (the checking path and the small exact
+ * projections) in float64, rounded once. */
 struct tec_gemm_args {
     const float *x;    /* [max_rows, ldx], k columns used; not rounded here */
     const void *w;     /* a matrix packed by tec_matrix_pack for this tier; n x k */

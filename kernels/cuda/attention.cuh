@@ -61,7 +61,7 @@ struct attention_run {
     int row, rows;
     int most, least; /* keys that its rows see: the largest and the smallest number */
     int length;      /* keys of the sequence */
-    const struct tec_span *span, *end;
+    int span, end;   /* its spans in the table */
 };
 
 static __device__ __forceinline__ int warp_largest(int v)
@@ -107,12 +107,12 @@ static __device__ __forceinline__ struct attention_run find_run(const struct tec
             break;
         }
     }
-    y.span = a.spans + seq.first;
-    y.end = y.span + seq.spans;
+    y.span = seq.first;
+    y.end = seq.first + seq.spans;
     y.length = 0;
     ROLLED
     for (int i = lane; i < seq.spans; i += WARP)
-        y.length += y.span[i].length;
+        y.length += a.spans[seq.first + i].length;
     y.length = warp_total(y.length);
     y.most = 0;
     int fewest = -0x7fffffff;
@@ -129,15 +129,16 @@ static __device__ __forceinline__ struct attention_run find_run(const struct tec
 
 /* One thread's way through the spans of a sequence, forward only. */
 struct key_walk {
-    const struct tec_span *span, *end;
-    int before; /* keys of the spans in front of *span */
+    int span, end;
+    int before; /* keys of the spans in front of `span` */
 };
 
-static __device__ __forceinline__ int slot_of_key(struct key_walk *w, int key)
+static __device__ __forceinline__ int slot_of_key(const struct tec_attention_args &a,
+                                                  struct key_walk *w, int key)
 {
     ROLLED
     while (w->span < w->end) {
-        struct tec_span span = *w->span;
+        struct tec_span span = a.spans[w->span];
         if (key - w->before < span.length)
             return span.slot + (key - w->before);
         w->before += span.length;

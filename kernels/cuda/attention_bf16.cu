@@ -51,7 +51,7 @@ template <int MG, int NT, int STAGES> struct tile {
         M = 16 * MG,
         CG = WARPS / MG,         /* warps that share 16 rows */
         SN = KEYS / 8 / CG,      /* 8-key tiles of scores in a warp */
-        GROUP = NT < 8 ? NT : 8, /* 8-column tiles at a time */
+        GROUP = NT < 4 ? NT : 4, /* 8-column tiles at a time */
     };
     /* Shared memory. */
     bf16 *q_high, *q_low, *k, *v, *p_high, *p_low;
@@ -69,16 +69,16 @@ template <int MG, int NT, int STAGES> struct tile {
     {
         dim = a.head_dim;
         ld = row_stride(dim);
-        q_high = reinterpret_cast<bf16 *>(shared);
-        q_low = q_high + M * ld;
-        k = q_low + M * ld;
-        v = k + STAGES * KEYS * ld;
-        p_high = v + STAGES * KEYS * ld;
+        p_high = reinterpret_cast<bf16 *>(shared); /* what has fixed places, then the rest */
         p_low = p_high + M * P_LD;
         tops = reinterpret_cast<float *>(p_low + M * P_LD);
         sums = tops + M * 8;
         sees = reinterpret_cast<int *>(sums + M * 8);
         flag = sees + M;
+        q_high = reinterpret_cast<bf16 *>(flag + 4);
+        q_low = q_high + M * ld;
+        k = q_low + M * ld;
+        v = k + STAGES * KEYS * ld;
         int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
         group = warp / CG;
         part = warp % CG;
@@ -122,12 +122,11 @@ template <int MG, int NT, int STAGES> struct tile {
         const bf16 *from = static_cast<const bf16 *>(memory) + at;
         to += (int)threadIdx.x / 4 * ld;
         if (dim % 8 == 0)
-            for (int i = (int)threadIdx.x % 4 * 8; i < dim; i += 32)
-                copy16_async(to + i, from + i, slot >= 0);
-        else
             ROLLED
-        for (int i = (int)threadIdx.x % 4; i < dim; i += 4)
-            to[i] = slot >= 0 ? from[i] : __float2bfloat16(0.0F);
+        for (int i = (int)threadIdx.x % 4 * 8; i < dim; i += 32)
+            copy16_async(to + i, from + i, slot >= 0);
+        else ROLLED for (int i = (int)threadIdx.x % 4; i < dim; i += 4) to[i] =
+            slot >= 0 ? from[i] : __float2bfloat16(0.0F);
     }
 
     __device__ __forceinline__ void load_keys(const struct tec_attention_args &a,
@@ -136,7 +135,7 @@ template <int MG, int NT, int STAGES> struct tile {
     {
         if (i < size) {
             int key = share_block(s, i) * KEYS + (int)threadIdx.x / 4;
-            slot = key < most ? slot_of_key(&walk, key) : -1;
+            slot = key < most ? slot_of_key(a, &walk, key) : -1;
             load(a, a.k, k + i % STAGES * KEYS * ld);
         }
         copy_commit();
@@ -346,53 +345,70 @@ template <int MG, int NT, int STAGES> struct tile {
         state[0] = state[1] = {-INFINITY, 0.0F};
     }
 
-    /* A chunk is complete: into the answer, or where the last block to arrive will find it. */
-    __device__ __forceinline__ void end_chunk(const struct attention_plan &plan, int number,
-                                              bool shared)
+    /* A chunk is complete: into the answer. */
+    __device__ __forceinline__ void fold_chunk(int number)
     {
-        float *to = shared ? partial_of(plan, number, dim) : nullptr;
-        float *state = shared ? to + partial_rows(plan) * dim : nullptr;
+        TEC_UNROLL
+        for (int h = 0; h < 2; h++) {
+            if (sees[row_of(h)] <= number * KEYS * CHUNK)
+                continue;
+            struct fold f = fold_softmax(&answer[h], chunk[h]);
+            TEC_UNROLL
+            for (int n = 0; n < NT; n++)
+                TEC_UNROLL
+            for (int i = 2 * h; i < 2 * h + 2; i++)
+                answer_sum[n][i] = fold_sum(answer_sum[n][i], chunk_sum[n][i], f);
+        }
+    }
+
+    /* The same, but where the last thread block to arrive will find it. */
+    __device__ __forceinline__ void store_chunk(const struct attention_plan &plan, int number)
+    {
+        float *to = partial_of(plan, number, dim);
+        float *state = to + partial_rows(plan) * dim;
         TEC_UNROLL
         for (int h = 0; h < 2; h++) {
             int p = row_of(h);
             if (sees[p] <= number * KEYS * CHUNK)
                 continue;
-            struct fold f = {0.0F, 0.0F};
-            if (!shared) {
-                f = fold_softmax(&answer[h], chunk[h]);
-            } else if (part == 0 && t == 0) {
+            if (part == 0 && t == 0) {
                 state[2 * p] = chunk[h].top;
                 state[2 * p + 1] = chunk[h].sum;
             }
-            TEC_UNROLL
-            for (int n = 0; n < NT; n++)
-                TEC_UNROLL
-            for (int i = 2 * h; i < 2 * h + 2; i++) {
-                int d = column(n) + 2 * t + i % 2;
-                if (!shared)
-                    answer_sum[n][i] = fold_sum(answer_sum[n][i], chunk_sum[n][i], f);
-                else if (d < dim)
-                    to[p * dim + d] = chunk_sum[n][i];
-            }
-        }
-        clear(chunk, chunk_sum);
-    }
-
-    __device__ __forceinline__ void write(const struct tec_attention_args &a,
-                                          const struct packing &packed)
-    {
-        TEC_UNROLL
-        for (int h = 0; h < 2; h++) {
-            if (row_of(h) >= packed.count)
-                continue;
-            float *to = a.out + packed_at(packed, row_of(h), a.ldo, dim);
+            float *row = to + p * dim + column(0) + 2 * t;
             TEC_UNROLL
             for (int n = 0; n < NT; n++)
                 TEC_UNROLL
             for (int i = 0; i < 2; i++)
                 if (column(n) + 2 * t + i < dim)
-                    to[column(n) + 2 * t + i] =
-                        attention_result(a, answer_sum[n][2 * h + i], answer[h].sum);
+                    row[n * CG * 8 + i] = chunk_sum[n][2 * h + i];
+        }
+    }
+
+    /* Through shared memory, in place of the queries. */
+    __device__ __forceinline__ void write(const struct tec_attention_args &a,
+                                          const struct packing &packed)
+    {
+        float *to = reinterpret_cast<float *>(q_high);
+        __syncthreads();
+        TEC_UNROLL
+        for (int h = 0; h < 2; h++) {
+            if (part == 0 && t == 0)
+                sums[row_of(h)] = answer[h].sum;
+            TEC_UNROLL
+            for (int n = 0; n < NT; n++)
+                TEC_UNROLL
+            for (int i = 0; i < 2; i++)
+                if (column(n) + 2 * t + i < dim)
+                    to[row_of(h) * dim + column(n) + 2 * t + i] = answer_sum[n][2 * h + i];
+        }
+        __syncthreads();
+        ROLLED
+        for (int p = (int)threadIdx.x / WARP; p < packed.count; p += WARPS) {
+            float *out = a.out + packed_at(packed, p, a.ldo, dim);
+            ROLLED
+            for (int d = (int)threadIdx.x % WARP; d < dim; d += WARP)
+                out[d] = attention_result(a, to[p * dim + d], sums[p]);
         }
     }
 
@@ -445,8 +461,13 @@ template <int MG, int NT, int STAGES> struct tile {
         ROLLED
         for (int i = 0; i < size; i++) {
             add_block(a, s, i, size, run);
-            if (i % CHUNK == CHUNK - 1 || i == size - 1)
-                end_chunk(plan, share_block(s, i) / CHUNK, s.split);
+            if (i % CHUNK != CHUNK - 1 && i != size - 1)
+                continue;
+            if (s.split)
+                store_chunk(plan, share_block(s, i) / CHUNK);
+            else
+                fold_chunk(share_block(s, i) / CHUNK);
+            clear(chunk, chunk_sum);
         }
         copy_wait<0>();
         if (!s.split)
@@ -458,7 +479,7 @@ template <int MG, int NT, int STAGES> struct tile {
 };
 
 template <int MG, int NT, int STAGES>
-static __global__ void __launch_bounds__(THREADS, MG * NT <= 16 ? 2 : 1)
+static __global__ void __launch_bounds__(THREADS, NT < 4 ? 2 : 1)
     attention_bf16_kernel(struct tec_attention_args a, struct attention_plan plan)
 {
     TEC_SHARED(unsigned char, shared);

@@ -73,7 +73,7 @@ template <int RT, int CT, int KP> struct tile {
             if (which % PIECES == 0) /* back from the end of the block */
                 rewind_walk(which == 0);
             if (key < most)
-                slot = slot_of_key(&walk, key);
+                slot = slot_of_key(a, &walk, key);
             load_row(a, which < PIECES ? a.k : a.v, slot, memory + n % 2 * KP * ld);
         }
         copy_commit();

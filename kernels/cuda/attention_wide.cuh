@@ -26,7 +26,8 @@ static __device__ __forceinline__ void wide_scores(const struct tec_attention_ar
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     int kv_head = (int)blockIdx.y / (a.heads / a.kv_heads);
     for (int i = warp * EACH; i < (warp + 1) * EACH && i < left; i++) {
-        size_t from = (size_t)slot_of_key(walk, start + i) * (size_t)a.kv_heads + (size_t)kv_head;
+        size_t from =
+            (size_t)slot_of_key(a, walk, start + i) * (size_t)a.kv_heads + (size_t)kv_head;
         float dot = 0.0F;
         from *= (size_t)a.head_dim;
         for (int d = lane; d < a.head_dim; d += WARP)

@@ -115,6 +115,7 @@ typedef shape<TERMS, 4, 1, 1, 1, 64, 6> rows_8;
 typedef shape<TERMS, 2, 1, 2, 1, 64, 6> rows_8_pairs;
 typedef shape<TERMS, 2, 2, 2, 1, 64, 6> rows_16;
 typedef shape<TERMS, 2, 2, 2, 2, 64, 5> rows_32;
+typedef shape<TERMS, 2, 4, 2, 2, 32, 6> rows_64_narrow;
 typedef shape<TERMS, 4, 2, 2, 4, 32, 5> rows_64;
 typedef shape<TERMS, 2, 4, 4, 4, 32, 3> rows_128;
 
@@ -164,8 +165,8 @@ template <class Finish> struct product {
             return false;
         return true;
     }
-    /* Any number. With many rows splits become blocks where tiles alone would leave half of the
-     * device idle. */
+    /* Any number. Tiles are as large as leaves no processor idle; splits become blocks with few
+     * rows, and with many where tiles alone would leave half of the device idle. */
     void start_many() const
     {
         bool whole = split.count == 1;
@@ -175,6 +176,8 @@ template <class Finish> struct product {
                 start<rows_128, false>();
             else
                 start<rows_128, true>();
+        } else if (tiles<rows_64>() * split.count < launch->processors && fits<rows_64_narrow>()) {
+            start<rows_64_narrow, false>();
         } else if (whole || (idle && fits<rows_64>())) {
             start<rows_64, false>();
         } else {
