@@ -1,5 +1,6 @@
 #include "graph/model/weights.h"
 
+#include "graph/model/packer.h"
 #include "kernels/matrix.h"
 
 #include <string.h>
@@ -10,6 +11,7 @@ struct loader {
     struct tec_weights *out;
     const struct tec_weights_options *options;
     struct tec_weight_source source;
+    struct tec_packer packer;
     float *buffer; /* [buffer_floats] as read; NULL in a dry run */
     int64_t buffer_floats;
     struct tec_heap *heap;
@@ -86,25 +88,10 @@ static size_t matrix_size(const struct loader *l, int rows, int k, bool bf16)
     return tec_matrix_size(layout_of(l), bf16, rows, k);
 }
 
-/* Pack `cols` columns from `from` on of a found tensor, sixteen rows or more at a time. */
-static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *packed,
-                                 bool bf16, int from, int cols)
+static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *to,
+                                 struct tec_packed_columns columns)
 {
-    TEC_TRY(reserve(l, 16 * found->cols));
-    if (l->source.dry)
-        return TEC_OK;
-    int64_t step = l->buffer_floats / found->cols / 16 * 16;
-    for (int64_t first = 0; first < found->rows; first += step) {
-        int64_t n = found->rows - first < step ? found->rows - first : step;
-        TEC_TRY(tec_weight_rows(&l->source, found, first, n, l->buffer, l->err));
-        if (cols != found->cols)
-            for (int64_t r = 0; r < n; r++)
-                memmove(l->buffer + r * cols, l->buffer + r * found->cols + from,
-                        (size_t)cols * sizeof *l->buffer);
-        tec_matrix_pack(packed, layout_of(l), bf16, (int)found->rows, cols, (int)first, (int)n,
-                        l->buffer);
-    }
-    return TEC_OK;
+    return tec_packer_rows(&l->packer, found, columns, to, l->err);
 }
 
 static enum tec_status pack_found(struct loader *l, const struct tec_found *found, bool bf16,
@@ -117,7 +104,7 @@ static enum tec_status pack_found(struct loader *l, const struct tec_found *foun
                              .k = (int)found->cols,
                              .cols = (int)found->rows,
                              .bf16 = bf16};
-    return pack_rows(l, found, w, bf16, 0, (int)found->cols);
+    return pack_rows(l, found, w, (struct tec_packed_columns){0, (int)found->cols, bf16});
 }
 
 /* Joined matrices of inner length k; at[i] is the first column of piece i. */
@@ -141,7 +128,7 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
         struct tec_found found = {0};
         TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
         void *place = (char *)block + matrix_size(l, at[i], k, bf16);
-        TEC_TRY(pack_rows(l, &found, place, bf16, 0, k));
+        TEC_TRY(pack_rows(l, &found, place, (struct tec_packed_columns){0, k, bf16}));
         TEC_TRY(reserve(l, pieces[i].rows));
         TEC_TRY(
             tec_weight_vector(&l->source, pieces[i].bias, pieces[i].rows, 0.0F, l->buffer, l->err));
@@ -319,7 +306,7 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
     TEC_TRY(device_block(l, matrix_size(l, f->time1.rows, half, false), &block));
     w->time1 = (struct tec_matrix){
         .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
-    TEC_TRY(pack_rows(l, &found, block, false, 0, half));
+    TEC_TRY(pack_rows(l, &found, block, (struct tec_packed_columns){0, half, false}));
     return load_dense(l, &f->time2, false, &w->time2);
 }
 
@@ -345,7 +332,9 @@ enum tec_status tec_weights_load(struct tec_weights **out,
     tec_arena_init(&w->arena, heap);
     struct loader l = {
         .out = w, .options = options, .source = options->source, .err = err, .heap = heap};
+    tec_packer_open(&l.packer, &options->source, options->device, heap);
     enum tec_status status = load_all(&l);
+    tec_packer_close(&l.packer);
     tec_heap_put(heap, l.buffer);
     if (status != TEC_OK) {
         tec_weights_close(w);
