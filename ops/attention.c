@@ -36,4 +36,26 @@ static void record(const struct tec_program *program, const struct tec_call *cal
                     call->barrier, call->label);
 }
 
-const struct tec_op tec_op_attention = {.infer = infer, .record = record};
+/* R rows of h heads of d, which see V keys in all; S keys are read, g heads of d each.
+ * Products: h d V multiply-adds for q K^T and as many for the sum over values. Besides, for each
+ * head and key: scale, maximum, difference, exponential, sum; for each result one division.
+ * Read: q, and each row's sequence and count. Keys and values once a sequence: rows that share a
+ * prefix by different sequences count it each. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_attention_args *a = &call->args.attention;
+    struct tec_live live = tec_counts_live(counts, a->rows, a->max_rows);
+    int64_t row = (int64_t)a->heads * a->head_dim;
+    int64_t products = tec_cost_times(4 * row, live.visible);
+    int64_t weighed = tec_cost_times((int64_t)5 * a->heads, live.visible);
+    return (struct tec_cost){
+        .products = call->bf16 ? products : 0,
+        .products_f32 = call->bf16 ? 0 : products,
+        .other = tec_cost_plus(weighed, live.rows * row),
+        .read = live.rows * (row + 2) * 4,
+        .written = live.rows * row * 4,
+        .kv_read = live.keys * 2 * a->kv_heads * a->head_dim * (call->bf16 ? 2 : 4),
+    };
+}
+
+const struct tec_op tec_op_attention = {.infer = infer, .record = record, .cost = cost};

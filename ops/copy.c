@@ -8,4 +8,10 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     tec_record_map(program, call, capture, TEC_KERNEL_copy_rows);
 }
 
-const struct tec_op tec_op_copy = {.infer = tec_infer_map, .record = record, .rowwise = true};
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    return tec_cost_map(call, counts, 0);
+}
+
+const struct tec_op tec_op_copy = {
+    .infer = tec_infer_map, .record = record, .cost = cost, .rowwise = true};

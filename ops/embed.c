@@ -24,4 +24,17 @@ static void record(const struct tec_program *program, const struct tec_call *cal
                     call->barrier, call->label);
 }
 
-const struct tec_op tec_op_embed = {.infer = infer, .record = record};
+/* R rows of k: one multiplication an element; R rows of W, R ids, R k float32 written. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_embed_args *a = &call->args.embed;
+    int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows);
+    return (struct tec_cost){
+        .other = rows * a->k,
+        .weights = rows * a->k * (call->bf16 ? 2 : 4),
+        .read = rows * 4,
+        .written = rows * a->k * 4,
+    };
+}
+
+const struct tec_op tec_op_embed = {.infer = infer, .record = record, .cost = cost};

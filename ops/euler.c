@@ -26,4 +26,13 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     tec_capture_add(capture, TEC_KERNEL_euler, &a, call->barrier, call->label);
 }
 
-const struct tec_op tec_op_euler = {.infer = infer, .record = record, .rowwise = true};
+/* R rows of c: a multiplication and an addition an element; rows that stay count like others. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_euler_args *a = &call->args.euler;
+    int64_t n = tec_counts_rows(counts, a->rows, a->max_rows) * a->cols;
+    return (struct tec_cost){.other = n * 2, .read = n * 8, .written = n * 4};
+}
+
+const struct tec_op tec_op_euler = {
+    .infer = infer, .record = record, .cost = cost, .rowwise = true};

@@ -27,4 +27,13 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     tec_capture_add(capture, TEC_KERNEL_gelu_mul, &a, call->barrier, call->label);
 }
 
-const struct tec_op tec_op_gelu_mul = {.infer = infer, .record = record, .rowwise = true};
+/* R rows of c: gelu takes 9 (gelu.c), the product with the other half 1; two halves are read. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_gated_args *a = &call->args.gated;
+    int64_t n = tec_counts_rows(counts, a->rows, a->max_rows) * a->cols;
+    return (struct tec_cost){.other = n * 10, .read = n * 8, .written = n * 4};
+}
+
+const struct tec_op tec_op_gelu_mul = {
+    .infer = infer, .record = record, .cost = cost, .rowwise = true};

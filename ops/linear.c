@@ -1,6 +1,7 @@
 /* linear.c - y (+)= gate * (x W^T + bias).
  *   x [rows, k], y [rows, n padded]; W packed n x k, f32 (bf16 = 0) or bf16; bias, gate [n] or
  * NULL. Rows below *fixed take fixed_gate. */
+#include "kernels/matrix.h"
 #include "ops/program.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
@@ -38,4 +39,26 @@ static void record(const struct tec_program *program, const struct tec_call *cal
                     call->barrier, call->label);
 }
 
-const struct tec_op tec_op_linear = {.infer = infer, .record = record};
+/* R rows, n stored columns, k inputs, e bytes a weight (bf16 lines are padded to even k).
+ * Products: R n k multiply-adds. Besides, for each of R n results one FLOP for each of bias, gate
+ * and add. Bytes: W is n k e; bias and gate 4 n each, gate twice where rows may be fixed. x is
+ * 4 R k, y 4 R n, read as well when it is added to. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_gemm_args *a = &call->args.gemm;
+    int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows);
+    int64_t results = rows * a->n, products = tec_cost_times(results * 2, a->k);
+    int vectors = !!a->bias + !!a->gate + !!a->fixed;
+    int64_t stride = (int64_t)tec_matrix_stride(a->k, call->bf16);
+    return (struct tec_cost){
+        .products = call->bf16 ? products : 0,
+        .products_f32 = call->bf16 ? 0 : products,
+        .other = results * (!!a->bias + (a->gate || a->fixed) + !!a->add),
+        .weights =
+            tec_cost_times(a->n, stride * (call->bf16 ? 2 : 4)) + (int64_t)a->n * 4 * vectors,
+        .read = rows * a->k * 4 + (a->add ? results * 4 : 0),
+        .written = results * 4,
+    };
+}
+
+const struct tec_op tec_op_linear = {.infer = infer, .record = record, .cost = cost};

@@ -25,4 +25,14 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     tec_capture_add(capture, TEC_KERNEL_next_token, &a, call->barrier, call->label);
 }
 
-const struct tec_op tec_op_next_token = {.infer = infer, .record = record};
+/* R rows of c logits: a comparison each. Of the request 8 integers are read (its position, visible
+ * keys, tail, prefix, tokens left, done, end token, tokens made), and 8 written (token, position,
+ * slot, visible keys, left, done, made, the list's new entry). */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_next_token_args *a = &call->args.next_token;
+    int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows), n = rows * a->cols;
+    return (struct tec_cost){.other = n, .read = n * 4 + rows * 8 * 4, .written = rows * 8 * 4};
+}
+
+const struct tec_op tec_op_next_token = {.infer = infer, .record = record, .cost = cost};

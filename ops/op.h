@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kernels/device.h"
+#include "ops/cost.h"
 
 #include <stdbool.h>
 
@@ -54,6 +55,8 @@ struct tec_op {
     /* Set the tensors' addresses in the arguments and append the kernel. */
     void (*record)(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture);
+    /* What a call computes and moves for the counts of a launch; after infer. Pure. */
+    struct tec_cost (*cost)(const struct tec_call *call, const struct tec_counts *counts);
     /* Each lane reads and writes only its own rows, the same rows for the same count. */
     bool rowwise;
 };

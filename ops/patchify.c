@@ -28,4 +28,13 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     tec_capture_add(capture, TEC_KERNEL_patchify, &a, call->barrier, call->label);
 }
 
-const struct tec_op tec_op_patchify = {.infer = infer, .record = record};
+/* P pictures of s x s x 3 bytes, a float32 written for each byte; the table of 3 x 256. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_patchify_args *a = &call->args.patchify;
+    int64_t pictures = tec_counts_rows(counts, a->count, a->max_pictures);
+    int64_t n = tec_cost_times(pictures, (int64_t)a->size * a->size * 3);
+    return (struct tec_cost){.weights = INT64_C(3) * 256 * 4, .read = n, .written = n * 4};
+}
+
+const struct tec_op tec_op_patchify = {.infer = infer, .record = record, .cost = cost};

@@ -25,4 +25,13 @@ static void record(const struct tec_program *program, const struct tec_call *cal
                     call->barrier, call->label);
 }
 
-const struct tec_op tec_op_read_kv = {.infer = infer, .record = record};
+/* R rows of c elements out of their slots, as float32. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_read_kv_args *a = &call->args.read_kv;
+    int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows), n = rows * a->cols;
+    return (struct tec_cost){
+        .read = rows * 4, .written = n * 4, .kv_read = n * (call->bf16 ? 2 : 4)};
+}
+
+const struct tec_op tec_op_read_kv = {.infer = infer, .record = record, .cost = cost};

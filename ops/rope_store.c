@@ -38,4 +38,23 @@ static void record(const struct tec_program *program, const struct tec_call *cal
                     call->barrier, call->label);
 }
 
-const struct tec_op tec_op_rope_store = {.infer = infer, .record = record, .rowwise = true};
+/* R rows, h query and g key heads of d. A pair takes 4 multiplications and 2 additions, so an
+ * element 3; values are not rotated. Read: the row, its slot, and with a rotation its position and
+ * d / 2 pairs of cos and sin. Written: q, and k and v in the form of the slot space. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_rope_args *a = &call->args.rope;
+    int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows);
+    int64_t q = a->q_at >= 0 ? (int64_t)a->heads * a->head_dim : 0;
+    int64_t kv = (int64_t)a->kv_heads * a->head_dim;
+    return (struct tec_cost){
+        .other = a->cos_sin ? rows * (q + kv) * 3 : 0,
+        .weights = a->cos_sin ? rows * a->head_dim * 4 : 0,
+        .read = rows * (q + 2 * kv + 1 + !!a->cos_sin) * 4,
+        .written = rows * q * 4,
+        .kv_written = rows * 2 * kv * (call->bf16 ? 2 : 4),
+    };
+}
+
+const struct tec_op tec_op_rope_store = {
+    .infer = infer, .record = record, .cost = cost, .rowwise = true};

@@ -54,3 +54,26 @@ void tec_record_norm(const struct tec_program *program, const struct tec_call *c
     a.y = (float *)(void *)tec_out(program, call, 0)->at;
     tec_capture_add(capture, kernel, &a, call->barrier, call->label);
 }
+
+struct tec_cost tec_cost_map(const struct tec_call *call, const struct tec_counts *counts,
+                             int flops)
+{
+    const struct tec_map_args *a = &call->args.map;
+    int64_t n = tec_counts_rows(counts, a->rows, a->max_rows) * a->cols;
+    return (struct tec_cost){.other = n * flops, .read = n * 4, .written = n * 4};
+}
+
+struct tec_cost tec_cost_norm(const struct tec_call *call, const struct tec_counts *counts,
+                              int flops, int row)
+{
+    const struct tec_norm_args *a = &call->args.norm;
+    int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows), n = rows * a->cols;
+    int vectors = (!!a->weight + !!a->bias) * (a->fixed ? 2 : 1);
+    bool offset = a->offset > 0.0F || a->offset < 0.0F;
+    return (struct tec_cost){
+        .other = n * (flops + !!a->weight + offset + !!a->bias) + rows * row,
+        .weights = (int64_t)a->cols * 4 * vectors,
+        .read = n * 4,
+        .written = n * 4,
+    };
+}

@@ -16,4 +16,14 @@ void tec_record_map(const struct tec_program *program, const struct tec_call *ca
 void tec_record_norm(const struct tec_program *program, const struct tec_call *call,
                      struct tec_capture *capture, enum tec_kernel_id kernel);
 
+/* A map of `flops` an element; x is read, y written. */
+struct tec_cost tec_cost_map(const struct tec_call *call, const struct tec_counts *counts,
+                             int flops);
+
+/* A norm of `flops` an element and `row` a row, and an element's factor: weight and offset 2, or
+ * one of them 1 where the other is absent; bias 1. The vectors are read twice where rows may be
+ * fixed. */
+struct tec_cost tec_cost_norm(const struct tec_call *call, const struct tec_counts *counts,
+                              int flops, int row);
+
 #endif

@@ -180,10 +180,32 @@ fi
 PATH=$W "$T" graph -T svg pipelines/pi05_aloha.lua >"$W/out" 2>"$W/err"
 [ $? -eq 3 ]; ok $? "no Graphviz: exit 3"
 err "apt-get install graphviz"
-for list in ops kernels nodes hooks status passes tiers; do
+for list in ops kernels nodes hooks status passes tiers machines; do
     run 0 "graph --list $list" graph --list "$list"
     run 0 "graph --list $list as JSON" graph --list "$list" --format json; json whole
 done
+run 0 "graph --roofline" graph --roofline h200,orin pipelines/demo_metaworld.lua
+out "nothing is measured"; out "^H200 SXM: bf16 780"; out "^Jetson AGX Orin"
+out "^frame  *all .* predicted$"; out "^decode.b8  *decode .* predicted$"; out "gate_up"
+[ -z "$(grep -E '^(frame|private|decode).*[0-9]\.[0-9]+  *[0-9.]+$' "$W/out" | awk 'NF == 7')" ]
+ok $? "every time is marked as predicted"
+run 0 "graph --roofline as JSON" graph --roofline 4090 --format json pipelines/demo_metaworld.lua
+json whole predicted commit machines rows k pictures prompt_tokens
+run 0 "a roofline without a checkpoint" graph --roofline h200 --random-weights 1 --pictures 2 \
+    --prompt-tokens 20 pipelines/pi0_aloha.lua
+out "^2 pictures, a prompt of 20 tokens, 10 steps of 50 actions, bf16"
+# What a published roofline of this model has, products alone: 0.54, 2.63, 1.51 and 4.7 ms.
+awk '$NF == "predicted" && $1 == "frame" { split("0.54 2.63 1.51 4.7", want)
+    n++; d = $3 / want[n] - 1; if (d > 0.1 || d < -0.1) bad = 1 } END { exit bad || n != 4 }' "$W/out"
+ok $? "its products take what others computed, within a tenth"
+run 2 "no such machine" graph --roofline h100 pipelines/demo_metaworld.lua
+err "'h100'; there are: h200, 4090, orin, thor"
+run 2 "a machine twice" graph --roofline h200,h200 pipelines/demo_metaworld.lua
+run 2 "a machine without a name" graph --roofline h200, pipelines/demo_metaworld.lua
+run 2 "more pictures than cameras" graph --roofline h200 --pictures 4 pipelines/demo_metaworld.lua
+run 2 "a prompt too long" graph --roofline h200 --prompt-tokens 999 pipelines/demo_metaworld.lua
+run 2 "a roofline as a picture" graph --roofline h200 -T svg pipelines/demo_metaworld.lua
+run 2 "sizes without a roofline" graph --pictures 1 pipelines/demo_metaworld.lua
 run 2 "an unknown list" graph --list opps; err "did you mean 'ops'"
 run 2 "an unknown language" graph -T png pipelines/pi05_aloha.lua
 run 3 "graph of a policy" graph policies/oxygen.lua

@@ -3,6 +3,7 @@
 #include "tools/measure.h"
 #include "tools/open_pipeline.h"
 #include "tools/registry.h"
+#include "tools/roofline.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,8 +16,11 @@ enum kind { DOT, SVG, HTML, MERMAID, JSON, TEXT };
 struct graph_options {
     int type;
     bool compiled;
-    const char *list;
+    const char *list, *roofline;
+    int pictures, prompt, made;
 };
+
+enum { MAX_SIZE = 1000000 };
 
 #define AT(member) offsetof(struct graph_options, member)
 static const struct tec_option options[] = {
@@ -25,7 +29,17 @@ static const struct tec_option options[] = {
     {"compiled", 0, TEC_OPTION_FLAG, NULL, "with the captured parts, their commands and bytes",
      AT(compiled), 0, 0},
     {"list", 0, TEC_OPTION_TEXT, "NAME",
-     "a registry: ops, kernels, nodes, hooks, status, passes, tiers, verbs", AT(list), 0, 0},
+     "a registry: ops, kernels, nodes, hooks, status, passes, tiers, verbs, machines", AT(list), 0,
+     0},
+    {"roofline", 0, TEC_OPTION_TEXT, "MACHINE,...",
+     "work and predicted times of the captured parts; machines are in --list machines",
+     AT(roofline), 0, 0},
+    {"pictures", 0, TEC_OPTION_INT, "N", "of the roofline: cameras; as many as there are",
+     AT(pictures), 1, MAX_SIZE},
+    {"prompt-tokens", 0, TEC_OPTION_INT, "N", "of the roofline; as many as fit", AT(prompt), 1,
+     MAX_SIZE},
+    {"made", 0, TEC_OPTION_INT, "N", "of the roofline: tokens that requests have made; 0", AT(made),
+     0, MAX_SIZE},
 };
 
 /* The child: dot reads `in` and writes to our standard output. */
@@ -100,6 +114,36 @@ static enum tec_status print(struct tec_invocation *call, const struct tec_drawi
     return TEC_OK;
 }
 
+static void say_measured(const struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                         enum tec_measured_by by)
+{
+    if (by == TEC_MEASURED_FULL)
+        tec_say(call, "no checkpoint '%s' here: measured the model's full size",
+                pipeline->models[0].weights ? pipeline->models[0].weights : "");
+}
+
+static enum tec_status predict(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                               struct tec_error *err)
+{
+    const struct graph_options *o = call->options;
+    struct tec_roofline roofline = {
+        .pipeline = pipeline,
+        .size = {.pictures = o->pictures, .text = o->prompt, .made = o->made}};
+    struct tec_engine *engine = NULL;
+    enum tec_measured_by by;
+    TEC_TRY(tec_roofline_choose(&roofline, o->roofline, err));
+    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, err));
+    say_measured(call, pipeline, by);
+    roofline.plan = engine->plan;
+    enum tec_status status = tec_roofline_make(&roofline, call->arena, err);
+    if (status == TEC_OK && o->type == JSON)
+        status = tec_roofline_json(&roofline, call->out, err);
+    else if (status == TEC_OK)
+        tec_roofline_print(&roofline, call->out);
+    tec_engine_close(engine);
+    return status;
+}
+
 static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeline *pipeline,
                             struct tec_error *err)
 {
@@ -111,9 +155,7 @@ static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeli
     if (o->compiled) {
         TEC_TRY(tec_measure(&measured, &by, call, pipeline, err));
         drawing.measured = &measured;
-        if (by == TEC_MEASURED_FULL)
-            tec_say(call, "no checkpoint '%s' here: measured the model's full size",
-                    pipeline->models[0].weights ? pipeline->models[0].weights : "");
+        say_measured(call, pipeline, by);
     }
     return print(call, &drawing, err);
 }
@@ -132,8 +174,12 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
                         tec_command_graph.usage);
     if (json && o->type == DOT)
         o->type = JSON;
+    if (!o->roofline && (o->pictures || o->prompt || o->made))
+        return tec_fail(err, TEC_INVALID, "--pictures, --prompt-tokens and --made need --roofline");
+    if (o->roofline && o->type != DOT && o->type != TEXT && o->type != JSON)
+        return tec_fail(err, TEC_INVALID, "--roofline prints text or json");
     TEC_TRY(tec_open_pipeline(&pipeline, call, call->args.item[0], err));
-    enum tec_status status = draw(call, pipeline, err);
+    enum tec_status status = o->roofline ? predict(call, pipeline, err) : draw(call, pipeline, err);
     tec_pipeline_free(pipeline);
     return status;
 }
@@ -144,6 +190,8 @@ const struct tec_command tec_command_graph = {
              "arrow reads the previous frame, a dotted one shares a prefix without a copy.\n",
     .example = "  tectum graph -T svg pipelines/pi05_aloha.lua > pi05_aloha.svg\n"
                "  tectum graph -T text --compiled pipelines/demo_metaworld.lua\n"
+               "  tectum graph --roofline h200,orin --random-weights 1 --pictures 2 "
+               "pipelines/pi05_libero.lua\n"
                "  tectum graph --list ops\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
     .options = options,

@@ -14,21 +14,38 @@ enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
                                              : TEC_MEASURED_FULL;
 }
 
+static enum tec_status options_of(struct tec_engine_options *options, enum tec_measured_by *by,
+                                  struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                  struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    *by = tec_measured_by(call, pipeline);
+    *options = (struct tec_engine_options){.pipeline = pipeline,
+                                           .root = call->root,
+                                           .weights = s->weights,
+                                           .random = *by != TEC_MEASURED_CHECKPOINT,
+                                           .size = tec_size_names[s->size]};
+    if (pipeline->n_models == 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "it has no model");
+    return tec_device_choice(call, &options->device, err);
+}
+
 enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
                             struct tec_invocation *call, const struct tec_pipeline *pipeline,
                             struct tec_error *err)
 {
-    const struct tec_shared *s = &call->shared;
-    *by = tec_measured_by(call, pipeline);
-    struct tec_engine_options options = {.pipeline = pipeline,
-                                         .root = call->root,
-                                         .weights = s->weights,
-                                         .random = *by != TEC_MEASURED_CHECKPOINT,
-                                         .size = tec_size_names[s->size]};
-    if (pipeline->n_models == 0)
-        return tec_fail(err, TEC_UNSUPPORTED, "it has no model");
-    TEC_TRY(tec_device_choice(call, &options.device, err));
+    struct tec_engine_options options;
+    TEC_TRY(options_of(&options, by, call, pipeline, err));
     return tec_engine_measure(out, &options, call->heap, call->arena, err);
+}
+
+enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *by,
+                                 struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                 struct tec_error *err)
+{
+    struct tec_engine_options options;
+    TEC_TRY(options_of(&options, by, call, pipeline, err));
+    return tec_engine_plan(out, &options, call->heap, err);
 }
 
 const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena)

@@ -61,6 +61,13 @@ static const struct row verbs[] = {
 #undef COMMAND
 };
 
+static const struct row machines[] = {
+#define PEAK(name, title, bf16, f32, memory, ...) \
+    {{#name, title, #bf16 " TFLOP/s", #memory " GB/s"}},
+#include "tools/peaks.def"
+#undef PEAK
+};
+
 #define LIST(list, ...)                                                    \
     {                                                                      \
 #list, {__VA_ARGS__ }, list, (int)(sizeof(list) / sizeof(list)[0]) \
@@ -74,6 +81,7 @@ static const struct registry registries[] = {
     LIST(passes, "name", "text"),
     LIST(tiers, "name"),
     LIST(verbs, "name", "text"),
+    LIST(machines, "name", "title", "bf16", "memory"),
 };
 enum { N_REGISTRIES = sizeof registries / sizeof registries[0] };
 
@@ -130,6 +138,6 @@ enum tec_status tec_registry_print(const char *name, bool json, FILE *out, struc
     const char *near = tec_nearest(name, names, N_REGISTRIES);
     return tec_fail(err, TEC_INVALID,
                     "--list: no list '%s'%s%s%s: ops, kernels, nodes, hooks, "
-                    "status, passes, tiers, verbs",
+                    "status, passes, tiers, verbs, machines",
                     name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

@@ -130,7 +130,7 @@ static enum tec_status hand_over(struct job *j, int lanes, struct tec_error *err
             tec_device_upload(j->packer->device, TEC_STREAM_MAIN, j->to + packed_size(j, first),
                               l->packed, packed_size(j, n));
     }
-    return TEC_OK;
+    return tec_device_failure(j->packer->device, err);
 }
 
 enum tec_status tec_packer_rows(struct tec_packer *packer, const struct tec_found *found,

@@ -403,18 +403,33 @@ static enum tec_status create(struct tec_engine **out, const struct tec_engine_o
     return TEC_OK;
 }
 
+static enum tec_status keep(struct tec_engine **out, struct tec_engine *e, enum tec_status status)
+{
+    if (status == TEC_OK)
+        *out = e;
+    else
+        tec_engine_close(e);
+    return status;
+}
+
 enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine_options *options,
                                 struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_engine *e;
     TEC_TRY(create(&e, options, heap, err));
-    enum tec_status status = open_all(e, err);
-    if (status != TEC_OK) {
-        tec_engine_close(e);
-        return status;
-    }
-    *out = e;
-    return TEC_OK;
+    return keep(out, e, open_all(e, err));
+}
+
+enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_engine *e;
+    struct tec_measured measured;
+    TEC_TRY(create(&e, options, heap, err));
+    enum tec_status status = describe(e, &measured, &e->arena, err);
+    if (status == TEC_OK)
+        status = make_dry(e, &measured.spec, err);
+    return keep(out, e, status);
 }
 
 enum tec_status tec_engine_simulate(struct tec_engine **out,
@@ -423,22 +438,10 @@ enum tec_status tec_engine_simulate(struct tec_engine **out,
                                     struct tec_error *err)
 {
     struct tec_engine *e;
-    struct tec_measured measured;
-    TEC_TRY(create(&e, options, heap, err));
-    enum tec_status status = describe(e, &measured, &e->arena, err);
-    if (status == TEC_OK)
-        status = make_dry(e, &measured.spec, err);
-    if (status == TEC_OK) {
-        device->plan = e->plan;
-        const struct tec_executor executor = tec_executor_virtual(device);
-        status = make_loop(e, &executor, err);
-    }
-    if (status != TEC_OK) {
-        tec_engine_close(e);
-        return status;
-    }
-    *out = e;
-    return TEC_OK;
+    TEC_TRY(tec_engine_plan(&e, options, heap, err));
+    device->plan = e->plan;
+    const struct tec_executor executor = tec_executor_virtual(device);
+    return keep(out, e, make_loop(e, &executor, err));
 }
 
 /* What open would find wrong with a checkpoint's tokenizer, statistics or robot. */

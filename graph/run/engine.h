@@ -71,6 +71,10 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
                                    const struct tec_engine_options *options, struct tec_heap *heap,
                                    struct tec_arena *arena, struct tec_error *err);
 
+/* Model, weights and plan alone, on a device that only measures: for what asks about captures. */
+enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine_options *options,
+                                struct tec_heap *heap, struct tec_error *err);
+
 /* Open: checkpoint, model, memory check (the pipeline's budget, the machine), weights, plan,
  * captures, session, loop; then every part has run once. TEC_NO_MEMORY says how much is needed and
  * there is. */

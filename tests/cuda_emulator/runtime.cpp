@@ -108,6 +108,7 @@ cudaError_t enter(const char *name, unsigned flags)
 
 cudaError_t leave(cudaError_t error, unsigned flags)
 {
+    out_of_reach();
     if (!(flags & ANYWHERE) && the().sticky != cudaSuccess)
         error = the().sticky;
     if (error != cudaSuccess)

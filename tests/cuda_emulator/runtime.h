@@ -166,7 +166,7 @@ struct state {
     /* memory: runtime_memory.cpp */
     std::map<char *, allocation> allocations; /* by base */
     bool protect = true;
-    int sections = 0; /* kernels and copies that run */
+    bool reachable = false; /* device memory, for kernels and copies */
 
     /* streams and events: runtime_stream.cpp, runtime_event.cpp */
     std::vector<cudaStream_t> streams; /* the legacy one first */
@@ -230,10 +230,8 @@ __attribute__((format(printf, 1, 2))) void report(const char *format, ...);
 size_t shared_optin();
 
 /* Memory. */
-struct section { /* device memory is in reach */
-    section();
-    ~section();
-};
+void reach_device(); /* until out_of_reach(), which everything that takes the mutex ends with */
+void out_of_reach();
 const allocation *find_allocation(const void *p);
 cudaError_t find_range(const void *p, size_t size, range &to);
 bool alive(const range &r);

@@ -20,6 +20,7 @@ int cuda_emulator_progress(int steps)
     int made = 0;
     while (made < steps && progress())
         made++;
+    out_of_reach();
     return made;
 }
 
@@ -33,6 +34,7 @@ static void background()
             if (pause == 0)
                 return;
             progress();
+            out_of_reach();
         }
         std::this_thread::sleep_for(std::chrono::microseconds(pause));
     }

@@ -5,6 +5,11 @@
 #include <cstring>
 #include <sys/mman.h>
 
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
@@ -60,27 +65,30 @@ static char *fit(arena &a, size_t pages)
 
 static int reach(const allocation &a)
 {
-    bool open = a.where != place::device || !the().protect || the().sections > 0;
+    bool open = a.where != place::device || !the().protect || the().reachable;
     return open ? PROT_READ | PROT_WRITE : PROT_NONE;
 }
 
-static void set_reach()
+static void set_reach(bool reachable)
 {
+    if (the().reachable == reachable)
+        return;
+    the().reachable = reachable;
+    if (!the().protect)
+        return;
     for (auto &entry : the().allocations)
         if (entry.second.where == place::device)
             mprotect(entry.second.base, entry.second.pages, reach(entry.second));
 }
 
-section::section()
+void reach_device()
 {
-    if (the().sections++ == 0 && the().protect)
-        set_reach();
+    set_reach(true);
 }
 
-section::~section()
+void out_of_reach()
 {
-    if (--the().sections == 0 && the().protect)
-        set_reach();
+    set_reach(false);
 }
 
 /* The memory ends where its last page does, as far as its alignment lets it. */
@@ -125,7 +133,7 @@ static void check_edges(const allocation &a)
 #ifndef __SANITIZE_ADDRESS__
     if (a.size > FILLED)
         return;
-    section open;
+    reach_device();
     for (const char *p = a.base; p < a.base + a.pages; p++) {
         if (p == a.at)
             p += a.size;

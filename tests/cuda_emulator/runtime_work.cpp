@@ -30,7 +30,7 @@ static cudaError_t run_kernel(const task &t)
     if (injected("kernel", error))
         return error;
     if (body_runs(t.name)) {
-        section open;
+        reach_device();
         run_grid(t.name, t.grid, t.block, t.shared, t.body);
     }
     return cudaSuccess;
@@ -44,7 +44,7 @@ static cudaError_t run_copy(const task &t)
                t.to.size, alive(t.from) ? "writes" : "reads");
         return cudaErrorIllegalAddress;
     }
-    section open;
+    reach_device();
     const char *from = t.staged.empty() ? t.from.at : t.staged.data();
     memmove(t.to.at, from, t.to.size);
     the().count.copies++;
@@ -58,7 +58,7 @@ static cudaError_t run_set(const task &t)
         report("%zu bytes are set in memory that was freed since", t.to.size);
         return cudaErrorIllegalAddress;
     }
-    section open;
+    reach_device();
     memset(t.to.at, t.value, t.to.size);
     the().count.sets++;
     return cudaSuccess;
@@ -167,6 +167,7 @@ cudaError_t wait_for(const mark_ref &m)
             fprintf(stderr, "cuda_emulator: work waits for what was never put on a stream\n");
             abort();
         }
+        out_of_reach();
         s.mutex.unlock();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         s.mutex.lock();

@@ -186,6 +186,14 @@ void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size
     tec_verify_floats(pi->v, check, got, values, n, bounds, tap);
 }
 
+int tec_pi_live(struct tec_pi *pi, const struct tec_tap *tap)
+{
+    int live = tap->rows;
+    if (tap->live)
+        tec_device_download(pi->device, TEC_STREAM_MAIN, &live, tap->live, sizeof live);
+    return live;
+}
+
 float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const char *name, int first,
                   int rows, size_t *n)
 {
@@ -193,7 +201,7 @@ float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const cha
         const struct tec_tap *t = &part->taps.items[i];
         if (strcmp(t->name, name) != 0)
             continue;
-        int live = t->live ? *t->live : t->rows, take = rows >= 0 ? rows : live - first;
+        int live = tec_pi_live(pi, t), take = rows >= 0 ? rows : live - first;
         float *out = TEC_NEW(pi->v->arena, (size_t)take * (size_t)t->cols, float);
         for (int r = 0; out && r < take; r++)
             tec_device_download(pi->device, TEC_STREAM_MAIN, out + (size_t)r * (size_t)t->cols,

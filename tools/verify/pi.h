@@ -52,6 +52,9 @@ const char *tec_pi_path(const struct tec_pi *pi, const char *name);
 void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size_t n,
                     const char *tap);
 
+/* Rows of a tap that the last launch filled. */
+int tec_pi_live(struct tec_pi *pi, const struct tec_tap *tap);
+
 /* Live rows of a part's tap from row `first` on, dense, in the arena; rows < 0: all. *n values;
  * NULL when there is no such tap. */
 float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const char *name, int first,

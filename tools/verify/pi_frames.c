@@ -32,7 +32,7 @@ static void compare_taps(struct judge *j, int frame)
     float *v_t = TEC_NEW(j->pi->v->arena, (size_t)steps * chunk, float);
     for (int i = 0; v_t && i < part->taps.n; i++) {
         const struct tec_tap *t = &part->taps.items[i];
-        int live = t->live ? *t->live : t->rows, step;
+        int live = tec_pi_live(j->pi, t), step;
         size_t n = (size_t)live * (size_t)t->cols;
         const char *name = tec_arena_printf(j->pi->v->arena, "frame%d.%s", frame, t->name);
         bool velocity = sscanf(t->name, "v_t.%d", &step) == 1 && n == chunk && step < steps;

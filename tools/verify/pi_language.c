@@ -25,7 +25,7 @@ static void compare_prefix(struct judge *j, const struct tec_pi_request *r)
         const char *name = tec_arena_printf(j->pi->v->arena, "%s%s", r->name, t->name);
         if (!name || !tec_tensors_find(j->pi->expected, name))
             continue;
-        int live = t->live ? *t->live : t->rows;
+        int live = tec_pi_live(j->pi, t);
         size_t n = (size_t)live * (size_t)t->cols;
         float *rows = TEC_NEW(j->pi->v->arena, n, float);
         for (int row = 0; rows && row < live; row++)

@@ -67,6 +67,11 @@ static inline void release_next()
     cuda_emulator::next_released();
 }
 
+static inline float4 load_far(const float4 *p)
+{
+    return *p;
+}
+
 static inline void prefetch_near(const void *)
 {
 }

@@ -1,0 +1,150 @@
+#include "graph/compile/work.h"
+
+enum { MAX_COUNTS = 8 };
+
+const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode"};
+
+struct list {
+    struct tec_live items[MAX_COUNTS];
+    int n;
+};
+
+static void put(struct list *list, const int *count, int64_t rows, int64_t visible, int64_t keys)
+{
+    list->items[list->n++] = (struct tec_live){count, rows, visible, keys};
+}
+
+static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_size *size)
+{
+    return (int64_t)size->pictures * plan->model->vision.tokens + size->text;
+}
+
+/* Row r of a causal text sees the r + 1 first ones, so rows a .. b - 1 see the sum of a + 1 .. b.
+ */
+static int64_t seen_in_prefix(const struct tec_plan *plan, int64_t pictures, int64_t rows)
+{
+    if (!plan->model->text.causal)
+        return rows * rows;
+    return pictures * pictures + (rows * (rows + 1) - pictures * (pictures + 1)) / 2;
+}
+
+static void count_prefix(struct list *list, const struct tec_plan *plan,
+                         const struct tec_prefix_table *t, const struct tec_work_size *size)
+{
+    int64_t tokens = plan->model->vision.tokens, pictures = size->pictures * tokens;
+    int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
+    /* A state row sees the prefix and itself. */
+    int64_t unseen = plan->model->flow.state.weight ? suffix - 1 : 0;
+    put(list, t->n_pictures, size->pictures, 0, 0);
+    put(list, t->pictures.count, pictures, pictures * tokens, pictures);
+    put(list, t->n_text, size->text, 0, 0);
+    put(list, t->prefix.count, rows, seen_in_prefix(plan, pictures, rows), rows);
+    put(list, t->suffix.count, suffix, suffix * (rows + suffix) - unseen, rows + suffix);
+    put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
+    put(list, t->one, 1, 0, 0);
+}
+
+/* The first step repeats the last token of the prefix; each later one sees a token more. */
+static void count_decode(struct list *list, const struct tec_plan *plan,
+                         const struct tec_decode_table *t, const struct tec_work_size *size,
+                         int turn)
+{
+    int64_t visible = size->rows * (prefix_rows(plan, size) + size->made + turn);
+    put(list, t->rows.count, size->rows, visible, visible);
+}
+
+static struct list counts_of(const struct tec_plan *plan, const struct tec_plan_part *part,
+                             const struct tec_work_size *size, int turn)
+{
+    struct list list = {.n = 0};
+    if (part->kind == TEC_PART_DECODE)
+        count_decode(&list, plan, &part->decode_device, size, turn);
+    else
+        count_prefix(&list, plan, &part->prefix_device, size);
+    return list;
+}
+
+enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_plan_part *part,
+                               const struct tec_work_size *size, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &plan->spec;
+    if (size->pictures < 0 || size->pictures > s->pictures)
+        return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", size->pictures,
+                        s->pictures);
+    if (size->text < 0 || size->text > s->text_tokens ||
+        prefix_rows(plan, size) > s->frame_tokens || prefix_rows(plan, size) < 1)
+        return tec_fail(err, TEC_INVALID,
+                        "%d pictures and a prompt of %d tokens; the frame has 1 .. %d rows, of "
+                        "them %d of a prompt",
+                        size->pictures, size->text, s->frame_tokens, s->text_tokens);
+    if (part->kind != TEC_PART_DECODE)
+        return TEC_OK;
+    if (size->rows < 1 || size->rows > part->batch)
+        return tec_fail(err, TEC_INVALID, "%d requests; %s takes 1 .. %d", size->rows, part->name,
+                        part->batch);
+    if (size->k < 1 || size->k > s->max_k)
+        return tec_fail(err, TEC_INVALID, "%d steps; a launch takes 1 .. %d", size->k, s->max_k);
+    if (size->made < 0 || size->made > s->new_tokens)
+        return tec_fail(err, TEC_INVALID, "%d tokens made; a request makes at most %d", size->made,
+                        s->new_tokens);
+    return TEC_OK;
+}
+
+/* Rows of pictures go through the tower; the rest of a part is what lies between its marks. */
+static enum tec_stage stage_of(const struct tec_plan_part *part, const struct tec_call *call,
+                               bool after_prefill)
+{
+    const struct tec_tensor *t = tec_in(&part->program, call, 0);
+    if (!t)
+        t = tec_out(&part->program, call, 0);
+    if (part->kind == TEC_PART_DECODE)
+        return TEC_STAGE_DECODE;
+    if (t && t->live == part->prefix_device.pictures.count)
+        return TEC_STAGE_PICTURES;
+    return after_prefill ? TEC_STAGE_ACTION : TEC_STAGE_PREFIX;
+}
+
+void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *part,
+                    const struct tec_work_size *size,
+                    void (*visit)(void *user, const struct tec_call_work *work), void *user)
+{
+    const struct tec_program *program = &part->program;
+    struct list list = counts_of(plan, part, size, 0);
+    bool after_prefill = false;
+    int turn = 0, loop = 0;
+    for (int i = 0; i < program->n_steps; i++) {
+        const struct tec_step *step = &program->steps[i];
+        if (step->kind == TEC_STEP_REPEAT) {
+            loop = i;
+        } else if (step->kind == TEC_STEP_REPEAT_END) {
+            turn = turn + 1 < size->k ? turn + 1 : 0;
+            list = counts_of(plan, part, size, turn);
+            i = turn ? loop : i;
+        } else if (step->kind == TEC_STEP_MARK) {
+            after_prefill |= step->mark == TEC_MARK_PREFILL;
+        } else {
+            const struct tec_counts counts = {list.items, list.n};
+            const struct tec_call_work work = {
+                .call = &step->call,
+                .stage = stage_of(part, &step->call, after_prefill),
+                .turn = turn,
+                .cost = tec_ops[step->call.op].op->cost(&step->call, &counts)};
+            visit(user, &work);
+        }
+    }
+}
+
+static void add(void *user, const struct tec_call_work *work)
+{
+    struct tec_stage_work *sum = (struct tec_stage_work *)user + work->stage;
+    sum->calls++;
+    tec_cost_add(&sum->cost, &work->cost);
+}
+
+void tec_work_sum(const struct tec_plan *plan, const struct tec_plan_part *part,
+                  const struct tec_work_size *size, struct tec_stage_work sums[TEC_STAGE_COUNT])
+{
+    for (int i = 0; i < TEC_STAGE_COUNT; i++)
+        sums[i] = (struct tec_stage_work){.calls = 0};
+    tec_work_visit(plan, part, size, add, sums);
+}

@@ -1,0 +1,55 @@
+/* work.h - what a launch of a part computes and moves: the costs of its calls at given sizes.
+ *
+ * A prefix row sees every prefix row, or in a causal text pictures and what came before; an action
+ * row sees the prefix and the chunk; a request's row sees the prefix and the tokens it has made.
+ * Exact integers (ops/cost.h); nothing is read from a device, so a plan on a measuring one does. */
+#ifndef TEC_GRAPH_COMPILE_WORK_H
+#define TEC_GRAPH_COMPILE_WORK_H
+
+#include "graph/compile/plan.h"
+
+/* The sizes of a launch that are data. */
+struct tec_work_size {
+    int pictures, text; /* valid cameras; tokens of the prompt: the prefix of every part */
+    int rows;           /* DECODE: requests, at most the part's batch */
+    int k;              /* DECODE: steps */
+    int made;           /* DECODE: tokens that each request has made before the first step */
+};
+
+/* What a call works on: the rows of pictures and of the prefix belong to the prefill node. */
+enum tec_stage {
+    TEC_STAGE_PICTURES,
+    TEC_STAGE_PREFIX,
+    TEC_STAGE_ACTION,
+    TEC_STAGE_DECODE,
+    TEC_STAGE_COUNT
+};
+extern const char *const tec_stage_names[TEC_STAGE_COUNT];
+
+/* One call of one turn of its loop. */
+struct tec_call_work {
+    const struct tec_call *call;
+    enum tec_stage stage;
+    int turn;
+    struct tec_cost cost;
+};
+
+struct tec_stage_work {
+    int64_t calls; /* kernels, where each call is one */
+    struct tec_cost cost;
+};
+
+/* TEC_INVALID, in words, for sizes that the part has no room for. */
+enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_plan_part *part,
+                               const struct tec_work_size *size, struct tec_error *err);
+
+/* Visit every call of a launch in order, those of a loop in each turn. The sizes are checked. */
+void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *part,
+                    const struct tec_work_size *size,
+                    void (*visit)(void *user, const struct tec_call_work *work), void *user);
+
+/* The sums by stage. */
+void tec_work_sum(const struct tec_plan *plan, const struct tec_plan_part *part,
+                  const struct tec_work_size *size, struct tec_stage_work sums[TEC_STAGE_COUNT]);
+
+#endif

@@ -1,0 +1,182 @@
+/* work.c - what launches of a plan compute and move, against the model's sizes; rooflines of it. */
+#include "graph/compile/work.h"
+
+#include "tests/tiny.h"
+#include "tools/roofline.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct tec_error err;
+static struct tiny tiny;
+
+static const struct tec_plan_part *part(enum tec_part_kind kind)
+{
+    return tec_plan_part(tiny.plan, kind, 3);
+}
+
+/* FLOP of the matrices of a stack for some rows; the last layer of a prefill has k and v alone. */
+static int64_t matrices(const struct tec_stack *s, int64_t rows, bool keys_only)
+{
+    int64_t q = (int64_t)s->heads * s->head_dim, kv = (int64_t)s->kv_heads * s->head_dim;
+    int64_t mlp = (int64_t)s->width * s->mlp * (s->gated ? 3 : 2);
+    int64_t layer = s->width * (q + 2 * kv) + q * s->width + mlp;
+    int64_t all = layer * s->layers - (keys_only ? layer - s->width * 2 * kv : 0);
+    return 2 * rows * all;
+}
+
+static int64_t attention(const struct tec_stack *s, int64_t visible, int layers)
+{
+    return (int64_t)4 * s->heads * s->head_dim * visible * layers;
+}
+
+static int64_t dense(const struct tec_dense *d, int64_t rows)
+{
+    return 2 * rows * ((d->rows + 15) / 16 * 16) * d->cols;
+}
+
+static int64_t products(const struct tec_stage_work *w)
+{
+    return w->cost.products + w->cost.products_f32;
+}
+
+static void sum(enum tec_part_kind kind, struct tec_work_size size,
+                struct tec_stage_work sums[TEC_STAGE_COUNT])
+{
+    REQUIRE(tec_work_check(tiny.plan, part(kind), &size, &err) == TEC_OK);
+    tec_work_sum(tiny.plan, part(kind), &size, sums);
+}
+
+/* Products of every stage by the formulas of a transformer. */
+static void check_frame(const char *arch, bool bf16)
+{
+    struct tec_stage_work w[TEC_STAGE_COUNT];
+    REQUIRE(tiny_open(&tiny, arch, bf16, 1, 0, &err));
+    const struct tec_model *m = tiny.model;
+    const struct tec_stack *v = &m->vision.stack, *t = &m->text.stack, *f = &m->flow.stack;
+    int64_t tokens = m->vision.tokens, p = 2 * tokens, n = p + 5, s = tec_suffix_rows(m);
+    sum(TEC_PART_FRAME, (struct tec_work_size){.pictures = 2, .text = 5}, w);
+    CHECK_INT(products(&w[TEC_STAGE_PICTURES]), ==,
+              matrices(v, p, false) + attention(v, p * tokens, v->layers) +
+                  dense(&m->vision.patch_embed, p) + dense(&m->vision.projector, p));
+    int64_t seen = m->text.causal ? p * p + (n * (n + 1) - p * (p + 1)) / 2 : n * n;
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
+              matrices(t, n, true) + attention(t, seen, t->layers - 1));
+    bool state = m->flow.state.weight != NULL;
+    int64_t h = m->flow.horizon, step = matrices(f, s, false);
+    step += attention(f, s * (n + s) - (state ? s - 1 : 0), f->layers);
+    step += dense(&m->flow.in, h) + dense(&m->flow.out, h);
+    if (state) {
+        struct tec_dense time1 = m->flow.time1;
+        time1.cols = m->flow.in.rows; /* the columns that read rows */
+        step += dense(&m->flow.state, 1) + dense(&time1, h) + dense(&m->flow.time2, h);
+    }
+    CHECK_INT(products(&w[TEC_STAGE_ACTION]), ==, step * TINY_STEPS);
+    CHECK_INT(w[TEC_STAGE_DECODE].calls, ==, 0);
+    int64_t calls = w[TEC_STAGE_PICTURES].calls + w[TEC_STAGE_PREFIX].calls;
+    CHECK_INT(calls + w[TEC_STAGE_ACTION].calls + 2, ==,
+              tec_capture_commands(part(TEC_PART_FRAME)->capture));
+    CHECK_INT(w[TEC_STAGE_PREFIX].cost.kv_written, ==,
+              n * 2 * t->kv_heads * t->head_dim * t->layers * (bf16 ? 2 : 4));
+    sum(TEC_PART_PREFIX, (struct tec_work_size){.pictures = 2, .text = 5}, w);
+    CHECK_INT(calls, ==, w[TEC_STAGE_PICTURES].calls + w[TEC_STAGE_PREFIX].calls);
+    CHECK_INT(w[TEC_STAGE_ACTION].calls, ==, 0);
+    tiny_close(&tiny);
+}
+
+TEST(a_frame_with_a_state_row)
+{
+    check_frame("pi0", true);
+}
+
+TEST(a_frame_of_adaptive_norms)
+{
+    check_frame("pi05", true);
+    check_frame("pi05", false);
+}
+
+TEST(a_frame_of_causal_text)
+{
+    check_frame("pi05_causal", true);
+}
+
+/* Each step sees one token more; a launch of k steps is k launches of one. */
+TEST(decode_steps_see_what_was_made)
+{
+    struct tec_stage_work all[TEC_STAGE_COUNT], one[TEC_STAGE_COUNT];
+    REQUIRE(tiny_open(&tiny, "pi05", true, 1, 0, &err));
+    struct tec_work_size size = {.pictures = 1, .text = 4, .rows = 3, .k = 3, .made = 2};
+    sum(TEC_PART_DECODE, size, all);
+    const struct tec_stack *t = &tiny.model->text.stack;
+    int64_t prefix = tiny.model->vision.tokens + 4;
+    int64_t visible = 3 * (3 * prefix + 2 + 3 + 4);
+    int64_t head = 2 * 3 * (int64_t)((tiny.model->text.vocab + 15) / 16 * 16) * t->width;
+    CHECK_INT(products(&all[TEC_STAGE_DECODE]), ==,
+              3 * (matrices(t, 3, false) + head) + attention(t, visible, t->layers));
+    struct tec_cost cost = {.products = 0};
+    int64_t calls = 0;
+    for (size.k = 1; size.made < 5; size.made++) {
+        sum(TEC_PART_DECODE, size, one);
+        tec_cost_add(&cost, &one[TEC_STAGE_DECODE].cost);
+        calls += one[TEC_STAGE_DECODE].calls;
+    }
+    CHECK(memcmp(&cost, &all[TEC_STAGE_DECODE].cost, sizeof cost) == 0);
+    CHECK_INT(calls, ==, all[TEC_STAGE_DECODE].calls);
+    tiny_close(&tiny);
+}
+
+TEST(sizes_without_room_are_refused)
+{
+    REQUIRE(tiny_open(&tiny, "pi05", true, 1, 0, &err));
+    const struct tec_plan_part *decode = part(TEC_PART_DECODE);
+    const struct tec_work_size bad[] = {
+        {.pictures = TINY_CAMERAS + 1, .text = 1, .rows = 1, .k = 1},
+        {.pictures = -1, .text = 1, .rows = 1, .k = 1},
+        {.text = TINY_TEXT + 1, .rows = 1, .k = 1},
+        {.rows = 1, .k = 1},
+        {.text = 1, .rows = 4, .k = 1},
+        {.text = 1, .k = 1},
+        {.text = 1, .rows = 1},
+        {.text = 1, .rows = 1, .k = 9},
+        {.text = 1, .rows = 1, .k = 1, .made = TINY_NEW + 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_INT(tec_work_check(tiny.plan, decode, &bad[i], &err), ==, TEC_INVALID);
+    const struct tec_work_size good = {.text = 1, .rows = 3, .k = 8};
+    CHECK_INT(tec_work_check(tiny.plan, decode, &good, &err), ==, TEC_OK);
+    tiny_close(&tiny);
+}
+
+static bool near(double got, double want)
+{
+    return fabs(got - want) < 1e-9;
+}
+
+/* 10 TFLOP/s of bf16, 1 of float32, 100 GB/s: 1e7 FLOP, 1e6 FLOP, 1e5 bytes a microsecond. */
+TEST(a_call_takes_the_longest_of_its_bounds)
+{
+    const struct tec_peak peak = {.bf16 = 10, .f32 = 1, .memory = 100, .boundary = 2};
+    struct tec_cost c = {.products = 30000000, .other = 4000000, .weights = 200000, .read = 400000};
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_PRODUCTS), 3));
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_ONE_TERM), 6)); /* bytes */
+    c.read = 0;
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_ONE_TERM), 4)); /* float32 */
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_TWO_TERM), 6)); /* products, twice */
+    c.products = 0;
+    CHECK(near(tec_roofline_us(&peak, &c, TEC_BOUND_PRODUCTS), 0));
+    CHECK(near(tec_roofline_bounded_us(&peak, 5, 3), 11));
+}
+
+TEST(machines_by_name)
+{
+    struct tec_roofline r = {.n_peaks = 0};
+    CHECK_INT(tec_roofline_choose(&r, "orin,h200", &err), ==, TEC_OK);
+    CHECK_INT(r.n_peaks, ==, 2);
+    CHECK_STR(r.peaks[0]->name, "orin");
+    CHECK_STR(r.peaks[1]->name, "h200");
+    const char *const bad[] = {"", "h", "h2000", "h200,", ",h200", "h200,,orin", "h200,h200"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_INT(tec_roofline_choose(&r, bad[i], &err), ==, TEC_INVALID);
+}
+
+TAP_MAIN
