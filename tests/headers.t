@@ -1,10 +1,11 @@
 #!/bin/sh
-# headers.t - each header compiles alone as C17, and the public one as C++ too.
+# headers.t - each header compiles alone as C17, those of the emulator as C++, the public one as
+# both.
 # Not alone, by their own first lines: what a tier includes after its vector.h (kernels/panels/).
 cd "$(dirname "$0")/.." || exit 1
 cc=${CC:-cc} cxx=${CXX:-c++}
 command -v "$cc" >/dev/null 2>&1 || { echo "1..0 # SKIP no C compiler ($cc)"; exit 0; }
-flags="-std=c17 -D_GNU_SOURCE -I. $(pkg-config --cflags lua5.4 jansson 2>/dev/null)"
+flags="-D_GNU_SOURCE -I. $(pkg-config --cflags lua5.4 jansson 2>/dev/null)"
 flags="$flags -Wall -Wextra -Wpedantic -Werror -Wno-unused-function -fsyntax-only"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -13,10 +14,13 @@ trap 'rm -rf "$work"' EXIT
 cat >"$work/one" <<'END'
 #!/bin/sh
 # one HEADER: compile it twice over, for its guard.
-extra=
-case $1 in */avx2/*) extra="-mavx2 -mfma" ;; */avx512/*) extra="-mavx512f -mavx512bw -mavx512vl -mfma" ;; esac
+extra= language=c std=c17
+case $1 in kernels/cuda/*) extra="-isystem tests/cuda_emulator/include" ;;
+tests/cuda_emulator/stand_in.h) extra="-isystem tests/cuda_emulator/include" ;;
+tests/cuda_emulator/*) extra="-isystem tests/cuda_emulator/include" language=c++ std=c++17 ;;
+*/avx2/*) extra="-mavx2 -mfma" ;; */avx512/*) extra="-mavx512f -mavx512bw -mavx512vl -mfma" ;; esac
 if found=$(printf '#include "%s"\n#include "%s"\nint end_of_test;\n' "$1" "$1" |
-    $COMPILE $extra -x c - 2>&1); then echo "ok - $1"
+    $COMPILE -std=$std $extra -x $language - 2>&1); then echo "ok - $1"
 else echo "not ok - $1"; printf '%s\n' "$found" | head -10 | sed 's/^/# /' >&2; fi
 END
 COMPILE="$cc $flags"
@@ -27,7 +31,7 @@ done | LC_ALL=C sort | xargs -n1 -P2 sh "$work/one" >"$work/lines"
 
 n=$(wc -l <"$work/lines")
 if [ -f tectum.h ]; then
-    COMPILE="$cc -std=c17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I." sh "$work/one" tectum.h
+    COMPILE="$cc -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I." sh "$work/one" tectum.h
     if command -v "$cxx" >/dev/null 2>&1; then
         if printf '#include "tectum.h"\nint main() { return 0; }\n' |
             $cxx -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. -x c++ - >&2

@@ -2,10 +2,9 @@
 # mutate_cuda.sh - would the tests notice?  sh tests/mutate_cuda.sh [-p PRESET] [NAME-PATTERN]
 #
 # Each line of tests/mutations.txt is a mistake that somebody could make in kernels/cuda/. It is
-# made in a copy, that one object is compiled and linked in front of the library of an emulator
-# build, and the test that the line names must fail, crash or hang. A mistake that cannot be made
-# (the source has changed), does not compile, or is not noticed is a failure here. TAP; the whole
-# takes a few minutes on two cores.
+# made in a copy, that one object is compiled and takes its place in a test of an emulator build,
+# which must fail, crash or hang. A mistake that cannot be made (the source has changed), does not
+# compile, or is not noticed is a failure here. TAP; the whole takes a few minutes on two cores.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 preset=emulator
@@ -52,7 +51,8 @@ mkdir -p "$here/$(dirname "$file")" "$here/$(dirname "$unit")"
 sed "$edit" "$file" >"$here/$file" 2>"$out" || { echo "the edit is no sed expression" >>"$out"; exit 1; }
 cmp -s "$file" "$here/$file" && { echo "the edit changes nothing in $file" >>"$out"; exit 1; }
 
-# The command that compiled the unit, for the copy; -Wno-error: a mistake may leave things unused.
+# The command that compiled the unit, for the copy, in haste; a mistake may leave things
+# unused.
 root=$(pwd)
 command=$(awk -v file="\"file\": \"$root/$unit\"" '
     /"command":/ { command = $0 } index($0, file) { print command; exit }' \
@@ -60,12 +60,13 @@ command=$(awk -v file="\"file\": \"$root/$unit\"" '
 [ -n "$command" ] || { echo "$build does not compile $unit" >>"$out"; exit 1; }
 compiler=${command%% *} options=${command#* }
 options=${options% -o *}
-(cd "$build" && eval "$compiler -I'$here' $options -Wno-error -w -o '$here/mutant.o' -c '$here/$unit'") \
+(cd "$build" && eval "$compiler -I'$here' $options -O1 -g0 -w -o '$here/mutant.o' -c '$here/$unit'") \
     >>"$out" 2>&1 || { echo "the mutant does not compile" >>"$out"; exit 1; }
 
-# Linked in front of the libraries: the archive's own object is then never pulled in.
-binary=${test%% *}
-link=$(sed "s| -o $binary | $here/mutant.o -o $here/$binary |" "$build/CMakeFiles/$binary.dir/link.txt")
+# Linked in place of the object; an object in front of a library is not pulled from it.
+object=${command#* -o } object=${object%% *} binary=${test%% *}
+link=$(sed "s| $object | |; s| -o $binary | $here/mutant.o -o $here/$binary |" \
+    "$build/CMakeFiles/$binary.dir/link.txt")
 (cd "$build" && eval "$link") >>"$out" 2>&1 || { echo "the mutant does not link" >>"$out"; exit 1; }
 if sh "$work/test" "$here/$binary" "$test" >>"$out" 2>&1; then
     echo "not noticed" >>"$out"

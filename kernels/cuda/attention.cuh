@@ -90,8 +90,8 @@ static __device__ __forceinline__ int keys_seen(const struct tec_attention_args 
 
 /* The run that begins at `row`, cut at `end` (at most 64 rows on). Each warp finds it for itself.
  */
-static __device__ __forceinline__ struct attention_run
-find_run(const struct tec_attention_args &a, int row, int end)
+static __device__ __forceinline__ struct attention_run find_run(const struct tec_attention_args &a,
+                                                                int row, int end)
 {
     struct attention_run y;
     int lane = (int)threadIdx.x % WARP, id = a.row_seq[row];
@@ -241,13 +241,19 @@ static __device__ __forceinline__ int share_block(const struct share_of_chunks &
     return (s.first + i / CHUNK * s.step) * CHUNK + i % CHUNK;
 }
 
-/* Partial results of one chunk of a tile with m rows: [m, head_dim] sums of values, [m] softmaxes.
+/* Packed rows of a tile at most. */
+static __host__ __device__ __forceinline__ int partial_rows(const struct attention_plan &plan)
+{
+    return plan.rows * plan.heads;
+}
+
+/* Partial results of one chunk: [partial_rows, head_dim] sums of values, [partial_rows] softmaxes.
  */
 static __device__ __forceinline__ float *partial_of(const struct attention_plan &plan, int chunk,
-                                                    int m, int head_dim)
+                                                    int head_dim)
 {
     size_t item = (size_t)blockIdx.y * gridDim.x + blockIdx.x;
-    size_t size = (size_t)m * (size_t)(head_dim + 2);
+    size_t size = (size_t)partial_rows(plan) * (size_t)(head_dim + 2);
     return plan.partials + (item * (size_t)plan.capacity + (size_t)chunk) * size;
 }
 
@@ -274,7 +280,7 @@ static __device__ __forceinline__ bool arrive_last(const struct attention_plan &
 static __device__ __forceinline__ void combine_chunks(const struct tec_attention_args &a,
                                                       const struct attention_plan &plan,
                                                       const struct attention_run &run,
-                                                      const struct packing &pack, int m)
+                                                      const struct packing &pack)
 {
     int total = pack.count * a.head_dim;
     ROLLED
@@ -286,14 +292,13 @@ static __device__ __forceinline__ void combine_chunks(const struct tec_attention
         float sum = 0.0F;
         ROLLED
         for (int c = 0; c < chunks; c++) {
-            const volatile float *from = partial_of(plan, c, m, a.head_dim);
-            const volatile float *state = from + (size_t)m * (size_t)a.head_dim + 2 * p;
+            const volatile float *from = partial_of(plan, c, a.head_dim);
+            const volatile float *state = from + partial_rows(plan) * a.head_dim + 2 * p;
             struct softmax next = {state[0], state[1]};
             float values = from[(size_t)p * (size_t)a.head_dim + (size_t)d];
             sum = fold_sum(sum, values, fold_softmax(&y, next));
         }
-        a.out[packed_at(pack, p, a.ldo, a.head_dim) + (size_t)d] =
-            attention_result(a, sum, y.sum);
+        a.out[packed_at(pack, p, a.ldo, a.head_dim) + (size_t)d] = attention_result(a, sum, y.sum);
     }
 }
 
@@ -327,13 +332,14 @@ static inline int attention_tile_count(const struct tec_attention_args *a,
 
 /* Let several blocks share the keys of a tile, where there are too few tiles for the device. */
 static inline void attention_split(const struct tec_attention_args *a,
-                                   const struct tec_cuda_launch *launch, int m,
+                                   const struct tec_cuda_launch *launch,
                                    struct attention_plan *plan)
 {
     enum { MOST = 16 };
     int tiles = attention_tile_count(a, plan), blocks = tiles * plan->rows;
     int splits = ceil_div(2 * launch->processors, tiles);
-    size_t item = (size_t)blocks * (size_t)m * (size_t)(a->head_dim + 2) * sizeof(float);
+    size_t item =
+        (size_t)blocks * (size_t)partial_rows(*plan) * (size_t)(a->head_dim + 2) * sizeof(float);
     size_t capacity = launch->partials ? launch->partials_size / item : 0;
     if (splits < 2 || capacity < 2 || blocks > TEC_CUDA_TICKETS || !launch->tickets)
         return;

@@ -4,7 +4,7 @@
  * group of 16 rows share a block's keys, for the values the columns. Queries and probabilities are
  * float32 and enter as two bf16 terms. Keys and values come in by asynchronous copies, STAGES
  * blocks of 64 keys ahead; NT is the number of 8-column tiles that a warp holds sums of. */
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_wide.cuh"
 
 enum { P_LD = KEYS + 8 };
 
@@ -109,8 +109,7 @@ template <int MG, int NT, int STAGES> struct tile {
                 split(real && d < dim ? from[d] : 0.0F, &q_high[p * ld + d], &q_low[p * ld + d]);
         }
         for (int p = (int)threadIdx.x; p < M; p += THREADS)
-            sees[p] =
-                p < pack_.count ? keys_seen(a, pack_.row + p / pack_.heads, run.length) : 0;
+            sees[p] = p < pack_.count ? keys_seen(a, pack_.row + p / pack_.heads, run.length) : 0;
     }
 
     /* Four threads for each key of a block. */
@@ -118,8 +117,8 @@ template <int MG, int NT, int STAGES> struct tile {
                                          bf16 *to)
     {
         int kv_head = (int)blockIdx.y * a.kv_heads / (int)gridDim.y;
-        size_t at = ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) *
-                    (size_t)dim;
+        size_t at =
+            ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) * (size_t)dim;
         const bf16 *from = static_cast<const bf16 *>(memory) + at;
         to += (int)threadIdx.x / 4 * ld;
         if (dim % 8 == 0)
@@ -127,8 +126,8 @@ template <int MG, int NT, int STAGES> struct tile {
                 copy16_async(to + i, from + i, slot >= 0);
         else
             ROLLED
-            for (int i = (int)threadIdx.x % 4; i < dim; i += 4)
-                to[i] = slot >= 0 ? from[i] : __float2bfloat16(0.0F);
+        for (int i = (int)threadIdx.x % 4; i < dim; i += 4)
+            to[i] = slot >= 0 ? from[i] : __float2bfloat16(0.0F);
     }
 
     __device__ __forceinline__ void load_keys(const struct tec_attention_args &a,
@@ -158,8 +157,8 @@ template <int MG, int NT, int STAGES> struct tile {
         TEC_UNROLL
         for (int n = 0; n < SN; n++)
             TEC_UNROLL
-            for (int i = 0; i < 4; i++)
-                s[n][i] = low[n][i] = 0.0F;
+        for (int i = 0; i < 4; i++)
+            s[n][i] = low[n][i] = 0.0F;
         const bf16 *high_row = lane_row(q_high + group * 16 * ld, ld);
         const bf16 *low_row = lane_row(q_low + group * 16 * ld, ld);
         int lane = (int)threadIdx.x % WARP;
@@ -180,8 +179,8 @@ template <int MG, int NT, int STAGES> struct tile {
         TEC_UNROLL
         for (int n = 0; n < SN; n++)
             TEC_UNROLL
-            for (int i = 0; i < 4; i++)
-                s[n][i] = plus(s[n][i], low[n][i]);
+        for (int i = 0; i < 4; i++)
+            s[n][i] = plus(s[n][i], low[n][i]);
     }
 
     __device__ __forceinline__ int row_of(int half) const
@@ -203,11 +202,11 @@ template <int MG, int NT, int STAGES> struct tile {
             TEC_UNROLL
             for (int n = 0; n < SN; n++)
                 TEC_UNROLL
-                for (int i = 0; i < 2; i++) {
-                    s[n][2 * h + i] = times(s[n][2 * h + i], scale);
-                    if (seen(n, i, left[h]))
-                        top = fmaxf(top, s[n][2 * h + i]);
-                }
+            for (int i = 0; i < 2; i++) {
+                s[n][2 * h + i] = times(s[n][2 * h + i], scale);
+                if (seen(n, i, left[h]))
+                    top = fmaxf(top, s[n][2 * h + i]);
+            }
             top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 1));
             top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 2));
             if (t == 0)
@@ -274,8 +273,8 @@ template <int MG, int NT, int STAGES> struct tile {
         TEC_UNROLL
         for (int n = 0; n < GROUP; n++)
             TEC_UNROLL
-            for (int i = 0; i < 4; i++)
-                sum[n][i] = 0.0F;
+        for (int i = 0; i < 4; i++)
+            sum[n][i] = 0.0F;
         TEC_UNROLL
         for (int step = 0; step < 4; step++) {
             unsigned high[4], low[4], b[2];
@@ -302,8 +301,8 @@ template <int MG, int NT, int STAGES> struct tile {
         TEC_UNROLL
         for (int n = 0; n < GROUP; n++)
             TEC_UNROLL
-            for (int i = 0; i < 4; i++)
-                bad = bad || isnan(sum[n][i]);
+        for (int i = 0; i < 4; i++)
+            bad = bad || isnan(sum[n][i]);
         return __any_sync(ALL_LANES, bad) != 0;
     }
 
@@ -328,10 +327,9 @@ template <int MG, int NT, int STAGES> struct tile {
                 TEC_UNROLL
                 for (int n = 0; n < GROUP; n++)
                     TEC_UNROLL
-                    for (int i = 0; i < 4; i++)
-                        if (left[i / 2] > 0 && (row < 0 || row == g + i / 2 * 8))
-                            chunk_sum[n0 + n][i] =
-                                fold_sum(chunk_sum[n0 + n][i], sum[n][i], f[i / 2]);
+                for (int i = 0; i < 4; i++)
+                    if (left[i / 2] > 0 && (row < 0 || row == g + i / 2 * 8))
+                        chunk_sum[n0 + n][i] = fold_sum(chunk_sum[n0 + n][i], sum[n][i], f[i / 2]);
                 if (row < 0)
                     break;
             }
@@ -343,8 +341,8 @@ template <int MG, int NT, int STAGES> struct tile {
         TEC_UNROLL
         for (int n = 0; n < NT; n++)
             TEC_UNROLL
-            for (int i = 0; i < 4; i++)
-                sum[n][i] = 0.0F;
+        for (int i = 0; i < 4; i++)
+            sum[n][i] = 0.0F;
         state[0] = state[1] = {-INFINITY, 0.0F};
     }
 
@@ -352,7 +350,8 @@ template <int MG, int NT, int STAGES> struct tile {
     __device__ __forceinline__ void end_chunk(const struct attention_plan &plan, int number,
                                               bool shared)
     {
-        float *to = shared ? partial_of(plan, number, M, dim) : nullptr;
+        float *to = shared ? partial_of(plan, number, dim) : nullptr;
+        float *state = shared ? to + partial_rows(plan) * dim : nullptr;
         TEC_UNROLL
         for (int h = 0; h < 2; h++) {
             int p = row_of(h);
@@ -362,19 +361,19 @@ template <int MG, int NT, int STAGES> struct tile {
             if (!shared) {
                 f = fold_softmax(&answer[h], chunk[h]);
             } else if (part == 0 && t == 0) {
-                to[M * dim + 2 * p] = chunk[h].top;
-                to[M * dim + 2 * p + 1] = chunk[h].sum;
+                state[2 * p] = chunk[h].top;
+                state[2 * p + 1] = chunk[h].sum;
             }
             TEC_UNROLL
             for (int n = 0; n < NT; n++)
                 TEC_UNROLL
-                for (int i = 2 * h; i < 2 * h + 2; i++) {
-                    int d = column(n) + 2 * t + i % 2;
-                    if (!shared)
-                        answer_sum[n][i] = fold_sum(answer_sum[n][i], chunk_sum[n][i], f);
-                    else if (d < dim)
-                        to[p * dim + d] = chunk_sum[n][i];
-                }
+            for (int i = 2 * h; i < 2 * h + 2; i++) {
+                int d = column(n) + 2 * t + i % 2;
+                if (!shared)
+                    answer_sum[n][i] = fold_sum(answer_sum[n][i], chunk_sum[n][i], f);
+                else if (d < dim)
+                    to[p * dim + d] = chunk_sum[n][i];
+            }
         }
         clear(chunk, chunk_sum);
     }
@@ -390,10 +389,10 @@ template <int MG, int NT, int STAGES> struct tile {
             TEC_UNROLL
             for (int n = 0; n < NT; n++)
                 TEC_UNROLL
-                for (int i = 0; i < 2; i++)
-                    if (column(n) + 2 * t + i < dim)
-                        to[column(n) + 2 * t + i] =
-                            attention_result(a, answer_sum[n][2 * h + i], answer[h].sum);
+            for (int i = 0; i < 2; i++)
+                if (column(n) + 2 * t + i < dim)
+                    to[column(n) + 2 * t + i] =
+                        attention_result(a, answer_sum[n][2 * h + i], answer[h].sum);
         }
     }
 
@@ -453,14 +452,14 @@ template <int MG, int NT, int STAGES> struct tile {
         if (!s.split)
             write(a, packed);
         else if (arrive_last(plan, s, flag))
-            combine_chunks(a, plan, run, packed, M);
+            combine_chunks(a, plan, run, packed);
         __syncthreads();
     }
 };
 
 template <int MG, int NT, int STAGES>
-static __global__ void __launch_bounds__(THREADS)
-attention_bf16_kernel(struct tec_attention_args a, struct attention_plan plan)
+static __global__ void __launch_bounds__(THREADS, MG * NT <= 16 ? 2 : 1)
+    attention_bf16_kernel(struct tec_attention_args a, struct attention_plan plan)
 {
     TEC_SHARED(unsigned char, shared);
     release_next();
@@ -483,6 +482,10 @@ void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda
     if (a->max_rows <= 0)
         return;
     int dim = a->head_dim;
+    if (dim > WIDE) {
+        start_wide<bf16>(a, launch);
+        return;
+    }
     size_t limit = shared_limit(launch->capability);
     struct attention_plan large = attention_tiles(a, 64), small = attention_tiles(a, 16);
     bool fits = shared_size(64, dim <= 64 ? 2 : 1, dim) <= limit;
@@ -495,7 +498,7 @@ void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda
             start<4, 16, 1>(a, &large, launch);
         return;
     }
-    attention_split(a, launch, 16, &small);
+    attention_split(a, launch, &small);
     if (dim <= 64)
         start<1, 1, 2>(a, &small, launch);
     else if (dim <= 128)

@@ -4,7 +4,7 @@
  * Keys and then values of a block come in pieces of KP keys through two buffers. Scores: columns
  * x + 16 j are keys; sums: columns x + 16 j, j < CT, are those of the head. A sum over keys is one
  * chain of fused multiply-adds in key order within a block of 64. */
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_wide.cuh"
 
 enum { SIDE = 16, P_LD = KEYS + 4 };
 
@@ -65,8 +65,7 @@ template <int RT, int CT, int KP> struct tile {
 
     /* Piece n of the share: the keys of each block, then its values. PER threads a key. */
     __device__ __forceinline__ void load(const struct tec_attention_args &a,
-                                         const struct share_of_chunks &s, int n, int size,
-                                         int most)
+                                         const struct share_of_chunks &s, int n, int size, int most)
     {
         int i = n / (2 * PIECES), which = n % (2 * PIECES), slot = -1;
         if (i < size) {
@@ -94,8 +93,8 @@ template <int RT, int CT, int KP> struct tile {
                                              int slot, float *to)
     {
         int kv_head = (int)blockIdx.y * a.kv_heads / (int)gridDim.y;
-        size_t at = ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) *
-                    (size_t)dim;
+        size_t at =
+            ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) * (size_t)dim;
         const float *from = static_cast<const float *>(from_) + at;
         to += (int)threadIdx.x / PER * ld;
         if (dim % 4 == 0)
@@ -132,8 +131,8 @@ template <int RT, int CT, int KP> struct tile {
         TEC_UNROLL
         for (int i = 0; i < RT; i++)
             TEC_UNROLL
-            for (int j = 0; j < JT; j++)
-                p[(y + SIDE * i) * P_LD + piece * KP + x + SIDE * j] = times(s[i][j], scale);
+        for (int j = 0; j < JT; j++)
+            p[(y + SIDE * i) * P_LD + piece * KP + x + SIDE * j] = times(s[i][j], scale);
     }
 
     /* The 16 threads of a row, in one half of a warp: its scores become probabilities. */
@@ -178,9 +177,9 @@ template <int RT, int CT, int KP> struct tile {
             TEC_UNROLL
             for (int i = 0; i < RT; i++)
                 TEC_UNROLL
-                for (int j = 0; j < CT; j++)
-                    if (!PARTLY || piece * KP + key < left[i])
-                        sum[i][j] = fmaf(w[i], v[j], sum[i][j]);
+            for (int j = 0; j < CT; j++)
+                if (!PARTLY || piece * KP + key < left[i])
+                    sum[i][j] = fmaf(w[i], v[j], sum[i][j]);
         }
     }
 
@@ -245,7 +244,8 @@ template <int RT, int CT, int KP> struct tile {
     __device__ __forceinline__ void end_chunk(const struct attention_plan &plan, int number,
                                               bool shared)
     {
-        float *to = shared ? partial_of(plan, number, M, dim) : nullptr;
+        float *to = shared ? partial_of(plan, number, dim) : nullptr;
+        float *state = shared ? to + partial_rows(plan) * dim : nullptr;
         TEC_UNROLL
         for (int r = 0; r < RT; r++) {
             int row = y + SIDE * r;
@@ -255,8 +255,8 @@ template <int RT, int CT, int KP> struct tile {
             if (!shared) {
                 f = fold_softmax(&answer[r], chunk[r]);
             } else if (x == 0) {
-                to[M * dim + 2 * row] = chunk[r].top;
-                to[M * dim + 2 * row + 1] = chunk[r].sum;
+                state[2 * row] = chunk[r].top;
+                state[2 * row + 1] = chunk[r].sum;
             }
             TEC_UNROLL
             for (int j = 0; j < CT; j++)
@@ -307,14 +307,14 @@ template <int RT, int CT, int KP> struct tile {
         if (!s.split)
             write(a, packed);
         else if (arrive_last(plan, s, flag))
-            combine_chunks(a, plan, run, packed, M);
+            combine_chunks(a, plan, run, packed);
         __syncthreads();
     }
 };
 
 template <int RT, int CT, int KP>
 static __global__ void __launch_bounds__(THREADS)
-attention_f32_kernel(struct tec_attention_args a, struct attention_plan plan)
+    attention_f32_kernel(struct tec_attention_args a, struct attention_plan plan)
 {
     TEC_SHARED(float, shared);
     release_next();
@@ -327,8 +327,8 @@ template <int RT, int CT, int KP>
 static void start(const struct tec_attention_args *a, const struct attention_plan *plan,
                   struct tec_cuda_launch *launch)
 {
-    tec_cuda_start(launch, attention_f32_kernel<RT, CT, KP>, attention_grid(a, plan),
-                   dim3(THREADS), shared_size(SIDE * RT, KP, a->head_dim), *a, *plan);
+    tec_cuda_start(launch, attention_f32_kernel<RT, CT, KP>, attention_grid(a, plan), dim3(THREADS),
+                   shared_size(SIDE * RT, KP, a->head_dim), *a, *plan);
 }
 
 void tec_cuda_attention_f32(const struct tec_attention_args *a, struct tec_cuda_launch *launch)
@@ -336,8 +336,12 @@ void tec_cuda_attention_f32(const struct tec_attention_args *a, struct tec_cuda_
     if (a->max_rows <= 0)
         return;
     int dim = a->head_dim, m = dim <= 80 ? 64 : dim <= 128 ? 32 : 16;
+    if (dim > WIDE) {
+        start_wide<float>(a, launch);
+        return;
+    }
     struct attention_plan plan = attention_tiles(a, m);
-    attention_split(a, launch, m, &plan);
+    attention_split(a, launch, &plan);
     if (dim <= 16)
         start<4, 1, 64>(a, &plan, launch);
     else if (dim <= 64)

@@ -16,12 +16,12 @@ struct split {
 
 /* Splits are whole steps of the pipeline (STEP_BLOCKS), so that walking over them never stops
  * within a step. Matrices of few columns are cut until WANTED blocks of 64 columns can work. */
-enum { STEP_BLOCKS = 4, LEAST_BLOCKS = 8, WANTED = 128 };
+enum { STEP_BLOCKS = 4, LEAST_BLOCKS = 8, WANTED = 128, MOST_SPLITS = 32 };
 
 static inline struct split split_of(int n, int k)
 {
     int blocks = ceil_div(k, 16), wanted = ceil_div(WANTED, ceil_div(n, 64));
-    int most = blocks / LEAST_BLOCKS;
+    int most = blocks / LEAST_BLOCKS < MOST_SPLITS ? blocks / LEAST_BLOCKS : MOST_SPLITS;
     int count = wanted < most ? wanted : most;
     if (count < 1)
         count = 1;
@@ -32,7 +32,7 @@ static inline struct split split_of(int n, int k)
 /* Where the blocks of a launch exchange sums of splits: [tile][split][thread's pieces], each piece
  * in the order of threads; and a counter for each tile, 0 between launches. */
 struct exchange {
-    float4 *sums; /* NULL: every block walks over the splits */
+    float4 *sums;
     int *tickets;
 };
 

@@ -31,6 +31,11 @@ template <int TERMS_, int ACROSS_, int DOWN_, int M_, int N_, int K_, int STAGES
         STAGE = WEIGHTS + ROWS * LDX * 4,
         SHARED = STAGES * STAGE
     };
+    /* Blocks that a multiprocessor should have registers for; 0: as it comes. */
+    static constexpr int resident(bool walk)
+    {
+        return M * N <= 8 ? 2 : walk ? 1 : 0;
+    }
     static_assert(STEP_BLOCKS % STEP == 0, "a split is whole steps");
     static_assert(SHARED <= 99 * 1024, "more than a block has on small devices");
 };

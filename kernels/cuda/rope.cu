@@ -1,30 +1,7 @@
 /* rope.cu - q | k | v rows: rotation by position, k and v into their slots. */
-#include "kernels/cuda/lang.cuh"
+#include "kernels/cuda/rope.cuh"
 
 enum { THREADS = 128 };
-
-static __device__ __forceinline__ void put(float *to, float v)
-{
-    *to = v;
-}
-
-static __device__ __forceinline__ void put(bf16 *to, float v)
-{
-    *to = __float2bfloat16(v);
-}
-
-/* Elements i and i + half of a rotated head. Products round before the sum, as in every tier. */
-template <class T>
-static __device__ __forceinline__ void rotate(const float *x, T *to, int half, float2 angle,
-                                              bool before, bool after)
-{
-    float lo = before ? round_bf16(x[0]) : x[0];
-    float hi = before ? round_bf16(x[half]) : x[half];
-    float a = __fsub_rn(__fmul_rn(lo, angle.x), __fmul_rn(hi, angle.y));
-    float b = __fadd_rn(__fmul_rn(hi, angle.x), __fmul_rn(lo, angle.y));
-    put(to, after ? round_bf16(a) : a);
-    put(to + half, after ? round_bf16(b) : b);
-}
 
 /* One element, or with the pair's other one `half` further, as they are or rounded. */
 template <class T>
@@ -57,7 +34,7 @@ static __global__ void __launch_bounds__(THREADS) rope_kernel(struct tec_rope_ar
         float *q = a.q + (size_t)r * (size_t)a.ldq + head * a.head_dim + i;
         x += a.q_at + head * a.head_dim;
         if (half)
-            rotate(x, q, half, angle, rounds && a.round_q, rounds);
+            rotate(x[0], x[half], q, half, angle, rounds && a.round_q, rounds);
         else
             move(x, q, 0, rounds);
         return;
@@ -69,7 +46,7 @@ static __global__ void __launch_bounds__(THREADS) rope_kernel(struct tec_rope_ar
     T *to = static_cast<T *>(value ? a.v : a.k) + head * a.head_dim + i +
             (size_t)a.slot[r] * (size_t)(a.kv_heads * a.head_dim);
     if (half && !value)
-        rotate(x, to, half, angle, rounds && a.round_k, false);
+        rotate(x[0], x[half], to, half, angle, rounds && a.round_k, false);
     else
         move(x, to, half, false);
 }

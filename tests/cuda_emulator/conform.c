@@ -3,12 +3,12 @@
 #include <cuda_runtime_api.h>
 
 /* Declared again: a different signature does not compile. */
-#include "include/cuda_functions.h"
+#include "tests/cuda_emulator/include/cuda_functions.def"
 
 #define SAME(name, value) _Static_assert((int)(name) == (value), #name)
 
 #define ERROR(name, value, text) SAME(name, value);
-#include "include/cuda_errors.def"
+#include "tests/cuda_emulator/include/cuda_errors.def"
 #undef ERROR
 
 SAME(cudaDevAttrMaxThreadsPerBlock, 1);

@@ -230,7 +230,8 @@ __attribute__((format(printf, 1, 2))) void report(const char *format, ...);
 size_t shared_optin();
 
 /* Memory. */
-void reach_device(); /* until out_of_reach(), which everything that takes the mutex ends with */
+/* Until out_of_reach(), with which all that takes the mutex ends, but a query amid work. */
+void reach_device();
 void out_of_reach();
 const allocation *find_allocation(const void *p);
 cudaError_t find_range(const void *p, size_t size, range &to);
@@ -242,7 +243,8 @@ cudaStream_t find_stream(cudaStream_t stream); /* NULL: no such */
 cudaError_t submit(cudaStream_t stream, task_ref what);
 cudaError_t enqueue(cudaStream_t stream, operation &&op);
 cudaError_t perform(const task &t);
-bool progress(); /* make one step; false: there was none to make */
+bool progress();  /* make one step; false: there was none to make */
+bool more_work(); /* there is a step to make */
 cudaError_t wait_for(const mark_ref &m);
 cudaError_t wait_for_all();
 void raise(cudaError_t error);

@@ -68,9 +68,7 @@ static cudaError_t check_idle(cudaStream_t &stream)
 static void ask()
 {
     state &s = the();
-    unsigned steps = s.when == CUDA_EMULATOR_SHUFFLED ? 1 + draw(3) : 1;
-    if (!s.bodies)
-        steps *= 64;
+    unsigned steps = s.when == CUDA_EMULATOR_SHUFFLED ? 1 + draw(200) : 100;
     while (steps-- > 0 && progress())
         ;
 }

@@ -125,6 +125,11 @@ static cudaStream_t choose()
     return s.when == CUDA_EMULATOR_SHUFFLED ? able[draw((unsigned)able.size())] : able.front();
 }
 
+bool more_work()
+{
+    return choose() != nullptr;
+}
+
 bool progress()
 {
     cudaStream_t stream = choose();

@@ -1,10 +1,16 @@
 #include "kernels/bf16.h"
 #include "tests/kernels/conform.h"
+#include "tests/kernels/cuda_tier.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static bool on_cuda(const struct conform *c)
+{
+    return strncmp(c->tier, "cuda", 4) == 0;
+}
 
 /* How far each row sees. */
 enum view { ALL, CAUSAL, ANY };
@@ -23,7 +29,9 @@ static const struct shape edges[] = {
     {3, 4, 65, 8, 1, 16, ALL, true, false},      {2, 30, 129, 3, 1, 72, CAUSAL, false, false},
     {1, 70, 100, 16, 16, 72, ALL, true, false},  {8, 1, 300, 8, 1, 256, ALL, true, false},
     {1, 51, 333, 8, 1, 256, ANY, true, false},   {2, 65, 128, 1, 1, 64, ANY, false, false},
-    {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false}};
+    {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false},
+    {2, 3, 1100, 8, 1, 64, ANY, false, false},   {1, 20, 530, 4, 2, 128, CAUSAL, false, false},
+    {3, 2, 90, 4, 1, 264, ANY, true, false},     {1, 3, 300, 2, 1, 512, CAUSAL, false, false}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, LANES = 9 };
 
 /* The sequences of a shape and the memory under them. */
@@ -155,16 +163,33 @@ static struct world build(struct conform *c, struct shape s, bool bf16, enum con
  * A score is a chain of dim products, scaled, and the maximum subtracted: off by (dim + 3) 2^-24 of
  * the absolute terms and 2^-24 of the difference. The exponential turns that into the same relative
  * error, adds 2 units of 2^-23 of its own, and one product by e^(old - new) for each later block
- * (3 units). Numerator and denominator are sums of up to `keys` such terms. */
+ * (3 units). Numerator and denominator are sums of up to `keys` such terms.
+ *
+ * On CUDA a block of keys is a softmax of its own, and blocks are folded twice: into chunks, then
+ * into the answer; that doubles the factors e^(old - new). The float32 kernel does no more than
+ * that. The bf16 kernel takes a query and a probability as two bf16 terms, which lose 2^-18 of it.
+ * A matrix instruction adds 16 exact products to a sum and may cut each of the 17 at 2^-23 of the
+ * largest: 2.2 units of 2^-24 for each column of a score, 140 for the 64 keys of a block. */
 struct answer {
-    double value[512], size[512], relative;
+    double value[512], size[512], relative, cuda;
 };
+
+static void derive_bounds(struct answer *y, int dim, int keys, double terms, double range,
+                          bool bf16)
+{
+    int blocks = (keys + 63) / 64;
+    double split = 64, each = ldexp((dim + 3) * terms + range, -24) * 2;
+    y->relative = 2 * (each + ldexp(4 + 4 * blocks, -24)) + 2 * ldexp(keys + blocks + 4, -24);
+    y->cuda = y->relative + 2 * ldexp(4 * blocks, -24);
+    if (bf16)
+        y->cuda += 2 * ldexp((1.2 * dim + split) * terms, -24) * 2 + 2 * ldexp(140 + split, -24);
+}
 
 static void solve(const struct world *w, int row, int head, struct answer *y)
 {
     const struct tec_attention_args *a = &w->a;
     int seq = a->row_seq[row], keys = a->visible[row], dim = a->head_dim;
-    int kv_head = head / (a->heads / a->kv_heads), blocks = (keys + 63) / 64;
+    int kv_head = head / (a->heads / a->kv_heads);
     double *score = calloc((size_t)keys + 1, sizeof *score), top = -HUGE_VAL, low = HUGE_VAL;
     double sum = 0, worst = 0;
     if (!score)
@@ -197,9 +222,16 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
         y->value[d] /= sum;
         y->size[d] /= sum;
     }
-    double each = ldexp((dim + 3) * worst + fmin(top - low, 105), -24) * 2;
-    y->relative = 2 * (each + ldexp(4 + 4 * blocks, -24)) + 2 * ldexp(keys + blocks + 4, -24);
+    derive_bounds(y, dim, keys, worst, fmin(top - low, 105), w->bf16);
     free(score);
+}
+
+static double bound_of(const struct world *w, const struct answer *y, int d, double relative)
+{
+    double bound = relative * y->size[d] + ldexp(1, -140);
+    if (w->a.round)
+        bound += ldexp(fabs(y->value[d]) + bound, -8) + ldexp(1, -133);
+    return bound;
 }
 
 static void compare(struct conform *c, const struct world *w, int row, int head)
@@ -208,14 +240,13 @@ static void compare(struct conform *c, const struct world *w, int row, int head)
     static struct answer y;
     solve(w, row, head, &y);
     for (int d = 0; d < a->head_dim; d++) {
-        double bound = y.relative * y.size[d] + ldexp(1, -140);
-        if (a->round)
-            bound += ldexp(fabs(y.value[d]) + bound, -8) + ldexp(1, -133);
         size_t at = (size_t)row * (size_t)a->ldo + (size_t)(head * a->head_dim + d);
-        conform_close(c, (double)((const float *)c->got[0])[at], y.value[d], bound,
+        conform_close(c, (double)((const float *)c->got[0])[at], y.value[d],
+                      bound_of(w, &y, d, on_cuda(c) ? y.cuda : y.relative),
                       "row %d (sees %d) head %d d %d", row, a->visible[row], head, d);
-        conform_close(c, (double)((const float *)c->want[0])[at], y.value[d], bound,
-                      "reference row %d (sees %d) head %d d %d", row, a->visible[row], head, d);
+        conform_close(c, (double)((const float *)c->want[0])[at], y.value[d],
+                      bound_of(w, &y, d, y.relative), "reference row %d (sees %d) head %d d %d",
+                      row, a->visible[row], head, d);
     }
 }
 
@@ -233,27 +264,105 @@ static struct conform_call call_of(const struct world *w)
     return call;
 }
 
-/* A row keeps its bytes alone in a launch, and in whatever tile many lanes put it. */
-static void company(struct conform *c, const struct world *w)
+static size_t row_size(const struct tec_attention_args *a)
 {
-    struct tec_attention_args a = w->a;
-    int row = conform_int(0, a.max_rows - 1), lanes = conform_int(4, LANES), one = 1;
-    size_t size = (size_t)a.heads * (size_t)a.head_dim * sizeof(float), ld = (size_t)a.ldo;
+    return (size_t)a->heads * (size_t)a->head_dim * sizeof(float);
+}
+
+/* Run fast with other arguments; row r of it must be row[r] (NULL: r) of the full run. */
+static void expect_rows(struct conform *c, const struct world *w, struct tec_attention_args a,
+                        const int *row, int lanes, const char *when)
+{
+    size_t ld = (size_t)a.ldo;
     a.out = conform_buf(c, (size_t)a.max_rows * ld, sizeof *a.out);
-    *c->live = a.max_rows;
+    a.rows = conform_ints(c, 1, a.max_rows);
     for (int i = 0; i < lanes; i++)
         tec_kernel_infos[c->id].run(c->fast, &a, (struct tec_part){i, lanes});
-    for (int r = 0; r < a.max_rows; r++)
-        if (memcmp(a.out + (size_t)r * ld, (const float *)c->got[0] + (size_t)r * ld, size) != 0)
-            conform_fail(c, "row %d changes with %d lanes", r, lanes);
+    for (int r = 0; r < a.max_rows; r++) {
+        size_t want = (size_t)(row ? row[r] : r) * (size_t)w->a.ldo;
+        if (memcmp(a.out + (size_t)r * ld, (const float *)c->got[0] + want, row_size(&a)) != 0)
+            conform_fail(c, "row %d of %d (%d x %d heads of %d) changes %s", r, a.max_rows, a.heads,
+                         a.kv_heads, a.head_dim, when);
+    }
+}
+
+/* The same rows in another order: tiles hold others, runs of a sequence break elsewhere. */
+static void shuffled(struct conform *c, const struct world *w)
+{
+    struct tec_attention_args a = w->a;
+    int n = a.max_rows, *from = conform_ints(c, (size_t)n, 0);
+    int *seq = conform_ints(c, (size_t)n, 0), *visible = conform_ints(c, (size_t)n, 0);
+    float *q = conform_buf(c, (size_t)n * (size_t)a.ldq, sizeof *q);
+    for (int r = 0; r < n; r++)
+        from[r] = r;
+    for (int r = 0; r + 1 < n; r++) {
+        int other = conform_int(r, n - 1), x = from[r];
+        from[r] = from[other];
+        from[other] = x;
+    }
+    for (int r = 0; r < n; r++) {
+        seq[r] = a.row_seq[from[r]];
+        visible[r] = a.visible[from[r]];
+        memcpy(q + (size_t)r * (size_t)a.ldq, a.q + (size_t)from[r] * (size_t)a.ldq, row_size(&a));
+    }
+    a.q = q;
+    a.row_seq = seq;
+    a.visible = visible;
+    expect_rows(c, w, a, from, 1, "in another order");
+}
+
+/* The same slots in shorter spans, with empty ones between. */
+static void recut(struct conform *c, const struct world *w, int seqs)
+{
+    struct tec_attention_args a = w->a;
+    struct tec_seq *to = conform_buf(c, (size_t)seqs, sizeof *to);
+    int room = 0, used = 0;
+    for (int i = 0; i < seqs; i++)
+        room += 3 * a.seqs[i].spans + w->length[i] + 1;
+    struct tec_span *spans = conform_buf(c, (size_t)room, sizeof *spans);
+    for (int i = 0; i < seqs; i++) {
+        to[i].first = used;
+        for (int j = 0; j < a.seqs[i].spans; j++) {
+            struct tec_span s = w->spans[a.seqs[i].first + j];
+            spans[used++] = (struct tec_span){0, 0};
+            while (s.length > 0) {
+                int n = conform_int(1, s.length);
+                spans[used++] = (struct tec_span){s.slot, n};
+                s.slot += n;
+                s.length -= n;
+            }
+        }
+        to[i].spans = used - to[i].first;
+    }
+    a.seqs = to;
+    a.spans = spans;
+    expect_rows(c, w, a, NULL, 1, "with spans cut elsewhere");
+}
+
+/* A row keeps its bytes alone in a launch, whatever its company, tile, spans, lanes and device. */
+static void company(struct conform *c, const struct world *w, int seqs)
+{
+    struct tec_attention_args a = w->a;
+    int row = conform_int(0, a.max_rows - 1), lanes = conform_int(4, LANES);
+    *c->live = a.max_rows;
+    if (!on_cuda(c))
+        expect_rows(c, w, a, NULL, lanes, "with many lanes");
+    shuffled(c, w);
+    recut(c, w, seqs);
+    if (on_cuda(c)) {
+        cuda_tier_plan_for(86, conform_int(1, 4)); /* few processors, little shared memory */
+        expect_rows(c, w, a, NULL, 1, "on a small device");
+        cuda_tier_plan_for(0, 1);
+        expect_rows(c, w, a, NULL, 1, "in large tiles");
+        cuda_tier_plan_for(0, 1000);
+        expect_rows(c, w, a, NULL, 1, "in small tiles");
+        cuda_tier_plan_for(0, 0);
+    }
     a.q += (size_t)row * (size_t)a.ldq;
     a.row_seq += row;
     a.visible += row;
-    a.rows = &one;
     a.max_rows = 1;
-    tec_kernel_infos[c->id].run(c->fast, &a, (struct tec_part){0, 1});
-    if (memcmp(a.out, (const float *)c->got[0] + (size_t)row * ld, size) != 0)
-        conform_fail(c, "row %d changes when it is alone", row);
+    expect_rows(c, w, a, &row, 1, "when it is alone");
 }
 
 static void attention_shape(struct conform *c, struct shape s, bool bf16,
@@ -265,7 +374,7 @@ static void attention_shape(struct conform *c, struct shape s, bool bf16,
     int all = w.a.max_rows * s.heads, step = 1 + all / 64;
     for (int i = conform_int(0, step - 1); i < all; i += step)
         compare(c, &w, i / s.heads, i % s.heads);
-    company(c, &w);
+    company(c, &w, s.seqs);
     conform_end(c);
 }
 
@@ -276,6 +385,7 @@ static void hidden_keys(struct conform *c, bool bf16)
     struct world w = build(c, s, bf16, CONFORM_NORMAL);
     struct conform_call call = call_of(&w);
     int from = conform_int(1, w.length[0]), cols = s.kv_heads * s.dim;
+    cuda_tier_plan_for(0, conform_int(0, 1)); /* small tiles or large ones */
     conform_run(c, &call);
     size_t ld = (size_t)w.a.ldo;
     float *clean = conform_buf(c, (size_t)w.a.max_rows * (size_t)w.a.ldo, sizeof *clean);
@@ -294,6 +404,7 @@ static void hidden_keys(struct conform *c, bool bf16)
             memcmp(clean + (size_t)r * ld, (const float *)c->got[0] + (size_t)r * ld,
                    (size_t)s.heads * (size_t)s.dim * 4) != 0)
             conform_fail(c, "row %d (sees %d) changed with keys from %d", r, w.a.visible[r], from);
+    cuda_tier_plan_for(0, 0);
     conform_end(c);
 }
 

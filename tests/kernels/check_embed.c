@@ -10,6 +10,7 @@ static void embed_shape(struct conform *c, int rows, int n, int k, bool bf16)
     int *ids = conform_ints(c, (size_t)rows, 0);
     for (int r = 0; r < rows; r++)
         ids[r] = conform_int(0, 9) ? conform_int(0, n - 1) : conform_int(-2, n + 40);
+    ids[0] = conform_int(0, 3) ? ids[0] : -1;
     float *y = conform_buf(c, (size_t)room * (size_t)ld, sizeof *y);
     int padded = tec_padded(n);
     struct tec_embed_args a = {.ids = ids,

@@ -50,6 +50,8 @@ static void gated_shape(struct conform *c, struct shape s, enum conform_family f
         (struct conform_out){a.y, s.rows, (size_t)s.cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
     conform_run(c, &call);
     compare(c, &a);
+    if (a.round)
+        conform_rounded(c, s.rows, a.ldy, s.cols);
     if (s.cols >= 4096) {
         char name[40];
         snprintf(name, sizeof name, "%dx%d", s.rows, s.cols);

@@ -20,10 +20,14 @@ static const struct shape edges[] = {
 };
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
 
-static struct shape choose(int i)
+static struct shape choose(const struct conform *c, int i)
 {
-    if (i < EDGES)
-        return edges[i];
+    if (i < EDGES) {
+        struct shape s = edges[i];
+        s.n = conform_scale(c, s.n, 320);
+        s.k = conform_scale(c, s.k, 640);
+        return s;
+    }
     int max = conform_int(1, conform_int(1, 120));
     return (struct shape){max, conform_int(0, 3) ? max : conform_int(0, max),
                           16 * conform_int(1, 20), conform_int(1, conform_int(1, 700))};
@@ -60,10 +64,33 @@ static void check_reference(struct conform *c, const struct tec_gemm_args *a, co
                   "reference [%dx%dx%d] row %d column %d", a->max_rows, a->n, a->k, r, col);
 }
 
+/* Sum of |x w| of one element, times its gate. */
+static double size_of(const struct tec_gemm_args *a, const float *w, int r, int col)
+{
+    const float *x = a->x + (size_t)r * (size_t)a->ldx, *row = w + (size_t)col * (size_t)a->k;
+    const float *gates = a->fixed && r < *a->fixed ? a->fixed_gate : a->gate;
+    double size = 0.0;
+    for (int i = 0; i < a->k; i++)
+        size += fabs((double)x[i] * (double)row[i]);
+    return gates ? size * fabs((double)gates[col]) : size;
+}
+
+/* Another order of a bf16 sum, by tensor cores: 16 products and the sum so far are aligned and cut
+ * at 2^-23 of the largest, twice for each 16 k (two terms of x); what two terms leave of x is below
+ * 2^-18 of it. The reference rounds each product and each step at 2^-24. Then sums of splits, bias,
+ * gate and add are rounded once each, from two sums that differ. */
+static double other_order(const struct tec_gemm_args *a, double size, double want)
+{
+    double steps = 2.0 * 17.0 * (a->k / 16 + 1) + a->k + 1.0;
+    double half = (double)FLT_EPSILON / 2.0;
+    return size * (2.0 * half * steps + ldexp(1.0, -18)) + 40.0 * half * (size + fabs(want)) +
+           ldexp(1.0, -148);
+}
+
 /* Products of two bf16 are exact in float32, products of two float32 in float64, so in one order
  * the sums are the same bits with or without fused multiply-add. Only where products of bf16 leave
  * the normal range may they differ. */
-static void compare(struct conform *c, const struct tec_gemm_args *a, bool bf16,
+static void compare(struct conform *c, const struct tec_gemm_args *a, const float *w, bool bf16,
                     enum conform_family family)
 {
     const float *got = c->got[0], *want = c->want[0];
@@ -73,6 +100,8 @@ static void compare(struct conform *c, const struct tec_gemm_args *a, bool bf16,
             double bound = 0.0;
             if (bf16 && family == CONFORM_DENORMAL)
                 bound = slack(a->k, 16.0 * a->k);
+            if (bf16 && !c->same_order)
+                bound += other_order(a, size_of(a, w, r, col), (double)want[at]);
             conform_close(c, (double)got[at], (double)want[at], bound,
                           "[%dx%dx%d] live %d row %d column %d", a->max_rows, a->n, a->k, *a->rows,
                           r, col);
@@ -106,7 +135,7 @@ static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum confor
     float *x = conform_buf(c, rows * (size_t)a.ldx, sizeof *x); /* NaN beyond k */
     for (size_t r = 0; r < rows; r++) {
         conform_fill(x + r * (size_t)a.ldx, k, family, 1.0F);
-        if (bf16)
+        if (bf16 && (c->same_order || conform_int(0, 1)))
             conform_round(x + r * (size_t)a.ldx, k);
     }
     float *w = filled(c, n * k, family == CONFORM_OFFSET ? CONFORM_NORMAL : family, bf16);
@@ -131,7 +160,7 @@ static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum confor
         before[i] = a.y[i];
     conform_run(c, &call);
     *c->live = s.live;
-    compare(c, &a, bf16, family);
+    compare(c, &a, w, bf16, family);
     for (int i = 0; i < 20 && s.live > 0; i++)
         check_reference(c, &a, w, before, conform_int(0, s.live * s.n - 1), bf16);
     conform_end(c);
@@ -175,6 +204,32 @@ static void gemm_fixed(struct conform *c, const struct tec_kernels *table, bool 
     conform_end(c);
 }
 
+/* A row has the same bytes whatever capacity was planned for; x and y hold the live rows alone.
+ * Capacities and lengths of k choose among tiles, and between blocks for the parts of a sum and one
+ * block that walks over them. */
+static void gemm_capacities(struct conform *c, const struct tec_kernels *table, bool bf16, int k)
+{
+    enum { N = 32, LIVE = 40 };
+    static const int capacities[] = {LIVE, 1, 7, 8, 9, 16, 17, 32, 33, 64, 65, 130, 4300, 17000};
+    size_t ldx = ((size_t)k + 15) / 16 * 16;
+    int *live = conform_ints(c, 1, 0);
+    float *y[2] = {conform_buf(c, (size_t)LIVE * N, sizeof(float)),
+                   conform_buf(c, (size_t)LIVE * N, sizeof(float))};
+    struct tec_gemm_args a = {.rows = live, .ldx = (int)ldx, .ldy = N, .n = N, .k = k};
+    a.x = filled(c, LIVE * ldx, CONFORM_NORMAL, bf16 && c->same_order);
+    a.w = conform_matrix(c, table, bf16, N, k, filled(c, (size_t)N * (size_t)k, 0, bf16));
+    a.bias = filled(c, N, CONFORM_NORMAL, false);
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        a.max_rows = capacities[i];
+        a.y = y[i > 0];
+        *live = a.max_rows < LIVE ? a.max_rows : LIVE;
+        (bf16 ? table->gemm_bf16 : table->gemm_f32)(&a, (struct tec_part){0, 1});
+        if (i && memcmp(y[0], y[1], (size_t)*live * N * sizeof(float)) != 0)
+            conform_fail(c, "k %d: planned for %d rows, a row is not the same", k, a.max_rows);
+    }
+    conform_end(c);
+}
+
 static void gemm(struct conform *c, bool bf16)
 {
     static const int rows[] = {1, 3, 8, 16, 29};
@@ -182,10 +237,14 @@ static void gemm(struct conform *c, bool bf16)
         gemm_fixed(c, c->ref, bf16, rows[i]);
         gemm_fixed(c, c->fast, bf16, rows[i]);
     }
+    for (int k = 5; k < 600; k += 264)
+        gemm_capacities(c, c->fast, bf16, k);
     for (int i = 0; i < EDGES + RANDOM; i++)
-        gemm_shape(c, choose(i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);
+        gemm_shape(c, choose(c, i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);
     for (int f = 0; f < CONFORM_FAMILIES; f++)
         gemm_shape(c, (struct shape){17, 17, 96, 301}, bf16, (enum conform_family)f);
+    if (bf16 && !c->same_order)
+        conform_chains(c);
 }
 
 void conform_gemm_f32(struct conform *c)

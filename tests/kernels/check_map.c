@@ -54,6 +54,8 @@ static void map_shape(struct conform *c, struct shape s, function f, int how)
         (struct conform_out){a.y, s.rows, (size_t)s.cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
     conform_run(c, &call);
     compare(c, &a, x, f);
+    if (a.round)
+        conform_rounded(c, s.rows, a.ldy, s.cols);
     if (s.cols >= 1024) {
         char name[40];
         snprintf(name, sizeof name, "%dx%d", s.rows, s.cols);

@@ -139,6 +139,8 @@ static void norm_shape(struct conform *c, struct shape s, bool centred, enum con
     conform_run(c, &call);
     for (int r = 0; r < s.rows; r += 1 + s.rows / 32)
         compare_row(c, &a, x, r, centred);
+    if (a.round)
+        conform_rounded(c, s.rows, a.ldy, s.cols);
     if (s.cols >= 1024) {
         char name[40];
         snprintf(name, sizeof name, "%dx%d", s.rows, s.cols);

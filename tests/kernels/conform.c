@@ -88,6 +88,18 @@ void conform_same(struct conform *c, int out, size_t size, const char *format, .
     conform_fail(c, "%s: output %d differs from the reference at byte %zu", where, out, at);
 }
 
+void conform_rounded(struct conform *c, int rows, int ld, int cols)
+{
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < cols; i++) {
+            uint32_t bits;
+            memcpy(&bits, kept[0].got + ((size_t)r * (size_t)ld + (size_t)i) * sizeof bits,
+                   sizeof bits);
+            if (bits & 0xffffU)
+                conform_fail(c, "row %d column %d is not a bf16", r, i);
+        }
+}
+
 static void restore(const struct conform_call *call)
 {
     for (int o = 0; o < call->outs; o++)

@@ -109,6 +109,9 @@ void conform_run(struct conform *c, const struct conform_call *call);
 /* |got - want| <= bound, NaN fails, the same value passes even with bound 0. */
 void conform_close(struct conform *c, double got, double want, double bound, const char *format,
                    ...) __attribute__((format(printf, 5, 6)));
+/* Output 0 of the fast kernel holds nothing but bf16 values in `cols` columns of its rows, `ld`
+ * floats apart. */
+void conform_rounded(struct conform *c, int rows, int ld, int cols);
 /* Bytes [0, size) of output `out` are equal in ref and fast. */
 void conform_same(struct conform *c, int out, size_t size, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -121,6 +124,9 @@ void conform_end(struct conform *c);
 void conform_time(struct conform *c, const char *shape, const struct conform_call *call,
                   double bytes, double flops);
 double conform_seconds(void);
+
+/* Products with what stands around them in one kernel: bytes of one by one. For the cuda tier. */
+void conform_chains(struct conform *c);
 
 /* Deliberately wrong kernels must be caught; the bench of GEMM shapes against measured peaks. */
 int conform_self_test(int *number);

@@ -19,6 +19,13 @@ struct tec_kernels cuda_tier_table(void)
     return (struct tec_kernels){0};
 }
 
+bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
+                     enum tec_kernel_id next, const void *args)
+{
+    (void)norm, (void)gemm, (void)next, (void)args;
+    return false;
+}
+
 bool cuda_tier_has(enum tec_kernel_id id)
 {
     (void)id;
@@ -35,6 +42,11 @@ void cuda_tier_schedule(int order, uint64_t seed)
     (void)order, (void)seed;
 }
 
+void cuda_tier_plan_for(int capability, int processors)
+{
+    (void)capability, (void)processors;
+}
+
 void *cuda_tier_alloc(size_t size)
 {
     return aligned_alloc(64, size);
@@ -47,7 +59,7 @@ void cuda_tier_free(void *at)
 
 #else
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/chain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -151,6 +163,16 @@ static int attribute(enum cudaDeviceAttr which)
     return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
 }
 
+void cuda_tier_plan_for(int capability, int processors)
+{
+    if (!tier.open)
+        return;
+    tier.launch.capability = capability ? capability
+                                        : 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                                              attribute(cudaDevAttrComputeCapabilityMinor);
+    tier.launch.processors = processors ? processors : attribute(cudaDevAttrMultiProcessorCount);
+}
+
 static cudaError_t open_device(struct tec_cuda_launch *launch)
 {
     size_t tickets = TEC_CUDA_TICKETS * sizeof(int);
@@ -241,6 +263,24 @@ static void after(const char *name)
     }
 #include "kernels/kernels.def"
 #undef KERNEL
+
+bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
+                     enum tec_kernel_id next, const void *args)
+{
+    struct tec_cuda_chain chain = {.norm = norm, .gemm = gemm};
+    if (next == TEC_KERNEL_gelu)
+        chain.gelu = args;
+    else if (next == TEC_KERNEL_gelu_mul)
+        chain.gated = args;
+    else if (next == TEC_KERNEL_rope_bf16 || next == TEC_KERNEL_rope_f32)
+        chain.rope = args;
+    chain.rope_bf16 = next == TEC_KERNEL_rope_bf16;
+    before("chain");
+    if (!tec_cuda_gemm_chain(&chain, &tier.launch))
+        return false;
+    after("chain");
+    return true;
+}
 
 struct tec_kernels cuda_tier_table(void)
 {

@@ -20,6 +20,11 @@ void cuda_tier_close(void);
 /* Functions that launch where part.lane is 0 and wait, and do nothing for other lanes. */
 struct tec_kernels cuda_tier_table(void);
 
+/* A product with what is in front of it (NULL: nothing) and behind it, in one kernel; false: these
+ * are not done together, and nothing ran. */
+bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
+                     enum tec_kernel_id next, const void *args);
+
 /* Whether there is such a kernel yet. */
 bool cuda_tier_has(enum tec_kernel_id id);
 
@@ -29,6 +34,10 @@ const char *cuda_tier_trouble(void);
 /* Emulated: 0, 1, 2 and a seed, as in cuda_emulator.h. */
 enum { CUDA_TIER_SCHEDULES = 3 };
 void cuda_tier_schedule(int order, uint64_t seed);
+
+/* Launchers plan for a device like this one (it may not ask for more than the real one has); 0, 0:
+ * as it is. Bytes must not change. */
+void cuda_tier_plan_for(int capability, int processors);
 
 /* Memory that host and kernels share, aligned to 64. */
 void *cuda_tier_alloc(size_t size);

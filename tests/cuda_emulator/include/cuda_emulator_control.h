@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* When and in which order work runs. All but EARLY are late: an operation runs only when somebody
- * asks for progress (a query makes a step, a synchronize as many as it needs). */
+ * asks for progress (a query makes some steps, a synchronize as many as it needs). */
 enum cuda_emulator_when {
     CUDA_EMULATOR_LOWEST,  /* oldest stream first, in a graph the oldest node first; at the start */
     CUDA_EMULATOR_HIGHEST, /* newest stream first, newest node first */

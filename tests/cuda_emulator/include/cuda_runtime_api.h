@@ -17,7 +17,7 @@ extern "C" {
 
 enum cudaError {
 #define ERROR(name, value, text) name = value,
-#include "cuda_errors.def"
+#include "tests/cuda_emulator/include/cuda_errors.def"
 #undef ERROR
 };
 typedef enum cudaError cudaError_t;
@@ -263,7 +263,7 @@ typedef struct cudaGraphExecUpdateResultInfo_st {
     cudaGraphNode_t errorFromNode;
 } cudaGraphExecUpdateResultInfo;
 
-#include "cuda_functions.h"
+#include "tests/cuda_emulator/include/cuda_functions.def"
 
 /* For kernels. */
 void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);

@@ -1,0 +1,97 @@
+/* gemm_then_rope.cu - a product that is q | k | v: rotation by position, k and v into their slots.
+ */
+#include "kernels/cuda/gemm_then.cuh"
+#include "kernels/cuda/rope.cuh"
+
+/* Where a column of q | k | v belongs: which of them, and its place there. */
+struct home {
+    enum { Q, K, V, NONE } of;
+    int at;
+};
+
+static __device__ __forceinline__ struct home home_of(const tec_rope_args &a, int column)
+{
+    int kv = a.kv_heads * a.head_dim;
+    if (a.q_at >= 0 && column >= a.q_at && column < a.q_at + a.heads * a.head_dim)
+        return home{home::Q, column - a.q_at};
+    if (column >= a.k_at && column < a.k_at + kv)
+        return home{home::K, column - a.k_at};
+    if (column >= a.v_at && column < a.v_at + kv)
+        return home{home::V, column - a.v_at};
+    return home{home::NONE, 0};
+}
+
+template <class T>
+static __device__ __forceinline__ T *slot_of(const tec_rope_args &a, struct home home, int r)
+{
+    return static_cast<T *>(home.of == home::V ? a.v : a.k) + home.at +
+           (size_t)a.slot[r] * (size_t)(a.kv_heads * a.head_dim);
+}
+
+/* Without a rotation, float32. */
+struct store_heads {
+    struct tec_rope_args a;
+
+    __device__ __forceinline__ void operator()(int r, int column, float v) const
+    {
+        struct home home = home_of(a, column);
+        if (home.of == home::Q)
+            a.q[(size_t)r * (size_t)a.ldq + (size_t)home.at] = v;
+        else if (home.of != home::NONE)
+            *slot_of<float>(a, home, r) = v;
+    }
+};
+
+/* Pairs of panels: 16 columns of the first half of a head and those that they rotate with; k and v
+ * become bf16. */
+struct store_rotated {
+    struct tec_rope_args a;
+
+    __host__ __device__ int pairs() const
+    {
+        return ((a.q_at >= 0 ? a.heads : 0) + 2 * a.kv_heads) * (a.head_dim / 32);
+    }
+    __device__ int panel(int pair, int which) const
+    {
+        int head = pair / (a.head_dim / 32), queries = a.q_at >= 0 ? a.heads : 0, at = a.q_at;
+        if (head >= queries) {
+            head -= queries;
+            at = head < a.kv_heads ? a.k_at : a.v_at;
+            head -= head < a.kv_heads ? 0 : a.kv_heads;
+        }
+        at += head * a.head_dim + which * (a.head_dim / 2);
+        return at / 16 + pair % (a.head_dim / 32);
+    }
+    __device__ __forceinline__ void operator()(int r, int column, float lo, float hi) const
+    {
+        struct home home = home_of(a, column);
+        int half = a.head_dim / 2;
+        if (home.of == home::V) {
+            put(slot_of<bf16>(a, home, r), lo);
+            put(slot_of<bf16>(a, home, r) + half, hi);
+            return;
+        }
+        float2 angle = reinterpret_cast<const float2 *>(
+            a.cos_sin)[(size_t)a.pos[r] * (size_t)half + (size_t)(home.at % a.head_dim)];
+        if (home.of == home::Q)
+            rotate(lo, hi, a.q + (size_t)r * (size_t)a.ldq + home.at, half, angle, a.round_q, true);
+        else
+            rotate(lo, hi, slot_of<bf16>(a, home, r), half, angle, a.round_k, false);
+    }
+};
+
+/* Rotated rows to bf16 memory, others to float32: the two that models have. */
+bool tec_cuda_gemm_then_rope(const struct tec_gemm_args *a, const struct tec_rope_args *then,
+                             bool bf16, struct tec_cuda_launch *launch)
+{
+    bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ld == a->ldy;
+    if (!same || (then->q_at >= 0 && !apart(a, then->q, then->ldq)))
+        return false;
+    if (!then->cos_sin)
+        return !bf16 && start_singles<store_heads>(a, then, launch);
+    int kv = then->kv_heads * then->head_dim, q = then->heads * then->head_dim;
+    bool queries = then->q_at < 0 || (then->q_at % 16 == 0 && then->q_at + q <= a->n);
+    bool whole = then->head_dim % 32 == 0 && then->k_at % 16 == 0 && then->v_at % 16 == 0 &&
+                 then->k_at + kv <= a->n && then->v_at + kv <= a->n;
+    return bf16 && queries && whole && start_pairs<store_rotated>(a, then, launch);
+}
