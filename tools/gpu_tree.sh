@@ -21,6 +21,8 @@ cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DTECTUM_CUDA=on \
 nice cmake --build "$build" -j"$(nproc)" --target device_check >"$build/build.log" 2>&1 ||
     { grep -E 'error|undefined' "$build/build.log" | head -n 15 >&2; exit 1; }
 
+nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt" | head -n 1)
+
 # What the linker left to find there must be the C library's own.
 strange=$(ldd "$build/device_check" | awk '{ print $1 }' |
     grep -vE '^(linux-vdso|libc|libm|libdl|libpthread|librt)\.so|^/lib.*/ld-linux' || true)
@@ -43,8 +45,7 @@ cp LICENSE "$tree/"
 {
     echo "commit=$(git describe --always --dirty 2>/dev/null || echo unknown)"
     echo "arch=$arch"
-    echo "nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt" | head -n 1 |
-        xargs -I{} {} --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\),.*/\1/p')"
+    echo "nvcc=$("$nvcc" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\),.*/\1/p')"
     echo "libc=$(objdump -T "$build/device_check" 2>/dev/null |
         grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)"
 } >"$tree/made_of"
