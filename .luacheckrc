@@ -8,6 +8,10 @@ files["policies"] = {
   read_globals = { "policy", "int", "num" },
   ignore = { "212" }, -- hooks name all their arguments
 }
+files["tools/gpu"] = {
+  read_globals = { "policy", "int", "num" },
+  ignore = { "212" },
+}
 files["tests/policies"] = {
   read_globals = { "tectum", "policy", "int", "num" },
   ignore = { "212" },

@@ -165,7 +165,7 @@ tidy_all() {
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
 
-stage_lua() { needs lua luacheck && step lua luacheck --no-color -q pipelines policies tests/policies; }
+stage_lua() { needs lua luacheck && step lua luacheck --no-color -q pipelines policies tests/policies tools/gpu; }
 
 # fuzz_one TARGET: from the files that its seeds come from, without leaving anything in the tree.
 fuzz_one() {

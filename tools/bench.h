@@ -28,7 +28,12 @@ struct tec_bench_row {
     int steady_rows, k;                          /* of that batch */
     struct tec_histogram *nodes;                 /* by node of the topology */
     int64_t frames, actions, tokens, launches, launched_rows, missed, refused, shed, busy_ns;
-    int64_t worst_at; /* measured frame */
+    int64_t captures, most_captures; /* launches of all frames, of the fullest one */
+    int64_t allocations;             /* of the heap, inside measured frames */
+    uint64_t actions_hash;           /* of the chunks of a turn's first measured frames */
+    int hashed;                      /* frames in it: those that every turn has */
+    bool repeated;                   /* every turn gave the same actions */
+    int64_t worst_at;                /* measured frame */
     struct tec_frame_record worst;
 };
 
@@ -46,7 +51,8 @@ struct tec_bench {
     int64_t peak;  /* bytes of the heap, before the machine's memory is measured */
     double read_s; /* bytes a second this machine reads */
     double load_before, load_after;
-    int pictures, text; /* of the last input */
+    int pictures, text;  /* of the last input */
+    uint64_t chunk_hash; /* of the frame's actions, as they were released */
 };
 
 /* Rows from "A,B" (NULL: the pipeline's policy) and "NAME=v1,v2" (NULL: no sweep). A policy without
@@ -58,6 +64,9 @@ void tec_bench_close_rows(struct tec_bench *b);
 
 /* Random pictures and numbers, a prompt of `prompt_tokens` random ids: three observations. */
 enum tec_status tec_bench_random(struct tec_bench *b, uint64_t seed, struct tec_error *err);
+
+/* What the engine calls with the actions of a frame; `user` is the bench. */
+void tec_bench_released(void *user, const float *chunk, const struct tec_frame_record *record);
 
 /* All rounds of all rows. */
 enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err);

@@ -130,6 +130,16 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
                   (json_int_t)tec_device_peak(e->device), "host_peak_bytes", (json_int_t)b->peak);
     json_object_update(row, more);
     json_decref(more);
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->actions_hash);
+    json_object_set_new(row, "repeat",
+                        json_pack("{s:s,s:i,s:b}", "actions", hash, "frames", r->hashed, "equal",
+                                  (int)r->repeated));
+    json_object_set_new(row, "launches",
+                        json_pack("{s:f,s:I}", "mean",
+                                  r->frames ? (double)r->captures / (double)r->frames : 0.0, "max",
+                                  (json_int_t)r->most_captures));
+    json_object_set_new(row, "allocations", json_integer((json_int_t)r->allocations));
     json_object_set_new(row, "worst",
                         json_pack("{s:I,s:f,s:s,s:s,s:f}", "frame", (json_int_t)r->worst_at, "us",
                                   (double)(r->worst.end_ns - r->worst.start_ns) / 1000.0, "cause",

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
@@ -215,6 +216,8 @@ static void keep_frame(struct tec_bench *b, struct tec_bench_row *r,
         r->worst_at = r->frames;
     }
     r->frames++;
+    r->captures += f->n_launches;
+    r->most_captures = f->n_launches > r->most_captures ? f->n_launches : r->most_captures;
     keep(&r->frame, took);
     keep(&r->host, f->host_ns);
     if (f->release_ns >= 0) {
@@ -274,13 +277,31 @@ static int64_t wait_tick(const struct tec_bench *b, int64_t last)
     return tick;
 }
 
+void tec_bench_released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct tec_bench *b = user;
+    const struct tec_flow *flow = &b->opened.engine->model->flow;
+    (void)record;
+    b->chunk_hash = XXH3_64bits(chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
+}
+
+/* A turn begins with a reset, so its frames have the same inputs and noise as those of another. */
+static void keep_hash(struct tec_bench_row *r, uint64_t hash, int turn)
+{
+    r->repeated = turn == 0 || (r->repeated && hash == r->actions_hash);
+    if (turn == 0)
+        r->actions_hash = hash;
+}
+
 /* Reset, warm-up, measured frames. */
-static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, int frames,
+static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, int frames, int turn,
                                  struct tec_error *err)
 {
     struct tec_loop *loop = b->opened.engine->loop;
     const struct tec_clock clock = {NULL};
     int64_t tick = 0, begin = 0;
+    uint64_t hash = 0;
+    r->hashed = b->frames / b->rounds;
     tec_loop_reset(loop);
     tec_loop_set_planner(loop, &r->planner);
     for (int f = 0; f < b->warmup + frames; f++) {
@@ -293,6 +314,8 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
             tick = tec_clock_now(&clock);
             input.captured_ns = tick;
         }
+        int64_t calls = atomic_load(&b->call->heap->calls);
+        b->chunk_hash = 0;
         const struct tec_frame_record *record = tec_loop_frame(loop, &input, tick, 0);
         TEC_TRY(tec_device_failure(b->opened.engine->device, err));
         if (!b->first_ns)
@@ -300,11 +323,15 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
         if (f < b->warmup)
             continue;
         keep_frame(b, r, record);
+        r->allocations += atomic_load(&b->call->heap->calls) - calls;
+        if (f < b->warmup + r->hashed)
+            hash = XXH3_64bits_withSeed(&b->chunk_hash, sizeof b->chunk_hash, hash);
         if (!b->paced)
             r->busy_ns += record->end_ns - record->start_ns;
     }
     if (b->paced)
         r->busy_ns += tec_clock_now(&clock) - begin;
+    keep_hash(r, hash, turn);
     return TEC_OK;
 }
 
@@ -316,7 +343,8 @@ enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err)
             if (b->call->progress)
                 fprintf(stderr, "\r\033[Kbench: round %d of %d, %s %s", round + 1, b->rounds,
                         b->rows[i].policy, b->rows[i].params);
-            TEC_TRY(run_block(b, &b->rows[i], b->frames * (round + 1) / b->rounds - done, err));
+            TEC_TRY(
+                run_block(b, &b->rows[i], b->frames * (round + 1) / b->rounds - done, round, err));
         }
     if (b->call->progress)
         fputs("\r\033[K", stderr);

@@ -69,6 +69,7 @@ static enum tec_status open_bench(struct tec_bench *b, const struct bench_option
     b->start_ns = tec_clock_now(&clock);
     TEC_TRY(tec_open_options(&b->opened, &options_of, b->call, b->call->args.item[0], &more, err));
     options_of.progress = note_progress;
+    options_of.released = tec_bench_released;
     options_of.user = b;
     TEC_TRY(tec_engine_open(&b->opened.engine, &options_of, b->call->heap, err));
     b->opened_ns = tec_clock_now(&clock);

@@ -1,5 +1,7 @@
 #include "graph/model/source.h"
 
+#include "kernels/bf16.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,15 +72,20 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* Two values to a number: its low half, then its high one. */
 static void fill_random(uint64_t seed, const char *name, int64_t first, int64_t n, float centre,
                         float reach, float *out)
 {
     uint64_t key = XXH3_64bits_withSeed(name, strlen(name), seed);
     float unit = reach * 0x1p-31F;
-    for (int64_t i = 0; i < n; i++) {
+    int64_t i = 0;
+    if (first % 2 && n > 0)
+        out[i++] = centre + (float)(int32_t)(mix(key + (uint64_t)first / 2) >> 32) * unit;
+    for (; i < n; i += 2) {
         uint64_t bits = mix(key + (uint64_t)(first + i) / 2);
-        int32_t half = (int32_t)(uint32_t)((first + i) % 2 ? bits >> 32 : bits);
-        out[i] = centre + (float)half * unit;
+        out[i] = centre + (float)(int32_t)(uint32_t)bits * unit;
+        if (i + 1 < n)
+            out[i + 1] = centre + (float)(int32_t)(bits >> 32) * unit;
     }
 }
 
@@ -101,7 +108,7 @@ static enum tec_status check_finite(const struct tec_weight_source *source, cons
 static void round_all(const struct tec_weight_source *source, int64_t n, float *x)
 {
     for (int64_t i = 0; source->bf16 && i < n; i++)
-        x[i] = tec_bf16_to_f32(tec_f32_to_bf16(x[i]));
+        x[i] = tec_bf16_round(x[i]);
 }
 
 enum tec_status tec_weight_rows(const struct tec_weight_source *source,

@@ -1,4 +1,5 @@
-/* source.h - where a model's tensors come from: a checkpoint, or a seed. Not thread-safe. */
+/* source.h - where a model's tensors come from: a checkpoint, or a seed. Immutable: threads may
+ * read at once, each with its own error. */
 #ifndef TEC_GRAPH_MODEL_SOURCE_H
 #define TEC_GRAPH_MODEL_SOURCE_H
 

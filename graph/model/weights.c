@@ -1,5 +1,6 @@
 #include "graph/model/weights.h"
 
+#include "graph/model/packer.h"
 #include "kernels/matrix.h"
 
 #include <string.h>
@@ -10,10 +11,9 @@ struct loader {
     struct tec_weights *out;
     const struct tec_weights_options *options;
     struct tec_weight_source source;
+    struct tec_packer packer;
     float *buffer; /* [buffer_floats] as read; NULL in a dry run */
     int64_t buffer_floats;
-    unsigned char *staged; /* [staged_bytes] packed, for a device that the host cannot write */
-    size_t staged_bytes;
     struct tec_heap *heap;
     struct tec_error *err;
 };
@@ -88,48 +88,10 @@ static size_t matrix_size(const struct loader *l, int rows, int k, bool bf16)
     return tec_matrix_size(layout_of(l), bf16, rows, k);
 }
 
-/* Pack n rows from the buffer as rows first .. of a matrix: in place, or staged and sent. Sixteen
- * rows and more lie together in every layout. */
-static enum tec_status pack_step(struct loader *l, void *packed, bool bf16, int rows, int cols,
-                                 int first, int n)
+static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *to,
+                                 struct tec_packed_columns columns)
 {
-    if (tec_device_reads_host(l->options->device)) {
-        tec_matrix_pack(packed, layout_of(l), bf16, rows, cols, first, n, l->buffer);
-        return TEC_OK;
-    }
-    size_t size = matrix_size(l, n, cols, bf16);
-    if (size > l->staged_bytes) {
-        tec_heap_put(l->heap, l->staged);
-        l->staged = tec_heap_get(l->heap, size);
-        l->staged_bytes = l->staged ? size : 0;
-    }
-    if (!l->staged)
-        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a buffer of %zu bytes", size);
-    memset(l->staged, 0, size);
-    tec_matrix_pack(l->staged, layout_of(l), bf16, n, cols, 0, n, l->buffer);
-    tec_device_upload(l->options->device, TEC_STREAM_MAIN,
-                      (unsigned char *)packed + matrix_size(l, first, cols, bf16), l->staged, size);
-    return tec_device_failure(l->options->device, l->err);
-}
-
-/* Pack `cols` columns from `from` on of a found tensor, sixteen rows or more at a time. */
-static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *packed,
-                                 bool bf16, int from, int cols)
-{
-    TEC_TRY(reserve(l, 16 * found->cols));
-    if (l->source.dry)
-        return TEC_OK;
-    int64_t step = l->buffer_floats / found->cols / 16 * 16;
-    for (int64_t first = 0; first < found->rows; first += step) {
-        int64_t n = found->rows - first < step ? found->rows - first : step;
-        TEC_TRY(tec_weight_rows(&l->source, found, first, n, l->buffer, l->err));
-        if (cols != found->cols)
-            for (int64_t r = 0; r < n; r++)
-                memmove(l->buffer + r * cols, l->buffer + r * found->cols + from,
-                        (size_t)cols * sizeof *l->buffer);
-        TEC_TRY(pack_step(l, packed, bf16, (int)found->rows, cols, (int)first, (int)n));
-    }
-    return TEC_OK;
+    return tec_packer_rows(&l->packer, found, columns, to, l->err);
 }
 
 static enum tec_status pack_found(struct loader *l, const struct tec_found *found, bool bf16,
@@ -142,7 +104,7 @@ static enum tec_status pack_found(struct loader *l, const struct tec_found *foun
                              .k = (int)found->cols,
                              .cols = (int)found->rows,
                              .bf16 = bf16};
-    return pack_rows(l, found, w, bf16, 0, (int)found->cols);
+    return pack_rows(l, found, w, (struct tec_packed_columns){0, (int)found->cols, bf16});
 }
 
 /* Joined matrices of inner length k; at[i] is the first column of piece i. */
@@ -166,7 +128,7 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
         struct tec_found found = {0};
         TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
         void *place = (char *)block + matrix_size(l, at[i], k, bf16);
-        TEC_TRY(pack_rows(l, &found, place, bf16, 0, k));
+        TEC_TRY(pack_rows(l, &found, place, (struct tec_packed_columns){0, k, bf16}));
         TEC_TRY(reserve(l, pieces[i].rows));
         TEC_TRY(
             tec_weight_vector(&l->source, pieces[i].bias, pieces[i].rows, 0.0F, l->buffer, l->err));
@@ -344,7 +306,7 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
     TEC_TRY(device_block(l, matrix_size(l, f->time1.rows, half, false), &block));
     w->time1 = (struct tec_matrix){
         .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
-    TEC_TRY(pack_rows(l, &found, block, false, 0, half));
+    TEC_TRY(pack_rows(l, &found, block, (struct tec_packed_columns){0, half, false}));
     return load_dense(l, &f->time2, false, &w->time2);
 }
 
@@ -370,9 +332,10 @@ enum tec_status tec_weights_load(struct tec_weights **out,
     tec_arena_init(&w->arena, heap);
     struct loader l = {
         .out = w, .options = options, .source = options->source, .err = err, .heap = heap};
+    tec_packer_open(&l.packer, &options->source, options->device, heap);
     enum tec_status status = load_all(&l);
+    tec_packer_close(&l.packer);
     tec_heap_put(heap, l.buffer);
-    tec_heap_put(heap, l.staged);
     if (status != TEC_OK) {
         tec_weights_close(w);
         return status;

@@ -1,6 +1,7 @@
-/* kernels.t [--bench] [--first] [--seed N] [--tier NAME] [--schedule 0..2] [pattern]; --first ends
- * at the first failure. */
+/* kernels.t [--bench] [--layers [--peak TFLOP/s]] [--first] [--seed N] [--tier NAME]
+ * [--schedule 0..2] [pattern]; --first ends at the first failure. */
 #include "tests/kernels/conform.h"
+#include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
 #include "tests/kernels/cuda_tier.h"
 
@@ -246,17 +247,22 @@ struct options {
     const char *pattern, *tier;
     uint64_t seed;
     int schedule; /* of the emulator, -1: each */
-    bool bench;
+    double peak;  /* of bf16 products, for --layers; 0 = not known */
+    bool bench, layers;
 };
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {"*", "*", (uint64_t)time(NULL), -1, false};
+    struct options o = {"*", "*", (uint64_t)time(NULL), -1, 0.0, false, false};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0)
             o.bench = true;
         else if (strcmp(argv[i], "--first") == 0)
             first_only = true;
+        else if (strcmp(argv[i], "--layers") == 0)
+            o.layers = true;
+        else if (strcmp(argv[i], "--peak") == 0 && i + 1 < argc)
+            o.peak = strtod(argv[++i], NULL);
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             o.seed = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--tier") == 0 && i + 1 < argc)
@@ -345,6 +351,12 @@ static void check_cuda(const struct options *o, struct tally *tally, const struc
     enum cuda_tier_kind kind = cuda_tier_open(&why);
     if (kind == CUDA_TIER_NONE)
         printf("ok %d - cuda # SKIP %s\n", ++tally->run, why);
+    if (kind != CUDA_TIER_NONE &&
+        o->layers) { /* nothing else: the checks have a run of their own */
+        conform_bench_cuda(o->pattern, o->peak, kind == CUDA_TIER_EMULATED);
+        cuda_tier_close();
+        return;
+    }
     if (kind == CUDA_TIER_REAL)
         check_cuda_once(o, tally, ref, "cuda", false);
     for (int s = 0; kind == CUDA_TIER_EMULATED && s < CUDA_TIER_SCHEDULES; s++) {
