@@ -204,6 +204,8 @@ static void settle(struct tec_loop *l, int at)
     const struct tec_replay *p = &l->jobs[at].replay;
     if (p->status != TEC_OK) {
         l->record.failed = true;
+        if (l->jobs[at].prefill)
+            tec_kv_pool_drop(&l->o.plan->prefixes, l->jobs[at].region);
         tec_loop_replayed(l, p->start_ns, p->end_ns);
         return;
     }
