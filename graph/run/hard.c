@@ -44,7 +44,7 @@ static bool release(struct tec_loop *l, const struct tec_frame_input *input)
 {
     struct tec_frame_record *r = &l->record;
     l->o.executor.actions(l->o.executor.self, l->chunk);
-    if (tec_device_failure(l->o.plan->device, NULL) != TEC_OK)
+    if (tec_loop_failed(l))
         return false;
     r->release_ns = tec_loop_now(l);
     r->age_us = (r->release_ns - input->captured_ns) / 1000;

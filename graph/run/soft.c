@@ -299,6 +299,8 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, 
         store_new(l, input, false);
     if (input && beside && !first)
         store_new(l, input, true);
+    if (tec_loop_failed(l)) /* rows whose prefix was not made are no rows */
+        return;
     first = l->n_jobs;
     add_decodes(l, false);
     for (int at = first; at < l->n_jobs; at++)

@@ -18,10 +18,6 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, size) ((void)(at), (void)(size))
 #endif
 
-/* Where __shared__ arrays are, in builds without address sanitizer (cuda_runtime.h). */
-extern "C" unsigned char __start_cuda_shared[] __attribute__((weak));
-extern "C" unsigned char __stop_cuda_shared[] __attribute__((weak));
-
 namespace cuda_emulator
 {
 enum { SHARED_LIMIT = 227 << 10, FENCE = 1024, UNSET = 0xff, CANARY = 0xa5 };
@@ -76,17 +72,15 @@ void check_shared(const void *p, size_t size, size_t align, const char *what)
                  (size_t)(at - own) + size, shared_size);
         return;
     }
-    uintptr_t first = (uintptr_t)__start_cuda_shared, end = (uintptr_t)__stop_cuda_shared;
-    if (first && (at < first || at + size > end))
-        fail("%s: %p is not in shared memory", what, p);
+    if (!shared_arrays_hold(p, size))
+        fail("%s: the %zu bytes at %p are not in one array of shared memory", what, size, p);
 }
 
 /* NaN: what nobody has written must not be read. */
 static void unset_shared()
 {
     memset(arena, UNSET, shared_size);
-    if (__start_cuda_shared)
-        memset(__start_cuda_shared, UNSET, (size_t)(__stop_cuda_shared - __start_cuda_shared));
+    shared_arrays_unset();
 }
 
 static void fence_shared(size_t size)
@@ -198,6 +192,7 @@ void run_grid(const char *name, dim3 grid, dim3 block, size_t shared,
     if (fits(grid, block, shared)) {
         grid_size = grid;
         work.grids++;
+        shared_arrays_find();
         block_shape(block);
         fence_shared(shared);
         run_blocks(body);

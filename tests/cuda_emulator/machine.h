@@ -26,6 +26,12 @@ const char *kernel_name();
 void block_shape(dim3 block);
 void block_run(const std::function<void()> &body);
 
+/* shared_arrays.cpp: find the __shared__ arrays of the program, once; make all of them NaN; whether
+ * one of them has [p, p + size). */
+void shared_arrays_find();
+void shared_arrays_unset();
+bool shared_arrays_hold(const void *p, size_t size);
+
 /* copies.cpp: forget all copies of the block before. */
 void copies_forget();
 } // namespace cuda_emulator

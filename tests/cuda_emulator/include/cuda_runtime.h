@@ -21,19 +21,10 @@
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 
-/* One block runs at a time, so its arrays are static. Address sanitizer puts red zones around them;
- * without it they lie in one section, which becomes NaN before each block. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
+/* One block runs at a time, so its arrays are static. They become NaN before each block, and so
+ * would any other variable of a .cu file: kernels have none. Address sanitizer guards their ends.
+ */
 #define __shared__ static
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define __shared__ static
-#endif
-#ifndef __shared__
-#define __shared__ static __attribute__((section("cuda_shared")))
-#endif
 
 #include <emulated_vectors.h>
 
