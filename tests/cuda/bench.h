@@ -40,6 +40,7 @@ static inline void bench_clean(void)
 {
     cudaDeviceReset();
     cuda_emulator_reset();
+    cuda_emulator_protect(true);
 }
 
 static inline enum tec_status bench_take(struct bench *b, struct bench_side *s,
@@ -109,10 +110,10 @@ static inline void bench_check_empty(void)
 /* --- a capture ------------------------------------------------------------------------------- */
 
 static inline void bench_copy(struct bench_side *s, const float *from, float *to, const int *rows,
-                              int max, int cols)
+                              int max, int cols, const char *label)
 {
     const struct tec_map_args a = {from, to, rows, max, LD, LD, cols, 0};
-    tec_capture_add(s->capture, TEC_KERNEL_copy_rows, &a, true, "copy");
+    tec_capture_add(s->capture, TEC_KERNEL_copy_rows, &a, true, label);
 }
 
 static inline void bench_step(struct bench_side *s)
@@ -128,13 +129,13 @@ static inline enum tec_status bench_record(struct bench *b, struct bench_side *s
 {
     struct bench_counts *c = s->counts;
     TEC_TRY(tec_capture_begin(&s->capture, b->device, s->stream, &b->arena, err));
-    bench_copy(s, s->x, s->y, &c->rows, ROWS, COLS);
+    bench_copy(s, s->x, s->y, &c->rows, ROWS, COLS, "copy");
     tec_capture_mark(s->capture, 1);
     tec_capture_repeat(s->capture, &c->count, &c->stop);
     bench_step(s);
-    bench_copy(s, s->flags + LD, s->shifted, &c->flags, FLAGS - 1, 1);
-    bench_copy(s, s->shifted, s->flags, &c->flags, FLAGS - 1, 1);
-    bench_copy(s, s->flags, (float *)(void *)&c->stop, &c->one, 1, 1);
+    bench_copy(s, s->flags + LD, s->shifted, &c->flags, FLAGS - 1, 1, "shift");
+    bench_copy(s, s->shifted, s->flags, &c->flags, FLAGS - 1, 1, "shift");
+    bench_copy(s, s->flags, (float *)(void *)&c->stop, &c->one, 1, 1, "shift");
     tec_capture_repeat_end(s->capture);
     tec_capture_mark(s->capture, 2);
     bench_step(s);

@@ -337,7 +337,7 @@ TEST(many_captures_each_with_many_marks)
     CHECK_INT(c.execs, ==, 0);
     REQUIRE(tec_capture_begin(&s->capture, b.device, s->stream, &b.arena, &err) == TEC_OK);
     for (int i = 0; i < TEC_MAX_MARKS; i++) {
-        bench_copy(s, s->x, s->y, &s->counts->rows, ROWS, COLS);
+        bench_copy(s, s->x, s->y, &s->counts->rows, ROWS, COLS, "copy");
         tec_capture_mark(s->capture, TEC_MAX_MARKS - 1 - i);
     }
     REQUIRE(tec_capture_end(s->capture, &err) == TEC_OK);

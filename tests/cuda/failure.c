@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <glob.h>
 
-enum { MAX_FUNCTIONS = 64, MOST_CALLS = 60, PATIENCE_MS = 200 };
+enum { MAX_FUNCTIONS = 64, PATIENCE_MS = 200 };
 
 static struct bench b;
 static struct tec_error err;
@@ -37,7 +37,8 @@ static void scan(const char *text)
             continue;
         while (isalnum((unsigned char)at[n]))
             n++;
-        if (at[n] == '(' && strncmp(at, "cudaGetError", 12) != 0)
+        if (at[n] == '(' && strncmp(at, "cudaGetError", 12) != 0 &&
+            strncmp(at, "cudaGetLast", 11) != 0)
             add_function(at, n);
     }
 }
@@ -62,11 +63,12 @@ static void list_functions(void)
     CHECK_INT(n_functions, >, 20);
 }
 
-/* One that gives something back: when it fails, that is not given back. */
-static bool gives_back(const char *function)
+/* One that gives something back: when it fails, that is not given back. A kernel's failure is kept.
+ */
+static bool leaves(const char *function)
 {
-    return strstr(function, "Free") || strstr(function, "Destroy") ||
-           strcmp(function, "cudaStreamEndCapture") == 0;
+    return strcmp(function, "kernel") == 0 || strstr(function, "Free") ||
+           strstr(function, "Destroy") || strcmp(function, "cudaStreamEndCapture") == 0;
 }
 
 /* --- the life of a device -------------------------------------------------------------------- */
@@ -103,13 +105,14 @@ static bool located(const char *message)
 {
     bool where =
         strncmp(message, "cuda:0: ", 8) == 0 || strncmp(message, "no CUDA device", 14) == 0;
-    return where && strlen(message) > 20 && !strchr(message, '\n');
+    return where && strlen(message) > 16 && !strchr(message, '\n');
 }
 
 /* Call number nth fails: true when there was such a call. */
 static bool fail_one(const char *function, int nth, cudaError_t error, bool keeps)
 {
     bench_clean();
+    cuda_emulator_protect(false); /* only costs time here */
     cuda_emulator_fail(function, nth, error);
     err.message[0] = '\0';
     enum tec_status status = live(&err);
@@ -125,18 +128,19 @@ static bool fail_one(const char *function, int nth, cudaError_t error, bool keep
     bool reached = strcmp(function, "kernel") == 0
                        ? status != TEC_OK
                        : cuda_emulator_calls(function) >= (unsigned long)nth;
-    if (!keeps && !gives_back(function))
+    if (!keeps && !leaves(function))
         bench_check_empty();
     return reached;
 }
 
-static int fail_all(cudaError_t error, bool keeps)
+/* Of each function the first `most` calls. */
+static int fail_all(cudaError_t error, bool keeps, int most)
 {
     int failures = 0;
     list_functions();
     for (int i = 0; i < n_functions; i++) {
         int nth = 1;
-        while (nth <= MOST_CALLS && fail_one(functions[i], nth, error, keeps))
+        while (nth <= most && fail_one(functions[i], nth, error, keeps))
             nth++;
         if (nth == 1)
             fprintf(stderr, "# %s was never called\n", functions[i]);
@@ -149,17 +153,17 @@ static int fail_all(cudaError_t error, bool keeps)
 
 TEST(every_call_may_fail)
 {
-    printf("# %d calls failed\n", fail_all(cudaErrorUnknown, false));
+    printf("# %d calls failed\n", fail_all(cudaErrorUnknown, false, 60));
 }
 
 TEST(every_call_may_lack_memory)
 {
-    fail_all(cudaErrorMemoryAllocation, false);
+    fail_all(cudaErrorMemoryAllocation, false, 8);
 }
 
 TEST(the_device_may_keep_the_failure)
 {
-    fail_all(cudaErrorIllegalAddress, true);
+    fail_all(cudaErrorIllegalAddress, true, 8);
 }
 
 /* --- in the middle --------------------------------------------------------------------------- */
@@ -183,7 +187,7 @@ TEST(a_failed_device_does_nothing_more)
     CHECK_INT(r.mark_ns[1], >, 0);
     CHECK_INT(r.mark_ns[3], ==, 0);
     CHECK_INT(tec_device_failure(b.device, &err), ==, TEC_DEVICE);
-    CHECK(strstr(err.message, "cuda:0: replay at or before 'step'") != NULL);
+    CHECK(strstr(err.message, "cuda:0: replay at or before 'shift'") != NULL);
     CHECK(strstr(err.message, "cudaErrorIllegalAddress") != NULL);
     cuda_emulator_counters(&before);
     memset(y[0], 0x55, sizeof y[0]);
