@@ -111,7 +111,7 @@ static cudaError_t make_memory(struct tec_gpu_stream *s)
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&s->launch.tickets, tickets);
     if (error == cudaSuccess)
-        error = cudaMemset(s->launch.tickets, 0, tickets);
+        error = cudaMemsetAsync(s->launch.tickets, 0, tickets, s->stream);
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&s->turn, sizeof *s->turn);
     if (error == cudaSuccess)
@@ -231,9 +231,11 @@ static void count(struct tec_device *device, int64_t bytes)
         atomic_store(&device->memory.peak, now);
 }
 
-/* Zeroed, or NULL with nothing taken. */
+/* Zeroed, or NULL with nothing taken. No stream waits for the default one, and memory may be used
+ * on any of them: it is waited for. */
 static void *take(struct tec_gpu *gpu, size_t size)
 {
+    struct tec_gpu_stream *s = &gpu->streams[TEC_STREAM_MAIN];
     void *at = NULL;
     cudaError_t error = cudaMalloc(&at, size ? size : 1);
     if (error == cudaErrorMemoryAllocation) {
@@ -241,11 +243,13 @@ static void *take(struct tec_gpu *gpu, size_t size)
         return NULL;
     }
     if (error == cudaSuccess)
-        error = cudaMemset(at, 0, size ? size : 1);
-    if (error == cudaSuccess)
+        error = cudaMemsetAsync(at, 0, size ? size : 1, s->stream);
+    if (error == cudaSuccess && tec_gpu_drain(gpu, s, "taking memory"))
         return at;
-    tec_gpu_fail(gpu, error, "taking memory", NULL);
-    (void)cudaFree(at);
+    if (error != cudaSuccess)
+        tec_gpu_fail(gpu, error, "taking memory", NULL);
+    if (!gpu->hung)
+        (void)cudaFree(at);
     return NULL;
 }
 

@@ -14,12 +14,18 @@ enum { ORDERS = sizeof orders / sizeof orders[0] };
 static struct bench b;
 static struct tec_error err;
 
-static void set_up(int beside)
+static void set_up_in(int beside, const struct order *order)
 {
     bench_clean();
+    cuda_emulator_timing(order->when, order->seed);
     if (bench_open(&b, beside, 0, &err) != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(b.device && b.n_sides);
+}
+
+static void set_up(int beside)
+{
+    set_up_in(beside, &orders[0]);
 }
 
 static void tear_down(void)
@@ -151,6 +157,24 @@ TEST(memory_is_zeroed_counted_and_ends)
     tear_down();
 }
 
+/* In every order: zero when it is given, whoever uses it first. */
+TEST(what_is_copied_to_fresh_memory_stays)
+{
+    for (int o = 0; o < ORDERS; o++)
+        for (int stream = 0; stream < TEC_STREAM_COUNT; stream++) {
+            unsigned char back[100], want[100];
+            set_up_in(1, &orders[o]);
+            unsigned char *there = tec_device_get(b.device, sizeof back);
+            REQUIRE(there);
+            memset(want, 0xA5, sizeof want);
+            tec_device_upload(b.device, (enum tec_stream)stream, there, want, sizeof want);
+            tec_device_download(b.device, (enum tec_stream)stream, back, there, sizeof back);
+            CHECK(memcmp(back, want, sizeof back) == 0);
+            tec_device_put(b.device, there);
+            tear_down();
+        }
+}
+
 /* --- copies ---------------------------------------------------------------------------------- */
 
 static void fill(unsigned char *to, size_t size, unsigned salt)
@@ -167,8 +191,7 @@ TEST(copies_of_all_sizes_around_the_staging)
     size_t most = 2 * STAGING + 8;
     unsigned char *from = malloc(most), *back = malloc(most), *want = malloc(most);
     for (int o = 0; o < ORDERS; o += 2) {
-        set_up(0);
-        cuda_emulator_timing(orders[o].when, orders[o].seed);
+        set_up_in(0, &orders[o]);
         unsigned char *there = tec_device_get(b.device, most);
         REQUIRE(from && back && want && there);
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -220,8 +243,7 @@ TEST(marks_come_in_order_and_at_once)
     for (int o = 0; o < ORDERS; o++) {
         float y[BLOCK];
         struct tec_replay r;
-        set_up(0);
-        cuda_emulator_timing(orders[o].when, orders[o].seed);
+        set_up_in(0, &orders[o]);
         struct bench_side *s = &b.sides[0];
         record(s);
         for (int turn = 0; turn < 5; turn++) {
@@ -253,8 +275,7 @@ TEST(a_loop_runs_count_times_or_until_stop)
     for (int o = 0; o < ORDERS; o++) {
         float y[BLOCK];
         struct tec_replay r;
-        set_up(0);
-        cuda_emulator_timing(orders[o].when, orders[o].seed);
+        set_up_in(0, &orders[o]);
         record(&b.sides[0]);
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
             REQUIRE(bench_run(&b, &b.sides[0], (int)i, cases[i].count, cases[i].stop_after, y,
@@ -371,8 +392,7 @@ TEST(the_second_stream_never_disturbs_the_first)
     for (int o = 0; o < ORDERS; o++) {
         float y[BLOCK];
         struct tec_replay r;
-        set_up(1);
-        cuda_emulator_timing(orders[o].when, orders[o].seed);
+        set_up_in(1, &orders[o]);
         record(&b.sides[0]);
         record(&b.sides[1]);
         wrong_beside = 0;
