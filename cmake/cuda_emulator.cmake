@@ -1,4 +1,5 @@
-# cuda_emulator.cmake - tests of the emulator and of its runtime by themselves.
+# cuda_emulator.cmake - tests of the emulator and of its runtime by themselves, and of
+# the CUDA device on them.
 
 add_library(cuda_emulator STATIC ${emulator})
 target_link_libraries(cuda_emulator PUBLIC tectum_flags Threads::Threads stdc++)
@@ -13,6 +14,15 @@ foreach(part stand_in stand_in_graph)
   add_executable(cuda_${part}.t tests/cuda_emulator/${part}.c)
   target_link_libraries(cuda_${part}.t PRIVATE cuda_emulator)
   add_test(NAME cuda_${part} COMMAND cuda_${part}.t)
+endforeach()
+file(GLOB cuda_tests CONFIGURE_DEPENDS tests/cuda/*.c) # the device on it
+foreach(source ${cuda_tests})
+  get_filename_component(part ${source} NAME_WE)
+  add_executable(cuda_${part}.t ${source})
+  target_link_libraries(cuda_${part}.t PRIVATE ${below})
+  target_include_directories(cuda_${part}.t SYSTEM PRIVATE ${cuda_includes})
+  target_compile_definitions(cuda_${part}.t PRIVATE TECTUM_SOURCE="${CMAKE_SOURCE_DIR}")
+  add_test(NAME cuda_${part} COMMAND cuda_${part}.t WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endforeach()
 foreach(toolkit ${cuda_includes} /usr/local/cuda/include)
   if(EXISTS ${toolkit}/cuda_runtime_api.h)

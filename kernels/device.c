@@ -68,6 +68,9 @@ enum tec_status tec_device_open(struct tec_device **out, const struct tec_device
     TEC_TRY(tec_device_check(options, err));
     const struct tec_device_kind *kind = find(options->kind);
     int lanes = kind->lanes(options);
+    if (lanes == 0)
+        return tec_fail(err, TEC_DEVICE, "%s:%d: it does not tell how many lanes it has",
+                        options->kind, options->index);
     if (lanes < 0 || options->beside < 0 || (options->beside > 0 && options->beside >= lanes))
         return tec_fail(err, TEC_INVALID, "%d lanes, of them %d beside", lanes, options->beside);
     struct tec_device *device;

@@ -106,7 +106,8 @@ void tec_capture_pass(struct tec_capture *capture);
 void tec_capture_repeat(struct tec_capture *capture, const int *count, const int *stop);
 void tec_capture_repeat_end(struct tec_capture *capture);
 
-/* Here a node is finished: replay notes the time and tells the listener. */
+/* Here a node is finished: replay notes the time and tells the listener. On a GPU not in a loop:
+ * TEC_INVALID at the end. */
 void tec_capture_mark(struct tec_capture *capture, int mark);
 
 enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *err);

@@ -26,6 +26,7 @@ struct tiny {
 };
 
 static struct tec_heap tiny_heap;
+static int tiny_patience_ms; /* 0: the device's own */
 
 static const char *const tiny_kv[] = {"obs", "lang"};
 static const char *const tiny_partitions[] = {"rt", "bg"};
@@ -103,7 +104,8 @@ static inline bool tiny_open_split(struct tiny *t, const char *arch, bool bf16, 
                                          .threads = threads,
                                          .spin_us = spin_us,
                                          .tier = tec_tier_best(),
-                                         .beside = beside};
+                                         .beside = beside,
+                                         .patience_ms = tiny_patience_ms};
     json_t *given = json_pack("{s:i}", "horizon", TINY_HORIZON);
     const struct tec_model_choice choice = {
         .root = "pipelines/models", .arch = arch, .size = "tiny", .overrides = given};

@@ -39,15 +39,25 @@ static void launch_event(const struct tec_loop *l, int node, int64_t start, int6
                .kind = TEC_EVENT_END, .node = node, .request = -1, .t_ns = end, .since_ns = start});
 }
 
-static void release(struct tec_loop *l, const struct tec_frame_input *input)
+/* False: the device has failed on the way, and what came are no actions. */
+static bool release(struct tec_loop *l, const struct tec_frame_input *input)
 {
     struct tec_frame_record *r = &l->record;
     l->o.executor.actions(l->o.executor.self, l->chunk);
+    if (tec_loop_failed(l))
+        return false;
     r->release_ns = tec_loop_now(l);
     r->age_us = (r->release_ns - input->captured_ns) / 1000;
     r->slack_us = r->deadline_ns >= 0 ? (r->deadline_ns - r->release_ns) / 1000 : 0;
     if (l->o.released)
         l->o.released(l->o.user, l->chunk, r);
+    return true;
+}
+
+static void failed(struct tec_loop *l, const struct tec_replay *replay)
+{
+    l->record.failed = true;
+    tec_loop_replayed(l, replay->start_ns, replay->end_ns);
 }
 
 void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input)
@@ -57,14 +67,11 @@ void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input)
     bool action = acts(l);
     l->o.executor.prefix(l->o.executor.self, action ? TEC_PART_FRAME : TEC_PART_PREFIX, l->region,
                          input, &replay);
-    l->record.failed = replay.status != TEC_OK;
-    if (l->record.failed) {
-        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
+    if (replay.status != TEC_OK || (action && !release(l, input))) {
+        failed(l, &replay);
         return;
     }
     int64_t seen = replay.mark_ns[TEC_MARK_PREFILL], acted = replay.mark_ns[TEC_MARK_ACTION];
-    if (action)
-        release(l, input);
     launch_event(l, l->o.prefill_node, replay.start_ns, seen);
     tec_loop_note(l, tec_loop_node_name(l, l->o.prefill_node), replay.start_ns, seen);
     if (action) {

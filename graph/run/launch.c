@@ -197,6 +197,8 @@ void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
     tec_device_replay(plan->device, part->capture, replay);
     tec_device_download(plan->device, part->stream, part->block.host, part->block.device,
                         part->block.size);
+    if (replay->status == TEC_OK)
+        replay->status = tec_device_failure(plan->device, NULL);
     for (int i = 0; i < n; i++) {
         read_row(t, i, rows[i]);
         made[i] = t->produced[i];

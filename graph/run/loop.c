@@ -102,6 +102,8 @@ static void await_input(struct tec_loop *l, const struct tec_tick *tick)
 /* The frame's prefix, and what runs on it. */
 static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
 {
+    if (tec_loop_failed(l))
+        return;
     l->parted = input && l->o.executor.beside;
     if (input) {
         l->region = tec_kv_pool_take(&l->o.plan->prefixes);

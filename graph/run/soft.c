@@ -204,6 +204,8 @@ static void settle(struct tec_loop *l, int at)
     const struct tec_replay *p = &l->jobs[at].replay;
     if (p->status != TEC_OK) {
         l->record.failed = true;
+        if (l->jobs[at].prefill)
+            tec_kv_pool_drop(&l->o.plan->prefixes, l->jobs[at].region);
         tec_loop_replayed(l, p->start_ns, p->end_ns);
         return;
     }
@@ -297,6 +299,8 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, 
         store_new(l, input, false);
     if (input && beside && !first)
         store_new(l, input, true);
+    if (tec_loop_failed(l)) /* rows whose prefix was not made are no rows */
+        return;
     first = l->n_jobs;
     add_decodes(l, false);
     for (int at = first; at < l->n_jobs; at++)

@@ -81,6 +81,14 @@ static inline int64_t tec_loop_now(const struct tec_loop *l)
     return tec_clock_now(&l->o.executor.clock);
 }
 
+/* The device has failed, and the record says so: nothing is launched any more. */
+static inline bool tec_loop_failed(struct tec_loop *l)
+{
+    bool failed = tec_device_failure(l->o.plan->device, NULL) != TEC_OK;
+    l->record.failed |= failed;
+    return failed;
+}
+
 /* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
  * list of rows), admission, texts. */
 bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */

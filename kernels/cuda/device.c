@@ -39,16 +39,14 @@ bool tec_gpu_use(struct tec_gpu *gpu)
 
 /* --- what there is --------------------------------------------------------------------------- */
 
-static int attribute(enum cudaDeviceAttr which, int index)
+static cudaError_t capability_of(int index, int *capability)
 {
-    int value = 0;
-    return cudaDeviceGetAttribute(&value, which, index) == cudaSuccess ? value : 0;
-}
-
-static int capability_of(int index)
-{
-    return 10 * attribute(cudaDevAttrComputeCapabilityMajor, index) +
-           attribute(cudaDevAttrComputeCapabilityMinor, index);
+    int major = 0, minor = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
+    *capability = 10 * major + minor;
+    return error;
 }
 
 static enum tec_status check(const struct tec_device_options *options, struct tec_error *err)
@@ -67,7 +65,11 @@ static enum tec_status check(const struct tec_device_options *options, struct te
     if (options->index < 0 || options->index >= count)
         return tec_fail(err, TEC_DEVICE, "cuda:%d: there are %d CUDA devices, counted from 0",
                         options->index, count);
-    int capability = capability_of(options->index);
+    int capability;
+    error = capability_of(options->index, &capability);
+    if (error != cudaSuccess)
+        return tec_fail(err, TEC_DEVICE, "cuda:%d: asking what it is: %s (%s)", options->index,
+                        cudaGetErrorString(error), cudaGetErrorName(error));
     if (capability < OLDEST)
         return tec_fail(err, TEC_DEVICE, "cuda:%d is an sm_%d; sm_%d is the oldest that will do",
                         options->index, capability, OLDEST);
@@ -76,7 +78,9 @@ static enum tec_status check(const struct tec_device_options *options, struct te
 
 static int lanes(const struct tec_device_options *options)
 {
-    return attribute(cudaDevAttrMultiProcessorCount, options->index);
+    int n = 0;
+    (void)cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, options->index);
+    return n;
 }
 
 static int64_t workspace(const struct tec_device_options *options)
@@ -107,7 +111,7 @@ static cudaError_t make_memory(struct tec_gpu_stream *s)
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&s->launch.tickets, tickets);
     if (error == cudaSuccess)
-        error = cudaMemset(s->launch.tickets, 0, tickets);
+        error = cudaMemsetAsync(s->launch.tickets, 0, tickets, s->stream);
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&s->turn, sizeof *s->turn);
     if (error == cudaSuccess)
@@ -122,7 +126,7 @@ static cudaError_t make_memory(struct tec_gpu_stream *s)
 }
 
 /* The second stream yields to the first. */
-static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which)
+static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int capability)
 {
     struct tec_gpu_stream *s = &gpu->streams[which];
     int least = 0, greatest = 0;
@@ -135,13 +139,14 @@ static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which)
                                              which == TEC_STREAM_MAIN ? greatest : least);
     if (error == cudaSuccess)
         error = make_memory(s);
-    int capability = capability_of(gpu->index);
     s->launch.stream = s->stream;
     s->launch.capability = capability;
-    s->launch.processors = attribute(cudaDevAttrMultiProcessorCount, gpu->index);
     s->launch.overlap = capability >= 90;
     s->launch.partials_size = PARTIALS;
-    return error;
+    return error != cudaSuccess
+               ? error
+               : cudaDeviceGetAttribute(&s->launch.processors, cudaDevAttrMultiProcessorCount,
+                                        gpu->index);
 }
 
 static void drop_stream(struct tec_gpu_stream *s)
@@ -176,11 +181,14 @@ static void gpu_close(struct tec_device *device)
 static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_options *options,
                                 struct tec_error *err)
 {
-    int spin = options->spin_us < 0 ? 2000 : options->spin_us;
+    int spin = options->spin_us < 0 ? 2000 : options->spin_us, capability = 0;
     cudaError_t error = cudaSetDevice(options->index);
+    if (error == cudaSuccess)
+        error = capability_of(options->index, &capability);
+    snprintf(gpu->computes, sizeof gpu->computes, "sm_%d", capability);
     gpu->n_streams = options->beside > 0 ? 2 : 1;
     for (int i = 0; i < gpu->n_streams && error == cudaSuccess; i++)
-        error = make_stream(gpu, (enum tec_stream)i);
+        error = make_stream(gpu, (enum tec_stream)i, capability);
     if (error != cudaSuccess) {
         tec_gpu_fail(gpu, error, "opening the device", NULL);
         return tec_device_failure(&gpu->base, err);
@@ -202,7 +210,6 @@ static enum tec_status gpu_open(struct tec_device **out, const struct tec_device
     gpu->base.computes = gpu->computes;
     gpu->index = options->index;
     gpu->patience_ns = (int64_t)patience * 1000000;
-    snprintf(gpu->computes, sizeof gpu->computes, "sm_%d", capability_of(options->index));
     enum tec_status status = open_gpu(gpu, options, err);
     if (status != TEC_OK) {
         gpu_close(&gpu->base);
@@ -224,9 +231,11 @@ static void count(struct tec_device *device, int64_t bytes)
         atomic_store(&device->memory.peak, now);
 }
 
-/* Zeroed, or NULL with nothing taken. */
+/* Zeroed, or NULL with nothing taken. No stream waits for the default one, and memory may be used
+ * on any of them: it is waited for. */
 static void *take(struct tec_gpu *gpu, size_t size)
 {
+    struct tec_gpu_stream *s = &gpu->streams[TEC_STREAM_MAIN];
     void *at = NULL;
     cudaError_t error = cudaMalloc(&at, size ? size : 1);
     if (error == cudaErrorMemoryAllocation) {
@@ -234,11 +243,13 @@ static void *take(struct tec_gpu *gpu, size_t size)
         return NULL;
     }
     if (error == cudaSuccess)
-        error = cudaMemset(at, 0, size ? size : 1);
-    if (error == cudaSuccess)
+        error = cudaMemsetAsync(at, 0, size ? size : 1, s->stream);
+    if (error == cudaSuccess && tec_gpu_drain(gpu, s, "taking memory"))
         return at;
-    tec_gpu_fail(gpu, error, "taking memory", NULL);
-    (void)cudaFree(at);
+    if (error != cudaSuccess)
+        tec_gpu_fail(gpu, error, "taking memory", NULL);
+    if (!gpu->hung)
+        (void)cudaFree(at);
     return NULL;
 }
 

@@ -37,7 +37,7 @@ struct tec_gpu {
     char computes[16];
     int64_t patience_ns;
     _Atomic bool failing; /* somebody writes base.failure */
-    bool hung;            /* it may never answer again: nothing more is asked of it */
+    _Atomic bool hung;    /* it may never answer again: nothing more is asked of it */
 };
 
 /* Pinned bytes of a stream; larger uploads wait for earlier ones. */

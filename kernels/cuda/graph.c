@@ -126,8 +126,6 @@ static cudaError_t record_control(struct recorder *r, const struct tec_command *
         return begin_loop(r, c);
     if (c->kind == TEC_REPEAT_END)
         return end_loop(r);
-    if (c->kind == TEC_MARK && (r->open || r->graph->n_marks == TEC_MAX_MARKS))
-        return cudaErrorInvalidValue;
     stamp(r, c->other);
     return r->launch->error;
 }
@@ -196,10 +194,31 @@ static cudaError_t instantiate(struct recorder *r, cudaGraph_t graph)
     return error;
 }
 
+/* What the host could not see: one stamp a mark, and a loop's would be overwritten. */
+static enum tec_status check_marks(const struct tec_capture *capture, struct tec_error *err)
+{
+    bool open = false;
+    int n = 0;
+    for (int i = 0; i < capture->n; i++) {
+        const struct tec_command *c = &capture->commands[i];
+        open = c->kind == TEC_REPEAT || (open && c->kind != TEC_REPEAT_END);
+        n += c->kind == TEC_MARK;
+        if (open && c->kind == TEC_MARK)
+            return tec_fail(err, TEC_INVALID,
+                            "mark %d is a mark in a loop, which this device does not see; "
+                            "mark the loop's end",
+                            c->other);
+    }
+    return n <= TEC_MAX_MARKS ? TEC_OK
+                              : tec_fail(err, TEC_INVALID, "%d marks in a capture; there can be %d",
+                                         n, TEC_MAX_MARKS);
+}
+
 enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *err)
 {
     struct tec_gpu *gpu = (struct tec_gpu *)capture->device;
     struct tec_gpu_stream *s = &gpu->streams[capture->stream];
+    TEC_TRY(check_marks(capture, err));
     struct tec_gpu_graph *compiled = TEC_NEW(capture->arena, 1, struct tec_gpu_graph);
     if (!compiled)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a graph");

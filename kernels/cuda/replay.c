@@ -13,8 +13,9 @@ static bool reached(const struct tec_gpu_stream *s, int mark)
 }
 
 /* The device answers that it is working, or has ended; else, or when it takes too long, it has
- * failed, in the work behind the last mark that was seen. */
-static bool ask(struct tec_gpu *gpu, struct tec_gpu_stream *s, int64_t until, const char *label)
+ * failed, in the work behind the last mark that was reached. */
+static bool ask(struct tec_gpu *gpu, struct tec_gpu_stream *s, int mark, int64_t until,
+                const char *label)
 {
     const struct tec_clock clock = {NULL};
     char detail[120];
@@ -22,6 +23,8 @@ static bool ask(struct tec_gpu *gpu, struct tec_gpu_stream *s, int64_t until, co
     if (error == cudaSuccess)
         return true;
     if (error == cudaErrorNotReady && tec_clock_now(&clock) <= until)
+        return true;
+    if (reached(s, mark)) /* meanwhile: what has failed is behind it */
         return true;
     if (error == cudaErrorNotReady) {
         gpu->hung = true;
@@ -37,7 +40,7 @@ static bool await_mark(struct tec_gpu *gpu, struct tec_gpu_stream *s, int mark, 
 {
     for (int turns = 0; !reached(s, mark);) {
         tec_spin(&turns);
-        if (turns % ASK_EVERY == 0 && !ask(gpu, s, until, label))
+        if (turns % ASK_EVERY == 0 && !ask(gpu, s, mark, until, label))
             return false;
     }
     return true;

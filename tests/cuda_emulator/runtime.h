@@ -160,6 +160,7 @@ struct state {
     /* device */
     int capability = 90, processors = 132;
     size_t memory = (size_t)8 << 30;
+    int driver = 0; /* version; 0: the toolkit's */
     cudaError_t absent = cudaSuccess, sticky = cudaSuccess;
     std::map<const void *, int> shared_limits;
 

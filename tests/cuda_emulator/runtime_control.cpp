@@ -113,6 +113,12 @@ void cuda_emulator_device(int capability, int processors, size_t memory)
     the().memory = memory;
 }
 
+void cuda_emulator_driver(int version)
+{
+    guard lock(the().mutex);
+    the().driver = version;
+}
+
 void cuda_emulator_counters(struct cuda_emulator_counters *to)
 {
     guard lock(the().mutex);
@@ -175,6 +181,7 @@ void cuda_emulator_reset(void)
     s.capability = first.capability;
     s.processors = first.processors;
     s.memory = first.memory;
+    s.driver = first.driver;
     s.absent = s.sticky = cudaSuccess;
     s.when = first.when;
     s.random = first.random;

@@ -177,7 +177,8 @@ cudaError_t cudaDriverGetVersion(int *driverVersion)
     return api(__func__, ANYWHERE, [&] {
         if (!driverVersion)
             return cudaErrorInvalidValue;
-        *driverVersion = the().absent == cudaErrorInsufficientDriver ? 0 : VERSION;
+        int version = the().driver ? the().driver : VERSION;
+        *driverVersion = the().absent == cudaErrorInsufficientDriver ? 0 : version;
         return cudaSuccess;
     });
 }

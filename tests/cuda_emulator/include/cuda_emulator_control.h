@@ -50,6 +50,8 @@ cudaError_t cuda_emulator_call(cudaStream_t stream, const char *name, void (*bod
                                void *user);
 /* The device: 10 * major + minor (90), multiprocessors (132), bytes of memory (8 GiB). */
 void cuda_emulator_device(int capability, int processors, size_t memory);
+/* The driver's version, 1000 * major + 10 * minor; 0: the toolkit's (start). */
+void cuda_emulator_driver(int version);
 
 struct cuda_emulator_counters {
     unsigned long calls;         /* of the API */

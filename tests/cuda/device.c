@@ -1,0 +1,422 @@
+/* device.c - the CUDA device behind the seam, on the emulator: opening, copies, captures, loops,
+ * two streams; in every order in which work may run. */
+#include "tests/cuda/bench.h"
+
+#include <stdlib.h>
+
+static const struct order {
+    enum cuda_emulator_when when;
+    unsigned seed;
+} orders[] = {{CUDA_EMULATOR_LOWEST, 0},   {CUDA_EMULATOR_HIGHEST, 0},  {CUDA_EMULATOR_SHUFFLED, 1},
+              {CUDA_EMULATOR_SHUFFLED, 2}, {CUDA_EMULATOR_SHUFFLED, 3}, {CUDA_EMULATOR_EARLY, 0}};
+enum { ORDERS = sizeof orders / sizeof orders[0] };
+
+static struct bench b;
+static struct tec_error err;
+
+static void set_up_in(int beside, const struct order *order)
+{
+    bench_clean();
+    cuda_emulator_timing(order->when, order->seed);
+    if (bench_open(&b, beside, 0, &err) != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(b.device && b.n_sides);
+}
+
+static void set_up(int beside)
+{
+    set_up_in(beside, &orders[0]);
+}
+
+static void tear_down(void)
+{
+    bench_close(&b);
+    bench_check_empty();
+}
+
+static void record(struct bench_side *s)
+{
+    if (bench_record(&b, s, &err) != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(tec_device_failure(b.device, NULL) == TEC_OK);
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+TEST(facts_of_the_device)
+{
+    for (int beside = 0; beside < 2; beside++) {
+        set_up(beside);
+        CHECK_STR(tec_device_kind(b.device), "cuda");
+        CHECK_STR(tec_device_computes(b.device), "sm_90");
+        CHECK_INT(tec_device_lanes(b.device), ==, 132);
+        CHECK_INT(tec_device_lanes_beside(b.device), ==, beside);
+        CHECK_INT(tec_device_layout(b.device), ==, TEC_MATRIX_TILES);
+        CHECK(!tec_device_reads_host(b.device));
+        CHECK(tec_device_kernels(b.device) == NULL);
+        CHECK_INT(tec_device_room(b.device), >, 1 << 20);
+        struct cuda_emulator_counters c;
+        cuda_emulator_counters(&c);
+        CHECK_INT(c.device_bytes, ==, tec_device_bytes(b.device));
+        CHECK_INT(tec_device_peak(b.device), ==, tec_device_bytes(b.device));
+        tear_down();
+    }
+}
+
+static void refused(const struct tec_device_options *options, const char *says)
+{
+    struct tec_heap heap = {0};
+    struct tec_device *device = NULL;
+    err.message[0] = '\0';
+    CHECK_INT(tec_device_check(options, &err), ==, TEC_DEVICE);
+    err.message[0] = '\0';
+    CHECK_INT(tec_device_open(&device, options, &heap, &err), ==, TEC_DEVICE);
+    if (!strstr(err.message, says) || strchr(err.message, '\n'))
+        fprintf(stderr, "# %s\n", err.message);
+    CHECK(strstr(err.message, says) != NULL);
+    CHECK(strchr(err.message, '\n') == NULL);
+    CHECK(device == NULL);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(what_cannot_be_opened_says_why)
+{
+    struct tec_device_options options = {.kind = "cuda"};
+    bench_clean();
+    cuda_emulator_absent(cudaErrorInsufficientDriver);
+    refused(&options, "no NVIDIA driver");
+    cuda_emulator_absent(cudaErrorNoDevice);
+    refused(&options, "no CUDA device");
+    cuda_emulator_absent(cudaSuccess);
+    cuda_emulator_driver(12020);
+    refused(&options, "the NVIDIA driver is for CUDA 12.2");
+    cuda_emulator_driver(0);
+    options.index = 1;
+    refused(&options, "cuda:1: there are 1 CUDA devices");
+    options.index = -1;
+    refused(&options, "cuda:-1");
+    options.index = 0;
+    cuda_emulator_device(75, 40, (size_t)1 << 30);
+    refused(&options, "cuda:0 is an sm_75; sm_80");
+    bench_check_empty();
+    bench_clean();
+}
+
+TEST(lanes_beside_are_fewer_than_all)
+{
+    struct tec_heap heap = {0};
+    struct tec_device *device = NULL;
+    bench_clean();
+    cuda_emulator_device(90, 1, (size_t)1 << 30);
+    const struct tec_device_options options = {.kind = "cuda", .beside = 1};
+    CHECK_INT(tec_device_open(&device, &options, &heap, &err), ==, TEC_INVALID);
+    CHECK_INT(heap.live, ==, 0);
+    bench_clean();
+}
+
+/* Host memory that ends while a device is opened. */
+TEST(refused_host_memory_leaves_nothing)
+{
+    bool opened = false;
+    for (int n = 1; !opened && n < 20; n++) {
+        struct tec_heap heap = {.fail_at = n};
+        struct tec_device *device = NULL;
+        const struct tec_device_options options = {.kind = "cuda", .beside = 1};
+        bench_clean();
+        enum tec_status status = tec_device_open(&device, &options, &heap, &err);
+        opened = status == TEC_OK;
+        CHECK(opened || status == TEC_NO_MEMORY);
+        tec_device_close(device);
+        CHECK_INT(heap.live, ==, 0);
+        bench_check_empty();
+    }
+    CHECK(opened);
+}
+
+TEST(memory_is_zeroed_counted_and_ends)
+{
+    set_up(0);
+    int64_t before = tec_device_bytes(b.device);
+    unsigned char *all[20], back[1000];
+    for (int i = 0; i < 20; i++) {
+        all[i] = tec_device_get(b.device, 1000);
+        REQUIRE(all[i] && (uintptr_t)all[i] % 64 == 0);
+        memset(back, 1, sizeof back);
+        tec_device_download(b.device, TEC_STREAM_MAIN, back, all[i], sizeof back);
+        for (int c = 0; c < 1000; c++)
+            REQUIRE(back[c] == 0);
+    }
+    CHECK_INT(tec_device_bytes(b.device), ==, before + 20000);
+    CHECK(tec_device_get(b.device, (size_t)1 << 50) == NULL);
+    CHECK_INT(tec_device_failure(b.device, NULL), ==, TEC_OK); /* that one does not stay */
+    for (int i = 0; i < 20; i++)
+        tec_device_put(b.device, all[i * 7 % 20]);
+    tec_device_put(b.device, NULL);
+    CHECK_INT(tec_device_bytes(b.device), ==, before);
+    CHECK_INT(tec_device_peak(b.device), ==, before + 20000);
+    tear_down();
+}
+
+/* In every order: zero when it is given, whoever uses it first. */
+TEST(what_is_copied_to_fresh_memory_stays)
+{
+    for (int o = 0; o < ORDERS; o++)
+        for (int stream = 0; stream < TEC_STREAM_COUNT; stream++) {
+            unsigned char back[100], want[100];
+            set_up_in(1, &orders[o]);
+            unsigned char *there = tec_device_get(b.device, sizeof back);
+            REQUIRE(there);
+            memset(want, 0xA5, sizeof want);
+            tec_device_upload(b.device, (enum tec_stream)stream, there, want, sizeof want);
+            tec_device_download(b.device, (enum tec_stream)stream, back, there, sizeof back);
+            CHECK(memcmp(back, want, sizeof back) == 0);
+            tec_device_put(b.device, there);
+            tear_down();
+        }
+}
+
+/* --- copies ---------------------------------------------------------------------------------- */
+
+static void fill(unsigned char *to, size_t size, unsigned salt)
+{
+    for (size_t i = 0; i < size; i++)
+        to[i] = (unsigned char)((i * 2654435761U + salt) >> 13);
+}
+
+TEST(copies_of_all_sizes_around_the_staging)
+{
+    enum { STAGING = 4 << 20 };
+    static const size_t sizes[] = {
+        0, 1, 63, 64, 65, STAGING - 1, STAGING, STAGING + 1, STAGING + 64, 2 * STAGING + 7};
+    size_t most = 2 * STAGING + 8;
+    unsigned char *from = malloc(most), *back = malloc(most), *want = malloc(most);
+    for (int o = 0; o < ORDERS; o += 2) {
+        set_up_in(0, &orders[o]);
+        unsigned char *there = tec_device_get(b.device, most);
+        REQUIRE(from && back && want && there);
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            size_t n = sizes[i];
+            fill(want, n, (unsigned)i);
+            memcpy(from, want, n);
+            tec_device_upload(b.device, TEC_STREAM_MAIN, there, from, n);
+            memset(from, 0xEE, n);
+            memset(back, 0xDD, n + 1);
+            tec_device_download(b.device, TEC_STREAM_MAIN, back, there, n);
+            CHECK(memcmp(back, want, n) == 0);
+            CHECK_INT(back[n], ==, 0xDD);
+        }
+        tec_device_put(b.device, there);
+        tear_down();
+    }
+    free(from);
+    free(back);
+    free(want);
+}
+
+/* More than the staging holds, in pieces, before anything asks whether they have arrived. */
+TEST(many_copies_share_the_staging)
+{
+    enum { PIECE = 100 * 1000, PIECES = 100 };
+    set_up(0);
+    unsigned char *there = tec_device_get(b.device, (size_t)PIECE * PIECES);
+    static unsigned char piece[PIECE], want[PIECE];
+    REQUIRE(there);
+    for (int i = 0; i < PIECES; i++) {
+        fill(piece, PIECE, (unsigned)i);
+        tec_device_upload(b.device, TEC_STREAM_MAIN, there + (size_t)i * PIECE, piece,
+                          (size_t)(PIECE - i));
+    }
+    for (int i = 0; i < PIECES; i++) {
+        fill(want, PIECE, (unsigned)i);
+        tec_device_download(b.device, TEC_STREAM_MAIN, piece, there + (size_t)i * PIECE,
+                            (size_t)(PIECE - i));
+        CHECK(memcmp(piece, want, (size_t)(PIECE - i)) == 0);
+    }
+    tec_device_put(b.device, there);
+    tear_down();
+}
+
+/* --- captures -------------------------------------------------------------------------------- */
+
+TEST(marks_come_in_order_and_at_once)
+{
+    for (int o = 0; o < ORDERS; o++) {
+        float y[BLOCK];
+        struct tec_replay r;
+        set_up_in(0, &orders[o]);
+        struct bench_side *s = &b.sides[0];
+        record(s);
+        for (int turn = 0; turn < 5; turn++) {
+            REQUIRE(bench_run(&b, s, turn, 3, 11, y, &r) == TEC_OK);
+            CHECK_INT(bench_wrong(y, turn, 3), ==, 0);
+            REQUIRE(s->n_marks == 3);
+            for (int i = 0; i < 3; i++) {
+                CHECK_INT(s->marks[i], ==, i + 1);
+                CHECK_INT(s->marked_ns[i], ==, r.mark_ns[i + 1]);
+                CHECK_INT(s->marked_ns[i], >=, i ? s->marked_ns[i - 1] : r.start_ns);
+            }
+            CHECK_INT(r.end_ns, >=, r.mark_ns[3]);
+            CHECK_INT(r.mark_ns[0], ==, 0);
+            CHECK_INT(r.mark_ns[4], ==, 0);
+        }
+        r.marked = NULL;
+        tec_device_replay(b.device, s->capture, &r);
+        CHECK_INT(r.status, ==, TEC_OK);
+        tear_down();
+    }
+}
+
+TEST(a_loop_runs_count_times_or_until_stop)
+{
+    static const struct {
+        int count, stop_after, turns;
+    } cases[] = {{0, 11, 0}, {1, 11, 1}, {7, 11, 7}, {10, 11, 10}, {-3, 11, 0},
+                 {7, 1, 1},  {7, 4, 4},  {7, 7, 7},  {10, 9, 9},   {0, 1, 0}};
+    for (int o = 0; o < ORDERS; o++) {
+        float y[BLOCK];
+        struct tec_replay r;
+        set_up_in(0, &orders[o]);
+        record(&b.sides[0]);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            REQUIRE(bench_run(&b, &b.sides[0], (int)i, cases[i].count, cases[i].stop_after, y,
+                              &r) == TEC_OK);
+            CHECK_INT(bench_wrong(y, (int)i, cases[i].turns), ==, 0);
+            CHECK_INT(b.sides[0].n_marks, ==, 3);
+        }
+        tear_down();
+    }
+}
+
+/* One launch for k steps: that is what loops are for. */
+TEST(a_replay_is_one_launch_and_takes_nothing)
+{
+    float y[BLOCK];
+    struct tec_replay r;
+    struct cuda_emulator_counters before, after;
+    set_up(0);
+    record(&b.sides[0]);
+    REQUIRE(bench_run(&b, &b.sides[0], 1, 9, 11, y, &r) == TEC_OK);
+    cuda_emulator_counters(&before);
+    int64_t calls = b.heap.calls;
+    for (int i = 0; i < 20; i++)
+        bench_run(&b, &b.sides[0], i, i % 10, 11, y, &r);
+    cuda_emulator_counters(&after);
+    CHECK_INT(b.heap.calls, ==, calls);
+    CHECK_INT(after.graph_launches, ==, before.graph_launches + 20);
+    CHECK_INT(after.allocations, ==, before.allocations);
+    CHECK_INT(after.instantiations, ==, before.instantiations);
+    CHECK_INT(after.captures, ==, before.captures);
+    CHECK_INT(after.uploads, ==, before.uploads);
+    CHECK_INT(tec_capture_kernels(b.sides[0].capture), ==, after.kernel_nodes);
+    tear_down();
+}
+
+TEST(a_mark_in_a_loop_is_refused)
+{
+    set_up(0);
+    struct bench_side *s = &b.sides[0];
+    REQUIRE(tec_capture_begin(&s->capture, b.device, s->stream, &b.arena, &err) == TEC_OK);
+    tec_capture_repeat(s->capture, &s->counts->count, &s->counts->stop);
+    bench_step(s);
+    tec_capture_mark(s->capture, 1);
+    tec_capture_repeat_end(s->capture);
+    CHECK_INT(tec_capture_end(s->capture, &err), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "a mark in a loop") != NULL);
+    /* a mistake of the caller: the device goes on */
+    float y[BLOCK];
+    struct tec_replay r;
+    record(s);
+    CHECK_INT(bench_run(&b, s, 2, 2, 11, y, &r), ==, TEC_OK);
+    CHECK_INT(bench_wrong(y, 2, 2), ==, 0);
+    tear_down();
+}
+
+TEST(many_captures_each_with_many_marks)
+{
+    enum { MANY = 40 };
+    static struct tec_capture *all[MANY];
+    struct cuda_emulator_counters c;
+    set_up(0);
+    struct bench_side *s = &b.sides[0];
+    for (int i = 0; i < MANY; i++) {
+        REQUIRE(bench_record(&b, s, &err) == TEC_OK);
+        all[i] = s->capture;
+    }
+    cuda_emulator_counters(&c);
+    CHECK_INT(c.execs, ==, MANY);
+    CHECK_INT(c.graphs, ==, 0);
+    for (int i = 0; i < 2 * MANY; i++) {
+        float y[BLOCK];
+        struct tec_replay r;
+        s->capture = all[i * 7 % MANY];
+        REQUIRE(bench_run(&b, s, i, i % 5, 11, y, &r) == TEC_OK);
+        CHECK_INT(bench_wrong(y, i, i % 5), ==, 0);
+    }
+    for (int i = 0; i < MANY; i++)
+        tec_capture_free(all[i]);
+    cuda_emulator_counters(&c);
+    CHECK_INT(c.execs, ==, 0);
+    REQUIRE(tec_capture_begin(&s->capture, b.device, s->stream, &b.arena, &err) == TEC_OK);
+    for (int i = 0; i < TEC_MAX_MARKS; i++) {
+        bench_copy(s, s->x, s->y, &s->counts->rows, ROWS, COLS, "copy");
+        tec_capture_mark(s->capture, TEC_MAX_MARKS - 1 - i);
+    }
+    REQUIRE(tec_capture_end(s->capture, &err) == TEC_OK);
+    struct tec_replay r = {0};
+    tec_device_replay(b.device, s->capture, &r);
+    CHECK_INT(r.status, ==, TEC_OK);
+    for (int i = 1; i < TEC_MAX_MARKS; i++)
+        CHECK(r.mark_ns[i] > 0 && r.mark_ns[i] <= r.mark_ns[i - 1]);
+    tear_down();
+}
+
+/* --- two streams ----------------------------------------------------------------------------- */
+
+enum { ROUNDS = 12 };
+
+static int wrong_beside;
+
+static void work(void *user)
+{
+    float y[BLOCK];
+    struct tec_replay r;
+    (void)user;
+    for (int i = 0; i < 3; i++) {
+        wrong_beside += bench_run(&b, &b.sides[1], 50 + i, i + 2, 11, y, &r) != TEC_OK;
+        wrong_beside += bench_wrong(y, 50 + i, i + 2);
+    }
+}
+
+TEST(the_second_stream_never_disturbs_the_first)
+{
+    for (int o = 0; o < ORDERS; o++) {
+        float y[BLOCK];
+        struct tec_replay r;
+        set_up_in(1, &orders[o]);
+        record(&b.sides[0]);
+        record(&b.sides[1]);
+        wrong_beside = 0;
+        for (int i = 0; i < ROUNDS; i++) {
+            tec_device_fork(b.device, work, NULL);
+            REQUIRE(bench_run(&b, &b.sides[0], i, i % 7, 11, y, &r) == TEC_OK);
+            CHECK_INT(bench_wrong(y, i, i % 7), ==, 0);
+            CHECK_INT(b.sides[0].n_marks, ==, 3);
+            tec_device_join(b.device);
+        }
+        CHECK_INT(wrong_beside, ==, 0);
+        CHECK_INT(b.sides[1].n_marks, ==, 3);
+        tear_down();
+    }
+}
+
+TEST(a_device_of_one_stream_never_forks)
+{
+    set_up(0);
+    wrong_beside = 0;
+    tec_device_fork(b.device, work, NULL);
+    tec_device_join(b.device);
+    CHECK_INT(b.sides[1].n_marks, ==, 0);
+    tear_down();
+}
+
+TAP_MAIN

@@ -1,0 +1,316 @@
+/* engine.c - the whole engine on a CUDA device that fails or hangs: at load one error and nothing
+ * left, in the middle of frames a record that says so, and a robot that is handed what the pipeline
+ * declares, in time. Kernel bodies are off: what they compute is not the question here. */
+#include "graph/run/engine.h"
+#include "tectum.h"
+#include "tests/cuda/model.h"
+
+enum { PATIENCE_MS = 150, SIDE = 64, PIXELS = SIDE * SIDE * 3, ROOM = 64 * 32 };
+
+static const struct tec_clock wall = {NULL};
+static struct tec_heap heap;
+
+static void clean(void)
+{
+    model_clean();
+    model_without_bodies();
+}
+
+static void check_empty(void)
+{
+    struct cuda_emulator_counters c;
+    cuda_emulator_counters(&c);
+    CHECK_INT(c.device_bytes + c.pinned_bytes, ==, 0);
+    CHECK_INT(c.streams + c.events + c.graphs + c.execs, ==, 0);
+    CHECK_INT(c.reports, ==, 0);
+}
+
+/* --- load ------------------------------------------------------------------------------------ */
+
+static struct tec_pipeline *load(void)
+{
+    struct tec_diagnostics d;
+    struct tec_pipeline *p = NULL;
+    static const char *const set[] = {"nodes.talk.deadline.on_miss=continue"};
+    const struct tec_load_options o = {.path = TECTUM_SOURCE "/pipelines/pi05_droid.lua",
+                                       .root = TECTUM_SOURCE "/pipelines",
+                                       .set = set,
+                                       .n_set = 1};
+    tec_diagnostics_init(&d, &heap);
+    if (tec_pipeline_load(&p, &o, &heap, &d, &err) != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    tec_diagnostics_finish(&d);
+    REQUIRE(p);
+    return p;
+}
+
+static enum tec_status open_engine(struct tec_engine **e, const struct tec_pipeline *p)
+{
+    const struct tec_engine_options o = {
+        .pipeline = p,
+        .root = TECTUM_SOURCE,
+        .random = true,
+        .seed = 1,
+        .size = "tiny",
+        .dtype = "bf16",
+        .device = {.kind = "cuda", .spin_us = 100, .patience_ms = PATIENCE_MS * 100},
+        .saturated = true};
+    *e = NULL;
+    return tec_engine_open(e, &o, &heap, &err);
+}
+
+/* Call number nth of the function fails while the engine opens; true: there was such a call. */
+static bool fail_at_load(const struct tec_pipeline *p, const char *function, int nth)
+{
+    struct tec_engine *e;
+    int64_t before = heap.live;
+    clean();
+    cuda_emulator_fail(function, nth, cudaErrorUnknown);
+    err.message[0] = '\0';
+    enum tec_status status = open_engine(&e, p);
+    if (status != TEC_OK && (status != TEC_DEVICE || !strstr(err.message, "cuda:0: ")))
+        fprintf(stderr, "# %s %d: %d %s\n", function, nth, (int)status, err.message);
+    CHECK(status == TEC_OK || (status == TEC_DEVICE && strstr(err.message, "cuda:0: ") != NULL));
+    CHECK((status == TEC_OK) == (e != NULL));
+    tec_engine_close(e);
+    CHECK_INT(heap.live, ==, before);
+    if (strcmp(function, "kernel") != 0) /* the device keeps that one, and its memory */
+        check_empty();
+    return status != TEC_OK;
+}
+
+TEST(a_load_that_fails_is_one_error)
+{
+    static const char *const functions[] = {"cudaMalloc",
+                                            "cudaMemsetAsync",
+                                            "cudaMemcpyAsync",
+                                            "cudaStreamBeginCapture",
+                                            "cudaLaunchKernel",
+                                            "cudaGraphAddNode",
+                                            "cudaGraphInstantiate",
+                                            "cudaGraphLaunch",
+                                            "kernel"};
+    struct tec_pipeline *p = load();
+    int failures = 0;
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        for (int nth = 1; fail_at_load(p, functions[i], nth); nth = nth * 6 + 1)
+            failures++;
+    CHECK_INT(failures, >, 20);
+    printf("# %d loads failed\n", failures);
+    tec_pipeline_free(p);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- frames ---------------------------------------------------------------------------------- */
+
+static int n_released;
+
+static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    (void)user, (void)chunk;
+    CHECK(!record->failed);
+    n_released++;
+}
+
+static void check_frame(const struct tec_frame_record *r, bool failed_before, int which, int before)
+{
+    bool acted = n_released > before;
+    CHECK(r->failed || !failed_before); /* for good */
+    CHECK_INT(r->failed, ==, tec_device_failure(t.device, NULL) != TEC_OK);
+    CHECK_INT(acted, ==, r->release_ns >= 0);
+    CHECK(!acted || !failed_before);
+    if (!r->failed) {
+        CHECK_INT(acted, ==, which >= 0);
+        return;
+    }
+    CHECK_INT(r->cause, ==, TEC_CAUSE_GPU);
+    CHECK(acted || r->missed);
+    if (failed_before)
+        CHECK_INT(r->n_launches + r->tokens, ==, 0);
+}
+
+static void fail_in_frames(const char *function, int nth, cudaError_t error, int beside)
+{
+    uint64_t dice = 31 + (uint64_t)nth;
+    int which, n_failed = 0;
+    clean();
+    model_open("pi05", true, beside);
+    const struct tec_planner planner = model_dice(&dice);
+    struct tec_loop *loop = model_loop(&planner, released);
+    for (int f = 0; f < 24; f++) {
+        if (f == 6)
+            cuda_emulator_fail(function, nth, error);
+        int before = n_released;
+        const struct tec_frame_record *r = model_frame(loop, &dice, &which);
+        check_frame(r, n_failed > 0, which, before);
+        n_failed += r->failed;
+        CHECK(tec_loop_live(loop) <= TINY_SEATS);
+        CHECK_INT(t.plan->prefixes.in_use, <=, tec_loop_live(loop));
+    }
+    CHECK_INT(n_failed, >, 3);
+    CHECK(tec_device_failure(t.device, &err) == TEC_DEVICE);
+    CHECK(strncmp(err.message, "cuda:0: ", 8) == 0);
+    tec_loop_reset(loop);
+    CHECK_INT(tec_loop_live(loop), ==, 0);
+    CHECK_INT(t.plan->prefixes.in_use, ==, 0);
+    tec_loop_destroy(loop);
+    tiny_close(&t);
+    CHECK_INT(tiny_heap.live, ==, 0);
+    if (error == cudaErrorUnknown)
+        check_empty();
+}
+
+TEST(a_failure_amid_frames_is_told_and_stays)
+{
+    for (int beside = 0; beside < 2; beside++)
+        for (int nth = 1; nth <= 8; nth += nth < 4 ? 1 : 4) {
+            fail_in_frames("cudaGraphLaunch", nth, cudaErrorUnknown, beside);
+            fail_in_frames("cudaMemcpyAsync", nth, cudaErrorUnknown, beside);
+            fail_in_frames("cudaStreamQuery", nth, cudaErrorLaunchFailure, beside);
+            fail_in_frames("kernel", nth * 40, cudaErrorIllegalAddress, beside);
+        }
+}
+
+/* --- hanging --------------------------------------------------------------------------------- */
+
+static void hang_in_frames(int nth, int beside)
+{
+    uint64_t dice = 5;
+    int which, n_failed = 0;
+    clean();
+    model_open("pi05", true, beside);
+    const struct tec_planner planner = model_dice(&dice);
+    struct tec_loop *loop = model_loop(&planner, released);
+    for (int f = 0; f < 4; f++)
+        CHECK(!model_frame(loop, &dice, &which)->failed);
+    cuda_emulator_hang(nth);
+    for (int f = 0; f < 12; f++) {
+        int64_t start = tec_clock_now(&wall);
+        int before = n_released;
+        const struct tec_frame_record *r = model_frame(loop, &dice, &which);
+        int64_t took = tec_clock_now(&wall) - start;
+        check_frame(r, n_failed > 0, which, before);
+        CHECK_INT(took, <, (PATIENCE_MS + (n_failed ? 0 : 2000)) * INT64_C(1000000));
+        n_failed += r->failed;
+    }
+    CHECK_INT(n_failed, >, 3);
+    tec_loop_destroy(loop);
+    int64_t start = tec_clock_now(&wall);
+    tiny_close(&t);
+    CHECK_INT(tec_clock_now(&wall) - start, <, 2000000000);
+    CHECK_INT(tiny_heap.live, ==, 0);
+}
+
+TEST(a_hanging_launch_is_given_up)
+{
+    tiny_patience_ms = PATIENCE_MS;
+    for (int beside = 0; beside < 2; beside++)
+        for (int nth = 1; nth <= 3; nth++)
+            hang_in_frames(nth, beside);
+    tiny_patience_ms = 0;
+    clean();
+}
+
+/* --- the robot ------------------------------------------------------------------------------- */
+
+static uint8_t picture[PIXELS];
+static float state[4];
+static struct tectum_error why;
+
+static enum tectum_status submit(struct tectum *robot, int64_t *number)
+{
+    const struct tectum_value v[] = {
+        {"observation/image", TECTUM_TYPE_U8, 3, {SIDE, SIDE, 3}, picture, PIXELS},
+        {"observation/wrist_image", TECTUM_TYPE_U8, 3, {SIDE, SIDE, 3}, picture, PIXELS},
+        {"observation/state", TECTUM_TYPE_F32, 1, {4}, state, sizeof state},
+        {"prompt", TECTUM_TYPE_TEXT, 0, {0}, "press", 5}};
+    return tectum_submit(robot, v, 4, 0, number, &why);
+}
+
+static struct tectum *open_robot(void)
+{
+    const struct tectum_options o = {.pipeline = "pipelines/demo_metaworld.lua",
+                                     .root = ".",
+                                     .seed = 5,
+                                     .actions = 2,
+                                     .device = "cuda"};
+    struct tectum *robot = NULL;
+    clean();
+    if (tectum_open(&robot, &o, &why) != TECTUM_OK)
+        fprintf(stderr, "# %s\n", why.message);
+    REQUIRE(robot);
+    return robot;
+}
+
+static double actions[ROOM], last[8];
+
+/* A tick whose actions come, however long the machine takes. */
+static void tick_fresh(struct tectum *robot)
+{
+    struct tectum_handed handed;
+    int64_t number = -1;
+    REQUIRE(submit(robot, &number) == TECTUM_OK);
+    REQUIRE(tectum_handout(robot, number, tectum_now() + 60000000000, actions, ROOM, &handed,
+                           &why) == TECTUM_OK);
+    CHECK_INT(handed.source, ==, TECTUM_SOURCE_FRESH);
+    CHECK_INT(handed.rows, ==, 2);
+    REQUIRE(handed.columns <= 8);
+    memcpy(last, actions + handed.columns, sizeof(double) * (size_t)handed.columns);
+}
+
+/* A tick whose actions do not come: the last command again, at the deadline. */
+static int64_t tick_held(struct tectum *robot, int64_t number)
+{
+    struct tectum_handed handed;
+    int64_t deadline = tectum_now() + 50000000;
+    REQUIRE(tectum_handout(robot, number, deadline, actions, ROOM, &handed, &why) == TECTUM_OK);
+    CHECK_INT(handed.source, ==, TECTUM_SOURCE_HELD);
+    CHECK_INT(handed.rows, ==, 2);
+    for (int r = 0; r < handed.rows; r++)
+        CHECK(memcmp(actions + r * handed.columns, last, sizeof(double) * (size_t)handed.columns) ==
+              0);
+    return handed.handed_ns - deadline;
+}
+
+TEST(the_watchdog_hands_out_the_held_action_while_the_device_hangs)
+{
+    struct tectum *robot = open_robot();
+    int64_t worst = 0, number = -1;
+    tick_fresh(robot);
+    cuda_emulator_hang(1);
+    for (int i = 0; i < 10; i++) {
+        REQUIRE(submit(robot, &number) == TECTUM_OK);
+        int64_t late = tick_held(robot, number);
+        worst = late > worst ? late : worst;
+    }
+    printf("# while the device hung, actions left at most %.2f ms after the deadline\n",
+           (double)worst / 1e6);
+    CHECK_INT(worst, <, 1000000000); /* of a machine that is shared */
+    cuda_emulator_hang(0);           /* it comes back */
+    tick_fresh(robot);
+    tectum_close(&robot);
+    check_empty();
+}
+
+TEST(a_device_that_has_failed_is_bridged_for_good)
+{
+    struct tectum *robot = open_robot();
+    int64_t number = -1;
+    tick_fresh(robot);
+    cuda_emulator_fail("kernel", 30, cudaErrorIllegalAddress);
+    REQUIRE(submit(robot, &number) == TECTUM_OK);
+    tick_held(robot, number);
+    int64_t until = tectum_now() + 60000000000;
+    enum tectum_status status = TECTUM_OK;
+    while (status == TECTUM_OK && tectum_now() < until)
+        status = submit(robot, &number);
+    CHECK_INT(status, ==, TECTUM_DEVICE);
+    CHECK(strncmp(why.message, "cuda:0: ", 8) == 0);
+    CHECK_INT(tectum_wait(robot, number + 1, -1, actions, ROOM, NULL, &why), ==, TECTUM_DEVICE);
+    for (int i = 0; i < 3; i++)
+        tick_held(robot, -1);
+    tectum_close(&robot);
+    clean();
+}
+
+TAP_MAIN

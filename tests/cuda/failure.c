@@ -1,0 +1,248 @@
+/* failure.c - the CUDA device when calls fail: each function of the runtime that it uses, each of
+ * its calls in turn. One located error, nothing left over, no hang. */
+#include "base/clock.h"
+#include "tests/cuda/bench.h"
+
+#include <ctype.h>
+#include <glob.h>
+
+enum { MAX_FUNCTIONS = 64, PATIENCE_MS = 200 };
+
+static struct bench b;
+static struct tec_error err;
+static const struct tec_clock wall = {NULL};
+
+/* --- what the device calls ------------------------------------------------------------------- */
+
+static char functions[MAX_FUNCTIONS][64];
+static int n_functions;
+
+static void add_function(const char *name, size_t length)
+{
+    for (int i = 0; i < n_functions; i++)
+        if (strlen(functions[i]) == length && memcmp(functions[i], name, length) == 0)
+            return;
+    REQUIRE(n_functions < MAX_FUNCTIONS && length < sizeof functions[0]);
+    memcpy(functions[n_functions], name, length);
+    functions[n_functions++][length] = '\0';
+}
+
+/* Every word cudaXyz( of a file. */
+static void scan(const char *text)
+{
+    for (const char *at = text; (at = strstr(at, "cuda")); at += 4) {
+        size_t n = 4;
+        if (!isupper((unsigned char)at[4]) ||
+            (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '_')))
+            continue;
+        while (isalnum((unsigned char)at[n]))
+            n++;
+        if (at[n] == '(' && strncmp(at, "cudaGetError", 12) != 0 &&
+            strncmp(at, "cudaGetLast", 11) != 0)
+            add_function(at, n);
+    }
+}
+
+static void list_functions(void)
+{
+    static char text[1 << 17];
+    glob_t found;
+    if (n_functions)
+        return;
+    REQUIRE(glob(TECTUM_SOURCE "/kernels/cuda/*.c", 0, NULL, &found) == 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        FILE *in = fopen(found.gl_pathv[i], "re");
+        REQUIRE(in);
+        text[fread(text, 1, sizeof text - 1, in)] = '\0';
+        fclose(in);
+        scan(text);
+    }
+    globfree(&found);
+    add_function("cudaLaunchKernel", 16);
+    add_function("kernel", 6);
+    CHECK_INT(n_functions, >, 20);
+}
+
+/* One that gives something back: when it fails, that is not given back. A kernel's failure is kept.
+ */
+static bool leaves(const char *function)
+{
+    return strcmp(function, "kernel") == 0 || strstr(function, "Free") ||
+           strstr(function, "Destroy") || strcmp(function, "cudaStreamEndCapture") == 0;
+}
+
+/* --- the life of a device -------------------------------------------------------------------- */
+
+static float y[TEC_STREAM_COUNT][BLOCK];
+
+static void work(void *user)
+{
+    struct tec_replay *r = user;
+    (void)bench_run(&b, &b.sides[1], 5, 4, 11, y[1], r);
+}
+
+/* Open, take, record, and run both streams at once; the first thing that went wrong. */
+static enum tec_status live(struct tec_error *e)
+{
+    struct tec_replay first, second = {0};
+    TEC_TRY(bench_open(&b, 1, 0, e));
+    (void)tec_device_room(b.device);
+    TEC_TRY(bench_record(&b, &b.sides[0], e));
+    TEC_TRY(bench_record(&b, &b.sides[1], e));
+    for (int i = 0; i < 2; i++) {
+        tec_device_fork(b.device, work, &second);
+        (void)bench_run(&b, &b.sides[0], i, 3, 11, y[0], &first);
+        tec_device_join(b.device);
+        TEC_TRY(tec_device_failure(b.device, e));
+        CHECK(first.status == TEC_OK && second.status == TEC_OK);
+        CHECK_INT(bench_wrong(y[0], i, 3) + bench_wrong(y[1], 5, 4), ==, 0);
+    }
+    return TEC_OK;
+}
+
+/* A sentence that says which device, what was asked of it and why not. */
+static bool located(const char *message)
+{
+    bool where =
+        strncmp(message, "cuda:0: ", 8) == 0 || strncmp(message, "no CUDA device", 14) == 0;
+    return where && strlen(message) > 16 && !strchr(message, '\n');
+}
+
+/* Call number nth fails: true when there was such a call. */
+static bool fail_one(const char *function, int nth, cudaError_t error, bool keeps)
+{
+    bench_clean();
+    cuda_emulator_protect(false); /* only costs time here */
+    cuda_emulator_fail(function, nth, error);
+    err.message[0] = '\0';
+    enum tec_status status = live(&err);
+    bool sane = status == TEC_OK || status == TEC_DEVICE ||
+                (status == TEC_NO_MEMORY && error == cudaErrorMemoryAllocation);
+    if (!sane || (status != TEC_OK && !located(err.message)))
+        fprintf(stderr, "# %s %d: %d %s\n", function, nth, (int)status, err.message);
+    CHECK(sane);
+    CHECK(status == TEC_OK || located(err.message));
+    int64_t before = tec_clock_now(&wall);
+    bench_close(&b);
+    CHECK_INT(tec_clock_now(&wall) - before, <, 10000000000);
+    bool reached = strcmp(function, "kernel") == 0
+                       ? status != TEC_OK
+                       : cuda_emulator_calls(function) >= (unsigned long)nth;
+    if (!keeps && !leaves(function))
+        bench_check_empty();
+    return reached;
+}
+
+/* Of each function the first `most` calls. */
+static int fail_all(cudaError_t error, bool keeps, int most)
+{
+    int failures = 0;
+    list_functions();
+    for (int i = 0; i < n_functions; i++) {
+        int nth = 1;
+        while (nth <= most && fail_one(functions[i], nth, error, keeps))
+            nth++;
+        if (nth == 1)
+            fprintf(stderr, "# %s was never called\n", functions[i]);
+        CHECK_INT(nth, >, 1);
+        failures += nth - 1;
+    }
+    bench_clean();
+    return failures;
+}
+
+TEST(every_call_may_fail)
+{
+    printf("# %d calls failed\n", fail_all(cudaErrorUnknown, false, 60));
+}
+
+TEST(every_call_may_lack_memory)
+{
+    fail_all(cudaErrorMemoryAllocation, false, 8);
+}
+
+TEST(the_device_may_keep_the_failure)
+{
+    fail_all(cudaErrorIllegalAddress, true, 8);
+}
+
+/* --- in the middle --------------------------------------------------------------------------- */
+
+static void open_and_record(int patience_ms)
+{
+    bench_clean();
+    REQUIRE(bench_open(&b, 0, patience_ms, &err) == TEC_OK);
+    REQUIRE(bench_record(&b, &b.sides[0], &err) == TEC_OK);
+}
+
+TEST(a_failed_device_does_nothing_more)
+{
+    struct tec_replay r;
+    struct cuda_emulator_counters before, after;
+    open_and_record(0);
+    REQUIRE(bench_run(&b, &b.sides[0], 1, 3, 11, y[0], &r) == TEC_OK);
+    cuda_emulator_fail("kernel", 6, cudaErrorIllegalAddress); /* in the loop */
+    CHECK_INT(bench_run(&b, &b.sides[0], 2, 3, 11, y[0], &r), ==, TEC_DEVICE);
+    CHECK_INT(r.status, ==, TEC_DEVICE);
+    CHECK_INT(r.mark_ns[1], >, 0);
+    CHECK_INT(r.mark_ns[3], ==, 0);
+    CHECK_INT(tec_device_failure(b.device, &err), ==, TEC_DEVICE);
+    CHECK(strstr(err.message, "cuda:0: replay at or before 'shift'") != NULL);
+    CHECK(strstr(err.message, "cudaErrorIllegalAddress") != NULL);
+    cuda_emulator_counters(&before);
+    memset(y[0], 0x55, sizeof y[0]);
+    CHECK_INT(bench_run(&b, &b.sides[0], 3, 3, 11, y[0], &r), ==, TEC_DEVICE);
+    CHECK(r.status == TEC_DEVICE && r.end_ns >= r.start_ns && r.mark_ns[1] == 0);
+    CHECK_INT(((unsigned char *)y[0])[7], ==, 0x55); /* nothing came */
+    CHECK(tec_device_get(b.device, 100) == NULL);
+    struct tec_error again;
+    CHECK_INT(bench_record(&b, &b.sides[0], &again), ==, TEC_DEVICE);
+    CHECK_STR(again.message, err.message); /* the first failure stays */
+    cuda_emulator_counters(&after);
+    CHECK_INT(after.calls, ==, before.calls);
+    bench_close(&b);
+    bench_clean();
+}
+
+TEST(a_launch_that_never_ends_is_given_up)
+{
+    struct tec_replay r;
+    open_and_record(PATIENCE_MS);
+    REQUIRE(bench_run(&b, &b.sides[0], 1, 3, 11, y[0], &r) == TEC_OK);
+    cuda_emulator_hang(1);
+    int64_t before = tec_clock_now(&wall);
+    CHECK_INT(bench_run(&b, &b.sides[0], 2, 3, 11, y[0], &r), ==, TEC_DEVICE);
+    int64_t took = tec_clock_now(&wall) - before;
+    printf("# a launch that hangs: given up after %.0f ms of %d\n", (double)took / 1e6,
+           PATIENCE_MS);
+    CHECK_INT(took, >=, (int64_t)PATIENCE_MS * 1000000);
+    CHECK_INT(took, <, (int64_t)PATIENCE_MS * 1000000 + 1000000000);
+    CHECK_INT(tec_device_failure(b.device, &err), ==, TEC_DEVICE);
+    CHECK(strstr(err.message, "cuda:0: replay at or before 'copy'") != NULL);
+    before = tec_clock_now(&wall);
+    bench_close(&b);
+    CHECK_INT(tec_clock_now(&wall) - before, <, 1000000000);
+    bench_clean();
+}
+
+TEST(a_copy_may_fail_on_its_way)
+{
+    enum { LARGE = 5 << 20 };
+    static unsigned char large[LARGE];
+    for (int nth = 1; nth <= 4; nth++) { /* two pieces there, two back */
+        open_and_record(0);
+        void *there = tec_device_get(b.device, LARGE);
+        REQUIRE(there);
+        cuda_emulator_fail("cudaMemcpyAsync", nth, cudaErrorECCUncorrectable);
+        tec_device_upload(b.device, TEC_STREAM_MAIN, there, large, LARGE);
+        tec_device_download(b.device, TEC_STREAM_MAIN, large, there, LARGE);
+        CHECK_INT(tec_device_failure(b.device, &err), ==, TEC_DEVICE);
+        CHECK(strncmp(err.message, nth < 3 ? "cuda:0: copy to" : "cuda:0: copy from", 15) == 0);
+        CHECK(strstr(err.message, "cudaErrorECCUncorrectable") != NULL);
+        tec_device_put(b.device, there);
+        bench_close(&b);
+        bench_clean();
+    }
+}
+
+TAP_MAIN
