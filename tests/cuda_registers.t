@@ -6,9 +6,9 @@
 #   sh tests/cuda_registers.t norm gemm   these files only
 #
 # tests/cuda_registers.expected has a line for each kernel: for each device the registers of a
-# thread, in steps of 8 as the hardware gives them out, and bytes of static shared memory. Nothing
-# may spill or live on a stack, a kernel without a line fails, and so does a line without a kernel.
-# Needs nvcc.
+# thread, in steps of 8 as the hardware gives them out, and bytes of static shared memory and of
+# stack and spills, of which a kernel should have none. A kernel without a line fails, and so does a
+# line without a kernel. Needs nvcc.
 cd "$(dirname "$0")/.." || exit 1
 table=tests/cuda_registers.expected devices="80 87 90 120"
 update=
@@ -60,7 +60,7 @@ EOF
 for name in $names; do echo "$name"; done |
     xargs -I{} -P "$(nproc 2>/dev/null || echo 2)" sh -c \
         "sh '$work/measure' {} '$nvcc' '$work' $devices >'$work/{}.lines'"
-# One line for each kernel: file, registers for each device, shared memory, kernel | spills.
+# One line for each kernel: file, registers for each device, shared memory, stack and spills, kernel.
 for name in $names; do cat "$work/$name.lines"; done | awk -v devices="$devices" '
     $2 == "does-not-compile" { print; next }
     {
@@ -69,24 +69,25 @@ for name in $names; do cat "$work/$name.lines"; done | awk -v devices="$devices"
         kernel = sprintf("%-12s", $1) "\t" kernel
         registers[kernel, $2] = $3
         if ($4 > shared[kernel]) shared[kernel] = $4
-        spills[kernel] += half[2]
+        if (half[2] > spills[kernel] + 0) spills[kernel] = half[2]
+        seen[kernel] = 1
     }
     END {
         n = split(devices, device, " ")
-        for (kernel in spills) {
+        for (kernel in seen) {
             split(kernel, part, "\t"); line = part[1]
             for (i = 1; i <= n; i++) line = line sprintf(" %5d", registers[kernel, "sm_" device[i]])
-            printf "%s %6d %s | %d\n", line, shared[kernel], part[2], spills[kernel]
+            printf "%s %6d %5d %s\n", line, shared[kernel], spills[kernel], part[2]
         }
-    }' | LC_ALL=C sort -k1,1 -k7 >"$work/now"
+    }' | LC_ALL=C sort -k1,1 -k8 >"$work/now"
 
 if [ -n "$update" ]; then
     ! grep does-not-compile "$work/now" >&2 || exit 1
     { [ $# = 0 ] || awk -v names=" $* " '!/^#/ && !index(names, " " $1 " ")' "$table"
-      sed 's/ | .*//' "$work/now"; } | LC_ALL=C sort -k1,1 -k7 >"$work/table"
+      cat "$work/now"; } | LC_ALL=C sort -k1,1 -k8 >"$work/table"
     { printf '# %-10s' file
       for device in $devices; do printf ' %5s' "sm_$device"; done
-      echo " shared kernel"; cat "$work/table"; } >"$table"
+      echo " shared stack kernel"; cat "$work/table"; } >"$table"
     exit 0
 fi
 
@@ -99,8 +100,7 @@ for name in $names; do
         FILENAME == ARGV[1] { limits[kernel($0)] = $0; next }
         $2 == "does-not-compile" { print name ".cu does not compile"; failed = 1; exit }
         {
-            split($0, half, " [|] "); k = kernel(half[1]); seen[k] = 1
-            if (half[2] > 0) print k ": " half[2] " bytes of stack and spills"
+            k = kernel($0); seen[k] = 1
             if (!(k in limits)) { print k ": no line in the table"; next }
             columns = split(limits[k], limit, " +"); n = split(devices, device, " ")
             for (i = 1; i <= n; i++)
@@ -108,6 +108,8 @@ for name in $names; do
                     print k ": " $(i + 1) " registers on sm_" device[i] ", the limit is " limit[i + 1]
             if ($(n + 2) > limit[n + 2] + 0)
                 print k ": " $(n + 2) " bytes of shared memory, the limit is " limit[n + 2]
+            if ($(n + 3) > limit[n + 3] + 0)
+                print k ": " $(n + 3) " bytes of stack and spills, the limit is " limit[n + 3]
         }
         END {
             for (k in limits)
