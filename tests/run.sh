@@ -144,7 +144,7 @@ golden_cuda() {
 }
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
-on_device="schedule partitions memory prefix own_prompt requests session"
+on_device="schedule memory own_prompt requests session"
 golden_short="pi05_odd pi0_odd pi05_tiny pi0_tiny"
 
 stage_cuda() {
@@ -156,8 +156,8 @@ stage_cuda() {
         tap "cuda/kernels.t schedule $schedule" 900 \
             build/emulator/kernels.t --tier cuda --schedule $schedule
     done
-    for test in $on_device; do
-        tap "cuda/$test.t" 600 "build/emulator/$test.t" --device cuda
+    for test in $on_device ${long:+partitions prefix}; do
+        tap "cuda/$test.t" 1200 "build/emulator/$test.t" --device cuda
     done
     cases=$golden_short
     [ -z "$long" ] || cases=$(cd tests/golden/pi && ls -d pi0*)

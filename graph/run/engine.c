@@ -390,15 +390,6 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     return warm(e, err);
 }
 
-/* What a failed device would not give is not what is missing. */
-static enum tec_status open_or_blame(struct tec_engine *e, struct tec_error *err)
-{
-    enum tec_status status = open_all(e, err);
-    if (status == TEC_OK || !e->device || tec_device_failure(e->device, NULL) == TEC_OK)
-        return status;
-    return tec_device_failure(e->device, err);
-}
-
 static enum tec_status create(struct tec_engine **out, const struct tec_engine_options *options,
                               struct tec_heap *heap, struct tec_error *err)
 {
@@ -426,7 +417,10 @@ enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine
 {
     struct tec_engine *e;
     TEC_TRY(create(&e, options, heap, err));
-    return keep(out, e, open_or_blame(e, err));
+    enum tec_status status = open_all(e, err);
+    if (status != TEC_OK && e->device && tec_device_failure(e->device, NULL) != TEC_OK)
+        status = tec_device_failure(e->device, err); /* what it would not give is not missing */
+    return keep(out, e, status);
 }
 
 enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine_options *options,
