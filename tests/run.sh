@@ -133,7 +133,11 @@ stage_release() {
     step "release builds" build release || return 1
     step "release installs" installs
     for test in build/release/*.t; do tap "release/$(basename "$test")" 300 "$test"; done
-    for test in tests/*.t; do tap "tree/$(basename "$test")" 300 sh "$test"; done
+    for test in tests/*.t; do
+        limit=300 options=
+        case $test in */cuda_registers.t) limit=1200 options=${long:+--all} ;; esac # compiles
+        tap "tree/$(basename "$test")" $limit sh "$test" $options
+    done
     [ -z "$long" ] || for seed in 1 2 3; do
         tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
 }
