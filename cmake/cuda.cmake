@@ -32,7 +32,7 @@ if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
     set(cuda_includes ${CUDAToolkit_INCLUDE_DIRS})
     # No C++ library behind a C program.
     target_compile_options(tectum_cuda PRIVATE
-      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics>")
+      "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics>")
     set(cuda_libraries ${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a ${CMAKE_DL_LIBS} rt)
   elseif(TECTUM_CUDA STREQUAL on)
     message(FATAL_ERROR "TECTUM_CUDA is on, but there is no nvcc")

@@ -43,8 +43,8 @@ struct tec_call {
     union tec_args args;
     int in_row, out_row; /* linear: first row read of x, written of y */
     bool bf16;           /* which of the two kernels, where there are two */
-    bool barrier;        /* set by the fuse pass, as is the next */
-    bool passes;         /* its output is read by the next step alone */
+    bool barrier;        /* set by the fuse pass */
+    bool passes;         /* set by the chain pass: the next step alone reads its output */
     const char *label;
 };
 

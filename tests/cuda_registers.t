@@ -1,18 +1,22 @@
 #!/bin/sh
 # cuda_registers.t - what each CUDA kernel takes of a multiprocessor stays within its limits.
 #
-#   sh tests/cuda_registers.t             compile for each device of the table, compare
-#   sh tests/cuda_registers.t --update    the limits become what the compiler says now
+#   sh tests/cuda_registers.t             compile for sm_80 and sm_90, compare
+#   sh tests/cuda_registers.t --all       for each device of the table: twice the time
+#   sh tests/cuda_registers.t --update    the limits become what the compiler says now, for all
 #   sh tests/cuda_registers.t norm gemm   these files only
 #
 # tests/cuda_registers.expected has a line for each kernel: for each device the registers of a
-# thread, in steps of 8 as the hardware gives them out, and bytes of static shared memory. Nothing
-# may spill or live on a stack, a kernel without a line fails, and so does a line without a kernel.
-# Needs nvcc.
+# thread, in steps of 8 as the hardware gives them out, and bytes of static shared memory and of
+# stack and spills, of which a kernel should have none. A kernel without a line fails, and so does a
+# line without a kernel. Needs nvcc.
 cd "$(dirname "$0")/.." || exit 1
-table=tests/cuda_registers.expected devices="80 87 90 120"
+table=tests/cuda_registers.expected all="80 87 90 120" devices="80 90"
 update=
-[ "${1:-}" != --update ] || { update=1; shift; }
+case ${1:-} in
+--all) devices=$all; shift ;;
+--update) devices=$all update=1; shift ;;
+esac
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 if [ ! -x "$nvcc" ]; then
@@ -24,13 +28,14 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 names=${*:-$(for file in kernels/cuda/*.cu; do basename "$file" .cu; done)}
 
-# What ptxas reports for a file, as lines of the table (spills and stack behind them).
+# What ptxas reports for a file, as lines of the table (spills and stack behind them). The options
+# are those of cmake/cuda.cmake.
 cat >"$work/measure" <<'EOF'
 name=$1 nvcc=$2 work=$3 codes=
 shift 3
 for device in "$@"; do codes="$codes -gencode arch=compute_$device,code=sm_$device"; done
-"$nvcc" -std=c++17 -O3 -DNDEBUG -I. $codes -fatbin -Xptxas -v \
-    -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+"$nvcc" -std=c++17 -O3 -DNDEBUG -fmad=false -I. $codes -fatbin -t 2 \
+    -Xptxas -v -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
     "kernels/cuda/$name.cu" -o "$work/$name.fatbin" >"$work/$name.log" 2>&1
 [ $? = 0 ] || { echo "$name does-not-compile"; exit; }
 c++filt <"$work/$name.log" | awk -v name="$name" '
@@ -60,7 +65,7 @@ EOF
 for name in $names; do echo "$name"; done |
     xargs -I{} -P "$(nproc 2>/dev/null || echo 2)" sh -c \
         "sh '$work/measure' {} '$nvcc' '$work' $devices >'$work/{}.lines'"
-# One line for each kernel: file, registers for each device, shared memory, kernel | spills.
+# One line for each kernel: file, registers for each device, shared memory, stack and spills, kernel.
 for name in $names; do cat "$work/$name.lines"; done | awk -v devices="$devices" '
     $2 == "does-not-compile" { print; next }
     {
@@ -69,45 +74,49 @@ for name in $names; do cat "$work/$name.lines"; done | awk -v devices="$devices"
         kernel = sprintf("%-12s", $1) "\t" kernel
         registers[kernel, $2] = $3
         if ($4 > shared[kernel]) shared[kernel] = $4
-        spills[kernel] += half[2]
+        if (half[2] > spills[kernel] + 0) spills[kernel] = half[2]
+        seen[kernel] = 1
     }
     END {
         n = split(devices, device, " ")
-        for (kernel in spills) {
+        for (kernel in seen) {
             split(kernel, part, "\t"); line = part[1]
             for (i = 1; i <= n; i++) line = line sprintf(" %5d", registers[kernel, "sm_" device[i]])
-            printf "%s %6d %s | %d\n", line, shared[kernel], part[2], spills[kernel]
+            printf "%s %6d %5d %s\n", line, shared[kernel], spills[kernel], part[2]
         }
-    }' | LC_ALL=C sort -k1,1 -k7 >"$work/now"
+    }' | LC_ALL=C sort -k1,1 -k8 >"$work/now"
 
 if [ -n "$update" ]; then
     ! grep does-not-compile "$work/now" >&2 || exit 1
     { [ $# = 0 ] || awk -v names=" $* " '!/^#/ && !index(names, " " $1 " ")' "$table"
-      sed 's/ | .*//' "$work/now"; } | LC_ALL=C sort -k1,1 -k7 >"$work/table"
+      cat "$work/now"; } | LC_ALL=C sort -k1,1 -k8 >"$work/table"
     { printf '# %-10s' file
       for device in $devices; do printf ' %5s' "sm_$device"; done
-      echo " shared kernel"; cat "$work/table"; } >"$table"
+      echo " shared stack kernel"; cat "$work/table"; } >"$table"
     exit 0
 fi
 
 n=0 bad=0
 for name in $names; do
     n=$((n + 1))
-    wrong=$(awk -v name="$name" -v devices="$devices" '
+    wrong=$(awk -v name="$name" -v devices="$devices" -v all="$all" '
         function kernel(line) { sub(/^[^ ]+( +[0-9]+)+ /, "", line); return line }
         $1 != name { next }
         FILENAME == ARGV[1] { limits[kernel($0)] = $0; next }
         $2 == "does-not-compile" { print name ".cu does not compile"; failed = 1; exit }
         {
-            split($0, half, " [|] "); k = kernel(half[1]); seen[k] = 1
-            if (half[2] > 0) print k ": " half[2] " bytes of stack and spills"
+            k = kernel($0); seen[k] = 1
             if (!(k in limits)) { print k ": no line in the table"; next }
-            columns = split(limits[k], limit, " +"); n = split(devices, device, " ")
+            split(limits[k], limit, " +"); n = split(devices, device, " ")
+            columns = split(all, known, " ")
+            for (i = 1; i <= columns; i++) most["sm_" known[i]] = limit[i + 1] + 0
             for (i = 1; i <= n; i++)
-                if ($(i + 1) > limit[i + 1] + 0)
-                    print k ": " $(i + 1) " registers on sm_" device[i] ", the limit is " limit[i + 1]
-            if ($(n + 2) > limit[n + 2] + 0)
-                print k ": " $(n + 2) " bytes of shared memory, the limit is " limit[n + 2]
+                if ($(i + 1) > most["sm_" device[i]])
+                    print k ": " $(i + 1) " registers on sm_" device[i] ", the limit is " most["sm_" device[i]]
+            if ($(n + 2) > limit[columns + 2] + 0)
+                print k ": " $(n + 2) " bytes of shared memory, the limit is " limit[columns + 2]
+            if ($(n + 3) > limit[columns + 3] + 0)
+                print k ": " $(n + 3) " bytes of stack and spills, the limit is " limit[columns + 3]
         }
         END {
             for (k in limits)

@@ -1,10 +1,11 @@
 #!/bin/sh
 # mutate_cuda.sh - would the tests notice?  sh tests/mutate_cuda.sh [-p PRESET] [NAME-PATTERN]
 #
-# Each line of tests/mutations.txt is a mistake that somebody could make in kernels/cuda/. It is
-# made in a copy, that one object is compiled and takes its place in a test of an emulator build,
-# which must fail, crash or hang. A mistake that cannot be made (the source has changed), does not
-# compile, or is not noticed is a failure here. TAP; the whole takes a few minutes on two cores.
+# Each line of tests/mutations.txt is a mistake that somebody could make in the CUDA device or where
+# it is used. It is made in a copy, that one object is compiled and takes its place in a test of an
+# emulator build, which must fail, crash or hang. A mistake that cannot be made (the source has
+# changed), does not compile, or is not noticed is a failure here. TAP; the whole takes a few minutes
+# on two cores.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 preset=emulator
@@ -20,21 +21,22 @@ binaries=$(printf '%s\n' "$lines" | awk -F ' :: ' '{ split($3, word, " "); print
 { cmake --preset "$preset" && cmake --build --preset "$preset" -j"$jobs" --target $binaries; } \
     >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; exit 1; }
 
-# test BINARY TEST SCHEDULE...: run a test with another binary in its place; kernels until the first
-# failure, in these schedules.
+# test LIMIT BINARY TEST [SCHEDULE...]: run a test with another binary in its place; kernels until
+# the first failure, in these schedules where the test names none.
 cat >"$work/test" <<'EOF'
-binary=$1 test=$2
-shift 2
+limit=$1 binary=$2 test=$3
+shift 3
 schedules=$*
 set -f
 set -- $test
 shift
 case $test in
+*--schedule*) timeout "$limit" "$binary" --first --tier cuda --seed 5 "$@" || exit 1 ;;
 kernels.t*)
     for schedule in $schedules; do
-        timeout 300 "$binary" --first --tier cuda --seed 5 --schedule $schedule "$@" || exit 1
+        timeout "$limit" "$binary" --first --tier cuda --seed 5 --schedule $schedule "$@" || exit 1
     done ;;
-*) timeout 120 "$binary" "$@" || exit 1 ;;
+*) timeout "$limit" "$binary" "$@" || exit 1 ;;
 esac
 EOF
 
@@ -60,7 +62,7 @@ command=$(awk -v file="\"file\": \"$root/$unit\"" '
     /"command":/ { command = $0 } index($0, file) { print command; exit }' \
     "$build/compile_commands.json" | sed 's/^ *"command": "//; s/",$//; s/\\"/"/g; s/\\\\/\\/g')
 [ -n "$command" ] || { echo "$build does not compile $unit" >>"$out"; exit 1; }
-compiler=${command%% *} options=${command#* }
+compiler=${command%% -*} options=-${command#* -} # the compiler may have a launcher in front
 options=${options% -o *}
 (cd "$build" && eval "$compiler -I'$here' $options -O1 -g0 -w -o '$here/mutant.o' -c '$here/$unit'") \
     >>"$out" 2>&1 || { echo "the mutant does not compile" >>"$out"; exit 1; }
@@ -70,7 +72,10 @@ object=${command#* -o } object=${object%% *} binary=${test%% *}
 link=$(sed "s| $object | |; s| -o $binary | $here/mutant.o -o $here/$binary |" \
     "$build/CMakeFiles/$binary.dir/link.txt")
 (cd "$build" && eval "$link") >>"$out" 2>&1 || { echo "the mutant does not link" >>"$out"; exit 1; }
-if sh "$work/test" "$here/$binary" "$test" 0 1 2 >>"$out" 2>&1; then
+# What hangs has ten times what the test takes, and half a minute.
+at=$(grep -nxF -e "$(echo "$test" | sed 's/ --schedule [0-9]//')" "$work/tests" | cut -d: -f1)
+limit=$((10 * $(cat "$work/seconds.$at") + 30))
+if sh "$work/test" "$limit" "$here/$binary" "$test" 0 1 2 >>"$out" 2>&1; then
     echo "not noticed" >>"$out"
     exit 1
 fi
@@ -90,10 +95,12 @@ done)
 cat >"$work/base" <<'EOF'
 work=$1 build=$2
 test=$(sed -n "${3}p" "$work/tests")
-sh "$work/test" "$build/${test%% *}" "$test" 0 >"$work/base.$3" 2>&1 && rm "$work/base.$3"
+begin=$(date +%s)
+sh "$work/test" 1200 "$build/${test%% *}" "$test" 0 >"$work/base.$3" 2>&1 && rm "$work/base.$3"
+echo $(($(date +%s) - begin)) >"$work/seconds.$3"
 EOF
 for number in $chosen; do sed -n "${number}p" "$work/lines"; done |
-    awk -F ' :: ' '{ print $3 }' | sort -u >"$work/tests"
+    awk -F ' :: ' '{ sub(/ --schedule [0-9]/, "", $3); print $3 }' | sort -u >"$work/tests"
 seq "$(wc -l <"$work/tests")" | xargs -I{} -P "$jobs" sh "$work/base" "$work" "$build" {} || :
 for out in "$work"/base.*; do
     [ -f "$out" ] || continue

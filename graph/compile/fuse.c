@@ -1,5 +1,4 @@
-/* fuse.c - the pass that lets steps run together: it drops barriers between row-wise ops over the
- * same rows, and says which results need not be written.
+/* fuse.c - the pass that drops barriers: row-wise ops over the same rows run on without one.
  *
  * A barrier is needed before a call that touches memory which another lane may have touched since
  * the last one, when at least one of the two writes. Two row-wise calls with the same count of rows
@@ -66,19 +65,6 @@ static void visit(struct watch *watch, const struct tec_program *program, struct
         watch->seen[watch->n++] = now[i];
 }
 
-/* The one planned tensor that a call writes is made there and used last by the step behind it. */
-static bool passes(const struct tec_program *program, int at)
-{
-    const struct tec_step *step = &program->steps[at];
-    if (at + 1 == program->n_steps || step[1].kind != TEC_STEP_CALL)
-        return false;
-    const struct tec_tensor *made = tec_out(program, &step->call, 0);
-    for (int i = 1; i < TEC_OP_OUTPUTS; i++)
-        if (tec_out(program, &step->call, i))
-            return false;
-    return made && !made->fixed && made->first == at && made->last == at + 1;
-}
-
 enum tec_status tec_pass_fuse(struct tec_plan *plan, struct tec_error *err)
 {
     (void)err;
@@ -87,12 +73,10 @@ enum tec_status tec_pass_fuse(struct tec_plan *plan, struct tec_error *err)
         struct watch watch = {.n = 0};
         for (int s = 0; s < program->n_steps; s++) {
             struct tec_step *step = &program->steps[s];
-            if (step->kind == TEC_STEP_CALL) {
+            if (step->kind == TEC_STEP_CALL)
                 visit(&watch, program, &step->call);
-                step->call.passes = passes(program, s);
-            } else {
+            else
                 watch.n = 0; /* marks and loops begin with a barrier */
-            }
         }
     }
     return TEC_OK;

@@ -156,12 +156,14 @@ static inline float bench_x(int salt, int r, int c)
     return (float)((r * 31 + c * 7 + salt * 13) % 29 - 14);
 }
 
-/* Upload x and the counts, replay, download y. */
+/* Upload x and the counts, replay, download y. The stop is set before the loop: only what it is at
+ * the end of a turn counts. */
 static inline enum tec_status bench_run(struct bench *b, struct bench_side *s, int salt, int count,
                                         int stop_after, float *y, struct tec_replay *replay)
 {
     float x[BLOCK], flags[FLAGS * LD] = {0};
-    const struct bench_counts counts = {.rows = ROWS, .count = count, .flags = FLAGS - 1, .one = 1};
+    const struct bench_counts counts = {
+        .rows = ROWS, .count = count, .stop = 1, .flags = FLAGS - 1, .one = 1};
     for (int i = 0; i < BLOCK; i++)
         x[i] = bench_x(salt, i / LD, i % LD);
     flags[stop_after * LD] = 1.0F;

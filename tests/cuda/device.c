@@ -308,7 +308,74 @@ TEST(a_replay_is_one_launch_and_takes_nothing)
     CHECK_INT(after.captures, ==, before.captures);
     CHECK_INT(after.uploads, ==, before.uploads);
     CHECK_INT(tec_capture_kernels(b.sides[0].capture), ==, after.kernel_nodes);
+    CHECK_INT(tec_capture_nodes(b.sides[0].capture), ==, after.kernel_nodes + 1); /* the loop */
     tear_down();
+}
+
+/* Much behind the last mark: when a replay returns, that has ended too. In a second life of the
+ * device as well, whose memory may be that of the first. */
+TEST(a_replay_returns_when_everything_has_ended)
+{
+    for (int o = 0; o < 2 * ORDERS; o++) {
+        set_up_in(0, &orders[o / 2]);
+        struct bench_side *s = &b.sides[0];
+        REQUIRE(tec_capture_begin(&s->capture, b.device, s->stream, &b.arena, &err) == TEC_OK);
+        bench_copy(s, s->x, s->y, &s->counts->rows, ROWS, COLS, "copy");
+        tec_capture_mark(s->capture, 1);
+        for (int i = 0; i < 20; i++)
+            bench_step(s);
+        REQUIRE(tec_capture_end(s->capture, &err) == TEC_OK);
+        for (int turn = 0; turn < 4; turn++) {
+            struct tec_replay r = {0};
+            tec_device_replay(b.device, s->capture, &r);
+            CHECK_INT(r.status, ==, TEC_OK);
+            CHECK_INT(cuda_emulator_progress(100), ==, 0);
+        }
+        tear_down();
+    }
+}
+
+/* What a frame uploads finds room: each replay has emptied the staging. */
+TEST(uploads_between_replays_never_wait)
+{
+    enum { MIB = 1 << 20 };
+    static unsigned char pixels[MIB];
+    set_up(0);
+    struct bench_side *s = &b.sides[0];
+    unsigned char *there = tec_device_get(b.device, MIB);
+    REQUIRE(there);
+    record(s);
+    for (int i = 0; i < 10; i++) {
+        struct tec_replay r = {0};
+        unsigned long before = cuda_emulator_calls("cudaStreamQuery");
+        tec_device_upload(b.device, s->stream, there, pixels, MIB);
+        CHECK_INT(cuda_emulator_calls("cudaStreamQuery"), ==, before);
+        tec_device_replay(b.device, s->capture, &r);
+        CHECK_INT(r.status, ==, TEC_OK);
+    }
+    tec_device_put(b.device, there);
+    tear_down();
+}
+
+/* Only newer devices start a kernel before the one in front has ended. */
+TEST(kernels_overlap_where_they_can)
+{
+    static const int capabilities[] = {80, 89, 90, 120};
+    for (int i = 0; i < 4; i++) {
+        struct cuda_emulator_counters c;
+        float y[BLOCK];
+        struct tec_replay r;
+        bench_clean();
+        cuda_emulator_device(capabilities[i], 100, (size_t)1 << 30);
+        REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
+        record(&b.sides[0]);
+        cuda_emulator_counters(&c);
+        CHECK((c.overlaps > 0) == (capabilities[i] >= 90));
+        CHECK((c.overlap_edges > 0) == (capabilities[i] >= 90));
+        REQUIRE(bench_run(&b, &b.sides[0], 1, 3, 11, y, &r) == TEC_OK);
+        CHECK_INT(bench_wrong(y, 1, 3), ==, 0);
+        tear_down();
+    }
 }
 
 TEST(a_mark_in_a_loop_is_refused)
@@ -341,9 +408,11 @@ TEST(many_captures_each_with_many_marks)
     for (int i = 0; i < MANY; i++) {
         REQUIRE(bench_record(&b, s, &err) == TEC_OK);
         all[i] = s->capture;
+        CHECK_INT(tec_capture_kernels(all[i]), ==, tec_capture_kernels(all[0]));
     }
     cuda_emulator_counters(&c);
     CHECK_INT(c.execs, ==, MANY);
+    CHECK_INT(c.uploads, ==, MANY); /* the first launch is as fast as any */
     CHECK_INT(c.graphs, ==, 0);
     for (int i = 0; i < 2 * MANY; i++) {
         float y[BLOCK];

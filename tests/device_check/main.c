@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define PART(name) int name##_main(int argc, char **argv);
-#include "device_parts.h"
+#include <device_parts.h>
 #undef PART
 
 struct part {
@@ -20,7 +20,7 @@ struct part {
 
 static const struct part parts[] = {
 #define PART(name) {#name, name##_main},
-#include "device_parts.h"
+#include <device_parts.h>
 #undef PART
 };
 
