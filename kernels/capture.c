@@ -103,6 +103,7 @@ enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *e
         return tec_fail(err, capture->status, "recording a capture of %d commands failed",
                         capture->n);
     const struct tec_device *device = capture->device;
+    capture->nodes = capture->n; /* of a list that is run as it is */
     return device->measures || !device->kind->compile ? TEC_OK
                                                       : device->kind->compile(capture, err);
 }

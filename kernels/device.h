@@ -115,7 +115,7 @@ enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *e
 /* Commands in it, kernels that one replay starts with one turn of each loop, and host bytes. */
 int tec_capture_commands(const struct tec_capture *capture);
 int tec_capture_kernels(const struct tec_capture *capture);
-int tec_capture_nodes(const struct tec_capture *capture); /* of the graph, where there is one */
+int tec_capture_nodes(const struct tec_capture *capture); /* of the graph, or the commands */
 size_t tec_capture_bytes(const struct tec_capture *capture);
 
 /* Visit every command in order; for printing and checks. */

@@ -4,7 +4,9 @@
 #   setup    install the packages that are missing (tools/setup.sh --test)
 #   format   clang-format, on every C file
 #   release  build optimised, warnings are errors; run every test and every check of the tree
+#   cuda     the CUDA device and its kernels on an emulator: kernels, failures, frames, whole models
 #   asan     all C tests with address and undefined-behaviour sanitizers
+#   cuda_asan  kernels and device on the emulator with the same sanitizers
 #   tsan     the tests that use threads, with the thread sanitizer
 #   clang    build with clang, warnings are errors
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision
@@ -13,7 +15,7 @@
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
 # Without stages, all of them in this order. --long: ten minutes for each fuzz target, three seeds
-# for the kernels. A tool that is not installed skips its stage, but fails it where CI is set.
+# for the kernels, every golden case and mistake on the emulator. A tool that is not installed skips its stage, but fails it where CI is set.
 # What tests print is kept in build/results/. Prints failures as they come, and as its last line
 # `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 set -u
@@ -22,7 +24,7 @@ cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
 results=$root/build/results
 jobs=$(nproc 2>/dev/null || echo 2)
-stages="setup format release asan tsan clang tidy lua fuzz docs"
+stages="setup format release cuda asan cuda_asan tsan clang tidy lua fuzz docs"
 long= since= chosen=
 
 while [ $# -gt 0 ]; do
@@ -140,6 +142,35 @@ stage_release() {
         tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
 }
 
+# golden_cuda DTYPE CASE: every check of a golden case holds on the device.
+golden_cuda() {
+    build/emulator/tectum verify --format text --device cuda --dtype "$1" "tests/golden/pi/$2"
+}
+
+# The tests of the whole engine that take --device, and golden cases that take seconds there.
+on_device="schedule memory own_prompt requests session"
+golden_short="pi05_odd pi0_odd pi05_tiny pi0_tiny"
+
+stage_cuda() {
+    step "cuda builds" build emulator || return 1
+    for test in emulator stand_in stand_in_graph device failure engine frames; do
+        tap "cuda/cuda_$test.t" 600 build/emulator/cuda_$test.t
+    done
+    for schedule in 0 1 2; do
+        tap "cuda/kernels.t schedule $schedule" 900 \
+            build/emulator/kernels.t --tier cuda --schedule $schedule
+    done
+    for test in $on_device ${long:+partitions prefix}; do
+        tap "cuda/$test.t" 1200 "build/emulator/$test.t" --device cuda
+    done
+    cases=$golden_short
+    [ -z "$long" ] || cases=$(cd tests/golden/pi && ls -d pi0*)
+    for case in $cases; do for dtype in f32 bf16; do
+        step "cuda/golden $case $dtype" golden_cuda $dtype "$case"
+    done; done
+    [ -z "$long" ] || tap cuda/mutate_cuda 7200 sh tests/mutate_cuda.sh
+}
+
 stage_asan() {
     step "asan builds" build asan || return 1
     for test in build/asan/*.t; do
@@ -147,6 +178,17 @@ stage_asan() {
             tap "asan/$(basename "$test")" 600 "$test"
     done
     TEST_SLOWNESS=10 tap asan/serve.t 600 sh tests/serve.t build/asan/tectum
+}
+
+stage_cuda_asan() {
+    tests="kernels.t cuda_device.t"
+    [ -z "$long" ] || tests="$tests cuda_failure.t cuda_engine.t cuda_emulator.t"
+    step "cuda_asan builds" build emulator_asan $tests || return 1
+    for test in $tests; do
+        only=
+        [ "$test" != kernels.t ] || only="--tier cuda --schedule 0"
+        tap "cuda_asan/$test" 1200 "build/emulator_asan/$test" $only
+    done
 }
 
 stage_tsan() {

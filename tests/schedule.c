@@ -17,6 +17,11 @@ static bool emulated(void)
     return strcmp(tap.device, "cpu") != 0;
 }
 
+static int observations(void)
+{
+    return emulated() ? OBSERVATIONS / 2 : OBSERVATIONS;
+}
+
 static int frames(void)
 {
     return emulated() ? FRAMES / 4 : FRAMES;
@@ -247,7 +252,7 @@ static bool admit(void *self, const struct tec_frame_view *view, const struct te
 static void run_trial(struct trial *trial, struct tec_loop *loop, uint64_t *dice)
 {
     for (int f = 0; f < frames(); f++) {
-        trial->current = trial->of_frame[f] = tiny_below(dice, OBSERVATIONS);
+        trial->current = trial->of_frame[f] = tiny_below(dice, observations());
         bool input = tiny_below(dice, 7) != 0;
         unsigned spawn = (unsigned)tiny_below(dice, 4);
         const struct tec_frame_record *record = tec_loop_frame(
@@ -345,11 +350,11 @@ static void try_policies(struct tiny *t, int eos)
 static int choose_end(void)
 {
     for (int at = 3; at < TINY_NEW; at++)
-        for (int i = 0; i < OBSERVATIONS; i++) {
+        for (int i = 0; i < observations(); i++) {
             int eos = references[i].text[at], ended = 0;
-            for (int j = 0; j < OBSERVATIONS; j++)
+            for (int j = 0; j < observations(); j++)
                 ended += length_of(&references[j], eos, TINY_NEW) < TINY_NEW;
-            if (ended < OBSERVATIONS && length_of(&references[i], eos, TINY_NEW) > 2)
+            if (ended < observations() && length_of(&references[i], eos, TINY_NEW) > 2)
                 return eos;
         }
     return references[0].text[TINY_NEW - 1];
@@ -360,7 +365,7 @@ static void make_references(struct tiny *t)
     record_steps(t, &tec_plan_part(t->plan, TEC_PART_FRAME, 0)->program, &frame_steps);
     record_steps(t, &tec_plan_part(t->plan, TEC_PART_DECODE, 1)->program, &decode_steps);
     chunk_bytes = (size_t)t->model->flow.horizon * (size_t)t->model->flow.dim * sizeof(float);
-    for (int i = 0; i < OBSERVATIONS; i++) {
+    for (int i = 0; i < observations(); i++) {
         tiny_observe(&references[i].seen, t->model, (uint64_t)i + 1);
         run_alone(t, &references[i]);
         for (size_t c = 0; c < chunk_bytes / sizeof(float); c++)

@@ -191,6 +191,21 @@ static json_t *open_json(const struct tec_bench *b)
                      since(b, b->first_ns));
 }
 
+/* What a launch of each part is: commands that were recorded, kernels that one turn of its loops
+ * starts, nodes of the graph. */
+static json_t *captures_json(const struct tec_plan *plan)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < plan->n_parts; i++) {
+        const struct tec_capture *c = plan->parts[i].capture;
+        json_array_append_new(all,
+                              json_pack("{s:s,s:i,s:i,s:i}", "part", plan->parts[i].name,
+                                        "commands", tec_capture_commands(c), "kernels",
+                                        tec_capture_kernels(c), "nodes", tec_capture_nodes(c)));
+    }
+    return all;
+}
+
 json_t *tec_bench_json(struct tec_bench *b, const char *command)
 {
     const struct tec_engine *e = b->opened.engine;
@@ -213,10 +228,11 @@ json_t *tec_bench_json(struct tec_bench *b, const char *command)
         b->inputs ? "file" : "random", "views", b->pictures, "prompt_tokens", b->text, "horizon",
         e->model->flow.horizon, "steps", e->plan->spec.steps, "warmup", b->warmup, "rounds",
         b->rounds, "preprocessing_in_frame", 0);
-    return json_pack("{s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "machine", machine, "commit",
+    return json_pack("{s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "machine", machine, "commit",
                      tec_machine_commit(), "command", command, "model", e->model->name, "dtype",
                      e->weights->bf16 ? "bf16" : "f32", "measured", measured, "open", open_json(b),
-                     "memory", memory_json(b), "rows", rows, "bound", bound_json(b));
+                     "captures", captures_json(e->plan), "memory", memory_json(b), "rows", rows,
+                     "bound", bound_json(b));
 }
 
 static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, FILE *out)

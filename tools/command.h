@@ -47,6 +47,7 @@ struct tec_shared {
     const char *device; /* NULL: what is best here */
     int threads;        /* 0 = as many as there are processors */
     int spin_us;        /* -1 = the device's default */
+    int patience_ms;    /* 0 = the device's default */
     const char *tier;   /* NULL = the best of this machine */
     const char *weights;
     struct tec_seed random_weights;

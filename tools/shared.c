@@ -28,6 +28,8 @@ static const struct tec_option device[] = {
      0, 0},
     {"spin-us", 0, TEC_OPTION_INT, "N", "how long idle lanes spin before they sleep", AT(spin_us),
      0, 10000000},
+    {"patience-ms", 0, TEC_OPTION_INT, "N", "a launch on a GPU that takes longer has failed; 30000",
+     AT(patience_ms), 1, 86400000},
 };
 
 static const struct tec_option model[] = {
@@ -143,8 +145,8 @@ enum tec_status tec_device_choice(const struct tec_invocation *call,
                                   struct tec_device_options *choice, struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
-    *choice =
-        (struct tec_device_options){.kind = "cpu", .threads = s->threads, .spin_us = s->spin_us};
+    *choice = (struct tec_device_options){
+        .kind = "cpu", .threads = s->threads, .spin_us = s->spin_us, .patience_ms = s->patience_ms};
     TEC_TRY(find_tier(s->tier, &choice->tier, err));
     if (!tec_tier_runs_here(choice->tier))
         return tec_fail(err, TEC_DEVICE, "--tier %s: this CPU cannot run it; the best here is %s",

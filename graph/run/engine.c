@@ -417,7 +417,10 @@ enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine
 {
     struct tec_engine *e;
     TEC_TRY(create(&e, options, heap, err));
-    return keep(out, e, open_all(e, err));
+    enum tec_status status = open_all(e, err);
+    if (status != TEC_OK && e->device && tec_device_failure(e->device, NULL) != TEC_OK)
+        status = tec_device_failure(e->device, err); /* what it would not give is not missing */
+    return keep(out, e, status);
 }
 
 enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine_options *options,

@@ -3,35 +3,10 @@
  * A block of eight warps takes a tile of M = 16 * MG packed rows. For the scores the warps of one
  * group of 16 rows share a block's keys, for the values the columns. Queries and probabilities are
  * float32 and enter as two bf16 terms. Keys and values come in by asynchronous copies, STAGES
- * blocks of 64 keys ahead; NT is the number of 8-column tiles that a warp holds sums of. */
+ * blocks of 64 keys ahead; NT is the number of 8-column tiles that a warp holds sums of: those of a
+ * chunk. Those of the answer wait in `out` from one chunk to the next. */
+#include "kernels/cuda/attention_bf16_scores.cuh"
 #include "kernels/cuda/attention_wide.cuh"
-
-enum { P_LD = KEYS + 8 };
-
-/* In bf16: whole instructions, and eight more so that rows begin in different banks. */
-static __host__ __device__ __forceinline__ int row_stride(int head_dim)
-{
-    return (head_dim + 15) / 16 * 16 + 8;
-}
-
-static size_t shared_size(int m, int stages, int head_dim)
-{
-    size_t row = (size_t)row_stride(head_dim) * sizeof(bf16);
-    return (size_t)(2 * m + 2 * stages * KEYS) * row + (size_t)(2 * m * P_LD) * sizeof(bf16) +
-           (size_t)m * (8 + 8 + 1) * sizeof(float) + (4 + JOB) * sizeof(int);
-}
-
-static __device__ __forceinline__ unsigned pack(bf16 low, bf16 high)
-{
-    return (unsigned)__bfloat16_as_ushort(low) | (unsigned)__bfloat16_as_ushort(high) << 16;
-}
-
-/* v as two terms; `low` of an infinite v is NaN, and shows. */
-static __device__ __forceinline__ void split(float v, bf16 *high, bf16 *low)
-{
-    *high = __float2bfloat16(v);
-    *low = __float2bfloat16(plus(v, -__bfloat162float(*high)));
-}
 
 /* The first `left` of a pair. */
 static __device__ __forceinline__ unsigned keep(unsigned pair, int left)
@@ -39,219 +14,20 @@ static __device__ __forceinline__ unsigned keep(unsigned pair, int left)
     return left <= 0 ? 0 : left == 1 ? pair & 0xffffU : pair;
 }
 
-/* Row i % 16 and 8-column half i / 16 of a 16 x 16 matrix: whose address lane i gives. */
-static __device__ __forceinline__ const bf16 *lane_row(const bf16 *at, int ld)
-{
-    int lane = (int)threadIdx.x % WARP;
-    return at + lane % 16 * ld + lane / 16 * 8;
-}
-
-template <int MG, int NT, int STAGES> struct tile {
+template <int MG, int NT, int STAGES> struct tile : tile_scores {
     enum {
         M = 16 * MG,
         CG = WARPS / MG,         /* warps that share 16 rows */
         SN = KEYS / 8 / CG,      /* 8-key tiles of scores in a warp */
         GROUP = NT < 4 ? NT : 4, /* 8-column tiles at a time */
     };
-    /* Shared memory. */
-    bf16 *q_high, *q_low, *k, *v, *p_high, *p_low;
-    float *tops, *sums; /* [M, CG] largest scores, [M, 8] sums of probabilities */
-    int *sees, *flag;   /* [M] keys that a packed row sees */
-    struct attention_job *job;
-    int ld, dim;
-    /* This thread: rows g and g + 8 of its group, columns 2t and 2t + 1 of tiles. */
-    int group, part, g, t;
-    int slot; /* of the key that was asked for last */
-    struct key_walk walk;
     struct softmax chunk[2], answer[2];
-    float chunk_sum[NT][4], answer_sum[NT][4];
+    float chunk_sum[NT][4];
 
     __device__ __forceinline__ tile(const struct tec_attention_args &a, unsigned char *shared)
     {
-        dim = a.head_dim;
-        ld = row_stride(dim);
-        p_high = reinterpret_cast<bf16 *>(shared); /* what has fixed places, then the rest */
-        p_low = p_high + M * P_LD;
-        tops = reinterpret_cast<float *>(p_low + M * P_LD);
-        sums = tops + M * 8;
-        sees = reinterpret_cast<int *>(sums + M * 8);
-        flag = sees + M;
-        job = reinterpret_cast<struct attention_job *>(flag + 4);
-        q_high = reinterpret_cast<bf16 *>(flag + 4 + JOB);
-        q_low = q_high + M * ld;
-        k = q_low + M * ld;
-        v = k + STAGES * KEYS * ld;
-        int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
-        group = warp / CG;
-        part = warp % CG;
-        g = lane / 4;
-        t = lane % 4;
-        clear_padding();
-    }
-
-    /* Columns of keys and values that no copy writes. */
-    __device__ __forceinline__ void clear_padding()
-    {
-        int width = ld - dim;
-        ROLLED
-        for (int i = (int)threadIdx.x; i < 2 * STAGES * KEYS * width; i += THREADS)
-            k[i / width * ld + dim + i % width] = __float2bfloat16(0.0F);
-    }
-
-    __device__ __forceinline__ void load_queries(const struct tec_attention_args &a,
-                                                 const struct packing &pack_,
-                                                 const struct attention_run &run)
-    {
-        ROLLED
-        for (int i = 0; i < M / WARPS; i++) {
-            int p = (int)threadIdx.x / WARP + i * WARPS;
-            bool real = p < pack_.count;
-            const float *from = a.q + (real ? packed_at(pack_, p, a.ldq, dim) : 0);
-            for (int d = (int)threadIdx.x % WARP; d < ld; d += WARP)
-                split(real && d < dim ? from[d] : 0.0F, &q_high[p * ld + d], &q_low[p * ld + d]);
-        }
-        for (int p = (int)threadIdx.x; p < M; p += THREADS)
-            sees[p] = p < pack_.count ? keys_seen(a, pack_.row + p / pack_.heads, run.length) : 0;
-    }
-
-    /* Four threads for each key of a block. */
-    __device__ __forceinline__ void load(const struct tec_attention_args &a, const void *memory,
-                                         bf16 *to)
-    {
-        int kv_head = (int)blockIdx.y * a.kv_heads / (int)gridDim.y;
-        size_t at =
-            ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) * (size_t)dim;
-        const bf16 *from = static_cast<const bf16 *>(memory) + at;
-        to += (int)threadIdx.x / 4 * ld;
-        if (dim % 8 == 0)
-            ROLLED
-        for (int i = (int)threadIdx.x % 4 * 8; i < dim; i += 32)
-            copy16_async(to + i, from + i, slot >= 0);
-        else ROLLED for (int i = (int)threadIdx.x % 4; i < dim; i += 4) to[i] =
-            slot >= 0 ? from[i] : __float2bfloat16(0.0F);
-    }
-
-    __device__ __forceinline__ void load_keys(const struct tec_attention_args &a,
-                                              const struct share_of_chunks &s, int i, int size,
-                                              int most)
-    {
-        if (i < size) {
-            int key = share_block(s, i) * KEYS + (int)threadIdx.x / 4;
-            slot = key < most ? slot_of_key(a, &walk, key) : -1;
-            load(a, a.k, k + i % STAGES * KEYS * ld);
-        }
-        copy_commit();
-    }
-
-    /* Those of the keys that were asked for last. */
-    __device__ __forceinline__ void load_values(const struct tec_attention_args &a, int i, int size)
-    {
-        if (i < size)
-            load(a, a.v, v + i % STAGES * KEYS * ld);
-        copy_commit();
-    }
-
-    /* Scores of this warp's keys, before the scale; the two terms of a query apart to the end. */
-    __device__ __forceinline__ void score(float s[SN][4], const bf16 *keys)
-    {
-        float low[SN][4];
-        TEC_UNROLL
-        for (int n = 0; n < SN; n++)
-            TEC_UNROLL
-        for (int i = 0; i < 4; i++)
-            s[n][i] = low[n][i] = 0.0F;
-        const bf16 *high_row = lane_row(q_high + group * 16 * ld, ld);
-        const bf16 *low_row = lane_row(q_low + group * 16 * ld, ld);
-        int lane = (int)threadIdx.x % WARP;
-        const bf16 *key = keys + (part * SN * 8 + lane % 8) * ld + lane / 8 % 2 * 8;
-        ROLLED
-        for (int d = 0; d < dim; d += 16) {
-            unsigned a_high[4], a_low[4];
-            load_matrices_x4(a_high, high_row + d);
-            load_matrices_x4(a_low, low_row + d);
-            TEC_UNROLL
-            for (int n = 0; n < SN; n++) {
-                unsigned b[2];
-                load_matrices_x2(b, key + n * 8 * ld + d);
-                mma_bf16(s[n], a_high, b);
-                mma_bf16(low[n], a_low, b);
-            }
-        }
-        TEC_UNROLL
-        for (int n = 0; n < SN; n++)
-            TEC_UNROLL
-        for (int i = 0; i < 4; i++)
-            s[n][i] = plus(s[n][i], low[n][i]);
-    }
-
-    __device__ __forceinline__ int row_of(int half) const
-    {
-        return group * 16 + half * 8 + g;
-    }
-
-    /* Does row `half` see the key of s[n][2 * half + i]? `left`: keys it sees of this block. */
-    __device__ __forceinline__ bool seen(int n, int i, int left) const
-    {
-        return (part * SN + n) * 8 + 2 * t + i < left;
-    }
-
-    __device__ __forceinline__ void find_tops(float s[SN][4], float scale, const int left[2])
-    {
-        TEC_UNROLL
-        for (int h = 0; h < 2; h++) {
-            float top = -INFINITY;
-            TEC_UNROLL
-            for (int n = 0; n < SN; n++)
-                TEC_UNROLL
-            for (int i = 0; i < 2; i++) {
-                s[n][2 * h + i] = times(s[n][2 * h + i], scale);
-                if (seen(n, i, left[h]))
-                    top = fmaxf(top, s[n][2 * h + i]);
-            }
-            top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 2));
-            if (t == 0)
-                tops[row_of(h) * CG + part] = top;
-        }
-    }
-
-    /* Scores become probabilities in shared memory, two terms each, and sums of eight of them. */
-    __device__ __forceinline__ void weigh(const float s[SN][4], const int left[2], float top[2])
-    {
-        TEC_UNROLL
-        for (int h = 0; h < 2; h++) {
-            top[h] = -INFINITY;
-            TEC_UNROLL
-            for (int i = 0; i < CG; i++)
-                top[h] = fmaxf(top[h], tops[row_of(h) * CG + i]);
-            TEC_UNROLL
-            for (int n = 0; n < SN; n++) {
-                float p[2];
-                bf16 high[2], low[2];
-                TEC_UNROLL
-                for (int i = 0; i < 2; i++) {
-                    p[i] = seen(n, i, left[h]) ? expf(s[n][2 * h + i] - top[h]) : 0.0F;
-                    split(p[i], &high[i], &low[i]);
-                }
-                int at = row_of(h) * P_LD + (part * SN + n) * 8 + 2 * t;
-                *reinterpret_cast<unsigned *>(p_high + at) = pack(high[0], high[1]);
-                *reinterpret_cast<unsigned *>(p_low + at) = pack(low[0], low[1]);
-                float sum = plus(p[0], p[1]);
-                sum = plus(sum, __shfl_xor_sync(ALL_LANES, sum, 1));
-                sum = plus(sum, __shfl_xor_sync(ALL_LANES, sum, 2));
-                if (t == 0)
-                    sums[row_of(h) * 8 + part * SN + n] = sum;
-            }
-        }
-    }
-
-    __device__ __forceinline__ float block_sum(int half) const
-    {
-        float sum = 0.0F;
-        TEC_UNROLL
-        for (int i = 0; i < 8; i++)
-            sum = plus(sum, sums[row_of(half) * 8 + i]);
-        return sum;
+        lay_out(a.head_dim, shared, M, STAGES);
+        take_place(CG);
     }
 
     __device__ __forceinline__ void load_probabilities(unsigned high[4], unsigned low[4], int step)
@@ -337,33 +113,53 @@ template <int MG, int NT, int STAGES> struct tile {
         }
     }
 
-    __device__ __forceinline__ void clear(struct softmax state[2], float sum[NT][4])
+    __device__ __forceinline__ void clear_chunk()
     {
         TEC_UNROLL
         for (int n = 0; n < NT; n++)
             TEC_UNROLL
         for (int i = 0; i < 4; i++)
-            sum[n][i] = 0.0F;
-        state[0] = state[1] = {-INFINITY, 0.0F};
+            chunk_sum[n][i] = 0.0F;
+        chunk[0] = chunk[1] = {-INFINITY, 0.0F};
     }
 
-    /* A chunk is complete: into the answer. */
-    __device__ __forceinline__ void fold_chunk(int number)
+    /* A chunk is complete: into the answer, which is in `out`; the last one into shared memory, in
+     * place of the queries. A row that sees no key has whatever was there, and a sum of 0. */
+    __device__ __forceinline__ void fold_chunk(const struct tec_attention_args &a,
+                                               const struct packing &packed, int number, bool last)
     {
         TEC_UNROLL
         for (int h = 0; h < 2; h++) {
-            if (sees[row_of(h)] <= number * KEYS * CHUNK)
+            int p = row_of(h);
+            bool sees_it = sees[p] > number * KEYS * CHUNK;
+            if (p >= packed.count || (!sees_it && !last))
                 continue;
-            struct fold f = fold_softmax(&answer[h], chunk[h]);
+            struct fold f = {1.0F, 0.0F};
+            if (sees_it)
+                f = fold_softmax(&answer[h], chunk[h]);
+            float *out = a.out + packed_at(packed, p, a.ldo, dim) + column(0) + 2 * t;
+            float *to =
+                last ? reinterpret_cast<float *>(q_high) + p * dim + column(0) + 2 * t : out;
+            int left = dim - column(0) - 2 * t;
             TEC_UNROLL
             for (int n = 0; n < NT; n++)
                 TEC_UNROLL
-            for (int i = 2 * h; i < 2 * h + 2; i++)
-                answer_sum[n][i] = fold_sum(answer_sum[n][i], chunk_sum[n][i], f);
+            for (int i = 0; i < 2; i++) {
+                int d = n * CG * 8 + i;
+                float v = number > 0 && d < left ? out[d] : 0.0F;
+                float *sum = &chunk_sum[n][2 * h + i];
+                *sum = sees_it ? fold_sum(v, *sum, f) : v;
+            }
+            TEC_UNROLL
+            for (int n = 0; n < NT; n++)
+                TEC_UNROLL
+            for (int i = 0; i < 2; i++)
+                if (n * CG * 8 + i < left)
+                    to[n * CG * 8 + i] = chunk_sum[n][2 * h + i];
         }
     }
 
-    /* The same, but where the last thread block to arrive will find it. */
+    /* A chunk is complete: where the last thread block to arrive will find it. */
     __device__ __forceinline__ void store_chunk(const struct attention_plan &plan, int number)
     {
         float *to = partial_of(plan, number, dim);
@@ -387,30 +183,23 @@ template <int MG, int NT, int STAGES> struct tile {
         }
     }
 
-    /* Through shared memory, in place of the queries. */
+    /* What the last chunk left in place of the queries. */
     __device__ __forceinline__ void write(const struct tec_attention_args &a,
                                           const struct packing &packed)
     {
-        float *to = reinterpret_cast<float *>(q_high);
-        __syncthreads();
+        const float *from = reinterpret_cast<float *>(q_high);
+        __syncthreads(); /* `sums` is free */
         TEC_UNROLL
-        for (int h = 0; h < 2; h++) {
+        for (int h = 0; h < 2; h++)
             if (part == 0 && t == 0)
                 sums[row_of(h)] = answer[h].sum;
-            TEC_UNROLL
-            for (int n = 0; n < NT; n++)
-                TEC_UNROLL
-            for (int i = 0; i < 2; i++)
-                if (column(n) + 2 * t + i < dim)
-                    to[row_of(h) * dim + column(n) + 2 * t + i] = answer_sum[n][2 * h + i];
-        }
         __syncthreads();
         ROLLED
         for (int p = (int)threadIdx.x / WARP; p < packed.count; p += WARPS) {
             float *out = a.out + packed_at(packed, p, a.ldo, dim);
             ROLLED
             for (int d = (int)threadIdx.x % WARP; d < dim; d += WARP)
-                out[d] = attention_result(a, to[p * dim + d], sums[p]);
+                out[d] = attention_result(a, from[p * dim + d], sums[p]);
         }
     }
 
@@ -424,14 +213,14 @@ template <int MG, int NT, int STAGES> struct tile {
         struct fold f[2] = {};
         copy_wait<2 * (STAGES - 1)>();
         __syncthreads();
-        load_values(a, i + STAGES - 1, size);
-        score(scores, k + i % STAGES * KEYS * ld);
+        load_values(a, i + STAGES - 1, size, (i + STAGES - 1) % STAGES);
+        score<SN>(scores, k + i % STAGES * KEYS * ld);
         left[0] = sees[row_of(0)] - start;
         left[1] = sees[row_of(1)] - start;
-        find_tops(scores, a.scale, left);
+        find_tops<SN>(scores, a.scale, left);
         __syncthreads();
-        load_keys(a, s, i + STAGES, size, run.most);
-        weigh(scores, left, top);
+        load_keys(a, s, i + STAGES, size, run.most, i % STAGES);
+        weigh<SN>(scores, left, top);
         copy_wait<2 * STAGES - 1>();
         __syncthreads();
         TEC_UNROLL
@@ -449,26 +238,30 @@ template <int MG, int NT, int STAGES> struct tile {
         const struct share_of_chunks &s = job->share;
         int size = share_size(s);
         walk = {run.span, run.end, 0};
+        clear_padding(STAGES);
         TEC_UNROLL
         for (int i = 0; i < STAGES; i++) {
-            load_keys(a, s, i, size, run.most);
+            load_keys(a, s, i, size, run.most, i);
             if (i < STAGES - 1)
-                load_values(a, i, size);
+                load_values(a, i, size, i);
         }
-        load_queries(a, packed, run);
-        clear(chunk, chunk_sum);
-        clear(answer, answer_sum);
+        load_queries(a, packed, run, M);
+        clear_chunk();
+        answer[0] = answer[1] = {-INFINITY, 0.0F};
         ROLLED
         for (int i = 0; i < size; i++) {
+            int number = share_block(s, i) / CHUNK;
             add_block(a, s, i, size, run);
             if (i % CHUNK != CHUNK - 1 && i != size - 1)
                 continue;
             if (s.split)
-                store_chunk(plan, share_block(s, i) / CHUNK);
+                store_chunk(plan, number);
             else
-                fold_chunk(share_block(s, i) / CHUNK);
-            clear(chunk, chunk_sum);
+                fold_chunk(a, packed, number, i == size - 1);
+            clear_chunk();
         }
+        if (size == 0) /* no row sees a key */
+            fold_chunk(a, packed, 0, true);
         copy_wait<0>();
         if (!s.split)
             write(a, packed);

@@ -3,7 +3,9 @@
  * A block takes a tile of M = 16 * RT packed rows; thread (y, x) of 16 x 16 has rows y + 16 i.
  * Keys and then values of a block come in pieces of KP keys through two buffers. Scores: columns
  * x + 16 j are keys; sums: columns x + 16 j, j < CT, are those of the head. A sum over keys is one
- * chain of fused multiply-adds in key order within a block of 64. */
+ * chain of fused multiply-adds in key order within a block of 64. Sums of the answer wait in `out`
+ * from one chunk to the next. */
+#include "kernels/cuda/attention_share.cuh"
 #include "kernels/cuda/attention_wide.cuh"
 
 enum { SIDE = 16, P_LD = KEYS + 4 };
@@ -29,7 +31,7 @@ template <int RT, int CT, int KP> struct tile {
     int ld, dim, x, y;
     struct key_walk walk;
     struct softmax chunk[RT], answer[RT];
-    float chunk_sum[RT][CT], answer_sum[RT][CT];
+    float chunk_sum[RT][CT];
 
     __device__ __forceinline__ tile(const struct tec_attention_args &a, float *shared)
     {
@@ -43,10 +45,17 @@ template <int RT, int CT, int KP> struct tile {
         job = reinterpret_cast<struct attention_job *>(flag + 4);
         x = (int)threadIdx.x % SIDE;
         y = (int)threadIdx.x / SIDE;
-        int width = ld - dim;
+    }
+
+    /* Columns that are read four at a time and that nothing else writes. */
+    __device__ __forceinline__ void clear_padding()
+    {
+        if (dim % 4 == 0)
+            return;
         ROLLED
-        for (int i = (int)threadIdx.x; i < (M + 2 * KP) * width; i += THREADS)
-            q[i / width * ld + dim + i % width] = 0.0F;
+        for (int i = (int)threadIdx.x; i < M + 2 * KP; i += THREADS)
+            for (int d = dim; d % 4; d++)
+                q[i * ld + d] = 0.0F;
     }
 
     __device__ __forceinline__ void load_queries(const struct tec_attention_args &a,
@@ -113,7 +122,7 @@ template <int RT, int CT, int KP> struct tile {
         enum { JT = KP / SIDE };
         float s[RT][JT] = {};
         ROLLED
-        for (int d = 0; d < ld - 3; d += 4) {
+        for (int d = 0; d < dim; d += 4) {
             float4 b[JT];
             TEC_UNROLL
             for (int j = 0; j < JT; j++)
@@ -231,57 +240,62 @@ template <int RT, int CT, int KP> struct tile {
         }
     }
 
-    __device__ __forceinline__ void clear(struct softmax state[RT], float sum[RT][CT])
+    __device__ __forceinline__ void clear_chunk()
     {
         TEC_UNROLL
         for (int r = 0; r < RT; r++) {
-            state[r] = {-INFINITY, 0.0F};
+            chunk[r] = {-INFINITY, 0.0F};
             TEC_UNROLL
             for (int j = 0; j < CT; j++)
-                sum[r][j] = 0.0F;
+                chunk_sum[r][j] = 0.0F;
         }
     }
 
-    /* A chunk is complete: into the answer, or where the last block to arrive will find it. */
-    __device__ __forceinline__ void end_chunk(const struct attention_plan &plan, int number,
-                                              bool shared)
+    /* A chunk is complete: where the last block to arrive will find it. */
+    __device__ __forceinline__ void store_chunk(const struct attention_plan &plan, int number)
     {
-        float *to = shared ? partial_of(plan, number, dim) : nullptr;
-        float *state = shared ? to + partial_rows(plan) * dim : nullptr;
+        float *to = partial_of(plan, number, dim), *state = to + partial_rows(plan) * dim;
         TEC_UNROLL
         for (int r = 0; r < RT; r++) {
             int row = y + SIDE * r;
             if (sees[row] <= number * KEYS * CHUNK)
                 continue;
-            struct fold f = {0.0F, 0.0F};
-            if (!shared) {
-                f = fold_softmax(&answer[r], chunk[r]);
-            } else if (x == 0) {
+            if (x == 0) {
                 state[2 * row] = chunk[r].top;
                 state[2 * row + 1] = chunk[r].sum;
             }
             TEC_UNROLL
             for (int j = 0; j < CT; j++)
-                if (!shared)
-                    answer_sum[r][j] = fold_sum(answer_sum[r][j], chunk_sum[r][j], f);
-                else if (x + SIDE * j < dim)
+                if (x + SIDE * j < dim)
                     to[row * dim + x + SIDE * j] = chunk_sum[r][j];
         }
-        clear(chunk, chunk_sum);
     }
 
-    __device__ __forceinline__ void write(const struct tec_attention_args &a,
-                                          const struct packing &packed)
+    /* A chunk is complete: into the answer, which is in `out`. A row that sees no key has whatever
+     * was there, and a sum of 0. */
+    __device__ __forceinline__ void fold_chunk(const struct tec_attention_args &a,
+                                               const struct packing &packed, int number, bool last)
     {
         TEC_UNROLL
         for (int r = 0; r < RT; r++) {
-            if (y + SIDE * r >= packed.count)
+            int row = y + SIDE * r;
+            bool sees_it = sees[row] > number * KEYS * CHUNK;
+            if (row >= packed.count || (!sees_it && !last))
                 continue;
-            float *to = a.out + packed_at(packed, y + SIDE * r, a.ldo, dim);
+            struct fold f = {1.0F, 0.0F};
+            if (sees_it)
+                f = fold_softmax(&answer[r], chunk[r]);
+            float *out = a.out + packed_at(packed, row, a.ldo, dim) + x;
+            TEC_UNROLL
+            for (int j = 0; j < CT; j++) {
+                float v = number > 0 && x + SIDE * j < dim ? out[SIDE * j] : 0.0F;
+                chunk_sum[r][j] = sees_it ? fold_sum(v, chunk_sum[r][j], f) : v;
+            }
             TEC_UNROLL
             for (int j = 0; j < CT; j++)
                 if (x + SIDE * j < dim)
-                    to[x + SIDE * j] = attention_result(a, answer_sum[r][j], answer[r].sum);
+                    out[SIDE * j] = last ? attention_result(a, chunk_sum[r][j], answer[r].sum)
+                                         : chunk_sum[r][j];
         }
     }
 
@@ -293,26 +307,35 @@ template <int RT, int CT, int KP> struct tile {
         const struct share_of_chunks &s = job->share;
         int size = share_size(s);
         walk = {run.span, run.end, 0};
+        clear_padding();
         load(a, s, 0, size, run.most);
         load_queries(a, packed, run);
-        clear(chunk, chunk_sum);
-        clear(answer, answer_sum);
+        clear_chunk();
+        TEC_UNROLL
+        for (int r = 0; r < RT; r++)
+            answer[r] = {-INFINITY, 0.0F};
         ROLLED
         for (int i = 0; i < size; i++) {
+            int number = share_block(s, i) / CHUNK;
             add_block(a, s, i, size, run);
-            if (i % CHUNK == CHUNK - 1 || i == size - 1)
-                end_chunk(plan, share_block(s, i) / CHUNK, s.split);
+            if (i % CHUNK != CHUNK - 1 && i != size - 1)
+                continue;
+            if (s.split)
+                store_chunk(plan, number);
+            else
+                fold_chunk(a, packed, number, i == size - 1);
+            clear_chunk();
         }
+        if (size == 0) /* no row sees a key */
+            fold_chunk(a, packed, 0, true);
         copy_wait<0>();
-        if (!s.split)
-            write(a, packed);
-        else if (arrive_last(plan, s, flag))
+        if (s.split && arrive_last(plan, s, flag))
             combine_chunks(a, plan, run, packed);
     }
 };
 
 template <int RT, int CT, int KP>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, 2)
     attention_f32_kernel(struct tec_attention_args a, struct attention_plan plan)
 {
     TEC_SHARED(float, shared);

@@ -11,7 +11,7 @@ extern "C" {
 
 /* gemm_bf16 of norm's output, then one of three. What lies between them is not written. */
 struct tec_cuda_chain {
-    const struct tec_norm_args *norm; /* rmsnorm; NULL = none */
+    const struct tec_norm_args *norm; /* rmsnorm, of few rows; NULL = none */
     const struct tec_gemm_args *gemm;
     const struct tec_map_args *gelu; /* at most one of these three; NULL = none */
     const struct tec_gated_args *gated;

@@ -1,5 +1,5 @@
 /* gemm_bf16.cu - y (+)= gate * (x W^T + bias) on tensor cores, W bf16, x float32 in two terms. */
-#include "kernels/cuda/gemm_kernel.cuh"
+#include "kernels/cuda/gemm_then.cuh"
 
 /* Alone: each value goes to its place in y. */
 struct store_rows {
@@ -13,11 +13,17 @@ struct store_rows {
     }
 };
 
+static struct single_finish<store_rows> finish(const struct tec_gemm_args *a) {
+    return {*a, {a->y, a->ldy, a->add}};
+}
+
 void tec_cuda_gemm_bf16(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    struct product<single_finish<store_rows>> product = {
-        a, {*a, {a->y, a->ldy, a->add}}, split_of(a->n, a->k), launch
-    };
-    if (!product.start_few())
-        product.start_many();
+    start_product<true>(a, NULL, finish(a), launch);
+}
+
+bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                          struct tec_cuda_launch *launch)
+{
+    return apart(a, a->y, a->ldy) && start_product<true>(a, norm, finish(a), launch);
 }

@@ -3,17 +3,20 @@
  *
  * A finish has: PAIRS, whether places 2 i and 2 i + 1 of a tile's panels are wanted by one thread;
  * places(), how many panels the product takes; panel(place), which of the matrix that is, n / 16 or
- * more for none; run(), which gets each thread's sums once (gemm_finish.cuh). */
+ * more for none; run(), which gets each thread's sums once (gemm_finish.cuh). A front is what x
+ * goes through before it is multiplied (gemm_norm.cuh). */
 #pragma once
 
 #include "kernels/cuda/gemm_finish.cuh"
+#include "kernels/cuda/gemm_norm.cuh"
 
 #include <type_traits>
 
 /* What a block fetches: its columns and rows, from its first block of 16 k on. */
-template <class S, class Finish> struct feed {
+template <class S, class Finish, class Front> struct feed {
     const struct tec_gemm_args &a;
     const Finish &finish;
+    const Front &front;
     unsigned char *shared;
     int tile, first, live; /* of columns; row; rows */
     int at, blocks, steps;
@@ -34,15 +37,18 @@ template <class S, class Finish> struct feed {
     }
     __device__ __forceinline__ void rows(int step) const
     {
-        if (step < steps)
-            fetch_rows<S>(stage(step), a, first, live, (at + step * S::STEP) * 16);
+        if (step >= steps)
+            return;
+        int k = (at + step * S::STEP) * 16;
+        fetch_rows<S>(stage(step), a, first, live, k);
+        front.template fetch<S>(stage(step), k);
     }
 };
 
 /* The steps up to `stop`, while those STAGES - 1 ahead are fetched. */
-template <class S, class Feed>
-static __device__ __forceinline__ int run_steps(sums<S::M, S::N> &c, const Feed &feed, int step,
-                                                int stop, bool live)
+template <class S, class Feed, class Lane>
+static __device__ __forceinline__ int run_steps(sums<S::M, S::N> &c, const Feed &feed,
+                                                const Lane &front, int step, int stop, bool live)
 {
     for (; step < stop; step++) {
         copy_wait<S::STAGES - 2>();
@@ -51,21 +57,22 @@ static __device__ __forceinline__ int run_steps(sums<S::M, S::N> &c, const Feed 
         feed.rows(step + S::STAGES - 1);
         copy_commit();
         if (live)
-            multiply<S>(c, feed.stage(step));
+            multiply<S>(c, feed.stage(step), front);
     }
     return step;
 }
 
-/* Blocks: rows (those that share weights run together), columns, splits. */
-template <class S, class Finish, bool WALK>
-static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
-    gemm_kernel(struct tec_gemm_args a, Finish finish, struct split split, struct exchange exchange)
+/* A block's work. Blocks: rows (those that share weights run together), columns, splits. */
+template <class S, class Finish, class Front, bool WALK>
+static __device__ __forceinline__ void
+multiply_tile(const struct tec_gemm_args &a, const Finish &finish, const Front &front,
+              const struct split &split, const struct exchange &exchange)
 {
     TEC_SHARED(unsigned char, shared);
     int part = (int)blockIdx.z, at = part * split.each;
     int end = WALK ? split.blocks : min(at + split.each, split.blocks);
-    struct feed<S, Finish> feed = {
-        a, finish, shared, 0, 0, 0, at, split.blocks, 0
+    struct feed<S, Finish, Front> feed = {
+        a, finish, front, shared, 0, 0, 0, at, split.blocks, 0
     };
     feed.tile = (int)blockIdx.y;
     feed.first = (int)blockIdx.x * S::ROWS;
@@ -90,11 +97,12 @@ static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
     }
     int warp = (int)threadIdx.x / WARP, mine = feed.first + warp / S::ACROSS * (S::N * 8);
     int groups = ceil_div(rows.live - mine, 8);
+    auto lane = front.template measure<S>(shared, feed.first, rows.live, mine);
     sums<S::M, S::N> c, total;
     for (int step = 0, s = 1; step < feed.steps; s++) {
         clear(c);
         int stop = WALK ? min(s * split.each / S::STEP, feed.steps) : feed.steps;
-        step = run_steps<S>(c, feed, step, stop, groups > 0);
+        step = run_steps<S>(c, feed, lane, step, stop, groups > 0);
         if (WALK)
             fold(total, c, s == 1);
     }
@@ -109,6 +117,21 @@ static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
     finish.run(WALK ? total : c, taken, mine, rows);
 }
 
+template <class S, class Finish, bool WALK>
+static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
+    gemm_kernel(struct tec_gemm_args a, Finish finish, struct split split, struct exchange exchange)
+{
+    multiply_tile<S, Finish, no_front, WALK>(a, finish, no_front(), split, exchange);
+}
+
+template <class S, class Finish>
+static __global__ void __launch_bounds__(S::THREADS, S::resident(false))
+    gemm_normed_kernel(struct tec_gemm_args a, Finish finish, struct norm_front front,
+                       struct split split, struct exchange exchange)
+{
+    multiply_tile<normed_tile<S>, Finish, norm_front, false>(a, finish, front, split, exchange);
+}
+
 /* terms, warps across and down, blocks and groups of a warp, k of a step, stages */
 enum { TERMS = 2 };
 typedef shape<TERMS, 4, 1, 1, 1, 64, 6> rows_8;
@@ -119,12 +142,13 @@ typedef shape<TERMS, 2, 4, 2, 2, 32, 6> rows_64_narrow;
 typedef shape<TERMS, 4, 2, 2, 4, 32, 5> rows_64;
 typedef shape<TERMS, 2, 4, 4, 4, 32, 3> rows_128;
 
-/* One product that is to be started. */
-template <class Finish> struct product {
+/* One product that is to be started; NORM: its x is norm's output, and a is that of norm. */
+template <class Finish, bool NORM = false> struct product {
     const struct tec_gemm_args *a;
     Finish finish;
     struct split split;
     struct tec_cuda_launch *launch;
+    struct norm_front norm = {};
 
     template <class S> dim3 grid() const
     {
@@ -145,11 +169,15 @@ template <class Finish> struct product {
     template <class S, bool WALK> void start() const
     {
         struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
-        dim3 blocks = grid<S>();
+        dim3 blocks = grid<S>(), threads(S::THREADS);
         if (WALK)
             blocks.z = 1;
-        tec_cuda_start(launch, gemm_kernel<S, Finish, WALK>, blocks, dim3(S::THREADS), S::SHARED,
-                       *a, finish, split, exchange);
+        if constexpr (NORM)
+            tec_cuda_start(launch, gemm_normed_kernel<S, Finish>, blocks, threads,
+                           normed_tile<S>::SHARED, *a, finish, norm, split, exchange);
+        else
+            tec_cuda_start(launch, gemm_kernel<S, Finish, WALK>, blocks, threads, S::SHARED, *a,
+                           finish, split, exchange);
     }
     /* Up to 32 rows; false: not done. */
     bool start_few() const
@@ -165,22 +193,28 @@ template <class Finish> struct product {
             return false;
         return true;
     }
+    /* Tiles of 64 rows, splits as blocks; false: not done. */
+    bool start_64() const
+    {
+        bool idle = a->max_rows <= 64 || tiles<rows_64>() * 2 <= launch->processors;
+        if (tiles<rows_64>() * split.count < launch->processors && fits<rows_64_narrow>())
+            start<rows_64_narrow, false>();
+        else if (split.count == 1 || (idle && fits<rows_64>()))
+            start<rows_64, false>();
+        else
+            return false;
+        return true;
+    }
     /* Any number. Tiles are as large as leaves no processor idle; splits become blocks with few
      * rows, and with many where tiles alone would leave half of the device idle. */
     void start_many() const
     {
-        bool whole = split.count == 1;
-        bool idle = a->max_rows <= 64 || tiles<rows_64>() * 2 <= launch->processors;
         if (a->max_rows > 64 && tiles<rows_128>() >= launch->processors) {
-            if (whole)
+            if (split.count == 1)
                 start<rows_128, false>();
             else
                 start<rows_128, true>();
-        } else if (tiles<rows_64>() * split.count < launch->processors && fits<rows_64_narrow>()) {
-            start<rows_64_narrow, false>();
-        } else if (whole || (idle && fits<rows_64>())) {
-            start<rows_64, false>();
-        } else {
+        } else if (!start_64()) {
             start<rows_64, true>();
         }
     }

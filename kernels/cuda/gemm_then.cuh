@@ -1,15 +1,20 @@
-/* gemm_then.cuh - a product and the kernel behind it as one; each pair of them in a file. */
+/* gemm_then.cuh - a product with the kernels in front of it and behind it as one; each pair of
+ * them in a file. */
 #pragma once
 
 #include "kernels/cuda/gemm_kernel.cuh"
 
-/* Start both; false: they are not done together, and nothing was started. */
-bool tec_cuda_gemm_then_gelu(const struct tec_gemm_args *a, const struct tec_map_args *then,
+/* Start all of it; false: they are not done together, and nothing was started. With a norm, a->x
+ * and a->ldx are those of the norm; NULL = none. */
+bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                          struct tec_cuda_launch *launch);
+bool tec_cuda_gemm_then_gelu(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                             const struct tec_map_args *then, struct tec_cuda_launch *launch);
+bool tec_cuda_gemm_then_gated(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                              const struct tec_gated_args *then, struct tec_cuda_launch *launch);
+bool tec_cuda_gemm_then_rope(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                             const struct tec_rope_args *then, bool bf16,
                              struct tec_cuda_launch *launch);
-bool tec_cuda_gemm_then_gated(const struct tec_gemm_args *a, const struct tec_gated_args *then,
-                              struct tec_cuda_launch *launch);
-bool tec_cuda_gemm_then_rope(const struct tec_gemm_args *a, const struct tec_rope_args *then,
-                             bool bf16, struct tec_cuda_launch *launch);
 
 /* Nothing of x is written while other blocks may still read it. */
 static inline bool apart(const struct tec_gemm_args *a, const float *to, int ld)
@@ -19,27 +24,46 @@ static inline bool apart(const struct tec_gemm_args *a, const float *to, int ld)
     return y + rows * (size_t)ld <= x || x + rows * (size_t)a->ldx <= y;
 }
 
-template <class Then, class Args>
-static bool start_pairs(const struct tec_gemm_args *a, const Args *then,
-                        struct tec_cuda_launch *launch)
+/* With tiles of 8 to 32 rows where FEW. */
+template <bool FEW, class Finish>
+static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                          const Finish &finish, struct tec_cuda_launch *launch)
 {
-    struct product<pair_finish<Then>> product = {
-        a, {*a, {*then}}, split_of(a->n, a->k), launch
+    struct split split = split_of(a->n, a->k);
+    if (norm) {
+        struct product<Finish, true> product = {
+            a, finish, split, launch,
+            {
+                *norm
+            }
+        };
+        if constexpr (FEW)
+            if (product.start_few())
+                return true;
+        return product.start_64();
+    }
+    struct product<Finish> product = {
+        a, finish, split, launch
     };
-    if (!product.start_few())
-        product.start_many();
+    if constexpr (FEW)
+        if (product.start_few())
+            return true;
+    product.start_many();
     return true;
+}
+
+template <class Then, class Args>
+static bool start_pairs(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                        const Args *then, struct tec_cuda_launch *launch)
+{
+    return start_product<true>(a, norm, pair_finish<Then>{*a, {*then}}, launch);
 }
 
 /* What only towers do, which have many rows. */
 template <class Then, class Args>
-static bool start_singles(const struct tec_gemm_args *a, const Args *then,
-                          struct tec_cuda_launch *launch)
+static bool start_singles(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                          const Args *then, struct tec_cuda_launch *launch)
 {
-    struct product<single_finish<Then>> product = {
-        a, {*a, {*then}}, split_of(a->n, a->k), launch
-    };
-    if (a->max_rows > 32)
-        product.start_many();
-    return a->max_rows > 32;
+    return a->max_rows > 32 &&
+           start_product<false>(a, norm, single_finish<Then>{*a, {*then}}, launch);
 }

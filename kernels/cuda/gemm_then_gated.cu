@@ -24,13 +24,13 @@ struct store_gated {
     }
 };
 
-bool tec_cuda_gemm_then_gated(const struct tec_gemm_args *a, const struct tec_gated_args *then,
-                              struct tec_cuda_launch *launch)
+bool tec_cuda_gemm_then_gated(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                              const struct tec_gated_args *then, struct tec_cuda_launch *launch)
 {
     bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ldx == a->ldy;
     bool whole = then->gate_at % 16 == 0 && then->up_at % 16 == 0 &&
                  then->gate_at + then->cols <= a->n && then->up_at + then->cols <= a->n;
     if (!same || !whole || !apart(a, then->y, then->ldy))
         return false;
-    return start_pairs<store_gated>(a, then, launch);
+    return start_pairs<store_gated>(a, norm, then, launch);
 }

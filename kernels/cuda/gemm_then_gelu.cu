@@ -14,11 +14,11 @@ struct store_gelu {
     }
 };
 
-bool tec_cuda_gemm_then_gelu(const struct tec_gemm_args *a, const struct tec_map_args *then,
-                             struct tec_cuda_launch *launch)
+bool tec_cuda_gemm_then_gelu(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                             const struct tec_map_args *then, struct tec_cuda_launch *launch)
 {
     bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ldx == a->ldy;
     if (!same || then->cols > a->n || !apart(a, then->y, then->ldy))
         return false;
-    return start_singles<store_gelu>(a, then, launch);
+    return start_singles<store_gelu>(a, norm, then, launch);
 }

@@ -24,7 +24,8 @@ template <int TERMS_, int ACROSS_, int DOWN_, int M_, int N_, int K_, int STAGES
         PANELS = ACROSS * M,
         COLUMNS = PANELS * 16,
         ROWS = DOWN * N * 8,
-        STEP = K / 16,      /* blocks of 16 k */
+        STEP = K / 16, /* blocks of 16 k */
+        UNROLL = STEP,
         PIECE = K * 16 * 2, /* bytes of a panel's weights in a stage */
         LDX = K + 8,        /* floats */
         WEIGHTS = PANELS * PIECE,
@@ -90,26 +91,30 @@ static __device__ __forceinline__ unsigned split_terms(float2 v, unsigned *rest)
     return high;
 }
 
-/* The warp's part of a stage, added to c. Of each block the small term goes first. */
-template <class S>
-static __device__ __forceinline__ void multiply(sums<S::M, S::N> &c, const unsigned char *stage)
+/* The warp's part of a stage, added to c. Of each block the small term goes first. What x becomes
+ * is its front's affair: gemm_norm.cuh. */
+template <class S, class Lane>
+static __device__ __forceinline__ void multiply(sums<S::M, S::N> &c, const unsigned char *stage,
+                                                const Lane &front)
 {
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     const unsigned char *w = stage + (warp % S::ACROSS) * (S::M * S::PIECE) + lane * 16;
     const float *x = reinterpret_cast<const float *>(stage + S::WEIGHTS) +
                      ((warp / S::ACROSS) * (S::N * 8) + lane / 4) * S::LDX + lane % 4 * 2;
-    TEC_UNROLL
+    TEC_UNROLL_BY(S::UNROLL)
     for (int b = 0; b < S::STEP; b++) {
         unsigned wide[S::M][4], high[S::N][2], rest[S::N][2];
         TEC_UNROLL
         for (int i = 0; i < S::M; i++)
             load_matrices_x4(wide[i], w + i * S::PIECE + b * 512);
         TEC_UNROLL
-        for (int j = 0; j < S::N; j++) {
+        for (int h = 0; h < 2; h++) {
+            auto vectors = front.at(stage, b * 16 + h * 8 + lane % 4 * 2);
             TEC_UNROLL
-            for (int h = 0; h < 2; h++) {
+            for (int j = 0; j < S::N; j++) {
                 const float *at = x + j * 8 * S::LDX + b * 16 + h * 8;
-                high[j][h] = split_terms(*reinterpret_cast<const float2 *>(at), &rest[j][h]);
+                float2 v = *reinterpret_cast<const float2 *>(at);
+                high[j][h] = split_terms(front.value(v, j, vectors), &rest[j][h]);
             }
         }
         TEC_UNROLL

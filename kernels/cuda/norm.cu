@@ -1,12 +1,9 @@
 /* norm.cu - layernorm and rmsnorm: a block for each row, sums in float32.
  *
- * Thread t holds the quads t, t + threads, ... of its row; their sums meet in one fixed tree of
- * lanes and then of warps, whose shape is given by the number of columns alone. A first mean in
- * float32 is off by a few units of the largest element; layernorm therefore sums the distances
- * from it, which are nearly exact, and moves mean and variance by what that sum shows. */
-#include "kernels/cuda/row.cuh"
-
-enum { MOST_THREADS = 256, MOST_WARPS = MOST_THREADS / WARP };
+ * A thread's quads, and how their sums meet: norm.cuh. A first mean in float32 is off by a few
+ * units of the largest element; layernorm therefore sums the distances from it, which are nearly
+ * exact, and moves mean and variance by what that sum shows. */
+#include "kernels/cuda/norm.cuh"
 
 struct row {
     const float *x;
@@ -15,19 +12,17 @@ struct row {
 };
 
 /* Total of v over the block in every thread; `room` is not in use by another total. */
-static __device__ __forceinline__ float block_sum(float v, float room[MOST_WARPS])
+static __device__ __forceinline__ float block_sum(float v, float room[NORM_THREADS])
 {
-    v = warp_sum(v);
     int warps = (int)blockDim.x / WARP;
     if (warps == 1)
-        return v;
-    if (threadIdx.x % WARP == 0)
-        room[threadIdx.x / WARP] = v;
+        return warp_sum(v);
+    room[threadIdx.x] = v;
     __syncthreads();
     float total = 0.0F;
     for (int i = 0; i < warps; i++)
-        total += room[i];
-    return total;
+        total += room[i * WARP + (int)threadIdx.x % WARP];
+    return warp_sum(total);
 }
 
 /* f(i, c, quad) for each quad of this thread, c its first column: quad i < HELD from registers, the
@@ -67,17 +62,17 @@ struct statistics {
     float mean, rest, scale;
 };
 
-/* Mean of f(x) over the row. */
+/* Mean over the row of what f(sum, x) adds to the sum. */
 template <int HELD, class F>
 static __device__ __forceinline__ float mean_of(const struct row &row, struct quad held[HELD],
-                                                float room[MOST_WARPS], F f)
+                                                float room[NORM_THREADS], F f)
 {
     float sum = 0.0F;
     each_quad<HELD>(row, held, [&](int, int c, const struct quad &x) {
         TEC_UNROLL
         for (int i = 0; i < QUAD; i++)
             if (c + i < row.cols)
-                sum += f(x.v[i]);
+                sum = f(sum, x.v[i]);
     });
     return block_sum(sum, room) / (float)row.cols;
 }
@@ -86,24 +81,27 @@ template <int HELD, bool CENTRED>
 static __device__ __forceinline__ struct statistics measure(const struct row &row,
                                                             struct quad held[HELD], float eps)
 {
-    __shared__ float room[3][MOST_WARPS];
+    __shared__ float room[CENTRED ? 3 : 1][NORM_THREADS];
     struct statistics s = {0.0F, 0.0F, 0.0F};
-    if (CENTRED) {
-        float mean = mean_of<HELD>(row, held, room[0], [](float x) { return x; });
+    float squares;
+    if constexpr (CENTRED) {
+        float mean = mean_of<HELD>(row, held, room[0], [](float sum, float x) { return sum + x; });
         s.mean = mean;
-        s.rest = mean_of<HELD>(row, held, room[1], [mean](float x) { return x - mean; });
+        float rest = mean_of<HELD>(row, held, room[1],
+                                   [mean](float sum, float x) { return sum + (x - mean); });
+        s.rest = rest;
+        squares = mean_of<HELD>(row, held, room[2], [mean, rest](float sum, float x) {
+            return add_square(sum, x - mean - rest);
+        });
+    } else {
+        squares = mean_of<HELD>(row, held, room[0], add_square);
     }
-    float mean = s.mean, rest = s.rest;
-    float squares = mean_of<HELD>(row, held, room[2], [mean, rest](float x) {
-        float v = x - mean - rest;
-        return v * v;
-    });
-    s.scale = 1.0F / sqrtf(squares + eps);
+    s.scale = norm_scale(squares, eps);
     return s;
 }
 
 template <int HELD, bool CENTRED>
-static __global__ void __launch_bounds__(MOST_THREADS)
+static __global__ void __launch_bounds__(NORM_THREADS)
     norm_kernel(struct tec_norm_args a, bool wide, bool wide_out)
 {
     wait_previous();
@@ -126,9 +124,8 @@ static __global__ void __launch_bounds__(MOST_THREADS)
         struct quad b = at < HELD ? bias[at] : some(biases, c, a.cols, wide_out);
         TEC_UNROLL
         for (int i = 0; i < QUAD; i++) {
-            float v = (x.v[i] - s.mean - s.rest) * s.scale;
-            v = __fmaf_rn(v, a.offset + w.v[i], b.v[i]);
-            w.v[i] = a.round ? round_bf16(v) : v;
+            float v = CENTRED ? x.v[i] - s.mean - s.rest : x.v[i];
+            w.v[i] = normed(v, s.scale, __fadd_rn(a.offset, w.v[i]), b.v[i], a.round);
         }
         quad_store(y + c, w, a.cols - c, wide_out);
     });
@@ -137,9 +134,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
 template <bool CENTRED>
 static void norm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
 {
-    int quads = ceil_div(a->cols, QUAD), threads = WARP;
-    while (threads < quads && threads < MOST_THREADS)
-        threads *= 2;
+    int quads = ceil_div(a->cols, QUAD), threads = norm_threads(a->cols);
     bool wide = floats_aligned(a->x, a->ldx);
     bool wide_out = floats_aligned(a->y, a->ldy) && floats_aligned(a->weight, 0) &&
                     floats_aligned(a->bias, 0) && floats_aligned(a->fixed_weight, 0) &&

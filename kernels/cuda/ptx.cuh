@@ -8,6 +8,8 @@
     extern __shared__ __align__(128) unsigned char tec_shared_[]; \
     T *name = reinterpret_cast<T *>(tec_shared_)
 #define TEC_UNROLL _Pragma("unroll")
+#define TEC_PRAGMA(x) _Pragma(#x)
+#define TEC_UNROLL_BY(n) TEC_PRAGMA(unroll(n))
 
 static __device__ __forceinline__ unsigned shared_address(const void *p)
 {

@@ -32,7 +32,7 @@ static const struct shape edges[] = {
     {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false},
     {2, 3, 1100, 8, 1, 64, ANY, false, false},   {1, 20, 530, 4, 2, 128, CAUSAL, false, false},
     {3, 2, 90, 4, 1, 264, ANY, true, false},     {1, 3, 300, 2, 1, 512, CAUSAL, false, false}};
-enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, LANES = 9 };
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 12, LANES = 9 };
 
 /* The sequences of a shape and the memory under them. */
 struct world {
@@ -374,6 +374,8 @@ static void attention_shape(struct conform *c, struct shape s, bool bf16,
     int all = w.a.max_rows * s.heads, step = 1 + all / 64;
     for (int i = conform_int(0, step - 1); i < all; i += step)
         compare(c, &w, i / s.heads, i % s.heads);
+    if (s.round)
+        conform_rounded(c, w.a.max_rows, w.a.ldo, s.heads * s.dim);
     company(c, &w, s.seqs);
     conform_end(c);
 }
@@ -443,11 +445,19 @@ static void bench(struct conform *c, const char *name, struct shape s, bool bf16
     conform_end(c);
 }
 
+/* Where the tier is slow: still more keys than a chunk, more rows than a tile, odd ends. */
+static struct shape scaled(const struct conform *c, struct shape s)
+{
+    s.rows = conform_scale(c, s.rows, s.heads * s.dim > 200 ? 20 : 70);
+    s.keys = conform_scale(c, s.keys, s.rows * s.heads * s.dim > 4000 ? 300 : 530);
+    return s;
+}
+
 static void attention(struct conform *c, bool bf16)
 {
     for (int i = 0; i < EDGES; i++)
-        attention_shape(c, edges[i], bf16, CONFORM_NORMAL);
-    for (int i = 0; i < RANDOM; i++) {
+        attention_shape(c, scaled(c, edges[i]), bf16, CONFORM_NORMAL);
+    for (int i = 0; i < (c->slow ? FEW : RANDOM); i++) {
         int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
         struct shape s = {conform_int(1, 4),
                           conform_int(1, 20),
@@ -458,7 +468,7 @@ static void attention(struct conform *c, bool bf16)
                           (enum view)conform_int(0, 2),
                           conform_int(0, 1),
                           false};
-        attention_shape(c, s, bf16, (enum conform_family)(i % CONFORM_FAMILIES));
+        attention_shape(c, scaled(c, s), bf16, (enum conform_family)(i % CONFORM_FAMILIES));
     }
     for (int i = 0; i < 4; i++) {
         hidden_keys(c, bf16);

@@ -32,6 +32,29 @@ static struct tec_gemm_args product(struct conform *c, int rows, int n, int k)
     return a;
 }
 
+/* A norm whose y only the product reads: x moves in front of it. */
+static struct tec_norm_args norm_of(struct conform *c, struct tec_gemm_args *gemm)
+{
+    struct tec_norm_args a = {.x = gemm->x, .ldx = gemm->ldx, .cols = gemm->k, .rows = gemm->rows};
+    size_t cols = (size_t)gemm->k;
+    a.max_rows = gemm->max_rows;
+    a.ldy = conform_ld(a.cols);
+    a.y = conform_buf(c, (size_t)a.max_rows * (size_t)a.ldy, sizeof *a.y);
+    gemm->x = a.y;
+    gemm->ldx = a.ldy;
+    a.eps = 1e-6F;
+    a.offset = (float)conform_int(0, 1);
+    a.weight = conform_int(0, 3) ? values(c, cols, false) : NULL;
+    a.bias = conform_int(0, 1) ? values(c, cols, false) : NULL;
+    a.round = conform_int(0, 1);
+    if (conform_int(0, 1)) {
+        a.fixed = conform_ints(c, 1, conform_int(-1, a.max_rows + 1));
+        a.fixed_weight = conform_int(0, 3) ? values(c, cols, false) : NULL;
+        a.fixed_bias = conform_int(0, 1) ? values(c, cols, false) : NULL;
+    }
+    return a;
+}
+
 /* What a next kernel writes. */
 struct place {
     void *at;
@@ -39,36 +62,71 @@ struct place {
 };
 
 enum { PLACES = 3 };
+#define NOTHING TEC_KERNEL_COUNT
 
-/* Both ways from the same bytes. `must`: they are done together. */
-static void both(struct conform *c, const struct tec_gemm_args *gemm, enum tec_kernel_id next,
-                 const void *args, const struct place *places, int n, bool must)
+/* All ways from the same bytes. `must`: they are done together. */
+static void both(struct conform *c, const struct tec_norm_args *norm,
+                 const struct tec_gemm_args *gemm, enum tec_kernel_id next, const void *args,
+                 const struct place *places, int n, bool must)
 {
     void *before[PLACES], *apart[PLACES];
     struct tec_part part = {0, 1};
+    const char *front = norm ? "a norm, " : "";
+    const char *name = next == NOTHING ? "nothing" : tec_kernel_infos[next].name;
     for (int i = 0; i < n; i++) {
         before[i] = memcpy(conform_buf(c, places[i].size, 1), places[i].at, places[i].size);
         apart[i] = conform_buf(c, places[i].size, 1);
     }
+    if (norm)
+        c->fast->rmsnorm(norm, part);
     c->fast->gemm_bf16(gemm, part);
-    tec_kernel_infos[next].run(c->fast, args, part);
+    if (next != NOTHING)
+        tec_kernel_infos[next].run(c->fast, args, part);
+    if (norm) /* is not looked at when they are done together */
+        memset(norm->y, 0xff, (size_t)norm->max_rows * (size_t)norm->ldy * sizeof *norm->y);
     for (int i = 0; i < n; i++) {
         memcpy(apart[i], places[i].at, places[i].size);
         memcpy(places[i].at, before[i], places[i].size);
     }
-    const char *name = tec_kernel_infos[next].name;
-    bool done = cuda_tier_chain(NULL, gemm, next, args);
+    bool done = cuda_tier_chain(norm, gemm, next, args);
     if (done != must)
-        conform_fail(c, "%s behind a product of %d rows: %s", name, gemm->max_rows,
+        conform_fail(c, "%s%s behind a product of %d rows: %s", front, name, gemm->max_rows,
                      done ? "done together" : "not done together");
     for (int i = 0; done && i < n; i++)
         if (memcmp(apart[i], places[i].at, places[i].size) != 0)
-            conform_fail(c, "%s behind a product [%dx%dx%d], %d live: output %d differs", name,
-                         gemm->max_rows, gemm->n, gemm->k, *gemm->rows, i);
+            conform_fail(c, "%s%s behind a product [%dx%dx%d], %d live: output %d differs", front,
+                         name, gemm->max_rows, gemm->n, gemm->k, *gemm->rows, i);
     conform_end(c);
 }
 
-static void gelu(struct conform *c, int rows, int k)
+/* Without a norm in front, or with one. */
+struct front {
+    struct tec_norm_args args;
+    const struct tec_norm_args *norm;
+    bool may;
+};
+
+static void put_front(struct conform *c, struct front *f, bool norm, struct tec_gemm_args *gemm)
+{
+    f->norm = NULL;
+    f->may = true;
+    if (!norm)
+        return;
+    f->args = norm_of(c, gemm);
+    f->norm = &f->args;
+    f->may = gemm->max_rows <= 64 && gemm->k % 4 == 0;
+}
+
+static void alone(struct conform *c, int rows, int k)
+{
+    struct tec_gemm_args a = product(c, rows, 16 * conform_int(1, 9), k);
+    struct front f;
+    put_front(c, &f, true, &a);
+    struct place out = {a.y, (size_t)rows * (size_t)a.ldy * sizeof *a.y};
+    both(c, f.norm, &a, NOTHING, NULL, &out, 1, f.may);
+}
+
+static void gelu(struct conform *c, int rows, int k, bool norm)
 {
     struct tec_gemm_args a = product(c, rows, 16 * conform_int(1, 9), k);
     struct tec_map_args m = {.x = a.y, .rows = a.rows, .max_rows = rows, .ldx = a.ldy};
@@ -77,7 +135,9 @@ static void gelu(struct conform *c, int rows, int k)
     m.round = conform_int(0, 1);
     m.y = conform_buf(c, (size_t)rows * (size_t)m.ldy, sizeof *m.y);
     struct place out = {m.y, (size_t)rows * (size_t)m.ldy * sizeof *m.y};
-    both(c, &a, TEC_KERNEL_gelu, &m, &out, 1, rows > 32);
+    struct front f;
+    put_front(c, &f, norm, &a);
+    both(c, f.norm, &a, TEC_KERNEL_gelu, &m, &out, 1, f.may && rows > 32);
 }
 
 static struct tec_gated_args gated_args(struct conform *c, const struct tec_gemm_args *a)
@@ -92,12 +152,14 @@ static struct tec_gated_args gated_args(struct conform *c, const struct tec_gemm
     return g;
 }
 
-static void gated(struct conform *c, int rows, int k)
+static void gated(struct conform *c, int rows, int k, bool norm)
 {
     struct tec_gemm_args a = product(c, rows, 32 * conform_int(1, 6), k);
     struct tec_gated_args g = gated_args(c, &a);
     struct place out = {g.y, (size_t)rows * (size_t)g.ldy * sizeof *g.y};
-    both(c, &a, TEC_KERNEL_gelu_mul, &g, &out, 1, true);
+    struct front f;
+    put_front(c, &f, norm, &a);
+    both(c, f.norm, &a, TEC_KERNEL_gelu_mul, &g, &out, 1, f.may);
 }
 
 /* Output over the input: blocks would overwrite what others still read. */
@@ -140,7 +202,7 @@ static struct tec_rope_args rope_args(struct conform *c, int rows, bool rotated)
     return p;
 }
 
-static void rope(struct conform *c, int rows, int k, bool rotated)
+static void rope(struct conform *c, int rows, int k, bool rotated, bool norm)
 {
     struct tec_rope_args p = rope_args(c, rows, rotated);
     size_t kv = (size_t)(p.kv_heads * p.head_dim), q = (size_t)rows * (size_t)p.ldq * sizeof *p.q;
@@ -153,19 +215,37 @@ static void rope(struct conform *c, int rows, int k, bool rotated)
     p.k = conform_buf(c, size, 1);
     p.v = conform_buf(c, size, 1);
     struct place out[PLACES] = {{p.q, q}, {p.k, size}, {p.v, size}};
-    both(c, &a, rotated ? TEC_KERNEL_rope_bf16 : TEC_KERNEL_rope_f32, &p, out, PLACES,
-         rotated || rows > 32);
+    struct front f;
+    put_front(c, &f, norm, &a);
+    both(c, f.norm, &a, rotated ? TEC_KERNEL_rope_bf16 : TEC_KERNEL_rope_f32, &p, out, PLACES,
+         f.may && (rotated || rows > 32));
+}
+
+/* Every pair and every three, at this size; for a device that tiles fill, or leave idle. */
+static void chains(struct conform *c, int rows, int k)
+{
+    cuda_tier_plan_for(0, conform_int(0, 1) ? 1 : 1000);
+    for (int norm = 0; norm < 2; norm++) {
+        gelu(c, rows, k, norm);
+        gated(c, rows, k, norm);
+        rope(c, rows, k, true, norm);
+        rope(c, rows, k, false, norm);
+    }
+    alone(c, rows, k);
+    cuda_tier_plan_for(0, 0);
 }
 
 void conform_chains(struct conform *c)
 {
-    static const int rows[] = {1, 8, 13, 16, 29, 51, 70};
+    static const int rows[] = {1, 8, 13, 16, 29, 51, 64, 70};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        for (int k = 40; k < 600; k += 500) {
-            gelu(c, rows[i], k);
-            gated(c, rows[i], k);
-            rope(c, rows[i], k, true);
-            rope(c, rows[i], k, false);
-        }
+        for (int k = 40; k < 600; k += 500)
+            chains(c, rows[i], k);
+    /* rows of which a thread holds less than a quad, one, and more */
+    static const int columns[] = {4, 132, 254, 1024, 1028, 2600};
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        alone(c, conform_int(1, 64), columns[i]);
+        gated(c, conform_int(1, 64), columns[i], true);
+    }
     over_input(c);
 }

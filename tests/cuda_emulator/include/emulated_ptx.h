@@ -9,6 +9,7 @@
 
 #define TEC_SHARED(T, name) T *name = reinterpret_cast<T *>(cuda_emulator::shared_memory)
 #define TEC_UNROLL
+#define TEC_UNROLL_BY(n)
 
 static inline void copy16_async(void *to, const void *from, bool valid)
 {

@@ -1,0 +1,128 @@
+/* attention_bf16_memory.cuh - shared memory of the bf16 attention kernel, and what is loaded there.
+ *
+ * Queries lie as two bf16 terms. Keys and values come in by asynchronous copies, one block of 64
+ * keys into each of `stages` places; queries once. */
+#pragma once
+
+#include "kernels/cuda/attention_share.cuh"
+
+enum { P_LD = KEYS + 8 };
+
+/* In bf16: whole instructions, and eight more so that rows begin in different banks. */
+static __host__ __device__ __forceinline__ int row_stride(int head_dim)
+{
+    return (head_dim + 15) / 16 * 16 + 8;
+}
+
+static size_t shared_size(int m, int stages, int head_dim)
+{
+    size_t row = (size_t)row_stride(head_dim) * sizeof(bf16);
+    return (size_t)(2 * m + 2 * stages * KEYS) * row + (size_t)(2 * m * P_LD) * sizeof(bf16) +
+           (size_t)m * (8 + 8 + 1) * sizeof(float) + (4 + JOB) * sizeof(int);
+}
+
+static __device__ __forceinline__ unsigned pack(bf16 low, bf16 high)
+{
+    return (unsigned)__bfloat16_as_ushort(low) | (unsigned)__bfloat16_as_ushort(high) << 16;
+}
+
+/* v as two terms; `low` of an infinite v is NaN, and shows. */
+static __device__ __forceinline__ void split(float v, bf16 *high, bf16 *low)
+{
+    *high = __float2bfloat16(v);
+    *low = __float2bfloat16(plus(v, -__bfloat162float(*high)));
+}
+
+struct tile_memory {
+    bf16 *q_high, *q_low, *k, *v, *p_high, *p_low;
+    float *tops, *sums; /* [m, 8] largest scores, sums of probabilities */
+    int *sees, *flag;   /* [m] keys that a packed row sees */
+    struct attention_job *job;
+    int ld, dim;
+    int slot; /* of the key that was asked for last */
+    struct key_walk walk;
+
+    __device__ __forceinline__ void lay_out(int head_dim, unsigned char *shared, int m, int stages)
+    {
+        dim = head_dim;
+        ld = row_stride(dim);
+        p_high = reinterpret_cast<bf16 *>(shared); /* what has fixed places, then the rest */
+        p_low = p_high + m * P_LD;
+        tops = reinterpret_cast<float *>(p_low + m * P_LD);
+        sums = tops + m * 8;
+        sees = reinterpret_cast<int *>(sums + m * 8);
+        flag = sees + m;
+        job = reinterpret_cast<struct attention_job *>(flag + 4);
+        q_high = reinterpret_cast<bf16 *>(flag + 4 + JOB);
+        q_low = q_high + m * ld;
+        k = q_low + m * ld;
+        v = k + stages * KEYS * ld;
+    }
+
+    /* Columns of keys and values that instructions read and no copy writes. */
+    __device__ __forceinline__ void clear_padding(int stages)
+    {
+        int width = ld - 8 - dim;
+        if (width == 0)
+            return;
+        ROLLED
+        for (int i = (int)threadIdx.x; i < 2 * stages * KEYS; i += THREADS)
+            for (int d = dim; d < ld - 8; d++)
+                k[i * ld + d] = __float2bfloat16(0.0F);
+    }
+
+    __device__ __forceinline__ void load_queries(const struct tec_attention_args &a,
+                                                 const struct packing &pack_,
+                                                 const struct attention_run &run, int m)
+    {
+        ROLLED
+        for (int i = 0; i < m / WARPS; i++) {
+            int p = (int)threadIdx.x / WARP + i * WARPS;
+            bool real = p < pack_.count;
+            const float *from = a.q + (real ? packed_at(pack_, p, a.ldq, dim) : 0);
+            for (int d = (int)threadIdx.x % WARP; d < ld - 8; d += WARP)
+                split(real && d < dim ? from[d] : 0.0F, &q_high[p * ld + d], &q_low[p * ld + d]);
+        }
+        for (int p = (int)threadIdx.x; p < m; p += THREADS)
+            sees[p] = p < pack_.count ? keys_seen(a, pack_.row + p / pack_.heads, run.length) : 0;
+    }
+
+    /* Four threads for each key of a block. */
+    __device__ __forceinline__ void load(const struct tec_attention_args &a, const void *memory,
+                                         bf16 *to)
+    {
+        int kv_head = (int)blockIdx.y * a.kv_heads / (int)gridDim.y;
+        size_t at =
+            ((size_t)(slot < 0 ? 0 : slot) * (size_t)a.kv_heads + (size_t)kv_head) * (size_t)dim;
+        const bf16 *from = static_cast<const bf16 *>(memory) + at;
+        to += (int)threadIdx.x / 4 * ld;
+        if (dim % 8 == 0)
+            ROLLED
+        for (int i = (int)threadIdx.x % 4 * 8; i < dim; i += 32)
+            copy16_async(to + i, from + i, slot >= 0);
+        else ROLLED for (int i = (int)threadIdx.x % 4; i < dim; i += 4) to[i] =
+            slot >= 0 ? from[i] : __float2bfloat16(0.0F);
+    }
+
+    /* The i-th block of the share. */
+    __device__ __forceinline__ void load_keys(const struct tec_attention_args &a,
+                                              const struct share_of_chunks &s, int i, int size,
+                                              int most, int stage)
+    {
+        if (i < size) {
+            int key = share_block(s, i) * KEYS + (int)threadIdx.x / 4;
+            slot = key < most ? slot_of_key(a, &walk, key) : -1;
+            load(a, a.k, k + stage * KEYS * ld);
+        }
+        copy_commit();
+    }
+
+    /* Those of the keys that were asked for last. */
+    __device__ __forceinline__ void load_values(const struct tec_attention_args &a, int i, int size,
+                                                int stage)
+    {
+        if (i < size)
+            load(a, a.v, v + stage * KEYS * ld);
+        copy_commit();
+    }
+};
