@@ -1,5 +1,5 @@
 #!/bin/sh
-# mutate_cuda.sh - would the tests notice?  sh tests/mutate_cuda.sh [-p PRESET] [NAME-PATTERN]
+# mutate_cuda.sh - would the tests notice?  sh tests/mutate_cuda.sh [-p PRESET] [NAME-PATTERN...]
 #
 # Each line of tests/mutations.txt is a mistake that somebody could make in the CUDA device or where
 # it is used. It is made in a copy, that one object is compiled and takes its place in a test of an
@@ -10,7 +10,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 preset=emulator
 [ "${1:-}" != -p ] || { preset=$2; shift 2; }
-wanted=${1:-*}
+[ $# -gt 0 ] || set -- '*'
 build=build/$preset jobs=$(nproc 2>/dev/null || echo 2)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -88,7 +88,9 @@ printf '%s\n' "$lines" >"$work/lines"
 total=$(wc -l <"$work/lines")
 chosen=$(for number in $(seq "$total"); do
     name=$(sed -n "${number}s/ :: .*//p" "$work/lines")
-    case $name in $wanted) echo "$number" ;; esac
+    for wanted in "$@"; do
+        case $name in $wanted) echo "$number" && break ;; esac
+    done
 done)
 
 # What is to fail with a mistake must pass without it (one schedule: the others are tried elsewhere).

@@ -14,7 +14,7 @@ static struct tec_error err;
 static struct {
     float *x, *y, *other, *out;
     void *w;
-    int *rows;
+    int *rows, *index;
 } at;
 
 static void upload(void *to, const void *from, size_t size)
@@ -33,6 +33,7 @@ static void set_up(void)
 {
     static float values[SIZE];
     const int rows = N_ROWS - 3;
+    int index[N_ROWS];
     size_t packed = tec_matrix_size(TEC_MATRIX_TILES, true, N, K);
     bench_clean();
     REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
@@ -50,26 +51,45 @@ static void set_up(void)
     tec_matrix_pack(w, TEC_MATRIX_TILES, true, N, K, 0, N, values + 7);
     upload(at.w, w, packed);
     upload(at.rows, &rows, sizeof rows);
+    for (int i = 0; i < N_ROWS; i++)
+        index[i] = N_ROWS - 1 - i;
+    at.index = take(sizeof index);
+    upload(at.index, index, sizeof index);
     free(w);
 }
 
 static void tear_down(void)
 {
-    void *all[] = {at.x, at.y, at.other, at.out, at.w, at.rows};
+    void *all[] = {at.x, at.y, at.other, at.out, at.w, at.rows, at.index};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         tec_device_put(b.device, all[i]);
     bench_close(&b);
     bench_check_empty();
 }
 
-/* What is behind the product, reading `from`. */
+/* What is behind the product, reading `from`. The keys and values of rope_bf16 are rotated, by
+ * numbers that need not be angles. */
 static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float *from)
 {
     const struct tec_map_args map = {from, at.out, at.rows, N_ROWS, N, N, N, 0};
     const struct tec_gated_args gated = {from, at.out, at.rows, N_ROWS, N, N, HALF, 0, HALF, 0};
-    tec_capture_add(c, next,
-                    next == TEC_KERNEL_gelu_mul ? (const void *)&gated : (const void *)&map, true,
-                    "next");
+    const struct tec_rope_args rope = {.qkv = from,
+                                       .k = at.out,
+                                       .v = at.out + SIZE / 2,
+                                       .slot = at.index,
+                                       .pos = at.index,
+                                       .cos_sin = next == TEC_KERNEL_rope_bf16 ? at.x : NULL,
+                                       .rows = at.rows,
+                                       .max_rows = N_ROWS,
+                                       .ld = N,
+                                       .q_at = -1,
+                                       .v_at = HALF,
+                                       .kv_heads = 1,
+                                       .head_dim = HALF};
+    const void *args = next == TEC_KERNEL_gelu       ? (const void *)&map
+                       : next == TEC_KERNEL_gelu_mul ? (const void *)&gated
+                                                     : (const void *)&rope;
+    tec_capture_add(c, next, args, true, "next");
 }
 
 enum about { PASSES = 1, ADDS = 2, OTHER = 4, BETWEEN = 8 };
@@ -124,7 +144,8 @@ static void compare(enum tec_kernel_id next, int about, bool together)
     CHECK((memcmp(y[0], y[1], sizeof y[0]) == 0) == !together);
 }
 
-static const enum tec_kernel_id nexts[] = {TEC_KERNEL_gelu, TEC_KERNEL_gelu_mul};
+static const enum tec_kernel_id nexts[] = {TEC_KERNEL_gelu, TEC_KERNEL_gelu_mul,
+                                           TEC_KERNEL_rope_bf16, TEC_KERNEL_rope_f32};
 enum { NEXTS = sizeof nexts / sizeof nexts[0] };
 
 TEST(a_product_that_passes_is_done_with_its_reader)
