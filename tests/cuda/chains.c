@@ -1,5 +1,5 @@
-/* chains.c - which commands the CUDA device starts together: a product with what alone reads it;
- * and what it must not, because somebody else reads the result or the next one reads another. */
+/* chains.c - which commands the CUDA device starts together: a norm, a product, and what alone
+ * reads it; and which not, because somebody else reads a result or the next one reads another. */
 #include "kernels/matrix.h"
 #include "tests/cuda/bench.h"
 
@@ -12,7 +12,7 @@ static struct tec_error err;
 
 /* What one capture works on; all on the device. */
 static struct {
-    float *x, *y, *other, *out;
+    float *x, *mid, *y, *other, *out;
     void *w;
     int *rows, *index;
 } at;
@@ -20,6 +20,11 @@ static struct {
 static void upload(void *to, const void *from, size_t size)
 {
     tec_device_upload(b.device, TEC_STREAM_MAIN, to, from, size);
+}
+
+static void download(void *to, const void *from, size_t size)
+{
+    tec_device_download(b.device, TEC_STREAM_MAIN, to, from, size);
 }
 
 static void *take(size_t size)
@@ -38,6 +43,7 @@ static void set_up(void)
     bench_clean();
     REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
     at.x = take(SIZE * sizeof(float));
+    at.mid = take(SIZE * sizeof(float));
     at.y = take(SIZE * sizeof(float));
     at.other = take(SIZE * sizeof(float));
     at.out = take(SIZE * sizeof(float));
@@ -60,7 +66,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    void *all[] = {at.x, at.y, at.other, at.out, at.w, at.rows, at.index};
+    void *all[] = {at.x, at.mid, at.y, at.other, at.out, at.w, at.rows, at.index};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         tec_device_put(b.device, all[i]);
     bench_close(&b);
@@ -92,20 +98,34 @@ static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float
     tec_capture_add(c, next, args, true, "next");
 }
 
-enum about { PASSES = 1, ADDS = 2, OTHER = 4, BETWEEN = 8 };
+/* NORMED: a norm in front of the product; NORM_PASSES: which alone reads it. */
+enum about { PASSES = 1, ADDS = 2, OTHER = 4, BETWEEN = 8, NORMED = 16, NORM_PASSES = 32 };
 
-/* product, [mark], next; kernels that this became, marks and the end apart. */
-static int run(enum tec_kernel_id next, int about, float *y, float *out)
+/* What a capture came to. */
+struct outcome {
+    float mid[SIZE], y[SIZE], out[SIZE];
+    int kernels; /* marks and the end apart */
+};
+
+static void add_norm(struct tec_capture *c, bool passes)
 {
-    struct tec_replay replay = {0};
-    struct tec_capture *c = NULL;
-    static float marked[SIZE];
-    for (int i = 0; i < SIZE; i++)
-        marked[i] = (float)(i % 23 - 11) / 8.0F;
-    upload(at.y, marked, sizeof marked);
-    upload(at.other, marked, sizeof marked);
-    upload(at.out, marked, sizeof marked);
-    const struct tec_gemm_args gemm = {.x = at.x,
+    const struct tec_norm_args norm = {.x = at.x,
+                                       .y = at.mid,
+                                       .rows = at.rows,
+                                       .max_rows = N_ROWS,
+                                       .ldx = N,
+                                       .ldy = N,
+                                       .cols = K,
+                                       .offset = 1.0F,
+                                       .eps = 1e-6F};
+    tec_capture_add(c, TEC_KERNEL_rmsnorm, &norm, true, "norm");
+    if (passes)
+        tec_capture_pass(c);
+}
+
+static void add_product(struct tec_capture *c, int about)
+{
+    const struct tec_gemm_args gemm = {.x = about & NORMED ? at.mid : at.x,
                                        .w = at.w,
                                        .y = at.y,
                                        .rows = at.rows,
@@ -115,33 +135,54 @@ static int run(enum tec_kernel_id next, int about, float *y, float *out)
                                        .n = N,
                                        .k = K,
                                        .add = (about & ADDS) != 0};
-    REQUIRE(tec_capture_begin(&c, b.device, TEC_STREAM_MAIN, &b.arena, &err) == TEC_OK);
     tec_capture_add(c, TEC_KERNEL_gemm_bf16, &gemm, true, "product");
     if (about & PASSES)
         tec_capture_pass(c);
+}
+
+/* [norm], product, [mark], next. */
+static void run(enum tec_kernel_id next, int about, struct outcome *o)
+{
+    struct tec_replay replay = {0};
+    struct tec_capture *c = NULL;
+    static float marked[SIZE];
+    for (int i = 0; i < SIZE; i++)
+        marked[i] = (float)(i % 23 - 11) / 8.0F;
+    upload(at.mid, marked, sizeof marked);
+    upload(at.y, marked, sizeof marked);
+    upload(at.other, marked, sizeof marked);
+    upload(at.out, marked, sizeof marked);
+    REQUIRE(tec_capture_begin(&c, b.device, TEC_STREAM_MAIN, &b.arena, &err) == TEC_OK);
+    if (about & NORMED)
+        add_norm(c, about & NORM_PASSES);
+    add_product(c, about);
     if (about & BETWEEN)
         tec_capture_mark(c, 1);
     add_next(c, next, about & OTHER ? at.other : at.y);
     REQUIRE(tec_capture_end(c, &err) == TEC_OK);
     tec_device_replay(b.device, c, &replay);
     REQUIRE(replay.status == TEC_OK);
-    int kernels = tec_capture_kernels(c) - 1 - ((about & BETWEEN) != 0);
+    o->kernels = tec_capture_kernels(c) - 1 - ((about & BETWEEN) != 0);
     tec_capture_free(c);
-    tec_device_download(b.device, TEC_STREAM_MAIN, y, at.y, SIZE * sizeof(float));
-    tec_device_download(b.device, TEC_STREAM_MAIN, out, at.out, SIZE * sizeof(float));
-    return kernels;
+    download(o->mid, at.mid, sizeof o->mid);
+    download(o->y, at.y, sizeof o->y);
+    download(o->out, at.out, sizeof o->out);
 }
 
-/* The same commands with and without; `together`: as one kernel, which leaves y alone. */
-static void compare(enum tec_kernel_id next, int about, bool together)
+/* The same commands with and without; `together`: kernels that it takes less, none of which writes
+ * what lies between. */
+static void compare(enum tec_kernel_id next, int about, int together)
 {
-    static float y[2][SIZE], out[2][SIZE];
-    int apart = run(next, about & ~PASSES, y[0], out[0]);
-    int kernels = run(next, about, y[1], out[1]);
-    CHECK_INT(apart, ==, 2);
-    CHECK_INT(kernels, ==, together ? 1 : 2);
-    CHECK(memcmp(out[0], out[1], sizeof out[0]) == 0);
-    CHECK((memcmp(y[0], y[1], sizeof y[0]) == 0) == !together);
+    static struct outcome apart, o;
+    run(next, about & ~(PASSES | NORM_PASSES), &apart);
+    run(next, about, &o);
+    CHECK_INT(apart.kernels, ==, about & NORMED ? 3 : 2);
+    CHECK_INT(o.kernels, ==, apart.kernels - together);
+    CHECK(memcmp(o.out, apart.out, sizeof o.out) == 0);
+    bool wrote_y = memcmp(o.y, apart.y, sizeof o.y) == 0;
+    bool wrote_mid = memcmp(o.mid, apart.mid, sizeof o.mid) == 0;
+    CHECK_INT(wrote_y, ==, together == 0 || (about & PASSES) == 0);
+    CHECK_INT(wrote_mid, ==, together == 0 || (about & NORM_PASSES) == 0);
 }
 
 static const enum tec_kernel_id nexts[] = {TEC_KERNEL_gelu, TEC_KERNEL_gelu_mul,
@@ -152,7 +193,7 @@ TEST(a_product_that_passes_is_done_with_its_reader)
 {
     set_up();
     for (int i = 0; i < NEXTS; i++)
-        compare(nexts[i], PASSES, true);
+        compare(nexts[i], PASSES, 1);
     tear_down();
 }
 
@@ -160,7 +201,7 @@ TEST(a_product_that_others_read_is_written)
 {
     set_up();
     for (int i = 0; i < NEXTS; i++)
-        compare(nexts[i], 0, false);
+        compare(nexts[i], 0, 0);
     tear_down();
 }
 
@@ -168,7 +209,7 @@ TEST(a_reader_of_something_else_stands_alone)
 {
     set_up();
     for (int i = 0; i < NEXTS; i++)
-        compare(nexts[i], PASSES | OTHER, false);
+        compare(nexts[i], PASSES | OTHER, 0);
     tear_down();
 }
 
@@ -176,8 +217,28 @@ TEST(what_adds_or_has_a_mark_behind_it_stands_alone)
 {
     set_up();
     for (int i = 0; i < NEXTS; i++) {
-        compare(nexts[i], PASSES | ADDS, false);
-        compare(nexts[i], PASSES | BETWEEN, false);
+        compare(nexts[i], PASSES | ADDS, 0);
+        compare(nexts[i], PASSES | BETWEEN, 0);
+    }
+    tear_down();
+}
+
+TEST(a_norm_that_passes_is_done_with_its_product)
+{
+    set_up();
+    for (int i = 0; i < NEXTS; i++) {
+        compare(nexts[i], NORMED | NORM_PASSES | PASSES, 2);
+        compare(nexts[i], NORMED | NORM_PASSES, 1);
+    }
+    tear_down();
+}
+
+TEST(a_norm_that_others_read_is_written)
+{
+    set_up();
+    for (int i = 0; i < NEXTS; i++) {
+        compare(nexts[i], NORMED | PASSES, 1);
+        compare(nexts[i], NORMED, 0);
     }
     tear_down();
 }
