@@ -13,7 +13,8 @@ static inline void tec_spin(int *turns)
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
-    if (++*turns % TEC_SPIN_PATIENCE == 0)
+    *turns = (*turns + 1) & 0xffffff;
+    if (*turns % TEC_SPIN_PATIENCE == 0)
         sched_yield();
 }
 

@@ -72,7 +72,7 @@ int64_t tec_device_peak(const struct tec_device *device);
 int64_t tec_device_room(const struct tec_device *device); /* free for get; -1 = not known */
 
 /* Host to device and back, in the order of replays of the stream. Between frames' replays nothing
- * here blocks as long as what is uploaded fits the device's staging (1 MiB); both sides may be
+ * here blocks as long as what is uploaded fits the device's staging (4 MiB); both sides may be
  * reused on return. */
 void tec_device_upload(struct tec_device *device, enum tec_stream stream, void *to,
                        const void *from, size_t size);

@@ -15,7 +15,7 @@ cat >"$work/one" <<'END'
 #!/bin/sh
 # one HEADER: compile it twice over, for its guard.
 extra= language=c std=c17
-case $1 in kernels/cuda/*) extra="-isystem tests/cuda_emulator/include" ;;
+case $1 in kernels/cuda/* | tests/cuda/*) extra="-isystem tests/cuda_emulator/include" ;;
 tests/cuda_emulator/stand_in.h) extra="-isystem tests/cuda_emulator/include" ;;
 tests/cuda_emulator/*) extra="-isystem tests/cuda_emulator/include" language=c++ std=c++17 ;;
 */avx2/*) extra="-mavx2 -mfma" ;; */avx512/*) extra="-mavx512f -mavx512bw -mavx512vl -mfma" ;; esac

@@ -27,7 +27,7 @@ static void choose_best(struct tec_device_options *choice, char note[200])
     if (tec_device_check(&gpu, &why) == TEC_OK)
         choice->kind = "cuda";
     else
-        snprintf(note, 200, "%.160s: running on the CPU", why.message);
+        snprintf(note, 200, "%.160s; running on the CPU", why.message);
 }
 
 enum tec_status tec_choose_device(struct tec_device_options *choice, const char *name,
@@ -48,6 +48,9 @@ enum tec_status tec_choose_device(struct tec_device_options *choice, const char 
     if (!tec_device_known("cuda"))
         return tec_fail(err, TEC_DEVICE, "--device %s: this build has no CUDA; use --device cpu",
                         name);
-    enum tec_status status = tec_device_check(choice, err);
-    return tec_context(err, status, "--device %s", name);
+    struct tec_error why;
+    enum tec_status status = tec_device_check(choice, &why);
+    if (status == TEC_OK)
+        return TEC_OK;
+    return tec_fail(err, status, "--device %s: %.200s; use --device cpu", name, why.message);
 }

@@ -32,10 +32,25 @@ void tec_help_verb(const struct tec_verb *verb, FILE *out)
     fprintf(out, "\nExample\n%s", c->example);
 }
 
+/* What this build could use besides the CPU. */
+static void print_gpus(FILE *out)
+{
+    struct tec_error why;
+    struct tec_device_options gpu = {.kind = "cuda"};
+    if (!tec_device_known(gpu.kind))
+        return;
+    for (; tec_device_check(&gpu, &why) == TEC_OK; gpu.index++)
+        fprintf(out, "         cuda:%d (%d multiprocessors)\n", gpu.index,
+                tec_device_threads(&gpu));
+    if (gpu.index == 0)
+        fprintf(out, "         cuda (%s)\n", why.message);
+}
+
 void tec_help_version(FILE *out)
 {
     fprintf(out, "tectum %s\n", TECTUM_VERSION);
     fprintf(out, "devices: cpu (%ld processors)\n", sysconf(_SC_NPROCESSORS_ONLN));
+    print_gpus(out);
     fputs("cpu tiers:", out);
     for (int i = 0; i < TEC_TIER_COUNT; i++)
         if (tec_tier_runs_here((enum tec_tier)i))

@@ -72,8 +72,10 @@ static void run_frame(struct tectum *t, int64_t now)
     tec_asks_put(&t->asks, &tick, t->running != NULL);
     tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
     tec_asks_settle(&t->asks);
-    if (tec_device_failure(t->engine->device, NULL) != TEC_OK)
-        tec_bell_ring(&t->done); /* who waits for actions is told */
+    if (tec_device_failure(t->engine->device, NULL) != TEC_OK) { /* who waits is told */
+        tec_bell_ring(&t->done);
+        tec_bell_ring(&t->said);
+    }
 }
 
 void *tec_live_run(void *engine)

@@ -460,6 +460,7 @@ static void make_piece(struct tectum *t, const struct tec_live_event *e, struct 
 enum tectum_status tectum_read(struct tectum *t, int64_t timeout_ns, struct tectum_piece *piece,
                                struct tectum_error *err)
 {
+    struct tec_error lost;
     if (!t || !piece)
         return fail(err, TEC_INVALID, "tectum_read: an engine and a piece are needed");
     for (int64_t until = end_of(timeout_ns);;) {
@@ -472,6 +473,8 @@ enum tectum_status tectum_read(struct tectum *t, int64_t timeout_ns, struct tect
         pthread_mutex_unlock(&t->text_lock);
         if (got)
             return TECTUM_OK;
+        if (tec_device_failure(t->engine->device, &lost) != TEC_OK)
+            return convert(err, &lost);
         if (tec_clock_now(&wall) >= until)
             return fail(err, TEC_TIME, "no text yet");
         tec_bell_wait(&t->said, seen, until);

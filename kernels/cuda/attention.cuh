@@ -74,8 +74,7 @@ static __device__ __forceinline__ int keys_seen(const struct tec_attention_args 
     return n < 0 ? 0 : n > length ? length : n;
 }
 
-/* The run that begins at `row`, cut at `end` (at most 64 rows on). Each warp finds it for itself.
- */
+/* The run that begins at `row`, cut at `end` (at most 64 rows on). For a whole warp. */
 static __device__ __forceinline__ struct attention_run find_run(const struct tec_attention_args &a,
                                                                 int row, int end)
 {

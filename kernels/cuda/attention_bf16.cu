@@ -260,8 +260,10 @@ template <int MG, int NT, int STAGES> struct tile : tile_scores {
                 fold_chunk(a, packed, number, i == size - 1);
             clear_chunk();
         }
-        if (size == 0) /* no row sees a key */
+        if (size == 0) { /* no row sees a key */
+            __syncthreads();
             fold_chunk(a, packed, 0, true);
+        }
         copy_wait<0>();
         if (!s.split)
             write(a, packed);

@@ -326,8 +326,10 @@ template <int RT, int CT, int KP> struct tile {
                 fold_chunk(a, packed, number, i == size - 1);
             clear_chunk();
         }
-        if (size == 0) /* no row sees a key */
+        if (size == 0) { /* no row sees a key */
+            __syncthreads();
             fold_chunk(a, packed, 0, true);
+        }
         copy_wait<0>();
         if (s.split && arrive_last(plan, s, flag))
             combine_chunks(a, plan, run, packed);

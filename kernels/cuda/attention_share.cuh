@@ -114,14 +114,14 @@ static __device__ __forceinline__ void each_run(const struct tec_attention_args 
     for (int row = begin + (int)blockIdx.x % plan.starts; row < end; row += plan.starts) {
         if (row > begin && a.row_seq[row] == a.row_seq[row - 1])
             continue;
-        struct attention_run run = find_run(a, row, end);
-        struct share_of_chunks share = share_chunks(plan, run.most);
-        if (!has_share(share))
-            continue;
-        if (threadIdx.x == 0)
-            *tile->job = {run, packing_of(a, plan, run), share};
+        if (threadIdx.x < WARP) {
+            struct attention_run run = find_run(a, row, end);
+            if (threadIdx.x == 0)
+                *tile->job = {run, packing_of(a, plan, run), share_chunks(plan, run.most)};
+        }
         __syncthreads();
-        tile->attend(a, plan);
+        if (has_share(tile->job->share))
+            tile->attend(a, plan);
         __syncthreads();
     }
 }

@@ -53,6 +53,9 @@ int tec_gpu_start_chain(const struct tec_capture *capture, int at, struct tec_cu
     int n = normed(capture, at, &chain);
     if (n > 1 && tec_cuda_gemm_chain(&chain, launch))
         return n;
+    chain = (struct tec_cuda_chain){.norm = chain.norm, .gemm = chain.gemm};
+    if (n > 2 && tec_cuda_gemm_chain(&chain, launch))
+        return 2; /* what is behind does not go with it */
     chain = (struct tec_cuda_chain){NULL};
     n = product(capture, at, &chain);
     return n > 1 && tec_cuda_gemm_chain(&chain, launch) ? n : 0;

@@ -7,7 +7,7 @@ static __global__ void stamp_kernel(unsigned long long *to, const unsigned long 
     wait_previous();
     release_next();
     to[1] = device_ns();
-    publish(to, *value);
+    publish(to, *(const volatile unsigned long long *)value); /* the host changes it */
 }
 
 void tec_cuda_stamp(struct tec_cuda_launch *launch, unsigned long long *to,

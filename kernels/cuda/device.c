@@ -1,10 +1,11 @@
 /* device.c - one NVIDIA GPU behind the seam: opening, memory, facts, failure. */
+#include "base/spin.h"
 #include "kernels/cuda/gpu.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { OLDEST = 80, DRIVER = 12040, PARTIALS = 16 << 20, PATIENCE_MS = 30000 };
+enum { OLDEST = 80, DRIVER = 13000, PARTIALS = 16 << 20, PATIENCE_MS = 30000 };
 
 /* What was given out, so that it can be counted when it comes back. */
 struct tec_gpu_block {
@@ -17,9 +18,11 @@ struct tec_gpu_block {
 
 void tec_gpu_fail(struct tec_gpu *gpu, cudaError_t error, const char *what, const char *detail)
 {
-    bool first = !atomic_exchange(&gpu->failing, true);
-    if (!first)
+    if (atomic_exchange(&gpu->failing, true)) {
+        for (int turns = 0; !atomic_load(&gpu->base.failed);)
+            tec_spin(&turns); /* the other stream's thread is writing it */
         return;
+    }
     enum tec_status status = error == cudaErrorMemoryAllocation ? TEC_NO_MEMORY : TEC_DEVICE;
     tec_fail(&gpu->base.failure, status, "cuda:%d: %s%s%s: %s (%s)", gpu->index, what,
              detail ? " " : "", detail ? detail : "", cudaGetErrorString(error),
@@ -53,15 +56,14 @@ static enum tec_status check(const struct tec_device_options *options, struct te
 {
     int driver = 0, count = 0;
     cudaError_t error = cudaDriverGetVersion(&driver);
+    if (error == cudaSuccess && driver > 0 && driver < DRIVER)
+        return tec_fail(err, TEC_DEVICE, "the NVIDIA driver is for CUDA %d.%d; this build needs %d",
+                        driver / 1000, driver % 1000 / 10, DRIVER / 1000);
     if (error == cudaSuccess && driver > 0)
         error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess || driver == 0 || count == 0)
-        return tec_fail(err, TEC_DEVICE, "no CUDA device: %s; use --device cpu",
+        return tec_fail(err, TEC_DEVICE, "no CUDA device: %s",
                         driver == 0 ? "there is no NVIDIA driver here" : cudaGetErrorString(error));
-    if (driver < DRIVER)
-        return tec_fail(err, TEC_DEVICE,
-                        "the NVIDIA driver is for CUDA %d.%d; graphs with loops need 12.4",
-                        driver / 1000, driver % 1000 / 10);
     if (options->index < 0 || options->index >= count)
         return tec_fail(err, TEC_DEVICE, "cuda:%d: there are %d CUDA devices, counted from 0",
                         options->index, count);
@@ -168,6 +170,8 @@ static void gpu_close(struct tec_device *device)
 {
     struct tec_gpu *gpu = (struct tec_gpu *)device;
     tec_team_destroy(gpu->team);
+    if (!gpu->hung)
+        (void)cudaSetDevice(gpu->index);
     for (int i = 0; i < gpu->n_streams && !gpu->hung; i++)
         drop_stream(&gpu->streams[i]);
     while (gpu->blocks) {
@@ -282,14 +286,16 @@ static void put(struct tec_device *device, void *memory)
     *link = block->next;
     count(device, -(int64_t)block->size);
     tec_heap_put(device->heap, block);
-    if (!gpu->hung)
-        (void)cudaFree(memory);
+    if (gpu->hung)
+        return;
+    (void)cudaSetDevice(gpu->index);
+    (void)cudaFree(memory);
 }
 
 static int64_t room(const struct tec_device *device)
 {
     size_t free = 0, total = 0;
-    (void)device;
+    (void)cudaSetDevice(((const struct tec_gpu *)device)->index);
     return cudaMemGetInfo(&free, &total) == cudaSuccess ? (int64_t)free : -1;
 }
 

@@ -1,8 +1,8 @@
 /* gemm_norm.cuh - what stands in front of a product: nothing, or a norm of the rows of x.
  *
- * A front has: Tile<S>, the tile with room for what it needs; measure(), which the block calls once
- * before any row is used; fetch(), for each step; at() and value(), by which a thread makes the
- * operand of x[k], x[k + 1].
+ * A front has: fetch(), for each step; measure(), which the block calls once, before any row is
+ * used, for what a lane needs to know: at(), of x[k] and x[k + 1] for all rows, and value(), what
+ * these two become in one of them.
  *
  * A norm is applied where x is split into terms, so x lies in shared memory as it was, and its
  * vectors beside it. Each block measures the rows of its tile: whole rows, whatever its split. */
@@ -13,7 +13,6 @@
 
 /* x is used as it is. */
 struct no_front {
-    template <class S> using tile = S;
     struct nothing {
     };
 
@@ -109,8 +108,6 @@ static __device__ __forceinline__ void measure_rows(float scale[ROWS], const tec
 /* rmsnorm, of whole quads of columns. */
 struct norm_front {
     struct tec_norm_args a;
-
-    template <class S> using tile = normed_tile<S>;
 
     /* The step from k on; zero beyond a.cols, so that 0 stays 0 there. */
     template <class S> __device__ __forceinline__ void fetch(unsigned char *stage, int k) const

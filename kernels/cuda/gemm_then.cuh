@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm_kernel.cuh"
+#include "kernels/cuda/row.cuh"
 
 /* Start all of it; false: they are not done together, and nothing was started. With a norm, a->x
  * and a->ldx are those of the norm; NULL = none. */
@@ -30,6 +31,10 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
                           const Finish &finish, struct tec_cuda_launch *launch)
 {
     struct split split = split_of(a->n, a->k);
+    if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) { /* it is copied in 16 bytes */
+        launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
+        return true;
+    }
     if (norm) {
         struct product<Finish, true> product = {
             a, finish, split, launch,

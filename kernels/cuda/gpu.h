@@ -21,7 +21,8 @@ struct tec_gpu_stream {
     int *turn;                         /* device: turns of the running loop */
     struct tec_gpu_board *board;       /* the same memory for the host */
     struct tec_gpu_board *board_there; /* and for the device */
-    unsigned char *staging; /* pinned: what is on its way; refilled only when nothing is */
+    unsigned char
+        *staging; /* pinned: what is on its way; used again from its start when nothing is */
     size_t staged;
     unsigned long long sequence;
 };

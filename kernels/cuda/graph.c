@@ -33,6 +33,7 @@ struct recorder {
     struct tec_gpu_graph *graph;
     const struct tec_command *open;
     cudaGraphConditionalHandle handle;
+    bool overlap; /* outside of loops */
     int nodes;
     const char *label, *what; /* of the command in progress */
 };
@@ -85,12 +86,14 @@ static cudaError_t begin_loop(struct recorder *r, const struct tec_command *c)
     error = add_loop_node(r, &body);
     if (error == cudaSuccess)
         error = cudaStreamBeginCaptureToGraph(r->s->body, body, NULL, NULL, 0,
-                                              cudaStreamCaptureModeThreadLocal);
+                                              cudaStreamCaptureModeRelaxed);
     if (error != cudaSuccess)
         return error;
     r->open = c;
     r->launch->stream = r->s->body;
     r->launch->first = true;
+    r->overlap = r->launch->overlap;
+    r->launch->overlap = false; /* untried in the body of a conditional node */
     return cudaSuccess;
 }
 
@@ -104,6 +107,7 @@ static cudaError_t end_loop(struct recorder *r)
     r->open = NULL;
     r->launch->stream = r->s->stream;
     r->launch->first = true;
+    r->launch->overlap = r->overlap;
     if (error == cudaSuccess)
         error = cudaGraphGetNodes(body, NULL, &n);
     r->nodes += (int)n;
@@ -168,12 +172,14 @@ static cudaError_t record(struct recorder *r, const struct tec_capture *capture,
 {
     cudaGraph_t dropped;
     r->what = "begin of a capture,";
-    cudaError_t error = cudaStreamBeginCapture(r->s->stream, cudaStreamCaptureModeThreadLocal);
+    cudaError_t error = cudaStreamBeginCapture(r->s->stream, cudaStreamCaptureModeRelaxed);
     if (error != cudaSuccess)
         return error;
     error = record_all(r, capture);
-    if (r->open)
+    if (r->open) {
+        r->launch->overlap = r->overlap;
         (void)cudaStreamEndCapture(r->s->body, &dropped);
+    }
     if (error == cudaSuccess)
         r->what = "end of a capture, after";
     cudaError_t ended = cudaStreamEndCapture(r->s->stream, graph);

@@ -6,9 +6,9 @@
  * TEC_SHARED, and machine instructions stand in ptx.cuh alone (emulated_ptx.h has their twins).
  *
  * Overlap. Where the device can, a kernel may begin before the one in front of it has ended. So
- * every kernel calls tec_wait_previous() before it reads or writes anything that an earlier kernel
+ * every kernel calls wait_previous() before it reads or writes anything that an earlier kernel
  * of the frame writes or reads: activations, key-value memory, counts, tables. Weights are constant
- * and may be fetched before. It calls tec_release_next() once, as early as its own shared memory
+ * and may be fetched before. It calls release_next() once, as early as its own shared memory
  * and registers allow the next one to be resident; this orders nothing. */
 #pragma once
 

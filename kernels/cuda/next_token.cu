@@ -166,6 +166,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 void tec_cuda_next_token(const struct tec_next_token_args *a, struct tec_cuda_launch *launch)
 {
+    if (a->max_rows < 1)
+        return;
     size_t room = launch->partials_size / sizeof(struct best) / (size_t)a->max_rows;
     int shares = ceil_div(a->cols, SHARE);
     if ((size_t)shares > room)

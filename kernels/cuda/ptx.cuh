@@ -114,14 +114,17 @@ static __device__ __forceinline__ void publish(unsigned long long *to, unsigned 
     *(volatile unsigned long long *)to = value;
 }
 
-/* Start a kernel. Does nothing after a failure, and remembers the first. */
+/* Start a kernel. Does nothing after a failure, and remembers the first; an empty grid is nothing
+ * to do. */
 template <class... Params, class... Args>
 static void tec_cuda_start(struct tec_cuda_launch *launch, void (*kernel)(Params...), dim3 grid,
                            dim3 block, size_t shared, Args... args)
 {
-    if (launch->error != cudaSuccess)
+    cudaFuncAttributes facts = {};
+    if (launch->error != cudaSuccess || grid.x == 0 || grid.y == 0 || grid.z == 0)
         return;
-    if (shared > 48U * 1024U)
+    launch->error = cudaFuncGetAttributes(&facts, kernel);
+    if (launch->error == cudaSuccess && (int)shared > facts.maxDynamicSharedSizeBytes)
         launch->error = cudaFuncSetAttribute(
             (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
     if (launch->error != cudaSuccess)
@@ -135,7 +138,8 @@ static void tec_cuda_start(struct tec_cuda_launch *launch, void (*kernel)(Params
     config.dynamicSmemBytes = shared;
     config.stream = launch->stream;
     config.attrs = &attribute;
-    config.numAttrs = launch->overlap && !launch->first ? 1 : 0;
+    /* Code for older devices waits for nothing: see wait_previous. */
+    config.numAttrs = launch->overlap && !launch->first && facts.ptxVersion >= 90 ? 1 : 0;
     launch->error = cudaLaunchKernelEx(&config, kernel, (Params)args...);
     launch->kernels++;
     launch->first = false;

@@ -20,12 +20,12 @@ static bool ask(struct tec_gpu *gpu, struct tec_gpu_stream *s, int mark, int64_t
     const struct tec_clock clock = {NULL};
     char detail[120];
     cudaError_t error = cudaStreamQuery(s->stream);
-    if (error == cudaSuccess)
-        return true;
     if (error == cudaErrorNotReady && tec_clock_now(&clock) <= until)
         return true;
     if (reached(s, mark)) /* meanwhile: what has failed is behind it */
         return true;
+    if (error == cudaSuccess)
+        error = cudaErrorUnknown; /* it has ended without the mark */
     if (error == cudaErrorNotReady) {
         gpu->hung = true;
         error = cudaErrorLaunchTimeout;

@@ -330,6 +330,17 @@ static struct tec_tick make_tick(struct tec_worker *w)
     return tick;
 }
 
+/* The device has failed: nobody who waits gets an answer any more, but is told why. */
+static void lose(struct tec_worker *w, const struct tec_error *err)
+{
+    if (w->running >= 0)
+        answer_failure(w, w->running, err);
+    w->running = -1;
+    for (int job = 0; job < w->exchange->n; job++)
+        if (w->jobs[job].waits)
+            answer_failure(w, job, err);
+}
+
 /* One frame: for a job, or without observation. */
 static void run_frame(struct tec_worker *w, int job)
 {
@@ -350,10 +361,13 @@ static void run_frame(struct tec_worker *w, int job)
         count_from_request(w, job, &tick);
     tec_loop_run(loop, s ? &w->input : NULL, &tick);
     w->n_cancels = 0;
+    if (tec_device_failure(w->opened.engine->device, &err) != TEC_OK) {
+        lose(w, &err);
+        return;
+    }
     if (s && !w->acted && (s->wants_actions || !w->running_text)) {
-        if (tec_device_failure(w->opened.engine->device, &err) == TEC_OK)
-            tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
-                     w->opened.pipeline->name);
+        tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
+                 w->opened.pipeline->name);
         answer_failure(w, job, &err);
     } else if (w->running >= 0) {
         await_text(w, job);
@@ -392,7 +406,8 @@ void tec_worker_run(struct tec_worker *w)
         int job = tec_exchange_take(x);
         if (job >= 0)
             serve(w, job);
-        else if (tec_loop_live(loop))
+        else if (tec_loop_live(loop) &&
+                 tec_device_failure(w->opened.engine->device, NULL) == TEC_OK)
             run_frame(w, -1);
         else if (!atomic_load(&x->ending))
             tec_bell_wait(&x->work, seen, INT64_MAX);

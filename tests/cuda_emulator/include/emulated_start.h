@@ -14,7 +14,7 @@ template <class... Params, class... Args>
 static void start(const char *call, struct tec_cuda_launch *launch, void (*kernel)(Params...),
                   dim3 grid, dim3 block, size_t shared, Args... args)
 {
-    if (launch->error != cudaSuccess)
+    if (launch->error != cudaSuccess || grid.x == 0 || grid.y == 0 || grid.z == 0)
         return;
     launch->error = cuda_emulator::launch(
         launch->stream, kernel_of(call), reinterpret_cast<const void *>(kernel), grid, block,
