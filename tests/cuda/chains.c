@@ -75,7 +75,8 @@ static void tear_down(void)
 
 /* What is behind the product, reading `from`. The keys and values of rope_bf16 are rotated, by
  * numbers that need not be angles. */
-static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float *from)
+static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float *from,
+                     bool rotated)
 {
     const struct tec_map_args map = {from, at.out, at.rows, N_ROWS, N, N, N, 0};
     const struct tec_gated_args gated = {from, at.out, at.rows, N_ROWS, N, N, HALF, 0, HALF, 0};
@@ -84,7 +85,8 @@ static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float
                                        .v = at.out + SIZE / 2,
                                        .slot = at.index,
                                        .pos = at.index,
-                                       .cos_sin = next == TEC_KERNEL_rope_bf16 ? at.x : NULL,
+                                       .cos_sin =
+                                           next == TEC_KERNEL_rope_bf16 || rotated ? at.x : NULL,
                                        .rows = at.rows,
                                        .max_rows = N_ROWS,
                                        .ld = N,
@@ -98,8 +100,17 @@ static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float
     tec_capture_add(c, next, args, true, "next");
 }
 
-/* NORMED: a norm in front of the product; NORM_PASSES: which alone reads it. */
-enum about { PASSES = 1, ADDS = 2, OTHER = 4, BETWEEN = 8, NORMED = 16, NORM_PASSES = 32 };
+/* NORMED: a norm in front of the product; NORM_PASSES: which alone reads it. ROTATED: rope_f32 too,
+ * which no product does with it. */
+enum about {
+    PASSES = 1,
+    ADDS = 2,
+    OTHER = 4,
+    BETWEEN = 8,
+    NORMED = 16,
+    NORM_PASSES = 32,
+    ROTATED = 64
+};
 
 /* What a capture came to. */
 struct outcome {
@@ -158,7 +169,7 @@ static void run(enum tec_kernel_id next, int about, struct outcome *o)
     add_product(c, about);
     if (about & BETWEEN)
         tec_capture_mark(c, 1);
-    add_next(c, next, about & OTHER ? at.other : at.y);
+    add_next(c, next, about & OTHER ? at.other : at.y, about & ROTATED);
     REQUIRE(tec_capture_end(c, &err) == TEC_OK);
     tec_device_replay(b.device, c, &replay);
     REQUIRE(replay.status == TEC_OK);
@@ -181,7 +192,7 @@ static void compare(enum tec_kernel_id next, int about, int together)
     CHECK(memcmp(o.out, apart.out, sizeof o.out) == 0);
     bool wrote_y = memcmp(o.y, apart.y, sizeof o.y) == 0;
     bool wrote_mid = memcmp(o.mid, apart.mid, sizeof o.mid) == 0;
-    CHECK_INT(wrote_y, ==, together == 0 || (about & PASSES) == 0);
+    CHECK_INT(wrote_y, ==, together == 0 || (about & PASSES) == 0 || (about & ROTATED) != 0);
     CHECK_INT(wrote_mid, ==, together == 0 || (about & NORM_PASSES) == 0);
 }
 
@@ -240,6 +251,14 @@ TEST(a_norm_that_others_read_is_written)
         compare(nexts[i], NORMED | PASSES, 1);
         compare(nexts[i], NORMED, 0);
     }
+    tear_down();
+}
+
+TEST(what_does_not_go_with_a_product_is_done_behind_it)
+{
+    set_up();
+    compare(TEC_KERNEL_rope_f32, PASSES | ROTATED, 0);
+    compare(TEC_KERNEL_rope_f32, NORMED | NORM_PASSES | PASSES | ROTATED, 1);
     tear_down();
 }
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const float *values(struct conform *c, size_t count, bool round)
+static float *values(struct conform *c, size_t count, bool round)
 {
     float *at = conform_buf(c, count, sizeof *at);
     conform_fill(at, count, CONFORM_NORMAL, 1.0F);
@@ -172,6 +172,15 @@ static void over_input(struct conform *c)
     a.k = 16;
     if (cuda_tier_chain(NULL, &a, TEC_KERNEL_gelu_mul, &g))
         conform_fail(c, "a product is done together with what overwrites its input");
+    conform_end(c);
+    struct tec_gemm_args p = product(c, 20, 64, 64);
+    float *x = values(c, (size_t)20 * (size_t)p.ldx, false);
+    p.x = x;
+    struct tec_norm_args n = norm_of(c, &p);
+    p.y = x;
+    p.ldy = n.ldx;
+    if (cuda_tier_chain(&n, &p, NOTHING, NULL))
+        conform_fail(c, "a norm is done together with a product that overwrites its input");
     conform_end(c);
 }
 
