@@ -1,8 +1,7 @@
 /* graph.c - a recorded list becomes one CUDA Graph: every command's kernels are captured on the
  * list's stream; a loop is a conditional node, so that k steps are one launch. Marks and the end
- * are kernels that write where the host looks. Labels stay visible as NVTX ranges around each
- * command.
- */
+ * are kernels that write where the host looks. While it is captured an NVTX range with its label
+ * is around each command, for profilers that map a graph's nodes to where they come from. */
 #include "kernels/cuda/control.h"
 #include "kernels/cuda/gpu.h"
 
@@ -27,7 +26,6 @@ static const launcher launchers[TEC_KERNEL_COUNT] = {
 
 /* A recording. `open`: the loop whose body is being captured. */
 struct recorder {
-    struct tec_gpu *gpu;
     struct tec_gpu_stream *s;
     struct tec_cuda_launch *launch;
     struct tec_gpu_graph *graph;
@@ -138,7 +136,7 @@ static cudaError_t record_control(struct recorder *r, const struct tec_command *
 static int record_kernels(struct recorder *r, const struct tec_capture *capture, int at)
 {
     const struct tec_command *c = &capture->commands[at];
-    r->label = r->launch->label = c->label;
+    r->label = c->label;
     nvtxRangePushA(c->label ? c->label : tec_kernel_infos[c->kernel].name);
     int n = tec_gpu_start_chain(capture, at, r->launch);
     if (n == 0)
@@ -230,7 +228,7 @@ enum tec_status tec_gpu_compile(struct tec_capture *capture, struct tec_error *e
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a graph");
     if (!tec_gpu_use(gpu))
         return tec_device_failure(capture->device, err);
-    struct recorder r = {.gpu = gpu, .s = s, .launch = &s->launch, .graph = compiled};
+    struct recorder r = {.s = s, .launch = &s->launch, .graph = compiled};
     cudaGraph_t graph = NULL;
     s->launch.kernels = 0;
     s->launch.first = true;

@@ -26,7 +26,6 @@ struct tec_cuda_launch {
     float *partials;      /* device memory for partial sums, one user at a time in stream order */
     size_t partials_size; /* bytes */
     int *tickets;         /* TEC_CUDA_TICKETS counters; 0 between kernels */
-    const char *label;    /* of the command, for reports; borrowed */
     int kernels;          /* launched so far */
     cudaError_t error;    /* the first failure; once set, nothing more is launched */
 };

@@ -93,12 +93,6 @@ static __device__ __forceinline__ float4 load_far(const float4 *p)
     return __ldcg(p);
 }
 
-/* Bring a line of constant memory near. */
-static __device__ __forceinline__ void prefetch_near(const void *p)
-{
-    asm volatile("prefetch.global.L2 [%0];\n" ::"l"(p));
-}
-
 /* The device's clock, ns. */
 static __device__ __forceinline__ unsigned long long device_ns()
 {

@@ -418,7 +418,6 @@ static bool open_bench(struct bench *b, bool slow)
     l->processors = attribute(cudaDevAttrMultiProcessorCount);
     l->overlap = l->capability >= 90;
     l->first = true;
-    l->label = "bench";
     return b->pool && b->scratch && b->y && b->ints && l->partials && l->tickets &&
            cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking) == cudaSuccess &&
            cudaEventCreate(&b->begin) == cudaSuccess && cudaEventCreate(&b->end) == cudaSuccess &&

@@ -26,12 +26,6 @@ bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_arg
     return false;
 }
 
-bool cuda_tier_has(enum tec_kernel_id id)
-{
-    (void)id;
-    return false;
-}
-
 const char *cuda_tier_trouble(void)
 {
     return NULL;
@@ -67,11 +61,6 @@ void cuda_tier_free(void *at)
 #ifdef TECTUM_CUDA_EMULATED
 #include <cuda_emulator.h>
 #endif
-
-/* A kernel that nobody has written yet is a NULL here. Without this line it is a link error. */
-#define KERNEL(name, args) extern __typeof__(tec_cuda_##name) tec_cuda_##name __attribute__((weak));
-#include "kernels/kernels.def"
-#undef KERNEL
 
 enum { PARTIALS = 4 << 20, UNSET_EMULATED = 64 << 10, UNSET = 0xff };
 
@@ -224,10 +213,9 @@ void cuda_tier_close(void)
 }
 
 /* Partial sums of an earlier kernel must not be read. */
-static void before(const char *name)
+static void before(void)
 {
     size_t size = kind == CUDA_TIER_EMULATED ? UNSET_EMULATED : PARTIALS;
-    tier.launch.label = name;
     tier.launch.kernels = 0;
     tier.launch.first = true;
     tier.launch.error = cudaMemsetAsync(tier.launch.partials, UNSET, size, tier.launch.stream);
@@ -257,7 +245,7 @@ static void after(const char *name)
     {                                                                               \
         if (part.lane != 0)                                                         \
             return;                                                                 \
-        before(#name);                                                              \
+        before();                                                                   \
         tec_cuda_##name(a, &tier.launch);                                           \
         after(#name);                                                               \
     }
@@ -290,20 +278,6 @@ struct tec_kernels cuda_tier_table(void)
 #undef KERNEL
         .layout = TEC_MATRIX_TILES,
     };
-}
-
-bool cuda_tier_has(enum tec_kernel_id id)
-{
-    switch (id) {
-#define KERNEL(name, args)  \
-    case TEC_KERNEL_##name: \
-        return tec_cuda_##name != NULL;
-#include "kernels/kernels.def"
-#undef KERNEL
-    case TEC_KERNEL_COUNT:
-        break;
-    }
-    return false;
 }
 
 #endif

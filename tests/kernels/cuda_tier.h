@@ -25,9 +25,6 @@ struct tec_kernels cuda_tier_table(void);
 bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
                      enum tec_kernel_id next, const void *args);
 
-/* Whether there is such a kernel yet. */
-bool cuda_tier_has(enum tec_kernel_id id);
-
 /* What went wrong since the last question, or NULL. */
 const char *cuda_tier_trouble(void);
 

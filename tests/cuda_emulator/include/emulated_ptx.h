@@ -73,10 +73,6 @@ static inline float4 load_far(const float4 *p)
     return *p;
 }
 
-static inline void prefetch_near(const void *)
-{
-}
-
 static inline unsigned long long device_ns()
 {
     struct timespec t;
