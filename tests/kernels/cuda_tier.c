@@ -263,7 +263,7 @@ bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_arg
     else if (next == TEC_KERNEL_rope_bf16 || next == TEC_KERNEL_rope_f32)
         chain.rope = args;
     chain.rope_bf16 = next == TEC_KERNEL_rope_bf16;
-    before("chain");
+    before();
     if (!tec_cuda_gemm_chain(&chain, &tier.launch))
         return false;
     after("chain");
