@@ -153,7 +153,7 @@ golden_short="pi05_odd pi0_odd pi05_tiny pi0_tiny"
 
 stage_cuda() {
     step "cuda builds" build emulator || return 1
-    for test in emulator stand_in stand_in_graph device chains failure engine frames; do
+    for test in emulator stand_in stand_in_graph device chains weights failure engine frames; do
         tap "cuda/cuda_$test.t" 600 build/emulator/cuda_$test.t
     done
     for schedule in 0 1 2; do
