@@ -84,7 +84,9 @@ enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *c
     enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
     if (call->progress)
         fputs("\r\033[K", stderr);
-    if (status != TEC_OK)
+    if (status == TEC_OK)
+        tec_device_note(call);
+    else
         tec_close_engine(out);
     return status;
 }

@@ -20,8 +20,8 @@ static const struct tec_option format_github[] = {
 };
 
 static const struct tec_option device[] = {
-    {"device", 0, TEC_OPTION_TEXT, "cpu|cuda[:N]", "where it runs; a GPU, else the CPU", AT(device),
-     0, 0},
+    {"device", 0, TEC_OPTION_TEXT, "cpu|cuda[:N]",
+     "where it runs; a GPU, else or with --threads or --tier the CPU", AT(device), 0, 0},
     {"threads", 0, TEC_OPTION_INT, "N", "lanes of the CPU; as many as there are processors",
      AT(threads), 1, 1024},
     {"tier", 0, TEC_OPTION_TEXT, "NAME", "kernels of the CPU; the best of this machine", AT(tier),
@@ -152,10 +152,17 @@ enum tec_status tec_device_choice(const struct tec_invocation *call,
         return tec_fail(err, TEC_DEVICE, "--tier %s: this CPU cannot run it; the best here is %s",
                         s->tier, tec_tier_name(tec_tier_best()));
     char note[200];
-    if (!s->device && s->tier) /* a tier is the CPU's */
+    if (!s->device && (s->tier || s->threads)) /* a tier and lanes are the CPU's */
         return TEC_OK;
-    TEC_TRY(tec_choose_device(choice, s->device, note, err));
-    if (note[0])
+    return tec_choose_device(choice, s->device, note, err);
+}
+
+void tec_device_note(const struct tec_invocation *call)
+{
+    char note[200];
+    struct tec_device_options choice = {.kind = "cpu"};
+    if (call->shared.device || call->shared.tier || call->shared.threads)
+        return;
+    if (tec_choose_device(&choice, NULL, note, NULL) == TEC_OK && note[0])
         tec_say(call, "%s", note);
-    return TEC_OK;
 }
