@@ -108,7 +108,8 @@ enum tec_status tec_need_root(struct tec_invocation *call, struct tec_error *err
 enum tec_status tec_device_choice(const struct tec_invocation *call,
                                   struct tec_device_options *choice, struct tec_error *err);
 
-/* Say in one line why it is the CPU, where nobody asked for it and the build knows other devices. */
+/* Say in one line why it is the CPU, where nobody asked for it and the build knows other devices.
+ */
 void tec_device_note(const struct tec_invocation *call);
 
 /* One line on stderr, "tectum check: <message>". */
