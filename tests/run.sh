@@ -15,7 +15,8 @@
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
 # Without stages, all of them in this order. --long: ten minutes for each fuzz target, three seeds
-# for the kernels, every golden case and mistake on the emulator. A tool that is not installed skips its stage, but fails it where CI is set.
+# for the kernels, every golden case and mistake on the emulator. A tool that is not installed skips
+# its stage, but fails it where CI is set.
 # What tests print is kept in build/results/. Prints failures as they come, and as its last line
 # `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 set -u
