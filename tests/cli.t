@@ -3,7 +3,7 @@
 # usage: tests/cli.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum. From the root.
 
 T=${1:-$TECTUM}
-[ -n "$T" ] || for T in build/*/tectum; do [ -x "$T" ] && break; done
+[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
 if [ ! -x "$T" ]; then
     echo "1..0 # SKIP no program: give one as an argument"
     exit 0

@@ -134,6 +134,7 @@ stage_release() {
     step "release builds" build release || return 1
     step "release installs" installs
     for test in build/release/*.t; do tap "release/$(basename "$test")" 300 "$test"; done
+    TECTUM=$root/build/release/tectum && export TECTUM
     for test in tests/*.t; do
         limit=300 options=
         case $test in */cuda_registers.t) limit=1200 options=${long:+--all} ;; esac # compiles
