@@ -4,7 +4,7 @@
  * ours, named. */
 #include "graph/compile/plan.h"
 
-static enum tec_status check_places(const struct tec_plan *plan, int stream,
+static enum tec_status check_places(const struct tec_plan *plan, enum tec_stream stream,
                                     const struct tec_program *program, struct tec_error *err)
 {
     const unsigned char *begin = plan->activations[stream];
