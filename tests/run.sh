@@ -209,7 +209,7 @@ stage_clang() { needs clang clang && step "clang builds" build clang; }
 
 tidy_all() {
     cmake --preset clang || return 1
-    sources '*.c' | grep -vE '^tests/(fuzz|cuda_emulator)/' | xargs -r -n 4 -P "$jobs" clang-tidy -p build/clang --quiet
+    sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' | xargs -r -n 4 -P "$jobs" clang-tidy -p build/clang --quiet
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
 

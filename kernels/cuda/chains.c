@@ -25,9 +25,8 @@ static int product(const struct tec_capture *capture, int at, struct tec_cuda_ch
         chain->gelu = map;
     else if (next->kernel == TEC_KERNEL_gelu_mul && gated->x == y)
         chain->gated = gated;
-    else if (next->kernel == TEC_KERNEL_rope_bf16 && rope->qkv == y)
-        chain->rope = rope;
-    else if (next->kernel == TEC_KERNEL_rope_f32 && rope->qkv == y)
+    else if ((next->kernel == TEC_KERNEL_rope_bf16 || next->kernel == TEC_KERNEL_rope_f32) &&
+             rope->qkv == y)
         chain->rope = rope;
     else
         return 1;

@@ -214,7 +214,8 @@ static struct tec_rope_args rope_args(struct conform *c, int rows, bool rotated)
 static void rope(struct conform *c, int rows, int k, bool rotated, bool norm)
 {
     struct tec_rope_args p = rope_args(c, rows, rotated);
-    size_t kv = (size_t)(p.kv_heads * p.head_dim), q = (size_t)rows * (size_t)p.ldq * sizeof *p.q;
+    size_t kv = (size_t)p.kv_heads * (size_t)p.head_dim,
+           q = (size_t)rows * (size_t)p.ldq * sizeof *p.q;
     size_t size = ((size_t)rows + 3) * kv * (rotated ? 2 : 4);
     struct tec_gemm_args a = product(c, rows, p.v_at + tec_padded((int)kv), k);
     p.qkv = a.y;

@@ -81,7 +81,8 @@ static double size_of(const struct tec_gemm_args *a, const float *w, int r, int 
  * gate and add are rounded once each, from two sums that differ. */
 static double other_order(const struct tec_gemm_args *a, double size, double want)
 {
-    double steps = 2.0 * 17.0 * (a->k / 16 + 1) + a->k + 1.0;
+    int blocks = a->k / 16 + 1;
+    double steps = 2.0 * 17.0 * blocks + a->k + 1.0;
     double half = (double)FLT_EPSILON / 2.0;
     return size * (2.0 * half * steps + ldexp(1.0, -18)) + 40.0 * half * (size + fabs(want)) +
            ldexp(1.0, -148);

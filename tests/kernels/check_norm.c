@@ -56,7 +56,8 @@ static long double double_sums(const struct exact *e, int cols, long double v, l
 static long double float_sums(const struct exact *e, int cols, bool centred, long double v,
                               long double weight)
 {
-    long double u = ldexpl(1, -24), path = 4 * ((cols + 1023) / 1024) + 15, off = 0;
+    int quads = (cols + 1023) / 1024;
+    long double u = ldexpl(1, -24), path = 4 * quads + 15, off = 0;
     if (centred)
         off = (path + 3) * u * (e->far + path * u * e->spread) + ldexpl(1, -147);
     long double spread = off * e->scale;
