@@ -110,6 +110,7 @@ void tec_capture_repeat_end(struct tec_capture *capture);
  * TEC_INVALID at the end. */
 void tec_capture_mark(struct tec_capture *capture, int mark);
 
+/* What was uploaded on the main stream before is there for every stream afterwards. */
 enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *err);
 
 /* Commands in it, kernels that one replay starts with one turn of each loop, and host bytes. */

@@ -45,6 +45,13 @@ cuda | cuda:[0-9]*) size=${size:-full} ;;
 *) echo "gpu_check: --device is cuda, cuda:N or cpu" >&2; exit 2 ;;
 esac
 
+index=0
+case $device in cuda:*) index=${device#cuda:} ;; esac
+if [ -z "$cpu" ]; then # the one that nvidia-smi calls so, for everything that runs here
+    export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES="$index"
+    device=cuda
+fi
+
 work=$(mktemp -d) || exit 1
 sampler=''
 # shellcheck disable=SC2317
@@ -85,10 +92,12 @@ record() {
 
 # attempt PART NAME SECONDS COMMAND...: its output into $work/NAME.out and .err; its exit code.
 attempt() {
-    a_part=$1 a_name=$2 a_limit=$(limit "$3")
+    a_name=$2 a_limit=$(limit "$3") a_seconds=0 a_why=''
     shift 3
+    : >"$work/$a_name.out"
+    : >"$work/$a_name.err"
     if [ "$a_limit" -eq 0 ]; then
-        record "$a_part" "$a_name" failed 0 "no time was left"
+        a_why="no time was left"
         return 1
     fi
     a_start=$(date +%s)
@@ -144,8 +153,6 @@ fi
 # --- the machine ------------------------------------------------------------------------------
 
 smi() { nvidia-smi --query-gpu="$1" --format=csv,noheader -i "$index" 2>/dev/null | head -n 1; }
-index=0
-case $device in cuda:*) index=${device#cuda:} ;; esac
 gpu='' driver=''
 if [ -z "$cpu" ]; then
     gpu=$(smi name) driver=$(smi driver_version)
@@ -188,7 +195,7 @@ run_tests() {
         return
     fi
     for name in schedule partitions memory prefix own_prompt requests loop; do
-        tap "$name" 40 "$program" "$name" --device "${device%%:*}"
+        tap "$name" 40 "$program" "$name" --device "$device"
     done
     tap kernels 90 "$program" kernels --tier cuda
 }

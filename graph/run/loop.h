@@ -85,7 +85,7 @@ struct tec_frame_record {
     int64_t overrun_us; /* past the deadline, or the session's next tick */
     bool missed;
     bool failed; /* the device has (tec_device_failure): this frame's launches and all later ones
-                  * made nothing; without a release there are no actions */
+                  * made nothing; without a release there are no actions; cause is gpu */
     enum tec_cause cause;
     int tokens, rows, in_flight, snapped, refused, shed;
     char policy[64]; /* whose plan it ran */

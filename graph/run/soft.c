@@ -198,7 +198,7 @@ static void settle_decode(struct tec_loop *l, int at)
     tec_loop_measure_decode(l, &job->replay, job->n, job->k, steps);
 }
 
-/* A launch that failed made nothing; its requests stay as they were. */
+/* A launch that failed made nothing: of its requests nothing is told or kept. */
 static void settle(struct tec_loop *l, int at)
 {
     const struct tec_replay *p = &l->jobs[at].replay;
@@ -295,6 +295,8 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, 
     int first = l->n_jobs;
     if (beside && first)
         settle_beside(l, input);
+    if (tec_loop_failed(l)) /* there may be no prefix to store a request on */
+        return;
     if (input)
         store_new(l, input, false);
     if (input && beside && !first)

@@ -6,7 +6,6 @@ static __global__ void stamp_kernel(unsigned long long *to, const unsigned long 
 {
     wait_previous();
     release_next();
-    to[1] = device_ns();
     publish(to, *(const volatile unsigned long long *)value); /* the host changes it */
 }
 

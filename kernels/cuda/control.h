@@ -8,9 +8,8 @@
 extern "C" {
 #endif
 
-/* Tell the host that everything before this has ended: to[1] becomes the device's clock (ns), and
- * then to[0] becomes *value, both read when the kernel runs. `to` is host memory that the device
- * can write; whoever sees the value in to[0] sees the time that belongs to it. */
+/* Tell the host that everything before this has ended: *to becomes *value as it is when the kernel
+ * runs. Both are host memory that the device reads and writes. */
 void tec_cuda_stamp(struct tec_cuda_launch *launch, unsigned long long *to,
                     const unsigned long long *value);
 

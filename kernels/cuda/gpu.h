@@ -9,8 +9,8 @@
 /* Written by the device where the host looks, without a call: a mark is reached when its sequence
  * is that of the replay. The last one is the end. In pinned memory. */
 struct tec_gpu_board {
-    unsigned long long wanted;                     /* sequence of the running replay */
-    unsigned long long seen[TEC_MAX_MARKS + 1][2]; /* sequence, device time in ns */
+    unsigned long long wanted; /* sequence of the running replay */
+    unsigned long long seen[TEC_MAX_MARKS + 1];
 };
 
 /* One stream and all that its kernels use. One thread at a time drives it. */
@@ -21,8 +21,7 @@ struct tec_gpu_stream {
     int *turn;                         /* device: turns of the running loop */
     struct tec_gpu_board *board;       /* the same memory for the host */
     struct tec_gpu_board *board_there; /* and for the device */
-    unsigned char
-        *staging; /* pinned: what is on its way; used again from its start when nothing is */
+    unsigned char *staging;            /* pinned: what is on its way; begun again when nothing is */
     size_t staged;
     unsigned long long sequence;
 };

@@ -117,7 +117,7 @@ static cudaError_t end_loop(struct recorder *r)
 static void stamp(struct recorder *r, int mark)
 {
     struct tec_gpu_board *board = r->s->board_there;
-    tec_cuda_stamp(r->launch, board->seen[mark], &board->wanted);
+    tec_cuda_stamp(r->launch, &board->seen[mark], &board->wanted);
     r->graph->labels[r->graph->n_marks] = r->label;
     r->graph->marks[r->graph->n_marks++] = mark;
 }

@@ -93,14 +93,6 @@ static __device__ __forceinline__ float4 load_far(const float4 *p)
     return __ldcg(p);
 }
 
-/* The device's clock, ns. */
-static __device__ __forceinline__ unsigned long long device_ns()
-{
-    unsigned long long t;
-    asm volatile("mov.u64 %0, %globaltimer;\n" : "=l"(t));
-    return t;
-}
-
 /* Store where the host looks, after everything before it. */
 static __device__ __forceinline__ void publish(unsigned long long *to, unsigned long long value)
 {

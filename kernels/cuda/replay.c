@@ -9,7 +9,7 @@ enum { ASK_EVERY = 64 }; /* turns of the watch between two questions whether the
 
 static bool reached(const struct tec_gpu_stream *s, int mark)
 {
-    return __atomic_load_n(&s->board->seen[mark][0], __ATOMIC_ACQUIRE) == s->sequence;
+    return __atomic_load_n(&s->board->seen[mark], __ATOMIC_ACQUIRE) == s->sequence;
 }
 
 /* The device answers that it is working, or has ended; else, or when it takes too long, it has

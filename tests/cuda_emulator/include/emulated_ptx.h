@@ -73,13 +73,6 @@ static inline float4 load_far(const float4 *p)
     return *p;
 }
 
-static inline unsigned long long device_ns()
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (unsigned long long)t.tv_sec * 1000000000ULL + (unsigned long long)t.tv_nsec;
-}
-
 static inline void publish(unsigned long long *to, unsigned long long value)
 {
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
