@@ -1,4 +1,5 @@
-/* activation.cuh - gelu and silu in float32, within the bound of tests/kernels/activation.h. */
+/* activation.cuh - gelu, silu and relu in float32, within the bound of tests/kernels/activation.h.
+ */
 #pragma once
 
 #include "kernels/cuda/lang.cuh"
@@ -11,7 +12,35 @@ static __device__ __forceinline__ float activation_gelu(float x)
     return x / (1.0F + expf(__fmaf_rn(x * x * x, cubic, x * linear)));
 }
 
+/* 0.5 x (1 + erf(x / sqrt 2)). */
+static __device__ __forceinline__ float activation_gelu_erf(float x)
+{
+    return 0.5F * x * erfcf(x * -0.70710678F);
+}
+
 static __device__ __forceinline__ float activation_silu(float x)
 {
     return x / (1.0F + expf(-x));
+}
+
+/* A NaN stays one. */
+static __device__ __forceinline__ float activation_relu(float x)
+{
+    return x < 0.0F ? 0.0F : x;
+}
+
+/* Which of them: a parameter of templates. */
+enum activation { COPY, GELU, GELU_ERF, SILU, RELU };
+
+template <enum activation F> static __device__ __forceinline__ float activation_of(float x)
+{
+    if (F == GELU)
+        return activation_gelu(x);
+    if (F == GELU_ERF)
+        return activation_gelu_erf(x);
+    if (F == SILU)
+        return activation_silu(x);
+    if (F == RELU)
+        return activation_relu(x);
+    return x;
 }
