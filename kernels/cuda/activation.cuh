@@ -12,10 +12,22 @@ static __device__ __forceinline__ float activation_gelu(float x)
     return x / (1.0F + expf(__fmaf_rn(x * x * x, cubic, x * linear)));
 }
 
-/* 0.5 x (1 + erf(x / sqrt 2)). */
+/* 0.5 x (1 + erf(x / sqrt 2)) = max(x, 0) - |x| Q(|x|): kernels/vector/exp.inc, which has the error
+ * of the ratio of Q and e^(-x^2 / 2). */
 static __device__ __forceinline__ float activation_gelu_erf(float x)
 {
-    return 0.5F * x * erfcf(x * -0.70710678F);
+    float size = fabsf(x) > 20.0F ? 20.0F : fabsf(x); /* a NaN stays one */
+    float t = 1.0F / __fmaf_rn(0.34375F, size, 1.0F);
+    float p = -0x1.c330ccp-6F;
+    p = __fmaf_rn(p, t, 0x1.240cdp-3F);
+    p = __fmaf_rn(p, t, -0x1.13c058p-2F);
+    p = __fmaf_rn(p, t, 0x1.81afa6p-3F);
+    p = __fmaf_rn(p, t, -0x1.3454d2p-5F);
+    p = __fmaf_rn(p, t, 0x1.cac1f8p-4F);
+    p = __fmaf_rn(p, t, 0x1.decca8p-4F);
+    p = __fmaf_rn(p, t, 0x1.19a57cp-3F);
+    p = __fmaf_rn(p, t, 0x1.18d2bep-3F);
+    return (x > 0.0F ? x : 0.0F) - size * (p * t) * expf(-0.5F * (size * size));
 }
 
 static __device__ __forceinline__ float activation_silu(float x)
