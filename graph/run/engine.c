@@ -49,6 +49,11 @@ static json_t *overrides_of(const struct tec_engine_options *o, const struct tec
             json_object_set_new(given, "horizon",
                                 json_integer(p->resources[n->out.buffer].shape.item[0]));
     }
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    if (ring) { /* a chunk is one row of tokens */
+        json_object_set_new(given, "horizon", json_integer(1));
+        json_object_set_new(given, "count", json_integer(p->resources[ring->kv.index].stages));
+    }
     return given;
 }
 
@@ -116,6 +121,15 @@ static void drop_dry(struct tec_engine *e)
     e->device = NULL;
 }
 
+/* Where the rows of a frame are declared; NULL = nowhere. */
+static const struct tec_where *where_rows(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].writes.index >= 0)
+            return &p->resources[p->nodes[i].writes.index].where;
+    return NULL;
+}
+
 /* Sizes from the checkpoint's headers; a model without one is sized by its description. */
 static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
                                struct tec_arena *arena, struct tec_error *err)
@@ -125,7 +139,9 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
         const struct tec_plan *plan = e->plan;
         out->spec = plan->spec; /* completed */
         out->bytes = plan->bytes;
+        const struct tec_kv_shape *kv = &plan->space.shape;
         out->captures = plan->n_parts;
+        out->kv_token = (int64_t)kv->layers * 2 * kv->kv_heads * kv->head_dim * (kv->bf16 ? 2 : 4);
         for (int i = 0; i < plan->n_parts; i++) {
             out->part_names[i] = tec_arena_strdup(arena, plan->parts[i].name);
             out->commands[i] = tec_capture_commands(plan->parts[i].capture);
@@ -134,6 +150,9 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
         }
     }
     drop_dry(e);
+    const struct tec_where *where = where_rows(e->options.pipeline);
+    if (status == TEC_INVALID && where && where->file)
+        tec_context(err, status, "%s:%d", where->file, where->line);
     return status;
 }
 

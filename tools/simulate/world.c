@@ -104,7 +104,7 @@ static void take_release(struct tec_world *w, int64_t t_ns, bool late)
     if (!s->handout)
         return;
     const struct tec_handout_chunk chunk = {w->frame, w->input.captured_ns,
-                                            tec_world_chunk(w, w->frame)};
+                                            tec_world_chunk(w, w->frame), w->frame};
     if (late) {
         tec_handout_late(s->handout, &chunk);
         return;
