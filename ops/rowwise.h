@@ -4,7 +4,8 @@
 
 #include "ops/program.h"
 
-/* x, y [rows, cols]: elementwise maps (args.map) and norms (args.norm). */
+/* x, y [rows, cols]: elementwise maps (args.map), whose y may begin at out_row, and norms (args.norm).
+ */
 enum tec_status tec_infer_map(const struct tec_program *program, struct tec_call *call,
                               struct tec_error *err);
 enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_call *call,

@@ -65,7 +65,8 @@ struct tec_plan {
     struct tec_flow_tables *flow;
     struct tec_device *device;                   /* borrowed */
     struct tec_kv_space space;                   /* one for both streams: slots are disjoint */
-    struct tec_kv_space tower[TEC_STREAM_COUNT]; /* scratch of the pictures, for each stream */
+    /* Scratch of the pictures, for each stream. */
+    struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes;                 /* prefix regions */
     int *tails, *trash; /* [seats] first private slot; a slot nobody reads */
     int scratch_slot;

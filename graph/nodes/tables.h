@@ -22,11 +22,16 @@ struct tec_rows {
 /* A prefill and the action chunks that read it. Pointers into one block; the same layout in the
  * host's shadow and on the device. */
 struct tec_prefix_table {
-    int *n_pictures, *n_text;
-    struct tec_rows pictures; /* rows of the tower: one sequence a picture */
-    struct tec_rows prefix;   /* pictures' rows, then text */
+    int *n_pictures, *n_patches; /* patches of all pictures */
+    int *lead;                   /* [1] the token before the pictures, where the model has one */
+    int *n_text, *first_text;    /* ids behind the pictures; the row of the first of them */
+    int *ids;                    /* [max_ids] */
+    int max_ids;
+    /* Rows of each tower: what stands before the patches, of every picture that there can be; then
+     * the patches of the pictures that there are. A sequence a picture. */
+    struct tec_rows towers[TEC_MAX_TOWERS];
+    struct tec_rows prefix;   /* leading token, pictures' rows, text */
     struct tec_rows suffix;   /* state and action rows over prefix + scratch */
-    int *ids;                 /* [text.max_tokens] */
     int *n_horizon, *one;     /* constants */
     const uint8_t **picture;  /* [max_pictures] u8 [size, size, 3], device memory */
     uint8_t *pixels;          /* device memory for those, or NULL: it reads the host's */
@@ -61,6 +66,7 @@ struct tec_prefix_limits {
     const struct tec_model *model;
     int max_rows;     /* tokens of the frame's resource */
     int max_text;     /* tokens of the prompt */
+    int more_rows;    /* ids that may follow a prompt's */
     int max_pictures; /* valid cameras */
     int scratch_slot; /* first slot of the suffix's keys, -1 = no action */
     bool fixed;       /* first actions may be given */
@@ -81,7 +87,10 @@ enum tec_status tec_decode_table_init(struct tec_table_block *block,
 
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device);
 
-/* Rows of the suffix: the horizon, and one for a state row. */
+/* Rows of the suffix: the horizon, and one for a state row; 0 where actions are no flow. */
 int tec_suffix_rows(const struct tec_model *model);
+
+/* Rows before the pictures: 0 or 1. */
+int tec_lead_rows(const struct tec_model *model);
 
 #endif
