@@ -53,6 +53,7 @@ static void deal_towers(struct dealer *d, struct tec_prefix_table *t, const stru
     for (int i = 0; i < v->n_towers; i++) {
         int before = v->towers[i].prefix_rows;
         deal_rows(d, &t->towers[i], pictures * (before + v->tokens), pictures, 2 * pictures);
+        t->n_before[i] = before ? ints(d, 1) : NULL;
         if (!before)
             t->towers[i].count = t->n_patches;
     }
@@ -116,8 +117,12 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     *t->one = 1;
     *t->n_horizon = m->flow.horizon;
     *t->suffix.count = t->suffix.max;
-    for (int i = 0; i < m->vision.n_towers; i++)
-        fill_tower(&t->towers[i], m->vision.towers[i].prefix_rows, m->vision.tokens);
+    for (int i = 0; i < m->vision.n_towers; i++) {
+        int before = m->vision.towers[i].prefix_rows;
+        fill_tower(&t->towers[i], before, m->vision.tokens);
+        if (before)
+            *t->n_before[i] = limits->max_pictures * before;
+    }
     t->prefix.seqs[0] = (struct tec_seq){0, 1};
     t->suffix.seqs[0] = (struct tec_seq){0, 2};
     t->suffix.spans[1] = (struct tec_span){limits->scratch_slot, t->suffix.max};

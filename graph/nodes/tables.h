@@ -30,6 +30,7 @@ struct tec_prefix_table {
     /* Rows of each tower: what stands before the patches, of every picture that there can be; then
      * the patches of the pictures that there are. A sequence a picture. */
     struct tec_rows towers[TEC_MAX_TOWERS];
+    int *n_before[TEC_MAX_TOWERS]; /* constant: rows before all patches; NULL = none */
     struct tec_rows prefix;   /* leading token, pictures' rows, text */
     struct tec_rows suffix;   /* state and action rows over prefix + scratch */
     int *n_horizon, *one;     /* constants */
