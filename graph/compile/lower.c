@@ -50,7 +50,8 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
     struct tec_plan_part *part = add_part(p, kind, name, beside);
     const struct tec_prefix_limits limits = {.model = p->model,
                                              .max_rows = p->spec.frame_tokens,
-                                                            .max_pictures = p->spec.pictures,
+                                             .max_text = p->spec.text_tokens,
+                                             .max_pictures = p->spec.pictures,
                                              .scratch_slot = p->scratch_slot,
                                              .fixed = action && p->spec.fixed > 0};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
