@@ -90,9 +90,21 @@ static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct te
     return TEC_OK;
 }
 
+/* A ring's forwards: with a new sequence, and without. */
+static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
+{
+    TEC_TRY(lower_prefix(p, TEC_PART_PACKED, false, err));
+    for (int i = 0; i < p->spec.n_batches; i++)
+        TEC_TRY(lower_decode(p, p->spec.batches[i], false, err));
+    return TEC_OK;
+}
+
 enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
 {
-    TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
+    if (p->spec.stages)
+        TEC_TRY(lower_ring(p, err));
+    else
+        TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
     if (p->spec.seats)
         TEC_TRY(lower_requests(p, false, err));
     if (p->spec.beside)

@@ -305,9 +305,16 @@ static enum tec_status make_loop(struct tec_engine *e, const struct tec_executor
                                  .events = o->events,
                                  .wanted = o->wanted,
                                  .wanted_self = o->wanted_self};
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    if (ring) {
+        l.action_node = topology_index(&e->topology, "decode", 0);
+        l.ring = p->resources[ring->kv.index].name;
+        l.flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
+    }
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
-    TEC_TRY(list_decoders(&l, p, &e->topology, err));
+    if (!ring)
+        TEC_TRY(list_decoders(&l, p, &e->topology, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
     if (o->costs)
         tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);

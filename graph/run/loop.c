@@ -23,7 +23,7 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->end_ns = r->release_ns = -1;
     r->age_us = -1;
     r->slack_us = r->overrun_us = 0;
-    r->missed = r->failed = false;
+    r->missed = r->failed = r->filling = false;
     r->cause = TEC_CAUSE_NONE;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     l->region = -1;
@@ -70,6 +70,8 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     tec_requests_expire(l);
     tec_requests_sweep(l);
     tec_loop_view(l);
+    if (input && l->o.ring)
+        tec_ring_change(l, input);
     if (!input || !l->o.plan->spec.seats) {
         refuse_asks(tick);
         return;
@@ -104,6 +106,10 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
 {
     if (tec_loop_failed(l))
         return;
+    if (l->o.ring) {
+        tec_ring_run(l, input);
+        return;
+    }
     l->parted = input && l->o.executor.beside;
     if (input) {
         l->region = tec_kv_pool_take(&l->o.plan->prefixes);
@@ -257,6 +263,7 @@ void tec_loop_reset(struct tec_loop *l)
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
     tec_requests_sweep(l);
     l->tick = NULL;
+    tec_ring_reset(l);
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;
@@ -308,6 +315,7 @@ enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_opt
         tec_loop_destroy(l);
         return status;
     }
+    tec_ring_reset(l);
     tec_loop_prepare_view(l);
     *out = l;
     return TEC_OK;
