@@ -53,7 +53,8 @@ static void check_frame(const char *arch, bool bf16)
     struct tec_stage_work w[TEC_STAGE_COUNT];
     REQUIRE(tiny_open(&tiny, arch, bf16, 1, 0, &err));
     const struct tec_model *m = tiny.model;
-    const struct tec_stack *v = &m->vision.towers[0].stack, *t = &m->text.stack, *f = &m->flow.stack;
+    const struct tec_stack *v = &m->vision.towers[0].stack, *t = &m->text.stack,
+                           *f = &m->flow.stack;
     int64_t tokens = m->vision.tokens, p = 2 * tokens, n = p + 5, s = tec_suffix_rows(m);
     sum(TEC_PART_FRAME, (struct tec_work_size){.pictures = 2, .text = 5}, w);
     CHECK_INT(products(&w[TEC_STAGE_PICTURES]), ==,

@@ -223,7 +223,8 @@ enum tec_status tec_inspect_model(json_t *report, const struct tec_checkpoint *c
         return no_memory(err);
     TEC_TRY(tec_model_visit(model, visit, &x, err));
     for (size_t i = 0; i < n; i++)
-        if (!x.used[i] && !tec_model_ignores(model, name_in_model(c, tec_tensors_at(c->tensors, i))))
+        if (!x.used[i] &&
+            !tec_model_ignores(model, name_in_model(c, tec_tensors_at(c->tensors, i))))
             json_array_append_new(unexpected, json_string(tec_tensors_at(c->tensors, i)->name));
     int bad = json_object_set_new(report, "model", json_string(model->name));
     bad |= json_object_set_new(report, "sizes", sizes_json(model));

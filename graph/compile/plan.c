@@ -51,8 +51,8 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
         return tec_fail(err, TEC_INVALID, "a ring of %d stages of %d tokens cannot be planned",
                         s->stages, s->ring_tokens);
-    int64_t slots =
-        (int64_t)(s->seats + 1 + s->stages) * ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
+    int64_t slots = (int64_t)(s->seats + 1 + s->stages) *
+                    ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
         return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
                         s->seats, s->new_tokens, s->frame_tokens);

@@ -47,10 +47,10 @@ struct tec_plan_spec {
     int own_tokens;   /* most tokens of a prompt of its own, read before these; 0 = none */
     bool isolated;    /* requests may take a private prefill */
     bool beside;      /* requests may run beside the frame: their parts are there twice */
-    int stages;      /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
-    int ring_tokens; /* slots of each stage */
-    bool shifts;     /* a ring whose sequences move from stage to stage; else their slots stay */
-    bool gathers;    /* a ring whose attention reads a copy of all that is visible */
+    int stages;       /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
+    int ring_tokens;  /* slots of each stage */
+    bool shifts;      /* a ring whose sequences move from stage to stage; else their slots stay */
+    bool gathers;     /* a ring whose attention reads a copy of all that is visible */
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
@@ -69,12 +69,12 @@ struct tec_plan {
     const struct tec_model *model;     /* borrowed */
     const struct tec_weights *weights; /* borrowed */
     struct tec_flow_tables *flow;
-    struct tec_device *device;                   /* borrowed */
-    struct tec_kv_space space;                   /* one for both streams: slots are disjoint */
+    struct tec_device *device; /* borrowed */
+    struct tec_kv_space space; /* one for both streams: slots are disjoint */
     /* Scratch of the pictures, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
-    struct tec_kv_pool prefixes;                 /* prefix regions */
-    int *tails, *trash; /* [seats] first private slot; a slot nobody reads */
+    struct tec_kv_pool prefixes; /* prefix regions */
+    int *tails, *trash;          /* [seats] first private slot; a slot nobody reads */
     int scratch_slot;
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;

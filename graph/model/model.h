@@ -41,8 +41,8 @@ struct tec_stack {
     enum tec_norm_kind norm;
     float norm_offset; /* added to a norm's weight: 1 where the file holds w of (1 + w) */
     float eps;
-    double theta;                      /* RoPE base; 0: no rotation */
-    bool gated;                        /* down(act(gate) * up), else down(act(up)) */
+    double theta; /* RoPE base; 0: no rotation */
+    bool gated;   /* down(act(gate) * up), else down(act(up)) */
     enum tec_activation activation;
     const char *names[TEC_ROLE_COUNT]; /* NULL = absent */
 };
@@ -62,8 +62,8 @@ struct tec_table_rows {
 /* One way from patches to features. A byte of channel c is (byte / 255 - mean[c]) / std[c]. */
 struct tec_tower {
     float mean[3], std[3];
-    struct tec_dense patch_embed; /* rows = width, cols = 3 * patch * patch */
-    const char *position;         /* [tokens, width]: added to the patches */
+    struct tec_dense patch_embed;                 /* rows = width, cols = 3 * patch * patch */
+    const char *position;                         /* [tokens, width]: added to the patches */
     struct tec_table_rows prefix[TEC_MAX_PREFIX]; /* without positions; see patches, are seen */
     int n_prefix, prefix_rows;
     bool final; /* the stack ends with a norm */
@@ -129,7 +129,7 @@ struct tec_model {
     struct tec_action_tokens tokens;
     /* Tensors that are in files but never used; one that ends with * means all that begin so. */
     const char *ignored[TEC_MAX_IGNORED];
-    json_t *json;                         /* the evaluated description, owned; read only */
+    json_t *json; /* the evaluated description, owned; read only */
     struct tec_arena arena;
 };
 

@@ -31,8 +31,8 @@ enum tec_status tec_parse_activation(enum tec_activation *activation, const char
             return TEC_OK;
         }
     return !name ? TEC_OK
-                 : tec_fail(err, TEC_MALFORMED,
-                            "%s.activation: '%s' is not gelu, gelu_erf or silu", where, name);
+                 : tec_fail(err, TEC_MALFORMED, "%s.activation: '%s' is not gelu, gelu_erf or silu",
+                            where, name);
 }
 
 /* q, k and v each, or all in one. */
@@ -59,8 +59,8 @@ static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, c
                             key);
         stack->names[role] = name;
     }
-    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,     TEC_ROLE_v,
-                                           TEC_ROLE_o,     TEC_ROLE_up,    TEC_ROLE_down,
+    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,    TEC_ROLE_v,
+                                           TEC_ROLE_o,     TEC_ROLE_up,   TEC_ROLE_down,
                                            TEC_ROLE_norm1, TEC_ROLE_norm2};
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (lacks_qkv(stack, needed[i]))
@@ -114,11 +114,11 @@ enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const cha
     json_t *tensors;
     const char *norm, *activation = NULL;
     double offset, eps;
-    TEC_UNPACK(json, where, "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?s, s:o}", "layers",
-           &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
-           &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
-           "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "activation",
-           &activation, "tensors", &tensors);
+    TEC_UNPACK(json, where, "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?s, s:o}",
+               "layers", &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
+               &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
+               "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "activation",
+               &activation, "tensors", &tensors);
     stack->norm_offset = (float)offset;
     stack->eps = (float)eps;
     TEC_TRY(parse_norm(stack, norm, where, err));
@@ -230,9 +230,9 @@ static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct 
     json_t *in, *out, *state, *time1, *time2, *stack;
     int condition;
     TEC_UNPACK(json, "action", "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
-           "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period", &f->min_period,
-           "max_period", &f->max_period, "in", &in, "out", &out, "state", &state, "time1", &time1,
-           "time2", &time2, "condition", &condition, "stack", &stack);
+               "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period",
+               &f->min_period, "max_period", &f->max_period, "in", &in, "out", &out, "state",
+               &state, "time1", &time1, "time2", &time2, "condition", &condition, "stack", &stack);
     TEC_TRY(tec_parse_positive(f->horizon, "action", "horizon", err));
     TEC_TRY(tec_parse_positive(f->dim, "action", "dim", err));
     TEC_TRY(tec_parse_positive(f->steps, "action", "steps", err));

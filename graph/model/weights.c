@@ -228,14 +228,11 @@ static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, i
     name_layer(&names, s, index);
     bool joined = of[TEC_ROLE_qkv] != NULL;
     const char *wb[2] = {of[TEC_ROLE_qkv], of[TEC_ROLE_qkv_bias]};
-    const struct piece qkv[] = {{joined ? wb[0] : of[TEC_ROLE_q],
-                                 joined ? wb[1] : of[TEC_ROLE_q_bias], q, 0},
-                                {joined ? wb[0] : of[TEC_ROLE_k],
-                                 joined ? wb[1] : of[TEC_ROLE_k_bias], kv, q},
-                                {joined ? wb[0] : of[TEC_ROLE_v],
-                                 joined ? wb[1] : of[TEC_ROLE_v_bias], kv, q + kv}};
-    TEC_TRY(
-        load_pieces(l, qkv, 3, s->width, joined ? q + 2 * kv : 0, bf16, &layer->qkv, at));
+    const struct piece qkv[] = {
+        {joined ? wb[0] : of[TEC_ROLE_q], joined ? wb[1] : of[TEC_ROLE_q_bias], q, 0},
+        {joined ? wb[0] : of[TEC_ROLE_k], joined ? wb[1] : of[TEC_ROLE_k_bias], kv, q},
+        {joined ? wb[0] : of[TEC_ROLE_v], joined ? wb[1] : of[TEC_ROLE_v_bias], kv, q + kv}};
+    TEC_TRY(load_pieces(l, qkv, 3, s->width, joined ? q + 2 * kv : 0, bf16, &layer->qkv, at));
     layer->q_at = at[0];
     layer->k_at = at[1];
     layer->v_at = at[2];
@@ -336,8 +333,7 @@ static enum tec_status load_projector(struct loader *l, const struct tec_vision 
         int cols = v->towers[i].stack.width;
         void *block = NULL;
         TEC_TRY(device_block(l, matrix_size(l, d->rows, cols, false), &block));
-        *m = (struct tec_matrix){
-            .w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows};
+        *m = (struct tec_matrix){.w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows};
         TEC_TRY(pack_rows(l, &found, block, (struct tec_packed_columns){from, cols, false}));
         if (i == 0)
             TEC_TRY(load_vector(l, d->bias, d->rows, 0.0F, &m->bias));

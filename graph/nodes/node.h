@@ -28,13 +28,13 @@ struct tec_lower {
     struct tec_program *program;
     const struct tec_model *model;
     const struct tec_weights *weights;
-    const struct tec_flow_tables *flow;       /* action */
-    const struct tec_kv_space *space;         /* the model's slots */
-    const struct tec_kv_space *towers;        /* [n_towers] scratch of each */
-    const float *cos_sin;                     /* [positions, head_dim / 2, 2] */
-    float *scratch;                           /* attention's, for every lane */
-    const float *lut;                         /* [n_towers, 3, 256] byte to pixel value */
-    const int *zero;                          /* device: a constant 0 */
+    const struct tec_flow_tables *flow; /* action */
+    const struct tec_kv_space *space;   /* the model's slots */
+    const struct tec_kv_space *towers;  /* [n_towers] scratch of each */
+    const float *cos_sin;               /* [positions, head_dim / 2, 2] */
+    float *scratch;                     /* attention's, for every lane */
+    const float *lut;                   /* [n_towers, 3, 256] byte to pixel value */
+    const int *zero;                    /* device: a constant 0 */
     struct tec_device *device;
     bool round; /* activations that enter a GEMM are rounded to bf16 too */
     bool whole; /* run the last layer of a prefill for all rows, as taps need it */

@@ -43,9 +43,9 @@ static void copy_before(struct tec_lower *l, int tower, int e, int rows)
     void *at = NULL;
     memcpy(&at, &w->prefix, sizeof at); /* an input: only read */
     struct tec_call call = tec_call_of(TEC_OP_copy, "before");
-    call.in[0] = tec_program_fixed(l->program, "before", at,
-                                   (size_t)rows * (size_t)w->ld * sizeof(float), rows, width, w->ld,
-                                   l->prefix->n_before[tower]);
+    call.in[0] =
+        tec_program_fixed(l->program, "before", at, (size_t)rows * (size_t)w->ld * sizeof(float),
+                          rows, width, w->ld, l->prefix->n_before[tower]);
     call.out[0] = e;
     tec_program_call(l->program, &call);
 }
