@@ -31,7 +31,9 @@ struct tec_plan_part {
     struct tec_capture *capture;
     struct tec_table_block block;
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
-    struct tec_decode_table decode, decode_device; /* DECODE */
+    struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
+    struct tec_table_block choice;                 /* PACKED: of `decode` */
+    struct tec_moves moves, moves_device;          /* SHIFT */
     struct tec_taps taps;
 };
 
@@ -71,6 +73,7 @@ struct tec_plan {
     struct tec_flow_tables *flow;
     struct tec_device *device; /* borrowed */
     struct tec_kv_space space; /* one for both streams: slots are disjoint */
+    struct tec_kv_space gathered; /* one layer, where a ring copies to be read */
     /* Scratch of the pictures, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes; /* prefix regions */

@@ -148,6 +148,15 @@ static void tokens(struct tec_lower *l, int x, const int *ids, const int *n, int
     tec_program_call(l->program, &call);
 }
 
+void tec_lower_prefix_rows(struct tec_lower *l, int x)
+{
+    const struct tec_prefix_table *t = l->prefix;
+    pictures(l, x, tec_lead_rows(l->model));
+    if (l->model->text.lead)
+        tokens(l, x, t->lead, t->one, 1, l->zero);
+    tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text);
+}
+
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     const struct tec_text *t = &l->model->text;
@@ -160,10 +169,7 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
                                   .keys_only = !l->whole,
                                   .tap = "prefix.",
                                   .tap_inside = true};
-    pictures(l, x, tec_lead_rows(l->model));
-    if (t->lead)
-        tokens(l, x, l->prefix->lead, l->prefix->one, 1, l->zero);
-    tokens(l, x, l->prefix->ids, l->prefix->n_text, l->prefix->max_ids, l->prefix->first_text);
+    tec_lower_prefix_rows(l, x);
     tec_lower_tap(l, x, "prefix.embeds");
     tec_lower_forward(l, &f, x);
     if (l->whole)

@@ -19,6 +19,13 @@ struct tec_rows {
     struct tec_span *spans;
 };
 
+/* Runs of slots to copy, in order. */
+struct tec_moves {
+    int *count;
+    int max;
+    struct tec_move *list; /* [max]; NULL = nothing is ever copied */
+};
+
 /* A prefill and the action chunks that read it. Pointers into one block; the same layout in the
  * host's shadow and on the device. */
 struct tec_prefix_table {
@@ -31,7 +38,11 @@ struct tec_prefix_table {
      * the patches of the pictures that there are. A sequence a picture. */
     struct tec_rows towers[TEC_MAX_TOWERS];
     int *n_before[TEC_MAX_TOWERS]; /* constant: rows before all patches; NULL = none */
-    struct tec_rows prefix;        /* leading token, pictures' rows, text */
+    struct tec_rows prefix;        /* leading token, pictures' rows, text, a row of each other
+                                    * sequence */
+    struct tec_rows last;          /* of those the last one of each sequence; sequences are prefix's */
+    int *last_row;                 /* [last.max] where they stand in prefix */
+    struct tec_moves moves;        /* what attention reads, into a place where it lies together */
     struct tec_rows suffix;        /* state and action rows over prefix + scratch */
     int *n_horizon, *one;          /* constants */
     const uint8_t **picture;       /* [max_pictures] u8 [size, size, 3], device memory */
@@ -53,6 +64,7 @@ struct tec_decode_table {
     int *waiting; /* [rows.max] tokens of a prompt of their own that are still to be read */
     int *forced;  /* [rows.max, max_forced] these, at the end of each row; NULL without */
     int max_forced;
+    struct tec_moves moves; /* as a prefix table's */
 };
 
 /* A block of memory in two places. */
@@ -67,10 +79,18 @@ struct tec_prefix_limits {
     const struct tec_model *model;
     int max_rows;     /* tokens of the frame's resource */
     int max_text;     /* tokens of the prompt */
-    int more_rows;    /* ids that may follow a prompt's */
     int max_pictures; /* valid cameras */
     int scratch_slot; /* first slot of the suffix's keys, -1 = no action */
     bool fixed;       /* first actions may be given */
+    int more_rows;    /* rows of other sequences, one each, behind the prefix */
+    bool gathers;     /* attention reads copies */
+};
+
+struct tec_decode_limits {
+    int batch;
+    int max_tokens; /* of a launch */
+    int max_forced; /* tokens of a prompt of its own */
+    bool gathers;   /* attention reads copies */
 };
 
 /* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`
@@ -80,11 +100,15 @@ tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *ho
                       struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
 
-enum tec_status tec_decode_table_init(struct tec_table_block *block,
-                                      struct tec_decode_table *host_side,
-                                      struct tec_decode_table *device_side, int batch,
-                                      int max_tokens, int max_forced, struct tec_device *device,
-                                      struct tec_arena *arena, struct tec_error *err);
+enum tec_status
+tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *host_side,
+                      struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
+                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
+
+/* Moves alone. */
+enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,
+                               struct tec_moves *device_side, int max, struct tec_device *device,
+                               struct tec_arena *arena, struct tec_error *err);
 
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device);
 
