@@ -47,8 +47,8 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
         return tec_fail(err, TEC_INVALID, "a ring of %d stages of %d tokens cannot be planned",
                         s->stages, s->ring_tokens);
-    int64_t slots =
-        (int64_t)(s->seats + 1 + s->stages) * ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
+    int64_t slots = (int64_t)(s->seats + 1 + s->stages) *
+                    ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
         return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
                         s->seats, s->new_tokens, s->frame_tokens);
@@ -77,6 +77,12 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     p->scratch_slot = s->steps ? tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model)) : 0;
     TEC_TRY(tec_kv_space_create(&p->space, p->device, &p->arena, err));
     p->bytes.kv = tec_kv_space_bytes(&p->space);
+    if (!s->gathers)
+        return TEC_OK;
+    tec_kv_space_init(&p->gathered, &(struct tec_kv_shape){1, t->kv_heads, t->head_dim, bf16});
+    tec_kv_space_reserve(&p->gathered, s->stages * s->ring_tokens);
+    TEC_TRY(tec_kv_space_create(&p->gathered, p->device, &p->arena, err));
+    p->bytes.kv += tec_kv_space_bytes(&p->gathered);
     return TEC_OK;
 }
 
@@ -209,9 +215,11 @@ void tec_plan_destroy(struct tec_plan *p)
     for (int i = 0; i < p->n_parts; i++) {
         tec_capture_free(p->parts[i].capture);
         tec_table_finish(&p->parts[i].block, p->device);
+        tec_table_finish(&p->parts[i].choice, p->device);
         tec_taps_finish(&p->parts[i].taps, p->device);
     }
     tec_kv_space_destroy(&p->space);
+    tec_kv_space_destroy(&p->gathered);
     for (int i = 0; i < TEC_STREAM_COUNT; i++) {
         tec_kv_space_destroy(&p->tower[i]);
         tec_device_put(p->device, p->scratch[i]);

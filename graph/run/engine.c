@@ -96,7 +96,7 @@ static enum tec_status make_dry(struct tec_engine *e, const struct tec_plan_spec
                                           .source = source,
                                           .device = e->device,
                                           .bf16 = wants_bf16(&e->options),
-                                          .language = spec->seats > 0};
+                                          .language = spec->seats > 0 || spec->stages > 0};
     TEC_TRY(tec_weights_load(&e->weights, &w, e->heap, err));
     const struct tec_plan_inputs inputs = {.spec = spec,
                                            .model = e->model,
@@ -211,7 +211,8 @@ static enum tec_status load_weights(struct tec_engine *e, const struct tec_measu
                                           .source = source,
                                           .device = e->device,
                                           .bf16 = wants_bf16(o),
-                                          .language = measured->spec.seats > 0,
+                                          .language =
+                                              measured->spec.seats > 0 || measured->spec.stages > 0,
                                           .progress = weights_progress,
                                           .user = &report};
     TEC_TRY(tec_weights_load(&e->weights, &w, e->heap, err));

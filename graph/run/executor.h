@@ -38,11 +38,12 @@ struct tec_soft_job {
 };
 
 /* One forward of a ring that takes a new sequence in: its prefill into `region`, and a row of each
- * of `n` others. `tokens` gets 1 + n, the new sequence's first; the states are as after a decode. */
+ * of `n` others. `tokens` gets 1 + n, the new sequence's first; the states are as after a decode.
+ */
 struct tec_ring_launch {
     const struct tec_frame_input *input;
     struct tec_row_state *entering;
-    struct tec_row_state **rows; /* [n] */
+    struct tec_row_state *const *rows; /* [n] */
     int n;
     int *tokens; /* [1 + n] */
     struct tec_replay replay;

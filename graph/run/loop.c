@@ -229,8 +229,12 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
     const struct tec_plan_spec *s = &l->o.plan->spec;
     struct tec_kv_pool *pool = &l->o.plan->prefixes;
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
-    int region = tec_kv_pool_take(pool);
     l->prefix_rows = tec_prefix_rows(l->o.plan, &input->prefix);
+    for (int i = 0; l->o.ring && i < times; i++)
+        tec_ring_warm(l, input);
+    if (l->o.ring)
+        return;
+    int region = tec_kv_pool_take(pool);
     l->warming = true;
     for (int i = 0; i < times; i++) {
         struct tec_replay replay = {0};
@@ -280,8 +284,8 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
     l->n_texts = 2 * (int)seats;
     l->texts = TEC_NEW(&l->arena, (size_t)l->n_texts, struct tec_utterance);
     l->view_rows = TEC_NEW(&l->arena, seats, struct tec_request_view);
-    l->chunk =
-        TEC_NEW(&l->arena, (size_t)p->model->flow.horizon * (size_t)p->model->flow.dim, float);
+    size_t chunk = (size_t)p->model->flow.horizon * (size_t)p->model->flow.dim;
+    l->chunk = TEC_NEW(&l->arena, chunk + (size_t)p->spec.stages, float);
     l->tokens = TEC_NEW(&l->arena, seats * ((size_t)p->spec.max_k + 1), int);
     l->made = TEC_NEW(&l->arena, seats, int);
     l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);

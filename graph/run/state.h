@@ -158,6 +158,8 @@ int tec_ring_depth(const struct tec_loop *l); /* of this frame's decision */
 void tec_ring_run(struct tec_loop *l, const struct tec_frame_input *input);
 /* A frame without actions: whether the ring owed some, and why there are none. */
 bool tec_ring_missed(const struct tec_loop *l, enum tec_cause *cause);
+/* Every launch of a ring once, and what the costs learn of it. */
+void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input);
 int64_t tec_ring_used(const struct tec_loop *l); /* tokens in flight */
 
 /* account.c: costs, misses, the frame's result. */
