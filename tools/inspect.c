@@ -70,9 +70,20 @@ static json_t *norms(const struct tec_checkpoint *c, struct tec_arena *arena)
 {
     static const char *const openpi[] = {"state", "actions"};
     static const char *const lerobot[] = {"observation.state", "action"};
+    static const char *const dataset[] = {"proprio", "action"};
+    static const enum tec_norm_mode modes[] = {TEC_NORM_QUANTILE, TEC_NORM_MIN_MAX};
+    bool hf = c->layout == TEC_LAYOUT_HF;
     json_t *list = json_array();
     struct tec_norm norm;
-    for (size_t a = 0; a < c->n_assets; a++)
+    for (size_t a = 0; hf && a < c->n_assets; a++)
+        for (size_t k = 0; k < 2; k++)
+            for (size_t m = 0; m < 2; m++)
+                if (tec_checkpoint_norm_dataset(c, &norm, c->assets[a], dataset[k], modes[m], 0.0,
+                                                arena, NULL) == TEC_OK) {
+                    add_norm(list, c->assets[a], dataset[k], &norm);
+                    break;
+                }
+    for (size_t a = 0; !hf && a < c->n_assets; a++)
         for (int k = 0; k < 2; k++)
             if (tec_checkpoint_norm_openpi(c, &norm, c->assets[a], openpi[k], TEC_NORM_MEAN_STD,
                                            arena, NULL) == TEC_OK)
