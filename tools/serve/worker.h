@@ -66,6 +66,10 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
                                 const char *default_prompt, struct tec_error *err);
 void tec_worker_close(struct tec_worker *w); /* zeroed is allowed */
 
+/* For the worker: decode a job's request and prepare its observation, into `request` and `input`.
+ */
+enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_error *err);
+
 /* Answer jobs until the exchange ends. */
 void tec_worker_run(struct tec_worker *w);
 
