@@ -217,6 +217,103 @@ def a_ring_that_does_not_fit_is_located():
     wrong("leave no room", "resources.ring.tokens=7")
 
 
+def json_of(verb, *args, **how):
+    return json.loads(tectum(verb, "--format", "json", *args, **how))
+
+
+@test
+def every_launch_is_measured_and_taken_back():
+    costs = path("ring.costs")
+    got = json_of("profile", "--frames", "6", "--rounds", "2", "-o", costs)
+    rows = {(r["node"], *r["point"].items()): r for r in got["variants"]}
+    want = {("packed", ("decode", r)) for r in range(K)}
+    want |= {("decode", ("batch", r)) for r in range(1, K)}
+    check(set(rows) == want and "copy_bytes_per_us" not in got, sorted(rows))
+    check(all(0 < r["min"] <= r["p50"] <= r["max"] and r["n"] == 6 for r in rows.values()))
+    out = tectum("check", "--costs", costs, "--set", "frame.period_ms=60000",
+                 "--set", "nodes.advance.deadline.ms=50000")
+    check("error" not in out, out)
+    p = subprocess.run([PROGRAM, "check", PIPELINE, *MODEL, "--costs", costs, "--set",
+                        "nodes.advance.deadline.ms=0.001"], capture_output=True, text=True)
+    check(p.returncode == 1 and "E031" in p.stdout and "a ring 7 deep" in p.stdout, p.stdout)
+    tectum("run", "--inputs", path("same"), "--costs", costs)
+    copies = path("copy.costs")
+    variant = ["--set", "resources.ring.shift=device_copy"]
+    got = json_of("profile", "--frames", "3", "--rounds", "1", "-o", copies, *variant)
+    check(0 < got["copy_bytes_per_us"] <= 1e9 and len(got["variants"]) == 2 * K - 1)
+    got = json_of("profile", "--frames", "2", "--rounds", "1", "--set", "resources.ring.pack=gather")
+    check(got["copy_bytes_per_us"] == 1e9)
+    for file, more in ((costs, []), (copies, variant)):
+        row = json_of("simulate", "--costs", file, "--frames", "30", *more,
+                      model=MODEL[:4])["rows"][0]
+        check(row["filling"] == K - 1 and row["age_frames"] == K - 1 and row["missed"] == 0, row)
+        check(row["age_us"]["p50"] > row["frame_us"]["p50"] and row["action_hz"] > 0, row)
+
+
+def write_costs(name, **more):
+    rows = [("packed", {"decode": r}, 1000 + 10 * r) for r in range(K)]
+    rows += [("decode", {"batch": r}, 100 + r) for r in range(1, K)]
+    with open(path(name), "w") as f:
+        json.dump({"schema": 1, "unit": "us", "variants": [
+            {"node": node, "point": point, "n": 100, **dict.fromkeys(
+                ("min", "p50", "p99", "p999", "max"), us)} for node, point, us in rows], **more}, f)
+    return path(name)
+
+
+def simulate(scenario, *args, **how):
+    with open(path("scenario.json"), "w") as f:
+        json.dump({"schema": 1, "frames": 20, **scenario}, f)
+    return tectum("simulate", "--costs", write_costs("made.costs"), "--scenario",
+                  path("scenario.json"), "--format", "json",
+                  *args, model=MODEL[:4], **how)
+
+
+@test
+def a_simulated_ring_is_the_sum_of_its_launches():
+    row = json.loads(simulate({}))["rows"][0]
+    check(row["frame_us"]["max"] == 1060 and row["frame_us"]["min"] == 1000, row)
+    check(row["age_us"]["min"] == sum(1000 + 10 * r for r in range(K)), row)
+    row = json.loads(simulate({}, "--param", "depth=1"))["rows"][0]
+    check(row["frame_us"]["max"] == row["frame_us"]["min"] == 1000 + 6 * 101, row)
+    check(row["age_frames"] == 0 and row["filling"] == 0, row)
+    row = json.loads(simulate({"spikes": [{"frame": 9, "node": "packed", "add_us": 500}]}))["rows"][0]
+    check(row["frame_us"]["max"] == 1560, row)
+    row = json.loads(simulate({"missing": [12], "spikes": [
+        {"frame": 12, "node": "decode", "add_us": 7000}]}))["rows"][0]
+    check(row["frame_us"]["max"] == 7106 and row["causes"]["input"] == 1, row)
+    row = json.loads(simulate({"instruction": [{"frame": 0}, {"frame": 10}]}))["rows"][0]
+    check(row["filling"] == 2 * (K - 1), row)
+
+
+@test
+def a_scenario_that_no_ring_has_is_refused():
+    for scenario, says in (
+            ({"text_tokens": 21}, "text_tokens is 21, the pipeline's prompt has 20"),
+            ({"instruction": [{"frame": 3, "text_tokens": 40}]}, "instruction[0]: text_tokens is 40"),
+            ({"spikes": [{"frame": 1, "node": "enter", "add_us": 5}]}, "'packed' and 'decode'"),
+            ({"sessions": [{"name": n, "period_us": 50000} for n in "ab"], "clock": "paced"},
+             "one session")):
+        err = simulate(scenario, want=3)
+        check(says in err and err.count("\n") == 1, err)
+
+
+@test
+def bench_has_the_age_beside_the_rate():
+    got = json_of("bench", "--frames", "6", "--warmup", "8", "--rounds", "2", "--sweep",
+                  "depth=1,4,7")
+    check([r["params"] for r in got["rows"]] == ["depth=1", "depth=4", "depth=7"])
+    for row, age in zip(got["rows"], (0, 3, 6)):
+        ring = row["ring"]
+        check(ring["age_frames"] == dict.fromkeys(("p50", "p99", "max"), age), ring)
+        check(ring["filling"] == 0 and row["frames"] == 6 and row["age_us"]["n"] == 6, row)
+        check(row["action_hz"] > 0 and row["repeat"]["equal"], row)
+        check(set(row["nodes"]) == ({"packed"} if age == 6 else {"packed", "decode"}), row["nodes"])
+    row = json_of("bench", "--frames", "8", "--warmup", "2", "--rounds", "1")["rows"][0]
+    check(row["ring"]["filling"] == 4 and row["frames"] == 4, row)
+    out = tectum("bench", "--frames", "4", "--rounds", "1", "--node", "packed")
+    check("age p50" in out and "node packed" in out and "6 to 6 frames" in out, out)
+
+
 class Server:
     def __init__(self, *options):
         self.p = subprocess.Popen(
