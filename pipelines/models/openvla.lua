@@ -174,6 +174,37 @@ local function dimensions()
   return same or nil, most
 end
 
+-- OpenVLA-OFT: a head and a projector of the state in files of their own beside the model's (their
+-- tensors under the files' names) make a chunk in one bidirectional forward. How many actions it has is
+-- in no file: 8 as for LIBERO, 25 for two arms of 7, unless the configuration or the caller says.
+local H <const>, S <const> = "action_head.model.", "proprio_projector."
+
+local function chunk(c)
+  local shapes = given.shapes or {}
+  local first, last = shapes[H .. "fc1.weight"], shapes[H .. "fc2.weight"]
+  if not first or not last then return nil end
+  local function normed(norm, name)
+    local d = dense(name, true)
+    d.norm, d.norm_bias = norm .. ".weight", norm .. ".bias"
+    return d
+  end
+  local blocks, i = {}, 0
+  while i < 9 and shapes[H .. "mlp_resnet_blocks." .. i .. ".ffn.1.weight"] do
+    local B = H .. "mlp_resnet_blocks." .. i .. ".ffn."
+    i = i + 1
+    blocks[i] = normed(B .. "0", B .. "1")
+  end
+  local dim, state = last[1], shapes[S .. "fc1.weight"]
+  return {
+    horizon = given.horizon or count(c, "num_actions_chunk", dim == 14 and 25 or 8), dim = dim,
+    width = first[1], eps = 1e-5,
+    ["in"] = normed(H .. "layer_norm1", H .. "fc1"), blocks = blocks,
+    out = normed(H .. "layer_norm2", H .. "fc2"),
+    state = state and { entries = state[2], first = dense(S .. "fc1", true),
+                        second = dense(S .. "fc2", true) } or nil,
+  }
+end
+
 local function id(x, default)
   if type(x) == "table" then x = x[1] end
   return math.type(x) == "integer" and x or default
@@ -190,18 +221,21 @@ for i = 1, c.use_fused_vision_backbone == false and 1 or 2 do towers[i] = tower(
 local vocab = count(t, "vocab_size", 32000)
 local stack = llama(t)
 local same, most = dimensions()
+local chunks = chunk(c)
 return {
   name = "openvla",
-  slots = given.slots or { "full_image" },
+  slots = given.slots or chunks and { "full_image", "wrist_image" } or { "full_image" },
   vision = { towers = towers, projector = projector(towers, stack.width), activation = "gelu_erf" },
   text = {
-    vocab = vocab, scale = 1.0, round_logits = true, mask = given.mask or "causal_all", lead = true,
+    vocab = vocab, scale = 1.0, round_logits = true, mask = given.mask or chunks and "bidir" or "causal_all",
+    lead = true,
     bos = id(t.bos_token_id, 1), eos = id(t.eos_token_id, 2), max_tokens = 256,
     embed = { L .. "model.embed_tokens.weight" },
     head = { t.tie_word_embeddings and L .. "model.embed_tokens.weight" or L .. "lm_head.weight" },
     stack = stack,
   },
-  tokens = { count = same, most = most, vocab = vocab - count(c, "pad_to_multiple_of", 64),
-             bins = count(c, "n_action_bins", 256) },
+  chunk = chunks,
+  tokens = not chunks and { count = same, most = most, vocab = vocab - count(c, "pad_to_multiple_of", 64),
+                           bins = count(c, "n_action_bins", 256) } or nil,
   ignored = ignored,
 }

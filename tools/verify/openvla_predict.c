@@ -1,6 +1,7 @@
 /* openvla_predict.c - judges cases of kind "predict": a picture and a prompt to the tokens of an
  * action, one after the other, and all that lies between. */
 #include "tools/verify/openvla.h"
+#include "tools/verify/openvla_prepost.h"
 
 #include <math.h>
 #include <string.h>
@@ -229,6 +230,8 @@ enum tec_status tec_verify_openvla_predict(struct tec_verify *v, struct tec_erro
     enum tec_status status = tec_pi_open(&pi, v, "checkpoint", NULL, err);
     if (status == TEC_OK)
         status = judge_case(&j, err);
+    if (status == TEC_OK)
+        tec_verify_openvla_prepost(v, pi.checkpoint, pi.inputs);
     tec_plan_destroy(j.plan);
     tec_pi_finish(&pi);
     return status;

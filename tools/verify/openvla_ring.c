@@ -121,8 +121,7 @@ static void place(const struct ring_judge *j, struct sequence *s, int region)
     s->row.left = j->stages + 1;
     s->row.done = 0;
     s->row.eos = -1;
-    s->row.token =
-        s->made ? (int)json_integer_value(json_array_get(ids, (size_t)s->made - 1)) : 0;
+    s->row.token = s->made ? (int)json_integer_value(json_array_get(ids, (size_t)s->made - 1)) : 0;
 }
 
 /* Row `at` of a tap into row s->made of a sequence's tensor. */
@@ -133,10 +132,8 @@ static bool keep(const struct ring_judge *j, const struct tec_plan_part *part, c
         const struct tec_tap *t = &part->taps.items[i];
         if (strcmp(t->name, name) != 0)
             continue;
-        tec_device_download(j->pi->device, TEC_STREAM_MAIN,
-                            to + (size_t)s->made * (size_t)t->cols,
-                            t->data + (size_t)at * (size_t)t->ld,
-                            (size_t)t->cols * sizeof(float));
+        tec_device_download(j->pi->device, TEC_STREAM_MAIN, to + (size_t)s->made * (size_t)t->cols,
+                            t->data + (size_t)at * (size_t)t->ld, (size_t)t->cols * sizeof(float));
         return true;
     }
     return false;
@@ -147,8 +144,8 @@ static bool keep_all(const struct ring_judge *j, const struct tec_plan_part *par
                      struct sequence *s)
 {
     const char *prefix = part->kind == TEC_PART_PACKED ? "prefix" : "decode";
-    bool all = keep(j, part, "logits", seq, s, s->logits) &&
-               keep(j, part, "last_hidden", seq, s, s->norm);
+    bool all =
+        keep(j, part, "logits", seq, s, s->logits) && keep(j, part, "last_hidden", seq, s, s->norm);
     for (int l = 0; l < j->pi->model->text.stack.layers; l++) {
         char name[64];
         snprintf(name, sizeof name, "%s.layer%d.k_rope", prefix, l);
@@ -207,8 +204,7 @@ static enum tec_status shift(struct ring_judge *j, struct tec_error *err)
     for (int stage = j->stages - 1; stage > 0; stage--)
         for (int i = 0; i < j->n; i++)
             if (j->all[i].made == stage)
-                moves[n++] =
-                    (struct tec_ring_move){stage - 1, stage, j->all[i].rows + stage - 1};
+                moves[n++] = (struct tec_ring_move){stage - 1, stage, j->all[i].rows + stage - 1};
     if (n)
         tec_launch_shift(j->plan, tec_plan_part(j->plan, TEC_PART_SHIFT, 0), moves, n, &replay);
     return tec_device_failure(j->pi->device, err);
