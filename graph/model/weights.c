@@ -405,7 +405,7 @@ static enum tec_status load_normed(struct loader *l, const struct tec_normed *n,
 
 static enum tec_status load_head(struct loader *l, const struct tec_head *h)
 {
-    struct tec_head_weights *w = &l->out->head;
+    struct tec_head_weights *w = &l->out->chunk;
     for (int i = 0; i < 2; i++)
         TEC_TRY(load_dense(l, &h->states[i], false, &w->states[i]));
     TEC_TRY(load_normed(l, &h->in, &w->in));

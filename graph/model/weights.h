@@ -54,7 +54,7 @@ struct tec_weights {
     struct tec_tower_weights towers[TEC_MAX_TOWERS];
     struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
     struct tec_stack_weights text, expert;
-    struct tec_head_weights head;
+    struct tec_head_weights chunk;
     struct tec_matrix embed, head;                  /* equal when tied */
     struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
     bool bf16;

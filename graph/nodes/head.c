@@ -56,7 +56,7 @@ static int side_by_side(struct tec_lower *l)
 void tec_lower_head(struct tec_lower *l)
 {
     const struct tec_head *h = &l->model->head;
-    const struct tec_head_weights *w = &l->weights->head;
+    const struct tec_head_weights *w = &l->weights->chunk;
     const struct tec_prefix_table *t = l->prefix;
     const struct tec_flow *f = &l->model->flow;
     int n = layer_norm(l, &w->in, side_by_side(l));
