@@ -39,8 +39,7 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .taps = p->spec.taps ? &part->taps : NULL};
 }
 
-static enum tec_status lower_node(struct tec_lower *l, enum tec_node_id node,
-                                  struct tec_error *err)
+static enum tec_status lower_node(struct tec_lower *l, enum tec_node_id node, struct tec_error *err)
 {
     return tec_node_kinds[node]->lower(l, err);
 }
@@ -60,6 +59,12 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
+    if (action && tec_model_heads(p->model) && !p->model->head.width) {
+        const struct tec_decode_limits choice = {.batch = p->model->head.rows, .max_tokens = 1};
+        TEC_TRY(tec_decode_table_init(&part->choice, &part->decode, &part->decode_device, &choice,
+                                      p->device, &p->arena, err));
+        p->bytes.frames += (int64_t)part->choice.size;
+    }
     struct tec_lower l = lower_into(p, part);
     TEC_TRY(lower_node(&l, TEC_NODE_prefill, err));
     tec_program_mark(&part->program, TEC_MARK_PREFILL);

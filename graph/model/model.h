@@ -131,7 +131,8 @@ struct tec_normed {
  * prompt's last on, `dim` of them side by side, are the rows of a chunk: h = relu(in(norm h)), then
  * h += relu(dense(norm h)) of each block, then out(norm h). */
 struct tec_head {
-    int width;                  /* of h; 0: the model has no such head */
+    int rows;                   /* horizon * dim; 0: the model has no such head */
+    int width;                  /* of h; 0: no layers: each row's next token is its action */
     int state;                  /* entries of the robot's state; 0: it has no row */
     struct tec_dense states[2]; /* gelu_erf between them */
     struct tec_normed in, blocks[TEC_MAX_HEAD_BLOCKS], out;

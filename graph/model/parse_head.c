@@ -31,8 +31,8 @@ static enum tec_status parse_state(struct tec_head *h, json_t *json, int width,
     return TEC_OK;
 }
 
-static enum tec_status parse_layers(struct tec_model *model, json_t *in, json_t *blocks, json_t *out,
-                                    struct tec_error *err)
+static enum tec_status parse_layers(struct tec_model *model, json_t *in, json_t *blocks,
+                                    json_t *out, struct tec_error *err)
 {
     struct tec_head *h = &model->head;
     size_t n = json_array_size(blocks);
@@ -46,30 +46,49 @@ static enum tec_status parse_layers(struct tec_model *model, json_t *in, json_t 
     return parse_normed(&h->out, out, dim, w, "chunk.out", err);
 }
 
-enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec_error *err)
+static enum tec_status check_rows(struct tec_model *model, struct tec_error *err)
 {
-    json_t *in, *blocks, *out, *state = NULL;
-    struct tec_head *h = &model->head;
     struct tec_flow *f = &model->flow;
-    double eps;
-    TEC_UNPACK(json, "chunk", "{s:i, s:i, s:i, s:F, s:o, s:o, s:o, s?o}", "horizon", &f->horizon,
-               "dim", &f->dim, "width", &h->width, "eps", &eps, "in", &in, "blocks", &blocks, "out",
-               &out, "state", &state);
-    h->eps = (float)eps;
-    f->steps = 1;
-    TEC_TRY(tec_parse_positive(h->width, "chunk", "width", err));
     if (f->horizon < 1 || f->dim < 1 || f->horizon > 1024 || f->dim > 1024 ||
         f->horizon * f->dim > 4096)
         return tec_fail(err, TEC_MALFORMED,
-                        "chunk: %d actions of %d values; they must be 4096 rows at most", f->horizon,
-                        f->dim);
+                        "chunk: %d actions of %d values; they must be 4096 rows at most",
+                        f->horizon, f->dim);
     if ((int64_t)f->dim * model->text.stack.width > 1 << 24)
-        return tec_fail(err, TEC_MALFORMED, "chunk: %d rows of %d columns side by side are too many",
-                        f->dim, model->text.stack.width);
-    if (!(h->eps > 0.0F))
-        return tec_fail(err, TEC_MALFORMED, "chunk: eps must be positive");
+        return tec_fail(err, TEC_MALFORMED,
+                        "chunk: %d rows of %d columns side by side are too many", f->dim,
+                        model->text.stack.width);
     if (model->text.mask != TEC_MASK_BIDIR)
         return tec_fail(err, TEC_MALFORMED, "chunk: needs mask bidir: its rows see each other");
+    model->head.rows = f->horizon * f->dim;
+    f->steps = 1;
+    return TEC_OK;
+}
+
+enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec_error *err)
+{
+    json_t *in = NULL, *blocks = NULL, *out = NULL, *state = NULL;
+    struct tec_head *h = &model->head;
+    double eps = 1e-5;
+    int width = 0;
+    TEC_UNPACK(json, "chunk", "{s:i, s:i, s?i, s?F, s?o, s?o, s?o, s?o}", "horizon",
+               &model->flow.horizon, "dim", &model->flow.dim, "width", &width, "eps", &eps, "in",
+               &in, "blocks", &blocks, "out", &out, "state", &state);
+    TEC_TRY(check_rows(model, err));
     TEC_TRY(parse_state(h, state, model->text.stack.width, err));
+    bool tokens = model->tokens.vocab > 0;
+    if (!in != !out || !in != tokens)
+        return tec_fail(err, TEC_MALFORMED,
+                        "chunk: must have either in and out, or stand beside tokens");
+    if (tokens && model->tokens.count && model->tokens.count != model->flow.dim)
+        return tec_fail(err, TEC_MALFORMED, "chunk: dim is %d, an action has %d tokens",
+                        model->flow.dim, model->tokens.count);
+    if (tokens)
+        return TEC_OK;
+    h->width = width;
+    h->eps = (float)eps;
+    TEC_TRY(tec_parse_positive(h->width, "chunk", "width", err));
+    if (!(h->eps > 0.0F))
+        return tec_fail(err, TEC_MALFORMED, "chunk: eps must be positive");
     return parse_layers(model, in, blocks, out, err);
 }

@@ -11,7 +11,7 @@ bool tec_model_flows(const struct tec_model *model)
 
 bool tec_model_heads(const struct tec_model *model)
 {
-    return model->head.width > 0;
+    return model->head.rows > 0;
 }
 
 int tec_model_state(const struct tec_model *model)
@@ -93,6 +93,8 @@ static enum tec_status head(const struct visitor *v, const struct tec_head *h)
 {
     for (int i = 0; i < 2; i++)
         TEC_TRY(dense(v, &h->states[i]));
+    if (!h->width)
+        return TEC_OK;
     TEC_TRY(normed(v, &h->in));
     for (int i = 0; i < h->n_blocks; i++)
         TEC_TRY(normed(v, &h->blocks[i]));

@@ -408,6 +408,8 @@ static enum tec_status load_head(struct loader *l, const struct tec_head *h)
     struct tec_head_weights *w = &l->out->chunk;
     for (int i = 0; i < 2; i++)
         TEC_TRY(load_dense(l, &h->states[i], false, &w->states[i]));
+    if (!h->width)
+        return TEC_OK;
     TEC_TRY(load_normed(l, &h->in, &w->in));
     for (int i = 0; i < h->n_blocks; i++)
         TEC_TRY(load_normed(l, &h->blocks[i], &w->blocks[i]));

@@ -93,7 +93,10 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
     const struct tec_flow *f = &l->model->flow;
     const struct tec_prefix_table *t = l->prefix;
     if (tec_model_heads(l->model)) {
-        tec_lower_head(l);
+        if (l->model->head.width)
+            tec_lower_head(l);
+        else
+            tec_lower_next_tokens(l, l->hidden);
         if (l->program->status != TEC_OK && err)
             *err = l->program->err;
         return l->program->status;

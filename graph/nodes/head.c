@@ -42,8 +42,7 @@ static int side_by_side(struct tec_lower *l)
     int width = l->model->text.stack.width;
     struct tec_call call = tec_call_of(TEC_OP_take_rows, "rows");
     call.in[0] = l->hidden;
-    call.out[0] =
-        tec_program_tensor(l->program, "rows", f->horizon, f->dim * width, t->n_horizon);
+    call.out[0] = tec_program_tensor(l->program, "rows", f->horizon, f->dim * width, t->n_horizon);
     call.args.take.row = t->in_order;
     call.args.take.rows = t->n_zeros;
     call.args.take.max_rows = f->horizon * f->dim;

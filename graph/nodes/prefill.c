@@ -154,9 +154,8 @@ static void head_rows(struct tec_lower *l, int x)
     const struct tec_prefix_table *t = l->prefix;
     const struct tec_model *m = l->model;
     if (m->head.state) {
-        int state =
-            tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float), 1,
-                              m->head.state, t->ld, t->one);
+        int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float),
+                                      1, m->head.state, t->ld, t->one);
         int y = tec_lower_linear(l, &l->weights->chunk.states[0], state, "state_in");
         tec_lower_activation(l, TEC_ACTIVATION_GELU_ERF, y, y);
         tec_lower_linear_into(l, &l->weights->chunk.states[1], y, x, tec_lead_rows(m), NULL, false,

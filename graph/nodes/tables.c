@@ -59,7 +59,7 @@ int tec_state_rows(const struct tec_model *model)
 
 static int zero_rows(const struct tec_model *model)
 {
-    return tec_model_heads(model) ? model->flow.horizon * model->flow.dim : 0;
+    return model->head.rows;
 }
 
 int tec_head_rows(const struct tec_model *model)

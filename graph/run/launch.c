@@ -71,7 +71,7 @@ static void fill_run(const struct tec_text *model, struct tec_prefix_table *t, s
 /* The hidden rows that a head reads: the prompt's last, then the zeros but the last one. */
 static void fill_last(const struct tec_model *m, struct tec_prefix_table *t, int rows)
 {
-    int n = m->flow.horizon * m->flow.dim, zero = *t->first_zero;
+    int n = m->head.rows, zero = *t->first_zero;
     *t->last.count = n;
     for (int i = 0; i < n; i++) {
         int at = i ? zero + i - 1 : rows - 1;
@@ -150,6 +150,23 @@ static void fill_suffix(const struct tec_plan *plan, struct tec_prefix_table *t,
     fill_state(plan->model, t, a->state);
 }
 
+/* Every hidden row says one token. */
+static void fill_choice(const struct tec_plan *plan, struct tec_plan_part *part)
+{
+    struct tec_decode_table *t = &part->decode;
+    *t->k = 1;
+    *t->stop = 0;
+    *t->rows.count = t->rows.max;
+    for (int i = 0; i < t->rows.max; i++) {
+        t->left[i] = 1;
+        t->done[i] = t->produced[i] = t->token[i] = t->tail[i] = t->prefix[i] = 0;
+        t->rows.pos[i] = t->rows.slot[i] = t->rows.visible[i] = 0;
+        t->eos[i] = -1;
+    }
+    tec_device_upload(plan->device, part->stream, part->choice.device, part->choice.host,
+                      part->choice.size);
+}
+
 void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
                        const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay)
@@ -159,6 +176,8 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
         fill_state(plan->model, &part->prefix, actions->state);
     else if (part->kind == TEC_PART_FRAME && plan->spec.steps)
         fill_suffix(plan, &part->prefix, region, tec_prefix_rows(plan, o), actions);
+    if (part->choice.host)
+        fill_choice(plan, part);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
                       part->block.size);
     tec_device_replay(plan->device, part->capture, replay);
@@ -169,6 +188,13 @@ void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part,
     const struct tec_flow *f = &plan->model->flow;
     const struct tec_prefix_table *t = &part->prefix;
     size_t row = (size_t)t->ld * sizeof(float);
+    if (part->choice.host) {
+        tec_device_download(plan->device, part->stream, part->choice.host, part->choice.device,
+                            part->choice.size);
+        for (int i = 0; i < plan->model->head.rows; i++)
+            chunk[i] = (float)part->decode.tokens[i];
+        return;
+    }
     tec_device_download(plan->device, part->stream, t->noise, part->prefix_device.noise,
                         (size_t)f->horizon * row);
     for (int i = 0; i < f->horizon; i++)

@@ -15,6 +15,7 @@ struct judge {
     float state[MAX_VALUES];
     float *chunk;
     int horizon, dim;
+    bool parallel; /* actions are tokens */
 };
 
 static const json_t *variant(const struct judge *j)
@@ -56,9 +57,8 @@ static enum tec_status norm(const struct judge *j, const char *vector, struct te
                             struct tec_error *err)
 {
     const char *key = json_string_value(json_object_get(j->pi->v->json, "unnorm_key"));
-    const char *mode =
-        json_string_value(json_object_get(json_object_get(j->pi->v->json, "constants"),
-                                          "normalisation"));
+    const char *mode = json_string_value(
+        json_object_get(json_object_get(j->pi->v->json, "constants"), "normalisation"));
     bool bounds = mode && strcmp(mode, "bounds") == 0;
     return tec_checkpoint_norm_dataset(j->pi->checkpoint, out, key, vector,
                                        bounds ? TEC_NORM_MIN_MAX : TEC_NORM_QUANTILE, 1e-8,
@@ -112,9 +112,13 @@ static const float *tap(const struct judge *j, const char *name, size_t *n)
 
 static const float *text_tensor(struct judge *j, const char *what, size_t *n)
 {
-    static const char *const names[][2] = {
-        {"q_proj", "q"},     {"k_proj", "k"},     {"attn_out", "attn_out"},
-        {"mlp_out", "mlp_out"}, {"out", "hidden"}, {"k_rope", "k_rope"}, {"v", "v"}};
+    static const char *const names[][2] = {{"q_proj", "q"},
+                                           {"k_proj", "k"},
+                                           {"attn_out", "attn_out"},
+                                           {"mlp_out", "mlp_out"},
+                                           {"out", "hidden"},
+                                           {"k_rope", "k_rope"},
+                                           {"v", "v"}};
     const struct tec_stack *s = &j->pi->model->text.stack;
     char name[64];
     int layer, used = 0;
@@ -135,6 +139,19 @@ static const float *text_tensor(struct judge *j, const char *what, size_t *n)
     return NULL;
 }
 
+/* Every fourth of the rows. */
+static const float *logits(struct judge *j, size_t *n)
+{
+    size_t cols = (size_t)j->pi->model->text.vocab, all;
+    const float *rows = tap(j, "logits", &all);
+    size_t count = rows ? (all / cols + 3) / 4 : 0;
+    float *out = rows ? TEC_NEW(j->pi->v->arena, count * cols, float) : NULL;
+    for (size_t r = 0; out && r < count; r++)
+        memcpy(out + r * cols, rows + 4 * r * cols, cols * sizeof *out);
+    *n = count * cols;
+    return out;
+}
+
 static const float *tensor(struct judge *j, const char *what, size_t *n)
 {
     static const char *const names[][2] = {{"projector.out", "vision.projector"},
@@ -149,6 +166,8 @@ static const float *tensor(struct judge *j, const char *what, size_t *n)
         return text_tensor(j, what + 4, n);
     if (strncmp(what, "head.block", 10) == 0)
         return tap(j, what, n);
+    if (strcmp(what, "logits") == 0)
+        return logits(j, n);
     *n = (size_t)j->horizon * (size_t)j->dim;
     return strcmp(what, "actions_normalised") == 0 ? j->chunk : NULL;
 }
@@ -161,7 +180,7 @@ static void judge_action(struct judge *j)
         json_object_get(json_object_get(j->pi->tensors, check(j, "actions_normalised")),
                         strcmp(j->pi->v->dtype, "bf16") == 0 ? "err_bf16" : "err_fp32");
     double factor = strcmp(j->pi->v->dtype, "bf16") == 0 ? 1.5 : 4.0, worst = 0.0;
-    double bound = factor * json_number_value(json_object_get(bounds, "max"));
+    double bound = j->parallel ? 1e-6 : factor * json_number_value(json_object_get(bounds, "max"));
     struct tec_norm stats;
     struct tec_error err;
     if (j->dim > MAX_VALUES || json_array_size(rows) != (size_t)j->horizon || !(bound > 0.0) ||
@@ -188,6 +207,31 @@ static void judge_action(struct judge *j)
         }
     }
     tec_verify_report(j->pi->v, check(j, "action"), worst, 0.0, bound, worst <= bound, NULL, NULL);
+}
+
+/* Token ids, where the model's own bf16 run chose the same; and what they mean. */
+static void judge_ids(struct judge *j)
+{
+    const json_t *ids = json_object_get(variant(j), "token_ids");
+    const struct tec_action_tokens *t = &j->pi->model->tokens;
+    const json_t *same = json_object_get(variant(j), "token_ids_bf16_equal");
+    size_t n = json_array_size(ids), rows = (size_t)j->horizon * (size_t)j->dim;
+    int *got = TEC_NEW(j->pi->v->arena, rows + 1, int),
+        *want = TEC_NEW(j->pi->v->arena, n + 1, int);
+    if (!got || !want)
+        return;
+    for (size_t i = 0; i < rows; i++)
+        got[i] = (int)j->chunk[i];
+    for (size_t i = 0; i < n; i++)
+        want[i] = (int)json_integer_value(json_array_get(ids, i));
+    if (strcmp(j->pi->v->dtype, "bf16") == 0 && json_number_value(same) < 1.0)
+        return;
+    tec_verify_ids(j->pi->v, check(j, "token_ids"), got, rows, want, n);
+    for (size_t i = 0; i < rows; i++) {
+        int bin = t->vocab - got[i] - 1;
+        bin = bin < 0 ? 0 : bin > t->bins - 2 ? t->bins - 2 : bin;
+        j->chunk[i] = (float)(-1.0 + (2.0 * bin + 1.0) / (t->bins - 1));
+    }
 }
 
 static void judge_tensors(struct judge *j)
@@ -232,11 +276,13 @@ static enum tec_status judge_variant(struct judge *j, bool first, struct tec_err
         TEC_TRY(read_state(j, first, err));
     TEC_TRY(run(j, true, err));
     judge_tensors(j);
-    judge_action(j);
     const float *unfused = j->chunk;
     TEC_TRY(run(j, false, err));
     tec_pi_same(j->pi, check(j, "actions.fused_equals_unfused"), j->chunk, unfused,
                 (size_t)j->horizon * (size_t)j->dim * sizeof(float));
+    if (j->parallel)
+        judge_ids(j);
+    judge_action(j);
     return TEC_OK;
 }
 
@@ -247,10 +293,15 @@ static enum tec_status open_variant(struct judge *j, struct tec_verify *v, struc
     const json_t *horizon = json_object_get(constants, "NUM_ACTIONS_CHUNK");
     size_t n = base ? strcspn(base, " ") : 0;
     const char *path = tec_arena_printf(v->arena, "%.*s", (int)n, base ? base : "");
-    json_t *overrides = json_pack("{s:I}", "horizon", json_integer_value(horizon));
+    const char *head = json_string_value(json_object_get(variant(j), "head"));
+    j->parallel = head && strncmp(head, "none", 4) == 0;
+    json_t *overrides = json_pack("{s:I, s:I, s:s}", "horizon", json_integer_value(horizon), "dim",
+                                  json_integer_value(json_object_get(constants, "ACTION_DIM")),
+                                  "arch", j->parallel ? "openvla_parallel" : "openvla");
     enum tec_status status =
-        !path || !n ? tec_fail(err, TEC_MALFORMED, "%s/case.json: no checkpoint", v->dir)
-                    : tec_pi_open_beside(j->pi, v, path, "checkpoint", overrides, err);
+        !path || !n
+            ? tec_fail(err, TEC_MALFORMED, "%s/case.json: no checkpoint", v->dir)
+            : tec_pi_open_beside(j->pi, v, path, j->parallel ? NULL : "checkpoint", overrides, err);
     json_decref(overrides);
     return status;
 }

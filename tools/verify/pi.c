@@ -38,7 +38,10 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
     if (beside)
         TEC_TRY(tec_checkpoint_join(pi->checkpoint, tec_pi_path(pi, beside), err));
     const struct tec_model_choice choice = {
-        .root = "pipelines/models", .overrides = overrides, .checkpoint = pi->checkpoint};
+        .root = "pipelines/models",
+        .arch = json_string_value(json_object_get(overrides, "arch")),
+        .overrides = overrides,
+        .checkpoint = pi->checkpoint};
     TEC_TRY(tec_model_open(&pi->model, &choice, v->heap, err));
     pi->tensors = json_object_get(v->json, "tensors");
     pi->max_text = (int)json_integer_value(json_object_get(config, "max_token_len"));
@@ -92,8 +95,8 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
                             int new_tokens, bool taps, struct tec_error *err)
 {
     const struct tec_model *m = pi->model;
-    const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens + pi->max_text +
-                                                       tec_head_rows(m),
+    const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens +
+                                                       pi->max_text + tec_head_rows(m),
                                        .text_tokens = pi->max_text,
                                        .steps = steps,
                                        .fixed = pi->fixed,
