@@ -148,8 +148,8 @@ TEST(blocks_that_no_op_computes_are_refused)
 TEST(actions_as_tokens_are_checked)
 {
     static const char arch[] = "openvla";
-    refused_of(arch, "", "tokens", NULL, "one of action (a flow) and tokens");
-    refused_of(arch, "", "action", json_object(), "one of action (a flow) and tokens");
+    refused_of(arch, "", "tokens", NULL, "must have action (a flow), or tokens, chunk or both");
+    refused_of(arch, "", "action", json_object(), "must have action (a flow), or tokens, chunk or both");
     refused_of(arch, "tokens", "vocab", json_integer(769), "vocab must be 1 .. 768");
     refused_of(arch, "tokens", "vocab", json_integer(0), "vocab must be 1 .. 768");
     refused_of(arch, "tokens", "bins", json_integer(1), "bins must be 2 ..");

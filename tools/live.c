@@ -17,7 +17,8 @@ void tec_live_released(void *user, const float *chunk, const struct tec_frame_re
     if (!seen)
         return;
     memcpy(out->chunk, chunk, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
-    memcpy(out->state_raw, seen->state_raw, (size_t)f->dim * sizeof(double));
+    memcpy(out->state_raw, seen->state_raw,
+           (size_t)tec_model_state(t->engine->model) * sizeof(double));
     out->number = seen->number;
     out->captured_ns = record->captured_ns;
     out->released_ns = record->release_ns;

@@ -5,7 +5,7 @@
 enum tec_status tec_seen_create(struct tec_seen_list *list, const struct tec_engine *engine,
                                 struct tec_arena *arena, struct tec_error *err)
 {
-    *list = (struct tec_seen_list){.width = (size_t)engine->model->flow.dim};
+    *list = (struct tec_seen_list){.width = (size_t)tec_model_state(engine->model)};
     for (int i = 0; i < TEC_SEEN; i++) {
         list->items[i].frame = -1;
         list->items[i].state_raw = TEC_NEW(arena, list->width + 1, double);

@@ -395,6 +395,27 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
     return load_dense(l, &f->time2, false, &w->time2);
 }
 
+static enum tec_status load_normed(struct loader *l, const struct tec_normed *n,
+                                   struct tec_normed_weights *w)
+{
+    TEC_TRY(load_vector(l, n->norm, n->dense.cols, 1.0F, &w->norm));
+    TEC_TRY(load_vector(l, n->norm_bias, n->dense.cols, 0.0F, &w->norm_bias));
+    return load_dense(l, &n->dense, l->options->bf16, &w->dense);
+}
+
+static enum tec_status load_head(struct loader *l, const struct tec_head *h)
+{
+    struct tec_head_weights *w = &l->out->chunk;
+    for (int i = 0; i < 2; i++)
+        TEC_TRY(load_dense(l, &h->states[i], false, &w->states[i]));
+    if (!h->width)
+        return TEC_OK;
+    TEC_TRY(load_normed(l, &h->in, &w->in));
+    for (int i = 0; i < h->n_blocks; i++)
+        TEC_TRY(load_normed(l, &h->blocks[i], &w->blocks[i]));
+    return load_normed(l, &h->out, &w->out);
+}
+
 static enum tec_status load_all(struct loader *l)
 {
     const struct tec_model *m = l->options->model;
@@ -403,6 +424,8 @@ static enum tec_status load_all(struct loader *l)
     TEC_TRY(load_projector(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(load_stack(l, &m->text.stack, &l->out->text));
+    if (tec_model_heads(m))
+        return load_head(l, &m->head);
     if (!tec_model_flows(m))
         return TEC_OK;
     TEC_TRY(load_stack(l, &m->flow.stack, &l->out->expert));
