@@ -149,6 +149,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     TEC_TRY(give_boxes(t, err));
     t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
     TEC_TRY(tec_outlet_create(&t->outlet, t->engine, o->actions, &t->arena, err));
+    TEC_TRY(tec_seen_create(&t->seen, t->engine, &t->arena, err));
     t->started = pthread_create(&t->thread, NULL, tec_live_run, t) == 0;
     return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
 }
@@ -169,7 +170,7 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_mailbox_init(&t->inbox);
     tec_mailbox_init(&t->outbox);
     tec_asks_init(&t->asks);
-    t->taken = -1;
+    t->taken = t->blind = t->tick = -1;
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->hand_lock, NULL);
     pthread_mutex_init(&t->text_lock, NULL);
