@@ -39,6 +39,27 @@ ok $? "with a head and a row of the state"
 grep -q '"missing":\[\],"unexpected":\[\],"mismatched":\[\]' "$W/inspect.json"
 ok $? "whose tensors are all read"
 
+# The whole way, from pictures, a state and words to the robot: its name for the only set of statistics.
+python3 - "$W/config.json" <<'EOF'
+import json, sys
+config = json.load(open(sys.argv[1]))
+config["norm_stats"] = {"libero_spatial": config["norm_stats"]["bridge_orig"]}
+json.dump(config, open(sys.argv[1], "w"))
+EOF
+I=$G/oft/inputs.safetensors
+"$T" run pipelines/openvla_oft_libero.lua --weights "$W" --dtype f32 --device cpu --format json \
+    -i "observation/image=@$I#image.0" -i "observation/wrist_image=@$I#image.1" \
+    -i "observation/state=@$I#proprio_raw" -i "prompt=open the drawer" >"$W/run.json" 2>"$W/err" &&
+    python3 - "$W/run.json" $G/oft/case.json <<'EOF'
+import json, sys
+got = json.loads(open(sys.argv[1]).readline())["actions"]["act"]
+want = json.load(open(sys.argv[2]))["variants"]["l1_2img"]["action"]
+worst = max(abs(a - b) for x, y in zip(got, want) for a, b in zip(x[:6], y[:6]))
+grip = all(x[6] == (-1 if y[6] > 0.5 else 1) for x, y in zip(got, want))
+assert len(got) == len(want) and worst < 1e-5 and grip, worst
+EOF
+ok $? "pictures, a state and words become the published chunk"
+
 python3 - "$W/action_head--100_checkpoint.pt" "$W/was_run" <<'EOF'
 import os, pickle, sys, zipfile
 class Program:
