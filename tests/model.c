@@ -73,15 +73,16 @@ TEST(vectors_wider_than_the_read_buffer_are_loaded)
 {
     enum { WIDE = 200000 };
     struct tec_model *model = open_tiny();
-    struct tec_tower *t = &model->vision;
+    struct tec_vision *v = &model->vision;
+    struct tec_tower *t = &v->towers[0];
     struct tec_device *device = NULL;
     struct tec_weights *w = NULL;
     const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
-    t->image_size = 2;
-    t->patch = 1;
-    t->tokens = 4;
+    v->image_size = 2;
+    v->patch = 1;
+    v->tokens = 4;
     t->stack.layers = 1;
-    t->stack.width = t->patch_embed.rows = t->projector.cols = WIDE;
+    t->stack.width = t->patch_embed.rows = v->projector[0].cols = WIDE;
     t->stack.heads = t->stack.kv_heads = 1;
     t->stack.head_dim = t->stack.mlp = 16;
     t->patch_embed.cols = 3;
@@ -89,7 +90,7 @@ TEST(vectors_wider_than_the_read_buffer_are_loaded)
     const struct tec_weights_options o = {
         .model = model, .source = {.seed = 3}, .device = device, .language = true};
     REQUIRE(tec_weights_load(&w, &o, &heap, &err) == TEC_OK);
-    CHECK(w->patch.bias[WIDE - 1] != 0.0F);
+    CHECK(w->towers[0].patch.bias[WIDE - 1] != 0.0F);
     tec_weights_close(w);
     tec_device_close(device);
     tec_model_close(model);

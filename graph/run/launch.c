@@ -14,9 +14,10 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
     if (o->n_pictures < 0 || o->n_pictures > s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", o->n_pictures,
                         s->pictures);
-    if (o->n_text < 1 || o->n_text > s->text_tokens)
-        return tec_fail(err, TEC_INVALID, "the prompt has %d tokens; the pipeline allows 1 .. %d",
-                        o->n_text, s->text_tokens);
+    int least = 1 + tec_lead_rows(plan->model); /* decode repeats the last row, which is text */
+    if (o->n_text < least || o->n_text > s->text_tokens)
+        return tec_fail(err, TEC_INVALID, "the prompt has %d tokens; the pipeline allows %d .. %d",
+                        o->n_text, least, s->text_tokens);
     if (tec_prefix_rows(plan, o) > s->frame_tokens)
         return tec_fail(err, TEC_INVALID,
                         "%d pictures and %d tokens need %d rows; the frame has %d", o->n_pictures,
@@ -40,25 +41,38 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
         t->picture[i] = picture;
 }
 
+/* What row r of `rows` sees; pictures end before row `text`. */
+static int seen_by(const struct tec_text *model, int r, int lead, int text, int rows)
+{
+    if (model->mask == TEC_MASK_BIDIR)
+        return rows;
+    bool picture = r >= lead && r < text;
+    return model->mask == TEC_MASK_CAUSAL && picture ? text : r + 1;
+}
+
 void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                      const struct tec_prefix_input *o)
 {
     struct tec_prefix_table *t = &part->prefix;
-    int picture_rows = o->n_pictures * plan->model->vision.tokens;
-    int rows = picture_rows + o->n_text, first = plan->prefixes.first[region];
-    bool causal = plan->model->text.causal;
+    const struct tec_vision *v = &plan->model->vision;
+    int lead = tec_lead_rows(plan->model), patches = o->n_pictures * v->tokens;
+    int rows = patches + o->n_text, first = plan->prefixes.first[region];
     *t->n_pictures = o->n_pictures;
-    *t->n_text = o->n_text;
-    *t->pictures.count = picture_rows;
-    *t->prefix.count = rows;
+    *t->n_patches = patches;
+    for (int i = 0; i < v->n_towers; i++)
+        *t->towers[i].count = plan->spec.pictures * v->towers[i].prefix_rows + patches;
     for (int i = 0; i < o->n_pictures; i++)
         give_picture(plan, part, i, o->picture[i]);
-    memcpy(t->ids, o->ids, (size_t)o->n_text * sizeof *t->ids);
+    *t->lead = o->ids[0];
+    *t->n_text = o->n_text - lead;
+    *t->first_text = lead + patches;
+    memcpy(t->ids, o->ids + lead, (size_t)*t->n_text * sizeof *t->ids);
+    *t->prefix.count = rows;
     for (int r = 0; r < rows; r++) {
         t->prefix.pos[r] = r;
         t->prefix.slot[r] = first + r;
         t->prefix.seq[r] = 0;
-        t->prefix.visible[r] = !causal ? rows : r < picture_rows ? picture_rows : r + 1;
+        t->prefix.visible[r] = seen_by(&plan->model->text, r, lead, *t->first_text, rows);
     }
     t->prefix.spans[0] = (struct tec_span){first, rows};
 }

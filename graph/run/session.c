@@ -156,6 +156,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
                                        .image_w = m->vision.image_size,
                                        .state_width = m->flow.dim,
                                        .action_width = m->flow.dim,
+                                       .tokens = {m->tokens.vocab, m->tokens.bins, m->text.eos},
                                        .text_max = s->text_max,
                                        .text_optional = !o->tokenizer};
     TEC_TRY(match_slots(s, &needs, err));

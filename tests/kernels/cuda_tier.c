@@ -255,14 +255,12 @@ static void after(const char *name)
 bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
                      enum tec_kernel_id next, const void *args)
 {
-    struct tec_cuda_chain chain = {.norm = norm, .gemm = gemm};
-    if (next == TEC_KERNEL_gelu)
-        chain.gelu = args;
-    else if (next == TEC_KERNEL_gelu_mul)
-        chain.gated = args;
-    else if (next == TEC_KERNEL_rope_bf16 || next == TEC_KERNEL_rope_f32)
-        chain.rope = args;
-    chain.rope_bf16 = next == TEC_KERNEL_rope_bf16;
+    static const enum tec_cuda_then thens[TEC_KERNEL_COUNT + 1] = {
+#define THEN(kernel, args, input) [TEC_KERNEL_##kernel] = TEC_CUDA_THEN_##kernel,
+#include "kernels/cuda/chains.def"
+#undef THEN
+    };
+    struct tec_cuda_chain chain = {norm, gemm, thens[next], args};
     before();
     if (!tec_cuda_gemm_chain(&chain, &tier.launch))
         return false;
