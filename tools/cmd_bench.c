@@ -219,7 +219,8 @@ const struct tec_command tec_command_bench = {
     .example =
         "  tectum bench pipelines/pi05_droid.lua --random-weights 1 --policy oxygen,isolated\n"
         "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"
-        "  tectum bench --suite oxygen --random-weights 1 --size small --quick -o DIR\n",
+        "  tectum bench --suite oxygen --random-weights 1 --size small --quick -o DIR\n"
+        "  tectum bench --suite actionflow --random-weights 1 --size small -o DIR\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,

@@ -3,7 +3,7 @@
 local K <const>, TEXT <const> = 7, 34
 return pipeline {
   name = "ring", schema = 1,
-  model = model { arch = "pi05_causal", dtype = "bf16" },
+  model = model { arch = "openvla", dtype = "bf16" },
   frame = frame { period_ms = 50, clock = "internal" },
   inputs = {
     image { name = "image", h = 224, w = 224, dtype = "u8" },
