@@ -85,10 +85,10 @@ static int open_one(const char *path, const struct stat *st, int flag, struct FT
     struct tec_error err;
     struct tec_checkpoint *c;
     (void)st;
-    char config[400];
+    char config[4096];
     snprintf(config, sizeof config, "%s/config.json", path);
     if (flag != FTW_D || strcmp(path + ftw->base, "checkpoint") != 0 || access(config, F_OK) != 0)
-        return 0; /* without a configuration it adds to the checkpoint of another case */
+        return 0; /* parts that stand beside another checkpoint are none */
     bool opened = tec_checkpoint_open(&c, path, &heap, &err) == TEC_OK;
     if (!opened)
         fprintf(stderr, "# %s\n", err.message);

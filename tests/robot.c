@@ -236,60 +236,61 @@ TEST(robot_variants_replace_fields)
     tec_arena_finish(&arena);
 }
 
+static const struct {
+    const char *more, *says;
+} bad_robots[] = {
+    {"'camera':[]", "r.lua: unknown field 'camera'; did you mean 'cameras'?"},
+    {"'cameras':[{'slot':'a','inptu':'x'}]", "cameras[1]: unknown field 'inptu'"},
+    {"'cameras':[{'input':'x'}]", "'slot' is missing"},
+    {"'cameras':[{'slot':'a'},{'slot':'a'}]", "cameras[2]: slot 'a' is filled twice"},
+    {"'cameras':[{'slot':'a','input':'x'},{'slot':'b','input':'x'}]", "fills two slots"},
+    {"'cameras':[{'slot':'a','missing':'masked'}]", "did you mean 'mask'?"},
+    {"'cameras':7", "'cameras' must be a list"},
+    {"'resize':'pil'", "unknown word for 'resize'"},
+    {"'resize':'leterbox'", "did you mean 'letterbox'?"},
+    {"'resize':'letterbox'", "a letterbox needs 'fill'"},
+    {"'resize':'letterbox','fill':[1,2]", "'fill' must be 3 whole numbers of 0 to 255"},
+    {"'resize':'letterbox','fill':[1,2,256]", "'fill' must be 3 whole numbers of 0 to 255"},
+    {"'fill':[1,2,3]", "'fill' is the colour of resize = \"letterbox\" only"},
+    {"'actions':{'size':2,'decode':[{'op':'select','at':[1]}]}", "decode makes 1 columns of 2"},
+    {"'actions':{'size':2,'decode':[{'op':'add_state'}]}", "add_state is for actions only"},
+    {"'norm':{'mode':'quantile','eps':-1}", "eps = -1 must be 0 or more"},
+    {"'norm':{'mode':'quantile','eps':1}", "eps = 1 must be 0 or more"},
+    {"'state':{'inputs':[{'input':'s','size':0}]}", "'size' must be a whole number"},
+    {"'state':{'inputs':[{'input':'s','size':2.5}]}", "'size' must be a whole number"},
+    {"'state':{'inputs':[{'input':'','size':2}]}", "not empty"},
+    {"'state':{'inputs':[{'input':'s','size':1000},{'input':'t','size':1000}]}", "more than"},
+    {"'actions':{'size':2,'low':[1]}", "lists 1 limits for 2 columns"},
+    {"'actions':{'size':2,'low':[1,1],'high':[0,2]}", "low[1] = 1 is above high[1] = 0"},
+    {"'actions':{'size':2,'inputs':3}", "its steps give 3 columns, size says 2"},
+    {"'actions':{'size':'2'}", "'size' must be a whole number"},
+    {"'actions':{}", "'size' is missing"},
+    {"'norm':{'mode':'quantiles'}", "did you mean 'quantile'?"},
+    {"'norm':{}", "'mode' is missing"},
+    {"'prompt':{'state':1}", "'state' must be true or false"},
+    {"'prompt':{'state_pad_to':2}", "the state has 4 entries"},
+    {"'rate_hz':-1", "must not be negative"},
+    {"'metadata':7", "metadata must be an object"},
+    {"'state':{},'prompt':{'state':true},'actions':{'size':1}", "has no state"},
+};
+
 TEST(robot_is_strict)
 {
-    static const struct {
-        const char *more, *says;
-    } bad[] = {
-        {"'camera':[]", "r.lua: unknown field 'camera'; did you mean 'cameras'?"},
-        {"'cameras':[{'slot':'a','inptu':'x'}]", "cameras[1]: unknown field 'inptu'"},
-        {"'cameras':[{'input':'x'}]", "'slot' is missing"},
-        {"'cameras':[{'slot':'a'},{'slot':'a'}]", "cameras[2]: slot 'a' is filled twice"},
-        {"'cameras':[{'slot':'a','input':'x'},{'slot':'b','input':'x'}]", "fills two slots"},
-        {"'cameras':[{'slot':'a','missing':'masked'}]", "did you mean 'mask'?"},
-        {"'cameras':7", "'cameras' must be a list"},
-        {"'resize':'pil'", "unknown word for 'resize'"},
-        {"'resize':'leterbox'", "did you mean 'letterbox'?"},
-        {"'resize':'letterbox'", "a letterbox needs 'fill'"},
-        {"'resize':'letterbox','fill':[1,2]", "'fill' must be 3 whole numbers of 0 to 255"},
-        {"'resize':'letterbox','fill':[1,2,256]", "'fill' must be 3 whole numbers of 0 to 255"},
-        {"'fill':[1,2,3]", "'fill' is the colour of resize = \"letterbox\" only"},
-        {"'actions':{'size':2,'decode':[{'op':'select','at':[1]}]}", "decode makes 1 columns of 2"},
-        {"'actions':{'size':2,'decode':[{'op':'add_state'}]}", "add_state is for actions only"},
-        {"'norm':{'mode':'quantile','eps':-1}", "eps = -1 must be 0 or more"},
-        {"'norm':{'mode':'quantile','eps':1}", "eps = 1 must be 0 or more"},
-        {"'state':{'inputs':[{'input':'s','size':0}]}", "'size' must be a whole number"},
-        {"'state':{'inputs':[{'input':'s','size':2.5}]}", "'size' must be a whole number"},
-        {"'state':{'inputs':[{'input':'','size':2}]}", "not empty"},
-        {"'state':{'inputs':[{'input':'s','size':1000},{'input':'t','size':1000}]}", "more than"},
-        {"'actions':{'size':2,'low':[1]}", "lists 1 limits for 2 columns"},
-        {"'actions':{'size':2,'low':[1,1],'high':[0,2]}", "low[1] = 1 is above high[1] = 0"},
-        {"'actions':{'size':2,'inputs':3}", "its steps give 3 columns, size says 2"},
-        {"'actions':{'size':'2'}", "'size' must be a whole number"},
-        {"'actions':{}", "'size' is missing"},
-        {"'norm':{'mode':'quantiles'}", "did you mean 'quantile'?"},
-        {"'norm':{}", "'mode' is missing"},
-        {"'prompt':{'state':1}", "'state' must be true or false"},
-        {"'prompt':{'state_pad_to':2}", "the state has 4 entries"},
-        {"'rate_hz':-1", "must not be negative"},
-        {"'metadata':7", "metadata must be an object"},
-        {"'state':{},'prompt':{'state':true},'actions':{'size':1}", "has no state"},
-    };
     struct tec_arena arena;
     struct tec_robot *r = NULL;
     tec_arena_init(&arena, &heap);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad_robots / sizeof bad_robots[0]; i++) {
         /* A variant replaces whole lists, and sections are emptied by naming what they hold. */
         char *braced = NULL;
         json_t *base = json("{" SMALL "}");
-        REQUIRE(asprintf(&braced, "{%s}", bad[i].more) > 0);
+        REQUIRE(asprintf(&braced, "{%s}", bad_robots[i].more) > 0);
         json_t *more = json(braced);
         json_object_update(base, more);
         enum tec_status status = tec_robot_parse(&r, base, NULL, "r.lua", &arena, &err);
         if (status != TEC_MALFORMED)
-            fprintf(stderr, "# accepted: %s\n", bad[i].more);
+            fprintf(stderr, "# accepted: %s\n", bad_robots[i].more);
         CHECK_INT(status, ==, TEC_MALFORMED);
-        CHECK_SAYS(bad[i].says);
+        CHECK_SAYS(bad_robots[i].says);
         json_decref(more);
         json_decref(base);
         free(braced);

@@ -71,8 +71,8 @@ struct tec_plan {
     const struct tec_model *model;     /* borrowed */
     const struct tec_weights *weights; /* borrowed */
     struct tec_flow_tables *flow;
-    struct tec_device *device; /* borrowed */
-    struct tec_kv_space space; /* one for both streams: slots are disjoint */
+    struct tec_device *device;    /* borrowed */
+    struct tec_kv_space space;    /* one for both streams: slots are disjoint */
     struct tec_kv_space gathered; /* one layer, where a ring copies to be read */
     /* Scratch of the pictures, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];

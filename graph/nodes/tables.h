@@ -40,18 +40,18 @@ struct tec_prefix_table {
     int *n_before[TEC_MAX_TOWERS]; /* constant: rows before all patches; NULL = none */
     struct tec_rows prefix;        /* leading token, pictures' rows, text, a row of each other
                                     * sequence */
-    struct tec_rows last;          /* of those the last one of each sequence; sequences are prefix's */
-    int *last_row;                 /* [last.max] where they stand in prefix */
-    struct tec_moves moves;        /* what attention reads, into a place where it lies together */
-    struct tec_rows suffix;        /* state and action rows over prefix + scratch */
-    int *n_horizon, *one;          /* constants */
-    const uint8_t **picture;       /* [max_pictures] u8 [size, size, 3], device memory */
-    uint8_t *pixels;               /* device memory for those, or NULL: it reads the host's */
-    size_t picture_size;           /* bytes of one */
-    int *n_fixed; /* first rows of `noise` that are given actions; NULL = never any */
-    float *noise; /* [horizon, ld]: the flow's x, overwritten by the action node */
-    float *state; /* [1, ld] */
-    int ld;       /* of noise and state */
+    struct tec_rows last;    /* of those the last one of each sequence; sequences are prefix's */
+    int *last_row;           /* [last.max] where they stand in prefix */
+    struct tec_moves moves;  /* what attention reads, into a place where it lies together */
+    struct tec_rows suffix;  /* state and action rows over prefix + scratch */
+    int *n_horizon, *one;    /* constants */
+    const uint8_t **picture; /* [max_pictures] u8 [size, size, 3], device memory */
+    uint8_t *pixels;         /* device memory for those, or NULL: it reads the host's */
+    size_t picture_size;     /* bytes of one */
+    int *n_fixed;            /* first rows of `noise` that are given actions; NULL = never any */
+    float *noise;            /* [horizon, ld]: the flow's x, overwritten by the action node */
+    float *state;            /* [1, ld] */
+    int ld;                  /* of noise and state */
 };
 
 /* A decode launch of up to `rows.max` requests. */
