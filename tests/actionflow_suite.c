@@ -122,8 +122,9 @@ static void add_op(struct tec_actionflow_forward *f, enum tec_stage stage, const
                    double ns)
 {
     f->known = true;
-    f->times.items[f->times.n++] =
-        (struct tec_op_time){.stage = stage, .label = label, .calls = 1, .ns = ns};
+    struct tec_op_time *op = &f->times.items[f->times.n++];
+    *op = (struct tec_op_time){.stage = stage, .calls = 1, .ns = ns};
+    snprintf(op->label, sizeof op->label, "%s", label);
 }
 
 TEST(a_frame_is_made_of_its_forwards_pieces)

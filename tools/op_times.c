@@ -1,5 +1,6 @@
 #include "tools/op_times.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,15 +23,21 @@ struct work {
     int n_captures;
 };
 
+static bool is_item(const struct tec_op_time *item, enum tec_stage stage, const char *label)
+{
+    return item->stage == stage && strncmp(item->label, label, sizeof item->label - 1) == 0;
+}
+
 static int item_of(struct tec_op_times *t, enum tec_stage stage, const char *label)
 {
     for (int i = 0; i < t->n; i++)
-        if (t->items[i].stage == stage && strcmp(t->items[i].label, label) == 0)
+        if (is_item(&t->items[i], stage, label))
             return i;
     if (t->n == TEC_OP_TIMES_ROOM)
         return TEC_OP_TIMES_ROOM - 1;
     bool last = t->n == TEC_OP_TIMES_ROOM - 1;
-    t->items[t->n] = (struct tec_op_time){.stage = stage, .label = last ? "others" : label};
+    t->items[t->n] = (struct tec_op_time){.stage = stage};
+    snprintf(t->items[t->n].label, sizeof t->items[t->n].label, "%s", last ? "others" : label);
     return t->n++;
 }
 
@@ -130,7 +137,8 @@ static int ascending(const void *a, const void *b)
 static double median(int64_t *ns, int n)
 {
     qsort(ns, (size_t)n, sizeof *ns, ascending);
-    return (double)ns[n / 2];
+    int64_t middle = ns[n / 2];
+    return (double)middle;
 }
 
 static enum tec_status run(struct work *w, const struct tec_op_times_of *of, struct tec_error *err)
@@ -169,7 +177,7 @@ double tec_op_times_ns(const struct tec_op_times *t, enum tec_stage stage, const
 {
     double ns = 0.0;
     for (int i = 0; i < t->n; i++)
-        if (t->items[i].stage == stage && (!label || strcmp(t->items[i].label, label) == 0))
+        if (is_item(&t->items[i], stage, label ? label : t->items[i].label))
             ns += t->items[i].ns;
     return ns;
 }

@@ -13,7 +13,7 @@ enum { TEC_OP_TIMES_ROOM = 48 };
 /* Calls of one stage and label. */
 struct tec_op_time {
     enum tec_stage stage;
-    const char *label; /* of the program; static */
+    char label[24]; /* of the program */
     int64_t calls;
     double ns; /* median over passes of the sum of its calls */
     struct tec_cost cost;
