@@ -5,7 +5,9 @@
  * a frame for every new observation (the newest wins; one that is replaced before its frame begins
  * is never run), hands the actions out the moment they are ready, and goes on with live language
  * once a period when nothing new has come. It takes no lock and allocates nothing. An observation
- * that is given while a frame runs waits for its end: frames are never made up for.
+ * that is given while a frame runs waits for its end: frames are never made up for. A pipeline
+ * whose actions come from a ring gives in each frame those of an older observation, and goes on
+ * without new ones, half a period later than that, until it has given all.
  *
  * Two ways to the actions. tectum_wait: those of an observation, whenever they are ready.
  * tectum_handout: what the robot is to do in this tick, at the deadline at the latest, whatever has
@@ -120,7 +122,7 @@ TECTUM_API enum tectum_status tectum_submit(struct tectum *engine,
 
 /* The actions of one observation. */
 struct tectum_chunk {
-    int64_t observation;
+    int64_t observation; /* that they are of; with a ring an older one than its frame's */
     int rows, columns;   /* of the actions; rows in the order of execution */
     int64_t captured_ns; /* of the observation */
     int64_t released_ns; /* when the actions were ready */
@@ -176,7 +178,8 @@ struct tectum_handed {
  * tectum_submit gave are the count of ticks that on_miss = "last_chunk" aligns by. observation -1
  * is a tick that has none (a camera failed): it uses up a number, and misses. deadline_ns:
  * absolute, on the clock of tectum_now; 0: the action node's hard { ms }, from tectum_submit on
- * (from now on for -1), TECTUM_INVALID where it has none.
+ * (from now on for -1), TECTUM_INVALID where it has none. With a ring the actions of a tick are
+ * those that leave in its frame, also in one that has no observation.
  *
  * actions [actions, columns] float64, in the robot's units, `room` values: TECTUM_INVALID when that
  * is too few. Numbers are finite always: an observation whose actions are not misses. TECTUM_OK for

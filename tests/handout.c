@@ -37,7 +37,7 @@ static struct tec_handout_chunk chunk_of(int64_t frame, double *numbers, int row
     for (int i = 0; i < rows; i++)
         for (int c = 0; c < WIDTH; c++)
             numbers[i * WIDTH + c] = chunk_at(frame, i, c);
-    return (struct tec_handout_chunk){frame, 1000 + frame, numbers};
+    return (struct tec_handout_chunk){frame, 1000 + frame, numbers, 2000 + frame};
 }
 
 static struct tec_handed fresh(struct tec_handout *h, int64_t frame)
@@ -58,7 +58,8 @@ static bool gives(const struct tec_handed *got, enum tec_source source, int64_t 
                   double second)
 {
     return got->source == source && got->n == ACTIONS && got->frame == frame &&
-           got->captured_ns == (frame < 0 ? 0 : 1000 + frame) && got->actions[0] == first &&
+           got->captured_ns == (frame < 0 ? 0 : 1000 + frame) &&
+           got->seen == (frame < 0 ? -1 : 2000 + frame) && got->actions[0] == first &&
            got->actions[1] == 2 * first && got->actions[2] == second &&
            got->actions[3] == 2 * second;
 }

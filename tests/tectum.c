@@ -383,4 +383,114 @@ TEST(asks_come_from_many_threads)
     tectum_close(&t);
 }
 
+/* --- a ring ----------------------------------------------------------------------------------- */
+
+enum { STAGES = 7, EDGE = 28 };
+
+static struct tectum *open_ring(const char *set)
+{
+    struct tectum *t = NULL;
+    const char *const sets[] = {"frame.period_ms=20", "nodes.advance.deadline.ms=20", set};
+    const struct tectum_options o = {.pipeline = "tests/pipelines/ring.lua",
+                                     .root = ".",
+                                     .random_weights = 1,
+                                     .size = "tiny",
+                                     .threads = 1,
+                                     .seed = 6,
+                                     .set = sets,
+                                     .n_set = set ? 3 : 2};
+    if (tectum_open(&t, &o, &err) != TECTUM_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(t != NULL);
+    return t;
+}
+
+static int64_t submit_ring(struct tectum *t, int i, int side, int tokens, int64_t captured_ns)
+{
+    static uint8_t picture[EDGE * EDGE * 3];
+    static int ids[32];
+    int64_t number = -1;
+    memset(picture, 40 * i, sizeof picture);
+    for (int k = 0; k < 32; k++)
+        ids[k] = 2 + (5 * i + k) % 90;
+    const struct tectum_value v[2] = {
+        {"cam", TECTUM_TYPE_U8, 3, {side, EDGE, 3}, picture, (size_t)side * EDGE * 3},
+        {"instruction#ids", TECTUM_TYPE_I32, 1, {tokens}, ids, (size_t)tokens * sizeof(int)}};
+    tectum_submit(t, v, 2, captured_ns, &number, &err);
+    return number;
+}
+
+/* Alone in the ring, which goes on by itself until its action leaves. */
+TEST(a_ring_gives_the_action_of_what_it_saw)
+{
+    struct tectum *t = open_ring("resources.ring.on_change=keep");
+    struct tectum_chunk chunk;
+    static double alone[4][64], actions[64];
+    int64_t numbers[4];
+    CHECK_INT(tectum_rows(t), ==, 1);
+    REQUIRE(tectum_columns(t) <= 64);
+    for (int i = 0; i < 4; i++) {
+        int64_t captured = tectum_now() - 1000;
+        int64_t number = submit_ring(t, i, EDGE, 4, captured);
+        REQUIRE(number == i);
+        REQUIRE(tectum_wait(t, number, patience, alone[i], 64, &chunk, &err) == TECTUM_OK);
+        CHECK_INT(chunk.observation, ==, number);
+        CHECK_INT(chunk.captured_ns, ==, captured);
+    }
+    CHECK(memcmp(alone[0], alone[1], sizeof alone[0]) != 0);
+    for (int i = 0; i < 4; i++) { /* several in flight */
+        int64_t until = tectum_now() + 10000000;
+        numbers[i] = submit_ring(t, i, EDGE, 4, 0);
+        while (tectum_now() < until)
+            ;
+    }
+    int64_t from = numbers[0];
+    for (int left = 0; left < 4 && from <= numbers[3]; left++) {
+        REQUIRE(tectum_wait(t, from, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+        CHECK(chunk.observation >= from && chunk.observation <= numbers[3]);
+        CHECK(memcmp(actions, alone[chunk.observation - numbers[0]], STAGES * sizeof(double)) == 0);
+        from = chunk.observation + 1;
+    }
+    CHECK_INT(chunk.observation, ==, numbers[3]);
+    tectum_close(&t);
+}
+
+TEST(ticks_of_a_ring_are_given_what_leaves_in_them)
+{
+    struct tectum *t = open_ring(NULL);
+    struct tectum_handed handed;
+    static double actions[64];
+    int fresh = 0, aged = 0;
+    for (int i = 0; i < 20; i++) {
+        bool blind = i == 12;
+        int64_t number = blind ? -1 : submit_ring(t, 1, EDGE, 4, 0);
+        REQUIRE(tectum_handout(t, number, tectum_now() + 2 * 20000000, actions, 64, &handed,
+                               &err) == TECTUM_OK);
+        if (handed.source != TECTUM_SOURCE_FRESH)
+            continue;
+        fresh++;
+        aged += handed.observation < i && handed.age_ns > 0;
+    }
+    CHECK(fresh >= 4);
+    CHECK_INT(aged, ==, fresh);
+    tectum_close(&t);
+}
+
+TEST(a_refused_observation_leaves_a_ring_usable)
+{
+    struct tectum *t = open_ring(NULL);
+    struct tectum_chunk chunk;
+    static double actions[64];
+    int64_t first = submit_ring(t, 0, EDGE, 4, 0);
+    CHECK_INT(first, ==, 0);
+    CHECK_INT(submit_ring(t, 0, EDGE, 21, 0), ==, -1);
+    CHECK(strstr(err.message, "instruction") && strstr(err.message, "21") &&
+          strstr(err.message, "20"));
+    CHECK_INT(submit_ring(t, 0, 0, 4, 0), ==, -1);
+    CHECK(strstr(err.message, "cam") != NULL);
+    REQUIRE(tectum_wait(t, first, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+    CHECK_INT(chunk.observation, ==, first);
+    tectum_close(&t);
+}
+
 TAP_MAIN

@@ -24,9 +24,14 @@ struct tec_bench_row {
     struct tec_samples frame, action, host, age; /* a measured frame each */
     struct tec_samples prefill, act;             /* a launch each */
     struct tec_samples step1;                    /* a decode step at batch 1 */
+    struct tec_samples lives;                    /* of a ring: frames, as if nanoseconds, from an
+                                                  * observation to its actions */
     struct tec_samples step;                     /* a decode step of the largest batch seen */
     int steady_rows, k;                          /* of that batch */
-    struct tec_histogram *nodes;                 /* by node of the topology */
+    struct tec_histogram *nodes;                 /* by `nodes` of the bench */
+    int64_t filling;                             /* measured frames in which a ring fills; they are
+                                                  * in no figure */
+    int64_t depths;                              /* sum of the ring's depth over frames */
     int64_t frames, actions, tokens, launches, launched_rows, missed, refused, shed, busy_ns;
     int64_t captures, most_captures; /* launches of all frames, of the fullest one */
     int64_t allocations;             /* of the heap, inside measured frames */
@@ -35,6 +40,10 @@ struct tec_bench_row {
     bool repeated;                   /* every turn gave the same actions */
     int64_t worst_at;                /* measured frame */
     struct tec_frame_record worst;
+};
+
+struct tec_bench_left {
+    int64_t age_us, lives; /* lives: in frames */
 };
 
 struct tec_bench {
@@ -51,8 +60,12 @@ struct tec_bench {
     int64_t peak;  /* bytes of the heap, before the machine's memory is measured */
     double read_s; /* bytes a second this machine reads */
     double load_before, load_after;
-    int pictures, text;  /* of the last input */
-    uint64_t chunk_hash; /* of the frame's actions, as they were released */
+    int pictures, text;                         /* of the last input */
+    uint64_t chunk_hash;                        /* of the frame's actions, as they were released */
+    struct tec_bench_left left[TEC_MAX_STAGES]; /* actions that left in the frame */
+    int n_left;
+    int n_nodes; /* of the topology, or a ring's launches */
+    const char *nodes[TEC_MAX_NODES];
 };
 
 /* Rows from "A,B" (NULL: the pipeline's policy) and "NAME=v1,v2" (NULL: no sweep). A policy without

@@ -63,19 +63,18 @@ bool tec_bench_bound(const struct tec_bench *b, struct tec_bench_bound *out)
 static const char *worst_part(const struct tec_bench *b, const struct tec_bench_row *r,
                               double *over_us)
 {
-    const struct tec_topology *t = &b->opened.engine->topology;
     const char *part = "host";
     *over_us = (double)r->worst.host_ns / 1000.0 - us_at(&r->host, 0.5);
-    for (int n = 0; n < t->n_nodes; n++) {
+    for (int n = 0; n < b->n_nodes; n++) {
         double over = 0.0, usual = (double)tec_histogram_at(&r->nodes[n], 0.5);
         for (int i = 0; i < r->worst.n_launches; i++) {
             const struct tec_launch_record *l = &r->worst.launches[i];
-            if (strcmp(l->node, t->nodes[n].name) == 0)
+            if (strcmp(l->node, b->nodes[n]) == 0)
                 over += ((double)(l->end_ns - l->start_ns) - usual) / 1000.0;
         }
         if (over > *over_us) {
             *over_us = over;
-            part = t->nodes[n].name;
+            part = b->nodes[n];
         }
     }
     return part;
@@ -89,12 +88,11 @@ static json_t *quantiles(const struct tec_samples *s)
 
 static json_t *nodes_json(const struct tec_bench *b, const struct tec_bench_row *r)
 {
-    const struct tec_topology *t = &b->opened.engine->topology;
     json_t *nodes = json_object();
-    for (int n = 0; n < t->n_nodes; n++) {
+    for (int n = 0; n < b->n_nodes; n++) {
         const struct tec_histogram *h = &r->nodes[n];
         if (h->n)
-            json_object_set_new(nodes, t->nodes[n].name,
+            json_object_set_new(nodes, b->nodes[n],
                                 json_pack("{s:I,s:f,s:f,s:f}", "n", (json_int_t)h->n, "p50",
                                           (double)tec_histogram_at(h, 0.5) / 1000.0, "p99",
                                           (double)tec_histogram_at(h, 0.99) / 1000.0, "max",
@@ -111,6 +109,21 @@ static double seconds(const struct tec_bench_row *r)
 static double mean_batch(const struct tec_bench_row *r)
 {
     return r->launches ? (double)r->launched_rows / (double)r->launches : 0.0;
+}
+
+static double mean_depth(const struct tec_bench_row *r)
+{
+    return r->frames ? (double)r->depths / (double)r->frames : 0.0;
+}
+
+/* Frames that a ring filled in, its depth, and how many frames old its actions are. */
+static json_t *ring_json(const struct tec_bench_row *r)
+{
+    const struct tec_samples *s = &r->lives;
+    return json_pack("{s:I,s:f,s:{s:I,s:I,s:I}}", "filling", (json_int_t)r->filling, "depth",
+                     mean_depth(r), "age_frames", "p50", (json_int_t)tec_samples_at(s, 0.5), "p99",
+                     (json_int_t)tec_samples_at(s, 0.99), "max",
+                     (json_int_t)tec_samples_at(s, 1.0));
 }
 
 static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r)
@@ -131,6 +144,8 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
                   (json_int_t)tec_device_peak(e->device), "host_peak_bytes", (json_int_t)b->peak);
     json_object_update(row, more);
     json_decref(more);
+    if (e->topology.ring)
+        json_object_set_new(row, "ring", ring_json(r));
     char hash[17];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->actions_hash);
     json_object_set_new(row, "repeat",
@@ -213,8 +228,8 @@ json_t *tec_bench_json(struct tec_bench *b, const char *command)
     json_t *rows = json_array();
     for (int i = 0; i < b->n_rows; i++) {
         struct tec_bench_row *r = &b->rows[i];
-        struct tec_samples *all[] = {&r->frame,   &r->action, &r->host,  &r->age,
-                                     &r->prefill, &r->act,    &r->step1, &r->step};
+        struct tec_samples *all[] = {&r->frame, &r->action, &r->host, &r->age,  &r->prefill,
+                                     &r->act,   &r->step1,  &r->step, &r->lives};
         for (size_t s = 0; s < sizeof all / sizeof all[0]; s++)
             tec_samples_sort(all[s]);
     }
@@ -248,6 +263,14 @@ static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, 
             us_at(f, 0.99) / 1e3, us_at(f, 0.999) / 1e3, us_at(f, 1.0) / 1e3,
             us_at(&r->action, 0.99) / 1e3, (double)r->tokens / seconds(r), mean_batch(r),
             us_at(&r->host, 0.99), (int)r->missed);
+    if (b->opened.engine->topology.ring)
+        fprintf(
+            out,
+            "  actions %.2f Hz, age p50 %.2f ms, p99 %.2f, max %.2f: %lld to %lld frames; depth "
+            "%.3g; %lld frames of filling apart\n",
+            (double)r->actions / seconds(r), us_at(&r->age, 0.5) / 1e3, us_at(&r->age, 0.99) / 1e3,
+            us_at(&r->age, 1.0) / 1e3, (long long)tec_samples_at(&r->lives, 0.0),
+            (long long)tec_samples_at(&r->lives, 1.0), mean_depth(r), (long long)r->filling);
     fprintf(out, "  worst frame %d: %.2f ms, %s %+.2f ms%s%s\n", (int)r->worst_at,
             (double)(r->worst.end_ns - r->worst.start_ns) / 1e6, part, over / 1e3,
             r->worst.missed ? ", missed: " : "",
@@ -258,11 +281,10 @@ static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, 
 
 static void print_nodes(const struct tec_bench *b, const char *node, FILE *out)
 {
-    const struct tec_topology *t = &b->opened.engine->topology;
     for (int i = 0; i < b->n_rows; i++)
-        for (int n = 0; n < t->n_nodes; n++) {
+        for (int n = 0; n < b->n_nodes; n++) {
             const struct tec_histogram *h = &b->rows[i].nodes[n];
-            if (h->n && strcmp(t->nodes[n].name, node) == 0)
+            if (h->n && strcmp(b->nodes[n], node) == 0)
                 fprintf(out, "node %s, %s %s: n %d, p50 %.3f ms, p99 %.3f, max %.3f\n", node,
                         b->rows[i].policy, b->rows[i].params, (int)h->n,
                         (double)tec_histogram_at(h, 0.5) / 1e6,

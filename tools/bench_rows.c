@@ -34,16 +34,15 @@ static enum tec_status set_param(struct tec_policy *policy, const char *word, si
 /* Samples for every frame of a row; launches may be several a frame, then the rest is left out. */
 static bool give_samples(struct tec_bench *b, struct tec_bench_row *r)
 {
-    struct tec_samples *all[] = {&r->frame,   &r->action, &r->host,  &r->age,
-                                 &r->prefill, &r->act,    &r->step1, &r->step};
+    struct tec_samples *all[] = {&r->frame, &r->action, &r->host, &r->age,  &r->prefill,
+                                 &r->act,   &r->step1,  &r->step, &r->lives};
     bool ok = true;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         all[i]->room = b->frames;
         all[i]->ns = TEC_NEW(b->call->arena, (size_t)b->frames, int64_t);
         ok = ok && all[i]->ns;
     }
-    size_t nodes = (size_t)b->opened.engine->topology.n_nodes;
-    r->nodes = TEC_NEW(b->call->arena, nodes + 1, struct tec_histogram);
+    r->nodes = TEC_NEW(b->call->arena, (size_t)b->n_nodes + 1, struct tec_histogram);
     return ok && r->nodes;
 }
 
@@ -109,9 +108,25 @@ static enum tec_status add_rows(struct tec_bench *b, const char *name, const cha
     return TEC_OK;
 }
 
+/* Whose times are told apart. A ring's launches are two nodes' at once: they have names of their
+ * own. */
+static void name_nodes(struct tec_bench *b)
+{
+    const struct tec_topology *t = &b->opened.engine->topology;
+    for (int i = 0; i < t->n_nodes; i++)
+        b->nodes[i] = t->nodes[i].name;
+    b->n_nodes = t->n_nodes;
+    if (!t->ring)
+        return;
+    b->nodes[0] = "packed";
+    b->nodes[1] = "decode";
+    b->n_nodes = 2;
+}
+
 enum tec_status tec_bench_make_rows(struct tec_bench *b, const char *policies, const char *sweep,
                                     struct tec_error *err)
 {
+    name_nodes(b);
     const struct tec_words *words = &b->call->shared.param;
     bool *used = TEC_NEW(b->call->arena, (size_t)words->n + 1, bool), swept = false;
     const char *name;
@@ -211,6 +226,10 @@ static void keep_frame(struct tec_bench *b, struct tec_bench_row *r,
 {
     const struct tec_topology *t = &b->opened.engine->topology;
     int64_t took = f->end_ns - f->start_ns;
+    if (f->filling) {
+        r->filling++;
+        return;
+    }
     if (!r->frames || took > r->worst.end_ns - r->worst.start_ns) {
         r->worst = *f;
         r->worst_at = r->frames;
@@ -220,23 +239,31 @@ static void keep_frame(struct tec_bench *b, struct tec_bench_row *r,
     r->most_captures = f->n_launches > r->most_captures ? f->n_launches : r->most_captures;
     keep(&r->frame, took);
     keep(&r->host, f->host_ns);
-    if (f->release_ns >= 0) {
-        r->actions++;
+    r->depths += f->depth;
+    if (f->release_ns >= 0)
         keep(&r->action, f->release_ns - f->tick_ns);
-        keep(&r->age, f->age_us * 1000);
+    for (int i = 0; i < b->n_left; i++) {
+        r->actions++;
+        keep(&r->age, b->left[i].age_us * 1000);
+        keep(&r->lives, b->left[i].lives);
     }
     for (int i = 0; i < f->n_launches; i++) {
         const struct tec_launch_record *l = &f->launches[i];
         int64_t ns = l->end_ns - l->start_ns;
-        for (int n = 0; n < t->n_nodes; n++)
-            if (strcmp(t->nodes[n].name, l->node) == 0)
+        for (int n = 0; n < b->n_nodes; n++)
+            if (strcmp(b->nodes[n], l->node) == 0)
                 tec_histogram_add(&r->nodes[n], ns);
         if (is_kind(t, l->node, "prefill"))
             keep(&r->prefill, ns);
         if (is_kind(t, l->node, "action"))
             keep(&r->act, ns);
     }
-    keep_steps(t, r, f);
+    if (t->ring) { /* a row a sequence in flight, the one that enters too */
+        r->launches += f->n_launches;
+        r->launched_rows += f->rows;
+    } else {
+        keep_steps(t, r, f);
+    }
     r->tokens += f->tokens;
     r->missed += f->missed;
     r->refused += f->refused;
@@ -257,6 +284,8 @@ static enum tec_status take_input(struct tec_bench *b, int64_t frame, int64_t no
     } else {
         *input = b->random[frame % TEC_BENCH_INPUTS];
         input->captured_ns = now;
+        if (b->opened.engine->topology.ring) /* another one would empty it */
+            input->text_key = b->random[0].text_key;
     }
     b->pictures = input->prefix.n_pictures;
     b->text = input->prefix.n_text;
@@ -281,7 +310,9 @@ void tec_bench_released(void *user, const float *chunk, const struct tec_frame_r
 {
     struct tec_bench *b = user;
     const struct tec_flow *flow = &b->opened.engine->model->flow;
-    (void)record;
+    if (b->n_left < TEC_MAX_STAGES)
+        b->left[b->n_left++] =
+            (struct tec_bench_left){record->age_us, record->frame - record->seen};
     b->chunk_hash = XXH3_64bits(chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
 }
 
@@ -316,6 +347,7 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
         }
         int64_t calls = atomic_load(&b->call->heap->calls);
         b->chunk_hash = 0;
+        b->n_left = 0;
         const struct tec_frame_record *record = tec_loop_frame(loop, &input, tick, 0);
         TEC_TRY(tec_device_failure(b->opened.engine->device, err));
         if (!b->first_ns)
@@ -326,7 +358,7 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
         r->allocations += atomic_load(&b->call->heap->calls) - calls;
         if (f < b->warmup + r->hashed)
             hash = XXH3_64bits_withSeed(&b->chunk_hash, sizeof b->chunk_hash, hash);
-        if (!b->paced)
+        if (!b->paced && !record->filling)
             r->busy_ns += record->end_ns - record->start_ns;
     }
     if (b->paced)

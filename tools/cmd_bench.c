@@ -131,8 +131,8 @@ static enum tec_status measure(struct tec_bench *b, const struct bench_options *
 {
     TEC_TRY(open_bench(b, o, err));
     bool known = !o->node;
-    for (int i = 0; i < b->opened.engine->topology.n_nodes; i++)
-        known = known || strcmp(b->opened.engine->topology.nodes[i].name, o->node) == 0;
+    for (int i = 0; i < b->n_nodes; i++)
+        known = known || strcmp(b->nodes[i], o->node) == 0;
     if (!known)
         return tec_fail(err, TEC_INVALID, "--node: no node is named '%s'", o->node);
     b->load_before = tec_machine_load();

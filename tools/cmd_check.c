@@ -4,6 +4,7 @@
 #include "tools/expect.h"
 #include "tools/measure.h"
 #include "tools/open_pipeline.h"
+#include "tools/ring_text.h"
 #include "tools/topology.h"
 
 #include <stdlib.h>
@@ -96,14 +97,23 @@ static enum tec_status check_use(struct tec_invocation *call, const struct tec_p
     return TEC_OK;
 }
 
+/* What measuring came to: a sentence, and what was measured where it could be. */
+struct plan_text {
+    const char *text;
+    bool known;
+    struct tec_measured measured;
+};
+
 /* What is said of a pipeline without errors. */
 static void say_ok(struct tec_invocation *call, const char *path, const struct tec_pipeline *p,
-                   const char *plan)
+                   const struct plan_text *plan)
 {
     fprintf(call->out, "%s: ok  %d input%s, %d resource%s, %d node%s, %d capture%s; %s\n", path,
             p->n_inputs, p->n_inputs == 1 ? "" : "s", p->n_resources,
             p->n_resources == 1 ? "" : "s", p->n_nodes, p->n_nodes == 1 ? "" : "s",
-            tec_pipeline_captures(p), tec_pipeline_captures(p) == 1 ? "" : "s", plan);
+            tec_pipeline_captures(p), tec_pipeline_captures(p) == 1 ? "" : "s",
+            plan->text ? plan->text : "");
+    tec_ring_print(p, plan->known ? &plan->measured : NULL, call->out);
 }
 
 static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p,
@@ -121,38 +131,40 @@ static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p
     tec_diagnostics_help(d, entry, "tectum graph --compiled -T text shows what takes it");
 }
 
-/* Measure the plan; *text is what to say of it. */
 static enum tec_status check_plan(struct tec_invocation *call, const struct tec_pipeline *pipeline,
-                                  struct tec_diagnostics *d, const char **text,
+                                  struct tec_diagnostics *d, struct plan_text *plan,
                                   struct tec_error *err)
 {
-    struct tec_measured measured;
+    struct tec_measured *measured = &plan->measured;
     struct tec_error mine = {0};
     enum tec_measured_by by;
     char captures[24], budget[24];
-    enum tec_status status = tec_measure(&measured, &by, call, pipeline, &mine);
+    enum tec_status status = tec_measure(measured, &by, call, pipeline, &mine);
     if (status == TEC_OK) {
-        check_budget(d, pipeline, &measured.bytes);
-        *text = tec_arena_printf(
+        plan->known = true;
+        check_budget(d, pipeline, &measured->bytes);
+        plan->text = tec_arena_printf(
             call->arena, "captures take %s; device plan %s%s%s%s",
-            tec_bytes_text(captures, measured.bytes.captures),
-            tec_measure_text(&measured.bytes, call->arena),
+            tec_bytes_text(captures, measured->bytes.captures),
+            tec_measure_text(&measured->bytes, call->arena),
             pipeline->memory.device ? "; budget " : "",
             pipeline->memory.device ? tec_bytes_text(budget, pipeline->memory.device) : "",
             by == TEC_MEASURED_FULL ? " (full size: the checkpoint is not here)" : "");
         return TEC_OK;
     }
-    if (call->shared.weights || status == TEC_DEVICE || status == TEC_INVALID)
+    const char *rest = mine.message;
+    struct tec_where where = pipeline->where;
+    int line = where.file ? line_in(mine.message, where.file, &rest) : 0;
+    bool wrong = status == TEC_MALFORMED || (status == TEC_INVALID && line) ||
+                 (status != TEC_UNSUPPORTED && by == TEC_MEASURED_CHECKPOINT);
+    if (call->shared.weights || status == TEC_DEVICE || (status == TEC_INVALID && !line))
         return tec_fail(err, status, "%s", mine.message);
-    if (status == TEC_MALFORMED || (status != TEC_UNSUPPORTED && by == TEC_MEASURED_CHECKPOINT)) {
-        const char *rest = mine.message;
-        struct tec_where where = pipeline->where;
-        int line = where.file ? line_in(mine.message, where.file, &rest) : 0;
+    if (wrong) {
         if (line)
             where = (struct tec_where){.file = where.file, .line = line};
         tec_diagnostics_add(d, TEC_E011, where, "%s", rest);
     }
-    *text = tec_arena_printf(call->arena, "not measured: %s", mine.message);
+    plan->text = tec_arena_printf(call->arena, "not measured: %s", mine.message);
     return TEC_OK;
 }
 
@@ -164,7 +176,7 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
     if (status == TEC_MALFORMED && d->n_errors > 0)
         return TEC_OK;
     TEC_TRY(status);
-    const char *plan = NULL;
+    struct plan_text plan = {.known = false};
     const struct tec_cost_table *costs = NULL;
     status = check_use(call, pipeline, d, err);
     if (status == TEC_OK)
@@ -174,7 +186,7 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
     if (costs)
         tec_costs_check(d, costs, pipeline, call->shared.costs);
     if (status == TEC_OK && d->n_errors == 0 && call->shared.format == TEC_FORMAT_TEXT)
-        say_ok(call, path, pipeline, plan ? plan : "");
+        say_ok(call, path, pipeline, &plan);
     tec_pipeline_free(pipeline);
     return status;
 }

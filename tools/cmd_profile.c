@@ -95,8 +95,9 @@ const struct tec_command tec_command_profile = {
     .usage = "profile [options] FILE",
     .about = "Every variant of the pipeline on this machine: prefill and action, a private "
              "prefill, one\n"
-             "decode step at each captured batch (the captured k take turns). Variants take turns, "
-             "with\n"
+             "decode step at each captured batch (the captured k take turns); of a ring its "
+             "launches\n"
+             "with each number of rows, and its copies. Variants take turns, with\n"
              "all cameras and the longest prompt. run, bench, serve and check take the file with\n"
              "--costs; simulate runs on it.\n",
     .example = "  tectum profile pipelines/demo_metaworld.lua -o robot.costs\n"

@@ -108,6 +108,23 @@ void tec_dump_destroy(struct tec_dump *d)
     tec_heap_put(d->heap, d);
 }
 
+/* Actions go to the row of the observation that they are of. */
+static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int columns)
+{
+    struct column *c = d->frames;
+    for (size_t i = c[FRAME].n; i-- > 0;) {
+        int64_t at;
+        memcpy(&at, c[FRAME].data + i * sizeof at, sizeof at);
+        if (at != left->seen)
+            continue;
+        memcpy(c[CHUNK].data + i * c[CHUNK].bytes, left->chunk, d->chunk * sizeof(float));
+        if (left->actions)
+            memcpy(c[ACTIONS].data + i * c[ACTIONS].bytes, left->actions,
+                   (size_t)left->rows * (size_t)columns * sizeof(double));
+        return;
+    }
+}
+
 static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_out *frame,
                                     struct tec_error *err)
 {
@@ -125,10 +142,6 @@ static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_o
     memcpy(row[NOISE], in->noise, d->chunk * sizeof(float));
     for (size_t i = 0; i < d->actions; i++)
         actions[i] = (double)NAN;
-    if (!frame->acted)
-        return TEC_OK;
-    memcpy(row[CHUNK], frame->chunk, d->chunk * sizeof(float));
-    memcpy(actions, frame->actions, (size_t)frame->rows * (size_t)frame->columns * sizeof(double));
     return TEC_OK;
 }
 
@@ -179,6 +192,8 @@ enum tec_status tec_dump_frame(struct tec_dump *d, const struct tec_frames *f,
     (void)f;
     if (frame->observed)
         TEC_TRY(add_observed(d, frame, err));
+    for (int i = 0; i < frame->n_left; i++)
+        put_left(d, &frame->left[i], frame->columns);
     for (int i = 0; i < frame->n_texts; i++)
         TEC_TRY(add_text(d, &frame->texts[i], err));
     return TEC_OK;

@@ -9,21 +9,48 @@ static json_t *number_or_null(int64_t value)
     return value < 0 ? json_null() : json_integer(value);
 }
 
+static json_t *rows_json(const double *actions, int rows, int columns)
+{
+    json_t *all = json_array();
+    for (int r = 0; r < rows; r++) {
+        json_t *row = json_array();
+        for (int c = 0; c < columns; c++)
+            json_array_append_new(row, json_real(actions[r * columns + c]));
+        json_array_append_new(all, row);
+    }
+    return all;
+}
+
 static json_t *actions_json(const struct tec_frames *f, const struct tec_frame_out *frame)
 {
-    json_t *all = json_object(), *rows = json_array();
-    if (!frame->acted) {
-        json_decref(rows);
-        return all;
-    }
-    for (int r = 0; r < frame->rows; r++) {
-        json_t *row = json_array();
-        for (int c = 0; c < frame->columns; c++)
-            json_array_append_new(row, json_real(frame->actions[r * frame->columns + c]));
-        json_array_append_new(rows, row);
-    }
-    json_object_set_new(all, f->action, rows);
+    json_t *all = json_object();
+    if (frame->acted)
+        json_object_set_new(all, f->action, rows_json(frame->actions, frame->rows, frame->columns));
     return all;
+}
+
+/* Of a ring: whose actions left, how far it is filled; and what left before them. */
+static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    const struct tec_frame_record *r = frame->record;
+    json_t *earlier = json_array();
+    if (f->stages) {
+        int64_t seen = frame->n_left ? frame->left[frame->n_left - 1].seen : -1;
+        json_object_set_new(out, "seen", number_or_null(seen));
+        json_object_set_new(out, "filling", json_boolean(r->filling));
+        json_object_set_new(out, "in_flight", json_integer(r->in_flight));
+        json_object_set_new(out, "depth", json_integer(r->depth));
+    }
+    for (int i = 0; i + 1 < frame->n_left && frame->left[i].actions; i++) {
+        const struct tec_frame_left *left = &frame->left[i];
+        json_array_append_new(earlier,
+                              json_pack("{s:I, s:I, s:o}", "seen", (json_int_t)left->seen, "age_us",
+                                        (json_int_t)left->age_us, "actions",
+                                        rows_json(left->actions, left->rows, frame->columns)));
+    }
+    if (json_array_size(earlier) > 0)
+        json_object_set(out, "earlier", earlier);
+    json_decref(earlier);
 }
 
 static json_t *texts_json(const struct tec_frames *f, const struct tec_frame_out *frame)
@@ -104,10 +131,11 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
         "start_us", (json_int_t)((r->start_ns - f->began_ns) / 1000), "end_us",
         (json_int_t)((r->end_ns - f->began_ns) / 1000), "age_us", number_or_null(r->age_us),
         "missed", (int)r->missed, "cause", cause ? json_string(cause) : json_null(), "source",
-        frame->observed ? "fresh" : "none", "actions", actions_json(f, frame), "text",
-        texts_json(f, frame), "plan", plan_json(f, r));
+        (f->stages ? frame->acted : frame->observed) ? "fresh" : "none", "actions",
+        actions_json(f, frame), "text", texts_json(f, frame), "plan", plan_json(f, r));
     if (!*out)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+    add_ring(*out, f, frame);
     add_asked(*out, f, frame);
     return TEC_OK;
 }
@@ -124,6 +152,16 @@ enum tec_status tec_frame_line(FILE *out, const json_t *frame, const char *name,
     if (bad && out != stdout)
         return tec_fail(err, TEC_IO, "%s: %s", name, strerror(errno));
     return TEC_OK; /* a lost standard output is told of at the end */
+}
+
+void tec_frame_print_ring(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    if (frame->n_left && frame->left[frame->n_left - 1].seen != frame->record->frame)
+        fprintf(out, "  of frame %lld", (long long)frame->left[frame->n_left - 1].seen);
+    if (frame->n_left > 1)
+        fprintf(out, " (%d left)", frame->n_left);
+    fprintf(out, "  %d of %d in flight%s", frame->record->in_flight, f->stages,
+            frame->record->filling ? ", filling" : "");
 }
 
 static void print_action(FILE *out, const struct tec_frame_out *frame)
@@ -155,7 +193,10 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
         fprintf(out, "  age %6.2f ms", (double)r->age_us / 1e3);
     if (r->age_us >= 0 && r->deadline_ns >= 0)
         fprintf(out, "  slack %7.2f ms", (double)r->slack_us / 1e3);
-    fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
+    if (f->stages)
+        tec_frame_print_ring(out, f, frame);
+    else
+        fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
     if (r->missed)
         fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
     for (int i = 0; i < frame->n_asks; i++)

@@ -11,20 +11,28 @@ const char *tec_cause_word(enum tec_cause cause)
 static void released(void *user, const float *chunk, const struct tec_frame_record *record)
 {
     struct tec_frames *f = user;
-    const struct tec_flow *flow = &f->model->flow;
-    memcpy(f->chunk, chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
-    f->acted = true;
+    const struct tec_seen *seen = tec_seen_find(&f->seen, record->seen);
+    if (!seen || f->n_left == f->max_left)
+        return;
+    struct tec_frame_left *left = &f->left[f->n_left];
+    float *own = f->chunks + (size_t)f->n_left++ * f->chunk;
+    memcpy(own, chunk, f->chunk * sizeof *chunk);
+    *left = (struct tec_frame_left){.seen = seen->number,
+                                    .age_us = record->age_us,
+                                    .released_ns = record->release_ns,
+                                    .chunk = own,
+                                    .state_raw = seen->state_raw};
     if (f->outlet)
-        tec_outlet_post(f->outlet, f->frame, f->out.input.captured_ns, record->release_ns, chunk,
-                        tec_session_seen(f->opened.engine->session)->state_raw);
+        tec_outlet_post(f->outlet, f->frame, record->release_ns, chunk, seen);
 }
 
 static void find_nodes(struct tec_frames *f)
 {
     const struct tec_topology *t = &f->opened.engine->topology;
-    for (int i = 0; i < t->n_nodes; i++) {
-        if (!f->action && strcmp(t->nodes[i].kind, "action") == 0)
-            f->action = t->nodes[i].name;
+    const struct tec_decl_node *actor = tec_pipeline_actor(f->opened.pipeline);
+    f->action = actor ? actor->name : NULL;
+    f->stages = t->stages;
+    for (int i = 0; i < t->n_nodes && !t->ring; i++) {
         if (strcmp(t->nodes[i].kind, "decode") == 0 && f->n_decoders < TEC_MAX_DECODERS)
             f->decoders[f->n_decoders++] = t->nodes[i].name;
     }
@@ -37,12 +45,16 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     size_t texts = (size_t)tec_loop_utterances(e->loop);
     size_t actions = (size_t)tec_session_rows(e->session) * (size_t)tec_session_columns(e->session);
     f->model = e->model;
-    f->chunk = TEC_NEW(&f->arena, (size_t)flow->horizon * (size_t)flow->dim, float);
-    f->actions = TEC_NEW(&f->arena, actions + 1, double);
+    f->chunk = (size_t)flow->horizon * (size_t)flow->dim;
+    f->max_left = f->stages ? f->stages : 1;
+    f->left = TEC_NEW(&f->arena, (size_t)f->max_left, struct tec_frame_left);
+    f->chunks = TEC_NEW(&f->arena, (size_t)f->max_left * f->chunk + 1, float);
+    f->actions = TEC_NEW(&f->arena, (size_t)f->max_left * actions + 1, double);
     f->readers = TEC_NEW(&f->arena, texts + 1, struct tec_frame_reader);
     f->texts = TEC_NEW(&f->arena, texts + 1, struct tec_frame_text);
-    if (!f->chunk || !f->actions || !f->readers || !f->texts)
+    if (!f->left || !f->chunks || !f->actions || !f->readers || !f->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
+    TEC_TRY(tec_seen_create(&f->seen, e, &f->arena, err));
     tec_frames_reset(f);
     return TEC_OK;
 }
@@ -208,13 +220,36 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
 {
     TEC_TRY(tec_device_failure(f->opened.engine->device, err));
     f->out = (struct tec_frame_out){.observed = values != NULL};
-    f->acted = false;
+    f->n_left = 0;
     tec_arena_finish(&f->moment);
     if (!values)
         return TEC_OK;
     return tec_session_observe(f->opened.engine->session, values, n, noise, f->frame,
                                captured_ns < 0 ? tec_clock_now(&f->clock) : captured_ns,
                                &f->out.input, f->out.warning, err);
+}
+
+/* What left, in the robot's numbers; with an outlet these are made where it is taken from. */
+static void take_left(struct tec_frames *f)
+{
+    struct tec_session *session = f->opened.engine->session;
+    int rows = tec_session_rows(session), columns = tec_session_columns(session);
+    for (int i = 0; i < f->n_left && !f->outlet; i++) {
+        double *actions = f->actions + (ptrdiff_t)i * rows * columns;
+        f->left[i].actions = actions;
+        f->left[i].rows =
+            tec_session_act_on(session, f->left[i].state_raw, f->left[i].chunk, actions);
+    }
+    f->out.n_left = f->n_left;
+    f->out.left = f->left;
+    if (f->n_left == 0)
+        return;
+    const struct tec_frame_left *last = &f->left[f->n_left - 1];
+    f->out.acted = true;
+    f->out.chunk = last->chunk;
+    f->out.actions = last->actions;
+    f->out.rows = last->rows;
+    f->out.columns = columns;
 }
 
 /* What was asked for goes into the frame, and with its outcome to its reader. */
@@ -227,6 +262,9 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
     tick->cancels = f->cancels;
     tick->n_cancels = f->n_cancels;
     tick->cancelled = f->cancelled;
+    if (f->out.observed)
+        tec_seen_put(&f->seen, tick->frame, f->frame, f->out.input.captured_ns,
+                     tec_session_seen(e->session)->state_raw);
     f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
     f->out.n_asks = f->n_asks;
     f->out.n_cancels = f->n_cancels;
@@ -235,15 +273,7 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
     f->out.cancelled = f->cancelled;
     f->n_asks = f->n_cancels = 0;
     f->frame++;
-    if (f->acted) {
-        f->out.acted = true;
-        f->out.chunk = f->chunk;
-        f->out.columns = tec_session_columns(e->session);
-    }
-    if (f->acted && !f->outlet) {
-        f->out.actions = f->actions;
-        f->out.rows = tec_session_act(e->session, &f->out.input, f->chunk, f->actions);
-    }
+    take_left(f);
     *out = &f->out;
     return read_texts(f, err);
 }

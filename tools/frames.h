@@ -6,6 +6,7 @@
 #include "tools/inputs.h"
 #include "tools/open_engine.h"
 #include "tools/outlet.h"
+#include "tools/seen.h"
 
 /* What a request's text gained in a frame. */
 struct tec_frame_text {
@@ -21,6 +22,16 @@ struct tec_frame_text {
     const int *all; /* [n_whole] every token of it so far */
 };
 
+/* Actions that left in a frame. */
+struct tec_frame_left {
+    int64_t seen; /* number of the frame whose observation they are of */
+    int64_t age_us, released_ns;
+    int rows;                /* of actions; fewer than there are where one is not finite */
+    const double *actions;   /* [rows, columns] of the robot; NULL with an outlet */
+    const float *chunk;      /* [horizon, dim] of the model */
+    const double *state_raw; /* of that observation */
+};
+
 /* What one frame came to; valid until the next one. */
 struct tec_frame_out {
     const struct tec_frame_record *record;
@@ -28,9 +39,11 @@ struct tec_frame_out {
     struct tec_frame_input input; /* where observed */
     bool acted;
     int rows, columns;
-    const double *actions; /* [rows, columns] of the robot */
-    const float *chunk;    /* [horizon, dim] of the model */
-    char warning[200];     /* "" or a sentence */
+    const double *actions;             /* [rows, columns] of the robot: those that left last */
+    const float *chunk;                /* [horizon, dim] of the model */
+    int n_left;                        /* one, but in a ring that has become less deep */
+    const struct tec_frame_left *left; /* [n_left] in the order in which they left */
+    char warning[200];                 /* "" or a sentence */
     int n_texts;
     const struct tec_frame_text *texts; /* ascending by request */
     int n_asks, n_cancels;
@@ -52,17 +65,21 @@ struct tec_frame_reader {
 struct tec_frames {
     struct tec_opened opened;
     const struct tec_model *model;
-    const char *action; /* node; NULL = none */
+    const char *action; /* node that makes the robot's actions; NULL = none */
+    int stages;         /* of a ring; 0 = none */
     int n_decoders;
     const char *decoders[TEC_MAX_DECODERS];
     int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
     struct tec_clock clock;
     struct tec_outlet *outlet; /* gets every chunk the moment it is released; NULL = none. Borrowed.
                                   Whoever takes from it makes robot actions: `out` has none then */
-    float *chunk;
-    double *actions;
-    bool acted;
-    int n_asks, n_cancels; /* of the next frame */
+    struct tec_seen_list seen;
+    size_t chunk; /* numbers of the model's */
+    int n_left, max_left;
+    struct tec_frame_left *left; /* [max_left] */
+    float *chunks;               /* [max_left, chunk] */
+    double *actions;             /* [max_left, rows, columns] */
+    int n_asks, n_cancels;       /* of the next frame */
     struct tec_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];
     bool cancelled[TEC_MAX_ASKS];

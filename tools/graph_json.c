@@ -1,6 +1,7 @@
 /* graph_json.c - a drawing as JSON, and the compiled parts as JSON and lines. */
 #include "tools/bytes.h"
 #include "tools/drawing.h"
+#include "tools/ring_text.h"
 
 static json_t *item_json(const struct tec_item *item)
 {
@@ -62,6 +63,7 @@ void tec_graph_text(const struct tec_drawing *d, FILE *out)
     const struct tec_measured *m = d->measured;
     char text[24];
     fprintf(out, "%s: %s\n", d->title, d->subtitle);
+    tec_ring_print(d->pipeline, m, out);
     if (!m) {
         for (int i = 0; i < d->n_links; i++)
             fprintf(out, "  %-24s %-14s -> %s\n", d->items[d->links[i].from].name,

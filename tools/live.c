@@ -13,16 +13,19 @@ void tec_live_released(void *user, const float *chunk, const struct tec_frame_re
     struct tectum *t = user;
     const struct tec_flow *f = &t->engine->model->flow;
     struct tec_live_output *out = &t->outputs[t->outbox.writing];
+    const struct tec_seen *seen = tec_seen_find(&t->seen, record->seen);
+    if (!seen)
+        return;
     memcpy(out->chunk, chunk, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
-    memcpy(out->state_raw, t->running->state_raw, (size_t)f->dim * sizeof(double));
-    out->number = t->running->number;
-    out->captured_ns = t->running->input.captured_ns;
+    memcpy(out->state_raw, seen->state_raw,
+           (size_t)tec_model_state(t->engine->model) * sizeof(double));
+    out->number = seen->number;
+    out->captured_ns = record->captured_ns;
     out->released_ns = record->release_ns;
     out->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
     tec_mailbox_post(&t->outbox);
     tec_bell_ring(&t->done);
-    tec_outlet_post(&t->outlet, t->running->number, t->running->input.captured_ns,
-                    record->release_ns, chunk, t->running->state_raw);
+    tec_outlet_post(&t->outlet, t->tick, record->release_ns, chunk, seen);
 }
 
 static bool push(struct tectum *t, struct tec_live_place *place, const struct tec_utterance *u,
@@ -69,6 +72,9 @@ static void run_frame(struct tectum *t, int64_t now)
     struct tec_tick tick = tec_loop_tick(loop, t->running ? t->running->submitted_ns : now, 0);
     if (t->running)
         tick.late_ns = t->running->ready_ns - t->running->submitted_ns;
+    if (t->running)
+        tec_seen_put(&t->seen, tick.frame, t->running->number, t->running->input.captured_ns,
+                     t->running->state_raw);
     tec_asks_put(&t->asks, &tick, t->running != NULL);
     tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
     tec_asks_settle(&t->asks);
@@ -78,6 +84,17 @@ static void run_frame(struct tectum *t, int64_t now)
     }
 }
 
+/* The robot's tick that a frame acts for: its observation's; where there is none, the newest tick
+ * that had none either. */
+static void note_tick(struct tectum *t)
+{
+    int64_t blind = atomic_load(&t->blind);
+    if (t->running)
+        t->tick = t->running->number;
+    else if (blind > t->tick)
+        t->tick = blind;
+}
+
 void *tec_live_run(void *engine)
 {
     struct tectum *t = engine;
@@ -85,6 +102,8 @@ void *tec_live_run(void *engine)
     int64_t period = t->engine->topology.period_us * 1000, last = 0;
     if (period <= 0)
         period = 10000000;
+    if (t->engine->topology.stages) /* not in a race with the next observation of a steady robot */
+        period += period / 2;
     for (int64_t frame = 0;;) {
         uint32_t seen = atomic_load(&t->work.rings);
         if (atomic_load(&t->ending))
@@ -97,6 +116,7 @@ void *tec_live_run(void *engine)
             continue;
         }
         t->running = fresh ? &t->inputs[t->inbox.reading] : NULL;
+        note_tick(t);
         t->observation_of[frame % TEC_LIVE_FRAMES] = fresh ? t->running->number : -1;
         last = now;
         run_frame(t, now);

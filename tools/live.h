@@ -8,6 +8,7 @@
 #include "policies/host/policy.h"
 #include "tools/asks.h"
 #include "tools/outlet.h"
+#include "tools/seen.h"
 
 #include "tectum.h"
 
@@ -81,7 +82,10 @@ struct tectum {
     struct tec_live_output outputs[TEC_MAILBOX_PLACES];
     int64_t taken;                        /* number of outputs[outbox.reading], -1 = none */
     struct tec_bell done;                 /* rings for those that wait for actions */
-    const struct tec_live_input *running; /* the frame thread's */
+    const struct tec_live_input *running; /* the frame thread's; NULL = no observation */
+    struct tec_seen_list seen;            /* the frame thread's */
+    int64_t tick;                         /* the frame thread's: that its frame acts for */
+    _Atomic int64_t blind;                /* newest tick without an observation; -1 = none */
 
     pthread_mutex_t text_lock; /* consumers that read: ring's end, texts */
     struct tec_ring events;

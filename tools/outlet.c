@@ -9,27 +9,25 @@ static const struct tec_clock wall = {NULL};
 
 const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *p)
 {
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_ACTION && !p->nodes[i].culled &&
-            p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
-            return &p->nodes[i].deadline;
-    return NULL;
+    const struct tec_decl_node *actor = tec_pipeline_actor(p);
+    return actor && actor->deadline.kind == TEC_DEADLINE_HARD ? &actor->deadline : NULL;
 }
 
 static enum tec_status take_memory(struct tec_outlet *o, const struct tec_engine *e,
                                    struct tec_arena *arena, struct tec_error *err)
 {
     const struct tec_flow *f = &e->model->flow;
-    size_t dim = (size_t)f->dim, chunk = (size_t)f->horizon * dim;
+    size_t state = (size_t)tec_model_state(e->model);
+    size_t chunk = (size_t)f->horizon * (size_t)f->dim;
     o->numbers = TEC_NEW(arena, (size_t)o->rows * (size_t)o->columns, double);
     bool ok = o->numbers != NULL;
     for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
         o->places[i].chunk = TEC_NEW(arena, chunk, float);
-        o->places[i].state_raw = TEC_NEW(arena, dim, double);
+        o->places[i].state_raw = TEC_NEW(arena, state, double);
         ok = ok && o->places[i].chunk && o->places[i].state_raw;
     }
     o->chunk_bytes = chunk * sizeof(float);
-    o->state_bytes = dim * sizeof(double);
+    o->state_bytes = state * sizeof(double);
     return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for actions");
 }
 
@@ -53,15 +51,16 @@ enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine 
     return take_memory(o, engine, arena, err);
 }
 
-void tec_outlet_post(struct tec_outlet *o, int64_t frame, int64_t captured_ns, int64_t released_ns,
-                     const float *chunk, const double *state_raw)
+void tec_outlet_post(struct tec_outlet *o, int64_t frame, int64_t released_ns, const float *chunk,
+                     const struct tec_seen *seen)
 {
     struct tec_outlet_place *place = &o->places[o->box.writing];
     place->frame = frame;
-    place->captured_ns = captured_ns;
+    place->seen = seen->number;
+    place->captured_ns = seen->captured_ns;
     place->released_ns = released_ns;
     memcpy(place->chunk, chunk, o->chunk_bytes);
-    memcpy(place->state_raw, state_raw, o->state_bytes);
+    memcpy(place->state_raw, seen->state_raw, o->state_bytes);
     tec_mailbox_post(&o->box);
     tec_bell_ring(&o->bell);
 }
@@ -75,7 +74,7 @@ static void take(struct tec_outlet *o)
     int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers);
     for (int i = rows * o->columns; i < o->rows * o->columns; i++)
         o->numbers[i] = (double)NAN;
-    o->chunk = (struct tec_handout_chunk){p->frame, p->captured_ns, o->numbers};
+    o->chunk = (struct tec_handout_chunk){p->frame, p->captured_ns, o->numbers, p->seen};
     o->released_ns = p->released_ns;
 }
 

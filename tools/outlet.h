@@ -10,6 +10,7 @@
 #include "graph/run/engine.h"
 #include "graph/run/handout.h"
 #include "tools/mailbox.h"
+#include "tools/seen.h"
 
 /* What the robot is given. */
 struct tec_outlet_given {
@@ -19,7 +20,7 @@ struct tec_outlet_given {
 };
 
 struct tec_outlet_place {
-    int64_t frame, captured_ns, released_ns;
+    int64_t frame, seen, captured_ns, released_ns;
     float *chunk; /* [horizon, dim] of the model */
     double *state_raw;
 };
@@ -40,7 +41,8 @@ struct tec_outlet {
     double *numbers;                /* [rows, columns] */
 };
 
-/* What a miss means: the hard deadline of the pipeline's action node; NULL = there is none. */
+/* What a miss means: the hard deadline of the node that makes the robot's actions; NULL = there
+ * is none. */
 const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *pipeline);
 
 /* For the engine's session; what a miss means is its pipeline's action node's. `actions` a tick: 1
@@ -48,10 +50,10 @@ const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *p
 enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine *engine,
                                   int actions, struct tec_arena *arena, struct tec_error *err);
 
-/* Frame thread: the chunk of a frame, with the state that its observation had (tec_session_seen).
- * Frames go up. */
-void tec_outlet_post(struct tec_outlet *o, int64_t frame, int64_t captured_ns, int64_t released_ns,
-                     const float *chunk, const double *state_raw);
+/* Frame thread: the chunk that left in a frame, with what its observation was, which may be that of
+ * a frame before. Frames do not go down; of those that leave in one frame the last one counts. */
+void tec_outlet_post(struct tec_outlet *o, int64_t frame, int64_t released_ns, const float *chunk,
+                     const struct tec_seen *seen);
 
 /* Consumer, one at a time, the rest. Decide if there is something to decide: true when the chunk of
  * this frame (or of a later one) was released by the deadline, or the deadline has come. Frames go

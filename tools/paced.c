@@ -127,11 +127,11 @@ static enum tec_status tell(struct paced *p, struct tec_paced_tick *tick,
     tick->out = out;
     if (r)
         p->cause = r->cause;
-    tick->missed = !r || r->missed || (p->acts && tick->source != TEC_SOURCE_FRESH);
-    tick->cause = !tick->missed         ? TEC_CAUSE_NONE
-                  : r && !out->observed ? TEC_CAUSE_INPUT
-                  : r                   ? r->cause
-                                        : p->cause;
+    tick->missed = !r || r->missed || (p->acts && tick->source != TEC_SOURCE_FRESH && !r->filling);
+    tick->cause = !tick->missed                                    ? TEC_CAUSE_NONE
+                  : r && !out->observed && !(r->depth && r->cause) ? TEC_CAUSE_INPUT
+                  : r                                              ? r->cause
+                                                                   : p->cause;
     p->counts->ticks++;
     p->counts->skipped += !r;
     p->counts->missed += tick->missed;

@@ -6,14 +6,16 @@
 #include "tools/bench.h"
 #include "tools/open_engine.h"
 
-enum { TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES };
+enum { TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES };
 
 /* A launch that can be measured by itself. */
 struct tec_profile_variant {
-    enum tec_cost_kind kind;
-    const char *node; /* of decode: the first one; all decode nodes share captures */
+    enum tec_cost_kind kind; /* TEC_COST_KINDS: a ring's shift */
+    const char *node; /* of decode: the first one; all decode nodes share captures. Of a ring:
+                       * "packed", "decode", "shift" */
     bool lone;        /* a private prefill */
-    int batch;        /* DECODE: captured; its rows are as many, but for fewer seats */
+    int batch;        /* DECODE: captured; its rows are as many, but for fewer seats. Of a ring, and
+                       * PACKED: rows besides a new sequence */
     struct tec_samples samples;
     int64_t busy_ns; /* sum of its launches */
 };
@@ -41,6 +43,21 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
 /* All rounds. A turn launches every variant once, decodes from another batch on each time; a decode
  * goes by the captured k in turn, its sample is a step. Samples are sorted when it returns. */
 void tec_profile_run(struct tec_profile *p);
+
+/* Of a ring, for profile_run: its variants; a turn of them, from another one on each time. */
+bool tec_profile_list_ring(struct tec_profile *p);
+void tec_profile_run_ring(struct tec_profile *p, const struct tec_executor *x, int turn);
+
+/* Between the two files: a variant more; a sample of it. */
+bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,
+                     int batch);
+void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns,
+                      int steps);
+
+/* Bytes that a ring copies one way in a microsecond, from the shifts that were measured; where it
+ * only gathers, so many that it takes no time, since launches hold it already; 0 where it does not
+ * copy. */
+double tec_profile_copy_rate(const struct tec_profile *p);
 
 /* The `.costs` form; free with json_decref, NULL without memory. */
 json_t *tec_profile_costs(const struct tec_profile *p);

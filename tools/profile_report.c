@@ -28,6 +28,8 @@ static json_t *row_json(const struct tec_profile_variant *v, const char *node)
     json_t *point = json_object();
     if (v->kind == TEC_COST_DECODE)
         json_object_set_new(point, "batch", json_integer(v->batch));
+    if (v->kind == TEC_COST_PACKED)
+        json_object_set_new(point, "decode", json_integer(v->batch));
     return json_pack("{s:s,s:o,s:i,s:f,s:f,s:f,s:f,s:f}", "node", node, "point", point, "n",
                      v->samples.n, "min", us_at(v, 0.0), "p50", us_at(v, 0.5), "p99",
                      us_at(v, 0.99), "p999", us_at(v, 0.999), "max", us_at(v, 1.0));
@@ -40,11 +42,11 @@ static json_t *rows_json(const struct tec_profile *p, bool lone)
     json_t *rows = json_array();
     for (int i = 0; i < p->n_variants; i++) {
         const struct tec_profile_variant *v = &p->variants[i];
-        if (v->lone != lone)
+        if (v->lone != lone || v->kind == TEC_COST_KINDS)
             continue;
-        if (v->kind != TEC_COST_DECODE)
+        if (v->kind != TEC_COST_DECODE || t->ring)
             json_array_append_new(rows, row_json(v, v->node));
-        for (int n = 0; v->kind == TEC_COST_DECODE && n < t->n_nodes; n++)
+        for (int n = 0; v->kind == TEC_COST_DECODE && !t->ring && n < t->n_nodes; n++)
             if (strcmp(t->nodes[n].kind, "decode") == 0)
                 json_array_append_new(rows, row_json(v, t->nodes[n].name));
     }
@@ -79,6 +81,9 @@ json_t *tec_profile_costs(const struct tec_profile *p)
               json_object_set_new(costs, "variants", rows_json(p, false)) == 0;
     if (ok && json_array_size(private) > 0)
         ok = json_object_set(costs, "private", private) == 0;
+    if (ok && tec_profile_copy_rate(p) > 0.0)
+        ok = json_object_set_new(costs, "copy_bytes_per_us", json_real(tec_profile_copy_rate(p))) ==
+             0;
     json_decref(private);
     json_decref(more);
     if (ok)
@@ -110,6 +115,8 @@ static const char *name_of(const struct tec_profile_variant *v, char text[32])
 {
     if (v->kind == TEC_COST_DECODE)
         snprintf(text, 32, "step, batch %d", v->batch);
+    else if (v->kind == TEC_COST_PACKED)
+        snprintf(text, 32, "and %d row%s", v->batch, v->batch == 1 ? "" : "s");
     else
         snprintf(text, 32, "%s", v->lone ? "private" : "");
     return text;
@@ -137,6 +144,9 @@ void tec_profile_print(const struct tec_profile *p, FILE *out)
             "overhead %.2f us a turn (%.3f %%)\n",
             100.0 * busy_of(p, p->busy_ns), (double)p->wall_ns / 1e9, host, overhead_us(p),
             100.0 * busy_of(p, p->wall_ns - p->inside_ns));
+    if (p->opened.engine->plan->spec.shifts && tec_profile_copy_rate(p) > 0.0)
+        fprintf(out, "copies from stage to stage: %.2f GB/s, reading and writing\n",
+                tec_profile_copy_rate(p) / 1e3);
     if (p->spread_of && p->rounds > 1)
         fprintf(out, "the p50 of %d rounds differ by at most %.1f %% (%s%s%s)%s\n", p->rounds,
                 100.0 * p->spread, p->spread_of->node, *name_of(p->spread_of, text) ? " " : "",

@@ -16,8 +16,8 @@ static const char *node_of(const struct tec_profile *p, const char *kind)
     return kind;
 }
 
-static bool add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,
-                int batch)
+bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,
+                     int batch)
 {
     struct tec_profile_variant *v = &p->variants[p->n_variants++];
     *v = (struct tec_profile_variant){.kind = kind, .node = node, .lone = lone, .batch = batch};
@@ -30,13 +30,15 @@ static bool list_variants(struct tec_profile *p)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
     const char *see = node_of(p, "prefill");
-    bool ok = add(p, TEC_COST_PREFILL, see, false, 0);
+    if (s->stages)
+        return tec_profile_list_ring(p);
+    bool ok = tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
     if (s->steps > 0)
-        ok = ok && add(p, TEC_COST_ACTION, node_of(p, "action"), false, 0);
+        ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, "action"), false, 0);
     if (s->seats && s->isolated)
-        ok = ok && add(p, TEC_COST_PREFILL, see, true, 0);
+        ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
     for (int b = 0; s->seats && b < s->n_batches; b++)
-        ok = ok && add(p, TEC_COST_DECODE, node_of(p, "decode"), false, s->batches[b]);
+        ok = ok && tec_profile_add(p, TEC_COST_DECODE, node_of(p, "decode"), false, s->batches[b]);
     return ok;
 }
 
@@ -109,7 +111,8 @@ static void timed(struct tec_profile *p, const struct tec_executor *x, enum tec_
     p->busy_ns += replay->end_ns - replay->start_ns;
 }
 
-static void keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns, int steps)
+void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns,
+                      int steps)
 {
     if (!p->counting || v->samples.n == v->samples.room)
         return;
@@ -132,13 +135,17 @@ static void run_decode(struct tec_profile *p, const struct tec_executor *x,
         tec_row_start(&p->rows[r], plan, p->region, prefix, p->input.prefix.ids[0], r,
                       s->new_tokens, -1);
     timed(p, x, TEC_PART_DECODE, n, k, &replay);
-    keep(p, v, replay.end_ns - replay.start_ns, k > 0 ? k : 1);
+    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, k > 0 ? k : 1);
 }
 
 static void run_turn(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     struct tec_replay replay;
     int first = 0;
+    if (p->opened.engine->plan->spec.stages) {
+        tec_profile_run_ring(p, x, turn);
+        return;
+    }
     for (int i = 0; i < p->n_variants; i++) {
         struct tec_profile_variant *v = &p->variants[i];
         if (v->kind == TEC_COST_DECODE)
@@ -147,9 +154,10 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
         if (v->kind == TEC_COST_ACTION)
             continue; /* with its prefill */
         timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, 0, 0, &replay);
-        keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
+        tec_profile_keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
         if (!v->lone && p->opened.engine->plan->spec.steps > 0)
-            keep(p, v + 1, replay.mark_ns[TEC_MARK_ACTION] - replay.mark_ns[TEC_MARK_PREFILL], 1);
+            tec_profile_keep(p, v + 1,
+                             replay.mark_ns[TEC_MARK_ACTION] - replay.mark_ns[TEC_MARK_PREFILL], 1);
     }
     int decodes = p->n_variants - first;
     for (int i = 0; i < decodes; i++)
@@ -200,7 +208,7 @@ void tec_profile_run(struct tec_profile *p)
     struct tec_plan *plan = p->opened.engine->plan;
     const struct tec_executor x = tec_executor_real(plan);
     int64_t shown = 0;
-    p->region = tec_kv_pool_take(&plan->prefixes);
+    p->region = plan->spec.stages ? 0 : tec_kv_pool_take(&plan->prefixes);
     for (int round = 0, turn = 0; round < p->rounds; round++) {
         p->counting = false;
         for (int i = 0; i < WARM_TURNS; i++)
@@ -214,7 +222,8 @@ void tec_profile_run(struct tec_profile *p)
         }
         p->wall_ns += tec_clock_now(&clock) - begin;
     }
-    tec_kv_pool_drop(&plan->prefixes, p->region);
+    if (!plan->spec.stages)
+        tec_kv_pool_drop(&plan->prefixes, p->region);
     if (p->call->progress)
         fputs("\r\033[K", stderr);
     compare_rounds(p);

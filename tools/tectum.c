@@ -83,6 +83,7 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
     const struct tec_model *m = t->engine->model;
     size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
+    size_t state = (size_t)tec_model_state(m);
     size_t chunk = (size_t)m->flow.horizon * dim, own = (size_t)t->engine->plan->spec.own_tokens;
     bool ok = true;
     for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
@@ -91,10 +92,10 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
         in->ids = TEC_NEW(&t->arena, (size_t)t->engine->plan->spec.text_tokens, int);
         in->own = TEC_NEW(&t->arena, TEC_MAX_PROMPTS * own + 1, int);
         in->noise = TEC_NEW(&t->arena, chunk, float);
-        in->state = TEC_NEW(&t->arena, dim, float);
-        in->state_raw = TEC_NEW(&t->arena, dim, double);
+        in->state = TEC_NEW(&t->arena, state, float);
+        in->state_raw = TEC_NEW(&t->arena, state, double);
         out->chunk = TEC_NEW(&t->arena, chunk, float);
-        out->state_raw = TEC_NEW(&t->arena, dim, double);
+        out->state_raw = TEC_NEW(&t->arena, state, double);
         ok = ok && in->ids && in->own && in->noise && in->state && in->state_raw && out->chunk &&
              out->state_raw;
         for (int s = 0; s < m->n_slots; s++) {
@@ -148,6 +149,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     TEC_TRY(give_boxes(t, err));
     t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
     TEC_TRY(tec_outlet_create(&t->outlet, t->engine, o->actions, &t->arena, err));
+    TEC_TRY(tec_seen_create(&t->seen, t->engine, &t->arena, err));
     t->started = pthread_create(&t->thread, NULL, tec_live_run, t) == 0;
     return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
 }
@@ -168,7 +170,7 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_mailbox_init(&t->inbox);
     tec_mailbox_init(&t->outbox);
     tec_asks_init(&t->asks);
-    t->taken = -1;
+    t->taken = t->blind = t->tick = -1;
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->hand_lock, NULL);
     pthread_mutex_init(&t->text_lock, NULL);
@@ -209,6 +211,7 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
 {
     const struct tec_model *m = t->engine->model;
     size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
+    size_t state = (size_t)tec_model_state(m);
     to->input = *from;
     for (int i = 0; i < from->prefix.n_pictures; i++) {
         memcpy(to->pictures[i], from->prefix.picture[i], side * side * 3);
@@ -222,8 +225,8 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
         to->input.own[i].ids = own;
     }
     memcpy(to->noise, from->noise, (size_t)m->flow.horizon * dim * sizeof(float));
-    memcpy(to->state, from->state, dim * sizeof(float));
-    memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, dim * sizeof(double));
+    memcpy(to->state, from->state, state * sizeof(float));
+    memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, state * sizeof(double));
     to->input.prefix.ids = to->ids;
     to->input.noise = to->noise;
     to->input.state = to->state;

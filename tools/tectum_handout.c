@@ -23,7 +23,7 @@ static void tell(const struct tectum *t, const struct tec_outlet_given *given, d
     *handed = (struct tectum_handed){.source = (enum tectum_source)h->source,
                                      .rows = h->n,
                                      .columns = t->outlet.columns,
-                                     .observation = h->frame,
+                                     .observation = h->seen,
                                      .captured_ns = h->captured_ns,
                                      .handed_ns = given->handed_ns,
                                      .age_ns = given->age_ns};
@@ -61,6 +61,7 @@ enum tectum_status tectum_handout(struct tectum *t, int64_t observation, int64_t
         return tec_live_fail(err, TEC_INVALID, "tectum_handout: there is no such observation");
     if (observation < 0) {
         observation = atomic_fetch_add(&t->submitted, 1);
+        atomic_store(&t->blind, observation);
         deadline_ns = deadline_ns ? deadline_ns : tec_clock_now(&wall) + t->deadline_ns;
     }
     if (deadline_ns == 0)

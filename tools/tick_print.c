@@ -62,7 +62,9 @@ void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_
     fprintf(out, "  %s", tec_source_word(tick->source));
     if (tick->age_ns >= 0)
         fprintf(out, "  age %6.2f ms", (double)tick->age_ns / 1e6);
-    if (tick->out)
+    if (tick->out && f->stages)
+        tec_frame_print_ring(out, f, tick->out);
+    else if (tick->out)
         fprintf(out, "  batch %d", tec_frame_batch(f, tick->out->record, NULL));
     if (tick->missed)
         fprintf(out, "  %s (%s)", tick->out ? "missed" : "skipped",

@@ -53,6 +53,11 @@ enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipelin
             kv[t->n_kv++] = p->resources[i].name;
         t->slots += p->resources[i].slots;
     }
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    if (ring) {
+        t->ring = p->resources[ring->kv.index].name;
+        t->stages = p->resources[ring->kv.index].stages;
+    }
     t->n_batch = points(t->batch, &p->capture.batch);
     t->n_k = points(t->k, &p->capture.k);
     t->n_depth = points(t->depth, &p->capture.depth);
@@ -64,7 +69,7 @@ enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipelin
 void tec_topology_sample(struct tec_topology *t)
 {
     static const char *const inputs[] = {"image", "state", "prompt"};
-    static const char *const kv[] = {"obs", "lang"};
+    static const char *const kv[] = {"obs", "ring", "lang"};
     static const char *const partitions[] = {"rt", "bg"};
     *t = (struct tec_topology){
         .n_nodes = 4,
@@ -82,8 +87,10 @@ void tec_topology_sample(struct tec_topology *t)
         .ratio = {0.25, 0.5, 1.0},
         .n_inputs = 3,
         .inputs = inputs,
-        .n_kv = 2,
+        .n_kv = 3,
         .kv = kv,
+        .stages = 7,
+        .ring = "ring",
         .n_partitions = 2,
         .partitions = partitions,
         .slots = 8,

@@ -26,19 +26,23 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
     if (s->text_tokens < 1)
         return tec_fail(err, TEC_INVALID, "a prompt needs at least 1 token, is given %d",
                         s->text_tokens);
-    if (s->frame_tokens < m->vision.tokens + s->text_tokens)
+    int added = tec_head_rows(m);
+    if (s->frame_tokens < m->vision.tokens + s->text_tokens + added)
         return tec_fail(err, TEC_INVALID,
                         "a frame of %d tokens cannot hold a picture of %d and a prompt of %d",
-                        s->frame_tokens, m->vision.tokens, s->text_tokens);
-    int room = (s->frame_tokens - s->text_tokens) / m->vision.tokens;
+                        s->frame_tokens, m->vision.tokens, s->text_tokens + added);
+    int room = (s->frame_tokens - s->text_tokens - added) / m->vision.tokens;
     if (!s->pictures || s->pictures > room)
         s->pictures = room < m->n_slots ? room : m->n_slots;
-    if (s->frame_tokens > pictures + s->text_tokens + 4096)
+    if (s->frame_tokens > pictures + s->text_tokens + added + 4096)
         return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",
                         s->frame_tokens, m->n_slots);
-    if (s->steps && !tec_model_flows(m))
+    if (s->steps && !tec_model_flows(m) && !tec_model_heads(m))
         return tec_fail(err, TEC_INVALID, "model '%s' makes its actions as tokens: it has no flow",
                         m->name);
+    if ((s->seats || s->stages) && tec_model_heads(m))
+        return tec_fail(err, TEC_INVALID,
+                        "model '%s' makes its actions in one forward: it does not decode", m->name);
     if (s->beside && !s->seats)
         return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
     if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
@@ -187,7 +191,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
     if (p->spec.beside)
         TEC_TRY(make_stream(p, TEC_STREAM_BESIDE, err));
-    if (p->spec.steps) {
+    if (p->spec.steps && tec_model_flows(p->model)) {
         TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
                                        p->spec.fixed > 0, p->device, p->heap, err));
         p->bytes.tables = p->flow->bytes;

@@ -32,8 +32,8 @@ struct tec_plan_part {
     struct tec_table_block block;
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
     struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
-    struct tec_table_block choice;                 /* PACKED: of `decode` */
-    struct tec_moves moves, moves_device;          /* SHIFT */
+    struct tec_table_block choice; /* of `decode`: PACKED, and FRAME where a chunk is tokens */
+    struct tec_moves moves, moves_device; /* SHIFT */
     struct tec_taps taps;
 };
 

@@ -16,7 +16,8 @@ static void put(struct list *list, const int *count, int64_t rows, int64_t visib
 
 static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_size *size)
 {
-    return (int64_t)size->pictures * plan->model->vision.tokens + size->text;
+    return (int64_t)size->pictures * plan->model->vision.tokens + size->text +
+           tec_head_rows(plan->model);
 }
 
 /* Row r of a causal text sees the r + 1 first ones, so rows a .. b - 1 see the sum of a + 1 .. b;
@@ -57,6 +58,8 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     put(list, t->prefix.count, rows, seen_in_prefix(plan, pictures, rows), rows);
     put(list, t->suffix.count, suffix, suffix * (rows + suffix) - unseen, rows + suffix);
     put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
+    if (tec_model_heads(plan->model))
+        put(list, t->last.count, t->last.max, t->last.max * rows, rows);
     put(list, t->one, 1, 0, 0);
 }
 

@@ -131,7 +131,8 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             n += p->capture.batch.n;
             n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
-            n += 2; /* packed with the prefill, and decode alone */
+            n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
+            n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;
             packed |= node->pack_with.index >= 0;
         } else if (node->kind == TEC_DECL_ACTION && kv && !node->kv.prev) {
             continue; /* a part with its prefill */

@@ -32,7 +32,8 @@ enum {
     TEC_MAX_TOWERS = 2,
     TEC_MAX_PREFIX = 4,    /* tensors whose rows stand before a picture's patches */
     TEC_MAX_PROJECTOR = 4, /* dense layers from towers to text */
-    TEC_MAX_IGNORED = 16
+    TEC_MAX_IGNORED = 16,
+    TEC_MAX_HEAD_BLOCKS = 8
 };
 
 /* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. */
@@ -107,7 +108,7 @@ struct tec_action_tokens {
 };
 
 /* Flow matching: noise to actions over the prefix's keys. Without one (stack.layers = 0) the chunk
- * of the model is [1, dim]: the token ids of an action. */
+ * of the model is [1, dim]: the token ids of an action; with a head it is [horizon, dim]. */
 struct tec_flow {
     int horizon, dim, steps;         /* steps: the default number */
     double min_period, max_period;   /* of the sine and cosine of t */
@@ -119,6 +120,26 @@ struct tec_flow {
     struct tec_stack stack;
 };
 
+/* A dense layer of what a norm makes of its rows. */
+struct tec_normed {
+    const char *norm, *norm_bias;
+    struct tec_dense dense;
+};
+
+/* A chunk in one forward: behind the prompt stand horizon * dim rows of zeros and the row of the
+ * text's end token; a row of the robot's state stands before the prompt. The hidden rows from the
+ * prompt's last on, `dim` of them side by side, are the rows of a chunk: h = relu(in(norm h)), then
+ * h += relu(dense(norm h)) of each block, then out(norm h). */
+struct tec_head {
+    int rows;                   /* horizon * dim; 0: the model has no such head */
+    int width;                  /* of h; 0: no layers: each row's next token is its action */
+    int state;                  /* entries of the robot's state; 0: it has no row */
+    struct tec_dense states[2]; /* gelu_erf between them */
+    struct tec_normed in, blocks[TEC_MAX_HEAD_BLOCKS], out;
+    int n_blocks;
+    float eps;
+};
+
 struct tec_model {
     const char *name;
     int n_slots;
@@ -127,6 +148,7 @@ struct tec_model {
     struct tec_text text;
     struct tec_flow flow;
     struct tec_action_tokens tokens;
+    struct tec_head head;
     /* Tensors that are in files but never used; one that ends with * means all that begin so. */
     const char *ignored[TEC_MAX_IGNORED];
     json_t *json; /* the evaluated description, owned; read only */
@@ -162,8 +184,12 @@ bool tec_expected_shape(const struct tec_expected *expected, int rank, const int
 /* Whether a tensor is one that the description says is never used. */
 bool tec_model_ignores(const struct tec_model *model, const char *name);
 
-/* Whether the model makes its actions by a flow. */
+/* Whether the model makes its actions by a flow, or by a head behind its one forward. */
 bool tec_model_flows(const struct tec_model *model);
+bool tec_model_heads(const struct tec_model *model);
+
+/* Entries of the robot's state that the model is given, padding included. */
+int tec_model_state(const struct tec_model *model);
 
 /* Visit every tensor of the model, ignored ones with rank 0, until `visit` fails. */
 enum tec_status tec_model_visit(const struct tec_model *model,

@@ -295,17 +295,21 @@ static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struc
 
 enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
 {
-    json_t *vision, *text, *action = NULL, *tokens = NULL, *json = model->json;
+    json_t *vision, *text, *action = NULL, *tokens = NULL, *chunk = NULL, *json = model->json;
     json_t *slots, *ignored, *prompts = NULL;
-    TEC_UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s?o, s?o, s:o, s?o}", "name",
+    TEC_UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s?o, s?o, s?o, s:o, s?o}", "name",
                &model->name, "slots", &slots, "vision", &vision, "text", &text, "action", &action,
-               "tokens", &tokens, "ignored", &ignored, "prompts", &prompts);
-    if (!action == !tokens)
+               "tokens", &tokens, "chunk", &chunk, "ignored", &ignored, "prompts", &prompts);
+    if (!action == (!tokens && !chunk))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: must have one of action (a flow) and tokens");
+                        "description: must have action (a flow), or tokens, chunk or both");
     TEC_TRY(parse_slots(model, slots, err));
     TEC_TRY(parse_text(model, text, err));
     TEC_TRY(tec_parse_vision(model, vision, err));
     TEC_TRY(parse_names(model->ignored, TEC_MAX_IGNORED, ignored, "ignored", err));
-    return action ? parse_flow(model, action, err) : parse_action_tokens(model, tokens, err);
+    if (action)
+        return parse_flow(model, action, err);
+    if (tokens)
+        TEC_TRY(parse_action_tokens(model, tokens, err));
+    return chunk ? tec_parse_head(model, chunk, err) : TEC_OK;
 }

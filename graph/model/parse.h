@@ -10,6 +10,7 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err);
 /* Parts of it. `where` names the place in messages; the model's text is parsed before its vision.
  */
 enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err);
+enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec_error *err);
 enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
                                 struct tec_error *err);
 

@@ -9,6 +9,16 @@ bool tec_model_flows(const struct tec_model *model)
     return model->flow.stack.layers > 0;
 }
 
+bool tec_model_heads(const struct tec_model *model)
+{
+    return model->head.rows > 0;
+}
+
+int tec_model_state(const struct tec_model *model)
+{
+    return model->head.state ? model->head.state : model->flow.dim;
+}
+
 bool tec_model_ignores(const struct tec_model *model, const char *name)
 {
     for (int i = 0; i < TEC_MAX_IGNORED && model->ignored[i]; i++) {
@@ -70,6 +80,25 @@ static enum tec_status dense(const struct visitor *v, const struct tec_dense *d)
 {
     TEC_TRY(one(v, d->weight, 2, d->rows, d->cols));
     return one(v, d->bias, 1, d->rows, 0);
+}
+
+static enum tec_status normed(const struct visitor *v, const struct tec_normed *n)
+{
+    TEC_TRY(one(v, n->norm, 1, n->dense.cols, 0));
+    TEC_TRY(one(v, n->norm_bias, 1, n->dense.cols, 0));
+    return dense(v, &n->dense);
+}
+
+static enum tec_status head(const struct visitor *v, const struct tec_head *h)
+{
+    for (int i = 0; i < 2; i++)
+        TEC_TRY(dense(v, &h->states[i]));
+    if (!h->width)
+        return TEC_OK;
+    TEC_TRY(normed(v, &h->in));
+    for (int i = 0; i < h->n_blocks; i++)
+        TEC_TRY(normed(v, &h->blocks[i]));
+    return normed(v, &h->out);
 }
 
 static enum tec_status norm(const struct visitor *v, const struct tec_stack *s, const char *weight,
@@ -179,6 +208,8 @@ enum tec_status tec_model_visit(const struct tec_model *model,
         TEC_TRY(dense(&v, &model->vision.projector[i]));
     TEC_TRY(embeddings(&v, &model->text));
     TEC_TRY(stack(&v, &model->text.stack));
+    if (tec_model_heads(model))
+        TEC_TRY(head(&v, &model->head));
     if (tec_model_flows(model))
         TEC_TRY(stack(&v, &f->stack));
     const struct tec_dense *const parts[] = {&f->in, &f->out, &f->state, &f->time1, &f->time2};

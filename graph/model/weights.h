@@ -40,10 +40,21 @@ struct tec_tower_weights {
     struct tec_matrix project; /* the projector's first layer: the columns of this tower */
 };
 
+struct tec_normed_weights {
+    const float *norm, *norm_bias;
+    struct tec_matrix dense;
+};
+
+struct tec_head_weights {
+    struct tec_matrix states[2];
+    struct tec_normed_weights in, blocks[TEC_MAX_HEAD_BLOCKS], out;
+};
+
 struct tec_weights {
     struct tec_tower_weights towers[TEC_MAX_TOWERS];
     struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
     struct tec_stack_weights text, expert;
+    struct tec_head_weights chunk;
     struct tec_matrix embed, head;                  /* equal when tied */
     struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
     bool bf16;

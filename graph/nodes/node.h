@@ -44,6 +44,7 @@ struct tec_lower {
     const struct tec_kv_space *gathered;   /* one layer that attention reads copies from; or NULL */
     int max_moved;                         /* tokens of one move */
     struct tec_taps *taps;                 /* NULL = none */
+    int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
 };
 
 struct tec_node_kind {

@@ -132,7 +132,7 @@ static void pictures(struct tec_lower *l, int x, int at)
 
 /* Rows of tokens: `n` of them, at most max_rows, from row *first of x on. */
 static void tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
-                   const int *first)
+                   const int *first, float scale)
 {
     struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
     call.out[0] = x;
@@ -144,36 +144,67 @@ static void tokens(struct tec_lower *l, int x, const int *ids, const int *n, int
     call.args.embed.max_rows = max_rows;
     call.args.embed.n = l->weights->embed.n;
     call.args.embed.k = l->weights->embed.k;
-    call.args.embed.scale = l->model->text.scale;
+    call.args.embed.scale = scale;
     tec_program_call(l->program, &call);
+}
+
+/* The rows that a head adds: the robot's state, zeros (tokens times 0), the end. */
+static void head_rows(struct tec_lower *l, int x)
+{
+    const struct tec_prefix_table *t = l->prefix;
+    const struct tec_model *m = l->model;
+    if (m->head.state) {
+        int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float),
+                                      1, m->head.state, t->ld, t->one);
+        int y = tec_lower_linear(l, &l->weights->chunk.states[0], state, "state_in");
+        tec_lower_activation(l, TEC_ACTIVATION_GELU_ERF, y, y);
+        tec_lower_linear_into(l, &l->weights->chunk.states[1], y, x, tec_lead_rows(m), NULL, false,
+                              "state_out");
+        if (l->taps)
+            tec_lower_tap(l, tec_lower_linear(l, &l->weights->chunk.states[1], y, "tap"), "state");
+    }
+    tokens(l, x, t->zeros, t->n_zeros, m->flow.horizon * m->flow.dim, t->first_zero, 0.0F);
+    tokens(l, x, t->end, t->one, 1, t->end_row, m->text.scale);
 }
 
 void tec_lower_prefix_rows(struct tec_lower *l, int x)
 {
     const struct tec_prefix_table *t = l->prefix;
-    pictures(l, x, tec_lead_rows(l->model));
+    float scale = l->model->text.scale;
+    pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
+    if (tec_model_heads(l->model))
+        head_rows(l, x);
     if (l->model->text.lead)
-        tokens(l, x, t->lead, t->one, 1, l->zero);
-    tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text);
+        tokens(l, x, t->lead, t->one, 1, l->zero, scale);
+    tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);
 }
 
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     const struct tec_text *t = &l->model->text;
+    bool heads = tec_model_heads(l->model);
     int x = tec_program_tensor(l->program, "x", l->prefix->prefix.max, t->stack.width,
                                l->prefix->prefix.count);
     const struct tec_forward f = {.stack = &t->stack,
                                   .weights = &l->weights->text,
                                   .space = l->space,
                                   .rows = &l->prefix->prefix,
-                                  .keys_only = !l->whole,
+                                  .last = heads && !l->whole ? &l->prefix->last : NULL,
+                                  .last_row = l->prefix->last_row,
+                                  .keys_only = !l->whole && !heads,
                                   .tap = "prefix.",
                                   .tap_inside = true};
     tec_lower_prefix_rows(l, x);
     tec_lower_tap(l, x, "prefix.embeds");
-    tec_lower_forward(l, &f, x);
+    x = tec_lower_forward(l, &f, x);
     if (l->whole)
         tec_lower_tap(l, tec_lower_norm(l, &f, 0, 2, x, false, "final"), "prefix.final_norm");
+    if (heads && l->whole)
+        x = tec_lower_take(l, &l->prefix->last, l->prefix->last_row, x, "last");
+    if (heads) {
+        l->hidden = tec_lower_norm(l, &f, 0, 2, x, false, "final");
+        tec_lower_tap(l, l->hidden, "last_hidden");
+    }
     if (l->program->status != TEC_OK && err)
         *err = l->program->err;
     return l->program->status;

@@ -52,6 +52,21 @@ int tec_lead_rows(const struct tec_model *model)
     return model->text.lead ? 1 : 0;
 }
 
+int tec_state_rows(const struct tec_model *model)
+{
+    return model->head.state ? 1 : 0;
+}
+
+static int zero_rows(const struct tec_model *model)
+{
+    return model->head.rows;
+}
+
+int tec_head_rows(const struct tec_model *model)
+{
+    return tec_model_heads(model) ? tec_state_rows(model) + zero_rows(model) + 1 : 0;
+}
+
 /* Without rows before the patches a tower's rows are the patches. */
 static void deal_towers(struct dealer *d, struct tec_prefix_table *t, const struct tec_vision *v,
                         int pictures)
@@ -70,7 +85,8 @@ static void deal_prefix(struct dealer *d, struct tec_prefix_table *t,
                         const struct tec_prefix_limits *limits)
 {
     const struct tec_model *m = limits->model;
-    int cameras = limits->max_pictures, sequences = 1 + limits->more_rows;
+    int cameras = limits->max_pictures, sequences = 1 + limits->more_rows, zeros = zero_rows(m);
+    int last = zeros ? zeros : sequences;
     t->n_pictures = ints(d, 1);
     t->n_text = ints(d, 1);
     t->first_text = ints(d, 1);
@@ -79,16 +95,23 @@ static void deal_prefix(struct dealer *d, struct tec_prefix_table *t,
     t->one = ints(d, 1);
     deal_towers(d, t, &m->vision, cameras);
     deal_rows(d, &t->prefix, limits->max_rows + limits->more_rows, sequences, 2 * sequences);
-    deal_rows(d, &t->last, sequences, 1, 1);
+    deal_rows(d, &t->last, last, 1, 1);
     t->last.seqs = t->prefix.seqs;
     t->last.spans = t->prefix.spans;
-    t->last_row = ints(d, sequences);
+    t->last_row = ints(d, last);
+    t->n_zeros = ints(d, 1);
+    t->first_zero = ints(d, 1);
+    t->zeros = ints(d, zeros);
+    t->in_order = ints(d, zeros);
+    t->end = ints(d, 1);
+    t->end_row = ints(d, 1);
     deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
     deal_rows(d, &t->suffix, tec_suffix_rows(m), 1, SUFFIX_SPANS);
     t->max_ids = limits->max_text + limits->more_rows;
     t->ids = ints(d, t->max_ids);
     t->picture = deal(d, (size_t)cameras, sizeof *t->picture);
-    t->ld = (m->flow.dim + 15) / 16 * 16;
+    int widest = m->flow.dim > tec_model_state(m) ? m->flow.dim : tec_model_state(m);
+    t->ld = (widest + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? ints(d, 1) : NULL;
     t->noise = deal(d, (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
     t->state = deal(d, (size_t)t->ld, sizeof(float));
@@ -129,6 +152,12 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     *t->one = 1;
     *t->n_horizon = m->flow.horizon;
     *t->suffix.count = t->suffix.max;
+    *t->n_zeros = zero_rows(m);
+    for (int i = 0; i < *t->n_zeros; i++)
+        t->in_order[i] = i;
+    *t->first_zero = tec_lead_rows(m) + tec_state_rows(m);
+    *t->end_row = *t->first_zero + *t->n_zeros;
+    *t->end = m->text.eos;
     for (int i = 0; i < m->vision.n_towers; i++) {
         int before = m->vision.towers[i].prefix_rows;
         fill_tower(&t->towers[i], before, m->vision.tokens);

@@ -34,6 +34,9 @@ struct tec_prefix_table {
     int *n_text, *first_text;    /* ids behind the pictures; the row of the first of them */
     int *ids;                    /* [max_ids] */
     int max_ids;
+    int *n_zeros, *first_zero, *zeros; /* rows of zeros that a head reads: constants, [n_zeros] */
+    int *in_order;                     /* [n_zeros] 0, 1, 2 ...: constant */
+    int *end, *end_row;                /* the token behind them, and its row: constants */
     /* Rows of each tower: what stands before the patches, of every picture that there can be; then
      * the patches of the pictures that there are. A sequence a picture. */
     struct tec_rows towers[TEC_MAX_TOWERS];
@@ -117,5 +120,11 @@ int tec_suffix_rows(const struct tec_model *model);
 
 /* Rows before the pictures: 0 or 1. */
 int tec_lead_rows(const struct tec_model *model);
+
+/* Rows of the robot's state, and with them all rows that a head adds to the prefix: in memory they
+ * stand before the pictures, after the leading one, as state | zeros | end; their places in the
+ * sequence are state before the prompt, the others behind it. */
+int tec_state_rows(const struct tec_model *model);
+int tec_head_rows(const struct tec_model *model);
 
 #endif

@@ -110,6 +110,17 @@ static int64_t host_time(const struct tec_loop *l)
     return (own > 0 ? own : 0) + (r->start_ns > due ? r->start_ns - due : 0);
 }
 
+/* A ring's launches are two nodes' at once: packed ones count as the prefill's. */
+static int node_of(const struct tec_loop *l, const struct tec_launch_record *launch)
+{
+    if (l->o.ring)
+        return strcmp(launch->node, "packed") == 0 ? l->o.prefill_node : l->o.action_node;
+    for (int n = 0; n < l->o.topology->n_nodes; n++)
+        if (strcmp(l->o.topology->nodes[n].name, launch->node) == 0)
+            return n;
+    return -1;
+}
+
 void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
@@ -140,8 +151,9 @@ void tec_loop_account(struct tec_loop *l)
     l->result.rows = r->rows;
     l->result.snapped = r->snapped;
     l->result.n_nodes = l->o.topology->n_nodes;
-    for (int i = 0; i < r->n_launches; i++)
-        for (int n = 0; n < l->o.topology->n_nodes; n++)
-            if (strcmp(l->o.topology->nodes[n].name, r->launches[i].node) == 0)
-                l->result.node_us[n] += (r->launches[i].end_ns - r->launches[i].start_ns) / 1000;
+    for (int i = 0; i < r->n_launches; i++) {
+        int n = node_of(l, &r->launches[i]);
+        if (n >= 0)
+            l->result.node_us[n] += (r->launches[i].end_ns - r->launches[i].start_ns) / 1000;
+    }
 }

@@ -2,8 +2,8 @@
  * written by the frame thread, asked by policies many times a frame.
  *
  * A variant is the prefill, the action, one decode step at a captured batch, or in a ring one
- * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes share
- * captures, so they share variants.
+ * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes
+ * share captures, so they share variants.
  *
  *     cost(q) = base(q) x drift
  *

@@ -1,5 +1,6 @@
 #include "graph/run/engine.h"
 
+#include "graph/run/engine_loop.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_robot.h"
 
@@ -48,6 +49,11 @@ static json_t *overrides_of(const struct tec_engine_options *o, const struct tec
             p->resources[n->out.buffer].shape.n == 2)
             json_object_set_new(given, "horizon",
                                 json_integer(p->resources[n->out.buffer].shape.item[0]));
+    }
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    if (ring) { /* a chunk is one row of tokens */
+        json_object_set_new(given, "horizon", json_integer(1));
+        json_object_set_new(given, "count", json_integer(p->resources[ring->kv.index].stages));
     }
     return given;
 }
@@ -116,6 +122,15 @@ static void drop_dry(struct tec_engine *e)
     e->device = NULL;
 }
 
+/* Where the rows of a frame are declared; NULL = nowhere. */
+static const struct tec_where *where_rows(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].writes.index >= 0)
+            return &p->resources[p->nodes[i].writes.index].where;
+    return NULL;
+}
+
 /* Sizes from the checkpoint's headers; a model without one is sized by its description. */
 static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
                                struct tec_arena *arena, struct tec_error *err)
@@ -125,7 +140,9 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
         const struct tec_plan *plan = e->plan;
         out->spec = plan->spec; /* completed */
         out->bytes = plan->bytes;
+        const struct tec_kv_shape *kv = &plan->space.shape;
         out->captures = plan->n_parts;
+        out->kv_token = (int64_t)kv->layers * 2 * kv->kv_heads * kv->head_dim * (kv->bf16 ? 2 : 4);
         for (int i = 0; i < plan->n_parts; i++) {
             out->part_names[i] = tec_arena_strdup(arena, plan->parts[i].name);
             out->commands[i] = tec_capture_commands(plan->parts[i].capture);
@@ -134,6 +151,9 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
         }
     }
     drop_dry(e);
+    const struct tec_where *where = where_rows(e->options.pipeline);
+    if (status == TEC_INVALID && where && where->file)
+        tec_context(err, status, "%s:%d", where->file, where->line);
     return status;
 }
 
@@ -253,75 +273,6 @@ static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_
     return tec_session_create(&e->session, &s, e->heap, err);
 }
 
-static int topology_index(const struct tec_topology *t, const char *kind, int from)
-{
-    for (int i = from; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].kind, kind) == 0)
-            return i;
-    return -1;
-}
-
-static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_pipeline *p,
-                                     const struct tec_topology *t, struct tec_error *err)
-{
-    for (int i = topology_index(t, "decode", 0); i >= 0; i = topology_index(t, "decode", i + 1)) {
-        const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
-        if (l->n_decoders == TEC_MAX_DECODERS)
-            return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                                   "this release runs eight decode nodes a pipeline; a ninth is",
-                                   n->name);
-        struct tec_decoder *d = &l->decoders[l->n_decoders++];
-        d->name = n->name;
-        d->node = i;
-        d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
-        d->on_change = n->spawn.kind == TEC_SPAWN_ON_CHANGE;
-        d->supersede = n->supersede;
-        d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
-        d->max_tokens = n->max_tokens;
-        d->deadline_us = t->nodes[i].deadline_us;
-        d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
-    }
-    return TEC_OK;
-}
-
-static enum tec_status make_loop(struct tec_engine *e, const struct tec_executor *executor,
-                                 struct tec_error *err)
-{
-    const struct tec_engine_options *o = &e->options;
-    const struct tec_pipeline *p = o->pipeline;
-    size_t n = (size_t)(p->n_inputs + p->n_resources + p->n_partitions) + 1;
-    const char **names = TEC_NEW(&e->arena, n, const char *);
-    if (!names)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for names");
-    tec_topology_from_pipeline(&e->topology, p, &e->plan->spec, e->model, names);
-    struct tec_loop_options l = {.plan = e->plan,
-                                 .topology = &e->topology,
-                                 .executor = *executor,
-                                 .planner = tec_default_planner,
-                                 .prefill_node = topology_index(&e->topology, "prefill", 0),
-                                 .action_node = topology_index(&e->topology, "action", 0),
-                                 .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
-                                 .released = o->released,
-                                 .user = o->user,
-                                 .events = o->events,
-                                 .wanted = o->wanted,
-                                 .wanted_self = o->wanted_self};
-    const struct tec_decl_node *ring = tec_pipeline_ring(p);
-    if (ring) {
-        l.action_node = topology_index(&e->topology, "decode", 0);
-        l.ring = p->resources[ring->kv.index].name;
-        l.flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
-    }
-    if (l.action_node >= 0)
-        l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
-    if (!ring)
-        TEC_TRY(list_decoders(&l, p, &e->topology, err));
-    TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
-    if (o->costs)
-        tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);
-    return TEC_OK;
-}
-
 /* Every part has run before the first frame: costs are known, memory is touched. */
 static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
 {
@@ -394,7 +345,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
         TEC_TRY(tec_partitions_create(&e->partitions, e->plan, e->heap, err));
         executor = tec_partitions_executor(e->partitions);
     }
-    TEC_TRY(make_loop(e, &executor, err));
+    TEC_TRY(tec_engine_make_loop(e, &executor, err));
     return warm(e, err);
 }
 
@@ -452,7 +403,7 @@ enum tec_status tec_engine_simulate(struct tec_engine **out,
     TEC_TRY(tec_engine_plan(&e, options, heap, err));
     device->plan = e->plan;
     const struct tec_executor executor = tec_executor_virtual(device);
-    return keep(out, e, make_loop(e, &executor, err));
+    return keep(out, e, tec_engine_make_loop(e, &executor, err));
 }
 
 /* What open would find wrong with a checkpoint's tokenizer, statistics or robot. */

@@ -62,6 +62,7 @@ void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_
 struct tec_measured {
     struct tec_byte_plan bytes;
     struct tec_plan_spec spec;
+    int64_t kv_token; /* bytes of a token's keys and values */
     int captures;
     const char *part_names[TEC_MAX_PARTS]; /* static or in `arena` */
     int commands[TEC_MAX_PARTS], barriers[TEC_MAX_PARTS];

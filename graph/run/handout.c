@@ -5,9 +5,9 @@
 
 /* Where numbers came from. */
 struct origin {
-    int64_t frame, captured_ns;
+    int64_t frame, captured_ns, seen;
 };
-static const struct origin nowhere = {-1, 0};
+static const struct origin nowhere = {-1, 0, -1};
 
 struct tec_handout {
     struct tec_handout_options o;
@@ -67,7 +67,7 @@ static void put(const struct tec_handout *h, int i, const double *command, doubl
 
 static struct tec_handed nothing(enum tec_source source)
 {
-    return (struct tec_handed){.source = source, .frame = -1};
+    return (struct tec_handed){.source = source, .frame = -1, .seen = -1};
 }
 
 static struct tec_handed give(struct tec_handout *h, enum tec_source source, struct origin from)
@@ -76,7 +76,12 @@ static struct tec_handed give(struct tec_handout *h, enum tec_source source, str
     memcpy(h->last, h->out + (n - 1) * width, width * sizeof *h->last);
     h->of_last = from;
     h->given = true;
-    return (struct tec_handed){source, h->o.actions, h->out, from.frame, from.captured_ns};
+    return (struct tec_handed){.source = source,
+                               .n = h->o.actions,
+                               .actions = h->out,
+                               .frame = from.frame,
+                               .captured_ns = from.captured_ns,
+                               .seen = from.seen};
 }
 
 /* Leading rows whose numbers are all finite. */
@@ -95,7 +100,7 @@ static void keep(struct tec_handout *h, const struct tec_handout_chunk *chunk, i
         return;
     memcpy(h->newest, chunk->actions, (size_t)rows * (size_t)h->o.width * sizeof *h->newest);
     h->newest_rows = rows;
-    h->of_newest = (struct origin){chunk->frame, chunk->captured_ns};
+    h->of_newest = (struct origin){chunk->frame, chunk->captured_ns, chunk->seen};
 }
 
 struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_handout_chunk *chunk)

@@ -46,6 +46,7 @@ struct tec_handout_chunk {
     int64_t frame;
     int64_t captured_ns;   /* of its observation; any clock */
     const double *actions; /* [rows, width] */
+    int64_t seen; /* the observation, by the caller's count: a ring's is of an older frame */
 };
 
 /* Actions for a frame: [n, width], n 0 or `actions`; valid until the next call. */
@@ -55,6 +56,7 @@ struct tec_handed {
     const double *actions;
     int64_t frame;       /* whose chunk they come from; -1: none, as zeros and no actions do */
     int64_t captured_ns; /* of its observation; 0 for none */
+    int64_t seen;        /* of its chunk; -1: none */
 };
 struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_handout_chunk *chunk);
 /* Frames only go up. A stop stays until reset. */

@@ -47,6 +47,8 @@ static bool release(struct tec_loop *l, const struct tec_frame_input *input)
     if (tec_loop_failed(l))
         return false;
     r->release_ns = tec_loop_now(l);
+    r->seen = r->frame;
+    r->captured_ns = input->captured_ns;
     r->age_us = (r->release_ns - input->captured_ns) / 1000;
     r->slack_us = r->deadline_ns >= 0 ? (r->deadline_ns - r->release_ns) / 1000 : 0;
     if (l->o.released)

@@ -94,3 +94,32 @@ void tec_launch_shift(struct tec_plan *plan, struct tec_plan_part *part,
                       part->block.size);
     tec_device_replay(plan->device, part->capture, replay);
 }
+
+struct tec_row_state tec_ring_entering(const struct tec_plan *plan, int prefix)
+{
+    int end = plan->prefixes.first[0] + prefix;
+    return (struct tec_row_state){.prefix = prefix,
+                                  .tail = end,
+                                  .slot = end,
+                                  .visible = prefix,
+                                  .pos = prefix - 1,
+                                  .left = plan->spec.stages + 1,
+                                  .eos = -1};
+}
+
+void tec_ring_full(const struct tec_plan *plan, int prefix, int n, struct tec_row_state *rows,
+                   struct tec_row_state **list)
+{
+    for (int i = 0; i < n; i++) {
+        int region = i + 1, first = plan->prefixes.first[region];
+        rows[i] = (struct tec_row_state){.region = region,
+                                         .prefix = prefix,
+                                         .tail = first + prefix,
+                                         .pos = prefix + i,
+                                         .slot = first + prefix + i,
+                                         .visible = prefix + i + 1,
+                                         .left = plan->spec.stages,
+                                         .eos = -1};
+        list[i] = &rows[i];
+    }
+}

@@ -27,4 +27,10 @@ void tec_launch_packed(struct tec_plan *plan, struct tec_plan_part *part,
 void tec_launch_shift(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_ring_move *moves, int n, struct tec_replay *replay);
 
+/* A full ring, to measure with: a sequence of `prefix` tokens that enters in region 0, and n
+ * others, listed too, each in the region after that of the one before and a token further. */
+struct tec_row_state tec_ring_entering(const struct tec_plan *plan, int prefix);
+void tec_ring_full(const struct tec_plan *plan, int prefix, int n, struct tec_row_state *rows,
+                   struct tec_row_state **list);
+
 #endif

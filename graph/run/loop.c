@@ -21,11 +21,12 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->start_ns = tec_loop_now(l);
     r->deadline_ns = tick->deadline_ns;
     r->end_ns = r->release_ns = -1;
-    r->age_us = -1;
+    r->age_us = r->seen = r->captured_ns = -1;
     r->slack_us = r->overrun_us = 0;
     r->missed = r->failed = r->filling = false;
     r->cause = TEC_CAUSE_NONE;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
+    r->depth = r->to_come = 0;
     l->region = -1;
     l->n_jobs = l->n_order = l->lane = 0;
     l->replayed_ns = l->device_over_ns = l->awaited_ns = 0;
@@ -345,7 +346,7 @@ void tec_loop_set_table(struct tec_loop *l, const struct tec_cost_table *table)
 
 int tec_loop_live(const struct tec_loop *l)
 {
-    return l->n_live;
+    return l->o.ring ? l->ring.n : l->n_live;
 }
 
 int tec_loop_utterances(const struct tec_loop *l)

@@ -78,16 +78,22 @@ struct tec_launch_record {
 
 struct tec_frame_record {
     int64_t frame, tick_ns, start_ns, end_ns, release_ns, deadline_ns;
-    int64_t age_us;     /* of the observation when its actions left; -1 = no actions */
-    int64_t slack_us;   /* until the deadline when the actions left */
-    int64_t planner_ns; /* admission, views, policy, snapping */
-    int64_t host_ns;    /* everything that was not a replay */
-    int64_t overrun_us; /* past the deadline, or the session's next tick */
+    int64_t seen;        /* frame whose observation the actions that left last are of: its own but
+                          * in a ring; -1 = no actions */
+    int64_t captured_ns; /* of that observation; -1 = no actions */
+    int64_t age_us;      /* of the observation when its actions left; -1 = no actions */
+    int64_t slack_us;    /* until the deadline when the actions left */
+    int64_t planner_ns;  /* admission, views, policy, snapping */
+    int64_t host_ns;     /* everything that was not a replay */
+    int64_t overrun_us;  /* past the deadline, or the session's next tick */
     bool missed;
     bool failed; /* the device has (tec_device_failure): this frame's launches and all later ones
                   * made nothing; without a release there are no actions; cause is gpu */
     enum tec_cause cause;
     int tokens, rows, in_flight, snapped, refused, shed;
+    int to_come;  /* of a ring: actions that leave in this frame after those that left last, but for
+                   * sequences that end early */
+    int depth;    /* of a ring, in this frame; 0 without one */
     bool filling; /* a ring that has released nothing since its start or its last flush */
     char policy[64]; /* whose plan it ran */
     int n_launches;
@@ -106,7 +112,9 @@ struct tec_loop_options {
     int64_t deadline_ns;           /* of the action, after the tick; 0 = none */
     const char *ring;              /* name of the ring's resource; NULL = the plan has none */
     bool flushes;                  /* a new instruction drops what is in flight in a ring */
-    /* Called on the frame thread the moment the actions are ready; must not block. */
+    /* Called on the frame thread the moment the actions are ready; must not block. Of a ring it may
+     * be called in a frame without an observation, and more than once in a frame that is less deep
+     * than the one before, the oldest first: the record says of whose observation they are. */
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
     void *user;
     struct tec_event_sink events;
@@ -150,7 +158,7 @@ const struct tec_frame_record *tec_loop_frame(struct tec_loop *loop,
                                               const struct tec_frame_input *input, int64_t tick_ns,
                                               unsigned spawn);
 
-/* Requests that still have tokens to make. */
+/* Requests that still have tokens to make, and sequences in flight in a ring. */
 int tec_loop_live(const struct tec_loop *loop);
 
 /* Drop every request, as after a change of policy between runs; costs stay. */

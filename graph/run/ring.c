@@ -109,8 +109,8 @@ static void tell_start(const struct tec_loop *l, const char *what, int64_t at,
                                         .t_ns = at});
 }
 
-/* On a device the copies are made inside the forward, layer by layer, and its time holds theirs: the
- * mark, where they began, is then its start. */
+/* On a device the copies are made inside the forward, layer by layer, and its time holds theirs:
+ * the mark, where they began, is then its start. */
 static void tell_gather(const struct tec_loop *l, const struct tec_replay *r,
                         const struct tec_ring_segment *segments, int n)
 {
@@ -166,7 +166,8 @@ void tec_ring_reset(struct tec_loop *l)
 void tec_ring_change(struct tec_loop *l, const struct tec_frame_input *input)
 {
     struct tec_ring_state *ring = &l->ring;
-    int session = l->tick->session >= 0 && l->tick->session < TEC_MAX_TICKING ? l->tick->session : 0;
+    int session =
+        l->tick->session >= 0 && l->tick->session < TEC_MAX_TICKING ? l->tick->session : 0;
     bool same = l->texts_given[session].seen && l->texts_given[session].key == input->text_key;
     l->texts_given[session].seen = true;
     l->texts_given[session].key = input->text_key;
@@ -228,32 +229,44 @@ static void enter(struct tec_loop *l, const struct tec_frame_input *input)
 static void drop(struct tec_ring_state *ring, int at)
 {
     ring->n--;
-    memmove(&ring->items[at], &ring->items[at + 1],
-            (size_t)(ring->n - at) * sizeof ring->items[0]);
+    memmove(&ring->items[at], &ring->items[at + 1], (size_t)(ring->n - at) * sizeof ring->items[0]);
+}
+
+/* Sequences younger than the one that leaves, which will have all tokens in this frame too. */
+static int to_come(const struct tec_loop *l, const struct tec_ring_item *leaves)
+{
+    const struct tec_ring_state *ring = &l->ring;
+    int n = 0;
+    for (const struct tec_ring_item *it = leaves + 1; it < ring->items + ring->n; it++)
+        n += it->stage + ring->forwards_left >= spec_of(l)->stages;
+    return n;
 }
 
 static void release(struct tec_loop *l, const struct tec_ring_item *it)
 {
     struct tec_frame_record *r = &l->record;
+    r->to_come = to_come(l, it);
     for (int i = 0; i < spec_of(l)->stages; i++)
         l->chunk[i] = (float)it->tokens[i];
     r->release_ns = tec_loop_now(l);
+    r->seen = it->id;
+    r->captured_ns = it->captured_ns;
     r->age_us = (r->release_ns - it->captured_ns) / 1000;
     r->slack_us = r->deadline_ns >= 0 ? (r->deadline_ns - r->release_ns) / 1000 : 0;
     l->ring.filling = false;
     if (l->o.released)
         l->o.released(l->o.user, l->chunk, r);
     const struct tec_ring_event ring = told();
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
-                                        .node = l->o.action_node,
-                                        .request = it->id,
-                                        .frames = (int)(l->ring.turn - it->turn),
-                                        .t_ns = r->release_ns,
-                                        .since_ns = it->captured_ns,
-                                        .flag = r->deadline_ns >= 0 &&
-                                                r->release_ns > r->deadline_ns,
-                                        .chunk = l->chunk,
-                                        .ring = &ring});
+    tec_loop_tell(l,
+                  (struct tec_event){.kind = TEC_EVENT_RELEASE,
+                                     .node = l->o.action_node,
+                                     .request = it->id,
+                                     .frames = (int)(l->ring.turn - it->turn),
+                                     .t_ns = r->release_ns,
+                                     .since_ns = it->captured_ns,
+                                     .flag = r->deadline_ns >= 0 && r->release_ns > r->deadline_ns,
+                                     .chunk = l->chunk,
+                                     .ring = &ring});
 }
 
 /* An end token before the action is whole: what upstream makes of it is no action. */
@@ -415,11 +428,13 @@ int tec_ring_depth(const struct tec_loop *l)
 void tec_ring_run(struct tec_loop *l, const struct tec_frame_input *input)
 {
     struct tec_ring_state *ring = &l->ring;
-    int forwards = tec_stages_forwards(spec_of(l)->stages, tec_ring_depth(l));
+    int depth = tec_ring_depth(l), forwards = tec_stages_forwards(spec_of(l)->stages, depth);
+    l->record.depth = depth;
     ring->seen = ring->seen << 1 | (input != NULL);
     ring->broken <<= 1;
     for (int i = 0; i < forwards; i++) {
         bool enters = i == 0 && input;
+        ring->forwards_left = forwards - 1 - i;
         if (enters)
             enter(l, input);
         if (ring->n == 0 || !forward(l, enters ? input : NULL))
@@ -442,8 +457,8 @@ bool tec_ring_missed(const struct tec_loop *l, enum tec_cause *cause)
     uint64_t bit = UINT64_C(1) << age;
     if (l->record.release_ns >= 0 || l->ring.filling)
         return false;
-    *cause = l->ring.broken & bit   ? TEC_CAUSE_MODEL
-             : l->ring.seen & bit   ? TEC_CAUSE_PLAN
-                                    : TEC_CAUSE_INPUT;
+    *cause = l->ring.broken & bit ? TEC_CAUSE_MODEL
+             : l->ring.seen & bit ? TEC_CAUSE_PLAN
+                                  : TEC_CAUSE_INPUT;
     return true;
 }

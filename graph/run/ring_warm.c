@@ -4,39 +4,14 @@
 
 #include <string.h>
 
-/* Sequences as in a full ring: row i at stage i + 1. */
-static int fill(const struct tec_loop *l, int n, struct tec_row_state *rows,
-                struct tec_row_state **list)
-{
-    const struct tec_plan *p = l->o.plan;
-    for (int i = 0; i < n; i++) {
-        int region = i + 1, first = p->prefixes.first[region];
-        rows[i] = (struct tec_row_state){.region = region,
-                                         .prefix = l->prefix_rows,
-                                         .tail = first + l->prefix_rows,
-                                         .pos = l->prefix_rows + i,
-                                         .slot = first + l->prefix_rows + i,
-                                         .visible = l->prefix_rows + i + 1,
-                                         .left = p->spec.stages,
-                                         .eos = -1};
-        list[i] = &rows[i];
-    }
-    return n;
-}
-
 static int64_t run(struct tec_loop *l, const struct tec_frame_input *input, int n)
 {
     struct tec_row_state rows[TEC_MAX_STAGES], *list[TEC_MAX_STAGES] = {NULL};
-    struct tec_row_state entering = {.prefix = l->prefix_rows,
-                                     .visible = l->prefix_rows,
-                                     .pos = l->prefix_rows - 1,
-                                     .left = l->o.plan->spec.stages + 1,
-                                     .eos = -1};
+    struct tec_row_state entering = tec_ring_entering(l->o.plan, l->prefix_rows);
     struct tec_executor *e = &l->o.executor;
     int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
     struct tec_replay replay = {0};
-    entering.tail = entering.slot = l->o.plan->prefixes.first[0] + l->prefix_rows;
-    fill(l, n, rows, list);
+    tec_ring_full(l->o.plan, l->prefix_rows, n, rows, list);
     if (input) {
         struct tec_ring_launch launch = {
             .input = input, .entering = &entering, .rows = list, .n = n, .tokens = tokens};

@@ -26,7 +26,8 @@ struct tec_ring_item {
 /* A frame that the ring has lived through is a turn. Of the last 64, newest in bit 0: `seen` had an
  * observation, `broken` lost its sequence to an early end token. */
 struct tec_ring_state {
-    int n; /* in flight */
+    int n;             /* in flight */
+    int forwards_left; /* of this frame, behind the one that runs */
     int64_t turn;
     bool filling;
     uint64_t seen, broken;

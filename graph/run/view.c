@@ -182,7 +182,8 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.late_us = l->late_us;
     l->view.n_kv = l->o.topology->n_kv < 2 ? l->o.topology->n_kv : 2;
     l->view.kv = l->kv;
-    int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens :(int64_t)p->prefixes.n * p->prefixes.tokens,
+    int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens
+                                      : (int64_t)p->prefixes.n * p->prefixes.tokens,
                        (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens)};
     for (int i = 0; i < l->view.n_kv; i++) {
         l->kv[i].name = l->o.topology->kv[i];

@@ -169,16 +169,14 @@ static enum tec_status make_view(struct tec_mock *m, struct tec_error *err)
 
 /* --- open, close -------------------------------------------------------------------------- */
 
-/* Actions of a chunk: the first size of the buffer that an action writes. */
+/* Actions of a chunk: the first size of the buffer that an action writes; a ring makes one. */
 static int declared_horizon(const struct tec_pipeline *p)
 {
-    for (int i = 0; i < p->n_nodes; i++) {
-        int buffer = p->nodes[i].out.buffer;
-        if (p->nodes[i].kind == TEC_DECL_ACTION && buffer >= 0 && buffer < p->n_resources &&
-            p->resources[buffer].shape.n > 0)
-            return p->resources[buffer].shape.item[0];
-    }
-    return 0;
+    const struct tec_decl_node *actor = tec_pipeline_actor(p);
+    if (actor && actor->kind == TEC_DECL_DECODE)
+        return 1;
+    int buffer = actor ? actor->out.buffer : -1;
+    return buffer >= 0 && p->resources[buffer].shape.n > 0 ? p->resources[buffer].shape.item[0] : 0;
 }
 
 static enum tec_status load_pipeline(struct tec_mock *m, const struct tec_mock_options *o,

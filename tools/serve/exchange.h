@@ -26,12 +26,13 @@ struct tec_job {
     bool is_text; /* it came as a text message: refused */
     int64_t received_ns;
     int64_t due_ns;     /* the reply leaves by then; 0: whenever it is ready */
+    int64_t client;     /* of the connection, each another */
     double previous_ms; /* duration of the connection's cycle before; negative: none */
 
     /* Written by the engine thread. */
     const double *actions; /* [rows, columns] of a reply; read them when `acted` */
-    int64_t captured_ns, released_ns, chunk_id;
-    bool slow; /* the pipeline's own deadline was over */
+    int64_t captured_ns, released_ns, chunk_id; /* of the observation that the actions are of */
+    bool slow;                                  /* the pipeline's own deadline was over */
 
     /* Written by whoever answers. */
     uint8_t *reply; /* behind TEC_REPLY_HEAD bytes of its block, from the heap */
@@ -49,6 +50,7 @@ struct tec_job {
 struct tec_exchange {
     int n;
     struct tec_job *jobs; /* [n] */
+    int64_t clients;      /* the connection thread's: connections so far */
     struct tec_ring inbox, outbox;
     struct tec_bell work;     /* rings for the engine thread */
     _Atomic bool ending;      /* the engine thread returns */

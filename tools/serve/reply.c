@@ -93,9 +93,15 @@ void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *r)
         put_array(&p, r->actions, r->rows, r->columns);
     }
     put_key(&p, "policy_timing");
-    msgpack_pack_map(&p, 1);
+    msgpack_pack_map(&p, r->aged ? 3 : 1);
     put_key(&p, "infer_ms");
     msgpack_pack_double(&p, r->policy_ms);
+    if (r->aged) {
+        put_key(&p, "age_ms");
+        msgpack_pack_double(&p, r->age_ms);
+        put_key(&p, "age_frames");
+        msgpack_pack_int(&p, r->age_frames);
+    }
     put_key(&p, "server_timing");
     msgpack_pack_map(&p, r->previous_ms >= 0.0 ? 2 : 1);
     put_key(&p, "infer_ms");

@@ -20,6 +20,9 @@ struct tec_reply {
     double policy_ms;   /* of the model */
     double server_ms;   /* and of what is around it */
     double previous_ms; /* of the cycle before; negative: there was none */
+    bool aged;          /* actions of a ring: */
+    double age_ms;      /* of their observation when they leave */
+    int age_frames;     /* how many frames it was seen before */
     bool extended;      /* a `tectum` map follows */
     bool has_text;
     const char *text; /* UTF-8 */

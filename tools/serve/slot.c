@@ -23,6 +23,7 @@ static void give_back(struct tec_slot *s, struct tec_slot_message *m, size_t kee
 void tec_slot_open(struct tec_slot *s, void *connection, int64_t now)
 {
     s->connection = connection;
+    s->client = ++s->exchange->clients;
     s->greeted = s->early = s->closing = false;
     s->state = TEC_SLOT_IDLE;
     s->began_ns = now;
@@ -85,6 +86,7 @@ static void submit(struct tec_slot *s)
     s->tick = s->n_requests - 1;
     atomic_store_explicit(&job->answer, TEC_JOB_OPEN, memory_order_relaxed);
     atomic_store_explicit(&job->acted, false, memory_order_relaxed);
+    job->client = s->client;
     job->previous_ms = s->previous_ms;
     tec_exchange_submit(s->exchange, s->job);
 }

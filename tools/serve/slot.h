@@ -31,6 +31,7 @@ struct tec_slot {
     struct tec_heap *heap;
     struct tec_exchange *exchange;
     int job;
+    int64_t client;   /* number of the connection */
     void *connection; /* NULL: the client is gone, or the slot was never used */
     bool greeted;     /* the metadata has left */
     bool closing;     /* it is being closed: nothing more is done for it */

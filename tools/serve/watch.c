@@ -49,7 +49,7 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
 static struct tec_handout_chunk chunk_of(const struct tec_watch *w, int64_t tick)
 {
     const struct tec_job *j = job_of(w);
-    return (struct tec_handout_chunk){tick, j->captured_ns, j->actions};
+    return (struct tec_handout_chunk){tick, j->captured_ns, j->actions, j->chunk_id};
 }
 
 /* A reply in place of the engine's. `fresh`: the request's own actions are there, its text is not.

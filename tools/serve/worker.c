@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14, SKEW_NS = 1000000000 };
+enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14 };
 
 static double ms(int64_t ns)
 {
@@ -70,6 +70,9 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
                                     .policy_ms = s->policy_ms,
                                     .server_ms = ms(j->infer_ns),
                                     .previous_ms = j->previous_ms,
+                                    .aged = s->wants_actions && w->stages > 0,
+                                    .age_ms = ms(now - j->captured_ns),
+                                    .age_frames = s->age_frames,
                                     .extended = s->extended,
                                     .has_text = text != NULL,
                                     .text = text,
@@ -96,166 +99,49 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
     tec_exchange_return(w->exchange, job);
 }
 
+/* The actions that the job's frame has made leave, unless they wait for its text. */
+static void send_actions(struct tec_worker *w)
+{
+    int job = w->running;
+    struct tec_job *j = &w->exchange->jobs[job];
+    struct tec_error err;
+    bool good = w->good_rows >= w->rows;
+    w->holds = false;
+    atomic_store_explicit(&j->acted, good, memory_order_release);
+    if (good && w->running_text)
+        return;
+    w->running = -1;
+    if (good) {
+        answer(w, job, NULL, false, "");
+        return;
+    }
+    tec_fail(&err, TEC_INVALID, "actions: row %d of the model's is not finite", w->good_rows + 1);
+    answer_failure(w, job, &err);
+}
+
 /* Inside the frame: no allocation, no lock, no wait. */
 static void released(void *user, const float *chunk, const struct tec_frame_record *record)
 {
     struct tec_worker *w = user;
-    if (w->running < 0)
+    const struct tec_seen *seen = tec_seen_find(&w->seen, record->seen);
+    if (w->running < 0 || !seen)
         return;
     struct tec_worker_job *s = &w->jobs[w->running];
-    struct tec_error err;
-    int rows = tec_session_act(w->opened.engine->session, &w->input, chunk, w->actions);
-    s->policy_ms = ms(record->release_ns - record->start_ns);
+    struct tec_job *j = &w->exchange->jobs[w->running];
+    w->good_rows =
+        tec_session_act_on(w->opened.engine->session, seen->state_raw, chunk, w->actions);
+    s->policy_ms = ms(record->release_ns - w->began_ns);
     s->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
+    s->chunk_id = seen->number;
+    s->age_frames = (int)(record->frame - record->seen);
     memcpy(s->actions, w->actions, (size_t)w->rows * (size_t)w->columns * sizeof *s->actions);
-    int job = w->running;
-    struct tec_job *j = &w->exchange->jobs[job];
-    w->acted = true;
+    w->acted = w->holds = true;
+    j->captured_ns = record->captured_ns;
     j->released_ns = record->release_ns;
     j->slow = s->missed;
     j->chunk_id = s->chunk_id;
-    atomic_store_explicit(&j->acted, rows >= w->rows, memory_order_release);
-    if (rows >= w->rows && w->running_text)
-        return;
-    w->running = -1;
-    if (rows >= w->rows) {
-        answer(w, job, NULL, false, "");
-        return;
-    }
-    tec_fail(&err, TEC_INVALID, "actions: row %d of the model's is not finite", rows + 1);
-    answer_failure(w, job, &err);
-}
-
-static const struct tec_value *find(const struct tec_request_message *m, const char *name)
-{
-    for (size_t i = 0; i < m->n; i++)
-        if (strcmp(m->values[i].name, name) == 0)
-            return &m->values[i];
-    return NULL;
-}
-
-static bool in_list(const struct tec_pipeline *p, const struct tec_robot *robot, const char *name)
-{
-    for (int i = 0; i < p->n_inputs; i++)
-        if (strcmp(p->inputs[i].name, name) == 0)
-            return true;
-    for (int i = 0; robot && i < robot->n_cameras; i++)
-        if (robot->cameras[i].input && strcmp(robot->cameras[i].input, name) == 0)
-            return true;
-    for (int i = 0; robot && i < robot->n_ignored; i++)
-        if (strcmp(robot->ignored[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* openpi ignores keys that it does not know; a session refuses a picture under such a key. The name
- * stays, as a text that nobody reads: it may be the misspelt one that a message should name. In a
- * map (ALOHA's images) an unknown picture is refused, there too. */
-static void set_aside_unknown(struct tec_worker *w)
-{
-    const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
-    struct tec_request_message *m = &w->request;
-    for (size_t i = 0; i < m->n; i++)
-        if (m->values[i].rank > 2 && !m->inner[i] &&
-            !in_list(w->opened.pipeline, robot, m->values[i].name))
-            m->values[i] = (struct tec_value){.name = m->values[i].name, .data = ""};
-}
-
-static enum tec_status add_prompt(struct tec_worker *w, struct tec_error *err)
-{
-    struct tec_request_message *m = &w->request;
-    char ids[256];
-    snprintf(ids, sizeof ids, "%.200s#ids", w->prompt);
-    if (!w->default_prompt || find(m, w->prompt) || find(m, ids))
-        return TEC_OK;
-    if (m->n == TEC_MAX_INPUTS)
-        return tec_fail(err, TEC_UNSUPPORTED, "request: more than %d values", TEC_MAX_INPUTS - 1);
-    m->inner[m->n] = false;
-    m->values[m->n++] = (struct tec_value){
-        .name = w->prompt, .data = w->default_prompt, .bytes = strlen(w->default_prompt)};
-    return TEC_OK;
-}
-
-/* What the request's actions start from; NULL: the pipeline's seed and the observation's number. */
-static enum tec_status find_noise(struct tec_worker *w, const float **noise, struct tec_error *err)
-{
-    const struct tec_flow *f = &w->opened.engine->model->flow;
-    const struct tec_value *given = &w->request.noise;
-    size_t n = (size_t)f->horizon * (size_t)f->dim;
-    *noise = given->name || w->request.has_seed ? w->noise : NULL;
-    if (!given->name) {
-        if (w->request.has_seed)
-            tec_noise(w->request.seed, TEC_NOISE_ACTIONS, 0, w->noise, n);
-        return TEC_OK;
-    }
-    if (given->kind != TEC_VALUE_F32 || given->rank != 2 || given->shape[0] != f->horizon ||
-        given->shape[1] != f->dim)
-        return tec_fail(err, TEC_SHAPE, "tectum.noise: must be f32 [%d, %d]", f->horizon, f->dim);
-    memcpy(w->noise, given->data, n * sizeof *w->noise);
-    for (size_t i = 0; i < n; i++)
-        if (!(w->noise[i] >= -1e6F && w->noise[i] <= 1e6F))
-            return tec_fail(err, TEC_INVALID, "tectum.noise: entry %zu is not a finite number",
-                            i + 1);
-    return TEC_OK;
-}
-
-/* When the cameras saw it: as the client says, else when the request was whole. */
-static enum tec_status find_captured(struct tec_worker *w, int job, struct tec_error *err)
-{
-    const struct tec_request_message *m = &w->request;
-    struct tec_job *j = &w->exchange->jobs[job];
-    int64_t ahead = m->has_captured ? m->captured_ns - j->received_ns : 0;
-    if (ahead > SKEW_NS)
-        return tec_fail(err, TEC_INVALID,
-                        "tectum.obs_ts: lies %.0f s after the request: it is of the server's "
-                        "monotonic clock, as in replies",
-                        (double)ahead / 1e9);
-    j->captured_ns = m->has_captured && ahead < 0 ? m->captured_ns : j->received_ns;
-    return TEC_OK;
-}
-
-static enum tec_status find_ask(struct tec_worker *w, struct tec_error *err)
-{
-    const struct tec_loop_options *o = tec_loop_settings(w->opened.engine->loop);
-    const char *node = w->request.ask.node;
-    w->ask = (struct tec_ask){.max_tokens = w->request.ask.max_tokens, .prio = w->request.ask.prio};
-    while (node && w->ask.decoder < o->n_decoders &&
-           strcmp(o->decoders[w->ask.decoder].name, node) != 0)
-        w->ask.decoder++;
-    return !node || w->ask.decoder < o->n_decoders
-               ? TEC_OK
-               : tec_fail(err, TEC_NOT_FOUND,
-                          "tectum.ask.node: pipeline %s has no decode node '%.60s'",
-                          w->opened.pipeline->name, node);
-}
-
-static enum tec_status observe(struct tec_worker *w, int job, struct tec_error *err)
-{
-    const struct tec_job *j = &w->exchange->jobs[job];
-    const struct tec_engine *e = w->opened.engine;
-    struct tec_request_message *m = &w->request;
-    const float *noise = NULL;
-    char warning[200];
-    if (j->is_text)
-        return tec_fail(err, TEC_MALFORMED,
-                        "request: a text message; observations are binary ones, msgpack");
-    TEC_TRY(tec_request_read(m, j->message, j->n, &w->moment, err));
-    w->jobs[job].started_ns = tec_clock_now(&w->clock);
-    if (m->wants_text && w->text_bytes == 0)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "tectum.tasks: pipeline %s has no decode node: it makes no text",
-                        w->opened.pipeline->name);
-    TEC_TRY(find_ask(w, err));
-    set_aside_unknown(w);
-    TEC_TRY(add_prompt(w, err));
-    TEC_TRY(find_noise(w, &noise, err));
-    TEC_TRY(find_captured(w, job, err));
-    TEC_TRY(tec_session_observe(e->session, m->values, m->n, noise, w->observations, j->captured_ns,
-                                &w->input, warning, err));
-    if (warning[0] && !w->warned)
-        tec_say(w->opened.call, "%s", warning);
-    w->warned |= warning[0] != '\0';
-    return TEC_OK;
+    if (record->to_come == 0)
+        send_actions(w);
 }
 
 /* The request that was asked for in this frame: its text is waited for, or a refusal is told. */
@@ -341,32 +227,69 @@ static void lose(struct tec_worker *w, const struct tec_error *err)
             answer_failure(w, job, err);
 }
 
+/* The loop's frame of a tick, for whoever runs. */
+static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
+{
+    struct tec_tick tick = make_tick(w);
+    if (job >= 0) {
+        count_from_request(w, job, &tick);
+        tec_seen_put(&w->seen, tick.frame, w->number, w->input.captured_ns,
+                     tec_session_seen(w->opened.engine->session)->state_raw);
+    }
+    const struct tec_frame_record *r =
+        tec_loop_run(w->opened.engine->loop, job >= 0 ? &w->input : NULL, &tick);
+    w->n_cancels = 0;
+    if (w->running >= 0 && w->holds)
+        send_actions(w);
+    return r;
+}
+
+/* A ring that gives nothing is given the same observation again, until it gives something or no
+ * sequence can be in it that was there before. */
+static void fill_ring(struct tec_worker *w, int job)
+{
+    for (int i = 0; i < w->stages && !w->acted && !expired(w, job); i++)
+        if (run_tick(w, job)->failed)
+            return;
+}
+
+static void run_job(struct tec_worker *w, int job)
+{
+    struct tec_worker_job *s = &w->jobs[job];
+    const struct tec_job *j = &w->exchange->jobs[job];
+    if (w->stages && (w->client != j->client || w->request.reset))
+        tec_loop_reset(w->opened.engine->loop);
+    w->client = j->client;
+    w->number = s->chunk_id = w->observations++;
+    w->began_ns = tec_clock_now(&w->clock);
+    s->extended = w->request.extended;
+    s->wants_actions = w->request.wants_actions;
+    s->refused = false;
+    run_tick(w, job);
+    fill_ring(w, job);
+}
+
 /* One frame: for a job, or without observation. */
 static void run_frame(struct tec_worker *w, int job)
 {
     struct tec_worker_job *s = job < 0 ? NULL : &w->jobs[job];
-    struct tec_loop *loop = w->opened.engine->loop;
     struct tec_error err;
     w->running = job;
     w->running_text = s && w->request.wants_text;
-    w->acted = false;
-    if (s) {
-        s->chunk_id = w->observations++;
-        s->extended = w->request.extended;
-        s->wants_actions = w->request.wants_actions;
-        s->refused = false;
-    }
-    struct tec_tick tick = make_tick(w);
+    w->acted = w->holds = false;
     if (s)
-        count_from_request(w, job, &tick);
-    tec_loop_run(loop, s ? &w->input : NULL, &tick);
-    w->n_cancels = 0;
+        run_job(w, job);
+    else
+        run_tick(w, -1);
     if (tec_device_failure(w->opened.engine->device, &err) != TEC_OK) {
         lose(w, &err);
         return;
     }
     if (s && !w->acted && (s->wants_actions || !w->running_text)) {
-        tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
+        tec_fail(&err, TEC_UNSUPPORTED,
+                 w->stages ? "pipeline %s: the model ended each of its actions before they were "
+                             "whole"
+                           : "pipeline %s made no actions in this frame",
                  w->opened.pipeline->name);
         answer_failure(w, job, &err);
     } else if (w->running >= 0) {
@@ -391,7 +314,7 @@ static void serve(struct tec_worker *w, int job)
         answer_failure(w, job, &err);
         return;
     }
-    if (observe(w, job, &err) == TEC_OK)
+    if (tec_worker_observe(w, job, &err) == TEC_OK)
         run_frame(w, job);
     else
         answer_failure(w, job, &err);
@@ -406,7 +329,7 @@ void tec_worker_run(struct tec_worker *w)
         int job = tec_exchange_take(x);
         if (job >= 0)
             serve(w, job);
-        else if (tec_loop_live(loop) &&
+        else if (!w->stages && tec_loop_live(loop) &&
                  tec_device_failure(w->opened.engine->device, NULL) == TEC_OK)
             run_frame(w, -1);
         else if (!atomic_load(&x->ending))
@@ -431,7 +354,7 @@ static const char *prompt_key(const struct tec_worker *w)
 static int text_bytes(const struct tec_pipeline *p, const struct tec_topology *t)
 {
     int most = 0;
-    for (int i = 0; i < t->n_nodes; i++) {
+    for (int i = 0; i < t->n_nodes && !t->ring; i++) {
         int tokens = p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)].max_tokens;
         if (strcmp(t->nodes[i].kind, "decode") == 0 && tokens > most)
             most = tokens;
@@ -445,6 +368,7 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     const struct tec_engine *e = w->opened.engine;
     const struct tec_flow *f = &e->model->flow;
     int rows = tec_session_rows(e->session);
+    w->stages = e->topology.stages;
     w->columns = tec_session_columns(e->session);
     w->rows = limit_rows > 0 && limit_rows < rows ? limit_rows : rows;
     w->text_bytes = text_bytes(w->opened.pipeline, &e->topology);
@@ -454,6 +378,7 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
     w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
     bool all = w->actions && w->noise && w->jobs && w->cancels;
+    TEC_TRY(tec_seen_create(&w->seen, e, &w->arena, err));
     for (int i = 0; all && i < n; i++) {
         w->jobs[i].actions = TEC_NEW(&w->arena, (size_t)w->rows * (size_t)w->columns + 1, double);
         all = w->jobs[i].actions != NULL;

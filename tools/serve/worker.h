@@ -3,11 +3,16 @@
  *
  * A job's actions leave in the moment the frame has them. A job that asked for text leaves when the
  * text of its own observation has ended; the frames of other jobs run meanwhile, and the policy
- * batches their language with it. */
+ * batches their language with it.
+ *
+ * A ring takes a request's observation in and gives what leaves in the same frame. Where nothing
+ * would leave, because it is filled anew, it is given the same observation until something does. It
+ * holds observations of one connection: another one's begin with an empty ring. */
 #ifndef TEC_TOOLS_SERVE_WORKER_H
 #define TEC_TOOLS_SERVE_WORKER_H
 
 #include "tools/open_engine.h"
+#include "tools/seen.h"
 #include "tools/serve/exchange.h"
 #include "tools/serve/request.h"
 
@@ -18,8 +23,9 @@ struct tec_worker_job {
     bool refused;
     double *actions; /* [rows, columns] */
     double policy_ms;
-    int64_t started_ns, chunk_id;
+    int64_t started_ns, chunk_id; /* chunk_id: of the observation that its actions are of */
     bool extended, wants_actions, missed;
+    int age_frames;
 };
 
 /* Owned by the caller of open until close; must not move in between. */
@@ -34,7 +40,13 @@ struct tec_worker {
     struct tec_ask ask;           /* for that */
     int64_t *cancels;             /* [n] requests whose client has left, for the next frame */
     int n_cancels;
-    bool acted;                  /* the running frame has made actions */
+    bool acted; /* the running frame has made actions */
+    bool holds; /* and newer ones will leave in it: these are not sent yet */
+    struct tec_seen_list seen;
+    int stages;                  /* of a ring; 0 = none */
+    int64_t client;              /* whose observations are in the ring */
+    int good_rows;               /* of its actions */
+    int64_t number, began_ns;    /* of its observation; of its first frame */
     int rows, columns;           /* of a reply */
     int text_bytes;              /* most of a reply's text */
     double *actions;             /* [session rows, columns] */
@@ -53,6 +65,10 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
                                 struct tec_exchange *exchange, int n, int limit_rows,
                                 const char *default_prompt, struct tec_error *err);
 void tec_worker_close(struct tec_worker *w); /* zeroed is allowed */
+
+/* For the worker: decode a job's request and prepare its observation, into `request` and `input`.
+ */
+enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_error *err);
 
 /* Answer jobs until the exchange ends. */
 void tec_worker_run(struct tec_worker *w);

@@ -31,6 +31,7 @@ static void end_frame(struct tec_summary *s, const struct tec_event *e)
     s->frames++;
     s->to_ns = e->t_ns;
     s->missed += r->missed;
+    s->filling += r->filling;
     s->causes[r->cause]++;
     s->tokens += r->tokens;
     s->rows += r->rows;
@@ -47,6 +48,7 @@ void tec_summary_event(struct tec_summary *s, const struct tec_event *e)
         end_frame(s, e);
         break;
     case TEC_EVENT_RELEASE:
+        s->lives = e->frames > s->lives ? e->frames : s->lives;
         s->releases++;
         s->late += e->flag;
         add(s, &s->age, (e->t_ns - e->since_ns) / 1000);
@@ -118,6 +120,10 @@ json_t *tec_summary_json(struct tec_summary *s)
                   (json_int_t)s->finished, "refused", (json_int_t)s->refused, "shed",
                   (json_int_t)s->shed, "cancelled", (json_int_t)s->cancelled);
     json_object_update(row, more);
+    if (s->ring) {
+        json_object_set_new(row, "filling", json_integer((json_int_t)s->filling));
+        json_object_set_new(row, "age_frames", json_integer((json_int_t)s->lives));
+    }
     json_decref(more);
     return row;
 }
@@ -134,6 +140,9 @@ void tec_summary_print(struct tec_summary *s, const char *policy, FILE *out)
     fprintf(out, "\n  actions %.2f Hz, %.1f tokens/s, %.2f rows a frame\n",
             (double)s->horizon * (double)s->releases / span_s(s), (double)s->tokens / span_s(s),
             s->frames ? (double)s->rows / (double)s->frames : 0.0);
+    if (s->ring)
+        fprintf(out, "  %lld frames of filling; actions are up to %lld frames old\n",
+                (long long)s->filling, (long long)s->lives);
     for (int i = 0; i < 3; i++) {
         const json_t *q = json_object_get(row, parts[i]);
         if (json_is_object(q))

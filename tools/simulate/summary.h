@@ -20,6 +20,8 @@ struct tec_summary {
     int horizon;
     int64_t frames, skipped, missed, releases, late, tokens, rows, launches;
     int64_t finished, refused, shed, cancelled, from_ns, to_ns;
+    bool ring;              /* actions come from one: */
+    int64_t filling, lives; /* frames in which it fills; most frames that an action is old */
     int64_t causes[TEC_CAUSES];
     struct tec_series frame, age, language;
 };

@@ -97,14 +97,17 @@ static int64_t wanted(void *self, int64_t now_ns)
 
 /* --- what the frame loop tells --------------------------------------------------------------- */
 
-static void take_release(struct tec_world *w, int64_t t_ns, bool late)
+/* `seen`: the frame whose observation the actions are of. */
+static void take_release(struct tec_world *w, int64_t t_ns, int64_t seen, bool late)
 {
     struct tec_world_session *s = &w->sessions[w->running];
     const struct tec_happenings *resets = &w->o.scenario->reset;
     if (!s->handout)
         return;
-    const struct tec_handout_chunk chunk = {w->frame, w->input.captured_ns,
-                                            tec_world_chunk(w, w->frame)};
+    const struct tec_handout_chunk chunk = {.frame = w->frame,
+                                            .captured_ns = w->input.captured_ns,
+                                            .actions = tec_world_chunk(w, seen),
+                                            .seen = seen};
     if (late) {
         tec_handout_late(s->handout, &chunk);
         return;
@@ -168,7 +171,8 @@ static void write_held(struct tec_world *w)
         tec_world_pass(w, order[i].t_ns);
         tec_world_write(w, json_incref(json_array_get(entry, 3)));
         if (json_integer_value(json_array_get(entry, 2)))
-            take_release(w, order[i].t_ns, json_integer_value(json_array_get(entry, 2)) > 1);
+            take_release(w, order[i].t_ns, w->frame,
+                         json_integer_value(json_array_get(entry, 2)) > 1);
     }
     json_array_clear(w->held);
 }
@@ -186,7 +190,7 @@ static void tell(void *self, const struct tec_event *e)
     else if (w->o.trace)
         tec_world_write(w, tec_trace_event(topology(w), e));
     if (release && !hold)
-        take_release(w, e->t_ns, e->flag);
+        take_release(w, e->t_ns, e->ring ? e->request : w->frame, e->flag);
     if (hold && e->kind == TEC_EVENT_FRAME_END)
         write_held(w);
 }

@@ -115,6 +115,30 @@ static enum tec_status check_costs(const struct tec_world *w, const struct tec_c
     return TEC_OK;
 }
 
+/* A ring's launches are named as they are, not by the nodes that they are of. */
+static bool has_launch(const struct tec_topology *t, const char *name)
+{
+    if (t->ring)
+        return strcmp(name, "packed") == 0 || strcmp(name, "decode") == 0;
+    for (int n = 0; n < t->n_nodes; n++)
+        if (strcmp(t->nodes[n].name, name) == 0)
+            return true;
+    return false;
+}
+
+static enum tec_status check_tokens(const struct tec_world *w, int64_t tokens, const char *where,
+                                    int index, struct tec_error *err)
+{
+    int most = w->o.engine->plan->spec.text_tokens;
+    if (tokens <= most)
+        return TEC_OK;
+    if (index < 0)
+        return tec_fail(err, TEC_MALFORMED, "text_tokens is %lld, the pipeline's prompt has %d",
+                        (long long)tokens, most);
+    return tec_fail(err, TEC_MALFORMED, "%s[%d]: text_tokens is %lld, the pipeline's prompt has %d",
+                    where, index, (long long)tokens, most);
+}
+
 static enum tec_status check_scenario(const struct tec_world *w, struct tec_error *err)
 {
     const struct tec_scenario *s = w->o.scenario;
@@ -122,14 +146,19 @@ static enum tec_status check_scenario(const struct tec_world *w, struct tec_erro
     TEC_TRY(check_costs(w, w->o.costs, err));
     for (int i = 0; i < s->costs_from.n; i++)
         TEC_TRY(check_costs(w, &s->costs_from.item[i].costs, err));
-    for (int i = 0; i < s->spikes.n; i++) {
-        bool known = false;
-        for (int n = 0; n < t->n_nodes; n++)
-            known = known || strcmp(t->nodes[n].name, s->spikes.item[i].name) == 0;
-        if (!known)
-            return tec_fail(err, TEC_MALFORMED, "spikes[%d]: no node is named '%s'", i,
-                            s->spikes.item[i].name);
-    }
+    for (int i = 0; i < s->spikes.n; i++)
+        if (!has_launch(t, s->spikes.item[i].name))
+            return tec_fail(err, TEC_MALFORMED,
+                            t->ring ? "spikes[%d]: a ring runs 'packed' and 'decode', not '%s'"
+                                    : "spikes[%d]: no node is named '%s'",
+                            i, s->spikes.item[i].name);
+    TEC_TRY(check_tokens(w, s->text_tokens, "", -1, err));
+    for (int i = 0; i < s->instruction.n; i++)
+        TEC_TRY(check_tokens(w, s->instruction.item[i].value, "instruction", i, err));
+    if (t->ring && s->n_sessions > 1)
+        return tec_fail(err, TEC_MALFORMED,
+                        "sessions: a ring holds observations of one session, there are %d",
+                        s->n_sessions);
     if (s->handout_actions > t->horizon)
         return tec_fail(err, TEC_MALFORMED, "%d actions a frame are handed out, a chunk has %d",
                         s->handout_actions, t->horizon);
@@ -152,5 +181,6 @@ enum tec_status tec_world_init(struct tec_world *world, const struct tec_world_o
     TEC_TRY(make_input(w, err));
     TEC_TRY(make_lists(w, err));
     tec_summary_init(&w->summary, w->o.engine->topology.horizon, arena);
+    w->summary.ring = w->o.engine->topology.ring != NULL;
     return TEC_OK;
 }

@@ -26,4 +26,8 @@ const int *tec_openvla_prompt(struct tec_pi *pi, const char *name, int *n, struc
  * stored there; *n values. NULL: there is no such thing. */
 const float *tec_openvla_tensor(struct tec_openvla_run *run, const char *tap, size_t *n);
 
+/* [rows, kv heads, head_dim] to [kv heads, rows, head_dim]; NULL stays NULL. */
+const float *tec_openvla_by_head(struct tec_pi *pi, const struct tec_stack *stack,
+                                 const float *rows, size_t n);
+
 #endif

@@ -196,6 +196,8 @@ static enum tec_status judge_picture(const struct around *a, struct room *room, 
     const char *image = json_string_value(json_object_get(frame, "image"));
     const char *text = json_string_value(json_object_get(frame, "instruction"));
     const struct tec_robot *robot = room->robot;
+    if (!robot || robot->n_cameras < 1)
+        return tec_fail(err, TEC_MALFORMED, "the robot has no camera");
     TEC_TRY(tec_images_picture(&in, a->v, a->inputs, image, err));
     TEC_TRY(reference_picture(a, &in, &want, err));
     size_t n = (size_t)a->size * (size_t)a->size * 3;

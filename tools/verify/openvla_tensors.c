@@ -129,11 +129,11 @@ static float *all_rows(struct tec_openvla_run *run, const char *prefill, const c
 }
 
 /* [rows, heads, head_dim] to [heads, rows, head_dim]. */
-static const float *by_head(struct tec_openvla_run *run, const float *rows, size_t n)
+const float *tec_openvla_by_head(struct tec_pi *pi, const struct tec_stack *s, const float *rows,
+                                 size_t n)
 {
-    const struct tec_stack *s = &run->pi->model->text.stack;
     size_t heads = (size_t)s->kv_heads, dim = (size_t)s->head_dim, count = n / (heads * dim);
-    float *out = rows ? TEC_NEW(run->pi->v->arena, n, float) : NULL;
+    float *out = rows ? TEC_NEW(pi->v->arena, n, float) : NULL;
     for (size_t r = 0; out && r < count; r++)
         for (size_t h = 0; h < heads; h++)
             memcpy(out + (h * count + r) * dim, rows + (r * heads + h) * dim, dim * sizeof *out);
@@ -164,7 +164,8 @@ static const float *text_tensor(struct tec_openvla_run *run, const char *what, s
     snprintf(decode, sizeof decode, "decode.layer%d.%s", layer, ours);
     const float *rows = all_rows(run, prefill, decode, n);
     bool heads = strcmp(ours, "k_rope") == 0 || strcmp(ours, "v") == 0;
-    return heads ? by_head(run, rows, rows ? *n : 0) : rows;
+    return heads ? tec_openvla_by_head(run->pi, &run->pi->model->text.stack, rows, rows ? *n : 0)
+                 : rows;
 }
 
 /* Every `stride`-th column of each step's logits, from column `first` to before `end`. */

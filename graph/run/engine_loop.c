@@ -1,0 +1,72 @@
+#include "graph/run/engine_loop.h"
+
+#include <string.h>
+
+static int topology_index(const struct tec_topology *t, const char *kind, int from)
+{
+    for (int i = from; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].kind, kind) == 0)
+            return i;
+    return -1;
+}
+
+static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_pipeline *p,
+                                     const struct tec_topology *t, struct tec_error *err)
+{
+    for (int i = topology_index(t, "decode", 0); i >= 0; i = topology_index(t, "decode", i + 1)) {
+        const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
+        if (l->n_decoders == TEC_MAX_DECODERS)
+            return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                                   "this release runs eight decode nodes a pipeline; a ninth is",
+                                   n->name);
+        struct tec_decoder *d = &l->decoders[l->n_decoders++];
+        d->name = n->name;
+        d->node = i;
+        d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
+        d->on_change = n->spawn.kind == TEC_SPAWN_ON_CHANGE;
+        d->supersede = n->supersede;
+        d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
+        d->max_tokens = n->max_tokens;
+        d->deadline_us = t->nodes[i].deadline_us;
+        d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
+    }
+    return TEC_OK;
+}
+
+enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_executor *executor,
+                                     struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_pipeline *p = o->pipeline;
+    size_t n = (size_t)(p->n_inputs + p->n_resources + p->n_partitions) + 1;
+    const char **names = TEC_NEW(&e->arena, n, const char *);
+    if (!names)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for names");
+    tec_topology_from_pipeline(&e->topology, p, &e->plan->spec, e->model, names);
+    struct tec_loop_options l = {.plan = e->plan,
+                                 .topology = &e->topology,
+                                 .executor = *executor,
+                                 .planner = tec_default_planner,
+                                 .prefill_node = topology_index(&e->topology, "prefill", 0),
+                                 .action_node = topology_index(&e->topology, "action", 0),
+                                 .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
+                                 .released = o->released,
+                                 .user = o->user,
+                                 .events = o->events,
+                                 .wanted = o->wanted,
+                                 .wanted_self = o->wanted_self};
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    if (ring) {
+        l.action_node = topology_index(&e->topology, "decode", 0);
+        l.ring = p->resources[ring->kv.index].name;
+        l.flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
+    }
+    if (l.action_node >= 0)
+        l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
+    if (!ring)
+        TEC_TRY(list_decoders(&l, p, &e->topology, err));
+    TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
+    if (o->costs)
+        tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);
+    return TEC_OK;
+}

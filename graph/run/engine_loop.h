@@ -1,0 +1,13 @@
+/* engine_loop.h - between the files of the engine: a pipeline's nodes as the frame loop wants them.
+ */
+#ifndef TEC_GRAPH_RUN_ENGINE_LOOP_H
+#define TEC_GRAPH_RUN_ENGINE_LOOP_H
+
+#include "graph/run/engine.h"
+
+/* Topology and loop over an executor; the engine has model and plan. TEC_NO_MEMORY;
+ * TEC_UNSUPPORTED, located, for more decode nodes than a loop runs. */
+enum tec_status tec_engine_make_loop(struct tec_engine *engine, const struct tec_executor *executor,
+                                     struct tec_error *err);
+
+#endif

@@ -1,0 +1,138 @@
+/* worker_observe.c - from a request's bytes to what a frame reads: decoded, completed, prepared. */
+#include "tools/serve/worker.h"
+
+#include <string.h>
+
+enum { SKEW_NS = 1000000000 };
+
+static const struct tec_value *find(const struct tec_request_message *m, const char *name)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->values[i].name, name) == 0)
+            return &m->values[i];
+    return NULL;
+}
+
+static bool in_list(const struct tec_pipeline *p, const struct tec_robot *robot, const char *name)
+{
+    for (int i = 0; i < p->n_inputs; i++)
+        if (strcmp(p->inputs[i].name, name) == 0)
+            return true;
+    for (int i = 0; robot && i < robot->n_cameras; i++)
+        if (robot->cameras[i].input && strcmp(robot->cameras[i].input, name) == 0)
+            return true;
+    for (int i = 0; robot && i < robot->n_ignored; i++)
+        if (strcmp(robot->ignored[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* openpi ignores keys that it does not know; a session refuses a picture under such a key. The name
+ * stays, as a text that nobody reads: it may be the misspelt one that a message should name. In a
+ * map (ALOHA's images) an unknown picture is refused, there too. */
+static void set_aside_unknown(struct tec_worker *w)
+{
+    const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
+    struct tec_request_message *m = &w->request;
+    for (size_t i = 0; i < m->n; i++)
+        if (m->values[i].rank > 2 && !m->inner[i] &&
+            !in_list(w->opened.pipeline, robot, m->values[i].name))
+            m->values[i] = (struct tec_value){.name = m->values[i].name, .data = ""};
+}
+
+static enum tec_status add_prompt(struct tec_worker *w, struct tec_error *err)
+{
+    struct tec_request_message *m = &w->request;
+    char ids[256];
+    snprintf(ids, sizeof ids, "%.200s#ids", w->prompt);
+    if (!w->default_prompt || find(m, w->prompt) || find(m, ids))
+        return TEC_OK;
+    if (m->n == TEC_MAX_INPUTS)
+        return tec_fail(err, TEC_UNSUPPORTED, "request: more than %d values", TEC_MAX_INPUTS - 1);
+    m->inner[m->n] = false;
+    m->values[m->n++] = (struct tec_value){
+        .name = w->prompt, .data = w->default_prompt, .bytes = strlen(w->default_prompt)};
+    return TEC_OK;
+}
+
+/* What the request's actions start from; NULL: the pipeline's seed and the observation's number. */
+static enum tec_status find_noise(struct tec_worker *w, const float **noise, struct tec_error *err)
+{
+    const struct tec_flow *f = &w->opened.engine->model->flow;
+    const struct tec_value *given = &w->request.noise;
+    size_t n = (size_t)f->horizon * (size_t)f->dim;
+    *noise = given->name || w->request.has_seed ? w->noise : NULL;
+    if (!given->name) {
+        if (w->request.has_seed)
+            tec_noise(w->request.seed, TEC_NOISE_ACTIONS, 0, w->noise, n);
+        return TEC_OK;
+    }
+    if (given->kind != TEC_VALUE_F32 || given->rank != 2 || given->shape[0] != f->horizon ||
+        given->shape[1] != f->dim)
+        return tec_fail(err, TEC_SHAPE, "tectum.noise: must be f32 [%d, %d]", f->horizon, f->dim);
+    memcpy(w->noise, given->data, n * sizeof *w->noise);
+    for (size_t i = 0; i < n; i++)
+        if (!(w->noise[i] >= -1e6F && w->noise[i] <= 1e6F))
+            return tec_fail(err, TEC_INVALID, "tectum.noise: entry %zu is not a finite number",
+                            i + 1);
+    return TEC_OK;
+}
+
+/* When the cameras saw it: as the client says, else when the request was whole. */
+static enum tec_status find_captured(struct tec_worker *w, int job, struct tec_error *err)
+{
+    const struct tec_request_message *m = &w->request;
+    struct tec_job *j = &w->exchange->jobs[job];
+    int64_t ahead = m->has_captured ? m->captured_ns - j->received_ns : 0;
+    if (ahead > SKEW_NS)
+        return tec_fail(err, TEC_INVALID,
+                        "tectum.obs_ts: lies %.0f s after the request: it is of the server's "
+                        "monotonic clock, as in replies",
+                        (double)ahead / 1e9);
+    j->captured_ns = m->has_captured && ahead < 0 ? m->captured_ns : j->received_ns;
+    return TEC_OK;
+}
+
+static enum tec_status find_ask(struct tec_worker *w, struct tec_error *err)
+{
+    const struct tec_loop_options *o = tec_loop_settings(w->opened.engine->loop);
+    const char *node = w->request.ask.node;
+    w->ask = (struct tec_ask){.max_tokens = w->request.ask.max_tokens, .prio = w->request.ask.prio};
+    while (node && w->ask.decoder < o->n_decoders &&
+           strcmp(o->decoders[w->ask.decoder].name, node) != 0)
+        w->ask.decoder++;
+    return !node || w->ask.decoder < o->n_decoders
+               ? TEC_OK
+               : tec_fail(err, TEC_NOT_FOUND,
+                          "tectum.ask.node: pipeline %s has no decode node '%.60s'",
+                          w->opened.pipeline->name, node);
+}
+
+enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_error *err)
+{
+    const struct tec_job *j = &w->exchange->jobs[job];
+    const struct tec_engine *e = w->opened.engine;
+    struct tec_request_message *m = &w->request;
+    const float *noise = NULL;
+    char warning[200];
+    if (j->is_text)
+        return tec_fail(err, TEC_MALFORMED,
+                        "request: a text message; observations are binary ones, msgpack");
+    TEC_TRY(tec_request_read(m, j->message, j->n, &w->moment, err));
+    w->jobs[job].started_ns = tec_clock_now(&w->clock);
+    if (m->wants_text && w->text_bytes == 0)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "tectum.tasks: pipeline %s has no decode node: it makes no text",
+                        w->opened.pipeline->name);
+    TEC_TRY(find_ask(w, err));
+    set_aside_unknown(w);
+    TEC_TRY(add_prompt(w, err));
+    TEC_TRY(find_noise(w, &noise, err));
+    TEC_TRY(find_captured(w, job, err));
+    TEC_TRY(tec_session_observe(e->session, m->values, m->n, noise, w->observations, j->captured_ns,
+                                &w->input, warning, err));
+    if (warning[0] && !w->warned)
+        tec_say(w->opened.call, "%s", warning);
+    w->warned |= warning[0] != '\0';
+    return TEC_OK;
+}
