@@ -43,7 +43,7 @@ for field in machine commit command p50 p99 max actions_s age_ms prefill_ms deco
     device_copy_over_rotate gather_over_packed read_bytes_s bf16_flop_s intensity of_roof launch_ms; do
     grep -q "\"$field\"" "$json"; check $? "the report has $field"
 done
-count '"forward": ' 4 "four forwards are taken apart"
+count '"forward": ' 5 "four forwards are taken apart, and the moves"
 for piece in pictures prefix decode head copies; do
     ! grep -q "\"$piece\": null" "$json"; check $? "a frame's $piece are timed"
 done

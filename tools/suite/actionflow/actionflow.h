@@ -48,18 +48,19 @@ struct tec_actionflow_cell {
     struct tec_actionflow_row rows[TEC_ACTIONFLOW_VARIANTS];
 };
 
-/* Forwards that are taken apart: P and d of a sequential frame, a full ring's, the same with
- * gathered keys. */
+/* Launches that are taken apart: P and d of a sequential frame, a full ring's forward, the same
+ * with gathered keys, and the moves after a forward. */
 enum {
     TEC_ACTIONFLOW_ALONE,
     TEC_ACTIONFLOW_ONE,
     TEC_ACTIONFLOW_FULL,
     TEC_ACTIONFLOW_GATHERED,
+    TEC_ACTIONFLOW_MOVED,
     TEC_ACTIONFLOW_FORWARDS
 };
 struct tec_actionflow_forward {
     const char *name;
-    int rows; /* that it advances besides an observation */
+    int rows; /* that it advances besides an observation; moves */
     bool known;
     struct tec_op_times times;
 };

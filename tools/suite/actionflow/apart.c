@@ -7,7 +7,7 @@ enum { PASSES = 9, PASSES_FULL = 3, FOREVER = 1 << 20 };
 /* A forward as a steady ring makes it: row i at stage i + 1, behind its own prefix. */
 struct forward {
     struct tec_actionflow_engine *engine;
-    bool enters;
+    enum tec_part_kind part;
     int rows;
     struct tec_row_state row[TEC_MAX_STAGES], *list[TEC_MAX_STAGES], entering;
 };
@@ -25,7 +25,7 @@ static void place(struct forward *f)
                                          .left = FOREVER,
                                          .eos = -1};
     for (int i = 0; i < f->rows; i++) {
-        int region = f->enters ? i + 1 : 0, first = regions->first[region];
+        int region = f->part == TEC_PART_PACKED ? i + 1 : 0, first = regions->first[region];
         f->row[i] = (struct tec_row_state){.region = region,
                                            .prefix = prefix,
                                            .tail = first + prefix,
@@ -38,6 +38,19 @@ static void place(struct forward *f)
     }
 }
 
+/* Behind the forward: the newest sequence holds its prefix, each other one token more. */
+static void launch_moves(const struct forward *f, struct tec_replay *replay)
+{
+    const struct tec_loop *loop = f->engine->base.opened.engine->loop;
+    const struct tec_executor *x = &tec_loop_settings(loop)->executor;
+    struct tec_ring_move moves[TEC_MAX_STAGES];
+    for (int i = 0; i < f->rows; i++) {
+        int from = f->rows - 1 - i;
+        moves[i] = (struct tec_ring_move){from, from + 1, f->entering.prefix + from};
+    }
+    x->shift(x->self, moves, f->rows, replay);
+}
+
 static void launch(void *user, struct tec_replay *replay)
 {
     struct forward *f = user;
@@ -45,7 +58,11 @@ static void launch(void *user, struct tec_replay *replay)
     const struct tec_executor *x = &tec_loop_settings(loop)->executor;
     int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
     place(f);
-    if (!f->enters) {
+    if (f->part == TEC_PART_SHIFT) {
+        launch_moves(f, replay);
+        return;
+    }
+    if (f->part == TEC_PART_DECODE) {
         x->decode(x->self, f->list, f->rows, 1, tokens, made, replay);
         return;
     }
@@ -59,7 +76,7 @@ static void launch(void *user, struct tec_replay *replay)
 }
 
 static enum tec_status time_forward(struct tec_actionflow *s, struct tec_actionflow_engine *engine,
-                                    struct tec_actionflow_forward *out, bool enters,
+                                    struct tec_actionflow_forward *out, enum tec_part_kind part,
                                     struct tec_error *err)
 {
     struct tec_plan *plan = engine->base.opened.engine->plan;
@@ -69,16 +86,12 @@ static enum tec_status time_forward(struct tec_actionflow *s, struct tec_actionf
     if (!f)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a forward");
     f->engine = engine;
-    f->enters = enters;
+    f->part = part;
     f->rows = out->rows;
     const struct tec_op_times_of of = {
         .plan = plan,
-        .part = tec_plan_part(plan, enters ? TEC_PART_PACKED : TEC_PART_DECODE, out->rows),
-        .size = {.pictures = prefix->n_pictures,
-                 .text = prefix->n_text,
-                 .rows = out->rows,
-                 .k = 1,
-                 .made = enters ? 0 : 1},
+        .part = tec_plan_part(plan, part, out->rows),
+        .size = {.pictures = prefix->n_pictures, .text = prefix->n_text, .rows = out->rows, .k = 1},
         .passes = s->full ? PASSES_FULL : PASSES,
         .launch = launch,
         .user = f};
@@ -100,13 +113,16 @@ enum tec_status tec_actionflow_take_apart(struct tec_actionflow *s,
     f[TEC_ACTIONFLOW_ONE].name = "decode, one row";
     f[TEC_ACTIONFLOW_FULL].name = "packed, full ring";
     f[TEC_ACTIONFLOW_GATHERED].name = "packed, gathered";
+    f[TEC_ACTIONFLOW_MOVED].name = "moves";
     f[TEC_ACTIONFLOW_ONE].rows = 1;
-    f[TEC_ACTIONFLOW_FULL].rows = f[TEC_ACTIONFLOW_GATHERED].rows = others;
+    f[TEC_ACTIONFLOW_FULL].rows = f[TEC_ACTIONFLOW_GATHERED].rows = f[TEC_ACTIONFLOW_MOVED].rows =
+        others;
     if (variant == TEC_ACTIONFLOW_GATHER)
-        return time_forward(s, engine, &f[TEC_ACTIONFLOW_GATHERED], true, err);
-    if (variant != TEC_ACTIONFLOW_ROTATE)
-        return TEC_OK;
-    TEC_TRY(time_forward(s, engine, &f[TEC_ACTIONFLOW_ALONE], true, err));
-    TEC_TRY(time_forward(s, engine, &f[TEC_ACTIONFLOW_FULL], true, err));
-    return others ? time_forward(s, engine, &f[TEC_ACTIONFLOW_ONE], false, err) : TEC_OK;
+        return time_forward(s, engine, &f[TEC_ACTIONFLOW_GATHERED], TEC_PART_PACKED, err);
+    if (variant == TEC_ACTIONFLOW_COPY)
+        return others ? time_forward(s, engine, &f[TEC_ACTIONFLOW_MOVED], TEC_PART_SHIFT, err)
+                      : TEC_OK;
+    TEC_TRY(time_forward(s, engine, &f[TEC_ACTIONFLOW_ALONE], TEC_PART_PACKED, err));
+    TEC_TRY(time_forward(s, engine, &f[TEC_ACTIONFLOW_FULL], TEC_PART_PACKED, err));
+    return others ? time_forward(s, engine, &f[TEC_ACTIONFLOW_ONE], TEC_PART_DECODE, err) : TEC_OK;
 }

@@ -4,8 +4,9 @@
 
 #include "tools/suite/actionflow/engines.h"
 
-/* Time the forwards that the ring of this variant knows: of ROTATE the sequential frame's two and
- * a full ring's, of GATHER a full ring's, of COPY none. What a device cannot time stays unknown. */
+/* Time the launches that the ring of this variant knows: of ROTATE the sequential frame's two and
+ * a full ring's, of GATHER a full ring's, of COPY the moves. What a device cannot time stays
+ * unknown. */
 enum tec_status tec_actionflow_take_apart(struct tec_actionflow *suite,
                                           struct tec_actionflow_engine *engine,
                                           enum tec_actionflow_variant variant,
