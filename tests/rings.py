@@ -217,6 +217,24 @@ def a_ring_that_does_not_fit_is_located():
     wrong("leave no room", "resources.ring.tokens=7")
 
 
+@test
+def a_picture_has_the_ring_and_its_launch():
+    for language, words in (("dot", ("7 stages of 43 tokens", "rotates", "one launch",
+                                     "previous frame", "a token a forward of 7")),
+                            ("mermaid", ("7 stages", "one launch")), ("html", ("7 stages",)),
+                            ("text", ("packed with", "depth 7: 1 forward a frame"))):
+        out = tectum("graph", "-T", language)
+        check(all(w in out for w in words), language, out)
+    out = tectum("graph", "-T", "dot", "--compiled", "--set", "resources.ring.shift=device_copy")
+    check(all(w in out for w in ("copied on after each forward", "packed", "decode.b6", "shift")))
+    rows = json.loads(tectum("graph", "--roofline", "h200", "--format", "json", "--set",
+                             "resources.ring.shift=device_copy"))["rows"]
+    check([(r["part"], r["stage"]) for r in rows] == [
+        ("packed", "pictures"), ("packed", "prefix"), ("packed", "decode"), ("packed", "all"),
+        ("decode.b6", "decode"), ("shift", "shift")], rows)
+    check(all(r["decode"] == K - 1 for r in rows if r["part"] == "packed"))
+
+
 def json_of(verb, *args, **how):
     return json.loads(tectum(verb, "--format", "json", *args, **how))
 

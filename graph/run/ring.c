@@ -159,7 +159,8 @@ void tec_ring_reset(struct tec_loop *l)
 {
     l->ring.n = 0;
     l->ring.turn = 0;
-    l->ring.seen = l->ring.broken = 0;
+    l->ring.seen = UINT64_MAX; /* nothing was missing before */
+    l->ring.broken = 0;
     l->ring.filling = true;
 }
 
