@@ -208,6 +208,8 @@ def a_ring_that_does_not_fit_is_located():
         out = p.stdout + p.stderr
         check(p.returncode == 1 and out.count("error[") == 1 and says in out, change, out)
         check("--> " in out, out)
+        err = tectum("run", "--inputs", path("same"), *sets, want=3)
+        check(":" in err and err.splitlines()[-1].startswith("tectum run: "), err)
 
     wrong("makes 7 tokens, ring 'ring' has 6 stages", "resources.ring.stages=6",
           "capture.depth=[1]")
