@@ -138,7 +138,7 @@ static void play(struct run *r, int frames)
         const struct tec_frame_record *record =
             tec_loop_frame(r->loop, r->missing[r->frame] ? NULL : &input, 0, 0);
         r->missed[r->frame] = record->missed;
-        r->cause[r->frame] = record->cause;
+        r->cause[r->frame] = (int)record->cause;
         r->in_flight[r->frame] = record->in_flight;
     }
     tec_loop_destroy(r->loop);
