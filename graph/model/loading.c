@@ -126,7 +126,7 @@ enum tec_status tec_loading_pieces(struct tec_loading *l, const struct tec_piece
         rows += tec_padded(pieces[i].rows);
         biased |= pieces[i].bias != NULL;
     }
-    void *block, *bias = NULL;
+    void *block = NULL, *bias = NULL;
     TEC_TRY(tec_loading_block(l, tec_loading_size(l, rows, k, bf16), &block));
     if (biased)
         TEC_TRY(tec_loading_block(l, (size_t)rows * 4, &bias));

@@ -116,7 +116,7 @@ static enum tec_status load_embeddings(struct tec_loading *l, const struct tec_t
     collect(&embed, t->embed);
     collect(&head, t->head);
     bool same = !l->options->language || head.n_names == 0;
-    for (int i = 0; !l->source.checkpoint && i < head.n_names; i++)
+    for (int i = 0; !l->source.checkpoint && embed.n_names && i < head.n_names; i++)
         same |= strcmp(head.names[i], embed.names[0]) == 0;
     TEC_TRY(tec_weight_find(&l->source, &embed, &found_embed, l->err));
     if (!same)

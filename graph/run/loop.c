@@ -314,8 +314,9 @@ enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_opt
     l->o = *options;
     l->heap = heap;
     tec_arena_init(&l->arena, heap);
-    tec_costs_init(&l->costs, &options->plan->spec);
-    enum tec_status status = take_memory(l, err);
+    enum tec_status status = tec_costs_init(&l->costs, &options->plan->spec, &l->arena, err);
+    if (status == TEC_OK)
+        status = take_memory(l, err);
     if (status != TEC_OK) {
         tec_loop_destroy(l);
         return status;
