@@ -74,7 +74,7 @@ TEST(timing_changes_nothing)
     int launches = 0;
     REQUIRE(tiny_open(&tiny, "pi05", true, 2, 0, &err));
     tiny_observe(&seen, tiny.model, 4);
-    size_t size = (size_t)(tiny.model->flow.horizon * tiny.model->flow.dim);
+    size_t size = (size_t)tiny.model->flow.horizon * (size_t)tiny.model->flow.dim;
     REQUIRE(size <= sizeof before / sizeof before[0]);
     const struct tec_op_times_of of = of_frame(1, &launches);
     run_frame(&launches, &replay);
