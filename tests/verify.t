@@ -30,6 +30,8 @@ for dtype in f32 bf16; do
     done
     judge "golden/openvla in $dtype" 150 --dtype $dtype tests/golden/openvla/tiny \
         tests/golden/openvla/odd tests/golden/openvla/vocab32k tests/golden/openvla/oft
+    [ $dtype = bf16 ] || judge "golden/keep" 192 tests/golden/keep/groups_t3 \
+        tests/golden/keep/groups_t10 tests/golden/keep/loading
     [ $dtype = bf16 ] || judge "golden/schedules" 31 \
         tests/golden/schedules/oxy_* tests/golden/schedules/base_* tests/golden/schedules/obj_* \
         tests/golden/schedules/paced_* tests/golden/schedules/three_* tests/golden/schedules/miss_*
