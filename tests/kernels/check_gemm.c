@@ -1,5 +1,6 @@
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
+#include "tests/kernels/cuda_tier.h"
 
 #include <float.h>
 #include <math.h>
@@ -231,6 +232,30 @@ static void gemm_capacities(struct conform *c, const struct tec_kernels *table, 
     conform_end(c);
 }
 
+/* Where x holds bf16 values, to say so changes no byte: for few rows and for many, splits as blocks
+ * and walked over, and a device that tiles fill. */
+static void gemm_rounded(struct conform *c, const struct tec_kernels *table, int rows, int k)
+{
+    enum { N = 48 };
+    size_t ldx = ((size_t)k + 15) / 16 * 16, size = (size_t)rows * N;
+    float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
+    struct tec_gemm_args a = {.max_rows = rows, .ldx = (int)ldx, .ldy = N, .n = N, .k = k};
+    a.rows = conform_ints(c, 1, rows);
+    a.x = filled(c, (size_t)rows * ldx, CONFORM_NORMAL, true);
+    a.w = conform_matrix(c, table, true, N, k, filled(c, (size_t)N * (size_t)k, 0, true));
+    for (int i = 0; i < 3; i++) {
+        cuda_tier_plan_for(0, i < 2 ? 0 : 1);
+        a.rounded = i > 0;
+        a.y = y[i > 0];
+        table->gemm_bf16(&a, (struct tec_part){0, 1});
+        if (i && memcmp(y[0], y[1], size * sizeof(float)) != 0)
+            conform_fail(c, "k %d, %d rows of bf16 values: said so, a row is not the same", k,
+                         rows);
+    }
+    cuda_tier_plan_for(0, 0);
+    conform_end(c);
+}
+
 static void gemm(struct conform *c, bool bf16)
 {
     static const int rows[] = {1, 3, 8, 16, 29};
@@ -240,6 +265,9 @@ static void gemm(struct conform *c, bool bf16)
     }
     for (int k = 5; k < 600; k += 264)
         gemm_capacities(c, c->fast, bf16, k);
+    gemm_capacities(c, c->fast, bf16, 397); /* the last split is less than a step */
+    for (int i = 0; bf16 && i < 8; i++)
+        gemm_rounded(c, c->fast, i < 4 ? 8 << i : i * 25, i % 2 ? 397 : 40);
     for (int i = 0; i < EDGES + RANDOM; i++)
         gemm_shape(c, choose(c, i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);
     for (int f = 0; f < CONFORM_FAMILIES; f++)
