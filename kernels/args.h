@@ -111,7 +111,8 @@ struct tec_attention_args {
 };
 
 /* y[r][c] = f(x[r][c]); gelu is the tanh form 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))),
- * silu is x / (1 + exp(-x)), copy_rows is x. */
+ * gelu_erf the exact 0.5 x (1 + erf(x / sqrt 2)), silu is x / (1 + exp(-x)), relu is 0 where x < 0
+ * and x elsewhere (a NaN stays one), copy_rows is x. */
 struct tec_map_args {
     const float *x;
     float *y; /* may be x */
@@ -120,12 +121,23 @@ struct tec_map_args {
     int round;
 };
 
-/* gelu_mul: y[r][c] = gelu(x[r][gate_at + c]) * x[r][up_at + c]. */
+/* y[r][c] = f(x[r][gate_at + c]) * x[r][up_at + c]; f is gelu in gelu_mul, silu in silu_mul. */
 struct tec_gated_args {
     const float *x;
     float *y;
     const int *rows;
     int max_rows, ldx, ldy, cols, gate_at, up_at;
+    int round;
+};
+
+/* y[r / group][(r % group) * cols + c] = x[row[r]][c], r < *rows, c < cols: chosen rows, `group` of
+ * them side by side in one wide row. An index outside 0 .. x_rows - 1 reads row 0. */
+struct tec_take_args {
+    const float *x;
+    const int *row; /* [max_rows] */
+    float *y;       /* [max_rows / group rounded up, ldy]; apart from x */
+    const int *rows;
+    int max_rows, x_rows, ldx, ldy, cols, group; /* rows taken; group >= 1 */
     int round;
 };
 
@@ -154,6 +166,25 @@ struct tec_read_kv_args {
     float *y;
     const int *rows;
     int max_rows, ldy, cols;
+};
+
+/* `tokens` slots from slot `from` on go to `to` on. */
+struct tec_move {
+    int from, to, tokens;
+};
+
+/* to[moves[i].to + t] = from[moves[i].from + t] for i < *count, t < moves[i].tokens; a slot is
+ * `row` bytes, bits are kept. `to` may be `from`. Every slot offset t sees the moves in the order
+ * of i, so one may read or overwrite what an earlier one wrote at the same t: (5 -> 6), (4 -> 5)
+ * shifts two regions. What moves touch at different t must be apart, unless neither writes it:
+ * lanes and blocks share t, never moves. Counts and tokens are clamped; slots are not checked. */
+struct tec_move_args {
+    const void *from;
+    void *to;
+    const struct tec_move *moves; /* [max_moves] */
+    const int *count;
+    int max_moves, max_tokens; /* of one move */
+    int row;                   /* a multiple of 2 */
 };
 
 /* x[r][c] += dt * v[r][c]; rows below *fixed stay as they are. */

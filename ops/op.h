@@ -29,9 +29,11 @@ union tec_args {
     struct tec_attention_args attention;
     struct tec_map_args map;
     struct tec_gated_args gated;
+    struct tec_take_args take;
     struct tec_patchify_args patchify;
     struct tec_add_table_args add_table;
     struct tec_read_kv_args read_kv;
+    struct tec_move_args move;
     struct tec_euler_args euler;
     struct tec_next_token_args next_token;
 };

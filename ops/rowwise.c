@@ -37,6 +37,22 @@ enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_cal
     return TEC_OK;
 }
 
+enum tec_status tec_infer_gated(const struct tec_program *program, struct tec_call *call,
+                                struct tec_error *err)
+{
+    const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
+    struct tec_gated_args *a = &call->args.gated;
+    TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
+    TEC_TRY(TEC_NEED(call, a->gate_at + y->cols <= x->ld && a->up_at + y->cols <= x->ld, err,
+                     "gate and up leave a row of %d", x->ld));
+    a->rows = x->live;
+    a->max_rows = x->rows;
+    a->cols = y->cols;
+    a->ldx = x->ld;
+    a->ldy = y->ld;
+    return TEC_OK;
+}
+
 void tec_record_map(const struct tec_program *program, const struct tec_call *call,
                     struct tec_capture *capture, enum tec_kernel_id kernel)
 {
@@ -55,12 +71,29 @@ void tec_record_norm(const struct tec_program *program, const struct tec_call *c
     tec_capture_add(capture, kernel, &a, call->barrier, call->label);
 }
 
+void tec_record_gated(const struct tec_program *program, const struct tec_call *call,
+                      struct tec_capture *capture, enum tec_kernel_id kernel)
+{
+    struct tec_gated_args a = call->args.gated;
+    a.x = (const float *)(const void *)tec_in(program, call, 0)->at;
+    a.y = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, kernel, &a, call->barrier, call->label);
+}
+
 struct tec_cost tec_cost_map(const struct tec_call *call, const struct tec_counts *counts,
                              int flops)
 {
     const struct tec_map_args *a = &call->args.map;
     int64_t n = tec_counts_rows(counts, a->rows, a->max_rows) * a->cols;
     return (struct tec_cost){.other = n * flops, .read = n * 4, .written = n * 4};
+}
+
+struct tec_cost tec_cost_gated(const struct tec_call *call, const struct tec_counts *counts,
+                               int flops)
+{
+    const struct tec_gated_args *a = &call->args.gated;
+    int64_t n = tec_counts_rows(counts, a->rows, a->max_rows) * a->cols;
+    return (struct tec_cost){.other = n * flops, .read = n * 8, .written = n * 4};
 }
 
 struct tec_cost tec_cost_norm(const struct tec_call *call, const struct tec_counts *counts,

@@ -121,6 +121,10 @@ TEST(maps)
     struct tec_call call = tec_call_of(TEC_OP_gelu, "map");
     call.args.map = (struct tec_map_args){.rows = live, .max_rows = 8, .cols = 10};
     IS(call, .other = 270, .read = 120, .written = 120);
+    call.op = TEC_OP_gelu_erf;
+    IS(call, .other = 150, .read = 120, .written = 120);
+    call.op = TEC_OP_relu;
+    IS(call, .other = 30, .read = 120, .written = 120);
     call.op = TEC_OP_silu;
     IS(call, .other = 90, .read = 120, .written = 120);
     call.op = TEC_OP_copy;
@@ -128,6 +132,8 @@ TEST(maps)
     call = tec_call_of(TEC_OP_gelu_mul, "act");
     call.args.gated = (struct tec_gated_args){.rows = live, .max_rows = 8, .cols = 10};
     IS(call, .other = 300, .read = 240, .written = 120);
+    call.op = TEC_OP_silu_mul;
+    IS(call, .other = 120, .read = 240, .written = 120);
     call = tec_call_of(TEC_OP_euler, "euler");
     call.args.euler = (struct tec_euler_args){.rows = live, .max_rows = 8, .cols = 10};
     IS(call, .other = 60, .read = 240, .written = 120);
@@ -150,6 +156,19 @@ TEST(tables)
     IS(call, .read = 12, .written = 120, .kv_read = 120);
     call.bf16 = true;
     IS(call, .read = 12, .written = 120, .kv_read = 60);
+}
+
+TEST(rows_and_slots_from_elsewhere)
+{
+    struct tec_call call = tec_call_of(TEC_OP_take_rows, "last rows");
+    call.args.take = (struct tec_take_args){.rows = live, .max_rows = 8, .cols = 10, .group = 2};
+    IS(call, .read = 132, .written = 120); /* 3 rows of 10, and 3 indices */
+    call = tec_call_of(TEC_OP_move_kv, "shift");
+    call.args.move =
+        (struct tec_move_args){.count = live, .max_moves = 8, .max_tokens = 5, .row = 64};
+    IS(call, .read = 36, .kv_read = 960, .kv_written = 960);
+    call.args.move.count = &things[2]; /* not listed: all 8 */
+    IS(call, .read = 96, .kv_read = 2560, .kv_written = 2560);
 }
 
 TEST(next_token)

@@ -27,12 +27,29 @@ struct tiny {
 
 static struct tec_heap tiny_heap;
 static int tiny_patience_ms; /* 0: the device's own */
+static struct {
+    int stages; /* 0: no ring, but actions and language */
+    bool shifts, gathers, taps;
+} tiny_ring;
 
 static const char *const tiny_kv[] = {"obs", "lang"};
 static const char *const tiny_partitions[] = {"rt", "bg"};
 
 static inline struct tec_plan_spec tiny_spec(const struct tec_model *m)
 {
+    int prefix = m->n_slots * m->vision.tokens + TINY_TEXT;
+    if (tiny_ring.stages)
+        return (struct tec_plan_spec){.frame_tokens = prefix,
+                                      .text_tokens = TINY_TEXT,
+                                      .stages = tiny_ring.stages,
+                                      .ring_tokens = prefix + tiny_ring.stages,
+                                      .shifts = tiny_ring.shifts,
+                                      .gathers = tiny_ring.gathers,
+                                      .new_tokens = tiny_ring.stages,
+                                      .max_k = 1,
+                                      .taps = tiny_ring.taps,
+                                      .n_batches = tiny_ring.stages > 1,
+                                      .batches = {tiny_ring.stages - 1}};
     return (struct tec_plan_spec){.frame_tokens = m->n_slots * m->vision.tokens + TINY_TEXT,
                                   .text_tokens = TINY_TEXT,
                                   .steps = TINY_STEPS,

@@ -25,7 +25,7 @@ struct tec_paced_tick {
 
 struct tec_paced_counts {
     int64_t ticks, skipped, missed;
-    int64_t causes[TEC_CAUSE_INPUT + 1];
+    int64_t causes[TEC_CAUSES];
 };
 
 struct tec_paced_options {

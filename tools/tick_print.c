@@ -79,7 +79,7 @@ void tec_paced_counts_print(FILE *out, const struct tec_paced_counts *counts)
     const char *between = " (";
     fprintf(out, "%lld ticks, %lld skipped, %lld missed", (long long)counts->ticks,
             (long long)counts->skipped, (long long)counts->missed);
-    for (int c = TEC_CAUSE_POLICY; c <= TEC_CAUSE_INPUT; c++) {
+    for (int c = TEC_CAUSE_POLICY; c < TEC_CAUSES; c++) {
         if (counts->causes[c] == 0)
             continue;
         fprintf(out, "%s%s %lld", between, tec_cause_word((enum tec_cause)c),

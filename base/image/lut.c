@@ -29,6 +29,12 @@ void tec_lut_normalise(float lut[256], float mean, float deviation)
         lut[i] = ((float)i / 255.0F - mean) / deviation;
 }
 
+void tec_lut_channels(float (*luts)[256], const double *mean, const double *deviation, int channels)
+{
+    for (int c = 0; c < channels; c++)
+        tec_lut_normalise(luts[c], (float)mean[c], (float)deviation[c]);
+}
+
 void tec_lut_bf16(uint16_t out[256], const float lut[256])
 {
     for (int i = 0; i < 256; i++) {

@@ -15,6 +15,11 @@ void tec_lut_unit(float lut[256]);
 void tec_lut_signed(float lut[256]);
 void tec_lut_normalise(float lut[256], float mean, float deviation);
 
+/* normalise for each channel of a picture: table c has mean[c] and deviation[c], rounded to float32
+ * first. A picture that goes through several networks has one such set for each. */
+void tec_lut_channels(float (*luts)[256], const double *mean, const double *deviation,
+                      int channels);
+
 /* The table rounded to bfloat16, nearest, ties to even. */
 void tec_lut_bf16(uint16_t out[256], const float lut[256]);
 

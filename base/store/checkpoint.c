@@ -5,6 +5,7 @@
 #include "base/store/kind.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,6 +107,41 @@ static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error
     return failed ? no_memory(c, err) : TEC_OK;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* What only Hugging Face's folders have: pictures, and statistics by dataset. The file of a
+ * fine-tuned checkpoint replaces those that its configuration still has from the base. */
+static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
+{
+    const char *key;
+    json_t *value;
+    TEC_TRY(load_if(c, "preprocessor_config.json", &c->pictures, err));
+    TEC_TRY(load_if(c, "dataset_statistics.json", &c->statistics, err));
+    json_t *inside = json_object_get(c->config, "norm_stats");
+    c->statistics_in =
+        tec_arena_printf(&c->arena, "%s/%s", c->root,
+                         c->statistics ? "dataset_statistics.json" : "config.json: norm_stats");
+    if (!c->statistics && inside && !json_is_null(inside))
+        c->statistics = json_incref(inside);
+    if (!c->statistics_in)
+        return no_memory(c, err);
+    if (!c->statistics)
+        return TEC_OK;
+    if (!json_is_object(c->statistics))
+        return tec_fail(err, TEC_MALFORMED, "%s: is not an object of datasets", c->statistics_in);
+    const char **keys = TEC_NEW(&c->arena, json_object_size(c->statistics) + 1, const char *);
+    if (!keys)
+        return no_memory(c, err);
+    c->n_assets = 0;
+    json_object_foreach(c->statistics, key, value) keys[c->n_assets++] = key;
+    qsort(keys, c->n_assets, sizeof *keys, by_name);
+    c->assets = keys;
+    return TEC_OK;
+}
+
 static void find_prefix(struct tec_checkpoint *c)
 {
     c->prefix = "";
@@ -167,6 +203,8 @@ static enum tec_status open_into(struct tec_checkpoint *c, const char *path, str
         return tec_fail(err, TEC_INVALID,
                         "%s: is no checkpoint: that is a directory with model.safetensors", path);
     TEC_TRY(recognise(c, err));
+    if (c->layout == TEC_LAYOUT_HF)
+        TEC_TRY(open_hf(c, err));
     find_prefix(c);
     tec_tensors_hash(c->tensors, c->hash);
     return TEC_OK;
@@ -195,6 +233,8 @@ void tec_checkpoint_close(struct tec_checkpoint *c)
         return;
     tec_tensors_close(c->tensors);
     json_decref(c->config);
+    json_decref(c->pictures);
+    json_decref(c->statistics);
     json_decref(c->preprocessor);
     json_decref(c->postprocessor);
     tec_arena_finish(&c->arena);

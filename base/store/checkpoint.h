@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/store/norm.h"
+#include "base/store/processor.h"
 #include "base/store/safetensors.h"
 
 #include <jansson.h>
@@ -27,12 +28,17 @@ struct tec_checkpoint {
     struct tec_tensors *tensors;
     const char *prefix;    /* "model." where LeRobot's wrapper put it before names, else "" */
     const char *tokenizer; /* file: tokenizer.model or tokenizer.json; NULL when there is none */
-    const char *const *assets; /* asset ids with statistics, sorted: "droid", "a/b" */
+    const char *const *assets; /* asset ids with statistics, sorted: "droid", "a/b"; of an HF
+                                * checkpoint the keys of `statistics` */
     size_t n_assets;
-    json_t *preprocessor;     /* LeRobot's policy_preprocessor.json, policy_postprocessor.json; */
-    json_t *postprocessor;    /* NULL when absent */
-    char hash[TEC_HASH_TEXT]; /* tec_tensors_hash */
-    struct tec_heap *heap;    /* borrowed */
+    json_t *preprocessor;  /* LeRobot's policy_preprocessor.json, policy_postprocessor.json; */
+    json_t *postprocessor; /* NULL when absent */
+    json_t *pictures;      /* HF: preprocessor_config.json; NULL when absent */
+    json_t *statistics;    /* HF: {dataset: {action, proprio?}}, from dataset_statistics.json or,
+                            * where that is absent, norm_stats of config.json; NULL: neither */
+    const char *statistics_in; /* where they lie, for messages: "<root>/config.json: norm_stats" */
+    char hash[TEC_HASH_TEXT];  /* tec_tensors_hash */
+    struct tec_heap *heap;     /* borrowed */
     struct tec_arena arena;
 };
 
@@ -67,5 +73,18 @@ enum tec_status tec_checkpoint_norm_openpi(const struct tec_checkpoint *c, struc
 enum tec_status tec_checkpoint_norm_lerobot(const struct tec_checkpoint *c, struct tec_norm *norm,
                                             const char *feature, struct tec_arena *arena,
                                             struct tec_error *err);
+
+/* HF: statistics of one dataset, vector "action" or "proprio". `key` names the dataset; NULL takes
+ * the only one there is. tec_norm_from_dataset says what mode and eps are. TEC_NOT_FOUND when the
+ * checkpoint has no statistics, or none of that key (the message lists the keys); TEC_INVALID when
+ * a key must be chosen. */
+enum tec_status tec_checkpoint_norm_dataset(const struct tec_checkpoint *c, struct tec_norm *norm,
+                                            const char *key, const char *vector,
+                                            enum tec_norm_mode mode, double eps,
+                                            struct tec_arena *arena, struct tec_error *err);
+
+/* HF: what preprocessor_config.json says of pictures. TEC_NOT_FOUND when there is none. */
+enum tec_status tec_checkpoint_processor(const struct tec_checkpoint *c, struct tec_processor *out,
+                                         struct tec_error *err);
 
 #endif

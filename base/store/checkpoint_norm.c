@@ -93,3 +93,59 @@ enum tec_status tec_checkpoint_norm_lerobot(const struct tec_checkpoint *c, stru
     tec_tensors_close(state);
     return tec_context(err, status, "%s", c->root);
 }
+
+/* The dataset named, or the only one. */
+static enum tec_status choose_dataset(const struct tec_checkpoint *c, const char **key,
+                                      struct tec_error *err)
+{
+    char keys[400] = "";
+    size_t used = 0;
+    if (!c->statistics || !c->n_assets)
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "%s: no statistics to un-normalise actions with: neither norm_stats in "
+                        "config.json nor dataset_statistics.json",
+                        c->root);
+    for (size_t i = 0; i < c->n_assets; i++) {
+        if (*key ? strcmp(*key, c->assets[i]) == 0 : c->n_assets == 1) {
+            *key = c->assets[i];
+            return TEC_OK;
+        }
+        if (used + 72 < sizeof keys)
+            used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%.60s", used ? ", " : "",
+                                     c->assets[i]);
+        else if (keys[used - 1] != '.')
+            used += (size_t)snprintf(keys + used, sizeof keys - used, ", ...");
+    }
+    if (!*key)
+        return tec_fail(err, TEC_INVALID, "%s: choose one of the keys %s", c->statistics_in, keys);
+    return tec_fail(err, TEC_NOT_FOUND, "%s: no key '%.80s'; there are %s", c->statistics_in, *key,
+                    keys);
+}
+
+enum tec_status tec_checkpoint_norm_dataset(const struct tec_checkpoint *c, struct tec_norm *norm,
+                                            const char *key, const char *vector,
+                                            enum tec_norm_mode mode, double eps,
+                                            struct tec_arena *arena, struct tec_error *err)
+{
+    TEC_TRY(choose_dataset(c, &key, err));
+    const char *where = tec_arena_printf(arena, "%s: %s.%s", c->statistics_in, key, vector);
+    const json_t *stats = json_object_get(json_object_get(c->statistics, key), vector);
+    if (!where)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a path", c->root);
+    if (!stats)
+        return tec_fail(err, TEC_NOT_FOUND, "%s: there is none", where);
+    return tec_norm_from_dataset(norm, stats, mode, eps, where, arena, err);
+}
+
+enum tec_status tec_checkpoint_processor(const struct tec_checkpoint *c, struct tec_processor *out,
+                                         struct tec_error *err)
+{
+    char where[400];
+    if (!c->pictures)
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "%s: no preprocessor_config.json, which says how its pictures are resized; "
+                        "copy it from the original checkpoint",
+                        c->root);
+    snprintf(where, sizeof where, "%.360s/preprocessor_config.json", c->root);
+    return tec_processor_parse(out, c->pictures, where, err);
+}

@@ -77,6 +77,33 @@ static float lerobot_undo(struct step s, float x)
     return scaled + low;
 }
 
+/* The low end and the width of value i; false: it is not normalised. */
+static bool bounds(struct step s, double *low, double *d)
+{
+    const struct tec_norm *n = s.norm;
+    bool quantile = n->mode == TEC_NORM_QUANTILE;
+    if (s.i >= n->n || (n->mask && !n->mask[s.i]))
+        return false;
+    *low = (quantile ? n->q01 : n->min)[s.i];
+    *d = (quantile ? n->q99 : n->max)[s.i] - *low + n->eps;
+    return true;
+}
+
+static double dataset_apply(struct step s, double x)
+{
+    double low, d;
+    if (bounds(s, &low, &d))
+        x = 2.0 * (x - low) / d - 1.0;
+    return x < -1.0 ? -1.0 : x > 1.0 ? 1.0 : x;
+}
+
+/* `half` is (x + 1) / 2, in the precision of x. */
+static double dataset_undo(struct step s, double x, double half)
+{
+    double low, d;
+    return bounds(s, &low, &d) ? half * d + low : x;
+}
+
 void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y)
 {
     for (size_t i = 0; i < n; i++) {
@@ -85,6 +112,8 @@ void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, doub
             y[i] = x[i];
         else if (norm->convention == TEC_NORM_LEROBOT)
             y[i] = (double)lerobot_apply(s, (float)x[i]);
+        else if (norm->convention == TEC_NORM_DATASET)
+            y[i] = dataset_apply(s, x[i]);
         else
             y[i] = openpi_apply(s, x[i]);
     }
@@ -98,6 +127,8 @@ void tec_norm_undo(const struct tec_norm *norm, const double *x, size_t n, doubl
             y[i] = x[i];
         else if (norm->convention == TEC_NORM_LEROBOT)
             y[i] = (double)lerobot_undo(s, (float)x[i]);
+        else if (norm->convention == TEC_NORM_DATASET)
+            y[i] = dataset_undo(s, x[i], (x[i] + 1.0) / 2.0);
         else
             y[i] = openpi_undo(s, x[i], (x[i] + 1.0) / 2.0);
     }
@@ -112,6 +143,8 @@ void tec_norm_undo_f32(const struct tec_norm *norm, const float *x, size_t n, do
             y[i] = (double)x[i];
         else if (norm->convention == TEC_NORM_LEROBOT)
             y[i] = (double)lerobot_undo(s, x[i]);
+        else if (norm->convention == TEC_NORM_DATASET)
+            y[i] = dataset_undo(s, (double)x[i], (double)half);
         else
             y[i] = openpi_undo(s, (double)x[i], (double)half);
     }

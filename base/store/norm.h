@@ -6,13 +6,14 @@
 #include "base/error.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct tec_tensors;
 
 enum tec_norm_mode { TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE, TEC_NORM_MIN_MAX };
 
-/* Two families of formulas, which differ in where eps enters and in precision.
+/* Three families of formulas, which differ in where eps enters and in precision.
  *
  * TEC_NORM_OPENPI, in float64, eps = 1e-6. With s = std + eps, d = q99 - q01 + eps:
  *   mean_std   apply (x - mean) / s           undo x * s + mean
@@ -24,8 +25,14 @@ enum tec_norm_mode { TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE, TEC_NO
  *   mean_std   apply (x - mean) / (std + eps)     undo x * std + mean
  *   quantile   apply 2 * (x - q01) / d - 1        undo (x + 1) * d / 2 + q01
  *   min_max    apply 2 * (x - min) / d - 1        undo (x + 1) / 2 * d + min
- *   Beyond n values: copied. */
-enum tec_norm_convention { TEC_NORM_OPENPI, TEC_NORM_LEROBOT };
+ *   Beyond n values: copied.
+ *
+ * TEC_NORM_DATASET, in float64, eps from the caller (0, or 1e-8 for parallel decoding). With [low,
+ * high] = [q01, q99] or [min, max], d = high - low + eps; only where the mask is true:
+ *   quantile, min_max   apply 2 * (x - low) / d - 1    undo 0.5 * (x + 1) * d + low
+ *   Where the mask is false, and beyond n values, x is copied. Applied values are then held to
+ *   [-1, 1], masked or not. */
+enum tec_norm_convention { TEC_NORM_OPENPI, TEC_NORM_LEROBOT, TEC_NORM_DATASET };
 
 /* Lives in the arena it was loaded into; immutable afterwards. Zeroed: no normalisation. */
 struct tec_norm {
@@ -34,6 +41,7 @@ struct tec_norm {
     double eps;
     size_t n;                                         /* values in each array that is not NULL */
     const double *mean, *std, *q01, *q99, *min, *max; /* NULL when absent from the file */
+    const bool *mask; /* [n] DATASET: the values that are normalised; NULL = all */
 };
 
 /* y[i] for i < n; x may be y. Stats longer than n are cut to it. With mode NONE: a copy. */
@@ -43,7 +51,7 @@ void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, doub
 void tec_norm_undo(const struct tec_norm *norm, const double *x, size_t n, double *y);
 
 /* The inverse for a model's float32 output: as tec_norm_undo, but (x + 1) / 2 of the openpi
- * quantile formula is computed in float32, as numpy does for a float32 array. */
+ * quantile formula, and of DATASET's, is computed in float32, as numpy does for a float32 array. */
 void tec_norm_undo_f32(const struct tec_norm *norm, const float *x, size_t n, double *y);
 
 /* Statistics from {"mean": [...], "std": [...], "q01": [...] | null, "q99": [...] | null} in the
@@ -53,6 +61,13 @@ void tec_norm_undo_f32(const struct tec_norm *norm, const float *x, size_t n, do
 enum tec_status tec_norm_from_json(struct tec_norm *norm, const json_t *stats,
                                    enum tec_norm_mode mode, const char *where,
                                    struct tec_arena *arena, struct tec_error *err);
+
+/* The same with "mask": [true, ...] | null, in the DATASET convention: mode QUANTILE (q01, q99) or
+ * MIN_MAX (min, max). TEC_UNSUPPORTED for another mode, TEC_MALFORMED too for a mask of another
+ * length or of other things than true and false. */
+enum tec_status tec_norm_from_dataset(struct tec_norm *norm, const json_t *stats,
+                                      enum tec_norm_mode mode, double eps, const char *where,
+                                      struct tec_arena *arena, struct tec_error *err);
 
 /* The entry `key` ("state", "actions") of an openpi norm_stats.json. TEC_NOT_FOUND, with the keys
  * there are, when it has none; TEC_IO when the file cannot be read. */

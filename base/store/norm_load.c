@@ -118,6 +118,44 @@ enum tec_status tec_norm_from_json(struct tec_norm *norm, const json_t *stats,
     return TEC_OK;
 }
 
+static enum tec_status load_mask(struct tec_norm *norm, const json_t *array, const char *where,
+                                 struct tec_arena *arena, struct tec_error *err)
+{
+    if (!array || json_is_null(array))
+        return TEC_OK;
+    if (!json_is_array(array) || json_array_size(array) != norm->n)
+        return tec_fail(err, TEC_MALFORMED, "%s: mask is not a list of %zu booleans (it has %zu)",
+                        where, norm->n, json_array_size(array));
+    bool *mask = TEC_NEW(arena, norm->n, bool);
+    if (!mask)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for %zu values", where, norm->n);
+    for (size_t i = 0; i < norm->n; i++) {
+        const json_t *value = json_array_get(array, i);
+        if (!json_is_boolean(value))
+            return tec_fail(err, TEC_MALFORMED, "%s: mask[%zu] is neither true nor false", where,
+                            i);
+        mask[i] = json_is_true(value);
+    }
+    norm->mask = mask;
+    return TEC_OK;
+}
+
+enum tec_status tec_norm_from_dataset(struct tec_norm *norm, const json_t *stats,
+                                      enum tec_norm_mode mode, double eps, const char *where,
+                                      struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_norm made;
+    if (mode != TEC_NORM_QUANTILE && mode != TEC_NORM_MIN_MAX)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "%s: statistics of datasets are used in mode quantile or min_max", where);
+    TEC_TRY(tec_norm_from_json(&made, stats, mode, where, arena, err));
+    TEC_TRY(load_mask(&made, json_object_get(stats, "mask"), where, arena, err));
+    made.convention = TEC_NORM_DATASET;
+    made.eps = eps;
+    *norm = made;
+    return TEC_OK;
+}
+
 static enum tec_status no_key(json_t *all, const char *where, struct tec_error *err)
 {
     char keys[160] = "";

@@ -33,6 +33,9 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .whole = p->spec.whole,
                               .prefix = &part->prefix_device,
                               .decode = &part->decode_device,
+                              .moves = &part->moves_device,
+                              .gathered = p->spec.gathers ? &p->gathered : NULL,
+                              .max_moved = p->spec.ring_tokens,
                               .taps = p->spec.taps ? &part->taps : NULL};
 }
 
@@ -73,8 +76,12 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
     const char *name = tec_arena_printf(&p->arena, "decode.b%d%s", batch, beside ? ".beside" : "");
     struct tec_plan_part *part = add_part(p, TEC_PART_DECODE, name ? name : "decode", beside);
     part->batch = batch;
-    TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, batch,
-                                  p->spec.max_k, p->spec.own_tokens, p->device, &p->arena, err));
+    const struct tec_decode_limits limits = {.batch = batch,
+                                             .max_tokens = p->spec.max_k,
+                                             .max_forced = p->spec.own_tokens,
+                                             .gathers = p->spec.gathers};
+    TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
+                                  p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
     TEC_TRY(lower_node(p, part, TEC_NODE_decode, err));
     tec_program_mark(&part->program, TEC_MARK_DECODE);
@@ -91,9 +98,56 @@ static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct te
     return TEC_OK;
 }
 
+static enum tec_status lower_packed(struct tec_plan *p, struct tec_error *err)
+{
+    struct tec_plan_part *part = add_part(p, TEC_PART_PACKED, "packed", false);
+    const struct tec_plan_spec *s = &p->spec;
+    const struct tec_prefix_limits prefix = {.model = p->model,
+                                             .max_rows = s->frame_tokens,
+                                             .max_text = s->text_tokens,
+                                             .max_pictures = s->pictures,
+                                             .scratch_slot = -1,
+                                             .more_rows = s->stages - 1,
+                                             .gathers = s->gathers};
+    const struct tec_decode_limits choice = {.batch = s->stages, .max_tokens = 1};
+    TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &prefix,
+                                  p->device, &p->arena, err));
+    TEC_TRY(tec_decode_table_init(&part->choice, &part->decode, &part->decode_device, &choice,
+                                  p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size + part->choice.size);
+    struct tec_lower l = lower_into(p, part);
+    TEC_TRY(tec_lower_packed(&l, err));
+    tec_program_mark(&part->program, TEC_MARK_PACKED);
+    return TEC_OK;
+}
+
+static enum tec_status lower_shift(struct tec_plan *p, struct tec_error *err)
+{
+    struct tec_plan_part *part = add_part(p, TEC_PART_SHIFT, "shift", false);
+    TEC_TRY(tec_moves_init(&part->block, &part->moves, &part->moves_device, p->spec.stages,
+                           p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)part->block.size;
+    struct tec_lower l = lower_into(p, part);
+    TEC_TRY(tec_lower_shift(&l, err));
+    tec_program_mark(&part->program, TEC_MARK_SHIFT);
+    return TEC_OK;
+}
+
+/* A ring's forwards, with a new sequence and without, and its moves. */
+static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
+{
+    TEC_TRY(lower_packed(p, err));
+    for (int i = 0; i < p->spec.n_batches; i++)
+        TEC_TRY(lower_decode(p, p->spec.batches[i], false, err));
+    return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
+}
+
 enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
 {
-    TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
+    if (p->spec.stages)
+        TEC_TRY(lower_ring(p, err));
+    else
+        TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
     if (p->spec.seats)
         TEC_TRY(lower_requests(p, false, err));
     if (p->spec.beside)

@@ -1,5 +1,6 @@
 #include "graph/compile/plan.h"
 
+#include "graph/kv/stages.h"
 #include "kernels/matrix.h"
 
 #include <limits.h>
@@ -42,8 +43,12 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         return tec_fail(err, TEC_INVALID, "seats, batches, steps or tokens out of range");
     if (s->own_tokens && !m->text.causal)
         return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
-    int64_t slots =
-        (int64_t)(s->seats + 1) * ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
+    if (s->stages < 0 || s->stages > TEC_MAX_STAGES || (s->stages && s->seats) ||
+        (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
+        return tec_fail(err, TEC_INVALID, "a ring of %d stages of %d tokens cannot be planned",
+                        s->stages, s->ring_tokens);
+    int64_t slots = (int64_t)(s->seats + 1 + s->stages) *
+                    ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
         return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
                         s->seats, s->new_tokens, s->frame_tokens);
@@ -57,8 +62,9 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_stack *t = &p->model->text.stack;
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-    TEC_TRY(
-        tec_kv_pool_init(&p->prefixes, &p->space, s->seats + 1, s->frame_tokens, &p->arena, err));
+    int regions = s->stages ? s->stages : s->seats + 1;
+    TEC_TRY(tec_kv_pool_init(&p->prefixes, &p->space, regions,
+                             s->stages ? s->ring_tokens : s->frame_tokens, &p->arena, err));
     p->tails = TEC_NEW(&p->arena, (size_t)s->seats + 1, int);
     p->trash = TEC_NEW(&p->arena, (size_t)s->seats + 1, int);
     if (!p->tails || !p->trash)
@@ -71,6 +77,12 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     p->scratch_slot = s->steps ? tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model)) : 0;
     TEC_TRY(tec_kv_space_create(&p->space, p->device, &p->arena, err));
     p->bytes.kv = tec_kv_space_bytes(&p->space);
+    if (!s->gathers)
+        return TEC_OK;
+    tec_kv_space_init(&p->gathered, &(struct tec_kv_shape){1, t->kv_heads, t->head_dim, bf16});
+    tec_kv_space_reserve(&p->gathered, s->stages * s->ring_tokens);
+    TEC_TRY(tec_kv_space_create(&p->gathered, p->device, &p->arena, err));
+    p->bytes.kv += tec_kv_space_bytes(&p->gathered);
     return TEC_OK;
 }
 
@@ -203,9 +215,11 @@ void tec_plan_destroy(struct tec_plan *p)
     for (int i = 0; i < p->n_parts; i++) {
         tec_capture_free(p->parts[i].capture);
         tec_table_finish(&p->parts[i].block, p->device);
+        tec_table_finish(&p->parts[i].choice, p->device);
         tec_taps_finish(&p->parts[i].taps, p->device);
     }
     tec_kv_space_destroy(&p->space);
+    tec_kv_space_destroy(&p->gathered);
     for (int i = 0; i < TEC_STREAM_COUNT; i++) {
         tec_kv_space_destroy(&p->tower[i]);
         tec_device_put(p->device, p->scratch[i]);

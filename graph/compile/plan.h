@@ -13,11 +13,13 @@ enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 1) + 1 };
 enum tec_part_kind {
     TEC_PART_FRAME,  /* prefill and, where there is one, the action node */
     TEC_PART_PREFIX, /* a private prefill */
-    TEC_PART_DECODE  /* one captured batch */
+    TEC_PART_DECODE, /* one captured batch */
+    TEC_PART_PACKED, /* a ring's: a prefill and a row of each sequence in flight */
+    TEC_PART_SHIFT   /* a ring's: keys and values moved from stage to stage */
 };
 
 /* Marks that parts reach in this order. */
-enum { TEC_MARK_PREFILL, TEC_MARK_ACTION, TEC_MARK_DECODE };
+enum { TEC_MARK_PREFILL, TEC_MARK_ACTION, TEC_MARK_DECODE, TEC_MARK_PACKED, TEC_MARK_SHIFT };
 
 struct tec_plan_part {
     const char *name;
@@ -29,7 +31,9 @@ struct tec_plan_part {
     struct tec_capture *capture;
     struct tec_table_block block;
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
-    struct tec_decode_table decode, decode_device; /* DECODE */
+    struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
+    struct tec_table_block choice;                 /* PACKED: of `decode` */
+    struct tec_moves moves, moves_device;          /* SHIFT */
     struct tec_taps taps;
 };
 
@@ -45,6 +49,10 @@ struct tec_plan_spec {
     int own_tokens;   /* most tokens of a prompt of its own, read before these; 0 = none */
     bool isolated;    /* requests may take a private prefill */
     bool beside;      /* requests may run beside the frame: their parts are there twice */
+    int stages;       /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
+    int ring_tokens;  /* slots of each stage */
+    bool shifts;      /* a ring whose sequences move from stage to stage; else their slots stay */
+    bool gathers;     /* a ring whose attention reads a copy of all that is visible */
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
@@ -65,6 +73,7 @@ struct tec_plan {
     struct tec_flow_tables *flow;
     struct tec_device *device;                   /* borrowed */
     struct tec_kv_space space;                   /* one for both streams: slots are disjoint */
+    struct tec_kv_space gathered;                /* one layer, where a ring copies to be read */
     struct tec_kv_space tower[TEC_STREAM_COUNT]; /* scratch of the pictures, for each stream */
     struct tec_kv_pool prefixes;                 /* prefix regions */
     int *tails, *trash; /* [seats] first private slot; a slot nobody reads */

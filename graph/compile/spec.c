@@ -1,5 +1,7 @@
 #include "graph/compile/spec.h"
 
+#include "graph/kv/stages.h"
+
 static const struct {
     const char *name;
     enum tec_status (*run)(struct tec_node_set *set, struct tec_error *err);
@@ -121,15 +123,47 @@ static enum tec_status fill_fixed(const struct tec_node_set *set, struct tec_err
     return TEC_OK;
 }
 
+/* What a stage holds besides the keys that its tokens add is the prefix's room. The newest token's
+ * key is not needed: a whole sequence leaves. */
+static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_error *err)
+{
+    const struct tec_decl_resource *r = &set->pipeline->resources[set->ring->kv.index];
+    struct tec_plan_spec *s = set->spec;
+    if (r->stages > TEC_MAX_STAGES)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "%s:%d: ring '%s' has %d stages; this release runs %d", r->where.file,
+                        r->where.line, r->name, r->stages, TEC_MAX_STAGES);
+    if (r->tokens <= r->stages)
+        return tec_fail(err, TEC_INVALID,
+                        "%s:%d: ring '%s' holds %d tokens a stage; %d tokens of an action leave no "
+                        "room for an observation",
+                        r->where.file, r->where.line, r->name, r->tokens, r->stages);
+    s->stages = r->stages;
+    s->ring_tokens = r->tokens;
+    s->frame_tokens = r->tokens - r->stages;
+    s->shifts = r->shift == TEC_SHIFT_DEVICE_COPY;
+    s->gathers = r->pack == TEC_PACK_GATHER;
+    s->new_tokens = r->stages;
+    s->max_k = 1;
+    if (r->stages > 1)
+        s->batches[s->n_batches++] = r->stages - 1;
+    return TEC_OK;
+}
+
 static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_node *n = set->prefill;
     const struct tec_decl_resource *frame = &p->resources[n->writes.index];
-    if (frame->kind != TEC_RESOURCE_FRAME)
+    if (set->ring)
+        TEC_TRY(fill_ring(set, err));
+    else if (frame->kind != TEC_RESOURCE_FRAME)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release prefills into kv.frame only; not so", n->name);
-    set->spec->frame_tokens = frame->tokens;
+                               "this release prefills into kv.frame or into a ring that a decode "
+                               "node is packed with; not so",
+                               n->name);
+    else
+        set->spec->frame_tokens = frame->tokens;
     for (int i = 0; i < n->reads.n; i++) {
         const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
         if (in->kind == TEC_INPUT_TEXT)
@@ -149,7 +183,7 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
         TEC_TRY(check_chunk(set->action, set->pipeline, set->model, err));
         TEC_TRY(fill_fixed(set, err));
     }
-    return fill_language(set, err);
+    return set->ring ? TEC_OK : fill_language(set, err);
 }
 
 enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec, const struct tec_pipeline *p,

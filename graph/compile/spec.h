@@ -11,7 +11,7 @@ struct tec_node_set {
     const struct tec_model *model;
     const struct tec_decl_node **nodes; /* [n], in order of declaration */
     int n;
-    const struct tec_decl_node *prefill, *action; /* NULL = none */
+    const struct tec_decl_node *prefill, *action, *ring; /* NULL = none; ring: decodes one */
     struct tec_plan_spec *spec;
 };
 

@@ -2,6 +2,41 @@
  */
 #include "graph/compile/spec.h"
 
+/* A ring is all that its pipeline runs: one prefill that enters it, one decode node packed with that
+ * makes a whole action. */
+static enum tec_status check_ring(struct tec_node_set *set, const struct tec_decl_node *n,
+                                  struct tec_error *err)
+{
+    const struct tec_pipeline *p = set->pipeline;
+    const struct tec_decl_resource *r = n->kv.index < 0 ? NULL : &p->resources[n->kv.index];
+    if (n->kind != TEC_DECL_DECODE || !r || r->kind != TEC_RESOURCE_RING)
+        return n->kv.prev ? tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                                            "this release reads only a ring with prev; not so does",
+                                            n->name)
+                          : TEC_OK;
+    if (n->pack_with.index < 0)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release runs a ring's decode packed with its prefill "
+                               "(pack_with); not so",
+                               n->name);
+    if (n->max_tokens != r->stages)
+        return tec_fail(err, TEC_INVALID,
+                        "%s:%d: '%s' makes %d tokens, ring '%s' has %d stages: one for each token",
+                        n->where.file ? n->where.file : "?", n->where.line, n->name, n->max_tokens,
+                        r->name, r->stages);
+    if (set->ring)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release runs one decode node over a ring; a second is",
+                               n->name);
+    if (set->n != 2)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release runs a ring alone: a prefill and its decode node; more "
+                               "nodes stand beside",
+                               n->name);
+    set->ring = n;
+    return TEC_OK;
+}
+
 static enum tec_status check_node(struct tec_node_set *set, const struct tec_decl_node *n,
                                   struct tec_error *err)
 {
@@ -9,17 +44,13 @@ static enum tec_status check_node(struct tec_node_set *set, const struct tec_dec
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release reads and checks memory_load nodes but cannot run",
                                n->name);
-    if (n->pack_with.name || n->kv.prev)
-        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release reads and checks ring pipelines but cannot run",
-                               n->name);
     if (n->kind == TEC_DECL_ACTION && set->action)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one action node a pipeline; a second is",
                                n->name);
     if (n->kind == TEC_DECL_ACTION)
         set->action = n;
-    return TEC_OK;
+    return check_ring(set, n, err);
 }
 
 enum tec_status tec_node_pass_validate(struct tec_node_set *set, struct tec_error *err)

@@ -305,6 +305,10 @@ int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name);
 /* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
 int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name);
+/* The decode node over a kv.ring; NULL = none. */
+const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
+/* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */
+const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 
 /* How many captures the lattice makes: one a part and point of an axis that changes its shape. */

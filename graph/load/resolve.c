@@ -188,6 +188,25 @@ static bool is_prompt(const struct tec_pipeline *p, int input)
     return false;
 }
 
+const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (!n->culled && n->kind == TEC_DECL_DECODE && n->kv.index >= 0 &&
+            p->resources[n->kv.index].kind == TEC_RESOURCE_RING)
+            return n;
+    }
+    return NULL;
+}
+
+const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_ACTION)
+            return &p->nodes[i];
+    return tec_pipeline_ring(p);
+}
+
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input)
 {
     int n = 0;

@@ -62,23 +62,29 @@ static void choose(struct tec_lower *l, int logits)
     tec_program_call(l->program, &call);
 }
 
+void tec_lower_next_tokens(struct tec_lower *l, int h)
+{
+    int logits = tec_program_tensor(l->program, "logits", l->decode->rows.max, l->model->text.vocab,
+                                    l->decode->rows.count);
+    tec_lower_linear_into(l, &l->weights->head, h, logits, 0, NULL, false, "head");
+    tec_lower_tap(l, logits, "logits");
+    choose(l, logits);
+}
+
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     const struct tec_text *t = &l->model->text;
     const struct tec_forward f = {.stack = &t->stack,
                                   .weights = &l->weights->text,
                                   .space = l->space,
-                                  .rows = &l->decode->rows};
+                                  .rows = &l->decode->rows,
+                                  .moves = &l->decode->moves};
     tec_program_repeat(l->program, l->decode->k, l->decode->stop);
     int x = embed_tokens(l);
     tec_lower_forward(l, &f, x);
     int h = tec_lower_norm(l, &f, 0, 2, x, true, "final");
     tec_lower_tap(l, h, "last_hidden");
-    int logits = tec_program_tensor(l->program, "logits", l->decode->rows.max, t->vocab,
-                                    l->decode->rows.count);
-    tec_lower_linear_into(l, &l->weights->head, h, logits, 0, NULL, false, "head");
-    tec_lower_tap(l, logits, "logits");
-    choose(l, logits);
+    tec_lower_next_tokens(l, h);
     tec_program_repeat_end(l->program);
     if (l->program->status != TEC_OK && err)
         *err = l->program->err;

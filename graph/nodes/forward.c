@@ -130,6 +130,46 @@ static int store(struct tec_lower *l, const struct tec_forward *f, int layer, in
     return q;
 }
 
+int tec_lower_take(struct tec_lower *l, const struct tec_rows *rows, const int *row, int x,
+                   const char *label)
+{
+    int cols = x < 0 ? 0 : l->program->tensors[x].cols;
+    int y = x < 0 ? -1 : tec_program_tensor(l->program, label, rows->max, cols, rows->count);
+    struct tec_call call = tec_call_of(TEC_OP_take_rows, label);
+    call.in[0] = x;
+    call.out[0] = y;
+    call.args.take.row = row;
+    call.args.take.group = 1;
+    tec_program_call(l->program, &call);
+    return y;
+}
+
+static int move(struct tec_lower *l, const struct tec_forward *f, int from, bool values)
+{
+    const struct tec_kv_space *s = l->gathered;
+    int cols = s->shape.kv_heads * s->shape.head_dim;
+    int to = tec_program_fixed(l->program, values ? "v" : "k", (values ? s->v : s->k)[0], s->bytes,
+                               s->slots, cols, cols, NULL);
+    struct tec_call call = tec_call_of(TEC_OP_move_kv, "gather");
+    call.in[0] = from;
+    call.out[0] = to;
+    call.args.move = (struct tec_move_args){.moves = f->moves->list,
+                                            .count = f->moves->count,
+                                            .max_moves = f->moves->max,
+                                            .max_tokens = l->max_moved,
+                                            .row = cols * (s->shape.bf16 ? 2 : 4)};
+    tec_program_call(l->program, &call);
+    return to;
+}
+
+/* Where attention reads: the slots, or a copy of all that is visible. */
+static struct kv gather(struct tec_lower *l, const struct tec_forward *f, struct kv kv)
+{
+    if (!f->moves || !l->gathered)
+        return kv;
+    return (struct kv){move(l, f, kv.k, false), move(l, f, kv.v, true)};
+}
+
 static int attend(struct tec_lower *l, const struct tec_forward *f, int q, struct kv kv)
 {
     const struct tec_stack *s = f->stack;
@@ -200,18 +240,34 @@ static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int l
     add_gated(l, f, layer, 1, &w->down, g, x);
 }
 
-static void lower_layer(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
+/* The rows that nobody reads the result of end here. */
+static int keep_last(struct tec_lower *l, const struct tec_forward *f, struct tec_forward *rest,
+                     int x, int *q)
 {
-    const struct tec_layer *w = &f->weights->layers[layer];
-    bool keys_only = f->keys_only && layer == f->stack->layers - 1;
+    if (!f->last)
+        return x;
+    *q = tec_lower_take(l, f->last, f->last_row, *q, "last_q");
+    rest->rows = f->last;
+    return tec_lower_take(l, f->last, f->last_row, x, "last");
+}
+
+static int lower_layer(struct tec_lower *l, const struct tec_forward *whole, int layer, int x)
+{
+    const struct tec_layer *w = &whole->weights->layers[layer];
+    struct tec_forward rest = *whole;
+    const struct tec_forward *f = &rest;
+    bool last = layer == f->stack->layers - 1, keys_only = f->keys_only && last;
     struct kv kv = {kv_tensor(l, f, layer, false), kv_tensor(l, f, layer, true)};
     int n = tec_lower_norm(l, f, layer, 0, x, true, "norm1");
     int qkv = tec_lower_linear(l, keys_only ? &w->kv : &w->qkv, n, keys_only ? "kv" : "qkv");
     int q = store(l, f, layer, qkv, keys_only, kv);
     if (keys_only)
-        return;
+        return x;
     if (f->tap && f->tap_inside)
         tap_inside(l, f, layer, qkv, q);
+    kv = gather(l, f, kv);
+    if (last)
+        x = keep_last(l, whole, &rest, x, &q);
     int out = attend(l, f, q, kv);
     if (f->tap && f->tap_inside)
         tap_attention(l, f, layer, out);
@@ -219,10 +275,12 @@ static void lower_layer(struct tec_lower *l, const struct tec_forward *f, int la
     feed_forward(l, f, layer, x);
     if (f->tap)
         tec_lower_tap(l, x, "%slayer%d.hidden", f->tap, layer);
+    return x;
 }
 
-void tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x)
+int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x)
 {
     for (int layer = 0; layer < f->stack->layers && l->program->status == TEC_OK; layer++)
-        lower_layer(l, f, layer, x);
+        x = lower_layer(l, f, layer, x);
+    return x;
 }

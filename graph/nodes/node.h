@@ -39,7 +39,10 @@ struct tec_lower {
     bool round; /* activations that enter a GEMM are rounded to bf16 too */
     bool whole; /* run the last layer of a prefill for all rows, as taps need it */
     const struct tec_prefix_table *prefix; /* device side; prefill and action */
-    const struct tec_decode_table *decode; /* device side; decode */
+    const struct tec_decode_table *decode; /* device side; decode, packed */
+    const struct tec_moves *moves;         /* device side; shift */
+    const struct tec_kv_space *gathered;   /* one layer that attention reads copies from; or NULL */
+    int max_moved;                         /* tokens of one move */
     struct tec_taps *taps;                 /* NULL = none */
 };
 
@@ -68,14 +71,31 @@ struct tec_forward {
     const struct tec_rows *rows;        /* device side */
     const struct tec_flow_tables *flow; /* adaptive stacks, else NULL */
     int step;                           /* of the flow */
-    const int *fixed; /* device: first rows are at time 0, so many; NULL = never any */
-    bool keys_only;   /* the last layer computes keys and values alone */
-    const char *tap;  /* prefix of tap names, "prefix."; NULL = no taps here */
-    bool tap_inside;  /* q, k, v, attention of layers, not only hidden states */
+    const int *fixed;            /* device: first rows are at time 0, so many; NULL = never any */
+    bool keys_only;              /* the last layer computes keys and values alone */
+    const struct tec_rows *last; /* the last layer goes on with these rows alone; NULL = with all */
+    const int *last_row;         /* device: where they stand in `rows` */
+    const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
+    const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
+    bool tap_inside;               /* q, k, v, attention of layers, not only hidden states */
 };
 
-/* Append the layers; x [rows, width] is the residual stream, updated in place. */
-void tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
+/* Append the layers; x [rows, width] is the residual stream, updated in place. The tensor that it
+ * is afterwards: x, or where `last` is given another one of those rows. */
+int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
+
+/* Pictures and prompt as the first rows of x, and the token of each row behind them. */
+void tec_lower_prefix_rows(struct tec_lower *l, int x);
+
+/* The next token of each row of the decode table from its last hidden state in h, and what a step
+ * notes of it. */
+void tec_lower_next_tokens(struct tec_lower *l, int h);
+
+/* A ring's forward: the prefill of one sequence and a row of each other, a next token of all. */
+enum tec_status tec_lower_packed(struct tec_lower *l, struct tec_error *err);
+
+/* Keys and values of all layers from slots to slots, as the moves say. */
+enum tec_status tec_lower_shift(struct tec_lower *l, struct tec_error *err);
 
 /* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final. `round`: y enters a GEMM. */
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
@@ -83,6 +103,10 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
 
 /* y = x W^T + bias as a new tensor of the matrix's padded width. */
 int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, const char *label);
+
+/* The listed rows of x as a new tensor; `row` [rows->max] in device memory. */
+int tec_lower_take(struct tec_lower *l, const struct tec_rows *rows, const int *row, int x,
+                   const char *label);
 
 /* What a linear's output is multiplied with: rows below *fixed take `clean`, others `at`. */
 struct tec_gate {

@@ -56,11 +56,17 @@ static void prompt(struct tec_lower *l, int x)
     call.args.embed.ids = l->prefix->ids;
     call.args.embed.rows = l->prefix->n_text;
     call.args.embed.first = l->prefix->pictures.count;
-    call.args.embed.max_rows = l->max_text;
+    call.args.embed.max_rows = l->max_text + l->prefix->last.max - 1;
     call.args.embed.n = l->weights->embed.n;
     call.args.embed.k = l->weights->embed.k;
     call.args.embed.scale = t->scale;
     tec_program_call(l->program, &call);
+}
+
+void tec_lower_prefix_rows(struct tec_lower *l, int x)
+{
+    tower(l, x);
+    prompt(l, x);
 }
 
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
@@ -75,8 +81,7 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
                                   .keys_only = !l->whole,
                                   .tap = "prefix.",
                                   .tap_inside = true};
-    tower(l, x);
-    prompt(l, x);
+    tec_lower_prefix_rows(l, x);
     tec_lower_tap(l, x, "prefix.embeds");
     tec_lower_forward(l, &f, x);
     if (l->whole)

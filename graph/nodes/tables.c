@@ -34,6 +34,13 @@ static void deal_rows(struct dealer *d, struct tec_rows *rows, int max, int seqs
     rows->spans = deal(d, (size_t)spans, sizeof(struct tec_span));
 }
 
+static void deal_moves(struct dealer *d, struct tec_moves *moves, int max)
+{
+    moves->max = max;
+    moves->count = ints(d, 1);
+    moves->list = max ? deal(d, (size_t)max, sizeof *moves->list) : NULL;
+}
+
 int tec_suffix_rows(const struct tec_model *model)
 {
     return model->flow.horizon + (model->flow.state.weight ? 1 : 0);
@@ -43,15 +50,20 @@ static void deal_prefix(struct dealer *d, struct tec_prefix_table *t,
                         const struct tec_prefix_limits *limits)
 {
     const struct tec_model *m = limits->model;
-    int cameras = limits->max_pictures;
+    int cameras = limits->max_pictures, sequences = 1 + limits->more_rows;
     t->n_pictures = ints(d, 1);
     t->n_text = ints(d, 1);
     t->n_horizon = ints(d, 1);
     t->one = ints(d, 1);
     deal_rows(d, &t->pictures, cameras * m->vision.tokens, cameras, cameras);
-    deal_rows(d, &t->prefix, limits->max_rows, 1, 1);
+    deal_rows(d, &t->prefix, limits->max_rows + limits->more_rows, sequences, 2 * sequences);
+    deal_rows(d, &t->last, sequences, 1, 1);
+    t->last.seqs = t->prefix.seqs;
+    t->last.spans = t->prefix.spans;
+    t->last_row = ints(d, sequences);
+    deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
     deal_rows(d, &t->suffix, tec_suffix_rows(m), 1, SUFFIX_SPANS);
-    t->ids = ints(d, limits->max_text);
+    t->ids = ints(d, limits->max_text + limits->more_rows);
     t->picture = deal(d, (size_t)cameras, sizeof *t->picture);
     t->ld = (m->flow.dim + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? ints(d, 1) : NULL;
@@ -91,7 +103,8 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     *t->n_horizon = m->flow.horizon;
     *t->suffix.count = t->suffix.max;
     fill_pictures(t, m);
-    t->prefix.seqs[0] = (struct tec_seq){0, 1};
+    for (int i = 0; i <= limits->more_rows; i++)
+        t->prefix.seqs[i] = (struct tec_seq){2 * i, i ? 2 : 1};
     t->suffix.seqs[0] = (struct tec_seq){0, 2};
     t->suffix.spans[1] = (struct tec_span){limits->scratch_slot, t->suffix.max};
     for (int r = 0; r < t->suffix.max; r++)
@@ -134,9 +147,10 @@ tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *ho
     return TEC_OK;
 }
 
-static void deal_decode(struct dealer *d, struct tec_decode_table *t, int batch, int max_tokens,
-                        int max_forced)
+static void deal_decode(struct dealer *d, struct tec_decode_table *t,
+                        const struct tec_decode_limits *limits)
 {
+    int batch = limits->batch, max_tokens = limits->max_tokens, max_forced = limits->max_forced;
     t->max_tokens = max_tokens;
     t->max_forced = max_forced;
     t->k = ints(d, 1);
@@ -149,24 +163,37 @@ static void deal_decode(struct dealer *d, struct tec_decode_table *t, int batch,
     t->waiting = max_forced ? ints(d, batch) : NULL;
     t->forced = max_forced ? ints(d, batch * max_forced) : NULL;
     t->tokens = ints(d, batch * max_tokens);
+    deal_moves(d, &t->moves, limits->gathers ? batch : 0);
 }
 
-enum tec_status tec_decode_table_init(struct tec_table_block *block,
-                                      struct tec_decode_table *host_side,
-                                      struct tec_decode_table *device_side, int batch,
-                                      int max_tokens, int max_forced, struct tec_device *device,
-                                      struct tec_arena *arena, struct tec_error *err)
+enum tec_status
+tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *host_side,
+                      struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
+                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
 {
     struct dealer measure = {NULL, 0};
-    deal_decode(&measure, host_side, batch, max_tokens, max_forced);
+    deal_decode(&measure, host_side, limits);
     block->size = measure.used;
     TEC_TRY(take(block, device, arena, err));
-    deal_decode(&(struct dealer){block->host, 0}, host_side, batch, max_tokens, max_forced);
-    deal_decode(&(struct dealer){block->device, 0}, device_side, batch, max_tokens, max_forced);
-    for (int r = 0; r < batch; r++) {
+    deal_decode(&(struct dealer){block->host, 0}, host_side, limits);
+    deal_decode(&(struct dealer){block->device, 0}, device_side, limits);
+    for (int r = 0; r < limits->batch; r++) {
         host_side->rows.seq[r] = r;
         host_side->rows.seqs[r] = (struct tec_seq){2 * r, 2};
     }
+    return TEC_OK;
+}
+
+enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,
+                               struct tec_moves *device_side, int max, struct tec_device *device,
+                               struct tec_arena *arena, struct tec_error *err)
+{
+    struct dealer measure = {NULL, 0};
+    deal_moves(&measure, host_side, max);
+    block->size = measure.used;
+    TEC_TRY(take(block, device, arena, err));
+    deal_moves(&(struct dealer){block->host, 0}, host_side, max);
+    deal_moves(&(struct dealer){block->device, 0}, device_side, max);
     return TEC_OK;
 }
 

@@ -19,12 +19,22 @@ struct tec_rows {
     struct tec_span *spans;
 };
 
+/* Runs of slots to copy, in order. */
+struct tec_moves {
+    int *count;
+    int max;
+    struct tec_move *list; /* [max]; NULL = nothing is ever copied */
+};
+
 /* A prefill and the action chunks that read it. Pointers into one block; the same layout in the
  * host's shadow and on the device. */
 struct tec_prefix_table {
     int *n_pictures, *n_text;
     struct tec_rows pictures; /* rows of the tower: one sequence a picture */
-    struct tec_rows prefix;   /* pictures' rows, then text */
+    struct tec_rows prefix;   /* pictures' rows, then text, then a row of each other sequence */
+    struct tec_rows last;     /* of those the last one of each sequence; sequences are prefix's */
+    int *last_row;            /* [last.max] where they stand in prefix */
+    struct tec_moves moves;   /* what attention reads, into a place where it lies together */
     struct tec_rows suffix;   /* state and action rows over prefix + scratch */
     int *ids;                 /* [text.max_tokens] */
     int *n_horizon, *one;     /* constants */
@@ -47,6 +57,7 @@ struct tec_decode_table {
     int *waiting; /* [rows.max] tokens of a prompt of their own that are still to be read */
     int *forced;  /* [rows.max, max_forced] these, at the end of each row; NULL without */
     int max_forced;
+    struct tec_moves moves; /* as a prefix table's */
 };
 
 /* A block of memory in two places. */
@@ -64,6 +75,15 @@ struct tec_prefix_limits {
     int max_pictures; /* valid cameras */
     int scratch_slot; /* first slot of the suffix's keys, -1 = no action */
     bool fixed;       /* first actions may be given */
+    int more_rows;    /* rows of other sequences, one each, behind the prefix */
+    bool gathers;     /* attention reads copies */
+};
+
+struct tec_decode_limits {
+    int batch;
+    int max_tokens; /* of a launch */
+    int max_forced; /* tokens of a prompt of its own */
+    bool gathers;   /* attention reads copies */
 };
 
 /* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`
@@ -73,11 +93,15 @@ tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *ho
                       struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
 
-enum tec_status tec_decode_table_init(struct tec_table_block *block,
-                                      struct tec_decode_table *host_side,
-                                      struct tec_decode_table *device_side, int batch,
-                                      int max_tokens, int max_forced, struct tec_device *device,
-                                      struct tec_arena *arena, struct tec_error *err);
+enum tec_status
+tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *host_side,
+                      struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
+                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
+
+/* Moves alone. */
+enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,
+                               struct tec_moves *device_side, int max, struct tec_device *device,
+                               struct tec_arena *arena, struct tec_error *err);
 
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device);
 

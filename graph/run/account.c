@@ -8,9 +8,8 @@
 static void measure(struct tec_loop *l, enum tec_cost_kind kind, int rows, int times, int steps,
                     int64_t ns)
 {
-    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode"};
     if (l->table) {
-        double known = tec_loop_cost(l, words[kind], rows, 0.99) * 1000.0 * times;
+        double known = tec_loop_launch_cost(l, kind, rows, 0.99) * 1000.0 * times;
         if (known > 0.0 && (double)ns > known)
             l->device_over_ns += ns - (int64_t)known;
     } else if (steps > 0 && l->warming) {
@@ -45,6 +44,12 @@ void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
     measure(l, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
+}
+
+void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows)
+{
+    tec_loop_replayed(l, r->start_ns, r->end_ns);
+    measure(l, TEC_COST_PACKED, rows, 1, 1, r->end_ns - r->start_ns);
 }
 
 /* What a policy or the host took beyond what they usually take. */
@@ -118,7 +123,9 @@ void tec_loop_account(struct tec_loop *l)
     l->lost_ns = host_time(l);
     r->missed = overrun > 0 || (r->failed && r->release_ns < 0);
     r->cause = r->failed ? TEC_CAUSE_GPU : r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
-    r->in_flight = l->n_live;
+    if (l->o.ring && !r->failed && tec_ring_missed(l, &r->cause))
+        r->missed = true;
+    r->in_flight = l->o.ring ? l->ring.n : l->n_live;
     r->overrun_us = (overrun + 999) / 1000;
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =
         (struct tec_recent){r->end_ns, l->device_over_ns, r->planner_ns, l->lost_ns};

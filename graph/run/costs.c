@@ -139,7 +139,7 @@ static void follow(struct tec_cost_drift *d, double ratio)
 
 enum tec_cost_kind tec_cost_kind_of(const char *word)
 {
-    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode"};
+    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode", "packed"};
     int kind = 0;
     while (kind < TEC_COST_KINDS && strcmp(words[kind], word) != 0)
         kind++;
@@ -150,7 +150,13 @@ void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec)
 {
     memset(costs, 0, sizeof *costs);
     costs->n_batches = spec->n_batches;
-    memcpy(costs->batches, spec->batches, sizeof costs->batches);
+    memcpy(costs->batches, spec->batches, sizeof spec->batches);
+    costs->stages = spec->stages;
+    if (spec->stages > 1) { /* captured once, but the rows that are not there cost nothing */
+        costs->n_batches = spec->stages - 1;
+        for (int i = 0; i < costs->n_batches; i++)
+            costs->batches[i] = i + 1;
+    }
     for (int kind = 0; kind < TEC_COST_KINDS; kind++)
         costs->drift[kind] = (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}};
 }
@@ -159,6 +165,10 @@ static const struct tec_cost_variant *find(const struct tec_costs *costs, enum t
                                            int rows)
 {
     int i = 0;
+    if (kind == TEC_COST_PACKED)
+        return &costs->packed[rows < 0               ? 0
+                              : rows < costs->stages ? rows
+                                                     : (costs->stages ? costs->stages - 1 : 0)];
     if (kind != TEC_COST_DECODE)
         return kind == TEC_COST_PREFILL ? &costs->prefill : &costs->action;
     while (i < costs->n_batches - 1 && costs->batches[i] < rows)
@@ -183,9 +193,26 @@ static void take_row(struct tec_cost_variant *v, const struct tec_cost_row *row)
     v->reference_ns = v->prior_ns[0];
 }
 
+/* A ring's launches have names of their own: they belong to two nodes. */
+static void take_ring(struct tec_costs *costs, const struct tec_cost_table *table)
+{
+    for (int rows = 0; rows < costs->stages; rows++) {
+        const struct tec_cost_row *packed = tec_cost_table_row(table, "packed", rows),
+                                  *decode = tec_cost_table_row(table, "decode", rows);
+        if (packed)
+            take_row(variant(costs, TEC_COST_PACKED, rows), packed);
+        if (decode && rows > 0)
+            take_row(variant(costs, TEC_COST_DECODE, rows), decode);
+    }
+}
+
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
                      const struct tec_topology *topology)
 {
+    if (costs->stages) {
+        take_ring(costs, table);
+        return;
+    }
     for (int i = 0; i < topology->n_nodes; i++) {
         enum tec_cost_kind kind = tec_cost_kind_of(topology->nodes[i].kind);
         int n = kind == TEC_COST_KINDS ? 0 : kind == TEC_COST_DECODE ? costs->n_batches : 1;

@@ -1,7 +1,8 @@
 /* costs.h - what launches cost on this machine: one histogram a captured variant and a quick drift,
  * written by the frame thread, asked by policies many times a frame.
  *
- * A variant is the prefill, the action, or one decode step at a captured batch. Decode nodes share
+ * A variant is the prefill, the action, one decode step at a captured batch, or in a ring one
+ * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes share
  * captures, so they share variants.
  *
  *     cost(q) = base(q) x drift
@@ -30,6 +31,7 @@
 #define TEC_GRAPH_RUN_COSTS_H
 
 #include "graph/compile/plan.h"
+#include "graph/kv/stages.h"
 #include "graph/run/cost_table.h"
 #include "graph/run/planner.h"
 
@@ -49,7 +51,13 @@ void tec_histogram_add(struct tec_histogram *h, int64_t ns);
 /* Quantile q in (0, 1]; the exact maximum for the last sample; 0 when empty. */
 int64_t tec_histogram_at(const struct tec_histogram *h, double q);
 
-enum tec_cost_kind { TEC_COST_PREFILL, TEC_COST_ACTION, TEC_COST_DECODE, TEC_COST_KINDS };
+enum tec_cost_kind {
+    TEC_COST_PREFILL,
+    TEC_COST_ACTION,
+    TEC_COST_DECODE,
+    TEC_COST_PACKED,
+    TEC_COST_KINDS
+};
 
 /* p50, p99, p999, max: what is kept ready, and what a `.costs` file has. */
 enum { TEC_COST_QUANTILES = 4 };
@@ -70,8 +78,9 @@ struct tec_cost_drift {
 };
 
 struct tec_costs {
-    struct tec_cost_variant prefill, action, decode[TEC_MAX_BATCHES];
-    int n_batches, batches[TEC_MAX_BATCHES];
+    struct tec_cost_variant prefill, action, decode[TEC_MAX_STAGES], packed[TEC_MAX_STAGES];
+    int n_batches, batches[TEC_MAX_STAGES]; /* of a ring: every number of rows */
+    int stages;                             /* packed[rows]: 0 .. stages - 1 */
     struct tec_cost_drift drift[TEC_COST_KINDS];
 };
 

@@ -58,6 +58,11 @@ static void order_launches(struct tec_loop *l)
 
 static void tell_plan(struct tec_loop *l)
 {
+    struct tec_ring_event ring = {.slot = -1, .base = -1};
+    if (l->o.ring) {
+        ring.depth = tec_ring_depth(l);
+        ring.forwards = tec_stages_forwards(l->o.plan->spec.stages, ring.depth);
+    }
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_PLAN,
                                         .node = -1,
                                         .request = -1,
@@ -66,7 +71,8 @@ static void tell_plan(struct tec_loop *l)
                                         .decision = &l->decision,
                                         .view = l->view_rows,
                                         .order = l->order,
-                                        .n = l->n_order});
+                                        .n = l->n_order,
+                                        .ring = l->o.ring ? &ring : NULL});
 }
 
 static int within(int n, int most)

@@ -96,7 +96,7 @@ static enum tec_status make_dry(struct tec_engine *e, const struct tec_plan_spec
                                           .source = source,
                                           .device = e->device,
                                           .bf16 = wants_bf16(&e->options),
-                                          .language = spec->seats > 0};
+                                          .language = spec->seats > 0 || spec->stages > 0};
     TEC_TRY(tec_weights_load(&e->weights, &w, e->heap, err));
     const struct tec_plan_inputs inputs = {.spec = spec,
                                            .model = e->model,
@@ -211,7 +211,8 @@ static enum tec_status load_weights(struct tec_engine *e, const struct tec_measu
                                           .source = source,
                                           .device = e->device,
                                           .bf16 = wants_bf16(o),
-                                          .language = measured->spec.seats > 0,
+                                          .language =
+                                              measured->spec.seats > 0 || measured->spec.stages > 0,
                                           .progress = weights_progress,
                                           .user = &report};
     TEC_TRY(tec_weights_load(&e->weights, &w, e->heap, err));
@@ -305,9 +306,16 @@ static enum tec_status make_loop(struct tec_engine *e, const struct tec_executor
                                  .events = o->events,
                                  .wanted = o->wanted,
                                  .wanted_self = o->wanted_self};
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    if (ring) {
+        l.action_node = topology_index(&e->topology, "decode", 0);
+        l.ring = p->resources[ring->kv.index].name;
+        l.flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
+    }
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
-    TEC_TRY(list_decoders(&l, p, &e->topology, err));
+    if (!ring)
+        TEC_TRY(list_decoders(&l, p, &e->topology, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
     if (o->costs)
         tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);

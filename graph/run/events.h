@@ -6,6 +6,7 @@
 #ifndef TEC_GRAPH_RUN_EVENTS_H
 #define TEC_GRAPH_RUN_EVENTS_H
 
+#include "graph/run/launch_ring.h"
 #include "graph/run/planner.h"
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@ enum tec_event_kind {
     TEC_EVENT_INPUT,   /* inputs that were late are here */
     TEC_EVENT_PLAN,    /* the decision after snapping: `decision`, `order`, `n` */
     TEC_EVENT_KV,      /* `what` is done to `kv`: alloc fork append free, and store retrieve update
-                          remove batch unbatch */
+                          remove batch unbatch; of a ring alloc flush evict rotate copy gather */
     TEC_EVENT_START,   /* a launch of `node` */
     TEC_EVENT_END,     /* it has ended; `since_ns`: its start */
     TEC_EVENT_RELEASE, /* actions leave; `flag`: after the deadline; `since_ns`: the tick */
@@ -33,6 +34,23 @@ enum tec_event_kind {
 
 struct tec_tick;
 struct tec_frame_record;
+
+/* A row segment of a ring's forward: `rows` of a request from position `pos` on, which see
+ * `visible` keys in the ring's slot. Stage: tokens that it has. */
+struct tec_ring_segment {
+    int64_t request;
+    int stage, slot, rows, pos, visible;
+};
+
+/* What events of a ring carry besides; lists are as long as the event's n. */
+struct tec_ring_event {
+    int slot, base;          /* KV alloc, evict; rotate: where the next one enters; -1 = not so */
+    int depth, forwards;     /* PLAN */
+    int64_t bytes;           /* KV copy, gather: one way; else 0 */
+    const int *slots, *done; /* KV flush; TOKENS */
+    const struct tec_ring_segment *segments; /* START of a forward */
+    const struct tec_ring_move *moves;       /* KV copy */
+};
 
 struct tec_event {
     enum tec_event_kind kind;
@@ -51,7 +69,8 @@ struct tec_event {
     const struct tec_request_view *view; /* rows of the decision */
     const int *order;                    /* [n] rows of the decision in launch order */
     const struct tec_frame_record *record;
-    const float *chunk; /* RELEASE: [horizon, dim] */
+    const float *chunk;                /* RELEASE: [horizon, dim] */
+    const struct tec_ring_event *ring; /* NULL: not of a ring. START, END: `what` is the launch */
 };
 
 /* emit may be NULL. */

@@ -25,8 +25,30 @@ static void real_decode(void *self, struct tec_row_state *const *rows, int n, in
                       replay);
 }
 
+static void real_packed(void *self, struct tec_ring_launch *launch)
+{
+    struct tec_plan *plan = self;
+    const struct tec_ring_rows in = {.prefix = &launch->input->prefix,
+                                     .entering = launch->entering,
+                                     .rows = launch->rows,
+                                     .n = launch->n};
+    tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &in, launch->tokens,
+                      &launch->replay);
+}
+
+static void real_shift(void *self, const struct tec_ring_move *moves, int n,
+                       struct tec_replay *replay)
+{
+    struct tec_plan *plan = self;
+    tec_launch_shift(plan, tec_plan_part(plan, TEC_PART_SHIFT, 0), moves, n, replay);
+}
+
 struct tec_executor tec_executor_real(struct tec_plan *plan)
 {
-    return (struct tec_executor){
-        .self = plan, .prefix = real_prefix, .actions = real_actions, .decode = real_decode};
+    return (struct tec_executor){.self = plan,
+                                 .prefix = real_prefix,
+                                 .actions = real_actions,
+                                 .decode = real_decode,
+                                 .packed = real_packed,
+                                 .shift = real_shift};
 }

@@ -4,6 +4,7 @@
 #define TEC_GRAPH_RUN_EXECUTOR_H
 
 #include "base/clock.h"
+#include "graph/run/events.h"
 #include "graph/run/launch.h"
 
 enum { TEC_MAX_PROMPTS = 8 };
@@ -36,6 +37,18 @@ struct tec_soft_job {
     struct tec_replay replay;
 };
 
+/* One forward of a ring that takes a new sequence in: its prefill into `region`, and a row of each
+ * of `n` others. `tokens` gets 1 + n, the new sequence's first; the states are as after a decode.
+ */
+struct tec_ring_launch {
+    const struct tec_frame_input *input;
+    struct tec_row_state *entering;
+    struct tec_row_state *const *rows; /* [n] */
+    int n;
+    int *tokens; /* [1 + n] */
+    struct tec_replay replay;
+};
+
 /* All members are called on the frame thread; replay gets the times. */
 struct tec_executor {
     void *self;
@@ -45,6 +58,10 @@ struct tec_executor {
     void (*actions)(void *self, float *chunk); /* of the last FRAME launch: [horizon, dim] */
     void (*decode)(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
                    int *made, struct tec_replay *replay);
+    /* A ring's: a forward with a new sequence; moves between its regions, each at most once. NULL
+     * where the plan has none. */
+    void (*packed)(void *self, struct tec_ring_launch *launch);
+    void (*shift)(void *self, const struct tec_ring_move *moves, int n, struct tec_replay *replay);
     /* Wait until the inputs are here; NULL: they are when a frame is run. */
     void (*await)(void *self, int64_t until_ns);
     /* Start jobs, one after the other, on a partition of their own beside the frame's hard nodes,
@@ -65,7 +82,8 @@ struct tec_virtual {
     int64_t prefill_ns, action_ns, step_ns;
     double contention; /* partitions that work at once slow each other; 0 = 1 */
     void *user;
-    /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; NULL: as above. */
+    /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; PACKED: of so many
+     * rows besides the new sequence; SHIFT: of so many tokens, one way. NULL: as above. */
     int64_t (*took)(void *user, int mark, int rows, int k);
     /* Which token of a request is its end token, from 1; 0 = none. NULL: none. */
     int (*end)(void *user, int64_t request);

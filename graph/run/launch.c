@@ -1,4 +1,4 @@
-#include "graph/run/launch.h"
+#include "graph/run/launch_rows.h"
 
 #include <string.h>
 
@@ -40,8 +40,8 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
         t->picture[i] = picture;
 }
 
-static void fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
-                        const struct tec_prefix_input *o)
+void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                     const struct tec_prefix_input *o)
 {
     struct tec_prefix_table *t = &part->prefix;
     int picture_rows = o->n_pictures * plan->model->vision.tokens;
@@ -57,6 +57,7 @@ static void fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part,
     for (int r = 0; r < rows; r++) {
         t->prefix.pos[r] = r;
         t->prefix.slot[r] = first + r;
+        t->prefix.seq[r] = 0;
         t->prefix.visible[r] = !causal ? rows : r < picture_rows ? picture_rows : r + 1;
     }
     t->prefix.spans[0] = (struct tec_span){first, rows};
@@ -94,7 +95,7 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
                        const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay)
 {
-    fill_prefix(plan, part, region, o);
+    tec_fill_prefix(plan, part, region, o);
     if (part->kind == TEC_PART_FRAME && plan->spec.steps)
         fill_suffix(plan, &part->prefix, region, tec_prefix_rows(plan, o), actions);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
@@ -141,45 +142,12 @@ void tec_row_prompt(struct tec_row_state *row, const int *ids, int n)
     row->own_tokens = n;
 }
 
-static void fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i,
-                     const struct tec_row_state *row)
+static void gather(const struct tec_plan *plan, struct tec_decode_table *t,
+                   struct tec_row_state *const *rows, int n)
 {
-    t->token[i] = row->token;
-    t->rows.pos[i] = row->pos;
-    t->rows.slot[i] = row->slot;
-    t->rows.visible[i] = row->visible;
-    struct tec_span *spans = t->rows.spans + (ptrdiff_t)i * 2;
-    spans[0] = (struct tec_span){plan->prefixes.first[row->region], row->prefix};
-    spans[1] = (struct tec_span){row->tail, plan->spec.own_tokens + plan->spec.new_tokens};
-    t->tail[i] = row->tail;
-    t->prefix[i] = row->prefix;
-    t->left[i] = row->left;
-    t->done[i] = row->done;
-    t->produced[i] = 0;
-    t->eos[i] = row->eos;
-    if (!t->forced)
-        return;
-    t->waiting[i] = row->waiting;
-    if (row->waiting > 0)
-        memcpy(t->forced + (size_t)(i + 1) * (size_t)t->max_forced - (size_t)row->waiting, row->own,
-               (size_t)row->waiting * sizeof *row->own);
-}
-
-static void read_row(const struct tec_decode_table *t, int i, struct tec_row_state *row)
-{
-    row->token = t->token[i];
-    row->pos = t->rows.pos[i];
-    row->slot = t->rows.slot[i];
-    row->visible = t->rows.visible[i];
-    row->left = t->left[i];
-    row->done = t->done[i];
-    row->steps = t->produced[i];
-    if (!t->forced || row->waiting == 0)
-        return;
-    int read = row->waiting - t->waiting[i];
-    row->own += read;
-    row->waiting -= read;
-    row->steps += read;
+    int at = 0;
+    for (int i = 0; i < n; i++)
+        at = tec_fill_move(plan, &t->moves, &t->rows, i, rows[i], at);
 }
 
 void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
@@ -191,7 +159,9 @@ void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
     *t->stop = 0;
     *t->rows.count = n;
     for (int i = 0; i < n; i++)
-        fill_row(plan, t, i, rows[i]);
+        tec_fill_row(plan, t, i, rows[i]);
+    if (plan->spec.gathers)
+        gather(plan, t, rows, n);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
                       part->block.size);
     tec_device_replay(plan->device, part->capture, replay);
@@ -199,8 +169,9 @@ void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
                         part->block.size);
     if (replay->status == TEC_OK)
         replay->status = tec_device_failure(plan->device, NULL);
+    replay->mark_ns[TEC_MARK_SHIFT] = replay->start_ns; /* of copies inside it */
     for (int i = 0; i < n; i++) {
-        read_row(t, i, rows[i]);
+        tec_read_row(t, i, rows[i]);
         made[i] = t->produced[i];
         memcpy(tokens + (size_t)i * (size_t)k, t->tokens + (size_t)i * (size_t)t->max_tokens,
                (size_t)t->produced[i] * sizeof *tokens);

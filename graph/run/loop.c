@@ -23,7 +23,7 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->end_ns = r->release_ns = -1;
     r->age_us = -1;
     r->slack_us = r->overrun_us = 0;
-    r->missed = r->failed = false;
+    r->missed = r->failed = r->filling = false;
     r->cause = TEC_CAUSE_NONE;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     l->region = -1;
@@ -70,6 +70,8 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     tec_requests_expire(l);
     tec_requests_sweep(l);
     tec_loop_view(l);
+    if (input && l->o.ring)
+        tec_ring_change(l, input);
     if (!input || !l->o.plan->spec.seats) {
         refuse_asks(tick);
         return;
@@ -104,6 +106,10 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
 {
     if (tec_loop_failed(l))
         return;
+    if (l->o.ring) {
+        tec_ring_run(l, input);
+        return;
+    }
     l->parted = input && l->o.executor.beside;
     if (input) {
         l->region = tec_kv_pool_take(&l->o.plan->prefixes);
@@ -223,8 +229,12 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
     const struct tec_plan_spec *s = &l->o.plan->spec;
     struct tec_kv_pool *pool = &l->o.plan->prefixes;
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
-    int region = tec_kv_pool_take(pool);
     l->prefix_rows = tec_prefix_rows(l->o.plan, &input->prefix);
+    for (int i = 0; l->o.ring && i < times; i++)
+        tec_ring_warm(l, input);
+    if (l->o.ring)
+        return;
+    int region = tec_kv_pool_take(pool);
     l->warming = true;
     for (int i = 0; i < times; i++) {
         struct tec_replay replay = {0};
@@ -257,6 +267,7 @@ void tec_loop_reset(struct tec_loop *l)
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
     tec_requests_sweep(l);
     l->tick = NULL;
+    tec_ring_reset(l);
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;
@@ -273,8 +284,8 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
     l->n_texts = 2 * (int)seats;
     l->texts = TEC_NEW(&l->arena, (size_t)l->n_texts, struct tec_utterance);
     l->view_rows = TEC_NEW(&l->arena, seats, struct tec_request_view);
-    l->chunk =
-        TEC_NEW(&l->arena, (size_t)p->model->flow.horizon * (size_t)p->model->flow.dim, float);
+    size_t chunk = (size_t)p->model->flow.horizon * (size_t)p->model->flow.dim;
+    l->chunk = TEC_NEW(&l->arena, chunk + (size_t)p->spec.stages, float);
     l->tokens = TEC_NEW(&l->arena, seats * ((size_t)p->spec.max_k + 1), int);
     l->made = TEC_NEW(&l->arena, seats, int);
     l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);
@@ -308,6 +319,7 @@ enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_opt
         tec_loop_destroy(l);
         return status;
     }
+    tec_ring_reset(l);
     tec_loop_prepare_view(l);
     *out = l;
     return TEC_OK;

@@ -88,6 +88,7 @@ struct tec_frame_record {
                   * made nothing; without a release there are no actions; cause is gpu */
     enum tec_cause cause;
     int tokens, rows, in_flight, snapped, refused, shed;
+    bool filling; /* a ring that has released nothing since its start or its last flush */
     char policy[64]; /* whose plan it ran */
     int n_launches;
     struct tec_launch_record launches[TEC_MAX_LAUNCHES];
@@ -100,9 +101,11 @@ struct tec_loop_options {
     struct tec_planner planner;
     int n_decoders;
     struct tec_decoder decoders[TEC_MAX_DECODERS];
-    int prefill_node, action_node; /* topology indices; -1 = none */
+    int prefill_node, action_node; /* topology indices; -1 = none; of a ring: what decodes it */
     int64_t period_ns;             /* 0: saturated */
     int64_t deadline_ns;           /* of the action, after the tick; 0 = none */
+    const char *ring;              /* name of the ring's resource; NULL = the plan has none */
+    bool flushes;                  /* a new instruction drops what is in flight in a ring */
     /* Called on the frame thread the moment the actions are ready; must not block. */
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
     void *user;

@@ -108,6 +108,8 @@ struct tec_topology {
     int n_inputs, n_kv, n_partitions;
     const char *const *inputs, *const *kv, *const *partitions;
     int slots, horizon, layers;
+    int stages;       /* of a ring; 0 = none */
+    const char *ring; /* its name, one of `kv`; NULL = none */
     int64_t period_us;
     uint64_t seed;
 };

@@ -2,6 +2,7 @@
 #ifndef TEC_GRAPH_RUN_STATE_H
 #define TEC_GRAPH_RUN_STATE_H
 
+#include "graph/kv/stages.h"
 #include "graph/run/loop.h"
 
 /* A live language request. */
@@ -12,6 +13,24 @@ struct tec_request {
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
     struct tec_row_state row;
+};
+
+/* One sequence in flight in a ring: an observation and what it has said so far. */
+struct tec_ring_item {
+    int64_t id, turn, captured_ns; /* id: of the frame that took it in */
+    int slot, stage;               /* stage: tokens made */
+    struct tec_row_state row;
+    int tokens[TEC_MAX_STAGES];
+};
+
+/* A frame that the ring has lived through is a turn. Of the last 64, newest in bit 0: `seen` had an
+ * observation, `broken` lost its sequence to an early end token. */
+struct tec_ring {
+    int n; /* in flight */
+    int64_t turn;
+    bool filling;
+    uint64_t seen, broken;
+    struct tec_ring_item items[TEC_MAX_STAGES]; /* oldest first */
 };
 
 /* Frames that ended, for those that had to wait for them. */
@@ -73,6 +92,7 @@ struct tec_loop {
     int64_t n_recent;   /* counts on */
     int64_t awaited_ns; /* of this frame: for inputs */
     int64_t lost_ns;    /* to the host, see account.c */
+    struct tec_ring ring;
     struct tec_histogram usual_planner, usual_host;
 };
 
@@ -111,6 +131,8 @@ void tec_loop_prepare_view(struct tec_loop *l);
 void tec_loop_view(struct tec_loop *l);
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r);
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q);
+/* One launch of that kind (decode: one step) at so many rows. */
+double tec_loop_launch_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q);
 
 /* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
 void tec_loop_plan(struct tec_loop *l);
@@ -128,11 +150,24 @@ void tec_loop_tell(const struct tec_loop *l, struct tec_event event);
 void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
                       int tokens, int64_t at_ns);
 
+/* ring.c: sequences in flight in a ring, one forward after the other. */
+void tec_ring_reset(struct tec_loop *l);
+/* A new instruction: what was seen under the old one is dropped, where the pipeline says so. */
+void tec_ring_change(struct tec_loop *l, const struct tec_frame_input *input);
+int tec_ring_depth(const struct tec_loop *l); /* of this frame's decision */
+void tec_ring_run(struct tec_loop *l, const struct tec_frame_input *input);
+/* A frame without actions: whether the ring owed some, and why there are none. */
+bool tec_ring_missed(const struct tec_loop *l, enum tec_cause *cause);
+/* Every launch of a ring once, and what the costs learn of it. */
+void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input);
+int64_t tec_ring_used(const struct tec_loop *l); /* tokens in flight */
+
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
                              int steps);
+void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows);
 
 #endif

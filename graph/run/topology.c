@@ -40,9 +40,12 @@ void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipelin
     for (int i = 0; i < p->n_inputs; i++)
         *names++ = p->inputs[t->n_inputs++].name;
     t->kv = names;
-    for (int kind = 0; kind < 2; kind++) /* frames before requests, as the views are */
+    static const enum tec_resource_kind kinds[] = {TEC_RESOURCE_FRAME, TEC_RESOURCE_RING,
+                                                   TEC_RESOURCE_REQUESTS};
+    for (int kind = 0; kind < 3; kind++) /* frames before requests, as the views are */
         for (int i = 0; i < p->n_resources; i++)
-            if (p->resources[i].kind == (kind ? TEC_RESOURCE_REQUESTS : TEC_RESOURCE_FRAME)) {
+            if (p->resources[i].kind == kinds[kind]) {
+                t->ring = kinds[kind] == TEC_RESOURCE_RING ? p->resources[i].name : t->ring;
                 *names++ = p->resources[i].name;
                 t->n_kv++;
             }
@@ -50,6 +53,7 @@ void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipelin
     for (int i = 0; i < p->n_partitions; i++)
         *names++ = p->partitions[t->n_partitions++].name;
     t->slots = spec->seats;
+    t->stages = spec->stages;
     t->horizon = m->flow.horizon;
     t->layers = m->text.stack.layers;
     t->period_us = llround(p->frame.period_ms * 1000.0);

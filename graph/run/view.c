@@ -33,6 +33,12 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
  * oldest of these requests. */
 static void view_caches(struct tec_loop *l)
 {
+    if (l->o.ring) {
+        l->kv[0].used = l->kv[0].pinned = tec_ring_used(l);
+        l->kv[0].oldest = l->ring.n ? l->ring.turn - l->ring.items[0].turn : 0;
+        l->kv[0].bytes = l->kv[0].used * token_bytes(l);
+        return;
+    }
     const struct tec_kv_pool *prefixes = &l->o.plan->prefixes;
     int64_t oldest = 0, made = 0, stored = 0;
     for (int i = 0; i < l->n_live; i++) {
@@ -99,10 +105,30 @@ static double launch_cost(const struct tec_loop *l, const char *what, int rows, 
     return kind < TEC_COST_KINDS ? tec_costs_us(&l->costs, kind, rows, q) : -1.0;
 }
 
+/* A steady frame of a ring of so many in flight. */
+static double packed_cost(const struct tec_loop *l, int depth, double q)
+{
+    int stages = l->o.plan->spec.stages;
+    depth = depth < 1 ? 1 : depth > stages ? stages : depth;
+    double us = launch_cost(l, "packed", tec_stages_rows(stages, depth, 0), q);
+    for (int i = 1; i < tec_stages_forwards(stages, depth); i++)
+        us += launch_cost(l, "decode", tec_stages_rows(stages, depth, i), q);
+    return us;
+}
+
+double tec_loop_launch_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q)
+{
+    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode", "packed"};
+    return kind == TEC_COST_PACKED ? launch_cost(l, words[kind], rows, q)
+                                   : tec_loop_cost(l, words[kind], rows, q);
+}
+
 /* More rows than the largest captured batch are several launches, full ones first. */
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
 {
     int rows = rows_of(point), n = l->costs.n_batches;
+    if (l->o.ring && strcmp(what, "packed") == 0)
+        return packed_cost(l, rows, q);
     if (n == 0 || tec_cost_kind_of(kind_of(l->o.topology, what)) != TEC_COST_DECODE)
         return launch_cost(l, what, 0, q);
     int largest = l->costs.batches[n - 1], full = rows / largest;
@@ -132,8 +158,10 @@ static double slack_of(const void *self, double q)
 {
     const struct tec_loop *l = self;
     int64_t now = tec_loop_now(l), next = wanted_next(l, now);
-    double hard = l->o.prefill_node >= 0 ? tec_loop_cost(l, "prefill", 0.0, q) : 0.0;
-    if (l->o.action_node >= 0)
+    double hard = l->o.ring                ? tec_loop_cost(l, "packed", tec_ring_depth(l), q)
+                  : l->o.prefill_node >= 0 ? tec_loop_cost(l, "prefill", 0.0, q)
+                                           : 0.0;
+    if (!l->o.ring && l->o.action_node >= 0)
         hard += tec_loop_cost(l, "action", 0.0, q);
     if (next == INT64_MAX)
         next = l->record.start_ns + l->o.topology->period_us * 1000;
@@ -154,7 +182,7 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.late_us = l->late_us;
     l->view.n_kv = l->o.topology->n_kv < 2 ? l->o.topology->n_kv : 2;
     l->view.kv = l->kv;
-    int64_t caps[2] = {(int64_t)p->prefixes.n * p->prefixes.tokens,
+    int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens :(int64_t)p->prefixes.n * p->prefixes.tokens,
                        (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens)};
     for (int i = 0; i < l->view.n_kv; i++) {
         l->kv[i].name = l->o.topology->kv[i];

@@ -9,9 +9,10 @@ static int64_t took(const struct tec_virtual *v, int mark, int rows, int k)
 {
     if (v->took)
         return v->took(v->user, mark, rows, k);
-    return mark == TEC_MARK_PREFILL  ? v->prefill_ns
-           : mark == TEC_MARK_ACTION ? v->action_ns
-                                     : v->step_ns * k;
+    return mark == TEC_MARK_PREFILL || mark == TEC_MARK_PACKED ? v->prefill_ns
+           : mark == TEC_MARK_ACTION                           ? v->action_ns
+           : mark == TEC_MARK_SHIFT                            ? 0
+                                                               : v->step_ns * k;
 }
 
 static void mark(const struct tec_virtual *v, struct tec_replay *replay, int which, int64_t at_ns)
@@ -146,13 +147,52 @@ static void virtual_actions(void *self, float *chunk)
     memset(chunk, 0, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
 }
 
+/* A ring that reads a copy of all that its rows see. */
+static void gather(struct tec_virtual *v, const struct tec_row_state *entering,
+                   struct tec_row_state *const *rows, int n, struct tec_replay *replay)
+{
+    int tokens = entering ? entering->prefix : 0;
+    if (!v->plan->spec.gathers)
+        return;
+    for (int i = 0; i < n; i++)
+        tokens += rows[i]->visible;
+    replay->mark_ns[TEC_MARK_SHIFT] = *v->clock_ns;
+    *v->clock_ns += took(v, TEC_MARK_SHIFT, tokens, 1);
+}
+
 static void virtual_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
                            int *made, struct tec_replay *replay)
 {
     struct tec_virtual *v = self;
+    gather(v, NULL, rows, n, replay);
     replay->start_ns = *v->clock_ns;
     make_tokens(v, rows, n, k, tokens, made);
     mark(v, replay, TEC_MARK_DECODE, *v->clock_ns + took(v, TEC_MARK_DECODE, n, k));
+}
+
+/* A gather before the forward is known by the mark of a shift. */
+static void virtual_packed(void *self, struct tec_ring_launch *launch)
+{
+    struct tec_virtual *v = self;
+    int made;
+    gather(v, launch->entering, launch->rows, launch->n, &launch->replay);
+    launch->replay.start_ns = *v->clock_ns;
+    make_tokens(v, &launch->entering, 1, 1, launch->tokens, &made);
+    for (int i = 0; i < launch->n; i++)
+        make_tokens(v, &launch->rows[i], 1, 1, launch->tokens + 1 + i, &made);
+    mark(v, &launch->replay, TEC_MARK_PACKED,
+         *v->clock_ns + took(v, TEC_MARK_PACKED, launch->n, 1));
+}
+
+static void virtual_shift(void *self, const struct tec_ring_move *moves, int n,
+                          struct tec_replay *replay)
+{
+    struct tec_virtual *v = self;
+    int tokens = 0;
+    for (int i = 0; i < n; i++)
+        tokens += moves[i].tokens;
+    replay->start_ns = *v->clock_ns;
+    mark(v, replay, TEC_MARK_SHIFT, *v->clock_ns + took(v, TEC_MARK_SHIFT, tokens, 1));
 }
 
 static void virtual_await(void *self, int64_t until_ns)
@@ -189,6 +229,8 @@ struct tec_executor tec_executor_virtual(struct tec_virtual *device)
                                  .prefix = virtual_prefix,
                                  .actions = virtual_actions,
                                  .decode = virtual_decode,
+                                 .packed = virtual_packed,
+                                 .shift = virtual_shift,
                                  .await = virtual_await,
                                  .beside = virtual_beside,
                                  .join = virtual_join};

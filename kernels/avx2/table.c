@@ -17,8 +17,12 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->attention_f32 = tec_attention_f32_avx2;
     kernels->attention_bf16 = tec_attention_bf16_avx2;
     kernels->gelu = tec_gelu_avx2;
+    kernels->gelu_erf = tec_gelu_erf_avx2;
     kernels->silu = tec_silu_avx2;
+    kernels->relu = tec_relu_avx2;
     kernels->gelu_mul = tec_gelu_mul_avx2;
+    kernels->silu_mul = tec_silu_mul_avx2;
+    kernels->take_rows = tec_take_rows_avx2;
 #else
     (void)kernels;
 #endif

@@ -14,8 +14,12 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     kernels->attention_f32 = tec_attention_f32_avx512;
     kernels->attention_bf16 = tec_attention_bf16_avx512;
     kernels->gelu = tec_gelu_avx512;
+    kernels->gelu_erf = tec_gelu_erf_avx512;
     kernels->silu = tec_silu_avx512;
+    kernels->relu = tec_relu_avx512;
     kernels->gelu_mul = tec_gelu_mul_avx512;
+    kernels->silu_mul = tec_silu_mul_avx512;
+    kernels->take_rows = tec_take_rows_avx512;
 #else
     (void)kernels;
 #endif

@@ -1,9 +1,10 @@
-/* gated.cu - gelu of one half of a row times the other half. */
+/* gated.cu - gelu or silu of one half of a row times the other half. */
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/row.cuh"
 
+template <enum activation F>
 static __global__ void __launch_bounds__(ROW_THREADS)
-    gelu_mul_kernel(struct tec_gated_args a, bool wide)
+    gated_kernel(struct tec_gated_args a, bool wide)
 {
     wait_previous();
     release_next();
@@ -14,16 +15,27 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     struct quad v = quad_load(x + a.gate_at, n, wide), up = quad_load(x + a.up_at, n, wide);
     TEC_UNROLL
     for (int i = 0; i < QUAD; i++) {
-        v.v[i] = activation_gelu(v.v[i]) * up.v[i];
+        v.v[i] = activation_of<F>(v.v[i]) * up.v[i];
         v.v[i] = a.round ? round_bf16(v.v[i]) : v.v[i];
     }
     quad_store(a.y + (size_t)r * (size_t)a.ldy + c, v, n, wide);
 }
 
-void tec_cuda_gelu_mul(const struct tec_gated_args *a, struct tec_cuda_launch *launch)
+template <enum activation F>
+static void gated(const struct tec_gated_args *a, struct tec_cuda_launch *launch)
 {
     bool wide = floats_aligned(a->x + a->gate_at, a->ldx) &&
                 floats_aligned(a->x + a->up_at, a->ldx) && floats_aligned(a->y, a->ldy);
-    tec_cuda_start(launch, gelu_mul_kernel, quad_grid(a->max_rows, a->cols), dim3(ROW_THREADS), 0,
+    tec_cuda_start(launch, gated_kernel<F>, quad_grid(a->max_rows, a->cols), dim3(ROW_THREADS), 0,
                    *a, wide);
+}
+
+void tec_cuda_gelu_mul(const struct tec_gated_args *a, struct tec_cuda_launch *launch)
+{
+    gated<GELU>(a, launch);
+}
+
+void tec_cuda_silu_mul(const struct tec_gated_args *a, struct tec_cuda_launch *launch)
+{
+    gated<SILU>(a, launch);
 }

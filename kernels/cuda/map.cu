@@ -1,20 +1,9 @@
-/* map.cu - one function of every element: gelu, silu, copy. */
+/* map.cu - one function of every element. */
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/row.cuh"
 
-enum function { COPY, GELU, SILU };
-
-template <enum function F> static __device__ __forceinline__ float apply(float x)
-{
-    if (F == GELU)
-        return activation_gelu(x);
-    if (F == SILU)
-        return activation_silu(x);
-    return x;
-}
-
 /* A block takes columns of one row. */
-template <enum function F>
+template <enum activation F>
 static __global__ void __launch_bounds__(ROW_THREADS) map_kernel(struct tec_map_args a, bool wide)
 {
     wait_previous();
@@ -25,13 +14,13 @@ static __global__ void __launch_bounds__(ROW_THREADS) map_kernel(struct tec_map_
     struct quad v = quad_load(a.x + (size_t)r * (size_t)a.ldx + c, n, wide);
     TEC_UNROLL
     for (int i = 0; i < QUAD; i++) {
-        v.v[i] = apply<F>(v.v[i]);
+        v.v[i] = activation_of<F>(v.v[i]);
         v.v[i] = a.round ? round_bf16(v.v[i]) : v.v[i];
     }
     quad_store(a.y + (size_t)r * (size_t)a.ldy + c, v, n, wide);
 }
 
-template <enum function F>
+template <enum activation F>
 static void map(const struct tec_map_args *a, struct tec_cuda_launch *launch)
 {
     bool wide = floats_aligned(a->x, a->ldx) && floats_aligned(a->y, a->ldy);
@@ -44,9 +33,19 @@ void tec_cuda_gelu(const struct tec_map_args *a, struct tec_cuda_launch *launch)
     map<GELU>(a, launch);
 }
 
+void tec_cuda_gelu_erf(const struct tec_map_args *a, struct tec_cuda_launch *launch)
+{
+    map<GELU_ERF>(a, launch);
+}
+
 void tec_cuda_silu(const struct tec_map_args *a, struct tec_cuda_launch *launch)
 {
     map<SILU>(a, launch);
+}
+
+void tec_cuda_relu(const struct tec_map_args *a, struct tec_cuda_launch *launch)
+{
+    map<RELU>(a, launch);
 }
 
 void tec_cuda_copy_rows(const struct tec_map_args *a, struct tec_cuda_launch *launch)

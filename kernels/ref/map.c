@@ -2,16 +2,24 @@
 #include "kernels/ref/activation.h"
 #include "kernels/ref/ref.h"
 
-#include <math.h>
-
 static float gelu(float x)
 {
     return (float)tec_gelu((double)x);
 }
 
+static float gelu_erf(float x)
+{
+    return (float)tec_gelu_erf((double)x);
+}
+
 static float silu(float x)
 {
-    return (float)((double)x / (1 + exp(-(double)x)));
+    return (float)tec_silu((double)x);
+}
+
+static float relu(float x)
+{
+    return x < 0 ? 0 : x;
 }
 
 static float same(float x)
@@ -35,9 +43,19 @@ void tec_gelu_ref(const struct tec_map_args *a, struct tec_part part)
     map(a, part, gelu);
 }
 
+void tec_gelu_erf_ref(const struct tec_map_args *a, struct tec_part part)
+{
+    map(a, part, gelu_erf);
+}
+
 void tec_silu_ref(const struct tec_map_args *a, struct tec_part part)
 {
     map(a, part, silu);
+}
+
+void tec_relu_ref(const struct tec_map_args *a, struct tec_part part)
+{
+    map(a, part, relu);
 }
 
 void tec_copy_rows_ref(const struct tec_map_args *a, struct tec_part part)

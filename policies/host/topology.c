@@ -119,6 +119,12 @@ static void push_topology(lua_State *L, struct tec_policy *policy)
     lua_setfield(L, -2, "slots");
     lua_pushinteger(L, t->horizon);
     lua_setfield(L, -2, "horizon");
+    lua_pushinteger(L, t->stages);
+    lua_setfield(L, -2, "stages");
+    if (t->ring) {
+        lua_pushstring(L, t->ring);
+        lua_setfield(L, -2, "ring");
+    }
     lua_pushinteger(L, t->period_us);
     lua_setfield(L, -2, "period_us");
     tec_host_guard(L, "topology");

@@ -32,6 +32,17 @@ static inline struct activation activation_silu(double x)
     return activation_of(x, -x, 0);
 }
 
+/* x Q(x) with Q(a) = erfc(-a / sqrt 2) / 2, for positive x as x - x Q(-x), where the second term is
+ * at most half of the first. Q is e^-t, t = x^2 / 2 rounded once, times a ratio within 6 units of
+ * 2^-24 (kernels/vector/exp.inc); |x| and e^-t are multiplied in, and a difference rounds once. */
+static inline struct activation activation_gelu_erf(double x)
+{
+    double tail = fabs(x) * 0.5 * erfc(fabs(x) * 0.70710678118654752440), t = x * x / 2;
+    double value = x > 0 ? x - tail : -tail;
+    double bound = ldexp(tail * (t + 2.2 + 6 + 2) + (x > 0 ? value : 0), -24);
+    return (struct activation){value, bound + ldexp(1, -148)};
+}
+
 /* The bound after rounding to bf16: half a unit of 2^-7, or of the smallest bf16. */
 static inline double activation_rounded(struct activation y)
 {

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 struct shape {
     int rows, cols;
@@ -90,6 +91,29 @@ static void map(struct conform *c, function f)
     map_in_place(c, f);
 }
 
+/* What no bound can say: a NaN stays one, zeros and infinities. */
+static void relu_ends(struct conform *c)
+{
+    enum { N = 6, LD = 16 };
+    float *x = conform_buf(c, LD, sizeof *x);
+    const float in[N] = {NAN, INFINITY, -INFINITY, -0.0F, -1e-45F, 3.0F};
+    memcpy(x, in, sizeof in);
+    struct tec_map_args a = {.x = x, .max_rows = 1, .cols = N, .ldx = LD, .ldy = LD};
+    a.y = conform_buf(c, LD, sizeof *a.y);
+    a.rows = conform_live(c, 1);
+    struct conform_call call = {.ref = &a, .fast = &a, .live = 1, .full = true, .outs = 1};
+    call.out[0] = (struct conform_out){a.y, 1, sizeof in, LD * 4, NULL, 0, 1};
+    conform_run(c, &call);
+    for (int which = 0; which < 2; which++) {
+        const float *y = which ? c->want[0] : c->got[0];
+        if (!isnan(y[0]) || !isinf(y[1]) || y[1] < 0 || y[2] != 0 || y[3] != 0 || y[4] != 0 ||
+            y[5] != 3.0F)
+            conform_fail(c, "%sends: %g %g %g %g %g %g", which ? "reference " : "", (double)y[0],
+                         (double)y[1], (double)y[2], (double)y[3], (double)y[4], (double)y[5]);
+    }
+    conform_end(c);
+}
+
 static struct activation same(double x)
 {
     return (struct activation){x, 0};
@@ -98,6 +122,22 @@ static struct activation same(double x)
 void conform_gelu(struct conform *c)
 {
     map(c, activation_gelu);
+}
+
+static struct activation positive(double x)
+{
+    return (struct activation){x > 0 ? x : 0, 0};
+}
+
+void conform_gelu_erf(struct conform *c)
+{
+    map(c, activation_gelu_erf);
+}
+
+void conform_relu(struct conform *c)
+{
+    map(c, positive);
+    relu_ends(c);
 }
 
 void conform_silu(struct conform *c)

@@ -103,14 +103,14 @@ static enum tec_status read_late(struct reader *r, const json_t *one, struct tec
     return integer(r, one, "us", 0, -1, &h->value, err);
 }
 
-/* Another one from that frame on. */
+/* Another one from that frame on; of so many tokens, where it says so. */
 static enum tec_status read_instruction(struct reader *r, const json_t *one,
                                         struct tec_happening *h, struct tec_error *err)
 {
-    (void)h;
-    return json_object_get(one, "text_tokens")
-               ? bad(r, err, "this release has no rings:", "text_tokens")
-               : TEC_OK;
+    TEC_TRY(integer(r, one, "text_tokens", 1, 1, &h->value, err));
+    if (!json_object_get(one, "text_tokens"))
+        h->value = 0;
+    return TEC_OK;
 }
 
 static enum tec_status read_costs(struct reader *r, const json_t *one, struct tec_happening *h,
@@ -122,7 +122,8 @@ static enum tec_status read_costs(struct reader *r, const json_t *one, struct te
     return tec_cost_table_take(&h->costs, json_object_get(one, "costs"), where, r->arena, err);
 }
 
-static enum tec_status read_reset(struct reader *r, const json_t *one, struct tec_happening *h,
+/* A frame without an observation, or one that resets. */
+static enum tec_status read_frame(struct reader *r, const json_t *one, struct tec_happening *h,
                                   struct tec_error *err)
 {
     h->frame = json_integer_value(one);
@@ -142,7 +143,8 @@ static const struct list {
     {"late", offsetof(struct tec_scenario, late), read_late},
     {"instruction", offsetof(struct tec_scenario, instruction), read_instruction},
     {"costs_from", offsetof(struct tec_scenario, costs_from), read_costs},
-    {"reset", offsetof(struct tec_scenario, reset), read_reset},
+    {"reset", offsetof(struct tec_scenario, reset), read_frame},
+    {"missing", offsetof(struct tec_scenario, missing), read_frame},
 };
 
 enum { N_LISTS = sizeof lists / sizeof lists[0] };
@@ -282,11 +284,6 @@ static enum tec_status check_fields(const json_t *json, const char *path, struct
         return tec_fail(err, TEC_MALFORMED, "%s: unknown field '%.40s'%s%s%s", path, name,
                         near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
-    static const char *const rings[] = {"missing", "text_tokens"};
-    for (int i = 0; i < 2; i++)
-        if (json_object_get(json, rings[i]))
-            return tec_fail(err, TEC_UNSUPPORTED, "%s: '%s' is of rings; this release has none",
-                            path, rings[i]);
     return TEC_OK;
 }
 
@@ -295,7 +292,7 @@ static enum tec_status read_clock(struct reader *r, const json_t *json, struct t
     const char *clock = json_string_value(json_object_get(json, "clock"));
     const json_t *handout = json_object_get(json, "handout");
     static const int64_t ends[2] = {1, 1000000000000}; /* 11 days */
-    int64_t actions, dims;
+    int64_t actions, dims, text_tokens;
     r->list = "scenario";
     if (clock && strcmp(clock, "saturated") != 0 && strcmp(clock, "paced") != 0)
         return tec_fail(err, TEC_MALFORMED, "%s: clock '%.40s' is not saturated or paced", r->path,
@@ -304,6 +301,8 @@ static enum tec_status read_clock(struct reader *r, const json_t *json, struct t
     TEC_TRY(within(r, json, "until_us", ends, INT64_MAX, &r->s->until_us, err));
     int64_t otherwise = r->s->until_us == INT64_MAX ? 100 : INT64_MAX;
     TEC_TRY(integer(r, json, "frames", 0, otherwise, &r->s->frames, err));
+    TEC_TRY(integer(r, json, "text_tokens", 1, 1, &text_tokens, err));
+    r->s->text_tokens = json_object_get(json, "text_tokens") ? text_tokens : 0;
     if (!handout)
         return TEC_OK;
     TEC_TRY(integer(r, handout, "actions", 1, 0, &actions, err));

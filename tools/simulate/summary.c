@@ -52,7 +52,7 @@ void tec_summary_event(struct tec_summary *s, const struct tec_event *e)
         add(s, &s->age, (e->t_ns - e->since_ns) / 1000);
         break;
     case TEC_EVENT_START:
-        s->launches += e->requests != NULL;
+        s->launches += e->requests || (e->ring && e->ring->segments);
         break;
     case TEC_EVENT_FINISH:
         s->finished++;

@@ -97,6 +97,58 @@ static json_t *notes(const struct tec_decision *d)
     return all;
 }
 
+static json_t *numbers(const int *list, int n)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(all, json_integer(list[i]));
+    return all;
+}
+
+static const char *node_name(const struct tec_topology *t, const struct tec_event *e)
+{
+    return e->node >= 0 ? t->nodes[e->node].name : e->what;
+}
+
+/* What is done to a ring's keys and values. */
+static void ring_kv(json_t *line, const struct tec_event *e)
+{
+    const struct tec_ring_event *r = e->ring;
+    if (r->slot >= 0)
+        set_integer(line, "slot", r->slot);
+    if (r->base >= 0)
+        set_integer(line, "base", r->base);
+    if (r->slots)
+        set(line, "slots", numbers(r->slots, e->n));
+    else if (r->base < 0)
+        set_integer(line, "tokens", e->tokens);
+    if (r->bytes)
+        set_integer(line, "bytes", r->bytes);
+    if (!r->moves)
+        return;
+    json_t *moves = json_array();
+    for (int i = 0; i < e->n; i++)
+        json_array_append_new(
+            moves, json_pack("[i,i,i]", r->moves[i].from, r->moves[i].to, r->moves[i].tokens));
+    set(line, "moves", moves);
+}
+
+static void ring_start(json_t *line, const struct tec_event *e)
+{
+    json_t *all = json_array();
+    if (!e->ring->segments) {
+        json_decref(all);
+        return;
+    }
+    for (int i = 0; i < e->n; i++) {
+        const struct tec_ring_segment *s = &e->ring->segments[i];
+        json_array_append_new(all, json_pack("[I,i,i,i,i,i]", (json_int_t)s->request, s->stage,
+                                             s->slot, s->rows, s->pos, s->visible));
+    }
+    set_integer(line, "rows", e->rows);
+    set(line, "segments", all);
+}
+
 static void plan(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     json_t *decode = json_array(), *paused = json_array(), *unshared = json_array();
@@ -115,6 +167,10 @@ static void plan(json_t *line, const struct tec_topology *t, const struct tec_ev
     set(line, "decode", decode);
     set(line, "paused", paused);
     set(line, "unshared", unshared);
+    if (e->ring) {
+        set_integer(line, "depth", e->ring->depth);
+        set_integer(line, "forwards", e->ring->forwards);
+    }
     set_integer(line, "snapped", d->snapped);
     set(line, "notes", notes(d));
 }
@@ -130,15 +186,19 @@ static void kv(json_t *line, const struct tec_topology *t, const struct tec_even
         set_integer(line, "request", e->request);
     if (e->requests)
         set(line, "requests", ids(e->requests, e->n));
-    else if (strcmp(e->what, "store") != 0)
+    if (e->ring)
+        ring_kv(line, e);
+    else if (!e->requests && strcmp(e->what, "store") != 0)
         set_integer(line, "tokens", e->tokens);
 }
 
 static void start(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
-    set(line, "node", json_string(t->nodes[e->node].name));
+    set(line, "node", json_string(node_name(t, e)));
     if (e->request >= 0)
         set_integer(line, "request", e->request);
+    if (e->ring)
+        ring_start(line, e);
     if (!e->requests)
         return;
     set(line, "requests", ids(e->requests, e->n));
@@ -149,7 +209,7 @@ static void start(json_t *line, const struct tec_topology *t, const struct tec_e
 
 static void end(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
-    set(line, "node", json_string(t->nodes[e->node].name));
+    set(line, "node", json_string(node_name(t, e)));
     if (e->request >= 0)
         set_integer(line, "request", e->request);
     set_integer(line, "us", took(e));
@@ -159,12 +219,21 @@ static void release(json_t *line, const struct tec_topology *t, const struct tec
 {
     set(line, "node", json_string(t->nodes[e->node].name));
     set(line, "late", json_boolean(e->flag));
+    if (e->ring) {
+        set_integer(line, "request", e->request);
+        set_integer(line, "age_frames", e->frames);
+    }
     set_integer(line, "age_us", took(e));
 }
 
 static void tokens(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     (void)t;
+    if (e->ring) {
+        set(line, "requests", ids(e->requests, e->n));
+        set(line, "done", numbers(e->ring->done, e->n));
+        return;
+    }
     set_integer(line, "request", e->request);
     set_integer(line, "n", e->tokens);
     set_integer(line, "done", e->done);
@@ -181,11 +250,12 @@ static void finish(json_t *line, const struct tec_topology *t, const struct tec_
 static void frame_end(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     const struct tec_frame_record *r = e->record;
-    (void)t;
     set_integer(line, "us", took(e));
     set_integer(line, "tokens", r->tokens);
     set_integer(line, "rows", r->rows);
     set_integer(line, "in_flight", r->in_flight);
+    if (t->stages)
+        set(line, "filling", json_boolean(r->filling));
     set(line, "missed", json_boolean(r->missed));
     set(line, "cause", json_string(tec_cause_name(r->cause)));
     set_integer(line, "overrun_us", r->overrun_us);

@@ -20,18 +20,36 @@ static bool now(const struct tec_world *w, const struct tec_happening *h)
 static int node_of(const struct tec_world *w, int mark)
 {
     static const char *const kinds[] = {"prefill", "action", "decode"};
+    if (mark >= TEC_MARK_PACKED)
+        return 0;
     for (int i = 0; i < topology(w)->n_nodes; i++)
         if (strcmp(topology(w)->nodes[i].kind, kinds[mark]) == 0)
             return i;
     return 0;
 }
 
+/* Tokens copied one way: their bytes are read and written. Whole microseconds. */
+static int64_t copied(const struct tec_world *w, int tokens)
+{
+    const struct tec_kv_shape *s = &w->o.engine->plan->space.shape;
+    double bytes = (double)tokens * s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+    return llround(ceil(2.0 * bytes / w->costs->copy_bytes_per_us - 1e-9)) * 1000;
+}
+
 static int64_t took(void *user, int mark, int rows, int k)
 {
     const struct tec_world *w = user;
-    const char *node = topology(w)->nodes[node_of(w, mark)].name;
     const struct tec_plan_spec *spec = &w->o.engine->plan->spec;
-    int batch = mark == TEC_MARK_DECODE ? tec_snap_up(spec->batches, spec->n_batches, rows) : 0;
+    const char *node = mark == TEC_MARK_PACKED ? "packed"
+                       : spec->stages          ? "decode"
+                                               : topology(w)->nodes[node_of(w, mark)].name;
+    int batch = mark != TEC_MARK_DECODE || spec->stages
+                    ? rows
+                    : tec_snap_up(spec->batches, spec->n_batches, rows);
+    if (mark == TEC_MARK_SHIFT)
+        return copied(w, rows);
+    if (mark < TEC_MARK_DECODE)
+        batch = 0;
     const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, batch);
     double us = tec_cost_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
     const struct tec_happenings *spikes = &w->o.scenario->spikes;
@@ -276,15 +294,31 @@ static unsigned spawn(const struct tec_world *w, const struct tec_world_session 
     return s->spawn_every > 0 && w->frame % s->spawn_every == 0 ? 1U : 0U;
 }
 
-/* Which instruction the session has by now. */
-static uint64_t text_key(const struct tec_world *w)
+/* Which instruction the session has by now, and how long its prompt is. */
+static void instruct(struct tec_world *w)
 {
-    const struct tec_happenings *changes = &w->o.scenario->instruction;
-    uint64_t n = 0;
-    for (int i = 0; i < changes->n; i++)
-        n += changes->item[i].frame <= w->frame &&
-             (changes->item[i].session < 0 || changes->item[i].session == w->running);
-    return n;
+    const struct tec_scenario *s = w->o.scenario;
+    int64_t tokens = s->text_tokens;
+    w->input.text_key = 0;
+    for (int i = 0; i < s->instruction.n; i++) {
+        const struct tec_happening *h = &s->instruction.item[i];
+        if (h->frame > w->frame || (h->session >= 0 && h->session != w->running))
+            continue;
+        w->input.text_key++;
+        tokens = h->value ? h->value : tokens;
+    }
+    if (tokens)
+        w->input.prefix.n_text = (int)tokens;
+}
+
+/* The frame has no observation. */
+static bool missing(const struct tec_world *w)
+{
+    const struct tec_happenings *m = &w->o.scenario->missing;
+    for (int i = 0; i < m->n; i++)
+        if (m->item[i].frame == w->frame)
+            return true;
+    return false;
 }
 
 static int64_t late(const struct tec_world *w)
@@ -317,8 +351,8 @@ static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_
                             .cancels = w->cancels,
                             .n_cancels = cancel(w)};
     w->input.captured_ns = tick_ns;
-    w->input.text_key = text_key(w);
-    tec_loop_run(w->o.engine->loop, &w->input, &tick);
+    instruct(w);
+    tec_loop_run(w->o.engine->loop, missing(w) ? NULL : &w->input, &tick);
     note_cancels(w, tick.n_asks);
     w->running = -1;
     return w->failed

@@ -3,19 +3,11 @@
 
 #include <string.h>
 
-static const struct tec_decl_node *action_of(const struct tec_pipeline *p)
-{
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_ACTION && !p->nodes[i].culled)
-            return &p->nodes[i];
-    return NULL;
-}
-
 /* Who hands out: as the hard deadline of the action node says. */
 static enum tec_status make_handout(struct tec_world *w, struct tec_world_session *s,
                                     struct tec_error *err)
 {
-    const struct tec_decl_node *n = action_of(w->o.pipeline);
+    const struct tec_decl_node *n = tec_pipeline_actor(w->o.pipeline);
     const struct tec_scenario *scenario = w->o.scenario;
     if (!scenario->handout_actions || !n || s->deadline_ns < 0)
         return TEC_OK;
@@ -93,11 +85,29 @@ static enum tec_status make_lists(struct tec_world *w, struct tec_error *err)
     return TEC_OK;
 }
 
+/* A ring's launches, and what copies take. */
+static enum tec_status check_ring_costs(const struct tec_world *w,
+                                        const struct tec_cost_table *costs, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &w->o.engine->plan->spec;
+    static const char *const names[] = {"packed", "decode"};
+    for (int i = 0; i < (s->stages > 1 ? 2 : 1); i++)
+        if (!tec_cost_table_row(costs, names[i], 1))
+            return tec_fail(err, TEC_MALFORMED, "the costs have no row '%s', a launch of the ring",
+                            names[i]);
+    if ((s->shifts || s->gathers) && !(costs->copy_bytes_per_us > 0.0))
+        return tec_fail(err, TEC_MALFORMED,
+                        "the ring copies, and the costs do not say copy_bytes_per_us");
+    return TEC_OK;
+}
+
 /* Every node that runs has a row in every table. */
 static enum tec_status check_costs(const struct tec_world *w, const struct tec_cost_table *costs,
                                    struct tec_error *err)
 {
     const struct tec_topology *t = &w->o.engine->topology;
+    if (t->stages)
+        return check_ring_costs(w, costs, err);
     for (int i = 0; i < t->n_nodes; i++)
         if (!tec_cost_table_row(costs, t->nodes[i].name, 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'",

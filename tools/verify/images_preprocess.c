@@ -1,6 +1,8 @@
 /* images_preprocess.c - judges images/preprocess: Prismatic preprocessing and the byte tables. */
 #include "tools/verify/images.h"
 
+#include "base/image/reshape.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -43,23 +45,18 @@ static enum tec_status compare(const struct judge *j, const char *name, const fl
     return TEC_OK;
 }
 
-/* Pad to a square with the last tower's mean; one pixel short when the difference is odd. */
-static enum tec_status letterbox(struct tec_image *picture, const struct judge *j, const json_t *op,
-                                 struct tec_error *err)
+/* The colour of a letterbox is the last tower's mean. */
+static enum tec_status fill_of(unsigned char fill[COLOURS], const json_t *op, struct tec_error *err)
 {
-    const json_t *fill = json_object_get(op, "letterbox_fill");
+    const json_t *want = json_object_get(op, "letterbox_fill");
     const json_t *means = json_object_get(op, "mean_std");
     means = json_array_get(json_array_get(means, json_array_size(means) - 1), 0);
-    int side = picture->height > picture->width ? picture->height : picture->width;
-    int y = (side - picture->height) / 2, x = (side - picture->width) / 2;
-    unsigned char value[COLOURS];
     for (size_t c = 0; c < COLOURS; c++) {
-        value[c] = (unsigned char)(json_number_value(json_array_get(means, c)) * 255.0);
-        if (json_integer_value(json_array_get(fill, c)) != value[c])
+        fill[c] = (unsigned char)(json_number_value(json_array_get(means, c)) * 255.0);
+        if (json_integer_value(json_array_get(want, c)) != fill[c])
             return tec_fail(err, TEC_SHAPE, "letterbox fill is not the last tower's mean");
     }
-    return tec_image_pad(picture, picture, (struct tec_margins){y, y, x, x}, value, j->v->arena,
-                         err);
+    return TEC_OK;
 }
 
 /* One resize for all towers: their parameters are the same. */
@@ -67,31 +64,39 @@ static enum tec_status fit(struct tec_image *picture, const struct judge *j, con
                            const char *strategy, struct tec_error *err)
 {
     const json_t *size = json_object_get(op, "size");
-    int height = (int)json_integer_value(json_array_get(size, 0));
-    int width = (int)json_integer_value(json_array_get(size, 1));
-    struct tec_resize_spec spec = {.height = height, .width = width, .filter = TEC_FILTER_BICUBIC};
-    bool boxed = strcmp(strategy, "letterbox") == 0;
-    if (!boxed && strcmp(strategy, "resize-crop") != 0 && strcmp(strategy, "resize-naive") != 0)
+    const char *const *words = tec_reshape_words();
+    const struct tec_reshape *plan = NULL;
+    struct tec_reshape_spec spec = {.kind = TEC_N_RESHAPES,
+                                    .in_height = picture->height,
+                                    .in_width = picture->width,
+                                    .height = (int)json_integer_value(json_array_get(size, 0)),
+                                    .width = (int)json_integer_value(json_array_get(size, 1))};
+    struct tec_image made;
+    for (int i = 0; i < TEC_N_RESHAPES; i++)
+        if (strcmp(words[i], strategy) == 0)
+            spec.kind = (enum tec_reshape_kind)i;
+    if (spec.kind == TEC_N_RESHAPES)
         return tec_fail(err, TEC_UNSUPPORTED, "unknown strategy '%s'", strategy);
-    if (boxed)
-        TEC_TRY(letterbox(picture, j, op, err));
-    if (strcmp(strategy, "resize-naive") != 0) {
-        spec.height = picture->height;
-        spec.width = picture->width;
-        tec_resize_shorter_edge(&spec.height, &spec.width, height);
-    }
-    TEC_TRY(tec_image_resize(picture, picture, spec, j->v->arena, err));
-    return tec_image_crop_centre(picture, picture, height, width, j->v->arena, err);
+    if (spec.kind == TEC_RESHAPE_BOX)
+        TEC_TRY(fill_of(spec.fill, op, err));
+    TEC_TRY(tec_reshape_plan(&plan, &spec, j->v->arena, err));
+    TEC_TRY(tec_image_new(&made, spec.height, spec.width, COLOURS, j->v->arena, err));
+    void *scratch = tec_arena_push(j->v->arena, tec_reshape_scratch(plan), 1, 64);
+    if (!scratch)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a reshape");
+    tec_reshape_run(plan, made.pixels, picture->pixels, scratch);
+    *picture = made;
+    return TEC_OK;
 }
 
 static void tower_tables(float luts[COLOURS][256], const json_t *mean_std)
 {
+    double mean[COLOURS], deviation[COLOURS];
     for (size_t c = 0; c < COLOURS; c++) {
-        const json_t *mean = json_array_get(json_array_get(mean_std, 0), c);
-        const json_t *deviation = json_array_get(json_array_get(mean_std, 1), c);
-        tec_lut_normalise(luts[c], (float)json_number_value(mean),
-                          (float)json_number_value(deviation));
+        mean[c] = json_number_value(json_array_get(json_array_get(mean_std, 0), c));
+        deviation[c] = json_number_value(json_array_get(json_array_get(mean_std, 1), c));
     }
+    tec_lut_channels(luts, mean, deviation, COLOURS);
 }
 
 static enum tec_status prismatic(const struct judge *j, const char *name, const json_t *op,

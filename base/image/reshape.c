@@ -1,0 +1,125 @@
+/* reshape.c - stretching, boxing and cropping over the resize of resize.h. */
+#include "base/image/reshape.h"
+
+#include "base/image/image.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CHANNELS = 3 };
+
+struct tec_reshape {
+    struct tec_reshape_spec spec;
+    int pad_y, pad_x;           /* on each side of the picture */
+    int boxed_h, boxed_w;       /* with the padding */
+    int whole_h, whole_w;       /* after the resize */
+    int top, left;              /* of the crop */
+    size_t boxed, whole, inner; /* bytes of scratch: padded, resized, the resize's own */
+    const struct tec_resize *resize;
+};
+
+const char *const *tec_reshape_words(void)
+{
+    static const char *const words[] = {
+#define RESHAPE(name, word) word,
+#include "base/image/reshapes.def"
+#undef RESHAPE
+    };
+    return words;
+}
+
+static size_t bytes(int height, int width)
+{
+    size_t n = (size_t)height * (size_t)width * CHANNELS;
+    return (n + 63) / 64 * 64; /* what follows stays aligned */
+}
+
+static bool side_ok(int side)
+{
+    return side >= 1 && side <= TEC_IMAGE_SIDE;
+}
+
+static enum tec_status place(struct tec_reshape *r, struct tec_error *err)
+{
+    const struct tec_reshape_spec *s = &r->spec;
+    bool stretch = s->kind == TEC_RESHAPE_STRETCH;
+    if (!side_ok(s->in_height) || !side_ok(s->in_width) || !side_ok(s->height) ||
+        !side_ok(s->width))
+        return tec_fail(err, TEC_INVALID, "reshape from %d x %d to %d x %d; sides are 1 to %d",
+                        s->in_width, s->in_height, s->width, s->height, TEC_IMAGE_SIDE);
+    if (!stretch && s->height != s->width)
+        return tec_fail(err, TEC_INVALID, "%s makes squares, not %d x %d",
+                        tec_reshape_words()[s->kind], s->width, s->height);
+    int longer = s->in_height > s->in_width ? s->in_height : s->in_width;
+    r->pad_y = s->kind == TEC_RESHAPE_BOX ? (longer - s->in_height) / 2 : 0;
+    r->pad_x = s->kind == TEC_RESHAPE_BOX ? (longer - s->in_width) / 2 : 0;
+    r->boxed_h = s->in_height + 2 * r->pad_y;
+    r->boxed_w = s->in_width + 2 * r->pad_x;
+    r->whole_h = stretch ? s->height : r->boxed_h;
+    r->whole_w = stretch ? s->width : r->boxed_w;
+    if (!stretch)
+        tec_resize_shorter_edge(&r->whole_h, &r->whole_w, s->height);
+    r->top = (int)nearbyint((r->whole_h - s->height) / 2.0);
+    r->left = (int)nearbyint((r->whole_w - s->width) / 2.0);
+    return TEC_OK;
+}
+
+enum tec_status tec_reshape_plan(const struct tec_reshape **out,
+                                 const struct tec_reshape_spec *spec, struct tec_arena *arena,
+                                 struct tec_error *err)
+{
+    struct tec_reshape *r = TEC_NEW(arena, 1, struct tec_reshape);
+    if (!r)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the plan of a reshape");
+    if ((unsigned)spec->kind >= TEC_N_RESHAPES)
+        return tec_fail(err, TEC_INVALID, "reshape of kind %d, which does not exist",
+                        (int)spec->kind);
+    r->spec = *spec;
+    TEC_TRY(place(r, err));
+    const struct tec_resize_spec resize = {.in_height = r->boxed_h,
+                                           .in_width = r->boxed_w,
+                                           .channels = CHANNELS,
+                                           .height = r->whole_h,
+                                           .width = r->whole_w,
+                                           .filter = TEC_FILTER_BICUBIC};
+    TEC_TRY(tec_resize_plan(&r->resize, &resize, arena, err));
+    r->boxed = r->pad_y || r->pad_x ? bytes(r->boxed_h, r->boxed_w) : 0;
+    bool cut = r->whole_h != spec->height || r->whole_w != spec->width;
+    r->whole = cut ? bytes(r->whole_h, r->whole_w) : 0;
+    r->inner = tec_resize_scratch(r->resize);
+    *out = r;
+    return TEC_OK;
+}
+
+size_t tec_reshape_scratch(const struct tec_reshape *plan)
+{
+    return plan->boxed + plan->whole + plan->inner;
+}
+
+static void pad(const struct tec_reshape *r, unsigned char *boxed, const unsigned char *in)
+{
+    size_t row = (size_t)r->spec.in_width * CHANNELS, wide = (size_t)r->boxed_w * CHANNELS;
+    size_t n = (size_t)r->boxed_h * (size_t)r->boxed_w;
+    for (size_t i = 0; i < n; i++)
+        memcpy(boxed + i * CHANNELS, r->spec.fill, CHANNELS);
+    for (int y = 0; y < r->spec.in_height; y++)
+        memcpy(boxed + (size_t)(y + r->pad_y) * wide + (size_t)r->pad_x * CHANNELS,
+               in + (size_t)y * row, row);
+}
+
+void tec_reshape_run(const struct tec_reshape *plan, unsigned char *out, const unsigned char *in,
+                     void *scratch)
+{
+    const struct tec_reshape *r = plan;
+    unsigned char *boxed = scratch, *whole = boxed + r->boxed;
+    unsigned char *inner = whole + r->whole;
+    if (r->boxed) {
+        pad(r, boxed, in);
+        in = boxed;
+    }
+    tec_resize_run_u8(r->resize, r->whole ? whole : out, in, inner);
+    size_t row = (size_t)r->spec.width * CHANNELS, wide = (size_t)r->whole_w * CHANNELS;
+    for (int y = 0; r->whole && y < r->spec.height; y++)
+        memcpy(out + (size_t)y * row,
+               whole + (size_t)(y + r->top) * wide + (size_t)r->left * CHANNELS, row);
+}

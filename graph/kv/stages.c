@@ -1,0 +1,30 @@
+#include "graph/kv/stages.h"
+
+int tec_stages_forwards(int stages, int depth)
+{
+    return (stages + depth - 1) / depth;
+}
+
+int tec_stages_frames(int stages, int depth)
+{
+    int forwards = tec_stages_forwards(stages, depth);
+    return (stages + forwards - 1) / forwards;
+}
+
+int tec_stages_rows(int stages, int depth, int forward)
+{
+    int forwards = tec_stages_forwards(stages, depth), rows = 0;
+    for (int s = forward ? forward : forwards; s < stages; s += forwards)
+        rows++;
+    return rows;
+}
+
+int64_t tec_stages_visible(int stages, int prefix)
+{
+    return (int64_t)stages * prefix + (int64_t)stages * (stages - 1) / 2;
+}
+
+int64_t tec_stages_shifted(int stages, int prefix)
+{
+    return tec_stages_visible(stages - 1, prefix);
+}

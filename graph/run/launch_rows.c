@@ -1,0 +1,55 @@
+#include "graph/run/launch_rows.h"
+
+#include <string.h>
+
+void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i,
+                  const struct tec_row_state *row)
+{
+    t->token[i] = row->token;
+    t->rows.pos[i] = row->pos;
+    t->rows.slot[i] = row->slot;
+    t->rows.visible[i] = row->visible;
+    struct tec_span *spans = t->rows.spans + (ptrdiff_t)i * 2;
+    spans[0] = (struct tec_span){plan->prefixes.first[row->region], row->prefix};
+    spans[1] = (struct tec_span){row->tail, plan->spec.own_tokens + plan->spec.new_tokens};
+    t->tail[i] = row->tail;
+    t->prefix[i] = row->prefix;
+    t->left[i] = row->left;
+    t->done[i] = row->done;
+    t->produced[i] = 0;
+    t->eos[i] = row->eos;
+    if (!t->forced)
+        return;
+    t->waiting[i] = row->waiting;
+    if (row->waiting > 0)
+        memcpy(t->forced + (size_t)(i + 1) * (size_t)t->max_forced - (size_t)row->waiting, row->own,
+               (size_t)row->waiting * sizeof *row->own);
+}
+
+void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state *row)
+{
+    row->token = t->token[i];
+    row->pos = t->rows.pos[i];
+    row->slot = t->rows.slot[i];
+    row->visible = t->rows.visible[i];
+    row->left = t->left[i];
+    row->done = t->done[i];
+    row->steps = t->produced[i];
+    if (!t->forced || row->waiting == 0)
+        return;
+    int read = row->waiting - t->waiting[i];
+    row->own += read;
+    row->waiting -= read;
+    row->steps += read;
+}
+
+int tec_fill_move(const struct tec_plan *plan, struct tec_moves *moves, struct tec_rows *rows,
+                  int i, const struct tec_row_state *row, int at)
+{
+    int first = plan->prefixes.first[row->region];
+    moves->list[i] = (struct tec_move){first, at, row->visible};
+    *moves->count = i + 1;
+    rows->seqs[i].spans = 1;
+    rows->spans[rows->seqs[i].first] = (struct tec_span){at, row->visible};
+    return at + row->visible;
+}

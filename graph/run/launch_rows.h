@@ -1,0 +1,21 @@
+/* launch_rows.h - between the files that fill frame tables: one row of a request, one prefix. */
+#ifndef TEC_GRAPH_RUN_LAUNCH_ROWS_H
+#define TEC_GRAPH_RUN_LAUNCH_ROWS_H
+
+#include "graph/run/launch.h"
+
+/* Into a part's prefix table: an observation, whose keys go to that region. */
+void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                     const struct tec_prefix_input *o);
+
+/* Row i of a decode table, before and after a launch. */
+void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i,
+                  const struct tec_row_state *row);
+void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state *row);
+
+/* Let sequence i of `rows` be read from a copy: a move of all that the row sees to `at` of the
+ * gathered space. Returns where the next one goes. */
+int tec_fill_move(const struct tec_plan *plan, struct tec_moves *moves, struct tec_rows *rows,
+                  int i, const struct tec_row_state *row, int at);
+
+#endif

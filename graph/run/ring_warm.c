@@ -1,0 +1,81 @@
+/* ring_warm.c - a ring's launches before the first frame. Both ends of each range are run; what
+ * lies between costs as much as a line through them says, until it is measured. */
+#include "graph/run/state.h"
+
+#include <string.h>
+
+/* Sequences as in a full ring: row i at stage i + 1. */
+static int fill(const struct tec_loop *l, int n, struct tec_row_state *rows,
+                struct tec_row_state **list)
+{
+    const struct tec_plan *p = l->o.plan;
+    for (int i = 0; i < n; i++) {
+        int region = i + 1, first = p->prefixes.first[region];
+        rows[i] = (struct tec_row_state){.region = region,
+                                         .prefix = l->prefix_rows,
+                                         .tail = first + l->prefix_rows,
+                                         .pos = l->prefix_rows + i,
+                                         .slot = first + l->prefix_rows + i,
+                                         .visible = l->prefix_rows + i + 1,
+                                         .left = p->spec.stages,
+                                         .eos = -1};
+        list[i] = &rows[i];
+    }
+    return n;
+}
+
+static int64_t run(struct tec_loop *l, const struct tec_frame_input *input, int n)
+{
+    struct tec_row_state rows[TEC_MAX_STAGES], *list[TEC_MAX_STAGES] = {NULL};
+    struct tec_row_state entering = {.prefix = l->prefix_rows,
+                                     .visible = l->prefix_rows,
+                                     .pos = l->prefix_rows - 1,
+                                     .left = l->o.plan->spec.stages + 1,
+                                     .eos = -1};
+    struct tec_executor *e = &l->o.executor;
+    int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
+    struct tec_replay replay = {0};
+    entering.tail = entering.slot = l->o.plan->prefixes.first[0] + l->prefix_rows;
+    fill(l, n, rows, list);
+    if (input) {
+        struct tec_ring_launch launch = {
+            .input = input, .entering = &entering, .rows = list, .n = n, .tokens = tokens};
+        e->packed(e->self, &launch);
+        replay = launch.replay;
+    } else {
+        e->decode(e->self, list, n, 1, tokens, made, &replay);
+    }
+    return replay.end_ns - replay.start_ns;
+}
+
+/* Rows `low` and `high` take these times. */
+static void line(struct tec_loop *l, enum tec_cost_kind kind, const int ends[2],
+                 const int64_t ns[2])
+{
+    int width = ends[1] - ends[0];
+    for (int r = ends[0]; r <= ends[1]; r++)
+        tec_costs_warm(&l->costs, kind, r,
+                       width ? ns[0] + (ns[1] - ns[0]) * (r - ends[0]) / width : ns[0]);
+}
+
+void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input)
+{
+    int stages = l->o.plan->spec.stages;
+    const int packed[2] = {0, stages - 1}, decode[2] = {1, stages - 1};
+    int64_t ns[2];
+    ns[0] = run(l, input, packed[0]);
+    ns[1] = stages > 1 ? run(l, input, packed[1]) : ns[0];
+    line(l, TEC_COST_PACKED, packed, ns);
+    if (stages == 1)
+        return;
+    ns[0] = run(l, NULL, decode[0]);
+    ns[1] = stages > 2 ? run(l, NULL, decode[1]) : ns[0];
+    line(l, TEC_COST_DECODE, decode, ns);
+    if (!l->o.plan->spec.shifts)
+        return;
+    struct tec_ring_move moves[TEC_MAX_STAGES];
+    struct tec_replay replay = {0};
+    for (int i = 0; i < stages - 1; i++)
+        moves[i] = (struct tec_ring_move){stages - 2 - i, stages - 1 - i, l->prefix_rows};
+    l->o.executor.shift(l->o.executor.self, moves, stages - 1, &replay);
+}

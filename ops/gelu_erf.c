@@ -1,0 +1,18 @@
+/* gelu_erf.c - y = 0.5 x (1 + erf(x / sqrt 2)).
+ *   x, y [rows, cols]. args: round. */
+#include "ops/rowwise.h"
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    tec_record_map(program, call, capture, TEC_KERNEL_gelu_erf);
+}
+
+/* c x (1 + erf(d x)): three multiplications, one addition, one error function. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    return tec_cost_map(call, counts, 5);
+}
+
+const struct tec_op tec_op_gelu_erf = {
+    .infer = tec_infer_map, .record = record, .cost = cost, .rowwise = true};

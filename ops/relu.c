@@ -1,0 +1,18 @@
+/* relu.c - y = max(x, 0).
+ *   x, y [rows, cols]. args: round. */
+#include "ops/rowwise.h"
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    tec_record_map(program, call, capture, TEC_KERNEL_relu);
+}
+
+/* A comparison. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    return tec_cost_map(call, counts, 1);
+}
+
+const struct tec_op tec_op_relu = {
+    .infer = tec_infer_map, .record = record, .cost = cost, .rowwise = true};

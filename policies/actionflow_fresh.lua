@@ -1,0 +1,35 @@
+-- The depth of a ring by the age of what the robot acts on. More in flight makes frames shorter and
+-- actions older: a sequence of K tokens lives ceil(K / forwards) frames. This takes the depth whose
+-- actions are youngest among those that keep up `min_hz` (0: one action a period of the pipeline);
+-- when none does, the one with the highest rate. A depth that is not the last frame's must win by
+-- `margin`: every change costs frames without an action, or two at once.
+local depths, ring, stages
+return policy {
+  name = "actionflow_fresh", api = 1, version = 1,
+  needs = { "depth" },
+  params = { min_hz = num { default = 0, min = 0, max = 1e4 },
+             margin = num { default = 0.05, min = 0, max = 1 } },
+  state = { depth = 0 },
+  setup = function(S, T)
+    depths, ring, stages = T.axis("depth"), T.ring, T.stages
+  end,
+  plan = function(S, F, D)
+    local least = F.params.min_hz > 0 and 1e6 / F.params.min_hz or F.period_us
+    local best, best_age, fastest, fastest_us
+    for i = 1, #depths do
+      local d = depths[i]
+      local us = F.cost("packed", d, 0.99)
+      local forwards = (stages + d - 1) // d
+      local lives = (stages + forwards - 1) // forwards
+      local age = (lives - 1) * math.max(us, F.period_us) + us
+      if d ~= S.depth then age = age * (1 + F.params.margin) end
+      if us <= least and us <= F.budget_us and (not best or age < best_age) then
+        best, best_age = d, age
+      end
+      if not fastest or us < fastest_us then fastest, fastest_us = d, us end
+    end
+    S.depth = best or fastest
+    D:depth(ring, S.depth)
+    D:note("age_ms", math.floor((best_age or 0) / 1000))
+  end,
+}

@@ -1,0 +1,303 @@
+/* A ring of sequences in flight: what each says does not depend on what it shares a forward with.
+ */
+#include "tests/tiny.h"
+
+#include <string.h>
+
+enum { FRAMES = 26, STAGES = 7, INSTRUCTION = 13 };
+
+static struct tec_error err;
+static struct tiny tiny;
+static struct tiny_observation seen[FRAMES];
+static const char *const ring_kv[] = {"ring"};
+
+/* What each observation came to: its tokens, and a hash of the logits behind each. */
+struct said {
+    bool whole;
+    int n, released_in, tokens[STAGES];
+    uint64_t logits[STAGES];
+};
+
+struct run {
+    int depth_of[FRAMES]; /* 0: as deep as can be */
+    bool missing[FRAMES], flushes;
+    int change; /* frame of another instruction; 0 = none */
+    struct tec_loop *loop;
+    const char *launch;
+    int n_segments;
+    struct tec_ring_segment segments[STAGES];
+    struct said said[FRAMES];
+    int frame, flushed, evicted, copies, missed[FRAMES], cause[FRAMES];
+    int64_t in_flight[FRAMES];
+    bool bad_slot;
+};
+
+static uint64_t hash_row(const struct tec_plan_part *part, int row)
+{
+    static float values[4096];
+    for (int i = 0; i < part->taps.n; i++) {
+        const struct tec_tap *t = &part->taps.items[i];
+        if (strcmp(t->name, "logits") != 0)
+            continue;
+        REQUIRE(t->cols <= 4096);
+        tec_device_download(tiny.device, TEC_STREAM_MAIN, values, t->data + (ptrdiff_t)row * t->ld,
+                            (size_t)t->cols * 4);
+        uint64_t h = 14695981039346656037U;
+        for (size_t b = 0; b < (size_t)t->cols * 4; b++)
+            h = (h ^ ((const unsigned char *)values)[b]) * 1099511628211U;
+        return h;
+    }
+    return 0;
+}
+
+static void note_tokens(struct run *r)
+{
+    bool packed = strcmp(r->launch, "packed") == 0;
+    const struct tec_plan_part *part =
+        tec_plan_part(tiny.plan, packed ? TEC_PART_PACKED : TEC_PART_DECODE, r->n_segments);
+    for (int i = 0; i < r->n_segments; i++) {
+        struct said *s = &r->said[r->segments[i].request];
+        if (tiny_ring.taps)
+            s->logits[r->segments[i].stage] = hash_row(part, i);
+        s->n++;
+    }
+}
+
+static void listen(void *self, const struct tec_event *e)
+{
+    struct run *r = self;
+    bool forward = e->kind == TEC_EVENT_START && e->ring && e->ring->segments;
+    if (forward) {
+        r->launch = e->what;
+        r->n_segments = e->n;
+        memcpy(r->segments, e->ring->segments, (size_t)e->n * sizeof r->segments[0]);
+        for (int i = 0; i < e->n; i++)
+            for (int j = 0; j < i; j++)
+                r->bad_slot |= e->ring->segments[i].slot == e->ring->segments[j].slot;
+    }
+    if (e->kind == TEC_EVENT_TOKENS)
+        note_tokens(r);
+    if (e->kind == TEC_EVENT_KV && strcmp(e->what, "flush") == 0)
+        r->flushed += e->n;
+    if (e->kind == TEC_EVENT_KV && strcmp(e->what, "copy") == 0)
+        r->copies += e->n;
+    if (e->kind == TEC_EVENT_RELEASE) {
+        struct said *s = &r->said[e->request];
+        s->whole = true;
+        s->released_in = r->frame;
+        for (int i = 0; i < tiny_ring.stages; i++)
+            s->tokens[i] = (int)e->chunk[i];
+    }
+}
+
+static enum tec_status choose_depth(void *self, const struct tec_frame_view *view,
+                                    struct tec_decision *decision, struct tec_error *error)
+{
+    const struct run *r = self;
+    (void)view, (void)error;
+    if (r->depth_of[r->frame])
+        decision->depth = r->depth_of[r->frame];
+    return TEC_OK;
+}
+
+static void open_ring(const char *arch, bool bf16, int threads)
+{
+    REQUIRE(tiny_open(&tiny, arch, bf16, threads, 0, &err));
+    tiny.model->text.eos = -1;
+    tiny.topology =
+        (struct tec_topology){.n_nodes = 2,
+                              .nodes = {{.name = "enter", .kind = "prefill"},
+                                        {.name = "advance", .kind = "decode", .hard = true}},
+                              .n_kv = 1,
+                              .kv = ring_kv,
+                              .ring = "ring",
+                              .stages = tiny_ring.stages,
+                              .layers = tiny.model->text.stack.layers};
+    for (int i = 0; i < tiny_ring.stages; i++)
+        tiny.topology.depth[tiny.topology.n_depth++] = i + 1;
+}
+
+static void play(struct run *r, int frames)
+{
+    struct tec_loop_options o = {.plan = tiny.plan,
+                                 .topology = &tiny.topology,
+                                 .executor = tec_executor_real(tiny.plan),
+                                 .planner = {.name = "depths", .self = r, .plan = choose_depth},
+                                 .prefill_node = 0,
+                                 .action_node = 1,
+                                 .ring = "ring",
+                                 .flushes = r->flushes,
+                                 .events = {listen, r}};
+    memset(r->said, 0, sizeof r->said);
+    REQUIRE(tec_loop_create(&r->loop, &o, &tiny_heap, &err) == TEC_OK);
+    for (r->frame = 0; r->frame < frames; r->frame++) {
+        struct tec_frame_input input = seen[r->frame].input;
+        input.text_key = r->change && r->frame >= r->change;
+        const struct tec_frame_record *record =
+            tec_loop_frame(r->loop, r->missing[r->frame] ? NULL : &input, 0, 0);
+        r->missed[r->frame] = record->missed;
+        r->cause[r->frame] = record->cause;
+        r->in_flight[r->frame] = record->in_flight;
+    }
+    tec_loop_destroy(r->loop);
+}
+
+static struct run alone;
+
+/* One observation after the other, each with all its forwards. */
+static void play_alone(void)
+{
+    alone = (struct run){.flushes = true};
+    for (int f = 0; f < FRAMES; f++)
+        alone.depth_of[f] = 1;
+    play(&alone, FRAMES);
+    for (int f = 0; f < FRAMES; f++)
+        CHECK(alone.said[f].whole && alone.said[f].released_in == f);
+}
+
+static void check_same(const struct run *r)
+{
+    int same = 0, compared = 0;
+    for (int f = 0; f < FRAMES; f++) {
+        for (int i = 0; i < r->said[f].n; i++) {
+            compared++;
+            same += r->said[f].logits[i] == alone.said[f].logits[i];
+        }
+        if (r->said[f].whole)
+            CHECK(memcmp(r->said[f].tokens, alone.said[f].tokens, sizeof alone.said[f].tokens) ==
+                  0);
+    }
+    CHECK(compared > 0);
+    CHECK_INT(same, ==, compared);
+    CHECK(!r->bad_slot);
+}
+
+static int released(const struct run *r)
+{
+    int n = 0;
+    for (int f = 0; f < FRAMES; f++)
+        n += r->said[f].whole;
+    return n;
+}
+
+static void observe_all(void)
+{
+    for (int f = 0; f < FRAMES; f++)
+        tiny_observe(&seen[f], tiny.model, 40U + (uint64_t)f);
+}
+
+static void every_way(const char *arch, bool bf16, int stages)
+{
+    static struct run run;
+    for (int variant = 0; variant < 4; variant++) {
+        tiny_ring.stages = stages;
+        tiny_ring.taps = true;
+        tiny_ring.shifts = variant & 1;
+        tiny_ring.gathers = variant >> 1;
+        open_ring(arch, bf16, 2);
+        observe_all();
+        if (variant == 0)
+            play_alone();
+        run = (struct run){.flushes = true}; /* the paper's ring */
+        play(&run, FRAMES);
+        check_same(&run);
+        CHECK_INT(released(&run), ==, FRAMES - stages + 1);
+        CHECK_INT(run.copies > 0, ==, tiny_ring.shifts && stages > 1);
+        uint64_t s = 99U + (uint64_t)stages; /* any depths, bubbles, a new instruction */
+        run = (struct run){.flushes = variant % 2 == 0, .change = INSTRUCTION};
+        for (int f = 0; f < FRAMES; f++) {
+            run.depth_of[f] = 1 + tiny_below(&s, stages);
+            run.missing[f] = tiny_below(&s, 5) == 0;
+        }
+        play(&run, FRAMES);
+        check_same(&run);
+        CHECK(released(&run) > FRAMES / 3);
+        tiny_close(&tiny);
+    }
+    memset(&tiny_ring, 0, sizeof tiny_ring);
+    CHECK_INT(tiny_heap.live, ==, 0);
+}
+
+TEST(a_ring_of_seven_says_what_each_says_alone)
+{
+    every_way("pi05_causal", true, 7);
+}
+
+TEST(so_does_one_whose_text_sees_all_of_its_prompt)
+{
+    every_way("pi05", false, 4);
+}
+
+TEST(so_do_rings_of_one_and_two_stages)
+{
+    every_way("pi05_causal", true, 1);
+    every_way("pi05_causal", false, 2);
+}
+
+/* Fill, a bubble on its way through, drain. */
+TEST(a_bubble_is_a_miss_when_its_action_would_have_come)
+{
+    static struct run run;
+    tiny_ring.stages = 3;
+    open_ring("pi05_causal", true, 1);
+    observe_all();
+    run = (struct run){.missing = {[4] = true}};
+    play(&run, 10);
+    for (int f = 0; f < 10; f++) {
+        CHECK_INT(run.missed[f], ==, f == 6);
+        CHECK_INT(run.cause[f], ==, f == 6 ? TEC_CAUSE_INPUT : TEC_CAUSE_NONE);
+    }
+    CHECK(!run.said[4].whole && run.said[5].whole && run.said[7].whole && !run.said[8].whole);
+    tiny_close(&tiny);
+    memset(&tiny_ring, 0, sizeof tiny_ring);
+}
+
+TEST(a_new_instruction_drops_or_keeps_what_is_in_flight)
+{
+    static struct run run;
+    tiny_ring.stages = 5;
+    open_ring("pi05_causal", true, 1);
+    observe_all();
+    run = (struct run){.flushes = true, .change = 8};
+    play(&run, 16);
+    CHECK_INT(run.flushed, ==, 4);
+    CHECK(run.said[3].whole && !run.said[4].whole && !run.said[7].whole && run.said[8].whole);
+    CHECK_INT(run.said[8].released_in, ==, 12);
+    for (int f = 0; f < 16; f++)
+        CHECK(!run.missed[f]);
+    run = (struct run){.change = 8};
+    play(&run, 16);
+    CHECK_INT(run.flushed, ==, 0);
+    for (int f = 0; f < 12; f++)
+        CHECK(run.said[f].whole && run.said[f].released_in == f + 4);
+    tiny_close(&tiny);
+    memset(&tiny_ring, 0, sizeof tiny_ring);
+}
+
+/* The token that one action has in its middle becomes the end token: that action is broken off. */
+TEST(an_early_end_token_breaks_an_action_off)
+{
+    static struct run run;
+    int broken = 0;
+    tiny_ring.stages = 4;
+    open_ring("pi05_causal", true, 1);
+    observe_all();
+    play_alone();
+    tiny.model->text.eos = alone.said[6].tokens[1];
+    run = (struct run){.flushes = true};
+    play(&run, FRAMES);
+    for (int f = 0; f < FRAMES - 3; f++) {
+        bool ends = false;
+        for (int i = 0; i < 3; i++)
+            ends |= alone.said[f].tokens[i] == tiny.model->text.eos;
+        broken += ends;
+        CHECK_INT(run.said[f].whole, ==, !ends);
+        if (f > 3 && ends)
+            CHECK_INT(run.cause[f + 3], ==, TEC_CAUSE_MODEL);
+    }
+    CHECK(broken > 0);
+    tiny_close(&tiny);
+    memset(&tiny_ring, 0, sizeof tiny_ring);
+}
+
+TAP_MAIN
