@@ -114,11 +114,9 @@ void bulk_issue(void *to, const void *from, int bytes, barrier *b)
     (void)((const volatile unsigned char *)from)[0]; /* the address is bad here, not later */
     (void)((const volatile unsigned char *)from)[bytes - 1];
     flying.push_back({to, from, bytes, b});
-    if (schedule_order == CUDA_EMULATOR_REVERSE ||
+    if (schedule_order == CUDA_EMULATOR_FORWARD ||
         (schedule_order == CUDA_EMULATOR_RANDOM && random_below(3) == 0))
-        land(schedule_order == CUDA_EMULATOR_REVERSE
-                 ? 0
-                 : random_below((unsigned)flying.size()));
+        land(random_below((unsigned)flying.size()));
 }
 
 bool bulk_flies()

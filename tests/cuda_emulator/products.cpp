@@ -14,7 +14,7 @@ enum { K = 16, QUARTER = 16, GROUP_WARPS = 4, MOST = 8, LANES = WARP_LANES };
 /* Sums on their way: what they will be, and where each lane has them. */
 struct accumulators {
     float *at[LANES];
-    int n;
+    int n, group; /* of the last product that adds to them */
     float sums[QUARTER][8 * MOST];
 };
 
@@ -158,6 +158,7 @@ static void complete_issue(void *const deposits[32], unsigned)
     warps[w].trace = (warps[w].trace * 31 + first->a) * 31 + first->b + 1;
     if (!find(w, first->c))
         take_sums(w, deposits);
+    find(w, first->c)->group = warps[w].groups;
     warps[w].waiting.push_back({first->c, first->n, warps[w].groups, first->a, first->b});
     while (!warps[w].waiting.empty() &&
            (schedule_order == CUDA_EMULATOR_REVERSE ||
@@ -183,19 +184,16 @@ static void complete_close(void *const[32], unsigned)
     warps[current->warp].groups++;
 }
 
-/* What was waited for is done: sums without a product on its way go back. */
+/* What was waited for is done: sums of which all is done go back. */
 static void settle(unsigned w)
 {
-    while (!warps[w].waiting.empty() &&
-           warps[w].waiting.front().group < warps[w].groups - warps[w].left)
+    int done = warps[w].groups - warps[w].left;
+    while (!warps[w].waiting.empty() && warps[w].waiting.front().group < done)
         perform(w);
     size_t kept = 0;
     for (size_t i = 0; i < warps[w].sums.size(); i++) {
         accumulators &s = warps[w].sums[i];
-        bool flies = false;
-        for (const product &p : warps[w].waiting)
-            flies |= p.c == s.at[0];
-        if (flies)
+        if (s.group >= done)
             warps[w].sums[kept++] = s;
         else
             exchange(&s, true);
