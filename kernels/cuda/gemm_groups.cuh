@@ -1,4 +1,5 @@
-/* gemm_groups.cuh - the stages of a product by warp groups (sm_90a): who brings what, who multiplies.
+/* gemm_groups.cuh - the stages of a product by warp groups (sm_90a): who brings what, who
+ * multiplies.
  *
  * A warp group multiplies 64 columns of the product by 8 N rows at once, both from shared memory.
  * A block works on 128 columns. Its warps have roles: GROUPS groups of four multiply, three warps
@@ -6,10 +7,10 @@
  * stage: weights are there, rows are there, both have been used.
  *
  * Weights come as they are stored (TEC_MATRIX_TILES) by bulk copies, a panel's piece of a stage in
- * one; no thread touches them. Their blocks of 8 x 8 are what products read, so nothing is swizzled.
- * A product wants 8 of them at equal distances: the upper halves of the tile's eight panels are one
- * operand, the lower halves another, and the sums that a thread gets are those of two panels as in
- * gemm_finish.cuh.
+ * one; no thread touches them. Their blocks of 8 x 8 are what products read, so nothing is
+ * swizzled. A product wants 8 of them at equal distances: the upper halves of the tile's eight
+ * panels are one operand, the lower halves another, and the sums that a thread gets are those of
+ * two panels as in gemm_finish.cuh.
  *
  * Rows are read as float32, pass their norm where there is one, and are written as two terms (or
  * one, where they hold bf16 values), in blocks of 8 x 8 too. A thread has the values of the next
@@ -109,7 +110,8 @@ struct group_work {
     int at, end, blocks, step; /* blocks of 16 k: first, behind the last, of the matrix; steps */
 };
 
-/* Weights of a step: one thread. What is beyond n is not brought, and its sums are not looked at. */
+/* Weights of a step: one thread. What is beyond n is not brought, and its sums are not looked at.
+ */
 template <class S, class Finish>
 static __device__ __forceinline__ void bring_weights(unsigned char *stage, barrier *b,
                                                      const tec_gemm_args &a, const Finish &finish,
@@ -268,9 +270,8 @@ static __device__ __forceinline__ void begin_step(group_sums<S::N> &c, const uns
 
 /* The last step of a matrix may have fewer blocks: one after the other. */
 template <class S>
-static __device__ __forceinline__ void multiply_rest(group_sums<S::N> &c,
-                                                     const unsigned char *stage, int group,
-                                                     int blocks)
+static __device__ __forceinline__ void
+multiply_rest(group_sums<S::N> &c, const unsigned char *stage, int group, int blocks)
 {
     TEC_UNROLL_BY(1)
     for (int b = 0; b < blocks; b++) {

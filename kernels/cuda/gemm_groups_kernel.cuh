@@ -1,8 +1,8 @@
 /* gemm_groups_kernel.cuh - the kernel of products by warp groups, for any finish, and how it is
  * started: on devices of compute capability 9.0, where the code for sm_90a is.
  *
- * Finishes, splits and what a row's bytes depend on are those of gemm_kernel.cuh; the instruction is
- * another one, so a device has one of the two for all its products of bf16 weights. */
+ * Finishes, splits and what a row's bytes depend on are those of gemm_kernel.cuh; the instruction
+ * is another one, so a device has one of the two for all its products of bf16 weights. */
 #pragma once
 
 #include "kernels/cuda/gemm_groups.cuh"
@@ -66,16 +66,18 @@ static __device__ __forceinline__ void measure_tile(float *scales, const tec_nor
 
 /* The warps behind the groups that multiply. `begun`: steps whose weights are on their way. */
 template <class S, class Finish>
-static __device__ __forceinline__ void
-bring(const tec_gemm_args &a, const Finish &finish, const struct group_front &front,
-      const struct group_work &work, unsigned char *shared,
-      const struct stage_barriers<S> &barriers, int begun)
+static __device__ __forceinline__ void bring(const tec_gemm_args &a, const Finish &finish,
+                                             const struct group_front &front,
+                                             const struct group_work &work, unsigned char *shared,
+                                             const struct stage_barriers<S> &barriers, int begun)
 {
     int thread = (int)threadIdx.x - S::SUMMING;
     if (thread < S::BRINGING) {
         int fixed = front.some && front.a.fixed ? *front.a.fixed : 0;
         const float *scales = reinterpret_cast<const float *>(shared + S::SCALES_AT);
-        struct row_bringer<S> bringer = {a, front, work, scales, thread, fixed};
+        struct row_bringer<S> bringer = {
+            a, front, work, scales, thread, fixed
+        };
         bringer.run(shared, barriers);
     } else if (thread == S::BRINGING) {
         for (int step = begun; step < work.step; step++) {
@@ -94,7 +96,9 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
                         const struct exchange &exchange)
 {
     TEC_SHARED(unsigned char, shared);
-    struct stage_barriers<S> barriers = {reinterpret_cast<barrier *>(shared + S::BARRIERS_AT)};
+    struct stage_barriers<S> barriers = {
+        reinterpret_cast<barrier *>(shared + S::BARRIERS_AT)
+    };
     int part = (int)blockIdx.z, begun = 0;
     struct group_work work = {};
     work.tile = (int)blockIdx.y;
@@ -172,7 +176,7 @@ typedef group_shape<2, 4, 1, 64, 4> groups_32;
 typedef group_shape<2, 8, 1, 32, 6> groups_64;
 typedef group_shape<2, 8, 2, 32, 8> groups_128;
 /* Many rows of bf16 values; with few, weights decide the time. */
-typedef group_shape<1, 8, 1, 64, 4> rounded_64;
+typedef group_shape<1, 8, 1, 32, 8> rounded_64;
 typedef group_shape<1, 8, 2, 32, 10> rounded_128;
 
 /* One product that is to be started. */

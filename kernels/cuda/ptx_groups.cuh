@@ -25,6 +25,7 @@ static __device__ __forceinline__ void barrier_init(barrier *b, int arrivals)
 static __device__ __forceinline__ void barriers_ready()
 {
     asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); /* copies see them, too */
 }
 static __device__ __forceinline__ void barrier_arrive(barrier *b)
 {
@@ -39,10 +40,10 @@ static __device__ __forceinline__ void barrier_arrive_written(barrier *b)
 /* Arrive, with bytes of copies that this phase has to wait for. */
 static __device__ __forceinline__ void barrier_expect(barrier *b, int bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(
-                     shared_address(b)),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(shared_address(b)),
+        "r"(bytes)
+        : "memory");
 }
 /* Until the phase of this parity has ended; the one before the first counts as ended. */
 static __device__ __forceinline__ void barrier_wait(barrier *b, int parity)

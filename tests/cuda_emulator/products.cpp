@@ -32,6 +32,7 @@ static struct {
     bool fenced, sleeping;
 } warps[MAX_WARPS];
 static unsigned used; /* warps of this block that may have some */
+static unsigned turn; /* whose products land next */
 
 static unsigned take_part()
 {
@@ -43,7 +44,7 @@ void products_forget()
 {
     for (unsigned w = 0; w < used; w++)
         warps[w] = {};
-    used = 0;
+    used = turn = 0;
 }
 
 unsigned long long matrix_of(const void *first, int along_k, int along_rows)
@@ -234,7 +235,8 @@ void products_settle(int left, const char *file, int line)
 
 bool products_land_one()
 {
-    for (unsigned w = 0; w < used; w++)
+    for (unsigned i = 0; i < used; i++) {
+        unsigned w = turn++ % used; /* warps keep pace, or the last one alone would be late */
         if (warps[w].sleeping) {
             warps[w].sleeping = false;
             settle(w);
@@ -242,6 +244,7 @@ bool products_land_one()
                 thread_wakes(w * LANES + lane);
             return true;
         }
+    }
     return false;
 }
 

@@ -5,16 +5,16 @@
 
 enum mistake {
     NONE,
-    NOT_AWAITED,       /* the copies */
-    PARITY,            /* of the wait for them */
-    TOO_FEW_BYTES,     /* waited for */
-    TOO_MANY_BYTES,    /* none of them comes */
-    NOT_BEGUN,         /* products */
-    NOT_DONE,          /* when their sums are read */
-    WRITTEN_OVER,      /* their operand, while they are on their way */
-    NOT_COMMITTED,     /* the last of them */
-    OTHER_OF_A_WARP,   /* one warp of the group multiplies something else */
-    NOT_MADE,          /* the barrier */
+    NOT_AWAITED,     /* the copies */
+    PARITY,          /* of the wait for them */
+    TOO_FEW_BYTES,   /* waited for */
+    TOO_MANY_BYTES,  /* none of them comes */
+    NOT_BEGUN,       /* products */
+    NOT_DONE,        /* when their sums are read */
+    WRITTEN_OVER,    /* their operand, while they are on their way */
+    NOT_COMMITTED,   /* the last of them */
+    OTHER_OF_A_WARP, /* one warp of the group multiplies something else */
+    NOT_MADE,        /* the barrier */
     COPY_NOT_ALIGNED,
     MATRIX_NOT_ALIGNED
 };
@@ -45,7 +45,8 @@ template <int M> static __global__ void groups_kernel(const unsigned char *x, fl
     if (M != NOT_AWAITED)
         barrier_wait(b, M == PARITY);
     float sums[2][4] = {};
-    unsigned long long rows = shared_matrix(s + (M == MATRIX_NOT_ALIGNED ? 8 : 0), BLOCK, 2 * BLOCK);
+    unsigned long long rows =
+        shared_matrix(s + (M == MATRIX_NOT_ALIGNED ? 8 : 0), BLOCK, 2 * BLOCK);
     unsigned long long columns = shared_matrix(s + A, BLOCK, 2 * BLOCK);
     for (int turn = 0; turn < 2; turn++) {
         if (M != NOT_BEGUN)
