@@ -1,7 +1,8 @@
 /* cost.h - what one call computes and moves, for given counts: exact integers, from its arguments.
  *
  * FLOP. A product and its sum are 2. Every other addition, multiplication, comparison, division,
- * root, exponential or hyperbolic tangent is 1. Arithmetic on integers is not counted.
+ * root, exponential, hyperbolic tangent or error function is 1. Arithmetic on integers is not
+ * counted.
  *
  * Bytes. Each array is counted once a call, however often a kernel goes back to it, in the form in
  * which it is stored: matrices with their padding, activations without. A second call counts the

@@ -1,11 +1,14 @@
 #include "ops/rowwise.h"
 
+#include <stddef.h>
+
 static enum tec_status check(const struct tec_call *call, const struct tec_tensor *x,
                              const struct tec_tensor *y, struct tec_error *err)
 {
     TEC_TRY(TEC_NEED(call, x && y, err, "needs x and y"));
-    return TEC_NEED(call, x->cols == y->cols && y->rows >= x->rows, err,
-                    "x is [%d, %d], y is [%d, %d]", x->rows, x->cols, y->rows, y->cols);
+    return TEC_NEED(call, x->cols == y->cols && y->rows >= call->out_row + x->rows, err,
+                    "x is [%d, %d], y from row %d on is [%d, %d]", x->rows, x->cols, call->out_row,
+                    y->rows - call->out_row, y->cols);
 }
 
 enum tec_status tec_infer_map(const struct tec_program *program, struct tec_call *call,
@@ -28,6 +31,7 @@ enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_cal
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_norm_args *a = &call->args.norm;
     TEC_TRY(check(call, x, y, err));
+    TEC_TRY(TEC_NEED(call, !call->out_row, err, "a norm's rows begin at row 0"));
     TEC_TRY(TEC_NEED(call, a->eps > 0.0F, err, "eps must be positive"));
     a->rows = x->live;
     a->max_rows = x->rows;
@@ -58,7 +62,7 @@ void tec_record_map(const struct tec_program *program, const struct tec_call *ca
 {
     struct tec_map_args a = call->args.map;
     a.x = (const float *)(const void *)tec_in(program, call, 0)->at;
-    a.y = (float *)(void *)tec_out(program, call, 0)->at;
+    a.y = (float *)(void *)tec_out(program, call, 0)->at + (ptrdiff_t)call->out_row * a.ldy;
     tec_capture_add(capture, kernel, &a, call->barrier, call->label);
 }
 

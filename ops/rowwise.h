@@ -4,8 +4,9 @@
 
 #include "ops/program.h"
 
-/* x, y [rows, cols]: elementwise maps (args.map) and norms (args.norm). With gate and up: x [rows,
- * gate | up], y [rows, cols] (args.gated: gate_at, up_at). */
+/* x, y [rows, cols]: elementwise maps (args.map), whose y may begin at out_row, and norms
+ * (args.norm). With gate and up: x [rows, gate | up], y [rows, cols] (args.gated: gate_at, up_at).
+ */
 enum tec_status tec_infer_map(const struct tec_program *program, struct tec_call *call,
                               struct tec_error *err);
 enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_call *call,

@@ -85,8 +85,10 @@ static int open_one(const char *path, const struct stat *st, int flag, struct FT
     struct tec_error err;
     struct tec_checkpoint *c;
     (void)st;
-    if (flag != FTW_D || strcmp(path + ftw->base, "checkpoint") != 0)
-        return 0;
+    char config[4096];
+    snprintf(config, sizeof config, "%s/config.json", path);
+    if (flag != FTW_D || strcmp(path + ftw->base, "checkpoint") != 0 || access(config, F_OK) != 0)
+        return 0; /* parts that stand beside another checkpoint are none */
     bool opened = tec_checkpoint_open(&c, path, &heap, &err) == TEC_OK;
     if (!opened)
         fprintf(stderr, "# %s\n", err.message);
@@ -153,6 +155,183 @@ TEST(assets_are_chosen_by_name)
     tec_arena_finish(&arena);
     box_remove(&b);
     CHECK_INT(heap.live, ==, 0);
+}
+
+#define VLA "tests/golden/openvla/tiny/checkpoint/"
+
+/* A Hugging Face folder with real tensors and files of our own. */
+static void box_hf(struct box *b, const char *config)
+{
+    static const char *const files[] = {
+        "model.safetensors.index.json", "model-00001-of-00003.safetensors",
+        "model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors"};
+    char file[200];
+    box_make(b);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(file, sizeof file, VLA "%s", files[i]);
+        box_link(b, files[i], file);
+    }
+    box_put(b, "config.json", config);
+}
+
+/* Statistics of the action under a key: the message of the failure, "" when there is none. */
+static const char *dataset_says(const char *dir, const char *key, enum tec_norm_mode mode,
+                                enum tec_status want, struct tec_norm *norm)
+{
+    static struct tec_error err;
+    static struct tec_heap heap;
+    static double low;
+    struct tec_arena arena;
+    struct tec_checkpoint *c = NULL;
+    tec_arena_init(&arena, &heap);
+    err.message[0] = '\0';
+    enum tec_status status = tec_checkpoint_open(&c, dir, &heap, &err);
+    if (status == TEC_OK)
+        status = tec_checkpoint_norm_dataset(c, norm, key, "action", mode, 1e-8, &arena, &err);
+    if (status == TEC_OK) {
+        low = norm->q01 ? norm->q01[0] : 0.0;
+        norm->q01 = &low;
+    }
+    CHECK_INT(status, ==, want);
+    tec_checkpoint_close(c);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+    return err.message;
+}
+
+static void check_dataset(const struct box *b, const char *key, enum tec_norm_mode mode,
+                          enum tec_status want, const char *text, struct tec_norm *norm)
+{
+    const char *said = dataset_says(b->dir, key, mode, want, norm);
+    bool right = *text ? strstr(said, text) != NULL : !*said;
+    if (!tap_check(right, text, __FILE__, __LINE__))
+        fprintf(stderr, "#   message: %s\n", said);
+}
+
+TEST(datasets_are_chosen_by_key)
+{
+    struct box b;
+    struct tec_norm norm = {0};
+    box_hf(&b, "{\"model_type\": \"x\"}");
+    check_dataset(&b, NULL, TEC_NORM_QUANTILE, TEC_NOT_FOUND, "no statistics to un-normalise",
+                  &norm);
+    check_dataset(&b, "a", TEC_NORM_QUANTILE, TEC_NOT_FOUND, "neither norm_stats in config.json",
+                  &norm);
+    box_put(&b, "config.json",
+            "{\"model_type\": \"x\", \"norm_stats\": {\"b\": {\"action\": {\"q01\": [1], "
+            "\"q99\": [2]}}, \"a\": {}}}");
+    check_dataset(&b, NULL, TEC_NORM_QUANTILE, TEC_INVALID,
+                  "config.json: norm_stats: choose one of the keys a, b", &norm);
+    check_dataset(&b, "c", TEC_NORM_QUANTILE, TEC_NOT_FOUND, "no key 'c'; there are a, b", &norm);
+    check_dataset(&b, "a", TEC_NORM_QUANTILE, TEC_NOT_FOUND, "norm_stats: a.action: there is none",
+                  &norm);
+    check_dataset(&b, "b", TEC_NORM_QUANTILE, TEC_OK, "", &norm);
+    CHECK(norm.n == 1 && *norm.q01 == 1.0 && !norm.mask && norm.eps == 1e-8);
+    CHECK(norm.convention == TEC_NORM_DATASET);
+    check_dataset(&b, "b", TEC_NORM_MIN_MAX, TEC_MALFORMED, "b.action: min_max normalisation needs",
+                  &norm);
+    check_dataset(&b, "b", TEC_NORM_MEAN_STD, TEC_UNSUPPORTED, "quantile or min_max", &norm);
+    /* The file of a fine-tuned checkpoint replaces them. */
+    box_put(&b, "dataset_statistics.json",
+            "{\"new\": {\"action\": {\"q01\": [5, 0], \"q99\": [9, 1], \"mask\": [true, false]}}}");
+    check_dataset(&b, NULL, TEC_NORM_QUANTILE, TEC_OK, "", &norm);
+    CHECK(norm.n == 2 && *norm.q01 == 5.0 && norm.mask);
+    check_dataset(&b, "b", TEC_NORM_QUANTILE, TEC_NOT_FOUND,
+                  "dataset_statistics.json: no key 'b'; there are new", &norm);
+    box_put(&b, "dataset_statistics.json", "{}");
+    check_dataset(&b, NULL, TEC_NORM_QUANTILE, TEC_NOT_FOUND, "no statistics", &norm);
+    box_put(&b, "dataset_statistics.json", "[]");
+    check_dataset(&b, NULL, TEC_NORM_QUANTILE, TEC_MALFORMED, "dataset_statistics.json: ", &norm);
+    box_remove(&b);
+}
+
+TEST(broken_datasets_are_located)
+{
+    static const struct {
+        const char *action, *says;
+    } bad[] = {
+        {"{\"q01\": [1, 2], \"q99\": [3]}", "k.action: q99 has 1 values, the ones before it 2"},
+        {"{\"q01\": [NaN], \"q99\": [3]}", "dataset_statistics.json: line 1, column"},
+        {"{\"q01\": [1], \"q99\": [Infinity]}", "not a JSON number"},
+        {"{\"q01\": [1], \"q99\": [-Infinity]}", "dataset_statistics.json: line 1, column"},
+        {"{\"q01\": [1], \"q99\": [0]}", "q01 and q99 of value 0 are 1 and 0"},
+        {"{\"q01\": [1], \"q99\": [3], \"mask\": [true, true]}",
+         "mask is not a list of 1 booleans"},
+        {"{\"q01\": [1], \"q99\": [3], \"mask\": [1]}", "mask[0] is neither true nor false"},
+        {"{\"q01\": [1], \"q99\": [3], \"mask\": true}", "mask is not a list of 1 booleans"},
+        {"{\"mean\": [1], \"std\": [3]}", "quantile normalisation needs q01 and q99"},
+        {"7", "k.action: is not an object"},
+    };
+    struct box b;
+    struct tec_norm norm = {0};
+    box_hf(&b, "{\"model_type\": \"x\"}");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[300];
+        snprintf(text, sizeof text, "{\"k\": {\"action\": %s}}", bad[i].action);
+        box_put(&b, "dataset_statistics.json", text);
+        check_dataset(&b, "k", TEC_NORM_QUANTILE, TEC_MALFORMED, bad[i].says, &norm);
+    }
+    box_remove(&b);
+}
+
+/* A preprocessor_config.json with one field replaced; the failure's message. */
+static const char *processor_says(const char *more, enum tec_status want, struct tec_processor *p)
+{
+    static struct tec_error err;
+    json_error_t where;
+    json_t *json =
+        json_loads("{\"image_resize_strategy\": \"letterbox\","
+                   "\"input_sizes\": [[3, 8, 8], [3, 8, 8]],"
+                   "\"means\": [[0.485, 0.456, 0.406], [0.1, 0.2, 0.3]],"
+                   "\"tvf_normalize_params\": [{\"mean\": [1, 2, 3], \"std\": [1, 1, 1]},"
+                   "{\"mean\": [4, 5, 6], \"std\": [2, 2, 2]}],"
+                   "\"tvf_letterbox_fill\": null}",
+                   0, &where);
+    json_t *other = json_loads(more, 0, &where);
+    REQUIRE(json && other && json_object_update(json, other) == 0);
+    err.message[0] = '\0';
+    CHECK_INT(tec_processor_parse(p, json, "p.json", &err), ==, want);
+    json_decref(other);
+    json_decref(json);
+    return err.message;
+}
+
+TEST(processors_say_how_pictures_are_made)
+{
+    static const struct {
+        enum tec_status status;
+        const char *more, *says;
+    } bad[] = {
+        {TEC_UNSUPPORTED, "{\"image_resize_strategy\": \"warp\"}",
+         "'warp'; known are resize-naive, letterbox and resize-crop"},
+        {TEC_MALFORMED, "{\"image_resize_strategy\": 1}", "image_resize_strategy is 'missing'"},
+        {TEC_MALFORMED, "{\"input_sizes\": []}", "of 1 to 4 towers"},
+        {TEC_MALFORMED, "{\"input_sizes\": [[3, 8]]}", "input_sizes[0] is not [3, height, width]"},
+        {TEC_MALFORMED, "{\"input_sizes\": [[3, 0, 8]]}", "input_sizes[0]"},
+        {TEC_MALFORMED, "{\"input_sizes\": [[3, 8, 8]]}", "has 2 entries for 1 towers"},
+        {TEC_UNSUPPORTED, "{\"input_sizes\": [[3, 8, 8], [3, 4, 4]]}", "differ (8 x 8, 4 x 4)"},
+        {TEC_UNSUPPORTED, "{\"input_sizes\": [[3, 8, 4], [3, 8, 4]]}", "it makes squares"},
+        {TEC_MALFORMED, "{\"tvf_normalize_params\": [{\"mean\": [1, 2], \"std\": [1, 1, 1]}, {}]}",
+         "the mean of tower 0"},
+        {TEC_MALFORMED,
+         "{\"tvf_normalize_params\": [{\"mean\": [1, 2, 3], \"std\": [1, 0, 1]}, {}]}",
+         "the std of tower 0 is not a list of 3 numbers above 0"},
+        {TEC_MALFORMED, "{\"tvf_letterbox_fill\": [0, 0, 256]}", "256 of its letterbox is no byte"},
+        {TEC_UNSUPPORTED, "{\"interpolations\": [\"bicubic\", \"lanczos\"]}",
+         "interpolations[1] is 'lanczos'"},
+    };
+    struct tec_processor p;
+    CHECK_STR(processor_says("{}", TEC_OK, &p), "");
+    CHECK(p.kind == TEC_RESHAPE_BOX && p.height == 8 && p.width == 8 && p.n_towers == 2);
+    CHECK(p.mean[1][2] == 6.0 && p.deviation[1][0] == 2.0);       /* what was used, not `means` */
+    CHECK(p.fill[0] == 25 && p.fill[1] == 51 && p.fill[2] == 76); /* of the last of `means` */
+    CHECK_STR(processor_says("{\"tvf_letterbox_fill\": [1, 2, 3]}", TEC_OK, &p), "");
+    CHECK(p.fill[2] == 3);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const char *said = processor_says(bad[i].more, bad[i].status, &p);
+        if (!tap_check(strstr(said, bad[i].says) != NULL, bad[i].says, __FILE__, __LINE__))
+            fprintf(stderr, "#   message: %s\n", said);
+    }
 }
 
 TEST(broken_directories_are_refused)

@@ -1,5 +1,6 @@
 /* image.c - pictures: golden cases, refusals, memory, plans that run without allocation. */
 #include "base/image/image.h"
+#include "base/image/reshape.h"
 #include "tests/tap.h"
 #include "tools/verify/verify.h"
 
@@ -405,6 +406,36 @@ TEST(layouts_and_bytes)
     float plain[] = {NAN, -3.0F, 300.0F, 0.5F, 1.5F, 254.6F};
     tec_u8_from_plain(bytes, plain, 6);
     CHECK(memcmp(bytes, ((unsigned char[]){0, 0, 255, 0, 2, 255}), 6) == 0);
+}
+
+static enum tec_status plan_reshape(struct tec_reshape_spec spec, struct tec_error *err)
+{
+    const struct tec_reshape *plan = NULL;
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    tec_arena_init(&arena, &heap);
+    enum tec_status status = tec_reshape_plan(&plan, &spec, &arena, err);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+    return status;
+}
+
+TEST(reshapes_are_refused)
+{
+    struct tec_error err;
+    struct tec_reshape_spec spec = {TEC_RESHAPE_CROP, 5, 7, 4, 3, {0}};
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "resize-crop makes squares, not 3 x 4"));
+    spec.kind = TEC_RESHAPE_STRETCH;
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_OK);
+    spec.in_width = 0;
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "from 0 x 5 to 3 x 4"));
+    spec = (struct tec_reshape_spec){TEC_RESHAPE_BOX, 65535, 3, 224, 224, {0}};
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID); /* a square of 4 Gi pixels */
+    spec.kind = TEC_N_RESHAPES;
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "of kind 3"));
 }
 
 TEST(shorter_edge_truncates)

@@ -4,21 +4,26 @@
 #include "graph/model/weights.h"
 #include "tests/tap.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct tec_heap heap;
 static struct tec_error err;
 
-static struct tec_model *open_tiny(void)
+static struct tec_model *open_size(const char *arch, const char *size)
 {
     struct tec_model *model = NULL;
-    const struct tec_model_choice choice = {
-        .root = "pipelines/models", .arch = "pi05", .size = "tiny"};
+    const struct tec_model_choice choice = {.root = "pipelines/models", .arch = arch, .size = size};
     REQUIRE(tec_model_open(&model, &choice, &heap, &err) == TEC_OK);
     return model;
 }
 
-/* The object or list at "a.b.c" of a description. */
+static struct tec_model *open_tiny(void)
+{
+    return open_size("pi05", "tiny");
+}
+
+/* The object or list at "a.0.c" of a description. */
 static json_t *at(json_t *json, const char *path)
 {
     char key[32];
@@ -27,19 +32,21 @@ static json_t *at(json_t *json, const char *path)
         REQUIRE(n < sizeof key);
         memcpy(key, path, n);
         key[n] = '\0';
-        json = json_object_get(json, key);
+        json = json_is_array(json) ? json_array_get(json, strtoul(key, NULL, 10))
+                                   : json_object_get(json, key);
         path += n + (path[n] == '.');
     }
     return json;
 }
 
 /* The description with `path`.`key` replaced (value NULL: taken out) must be refused so. */
-static void refused(const char *path, const char *key, json_t *value, const char *says)
+static void refused_of(const char *arch, const char *path, const char *key, json_t *value,
+                       const char *says)
 {
-    struct tec_model *model = open_tiny(), other = {.name = NULL};
+    struct tec_model *model = open_size(arch, "tiny"), other = {.name = NULL};
     other.json = json_deep_copy(model->json);
     json_t *place = at(other.json, path);
-    REQUIRE(place && json_object_get(place, key));
+    REQUIRE(place);
     if (value)
         json_object_set_new(place, key, value);
     else
@@ -53,19 +60,24 @@ static void refused(const char *path, const char *key, json_t *value, const char
     CHECK_INT(heap.live, ==, 0);
 }
 
+static void refused(const char *path, const char *key, json_t *value, const char *says)
+{
+    refused_of("pi05", path, key, value, says);
+}
+
 TEST(descriptions_that_lack_a_tensor_are_refused)
 {
     refused("text.stack.tensors", "final", NULL, "text.stack.tensors: lacks 'final'");
     refused("action.stack.tensors", "final", NULL, "action.stack.tensors: lacks 'final'");
-    refused("vision", "patch_embed", json_false(), "lacks patch_embed");
-    refused("vision", "projector", json_false(), "lacks patch_embed or projector");
+    refused("vision.towers.0", "patch_embed", json_false(), "lacks patch_embed");
+    refused("vision", "projector", json_false(), "projector must be 1 .. 4 layers");
     refused("text", "embed", json_array(), "text.embed: must name a tensor");
 }
 
 TEST(rotations_that_one_table_cannot_hold_are_refused)
 {
     refused("action.stack", "theta", json_real(5000.0), "action.stack: theta 5000");
-    refused("vision.stack", "theta", json_real(10000.0), "vision.stack: theta 10000");
+    refused("vision.towers.0.stack", "theta", json_real(10000.0), "vision.stack: theta 10000");
 }
 
 /* A bias or a norm may be wider than sixteen rows of any matrix read before it. */
@@ -73,15 +85,16 @@ TEST(vectors_wider_than_the_read_buffer_are_loaded)
 {
     enum { WIDE = 200000 };
     struct tec_model *model = open_tiny();
-    struct tec_tower *t = &model->vision;
+    struct tec_vision *v = &model->vision;
+    struct tec_tower *t = &v->towers[0];
     struct tec_device *device = NULL;
     struct tec_weights *w = NULL;
     const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
-    t->image_size = 2;
-    t->patch = 1;
-    t->tokens = 4;
+    v->image_size = 2;
+    v->patch = 1;
+    v->tokens = 4;
     t->stack.layers = 1;
-    t->stack.width = t->patch_embed.rows = t->projector.cols = WIDE;
+    t->stack.width = t->patch_embed.rows = v->projector[0].cols = WIDE;
     t->stack.heads = t->stack.kv_heads = 1;
     t->stack.head_dim = t->stack.mlp = 16;
     t->patch_embed.cols = 3;
@@ -89,11 +102,191 @@ TEST(vectors_wider_than_the_read_buffer_are_loaded)
     const struct tec_weights_options o = {
         .model = model, .source = {.seed = 3}, .device = device, .language = true};
     REQUIRE(tec_weights_load(&w, &o, &heap, &err) == TEC_OK);
-    CHECK(w->patch.bias[WIDE - 1] != 0.0F);
+    CHECK(w->towers[0].patch.bias[WIDE - 1] != 0.0F);
     tec_weights_close(w);
     tec_device_close(device);
     tec_model_close(model);
     CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(towers_that_do_not_fit_together_are_refused)
+{
+    static const char arch[] = "openvla";
+    refused_of(arch, "vision", "towers", json_array(), "towers must be 1 .. 2");
+    refused_of(arch, "vision", "towers", json_pack("[{}, {}, {}]"), "towers must be 1 .. 2");
+    refused_of(arch, "vision.towers.1", "patch", json_integer(7), "must see the same patches");
+    refused_of(arch, "vision.towers.1", "image_size", json_integer(57), "does not divide");
+    refused_of(arch, "vision.towers.0", "patch", json_integer(0), "patch must be 1 ..");
+    refused_of(arch, "vision.towers.0", "image_size", json_integer(-1), "image_size must be 1");
+    refused_of(arch, "vision.towers.0", "mean", json_pack("[f, f]", 0.5, 0.5),
+               "mean must be three");
+    refused_of(arch, "vision.towers.0", "std", json_pack("[f, f, i]", 0.5, 0.5, 0),
+               "std must be three positive");
+    refused_of(arch, "vision.towers.0", "std", json_pack("[f, f, f]", 0.5, 0.5, 1e300),
+               "std must be three");
+    refused_of(arch, "vision.towers.0.prefix.0", "rows", json_integer(1 << 30), "1 .. 1024 rows");
+    refused_of(arch, "vision.towers.0.prefix.0", "rows", json_integer(0), "1 .. 1024 rows");
+    refused_of(arch, "vision.towers.0", "prefix", json_pack("[{}, {}, {}, {}, {}]"),
+               "more than 4 tensors");
+    refused_of(arch, "vision.projector.2", "rows", json_integer(63), "the last layer has 63 rows");
+    refused_of(arch, "vision.projector.0", "rows", json_integer(-4), "rows must be 1 ..");
+    refused_of(arch, "vision", "activation", json_string("relu"), "'relu' is not gelu");
+}
+
+TEST(blocks_that_no_op_computes_are_refused)
+{
+    static const char arch[] = "openvla";
+    refused_of(arch, "text.stack", "activation", json_string("gelu_erf"), "not gelu_erf");
+    refused_of(arch, "text.stack", "activation", json_string("tanh"), "'tanh' is not gelu");
+    refused_of(arch, "vision.towers.0.stack.tensors", "q", json_string("x"), "both 'qkv' and 'q'");
+    refused_of(arch, "vision.towers.0.stack.tensors", "qkv", NULL, "lacks 'q'");
+    refused_of(arch, "text.stack.tensors", "final", NULL, "text.stack.tensors: lacks 'final'");
+    refused("action.stack.tensors", "scale1", json_string("x"), "norms are adaptive");
+    refused_of(arch, "text", "mask", json_string("none"), "'none' is not bidir, causal");
+}
+
+TEST(actions_as_tokens_are_checked)
+{
+    static const char arch[] = "openvla";
+    refused_of(arch, "", "tokens", NULL, "must have action (a flow), or tokens, chunk or both");
+    refused_of(arch, "", "action", json_object(), "must have action (a flow), or tokens, chunk or both");
+    refused_of(arch, "tokens", "vocab", json_integer(769), "vocab must be 1 .. 768");
+    refused_of(arch, "tokens", "vocab", json_integer(0), "vocab must be 1 .. 768");
+    refused_of(arch, "tokens", "bins", json_integer(1), "bins must be 2 ..");
+    refused_of(arch, "tokens", "bins", json_integer(705), "bins must be 2 .. 704");
+    refused_of(arch, "tokens", "most", json_integer(0), "must be 1 .. 1024");
+    refused_of(arch, "tokens", "count", json_integer(8), "an action of 8 tokens");
+    refused_of(arch, "tokens", "count", json_integer(-1), "an action of -1 tokens");
+}
+
+/* Every tensor that the published checkpoint has is used, with its shape, or ignored. */
+static json_t *published;
+static int64_t parameters;
+static int n_used;
+
+static int64_t elements(const json_t *shape)
+{
+    int64_t n = 1;
+    for (size_t i = 0; i < json_array_size(shape); i++)
+        n *= json_integer_value(json_array_get(shape, i));
+    return n;
+}
+
+static enum tec_status cross_out(void *user, const struct tec_expected *e, struct tec_error *why)
+{
+    (void)user;
+    (void)why;
+    if (e->rank == 0)
+        return TEC_OK;
+    const json_t *shape = json_array_get(json_object_get(published, e->names[0]), 0);
+    int64_t is[4] = {0};
+    int rank = (int)json_array_size(shape);
+    for (int i = 0; i < rank && i < 4; i++)
+        is[i] = json_integer_value(json_array_get(shape, (size_t)i));
+    if (!shape || rank > 4 || !tec_expected_shape(e, rank, is))
+        fprintf(stderr, "# '%s' is not there, or of another shape\n", e->names[0]);
+    CHECK(shape && rank <= 4 && tec_expected_shape(e, rank, is));
+    parameters += elements(shape);
+    n_used++;
+    json_object_del(published, e->names[0]);
+    return TEC_OK;
+}
+
+TEST(every_tensor_of_the_published_checkpoint_is_known)
+{
+    json_t *file = json_load_file("tests/golden/openvla/tensor_names/openvla-7b.json",
+                                  JSON_REJECT_DUPLICATES, NULL);
+    REQUIRE(file);
+    struct tec_model *model = open_size("openvla", "full");
+    published = json_deep_copy(json_object_get(file, "shapes"));
+    CHECK_INT(json_object_size(published), ==, 982);
+    parameters = n_used = 0;
+    REQUIRE(tec_model_visit(model, cross_out, NULL, &err) == TEC_OK);
+    CHECK_INT(parameters, ==, INT64_C(7541237184) - 43080480);
+    const char *name;
+    json_t *value;
+    json_object_foreach(published, name, value)
+    {
+        if (!tec_model_ignores(model, name))
+            fprintf(stderr, "# '%s' is not known\n", name);
+        CHECK(tec_model_ignores(model, name));
+        parameters += elements(json_array_get(value, 0));
+        n_used++;
+    }
+    CHECK_INT(n_used, ==, 982);
+    CHECK_INT(parameters, ==, json_integer_value(json_object_get(file, "parameters")));
+    json_decref(published);
+    json_decref(file);
+    tec_model_close(model);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* The description of a checkpoint whose config.json, of the tiny case, says something else. */
+static enum tec_status described(const char *path, const char *key, json_t *value)
+{
+    struct tec_checkpoint *c = NULL;
+    struct tec_model *model = NULL;
+    REQUIRE(tec_checkpoint_open(&c, "tests/golden/openvla/tiny/checkpoint", &heap, &err) == TEC_OK);
+    json_t *place = at(c->config, path);
+    REQUIRE(place);
+    if (value)
+        json_object_set_new(place, key, value);
+    const struct tec_model_choice choice = {.root = "pipelines/models", .checkpoint = c};
+    enum tec_status status = tec_model_open(&model, &choice, &heap, &err);
+    tec_model_close(model);
+    tec_checkpoint_close(c);
+    CHECK_INT(heap.live, ==, 0);
+    return status;
+}
+
+TEST(hostile_configurations_are_refused)
+{
+    static const struct {
+        const char *path, *key, *value;
+    } bad[] = {
+        {"text_config", "num_attention_heads", "0"},
+        {"text_config", "num_attention_heads", "-4"},
+        {"text_config", "num_attention_heads", "3"},
+        {"text_config", "num_attention_heads", "1e300"},
+        {"text_config", "num_attention_heads", "\"4\""},
+        {"text_config", "num_key_value_heads", "3"},
+        {"text_config", "hidden_size", "9223372036854775807"},
+        {"text_config", "hidden_size", "64.5"},
+        {"text_config", "num_hidden_layers", "1000000"},
+        {"text_config", "intermediate_size", "[]"},
+        {"text_config", "vocab_size", "63"},
+        {"text_config", "vocab_size", "0"},
+        {"text_config", "rope_theta", "\"x\""},
+        {"text_config", "rope_theta", "1"},
+        {"text_config", "rope_scaling", "{\"type\": \"linear\"}"},
+        {"text_config", "rms_norm_eps", "-1"},
+        {"text_config", "hidden_act", "\"gelu\""},
+        {"", "text_config", "7"},
+        {"", "image_sizes", "[0, 0]"},
+        {"", "image_sizes", "[56, 70]"},
+        {"", "image_sizes", "[1048576, 1048576]"},
+        {"", "timm_model_ids", "[\"a\", \"b\"]"},
+        {"", "timm_model_ids", "[7, {}]"},
+        {"", "timm_model_args", "[{\"num_heads\": 0}, {}]"},
+        {"", "timm_model_args", "[{\"num_heads\": 7}, {}]"},
+        {"", "timm_model_args", "[{\"depth\": 1}, {}]"},
+        {"", "timm_model_args", "[{\"mlp_ratio\": 1e308}, {}]"},
+        {"", "timm_model_args", "[{\"mlp_ratio\": 0.0001}, {}]"},
+        {"", "timm_model_args", "3"},
+        {"", "timm_override_act_layers", "[\"quick_gelu\", null]"},
+        {"", "n_action_bins", "0"},
+        {"", "n_action_bins", "1000000"},
+        {"", "pad_to_multiple_of", "768"},
+    };
+    CHECK(described("", "model_type", json_string("openvla")) == TEC_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        json_t *value = json_loads(bad[i].value, JSON_DECODE_ANY, NULL);
+        REQUIRE(value);
+        enum tec_status status = described(bad[i].path, bad[i].key, value);
+        if (status == TEC_OK)
+            fprintf(stderr, "# %s = %s was taken\n", bad[i].key, bad[i].value);
+        CHECK(status != TEC_OK);
+    }
 }
 
 TAP_MAIN

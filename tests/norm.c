@@ -174,6 +174,67 @@ TEST(norm_lengths_and_identity)
     CHECK(y[0] == 3.0 && y[1] == 2.0 && y[2] == 5.0);
 }
 
+TEST(dataset_formulas)
+{
+    const double q01[3] = {-1, 0.3, 2}, q99[3] = {3, 0.3, 4};
+    const bool mask[3] = {true, true, false};
+    struct tec_norm n = {.mode = TEC_NORM_QUANTILE, .convention = TEC_NORM_DATASET, .n = 3};
+    const double x[4] = {0.5, 0.25, 0.7, 9};
+    const float f[4] = {0.1F, 0.25F, 0.7F, 9};
+    double y[4];
+    n.q01 = q01, n.q99 = q99, n.mask = mask;
+    tec_norm_undo(&n, x, 4, y);
+    CHECK(y[0] == 0.5 * (0.5 + 1) * (3.0 - -1.0) + -1.0);
+    CHECK(y[1] == 0.3); /* no width */
+    CHECK(y[2] == 0.7 && y[3] == 9.0);
+    tec_norm_undo_f32(&n, f, 4, y);
+    float half = 0.5F * (0.1F + 1.0F);
+    CHECK(y[0] == (double)half * 4.0 - 1.0);
+    CHECK(y[2] == (double)0.7F);
+    n.eps = 1e-8;
+    tec_norm_undo(&n, x, 4, y);
+    CHECK(y[0] == 0.75 * (4.0 + 1e-8) - 1.0);
+    n.mask = NULL;
+    tec_norm_undo(&n, x, 4, y);
+    CHECK(y[2] == 0.5 * 1.7 * (2.0 + 1e-8) + 2.0);
+    const double raw[4] = {-0.5, 0.3, 3.5, -7};
+    n.mask = mask;
+    tec_norm_apply(&n, raw, 4, y);
+    CHECK(y[0] == 2.0 * 0.5 / (4.0 + 1e-8) - 1.0);
+    CHECK(y[1] == -1.0);
+    CHECK(y[2] == 1.0 && y[3] == -1.0); /* held to [-1, 1] where nothing is normalised, too */
+}
+
+/* The proprioception of the parallel-decoding case, as its own code normalised it. */
+TEST(dataset_proprio_is_the_reference)
+{
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_error err;
+    struct tec_checkpoint *c;
+    struct tec_norm norm;
+    json_error_t where;
+    double x[8], y[8];
+    tec_arena_init(&arena, &heap);
+    json_t *json = json_load_file("tests/golden/openvla/oft/case.json", 0, &where);
+    REQUIRE(json);
+    const json_t *raw = json_object_get(json, "proprio_raw");
+    const json_t *want = json_object_get(json, "proprio_normalised");
+    REQUIRE(tec_checkpoint_open(&c, "tests/golden/openvla/tiny/checkpoint", &heap, &err) == TEC_OK);
+    REQUIRE(tec_checkpoint_norm_dataset(c, &norm, "bridge_orig", "proprio", TEC_NORM_QUANTILE, 1e-8,
+                                        &arena, &err) == TEC_OK);
+    REQUIRE(norm.n == 8 && json_array_size(raw) == 8 && json_array_size(want) == 8);
+    for (size_t i = 0; i < 8; i++)
+        x[i] = json_number_value(json_array_get(raw, i));
+    tec_norm_apply(&norm, x, 8, y);
+    for (size_t i = 0; i < 8; i++)
+        CHECK(y[i] == json_number_value(json_array_get(want, i)));
+    tec_checkpoint_close(c);
+    json_decref(json);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 static const struct {
     const char *stats, *message;
 } broken_stats[] = {

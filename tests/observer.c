@@ -39,6 +39,22 @@ static void add(const char *name, enum tec_value_kind kind, int rank, int64_t a,
     s.values[s.n++] = (struct tec_value){name, kind, rank, {a, b, 3}, data, bytes};
 }
 
+static void give_buffers(void)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        s.pictures[i] = s.pixels[i];
+        s.pictures_f32[i] = s.floats[i];
+    }
+    s.seen = (struct tec_observation){.pictures = s.pictures,
+                                      .pictures_f32 = s.pictures_f32,
+                                      .valid = s.valid,
+                                      .state = s.state,
+                                      .state_f64 = s.state_f64,
+                                      .state_raw = s.state_raw,
+                                      .bins = s.bins,
+                                      .text = s.text};
+}
+
 static enum tec_status open_session(const char *more)
 {
     memset(&s, 0, sizeof s);
@@ -58,18 +74,7 @@ static enum tec_status open_session(const char *more)
         .text_max = TEXT,
         .state_norm = {TEC_NORM_QUANTILE, TEC_NORM_OPENPI, 0.0, 4, .q01 = q01, .q99 = q99},
         .action_norm = {TEC_NORM_QUANTILE, TEC_NORM_OPENPI, 0.0, 2, .q01 = a01, .q99 = a99}};
-    for (int i = 0; i < SLOTS; i++) {
-        s.pictures[i] = s.pixels[i];
-        s.pictures_f32[i] = s.floats[i];
-    }
-    s.seen = (struct tec_observation){.pictures = s.pictures,
-                                      .pictures_f32 = s.pictures_f32,
-                                      .valid = s.valid,
-                                      .state = s.state,
-                                      .state_f64 = s.state_f64,
-                                      .state_raw = s.state_raw,
-                                      .bins = s.bins,
-                                      .text = s.text};
+    give_buffers();
     for (int i = 0; i < PIXELS; i++)
         s.front[i] = (uint8_t)(i + 1);
     for (int i = 0; i < 2 * PIXELS; i++)
@@ -410,6 +415,146 @@ static void replay(const char *name, const struct tec_tensors *in, const struct 
         for (size_t j = 0; j < 4; j++)
             CHECK_INT(s.bins[j], ==, json_integer_value(json_array_get(bins, j)));
     }
+}
+
+/* A robot of one camera whose actions are token ids. */
+#define IDS                                                         \
+    "'name':'ids','cameras':[{'slot':'a','input':'images/front'}]," \
+    "'actions':{'size':2,'decode':[{'op':'bins'%s}]},'norm':{'mode':'quantile'}%s"
+
+static enum tec_status open_ids(const char *numbers, const char *more,
+                                struct tec_observer_tokens tokens)
+{
+    static const bool mask[] = {true, false};
+    char text[400];
+    memset(&s, 0, sizeof s);
+    tec_arena_init(&s.arena, &heap);
+    snprintf(text, sizeof text, "{" IDS "}", numbers, more);
+    json_t *base = json(text);
+    enum tec_status status = tec_robot_parse(&s.robot, base, NULL, "r.lua", &s.arena, &err);
+    json_decref(base);
+    REQUIRE(status == TEC_OK);
+    s.needs = (struct tec_observer_needs){
+        .n_slots = 1,
+        .image_h = SIDE,
+        .image_w = SIDE,
+        .action_width = 2,
+        .tokens = tokens,
+        .text_optional = true,
+        .text_max = TEXT,
+        .action_norm = {TEC_NORM_QUANTILE, TEC_NORM_DATASET, 0.0, 2, .q01 = a01, .q99 = q99}};
+    s.needs.action_norm.mask = mask;
+    TEC_TRY(tec_robot_take(s.robot, NULL, &err));
+    return tec_observer_create(&s.observer, s.robot, &s.needs, &heap, &err);
+}
+
+TEST(ids_become_actions)
+{
+    const struct tec_observer_tokens tokens = {100, 11, 2};
+    double out[4];
+    int at = -1;
+    REQUIRE(open_ids("", "", tokens) == TEC_OK);
+    const float good[] = {94, 99}, outside[] = {94, 50}, last[] = {94, 2}, ended[] = {2, 94};
+    CHECK(tec_robot_judge_ids(s.observer, good, &at) == TEC_IDS_GOOD && at == -1);
+    CHECK_INT(tec_robot_act(s.observer, good, 1, NULL, out, NULL), ==, 1);
+    CHECK(fabs(out[0] - (0.5 * 1.1 * 3.0 - 1.0)) < 1e-12); /* q01 -1, q99 2; bin 5 is 0.1 */
+    CHECK(fabs(out[1] - -0.9) < 1e-12);                    /* bin 0, not normalised */
+    CHECK(tec_robot_judge_ids(s.observer, outside, &at) == TEC_IDS_OUTSIDE && at == 1);
+    CHECK_INT(tec_robot_act(s.observer, outside, 1, NULL, out, NULL), ==, 1);
+    CHECK(fabs(out[1] - 0.9) < 1e-12);
+    CHECK(tec_robot_judge_ids(s.observer, last, &at) == TEC_IDS_OUTSIDE && at == 1);
+    CHECK(tec_robot_judge_ids(s.observer, ended, &at) == TEC_IDS_ENDED && at == 0);
+    CHECK_INT(tec_robot_act(s.observer, ended, 1, NULL, out, NULL), ==, 0);
+    const float nan[] = {NAN, 94};
+    CHECK_INT(tec_robot_act(s.observer, nan, 1, NULL, out, NULL), ==, 0);
+    CHECK(tec_robot_check_undo(s.robot, &err) == TEC_MALFORMED);
+    CHECK_SAYS("robot ids: step 1 of its decoding, bins, cannot be undone");
+    close_session();
+}
+
+TEST(ids_fit_the_model)
+{
+    const struct tec_observer_tokens none = {0}, tokens = {100, 11, -1}, odd = {100, 101, -1};
+    CHECK(open_ids("", "", none) == TEC_MALFORMED);
+    CHECK_SAYS(
+        "robot ids: actions.decode: bins are for token ids, but the model's actions are none");
+    close_session();
+    CHECK(open_ids(",'vocabulary':90,'bins':11", "", tokens) == TEC_MALFORMED);
+    CHECK_SAYS("11 bins of a vocabulary of 90; the model has 11 of 100");
+    close_session();
+    CHECK(open_ids("", "", odd) == TEC_MALFORMED);
+    CHECK_SAYS("bins = 101 of vocabulary = 100");
+    close_session();
+    CHECK(open_ids(",'vocabulary':100,'bins':11", "", tokens) == TEC_OK);
+    close_session();
+    CHECK(open_ids(",'vocabulary':100,'bins':11", "", none) == TEC_OK); /* a model not known */
+    const float text[] = {2, 94};
+    CHECK(tec_robot_judge_ids(s.observer, text, NULL) == TEC_IDS_OUTSIDE); /* and no end either */
+    close_session();
+}
+
+/* Statistics of another dataset have another length; those of assets may be longer. */
+TEST(datasets_fit_exactly)
+{
+    struct tec_norm norm = {TEC_NORM_QUANTILE, TEC_NORM_DATASET, 0.0, 4, .q01 = q01, .q99 = q99};
+    REQUIRE(open_ids("", "", (struct tec_observer_tokens){100, 11, 2}) == TEC_OK);
+    CHECK(tec_robot_check_norm(s.robot, &norm, "actions", &err) == TEC_MALFORMED);
+    CHECK_SAYS("the statistics of the actions have 4 entries, robot ids has 2; those of another");
+    norm.convention = TEC_NORM_OPENPI;
+    CHECK(tec_robot_check_norm(s.robot, &norm, "actions", &err) == TEC_OK);
+    close_session();
+}
+
+/* 2 x 4 white pixels: a letterbox paints two rows, a crop and a stretch none. */
+TEST(pictures_are_reshaped)
+{
+    static const struct {
+        const char *resize;
+        int painted;
+    } ways[] = {{",'resize':'resize-naive'", 0},
+                {",'resize':'checkpoint'", 0},
+                {",'resize':'resize-crop'", 0},
+                {",'resize':'letterbox','fill':[7,8,9]", 2}};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        REQUIRE(open_ids("", ways[i].resize, (struct tec_observer_tokens){100, 11, 2}) == TEC_OK);
+        give_buffers();
+        memset(s.front, 255, sizeof s.front);
+        add("images/front", TEC_VALUE_U8, 3, 2, 4, s.front, (size_t)2 * 4 * 3);
+        REQUIRE(tec_robot_observe(s.observer, s.values, s.n, &s.seen, &err) == TEC_OK);
+        int painted = 0;
+        for (int row = 0; row < SIDE; row++)
+            painted += s.pixels[0][row * SIDE * 3] != 255;
+        CHECK_INT(painted, ==, ways[i].painted);
+        if (painted)
+            CHECK(s.pixels[0][0] < 128 && s.pixels[0][2] != s.pixels[0][0]);
+        int64_t live = heap.live;
+        REQUIRE(tec_robot_observe(s.observer, s.values, s.n, &s.seen, &err) == TEC_OK);
+        CHECK_INT(heap.live, ==, live);
+        close_session();
+    }
+    REQUIRE(open_ids("", ",'resize':'resize-crop'", (struct tec_observer_tokens){100, 11, 2}) ==
+            TEC_OK);
+    give_buffers();
+    static uint8_t thin[3 * 60000];
+    add("images/front", TEC_VALUE_U8, 3, 1, 60000, thin, sizeof thin);
+    CHECK(tec_robot_observe(s.observer, s.values, s.n, &s.seen, &err) == TEC_INVALID);
+    CHECK_SAYS("images/front: resize from 60000 x 1");
+    s.n = 0;
+    add("images/front", TEC_VALUE_U8, 3, 2, 4, s.front, (size_t)2 * 4 * 3);
+    CHECK(tec_robot_observe(s.observer, s.values, s.n, &s.seen, &err) == TEC_OK);
+    close_session();
+}
+
+TEST(pictures_of_the_checkpoint_have_the_models_size)
+{
+    REQUIRE(open_ids("", "", (struct tec_observer_tokens){100, 11, 2}) == TEC_OK);
+    struct tec_robot other = *s.robot;
+    struct tec_observer *o = NULL;
+    other.picture_h = SIDE;
+    other.picture_w = SIDE + 1;
+    CHECK(tec_observer_create(&o, &other, &s.needs, &heap, &err) == TEC_MALFORMED);
+    CHECK_SAYS("the checkpoint's pictures are 5 x 4, the model takes 4 x 4");
+    close_session();
 }
 
 TEST(golden_demo_states)

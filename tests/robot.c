@@ -46,6 +46,36 @@ TEST(steps_compute)
     CHECK(z[0] == 3.0 && z[1] == 2.0 && z[2] == 3.0);
 }
 
+TEST(steps_sign)
+{
+    double x[5] = {0.2, -3.0, 0.0, INFINITY, NAN};
+    CHECK(run_steps("[{'op':'sign'}]", 5, x, NULL, 0) == TEC_OK);
+    CHECK(x[0] == 1.0 && x[1] == -1.0 && x[2] == 0.0 && x[3] == 1.0 && isnan(x[4]));
+}
+
+TEST(steps_bins_are_centres)
+{
+    double x[8] = {31999, 31745, 31744, 31743, 0, 40000, 31998, NAN};
+    CHECK(run_steps("[{'op':'bins','vocabulary':32000,'bins':256}]", 8, x, NULL, 0) == TEC_OK);
+    CHECK(x[0] == -0.996078431372549 && x[1] == 0.996078431372549);
+    CHECK(x[2] == x[1] && x[3] == x[1] && x[4] == x[1] && x[5] == x[0]);
+    CHECK(x[6] > x[0] && x[6] < -0.98 && isnan(x[7]));
+    double two[3] = {1, 0, 7};
+    CHECK(run_steps("[{'op':'bins','vocabulary':2,'bins':2}]", 3, two, NULL, 0) == TEC_OK);
+    CHECK(two[0] == 0.0 && two[1] == 0.0 && two[2] == 0.0);
+    struct tec_transform step = {.kind = TEC_TRANSFORM_bins, .a = 704, .b = 256};
+    CHECK(tec_transform_has_bin(&step, 448) && tec_transform_has_bin(&step, 703));
+    CHECK(!tec_transform_has_bin(&step, 447) && !tec_transform_has_bin(&step, 704));
+    CHECK(!tec_transform_has_bin(&step, 500.5) && !tec_transform_has_bin(&step, NAN));
+    CHECK(run_steps("[{'op':'bins','vocabulary':10}]", 1, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("bins needs both numbers");
+    CHECK(run_steps("[{'op':'bins','vocabulary':10,'bins':11}]", 1, x, NULL, 0) == TEC_MALFORMED);
+    CHECK_SAYS("here[1]: bins = 11 of vocabulary = 10");
+    CHECK(run_steps("[{'op':'bins','vocabulary':10,'bins':1}]", 1, x, NULL, 0) == TEC_MALFORMED);
+    CHECK(run_steps("[{'op':'bins','vocabulary':1e9,'bins':2}]", 1, x, NULL, 0) == TEC_MALFORMED);
+    CHECK(run_steps("[{'op':'bins','vocabulary':10.5,'bins':2}]", 1, x, NULL, 0) == TEC_MALFORMED);
+}
+
 TEST(steps_linkage_is_a_triangle)
 {
     /* horn 3, arm 5, opening 4: a right angle at the horn, so sin = 0; clipped beyond reach. */
@@ -114,6 +144,75 @@ TEST(robot_parses)
     CHECK_INT(heap.live, ==, 0);
 }
 
+TEST(robot_says_how_pictures_are_reshaped)
+{
+    static const char *const words[] = {"resize-naive", "letterbox", "resize-crop"};
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    char text[200];
+    tec_arena_init(&arena, &heap);
+#define REST                                                                                      \
+    "'name':'x','actions':{'size':1,'decode':[{'op':'bins'}]},'norm':{'mode':'min_max','eps':1e-" \
+    "8}"
+    for (int i = 0; i < 3; i++) {
+        snprintf(text, sizeof text, "{" REST ",'resize':'%s'%s}", words[i],
+                 i == TEC_RESHAPE_BOX ? ",'fill':[1,2,255]" : "");
+        REQUIRE(parse(&r, text, NULL, &arena) == TEC_OK);
+        CHECK(r->resize == TEC_RESIZE_RESHAPE && (int)r->reshape == i);
+        CHECK(r->fill[2] == (i == TEC_RESHAPE_BOX ? 255 : 0));
+        REQUIRE(tec_robot_take(r, NULL, &err) == TEC_OK);
+        CHECK(r->resize == TEC_RESIZE_RESHAPE && (int)r->reshape == i);
+    }
+    REQUIRE(parse(&r, "{" REST ",'resize':'checkpoint'}", NULL, &arena) == TEC_OK);
+    CHECK(r->resize == TEC_RESIZE_CHECKPOINT);
+    REQUIRE(tec_robot_take(r, NULL, &err) == TEC_OK); /* nothing is known: stretched */
+    CHECK(r->resize == TEC_RESIZE_RESHAPE && r->reshape == TEC_RESHAPE_STRETCH && !r->picture_h);
+    CHECK(r->norm == TEC_NORM_MIN_MAX && r->norm_eps == 1e-8 && !r->norm_any);
+    CHECK(r->decode.n == 1 && r->decode.n_out == 1);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* What a checkpoint says of its pictures and its statistics, and what is said when it does not. */
+TEST(robot_takes_from_the_checkpoint)
+{
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    struct tec_checkpoint *c = NULL;
+    struct tec_norm state, actions;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_checkpoint_open(&c, "tests/golden/openvla/odd/checkpoint", &heap, &err) == TEC_OK);
+    REQUIRE(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", NULL, c,
+                           &arena, &err) == TEC_OK);
+    CHECK(r->resize == TEC_RESIZE_RESHAPE && r->picture_h == 70 && r->picture_w == 70);
+    REQUIRE(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_OK);
+    CHECK(actions.n == 7 && actions.convention == TEC_NORM_DATASET && actions.mask);
+    CHECK(state.mode == TEC_NORM_NONE && !actions.mask[6]);
+    CHECK(tec_robot_norms(r, c, "bridge", &state, &actions, &arena, &err) == TEC_NOT_FOUND);
+    CHECK_SAYS("dataset_statistics.json: no key 'bridge'; there are odd_set");
+    REQUIRE(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", "goal", c,
+                           &arena, &err) == TEC_OK);
+    CHECK(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_NOT_FOUND);
+    CHECK_SAYS("no key 'libero_goal'");
+    tec_checkpoint_close(c);
+    REQUIRE(tec_checkpoint_open(&c, "tests/golden/pi/pi05_odd/checkpoint", &heap, &err) == TEC_OK);
+    CHECK(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", NULL, c,
+                         &arena, &err) == TEC_NOT_FOUND);
+    CHECK_SAYS("no preprocessor_config.json");
+    REQUIRE(parse(&r, "{" REST "}", NULL, &arena) == TEC_OK);
+    CHECK(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_MALFORMED);
+    CHECK_SAYS("robot x: norm.eps is for statistics by dataset");
+    r->norm_eps = 0.0;
+    CHECK(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_MALFORMED);
+    CHECK_SAYS("norm.mode = \"min_max\" is for statistics by dataset");
+    r->norm_any = true;
+    CHECK(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_MALFORMED);
+    CHECK_SAYS("does not say one");
+    tec_checkpoint_close(c);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(robot_variants_replace_fields)
 {
     const char *text = "{" SMALL ",'variant':'one','variants':{'one':[],"
@@ -137,51 +236,61 @@ TEST(robot_variants_replace_fields)
     tec_arena_finish(&arena);
 }
 
+static const struct {
+    const char *more, *says;
+} bad_robots[] = {
+    {"'camera':[]", "r.lua: unknown field 'camera'; did you mean 'cameras'?"},
+    {"'cameras':[{'slot':'a','inptu':'x'}]", "cameras[1]: unknown field 'inptu'"},
+    {"'cameras':[{'input':'x'}]", "'slot' is missing"},
+    {"'cameras':[{'slot':'a'},{'slot':'a'}]", "cameras[2]: slot 'a' is filled twice"},
+    {"'cameras':[{'slot':'a','input':'x'},{'slot':'b','input':'x'}]", "fills two slots"},
+    {"'cameras':[{'slot':'a','missing':'masked'}]", "did you mean 'mask'?"},
+    {"'cameras':7", "'cameras' must be a list"},
+    {"'resize':'pil'", "unknown word for 'resize'"},
+    {"'resize':'leterbox'", "did you mean 'letterbox'?"},
+    {"'resize':'letterbox'", "a letterbox needs 'fill'"},
+    {"'resize':'letterbox','fill':[1,2]", "'fill' must be 3 whole numbers of 0 to 255"},
+    {"'resize':'letterbox','fill':[1,2,256]", "'fill' must be 3 whole numbers of 0 to 255"},
+    {"'fill':[1,2,3]", "'fill' is the colour of resize = \"letterbox\" only"},
+    {"'actions':{'size':2,'decode':[{'op':'select','at':[1]}]}", "decode makes 1 columns of 2"},
+    {"'actions':{'size':2,'decode':[{'op':'add_state'}]}", "add_state is for actions only"},
+    {"'norm':{'mode':'quantile','eps':-1}", "eps = -1 must be 0 or more"},
+    {"'norm':{'mode':'quantile','eps':1}", "eps = 1 must be 0 or more"},
+    {"'state':{'inputs':[{'input':'s','size':0}]}", "'size' must be a whole number"},
+    {"'state':{'inputs':[{'input':'s','size':2.5}]}", "'size' must be a whole number"},
+    {"'state':{'inputs':[{'input':'','size':2}]}", "not empty"},
+    {"'state':{'inputs':[{'input':'s','size':1000},{'input':'t','size':1000}]}", "more than"},
+    {"'actions':{'size':2,'low':[1]}", "lists 1 limits for 2 columns"},
+    {"'actions':{'size':2,'low':[1,1],'high':[0,2]}", "low[1] = 1 is above high[1] = 0"},
+    {"'actions':{'size':2,'inputs':3}", "its steps give 3 columns, size says 2"},
+    {"'actions':{'size':'2'}", "'size' must be a whole number"},
+    {"'actions':{}", "'size' is missing"},
+    {"'norm':{'mode':'quantiles'}", "did you mean 'quantile'?"},
+    {"'norm':{}", "'mode' is missing"},
+    {"'prompt':{'state':1}", "'state' must be true or false"},
+    {"'prompt':{'state_pad_to':2}", "the state has 4 entries"},
+    {"'rate_hz':-1", "must not be negative"},
+    {"'metadata':7", "metadata must be an object"},
+    {"'state':{},'prompt':{'state':true},'actions':{'size':1}", "has no state"},
+};
+
 TEST(robot_is_strict)
 {
-    static const struct {
-        const char *more, *says;
-    } bad[] = {
-        {"'camera':[]", "r.lua: unknown field 'camera'; did you mean 'cameras'?"},
-        {"'cameras':[{'slot':'a','inptu':'x'}]", "cameras[1]: unknown field 'inptu'"},
-        {"'cameras':[{'input':'x'}]", "'slot' is missing"},
-        {"'cameras':[{'slot':'a'},{'slot':'a'}]", "cameras[2]: slot 'a' is filled twice"},
-        {"'cameras':[{'slot':'a','input':'x'},{'slot':'b','input':'x'}]", "fills two slots"},
-        {"'cameras':[{'slot':'a','missing':'masked'}]", "did you mean 'mask'?"},
-        {"'cameras':7", "'cameras' must be a list"},
-        {"'resize':'pil'", "unknown word for 'resize'"},
-        {"'state':{'inputs':[{'input':'s','size':0}]}", "'size' must be a whole number"},
-        {"'state':{'inputs':[{'input':'s','size':2.5}]}", "'size' must be a whole number"},
-        {"'state':{'inputs':[{'input':'','size':2}]}", "not empty"},
-        {"'state':{'inputs':[{'input':'s','size':1000},{'input':'t','size':1000}]}", "more than"},
-        {"'actions':{'size':2,'low':[1]}", "lists 1 limits for 2 columns"},
-        {"'actions':{'size':2,'low':[1,1],'high':[0,2]}", "low[1] = 1 is above high[1] = 0"},
-        {"'actions':{'size':2,'inputs':3}", "its steps give 3 columns, size says 2"},
-        {"'actions':{'size':'2'}", "'size' must be a whole number"},
-        {"'actions':{}", "'size' is missing"},
-        {"'norm':{'mode':'quantiles'}", "did you mean 'quantile'?"},
-        {"'norm':{}", "'mode' is missing"},
-        {"'prompt':{'state':1}", "'state' must be true or false"},
-        {"'prompt':{'state_pad_to':2}", "the state has 4 entries"},
-        {"'rate_hz':-1", "must not be negative"},
-        {"'metadata':7", "metadata must be an object"},
-        {"'state':{},'prompt':{'state':true},'actions':{'size':1}", "has no state"},
-    };
     struct tec_arena arena;
     struct tec_robot *r = NULL;
     tec_arena_init(&arena, &heap);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad_robots / sizeof bad_robots[0]; i++) {
         /* A variant replaces whole lists, and sections are emptied by naming what they hold. */
         char *braced = NULL;
         json_t *base = json("{" SMALL "}");
-        REQUIRE(asprintf(&braced, "{%s}", bad[i].more) > 0);
+        REQUIRE(asprintf(&braced, "{%s}", bad_robots[i].more) > 0);
         json_t *more = json(braced);
         json_object_update(base, more);
         enum tec_status status = tec_robot_parse(&r, base, NULL, "r.lua", &arena, &err);
         if (status != TEC_MALFORMED)
-            fprintf(stderr, "# accepted: %s\n", bad[i].more);
+            fprintf(stderr, "# accepted: %s\n", bad_robots[i].more);
         CHECK_INT(status, ==, TEC_MALFORMED);
-        CHECK_SAYS(bad[i].says);
+        CHECK_SAYS(bad_robots[i].says);
         json_decref(more);
         json_decref(base);
         free(braced);
@@ -246,7 +355,7 @@ TEST(shipped_robots_parse)
         files++;
     }
     closedir(dir);
-    CHECK_INT(files, >=, 5);
+    CHECK_INT(files, >=, 7);
     CHECK_INT(heap.live, ==, 0);
 }
 

@@ -150,7 +150,7 @@ golden_cuda() {
 }
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
-on_device="schedule memory own_prompt requests session"
+on_device="schedule memory own_prompt requests session actionflow"
 golden_short="pi05_odd pi0_odd pi05_tiny pi0_tiny"
 
 stage_cuda() {

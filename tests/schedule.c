@@ -110,8 +110,8 @@ static void poison(const struct tiny *t)
         poison_bytes(t, t->plan->activations[t->plan->parts[i].stream],
                      t->plan->parts[i].program.planned);
     for (int i = 0; i < t->plan->n_streams; i++) {
-        poison_bytes(t, t->plan->tower[i].k[0], t->plan->tower[i].bytes);
-        poison_bytes(t, t->plan->tower[i].v[0], t->plan->tower[i].bytes);
+        poison_bytes(t, t->plan->towers[i][0].k[0], t->plan->towers[i][0].bytes);
+        poison_bytes(t, t->plan->towers[i][0].v[0], t->plan->towers[i][0].bytes);
     }
     for (int l = 0; l < t->plan->space.shape.layers; l++) {
         poison_bytes(t, t->plan->space.k[l], t->plan->space.bytes);

@@ -91,6 +91,49 @@ TEST(calls_are_encoded_apart)
     tec_arena_finish(&arena);
 }
 
+TEST(text_in_lower_case)
+{
+    CHECK_STR(render("{'t':{'lower':true,'calls':[{'text':'To {text}?'}]}}", "Wipe CAF\xc3\x89", 10,
+                     NULL, 0),
+              "To wipe caf\xc3\xa9?");
+    CHECK_STR(render("{'t':{'lower':true,'clean':true,'ending':'!','calls':[{'text':'{text}'}]}}",
+                     " GO_On ", 7, NULL, 0),
+              "go on!");
+    CHECK_STR(render("{'t':{'lower':true,'calls':[{'text':'{text}'}]}}", "", 0, NULL, 0), "");
+}
+
+/* A piece that must come last is added once, and counted where it does not fit. */
+TEST(ids_get_their_last_piece_once)
+{
+    struct tec_template *t = NULL;
+    struct tec_tokenizer *tokenizer = NULL;
+    const struct tec_template_values a = {.text = "a", .n = 1}, space = {.text = "a ", .n = 2};
+    int ids[16] = {0}, piece;
+    size_t n = 0, m = 0;
+    tec_arena_init(&arena, &heap);
+    json_t *templates = json("{'t':{'ending_piece':'\xe2\x96\x81','calls':[{'text':'{text}'}]},"
+                             "'u':{'ending_piece':'no such','calls':[{'text':'{text}'}]}}");
+    REQUIRE(tec_tokenizer_open(&tokenizer, "tests/golden/openvla/tiny/checkpoint/tokenizer.model",
+                               &heap, &err) == TEC_OK);
+    piece = tec_tokenizer_id(tokenizer, "\xe2\x96\x81", 3);
+    CHECK(piece >= 0);
+    REQUIRE(tec_template_parse(&t, templates, "t", "p.lua", &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_encode(t, tokenizer, &a, ids, 16, &n, &arena, &err) == TEC_OK);
+    CHECK(n >= 2 && ids[n - 1] == piece && ids[n - 2] != piece);
+    REQUIRE(tec_template_encode(t, tokenizer, &space, ids, 16, &m, &arena, &err) == TEC_OK);
+    CHECK(m >= 2 && ids[m - 1] == piece && ids[m - 2] != piece); /* it was there */
+    REQUIRE(tec_template_encode(t, tokenizer, &a, ids, n - 1, &m, &arena, &err) == TEC_OK);
+    CHECK_INT(m, ==, n);
+    REQUIRE(tec_template_encode(t, tokenizer, &a, NULL, 0, &m, &arena, &err) == TEC_OK);
+    CHECK_INT(m, ==, n);
+    REQUIRE(tec_template_parse(&t, templates, "u", "p.lua", &arena, &err) == TEC_OK);
+    CHECK(tec_template_encode(t, tokenizer, &a, ids, 16, &n, &arena, &err) == TEC_INVALID);
+    CHECK_SAYS("prompt 'u': the tokenizer has no piece 'no such'");
+    tec_tokenizer_close(tokenizer);
+    json_decref(templates);
+    tec_arena_finish(&arena);
+}
+
 TEST(templates_are_strict)
 {
     static const struct {
@@ -104,6 +147,8 @@ TEST(templates_are_strict)
         {"{'t':{'calls':[{'txt':'a'}]}}", "t.calls[1]: unknown field 'txt'"},
         {"{'t':{'calls':[{'text':'a','bos':1}]}}", "'bos' must be true or false"},
         {"{'t':{'calls':[{'text':''}]}}", "not empty"},
+        {"{'t':{'lower':1,'calls':[{'text':'a'}]}}", "'lower' must be true or false"},
+        {"{'t':{'ending_piece':'','calls':[{'text':'a'}]}}", "not empty"},
         {"{'t':[1]}", "must be a table of named fields"},
     };
     struct tec_template *t = NULL;
@@ -119,13 +164,13 @@ TEST(templates_are_strict)
 
 TEST(shipped_templates_parse)
 {
-    static const char *const names[] = {"plain", "with_state", "as_it_is"};
+    static const char *const names[] = {"plain", "with_state", "as_it_is", "openvla"};
     struct tec_template *t = NULL;
     json_t *templates = NULL;
     tec_arena_init(&arena, &heap);
     REQUIRE(tec_lua_read(&templates, "pipelines/models/prompts.lua", "pipelines/models", &heap,
                          &err) == TEC_OK);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         CHECK(tec_template_parse(&t, templates, names[i], "prompts.lua", &arena, &err) == TEC_OK);
         CHECK(t->state == (i == 1));
     }

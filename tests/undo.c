@@ -116,7 +116,7 @@ static void there_and_back(enum tec_norm_mode mode, enum tec_norm_convention con
     REQUIRE(tec_robot_load(&robot, "pipelines/robots/aloha.lua", "pipelines/robots", NULL, NULL,
                            &arena, &err) == TEC_OK);
     CHECK(tec_robot_check_undo(robot, &err) == TEC_OK);
-    robot->norm = TEC_NORM_MIN_MAX; /* any */
+    robot->norm_any = true; /* any statistics */
     for (int i = 0; i < COLUMNS; i++) {
         low[i] = -1 - 0.1 * i;
         high[i] = 1.5 + 0.2 * i;

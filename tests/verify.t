@@ -28,6 +28,8 @@ for dtype in f32 bf16; do
     for family in demo images pi safetensors tokenizers; do
         judge "golden/$family in $dtype" 10 --dtype $dtype tests/golden/$family
     done
+    judge "golden/openvla in $dtype" 120 --dtype $dtype tests/golden/openvla/tiny \
+        tests/golden/openvla/odd tests/golden/openvla/vocab32k
     [ $dtype = bf16 ] || judge "golden/schedules" 31 \
         tests/golden/schedules/oxy_* tests/golden/schedules/base_* tests/golden/schedules/obj_* \
         tests/golden/schedules/paced_* tests/golden/schedules/three_* tests/golden/schedules/miss_*

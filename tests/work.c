@@ -53,12 +53,13 @@ static void check_frame(const char *arch, bool bf16)
     struct tec_stage_work w[TEC_STAGE_COUNT];
     REQUIRE(tiny_open(&tiny, arch, bf16, 1, 0, &err));
     const struct tec_model *m = tiny.model;
-    const struct tec_stack *v = &m->vision.stack, *t = &m->text.stack, *f = &m->flow.stack;
+    const struct tec_stack *v = &m->vision.towers[0].stack, *t = &m->text.stack,
+                           *f = &m->flow.stack;
     int64_t tokens = m->vision.tokens, p = 2 * tokens, n = p + 5, s = tec_suffix_rows(m);
     sum(TEC_PART_FRAME, (struct tec_work_size){.pictures = 2, .text = 5}, w);
     CHECK_INT(products(&w[TEC_STAGE_PICTURES]), ==,
               matrices(v, p, false) + attention(v, p * tokens, v->layers) +
-                  dense(&m->vision.patch_embed, p) + dense(&m->vision.projector, p));
+                  dense(&m->vision.towers[0].patch_embed, p) + dense(&m->vision.projector[0], p));
     int64_t seen = m->text.causal ? p * p + (n * (n + 1) - p * (p + 1)) / 2 : n * n;
     CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
               matrices(t, n, true) + attention(t, seen, t->layers - 1));

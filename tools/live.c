@@ -14,7 +14,7 @@ void tec_live_released(void *user, const float *chunk, const struct tec_frame_re
     const struct tec_flow *f = &t->engine->model->flow;
     struct tec_live_output *out = &t->outputs[t->outbox.writing];
     memcpy(out->chunk, chunk, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
-    memcpy(out->state_raw, t->running->state_raw, (size_t)f->dim * sizeof(double));
+    memcpy(out->state_raw, t->running->state_raw, (size_t)tec_model_state(t->engine->model) * sizeof(double));
     out->number = t->running->number;
     out->captured_ns = t->running->input.captured_ns;
     out->released_ns = record->release_ns;

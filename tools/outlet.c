@@ -20,16 +20,17 @@ static enum tec_status take_memory(struct tec_outlet *o, const struct tec_engine
                                    struct tec_arena *arena, struct tec_error *err)
 {
     const struct tec_flow *f = &e->model->flow;
-    size_t dim = (size_t)f->dim, chunk = (size_t)f->horizon * dim;
+    size_t state = (size_t)tec_model_state(e->model);
+    size_t chunk = (size_t)f->horizon * (size_t)f->dim;
     o->numbers = TEC_NEW(arena, (size_t)o->rows * (size_t)o->columns, double);
     bool ok = o->numbers != NULL;
     for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
         o->places[i].chunk = TEC_NEW(arena, chunk, float);
-        o->places[i].state_raw = TEC_NEW(arena, dim, double);
+        o->places[i].state_raw = TEC_NEW(arena, state, double);
         ok = ok && o->places[i].chunk && o->places[i].state_raw;
     }
     o->chunk_bytes = chunk * sizeof(float);
-    o->state_bytes = dim * sizeof(double);
+    o->state_bytes = state * sizeof(double);
     return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for actions");
 }
 

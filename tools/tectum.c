@@ -83,6 +83,7 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
     const struct tec_model *m = t->engine->model;
     size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
+    size_t state = (size_t)tec_model_state(m);
     size_t chunk = (size_t)m->flow.horizon * dim, own = (size_t)t->engine->plan->spec.own_tokens;
     bool ok = true;
     for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
@@ -91,10 +92,10 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
         in->ids = TEC_NEW(&t->arena, (size_t)t->engine->plan->spec.text_tokens, int);
         in->own = TEC_NEW(&t->arena, TEC_MAX_PROMPTS * own + 1, int);
         in->noise = TEC_NEW(&t->arena, chunk, float);
-        in->state = TEC_NEW(&t->arena, dim, float);
-        in->state_raw = TEC_NEW(&t->arena, dim, double);
+        in->state = TEC_NEW(&t->arena, state, float);
+        in->state_raw = TEC_NEW(&t->arena, state, double);
         out->chunk = TEC_NEW(&t->arena, chunk, float);
-        out->state_raw = TEC_NEW(&t->arena, dim, double);
+        out->state_raw = TEC_NEW(&t->arena, state, double);
         ok = ok && in->ids && in->own && in->noise && in->state && in->state_raw && out->chunk &&
              out->state_raw;
         for (int s = 0; s < m->n_slots; s++) {
@@ -209,6 +210,7 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
 {
     const struct tec_model *m = t->engine->model;
     size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
+    size_t state = (size_t)tec_model_state(m);
     to->input = *from;
     for (int i = 0; i < from->prefix.n_pictures; i++) {
         memcpy(to->pictures[i], from->prefix.picture[i], side * side * 3);
@@ -222,8 +224,8 @@ static void copy_input(const struct tectum *t, struct tec_live_input *to,
         to->input.own[i].ids = own;
     }
     memcpy(to->noise, from->noise, (size_t)m->flow.horizon * dim * sizeof(float));
-    memcpy(to->state, from->state, dim * sizeof(float));
-    memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, dim * sizeof(double));
+    memcpy(to->state, from->state, state * sizeof(float));
+    memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, state * sizeof(double));
     to->input.prefix.ids = to->ids;
     to->input.noise = to->noise;
     to->input.state = to->state;

@@ -205,6 +205,8 @@ static enum tec_status open_into(struct tec_checkpoint *c, const char *path, str
     TEC_TRY(recognise(c, err));
     if (c->layout == TEC_LAYOUT_HF)
         TEC_TRY(open_hf(c, err));
+    if (c->layout == TEC_LAYOUT_HF)
+        TEC_TRY(tec_checkpoint_join(c, c->root, err));
     find_prefix(c);
     tec_tensors_hash(c->tensors, c->hash);
     return TEC_OK;
@@ -225,6 +227,22 @@ enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *pat
     else
         tec_checkpoint_close(c);
     return status;
+}
+
+enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir,
+                                    struct tec_error *err)
+{
+    static const char *const parts[] = {"action_head", "proprio_projector"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const char *path = tec_arena_printf(&c->arena, "%s/%s.safetensors", dir, parts[i]);
+        const char *prefix = tec_arena_printf(&c->arena, "%s.", parts[i]);
+        if (!path || !prefix)
+            return no_memory(c, err);
+        if (access(path, F_OK) == 0)
+            TEC_TRY(tec_tensors_join(c->tensors, path, prefix, err));
+    }
+    tec_tensors_hash(c->tensors, c->hash);
+    return TEC_OK;
 }
 
 void tec_checkpoint_close(struct tec_checkpoint *c)

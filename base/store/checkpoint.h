@@ -53,6 +53,13 @@ enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *pat
                                     struct tec_heap *heap, struct tec_error *err);
 void tec_checkpoint_close(struct tec_checkpoint *c); /* NULL is allowed */
 
+/* Files that hold parts of a model beside its own, action_head.safetensors and
+ * proprio_projector.safetensors, where folder `dir` has them: their tensors as
+ * "action_head.<name>", "proprio_projector.<name>". Opening a Hugging Face folder does this with
+ * the folder itself. As tec_tensors_join. */
+enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir,
+                                    struct tec_error *err);
+
 /* The tensor of that name, with or without the checkpoint's prefix, or NULL. */
 const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, const char *name);
 

@@ -60,10 +60,10 @@ static enum tec_status read_colours(double out[COLOURS], const json_t *list, boo
                                     struct tec_error *err)
 {
     bool good = json_array_size(list) == COLOURS;
-    for (size_t c = 0; good && c < COLOURS; c++) {
+    for (size_t c = 0; c < COLOURS; c++) {
         const json_t *value = json_array_get(list, c);
         out[c] = json_number_value(value);
-        good = json_is_number(value) && isfinite(out[c]) && fabs(out[c]) < 1e6 &&
+        good = good && json_is_number(value) && isfinite(out[c]) && fabs(out[c]) < 1e6 &&
                (!positive || out[c] > 1e-6);
     }
     if (good)
@@ -96,7 +96,7 @@ static enum tec_status read_fill(struct tec_processor *p, const json_t *json, co
 {
     const json_t *fill = json_object_get(json, "tvf_letterbox_fill");
     const json_t *means = json_object_get(json, "means");
-    double value[COLOURS];
+    double value[COLOURS] = {0};
     bool given = fill && !json_is_null(fill);
     if (given)
         TEC_TRY(read_colours(value, fill, false, "tvf_letterbox_fill", 0, where, err));

@@ -148,6 +148,44 @@ enum tec_status tec_tensors_open(struct tec_tensors **out, const char *path, str
     return status;
 }
 
+static enum tec_status grow(struct tec_tensors *t, const char *path, struct tec_error *err)
+{
+    struct tec_tensors_file *files =
+        TEC_NEW(&t->arena, (size_t)t->n_files + 1, struct tec_tensors_file);
+    if (!files)
+        return no_memory(path, err);
+    memcpy(files, t->files, (size_t)t->n_files * sizeof *files);
+    t->files = files;
+    return TEC_OK;
+}
+
+enum tec_status tec_tensors_join(struct tec_tensors *t, const char *path, const char *prefix,
+                                 struct tec_error *err)
+{
+    TEC_TRY(grow(t, path, err));
+    TEC_TRY(tec_tensors_add(t, path, err));
+    const struct tec_header *header = &t->files[t->n_files - 1].header;
+    struct tec_stored *all = TEC_NEW(&t->arena, t->n + header->n_tensors + 1, struct tec_stored);
+    if (!all)
+        return no_memory(path, err);
+    if (t->n)
+        memcpy(all, t->tensors, t->n * sizeof *all);
+    for (size_t i = 0; i < header->n_tensors; i++) {
+        struct tec_stored *s = &all[t->n + i];
+        *s = header->tensors[i];
+        s->name = tec_arena_printf(&t->arena, "%s%s", prefix, s->name);
+        if (!s->name)
+            return no_memory(path, err);
+        if (tec_tensors_find(t, s->name))
+            return tec_fail(err, TEC_MALFORMED, "%s: tensor '%.80s' is there already", path,
+                            s->name);
+        t->bytes += s->bytes;
+    }
+    t->tensors = all;
+    t->n += header->n_tensors;
+    return tec_tensors_sort(t, err);
+}
+
 void tec_tensors_close(struct tec_tensors *t)
 {
     if (!t)

@@ -26,6 +26,12 @@ enum tec_status tec_tensors_open(struct tec_tensors **out, const char *path, str
                                  struct tec_error *err);
 void tec_tensors_close(struct tec_tensors *t); /* NULL is allowed */
 
+/* Add the tensors of one more file, each under `prefix` + its name. Only before others see the set:
+ * what was listed or found before is not valid any more. TEC_MALFORMED when a name is there twice;
+ * after a failure the set can only be closed. */
+enum tec_status tec_tensors_join(struct tec_tensors *t, const char *path, const char *prefix,
+                                 struct tec_error *err);
+
 /* Tensors in header order, shard by shard. Valid until close. */
 size_t tec_tensors_count(const struct tec_tensors *t);
 const struct tec_stored *tec_tensors_at(const struct tec_tensors *t, size_t i);

@@ -1,4 +1,4 @@
-/* unicode.h - classes of code points, canonical composition, and plain lower case. */
+/* unicode.h - classes of code points, canonical composition, and lower case. */
 #ifndef TEC_BASE_TEXT_UNICODE_H
 #define TEC_BASE_TEXT_UNICODE_H
 
@@ -37,6 +37,11 @@ bool tec_unicode_order(int32_t *codes, size_t n, struct tec_arena *scratch);
 
 /* Append the NFC form of valid UTF-8. Unicode 14 (utf8proc). */
 void tec_unicode_nfc(struct tec_bytes *out, const char *text, size_t n);
+
+/* Append the text in lower case, as Python's str.lower: the full mapping of Unicode 14, with the
+ * two letters that are more than a table: U+0130 becomes two, and a capital sigma at the end of a
+ * word becomes a final one. No language's own rules. Bytes that are not UTF-8 are kept. */
+void tec_unicode_lower(struct tec_bytes *out, const char *text, size_t n);
 
 /* Length of the first extended grapheme cluster of valid UTF-8, n > 0. */
 size_t tec_unicode_grapheme(const char *text, size_t n);

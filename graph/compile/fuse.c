@@ -26,7 +26,7 @@ static int collect(const struct tec_program *program, const struct tec_call *cal
 {
     int n = 0;
     const int *rows = NULL;
-    if (tec_ops[call->op].op->rowwise) {
+    if (tec_ops[call->op].op->rowwise && !call->out_row) {
         const struct tec_tensor *t = tec_in(program, call, 0);
         rows = t ? t->live : tec_out(program, call, 0)->live;
     }

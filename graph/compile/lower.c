@@ -22,15 +22,15 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .weights = p->weights,
                               .flow = p->flow,
                               .space = &p->space,
-                              .tower = &p->tower[part->beside],
+                              .towers = p->towers[part->beside],
                               .cos_sin = p->cos_sin,
                               .scratch = p->scratch[part->beside],
                               .lut = p->lut,
                               .zero = p->zero,
-                              .max_text = p->spec.text_tokens,
                               .device = p->device,
                               .round = p->weights->bf16 && p->spec.round,
                               .whole = p->spec.whole,
+                              .hidden = -1,
                               .prefix = &part->prefix_device,
                               .decode = &part->decode_device,
                               .moves = &part->moves_device,
@@ -39,11 +39,9 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .taps = p->spec.taps ? &part->taps : NULL};
 }
 
-static enum tec_status lower_node(struct tec_plan *p, struct tec_plan_part *part,
-                                  enum tec_node_id node, struct tec_error *err)
+static enum tec_status lower_node(struct tec_lower *l, enum tec_node_id node, struct tec_error *err)
 {
-    struct tec_lower l = lower_into(p, part);
-    return tec_node_kinds[node]->lower(&l, err);
+    return tec_node_kinds[node]->lower(l, err);
 }
 
 static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind, bool beside,
@@ -61,10 +59,17 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
-    TEC_TRY(lower_node(p, part, TEC_NODE_prefill, err));
+    if (action && tec_model_heads(p->model) && !p->model->head.width) {
+        const struct tec_decode_limits choice = {.batch = p->model->head.rows, .max_tokens = 1};
+        TEC_TRY(tec_decode_table_init(&part->choice, &part->decode, &part->decode_device, &choice,
+                                      p->device, &p->arena, err));
+        p->bytes.frames += (int64_t)part->choice.size;
+    }
+    struct tec_lower l = lower_into(p, part);
+    TEC_TRY(lower_node(&l, TEC_NODE_prefill, err));
     tec_program_mark(&part->program, TEC_MARK_PREFILL);
     if (action) {
-        TEC_TRY(lower_node(p, part, TEC_NODE_action, err));
+        TEC_TRY(lower_node(&l, TEC_NODE_action, err));
         tec_program_mark(&part->program, TEC_MARK_ACTION);
     }
     return TEC_OK;
@@ -83,7 +88,8 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
     TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
-    TEC_TRY(lower_node(p, part, TEC_NODE_decode, err));
+    struct tec_lower l = lower_into(p, part);
+    TEC_TRY(lower_node(&l, TEC_NODE_decode, err));
     tec_program_mark(&part->program, TEC_MARK_DECODE);
     return TEC_OK;
 }

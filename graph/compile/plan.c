@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static const struct {
@@ -25,16 +26,23 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
     if (s->text_tokens < 1)
         return tec_fail(err, TEC_INVALID, "a prompt needs at least 1 token, is given %d",
                         s->text_tokens);
-    if (s->frame_tokens < m->vision.tokens + s->text_tokens)
+    int added = tec_head_rows(m);
+    if (s->frame_tokens < m->vision.tokens + s->text_tokens + added)
         return tec_fail(err, TEC_INVALID,
                         "a frame of %d tokens cannot hold a picture of %d and a prompt of %d",
-                        s->frame_tokens, m->vision.tokens, s->text_tokens);
-    int room = (s->frame_tokens - s->text_tokens) / m->vision.tokens;
+                        s->frame_tokens, m->vision.tokens, s->text_tokens + added);
+    int room = (s->frame_tokens - s->text_tokens - added) / m->vision.tokens;
     if (!s->pictures || s->pictures > room)
         s->pictures = room < m->n_slots ? room : m->n_slots;
-    if (s->frame_tokens > pictures + s->text_tokens + 4096)
+    if (s->frame_tokens > pictures + s->text_tokens + added + 4096)
         return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",
                         s->frame_tokens, m->n_slots);
+    if (s->steps && !tec_model_flows(m) && !tec_model_heads(m))
+        return tec_fail(err, TEC_INVALID, "model '%s' makes its actions as tokens: it has no flow",
+                        m->name);
+    if ((s->seats || s->stages) && tec_model_heads(m))
+        return tec_fail(err, TEC_INVALID,
+                        "model '%s' makes its actions in one forward: it does not decode", m->name);
     if (s->beside && !s->seats)
         return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
     if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
@@ -87,14 +95,14 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
 }
 
 /* Pictures attend to themselves in scratch, which is small: nothing there is rounded. */
-static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *tower,
-                                  struct tec_error *err)
+static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space,
+                                  const struct tec_tower *tower, struct tec_error *err)
 {
-    const struct tec_stack *v = &p->model->vision.stack;
-    tec_kv_space_init(tower, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
-    tec_kv_space_reserve(tower, p->spec.pictures * p->model->vision.tokens);
-    TEC_TRY(tec_kv_space_create(tower, p->device, &p->arena, err));
-    p->bytes.kv += tec_kv_space_bytes(tower);
+    const struct tec_stack *v = &tower->stack;
+    tec_kv_space_init(space, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
+    tec_kv_space_reserve(space, p->spec.pictures * (tower->prefix_rows + p->model->vision.tokens));
+    TEC_TRY(tec_kv_space_create(space, p->device, &p->arena, err));
+    p->bytes.kv += tec_kv_space_bytes(space);
     return TEC_OK;
 }
 
@@ -133,14 +141,25 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
     return TEC_OK;
 }
 
+/* What each byte of each channel is to each tower. */
+static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_vision *v = &p->model->vision;
+    float lut[3][256];
+    TEC_TRY(constant(p, sizeof lut * (size_t)v->n_towers, &p->lut, err));
+    for (int t = 0; t < v->n_towers; t++) {
+        for (int c = 0; c < 3; c++)
+            for (int b = 0; b < 256; b++)
+                lut[c][b] = ((float)b / 255.0F - v->towers[t].mean[c]) / v->towers[t].std[c];
+        tec_device_upload(p->device, TEC_STREAM_MAIN, p->lut + (ptrdiff_t)t * 3 * 256, lut,
+                          sizeof lut);
+    }
+    return TEC_OK;
+}
+
 static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
 {
-    float lut[3][256];
-    for (int c = 0; c < 3; c++)
-        for (int b = 0; b < 256; b++)
-            lut[c][b] = (float)b / 255.0F * 2.0F - 1.0F;
-    TEC_TRY(constant(p, sizeof lut, &p->lut, err));
-    tec_device_upload(p->device, TEC_STREAM_MAIN, p->lut, lut, sizeof lut);
+    TEC_TRY(make_luts(p, err));
     int zero = 0;
     TEC_TRY(constant(p, sizeof zero, &p->zero, err));
     tec_device_upload(p->device, TEC_STREAM_MAIN, p->zero, &zero, sizeof zero);
@@ -153,10 +172,13 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
 {
     if (stream == TEC_STREAM_BESIDE && tec_device_lanes_beside(p->device) < 1)
         return tec_fail(err, TEC_INVALID, "the device has no lanes to split off");
-    int widest = p->model->text.stack.head_dim > p->model->vision.stack.head_dim
-                     ? p->model->text.stack.head_dim
-                     : p->model->vision.stack.head_dim;
-    TEC_TRY(make_tower(p, &p->tower[stream], err));
+    const struct tec_vision *v = &p->model->vision;
+    int widest = p->model->text.stack.head_dim;
+    for (int i = 0; i < v->n_towers; i++) {
+        const struct tec_tower *tower = &v->towers[i];
+        widest = tower->stack.head_dim > widest ? tower->stack.head_dim : widest;
+        TEC_TRY(make_tower(p, &p->towers[stream][i], tower, err));
+    }
     return constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream], err);
 }
 
@@ -169,7 +191,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
     if (p->spec.beside)
         TEC_TRY(make_stream(p, TEC_STREAM_BESIDE, err));
-    if (p->spec.steps) {
+    if (p->spec.steps && tec_model_flows(p->model)) {
         TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
                                        p->spec.fixed > 0, p->device, p->heap, err));
         p->bytes.tables = p->flow->bytes;
@@ -221,7 +243,8 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_kv_space_destroy(&p->space);
     tec_kv_space_destroy(&p->gathered);
     for (int i = 0; i < TEC_STREAM_COUNT; i++) {
-        tec_kv_space_destroy(&p->tower[i]);
+        for (int t = 0; t < TEC_MAX_TOWERS; t++)
+            tec_kv_space_destroy(&p->towers[i][t]);
         tec_device_put(p->device, p->scratch[i]);
     }
     tec_flow_tables_destroy(p->flow);

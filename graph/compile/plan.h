@@ -32,8 +32,8 @@ struct tec_plan_part {
     struct tec_table_block block;
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
     struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
-    struct tec_table_block choice;                 /* PACKED: of `decode` */
-    struct tec_moves moves, moves_device;          /* SHIFT */
+    struct tec_table_block choice; /* of `decode`: PACKED, and FRAME where a chunk is tokens */
+    struct tec_moves moves, moves_device; /* SHIFT */
     struct tec_taps taps;
 };
 
@@ -71,12 +71,13 @@ struct tec_plan {
     const struct tec_model *model;     /* borrowed */
     const struct tec_weights *weights; /* borrowed */
     struct tec_flow_tables *flow;
-    struct tec_device *device;                   /* borrowed */
-    struct tec_kv_space space;                   /* one for both streams: slots are disjoint */
-    struct tec_kv_space gathered;                /* one layer, where a ring copies to be read */
-    struct tec_kv_space tower[TEC_STREAM_COUNT]; /* scratch of the pictures, for each stream */
-    struct tec_kv_pool prefixes;                 /* prefix regions */
-    int *tails, *trash; /* [seats] first private slot; a slot nobody reads */
+    struct tec_device *device;    /* borrowed */
+    struct tec_kv_space space;    /* one for both streams: slots are disjoint */
+    struct tec_kv_space gathered; /* one layer, where a ring copies to be read */
+    /* Scratch of the pictures, for each stream. */
+    struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
+    struct tec_kv_pool prefixes; /* prefix regions */
+    int *tails, *trash;          /* [seats] first private slot; a slot nobody reads */
     int scratch_slot;
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;

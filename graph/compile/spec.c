@@ -178,6 +178,13 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
 static enum tec_status fill(const struct tec_node_set *set, struct tec_error *err)
 {
     TEC_TRY(fill_prefill(set, err));
+    if (set->action && !tec_model_flows(set->model) && !tec_model_heads(set->model))
+        return tec_fail(
+            err, TEC_MALFORMED,
+            "%s:%d: '%s' is an action node, but model '%s' makes its actions as tokens; "
+            "use a decode node",
+            set->action->where.file ? set->action->where.file : "?", set->action->where.line,
+            set->action->name, set->model->name);
     if (set->action) {
         set->spec->steps = set->action->steps ? set->action->steps : set->model->flow.steps;
         TEC_TRY(check_chunk(set->action, set->pipeline, set->model, err));

@@ -1,6 +1,6 @@
 #include "graph/compile/work.h"
 
-enum { MAX_COUNTS = 8 };
+enum { MAX_COUNTS = 8 + TEC_MAX_TOWERS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode"};
 
@@ -16,16 +16,31 @@ static void put(struct list *list, const int *count, int64_t rows, int64_t visib
 
 static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_size *size)
 {
-    return (int64_t)size->pictures * plan->model->vision.tokens + size->text;
+    return (int64_t)size->pictures * plan->model->vision.tokens + size->text +
+           tec_head_rows(plan->model);
 }
 
-/* Row r of a causal text sees the r + 1 first ones, so rows a .. b - 1 see the sum of a + 1 .. b.
- */
+/* Row r of a causal text sees the r + 1 first ones, so rows a .. b - 1 see the sum of a + 1 .. b;
+ * pictures, where they are no part of that, see up to their last row. */
 static int64_t seen_in_prefix(const struct tec_plan *plan, int64_t pictures, int64_t rows)
 {
-    if (!plan->model->text.causal)
+    enum tec_mask mask = plan->model->text.mask;
+    int64_t lead = tec_lead_rows(plan->model), text = lead + pictures;
+    if (mask == TEC_MASK_BIDIR)
         return rows * rows;
-    return pictures * pictures + (rows * (rows + 1) - pictures * (pictures + 1)) / 2;
+    if (mask == TEC_MASK_CAUSAL_ALL)
+        return rows * (rows + 1) / 2;
+    return lead + pictures * text + (rows * (rows + 1) - text * (text + 1)) / 2;
+}
+
+/* Rows before the patches are computed for every picture that there can be; those of a picture see
+ * it and themselves. */
+static void count_tower(struct list *list, const struct tec_plan *plan, const int *count,
+                        const struct tec_tower *tower, int64_t patches)
+{
+    int64_t before = (int64_t)plan->spec.pictures * tower->prefix_rows, rows = before + patches;
+    if (tower->prefix_rows)
+        put(list, count, rows, rows * (tower->prefix_rows + plan->model->vision.tokens), rows);
 }
 
 static void count_prefix(struct list *list, const struct tec_plan *plan,
@@ -36,11 +51,15 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     /* A state row sees the prefix and itself. */
     int64_t unseen = plan->model->flow.state.weight ? suffix - 1 : 0;
     put(list, t->n_pictures, size->pictures, 0, 0);
-    put(list, t->pictures.count, pictures, pictures * tokens, pictures);
-    put(list, t->n_text, size->text, 0, 0);
+    put(list, t->n_patches, pictures, pictures * tokens, pictures);
+    for (int i = 0; i < plan->model->vision.n_towers; i++)
+        count_tower(list, plan, t->towers[i].count, &plan->model->vision.towers[i], pictures);
+    put(list, t->n_text, size->text - tec_lead_rows(plan->model), 0, 0);
     put(list, t->prefix.count, rows, seen_in_prefix(plan, pictures, rows), rows);
     put(list, t->suffix.count, suffix, suffix * (rows + suffix) - unseen, rows + suffix);
     put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
+    if (tec_model_heads(plan->model))
+        put(list, t->last.count, t->last.max, t->last.max * rows, rows);
     put(list, t->one, 1, 0, 0);
 }
 
@@ -72,7 +91,8 @@ enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_pla
         return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", size->pictures,
                         s->pictures);
     if (size->text < 0 || size->text > s->text_tokens ||
-        prefix_rows(plan, size) > s->frame_tokens || prefix_rows(plan, size) < 1)
+        prefix_rows(plan, size) > s->frame_tokens || prefix_rows(plan, size) < 1 ||
+        size->text < tec_lead_rows(plan->model))
         return tec_fail(err, TEC_INVALID,
                         "%d pictures and a prompt of %d tokens; the frame has 1 .. %d rows, of "
                         "them %d of a prompt",
@@ -99,7 +119,11 @@ static enum tec_stage stage_of(const struct tec_plan_part *part, const struct te
         t = tec_out(&part->program, call, 0);
     if (part->kind == TEC_PART_DECODE)
         return TEC_STAGE_DECODE;
-    if (t && t->live == part->prefix_device.pictures.count)
+    const struct tec_prefix_table *table = &part->prefix_device;
+    bool picture = t && t->live == table->n_patches;
+    for (int i = 0; t && i < TEC_MAX_TOWERS; i++)
+        picture |= table->towers[i].count && t->live == table->towers[i].count;
+    if (picture)
         return TEC_STAGE_PICTURES;
     return after_prefill ? TEC_STAGE_ACTION : TEC_STAGE_PREFIX;
 }

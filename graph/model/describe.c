@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a description is given: {config, shapes, size, arch} and the caller's overrides. */
+/* What a description is given: {config, preprocessor, statistics, shapes, size, arch} and the
+ * caller's overrides. */
 static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
                                   struct tec_error *err)
 {
@@ -26,6 +27,10 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
         bad |= json_object_set(given, "shapes", shapes);
     if (c && c->config)
         bad |= json_object_set(given, "config", c->config);
+    if (c && c->pictures)
+        bad |= json_object_set(given, "preprocessor", c->pictures);
+    if (c && c->statistics)
+        bad |= json_object_set(given, "statistics", c->statistics);
     if (choice->arch)
         bad |= json_object_set_new(given, "arch", json_string(choice->arch));
     bad |= json_object_set_new(given, "size", json_string(choice->size ? choice->size : "full"));

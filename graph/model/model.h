@@ -1,9 +1,9 @@
 /* model.h - a model as data: stacks of one generic block, towers, heads, and where their tensors
  * are.
  *
- * A description is a Lua file in pipelines/models/. It is evaluated with `given` = {config, shapes,
- * size, arch}, so sizes come from a checkpoint's configuration and tensor shapes, or from a named
- * size. It answers false when a checkpoint is not its own.
+ * A description is a Lua file in pipelines/models/. It is evaluated with `given` = {config,
+ * preprocessor, statistics, shapes, size, arch}, so sizes come from a checkpoint's JSON files and
+ * tensor shapes, or from a named size. It answers false when a checkpoint is not its own.
  * Immutable after tec_model_open. */
 #ifndef TEC_GRAPH_MODEL_MODEL_H
 #define TEC_GRAPH_MODEL_MODEL_H
@@ -24,7 +24,17 @@ enum tec_role {
 
 enum tec_norm_kind { TEC_BLOCK_LAYER_NORM, TEC_BLOCK_RMS_NORM, TEC_BLOCK_ADAPTIVE_NORM };
 
-enum { TEC_MAX_CAMERAS = 8, TEC_MAX_ALIASES = 4 };
+enum tec_activation { TEC_ACTIVATION_GELU, TEC_ACTIVATION_GELU_ERF, TEC_ACTIVATION_SILU };
+
+enum {
+    TEC_MAX_CAMERAS = 8,
+    TEC_MAX_ALIASES = 4,
+    TEC_MAX_TOWERS = 2,
+    TEC_MAX_PREFIX = 4,    /* tensors whose rows stand before a picture's patches */
+    TEC_MAX_PROJECTOR = 4, /* dense layers from towers to text */
+    TEC_MAX_IGNORED = 16,
+    TEC_MAX_HEAD_BLOCKS = 8
+};
 
 /* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. */
 struct tec_stack {
@@ -32,8 +42,9 @@ struct tec_stack {
     enum tec_norm_kind norm;
     float norm_offset; /* added to a norm's weight: 1 where the file holds w of (1 + w) */
     float eps;
-    double theta;                      /* RoPE base; 0: no rotation */
-    bool gated;                        /* down(gelu(gate) * up), else down(gelu(up)) */
+    double theta; /* RoPE base; 0: no rotation */
+    bool gated;   /* down(act(gate) * up), else down(act(up)) */
+    enum tec_activation activation;
     const char *names[TEC_ROLE_COUNT]; /* NULL = absent */
 };
 
@@ -43,27 +54,61 @@ struct tec_dense {
     int rows, cols;
 };
 
-/* Pictures to rows of the prefix. */
-struct tec_tower {
-    int image_size, patch, tokens; /* tokens = (image_size / patch)^2 */
-    struct tec_dense patch_embed;  /* rows = width, cols = 3 * patch * patch */
-    const char *position;          /* [tokens, width] */
-    struct tec_stack stack;
-    struct tec_dense projector;
+/* Rows of a tensor [rows, width] (dimensions of 1 may stand before). */
+struct tec_table_rows {
+    const char *name;
+    int rows;
 };
+
+/* One way from patches to features. A byte of channel c is (byte / 255 - mean[c]) / std[c]. */
+struct tec_tower {
+    float mean[3], std[3];
+    struct tec_dense patch_embed;                 /* rows = width, cols = 3 * patch * patch */
+    const char *position;                         /* [tokens, width]: added to the patches */
+    struct tec_table_rows prefix[TEC_MAX_PREFIX]; /* without positions; see patches, are seen */
+    int n_prefix, prefix_rows;
+    bool final; /* the stack ends with a norm */
+    struct tec_stack stack;
+};
+
+/* Pictures to rows of the prefix: the features of a patch in every tower, one after the other, go
+ * through the projector's layers with an activation between two of them. */
+struct tec_vision {
+    int image_size, patch, tokens; /* of every tower: tokens = (image_size / patch)^2 */
+    struct tec_tower towers[TEC_MAX_TOWERS];
+    int n_towers;
+    struct tec_dense projector[TEC_MAX_PROJECTOR];
+    int n_projector;
+    enum tec_activation activation;
+};
+
+/* What a row of the prefix sees. BIDIR: all of it. CAUSAL: pictures see pictures, text sees them
+ * and earlier text. CAUSAL_ALL: each row sees itself and what stands before it. */
+enum tec_mask { TEC_MASK_BIDIR, TEC_MASK_CAUSAL, TEC_MASK_CAUSAL_ALL };
 
 /* Tokens to rows, and rows to logits. */
 struct tec_text {
     int vocab;
     float scale; /* of an embedding row */
-    bool round;  /* logits are rounded to bf16 before argmax */
-    bool causal; /* text sees pictures and earlier text only; pictures see pictures */
+    bool round;  /* bf16 plans: logits are rounded to bf16 before argmax */
+    enum tec_mask mask;
+    bool causal; /* text sees nothing that follows it: any mask but BIDIR */
+    bool lead;   /* the prompt's first token stands before the pictures */
     int bos, eos, max_tokens;
     const char *embed[TEC_MAX_ALIASES], *head[TEC_MAX_ALIASES]; /* first present wins */
     struct tec_stack stack;
 };
 
-/* Flow matching: noise to actions over the prefix's keys. */
+/* Actions as tokens of the text: one a dimension, the highest ids of the vocabulary. */
+struct tec_action_tokens {
+    int count; /* tokens of an action; 0: the robot's statistics say */
+    int most;  /* the largest number that the model's statistics know */
+    int vocab; /* real tokens: without rows that only pad the matrix; 0: no such actions */
+    int bins;
+};
+
+/* Flow matching: noise to actions over the prefix's keys. Without one (stack.layers = 0) the chunk
+ * of the model is [1, dim]: the token ids of an action; with a head it is [horizon, dim]. */
 struct tec_flow {
     int horizon, dim, steps;         /* steps: the default number */
     double min_period, max_period;   /* of the sine and cosine of t */
@@ -75,15 +120,38 @@ struct tec_flow {
     struct tec_stack stack;
 };
 
+/* A dense layer of what a norm makes of its rows. */
+struct tec_normed {
+    const char *norm, *norm_bias;
+    struct tec_dense dense;
+};
+
+/* A chunk in one forward: behind the prompt stand horizon * dim rows of zeros and the row of the
+ * text's end token; a row of the robot's state stands before the prompt. The hidden rows from the
+ * prompt's last on, `dim` of them side by side, are the rows of a chunk: h = relu(in(norm h)), then
+ * h += relu(dense(norm h)) of each block, then out(norm h). */
+struct tec_head {
+    int rows;                   /* horizon * dim; 0: the model has no such head */
+    int width;                  /* of h; 0: no layers: each row's next token is its action */
+    int state;                  /* entries of the robot's state; 0: it has no row */
+    struct tec_dense states[2]; /* gelu_erf between them */
+    struct tec_normed in, blocks[TEC_MAX_HEAD_BLOCKS], out;
+    int n_blocks;
+    float eps;
+};
+
 struct tec_model {
     const char *name;
     int n_slots;
     const char *slots[TEC_MAX_CAMERAS]; /* camera slots in prefix order */
-    struct tec_tower vision;
+    struct tec_vision vision;
     struct tec_text text;
     struct tec_flow flow;
-    const char *ignored[TEC_MAX_ALIASES]; /* tensors that are in files but never used */
-    json_t *json;                         /* the evaluated description, owned; read only */
+    struct tec_action_tokens tokens;
+    struct tec_head head;
+    /* Tensors that are in files but never used; one that ends with * means all that begin so. */
+    const char *ignored[TEC_MAX_IGNORED];
+    json_t *json; /* the evaluated description, owned; read only */
     struct tec_arena arena;
 };
 
@@ -106,8 +174,22 @@ struct tec_expected {
     const char *names[TEC_MAX_ALIASES]; /* the first present one is used */
     int n_names, rank;
     int64_t shape[4];
+    bool leading;  /* dimensions of 1 may stand before */
     bool optional; /* used when present */
 };
+
+/* Whether a stored shape is the expected one. */
+bool tec_expected_shape(const struct tec_expected *expected, int rank, const int64_t *shape);
+
+/* Whether a tensor is one that the description says is never used. */
+bool tec_model_ignores(const struct tec_model *model, const char *name);
+
+/* Whether the model makes its actions by a flow, or by a head behind its one forward. */
+bool tec_model_flows(const struct tec_model *model);
+bool tec_model_heads(const struct tec_model *model);
+
+/* Entries of the robot's state that the model is given, padding included. */
+int tec_model_state(const struct tec_model *model);
 
 /* Visit every tensor of the model, ignored ones with rank 0, until `visit` fails. */
 enum tec_status tec_model_visit(const struct tec_model *model,

@@ -11,21 +11,36 @@ static const char *const role_names[TEC_ROLE_COUNT] = {
 #undef ROLE
 };
 
-/* json_unpack with the place in the message. */
-#define UNPACK(json, where, ...)                                           \
-    do {                                                                   \
-        json_error_t e_;                                                   \
-        if (json_unpack_ex(json, &e_, JSON_STRICT, __VA_ARGS__) != 0)      \
-            return tec_fail(err, TEC_MALFORMED, "%s: %s", where, e_.text); \
-    } while (0)
-
-static enum tec_status positive(int value, const char *where, const char *what,
-                                struct tec_error *err)
+enum tec_status tec_parse_positive(int value, const char *where, const char *what,
+                                   struct tec_error *err)
 {
     if (value < 1 || value > MAX_DIM)
         return tec_fail(err, TEC_MALFORMED, "%s: %s must be 1 .. %d, is %d", where, what, MAX_DIM,
                         value);
     return TEC_OK;
+}
+
+enum tec_status tec_parse_activation(enum tec_activation *activation, const char *name,
+                                     const char *where, struct tec_error *err)
+{
+    static const char *const names[] = {"gelu", "gelu_erf", "silu"};
+    *activation = TEC_ACTIVATION_GELU;
+    for (int i = 0; name && i < 3; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *activation = (enum tec_activation)i;
+            return TEC_OK;
+        }
+    return !name ? TEC_OK
+                 : tec_fail(err, TEC_MALFORMED, "%s.activation: '%s' is not gelu, gelu_erf or silu",
+                            where, name);
+}
+
+/* q, k and v each, or all in one. */
+static bool lacks_qkv(const struct tec_stack *stack, enum tec_role role)
+{
+    bool joined = stack->names[TEC_ROLE_qkv] != NULL;
+    bool part = role == TEC_ROLE_q || role == TEC_ROLE_k || role == TEC_ROLE_v;
+    return !stack->names[role] && !(part && joined);
 }
 
 static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, const char *where,
@@ -44,15 +59,41 @@ static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, c
                             key);
         stack->names[role] = name;
     }
-    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,     TEC_ROLE_v,
-                                           TEC_ROLE_o,     TEC_ROLE_up,    TEC_ROLE_down,
-                                           TEC_ROLE_norm1, TEC_ROLE_norm2, TEC_ROLE_final};
+    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,    TEC_ROLE_v,
+                                           TEC_ROLE_o,     TEC_ROLE_up,   TEC_ROLE_down,
+                                           TEC_ROLE_norm1, TEC_ROLE_norm2};
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
-        if (!stack->names[needed[i]])
+        if (lacks_qkv(stack, needed[i]))
             return tec_fail(err, TEC_MALFORMED, "%s.tensors: lacks '%s'", where,
                             role_names[needed[i]]);
+    if (stack->names[TEC_ROLE_qkv] && stack->names[TEC_ROLE_q])
+        return tec_fail(err, TEC_MALFORMED, "%s.tensors: has both 'qkv' and 'q'", where);
     stack->gated = stack->names[TEC_ROLE_gate] != NULL;
     return TEC_OK;
+}
+
+/* What the blocks of ops can do. */
+static enum tec_status check_kinds(const struct tec_stack *stack, const char *where,
+                                   struct tec_error *err)
+{
+    if (stack->gated && stack->activation == TEC_ACTIVATION_GELU_ERF)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s: a gated feed-forward has activation gelu or silu, not gelu_erf",
+                        where);
+    bool scaled = stack->names[TEC_ROLE_scale1] || stack->names[TEC_ROLE_scale2];
+    if (scaled && stack->norm == TEC_BLOCK_ADAPTIVE_NORM)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s.tensors: scale1 or scale2 in a stack whose norms are adaptive", where);
+    return TEC_OK;
+}
+
+/* A stack whose last rows are read ends with a norm. */
+static enum tec_status need_final(const struct tec_stack *stack, const char *where,
+                                  struct tec_error *err)
+{
+    return stack->names[TEC_ROLE_final]
+               ? TEC_OK
+               : tec_fail(err, TEC_MALFORMED, "%s.tensors: lacks 'final'", where);
 }
 
 static enum tec_status parse_norm(struct tec_stack *stack, const char *norm, const char *where,
@@ -67,25 +108,27 @@ static enum tec_status parse_norm(struct tec_stack *stack, const char *norm, con
     return tec_fail(err, TEC_MALFORMED, "%s.norm: '%s' is not layer, rms or adaptive", where, norm);
 }
 
-static enum tec_status parse_stack(struct tec_stack *stack, json_t *json, const char *where,
-                                   struct tec_error *err)
+enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
+                                struct tec_error *err)
 {
     json_t *tensors;
-    const char *norm;
+    const char *norm, *activation = NULL;
     double offset, eps;
-    UNPACK(json, where, "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s:o}", "layers",
-           &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
-           &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
-           "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "tensors", &tensors);
+    TEC_UNPACK(json, where, "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?s, s:o}",
+               "layers", &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
+               &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
+               "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "activation",
+               &activation, "tensors", &tensors);
     stack->norm_offset = (float)offset;
     stack->eps = (float)eps;
     TEC_TRY(parse_norm(stack, norm, where, err));
-    TEC_TRY(positive(stack->layers, where, "layers", err));
-    TEC_TRY(positive(stack->width, where, "width", err));
-    TEC_TRY(positive(stack->heads, where, "heads", err));
-    TEC_TRY(positive(stack->kv_heads, where, "kv_heads", err));
-    TEC_TRY(positive(stack->head_dim, where, "head_dim", err));
-    TEC_TRY(positive(stack->mlp, where, "mlp", err));
+    TEC_TRY(tec_parse_activation(&stack->activation, activation, where, err));
+    TEC_TRY(tec_parse_positive(stack->layers, where, "layers", err));
+    TEC_TRY(tec_parse_positive(stack->width, where, "width", err));
+    TEC_TRY(tec_parse_positive(stack->heads, where, "heads", err));
+    TEC_TRY(tec_parse_positive(stack->kv_heads, where, "kv_heads", err));
+    TEC_TRY(tec_parse_positive(stack->head_dim, where, "head_dim", err));
+    TEC_TRY(tec_parse_positive(stack->mlp, where, "mlp", err));
     if (stack->layers > MAX_LAYERS || stack->head_dim > 4096 || stack->heads > 1024)
         return tec_fail(err, TEC_MALFORMED, "%s: %d layers of %d heads of %d are too many", where,
                         stack->layers, stack->heads, stack->head_dim);
@@ -97,27 +140,27 @@ static enum tec_status parse_stack(struct tec_stack *stack, json_t *json, const 
                         stack->theta, stack->head_dim);
     if (!(stack->eps > 0.0F))
         return tec_fail(err, TEC_MALFORMED, "%s: eps must be positive", where);
-    return parse_tensors(stack, tensors, where, err);
+    TEC_TRY(parse_tensors(stack, tensors, where, err));
+    return check_kinds(stack, where, err);
 }
 
-/* {weight, bias}, or false where there is no such layer. */
-static enum tec_status parse_dense(struct tec_dense *dense, json_t *json, int rows, int cols,
-                                   const char *where, struct tec_error *err)
+enum tec_status tec_parse_dense(struct tec_dense *dense, json_t *json, int rows, int cols,
+                                const char *where, struct tec_error *err)
 {
     if (json_is_false(json))
         return TEC_OK;
-    UNPACK(json, where, "{s:s, s?s}", "weight", &dense->weight, "bias", &dense->bias);
+    TEC_UNPACK(json, where, "{s:s, s?s}", "weight", &dense->weight, "bias", &dense->bias);
     dense->rows = rows;
     dense->cols = cols;
     return TEC_OK;
 }
 
-static enum tec_status parse_aliases(const char *names[TEC_MAX_ALIASES], json_t *json,
-                                     const char *where, struct tec_error *err)
+static enum tec_status parse_names(const char **names, size_t most, json_t *json, const char *where,
+                                   struct tec_error *err)
 {
     size_t n = json_array_size(json);
-    if (n > TEC_MAX_ALIASES)
-        return tec_fail(err, TEC_MALFORMED, "%s: more than %d names", where, TEC_MAX_ALIASES);
+    if (n > most)
+        return tec_fail(err, TEC_MALFORMED, "%s: more than %zu names", where, most);
     for (size_t i = 0; i < n; i++) {
         names[i] = json_string_value(json_array_get(json, i));
         if (!names[i])
@@ -126,33 +169,16 @@ static enum tec_status parse_aliases(const char *names[TEC_MAX_ALIASES], json_t 
     return TEC_OK;
 }
 
-static enum tec_status parse_vision(struct tec_model *model, json_t *json, struct tec_error *err)
+static enum tec_status parse_mask(struct tec_text *text, const char *mask, struct tec_error *err)
 {
-    struct tec_tower *t = &model->vision;
-    json_t *patch_embed, *projector, *stack;
-    UNPACK(json, "vision", "{s:i, s:i, s:o, s:s, s:o, s:o}", "image_size", &t->image_size, "patch",
-           &t->patch, "patch_embed", &patch_embed, "position", &t->position, "projector",
-           &projector, "stack", &stack);
-    TEC_TRY(positive(t->image_size, "vision", "image_size", err));
-    TEC_TRY(positive(t->patch, "vision", "patch", err));
-    if (t->image_size > 4096 || t->patch > t->image_size || t->image_size % t->patch != 0)
-        return tec_fail(err, TEC_MALFORMED,
-                        "vision: image_size %d does not divide into patches of %d", t->image_size,
-                        t->patch);
-    int side = t->image_size / t->patch;
-    t->tokens = side * side;
-    TEC_TRY(parse_stack(&t->stack, stack, "vision.stack", err));
-    if (t->stack.theta != 0.0)
-        return tec_fail(err, TEC_MALFORMED,
-                        "vision.stack: theta %g; a picture's rows have no positions to rotate by",
-                        t->stack.theta);
-    TEC_TRY(parse_dense(&t->patch_embed, patch_embed, t->stack.width, 3 * t->patch * t->patch,
-                        "vision.patch_embed", err));
-    TEC_TRY(parse_dense(&t->projector, projector, model->text.stack.width, t->stack.width,
-                        "vision.projector", err));
-    if (!t->patch_embed.weight || !t->projector.weight)
-        return tec_fail(err, TEC_MALFORMED, "vision: lacks patch_embed or projector");
-    return TEC_OK;
+    static const char *const names[] = {"bidir", "causal", "causal_all"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(mask, names[i]) == 0) {
+            text->mask = (enum tec_mask)i;
+            text->causal = text->mask != TEC_MASK_BIDIR;
+            return TEC_OK;
+        }
+    return tec_fail(err, TEC_MALFORMED, "text.mask: '%s' is not bidir, causal or causal_all", mask);
 }
 
 static enum tec_status parse_text(struct tec_model *model, json_t *json, struct tec_error *err)
@@ -161,22 +187,23 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     json_t *embed, *head, *stack;
     const char *mask;
     double scale;
-    int round;
-    UNPACK(json, "text", "{s:i, s:F, s:b, s:s, s:i, s:i, s:i, s:o, s:o, s:o}", "vocab", &t->vocab,
-           "scale", &scale, "round_logits", &round, "mask", &mask, "bos", &t->bos, "eos", &t->eos,
-           "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack);
-    TEC_TRY(positive(t->vocab, "text", "vocab", err));
-    TEC_TRY(positive(t->max_tokens, "text", "max_tokens", err));
-    if (strcmp(mask, "bidir") != 0 && strcmp(mask, "causal") != 0)
-        return tec_fail(err, TEC_MALFORMED, "text.mask: '%s' is not bidir or causal", mask);
+    int round, lead = 0;
+    TEC_UNPACK(json, "text", "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s:i, s:o, s:o, s:o}", "vocab",
+               &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead", &lead,
+               "bos", &t->bos, "eos", &t->eos, "max_tokens", &t->max_tokens, "embed", &embed,
+               "head", &head, "stack", &stack);
+    TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
+    TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
+    TEC_TRY(parse_mask(t, mask, err));
     t->scale = (float)scale;
     t->round = round != 0;
-    t->causal = strcmp(mask, "causal") == 0;
-    TEC_TRY(parse_aliases(t->embed, embed, "text.embed", err));
+    t->lead = lead != 0;
+    TEC_TRY(parse_names(t->embed, TEC_MAX_ALIASES, embed, "text.embed", err));
     if (!t->embed[0])
         return tec_fail(err, TEC_MALFORMED, "text.embed: must name a tensor");
-    TEC_TRY(parse_aliases(t->head, head, "text.head", err));
-    return parse_stack(&t->stack, stack, "text.stack", err);
+    TEC_TRY(parse_names(t->head, TEC_MAX_ALIASES, head, "text.head", err));
+    TEC_TRY(tec_parse_stack(&t->stack, stack, "text.stack", err));
+    return need_final(&t->stack, "text.stack", err);
 }
 
 /* The expert reads the text stack's keys layer by layer, so the two must agree. */
@@ -202,31 +229,54 @@ static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct 
     struct tec_flow *f = &model->flow;
     json_t *in, *out, *state, *time1, *time2, *stack;
     int condition;
-    UNPACK(json, "action", "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
-           "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period", &f->min_period,
-           "max_period", &f->max_period, "in", &in, "out", &out, "state", &state, "time1", &time1,
-           "time2", &time2, "condition", &condition, "stack", &stack);
-    TEC_TRY(positive(f->horizon, "action", "horizon", err));
-    TEC_TRY(positive(f->dim, "action", "dim", err));
-    TEC_TRY(positive(f->steps, "action", "steps", err));
+    TEC_UNPACK(json, "action", "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
+               "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period",
+               &f->min_period, "max_period", &f->max_period, "in", &in, "out", &out, "state",
+               &state, "time1", &time1, "time2", &time2, "condition", &condition, "stack", &stack);
+    TEC_TRY(tec_parse_positive(f->horizon, "action", "horizon", err));
+    TEC_TRY(tec_parse_positive(f->dim, "action", "dim", err));
+    TEC_TRY(tec_parse_positive(f->steps, "action", "steps", err));
     if (f->horizon > 4096 || f->steps > 1000 || !(f->min_period > 0.0) ||
         !(f->max_period > f->min_period))
         return tec_fail(err, TEC_MALFORMED, "action: horizon, steps or periods out of range");
     f->condition = condition != 0;
-    TEC_TRY(parse_stack(&f->stack, stack, "action.stack", err));
+    TEC_TRY(tec_parse_stack(&f->stack, stack, "action.stack", err));
+    TEC_TRY(need_final(&f->stack, "action.stack", err));
     int w = f->stack.width;
     if (w % 2 != 0)
         return tec_fail(err, TEC_MALFORMED, "action.stack: width must be even, is %d", w);
     if (f->condition != (f->stack.norm == TEC_BLOCK_ADAPTIVE_NORM))
         return tec_fail(err, TEC_MALFORMED, "action: condition and adaptive norms come together");
-    TEC_TRY(parse_dense(&f->in, in, w, f->dim, "action.in", err));
-    TEC_TRY(parse_dense(&f->out, out, f->dim, w, "action.out", err));
-    TEC_TRY(parse_dense(&f->state, state, w, f->dim, "action.state", err));
-    TEC_TRY(parse_dense(&f->time1, time1, w, f->condition ? w : 2 * w, "action.time1", err));
-    TEC_TRY(parse_dense(&f->time2, time2, w, w, "action.time2", err));
+    TEC_TRY(tec_parse_dense(&f->in, in, w, f->dim, "action.in", err));
+    TEC_TRY(tec_parse_dense(&f->out, out, f->dim, w, "action.out", err));
+    TEC_TRY(tec_parse_dense(&f->state, state, w, f->dim, "action.state", err));
+    TEC_TRY(tec_parse_dense(&f->time1, time1, w, f->condition ? w : 2 * w, "action.time1", err));
+    TEC_TRY(tec_parse_dense(&f->time2, time2, w, w, "action.time2", err));
     if (!f->in.weight || !f->out.weight || !f->time1.weight || !f->time2.weight)
         return tec_fail(err, TEC_MALFORMED, "action: lacks in, out, time1 or time2");
     return check_joint(model, err);
+}
+
+/* Actions that are tokens: the last `bins` of `vocab` ids, `count` of them an action. */
+static enum tec_status parse_action_tokens(struct tec_model *model, json_t *json,
+                                           struct tec_error *err)
+{
+    struct tec_action_tokens *t = &model->tokens;
+    TEC_UNPACK(json, "tokens", "{s?i, s:i, s:i, s:i}", "count", &t->count, "most", &t->most,
+               "vocab", &t->vocab, "bins", &t->bins);
+    if (t->most < 1 || t->most > 1024 || t->count < 0 || t->count > t->most)
+        return tec_fail(err, TEC_MALFORMED,
+                        "tokens: an action of %d tokens, at most %d; must be 1 .. 1024", t->count,
+                        t->most);
+    if (t->vocab < 1 || t->vocab > model->text.vocab)
+        return tec_fail(err, TEC_MALFORMED, "tokens: vocab must be 1 .. %d as the text's, is %d",
+                        model->text.vocab, t->vocab);
+    if (t->bins < 2 || t->bins > t->vocab)
+        return tec_fail(err, TEC_MALFORMED, "tokens: bins must be 2 .. %d, is %d", t->vocab,
+                        t->bins);
+    model->flow.horizon = 1;
+    model->flow.dim = t->count ? t->count : t->most;
+    return TEC_OK;
 }
 
 static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struct tec_error *err)
@@ -245,14 +295,21 @@ static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struc
 
 enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
 {
-    json_t *vision, *text, *action, *json = model->json;
+    json_t *vision, *text, *action = NULL, *tokens = NULL, *chunk = NULL, *json = model->json;
     json_t *slots, *ignored, *prompts = NULL;
-    UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s:o, s:o, s?o}", "name", &model->name,
-           "slots", &slots, "vision", &vision, "text", &text, "action", &action, "ignored",
-           &ignored, "prompts", &prompts);
+    TEC_UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s?o, s?o, s?o, s:o, s?o}", "name",
+               &model->name, "slots", &slots, "vision", &vision, "text", &text, "action", &action,
+               "tokens", &tokens, "chunk", &chunk, "ignored", &ignored, "prompts", &prompts);
+    if (!action == (!tokens && !chunk))
+        return tec_fail(err, TEC_MALFORMED,
+                        "description: must have action (a flow), or tokens, chunk or both");
     TEC_TRY(parse_slots(model, slots, err));
     TEC_TRY(parse_text(model, text, err));
-    TEC_TRY(parse_vision(model, vision, err));
-    TEC_TRY(parse_aliases(model->ignored, ignored, "ignored", err));
-    return parse_flow(model, action, err);
+    TEC_TRY(tec_parse_vision(model, vision, err));
+    TEC_TRY(parse_names(model->ignored, TEC_MAX_IGNORED, ignored, "ignored", err));
+    if (action)
+        return parse_flow(model, action, err);
+    if (tokens)
+        TEC_TRY(parse_action_tokens(model, tokens, err));
+    return chunk ? tec_parse_head(model, chunk, err) : TEC_OK;
 }

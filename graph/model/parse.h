@@ -7,4 +7,31 @@
 /* Fill `model` from model->json; strings are borrowed from it. */
 enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err);
 
+/* Parts of it. `where` names the place in messages; the model's text is parsed before its vision.
+ */
+enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err);
+enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec_error *err);
+enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
+                                struct tec_error *err);
+
+/* {weight, bias}, or false where there is no such layer. */
+enum tec_status tec_parse_dense(struct tec_dense *dense, json_t *json, int rows, int cols,
+                                const char *where, struct tec_error *err);
+
+/* "gelu" (tanh), "gelu_erf" or "silu"; NULL is "gelu". */
+enum tec_status tec_parse_activation(enum tec_activation *activation, const char *name,
+                                     const char *where, struct tec_error *err);
+
+/* 1 .. 2^20. */
+enum tec_status tec_parse_positive(int value, const char *where, const char *what,
+                                   struct tec_error *err);
+
+/* json_unpack with the place in the message. */
+#define TEC_UNPACK(json, where, ...)                                       \
+    do {                                                                   \
+        json_error_t e_;                                                   \
+        if (json_unpack_ex(json, &e_, JSON_STRICT, __VA_ARGS__) != 0)      \
+            return tec_fail(err, TEC_MALFORMED, "%s: %s", where, e_.text); \
+    } while (0)
+
 #endif

@@ -24,10 +24,7 @@ static enum tec_status check_shape(const struct tec_weight_source *source,
                                    const struct tec_expected *expected,
                                    const struct tec_stored *stored, struct tec_error *err)
 {
-    bool same = stored->rank == expected->rank;
-    for (int i = 0; same && i < stored->rank; i++)
-        same = stored->shape[i] == expected->shape[i];
-    if (!same) {
+    if (!tec_expected_shape(expected, stored->rank, stored->shape)) {
         char is[128], must[128];
         print_shape(is, stored->rank, stored->shape);
         print_shape(must, expected->rank, expected->shape);
@@ -115,7 +112,7 @@ enum tec_status tec_weight_rows(const struct tec_weight_source *source,
                                 const struct tec_found *found, int64_t first, int64_t n, float *out,
                                 struct tec_error *err)
 {
-    int64_t at = first * found->cols, count = n * found->cols;
+    int64_t at = (found->first + first) * found->cols, count = n * found->cols;
     if (source->dry)
         return TEC_OK;
     if (!source->checkpoint) {

@@ -14,11 +14,12 @@ struct tec_weight_source {
     bool bf16;                               /* every value is rounded to bf16 */
 };
 
-/* A tensor found: its first present name, with the shape checked. */
+/* A tensor found: its first present name, with the shape checked; or rows of it from `first` on. */
 struct tec_found {
     const char *name;
     const struct tec_stored *stored; /* NULL for random values */
-    int64_t rows, cols;              /* as a matrix: first dimension, product of the others */
+    int64_t first;
+    int64_t rows, cols; /* as a matrix: first dimension, product of the others */
 };
 
 /* Find a tensor by the first present of its names. TEC_NOT_FOUND, TEC_SHAPE (shape or a dtype that

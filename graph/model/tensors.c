@@ -4,6 +4,46 @@
 #include <stdio.h>
 #include <string.h>
 
+bool tec_model_flows(const struct tec_model *model)
+{
+    return model->flow.stack.layers > 0;
+}
+
+bool tec_model_heads(const struct tec_model *model)
+{
+    return model->head.rows > 0;
+}
+
+int tec_model_state(const struct tec_model *model)
+{
+    return model->head.state ? model->head.state : model->flow.dim;
+}
+
+bool tec_model_ignores(const struct tec_model *model, const char *name)
+{
+    for (int i = 0; i < TEC_MAX_IGNORED && model->ignored[i]; i++) {
+        const char *pattern = model->ignored[i];
+        size_t n = strlen(pattern);
+        if (strcmp(pattern, name) == 0)
+            return true;
+        if (n && pattern[n - 1] == '*' && strncmp(pattern, name, n - 1) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool tec_expected_shape(const struct tec_expected *expected, int rank, const int64_t *shape)
+{
+    while (expected->leading && rank > expected->rank && shape[0] == 1) {
+        shape++;
+        rank--;
+    }
+    bool same = rank == expected->rank;
+    for (int i = 0; same && i < rank; i++)
+        same = shape[i] == expected->shape[i];
+    return same;
+}
+
 struct visitor {
     enum tec_status (*visit)(void *user, const struct tec_expected *expected,
                              struct tec_error *err);
@@ -28,10 +68,37 @@ static enum tec_status one(const struct visitor *v, const char *name, int rank, 
     return v->visit(v->user, &e, v->err);
 }
 
+/* A table [rows, width]; dimensions of 1 may stand before. */
+static enum tec_status table(const struct visitor *v, const char *name, int rows, int width)
+{
+    struct tec_expected e = {
+        .names = {name}, .n_names = 1, .rank = 2, .shape = {rows, width}, .leading = true};
+    return v->visit(v->user, &e, v->err);
+}
+
 static enum tec_status dense(const struct visitor *v, const struct tec_dense *d)
 {
     TEC_TRY(one(v, d->weight, 2, d->rows, d->cols));
     return one(v, d->bias, 1, d->rows, 0);
+}
+
+static enum tec_status normed(const struct visitor *v, const struct tec_normed *n)
+{
+    TEC_TRY(one(v, n->norm, 1, n->dense.cols, 0));
+    TEC_TRY(one(v, n->norm_bias, 1, n->dense.cols, 0));
+    return dense(v, &n->dense);
+}
+
+static enum tec_status head(const struct visitor *v, const struct tec_head *h)
+{
+    for (int i = 0; i < 2; i++)
+        TEC_TRY(dense(v, &h->states[i]));
+    if (!h->width)
+        return TEC_OK;
+    TEC_TRY(normed(v, &h->in));
+    for (int i = 0; i < h->n_blocks; i++)
+        TEC_TRY(normed(v, &h->blocks[i]));
+    return normed(v, &h->out);
 }
 
 static enum tec_status norm(const struct visitor *v, const struct tec_stack *s, const char *weight,
@@ -53,6 +120,7 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
         {TEC_ROLE_q, TEC_ROLE_q_bias, q, s->width},
         {TEC_ROLE_k, TEC_ROLE_k_bias, kv, s->width},
         {TEC_ROLE_v, TEC_ROLE_v_bias, kv, s->width},
+        {TEC_ROLE_qkv, TEC_ROLE_qkv_bias, q + 2 * kv, s->width},
         {TEC_ROLE_o, TEC_ROLE_o_bias, s->width, q},
         {TEC_ROLE_gate, TEC_ROLE_gate, s->mlp, s->width},
         {TEC_ROLE_up, TEC_ROLE_up_bias, s->mlp, s->width},
@@ -77,6 +145,10 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
         if (bias)
             tec_layer_name(b, bias, l);
         TEC_TRY(norm(v, s, w, bias ? b : NULL));
+        const char *scale = s->names[i ? TEC_ROLE_scale2 : TEC_ROLE_scale1];
+        if (scale)
+            tec_layer_name(w, scale, l);
+        TEC_TRY(one(v, scale ? w : NULL, 1, s->width, 0));
     }
     return TEC_OK;
 }
@@ -90,14 +162,20 @@ static enum tec_status stack(const struct visitor *v, const struct tec_stack *s)
     return norm(v, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias]);
 }
 
-static enum tec_status patch_embed(const struct visitor *v, const struct tec_tower *t)
+static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
+                             const struct tec_vision *vision)
 {
+    int patch = vision->patch;
     struct tec_expected e = {.names = {t->patch_embed.weight},
                              .n_names = 1,
                              .rank = 4,
-                             .shape = {t->stack.width, 3, t->patch, t->patch}};
+                             .shape = {t->stack.width, 3, patch, patch}};
     TEC_TRY(v->visit(v->user, &e, v->err));
-    return one(v, t->patch_embed.bias, 1, t->stack.width, 0);
+    TEC_TRY(one(v, t->patch_embed.bias, 1, t->stack.width, 0));
+    TEC_TRY(table(v, t->position, vision->tokens, t->stack.width));
+    for (int i = 0; i < t->n_prefix; i++)
+        TEC_TRY(table(v, t->prefix[i].name, t->prefix[i].rows, t->stack.width));
+    return stack(v, &t->stack);
 }
 
 /* Embedding and head: the first present of each list; the head may be the embedding itself. */
@@ -124,17 +202,20 @@ enum tec_status tec_model_visit(const struct tec_model *model,
 {
     const struct visitor v = {visit, user, err};
     const struct tec_flow *f = &model->flow;
-    TEC_TRY(patch_embed(&v, &model->vision));
-    TEC_TRY(one(&v, model->vision.position, 2, model->vision.tokens, model->vision.stack.width));
-    TEC_TRY(stack(&v, &model->vision.stack));
-    TEC_TRY(dense(&v, &model->vision.projector));
+    for (int i = 0; i < model->vision.n_towers; i++)
+        TEC_TRY(tower(&v, &model->vision.towers[i], &model->vision));
+    for (int i = 0; i < model->vision.n_projector; i++)
+        TEC_TRY(dense(&v, &model->vision.projector[i]));
     TEC_TRY(embeddings(&v, &model->text));
     TEC_TRY(stack(&v, &model->text.stack));
-    TEC_TRY(stack(&v, &f->stack));
+    if (tec_model_heads(model))
+        TEC_TRY(head(&v, &model->head));
+    if (tec_model_flows(model))
+        TEC_TRY(stack(&v, &f->stack));
     const struct tec_dense *const parts[] = {&f->in, &f->out, &f->state, &f->time1, &f->time2};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         TEC_TRY(dense(&v, parts[i]));
-    for (int i = 0; i < TEC_MAX_ALIASES && model->ignored[i]; i++) {
+    for (int i = 0; i < TEC_MAX_IGNORED && model->ignored[i]; i++) {
         struct tec_expected e = {.names = {model->ignored[i]}, .n_names = 1, .optional = true};
         TEC_TRY(visit(user, &e, err));
     }

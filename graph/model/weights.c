@@ -22,6 +22,7 @@ struct loader {
 struct piece {
     const char *weight, *bias;
     int rows;
+    int first; /* where one tensor holds several: its first row */
 };
 
 static enum tec_status device_block(struct loader *l, size_t size, void **block)
@@ -107,37 +108,51 @@ static enum tec_status pack_found(struct loader *l, const struct tec_found *foun
     return pack_rows(l, found, w, (struct tec_packed_columns){0, (int)found->cols, bf16});
 }
 
-/* Joined matrices of inner length k; at[i] is the first column of piece i. */
-static enum tec_status load_pieces(struct loader *l, const struct piece *pieces, int n, int k,
-                                   bool bf16, struct tec_matrix *m, int *at)
+/* Piece i's weight and bias: the tensors of their names, or for a joined matrix rows of one tensor.
+ */
+static enum tec_status load_piece(struct loader *l, const struct piece *piece, int k, int total,
+                                  struct tec_packed_columns columns, void *w, float *bias)
 {
-    int total = 0;
+    struct tec_expected e = {.names = {piece->weight},
+                             .n_names = 1,
+                             .rank = 2,
+                             .shape = {total ? total : piece->rows, k}};
+    struct tec_found found = {0};
+    int first = total ? piece->first : 0, n = total ? total : piece->rows;
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
+    found.first = first;
+    found.rows = piece->rows;
+    TEC_TRY(pack_rows(l, &found, w, columns));
+    TEC_TRY(reserve(l, n));
+    TEC_TRY(tec_weight_vector(&l->source, piece->bias, n, 0.0F, l->buffer, l->err));
+    if (bias && !l->source.dry)
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN, bias, l->buffer + first,
+                          (size_t)piece->rows * 4);
+    return TEC_OK;
+}
+
+/* Joined matrices of inner length k; at[i] is the first column of piece i. `total` > 0: they are
+ * rows of one tensor that has so many. */
+static enum tec_status load_pieces(struct loader *l, const struct piece *pieces, int n, int k,
+                                   int total, bool bf16, struct tec_matrix *m, int *at)
+{
+    int rows = 0;
     bool biased = false;
     for (int i = 0; i < n; i++) {
-        at[i] = total;
-        total += tec_padded(pieces[i].rows);
+        at[i] = rows;
+        rows += tec_padded(pieces[i].rows);
         biased |= pieces[i].bias != NULL;
     }
     void *block, *bias = NULL;
-    TEC_TRY(device_block(l, matrix_size(l, total, k, bf16), &block));
+    TEC_TRY(device_block(l, matrix_size(l, rows, k, bf16), &block));
     if (biased)
-        TEC_TRY(device_block(l, (size_t)total * 4, &bias));
-    for (int i = 0; i < n; i++) {
-        struct tec_expected e = {
-            .names = {pieces[i].weight}, .n_names = 1, .rank = 2, .shape = {pieces[i].rows, k}};
-        struct tec_found found = {0};
-        TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-        void *place = (char *)block + matrix_size(l, at[i], k, bf16);
-        TEC_TRY(pack_rows(l, &found, place, (struct tec_packed_columns){0, k, bf16}));
-        TEC_TRY(reserve(l, pieces[i].rows));
-        TEC_TRY(
-            tec_weight_vector(&l->source, pieces[i].bias, pieces[i].rows, 0.0F, l->buffer, l->err));
-        if (biased)
-            tec_device_upload(l->options->device, TEC_STREAM_MAIN, (float *)bias + at[i], l->buffer,
-                              (size_t)pieces[i].rows * 4);
-    }
+        TEC_TRY(device_block(l, (size_t)rows * 4, &bias));
+    for (int i = 0; i < n; i++)
+        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16},
+                           (char *)block + matrix_size(l, at[i], k, bf16),
+                           biased ? (float *)bias + at[i] : NULL));
     *m = (struct tec_matrix){
-        .w = block, .bias = bias, .n = total, .k = k, .cols = total, .bf16 = bf16};
+        .w = block, .bias = bias, .n = rows, .k = k, .cols = rows, .bf16 = bf16};
     if (n == 1)
         m->cols = pieces[0].rows;
     return TEC_OK;
@@ -149,8 +164,8 @@ static enum tec_status load_dense(struct loader *l, const struct tec_dense *d, b
     int at;
     if (!d->weight)
         return TEC_OK;
-    struct piece piece = {d->weight, d->bias, d->rows};
-    return load_pieces(l, &piece, 1, d->cols, bf16, m, &at);
+    struct piece piece = {d->weight, d->bias, d->rows, 0};
+    return load_pieces(l, &piece, 1, d->cols, 0, bf16, m, &at);
 }
 
 static enum tec_status load_norm(struct loader *l, const struct tec_stack *s, const char *weight,
@@ -160,7 +175,10 @@ static enum tec_status load_norm(struct loader *l, const struct tec_stack *s, co
     if (s->norm == TEC_BLOCK_ADAPTIVE_NORM)
         return TEC_OK;
     /* A tower's norms are rounded where its matrices are: doc/numerics.md. */
-    l->source.bf16 = l->options->bf16 && s == &l->options->model->vision.stack;
+    const struct tec_vision *vision = &l->options->model->vision;
+    l->source.bf16 = false;
+    for (int i = 0; i < vision->n_towers; i++)
+        l->source.bf16 |= l->options->bf16 && s == &vision->towers[i].stack;
     enum tec_status status = load_vector(l, weight, s->width, 1.0F - s->norm_offset, w);
     if (status == TEC_OK)
         status = load_vector(l, bias, s->width, 0.0F, b);
@@ -185,6 +203,21 @@ static void name_layer(struct names *names, const struct tec_stack *s, int layer
     }
 }
 
+static enum tec_status load_feed_forward(struct loader *l, const struct tec_stack *s,
+                                         const char *const *of, struct tec_layer *layer)
+{
+    bool bf16 = l->options->bf16;
+    int at[2];
+    const struct piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp, 0},
+                               {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp, 0}};
+    TEC_TRY(load_pieces(l, s->gated ? up : up + 1, s->gated ? 2 : 1, s->width, 0, bf16, &layer->up,
+                        at));
+    layer->gate_at = at[0];
+    layer->up_at = s->gated ? at[1] : 0;
+    const struct piece down = {of[TEC_ROLE_down], of[TEC_ROLE_down_bias], s->width, 0};
+    return load_pieces(l, &down, 1, s->mlp, 0, bf16, &layer->down, at);
+}
+
 static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, int index,
                                   struct tec_layer *layer)
 {
@@ -193,10 +226,13 @@ static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, i
     bool bf16 = l->options->bf16;
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, at[3];
     name_layer(&names, s, index);
-    const struct piece qkv[] = {{of[TEC_ROLE_q], of[TEC_ROLE_q_bias], q},
-                                {of[TEC_ROLE_k], of[TEC_ROLE_k_bias], kv},
-                                {of[TEC_ROLE_v], of[TEC_ROLE_v_bias], kv}};
-    TEC_TRY(load_pieces(l, qkv, 3, s->width, bf16, &layer->qkv, at));
+    bool joined = of[TEC_ROLE_qkv] != NULL;
+    const char *wb[2] = {of[TEC_ROLE_qkv], of[TEC_ROLE_qkv_bias]};
+    const struct piece qkv[] = {
+        {joined ? wb[0] : of[TEC_ROLE_q], joined ? wb[1] : of[TEC_ROLE_q_bias], q, 0},
+        {joined ? wb[0] : of[TEC_ROLE_k], joined ? wb[1] : of[TEC_ROLE_k_bias], kv, q},
+        {joined ? wb[0] : of[TEC_ROLE_v], joined ? wb[1] : of[TEC_ROLE_v_bias], kv, q + kv}};
+    TEC_TRY(load_pieces(l, qkv, 3, s->width, joined ? q + 2 * kv : 0, bf16, &layer->qkv, at));
     layer->q_at = at[0];
     layer->k_at = at[1];
     layer->v_at = at[2];
@@ -204,16 +240,11 @@ static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, i
     layer->kv.w = (char *)layer->qkv.w + matrix_size(l, at[1], s->width, bf16);
     layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
     layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
-    const struct piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width};
-    TEC_TRY(load_pieces(l, &o, 1, q, bf16, &layer->o, at));
-    const struct piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp},
-                               {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp}};
-    TEC_TRY(
-        load_pieces(l, s->gated ? up : up + 1, s->gated ? 2 : 1, s->width, bf16, &layer->up, at));
-    layer->gate_at = at[0];
-    layer->up_at = s->gated ? at[1] : 0;
-    const struct piece down = {of[TEC_ROLE_down], of[TEC_ROLE_down_bias], s->width};
-    TEC_TRY(load_pieces(l, &down, 1, s->mlp, bf16, &layer->down, at));
+    const struct piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
+    TEC_TRY(load_pieces(l, &o, 1, q, 0, bf16, &layer->o, at));
+    TEC_TRY(load_vector(l, of[TEC_ROLE_scale1], s->width, 1.0F, &layer->scale1));
+    TEC_TRY(load_vector(l, of[TEC_ROLE_scale2], s->width, 1.0F, &layer->scale2));
+    TEC_TRY(load_feed_forward(l, s, of, layer));
     TEC_TRY(load_norm(l, s, of[TEC_ROLE_norm1], of[TEC_ROLE_norm1_bias], &layer->norm1,
                       &layer->norm1_bias));
     return load_norm(l, s, of[TEC_ROLE_norm2], of[TEC_ROLE_norm2_bias], &layer->norm2,
@@ -232,33 +263,85 @@ static enum tec_status load_stack(struct loader *l, const struct tec_stack *s,
                      &w->final_bias);
 }
 
-static enum tec_status load_tower(struct loader *l, const struct tec_tower *t)
+/* Rows of a table to `to` [rows, ld], device memory. */
+static enum tec_status load_rows(struct loader *l, const char *name, int rows, int width, float *to,
+                                 int ld)
 {
-    struct tec_weights *w = l->out;
+    struct tec_expected e = {
+        .names = {name}, .n_names = 1, .rank = 2, .shape = {rows, width}, .leading = true};
+    struct tec_found found = {0};
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
+    TEC_TRY(reserve(l, width));
+    for (int r = 0; r < rows && !l->source.dry; r++) {
+        TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN, to + (size_t)r * (size_t)ld,
+                          l->buffer, (size_t)width * 4);
+    }
+    return TEC_OK;
+}
+
+/* The rows before the patches, once for every picture that there can be. */
+static enum tec_status load_prefix(struct loader *l, const struct tec_tower *t,
+                                   struct tec_tower_weights *w)
+{
+    void *block = NULL;
+    int slots = l->options->model->n_slots, at = 0;
+    if (!t->prefix_rows)
+        return TEC_OK;
+    TEC_TRY(device_block(l, (size_t)slots * (size_t)t->prefix_rows * (size_t)w->ld * 4, &block));
+    for (int s = 0; s < slots; s++)
+        for (int i = 0; i < t->n_prefix; i++) {
+            float *to = block ? (float *)block + (size_t)at * (size_t)w->ld : NULL;
+            TEC_TRY(load_rows(l, t->prefix[i].name, t->prefix[i].rows, t->stack.width, to, w->ld));
+            at += t->prefix[i].rows;
+        }
+    w->prefix = block;
+    return TEC_OK;
+}
+
+static enum tec_status load_tower(struct loader *l, const struct tec_tower *t,
+                                  struct tec_tower_weights *w)
+{
+    const struct tec_vision *v = &l->options->model->vision;
     struct tec_expected e = {.names = {t->patch_embed.weight},
                              .n_names = 1,
                              .rank = 4,
-                             .shape = {t->stack.width, 3, t->patch, t->patch}};
+                             .shape = {t->stack.width, 3, v->patch, v->patch}};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     TEC_TRY(pack_found(l, &found, false, &w->patch));
     TEC_TRY(load_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
-    struct tec_expected p = {
-        .names = {t->position}, .n_names = 1, .rank = 2, .shape = {t->tokens, t->stack.width}};
     void *block = NULL;
-    TEC_TRY(tec_weight_find(&l->source, &p, &found, l->err));
-    w->ld_position = tec_padded(t->stack.width);
-    TEC_TRY(device_block(l, (size_t)t->tokens * (size_t)w->ld_position * 4, &block));
-    TEC_TRY(reserve(l, t->stack.width));
-    for (int r = 0; r < t->tokens && !l->source.dry; r++) {
-        TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
-        tec_device_upload(l->options->device, TEC_STREAM_MAIN,
-                          (float *)block + (size_t)r * (size_t)w->ld_position, l->buffer,
-                          (size_t)t->stack.width * 4);
-    }
+    w->ld = tec_padded(t->stack.width);
+    TEC_TRY(device_block(l, (size_t)v->tokens * (size_t)w->ld * 4, &block));
+    TEC_TRY(load_rows(l, t->position, v->tokens, t->stack.width, block, w->ld));
     w->position = block;
-    TEC_TRY(load_stack(l, &t->stack, &w->vision));
-    return load_dense(l, &t->projector, false, &w->projector);
+    TEC_TRY(load_prefix(l, t, w));
+    return load_stack(l, &t->stack, &w->stack);
+}
+
+/* The first layer by the columns of each tower: what they give is added, the bias once. */
+static enum tec_status load_projector(struct loader *l, const struct tec_vision *v)
+{
+    const struct tec_dense *d = &v->projector[0];
+    struct tec_expected e = {
+        .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
+    struct tec_found found = {0};
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
+    for (int i = 0, from = 0; i < v->n_towers; i++) {
+        struct tec_matrix *m = &l->out->towers[i].project;
+        int cols = v->towers[i].stack.width;
+        void *block = NULL;
+        TEC_TRY(device_block(l, matrix_size(l, d->rows, cols, false), &block));
+        *m = (struct tec_matrix){.w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows};
+        TEC_TRY(pack_rows(l, &found, block, (struct tec_packed_columns){from, cols, false}));
+        if (i == 0)
+            TEC_TRY(load_vector(l, d->bias, d->rows, 0.0F, &m->bias));
+        from += cols;
+    }
+    for (int i = 1; i < v->n_projector; i++)
+        TEC_TRY(load_dense(l, &v->projector[i], false, &l->out->projector[i]));
+    return TEC_OK;
 }
 
 static void collect(struct tec_expected *e, const char *const names[TEC_MAX_ALIASES])
@@ -274,7 +357,9 @@ static enum tec_status load_embeddings(struct loader *l, const struct tec_text *
     struct tec_found found_embed = {0}, found_head = {0};
     collect(&embed, t->embed);
     collect(&head, t->head);
-    bool same = !l->source.checkpoint || !l->options->language || head.n_names == 0;
+    bool same = !l->options->language || head.n_names == 0;
+    for (int i = 0; !l->source.checkpoint && i < head.n_names; i++)
+        same |= strcmp(head.names[i], embed.names[0]) == 0;
     TEC_TRY(tec_weight_find(&l->source, &embed, &found_embed, l->err));
     if (!same)
         TEC_TRY(tec_weight_find(&l->source, &head, &found_head, l->err));
@@ -310,12 +395,39 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
     return load_dense(l, &f->time2, false, &w->time2);
 }
 
+static enum tec_status load_normed(struct loader *l, const struct tec_normed *n,
+                                   struct tec_normed_weights *w)
+{
+    TEC_TRY(load_vector(l, n->norm, n->dense.cols, 1.0F, &w->norm));
+    TEC_TRY(load_vector(l, n->norm_bias, n->dense.cols, 0.0F, &w->norm_bias));
+    return load_dense(l, &n->dense, l->options->bf16, &w->dense);
+}
+
+static enum tec_status load_head(struct loader *l, const struct tec_head *h)
+{
+    struct tec_head_weights *w = &l->out->chunk;
+    for (int i = 0; i < 2; i++)
+        TEC_TRY(load_dense(l, &h->states[i], false, &w->states[i]));
+    if (!h->width)
+        return TEC_OK;
+    TEC_TRY(load_normed(l, &h->in, &w->in));
+    for (int i = 0; i < h->n_blocks; i++)
+        TEC_TRY(load_normed(l, &h->blocks[i], &w->blocks[i]));
+    return load_normed(l, &h->out, &w->out);
+}
+
 static enum tec_status load_all(struct loader *l)
 {
     const struct tec_model *m = l->options->model;
-    TEC_TRY(load_tower(l, &m->vision));
+    for (int i = 0; i < m->vision.n_towers; i++)
+        TEC_TRY(load_tower(l, &m->vision.towers[i], &l->out->towers[i]));
+    TEC_TRY(load_projector(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(load_stack(l, &m->text.stack, &l->out->text));
+    if (tec_model_heads(m))
+        return load_head(l, &m->head);
+    if (!tec_model_flows(m))
+        return TEC_OK;
     TEC_TRY(load_stack(l, &m->flow.stack, &l->out->expert));
     return load_flow(l, &m->flow);
 }

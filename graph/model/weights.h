@@ -23,6 +23,7 @@ struct tec_layer {
     int q_at, k_at, v_at;                   /* columns in qkv's output */
     int gate_at, up_at;
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* NULL in adaptive stacks */
+    const float *scale1, *scale2;                         /* of o's and down's output, or NULL */
 };
 
 struct tec_stack_weights {
@@ -30,11 +31,30 @@ struct tec_stack_weights {
     const float *final, *final_bias;
 };
 
+struct tec_tower_weights {
+    struct tec_matrix patch;
+    const float *position; /* [tokens, ld] */
+    const float *prefix;   /* [slots * prefix_rows, ld]: for each picture once more; or NULL */
+    int ld;
+    struct tec_stack_weights stack;
+    struct tec_matrix project; /* the projector's first layer: the columns of this tower */
+};
+
+struct tec_normed_weights {
+    const float *norm, *norm_bias;
+    struct tec_matrix dense;
+};
+
+struct tec_head_weights {
+    struct tec_matrix states[2];
+    struct tec_normed_weights in, blocks[TEC_MAX_HEAD_BLOCKS], out;
+};
+
 struct tec_weights {
-    struct tec_matrix patch, projector;
-    const float *position; /* [tokens, ld_position] */
-    int ld_position;
-    struct tec_stack_weights vision, text, expert;
+    struct tec_tower_weights towers[TEC_MAX_TOWERS];
+    struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
+    struct tec_stack_weights text, expert;
+    struct tec_head_weights chunk;
     struct tec_matrix embed, head;                  /* equal when tied */
     struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
     bool bf16;

@@ -6,7 +6,7 @@
  * Where the node has a prefix of actions (trained real-time chunking, arXiv 2512.05964), the first
  * *n_fixed rows of x hold given actions: their norms and gates are those of time 0, and no step
  * moves them. The other rows see them as keys, and are computed as ever. */
-#include "graph/nodes/node.h"
+#include "graph/nodes/head.h"
 
 #include <stdio.h>
 
@@ -92,6 +92,15 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     const struct tec_flow *f = &l->model->flow;
     const struct tec_prefix_table *t = l->prefix;
+    if (tec_model_heads(l->model)) {
+        if (l->model->head.width)
+            tec_lower_head(l);
+        else
+            tec_lower_next_tokens(l, l->hidden);
+        if (l->program->status != TEC_OK && err)
+            *err = l->program->err;
+        return l->program->status;
+    }
     int x = tec_program_fixed(l->program, "actions", t->noise,
                               (size_t)f->horizon * (size_t)t->ld * sizeof(float), f->horizon,
                               f->dim, t->ld, t->n_horizon);

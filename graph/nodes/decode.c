@@ -58,7 +58,7 @@ static void choose(struct tec_lower *l, int logits)
     a->forced = t->forced;
     a->waiting = t->waiting;
     a->max_forced = t->max_forced;
-    a->round = l->model->text.round;
+    a->round = l->model->text.round && l->weights->bf16;
     tec_program_call(l->program, &call);
 }
 
@@ -78,9 +78,12 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
                                   .weights = &l->weights->text,
                                   .space = l->space,
                                   .rows = &l->decode->rows,
-                                  .moves = &l->decode->moves};
+                                  .moves = &l->decode->moves,
+                                  .tap = l->taps ? "decode." : NULL,
+                                  .tap_inside = true};
     tec_program_repeat(l->program, l->decode->k, l->decode->stop);
     int x = embed_tokens(l);
+    tec_lower_tap(l, x, "decode.embeds");
     tec_lower_forward(l, &f, x);
     int h = tec_lower_norm(l, &f, 0, 2, x, true, "final");
     tec_lower_tap(l, h, "last_hidden");

@@ -36,6 +36,37 @@ void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int 
     tec_program_call(l->program, &call);
 }
 
+void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                           const struct tec_part_rows *part, bool add, const char *label)
+{
+    struct tec_call call = tec_call_of(TEC_OP_linear, label);
+    call.in[0] = x;
+    call.out[0] = y;
+    call.in_row = part->in_row;
+    call.out_row = part->out_row;
+    call.bf16 = m->bf16;
+    call.args.gemm.w = m->w;
+    call.args.gemm.bias = m->bias;
+    call.args.gemm.n = m->n;
+    call.args.gemm.k = m->k;
+    call.args.gemm.add = add;
+    call.args.gemm.rows = part->rows;
+    call.args.gemm.max_rows = part->max_rows;
+    tec_program_call(l->program, &call);
+}
+
+void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y)
+{
+    static const enum tec_op_id ops[] = {[TEC_ACTIVATION_GELU] = TEC_OP_gelu,
+                                         [TEC_ACTIVATION_GELU_ERF] = TEC_OP_gelu_erf,
+                                         [TEC_ACTIVATION_SILU] = TEC_OP_silu};
+    struct tec_call call = tec_call_of(ops[f], "act");
+    call.in[0] = x;
+    call.out[0] = y;
+    call.args.map.round = l->round;
+    tec_program_call(l->program, &call);
+}
+
 /* The scale, shift and gate of an adaptive norm; which: 0, 1 of a layer, 2 final. */
 static const float *modulation(const struct tec_forward *f, int step, int layer, int which)
 {
@@ -43,17 +74,30 @@ static const float *modulation(const struct tec_forward *f, int step, int layer,
     return tec_modulation(f->flow, step, norm);
 }
 
-/* y += the gate of norm `which`, where the stack has one, times a linear of x. */
+/* What norm `which`'s half of a layer is multiplied with before it is added: an adaptive stack's
+ * gate, or the layer's scale. False: nothing. */
+static bool gate_of(const struct tec_forward *f, int layer, int which, struct tec_gate *gate)
+{
+    const struct tec_layer *w = &f->weights->layers[layer];
+    *gate = (struct tec_gate){.at = which ? w->scale2 : w->scale1, .fixed = f->fixed};
+    if (f->stack->norm == TEC_BLOCK_ADAPTIVE_NORM)
+        gate->at = modulation(f, f->step, layer, which) + 2 * (size_t)f->flow->padded;
+    if (f->fixed)
+        gate->clean = modulation(f, f->flow->steps, layer, which) + 2 * (size_t)f->flow->padded;
+    return gate->at != NULL;
+}
+
+/* y += the half's gate, where it has one, times a linear of x. With taps the linear is computed
+ * once more alone. */
 static void add_gated(struct tec_lower *l, const struct tec_forward *f, int layer, int which,
                       const struct tec_matrix *m, int x, int y)
 {
-    struct tec_gate gate = {.fixed = f->fixed};
-    bool adaptive = f->stack->norm == TEC_BLOCK_ADAPTIVE_NORM;
-    if (adaptive)
-        gate.at = modulation(f, f->step, layer, which) + 2 * (size_t)f->flow->padded;
-    if (f->fixed)
-        gate.clean = modulation(f, f->flow->steps, layer, which) + 2 * (size_t)f->flow->padded;
-    tec_lower_linear_into(l, m, x, y, 0, adaptive ? &gate : NULL, true, which ? "down" : "o");
+    struct tec_gate gate;
+    bool gated = gate_of(f, layer, which, &gate);
+    tec_lower_linear_into(l, m, x, y, 0, gated ? &gate : NULL, true, which ? "down" : "o");
+    if (l->taps && f->tap && f->tap_inside)
+        tec_lower_tap(l, tec_lower_linear(l, m, x, "tap"), "%slayer%d.%s_out", f->tap, layer,
+                      which ? "mlp" : "attn");
 }
 
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
@@ -209,13 +253,17 @@ static void tap_inside(struct tec_lower *l, const struct tec_forward *f, int lay
     tec_lower_tap_kv(l, f, layer, false, "%slayer%d.k_rope", f->tap, layer);
 }
 
-/* With taps the attention's output is computed once more without the residual. */
-static void tap_attention(struct tec_lower *l, const struct tec_forward *f, int layer, int out)
+static void gate_up(struct tec_lower *l, const struct tec_forward *f, const struct tec_layer *w,
+                    int u, int g)
 {
-    if (!l->taps)
-        return;
-    int alone = tec_lower_linear(l, &f->weights->layers[layer].o, out, "tap");
-    tec_lower_tap(l, alone, "%slayer%d.attn_out", f->tap, layer);
+    bool silu = f->stack->activation == TEC_ACTIVATION_SILU;
+    struct tec_call call = tec_call_of(silu ? TEC_OP_silu_mul : TEC_OP_gelu_mul, "act");
+    call.in[0] = u;
+    call.out[0] = g;
+    call.args.gated.gate_at = w->gate_at;
+    call.args.gated.up_at = w->up_at;
+    call.args.gated.round = l->round;
+    tec_program_call(l->program, &call);
 }
 
 static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
@@ -225,18 +273,12 @@ static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int l
     int n = tec_lower_norm(l, f, layer, 1, x, true, "norm2");
     int u = tec_lower_linear(l, &w->up, n, s->gated ? "gate_up" : "up");
     int g = tec_program_tensor(l->program, "act", f->rows->max, s->mlp, f->rows->count);
-    struct tec_call call = tec_call_of(s->gated ? TEC_OP_gelu_mul : TEC_OP_gelu, "act");
-    call.out[0] = g;
-    if (s->gated) {
-        call.in[0] = u;
-        call.args.gated.gate_at = w->gate_at;
-        call.args.gated.up_at = w->up_at;
-        call.args.gated.round = l->round;
-    } else {
-        call.in[0] = u;
-        call.args.map.round = l->round;
-    }
-    tec_program_call(l->program, &call);
+    if (f->tap && f->tap_inside)
+        tec_lower_tap(l, u, "%slayer%d.up", f->tap, layer);
+    if (s->gated)
+        gate_up(l, f, w, u, g);
+    else
+        tec_lower_activation(l, s->activation, u, g);
     add_gated(l, f, layer, 1, &w->down, g, x);
 }
 
@@ -259,6 +301,8 @@ static int lower_layer(struct tec_lower *l, const struct tec_forward *whole, int
     bool last = layer == f->stack->layers - 1, keys_only = f->keys_only && last;
     struct kv kv = {kv_tensor(l, f, layer, false), kv_tensor(l, f, layer, true)};
     int n = tec_lower_norm(l, f, layer, 0, x, true, "norm1");
+    if (f->tap && f->tap_inside)
+        tec_lower_tap(l, n, "%slayer%d.norm1", f->tap, layer);
     int qkv = tec_lower_linear(l, keys_only ? &w->kv : &w->qkv, n, keys_only ? "kv" : "qkv");
     int q = store(l, f, layer, qkv, keys_only, kv);
     if (keys_only)
@@ -269,8 +313,6 @@ static int lower_layer(struct tec_lower *l, const struct tec_forward *whole, int
     if (last)
         x = keep_last(l, whole, &rest, x, &q);
     int out = attend(l, f, q, kv);
-    if (f->tap && f->tap_inside)
-        tap_attention(l, f, layer, out);
     add_gated(l, f, layer, 0, &w->o, out, x);
     feed_forward(l, f, layer, x);
     if (f->tap)

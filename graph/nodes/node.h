@@ -28,13 +28,13 @@ struct tec_lower {
     struct tec_program *program;
     const struct tec_model *model;
     const struct tec_weights *weights;
-    const struct tec_flow_tables *flow;       /* action */
-    const struct tec_kv_space *space, *tower; /* the model's slots; the tower's scratch */
-    const float *cos_sin;                     /* [positions, head_dim / 2, 2] */
-    float *scratch;                           /* attention's, for every lane */
-    const float *lut;                         /* [3, 256] byte to pixel value */
-    const int *zero;                          /* device: a constant 0 */
-    int max_text;                             /* tokens of a prompt */
+    const struct tec_flow_tables *flow; /* action */
+    const struct tec_kv_space *space;   /* the model's slots */
+    const struct tec_kv_space *towers;  /* [n_towers] scratch of each */
+    const float *cos_sin;               /* [positions, head_dim / 2, 2] */
+    float *scratch;                     /* attention's, for every lane */
+    const float *lut;                   /* [n_towers, 3, 256] byte to pixel value */
+    const int *zero;                    /* device: a constant 0 */
     struct tec_device *device;
     bool round; /* activations that enter a GEMM are rounded to bf16 too */
     bool whole; /* run the last layer of a prefill for all rows, as taps need it */
@@ -44,6 +44,7 @@ struct tec_lower {
     const struct tec_kv_space *gathered;   /* one layer that attention reads copies from; or NULL */
     int max_moved;                         /* tokens of one move */
     struct tec_taps *taps;                 /* NULL = none */
+    int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
 };
 
 struct tec_node_kind {
@@ -113,6 +114,17 @@ struct tec_gate {
     const float *at, *clean;
     const int *fixed; /* NULL = all take `at` */
 };
+
+/* y[out_row ..] = x[in_row ..] W^T + bias for *rows rows, at most max_rows; `add`: added to y. */
+struct tec_part_rows {
+    const int *rows;
+    int max_rows, in_row, out_row;
+};
+void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                           const struct tec_part_rows *part, bool add, const char *label);
+
+/* y = f(x), in place where x is y; rounded where it enters a GEMM. */
+void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y);
 
 /* y[out_row ..] (+)= gate * (x W^T + bias) into a tensor there is; gate NULL = 1. */
 void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,

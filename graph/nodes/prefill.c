@@ -2,90 +2,209 @@
  * what remains is the keys and values of the frame. */
 #include "graph/nodes/node.h"
 
-static int pictures_to_rows(struct tec_lower *l)
+#include <stdio.h>
+#include <string.h>
+
+/* Patches of all pictures, bytes read through the tower's own table. */
+static int patches_of(struct tec_lower *l, int tower)
 {
-    const struct tec_tower *t = &l->model->vision;
+    const struct tec_vision *v = &l->model->vision;
     const struct tec_prefix_table *table = l->prefix;
-    int rows = table->pictures.max, patch_cols = 3 * t->patch * t->patch;
-    int patches =
-        tec_program_tensor(l->program, "patches", rows, patch_cols, table->pictures.count);
+    int pictures = table->towers[tower].max / (v->towers[tower].prefix_rows + v->tokens);
+    int patches = tec_program_tensor(l->program, "patches", pictures * v->tokens,
+                                     3 * v->patch * v->patch, table->n_patches);
     struct tec_call call = tec_call_of(TEC_OP_patchify, "patchify");
     call.out[0] = patches;
     call.args.patchify.pictures = (const uint8_t *const *)table->picture;
-    call.args.patchify.lut = l->lut;
+    call.args.patchify.lut = l->lut + (size_t)tower * 3 * 256;
     call.args.patchify.count = table->n_pictures;
-    call.args.patchify.max_pictures = rows / t->tokens;
-    call.args.patchify.size = t->image_size;
-    call.args.patchify.patch = t->patch;
+    call.args.patchify.max_pictures = pictures;
+    call.args.patchify.size = v->image_size;
+    call.args.patchify.patch = v->patch;
     tec_program_call(l->program, &call);
-    int e = tec_lower_linear(l, &l->weights->patch, patches, "patch_embed");
-    tec_lower_tap(l, e, "vision.patch");
-    call = tec_call_of(TEC_OP_add_table, "position");
+    return patches;
+}
+
+/* y[row ..] = x. */
+static void copy_behind(struct tec_lower *l, int x, int y, int row, const char *label)
+{
+    struct tec_call call = tec_call_of(TEC_OP_copy, label);
+    call.in[0] = x;
+    call.out[0] = y;
+    call.out_row = row;
+    tec_program_call(l->program, &call);
+}
+
+/* The tower's rows before the patches, which are the same for every picture. */
+static void copy_before(struct tec_lower *l, int tower, int e, int rows)
+{
+    const struct tec_tower_weights *w = &l->weights->towers[tower];
+    int width = l->model->vision.towers[tower].stack.width;
+    void *at = NULL;
+    memcpy(&at, &w->prefix, sizeof at); /* an input: only read */
+    struct tec_call call = tec_call_of(TEC_OP_copy, "before");
+    call.in[0] =
+        tec_program_fixed(l->program, "before", at, (size_t)rows * (size_t)w->ld * sizeof(float),
+                          rows, width, w->ld, l->prefix->n_before[tower]);
     call.out[0] = e;
-    call.args.add_table.table = l->weights->position;
-    call.args.add_table.ldt = l->weights->ld_position;
-    call.args.add_table.period = t->tokens;
     tec_program_call(l->program, &call);
-    tec_lower_tap(l, e, "vision.embed");
+}
+
+/* Rows that enter a tower's stack; `first` is where its patches begin. */
+static int embed_pictures(struct tec_lower *l, int tower, const char *tap, int *first)
+{
+    const struct tec_vision *v = &l->model->vision;
+    const struct tec_tower_weights *w = &l->weights->towers[tower];
+    const struct tec_rows *rows = &l->prefix->towers[tower];
+    int before = v->towers[tower].prefix_rows;
+    int patches = patches_of(l, tower);
+    tec_lower_tap(l, patches, "%spixels", tap);
+    *first = rows->max / (before + v->tokens) * before;
+    int e = tec_lower_linear(l, &w->patch, patches, "patch_embed");
+    tec_lower_tap(l, e, "%spatch", tap);
+    struct tec_call call = tec_call_of(TEC_OP_add_table, "position");
+    call.out[0] = e;
+    call.args.add_table.table = w->position;
+    call.args.add_table.ldt = w->ld;
+    call.args.add_table.period = v->tokens;
+    tec_program_call(l->program, &call);
+    if (before) {
+        int all = tec_program_tensor(l->program, "rows", rows->max, v->towers[tower].stack.width,
+                                     rows->count);
+        copy_before(l, tower, all, *first);
+        copy_behind(l, e, all, *first, "behind");
+        e = all;
+    }
+    tec_lower_tap(l, e, "%sembed", tap);
     return e;
 }
 
-static void tower(struct tec_lower *l, int x)
+/* One tower, and its share of the projector's first layer: to `y` from row `out_row` on. */
+static void tower(struct tec_lower *l, int index, int y, int out_row)
 {
-    const struct tec_forward f = {.stack = &l->model->vision.stack,
-                                  .weights = &l->weights->vision,
-                                  .space = l->tower,
-                                  .rows = &l->prefix->pictures,
-                                  .tap = "vision."};
-    int e = pictures_to_rows(l);
-    tec_lower_forward(l, &f, e);
-    int n = tec_lower_norm(l, &f, 0, 2, e, true, "post_norm");
-    tec_lower_tap(l, n, "vision.post_ln");
-    tec_lower_linear_into(l, &l->weights->projector, n, x, 0, NULL, false, "projector");
-    if (l->taps)
-        tec_lower_tap(l, tec_lower_linear(l, &l->weights->projector, n, "tap"), "vision.projector");
+    const struct tec_vision *v = &l->model->vision;
+    const struct tec_tower_weights *w = &l->weights->towers[index];
+    char tap[16];
+    snprintf(tap, sizeof tap, v->n_towers > 1 ? "vision%d." : "vision.", index);
+    const struct tec_forward f = {.stack = &v->towers[index].stack,
+                                  .weights = &w->stack,
+                                  .space = &l->towers[index],
+                                  .rows = &l->prefix->towers[index],
+                                  .tap = tap,
+                                  .tap_inside = v->n_towers > 1};
+    int first, x = embed_pictures(l, index, tap, &first);
+    tec_lower_forward(l, &f, x);
+    if (v->towers[index].final) {
+        x = tec_lower_norm(l, &f, 0, 2, x, true, "post_norm");
+        tec_lower_tap(l, x, "%spost_ln", tap);
+    }
+    const struct tec_part_rows part = {.rows = l->prefix->n_patches,
+                                       .max_rows = f.rows->max - first,
+                                       .in_row = first,
+                                       .out_row = out_row};
+    tec_lower_linear_rows(l, &w->project, x, y, &part, index > 0, "projector");
 }
 
-static void prompt(struct tec_lower *l, int x)
+/* Pictures to rows of the prefix, from row `at` of x on. */
+static void pictures(struct tec_lower *l, int x, int at)
 {
-    const struct tec_text *t = &l->model->text;
+    const struct tec_vision *v = &l->model->vision;
+    const struct tec_prefix_table *t = l->prefix;
+    int rows = t->towers[0].max / (v->towers[0].prefix_rows + v->tokens) * v->tokens, y = x;
+    bool one = v->n_projector == 1;
+    if (!one || l->taps)
+        y = tec_program_tensor(l->program, "project", rows, v->projector[0].rows, t->n_patches);
+    for (int i = 0; i < v->n_towers; i++)
+        tower(l, i, y, y == x ? at : 0);
+    if (one && y != x)
+        copy_behind(l, y, x, at, "projector");
+    for (int i = 1; i < v->n_projector; i++) {
+        const struct tec_matrix *m = &l->weights->projector[i];
+        tec_lower_tap(l, y, "projector.%d", i);
+        tec_lower_activation(l, v->activation, y, y);
+        if (i + 1 == v->n_projector)
+            tec_lower_linear_into(l, m, y, x, at, NULL, false, "projector");
+        if (i + 1 < v->n_projector || l->taps)
+            y = tec_lower_linear(l, m, y, "projector");
+    }
+    tec_lower_tap(l, y, "vision.projector");
+}
+
+/* Rows of tokens: `n` of them, at most max_rows, from row *first of x on. */
+static void tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
+                   const int *first, float scale)
+{
     struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
     call.out[0] = x;
     call.bf16 = l->weights->embed.bf16;
     call.args.embed.w = l->weights->embed.w;
-    call.args.embed.ids = l->prefix->ids;
-    call.args.embed.rows = l->prefix->n_text;
-    call.args.embed.first = l->prefix->pictures.count;
-    call.args.embed.max_rows = l->max_text + l->prefix->last.max - 1;
+    call.args.embed.ids = ids;
+    call.args.embed.rows = n;
+    call.args.embed.first = first;
+    call.args.embed.max_rows = max_rows;
     call.args.embed.n = l->weights->embed.n;
     call.args.embed.k = l->weights->embed.k;
-    call.args.embed.scale = t->scale;
+    call.args.embed.scale = scale;
     tec_program_call(l->program, &call);
+}
+
+/* The rows that a head adds: the robot's state, zeros (tokens times 0), the end. */
+static void head_rows(struct tec_lower *l, int x)
+{
+    const struct tec_prefix_table *t = l->prefix;
+    const struct tec_model *m = l->model;
+    if (m->head.state) {
+        int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float),
+                                      1, m->head.state, t->ld, t->one);
+        int y = tec_lower_linear(l, &l->weights->chunk.states[0], state, "state_in");
+        tec_lower_activation(l, TEC_ACTIVATION_GELU_ERF, y, y);
+        tec_lower_linear_into(l, &l->weights->chunk.states[1], y, x, tec_lead_rows(m), NULL, false,
+                              "state_out");
+        if (l->taps)
+            tec_lower_tap(l, tec_lower_linear(l, &l->weights->chunk.states[1], y, "tap"), "state");
+    }
+    tokens(l, x, t->zeros, t->n_zeros, m->flow.horizon * m->flow.dim, t->first_zero, 0.0F);
+    tokens(l, x, t->end, t->one, 1, t->end_row, m->text.scale);
 }
 
 void tec_lower_prefix_rows(struct tec_lower *l, int x)
 {
-    tower(l, x);
-    prompt(l, x);
+    const struct tec_prefix_table *t = l->prefix;
+    float scale = l->model->text.scale;
+    pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
+    if (tec_model_heads(l->model))
+        head_rows(l, x);
+    if (l->model->text.lead)
+        tokens(l, x, t->lead, t->one, 1, l->zero, scale);
+    tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);
 }
 
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     const struct tec_text *t = &l->model->text;
+    bool heads = tec_model_heads(l->model);
     int x = tec_program_tensor(l->program, "x", l->prefix->prefix.max, t->stack.width,
                                l->prefix->prefix.count);
     const struct tec_forward f = {.stack = &t->stack,
                                   .weights = &l->weights->text,
                                   .space = l->space,
                                   .rows = &l->prefix->prefix,
-                                  .keys_only = !l->whole,
+                                  .last = heads && !l->whole ? &l->prefix->last : NULL,
+                                  .last_row = l->prefix->last_row,
+                                  .keys_only = !l->whole && !heads,
                                   .tap = "prefix.",
                                   .tap_inside = true};
     tec_lower_prefix_rows(l, x);
     tec_lower_tap(l, x, "prefix.embeds");
-    tec_lower_forward(l, &f, x);
+    x = tec_lower_forward(l, &f, x);
     if (l->whole)
         tec_lower_tap(l, tec_lower_norm(l, &f, 0, 2, x, false, "final"), "prefix.final_norm");
+    if (heads && l->whole)
+        x = tec_lower_take(l, &l->prefix->last, l->prefix->last_row, x, "last");
+    if (heads) {
+        l->hidden = tec_lower_norm(l, &f, 0, 2, x, false, "final");
+        tec_lower_tap(l, l->hidden, "last_hidden");
+    }
     if (l->program->status != TEC_OK && err)
         *err = l->program->err;
     return l->program->status;

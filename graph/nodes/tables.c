@@ -1,5 +1,6 @@
 #include "graph/nodes/tables.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { ALIGN = 64, SUFFIX_SPANS = 3 };
@@ -43,29 +44,74 @@ static void deal_moves(struct dealer *d, struct tec_moves *moves, int max)
 
 int tec_suffix_rows(const struct tec_model *model)
 {
-    return model->flow.horizon + (model->flow.state.weight ? 1 : 0);
+    return tec_model_flows(model) ? model->flow.horizon + (model->flow.state.weight ? 1 : 0) : 0;
+}
+
+int tec_lead_rows(const struct tec_model *model)
+{
+    return model->text.lead ? 1 : 0;
+}
+
+int tec_state_rows(const struct tec_model *model)
+{
+    return model->head.state ? 1 : 0;
+}
+
+static int zero_rows(const struct tec_model *model)
+{
+    return model->head.rows;
+}
+
+int tec_head_rows(const struct tec_model *model)
+{
+    return tec_model_heads(model) ? tec_state_rows(model) + zero_rows(model) + 1 : 0;
+}
+
+/* Without rows before the patches a tower's rows are the patches. */
+static void deal_towers(struct dealer *d, struct tec_prefix_table *t, const struct tec_vision *v,
+                        int pictures)
+{
+    t->n_patches = ints(d, 1);
+    for (int i = 0; i < v->n_towers; i++) {
+        int before = v->towers[i].prefix_rows;
+        deal_rows(d, &t->towers[i], pictures * (before + v->tokens), pictures, 2 * pictures);
+        t->n_before[i] = before ? ints(d, 1) : NULL;
+        if (!before)
+            t->towers[i].count = t->n_patches;
+    }
 }
 
 static void deal_prefix(struct dealer *d, struct tec_prefix_table *t,
                         const struct tec_prefix_limits *limits)
 {
     const struct tec_model *m = limits->model;
-    int cameras = limits->max_pictures, sequences = 1 + limits->more_rows;
+    int cameras = limits->max_pictures, sequences = 1 + limits->more_rows, zeros = zero_rows(m);
+    int last = zeros ? zeros : sequences;
     t->n_pictures = ints(d, 1);
     t->n_text = ints(d, 1);
+    t->first_text = ints(d, 1);
+    t->lead = ints(d, 1);
     t->n_horizon = ints(d, 1);
     t->one = ints(d, 1);
-    deal_rows(d, &t->pictures, cameras * m->vision.tokens, cameras, cameras);
+    deal_towers(d, t, &m->vision, cameras);
     deal_rows(d, &t->prefix, limits->max_rows + limits->more_rows, sequences, 2 * sequences);
-    deal_rows(d, &t->last, sequences, 1, 1);
+    deal_rows(d, &t->last, last, 1, 1);
     t->last.seqs = t->prefix.seqs;
     t->last.spans = t->prefix.spans;
-    t->last_row = ints(d, sequences);
+    t->last_row = ints(d, last);
+    t->n_zeros = ints(d, 1);
+    t->first_zero = ints(d, 1);
+    t->zeros = ints(d, zeros);
+    t->in_order = ints(d, zeros);
+    t->end = ints(d, 1);
+    t->end_row = ints(d, 1);
     deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
     deal_rows(d, &t->suffix, tec_suffix_rows(m), 1, SUFFIX_SPANS);
-    t->ids = ints(d, limits->max_text + limits->more_rows);
+    t->max_ids = limits->max_text + limits->more_rows;
+    t->ids = ints(d, t->max_ids);
     t->picture = deal(d, (size_t)cameras, sizeof *t->picture);
-    t->ld = (m->flow.dim + 15) / 16 * 16;
+    int widest = m->flow.dim > tec_model_state(m) ? m->flow.dim : tec_model_state(m);
+    t->ld = (widest + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? ints(d, 1) : NULL;
     t->noise = deal(d, (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
     t->state = deal(d, (size_t)t->ld, sizeof(float));
@@ -81,18 +127,22 @@ static enum tec_status take(struct tec_table_block *block, struct tec_device *de
     return TEC_OK;
 }
 
-/* Each picture is a sequence of its own in the tower's scratch slots; every row sees all of it. */
-static void fill_pictures(struct tec_prefix_table *t, const struct tec_model *m)
+/* Each picture is a sequence of its own in the tower's scratch slots, which are in the order of
+ * rows; every row sees all of it. */
+static void fill_tower(struct tec_rows *rows, int before, int tokens)
 {
-    int tokens = m->vision.tokens;
-    for (int i = 0; i < t->pictures.max / tokens; i++) {
-        t->pictures.seqs[i] = (struct tec_seq){i, 1};
-        t->pictures.spans[i] = (struct tec_span){i * tokens, tokens};
+    int pictures = rows->max / (before + tokens), patches = pictures * before;
+    for (int i = 0; i < pictures; i++) {
+        rows->seqs[i] = (struct tec_seq){2 * i, before ? 2 : 1};
+        struct tec_span *spans = rows->spans + (ptrdiff_t)i * 2;
+        if (before)
+            *spans++ = (struct tec_span){i * before, before};
+        *spans = (struct tec_span){patches + i * tokens, tokens};
     }
-    for (int r = 0; r < t->pictures.max; r++) {
-        t->pictures.slot[r] = r;
-        t->pictures.seq[r] = r / tokens;
-        t->pictures.visible[r] = tokens;
+    for (int r = 0; r < rows->max; r++) {
+        rows->slot[r] = r;
+        rows->seq[r] = r < patches ? r / before : (r - patches) / tokens;
+        rows->visible[r] = before + tokens;
     }
 }
 
@@ -102,7 +152,18 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     *t->one = 1;
     *t->n_horizon = m->flow.horizon;
     *t->suffix.count = t->suffix.max;
-    fill_pictures(t, m);
+    *t->n_zeros = zero_rows(m);
+    for (int i = 0; i < *t->n_zeros; i++)
+        t->in_order[i] = i;
+    *t->first_zero = tec_lead_rows(m) + tec_state_rows(m);
+    *t->end_row = *t->first_zero + *t->n_zeros;
+    *t->end = m->text.eos;
+    for (int i = 0; i < m->vision.n_towers; i++) {
+        int before = m->vision.towers[i].prefix_rows;
+        fill_tower(&t->towers[i], before, m->vision.tokens);
+        if (before)
+            *t->n_before[i] = limits->max_pictures * before;
+    }
     for (int i = 0; i <= limits->more_rows; i++)
         t->prefix.seqs[i] = (struct tec_seq){2 * i, i ? 2 : 1};
     t->suffix.seqs[0] = (struct tec_seq){0, 2};

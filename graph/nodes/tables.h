@@ -29,22 +29,32 @@ struct tec_moves {
 /* A prefill and the action chunks that read it. Pointers into one block; the same layout in the
  * host's shadow and on the device. */
 struct tec_prefix_table {
-    int *n_pictures, *n_text;
-    struct tec_rows pictures; /* rows of the tower: one sequence a picture */
-    struct tec_rows prefix;   /* pictures' rows, then text, then a row of each other sequence */
-    struct tec_rows last;     /* of those the last one of each sequence; sequences are prefix's */
-    int *last_row;            /* [last.max] where they stand in prefix */
-    struct tec_moves moves;   /* what attention reads, into a place where it lies together */
-    struct tec_rows suffix;   /* state and action rows over prefix + scratch */
-    int *ids;                 /* [text.max_tokens] */
-    int *n_horizon, *one;     /* constants */
-    const uint8_t **picture;  /* [max_pictures] u8 [size, size, 3], device memory */
-    uint8_t *pixels;          /* device memory for those, or NULL: it reads the host's */
-    size_t picture_size;      /* bytes of one */
-    int *n_fixed;             /* first rows of `noise` that are given actions; NULL = never any */
-    float *noise;             /* [horizon, ld]: the flow's x, overwritten by the action node */
-    float *state;             /* [1, ld] */
-    int ld;                   /* of noise and state */
+    int *n_pictures, *n_patches; /* patches of all pictures */
+    int *lead;                   /* [1] the token before the pictures, where the model has one */
+    int *n_text, *first_text;    /* ids behind the pictures; the row of the first of them */
+    int *ids;                    /* [max_ids] */
+    int max_ids;
+    int *n_zeros, *first_zero, *zeros; /* rows of zeros that a head reads: constants, [n_zeros] */
+    int *in_order;                     /* [n_zeros] 0, 1, 2 ...: constant */
+    int *end, *end_row;                /* the token behind them, and its row: constants */
+    /* Rows of each tower: what stands before the patches, of every picture that there can be; then
+     * the patches of the pictures that there are. A sequence a picture. */
+    struct tec_rows towers[TEC_MAX_TOWERS];
+    int *n_before[TEC_MAX_TOWERS]; /* constant: rows before all patches; NULL = none */
+    struct tec_rows prefix;        /* leading token, pictures' rows, text, a row of each other
+                                    * sequence */
+    struct tec_rows last;    /* of those the last one of each sequence; sequences are prefix's */
+    int *last_row;           /* [last.max] where they stand in prefix */
+    struct tec_moves moves;  /* what attention reads, into a place where it lies together */
+    struct tec_rows suffix;  /* state and action rows over prefix + scratch */
+    int *n_horizon, *one;    /* constants */
+    const uint8_t **picture; /* [max_pictures] u8 [size, size, 3], device memory */
+    uint8_t *pixels;         /* device memory for those, or NULL: it reads the host's */
+    size_t picture_size;     /* bytes of one */
+    int *n_fixed;            /* first rows of `noise` that are given actions; NULL = never any */
+    float *noise;            /* [horizon, ld]: the flow's x, overwritten by the action node */
+    float *state;            /* [1, ld] */
+    int ld;                  /* of noise and state */
 };
 
 /* A decode launch of up to `rows.max` requests. */
@@ -105,7 +115,16 @@ enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *
 
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device);
 
-/* Rows of the suffix: the horizon, and one for a state row. */
+/* Rows of the suffix: the horizon, and one for a state row; 0 where actions are no flow. */
 int tec_suffix_rows(const struct tec_model *model);
+
+/* Rows before the pictures: 0 or 1. */
+int tec_lead_rows(const struct tec_model *model);
+
+/* Rows of the robot's state, and with them all rows that a head adds to the prefix: in memory they
+ * stand before the pictures, after the leading one, as state | zeros | end; their places in the
+ * sequence are state before the prompt, the others behind it. */
+int tec_state_rows(const struct tec_model *model);
+int tec_head_rows(const struct tec_model *model);
 
 #endif

@@ -4,7 +4,7 @@
 
 int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o)
 {
-    return o->n_pictures * plan->model->vision.tokens + o->n_text;
+    return o->n_pictures * plan->model->vision.tokens + o->n_text + tec_head_rows(plan->model);
 }
 
 enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_prefix_input *o,
@@ -14,9 +14,10 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
     if (o->n_pictures < 0 || o->n_pictures > s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", o->n_pictures,
                         s->pictures);
-    if (o->n_text < 1 || o->n_text > s->text_tokens)
-        return tec_fail(err, TEC_INVALID, "the prompt has %d tokens; the pipeline allows 1 .. %d",
-                        o->n_text, s->text_tokens);
+    int least = 1 + tec_lead_rows(plan->model); /* decode repeats the last row, which is text */
+    if (o->n_text < least || o->n_text > s->text_tokens)
+        return tec_fail(err, TEC_INVALID, "the prompt has %d tokens; the pipeline allows %d .. %d",
+                        o->n_text, least, s->text_tokens);
     if (tec_prefix_rows(plan, o) > s->frame_tokens)
         return tec_fail(err, TEC_INVALID,
                         "%d pictures and %d tokens need %d rows; the frame has %d", o->n_pictures,
@@ -40,27 +41,88 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
         t->picture[i] = picture;
 }
 
+/* What row r of `rows` sees; pictures end before row `text`. */
+static int seen_by(const struct tec_text *model, int r, int lead, int text, int rows)
+{
+    if (model->mask == TEC_MASK_BIDIR)
+        return rows;
+    bool picture = r >= lead && r < text;
+    return model->mask == TEC_MASK_CAUSAL && picture ? text : r + 1;
+}
+
+/* Rows of the prefix from row `at` of memory on, that stand at `pos` in the sequence. */
+struct run {
+    int at, pos, n;
+};
+
+static void fill_run(const struct tec_text *model, struct tec_prefix_table *t, struct run run,
+                     int first, int text)
+{
+    int lead = model->lead ? 1 : 0;
+    for (int i = 0; i < run.n; i++) {
+        int r = run.at + i, pos = run.pos + i;
+        t->prefix.pos[r] = pos;
+        t->prefix.slot[r] = first + pos;
+        t->prefix.seq[r] = 0;
+        t->prefix.visible[r] = seen_by(model, pos, lead, text, *t->prefix.count);
+    }
+}
+
+/* The hidden rows that a head reads: the prompt's last, then the zeros but the last one. */
+static void fill_last(const struct tec_model *m, struct tec_prefix_table *t, int rows)
+{
+    int n = m->head.rows, zero = *t->first_zero;
+    *t->last.count = n;
+    for (int i = 0; i < n; i++) {
+        int at = i ? zero + i - 1 : rows - 1;
+        t->last_row[i] = at;
+        t->last.pos[i] = t->prefix.pos[at];
+        t->last.slot[i] = t->prefix.slot[at];
+        t->last.visible[i] = t->prefix.visible[at];
+        t->last.seq[i] = t->prefix.seq[at];
+    }
+}
+
 void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                      const struct tec_prefix_input *o)
 {
     struct tec_prefix_table *t = &part->prefix;
-    int picture_rows = o->n_pictures * plan->model->vision.tokens;
-    int rows = picture_rows + o->n_text, first = plan->prefixes.first[region];
-    bool causal = plan->model->text.causal;
+    const struct tec_model *m = plan->model;
+    int lead = tec_lead_rows(m), patches = o->n_pictures * m->vision.tokens;
+    int added = tec_head_rows(m), state = tec_state_rows(m), text = o->n_text - lead;
+    int rows = tec_prefix_rows(plan, o), first = plan->prefixes.first[region];
     *t->n_pictures = o->n_pictures;
-    *t->n_text = o->n_text;
-    *t->pictures.count = picture_rows;
-    *t->prefix.count = rows;
+    *t->n_patches = patches;
+    for (int i = 0; i < m->vision.n_towers; i++)
+        *t->towers[i].count = plan->spec.pictures * m->vision.towers[i].prefix_rows + patches;
     for (int i = 0; i < o->n_pictures; i++)
         give_picture(plan, part, i, o->picture[i]);
-    memcpy(t->ids, o->ids, (size_t)o->n_text * sizeof *t->ids);
-    for (int r = 0; r < rows; r++) {
-        t->prefix.pos[r] = r;
-        t->prefix.slot[r] = first + r;
-        t->prefix.seq[r] = 0;
-        t->prefix.visible[r] = !causal ? rows : r < picture_rows ? picture_rows : r + 1;
-    }
+    *t->lead = o->ids[0];
+    *t->n_text = text;
+    *t->first_text = lead + added + patches;
+    memcpy(t->ids, o->ids + lead, (size_t)text * sizeof *t->ids);
+    *t->prefix.count = rows;
+    const struct run runs[] = {
+        {0, 0, lead},
+        {lead, lead + patches, state},
+        {lead + state, lead + patches + state + text, added - state},
+        {lead + added, lead, patches},
+        {*t->first_text, lead + patches + state, text},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
+        fill_run(&m->text, t, runs[i], first, lead + patches);
+    if (added)
+        fill_last(m, t, rows);
     t->prefix.spans[0] = (struct tec_span){first, rows};
+}
+
+static void fill_state(const struct tec_model *m, struct tec_prefix_table *t, const float *state)
+{
+    size_t bytes = (size_t)tec_model_state(m) * sizeof(float);
+    if (state)
+        memcpy(t->state, state, bytes);
+    else
+        memset(t->state, 0, bytes);
 }
 
 /* A state row sees the prefix and itself; action rows see everything. */
@@ -85,10 +147,24 @@ static void fill_suffix(const struct tec_plan *plan, struct tec_prefix_table *t,
     for (int i = 0; i < f->horizon; i++)
         memcpy(t->noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
                (size_t)f->dim * sizeof(float));
-    if (a->state)
-        memcpy(t->state, a->state, (size_t)f->dim * sizeof(float));
-    else
-        memset(t->state, 0, (size_t)f->dim * sizeof(float));
+    fill_state(plan->model, t, a->state);
+}
+
+/* Every hidden row says one token. */
+static void fill_choice(const struct tec_plan *plan, struct tec_plan_part *part)
+{
+    struct tec_decode_table *t = &part->decode;
+    *t->k = 1;
+    *t->stop = 0;
+    *t->rows.count = t->rows.max;
+    for (int i = 0; i < t->rows.max; i++) {
+        t->left[i] = 1;
+        t->done[i] = t->produced[i] = t->token[i] = t->tail[i] = t->prefix[i] = 0;
+        t->rows.pos[i] = t->rows.slot[i] = t->rows.visible[i] = 0;
+        t->eos[i] = -1;
+    }
+    tec_device_upload(plan->device, part->stream, part->choice.device, part->choice.host,
+                      part->choice.size);
 }
 
 void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
@@ -96,8 +172,12 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
                        struct tec_replay *replay)
 {
     tec_fill_prefix(plan, part, region, o);
-    if (part->kind == TEC_PART_FRAME && plan->spec.steps)
+    if (part->kind == TEC_PART_FRAME && plan->spec.steps && tec_model_heads(plan->model))
+        fill_state(plan->model, &part->prefix, actions->state);
+    else if (part->kind == TEC_PART_FRAME && plan->spec.steps)
         fill_suffix(plan, &part->prefix, region, tec_prefix_rows(plan, o), actions);
+    if (part->choice.host)
+        fill_choice(plan, part);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
                       part->block.size);
     tec_device_replay(plan->device, part->capture, replay);
@@ -108,6 +188,13 @@ void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part,
     const struct tec_flow *f = &plan->model->flow;
     const struct tec_prefix_table *t = &part->prefix;
     size_t row = (size_t)t->ld * sizeof(float);
+    if (part->choice.host) {
+        tec_device_download(plan->device, part->stream, part->choice.host, part->choice.device,
+                            part->choice.size);
+        for (int i = 0; i < plan->model->head.rows; i++)
+            chunk[i] = (float)part->decode.tokens[i];
+        return;
+    }
     tec_device_download(plan->device, part->stream, t->noise, part->prefix_device.noise,
                         (size_t)f->horizon * row);
     for (int i = 0; i < f->horizon; i++)

@@ -25,7 +25,7 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
 struct tec_action_inputs {
     const float *noise; /* [horizon, dim]; its first n_fixed rows are given actions */
     int n_fixed;        /* 0 .. the plan's spec.fixed */
-    const float *state; /* [dim], normalised and padded; NULL = zeros */
+    const float *state; /* [tec_model_state], normalised and padded; NULL = zeros */
     int text, tail; /* decoded tokens that the actions also see, and their first slot; 0 = none */
 };
 

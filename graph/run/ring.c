@@ -165,7 +165,7 @@ void tec_ring_reset(struct tec_loop *l)
 
 void tec_ring_change(struct tec_loop *l, const struct tec_frame_input *input)
 {
-    struct tec_ring *ring = &l->ring;
+    struct tec_ring_state *ring = &l->ring;
     int session = l->tick->session >= 0 && l->tick->session < TEC_MAX_TICKING ? l->tick->session : 0;
     bool same = l->texts_given[session].seen && l->texts_given[session].key == input->text_key;
     l->texts_given[session].seen = true;
@@ -211,7 +211,7 @@ static void place(const struct tec_loop *l, struct tec_ring_item *it)
 
 static void enter(struct tec_loop *l, const struct tec_frame_input *input)
 {
-    struct tec_ring *ring = &l->ring;
+    struct tec_ring_state *ring = &l->ring;
     struct tec_ring_item *it = &ring->items[ring->n++];
     it->id = l->tick->frame;
     it->turn = ring->turn;
@@ -225,7 +225,7 @@ static void enter(struct tec_loop *l, const struct tec_frame_input *input)
     tell_item(l, "alloc", it);
 }
 
-static void drop(struct tec_ring *ring, int at)
+static void drop(struct tec_ring_state *ring, int at)
 {
     ring->n--;
     memmove(&ring->items[at], &ring->items[at + 1],
@@ -277,7 +277,7 @@ static void break_off(struct tec_loop *l, const struct tec_ring_item *it)
 /* Oldest first. */
 static void leave(struct tec_loop *l)
 {
-    struct tec_ring *ring = &l->ring;
+    struct tec_ring_state *ring = &l->ring;
     int stages = spec_of(l)->stages, eos = l->o.plan->model->text.eos;
     for (int i = 0; i < ring->n;) {
         struct tec_ring_item *it = &ring->items[i];
@@ -300,7 +300,7 @@ static void leave(struct tec_loop *l)
 /* Slot to the next one, oldest first, so nothing is overwritten that is still to move. */
 static void shift(struct tec_loop *l)
 {
-    struct tec_ring *ring = &l->ring;
+    struct tec_ring_state *ring = &l->ring;
     struct tec_ring_move moves[TEC_MAX_STAGES];
     struct tec_ring_event event = told();
     struct tec_replay replay = {0};
@@ -339,7 +339,7 @@ static void shift(struct tec_loop *l)
 static bool launch(struct tec_loop *l, const struct tec_frame_input *enters,
                    struct tec_replay *replay, int *tokens)
 {
-    struct tec_ring *ring = &l->ring;
+    struct tec_ring_state *ring = &l->ring;
     struct tec_row_state *rows[TEC_MAX_STAGES];
     int made[TEC_MAX_STAGES], n = 0;
     for (int i = ring->n - 1; i >= 0; i--)
@@ -375,7 +375,7 @@ static void account(struct tec_loop *l, bool enters, const struct tec_replay *r)
 
 static bool forward(struct tec_loop *l, const struct tec_frame_input *enters)
 {
-    struct tec_ring *ring = &l->ring;
+    struct tec_ring_state *ring = &l->ring;
     struct tec_ring_segment segments[TEC_MAX_STAGES];
     struct tec_replay replay = {0};
     int tokens[TEC_MAX_STAGES];
@@ -414,7 +414,7 @@ int tec_ring_depth(const struct tec_loop *l)
 
 void tec_ring_run(struct tec_loop *l, const struct tec_frame_input *input)
 {
-    struct tec_ring *ring = &l->ring;
+    struct tec_ring_state *ring = &l->ring;
     int forwards = tec_stages_forwards(spec_of(l)->stages, tec_ring_depth(l));
     ring->seen = ring->seen << 1 | (input != NULL);
     ring->broken <<= 1;

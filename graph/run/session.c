@@ -52,7 +52,7 @@ static bool give_set(struct tec_session *s, struct set *set)
 {
     const struct tec_model *m = s->options.model;
     struct tec_observation *seen = &set->seen;
-    size_t slots = (size_t)m->n_slots, width = (size_t)m->flow.dim;
+    size_t slots = (size_t)m->n_slots, width = (size_t)tec_model_state(m);
     seen->pictures = TEC_NEW(&s->arena, slots, uint8_t *);
     seen->pictures_f32 = s->pictures_f32;
     seen->valid = TEC_NEW(&s->arena, slots, bool);
@@ -154,8 +154,9 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     s->text_max = 1024 + 8 * o->max_text;
     struct tec_observer_needs needs = {.image_h = m->vision.image_size,
                                        .image_w = m->vision.image_size,
-                                       .state_width = m->flow.dim,
+                                       .state_width = tec_model_state(m),
                                        .action_width = m->flow.dim,
+                                       .tokens = {m->tokens.vocab, m->tokens.bins, m->text.eos},
                                        .text_max = s->text_max,
                                        .text_optional = !o->tokenizer};
     TEC_TRY(match_slots(s, &needs, err));

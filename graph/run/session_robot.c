@@ -113,6 +113,8 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
     if (p->robot) {
         const char *where = p->robot_path ? p->robot_path : p->file;
         status = tec_robot_parse(out, p->robot, p->robot_variant, where, arena, err);
+        if (status == TEC_OK)
+            status = tec_robot_take(*out, c, err);
     } else if (p->robot_path) {
         status = tec_robot_load(out, p->robot_path, p->robot_root, p->robot_variant, c, arena, err);
     } else if (c && c->layout == TEC_LAYOUT_LEROBOT && c->preprocessor) {

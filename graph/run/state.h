@@ -25,7 +25,7 @@ struct tec_ring_item {
 
 /* A frame that the ring has lived through is a turn. Of the last 64, newest in bit 0: `seen` had an
  * observation, `broken` lost its sequence to an early end token. */
-struct tec_ring {
+struct tec_ring_state {
     int n; /* in flight */
     int64_t turn;
     bool filling;
@@ -92,7 +92,7 @@ struct tec_loop {
     int64_t n_recent;   /* counts on */
     int64_t awaited_ns; /* of this frame: for inputs */
     int64_t lost_ns;    /* to the host, see account.c */
-    struct tec_ring ring;
+    struct tec_ring_state ring;
     struct tec_histogram usual_planner, usual_host;
 };
 

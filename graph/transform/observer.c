@@ -1,23 +1,11 @@
-#include "graph/transform/observer.h"
+#include "graph/transform/observer_parts.h"
 
 #include "base/nearest.h"
-#include "graph/transform/picture.h"
 #include "graph/transform/prompt.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-struct tec_observer {
-    struct tec_heap *heap;
-    struct tec_arena arena; /* of all below but the pictures' own memory */
-    const struct tec_robot *robot;
-    struct tec_observer_needs needs;
-    struct tec_picture *pictures; /* [n_cameras] */
-    int *slot;                    /* [n_cameras] index among the model's slots */
-    double *x, *scratch, *binned;
-    double *act_x, *act_scratch; /* of tec_robot_act alone, which may run beside the others */
-};
 
 void tec_observer_destroy(struct tec_observer *o)
 {
@@ -57,6 +45,12 @@ static enum tec_status check_needs(const struct tec_robot *robot,
 {
     if (needs->image_h < 1 || needs->image_w < 1 || needs->state_width < 0 || needs->text_max < 0)
         return tec_fail(err, TEC_INVALID, "observer: sizes must not be negative");
+    if (robot->picture_h &&
+        (robot->picture_h != needs->image_h || robot->picture_w != needs->image_w))
+        return tec_fail(err, TEC_MALFORMED,
+                        "robot %s: the checkpoint's pictures are %d x %d, the model takes %d x %d",
+                        robot->name, robot->picture_w, robot->picture_h, needs->image_w,
+                        needs->image_h);
     if (!needs->slots && needs->n_slots != robot->n_cameras)
         return tec_fail(err, TEC_MALFORMED, "robot %s has %d cameras, the model %d slots",
                         robot->name, robot->n_cameras, needs->n_slots);
@@ -82,6 +76,7 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
     size_t n = (size_t)robot->n_cameras;
     size_t width =
         (size_t)larger(tec_transforms_width(&robot->state), tec_transforms_width(&robot->actions));
+    width = (size_t)larger((int)width, tec_transforms_width(&robot->decode));
     size_t bins = (size_t)larger(robot->n_state, robot->state_pad_to);
     o->x = TEC_NEW(&o->arena, width + 1, double);
     o->scratch = TEC_NEW(&o->arena, width + 1, double);
@@ -98,12 +93,15 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
         pictures[i].out_w = o->needs.image_w;
         pictures[i].as_float = robot->resize == TEC_RESIZE_LEROBOT_TORCH;
         pictures[i].resizes = robot->resize != TEC_RESIZE_NONE;
+        pictures[i].reshapes = robot->resize >= TEC_RESIZE_RESHAPE;
+        pictures[i].reshape = robot->reshape;
+        memcpy(pictures[i].fill, robot->fill, sizeof pictures[i].fill);
         tec_arena_init(&pictures[i].arena, o->heap);
     }
     o->pictures = pictures;
     for (int i = 0; i < robot->n_cameras; i++)
         TEC_TRY(find_slot(o, i, err));
-    return TEC_OK;
+    return tec_observer_fill_decode(o, err);
 }
 
 enum tec_status tec_observer_create(struct tec_observer **out, const struct tec_robot *robot,
@@ -345,72 +343,4 @@ enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value
     TEC_TRY(observe_text(o, values, n_values, out, err));
     TEC_TRY(observe_cameras(o, values, n_values, out, err));
     return observe_state(o, values, n_values, out, err);
-}
-
-/* Clamp to the robot's limits; false when a value is not finite. */
-static bool limit(const struct tec_robot *robot, double *x, int *clamped)
-{
-    for (int i = 0; i < robot->n_actions; i++) {
-        if (!isfinite(x[i]))
-            return false;
-        bool below = robot->low && x[i] < robot->low[i];
-        bool above = robot->high && x[i] > robot->high[i];
-        x[i] = below ? robot->low[i] : above ? robot->high[i] : x[i];
-        *clamped += below || above;
-    }
-    return true;
-}
-
-int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
-                  double *out, int *clamped)
-{
-    const struct tec_robot *robot = o->robot;
-    int most = robot->max_rows > 0 && robot->max_rows < rows ? robot->max_rows : rows, n = 0;
-    int n_clamped = 0;
-    for (; n < most; n++) {
-        tec_norm_undo_f32(&o->needs.action_norm,
-                          actions + (size_t)n * (size_t)o->needs.action_width,
-                          (size_t)robot->n_model_actions, o->act_x);
-        tec_transforms_run(&robot->actions, o->act_x, state_raw, o->act_scratch);
-        if (!limit(robot, o->act_x, &n_clamped))
-            break;
-        memcpy(out + (size_t)n * (size_t)robot->n_actions, o->act_x,
-               (size_t)robot->n_actions * sizeof *out);
-    }
-    if (clamped)
-        *clamped = n_clamped;
-    return n;
-}
-
-enum tec_status tec_robot_check_undo(const struct tec_robot *robot, struct tec_error *err)
-{
-    int at = tec_transforms_lossy(&robot->actions);
-    if (at < 0)
-        return TEC_OK;
-    return tec_fail(err, TEC_MALFORMED,
-                    "robot %s: step %d of its actions, %s, cannot be undone, so that actions of "
-                    "the robot cannot be given to the model",
-                    robot->name, at + 1, tec_transform_name(robot->actions.steps[at].kind));
-}
-
-enum tec_status tec_robot_undo(struct tec_observer *o, const double *actions, int rows,
-                               const double *state_raw, float *out, struct tec_error *err)
-{
-    const struct tec_robot *robot = o->robot;
-    size_t columns = (size_t)robot->n_actions, model = (size_t)robot->n_model_actions;
-    for (int r = 0; r < rows; r++) {
-        float *y = out + (size_t)r * (size_t)o->needs.action_width;
-        memcpy(o->x, actions + (size_t)r * columns, columns * sizeof *o->x);
-        tec_transforms_undo(&robot->actions, o->x, state_raw, o->scratch);
-        tec_norm_apply(&o->needs.action_norm, o->x, model, o->x);
-        memset(y, 0, (size_t)o->needs.action_width * sizeof *y);
-        for (size_t i = 0; i < model; i++) {
-            y[i] = (float)o->x[i];
-            if (!isfinite(y[i]))
-                return tec_fail(err, TEC_INVALID,
-                                "row %d is out of range: column %zu is not finite when normalised",
-                                r + 1, i + 1);
-        }
-    }
-    return TEC_OK;
 }

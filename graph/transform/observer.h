@@ -36,15 +36,23 @@ struct tec_value {
     size_t bytes;     /* of data: checked against kind and shape */
 };
 
+/* The ids of a model whose actions are tokens: the highest of the vocabulary are its bins. */
+struct tec_observer_tokens {
+    int vocabulary; /* without rows that only pad a matrix; 0: the actions are no tokens */
+    int bins;
+    int end; /* the id that ends a text, -1 = none */
+};
+
 /* What the model wants and the checkpoint holds. Everything is borrowed until destroy. */
 struct tec_observer_needs {
     const char *const *slots; /* [n_slots] the model's camera slots in order; NULL: the robot's */
     int n_slots;
-    int image_h, image_w; /* pixels */
-    int state_width;      /* of the padded state, >= the robot's n_state */
-    int action_width;     /* columns of the model's actions */
-    int text_max;         /* most bytes of an instruction */
-    bool text_optional;   /* a request without one has the text "" */
+    int image_h, image_w;              /* pixels */
+    int state_width;                   /* of the padded state, >= the robot's n_state */
+    int action_width;                  /* columns of the model's actions */
+    struct tec_observer_tokens tokens; /* for the step bins of the robot's decode */
+    int text_max;                      /* most bytes of an instruction */
+    bool text_optional;                /* a request without one has the text "" */
     struct tec_norm state_norm, action_norm;
 };
 
@@ -97,11 +105,23 @@ enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value
 const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
                                              const struct tec_value *values, size_t n);
 
+/* What a row of token ids is, for a robot that decodes them with the step bins. */
+enum tec_action_ids {
+    TEC_IDS_GOOD,    /* an action; any row of a robot without bins */
+    TEC_IDS_OUTSIDE, /* *at has no bin of its own: it decodes to the outermost, as in the published
+                      * code. The last id may be the end of the text: it is one of these */
+    TEC_IDS_ENDED    /* the text ended at *at, before the last id: what follows is no action */
+};
+
+/* Judge one row of the model's actions. `at` (may be NULL) gets the column, counted from 0, of the
+ * first id that is not good. Takes no memory; may be called beside the other functions. */
+enum tec_action_ids tec_robot_judge_ids(const struct tec_observer *o, const float *row, int *at);
+
 /* Model actions [rows, action_width] f32 to robot actions [rows', n_actions] f64, rows' = rows or
- * the robot's max_rows if that is less; returns rows'. A row that is not finite ends the chunk:
- * only the rows before it are returned. state_raw is that of the observation that the actions were
- * computed from. Values beyond the robot's limits are clamped and counted in *clamped
- * (NULL is allowed). Takes no memory. */
+ * the robot's max_rows if that is less; returns rows'. A row that is not finite ends the chunk, as
+ * does one of token ids that is TEC_IDS_ENDED: only the rows before it are returned. state_raw is
+ * that of the observation that the actions were computed from. Values beyond the robot's limits are
+ * clamped and counted in *clamped (NULL is allowed). Takes no memory. */
 int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
                   double *out, int *clamped);
 

@@ -66,6 +66,35 @@ static enum tec_status open_walk(struct walk *walk, const struct tec_picture *p,
     return TEC_OK;
 }
 
+/* Weights and scratch from h x w to the model's size. */
+static enum tec_status plan_resize(struct tec_picture *p, int h, int w, struct tec_error *err)
+{
+    size_t scratch;
+    if (p->reshapes) {
+        struct tec_reshape_spec spec = {.kind = p->reshape,
+                                        .in_height = h,
+                                        .in_width = w,
+                                        .height = p->out_h,
+                                        .width = p->out_w};
+        memcpy(spec.fill, p->fill, sizeof spec.fill);
+        TEC_TRY(tec_reshape_plan(&p->shape, &spec, &p->arena, err));
+        scratch = tec_reshape_scratch(p->shape);
+    } else {
+        const struct tec_resize_spec spec = {.in_height = h,
+                                             .in_width = w,
+                                             .channels = 3,
+                                             .height = p->out_h,
+                                             .width = p->out_w,
+                                             .fit = TEC_FIT_CENTRED,
+                                             .filter = TEC_FILTER_BILINEAR,
+                                             .sharp = p->as_float};
+        TEC_TRY(tec_resize_plan(&p->plan, &spec, &p->arena, err));
+        scratch = tec_resize_scratch(p->plan);
+    }
+    p->scratch = tec_arena_push(&p->arena, scratch, 1, 64);
+    return p->scratch ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a resize");
+}
+
 /* Weights, buffers and scratch for pictures of h x w. */
 static enum tec_status plan(struct tec_picture *p, int h, int w, const char *name,
                             struct tec_error *err)
@@ -75,28 +104,17 @@ static enum tec_status plan(struct tec_picture *p, int h, int w, const char *nam
         return TEC_OK;
     p->h = p->w = 0;
     p->plan = NULL;
+    p->shape = NULL;
     tec_arena_finish(&p->arena);
     bool same = h == p->out_h && w == p->out_w;
     if (!same && !p->resizes)
         return tec_fail(err, TEC_SHAPE, "%s: the picture is %d x %d, the model takes %d x %d", name,
                         h, w, p->out_h, p->out_w);
-    if (!same) {
-        struct tec_resize_spec spec = {.in_height = h,
-                                       .in_width = w,
-                                       .channels = 3,
-                                       .height = p->out_h,
-                                       .width = p->out_w,
-                                       .fit = TEC_FIT_CENTRED,
-                                       .filter = TEC_FILTER_BILINEAR,
-                                       .sharp = p->as_float};
-        enum tec_status status = tec_resize_plan(&p->plan, &spec, &p->arena, err);
-        if (status != TEC_OK)
-            return tec_context(err, status, "%s", name);
-        p->scratch = tec_arena_push(&p->arena, tec_resize_scratch(p->plan), 1, 64);
-    }
+    if (!same)
+        TEC_TRY(tec_context(err, plan_resize(p, h, w, err), "%s", name));
     p->bytes = p->as_float ? NULL : tec_arena_push(&p->arena, n, 1, 64);
     p->floats = p->as_float ? TEC_NEW(&p->arena, n, float) : NULL;
-    if ((!same && !p->scratch) || (!p->bytes && !p->floats))
+    if (!p->bytes && !p->floats)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for pictures of %d x %d", name, h, w);
     p->h = h;
     p->w = w;
@@ -208,6 +226,8 @@ enum tec_status tec_picture_run(struct tec_picture *p, const struct tec_value *v
         tec_resize_run_f32(p->plan, floats, p->floats, p->scratch);
     else if (p->as_float)
         memcpy(floats, p->floats, n * sizeof *floats);
+    else if (p->shape)
+        tec_reshape_run(p->shape, bytes, in, p->scratch);
     else if (p->plan)
         tec_resize_run_u8(p->plan, bytes, in, p->scratch);
     else

@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 #include "graph/transform/fields.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,11 @@
 
 /* All fields of a description; those of a variant are the same without name and variants. */
 static const char *const top_fields[] = {
-    "name",    "variant", "variants", "cameras", "resize",  "ignore",          "state",
-    "actions", "norm",    "prompt",   "rate_hz", "execute", "unknown_cameras", "metadata"};
+    "name", "variant", "variants", "cameras", "resize",          "ignore",   "state", "actions",
+    "norm", "prompt",  "rate_hz",  "execute", "unknown_cameras", "metadata", "fill"};
 static const char *const variant_fields[] = {
-    "cameras", "resize",  "ignore",  "state",           "actions", "norm",
-    "prompt",  "rate_hz", "execute", "unknown_cameras", "metadata"};
+    "cameras", "resize",  "ignore",  "state",           "actions",  "norm",
+    "prompt",  "rate_hz", "execute", "unknown_cameras", "metadata", "fill"};
 
 /* What a parse carries along. */
 struct reading {
@@ -58,17 +59,47 @@ static enum tec_status read_camera(struct reading *r, struct tec_robot_camera *c
     return f.status;
 }
 
+/* The words of enum tec_robot_resize, those of a reshape, "checkpoint". */
+static void read_resize(struct reading *r, struct tec_fields *top)
+{
+    static const char *const first[] = {"none", "openpi_pil", "lerobot_torch"};
+    const char *words[COUNT(first) + TEC_N_RESHAPES + 1];
+    struct tec_robot *robot = r->robot;
+    int n = 0, n_fill = 0;
+    for (size_t i = 0; i < COUNT(first); i++)
+        words[n++] = first[i];
+    for (int i = 0; i < TEC_N_RESHAPES; i++)
+        words[n++] = tec_reshape_words()[i];
+    words[n++] = "checkpoint";
+    int word = tec_fields_word(top, "resize", words, (size_t)n, TEC_RESIZE_OPENPI_PIL);
+    bool reshape = word >= TEC_RESIZE_RESHAPE && word != n - 1;
+    robot->resize = word == n - 1 ? TEC_RESIZE_CHECKPOINT
+                    : reshape     ? TEC_RESIZE_RESHAPE
+                                  : (enum tec_robot_resize)word;
+    robot->reshape = (enum tec_reshape_kind)(reshape ? word - TEC_RESIZE_RESHAPE : 0);
+    bool box = reshape && robot->reshape == TEC_RESHAPE_BOX;
+    const double *fill = tec_fields_numbers(top, "fill", 3, &n_fill);
+    if (box != (fill != NULL))
+        tec_fields_fail(top, TEC_MALFORMED,
+                        box ? "a letterbox needs 'fill', the 3 bytes of its colour"
+                            : "'fill' is the colour of resize = \"letterbox\" only");
+    for (int c = 0; top->status == TEC_OK && fill && c < 3; c++) {
+        if (n_fill != 3 || !(fill[c] >= 0.0 && fill[c] <= 255.0) || rint(fill[c]) != fill[c])
+            tec_fields_fail(top, TEC_MALFORMED, "'fill' must be 3 whole numbers of 0 to 255");
+        else
+            robot->fill[c] = (unsigned char)fill[c];
+    }
+}
+
 static enum tec_status read_cameras(struct reading *r, struct tec_fields *top)
 {
-    static const char *const resizes[] = {"none", "openpi_pil", "lerobot_torch"};
     static const char *const unknown[] = {"error", "ignore"};
     struct tec_robot *robot = r->robot;
     const json_t *list = tec_fields_list(top, "cameras", TEC_ROBOT_MAX_CAMERAS);
     robot->cameras = TEC_NEW(r->arena, json_array_size(list) + 1, struct tec_robot_camera);
     if (!robot->cameras)
         tec_fields_fail(top, TEC_NO_MEMORY, "no memory for cameras");
-    robot->resize = (enum tec_robot_resize)tec_fields_word(top, "resize", resizes, COUNT(resizes),
-                                                           TEC_RESIZE_OPENPI_PIL);
+    read_resize(r, top);
     robot->unknown_cameras =
         tec_fields_word(top, "unknown_cameras", unknown, COUNT(unknown), 0) == 1;
     robot->ignored = tec_fields_strings(top, "ignore", TEC_ROBOT_MAX_VALUES, &robot->n_ignored);
@@ -134,7 +165,8 @@ static const double *read_limits(struct tec_fields *f, const char *name, int n_a
 
 static enum tec_status read_actions(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"size", "inputs", "ops", "max_rows", "low", "high"};
+    static const char *const fields[] = {"size",     "inputs", "decode", "ops",
+                                         "max_rows", "low",    "high"};
     struct tec_robot *robot = r->robot;
     char where[200], where_ops[200];
     struct tec_fields f = tec_fields_open(
@@ -152,6 +184,13 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
                             robot->low[i], i + 1, robot->high[i]);
     TEC_TRY(f.status);
     TEC_TRY(tec_transforms_parse(
+        &robot->decode, tec_fields_get(&f, "decode"), robot->n_model_actions, 0,
+        place(r, "actions.decode", where_ops, sizeof where_ops), r->arena, r->err));
+    if (robot->decode.n_out != robot->n_model_actions)
+        tec_fields_fail(&f, TEC_MALFORMED, "decode makes %d columns of %d; it must keep them all",
+                        robot->decode.n_out, robot->n_model_actions);
+    TEC_TRY(f.status);
+    TEC_TRY(tec_transforms_parse(
         &robot->actions, tec_fields_get(&f, "ops"), robot->n_model_actions, robot->n_state,
         place(r, "actions.ops", where_ops, sizeof where_ops), r->arena, r->err));
     if (robot->actions.n_out != robot->n_actions)
@@ -162,15 +201,21 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
 
 static enum tec_status read_norm(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"mode", "asset"};
-    static const char *const modes[] = {"none", "mean_std", "quantile", "checkpoint"};
+    static const char *const fields[] = {"mode", "asset", "eps"};
+    static const char *const modes[] = {"none", "mean_std", "quantile", "min_max", "checkpoint"};
     static const enum tec_norm_mode values[] = {TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE,
-                                                TEC_NORM_MIN_MAX};
+                                                TEC_NORM_MIN_MAX, TEC_NORM_NONE};
     char where[200];
     struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
                                           place(r, "norm", where, sizeof where), r->arena, r->err);
     tec_fields_need(&f, "mode");
-    r->robot->norm = values[tec_fields_word(&f, "mode", modes, COUNT(modes), 0)];
+    int mode = tec_fields_word(&f, "mode", modes, COUNT(modes), 0);
+    r->robot->norm = values[mode];
+    r->robot->norm_any = (size_t)mode == COUNT(modes) - 1;
+    r->robot->norm_eps = tec_fields_number(&f, "eps", 0.0);
+    if (!(r->robot->norm_eps >= 0.0 && r->robot->norm_eps < 1.0))
+        tec_fields_fail(&f, TEC_MALFORMED, "eps = %g must be 0 or more and less than 1",
+                        r->robot->norm_eps);
     r->robot->asset = tec_fields_string(&f, "asset", NULL);
     return f.status;
 }
@@ -346,36 +391,4 @@ enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, cons
     if (status == TEC_OK)
         *out = r.robot;
     return status;
-}
-
-static const char *mode_name(enum tec_norm_mode mode)
-{
-    static const char *const modes[] = {"none", "mean_std", "quantile", "min_max"};
-    return (unsigned)mode < COUNT(modes) ? modes[mode] : "?";
-}
-
-enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct tec_norm *norm,
-                                     const char *what, struct tec_error *err)
-{
-    int n = strcmp(what, "state") == 0 ? robot->n_state : robot->n_model_actions;
-    if (robot->norm != TEC_NORM_MIN_MAX && norm->mode != robot->norm)
-        return tec_fail(err, TEC_MALFORMED,
-                        "robot %s wants %s statistics for its %s, the checkpoint's are %s",
-                        robot->name, mode_name(robot->norm), what, mode_name(norm->mode));
-    if (norm->mode == TEC_NORM_NONE)
-        return TEC_OK;
-    bool there = norm->mode == TEC_NORM_MEAN_STD   ? norm->mean && norm->std
-                 : norm->mode == TEC_NORM_QUANTILE ? norm->q01 && norm->q99
-                                                   : norm->min && norm->max;
-    if (!there)
-        return tec_fail(err, TEC_MALFORMED, "the statistics of the %s lack %s", what,
-                        norm->mode == TEC_NORM_MEAN_STD   ? "mean or std"
-                        : norm->mode == TEC_NORM_QUANTILE ? "q01 or q99; the mode may be wrong"
-                                                          : "min or max");
-    if (norm->n < (size_t)n)
-        return tec_fail(err, TEC_MALFORMED,
-                        "the statistics of the %s have %zu entries, robot %s has %d; another "
-                        "robot's asset?",
-                        what, norm->n, robot->name, n);
-    return TEC_OK;
 }

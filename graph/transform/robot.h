@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/image/reshape.h"
 #include "base/store/checkpoint.h"
 #include "base/store/norm.h"
 #include "graph/transform/transform.h"
@@ -19,8 +20,16 @@ enum {
 enum tec_robot_pixels { TEC_PIXELS_AUTO, TEC_PIXELS_HWC, TEC_PIXELS_CHW };
 
 /* How a picture of another size than the model's becomes one of the model's size. NONE: it is
- * refused. PIL: u8, antialiased, black bars. TORCH: float, not antialiased, black bars. */
-enum tec_robot_resize { TEC_RESIZE_NONE, TEC_RESIZE_OPENPI_PIL, TEC_RESIZE_LEROBOT_TORCH };
+ * refused. PIL: u8, antialiased, black bars. TORCH: float, not antialiased, black bars. RESHAPE:
+ * u8, antialiased bicubic, stretched, boxed or cropped (base/image/reshape.h). CHECKPOINT: what the
+ * checkpoint says of its pictures; tec_robot_take puts it into the description. */
+enum tec_robot_resize {
+    TEC_RESIZE_NONE,
+    TEC_RESIZE_OPENPI_PIL,
+    TEC_RESIZE_LEROBOT_TORCH,
+    TEC_RESIZE_RESHAPE,
+    TEC_RESIZE_CHECKPOINT
+};
 
 /* One camera slot of the model. */
 struct tec_robot_camera {
@@ -45,7 +54,10 @@ struct tec_robot {
     struct tec_robot_camera *cameras; /* in the model's slot order */
     int n_cameras;
     enum tec_robot_resize resize;
-    const char **ignored; /* request keys accepted and not looked at, "images/cam_low" */
+    enum tec_reshape_kind reshape; /* RESHAPE */
+    unsigned char fill[3];         /* RESHAPE, box: colour of the padding */
+    int picture_h, picture_w;      /* what the checkpoint says; 0 = nothing */
+    const char **ignored;          /* request keys accepted and not looked at, "images/cam_low" */
     int n_ignored;
     bool unknown_cameras; /* pictures under other keys are ignored; false: an error */
 
@@ -56,13 +68,16 @@ struct tec_robot {
     int n_state;
 
     int n_model_actions;           /* first columns of the model's actions that are used */
+    struct tec_transforms decode;  /* before un-normalisation: n_model_actions in and out */
     struct tec_transforms actions; /* after un-normalisation: n_model_actions -> n_actions */
     int n_actions;
     int max_rows;             /* most rows handed to the robot, 0 = all */
     const double *low, *high; /* [n_actions] limits of a robot action, NULL = none */
 
-    enum tec_norm_mode norm; /* what the statistics must be; MIN_MAX: any (LeRobot's files say) */
-    const char *asset;       /* default asset id, NULL = the checkpoint's only one */
+    enum tec_norm_mode norm; /* what the statistics must be */
+    bool norm_any;           /* any: the checkpoint says (LeRobot's files do) */
+    double norm_eps;         /* of statistics by dataset, base/store/norm.h; 0 = none */
+    const char *asset; /* default asset id, or key of statistics by dataset; NULL = the only one */
 
     const char *prompt_template; /* name of a prompt template, see prompt.h; NULL = the model's */
     const char *prompt_input;    /* key in a request, "prompt" */
@@ -83,20 +98,20 @@ struct tec_robot {
  *     name       string
  *     cameras    list of {slot, input?, missing? = "error"|"mask", rotate180?, layout? =
  *                "auto"|"hwc"|"chw"}, in the model's order
- *     resize     "openpi_pil" (default) | "lerobot_torch" | "none"
+ *     resize     "openpi_pil" (default) | "lerobot_torch" | "none" | "resize-naive" |
+ *                "letterbox" | "resize-crop" | "checkpoint"
+ *     fill       list of 3 bytes: colour of a letterbox, which needs it
  *     ignore     list of request keys
  *     unknown_cameras  "error" (default) | "ignore"
  *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def}
- *     actions    {size, ops?, inputs? = model columns used (default size), max_rows?,
- *                low?, high? = lists of limits}
- *     norm       {mode = "quantile"|"mean_std"|"none"|"checkpoint", asset?}
- *     prompt     {input? = "prompt", template?, state? = boolean, default?, state_pad_to?,
- *                max_tokens?, truncate? = boolean}
- *     rate_hz, execute
- *     metadata   an object for clients of a server, {reset_pose = {...}}
- *     variants   {NAME = {any of the above but name}}: fields that replace the common ones; inside
- *                state, actions, norm and prompt field by field
- *     variant    the default one
+ *     actions    {size, decode?, ops?, inputs? = model columns used (default size), max_rows?,
+ *                low?, high? = lists of limits}: steps of decode run before un-normalisation, on
+ * the model's columns, and keep their number; those of ops after it norm       {mode =
+ * "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?} prompt     {input? = "prompt",
+ * template?, state? = boolean, default?, state_pad_to?, max_tokens?, truncate? = boolean} rate_hz,
+ * execute metadata   an object for clients of a server, {reset_pose = {...}} variants   {NAME =
+ * {any of the above but name}}: fields that replace the common ones; inside state, actions, norm
+ * and prompt field by field variant    the default one
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The
@@ -112,17 +127,26 @@ enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const c
                                const char *variant, const struct tec_checkpoint *checkpoint,
                                struct tec_arena *arena, struct tec_error *err);
 
-/* The checkpoint's statistics of this robot: openpi's under `asset` (NULL: the robot's own, or the
- * only one there is), LeRobot's by feature. A robot without a state gets none for it. Failures as
- * of base/store/checkpoint.h, and TEC_NOT_FOUND when a LeRobot checkpoint wants to normalise but
- * holds no statistics. Fit is checked by tec_observer_create. */
+/* What the description leaves to the checkpoint (resize = "checkpoint") is put into it. Without a
+ * checkpoint (NULL) pictures are stretched. TEC_NOT_FOUND, TEC_MALFORMED as
+ * tec_checkpoint_processor; TEC_MALFORMED too for a checkpoint of a layout that says nothing. To be
+ * called once, before anything else uses the robot; tec_robot_load has done it. */
+enum tec_status tec_robot_take(struct tec_robot *robot, const struct tec_checkpoint *checkpoint,
+                               struct tec_error *err);
+
+/* The checkpoint's statistics of this robot: openpi's under `asset`, Hugging Face's under the key
+ * `asset` (NULL: the robot's own, or the only one there is), LeRobot's by feature. A robot without
+ * a state gets none for it. Failures as of base/store/checkpoint.h, and TEC_NOT_FOUND when a
+ * LeRobot checkpoint wants to normalise but holds no statistics. Fit is checked by
+ * tec_observer_create. */
 enum tec_status tec_robot_norms(const struct tec_robot *robot,
                                 const struct tec_checkpoint *checkpoint, const char *asset,
                                 struct tec_norm *state, struct tec_norm *actions,
                                 struct tec_arena *arena, struct tec_error *err);
 
 /* Do these statistics fit this robot? `what` is "state" or "actions". TEC_MALFORMED when the mode
- * is not the robot's, arrays are missing or shorter than the vector. openpi pads short z-score
+ * is not the robot's, arrays are missing or shorter than the vector, and those of a dataset when
+ * they are longer. openpi pads short z-score
  * statistics with mean 0, std 1, which in practice hides a wrong asset; it is refused here. */
 enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct tec_norm *norm,
                                      const char *what, struct tec_error *err);

@@ -53,61 +53,28 @@ enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const c
     enum tec_status status = tec_lua_read_given(&json, path, root, given, arena->heap, err);
     if (status == TEC_OK)
         status = tec_robot_parse(out, json, variant, path, arena, err);
+    if (status == TEC_OK)
+        status = tec_robot_take(*out, checkpoint, err);
     json_decref(json);
     json_decref(given);
     return status;
 }
 
-/* Does the processor's normaliser leave values of this kind ("STATE", "ACTION") alone? */
-static bool is_identity(const json_t *processor, const char *kind)
+enum tec_status tec_robot_take(struct tec_robot *robot, const struct tec_checkpoint *checkpoint,
+                               struct tec_error *err)
 {
-    size_t i;
-    json_t *step;
-    json_array_foreach(json_object_get(processor, "steps"), i, step)
-    {
-        json_t *map = json_object_get(json_object_get(step, "config"), "norm_map");
-        const char *mode = json_string_value(json_object_get(map, kind));
-        if (mode)
-            return strcmp(mode, "IDENTITY") == 0;
-    }
-    return true;
-}
-
-static enum tec_status check_there(const struct tec_checkpoint *c, const struct tec_norm *norm,
-                                   const json_t *processor, const char *kind, struct tec_error *err)
-{
-    if (norm->mode != TEC_NORM_NONE || is_identity(processor, kind))
+    struct tec_processor p;
+    if (robot->resize != TEC_RESIZE_CHECKPOINT)
         return TEC_OK;
-    return tec_fail(err, TEC_NOT_FOUND,
-                    "%s: no statistics of the %s; a base checkpoint has none, take a fine-tuned "
-                    "one",
-                    c->path, kind);
-}
-
-enum tec_status tec_robot_norms(const struct tec_robot *robot,
-                                const struct tec_checkpoint *checkpoint, const char *asset,
-                                struct tec_norm *state, struct tec_norm *actions,
-                                struct tec_arena *arena, struct tec_error *err)
-{
-    const struct tec_checkpoint *c = checkpoint;
-    *state = *actions = (struct tec_norm){.mode = TEC_NORM_NONE};
-    if (robot->norm == TEC_NORM_NONE)
+    robot->resize = TEC_RESIZE_RESHAPE;
+    robot->reshape = TEC_RESHAPE_STRETCH;
+    if (!checkpoint)
         return TEC_OK;
-    if (c->layout == TEC_LAYOUT_LEROBOT) {
-        if (robot->n_state > 0) {
-            TEC_TRY(tec_checkpoint_norm_lerobot(c, state, "observation.state", arena, err));
-            TEC_TRY(check_there(c, state, c->preprocessor, "STATE", err));
-        }
-        TEC_TRY(tec_checkpoint_norm_lerobot(c, actions, "action", arena, err));
-        return check_there(c, actions, c->postprocessor, "ACTION", err);
-    }
-    if (robot->norm == TEC_NORM_MIN_MAX)
-        return tec_fail(err, TEC_MALFORMED,
-                        "robot %s takes its mode from the checkpoint, but %s does not say one",
-                        robot->name, c->path);
-    if (!asset)
-        asset = robot->asset;
-    if (robot->n_state > 0)
-        TEC_TRY(tec_checkpoint_norm_openpi(c, state, asset, "state", robot->norm, arena, err));
-    return tec_checkpoint_norm_openpi(c, actions, asset, "actions", robot->norm, arena, err);
+    TEC_TRY(
+        tec_context(err, tec_checkpoint_processor(checkpoint, &p, err), "robot %s", robot->name));
+    robot->reshape = p.kind;
+    robot->picture_h = p.height;
+    robot->picture_w = p.width;
+    memcpy(robot->fill, p.fill, sizeof robot->fill);
+    return TEC_OK;
 }

@@ -2,6 +2,7 @@
 
 #include "base/nearest.h"
 #include "base/text/bytes.h"
+#include "base/text/unicode.h"
 #include "graph/transform/fields.h"
 #include "graph/transform/prompt.h"
 
@@ -45,11 +46,13 @@ static enum tec_status read_call(struct tec_template *t, const json_t *json, int
 static enum tec_status read_template(struct tec_template *t, const json_t *json, const char *where,
                                      struct tec_arena *arena, struct tec_error *err)
 {
-    static const char *const fields[] = {"clean", "ending", "calls"};
-    struct tec_fields f = tec_fields_open(json, fields, 3, where, arena, err);
+    static const char *const fields[] = {"clean", "lower", "ending", "ending_piece", "calls"};
+    struct tec_fields f = tec_fields_open(json, fields, 5, where, arena, err);
     tec_fields_need(&f, "calls");
     t->clean = tec_fields_bool(&f, "clean", false);
+    t->lower = tec_fields_bool(&f, "lower", false);
     t->ending = tec_fields_string(&f, "ending", NULL);
+    t->ending_piece = tec_fields_string(&f, "ending_piece", NULL);
     const json_t *calls = tec_fields_list(&f, "calls", TEC_TEMPLATE_MAX_CALLS);
     t->n_calls = (int)json_array_size(calls);
     t->calls = TEC_NEW(arena, TEC_TEMPLATE_MAX_CALLS, struct tec_template_call);
@@ -101,6 +104,16 @@ static void add_text(struct tec_bytes *out, const struct tec_template *t, const 
         text = tec_prompt_clean(text, n, &n, arena);
     out->failed |= !text;
     size_t ending = t->ending ? strlen(t->ending) : 0;
+    if (out->failed)
+        return;
+    struct tec_bytes lower;
+    tec_bytes_init(&lower, arena, 0);
+    if (t->lower && n > 0) {
+        tec_unicode_lower(&lower, text, n);
+        text = lower.at;
+        n = lower.n;
+        out->failed |= lower.failed;
+    }
     if (out->failed)
         return;
     tec_bytes_add(out, text, n);
@@ -162,6 +175,23 @@ static enum tec_status encode_call(const struct tec_template *t, int i,
     return tec_context(err, status, "prompt '%s'", t->name);
 }
 
+/* Where the ids did not fit, the last of them is not known: the piece is counted as if it were
+ * missing, which is one too many at most. */
+static enum tec_status end_ids(const struct tec_template *t, const struct tec_tokenizer *tokenizer,
+                               int *ids, size_t capacity, size_t *count, struct tec_error *err)
+{
+    int piece = tec_tokenizer_id(tokenizer, t->ending_piece, strlen(t->ending_piece));
+    if (piece < 0)
+        return tec_fail(err, TEC_INVALID, "prompt '%s': the tokenizer has no piece '%.40s'",
+                        t->name, t->ending_piece);
+    if (*count > 0 && *count <= capacity && ids[*count - 1] == piece)
+        return TEC_OK;
+    if (*count < capacity)
+        ids[*count] = piece;
+    ++*count;
+    return TEC_OK;
+}
+
 enum tec_status tec_template_encode(const struct tec_template *t,
                                     const struct tec_tokenizer *tokenizer,
                                     const struct tec_template_values *values, int *ids,
@@ -178,7 +208,7 @@ enum tec_status tec_template_encode(const struct tec_template *t,
         have += n;
         tec_arena_rewind(scratch, mark);
     }
-    if (status == TEC_OK)
-        *count = have;
-    return status;
+    TEC_TRY(status);
+    *count = have;
+    return t->ending_piece ? end_ids(t, tokenizer, ids, capacity, count, err) : TEC_OK;
 }

@@ -21,8 +21,11 @@ struct tec_template_call {
 /* Immutable, in the arena it was parsed into. */
 struct tec_template {
     const char *name;
-    bool clean;         /* strip white space at both ends, then '_' and newline to space */
-    const char *ending; /* added to the instruction unless it ends so; NULL = nothing */
+    bool clean;               /* strip white space at both ends, then '_' and newline to space */
+    bool lower;               /* then lower case, as Python's str.lower */
+    const char *ending;       /* added to the instruction unless it ends so; NULL = nothing */
+    const char *ending_piece; /* spelling of a piece of the tokenizer: its id is added to the ids
+                               * unless it is their last; NULL = nothing */
     struct tec_template_call *calls;
     int n_calls;
     bool state; /* some call has {state} */
@@ -30,7 +33,8 @@ struct tec_template {
 
 /* The template `name` of a file's value, an object of
  *
- *     NAME = {clean? = boolean, ending?, calls = list of {text, bos?}}
+ *     NAME = {clean? = boolean, lower? = boolean, ending?, ending_piece?,
+ *             calls = list of {text, bos?}}
  *
  * In a call's text {text} is the instruction and {state} the bins, joined by one space; other
  * braces are refused. TEC_NOT_FOUND with the nearest name, TEC_MALFORMED. The message begins with
@@ -56,8 +60,8 @@ struct tec_template_values {
 
 /* The ids of a prompt: every call rendered and encoded, a begin token before those that ask for it.
  * At most `capacity` ids are written; *count is how many the prompt has, which may be more. Scratch
- * memory is rewound before return. TEC_INVALID when the tokenizer has no begin token; TEC_MALFORMED
- * for text that is not UTF-8. */
+ * memory is rewound before return. TEC_INVALID when the tokenizer has no begin token, or not the
+ * template's last piece; TEC_MALFORMED for text that is not UTF-8. */
 enum tec_status tec_template_encode(const struct tec_template *t,
                                     const struct tec_tokenizer *tokenizer,
                                     const struct tec_template_values *values, int *ids,

@@ -62,14 +62,19 @@ static void read_step(struct tec_fields *f, struct tec_transform *step, int n_in
 {
     const char *a = numbers[step->kind].a, *b = numbers[step->kind].b;
     read_at(f, step, n_in);
-    if (a)
+    bool bins = step->kind == TEC_TRANSFORM_bins;
+    if (a && !bins)
         tec_fields_need(f, a);
-    if (b)
+    if (b && !bins)
         tec_fields_need(f, b);
+    if (bins && !tec_fields_get(f, a) != !tec_fields_get(f, b))
+        tec_fields_fail(f, TEC_MALFORMED, "bins needs both numbers, vocabulary and bins, or none");
     step->a = a ? tec_fields_number(f, a, 0.0) : 0.0;
     step->b = b ? tec_fields_number(f, b, 0.0) : 0.0;
     if (a && strcmp(a, "low") == 0 && !(step->a < step->b))
         tec_fields_fail(f, TEC_MALFORMED, "low = %g must be less than high = %g", step->a, step->b);
+    if (bins && f->status == TEC_OK && tec_fields_get(f, a))
+        f->status = tec_transform_check_bins(step, f->where, f->err);
     if (step->kind == TEC_TRANSFORM_linkage && !(step->a > 0.0 && step->b > 0.0))
         tec_fields_fail(f, TEC_MALFORMED, "horn and arm must be greater than 0");
     if (step->kind == TEC_TRANSFORM_select && step->n_at == 0)
@@ -134,6 +139,32 @@ enum tec_status tec_transforms_parse(struct tec_transforms *out, const json_t *j
         out->n++;
     }
     return TEC_OK;
+}
+
+bool tec_transform_has_bin(const struct tec_transform *step, double x)
+{
+    return x >= step->a - step->b && x < step->a && floor(x) == x;
+}
+
+const struct tec_transform *tec_transforms_bins(const struct tec_transforms *t)
+{
+    for (int i = 0; i < t->n; i++)
+        if (t->steps[i].kind == TEC_TRANSFORM_bins)
+            return &t->steps[i];
+    return NULL;
+}
+
+enum tec_status tec_transform_check_bins(const struct tec_transform *step, const char *where,
+                                         struct tec_error *err)
+{
+    double vocabulary = step->a, bins = step->b;
+    if (bins >= 2.0 && bins <= vocabulary && vocabulary <= 1 << 24 && floor(bins) == bins &&
+        floor(vocabulary) == vocabulary)
+        return TEC_OK;
+    return tec_fail(err, TEC_MALFORMED,
+                    "%s: bins = %g of vocabulary = %g: must be whole numbers, 2 <= bins <= "
+                    "vocabulary <= 2^24",
+                    where, bins, vocabulary);
 }
 
 int tec_transforms_width(const struct tec_transforms *t)
@@ -203,6 +234,29 @@ static double tec_transform_add_state(const struct tec_transform *t, double x, d
 {
     (void)t;
     return x + state;
+}
+
+static double tec_transform_sign(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; /* of NaN it is NaN, as numpy's */
+}
+
+/* Edge i of numpy's linspace(-1, 1, bins): a product and a sum, each rounded; the last is exact. */
+static double edge(double i, double bins)
+{
+    double step = 2.0 / (bins - 1.0), along = i * step;
+    return i == bins - 1.0 ? 1.0 : along + -1.0;
+}
+
+static double tec_transform_bins(const struct tec_transform *t, double x, double state)
+{
+    (void)state;
+    if (!isfinite(x))
+        return x;
+    double i = floor(t->a - x - 1.0), last = t->b - 2.0;
+    i = i < 0.0 ? 0.0 : i > last ? last : i;
+    return (edge(i, t->b) + edge(i + 1.0, t->b)) / 2.0;
 }
 
 static double (*const functions[])(const struct tec_transform *t, double x, double state) = {

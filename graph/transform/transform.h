@@ -41,6 +41,21 @@ enum tec_status tec_transforms_parse(struct tec_transforms *out, const json_t *j
                                      int n_state, const char *where, struct tec_arena *arena,
                                      struct tec_error *err);
 
+/* The step `bins`: the highest ids of a vocabulary are bins of -1 .. 1, the last id the lowest bin.
+ * With i = vocabulary - 1 - id held to 0 .. bins - 2 the value is the middle between edges i and
+ * i + 1 of numpy's linspace(-1, 1, bins): ids outside the range are not refused, as in the code
+ * that models are published with. Is x an id that `step`, a bins, has a bin for: vocabulary - bins
+ * .. vocabulary - 1? */
+bool tec_transform_has_bin(const struct tec_transform *step, double x);
+
+/* The first step that is a bins, or NULL. */
+const struct tec_transform *tec_transforms_bins(const struct tec_transforms *t);
+
+/* TEC_MALFORMED unless the numbers of a bins go together: whole, 2 <= bins <= vocabulary, and a
+ * vocabulary whose ids are exact as float32. The message begins with `where`. */
+enum tec_status tec_transform_check_bins(const struct tec_transform *step, const char *where,
+                                         struct tec_error *err);
+
 /* Largest number of entries that x has at any step: the size of x and scratch below. */
 int tec_transforms_width(const struct tec_transforms *t);
 
@@ -50,13 +65,13 @@ void tec_transforms_run(const struct tec_transforms *t, double *x, const double 
                         double *scratch);
 
 /* The steps backwards: x [width] whose first n_out entries are a result becomes what the steps make
- * it from, its first n_in entries. clamp and round are undone by leaving x as it is, so that the
- * steps give x again where it lies within the bounds, or is whole. */
+ * it from, its first n_in entries. clamp, round and sign are undone by leaving x as it is, so that
+ * the steps give x again where it lies within the bounds, is whole, or is -1, 0 or 1. */
 void tec_transforms_undo(const struct tec_transforms *t, double *x, const double *state,
                          double *scratch);
 
-/* The first step that cannot be undone (linkage, multiply by 0, a select that drops or repeats an
- * entry), counted from 0, or -1. */
+/* The first step that cannot be undone (linkage, bins, multiply by 0, a select that drops or
+ * repeats an entry), counted from 0, or -1. */
 int tec_transforms_lossy(const struct tec_transforms *t);
 
 #endif

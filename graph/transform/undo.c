@@ -21,7 +21,7 @@ int tec_transforms_lossy(const struct tec_transforms *t)
 {
     for (int i = 0; i < t->n; i++) {
         const struct tec_transform *step = &t->steps[i];
-        bool lossy = step->kind == TEC_TRANSFORM_linkage ||
+        bool lossy = step->kind == TEC_TRANSFORM_linkage || step->kind == TEC_TRANSFORM_bins ||
                      (step->kind == TEC_TRANSFORM_multiply && step->a == 0.0) ||
                      (step->kind == TEC_TRANSFORM_select && !is_permutation(step, t->n_in));
         if (lossy)
@@ -47,6 +47,8 @@ static double undo(const struct tec_transform *step, double x, double state)
     case TEC_TRANSFORM_linkage:
     case TEC_TRANSFORM_clamp:
     case TEC_TRANSFORM_round:
+    case TEC_TRANSFORM_sign:
+    case TEC_TRANSFORM_bins:
     case TEC_N_TRANSFORMS:
         break;
     }

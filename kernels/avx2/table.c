@@ -22,7 +22,6 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->relu = tec_relu_avx2;
     kernels->gelu_mul = tec_gelu_mul_avx2;
     kernels->silu_mul = tec_silu_mul_avx2;
-    kernels->take_rows = tec_take_rows_avx2;
 #else
     (void)kernels;
 #endif

@@ -19,7 +19,6 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     kernels->relu = tec_relu_avx512;
     kernels->gelu_mul = tec_gelu_mul_avx512;
     kernels->silu_mul = tec_silu_mul_avx512;
-    kernels->take_rows = tec_take_rows_avx512;
 #else
     (void)kernels;
 #endif

@@ -9,14 +9,20 @@
 extern "C" {
 #endif
 
-/* gemm_bf16 of norm's output, then one of three. What lies between them is not written. */
+enum tec_cuda_then {
+    TEC_CUDA_THEN_NOTHING,
+#define THEN(kernel, args, input) TEC_CUDA_THEN_##kernel,
+#include "kernels/cuda/chains.def"
+#undef THEN
+    TEC_CUDA_THEN_COUNT
+};
+
+/* gemm_bf16 of norm's output, then one of chains.def. What lies between them is not written. */
 struct tec_cuda_chain {
     const struct tec_norm_args *norm; /* rmsnorm, of few rows; NULL = none */
     const struct tec_gemm_args *gemm;
-    const struct tec_map_args *gelu; /* at most one of these three; NULL = none */
-    const struct tec_gated_args *gated;
-    const struct tec_rope_args *rope;
-    bool rope_bf16; /* which of the two */
+    enum tec_cuda_then then;
+    const void *args; /* of what is behind */
 };
 
 /* Start it; false: this one is not done together, and nothing was started. */

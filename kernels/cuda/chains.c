@@ -1,11 +1,38 @@
 /* chains.c - which commands of a list are started together. */
 #include "kernels/cuda/gpu.h"
 
+#include <stddef.h>
+#include <string.h>
+
 static const struct tec_command *next_of(const struct tec_capture *capture, int at)
 {
     const struct tec_command *c = &capture->commands[at];
     bool passes = c->passes && at + 1 < capture->n && c[1].kind == TEC_RUN;
     return passes ? c + 1 : NULL;
+}
+
+static const struct {
+    enum tec_kernel_id kernel;
+    size_t input; /* where its argument has the product's y */
+} thens[TEC_CUDA_THEN_COUNT] = {
+    [TEC_CUDA_THEN_NOTHING] = {TEC_KERNEL_COUNT, 0},
+#define THEN(kernel, args, input) \
+    [TEC_CUDA_THEN_##kernel] = {TEC_KERNEL_##kernel, offsetof(struct tec_##args##_args, input)},
+#include "kernels/cuda/chains.def"
+#undef THEN
+};
+
+/* What of chains.def a command does with y. */
+static enum tec_cuda_then then_of(const struct tec_command *c, const float *y)
+{
+    int then = TEC_CUDA_THEN_COUNT - 1;
+    while (then > TEC_CUDA_THEN_NOTHING && thens[then].kernel != c->kernel)
+        then--;
+    if (then == TEC_CUDA_THEN_NOTHING)
+        return TEC_CUDA_THEN_NOTHING;
+    const float *x;
+    memcpy(&x, (const unsigned char *)c->args + thens[then].input, sizeof x);
+    return x == y ? (enum tec_cuda_then)then : TEC_CUDA_THEN_NOTHING;
 }
 
 /* The product at `at` and what is behind it, if that reads its output; the number of commands. */
@@ -15,23 +42,9 @@ static int product(const struct tec_capture *capture, int at, struct tec_cuda_ch
     if (c->kernel != TEC_KERNEL_gemm_bf16)
         return 0;
     chain->gemm = c->args;
-    if (!next)
-        return 1;
-    const struct tec_map_args *map = next->args;
-    const struct tec_gated_args *gated = next->args;
-    const struct tec_rope_args *rope = next->args;
-    const float *y = chain->gemm->y;
-    if (next->kernel == TEC_KERNEL_gelu && map->x == y)
-        chain->gelu = map;
-    else if (next->kernel == TEC_KERNEL_gelu_mul && gated->x == y)
-        chain->gated = gated;
-    else if ((next->kernel == TEC_KERNEL_rope_bf16 || next->kernel == TEC_KERNEL_rope_f32) &&
-             rope->qkv == y)
-        chain->rope = rope;
-    else
-        return 1;
-    chain->rope_bf16 = next->kernel == TEC_KERNEL_rope_bf16;
-    return 2;
+    chain->then = next ? then_of(next, chain->gemm->y) : TEC_CUDA_THEN_NOTHING;
+    chain->args = chain->then ? next->args : NULL;
+    return chain->then ? 2 : 1;
 }
 
 /* With the norm in front. */

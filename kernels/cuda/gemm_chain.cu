@@ -2,6 +2,34 @@
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/gemm_then.cuh"
 
+typedef bool start_fn(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                      const void *then, struct tec_cuda_launch *launch);
+
+static bool then_nothing(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                         const void *then, struct tec_cuda_launch *launch)
+{
+    (void)then;
+    return norm && tec_cuda_gemm_normed(a, norm, launch);
+}
+
+#define THEN(kernel, args, input)                                                              \
+    static bool then_##kernel(const struct tec_gemm_args *a, const struct tec_norm_args *norm, \
+                              const void *then, struct tec_cuda_launch *launch)                \
+    {                                                                                          \
+        return tec_cuda_gemm_then_##kernel(                                                    \
+            a, norm, static_cast<const struct tec_##args##_args *>(then), launch);             \
+    }
+#include "kernels/cuda/chains.def"
+#undef THEN
+
+/* In the order of enum tec_cuda_then. */
+static start_fn *const starts[TEC_CUDA_THEN_COUNT] = {
+    then_nothing,
+#define THEN(kernel, args, input) then_##kernel,
+#include "kernels/cuda/chains.def"
+#undef THEN
+};
+
 /* Whether a product may begin with this norm: its blocks measure all rows again, so there are to be
  * few; vectors and rows move as quads. */
 static bool may_begin(const struct tec_norm_args *norm, const struct tec_gemm_args *a)
@@ -24,11 +52,5 @@ bool tec_cuda_gemm_chain(const struct tec_cuda_chain *chain, struct tec_cuda_lau
         a.x = norm->x;
         a.ldx = norm->ldx;
     }
-    if (chain->gelu)
-        return tec_cuda_gemm_then_gelu(&a, norm, chain->gelu, launch);
-    if (chain->gated)
-        return tec_cuda_gemm_then_gated(&a, norm, chain->gated, launch);
-    if (chain->rope)
-        return tec_cuda_gemm_then_rope(&a, norm, chain->rope, chain->rope_bf16, launch);
-    return norm && tec_cuda_gemm_normed(&a, norm, launch);
+    return starts[chain->then](&a, norm, chain->args, launch);
 }

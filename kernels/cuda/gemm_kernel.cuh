@@ -117,11 +117,15 @@ multiply_tile(const struct tec_gemm_args &a, const Finish &finish, const Front &
     finish.run(WALK ? total : c, taken, mine, rows);
 }
 
+/* Code for sm_90a has the kernels of gemm_groups_kernel.cuh instead; these are not started there.
+ */
 template <class S, class Finish, bool WALK>
 static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
     gemm_kernel(struct tec_gemm_args a, Finish finish, struct split split, struct exchange exchange)
 {
+#ifndef __CUDA_ARCH_FEAT_SM90_ALL
     multiply_tile<S, Finish, no_front, WALK>(a, finish, no_front(), split, exchange);
+#endif
 }
 
 template <class S, class Finish>
@@ -129,7 +133,9 @@ static __global__ void __launch_bounds__(S::THREADS, S::resident(false))
     gemm_normed_kernel(struct tec_gemm_args a, Finish finish, struct norm_front front,
                        struct split split, struct exchange exchange)
 {
+#ifndef __CUDA_ARCH_FEAT_SM90_ALL
     multiply_tile<normed_tile<S>, Finish, norm_front, false>(a, finish, front, split, exchange);
+#endif
 }
 
 /* terms, warps across and down, blocks and groups of a warp, k of a step, stages */

@@ -1,4 +1,4 @@
-/* gemm_then.cuh - a product with the kernels in front of it and behind it as one; each pair of
+/* gemm_then.cuh - a product with the kernels in front of it and behind it as one; each kind of
  * them in a file. */
 #pragma once
 
@@ -9,13 +9,12 @@
  * and a->ldx are those of the norm; NULL = none. */
 bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           struct tec_cuda_launch *launch);
-bool tec_cuda_gemm_then_gelu(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                             const struct tec_map_args *then, struct tec_cuda_launch *launch);
-bool tec_cuda_gemm_then_gated(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                              const struct tec_gated_args *then, struct tec_cuda_launch *launch);
-bool tec_cuda_gemm_then_rope(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                             const struct tec_rope_args *then, bool bf16,
-                             struct tec_cuda_launch *launch);
+#define THEN(kernel, args, input)                                        \
+    bool tec_cuda_gemm_then_##kernel(                                    \
+        const struct tec_gemm_args *a, const struct tec_norm_args *norm, \
+        const struct tec_##args##_args *then, struct tec_cuda_launch *launch);
+#include "kernels/cuda/chains.def"
+#undef THEN
 
 /* Nothing of x is written while other blocks may still read it. */
 static inline bool apart(const struct tec_gemm_args *a, const float *to, int ld)

@@ -1,9 +1,9 @@
-/* gemm_then_gated.cu - gelu of one half of a product times the other half. */
+/* gemm_then_gated.cu - gelu or silu of one half of a product times the other half. */
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/gemm_then.cuh"
 
 /* Pairs of panels: 16 columns of the gate and those of up. */
-struct store_gated {
+template <enum activation F> struct store_gated {
     struct tec_gated_args a;
 
     __host__ __device__ int pairs() const
@@ -19,18 +19,31 @@ struct store_gated {
         column -= a.gate_at;
         if (column >= a.cols)
             return;
-        float v = activation_gelu(gate) * up;
+        float v = activation_of<F>(gate) * up;
         a.y[(size_t)r * (size_t)a.ldy + (size_t)column] = a.round ? round_bf16(v) : v;
     }
 };
 
-bool tec_cuda_gemm_then_gated(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                              const struct tec_gated_args *then, struct tec_cuda_launch *launch)
+template <enum activation F>
+static bool start(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                  const struct tec_gated_args *then, struct tec_cuda_launch *launch)
 {
     bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ldx == a->ldy;
     bool whole = then->gate_at % 16 == 0 && then->up_at % 16 == 0 &&
                  then->gate_at + then->cols <= a->n && then->up_at + then->cols <= a->n;
     if (!same || !whole || !apart(a, then->y, then->ldy))
         return false;
-    return start_pairs<store_gated>(a, norm, then, launch);
+    return start_pairs<store_gated<F>>(a, norm, then, launch);
+}
+
+bool tec_cuda_gemm_then_gelu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                 const struct tec_gated_args *then, struct tec_cuda_launch *launch)
+{
+    return start<GELU>(a, norm, then, launch);
+}
+
+bool tec_cuda_gemm_then_silu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                 const struct tec_gated_args *then, struct tec_cuda_launch *launch)
+{
+    return start<SILU>(a, norm, then, launch);
 }

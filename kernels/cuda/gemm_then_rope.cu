@@ -80,19 +80,27 @@ struct store_rotated {
     }
 };
 
-/* Rotated rows to bf16 memory, others to float32: the two that models have. */
-bool tec_cuda_gemm_then_rope(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                             const struct tec_rope_args *then, bool bf16,
-                             struct tec_cuda_launch *launch)
+static bool may_go_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)
 {
     bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ld == a->ldy;
-    if (!same || (then->q_at >= 0 && !apart(a, then->q, then->ldq)))
-        return false;
-    if (!then->cos_sin)
-        return !bf16 && start_singles<store_heads>(a, norm, then, launch);
+    return same && (then->q_at < 0 || apart(a, then->q, then->ldq));
+}
+
+/* Rotated rows to bf16 memory, others to float32: the two that models have. */
+bool tec_cuda_gemm_then_rope_f32(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                 const struct tec_rope_args *then, struct tec_cuda_launch *launch)
+{
+    return may_go_along(a, then) && !then->cos_sin &&
+           start_singles<store_heads>(a, norm, then, launch);
+}
+
+bool tec_cuda_gemm_then_rope_bf16(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                  const struct tec_rope_args *then, struct tec_cuda_launch *launch)
+{
     int kv = then->kv_heads * then->head_dim, q = then->heads * then->head_dim;
     bool queries = then->q_at < 0 || (then->q_at % 16 == 0 && then->q_at + q <= a->n);
     bool whole = then->head_dim % 32 == 0 && then->k_at % 16 == 0 && then->v_at % 16 == 0 &&
                  then->k_at + kv <= a->n && then->v_at + kv <= a->n;
-    return bf16 && queries && whole && start_pairs<store_rotated>(a, norm, then, launch);
+    return may_go_along(a, then) && then->cos_sin && queries && whole &&
+           start_pairs<store_rotated>(a, norm, then, launch);
 }

@@ -2,10 +2,14 @@
 --
 -- A call is encoded on its own. {text} is the instruction, {state} the bins of the normalised state
 -- joined by one space. clean: strip white space at both ends, then '_' and newline become spaces.
+-- lower: lower case. ending_piece: the id of this piece comes last, and is added if it is not there.
 return {
   -- The newline is encoded apart, so that it never joins the instruction's last token.
   plain      = { clean = true, calls = { { text = "{text}", bos = true }, { text = "\n" } } },
   with_state = { clean = true, calls = { { text = "Task: {text}, State: {state};\nAction: ", bos = true } } },
   -- LeRobot's: not cleaned, one text, a newline at the end if there is none.
   as_it_is   = { ending = "\n", calls = { { text = "{text}", bos = true } } },
+  -- OpenVLA's: training put the empty piece between the colon and the action.
+  openvla    = { lower = true, ending_piece = "▁",
+                 calls = { { text = "In: What action should the robot take to {text}?\nOut:", bos = true } } },
 }

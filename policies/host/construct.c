@@ -203,7 +203,7 @@ struct axis {
     int points;
 };
 
-static void adopt_needs(lua_State *L, const struct tec_policy *policy)
+static void adopt_needs(lua_State *L, struct tec_policy *policy)
 {
     const struct tec_topology *t = policy->topology;
     const struct axis axes[] = {{"decode.k", t->n_k},  {"decode.batch", t->n_batch},
@@ -220,7 +220,8 @@ static void adopt_needs(lua_State *L, const struct tec_policy *policy)
                        "policy: needs '%s', which is no axis: decode.k, decode.batch, depth or "
                        "ratio",
                        need);
-        if (axes[at].points == 0)
+        policy->unfit = axes[at].points == 0;
+        if (policy->unfit)
             luaL_error(L, "policy '%s' needs axis '%s', for which the pipeline captures no point",
                        policy->name, need);
         lua_pop(L, 1);

@@ -58,7 +58,13 @@ static enum tec_status run_file(struct tec_policy *policy, const char *name, con
     if (status != TEC_OK && err && strstr(err->message, "unknown name 'pipeline'"))
         return tec_fail(err, TEC_MALFORMED, "%s is a pipeline file, a policy was expected", name);
     TEC_TRY(status);
-    return tec_context(err, tec_host_build(policy, tec_host_adopt, 1, err), "%s", name);
+    status = tec_host_build(policy, tec_host_adopt, 1, err);
+    if (policy->unfit && status != TEC_OK) {
+        status = TEC_UNSUPPORTED;
+        if (err)
+            err->status = status;
+    }
+    return tec_context(err, status, "%s", name);
 }
 
 /* The initial state must be plain data: it is what a reload hands on. */

@@ -94,10 +94,11 @@ static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float
                                        .v_at = HALF,
                                        .kv_heads = 1,
                                        .head_dim = HALF};
-    const void *args = next == TEC_KERNEL_gelu       ? (const void *)&map
-                       : next == TEC_KERNEL_gelu_mul ? (const void *)&gated
-                                                     : (const void *)&rope;
-    tec_capture_add(c, next, args, true, "next");
+    const void *args[TEC_KERNEL_COUNT] = {
+        [TEC_KERNEL_gelu] = &map,       [TEC_KERNEL_gelu_erf] = &map,
+        [TEC_KERNEL_gelu_mul] = &gated, [TEC_KERNEL_silu_mul] = &gated,
+        [TEC_KERNEL_rope_f32] = &rope,  [TEC_KERNEL_rope_bf16] = &rope};
+    tec_capture_add(c, next, args[next], true, "next");
 }
 
 /* NORMED: a norm in front of the product; NORM_PASSES: which alone reads it. ROTATED: rope_f32 too,
@@ -196,7 +197,8 @@ static void compare(enum tec_kernel_id next, int about, int together)
     CHECK_INT(wrote_mid, ==, together == 0 || (about & NORM_PASSES) == 0);
 }
 
-static const enum tec_kernel_id nexts[] = {TEC_KERNEL_gelu, TEC_KERNEL_gelu_mul,
+static const enum tec_kernel_id nexts[] = {TEC_KERNEL_gelu,      TEC_KERNEL_gelu_erf,
+                                           TEC_KERNEL_gelu_mul,  TEC_KERNEL_silu_mul,
                                            TEC_KERNEL_rope_bf16, TEC_KERNEL_rope_f32};
 enum { NEXTS = sizeof nexts / sizeof nexts[0] };
 

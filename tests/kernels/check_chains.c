@@ -126,7 +126,7 @@ static void alone(struct conform *c, int rows, int k)
     both(c, f.norm, &a, NOTHING, NULL, &out, 1, f.may);
 }
 
-static void gelu(struct conform *c, int rows, int k, bool norm)
+static void map(struct conform *c, enum tec_kernel_id next, int rows, int k, bool norm)
 {
     struct tec_gemm_args a = product(c, rows, 16 * conform_int(1, 9), k);
     struct tec_map_args m = {.x = a.y, .rows = a.rows, .max_rows = rows, .ldx = a.ldy};
@@ -137,7 +137,7 @@ static void gelu(struct conform *c, int rows, int k, bool norm)
     struct place out = {m.y, (size_t)rows * (size_t)m.ldy * sizeof *m.y};
     struct front f;
     put_front(c, &f, norm, &a);
-    both(c, f.norm, &a, TEC_KERNEL_gelu, &m, &out, 1, f.may && rows > 32);
+    both(c, f.norm, &a, next, &m, &out, 1, f.may && rows > 32);
 }
 
 static struct tec_gated_args gated_args(struct conform *c, const struct tec_gemm_args *a)
@@ -152,14 +152,14 @@ static struct tec_gated_args gated_args(struct conform *c, const struct tec_gemm
     return g;
 }
 
-static void gated(struct conform *c, int rows, int k, bool norm)
+static void gated(struct conform *c, enum tec_kernel_id next, int rows, int k, bool norm)
 {
     struct tec_gemm_args a = product(c, rows, 32 * conform_int(1, 6), k);
     struct tec_gated_args g = gated_args(c, &a);
     struct place out = {g.y, (size_t)rows * (size_t)g.ldy * sizeof *g.y};
     struct front f;
     put_front(c, &f, norm, &a);
-    both(c, f.norm, &a, TEC_KERNEL_gelu_mul, &g, &out, 1, f.may);
+    both(c, f.norm, &a, next, &g, &out, 1, f.may);
 }
 
 /* Output over the input: blocks would overwrite what others still read. */
@@ -236,8 +236,10 @@ static void chains(struct conform *c, int rows, int k)
 {
     cuda_tier_plan_for(0, conform_int(0, 1) ? 1 : 1000);
     for (int norm = 0; norm < 2; norm++) {
-        gelu(c, rows, k, norm);
-        gated(c, rows, k, norm);
+        map(c, TEC_KERNEL_gelu, rows, k, norm);
+        map(c, TEC_KERNEL_gelu_erf, rows, k, norm);
+        gated(c, TEC_KERNEL_gelu_mul, rows, k, norm);
+        gated(c, TEC_KERNEL_silu_mul, rows, k, norm);
         rope(c, rows, k, true, norm);
         rope(c, rows, k, false, norm);
     }
@@ -255,7 +257,7 @@ void conform_chains(struct conform *c)
     static const int columns[] = {4, 132, 254, 1024, 1028, 2600};
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         alone(c, conform_int(1, 64), columns[i]);
-        gated(c, conform_int(1, 64), columns[i], true);
+        gated(c, TEC_KERNEL_gelu_mul, conform_int(1, 64), columns[i], true);
     }
     over_input(c);
 }

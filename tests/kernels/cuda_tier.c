@@ -165,12 +165,13 @@ static void plan_for(struct tec_cuda_launch *launch, int like)
                          : capability ? capability
                                       : 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
                                             attribute(cudaDevAttrComputeCapabilityMinor);
-    launch->groups = tec_cuda_groups(launch->capability);
+    if (kind == CUDA_TIER_EMULATED || !like) /* code for sm_90a has no other products */
+        launch->groups = tec_cuda_groups(launch->capability);
 }
 
 void cuda_tier_like(int like)
 {
-    capability = like;
+    capability = kind == CUDA_TIER_EMULATED ? like : 0;
     cuda_tier_plan_for(0, 0);
 }
 
@@ -274,14 +275,12 @@ static void after(const char *name)
 bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
                      enum tec_kernel_id next, const void *args)
 {
-    struct tec_cuda_chain chain = {.norm = norm, .gemm = gemm};
-    if (next == TEC_KERNEL_gelu)
-        chain.gelu = args;
-    else if (next == TEC_KERNEL_gelu_mul)
-        chain.gated = args;
-    else if (next == TEC_KERNEL_rope_bf16 || next == TEC_KERNEL_rope_f32)
-        chain.rope = args;
-    chain.rope_bf16 = next == TEC_KERNEL_rope_bf16;
+    static const enum tec_cuda_then thens[TEC_KERNEL_COUNT + 1] = {
+#define THEN(kernel, args, input) [TEC_KERNEL_##kernel] = TEC_CUDA_THEN_##kernel,
+#include "kernels/cuda/chains.def"
+#undef THEN
+    };
+    struct tec_cuda_chain chain = {norm, gemm, thens[next], args};
     before();
     if (!tec_cuda_gemm_chain(&chain, &tier.launch))
         return false;

@@ -18,19 +18,31 @@ enum tec_status tec_pi_open(struct tec_pi *pi, struct tec_verify *v, const char 
                             const char *mask, struct tec_error *err)
 {
     *pi = (struct tec_pi){.v = v};
-    const json_t *config = json_object_get(v->json, "config");
     if (!path)
         path = json_string_value(json_object_get(v->json, "checkpoint"));
     if (!path)
         return tec_fail(err, TEC_MALFORMED, "%s/case.json: no checkpoint", v->dir);
+    json_t *overrides = mask ? json_pack("{s:s}", "mask", mask) : NULL;
+    enum tec_status status = tec_pi_open_beside(pi, v, path, NULL, overrides, err);
+    json_decref(overrides);
+    return status;
+}
+
+enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, const char *path,
+                                   const char *beside, json_t *overrides, struct tec_error *err)
+{
+    *pi = (struct tec_pi){.v = v};
+    const json_t *config = json_object_get(v->json, "config");
     TEC_TRY(open_device(pi, err));
     TEC_TRY(tec_checkpoint_open(&pi->checkpoint, tec_pi_path(pi, path), v->heap, err));
-    json_t *overrides = mask ? json_pack("{s:s}", "mask", mask) : NULL;
+    if (beside)
+        TEC_TRY(tec_checkpoint_join(pi->checkpoint, tec_pi_path(pi, beside), err));
     const struct tec_model_choice choice = {
-        .root = "pipelines/models", .overrides = overrides, .checkpoint = pi->checkpoint};
-    enum tec_status status = tec_model_open(&pi->model, &choice, v->heap, err);
-    json_decref(overrides);
-    TEC_TRY(status);
+        .root = "pipelines/models",
+        .arch = json_string_value(json_object_get(overrides, "arch")),
+        .overrides = overrides,
+        .checkpoint = pi->checkpoint};
+    TEC_TRY(tec_model_open(&pi->model, &choice, v->heap, err));
     pi->tensors = json_object_get(v->json, "tensors");
     pi->max_text = (int)json_integer_value(json_object_get(config, "max_token_len"));
     if (pi->max_text < 1)
@@ -83,7 +95,8 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
                             int new_tokens, bool taps, struct tec_error *err)
 {
     const struct tec_model *m = pi->model;
-    const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens + pi->max_text,
+    const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens +
+                                                       pi->max_text + tec_head_rows(m),
                                        .text_tokens = pi->max_text,
                                        .steps = steps,
                                        .fixed = pi->fixed,

@@ -110,11 +110,14 @@ return function(m)
     name  = m.name,
     slots = slots(),
     vision = {
-      image_size = g.vision.image_size, patch = g.vision.patch_size,
-      patch_embed = dense(V .. "embeddings.patch_embedding", true),
-      position = V .. "embeddings.position_embedding.weight",
-      projector = dense(P .. "model.multi_modal_projector.linear", true),
-      stack = siglip(g.vision),
+      towers = { {
+        image_size = g.vision.image_size, patch = g.vision.patch_size,
+        mean = { 0.5, 0.5, 0.5 }, std = { 0.5, 0.5, 0.5 },
+        patch_embed = dense(V .. "embeddings.patch_embedding", true),
+        position = V .. "embeddings.position_embedding.weight",
+        stack = siglip(g.vision),
+      } },
+      projector = { dense(P .. "model.multi_modal_projector.linear", true) },
     },
     text = {
       vocab = rows(HEAD, rows(EMBED, g.vocab)), scale = g.text.width ^ 0.5, round_logits = false,

@@ -1,0 +1,113 @@
+/* robot_norm.c - the statistics of a robot: from which file, and whether they fit. */
+#include "graph/transform/robot.h"
+
+#include <string.h>
+
+/* Does the processor's normaliser leave values of this kind ("STATE", "ACTION") alone? */
+static bool is_identity(const json_t *processor, const char *kind)
+{
+    size_t i;
+    json_t *step;
+    json_array_foreach(json_object_get(processor, "steps"), i, step)
+    {
+        json_t *map = json_object_get(json_object_get(step, "config"), "norm_map");
+        const char *mode = json_string_value(json_object_get(map, kind));
+        if (mode)
+            return strcmp(mode, "IDENTITY") == 0;
+    }
+    return true;
+}
+
+static enum tec_status check_there(const struct tec_checkpoint *c, const struct tec_norm *norm,
+                                   const json_t *processor, const char *kind, struct tec_error *err)
+{
+    if (norm->mode != TEC_NORM_NONE || is_identity(processor, kind))
+        return TEC_OK;
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s: no statistics of the %s; a base checkpoint has none, take a fine-tuned "
+                    "one",
+                    c->path, kind);
+}
+
+static enum tec_status dataset_norms(const struct tec_robot *robot, const struct tec_checkpoint *c,
+                                     const char *key, struct tec_norm *state,
+                                     struct tec_norm *actions, struct tec_arena *arena,
+                                     struct tec_error *err)
+{
+    if (robot->n_state > 0)
+        TEC_TRY(tec_checkpoint_norm_dataset(c, state, key, "proprio", robot->norm, robot->norm_eps,
+                                            arena, err));
+    return tec_checkpoint_norm_dataset(c, actions, key, "action", robot->norm, robot->norm_eps,
+                                       arena, err);
+}
+
+enum tec_status tec_robot_norms(const struct tec_robot *robot,
+                                const struct tec_checkpoint *checkpoint, const char *asset,
+                                struct tec_norm *state, struct tec_norm *actions,
+                                struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_checkpoint *c = checkpoint;
+    *state = *actions = (struct tec_norm){.mode = TEC_NORM_NONE};
+    if (robot->norm == TEC_NORM_NONE && !robot->norm_any)
+        return TEC_OK;
+    if (c->layout == TEC_LAYOUT_LEROBOT) {
+        if (robot->n_state > 0) {
+            TEC_TRY(tec_checkpoint_norm_lerobot(c, state, "observation.state", arena, err));
+            TEC_TRY(check_there(c, state, c->preprocessor, "STATE", err));
+        }
+        TEC_TRY(tec_checkpoint_norm_lerobot(c, actions, "action", arena, err));
+        return check_there(c, actions, c->postprocessor, "ACTION", err);
+    }
+    if (robot->norm_any)
+        return tec_fail(err, TEC_MALFORMED,
+                        "robot %s takes its mode from the checkpoint, but %s does not say one",
+                        robot->name, c->path);
+    if (!asset)
+        asset = robot->asset;
+    if (c->layout == TEC_LAYOUT_HF)
+        return dataset_norms(robot, c, asset, state, actions, arena, err);
+    if (robot->norm == TEC_NORM_MIN_MAX || robot->norm_eps > 0.0)
+        return tec_fail(err, TEC_MALFORMED,
+                        "robot %s: norm.%s is for statistics by dataset, %s has them by asset",
+                        robot->name, robot->norm_eps > 0.0 ? "eps" : "mode = \"min_max\"", c->path);
+    if (robot->n_state > 0)
+        TEC_TRY(tec_checkpoint_norm_openpi(c, state, asset, "state", robot->norm, arena, err));
+    return tec_checkpoint_norm_openpi(c, actions, asset, "actions", robot->norm, arena, err);
+}
+
+static const char *mode_name(enum tec_norm_mode mode)
+{
+    static const char *const modes[] = {"none", "mean_std", "quantile", "min_max"};
+    return (unsigned)mode < sizeof modes / sizeof modes[0] ? modes[mode] : "?";
+}
+
+enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct tec_norm *norm,
+                                     const char *what, struct tec_error *err)
+{
+    int n = strcmp(what, "state") == 0 ? robot->n_state : robot->n_model_actions;
+    if (!robot->norm_any && norm->mode != robot->norm)
+        return tec_fail(err, TEC_MALFORMED,
+                        "robot %s wants %s statistics for its %s, the checkpoint's are %s",
+                        robot->name, mode_name(robot->norm), what, mode_name(norm->mode));
+    if (norm->mode == TEC_NORM_NONE)
+        return TEC_OK;
+    bool there = norm->mode == TEC_NORM_MEAN_STD   ? norm->mean && norm->std
+                 : norm->mode == TEC_NORM_QUANTILE ? norm->q01 && norm->q99
+                                                   : norm->min && norm->max;
+    if (!there)
+        return tec_fail(err, TEC_MALFORMED, "the statistics of the %s lack %s", what,
+                        norm->mode == TEC_NORM_MEAN_STD   ? "mean or std"
+                        : norm->mode == TEC_NORM_QUANTILE ? "q01 or q99; the mode may be wrong"
+                                                          : "min or max");
+    if (norm->n < (size_t)n)
+        return tec_fail(err, TEC_MALFORMED,
+                        "the statistics of the %s have %zu entries, robot %s has %d; another "
+                        "robot's asset?",
+                        what, norm->n, robot->name, n);
+    if (norm->convention == TEC_NORM_DATASET && norm->n != (size_t)n)
+        return tec_fail(err, TEC_MALFORMED,
+                        "the statistics of the %s have %zu entries, robot %s has %d; those of "
+                        "another dataset?",
+                        what, norm->n, robot->name, n);
+    return TEC_OK;
+}

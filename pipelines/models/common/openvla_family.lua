@@ -1,0 +1,246 @@
+-- OpenVLA (Prismatic VLMs fine-tuned to actions, openvla/openvla): one or two picture towers, an MLP
+-- projector, and a Llama-2 that says an action as the last ids of its vocabulary.
+-- `given` = { config, preprocessor, statistics, shapes, size, arch }: a checkpoint's config.json,
+-- preprocessor_config.json, statistics by dataset, and tensor shapes; or a named size.
+-- A key that config.json lacks has the default of the Hugging Face class that reads it.
+
+-- What the names of timm's models imply, by v0.9: activation gelu_erf, layer norm eps 1e-6, fused qkv.
+-- `before`: tensors whose rows stand before the patches; scaled: each half of a block has a scale.
+local timm <const> = {
+  ["vit_large_patch14_reg4_dinov2.lvd142m"] = {
+    embed_dim = 1024, depth = 24, num_heads = 16, mlp_ratio = 4.0, patch = 14, scaled = true,
+    before = { { name = "cls_token", rows = 1 }, { name = "reg_token", rows = 4 } },
+    mean = { 0.484375, 0.455078125, 0.40625 }, std = { 0.228515625, 0.2236328125, 0.224609375 },
+  },
+  ["vit_so400m_patch14_siglip_224"] = {
+    embed_dim = 1152, depth = 27, num_heads = 16, mlp_ratio = 3.7362, patch = 14, before = {},
+    mean = { 0.5, 0.5, 0.5 }, std = { 0.5, 0.5, 0.5 }, pooled = true,
+  },
+}
+timm["vit_so400m_patch14_siglip_384"] = timm["vit_so400m_patch14_siglip_224"]
+local fused <const> = { "vit_large_patch14_reg4_dinov2.lvd142m", "vit_so400m_patch14_siglip_224" }
+
+-- Sizes without a checkpoint: full as released; small for tests on a CPU; tiny as in the golden cases.
+local sizes <const> = {
+  full = { image_sizes = { 224, 224 }, timm_model_args = { {}, {} }, text_config = { vocab_size = 32064 } },
+  small = {
+    image_sizes = { 224, 224 },
+    timm_model_args = { { embed_dim = 192, depth = 6, num_heads = 4 },
+                        { embed_dim = 192, depth = 6, num_heads = 4 } },
+    text_config = { hidden_size = 512, intermediate_size = 1376, num_hidden_layers = 8,
+                    num_attention_heads = 8, vocab_size = 32064 },
+  },
+  tiny = {
+    image_sizes = { 56, 56 },
+    timm_model_args = { { embed_dim = 32, depth = 3, num_heads = 2 },
+                        { embed_dim = 64, depth = 2, num_heads = 4, mlp_ratio = 2.0 } },
+    text_config = { hidden_size = 64, intermediate_size = 128, num_hidden_layers = 2,
+                    num_attention_heads = 4, vocab_size = 768 },
+  },
+}
+
+local L <const> = "language_model."
+local B <const> = "vision_backbone."
+local T <const> = { B .. "featurizer.", B .. "fused_featurizer." }
+
+-- An integer 1 .. 2^20 of a configuration, or its default.
+local function count(t, key, default)
+  local n = t[key]
+  if n == nil then n = default end
+  if math.type(n) == "float" and n == n // 1 then n = math.tointeger(n) end
+  if math.type(n) ~= "integer" or n < 1 or n > 1 << 20 then
+    error(key .. " must be a whole number of 1 .. 2^20, is " .. tostring(n), 0)
+  end
+  return n
+end
+
+local function number(t, key, default)
+  local x = t[key]
+  if x == nil then x = default end
+  if math.type(x) == nil then error(key .. " must be a number, is " .. tostring(x), 0) end
+  return x + 0.0
+end
+
+local function part(t, key)
+  local x = t[key]
+  if x ~= nil and type(x) ~= "table" then error(key .. " must be an object or a list", 0) end
+  return x or {}
+end
+
+local function dense(name, bias)
+  return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
+end
+
+local function heads_of(width, heads, what)
+  if width % heads ~= 0 then
+    error(what .. ": a width of " .. width .. " does not divide into " .. heads .. " heads", 0)
+  end
+  return width // heads
+end
+
+-- Mean and deviation of a tower's pixels: what the processor really applies, not what it was made of.
+local function pixels(index, kind)
+  local p = part(part(given.preprocessor or {}, "tvf_normalize_params"), index)
+  return p.mean or kind.mean, p.std or kind.std
+end
+
+-- A tower runs all of its blocks but the last, whose output nobody reads, and has no final norm.
+local function tower(c, index, ignored)
+  local id = part(c, "timm_model_ids")[index] or fused[index]
+  local kind = timm[id]
+  if not kind then error("timm_model_ids: " .. tostring(id) .. " is not known", 0) end
+  local args, size = part(part(c, "timm_model_args"), index), part(c, "image_sizes")
+  local width, depth = count(args, "embed_dim", kind.embed_dim), count(args, "depth", kind.depth)
+  local heads, ratio = count(args, "num_heads", kind.num_heads), number(args, "mlp_ratio", kind.mlp_ratio)
+  local act = part(c, "timm_override_act_layers")[index]
+  if act then error("timm_override_act_layers: " .. tostring(act) .. " is not supported", 0) end
+  if depth < 2 then error("depth must be 2 or more, is " .. depth, 0) end
+  if not (ratio > 0 and ratio < 64) then error("mlp_ratio must be above 0 and below 64", 0) end
+  local P = T[index]
+  local layer, t, before = P .. "blocks.{}.", {}, {}
+  local names = { qkv = "attn.qkv", o = "attn.proj", up = "mlp.fc1", down = "mlp.fc2",
+                  norm1 = "norm1", norm2 = "norm2" }
+  for key, name in pairs(names) do
+    t[key], t[key .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
+  end
+  if kind.scaled then
+    t.scale1, t.scale2 = layer .. "ls1.scale_factor", layer .. "ls2.scale_factor"
+  end
+  for i, b in ipairs(kind.before) do before[i] = { name = P .. b.name, rows = b.rows } end
+  for _, name in ipairs { "blocks." .. (depth - 1) .. ".*", "norm.*", kind.pooled and "attn_pool.*" } do
+    ignored[#ignored + 1] = P .. name
+  end
+  local mean, std = pixels(index, kind)
+  return {
+    image_size = count(size, index, 224), patch = kind.patch, mean = mean, std = std,
+    patch_embed = dense(P .. "patch_embed.proj", true), position = P .. "pos_embed",
+    prefix = #before > 0 and before or nil,
+    stack = { layers = depth - 1, width = width, heads = heads, kv_heads = heads,
+              head_dim = heads_of(width, heads, "timm_model_args"),
+              mlp = math.floor(width * ratio), norm = "layer", norm_offset = 0.0, eps = 1e-6,
+              theta = 0.0, activation = "gelu_erf", tensors = t },
+  }
+end
+
+local function projector(towers, width)
+  local sum = 0
+  for _, t in ipairs(towers) do sum = sum + t.stack.width end
+  local layers = {}
+  local rows = #towers > 1 and { 4 * sum, width, width } or { width, width }
+  for i, n in ipairs(rows) do
+    layers[i] = dense("projector.fc" .. i, true)
+    layers[i].rows = n
+  end
+  return layers
+end
+
+local function llama(t)
+  local layer = L .. "model.layers.{}."
+  if t.rope_scaling then error("text_config.rope_scaling is not supported", 0) end
+  if (t.hidden_act or "silu") ~= "silu" then error("text_config.hidden_act must be silu", 0) end
+  if t.mlp_bias then error("text_config.mlp_bias is not supported", 0) end
+  local width, heads = count(t, "hidden_size", 4096), count(t, "num_attention_heads", 32)
+  local tensors = {
+    gate = layer .. "mlp.gate_proj.weight", up = layer .. "mlp.up_proj.weight",
+    down = layer .. "mlp.down_proj.weight", norm1 = layer .. "input_layernorm.weight",
+    norm2 = layer .. "post_attention_layernorm.weight", final = L .. "model.norm.weight",
+  }
+  for key, name in pairs { q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj" } do
+    tensors[key] = layer .. "self_attn." .. name .. ".weight"
+    if t.attention_bias then tensors[key .. "_bias"] = layer .. "self_attn." .. name .. ".bias" end
+  end
+  local theta = number(part(t, "rope_parameters"), "rope_theta", number(t, "rope_theta", 10000.0))
+  return {
+    layers = count(t, "num_hidden_layers", 32), width = width, heads = heads,
+    kv_heads = count(t, "num_key_value_heads", heads),
+    head_dim = t.head_dim and count(t, "head_dim") or heads_of(width, heads, "text_config"),
+    mlp = count(t, "intermediate_size", 11008), norm = "rms", norm_offset = 0.0,
+    eps = number(t, "rms_norm_eps", 1e-6), theta = theta, activation = "silu", tensors = tensors,
+  }
+end
+
+-- Tokens of an action: as many as its statistics have dimensions. Several datasets may disagree.
+local function dimensions()
+  local same, most = nil, 0
+  for _, set in pairs(given.statistics or {}) do
+    local n = type(set) == "table" and type(set.action) == "table" and type(set.action.q01) == "table"
+      and #set.action.q01 or 0
+    if n > 0 then
+      if same == nil then same = n elseif same ~= n then same = false end
+      most = math.max(most, n)
+    end
+  end
+  if same == nil then return 7, 7 end
+  return same or nil, most
+end
+
+-- OpenVLA-OFT: a head and a projector of the state in files of their own beside the model's (their
+-- tensors under the files' names) make a chunk in one bidirectional forward. How many actions it has is
+-- in no file: 8 as for LIBERO, 25 for two arms of 7, unless the configuration or the caller says.
+local H <const>, S <const> = "action_head.model.", "proprio_projector."
+
+local function chunk(c)
+  local shapes = given.shapes or {}
+  local first, last = shapes[H .. "fc1.weight"], shapes[H .. "fc2.weight"]
+  if not first or not last then return nil end
+  local function normed(norm, name)
+    local d = dense(name, true)
+    d.norm, d.norm_bias = norm .. ".weight", norm .. ".bias"
+    return d
+  end
+  local blocks, i = {}, 0
+  while i < 9 and shapes[H .. "mlp_resnet_blocks." .. i .. ".ffn.1.weight"] do
+    local B = H .. "mlp_resnet_blocks." .. i .. ".ffn."
+    i = i + 1
+    blocks[i] = normed(B .. "0", B .. "1")
+  end
+  local dim, state = last[1], shapes[S .. "fc1.weight"]
+  return {
+    horizon = given.horizon or count(c, "num_actions_chunk", dim == 14 and 25 or 8), dim = dim,
+    width = first[1], eps = 1e-5,
+    ["in"] = normed(H .. "layer_norm1", H .. "fc1"), blocks = blocks,
+    out = normed(H .. "layer_norm2", H .. "fc2"),
+    state = state and { entries = state[2], first = dense(S .. "fc1", true),
+                        second = dense(S .. "fc2", true) } or nil,
+  }
+end
+
+local function id(x, default)
+  if type(x) == "table" then x = x[1] end
+  return math.type(x) == "integer" and x or default
+end
+
+-- m = { name, by_name, parallel }. by_name: never recognised, only asked for; parallel: a chunk of
+-- actions as the next tokens of one bidirectional forward.
+return function(m)
+  local c = given.config
+  if m.by_name and given.arch ~= m.name then return false end
+  if c and c.model_type ~= "openvla" or given.shapes and not c then return false end
+  if not c and given.arch ~= m.name then return false end
+  c = c or sizes[given.size] or error("size must be full, small or tiny", 0)
+  local t = part(c, "text_config")
+  local ignored, towers = {}, {}
+  for i = 1, c.use_fused_vision_backbone == false and 1 or 2 do towers[i] = tower(c, i, ignored) end
+  local vocab = count(t, "vocab_size", 32000)
+  local stack = llama(t)
+  local same, most = dimensions()
+  local chunks = m.parallel and { horizon = given.horizon or 8, dim = given.dim or same or most } or chunk(c)
+  local bidir = chunks ~= nil
+  return {
+    name = m.name,
+    slots = given.slots or bidir and { "full_image", "wrist_image" } or { "full_image" },
+    vision = { towers = towers, projector = projector(towers, stack.width), activation = "gelu_erf" },
+    text = {
+      vocab = vocab, scale = 1.0, round_logits = true, mask = given.mask or bidir and "bidir" or "causal_all",
+      lead = true,
+      bos = id(t.bos_token_id, 1), eos = id(t.eos_token_id, 2), max_tokens = 256,
+      embed = { L .. "model.embed_tokens.weight" },
+      head = { t.tie_word_embeddings and L .. "model.embed_tokens.weight" or L .. "lm_head.weight" },
+      stack = stack,
+    },
+    chunk = chunks,
+    tokens = (m.parallel or not chunks) and { count = same, most = most, vocab = vocab - count(c, "pad_to_multiple_of", 64),
+                             bins = count(c, "n_action_bins", 256) } or nil,
+    ignored = ignored,
+  }
+end

@@ -1,0 +1,167 @@
+/* op_shapes.c - what ops refuse, and where barriers stand, for ops whose rows come from elsewhere.
+ */
+#include "graph/compile/plan.h"
+
+#include "tests/tap.h"
+
+#include <string.h>
+
+static struct tec_heap heap;
+static struct tec_arena arena;
+static struct tec_plan plan;
+static int live = 3, many = 6, row[6];
+static float cache[64];
+static struct tec_move moves[2];
+
+/* A program with x [8, 10], of which 3 rows live. */
+static struct tec_program *begin(int *x)
+{
+    tec_arena_init(&arena, &heap);
+    plan.n_parts = 1;
+    tec_program_init(&plan.parts[0].program, &arena, "test");
+    *x = tec_program_tensor(&plan.parts[0].program, "x", 8, 10, &live);
+    return &plan.parts[0].program;
+}
+
+static void end(void)
+{
+    tec_arena_finish(&arena);
+}
+
+/* take_rows of x into a y of some shape; whether it is taken. */
+static bool takes(int rows, int cols, struct tec_take_args args)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_take_rows, "take");
+    call.in[0] = x;
+    call.out[0] = tec_program_tensor(p, "y", rows, cols, &many);
+    call.args.take = args;
+    tec_program_call(p, &call);
+    bool taken = p->status == TEC_OK;
+    if (!taken)
+        CHECK(strstr(p->err.message, "take_rows") != NULL);
+    end();
+    return taken;
+}
+
+TEST(rows_fill_what_they_are_taken_to)
+{
+    CHECK(takes(6, 10, (struct tec_take_args){.row = row, .group = 1}));
+    CHECK(takes(3, 20, (struct tec_take_args){.row = row, .group = 2, .rows = &many}));
+    CHECK(!takes(6, 10, (struct tec_take_args){.group = 1}));                   /* no list */
+    CHECK(!takes(6, 10, (struct tec_take_args){.row = row}));                   /* no group */
+    CHECK(!takes(6, 12, (struct tec_take_args){.row = row, .group = 1}));       /* columns */
+    CHECK(!takes(3, 20, (struct tec_take_args){.row = row, .group = 2}));       /* no count */
+    CHECK(!takes(3, 20, (struct tec_take_args){.row = row, .group = 1 << 30})); /* columns */
+    const struct tec_take_args most = {.row = row, .group = 2, .rows = &many, .max_rows = 6};
+    CHECK(takes(3, 20, most));
+    CHECK(!takes(2, 20, most)); /* rows */
+}
+
+TEST(rows_are_not_taken_to_where_they_are)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_take_rows, "take");
+    call.in[0] = call.out[0] = x;
+    call.args.take = (struct tec_take_args){.row = row, .group = 1};
+    tec_program_call(p, &call);
+    CHECK(p->status == TEC_SHAPE);
+    end();
+}
+
+TEST(counts_follow_from_tensors)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_take_rows, "take");
+    call.in[0] = x;
+    call.out[0] = tec_program_tensor(p, "y", 6, 10, &many);
+    call.args.take = (struct tec_take_args){.row = row, .group = 1};
+    tec_program_call(p, &call);
+    REQUIRE(p->status == TEC_OK);
+    const struct tec_take_args *a = &p->steps[0].call.args.take;
+    CHECK(a->rows == &many);
+    CHECK_INT(a->max_rows, ==, 6);
+    CHECK_INT(a->x_rows, ==, 8);
+    CHECK_INT(a->cols, ==, 10);
+    CHECK_INT(a->ldx, ==, 16);
+    CHECK_INT(a->ldy, ==, 16);
+    end();
+}
+
+/* move_kv within the cache, or into a planned tensor. */
+static bool moves_slots(bool fixed, struct tec_move_args args)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_move_kv, "move");
+    int kv = tec_program_fixed(p, "k", cache, sizeof cache, 8, 8, 8, NULL);
+    call.in[0] = kv;
+    call.out[0] = fixed ? kv : x;
+    call.args.move = args;
+    tec_program_call(p, &call);
+    bool taken = p->status == TEC_OK;
+    end();
+    return taken;
+}
+
+TEST(slots_move_within_what_is_there)
+{
+    const struct tec_move_args good = {
+        .moves = moves, .count = &live, .max_moves = 2, .max_tokens = 4, .row = 32};
+    CHECK(moves_slots(true, good));
+    CHECK(!moves_slots(false, good));
+    struct tec_move_args a = good;
+    a.moves = NULL;
+    CHECK(!moves_slots(true, a));
+    a = good;
+    a.count = NULL;
+    CHECK(!moves_slots(true, a));
+    a = good;
+    a.max_moves = 0;
+    CHECK(!moves_slots(true, a));
+    a = good;
+    a.row = 31;
+    CHECK(!moves_slots(true, a));
+    a = good;
+    a.max_tokens = 9; /* the cache has 8 slots */
+    CHECK(!moves_slots(true, a));
+    a.max_tokens = INT32_MAX;
+    CHECK(!moves_slots(true, a));
+}
+
+/* Rows of x are made by their lanes, then taken by others; slots are moved, then moved again. */
+TEST(lanes_wait_for_rows_of_others)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_error err;
+    static float memory[512];
+    struct tec_call map = tec_call_of(TEC_OP_relu, "map");
+    map.in[0] = map.out[0] = x;
+    struct tec_call take = tec_call_of(TEC_OP_take_rows, "take");
+    take.in[0] = x;
+    take.out[0] = tec_program_tensor(p, "y", 6, 10, &live);
+    take.args.take = (struct tec_take_args){.row = row, .group = 1};
+    struct tec_call move = tec_call_of(TEC_OP_move_kv, "move");
+    move.in[0] = move.out[0] = tec_program_fixed(p, "k", cache, sizeof cache, 8, 8, 8, NULL);
+    move.args.move = (struct tec_move_args){
+        .moves = moves, .count = &live, .max_moves = 2, .max_tokens = 4, .row = 32};
+    tec_program_call(p, &map);
+    tec_program_call(p, &map);
+    tec_program_call(p, &take);
+    tec_program_call(p, &move);
+    tec_program_call(p, &move);
+    REQUIRE(p->status == TEC_OK);
+    p->tensors[x].at = (unsigned char *)memory;
+    p->tensors[take.out[0]].at = (unsigned char *)memory + p->tensors[x].size;
+    REQUIRE(tec_pass_fuse(&plan, &err) == TEC_OK);
+    static const bool barriers[] = {false, false, true, false, true};
+    for (int i = 0; i < 5; i++)
+        CHECK_INT(p->steps[i].call.barrier, ==, barriers[i]);
+    end();
+}
+
+TAP_MAIN
