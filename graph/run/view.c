@@ -5,8 +5,7 @@
 
 static int64_t token_bytes(const struct tec_loop *l)
 {
-    const struct tec_kv_shape *s = &l->o.plan->space.shape;
-    return (int64_t)s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+    return tec_kv_token_bytes(&l->o.plan->space.shape);
 }
 
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)

@@ -248,7 +248,8 @@ return function(m)
     },
     chunk = chunks,
     tokens = (m.parallel or not chunks) and {
-      count = same, most = most, vocab = vocab - count(c, "pad_to_multiple_of", 64),
+      -- As many as the statistics say; where they do not, or there is no checkpoint, as the pipeline does.
+      count = given.config and same or given.count or same, most = most, vocab = vocab - count(c, "pad_to_multiple_of", 64),
       bins = count(c, "n_action_bins", 256),
     } or nil,
     ignored = ignored,
