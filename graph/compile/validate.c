@@ -20,7 +20,7 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
                                "(pack_with); not so",
                                n->name);
     if (n->max_tokens != r->stages)
-        return tec_fail(err, TEC_INVALID,
+        return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' makes %d tokens, ring '%s' has %d stages: one for each token",
                         n->where.file ? n->where.file : "?", n->where.line, n->name, n->max_tokens,
                         r->name, r->stages);

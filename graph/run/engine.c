@@ -152,8 +152,11 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
     }
     drop_dry(e);
     const struct tec_where *where = where_rows(e->options.pipeline);
-    if (status == TEC_INVALID && where && where->file)
-        tec_context(err, status, "%s:%d", where->file, where->line);
+    if (status == TEC_INVALID && where && where->file && err) { /* the file's sizes are */
+        const struct tec_error plain = *err;
+        return tec_fail(err, TEC_MALFORMED, "%s:%d: %.300s", where->file, where->line,
+                        plain.message);
+    }
     return status;
 }
 
