@@ -68,12 +68,13 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     put(list, t->n_text, size->text - tec_lead_rows(plan->model) + others, 0, 0);
     put(list, t->prefix.count, rows + others, seen_in_prefix(plan, pictures, rows) + seen,
         rows + seen);
-    put(list, t->last.count, 1 + others, rows + seen, rows + seen);
+    if (tec_model_heads(plan->model))
+        put(list, t->last.count, t->last.max, t->last.max * rows, rows);
+    else
+        put(list, t->last.count, 1 + others, rows + seen, rows + seen);
     put(list, t->moves.count, 1 + others, 0, rows + seen);
     put(list, t->suffix.count, suffix, suffix * (rows + suffix) - unseen, rows + suffix);
     put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
-    if (tec_model_heads(plan->model))
-        put(list, t->last.count, t->last.max, t->last.max * rows, rows);
     put(list, t->one, 1, 0, 0);
 }
 
