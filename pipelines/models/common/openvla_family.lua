@@ -230,6 +230,8 @@ return function(m)
   local vocab = count(t, "vocab_size", 32000)
   local stack = llama(t)
   local same, most = dimensions()
+  -- As many as the statistics say; where they do not, or there is no checkpoint, as the pipeline does.
+  local tokens = given.config and same or given.count or same
   local chunks = m.parallel and { horizon = given.horizon or 8, dim = given.dim or same or most }
     or chunk(c, m.head and stack.width)
   if m.head and not chunks then return false end
@@ -248,8 +250,7 @@ return function(m)
     },
     chunk = chunks,
     tokens = (m.parallel or not chunks) and {
-      -- As many as the statistics say; where they do not, or there is no checkpoint, as the pipeline does.
-      count = given.config and same or given.count or same, most = most, vocab = vocab - count(c, "pad_to_multiple_of", 64),
+      count = tokens, most = given.config and most or math.max(most, tokens), vocab = vocab - count(c, "pad_to_multiple_of", 64),
       bins = count(c, "n_action_bins", 256),
     } or nil,
     ignored = ignored,
