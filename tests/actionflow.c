@@ -117,8 +117,9 @@ static void open_ring(const char *arch, bool bf16, int threads)
                               .ring = "ring",
                               .stages = tiny_ring.stages,
                               .layers = tiny.model->text.stack.layers};
-    for (int i = 0; i < tiny_ring.stages; i++)
-        tiny.topology.depth[tiny.topology.n_depth++] = i + 1;
+    for (int i = 1; i < tiny_ring.stages && i < TEC_MAX_AXIS; i++)
+        tiny.topology.depth[tiny.topology.n_depth++] = i;
+    tiny.topology.depth[tiny.topology.n_depth++] = tiny_ring.stages;
 }
 
 static void play(struct run *r, int frames)
