@@ -195,9 +195,9 @@ local function chunk(c, width)
   end
   local blocks, i = {}, 0
   while i < 9 and shapes[H .. "mlp_resnet_blocks." .. i .. ".ffn.1.weight"] do
-    local B = H .. "mlp_resnet_blocks." .. i .. ".ffn."
+    local block = H .. "mlp_resnet_blocks." .. i .. ".ffn."
     i = i + 1
-    blocks[i] = normed(B .. "0", B .. "1")
+    blocks[i] = normed(block .. "0", block .. "1")
   end
   local dim, state = last[1], shapes[S .. "fc1.weight"]
   return {
@@ -250,7 +250,8 @@ return function(m)
     },
     chunk = chunks,
     tokens = (m.parallel or not chunks) and {
-      count = tokens, most = given.config and most or math.max(most, tokens), vocab = vocab - count(c, "pad_to_multiple_of", 64),
+      count = tokens, most = given.config and most or math.max(most, tokens),
+      vocab = vocab - count(c, "pad_to_multiple_of", 64),
       bins = count(c, "n_action_bins", 256),
     } or nil,
     ignored = ignored,
