@@ -142,7 +142,7 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
         out->bytes = plan->bytes;
         const struct tec_kv_shape *kv = &plan->space.shape;
         out->captures = plan->n_parts;
-        out->kv_token = (int64_t)kv->layers * 2 * kv->kv_heads * kv->head_dim * (kv->bf16 ? 2 : 4);
+        out->kv_token = tec_kv_token_bytes(kv);
         for (int i = 0; i < plan->n_parts; i++) {
             out->part_names[i] = tec_arena_strdup(arena, plan->parts[i].name);
             out->commands[i] = tec_capture_commands(plan->parts[i].capture);

@@ -66,7 +66,7 @@ static void measure_cell(const struct tec_actionflow_engine *e, struct tec_actio
     const struct tec_plan *plan = e->base.opened.engine->plan;
     const struct tec_kv_shape *s = &plan->space.shape;
     c->prefix = tec_prefix_rows(plan, &e->input[0].prefix);
-    c->token_bytes = (int64_t)s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+    c->token_bytes = tec_kv_token_bytes(s);
 }
 
 enum tec_status tec_actionflow_open(struct tec_actionflow_engine *e, struct tec_actionflow *s,
