@@ -60,6 +60,43 @@ assert len(got) == len(want) and worst < 1e-5 and grip, worst
 EOF
 ok $? "pictures, a state and words become the published chunk"
 
+# A chunk of ids, one of which is the end of the text: the client is told so.
+sed -e 's/arch = "openvla_oft"/arch = "openvla_parallel"/; s/"bf16"/"f32"/; /wrist_image", h/d; /state", shape/d' \
+    -e 's#robots/openvla_oft_libero#robots/openvla_libero#; s/"observation.wrist_image", "observation.state",//' \
+    pipelines/openvla_oft_libero.lua >"$W/parallel.lua"
+"$T" run "$W/parallel.lua" --root . --weights "$W" --device cpu --dump "$W/dump.safetensors" \
+    -i "observation/image=@$I#image.0" -i "prompt=open the drawer" >/dev/null 2>"$W/err" &&
+    PYTHONDONTWRITEBYTECODE=1 python3 - "$T" "$W" $I <<'EOF'
+import collections, json, struct, subprocess, sys
+sys.path.insert(0, "tests")
+from serve_client import Array, Socket
+def tensor(path, name):
+    data = open(path, "rb").read()
+    n = struct.unpack("<Q", data[:8])[0]
+    t = json.loads(data[8:8 + n])[name]
+    return t["shape"], data[8 + n:][slice(*t["data_offsets"])]
+program, folder, inputs = sys.argv[1:]
+chunk = tensor(folder + "/dump.safetensors", "chunk")[1]
+ids = [int(x) for i, x in enumerate(struct.unpack("<%df" % (len(chunk) // 4), chunk)) if i % 7 < 6]
+config = json.load(open(folder + "/config.json"))
+config["text_config"]["eos_token_id"] = collections.Counter(ids).most_common(1)[0][0]
+json.dump(config, open(folder + "/config.json", "w"))
+server = subprocess.Popen([program, "serve", folder + "/parallel.lua", "--root", ".", "--weights", folder, "--device",
+                           "cpu", "--port", "0", "--host", "127.0.0.1"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True)
+try:
+    client = Socket(int(server.stdout.readline().split("ws://")[1].split()[0].split(":")[-1]), timeout=60)
+    client.reply()
+    shape, picture = tensor(inputs, "image.0")
+    client.send({"observation/image": Array("|u1", shape, picture), "prompt": "open the drawer"})
+    text = client.failure()[0]
+    assert "ended early: token " in text and "the end of the text" in text, text
+finally:
+    server.terminate()
+    server.wait()
+EOF
+ok $? "a chunk that the end of the text cuts short is refused in a sentence"
+
 python3 - "$W/action_head--100_checkpoint.pt" "$W/was_run" <<'EOF'
 import os, pickle, sys, zipfile
 class Program:
