@@ -81,6 +81,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         s->seats = r->slots;
     }
     s->isolated = s->seats > 0;
+    s->penalty = set->model->text.penalty;
     if (s->seats)
         fill_lattice(s, p);
     return TEC_OK;

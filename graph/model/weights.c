@@ -1,31 +1,13 @@
 #include "graph/model/weights.h"
 
-#include "graph/model/packer.h"
+#include "graph/model/loader.h"
 #include "kernels/matrix.h"
 
 #include <string.h>
 
 enum { BUFFER_FLOATS = 1 << 16, FIRST_BLOCKS = 256 };
 
-struct loader {
-    struct tec_weights *out;
-    const struct tec_weights_options *options;
-    struct tec_weight_source source;
-    struct tec_packer packer;
-    float *buffer; /* [buffer_floats] as read; NULL in a dry run */
-    int64_t buffer_floats;
-    struct tec_heap *heap;
-    struct tec_error *err;
-};
-
-/* One of the matrices that share an input and are packed one after the other. */
-struct piece {
-    const char *weight, *bias;
-    int rows;
-    int first; /* where one tensor holds several: its first row */
-};
-
-static enum tec_status device_block(struct loader *l, size_t size, void **block)
+enum tec_status tec_loader_block(struct tec_loader *l, size_t size, void **block)
 {
     struct tec_weights *w = l->out;
     if (w->n_blocks == w->block_room) {
@@ -50,8 +32,7 @@ static enum tec_status device_block(struct loader *l, size_t size, void **block)
     return TEC_OK;
 }
 
-/* A buffer of at least n floats; what was in it is lost. A dry run reads nothing. */
-static enum tec_status reserve(struct loader *l, int64_t n)
+enum tec_status tec_loader_reserve(struct tec_loader *l, int64_t n)
 {
     if (n <= l->buffer_floats || l->source.dry)
         return TEC_OK;
@@ -64,42 +45,42 @@ static enum tec_status reserve(struct loader *l, int64_t n)
     return TEC_OK;
 }
 
-static enum tec_status load_vector(struct loader *l, const char *name, int n, float centre,
+static enum tec_status load_vector(struct tec_loader *l, const char *name, int n, float centre,
                                    const float **out)
 {
     *out = NULL;
     if (!name)
         return TEC_OK;
     void *block = NULL;
-    TEC_TRY(reserve(l, n));
-    TEC_TRY(device_block(l, (size_t)tec_padded(n) * 4, &block));
+    TEC_TRY(tec_loader_reserve(l, n));
+    TEC_TRY(tec_loader_block(l, (size_t)tec_padded(n) * 4, &block));
     TEC_TRY(tec_weight_vector(&l->source, name, n, centre, l->buffer, l->err));
     tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer, (size_t)n * 4);
     *out = block;
     return TEC_OK;
 }
 
-static enum tec_matrix_layout layout_of(const struct loader *l)
+static enum tec_matrix_layout layout_of(const struct tec_loader *l)
 {
     return tec_device_layout(l->options->device);
 }
 
-static size_t matrix_size(const struct loader *l, int rows, int k, bool bf16)
+static size_t matrix_size(const struct tec_loader *l, int rows, int k, bool bf16)
 {
     return tec_matrix_size(layout_of(l), bf16, rows, k);
 }
 
-static enum tec_status pack_rows(struct loader *l, const struct tec_found *found, void *to,
+static enum tec_status pack_rows(struct tec_loader *l, const struct tec_found *found, void *to,
                                  struct tec_packed_columns columns)
 {
     return tec_packer_rows(&l->packer, found, columns, to, l->err);
 }
 
-static enum tec_status pack_found(struct loader *l, const struct tec_found *found, bool bf16,
+static enum tec_status pack_found(struct tec_loader *l, const struct tec_found *found, bool bf16,
                                   struct tec_matrix *m)
 {
     void *w = NULL;
-    TEC_TRY(device_block(l, matrix_size(l, (int)found->rows, (int)found->cols, bf16), &w));
+    TEC_TRY(tec_loader_block(l, matrix_size(l, (int)found->rows, (int)found->cols, bf16), &w));
     *m = (struct tec_matrix){.w = w,
                              .n = tec_padded((int)found->rows),
                              .k = (int)found->cols,
@@ -110,8 +91,9 @@ static enum tec_status pack_found(struct loader *l, const struct tec_found *foun
 
 /* Piece i's weight and bias: the tensors of their names, or for a joined matrix rows of one tensor.
  */
-static enum tec_status load_piece(struct loader *l, const struct piece *piece, int k, int total,
-                                  struct tec_packed_columns columns, void *w, float *bias)
+static enum tec_status load_piece(struct tec_loader *l, const struct tec_piece *piece, int k,
+                                  int total, struct tec_packed_columns columns, void *w,
+                                  float *bias)
 {
     struct tec_expected e = {.names = {piece->weight},
                              .n_names = 1,
@@ -123,7 +105,7 @@ static enum tec_status load_piece(struct loader *l, const struct piece *piece, i
     found.first = first;
     found.rows = piece->rows;
     TEC_TRY(pack_rows(l, &found, w, columns));
-    TEC_TRY(reserve(l, n));
+    TEC_TRY(tec_loader_reserve(l, n));
     TEC_TRY(tec_weight_vector(&l->source, piece->bias, n, 0.0F, l->buffer, l->err));
     if (bias && !l->source.dry)
         tec_device_upload(l->options->device, TEC_STREAM_MAIN, bias, l->buffer + first,
@@ -133,8 +115,8 @@ static enum tec_status load_piece(struct loader *l, const struct piece *piece, i
 
 /* Joined matrices of inner length k; at[i] is the first column of piece i. `total` > 0: they are
  * rows of one tensor that has so many. */
-static enum tec_status load_pieces(struct loader *l, const struct piece *pieces, int n, int k,
-                                   int total, bool bf16, struct tec_matrix *m, int *at)
+static enum tec_status load_pieces(struct tec_loader *l, const struct tec_piece *pieces, int n,
+                                   int k, int total, bool bf16, struct tec_matrix *m, int *at)
 {
     int rows = 0;
     bool biased = false;
@@ -144,32 +126,35 @@ static enum tec_status load_pieces(struct loader *l, const struct piece *pieces,
         biased |= pieces[i].bias != NULL;
     }
     void *block, *bias = NULL;
-    TEC_TRY(device_block(l, matrix_size(l, rows, k, bf16), &block));
+    TEC_TRY(tec_loader_block(l, tec_loader_size(l, rows, k, bf16), &block));
     if (biased)
-        TEC_TRY(device_block(l, (size_t)rows * 4, &bias));
-    for (int i = 0; i < n; i++)
-        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16},
-                           (char *)block + matrix_size(l, at[i], k, bf16),
-                           biased ? (float *)bias + at[i] : NULL));
+        TEC_TRY(tec_loader_block(l, (size_t)rows * 4, &bias));
     *m = (struct tec_matrix){
         .w = block, .bias = bias, .n = rows, .k = k, .cols = rows, .bf16 = bf16};
     if (n == 1)
         m->cols = pieces[0].rows;
+    if (l->packing)
+        return tec_load_packed(l, pieces, n, k, at, m, bias);
+    for (int i = 0; i < n; i++)
+        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16},
+                           (char *)block + matrix_size(l, at[i], k, bf16),
+                           biased ? (float *)bias + at[i] : NULL));
     return TEC_OK;
 }
 
-static enum tec_status load_dense(struct loader *l, const struct tec_dense *d, bool bf16,
+static enum tec_status load_dense(struct tec_loader *l, const struct tec_dense *d, bool bf16,
                                   struct tec_matrix *m)
 {
     int at;
     if (!d->weight)
         return TEC_OK;
-    struct piece piece = {d->weight, d->bias, d->rows, 0};
+    struct tec_piece piece = {d->weight, d->bias, d->rows, 0};
     return load_pieces(l, &piece, 1, d->cols, 0, bf16, m, &at);
 }
 
-static enum tec_status load_norm(struct loader *l, const struct tec_stack *s, const char *weight,
-                                 const char *bias, const float **w, const float **b)
+static enum tec_status load_norm(struct tec_loader *l, const struct tec_stack *s,
+                                 const char *weight, const char *bias, const float **w,
+                                 const float **b)
 {
     *w = *b = NULL;
     if (s->norm == TEC_BLOCK_ADAPTIVE_NORM)
@@ -203,22 +188,22 @@ static void name_layer(struct names *names, const struct tec_stack *s, int layer
     }
 }
 
-static enum tec_status load_feed_forward(struct loader *l, const struct tec_stack *s,
+static enum tec_status load_feed_forward(struct tec_loader *l, const struct tec_stack *s,
                                          const char *const *of, struct tec_layer *layer)
 {
     bool bf16 = l->options->bf16;
     int at[2];
-    const struct piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp, 0},
-                               {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp, 0}};
+    const struct tec_piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp, 0},
+                                   {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp, 0}};
     TEC_TRY(load_pieces(l, s->gated ? up : up + 1, s->gated ? 2 : 1, s->width, 0, bf16, &layer->up,
                         at));
     layer->gate_at = at[0];
     layer->up_at = s->gated ? at[1] : 0;
-    const struct piece down = {of[TEC_ROLE_down], of[TEC_ROLE_down_bias], s->width, 0};
+    const struct tec_piece down = {of[TEC_ROLE_down], of[TEC_ROLE_down_bias], s->width, 0};
     return load_pieces(l, &down, 1, s->mlp, 0, bf16, &layer->down, at);
 }
 
-static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, int index,
+static enum tec_status load_layer(struct tec_loader *l, const struct tec_stack *s, int index,
                                   struct tec_layer *layer)
 {
     struct names names;
@@ -228,7 +213,7 @@ static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, i
     name_layer(&names, s, index);
     bool joined = of[TEC_ROLE_qkv] != NULL;
     const char *wb[2] = {of[TEC_ROLE_qkv], of[TEC_ROLE_qkv_bias]};
-    const struct piece qkv[] = {
+    const struct tec_piece qkv[] = {
         {joined ? wb[0] : of[TEC_ROLE_q], joined ? wb[1] : of[TEC_ROLE_q_bias], q, 0},
         {joined ? wb[0] : of[TEC_ROLE_k], joined ? wb[1] : of[TEC_ROLE_k_bias], kv, q},
         {joined ? wb[0] : of[TEC_ROLE_v], joined ? wb[1] : of[TEC_ROLE_v_bias], kv, q + kv}};
@@ -237,10 +222,11 @@ static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, i
     layer->k_at = at[1];
     layer->v_at = at[2];
     layer->kv = layer->qkv;
-    layer->kv.w = (char *)layer->qkv.w + matrix_size(l, at[1], s->width, bf16);
+    layer->kv.w = (char *)layer->qkv.w + tec_loader_size(l, at[1], s->width, bf16);
+    layer->kv.order_of = layer->qkv.order_of ? layer->qkv.order_of + at[1] / 16 : NULL;
     layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
     layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
-    const struct piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
+    const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
     TEC_TRY(load_pieces(l, &o, 1, q, 0, bf16, &layer->o, at));
     TEC_TRY(load_vector(l, of[TEC_ROLE_scale1], s->width, 1.0F, &layer->scale1));
     TEC_TRY(load_vector(l, of[TEC_ROLE_scale2], s->width, 1.0F, &layer->scale2));
@@ -251,27 +237,29 @@ static enum tec_status load_layer(struct loader *l, const struct tec_stack *s, i
                      &layer->norm2_bias);
 }
 
-static enum tec_status load_stack(struct loader *l, const struct tec_stack *s,
+static enum tec_status load_stack(struct tec_loader *l, const struct tec_stack *s,
                                   struct tec_stack_weights *w)
 {
     w->layers = TEC_NEW(&l->out->arena, (size_t)s->layers, struct tec_layer);
     if (!w->layers)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %d layers", s->layers);
+    l->packing = s->packing.kind ? &s->packing : NULL;
     for (int i = 0; i < s->layers; i++)
         TEC_TRY(load_layer(l, s, i, &w->layers[i]));
+    l->packing = NULL;
     return load_norm(l, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias], &w->final,
                      &w->final_bias);
 }
 
 /* Rows of a table to `to` [rows, ld], device memory. */
-static enum tec_status load_rows(struct loader *l, const char *name, int rows, int width, float *to,
-                                 int ld)
+static enum tec_status load_rows(struct tec_loader *l, const char *name, int rows, int width,
+                                 float *to, int ld)
 {
     struct tec_expected e = {
         .names = {name}, .n_names = 1, .rank = 2, .shape = {rows, width}, .leading = true};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(reserve(l, width));
+    TEC_TRY(tec_loader_reserve(l, width));
     for (int r = 0; r < rows && !l->source.dry; r++) {
         TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
         tec_device_upload(l->options->device, TEC_STREAM_MAIN, to + (size_t)r * (size_t)ld,
@@ -281,14 +269,15 @@ static enum tec_status load_rows(struct loader *l, const char *name, int rows, i
 }
 
 /* The rows before the patches, once for every picture that there can be. */
-static enum tec_status load_prefix(struct loader *l, const struct tec_tower *t,
+static enum tec_status load_prefix(struct tec_loader *l, const struct tec_tower *t,
                                    struct tec_tower_weights *w)
 {
     void *block = NULL;
     int slots = l->options->model->n_slots, at = 0;
     if (!t->prefix_rows)
         return TEC_OK;
-    TEC_TRY(device_block(l, (size_t)slots * (size_t)t->prefix_rows * (size_t)w->ld * 4, &block));
+    TEC_TRY(
+        tec_loader_block(l, (size_t)slots * (size_t)t->prefix_rows * (size_t)w->ld * 4, &block));
     for (int s = 0; s < slots; s++)
         for (int i = 0; i < t->n_prefix; i++) {
             float *to = block ? (float *)block + (size_t)at * (size_t)w->ld : NULL;
@@ -299,7 +288,7 @@ static enum tec_status load_prefix(struct loader *l, const struct tec_tower *t,
     return TEC_OK;
 }
 
-static enum tec_status load_tower(struct loader *l, const struct tec_tower *t,
+static enum tec_status load_tower(struct tec_loader *l, const struct tec_tower *t,
                                   struct tec_tower_weights *w)
 {
     const struct tec_vision *v = &l->options->model->vision;
@@ -313,7 +302,7 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t,
     TEC_TRY(load_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
     void *block = NULL;
     w->ld = tec_padded(t->stack.width);
-    TEC_TRY(device_block(l, (size_t)v->tokens * (size_t)w->ld * 4, &block));
+    TEC_TRY(tec_loader_block(l, (size_t)v->tokens * (size_t)w->ld * 4, &block));
     TEC_TRY(load_rows(l, t->position, v->tokens, t->stack.width, block, w->ld));
     w->position = block;
     TEC_TRY(load_prefix(l, t, w));
@@ -321,7 +310,7 @@ static enum tec_status load_tower(struct loader *l, const struct tec_tower *t,
 }
 
 /* The first layer by the columns of each tower: what they give is added, the bias once. */
-static enum tec_status load_projector(struct loader *l, const struct tec_vision *v)
+static enum tec_status load_projector(struct tec_loader *l, const struct tec_vision *v)
 {
     const struct tec_dense *d = &v->projector[0];
     struct tec_expected e = {
@@ -332,7 +321,7 @@ static enum tec_status load_projector(struct loader *l, const struct tec_vision 
         struct tec_matrix *m = &l->out->towers[i].project;
         int cols = v->towers[i].stack.width;
         void *block = NULL;
-        TEC_TRY(device_block(l, matrix_size(l, d->rows, cols, false), &block));
+        TEC_TRY(tec_loader_block(l, matrix_size(l, d->rows, cols, false), &block));
         *m = (struct tec_matrix){.w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows};
         TEC_TRY(pack_rows(l, &found, block, (struct tec_packed_columns){from, cols, false}));
         if (i == 0)
@@ -351,7 +340,7 @@ static void collect(struct tec_expected *e, const char *const names[TEC_MAX_ALIA
 }
 
 /* One matrix when both names lead to the same tensor or to equal bytes, else two. */
-static enum tec_status load_embeddings(struct loader *l, const struct tec_text *t)
+static enum tec_status load_embeddings(struct tec_loader *l, const struct tec_text *t)
 {
     struct tec_expected embed = {.rank = 2, .shape = {t->vocab, t->stack.width}}, head = embed;
     struct tec_found found_embed = {0}, found_head = {0};
@@ -372,7 +361,7 @@ static enum tec_status load_embeddings(struct loader *l, const struct tec_text *
     return pack_found(l, &found_head, l->options->bf16, &l->out->head);
 }
 
-static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
+static enum tec_status load_flow(struct tec_loader *l, const struct tec_flow *f)
 {
     struct tec_weights *w = l->out;
     TEC_TRY(load_dense(l, &f->in, false, &w->in));
@@ -388,14 +377,14 @@ static enum tec_status load_flow(struct loader *l, const struct tec_flow *f)
     int half = f->time1.cols / 2;
     void *block = NULL;
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(device_block(l, matrix_size(l, f->time1.rows, half, false), &block));
+    TEC_TRY(tec_loader_block(l, matrix_size(l, f->time1.rows, half, false), &block));
     w->time1 = (struct tec_matrix){
         .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
     TEC_TRY(pack_rows(l, &found, block, (struct tec_packed_columns){0, half, false}));
     return load_dense(l, &f->time2, false, &w->time2);
 }
 
-static enum tec_status load_normed(struct loader *l, const struct tec_normed *n,
+static enum tec_status load_normed(struct tec_loader *l, const struct tec_normed *n,
                                    struct tec_normed_weights *w)
 {
     TEC_TRY(load_vector(l, n->norm, n->dense.cols, 1.0F, &w->norm));
@@ -403,7 +392,7 @@ static enum tec_status load_normed(struct loader *l, const struct tec_normed *n,
     return load_dense(l, &n->dense, l->options->bf16, &w->dense);
 }
 
-static enum tec_status load_head(struct loader *l, const struct tec_head *h)
+static enum tec_status load_head(struct tec_loader *l, const struct tec_head *h)
 {
     struct tec_head_weights *w = &l->out->chunk;
     for (int i = 0; i < 2; i++)
@@ -416,12 +405,13 @@ static enum tec_status load_head(struct loader *l, const struct tec_head *h)
     return load_normed(l, &h->out, &w->out);
 }
 
-static enum tec_status load_all(struct loader *l)
+static enum tec_status load_all(struct tec_loader *l)
 {
     const struct tec_model *m = l->options->model;
     for (int i = 0; i < m->vision.n_towers; i++)
         TEC_TRY(load_tower(l, &m->vision.towers[i], &l->out->towers[i]));
-    TEC_TRY(load_projector(l, &m->vision));
+    if (m->vision.n_projector)
+        TEC_TRY(load_projector(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(load_stack(l, &m->text.stack, &l->out->text));
     if (tec_model_heads(m))
@@ -442,7 +432,7 @@ enum tec_status tec_weights_load(struct tec_weights **out,
     w->device = options->device;
     w->bf16 = options->bf16;
     tec_arena_init(&w->arena, heap);
-    struct loader l = {
+    struct tec_loader l = {
         .out = w, .options = options, .source = options->source, .err = err, .heap = heap};
     tec_packer_open(&l.packer, &options->source, options->device, heap);
     enum tec_status status = load_all(&l);

@@ -52,6 +52,8 @@ static void choose(struct tec_lower *l, int logits)
     a->produced = t->produced;
     a->tokens = t->tokens;
     a->eos = t->eos;
+    a->ends = l->ends;
+    a->n_ends = l->ends ? l->model->text.n_ends : 0;
     a->stop = t->stop;
     a->best = t->best;
     a->max_tokens = t->max_tokens;
@@ -62,12 +64,27 @@ static void choose(struct tec_lower *l, int logits)
     tec_program_call(l->program, &call);
 }
 
+static void penalise(struct tec_lower *l, int logits)
+{
+    const struct tec_decode_table *t = l->decode;
+    struct tec_call call = tec_call_of(TEC_OP_penalise, "penalise");
+    call.out[0] = logits;
+    call.args.penalise.seen = t->seen;
+    call.args.penalise.token = t->token;
+    call.args.penalise.words = t->words;
+    call.args.penalise.penalty = l->penalty;
+    tec_program_call(l->program, &call);
+    tec_lower_tap(l, logits, "scores");
+}
+
 void tec_lower_next_tokens(struct tec_lower *l, int h)
 {
     int logits = tec_program_tensor(l->program, "logits", l->decode->rows.max, l->model->text.vocab,
                                     l->decode->rows.count);
     tec_lower_linear_into(l, &l->weights->head, h, logits, 0, NULL, false, "head");
     tec_lower_tap(l, logits, "logits");
+    if (l->decode->seen)
+        penalise(l, logits);
     choose(l, logits);
 }
 

@@ -52,11 +52,15 @@ struct tec_row_state {
     int waiting;
     int own_tokens; /* of that prompt, in all */
     int steps;      /* that it took part in, in its last launch */
+    unsigned *seen; /* the plan's, of its seat: tokens that it has read or made; or NULL */
 };
 
 /* A request at its start: its first step repeats the last token of the prompt. */
 void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,
                    int last_token, int seat, int max_tokens, int eos);
+
+/* Tokens that it has read: its prompt. The plan must have a penalty for this to matter. */
+void tec_row_saw(struct tec_row_state *row, const struct tec_plan *plan, const int *ids, int n);
 
 /* Before its first step: it reads a prompt of its own behind the prefix first, n tokens, 0 to the
  * plan's spec.own_tokens, borrowed until they are read. The plan's text is causal. */

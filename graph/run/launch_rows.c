@@ -18,6 +18,9 @@ void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i
     t->done[i] = row->done;
     t->produced[i] = 0;
     t->eos[i] = row->eos;
+    size_t words = (size_t)t->words;
+    if (t->seen && row->seen)
+        memcpy(t->seen + (size_t)i * words, row->seen, words * sizeof *t->seen);
     if (!t->forced)
         return;
     t->waiting[i] = row->waiting;
@@ -35,6 +38,9 @@ void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state 
     row->left = t->left[i];
     row->done = t->done[i];
     row->steps = t->produced[i];
+    size_t words = (size_t)t->words;
+    if (t->seen && row->seen)
+        memcpy(row->seen, t->seen + (size_t)i * words, words * sizeof *t->seen);
     if (!t->forced || row->waiting == 0)
         return;
     int read = row->waiting - t->waiting[i];

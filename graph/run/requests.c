@@ -254,6 +254,7 @@ void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
 {
     tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
                   l->o.plan->model->text.eos);
+    tec_row_saw(&r->row, l->o.plan, l->prompt, l->n_prompt);
     tec_row_prompt(&r->row, own_of(l, r->seat), r->own);
     r->row.request = r->id;
 }
@@ -269,8 +270,8 @@ void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, i
 
 static void finish(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
 {
-    int eos = l->o.plan->model->text.eos;
-    bool ended = r->made > 0 && l->texts[r->text].tokens[r->made - 1] == eos;
+    bool ended =
+        r->made > 0 && tec_model_ends(l->o.plan->model, l->texts[r->text].tokens[r->made - 1]);
     const char *reason = ended ? "eos" : "length";
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .node = l->o.decoders[r->decoder].node,
