@@ -12,29 +12,35 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __CUDACC__
+#define TEC_INT4_INLINE static inline __host__ __device__
+#else
+#define TEC_INT4_INLINE static inline
+#endif
+
 enum { TEC_INT4_LINE = 64, TEC_INT4_DEEP = 8 /* k of a line */, TEC_INT4_ZEROS = 32 };
 
 /* Bytes of a panel. */
-static inline size_t tec_int4_panel(int k, int group)
+TEC_INT4_INLINE size_t tec_int4_panel(int k, int group)
 {
     size_t groups = ((size_t)k + (size_t)group - 1) / (size_t)group;
     return TEC_INT4_LINE * (groups + (size_t)k / TEC_INT4_DEEP);
 }
 
 /* Bytes of n columns, n a multiple of 16. */
-static inline size_t tec_int4_size(int n, int k, int group)
+TEC_INT4_INLINE size_t tec_int4_size(int n, int k, int group)
 {
     return (size_t)n / 16 * tec_int4_panel(k, group);
 }
 
 /* Where a group's line of scales begins in a panel. */
-static inline size_t tec_int4_group(int index, int group)
+TEC_INT4_INLINE size_t tec_int4_group(int index, int group)
 {
     return (size_t)index * TEC_INT4_LINE * (1 + (size_t)group / TEC_INT4_DEEP);
 }
 
 /* float16 bits as float32. */
-static inline float tec_half_float(uint16_t bits)
+TEC_INT4_INLINE float tec_half_float(uint16_t bits)
 {
     uint32_t sign = (uint32_t)(bits & 0x8000U) << 16, mantissa = bits & 0x3ffU;
     uint32_t exponent = (bits >> 10) & 0x1fU, out = sign | (mantissa << 13);
