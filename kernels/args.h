@@ -41,6 +41,7 @@ struct tec_gemm_args {
     int group;        /* k that share a scale and a zero; a multiple of 8, as k is */
     const int *order; /* [orders, k] packed column j is column order[j] of x; NULL = as they are */
     const int *order_of; /* [n / 16] which order a panel has; NULL = the first */
+    int rounded;         /* 1: x holds bf16 values, and finite ones; the same y in less time */
 };
 
 /* y[*first + r] = scale * row ids[r] of the matrix, r < *rows. */

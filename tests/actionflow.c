@@ -138,7 +138,7 @@ static void play(struct run *r, int frames)
         const struct tec_frame_record *record =
             tec_loop_frame(r->loop, r->missing[r->frame] ? NULL : &input, 0, 0);
         r->missed[r->frame] = record->missed;
-        r->cause[r->frame] = record->cause;
+        r->cause[r->frame] = (int)record->cause;
         r->in_flight[r->frame] = record->in_flight;
     }
     tec_loop_destroy(r->loop);
@@ -294,7 +294,7 @@ TEST(an_early_end_token_breaks_an_action_off)
             ends |= alone.said[f].tokens[i] == tiny.model->text.eos;
         broken += ends;
         CHECK_INT(run.said[f].whole, ==, !ends);
-        if (f > 3 && ends)
+        if (ends)
             CHECK_INT(run.cause[f + 3], ==, TEC_CAUSE_MODEL);
     }
     CHECK(broken > 0);

@@ -3,8 +3,8 @@
  *
  * A sequence enters with `prefix` tokens at stage 0; a forward gives each its next token, so one at
  * stage s sees prefix + s keys. With K tokens it leaves. A frame of depth n runs ceil(K / n)
- * forwards, the first of which takes the new sequence in: n = K is one forward a frame, n = 1 all K.
- * Pure functions; K >= 1, 1 <= n <= K. */
+ * forwards, the first of which takes the new sequence in: n = K is one forward a frame, n = 1 all
+ * K. Pure functions; K >= 1, 1 <= n <= K. */
 #ifndef TEC_GRAPH_KV_STAGES_H
 #define TEC_GRAPH_KV_STAGES_H
 

@@ -146,7 +146,8 @@ enum tec_cost_kind tec_cost_kind_of(const char *word)
     return (enum tec_cost_kind)kind;
 }
 
-void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec)
+enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec,
+                               struct tec_arena *arena, struct tec_error *err)
 {
     memset(costs, 0, sizeof *costs);
     costs->n_batches = spec->n_batches;
@@ -159,6 +160,12 @@ void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec)
     }
     for (int kind = 0; kind < TEC_COST_KINDS; kind++)
         costs->drift[kind] = (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}};
+    costs->decode =
+        TEC_NEW(arena, costs->n_batches ? (size_t)costs->n_batches : 1, struct tec_cost_variant);
+    costs->packed =
+        TEC_NEW(arena, spec->stages ? (size_t)spec->stages : 1, struct tec_cost_variant);
+    return costs->decode && costs->packed ? TEC_OK
+                                          : tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
 }
 
 static const struct tec_cost_variant *find(const struct tec_costs *costs, enum tec_cost_kind kind,

@@ -2,8 +2,8 @@
  * written by the frame thread, asked by policies many times a frame.
  *
  * A variant is the prefill, the action, one decode step at a captured batch, or in a ring one
- * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes share
- * captures, so they share variants.
+ * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes
+ * share captures, so they share variants.
  *
  *     cost(q) = base(q) x drift
  *
@@ -78,13 +78,17 @@ struct tec_cost_drift {
 };
 
 struct tec_costs {
-    struct tec_cost_variant prefill, action, decode[TEC_MAX_STAGES], packed[TEC_MAX_STAGES];
+    struct tec_cost_variant prefill, action;
+    struct tec_cost_variant *decode;        /* [n_batches], at least one */
+    struct tec_cost_variant *packed;        /* [stages], at least one */
     int n_batches, batches[TEC_MAX_STAGES]; /* of a ring: every number of rows */
     int stages;                             /* packed[rows]: 0 .. stages - 1 */
     struct tec_cost_drift drift[TEC_COST_KINDS];
 };
 
-void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec);
+/* A variant for each launch of the spec, in the arena. */
+enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec,
+                               struct tec_arena *arena, struct tec_error *err);
 
 /* Start from a table: each node of the topology takes its row, a captured batch without one that of
  * the next larger point. Of several decode nodes the costlier counts. Nodes without a row start

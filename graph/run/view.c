@@ -5,8 +5,7 @@
 
 static int64_t token_bytes(const struct tec_loop *l)
 {
-    const struct tec_kv_shape *s = &l->o.plan->space.shape;
-    return (int64_t)s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+    return tec_kv_token_bytes(&l->o.plan->space.shape);
 }
 
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
@@ -182,7 +181,8 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.late_us = l->late_us;
     l->view.n_kv = l->o.topology->n_kv < 2 ? l->o.topology->n_kv : 2;
     l->view.kv = l->kv;
-    int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens :(int64_t)p->prefixes.n * p->prefixes.tokens,
+    int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens
+                                      : (int64_t)p->prefixes.n * p->prefixes.tokens,
                        (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens)};
     for (int i = 0; i < l->view.n_kv; i++) {
         l->kv[i].name = l->o.topology->kv[i];
