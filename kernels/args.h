@@ -219,6 +219,22 @@ struct tec_penalise_args {
     float penalty;
 };
 
+/* A row with temperature > 0 draws: y = x / temperature; out (-infinity) is what is smaller than
+ * the top_k-th largest, then what is not among the largest whose probabilities come to top_p of
+ * those that are left (equals share a fate); to the others the noise of (seed, position, id) is
+ * added, so that the largest is a draw from their softmax (kernels/sample.h). Other rows stay as
+ * they are. */
+struct tec_sample_args {
+    float *x;                         /* [max_rows, ld] logits */
+    const float *temperature, *top_p; /* [max_rows]; top_p >= 1: all */
+    const int *top_k;                 /* [max_rows]; 0: all */
+    const uint32_t *seed;             /* [max_rows, 2] */
+    const int *pos;                   /* [max_rows] */
+    const int *rows;
+    int max_rows, ld, cols;
+    int round; /* 1: logits of every row are rounded to bf16 first */
+};
+
 /* Greedy choice and the bookkeeping of one decode step, for rows r < *rows:
  * id = argmax over cols of logits[r] (a tie goes to the lowest id). A row with done[r] = 0 appends
  * id to tokens[r], then is done when id is an end token (eos[r], or for a row that has one any of

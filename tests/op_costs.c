@@ -153,6 +153,9 @@ TEST(four_bit_weights_and_penalties)
     call = tec_call_of(TEC_OP_penalise, "penalise");
     call.args.penalise = (struct tec_penalise_args){.rows = live, .max_rows = 8, .words = 4};
     IS(call, .read = 60, .written = 12);
+    call = tec_call_of(TEC_OP_sample, "sample");
+    call.args.sample = (struct tec_sample_args){.rows = live, .max_rows = 8, .cols = 10};
+    IS(call, .other = 2700, .read = 1512, .written = 240);
 }
 
 TEST(tables)

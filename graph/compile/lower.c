@@ -87,7 +87,8 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
                                              .max_tokens = p->spec.max_k,
                                              .max_forced = p->spec.own_tokens,
                                              .gathers = p->spec.gathers,
-                                             .words = p->seen_words};
+                                             .words = p->seen_words,
+                                             .draws = p->spec.draws};
     TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;

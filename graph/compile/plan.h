@@ -49,6 +49,7 @@ struct tec_plan_spec {
     int new_tokens;   /* most tokens of a request */
     int own_tokens;   /* most tokens of a prompt of its own, read before these; 0 = none */
     float penalty;    /* of tokens that a request has read or made; 0 or 1 = none */
+    bool draws;       /* requests may draw their tokens */
     bool isolated;    /* requests may take a private prefill */
     bool beside;      /* requests may run beside the frame: their parts are there twice */
     int stages;       /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */

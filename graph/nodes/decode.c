@@ -60,7 +60,7 @@ static void choose(struct tec_lower *l, int logits)
     a->forced = t->forced;
     a->waiting = t->waiting;
     a->max_forced = t->max_forced;
-    a->round = l->model->text.round && l->weights->bf16;
+    a->round = l->model->text.round && l->weights->bf16 && !t->temperature; /* then it was */
     tec_program_call(l->program, &call);
 }
 
@@ -77,6 +77,20 @@ static void penalise(struct tec_lower *l, int logits)
     tec_lower_tap(l, logits, "scores");
 }
 
+static void draw(struct tec_lower *l, int logits)
+{
+    const struct tec_decode_table *t = l->decode;
+    struct tec_call call = tec_call_of(TEC_OP_sample, "sample");
+    call.out[0] = logits;
+    call.args.sample.temperature = t->temperature;
+    call.args.sample.top_k = t->top_k;
+    call.args.sample.top_p = t->top_p;
+    call.args.sample.seed = t->seed;
+    call.args.sample.pos = t->rows.pos;
+    call.args.sample.round = l->model->text.round && l->weights->bf16;
+    tec_program_call(l->program, &call);
+}
+
 void tec_lower_next_tokens(struct tec_lower *l, int h)
 {
     int logits = tec_program_tensor(l->program, "logits", l->decode->rows.max, l->model->text.vocab,
@@ -85,6 +99,8 @@ void tec_lower_next_tokens(struct tec_lower *l, int h)
     tec_lower_tap(l, logits, "logits");
     if (l->decode->seen)
         penalise(l, logits);
+    if (l->decode->temperature)
+        draw(l, logits);
     choose(l, logits);
 }
 

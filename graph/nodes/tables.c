@@ -226,6 +226,10 @@ static void deal_decode(struct dealer *d, struct tec_decode_table *t,
     t->tokens = ints(d, batch * max_tokens);
     deal_moves(d, &t->moves, limits->gathers ? batch : 0);
     t->words = limits->words;
+    t->temperature = limits->draws ? deal(d, (size_t)batch, sizeof(float)) : NULL;
+    t->top_p = limits->draws ? deal(d, (size_t)batch, sizeof(float)) : NULL;
+    t->top_k = limits->draws ? ints(d, batch) : NULL;
+    t->seed = limits->draws ? deal(d, (size_t)batch * 2, sizeof *t->seed) : NULL;
     t->seen = t->words ? deal(d, (size_t)batch * (size_t)t->words, sizeof *t->seen) : NULL;
 }
 

@@ -70,6 +70,9 @@ struct tec_decode_table {
     struct tec_moves moves; /* as a prefix table's */
     unsigned *seen;         /* [rows.max, words] tokens that were there before; NULL without */
     int words;
+    float *temperature, *top_p; /* [rows.max]; NULL where nothing is ever drawn */
+    int *top_k;
+    unsigned *seed; /* [rows.max, 2] */
 };
 
 /* A block of memory in two places. */
@@ -97,6 +100,7 @@ struct tec_decode_limits {
     int max_forced; /* tokens of a prompt of its own */
     bool gathers;   /* attention reads copies */
     int words;      /* of the set of tokens that were there before; 0 = none is kept */
+    bool draws;     /* tokens may be drawn */
 };
 
 /* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`

@@ -38,6 +38,13 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
 /* Copy the chunk that the last FRAME launch made: [horizon, dim]. */
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk);
 
+/* How a request's tokens are chosen: temperature 0, the likeliest. */
+struct tec_sampling {
+    float temperature, top_p; /* top_p 1: all */
+    int top_k;                /* 0: all */
+    uint64_t seed;
+};
+
 /* A request as the device advances it. */
 struct tec_row_state {
     int token; /* next input */
@@ -52,6 +59,7 @@ struct tec_row_state {
     int waiting;
     int own_tokens; /* of that prompt, in all */
     int steps;      /* that it took part in, in its last launch */
+    struct tec_sampling sampling;
     unsigned *seen; /* the plan's, of its seat: tokens that it has read or made; or NULL */
 };
 
