@@ -68,12 +68,13 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     put(list, t->n_text, size->text - tec_lead_rows(plan->model) + others, 0, 0);
     put(list, t->prefix.count, rows + others, seen_in_prefix(plan, pictures, rows) + seen,
         rows + seen);
-    put(list, t->last.count, 1 + others, rows + seen, rows + seen);
+    if (tec_model_heads(plan->model))
+        put(list, t->last.count, t->last.max, t->last.max * rows, rows);
+    else
+        put(list, t->last.count, 1 + others, rows + seen, rows + seen);
     put(list, t->moves.count, 1 + others, 0, rows + seen);
     put(list, t->suffix.count, suffix, suffix * (rows + suffix) - unseen, rows + suffix);
     put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
-    if (tec_model_heads(plan->model))
-        put(list, t->last.count, t->last.max, t->last.max * rows, rows);
     put(list, t->one, 1, 0, 0);
 }
 
@@ -89,26 +90,54 @@ static void count_decode(struct list *list, const struct tec_plan *plan,
     put(list, t->moves.count, size->rows, 0, visible);
 }
 
+static void count_decode_part(struct list *list, const struct tec_plan *plan,
+                              const struct tec_plan_part *part, const struct tec_work_size *size,
+                              int turn)
+{
+    count_decode(list, plan, &part->decode_device, size, turn);
+}
+
+static void count_prefix_part(struct list *list, const struct tec_plan *plan,
+                              const struct tec_plan_part *part, const struct tec_work_size *size,
+                              int turn)
+{
+    (void)turn;
+    count_prefix(list, plan, &part->prefix_device, size, false);
+}
+
+static void count_packed_part(struct list *list, const struct tec_plan *plan,
+                              const struct tec_plan_part *part, const struct tec_work_size *size,
+                              int turn)
+{
+    (void)turn;
+    count_prefix(list, plan, &part->prefix_device, size, true);
+    put(list, part->decode_device.rows.count, 1 + size->rows, 0, 0);
+}
+
+/* After a forward the newest holds its prefix, each other one token more. */
+static void count_shift_part(struct list *list, const struct tec_plan *plan,
+                             const struct tec_plan_part *part, const struct tec_work_size *size,
+                             int turn)
+{
+    int64_t n = size->rows;
+    (void)turn;
+    put(list, part->moves_device.count, n, 0,
+        n * (prefix_rows(plan, size) + size->made) + n * (n - 1) / 2);
+}
+
+static void (*const count_part[])(struct list *list, const struct tec_plan *plan,
+                                  const struct tec_plan_part *part,
+                                  const struct tec_work_size *size, int turn) = {
+    [TEC_PART_FRAME] = count_prefix_part,  [TEC_PART_PREFIX] = count_prefix_part,
+    [TEC_PART_DECODE] = count_decode_part, [TEC_PART_PACKED] = count_packed_part,
+    [TEC_PART_SHIFT] = count_shift_part,
+};
+
 static struct list counts_of(const struct tec_plan *plan, const struct tec_plan_part *part,
                              const struct tec_work_size *size, int turn)
 {
     struct list list = {.n = 0};
-    int64_t n = size->rows;
-    switch (part->kind) {
-    case TEC_PART_DECODE:
-        count_decode(&list, plan, &part->decode_device, size, turn);
-        break;
-    case TEC_PART_SHIFT: /* after a forward the newest holds its prefix, each other one more */
-        put(&list, part->moves_device.count, n, 0,
-            n * (prefix_rows(plan, size) + size->made) + n * (n - 1) / 2);
-        break;
-    case TEC_PART_PACKED:
-        count_prefix(&list, plan, &part->prefix_device, size, true);
-        put(&list, part->decode_device.rows.count, 1 + n, 0, 0);
-        break;
-    default:
-        count_prefix(&list, plan, &part->prefix_device, size, false);
-    }
+    count_part[part->kind](&list, plan, part, size, turn);
     return list;
 }
 

@@ -22,6 +22,10 @@ int tec_stages_frames(int stages, int depth);
  * forwards, j + 2 forwards, ... below K; in forward 0 the new one, at stage 0, is not counted. */
 int tec_stages_rows(int stages, int depth, int forward);
 
+/* Tokens that a shift moves behind forward j of a steady frame: those of every sequence that has
+ * not its last token yet. */
+int64_t tec_stages_moved(int stages, int depth, int forward, int prefix);
+
 /* Keys that a steady, full ring sees in its forward: what a gather copies, in tokens. */
 int64_t tec_stages_visible(int stages, int prefix);
 

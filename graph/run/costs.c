@@ -139,7 +139,8 @@ static void follow(struct tec_cost_drift *d, double ratio)
 
 enum tec_cost_kind tec_cost_kind_of(const char *word)
 {
-    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode", "packed"};
+    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode", "packed",
+                                                      "shift"};
     int kind = 0;
     while (kind < TEC_COST_KINDS && strcmp(words[kind], word) != 0)
         kind++;
@@ -177,7 +178,9 @@ static const struct tec_cost_variant *find(const struct tec_costs *costs, enum t
                               : rows < costs->stages ? rows
                                                      : (costs->stages ? costs->stages - 1 : 0)];
     if (kind != TEC_COST_DECODE)
-        return kind == TEC_COST_PREFILL ? &costs->prefill : &costs->action;
+        return kind == TEC_COST_PREFILL  ? &costs->prefill
+               : kind == TEC_COST_ACTION ? &costs->action
+                                         : &costs->shift;
     while (i < costs->n_batches - 1 && costs->batches[i] < rows)
         i++;
     return &costs->decode[i];

@@ -327,7 +327,7 @@ static void shift(struct tec_loop *l)
         l->record.failed = true;
         return;
     }
-    tec_loop_replayed(l, replay.start_ns, replay.end_ns);
+    tec_loop_measure_shift(l, &replay, (int)tokens);
     tell_start(l, "copy", replay.start_ns, NULL, 0);
     tell_launch(l, "copy", replay.start_ns, replay.end_ns);
     event.moves = moves;

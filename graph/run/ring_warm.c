@@ -55,4 +55,7 @@ void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input)
     for (int i = 0; i < stages - 1; i++)
         moves[i] = (struct tec_ring_move){stages - 2 - i, stages - 1 - i, l->prefix_rows};
     l->o.executor.shift(l->o.executor.self, moves, stages - 1, &replay);
+    if (replay.status == TEC_OK)
+        tec_costs_warm(&l->costs, TEC_COST_SHIFT, 0,
+                       (replay.end_ns - replay.start_ns) / ((stages - 1) * l->prefix_rows));
 }

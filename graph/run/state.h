@@ -171,5 +171,6 @@ void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, boo
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
                              int steps);
 void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows);
+void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int tokens);
 
 #endif

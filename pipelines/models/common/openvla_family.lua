@@ -195,9 +195,9 @@ local function chunk(c, width)
   end
   local blocks, i = {}, 0
   while i < 9 and shapes[H .. "mlp_resnet_blocks." .. i .. ".ffn.1.weight"] do
-    local B = H .. "mlp_resnet_blocks." .. i .. ".ffn."
+    local block = H .. "mlp_resnet_blocks." .. i .. ".ffn."
     i = i + 1
-    blocks[i] = normed(B .. "0", B .. "1")
+    blocks[i] = normed(block .. "0", block .. "1")
   end
   local dim, state = last[1], shapes[S .. "fc1.weight"]
   return {
@@ -230,6 +230,8 @@ return function(m)
   local vocab = count(t, "vocab_size", 32000)
   local stack = llama(t)
   local same, most = dimensions()
+  -- As many as the statistics say; where they do not, or there is no checkpoint, as the pipeline does.
+  local tokens = given.config and same or given.count or same
   local chunks = m.parallel and { horizon = given.horizon or 8, dim = given.dim or same or most }
     or chunk(c, m.head and stack.width)
   if m.head and not chunks then return false end
@@ -248,8 +250,8 @@ return function(m)
     },
     chunk = chunks,
     tokens = (m.parallel or not chunks) and {
-      -- As many as the statistics say; where they do not, or there is no checkpoint, as the pipeline does.
-      count = given.config and same or given.count or same, most = most, vocab = vocab - count(c, "pad_to_multiple_of", 64),
+      count = tokens, most = given.config and most or math.max(most, tokens),
+      vocab = vocab - count(c, "pad_to_multiple_of", 64),
       bins = count(c, "n_action_bins", 256),
     } or nil,
     ignored = ignored,
