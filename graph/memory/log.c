@@ -277,7 +277,7 @@ enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err)
     return TEC_OK;
 }
 
-static void slow_down(const struct tec_log *log, size_t bytes)
+void tec_log_throttle(const struct tec_log *log, size_t bytes)
 {
     if (log->options.read_bytes_per_sec <= 0)
         return;
@@ -292,7 +292,7 @@ enum tec_status tec_log_read(struct tec_log *log, int64_t place, uint64_t unit, 
 {
     size_t stride = tec_log_piece_bytes(&log->key, tokens);
     TEC_TRY(tec_log_pread(log, piece, stride, place + (int64_t)layer * (int64_t)stride, err));
-    slow_down(log, stride);
+    tec_log_throttle(log, stride);
     if (!tec_log_piece_whole(piece, stride, unit, version, layer))
         return tec_fail(err, TEC_MALFORMED,
                         "%s: KV of unit %llu, version %llu, layer %u is damaged", log->path,

@@ -71,6 +71,9 @@ enum tec_status tec_log_pread(const struct tec_log *log, void *to, size_t n, int
 /* Checksum of a head; the salt of the file keeps texts that look like records from being any. */
 uint64_t tec_log_head_sum(const struct tec_log *log, const struct tec_log_head *head);
 
+/* Wait as long as reading so many bytes shall take (options.read_bytes_per_sec). */
+void tec_log_throttle(const struct tec_log *log, size_t bytes);
+
 /* Write n bytes at `at`. On failure TEC_IO. */
 enum tec_status tec_log_pwrite(struct tec_log *log, const void *from, size_t n, int64_t at,
                                struct tec_error *err);
