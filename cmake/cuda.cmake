@@ -31,6 +31,9 @@ if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
     # No C++ library behind a C program.
     target_compile_options(tectum_cuda PRIVATE
       "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics>")
+    if(CMAKE_CUDA_ARCHITECTURES MATCHES "90a") # products by warp groups
+      target_compile_definitions(tectum_cuda PRIVATE TECTUM_CUDA_90A)
+    endif()
     set(cuda_libraries ${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a ${CMAKE_DL_LIBS} rt)
   elseif(TECTUM_CUDA STREQUAL on)
     message(FATAL_ERROR "TECTUM_CUDA is on, but ${why}")

@@ -35,6 +35,7 @@ struct tec_gemm_args {
     int add;          /* 1: added to y; 0: y is overwritten */
     const int *fixed; /* rows below it take fixed_gate; NULL = none */
     const float *fixed_gate; /* [n] or NULL = 1 */
+    int rounded;             /* 1: x holds bf16 values, and finite ones; the same y in less time */
 };
 
 /* y[*first + r] = scale * row ids[r] of the matrix, r < *rows. */

@@ -28,7 +28,8 @@ struct tec_live {
     const int *count;
     int64_t rows;
     int64_t visible; /* sum over rows of the keys that they see */
-    int64_t keys;    /* sum over sequences of the keys that any of their rows sees */
+    int64_t keys;    /* sum over sequences of the keys that any of their rows sees; of moves the
+                      * slots that are moved, 0 = as many as there can be */
 };
 
 /* Counts that are not listed are at their capacity, and all such rows see each other. */

@@ -35,6 +35,7 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     a.x =
         (const float *)(const void *)tec_in(program, call, 0)->at + (ptrdiff_t)call->in_row * a.ldx;
     a.y = (float *)(void *)tec_out(program, call, 0)->at + (ptrdiff_t)call->out_row * a.ldy;
+    a.rounded = call->bf16 && tec_tensor_rounded(tec_in(program, call, 0));
     tec_capture_add(capture, call->bf16 ? TEC_KERNEL_gemm_bf16 : TEC_KERNEL_gemm_f32, &a,
                     call->barrier, call->label);
 }

@@ -28,12 +28,16 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     tec_capture_add(capture, TEC_KERNEL_move_kv, &a, call->barrier, call->label);
 }
 
-/* M moves of as many slots as one may have; 12 bytes say what a move is. */
+/* M moves of as many slots as is said, else as one may have; 12 bytes say what a move is. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
     const struct tec_move_args *a = &call->args.move;
     int64_t moves = tec_counts_rows(counts, a->count, a->max_moves);
-    int64_t bytes = tec_cost_times(moves * a->max_tokens, a->row);
+    int64_t slots = moves * a->max_tokens;
+    for (int i = 0; i < counts->n; i++)
+        if (counts->items[i].count == a->count && counts->items[i].keys > 0)
+            slots = counts->items[i].keys;
+    int64_t bytes = tec_cost_times(slots, a->row);
     return (struct tec_cost){.read = moves * 12, .kv_read = bytes, .kv_written = bytes};
 }
 

@@ -96,6 +96,34 @@ static void use(struct tec_program *program, int tensor, int step)
     t->last = step;
 }
 
+/* Whether a call rounds what it writes to bf16; an op that is not here does not. */
+static bool rounds(const struct tec_call *call)
+{
+    switch (call->op) {
+    case TEC_OP_layer_norm:
+    case TEC_OP_rms_norm:
+        return call->args.norm.round;
+    case TEC_OP_copy:
+    case TEC_OP_gelu:
+    case TEC_OP_gelu_erf:
+    case TEC_OP_relu:
+    case TEC_OP_silu:
+        return call->args.map.round;
+    case TEC_OP_gelu_mul:
+    case TEC_OP_silu_mul:
+        return call->args.gated.round;
+    case TEC_OP_attention:
+        return call->args.attention.round;
+    default:
+        return false;
+    }
+}
+
+bool tec_tensor_rounded(const struct tec_tensor *t)
+{
+    return t->rounded && !t->plain && !t->fixed;
+}
+
 void tec_program_call(struct tec_program *program, const struct tec_call *call)
 {
     struct tec_step *step = program->status == TEC_OK ? add_step(program, TEC_STEP_CALL) : NULL;
@@ -115,8 +143,12 @@ void tec_program_call(struct tec_program *program, const struct tec_call *call)
     }
     for (int i = 0; i < TEC_OP_INPUTS; i++)
         use(program, call->in[i], program->n_steps - 1);
-    for (int i = 0; i < TEC_OP_OUTPUTS; i++)
+    for (int i = 0; i < TEC_OP_OUTPUTS; i++) {
         use(program, call->out[i], program->n_steps - 1);
+        if (call->out[i] >= 0)
+            *(rounds(call) ? &program->tensors[call->out[i]].rounded
+                           : &program->tensors[call->out[i]].plain) = true;
+    }
 }
 
 void tec_program_mark(struct tec_program *program, int mark)

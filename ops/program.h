@@ -15,7 +15,8 @@ struct tec_tensor {
     unsigned char *at; /* fixed: given; planned: set by the plan */
     size_t size;       /* bytes */
     bool fixed;
-    int first, last; /* calls that use it first and last; -1 = unused */
+    bool rounded, plain; /* some call rounds what it writes here; some call does not */
+    int first, last;     /* calls that use it first and last; -1 = unused */
 };
 
 enum tec_step_kind { TEC_STEP_CALL, TEC_STEP_MARK, TEC_STEP_REPEAT, TEC_STEP_REPEAT_END };
@@ -66,6 +67,9 @@ const struct tec_tensor *tec_in(const struct tec_program *program, const struct 
                                 int i);
 const struct tec_tensor *tec_out(const struct tec_program *program, const struct tec_call *call,
                                  int i);
+/* All that a planned tensor ever holds are bf16 values. Known when the program is complete. */
+bool tec_tensor_rounded(const struct tec_tensor *t);
+
 #define TEC_NEED(call, holds, err, ...) \
     ((holds) ? TEC_OK : (tec_need_failed(call, err, __VA_ARGS__), TEC_SHAPE))
 void tec_need_failed(const struct tec_call *call, struct tec_error *err, const char *format, ...)

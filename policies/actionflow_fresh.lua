@@ -15,21 +15,21 @@ return policy {
   end,
   plan = function(S, F, D)
     local least = F.params.min_hz > 0 and 1e6 / F.params.min_hz or F.period_us
-    local best, best_age, fastest, fastest_us
+    local best, best_age, weighted, fastest, fastest_us
     for i = 1, #depths do
       local d = depths[i]
       local us = F.cost("packed", d, 0.99)
       local forwards = (stages + d - 1) // d
       local lives = (stages + forwards - 1) // forwards
       local age = (lives - 1) * math.max(us, F.period_us) + us
-      if d ~= S.depth then age = age * (1 + F.params.margin) end
-      if us <= least and us <= F.budget_us and (not best or age < best_age) then
-        best, best_age = d, age
+      local weight = d ~= S.depth and age * (1 + F.params.margin) or age
+      if us <= least and us <= F.budget_us and (not best or weight < weighted) then
+        best, best_age, weighted = d, age, weight
       end
       if not fastest or us < fastest_us then fastest, fastest_us = d, us end
     end
     S.depth = best or fastest
     D:depth(ring, S.depth)
-    D:note("age_ms", math.floor((best_age or 0) / 1000))
+    if best then D:note("age_ms", math.floor(best_age / 1000)) end
   end,
 }

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-enum { MOST = 26, STAGES = 7 };
+enum { MOST = 70, STAGES = TEC_MAX_STAGES };
 
 static struct tec_error err;
 static struct tiny tiny;
-static int n_frames = MOST; /* fewer where each takes seconds */
+static int n_frames;
 static struct tiny_observation seen[MOST];
 static const char *const ring_kv[] = {"ring"};
 
@@ -103,8 +103,10 @@ static enum tec_status choose_depth(void *self, const struct tec_frame_view *vie
 
 static void open_ring(const char *arch, bool bf16, int threads)
 {
-    n_frames = strcmp(tap.device, "cpu") == 0 ? MOST : 14;
-    REQUIRE(tiny_open(&tiny, arch, bf16, threads, 0, &err));
+    n_frames = strcmp(tap.device, "cpu") != 0 ? 14 : tiny_ring.stages > 8 ? MOST : 26;
+    if (!tiny_open(&tiny, arch, bf16, threads, 0, &err))
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(tiny.plan);
     tiny.model->text.eos = -1;
     tiny.topology =
         (struct tec_topology){.n_nodes = 2,
@@ -115,8 +117,9 @@ static void open_ring(const char *arch, bool bf16, int threads)
                               .ring = "ring",
                               .stages = tiny_ring.stages,
                               .layers = tiny.model->text.stack.layers};
-    for (int i = 0; i < tiny_ring.stages; i++)
-        tiny.topology.depth[tiny.topology.n_depth++] = i + 1;
+    for (int i = 1; i < tiny_ring.stages && i < TEC_MAX_AXIS; i++)
+        tiny.topology.depth[tiny.topology.n_depth++] = i;
+    tiny.topology.depth[tiny.topology.n_depth++] = tiny_ring.stages;
 }
 
 static void play(struct run *r, int frames)
@@ -138,7 +141,7 @@ static void play(struct run *r, int frames)
         const struct tec_frame_record *record =
             tec_loop_frame(r->loop, r->missing[r->frame] ? NULL : &input, 0, 0);
         r->missed[r->frame] = record->missed;
-        r->cause[r->frame] = record->cause;
+        r->cause[r->frame] = (int)record->cause;
         r->in_flight[r->frame] = record->in_flight;
     }
     tec_loop_destroy(r->loop);
@@ -213,7 +216,7 @@ static void every_way(const char *arch, bool bf16, int stages)
         }
         play(&run, n_frames);
         check_same(&run);
-        CHECK(released(&run) > n_frames / 3);
+        CHECK(released(&run) > (stages > 8 ? 0 : n_frames / 3));
         tiny_close(&tiny);
     }
     memset(&tiny_ring, 0, sizeof tiny_ring);
@@ -228,6 +231,15 @@ TEST(a_ring_of_seven_says_what_each_says_alone)
 TEST(so_does_one_whose_text_sees_all_of_its_prompt)
 {
     every_way("pi05", false, 4);
+}
+
+/* Two towers, rows before the pictures, a causal prefix; and as many stages as there may be. */
+TEST(so_do_long_rings_of_a_model_that_speaks_its_actions)
+{
+    if (strcmp(tap.device, "cpu") != 0)
+        SKIP("a long ring takes minutes there");
+    every_way("openvla", true, 16);
+    every_way("openvla", false, TEC_MAX_STAGES);
 }
 
 TEST(so_do_rings_of_one_and_two_stages)
@@ -294,7 +306,7 @@ TEST(an_early_end_token_breaks_an_action_off)
             ends |= alone.said[f].tokens[i] == tiny.model->text.eos;
         broken += ends;
         CHECK_INT(run.said[f].whole, ==, !ends);
-        if (f > 3 && ends)
+        if (ends)
             CHECK_INT(run.cause[f + 3], ==, TEC_CAUSE_MODEL);
     }
     CHECK(broken > 0);

@@ -10,9 +10,18 @@
 static struct tec_heap heap;
 static struct tec_error err;
 static struct tec_costs costs;
+static struct tec_heap costs_heap;
+static struct tec_arena costs_arena;
 static uint64_t state;
 
 static const struct tec_plan_spec spec = {.n_batches = 3, .batches = {1, 3, 8}};
+
+static void init(void)
+{
+    tec_arena_finish(&costs_arena);
+    tec_arena_init(&costs_arena, &costs_heap);
+    REQUIRE(tec_costs_init(&costs, &spec, &costs_arena, &err) == TEC_OK);
+}
 
 static uint32_t draw(void)
 {
@@ -42,7 +51,7 @@ static void add(int n, int64_t ns, int percent)
 static void start(int64_t ns, int percent, int n)
 {
     state = 7;
-    tec_costs_init(&costs, &spec);
+    init();
     for (int i = 0; i < 2; i++)
         tec_costs_warm(&costs, TEC_COST_ACTION, 0, ns);
     add(n, ns, percent);
@@ -221,7 +230,7 @@ TEST(excess_is_told_of_what_is_known)
 
 TEST(the_warm_up_answers_first)
 {
-    tec_costs_init(&costs, &spec);
+    init();
     CHECK(action(0.5) == 0.0);
     tec_costs_warm(&costs, TEC_COST_ACTION, 0, 9000000); /* touches memory */
     CHECK(action(0.5) == 9000.0);
@@ -264,7 +273,7 @@ static void take_file(void)
     REQUIRE(tec_cost_table_take(&table, json, "f.costs", &arena, &err) == TEC_OK);
     json_decref(json);
     state = 7;
-    tec_costs_init(&costs, &spec);
+    init();
     tec_costs_prior(&costs, &table, &topology);
     tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);

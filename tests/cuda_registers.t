@@ -1,7 +1,7 @@
 #!/bin/sh
 # cuda_registers.t - what each CUDA kernel takes of a multiprocessor stays within its limits.
 #
-#   sh tests/cuda_registers.t             compile for sm_80 and sm_90, compare
+#   sh tests/cuda_registers.t             compile for sm_80 and sm_90a, compare
 #   sh tests/cuda_registers.t --all       for each device of the table: twice the time
 #   sh tests/cuda_registers.t --update    the limits become what the compiler says now, for all
 #   sh tests/cuda_registers.t norm gemm   these files only
@@ -11,7 +11,7 @@
 # stack and spills, of which a kernel should have none. A kernel without a line fails, and so does a
 # line without a kernel. Needs nvcc.
 cd "$(dirname "$0")/.." || exit 1
-table=tests/cuda_registers.expected all="80 87 90 120" devices="80 90"
+table=tests/cuda_registers.expected all="80 87 90a 120" devices="80 90a"
 update=
 case ${1:-} in
 --all) devices=$all; shift ;;

@@ -149,7 +149,8 @@ TEST(actions_as_tokens_are_checked)
 {
     static const char arch[] = "openvla";
     refused_of(arch, "", "tokens", NULL, "must have action (a flow), or tokens, chunk or both");
-    refused_of(arch, "", "action", json_object(), "must have action (a flow), or tokens, chunk or both");
+    refused_of(arch, "", "action", json_object(),
+               "must have action (a flow), or tokens, chunk or both");
     refused_of(arch, "tokens", "vocab", json_integer(769), "vocab must be 1 .. 768");
     refused_of(arch, "tokens", "vocab", json_integer(0), "vocab must be 1 .. 768");
     refused_of(arch, "tokens", "bins", json_integer(1), "bins must be 2 ..");
@@ -157,6 +158,45 @@ TEST(actions_as_tokens_are_checked)
     refused_of(arch, "tokens", "most", json_integer(0), "must be 1 .. 1024");
     refused_of(arch, "tokens", "count", json_integer(8), "an action of 8 tokens");
     refused_of(arch, "tokens", "count", json_integer(-1), "an action of -1 tokens");
+}
+
+/* The head that stands beside the tiny case. */
+static void refused_chunk(const char *path, const char *key, json_t *value, const char *says)
+{
+    struct tec_checkpoint *c = NULL;
+    struct tec_model *model = NULL, other = {.name = NULL};
+    REQUIRE(tec_checkpoint_open(&c, "tests/golden/openvla/tiny/checkpoint", &heap, &err) == TEC_OK);
+    REQUIRE(tec_checkpoint_join(c, "tests/golden/openvla/oft/checkpoint", &err) == TEC_OK);
+    const struct tec_model_choice choice = {.root = "pipelines/models", .checkpoint = c};
+    REQUIRE(tec_model_open(&model, &choice, &heap, &err) == TEC_OK);
+    CHECK(tec_model_heads(model) && model->head.width == 64 && model->head.state == 8);
+    other.json = json_deep_copy(model->json);
+    json_object_set_new(at(other.json, path), key, value);
+    CHECK_INT(tec_model_parse(&other, &err), ==, TEC_MALFORMED);
+    if (!strstr(err.message, says))
+        fprintf(stderr, "# %s\n", err.message);
+    CHECK(strstr(err.message, says) != NULL);
+    json_decref(other.json);
+    tec_model_close(model);
+    tec_checkpoint_close(c);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(chunks_that_no_forward_makes_are_refused)
+{
+    refused_chunk("chunk", "horizon", json_integer(0), "4096 rows at most");
+    refused_chunk("chunk", "horizon", json_integer(2000000000), "4096 rows at most");
+    refused_chunk("chunk", "dim", json_integer(1000), "4096 rows at most");
+    refused_chunk("chunk", "width", json_integer(-1), "width must be 1 ..");
+    refused_chunk("chunk", "eps", json_real(0.0), "eps must be positive");
+    refused_chunk("chunk", "out", json_null(), "chunk.out");
+    refused_chunk("chunk", "blocks", json_pack("[n, n, n, n, n, n, n, n, n]"),
+                  "more than 8 blocks");
+    refused_chunk("chunk.state", "entries", json_integer(0), "entries must be 1 .. 1024");
+    refused_chunk("chunk.state", "second", json_false(), "lacks first or second");
+    refused_chunk("text", "mask", json_string("causal_all"), "needs mask bidir");
+    refused_chunk("", "tokens", json_pack("{s:i, s:i, s:i}", "most", 7, "vocab", 700, "bins", 256),
+                  "or stand beside tokens");
 }
 
 /* Every tensor that the published checkpoint has is used, with its shape, or ignored. */

@@ -166,7 +166,9 @@ TEST(rows_and_slots_from_elsewhere)
     call = tec_call_of(TEC_OP_move_kv, "shift");
     call.args.move =
         (struct tec_move_args){.count = live, .max_moves = 8, .max_tokens = 5, .row = 64};
-    IS(call, .read = 36, .kv_read = 960, .kv_written = 960);
+    IS(call, .read = 36, .kv_read = 448, .kv_written = 448); /* 7 slots in all */
+    call.args.move.count = other;                            /* not said: 2 moves of 5 */
+    IS(call, .read = 24, .kv_read = 640, .kv_written = 640);
     call.args.move.count = &things[2]; /* not listed: all 8 */
     IS(call, .read = 96, .kv_read = 2560, .kv_written = 2560);
 }

@@ -39,6 +39,23 @@ for policy in policies/*.lua; do
     check $? "$name has a unit test"
 done
 
+# The gate of a ring: bubbles in its chaos, and a depth that does not fit is the policy's fault.
+python3 - >"$dir/ring.costs" 2>/dev/null <<'END' || : >"$dir/ring.costs"
+import json
+rows = [("packed", {"decode": r}, 20000 + 500 * r) for r in range(7)]
+rows += [("decode", {"batch": r}, 3000 + 100 * r) for r in range(1, 7)]
+print(json.dumps({"schema": 1, "unit": "us", "variants": [
+    {"node": node, "point": point, "n": 100, "min": us, "p50": us, "p99": us + 500,
+     "p999": us + 600, "max": us + 700} for node, point, us in rows]}))
+END
+if [ -s "$dir/ring.costs" ]; then
+    gate="--pipeline pipelines/openvla_ring.lua --costs $dir/ring.costs"
+    says "actionflow passes the gate" 0 "9 checks, 0 not ok" check policies/actionflow.lua $gate --param depth=0
+    says "actionflow_fresh does" 0 "9 checks, 0 not ok" check policies/actionflow_fresh.lua $gate
+    says "a depth that does not fit does not" 1 "a deeper ring would have been in time" \
+        check policies/actionflow.lua $gate --param depth=1
+fi
+
 # A wrong expectation is seen, with its place and both sides; every one of them.
 wrong=tests/policies/wrong/expects.lua
 says "a wrong expectation" 1 "$wrong:4: decode: expected { 5, 4 }, decided { 5, 5 }" test $wrong

@@ -599,7 +599,7 @@ static const struct {
     {POLICY("observe = 3"), TEC_POLICY, "field 'observe' must be a function, it is number"},
     {POLICY("3"), TEC_POLICY, "named fields only"},
     {POLICY("version = 1.5"), TEC_POLICY, "version must be an integer"},
-    {POLICY("needs = { 'depth' }"), TEC_POLICY, "needs axis 'depth'"},
+    {POLICY("needs = { 'depth' }"), TEC_UNSUPPORTED, "needs axis 'depth'"},
     {POLICY("needs = { 'width' }"), TEC_POLICY, "needs 'width', which is no axis"},
     {POLICY("params = { k = 3 }"), TEC_POLICY, "parameter 'k' must be int{} or num{}"},
     {POLICY("params = { int { default = 1 } }"), TEC_POLICY, "named fields only"},

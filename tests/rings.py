@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,18 @@ def check_says_what_a_ring_comes_to():
     out = tectum("check", "--set", "resources.ring.stages=1", "--set", "nodes.advance.max_tokens=1",
                  "--set", "capture.depth=[1]", "--set", "resources.action.shape=[1]")
     check("1 capture;" in out and "1 stage of" in out, out)
+
+
+@test
+def a_ring_runs_in_one_partition():
+    with open(path("parted.lua"), "w") as f:
+        f.write('return extend("ring.lua", { partitions = { sm { name = "rt", share = 0.5 },\n'
+                '  sm { name = "bg", share = 0.5 } },\n'
+                '  nodes = { decode { name = "advance", partition = "bg" } } })\n')
+    shutil.copy(PIPELINE, path("ring.lua"))
+    p = subprocess.run([PROGRAM, "check", path("parted.lua"), *MODEL[:4], "--threads", "2"],
+                       capture_output=True, text=True)
+    check(p.returncode == 0 and "2 captures" in p.stdout, p.stdout, p.stderr)
 
 
 @test
@@ -208,6 +221,8 @@ def a_ring_that_does_not_fit_is_located():
         out = p.stdout + p.stderr
         check(p.returncode == 1 and out.count("error[") == 1 and says in out, change, out)
         check("--> " in out, out)
+        err = tectum("run", "--inputs", path("same"), *sets, want=3)
+        check(":" in err and err.splitlines()[-1].startswith("tectum run: "), err)
 
     wrong("makes 7 tokens, ring 'ring' has 6 stages", "resources.ring.stages=6",
           "capture.depth=[1]")
@@ -215,6 +230,24 @@ def a_ring_that_does_not_fit_is_located():
     wrong("depth 9 is more than the 7 stages", "capture.depth=[1,9]")
     wrong("cannot hold a picture of 16", "resources.ring.tokens=30")
     wrong("leave no room", "resources.ring.tokens=7")
+
+
+@test
+def a_picture_has_the_ring_and_its_launch():
+    for language, words in (("dot", ("7 stages of 43 tokens", "rotates", "one launch",
+                                     "previous frame", "a token a forward of 7")),
+                            ("mermaid", ("7 stages", "one launch")), ("html", ("7 stages",)),
+                            ("text", ("packed with", "depth 7: 1 forward a frame"))):
+        out = tectum("graph", "-T", language)
+        check(all(w in out for w in words), language, out)
+    out = tectum("graph", "-T", "dot", "--compiled", "--set", "resources.ring.shift=device_copy")
+    check(all(w in out for w in ("copied on after each forward", "packed", "decode.b6", "shift")))
+    rows = json.loads(tectum("graph", "--roofline", "h200", "--format", "json", "--set",
+                             "resources.ring.shift=device_copy"))["rows"]
+    check([(r["part"], r["stage"]) for r in rows] == [
+        ("packed", "pictures"), ("packed", "prefix"), ("packed", "decode"), ("packed", "all"),
+        ("decode.b6", "decode"), ("shift", "shift")], rows)
+    check(all(r["decode"] == K - 1 for r in rows if r["part"] == "packed"))
 
 
 def json_of(verb, *args, **how):

@@ -6,7 +6,7 @@
 #   release  build optimised, warnings are errors; run every test and every check of the tree
 #   cuda     the CUDA device and its kernels on an emulator: kernels, failures, frames, whole models
 #   asan     all C tests with address and undefined-behaviour sanitizers
-#   cuda_asan  kernels and device on the emulator with the same sanitizers
+#   cuda_asan  kernels and device on the emulator with the same sanitizers; only --long or by name
 #   tsan     the tests that use threads, with the thread sanitizer
 #   clang    build with clang, warnings are errors
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision
@@ -14,7 +14,7 @@
 #   fuzz     each fuzz target for 20 s
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
-# Without stages, all of them in this order. --long: ten minutes for each fuzz target, three seeds
+# Without stages, all of them in this order but cuda_asan. --long: ten minutes for each fuzz target, three seeds
 # for the kernels, every golden case and mistake on the emulator. A tool that is not installed skips
 # its stage, but fails it where CI is set.
 # What tests print is kept in build/results/. Prints failures as they come, and as its last line
@@ -239,7 +239,8 @@ stage_fuzz() {
 stage_docs() { step docs sh tools/docs.sh --check; }
 
 started=$(date +%s)
-for stage in ${chosen:-$stages}; do
+[ -n "$long" ] && every=$stages || every=$(echo " $stages " | sed 's/ cuda_asan / /')
+for stage in ${chosen:-$every}; do
     start=$(date +%s)
     echo "# stage $stage"
     "stage_$stage"

@@ -37,6 +37,17 @@ status=$?
 [ "$status" -eq 0 ] && [ "$(grep -c ' ok$' "$W/out")" -eq "$COUNT" ]
 ok $? "$(grep -c ' ok$' "$W/out") of $COUNT random scenarios agree, seeds from $FIRST"
 
+rings() { python3 -B tests/schedule_ring.py "$T" "$@" >"$W/out" 2>&1; }
+
+rings golden tests/golden/schedules
+status=$?
+[ "$status" -eq 0 ] && [ "$(grep -c ' ok$' "$W/out")" -ge 20 ]
+ok $? "$(grep -c ' reference ok$' "$W/out") golden rings: the second implementation and simulate agree"
+rings random "$FIRST" "$COUNT"
+status=$?
+[ "$status" -eq 0 ] && [ "$(grep -c ' ok$' "$W/out")" -eq "$COUNT" ]
+ok $? "$(grep -c ' ok$' "$W/out") of $COUNT random rings agree, seeds from $FIRST"
+
 # one event that comes late, one that is missing, one that is not there
 mkdir "$W/golden" && cp -r tests/golden/schedules/oxy_fig3 "$W/golden/a" && chmod -R u+w "$W/golden"
 cp -r "$W/golden/a" "$W/golden/b" && cp -r "$W/golden/a" "$W/golden/c"

@@ -51,6 +51,7 @@ TEST(volumes_are_those_of_the_tables)
             int64_t shifted = tec_stages_shifted(stages, prefix);
             int64_t visible = tec_stages_visible(stages, prefix);
             CHECK_INT(shifted, ==, number(row, "shift_tokens"));
+            CHECK_INT(tec_stages_moved(stages, stages, 0, prefix), ==, shifted);
             CHECK_INT(shifted * bytes, ==, number(row, "shift_bytes"));
             CHECK_INT(visible, ==, number(row, "gather_tokens"));
             CHECK_INT(visible * bytes, ==, number(row, "gather_bytes"));

@@ -13,6 +13,7 @@ enum {
     TINY_TEXT = 9,
     TINY_STEPS = 2,
     TINY_CAMERAS = 3,
+    TINY_SIDE = 56,
     TINY_HORIZON = 6
 };
 
@@ -123,7 +124,8 @@ static inline bool tiny_open_split(struct tiny *t, const char *arch, bool bf16, 
                                          .tier = tec_tier_best(),
                                          .beside = beside,
                                          .patience_ms = tiny_patience_ms};
-    json_t *given = json_pack("{s:i}", "horizon", TINY_HORIZON);
+    json_t *given = json_pack("{s:i,s:i}", "horizon", TINY_HORIZON, "count",
+                              tiny_ring.stages ? tiny_ring.stages : 7);
     const struct tec_model_choice choice = {
         .root = "pipelines/models", .arch = arch, .size = "tiny", .overrides = given};
     *t = (struct tiny){.topology = tiny_topology()};
@@ -173,7 +175,7 @@ static inline int tiny_below(uint64_t *state, int n)
 
 /* One observation: some cameras, a prompt of some length, noise, state. */
 struct tiny_observation {
-    uint8_t picture[TINY_CAMERAS][28 * 28 * 3];
+    uint8_t picture[TINY_CAMERAS][TINY_SIDE * TINY_SIDE * 3]; /* the model's side, at most */
     int ids[TINY_TEXT];
     float noise[TINY_HORIZON * 32], state[64];
     struct tec_frame_input input;
@@ -184,14 +186,16 @@ static inline void tiny_observe(struct tiny_observation *o, const struct tec_mod
 {
     uint64_t s = seed * 2654435761U + 88172645463325252U;
     struct tec_prefix_input *p = &o->input.prefix;
-    REQUIRE(m->vision.image_size == 28 && m->flow.horizon * m->flow.dim <= TINY_HORIZON * 32);
-    REQUIRE(m->n_slots == TINY_CAMERAS && m->flow.dim <= 64);
-    *p = (struct tec_prefix_input){.n_pictures = 1 + tiny_below(&s, TINY_CAMERAS),
-                                   .n_text = 1 + tiny_below(&s, TINY_TEXT),
+    REQUIRE(m->vision.image_size <= TINY_SIDE &&
+            m->flow.horizon * m->flow.dim <= TINY_HORIZON * 32);
+    REQUIRE(m->n_slots <= TINY_CAMERAS && m->flow.dim <= 64);
+    size_t side = (size_t)m->vision.image_size, lead = m->text.lead;
+    *p = (struct tec_prefix_input){.n_pictures = 1 + tiny_below(&s, m->n_slots),
+                                   .n_text = 1 + (int)lead + tiny_below(&s, TINY_TEXT - (int)lead),
                                    .ids = o->ids};
     for (int c = 0; c < p->n_pictures; c++) {
         p->picture[c] = o->picture[c];
-        for (size_t i = 0; i < sizeof o->picture[c]; i++)
+        for (size_t i = 0; i < side * side * 3; i++)
             o->picture[c][i] = (uint8_t)tiny_random(&s);
     }
     for (int i = 0; i < p->n_text; i++)

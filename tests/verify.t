@@ -28,13 +28,12 @@ for dtype in f32 bf16; do
     for family in demo images pi safetensors tokenizers; do
         judge "golden/$family in $dtype" 10 --dtype $dtype tests/golden/$family
     done
-    judge "golden/openvla in $dtype" 120 --dtype $dtype tests/golden/openvla/tiny \
-        tests/golden/openvla/odd tests/golden/openvla/vocab32k
+    judge "golden/openvla in $dtype" 300 --dtype $dtype tests/golden/openvla/tiny \
+        tests/golden/openvla/odd tests/golden/openvla/vocab32k tests/golden/openvla/oft \
+        tests/golden/openvla/actionflow tests/golden/openvla/preproc
     [ $dtype = bf16 ] || judge "golden/keep" 192 tests/golden/keep/groups_t3 \
         tests/golden/keep/groups_t10 tests/golden/keep/loading
-    [ $dtype = bf16 ] || judge "golden/schedules" 31 \
-        tests/golden/schedules/oxy_* tests/golden/schedules/base_* tests/golden/schedules/obj_* \
-        tests/golden/schedules/paced_* tests/golden/schedules/three_* tests/golden/schedules/miss_*
+    [ $dtype = bf16 ] || judge "golden/schedules" 41 tests/golden/schedules
     judge "recorded episodes in $dtype" 100 --dtype $dtype pipelines/checkpoints
 done
 tiers=$("$T" --version | sed -n 's/^cpu tiers: //p' | sed 's/([a-z]*)//g')

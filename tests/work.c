@@ -126,6 +126,91 @@ TEST(decode_steps_see_what_was_made)
     tiny_close(&tiny);
 }
 
+/* --- a ring ----------------------------------------------------------------------------------- */
+
+enum { STAGES = 5, OTHERS = 3 };
+
+static void open_ring(bool shifts, bool gathers, bool bf16)
+{
+    tiny_ring.stages = STAGES;
+    tiny_ring.shifts = shifts;
+    tiny_ring.gathers = gathers;
+    REQUIRE(tiny_open(&tiny, "pi05_causal", bf16, 1, 0, &err));
+}
+
+static void close_ring(void)
+{
+    tiny_close(&tiny);
+    memset(&tiny_ring, 0, sizeof tiny_ring);
+}
+
+static int64_t qkv_of(const struct tec_stack *s)
+{
+    return (int64_t)s->width * (s->heads + 2 * s->kv_heads) * s->head_dim;
+}
+
+static int64_t head_of(const struct tec_model *m, int64_t rows)
+{
+    return 2 * rows * ((m->text.vocab + 15) / 16 * 16) * m->text.stack.width;
+}
+
+/* A prefix and a row of each of three others, which see their own prefix and 1, 2, 3 tokens: all go
+ * through every layer but the last, where only queries of last rows go on. */
+TEST(a_packed_forward_is_a_prefill_and_a_row_of_each)
+{
+    struct tec_stage_work w[TEC_STAGE_COUNT];
+    const struct tec_work_size size = {.pictures = 2, .text = 5, .rows = OTHERS};
+    open_ring(false, false, true);
+    const struct tec_model *m = tiny.model;
+    const struct tec_stack *t = &m->text.stack;
+    int64_t p = 2 * m->vision.tokens, n = p + 5, all = n + OTHERS;
+    int64_t seen = p * p + (n * (n + 1) - p * (p + 1)) / 2, others = 3 * n + 1 + 2 + 3;
+    int64_t layer = matrices(t, 1, false) / t->layers, qkv = 2 * qkv_of(t);
+    sum(TEC_PART_PACKED, size, w);
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
+              all * (layer * (t->layers - 1) + qkv) + attention(t, seen + others, t->layers - 1));
+    CHECK_INT(products(&w[TEC_STAGE_DECODE]), ==,
+              (1 + OTHERS) * (layer - qkv) + head_of(m, 1 + OTHERS) + attention(t, n + others, 1));
+    CHECK_INT(w[TEC_STAGE_ACTION].calls + w[TEC_STAGE_SHIFT].calls, ==, 0);
+    CHECK_INT(w[TEC_STAGE_PREFIX].cost.kv_written, ==,
+              all * 2 * t->kv_heads * t->head_dim * t->layers * 2);
+    sum(TEC_PART_PACKED, (struct tec_work_size){.pictures = 2, .text = 5}, w); /* nobody else */
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
+              n * (layer * (t->layers - 1) + qkv) + attention(t, seen, t->layers - 1));
+    sum(TEC_PART_DECODE, (struct tec_work_size){.pictures = 2, .text = 5, .rows = OTHERS, .k = 1},
+        w);
+    CHECK_INT(products(&w[TEC_STAGE_DECODE]), ==,
+              matrices(t, OTHERS, false) + head_of(m, OTHERS) + attention(t, others, t->layers));
+    close_ring();
+}
+
+/* Both ways the bytes of what is moved: in a shift the prefixes of three, one and two tokens. */
+TEST(copies_of_a_ring_are_counted)
+{
+    struct tec_stage_work plain[TEC_STAGE_COUNT], w[TEC_STAGE_COUNT];
+    struct tec_work_size size = {.pictures = 2, .text = 5, .rows = OTHERS};
+    open_ring(false, false, false);
+    sum(TEC_PART_PACKED, size, plain);
+    close_ring();
+    open_ring(true, true, false);
+    const struct tec_stack *t = &tiny.model->text.stack;
+    int64_t n = 2 * tiny.model->vision.tokens + 5;
+    int64_t token = (int64_t)2 * t->kv_heads * t->head_dim * t->layers * 4;
+    sum(TEC_PART_SHIFT, size, w);
+    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_read, ==, (3 * n + 0 + 1 + 2) * token);
+    CHECK_INT(w[TEC_STAGE_SHIFT].cost.kv_written, ==, (3 * n + 0 + 1 + 2) * token);
+    CHECK_INT(w[TEC_STAGE_SHIFT].calls, ==, 2 * t->layers);
+    sum(TEC_PART_PACKED, size, w);
+    CHECK_INT(w[TEC_STAGE_PREFIX].cost.kv_written - plain[TEC_STAGE_PREFIX].cost.kv_written, ==,
+              (4 * n + 1 + 2 + 3) * token);
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==, products(&plain[TEC_STAGE_PREFIX]));
+    size.rows = STAGES;
+    CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_PACKED), &size, &err), ==, TEC_INVALID);
+    size.rows = 0;
+    CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_SHIFT), &size, &err), ==, TEC_INVALID);
+    close_ring();
+}
+
 TEST(sizes_without_room_are_refused)
 {
     REQUIRE(tiny_open(&tiny, "pi05", true, 1, 0, &err));

@@ -18,7 +18,8 @@ static int by_value(const void *a, const void *b)
 
 void tec_samples_sort(struct tec_samples *s)
 {
-    qsort(s->ns, (size_t)s->n, sizeof s->ns[0], by_value);
+    if (s->n > 1)
+        qsort(s->ns, (size_t)s->n, sizeof s->ns[0], by_value);
 }
 
 int64_t tec_samples_at(const struct tec_samples *s, double q)

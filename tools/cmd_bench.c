@@ -6,7 +6,9 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_FRAMES = 10000000, READ_BYTES = 512 << 20, READ_TIMES = 5 };
 
@@ -35,7 +37,7 @@ static const struct tec_option options[] = {
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
     {"out", 'o', TEC_OPTION_TEXT, "DIR",
      "bench.json and a histogram of 1 us a row; what a suite makes", AT(out), 0, 0},
-    {"suite", 0, TEC_OPTION_WORD, "none|oxygen",
+    {"suite", 0, TEC_OPTION_WORD, "none|oxygen|actionflow",
      "the experiments of a paper, in place of FILE: tables, charts and JSON in --out", AT(suite), 0,
      0},
     {"quick", 0, TEC_OPTION_FLAG, NULL, "a suite with few points and frames, to see it work",
@@ -146,6 +148,10 @@ static enum tec_status measure(struct tec_bench *b, const struct bench_options *
 static enum tec_status run_suite(struct tec_invocation *call, const struct bench_options *o,
                                  struct tec_error *err)
 {
+    static const struct {
+        const char *name;
+        tec_suite_main_fn *main;
+    } suites[] = {{"none", NULL}, {"oxygen", tec_oxygen_main}, {"actionflow", tec_actionflow_main}};
     const struct tec_shared *s = &call->shared;
     if (call->args.n > 0 || s->weights || s->policy || s->param.n || o->sweep || o->inputs ||
         o->node || o->warmup || o->prompt || o->clock || o->dtype)
@@ -155,7 +161,8 @@ static enum tec_status run_suite(struct tec_invocation *call, const struct bench
     if (!o->out)
         return tec_fail(err, TEC_INVALID, "--suite needs --out DIR");
     const char *command = tec_arena_printf(
-        call->arena, "tectum bench --suite oxygen --random-weights %llu --size %s%s%s",
+        call->arena, "tectum bench --suite %s --random-weights %llu --size %s%s%s",
+        suites[o->suite].name,
         (unsigned long long)(s->random_weights.given ? s->random_weights.value : 1),
         tec_size_names[s->size], o->quick ? " --quick" : "",
         o->frames ? tec_arena_printf(call->arena, " --frames %d", o->frames) : "");
@@ -168,7 +175,9 @@ static enum tec_status run_suite(struct tec_invocation *call, const struct bench
                                            .rounds = o->rounds,
                                            .dir = o->out,
                                            .command = command ? command : ""};
-    return tec_suite_main(call, &what, err);
+    if (mkdir(o->out, 0777) != 0 && errno != EEXIST)
+        return tec_fail(err, TEC_IO, "%s: %s", o->out, strerror(errno));
+    return suites[o->suite].main(call, &what, err);
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -210,7 +219,8 @@ const struct tec_command tec_command_bench = {
     .example =
         "  tectum bench pipelines/pi05_droid.lua --random-weights 1 --policy oxygen,isolated\n"
         "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"
-        "  tectum bench --suite oxygen --random-weights 1 --size small --quick -o DIR\n",
+        "  tectum bench --suite oxygen --random-weights 1 --size small --quick -o DIR\n"
+        "  tectum bench --suite actionflow --random-weights 1 --size small -o DIR\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,

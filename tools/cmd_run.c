@@ -42,7 +42,8 @@ static const struct tec_option options[] = {
      "what actions start from, [frames, horizon, dim]; drawn from --seed", AT(noise), 0, 0},
     {"timeline", 0, TEC_OPTION_TEXT, "FILE.svg", "a picture of what ran when in the last frame",
      AT(timeline), 0, 0},
-    {"drain", 0, TEC_OPTION_FLAG, NULL, "go on without observations until every text has ended",
+    {"drain", 0, TEC_OPTION_FLAG, NULL,
+     "go on without observations until every text has ended, every action of a ring has left",
      AT(drain), 0, 0},
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
@@ -266,7 +267,10 @@ const struct tec_command tec_command_run = {
         "Text: frame, first action, age of the observation and slack when the actions left, rows\n"
         "in one decode launch, sentences that ended. JSON: a line a frame {frame, start_us,\n"
         "end_us, age_us, missed, cause, source, actions, text, plan}, with asked [{node, request,\n"
-        "refused}] and cancelled [{request, live}] where there were such members.\n"
+        "refused}] and cancelled [{request, live}] where there were such members; of a ring also\n"
+        "seen (frame of the observation whose actions left), filling, in_flight, depth, and "
+        "earlier\n"
+        "[{seen, age_us, actions}] where several left in one frame.\n"
         "With --clock paced a frame opens each period of the pipeline, and actions are what the\n"
         "robot is given by the deadline: late ones are replaced as on_miss says.\n",
     .example =

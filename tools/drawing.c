@@ -103,6 +103,11 @@ static void add_resource(struct maker *m, const struct tec_decl_resource *r)
         return;
     case TEC_RESOURCE_RING:
         add_line(m, item, "%d stages of %d tokens", r->stages, r->tokens);
+        add_line(m, item, "%s",
+                 r->shift == TEC_SHIFT_DEVICE_COPY ? "shift: copied on after each forward"
+                                                   : "rotates: slots stay");
+        if (r->pack == TEC_PACK_GATHER)
+            add_line(m, item, "attention reads a copy");
         return;
     case TEC_RESOURCE_FRAME:
     case TEC_RESOURCE_SEGMENTS:
@@ -124,11 +129,19 @@ static void add_deadline(struct maker *m, struct tec_item *item,
              words[deadline->on_miss]);
 }
 
+static bool is_ring(const struct tec_pipeline *p, const struct tec_decl_node *node)
+{
+    return node->kind == TEC_DECL_DECODE && node->kv.index >= 0 &&
+           p->resources[node->kv.index].kind == TEC_RESOURCE_RING;
+}
+
 static void add_node(struct maker *m, const struct tec_decl_node *node)
 {
     struct tec_item *item = add_item(m, TEC_ITEM_NODE, node->name, tec_decl_node_word(node->kind));
     if (node->kind == TEC_DECL_ACTION && node->steps)
         add_line(m, item, "action, %d steps", node->steps);
+    else if (is_ring(m->d->pipeline, node))
+        add_line(m, item, "decode, a token a forward of %d", node->max_tokens);
     else if (node->kind == TEC_DECL_DECODE)
         add_line(m, item, "decode, at most %d tokens", node->max_tokens);
     else

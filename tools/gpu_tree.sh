@@ -11,12 +11,14 @@ arch=${1:-90}
 case $arch in
 *[!0-9a-z]* | "") echo "gpu_tree: ARCH is a number like 90, is '$arch'" >&2; exit 2 ;;
 esac
+code=$arch
+[ "$arch" != 90 ] || code=90a # products by warp groups are for this one alone
 build=build/gpu_$arch tree=build/gpu_tree most=20000
 
 mkdir -p "$build"
 echo "gpu_tree: building for sm_$arch in $build"
 cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DTECTUM_CUDA=on \
-    "-DTECTUM_CUDA_ARCHITECTURES=$arch-real" -DTECTUM_STATIC=libraries -DTECTUM_TEST_ROOT=. \
+    "-DTECTUM_CUDA_ARCHITECTURES=$code-real" -DTECTUM_STATIC=libraries -DTECTUM_TEST_ROOT=. \
     >"$build/configure.log" 2>&1 || { tail -n 15 "$build/configure.log" >&2; exit 1; }
 nice cmake --build "$build" -j"$(nproc)" --target device_check >"$build/build.log" 2>&1 ||
     { grep -E 'error|undefined' "$build/build.log" | head -n 15 >&2; exit 1; }

@@ -207,6 +207,10 @@ static json_t *sizes_json(const struct tec_model *m)
         json_object_set_new(flow, "steps", json_integer(m->flow.steps));
         json_object_set_new(sizes, "flow", flow);
     }
+    if (tec_model_heads(m))
+        json_object_set_new(sizes, "chunk",
+                            json_pack("{s:i, s:i, s:i, s:i}", "horizon", m->flow.horizon, "dim",
+                                      m->flow.dim, "width", m->head.width, "state", m->head.state));
     if (m->tokens.vocab > 0)
         json_object_set_new(sizes, "tokens",
                             json_pack("{s:i, s:i, s:i}", "count", m->tokens.count, "vocab",

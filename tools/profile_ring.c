@@ -23,7 +23,7 @@ static int64_t shifted_bytes(const struct tec_profile *p)
 {
     const struct tec_plan *plan = p->opened.engine->plan;
     const struct tec_kv_shape *kv = &plan->space.shape;
-    int64_t token = (int64_t)kv->layers * 2 * kv->kv_heads * kv->head_dim * (kv->bf16 ? 2 : 4);
+    int64_t token = tec_kv_token_bytes(kv);
     return token * tec_stages_shifted(plan->spec.stages, tec_prefix_rows(plan, &p->input.prefix));
 }
 

@@ -116,7 +116,7 @@ static enum tec_status make_part(struct tec_roofline *r, const struct tec_plan_p
 {
     struct tec_roofline_row *rows = r->rows + r->n_rows;
     struct tec_work_size size = r->size;
-    size.rows = part->batch;
+    size.rows = part->kind == TEC_PART_DECODE ? part->batch : r->plan->spec.stages - 1;
     size.k = 1;
     TEC_TRY(tec_work_check(r->plan, part, &size, err));
     for (int i = 0; i <= TEC_STAGE_COUNT; i++)

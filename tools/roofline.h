@@ -49,7 +49,7 @@ struct tec_roofline_sum {
     double us[TEC_MAX_PEAKS][TEC_BOUNDS]; /* by chosen machine */
 };
 
-/* A stage of a part: a decode part for one step of a full batch. */
+/* A stage of a part: a decode part for one step of a full batch, a ring's for a full ring. */
 struct tec_roofline_row {
     const struct tec_plan_part *part;
     const char *stage; /* NULL: all stages of the part */

@@ -83,7 +83,7 @@ static void print_launches(const struct tec_roofline *r, FILE *out)
         if (!last)
             continue;
         fprintf(out, "%-14s", row->part->name);
-        if (!is_decode(row))
+        if (!is_decode(row) || r->plan->spec.stages)
             fprintf(out, " %lld", (long long)row->sum.kernels);
         for (int k = 0; is_decode(row) && k < ks->n; k++)
             fprintf(out, "%s k = %d: %lld", k ? "," : "", ks->item[k],
@@ -141,6 +141,8 @@ static json_t *row_json(const struct tec_roofline *r, const struct tec_roofline_
     json_object_set_new(json, "stage", json_string(stage_of(row)));
     if (is_decode(row))
         json_object_set_new(json, "batch", json_integer(row->part->batch));
+    if (row->part->kind == TEC_PART_PACKED)
+        json_object_set_new(json, "decode", json_integer(r->plan->spec.stages - 1));
     json_object_set_new(json, "ops", ops);
     return json;
 }

@@ -170,7 +170,8 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_mailbox_init(&t->inbox);
     tec_mailbox_init(&t->outbox);
     tec_asks_init(&t->asks);
-    t->taken = t->blind = t->tick = -1;
+    t->taken = t->tick = -1;
+    atomic_store(&t->blind, -1);
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->hand_lock, NULL);
     pthread_mutex_init(&t->text_lock, NULL);

@@ -134,10 +134,15 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
                         "%s:%d: ring '%s' has %d stages; this release runs %d", r->where.file,
                         r->where.line, r->name, r->stages, TEC_MAX_STAGES);
     if (r->tokens <= r->stages)
-        return tec_fail(err, TEC_INVALID,
+        return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: ring '%s' holds %d tokens a stage; %d tokens of an action leave no "
                         "room for an observation",
                         r->where.file, r->where.line, r->name, r->tokens, r->stages);
+    if (set->model->tokens.vocab && set->model->flow.dim != r->stages)
+        return tec_fail(err, TEC_INVALID,
+                        "%s:%d: ring '%s' has %d stages, an action of this model is %d tokens: one "
+                        "stage for each",
+                        r->where.file, r->where.line, r->name, r->stages, set->model->flow.dim);
     s->stages = r->stages;
     s->ring_tokens = r->tokens;
     s->frame_tokens = r->tokens - r->stages;

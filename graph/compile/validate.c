@@ -2,8 +2,8 @@
  */
 #include "graph/compile/spec.h"
 
-/* A ring is all that its pipeline runs: one prefill that enters it, one decode node packed with that
- * makes a whole action. */
+/* A ring is all that its pipeline runs: one prefill that enters it, one decode node packed with
+ * that makes a whole action. */
 static enum tec_status check_ring(struct tec_node_set *set, const struct tec_decl_node *n,
                                   struct tec_error *err)
 {
@@ -20,7 +20,7 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
                                "(pack_with); not so",
                                n->name);
     if (n->max_tokens != r->stages)
-        return tec_fail(err, TEC_INVALID,
+        return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' makes %d tokens, ring '%s' has %d stages: one for each token",
                         n->where.file ? n->where.file : "?", n->where.line, n->name, n->max_tokens,
                         r->name, r->stages);
@@ -29,10 +29,11 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
                                "this release runs one decode node over a ring; a second is",
                                n->name);
     if (set->n != 2)
-        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release runs a ring alone: a prefill and its decode node; more "
-                               "nodes stand beside",
-                               n->name);
+        return tec_spec_refuse(
+            &n->where, TEC_UNSUPPORTED, err,
+            "this release runs a ring alone: a prefill and its decode node; more "
+            "nodes stand beside",
+            n->name);
     set->ring = n;
     return TEC_OK;
 }

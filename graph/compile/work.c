@@ -1,8 +1,9 @@
 #include "graph/compile/work.h"
 
-enum { MAX_COUNTS = 8 + TEC_MAX_TOWERS };
+enum { MAX_COUNTS = 12 + TEC_MAX_TOWERS };
 
-const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode"};
+const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
+                                                      "shift"};
 
 struct list {
     struct tec_live items[MAX_COUNTS];
@@ -11,7 +12,8 @@ struct list {
 
 static void put(struct list *list, const int *count, int64_t rows, int64_t visible, int64_t keys)
 {
-    list->items[list->n++] = (struct tec_live){count, rows, visible, keys};
+    if (count)
+        list->items[list->n++] = (struct tec_live){count, rows, visible, keys};
 }
 
 static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_size *size)
@@ -43,23 +45,36 @@ static void count_tower(struct list *list, const struct tec_plan *plan, const in
         put(list, count, rows, rows * (tower->prefix_rows + plan->model->vision.tokens), rows);
 }
 
+/* Keys that the rows of a ring's other sequences see: each is a token further than the next. */
+static int64_t seen_in_ring(const struct tec_plan *plan, const struct tec_work_size *size)
+{
+    int64_t n = size->rows;
+    return n * (prefix_rows(plan, size) + size->made) + n * (n + 1) / 2;
+}
+
 static void count_prefix(struct list *list, const struct tec_plan *plan,
-                         const struct tec_prefix_table *t, const struct tec_work_size *size)
+                         const struct tec_prefix_table *t, const struct tec_work_size *size,
+                         bool packed)
 {
     int64_t tokens = plan->model->vision.tokens, pictures = size->pictures * tokens;
     int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
     /* A state row sees the prefix and itself. */
     int64_t unseen = plan->model->flow.state.weight ? suffix - 1 : 0;
+    int64_t others = packed ? size->rows : 0, seen = packed ? seen_in_ring(plan, size) : 0;
     put(list, t->n_pictures, size->pictures, 0, 0);
     put(list, t->n_patches, pictures, pictures * tokens, pictures);
     for (int i = 0; i < plan->model->vision.n_towers; i++)
         count_tower(list, plan, t->towers[i].count, &plan->model->vision.towers[i], pictures);
-    put(list, t->n_text, size->text - tec_lead_rows(plan->model), 0, 0);
-    put(list, t->prefix.count, rows, seen_in_prefix(plan, pictures, rows), rows);
-    put(list, t->suffix.count, suffix, suffix * (rows + suffix) - unseen, rows + suffix);
-    put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
+    put(list, t->n_text, size->text - tec_lead_rows(plan->model) + others, 0, 0);
+    put(list, t->prefix.count, rows + others, seen_in_prefix(plan, pictures, rows) + seen,
+        rows + seen);
     if (tec_model_heads(plan->model))
         put(list, t->last.count, t->last.max, t->last.max * rows, rows);
+    else
+        put(list, t->last.count, 1 + others, rows + seen, rows + seen);
+    put(list, t->moves.count, 1 + others, 0, rows + seen);
+    put(list, t->suffix.count, suffix, suffix * (rows + suffix) - unseen, rows + suffix);
+    put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
     put(list, t->one, 1, 0, 0);
 }
 
@@ -69,17 +84,60 @@ static void count_decode(struct list *list, const struct tec_plan *plan,
                          int turn)
 {
     int64_t visible = size->rows * (prefix_rows(plan, size) + size->made + turn);
+    if (plan->spec.stages)
+        visible = seen_in_ring(plan, size);
     put(list, t->rows.count, size->rows, visible, visible);
+    put(list, t->moves.count, size->rows, 0, visible);
 }
+
+static void count_decode_part(struct list *list, const struct tec_plan *plan,
+                              const struct tec_plan_part *part, const struct tec_work_size *size,
+                              int turn)
+{
+    count_decode(list, plan, &part->decode_device, size, turn);
+}
+
+static void count_prefix_part(struct list *list, const struct tec_plan *plan,
+                              const struct tec_plan_part *part, const struct tec_work_size *size,
+                              int turn)
+{
+    (void)turn;
+    count_prefix(list, plan, &part->prefix_device, size, false);
+}
+
+static void count_packed_part(struct list *list, const struct tec_plan *plan,
+                              const struct tec_plan_part *part, const struct tec_work_size *size,
+                              int turn)
+{
+    (void)turn;
+    count_prefix(list, plan, &part->prefix_device, size, true);
+    put(list, part->decode_device.rows.count, 1 + size->rows, 0, 0);
+}
+
+/* After a forward the newest holds its prefix, each other one token more. */
+static void count_shift_part(struct list *list, const struct tec_plan *plan,
+                             const struct tec_plan_part *part, const struct tec_work_size *size,
+                             int turn)
+{
+    int64_t n = size->rows;
+    (void)turn;
+    put(list, part->moves_device.count, n, 0,
+        n * (prefix_rows(plan, size) + size->made) + n * (n - 1) / 2);
+}
+
+static void (*const count_part[])(struct list *list, const struct tec_plan *plan,
+                                  const struct tec_plan_part *part,
+                                  const struct tec_work_size *size, int turn) = {
+    [TEC_PART_FRAME] = count_prefix_part,  [TEC_PART_PREFIX] = count_prefix_part,
+    [TEC_PART_DECODE] = count_decode_part, [TEC_PART_PACKED] = count_packed_part,
+    [TEC_PART_SHIFT] = count_shift_part,
+};
 
 static struct list counts_of(const struct tec_plan *plan, const struct tec_plan_part *part,
                              const struct tec_work_size *size, int turn)
 {
     struct list list = {.n = 0};
-    if (part->kind == TEC_PART_DECODE)
-        count_decode(&list, plan, &part->decode_device, size, turn);
-    else
-        count_prefix(&list, plan, &part->prefix_device, size);
+    count_part[part->kind](&list, plan, part, size, turn);
     return list;
 }
 
@@ -97,6 +155,11 @@ enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_pla
                         "%d pictures and a prompt of %d tokens; the frame has 1 .. %d rows, of "
                         "them %d of a prompt",
                         size->pictures, size->text, s->frame_tokens, s->text_tokens);
+    int least = part->kind != TEC_PART_PACKED;
+    if ((part->kind == TEC_PART_PACKED || part->kind == TEC_PART_SHIFT) &&
+        (size->rows < least || size->rows > s->stages - 1))
+        return tec_fail(err, TEC_INVALID, "%d sequences; %s takes %d .. %d", size->rows, part->name,
+                        least, s->stages - 1);
     if (part->kind != TEC_PART_DECODE)
         return TEC_OK;
     if (size->rows < 1 || size->rows > part->batch)
@@ -110,6 +173,19 @@ enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_pla
     return TEC_OK;
 }
 
+/* In a packed part: what goes on with the last row of each sequence. */
+static bool is_last(const struct tec_plan_part *part, const struct tec_call *call)
+{
+    const struct tec_tensor *ends[] = {tec_in(&part->program, call, 0),
+                                       tec_out(&part->program, call, 0)};
+    for (int i = 0; i < 2; i++)
+        if (ends[i] && ends[i]->live &&
+            (ends[i]->live == part->prefix_device.last.count ||
+             ends[i]->live == part->decode_device.rows.count))
+            return true;
+    return false;
+}
+
 /* Rows of pictures go through the tower; the rest of a part is what lies between its marks. */
 static enum tec_stage stage_of(const struct tec_plan_part *part, const struct tec_call *call,
                                bool after_prefill)
@@ -119,12 +195,16 @@ static enum tec_stage stage_of(const struct tec_plan_part *part, const struct te
         t = tec_out(&part->program, call, 0);
     if (part->kind == TEC_PART_DECODE)
         return TEC_STAGE_DECODE;
+    if (part->kind == TEC_PART_SHIFT)
+        return TEC_STAGE_SHIFT;
     const struct tec_prefix_table *table = &part->prefix_device;
     bool picture = t && t->live == table->n_patches;
     for (int i = 0; t && i < TEC_MAX_TOWERS; i++)
         picture |= table->towers[i].count && t->live == table->towers[i].count;
     if (picture)
         return TEC_STAGE_PICTURES;
+    if (part->kind == TEC_PART_PACKED && is_last(part, call))
+        return TEC_STAGE_DECODE;
     return after_prefill ? TEC_STAGE_ACTION : TEC_STAGE_PREFIX;
 }
 

@@ -1,8 +1,10 @@
 /* work.h - what a launch of a part computes and moves: the costs of its calls at given sizes.
  *
  * A prefix row sees every prefix row, or in a causal text pictures and what came before; an action
- * row sees the prefix and the chunk; a request's row sees the prefix and the tokens it has made.
- * Exact integers (ops/cost.h); nothing is read from a device, so a plan on a measuring one does. */
+ * row sees the prefix and the chunk; a request's row sees the prefix and the tokens it has made. Of
+ * a ring, row i of `rows` (from 1) sees the prefix and i tokens more, as where each sequence in
+ * flight is one further than the one that came after it. Exact integers (ops/cost.h); nothing is
+ * read from a device, so a plan on a measuring one does. */
 #ifndef TEC_GRAPH_COMPILE_WORK_H
 #define TEC_GRAPH_COMPILE_WORK_H
 
@@ -11,17 +13,21 @@
 /* The sizes of a launch that are data. */
 struct tec_work_size {
     int pictures, text; /* valid cameras; tokens of the prompt: the prefix of every part */
-    int rows;           /* DECODE: requests, at most the part's batch */
+    int rows;           /* DECODE: requests, at most the part's batch. PACKED: sequences besides the
+                         * one that enters; SHIFT: sequences that move; both below the stages */
     int k;              /* DECODE: steps */
     int made;           /* DECODE: tokens that each request has made before the first step */
 };
 
-/* What a call works on: the rows of pictures and of the prefix belong to the prefill node. */
+/* What a call works on: the rows of pictures and of the prefix belong to the prefill node. In a
+ * packed part the prefix's calls have the row of each other sequence, too; those of decode go on
+ * with the last row of each. */
 enum tec_stage {
     TEC_STAGE_PICTURES,
     TEC_STAGE_PREFIX,
     TEC_STAGE_ACTION,
     TEC_STAGE_DECODE,
+    TEC_STAGE_SHIFT,
     TEC_STAGE_COUNT
 };
 extern const char *const tec_stage_names[TEC_STAGE_COUNT];

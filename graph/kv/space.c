@@ -14,6 +14,11 @@ int tec_kv_space_reserve(struct tec_kv_space *space, int tokens)
     return first;
 }
 
+int64_t tec_kv_token_bytes(const struct tec_kv_shape *s)
+{
+    return (int64_t)s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+}
+
 static size_t array_bytes(const struct tec_kv_space *space)
 {
     const struct tec_kv_shape *s = &space->shape;

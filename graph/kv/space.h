@@ -28,6 +28,9 @@ void tec_kv_space_init(struct tec_kv_space *space, const struct tec_kv_shape *sh
 /* Reserve a run of `tokens` slots; its first slot. */
 int tec_kv_space_reserve(struct tec_kv_space *space, int tokens);
 
+/* Bytes of the keys and values of one token, all layers. */
+int64_t tec_kv_token_bytes(const struct tec_kv_shape *shape);
+
 /* Bytes that all arrays of the reserved slots take. */
 int64_t tec_kv_space_bytes(const struct tec_kv_space *space);
 

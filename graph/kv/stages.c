@@ -19,6 +19,15 @@ int tec_stages_rows(int stages, int depth, int forward)
     return rows;
 }
 
+int64_t tec_stages_moved(int stages, int depth, int forward, int prefix)
+{
+    int forwards = tec_stages_forwards(stages, depth);
+    int64_t tokens = 0;
+    for (int s = forward; s < stages - 1; s += forwards)
+        tokens += prefix + s;
+    return tokens;
+}
+
 int64_t tec_stages_visible(int stages, int prefix)
 {
     return (int64_t)stages * prefix + (int64_t)stages * (stages - 1) / 2;

@@ -3,8 +3,8 @@
  *
  * A sequence enters with `prefix` tokens at stage 0; a forward gives each its next token, so one at
  * stage s sees prefix + s keys. With K tokens it leaves. A frame of depth n runs ceil(K / n)
- * forwards, the first of which takes the new sequence in: n = K is one forward a frame, n = 1 all K.
- * Pure functions; K >= 1, 1 <= n <= K. */
+ * forwards, the first of which takes the new sequence in: n = K is one forward a frame, n = 1 all
+ * K. Pure functions; K >= 1, 1 <= n <= K. */
 #ifndef TEC_GRAPH_KV_STAGES_H
 #define TEC_GRAPH_KV_STAGES_H
 
@@ -21,6 +21,10 @@ int tec_stages_frames(int stages, int depth);
 /* Rows that forward j of a steady frame advances besides the new sequence: those at stages j, j +
  * forwards, j + 2 forwards, ... below K; in forward 0 the new one, at stage 0, is not counted. */
 int tec_stages_rows(int stages, int depth, int forward);
+
+/* Tokens that a shift moves behind forward j of a steady frame: those of every sequence that has
+ * not its last token yet. */
+int64_t tec_stages_moved(int stages, int depth, int forward, int prefix);
 
 /* Keys that a steady, full ring sees in its forward: what a gather copies, in tokens. */
 int64_t tec_stages_visible(int stages, int prefix);

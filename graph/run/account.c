@@ -52,6 +52,12 @@ void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int
     measure(l, TEC_COST_PACKED, rows, 1, 1, r->end_ns - r->start_ns);
 }
 
+void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int tokens)
+{
+    tec_loop_replayed(l, r->start_ns, r->end_ns);
+    measure(l, TEC_COST_SHIFT, 0, tokens, tokens, r->end_ns - r->start_ns);
+}
+
 /* What a policy or the host took beyond what they usually take. */
 static int64_t beyond(const struct tec_histogram *usual, int64_t ns)
 {

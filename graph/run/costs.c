@@ -139,14 +139,16 @@ static void follow(struct tec_cost_drift *d, double ratio)
 
 enum tec_cost_kind tec_cost_kind_of(const char *word)
 {
-    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode", "packed"};
+    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode", "packed",
+                                                      "shift"};
     int kind = 0;
     while (kind < TEC_COST_KINDS && strcmp(words[kind], word) != 0)
         kind++;
     return (enum tec_cost_kind)kind;
 }
 
-void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec)
+enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec,
+                               struct tec_arena *arena, struct tec_error *err)
 {
     memset(costs, 0, sizeof *costs);
     costs->n_batches = spec->n_batches;
@@ -159,6 +161,12 @@ void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec)
     }
     for (int kind = 0; kind < TEC_COST_KINDS; kind++)
         costs->drift[kind] = (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}};
+    costs->decode =
+        TEC_NEW(arena, costs->n_batches ? (size_t)costs->n_batches : 1, struct tec_cost_variant);
+    costs->packed =
+        TEC_NEW(arena, spec->stages ? (size_t)spec->stages : 1, struct tec_cost_variant);
+    return costs->decode && costs->packed ? TEC_OK
+                                          : tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
 }
 
 static const struct tec_cost_variant *find(const struct tec_costs *costs, enum tec_cost_kind kind,
@@ -170,7 +178,9 @@ static const struct tec_cost_variant *find(const struct tec_costs *costs, enum t
                               : rows < costs->stages ? rows
                                                      : (costs->stages ? costs->stages - 1 : 0)];
     if (kind != TEC_COST_DECODE)
-        return kind == TEC_COST_PREFILL ? &costs->prefill : &costs->action;
+        return kind == TEC_COST_PREFILL  ? &costs->prefill
+               : kind == TEC_COST_ACTION ? &costs->action
+                                         : &costs->shift;
     while (i < costs->n_batches - 1 && costs->batches[i] < rows)
         i++;
     return &costs->decode[i];

@@ -2,8 +2,8 @@
  * written by the frame thread, asked by policies many times a frame.
  *
  * A variant is the prefill, the action, one decode step at a captured batch, or in a ring one
- * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes share
- * captures, so they share variants.
+ * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes
+ * share captures, so they share variants.
  *
  *     cost(q) = base(q) x drift
  *
@@ -17,13 +17,14 @@
  *   - the warm-up: p50 is its fastest replay, the other quantiles are its slowest but the first
  *     one, or the longest own sample if that is longer. Warm-up never enters the samples.
  *
- * The drift of a kind (prefill, action, decode; all batches together) follows clocks and other
- * tenants. A sample's ratio is its duration through the variant's reference: p50 of the file, else
- * the median of the first 20 samples; a reference never changes, so base and drift cannot chase
- * each other. Ratios are bounded to 1/4 .. 4. The drift goes half of the way to the median of the
- * last three ratios: a step of any size is met to 1/8 after four samples and to 1/32 after six, a
- * single outlier moves nothing. A kind that did not run in a frame goes 1/32 of the way to the mean
- * of those that did, so an old drift cannot keep work from being tried again.
+ * The drift of a kind (prefill, action, decode, packed, shift; all of its variants together)
+ * follows clocks and other tenants. A sample's ratio is its duration through the variant's
+ * reference: p50 of the file, else the median of the first 20 samples; a reference never changes,
+ * so base and drift cannot chase each other. Ratios are bounded to 1/4 .. 4. The drift goes half of
+ * the way to the median of the last three ratios: a step of any size is met to 1/8 after four
+ * samples and to 1/32 after six, a single outlier moves nothing. A kind that did not run in a frame
+ * goes 1/32 of the way to the mean of those that did, so an old drift cannot keep work from being
+ * tried again.
  *
  * Doubles by fixed rules, in the order of the samples: the same samples give the same costs. After
  * init nothing allocates; a cost is a few comparisons and one product. Frame thread only. */
@@ -56,6 +57,7 @@ enum tec_cost_kind {
     TEC_COST_ACTION,
     TEC_COST_DECODE,
     TEC_COST_PACKED,
+    TEC_COST_SHIFT, /* of one token moved */
     TEC_COST_KINDS
 };
 
@@ -78,13 +80,17 @@ struct tec_cost_drift {
 };
 
 struct tec_costs {
-    struct tec_cost_variant prefill, action, decode[TEC_MAX_STAGES], packed[TEC_MAX_STAGES];
+    struct tec_cost_variant prefill, action, shift;
+    struct tec_cost_variant *decode;        /* [n_batches], at least one */
+    struct tec_cost_variant *packed;        /* [stages], at least one */
     int n_batches, batches[TEC_MAX_STAGES]; /* of a ring: every number of rows */
     int stages;                             /* packed[rows]: 0 .. stages - 1 */
     struct tec_cost_drift drift[TEC_COST_KINDS];
 };
 
-void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec);
+/* A variant for each launch of the spec, in the arena. */
+enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec,
+                               struct tec_arena *arena, struct tec_error *err);
 
 /* Start from a table: each node of the topology takes its row, a captured batch without one that of
  * the next larger point. Of several decode nodes the costlier counts. Nodes without a row start
@@ -92,7 +98,7 @@ void tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec);
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
                      const struct tec_topology *topology);
 
-/* A replay before the first frame; `rows` is looked at for decode only. */
+/* A replay before the first frame; `rows` is looked at for decode and packed only. */
 void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);
 
 /* A launch of a frame (decode: per step). Returns by how much it was longer than the p99 known
@@ -107,7 +113,8 @@ void tec_costs_end_frame(struct tec_costs *costs);
  * the largest. 0 where nothing was ever measured or filed. */
 double tec_costs_us(const struct tec_costs *costs, enum tec_cost_kind kind, int rows, double q);
 
-/* "prefill", "action", "decode" as the kind of a node; TEC_COST_KINDS for any other word. */
+/* "prefill", "action", "decode" as the kind of a node, "packed" and "shift" as a ring's launches;
+ * TEC_COST_KINDS for any other word. */
 enum tec_cost_kind tec_cost_kind_of(const char *word);
 
 #endif

@@ -93,6 +93,12 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
         d->rows[i].k = tec_snap_down(t->k, t->n_k, d->rows[i].k);
         d->rows[i].reason[sizeof d->rows[i].reason - 1] = '\0';
     }
+    if (l->o.ring && d->depth) {
+        int depth = tec_snap_down(t->depth, t->n_depth, d->depth);
+        depth = depth ? depth : t->n_depth ? t->depth[0] : d->depth;
+        d->snapped += depth != d->depth;
+        d->depth = depth;
+    }
     for (int i = 0; i < d->n_notes; i++) {
         d->notes[i].key[sizeof d->notes[i].key - 1] = '\0';
         d->notes[i].text[sizeof d->notes[i].text - 1] = '\0';

@@ -142,7 +142,7 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
         out->bytes = plan->bytes;
         const struct tec_kv_shape *kv = &plan->space.shape;
         out->captures = plan->n_parts;
-        out->kv_token = (int64_t)kv->layers * 2 * kv->kv_heads * kv->head_dim * (kv->bf16 ? 2 : 4);
+        out->kv_token = tec_kv_token_bytes(kv);
         for (int i = 0; i < plan->n_parts; i++) {
             out->part_names[i] = tec_arena_strdup(arena, plan->parts[i].name);
             out->commands[i] = tec_capture_commands(plan->parts[i].capture);
@@ -152,8 +152,11 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
     }
     drop_dry(e);
     const struct tec_where *where = where_rows(e->options.pipeline);
-    if (status == TEC_INVALID && where && where->file)
-        tec_context(err, status, "%s:%d", where->file, where->line);
+    if (status == TEC_INVALID && where && where->file && err) { /* the file's sizes are */
+        const struct tec_error plain = *err;
+        return tec_fail(err, TEC_MALFORMED, "%s:%d: %.300s", where->file, where->line,
+                        plain.message);
+    }
     return status;
 }
 

@@ -44,16 +44,21 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-/* Decoders whose instruction is new to the frame's session. */
-static unsigned changed(struct tec_loop *l, const struct tec_frame_input *input,
-                        const struct tec_tick *tick)
+/* Is the instruction new to the frame's session? Asked once a frame. */
+static bool instructed(struct tec_loop *l, const struct tec_frame_input *input,
+                       const struct tec_tick *tick)
 {
-    unsigned spawn = 0;
     int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
     bool same = l->texts_given[session].seen && l->texts_given[session].key == input->text_key;
     l->texts_given[session].seen = true;
     l->texts_given[session].key = input->text_key;
-    for (int d = 0; !same && d < l->o.n_decoders; d++)
+    return !same;
+}
+
+static unsigned on_change(const struct tec_loop *l)
+{
+    unsigned spawn = 0;
+    for (int d = 0; d < l->o.n_decoders; d++)
         if (l->o.decoders[d].on_change)
             spawn |= 1U << d;
     return spawn;
@@ -71,13 +76,14 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     tec_requests_expire(l);
     tec_requests_sweep(l);
     tec_loop_view(l);
-    if (input && l->o.ring)
-        tec_ring_change(l, input);
+    bool changed = input && instructed(l, input, tick);
+    if (changed && l->o.ring)
+        tec_ring_flush(l);
     if (!input || !l->o.plan->spec.seats) {
         refuse_asks(tick);
         return;
     }
-    unsigned spawn = tick->spawn | (changed(l, input, tick) & ~tick->mute);
+    unsigned spawn = tick->spawn | (changed ? on_change(l) & ~tick->mute : 0U);
     for (int d = 0; d < l->o.n_decoders; d++)
         if (spawn >> d & 1U)
             tec_requests_spawn(l, d, NULL);
@@ -314,8 +320,9 @@ enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_opt
     l->o = *options;
     l->heap = heap;
     tec_arena_init(&l->arena, heap);
-    tec_costs_init(&l->costs, &options->plan->spec);
-    enum tec_status status = take_memory(l, err);
+    enum tec_status status = tec_costs_init(&l->costs, &options->plan->spec, &l->arena, err);
+    if (status == TEC_OK)
+        status = take_memory(l, err);
     if (status != TEC_OK) {
         tec_loop_destroy(l);
         return status;

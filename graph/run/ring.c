@@ -14,8 +14,7 @@ static const struct tec_plan_spec *spec_of(const struct tec_loop *l)
 
 static int64_t token_bytes(const struct tec_loop *l)
 {
-    const struct tec_kv_shape *s = &l->o.plan->space.shape;
-    return (int64_t)s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+    return tec_kv_token_bytes(&l->o.plan->space.shape);
 }
 
 /* Tokens of it whose keys are there. */
@@ -159,19 +158,15 @@ void tec_ring_reset(struct tec_loop *l)
 {
     l->ring.n = 0;
     l->ring.turn = 0;
-    l->ring.seen = l->ring.broken = 0;
+    l->ring.seen = UINT64_MAX; /* nothing was missing before */
+    l->ring.broken = 0;
     l->ring.filling = true;
 }
 
-void tec_ring_change(struct tec_loop *l, const struct tec_frame_input *input)
+void tec_ring_flush(struct tec_loop *l)
 {
     struct tec_ring_state *ring = &l->ring;
-    int session =
-        l->tick->session >= 0 && l->tick->session < TEC_MAX_TICKING ? l->tick->session : 0;
-    bool same = l->texts_given[session].seen && l->texts_given[session].key == input->text_key;
-    l->texts_given[session].seen = true;
-    l->texts_given[session].key = input->text_key;
-    if (same || !l->o.flushes || ring->n == 0)
+    if (!l->o.flushes || ring->n == 0)
         return;
     struct tec_ring_event event = told();
     int64_t ids[TEC_MAX_STAGES];
@@ -332,7 +327,7 @@ static void shift(struct tec_loop *l)
         l->record.failed = true;
         return;
     }
-    tec_loop_replayed(l, replay.start_ns, replay.end_ns);
+    tec_loop_measure_shift(l, &replay, (int)tokens);
     tell_start(l, "copy", replay.start_ns, NULL, 0);
     tell_launch(l, "copy", replay.start_ns, replay.end_ns);
     event.moves = moves;
@@ -451,10 +446,12 @@ void tec_ring_run(struct tec_loop *l, const struct tec_frame_input *input)
     l->record.filling = ring->filling;
 }
 
-bool tec_ring_missed(const struct tec_loop *l, enum tec_cause *cause)
+bool tec_ring_missed(struct tec_loop *l, enum tec_cause *cause)
 {
     int age = tec_stages_frames(spec_of(l)->stages, tec_ring_depth(l)) - 1;
     uint64_t bit = UINT64_C(1) << age;
+    if (l->ring.broken & bit) /* its action would have ended the filling */
+        l->ring.filling = l->record.filling = false;
     if (l->record.release_ns >= 0 || l->ring.filling)
         return false;
     *cause = l->ring.broken & bit ? TEC_CAUSE_MODEL

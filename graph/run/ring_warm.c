@@ -20,7 +20,7 @@ static int64_t run(struct tec_loop *l, const struct tec_frame_input *input, int 
     } else {
         e->decode(e->self, list, n, 1, tokens, made, &replay);
     }
-    return replay.end_ns - replay.start_ns;
+    return replay.status == TEC_OK ? replay.end_ns - replay.start_ns : -1;
 }
 
 /* Rows `low` and `high` take these times. */
@@ -28,6 +28,8 @@ static void line(struct tec_loop *l, enum tec_cost_kind kind, const int ends[2],
                  const int64_t ns[2])
 {
     int width = ends[1] - ends[0];
+    if (ns[0] < 0 || ns[1] < 0)
+        return; /* the device failed, which whoever warms up looks at */
     for (int r = ends[0]; r <= ends[1]; r++)
         tec_costs_warm(&l->costs, kind, r,
                        width ? ns[0] + (ns[1] - ns[0]) * (r - ends[0]) / width : ns[0]);
@@ -53,4 +55,7 @@ void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input)
     for (int i = 0; i < stages - 1; i++)
         moves[i] = (struct tec_ring_move){stages - 2 - i, stages - 1 - i, l->prefix_rows};
     l->o.executor.shift(l->o.executor.self, moves, stages - 1, &replay);
+    if (replay.status == TEC_OK)
+        tec_costs_warm(&l->costs, TEC_COST_SHIFT, 0,
+                       (replay.end_ns - replay.start_ns) / ((stages - 1) * l->prefix_rows));
 }

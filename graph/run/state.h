@@ -154,11 +154,11 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
 /* ring.c: sequences in flight in a ring, one forward after the other. */
 void tec_ring_reset(struct tec_loop *l);
 /* A new instruction: what was seen under the old one is dropped, where the pipeline says so. */
-void tec_ring_change(struct tec_loop *l, const struct tec_frame_input *input);
+void tec_ring_flush(struct tec_loop *l);
 int tec_ring_depth(const struct tec_loop *l); /* of this frame's decision */
 void tec_ring_run(struct tec_loop *l, const struct tec_frame_input *input);
 /* A frame without actions: whether the ring owed some, and why there are none. */
-bool tec_ring_missed(const struct tec_loop *l, enum tec_cause *cause);
+bool tec_ring_missed(struct tec_loop *l, enum tec_cause *cause);
 /* Every launch of a ring once, and what the costs learn of it. */
 void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input);
 int64_t tec_ring_used(const struct tec_loop *l); /* tokens in flight */
@@ -170,5 +170,6 @@ void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, boo
 void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
                              int steps);
 void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows);
+void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int tokens);
 
 #endif

@@ -5,8 +5,7 @@
 
 static int64_t token_bytes(const struct tec_loop *l)
 {
-    const struct tec_kv_shape *s = &l->o.plan->space.shape;
-    return (int64_t)s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+    return tec_kv_token_bytes(&l->o.plan->space.shape);
 }
 
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
@@ -34,7 +33,7 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
 static void view_caches(struct tec_loop *l)
 {
     if (l->o.ring) {
-        l->kv[0].used = l->kv[0].pinned = tec_ring_used(l);
+        l->kv[0].used = l->kv[0].pinned = tec_ring_used(l); /* the only cache there is */
         l->kv[0].oldest = l->ring.n ? l->ring.turn - l->ring.items[0].turn : 0;
         l->kv[0].bytes = l->kv[0].used * token_bytes(l);
         return;
@@ -81,6 +80,14 @@ static const char *kind_of(const struct tec_topology *t, const char *what)
     return what;
 }
 
+static bool names(const struct tec_topology *t, const char *what)
+{
+    for (int i = 0; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].name, what) == 0)
+            return true;
+    return false;
+}
+
 static int rows_of(double point)
 {
     return point > 0.0 && point < 1e6 ? (int)point : 0;
@@ -105,30 +112,50 @@ static double launch_cost(const struct tec_loop *l, const char *what, int rows, 
     return kind < TEC_COST_KINDS ? tec_costs_us(&l->costs, kind, rows, q) : -1.0;
 }
 
-/* A steady frame of a ring of so many in flight. */
+/* A launch of a ring: by its own name in a table, where it belongs to no one node. */
+static double ring_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q)
+{
+    if (!l->table)
+        return tec_costs_us(&l->costs, kind, rows, q);
+    if (kind == TEC_COST_SHIFT)
+        return l->table->copy_bytes_per_us > 0.0
+                   ? 2.0 * (double)token_bytes(l) / l->table->copy_bytes_per_us
+                   : 0.0;
+    const struct tec_cost_row *row =
+        tec_cost_table_row(l->table, kind == TEC_COST_PACKED ? "packed" : "decode", rows);
+    return row ? tec_cost_row_us(row, q) : 0.0;
+}
+
+/* A steady frame of a ring of so many in flight: its forwards, and what is moved behind each. */
 static double packed_cost(const struct tec_loop *l, int depth, double q)
 {
-    int stages = l->o.plan->spec.stages;
-    depth = depth < 1 ? 1 : depth > stages ? stages : depth;
-    double us = launch_cost(l, "packed", tec_stages_rows(stages, depth, 0), q);
-    for (int i = 1; i < tec_stages_forwards(stages, depth); i++)
-        us += launch_cost(l, "decode", tec_stages_rows(stages, depth, i), q);
+    const struct tec_plan_spec *s = &l->o.plan->spec;
+    int forwards, K = s->stages;
+    double us = 0.0;
+    depth = depth < 1 ? 1 : depth > K ? K : depth;
+    forwards = tec_stages_forwards(K, depth);
+    for (int i = 0; i < forwards; i++) {
+        int rows = tec_stages_rows(K, depth, i);
+        us += ring_cost(l, i ? TEC_COST_DECODE : TEC_COST_PACKED, rows, q);
+        if (s->shifts)
+            us += (double)tec_stages_moved(K, depth, i, s->frame_tokens) *
+                  ring_cost(l, TEC_COST_SHIFT, 0, q);
+    }
     return us;
 }
 
 double tec_loop_launch_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q)
 {
-    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode", "packed"};
-    return kind == TEC_COST_PACKED ? launch_cost(l, words[kind], rows, q)
-                                   : tec_loop_cost(l, words[kind], rows, q);
+    static const char *const words[] = {"prefill", "action", "decode"};
+    return l->o.ring ? ring_cost(l, kind, rows, q) : tec_loop_cost(l, words[kind], rows, q);
 }
 
 /* More rows than the largest captured batch are several launches, full ones first. */
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
 {
     int rows = rows_of(point), n = l->costs.n_batches;
-    if (l->o.ring && strcmp(what, "packed") == 0)
-        return packed_cost(l, rows, q);
+    if (strcmp(what, "packed") == 0 && (l->o.ring || !names(l->o.topology, what)))
+        return l->o.ring ? packed_cost(l, rows, q) : -1.0;
     if (n == 0 || tec_cost_kind_of(kind_of(l->o.topology, what)) != TEC_COST_DECODE)
         return launch_cost(l, what, 0, q);
     int largest = l->costs.batches[n - 1], full = rows / largest;
@@ -182,7 +209,8 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.late_us = l->late_us;
     l->view.n_kv = l->o.topology->n_kv < 2 ? l->o.topology->n_kv : 2;
     l->view.kv = l->kv;
-    int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens :(int64_t)p->prefixes.n * p->prefixes.tokens,
+    int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens
+                                      : (int64_t)p->prefixes.n * p->prefixes.tokens,
                        (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens)};
     for (int i = 0; i < l->view.n_kv; i++) {
         l->kv[i].name = l->o.topology->kv[i];

@@ -144,6 +144,7 @@ static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int c
     s->launch.stream = s->stream;
     s->launch.capability = capability;
     s->launch.overlap = capability >= 90;
+    s->launch.groups = tec_cuda_groups(capability);
     s->launch.partials_size = PARTIALS;
     return error != cudaSuccess
                ? error

@@ -13,6 +13,16 @@ struct store_rows {
     }
 };
 
+/* Code for sm_90a runs on 9.0 alone. */
+bool tec_cuda_groups(int capability)
+{
+#if !defined(__CUDACC__) || defined(TECTUM_CUDA_90A)
+    return capability == 90;
+#else
+    return (void)capability, false;
+#endif
+}
+
 static struct single_finish<store_rows> finish(const struct tec_gemm_args *a) {
     return {*a, {a->y, a->ldy, a->add}};
 }

@@ -117,11 +117,15 @@ multiply_tile(const struct tec_gemm_args &a, const Finish &finish, const Front &
     finish.run(WALK ? total : c, taken, mine, rows);
 }
 
+/* Code for sm_90a has the kernels of gemm_groups_kernel.cuh instead; these are not started there.
+ */
 template <class S, class Finish, bool WALK>
 static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
     gemm_kernel(struct tec_gemm_args a, Finish finish, struct split split, struct exchange exchange)
 {
+#ifndef __CUDA_ARCH_FEAT_SM90_ALL
     multiply_tile<S, Finish, no_front, WALK>(a, finish, no_front(), split, exchange);
+#endif
 }
 
 template <class S, class Finish>
@@ -129,7 +133,9 @@ static __global__ void __launch_bounds__(S::THREADS, S::resident(false))
     gemm_normed_kernel(struct tec_gemm_args a, Finish finish, struct norm_front front,
                        struct split split, struct exchange exchange)
 {
+#ifndef __CUDA_ARCH_FEAT_SM90_ALL
     multiply_tile<normed_tile<S>, Finish, norm_front, false>(a, finish, front, split, exchange);
+#endif
 }
 
 /* terms, warps across and down, blocks and groups of a warp, k of a step, stages */
@@ -141,6 +147,9 @@ typedef shape<TERMS, 2, 2, 2, 2, 64, 5> rows_32;
 typedef shape<TERMS, 2, 4, 2, 2, 32, 6> rows_64_narrow;
 typedef shape<TERMS, 4, 2, 2, 4, 32, 5> rows_64;
 typedef shape<TERMS, 2, 4, 4, 4, 32, 3> rows_128;
+/* Many rows of bf16 values; with few, weights decide the time. */
+typedef shape<1, 4, 2, 2, 4, 32, 5> rounded_rows_64;
+typedef shape<1, 2, 4, 4, 4, 32, 3> rounded_rows_128;
 
 /* One product that is to be started; NORM: its x is norm's output, and a is that of norm. */
 template <class Finish, bool NORM = false> struct product {
@@ -194,28 +203,28 @@ template <class Finish, bool NORM = false> struct product {
         return true;
     }
     /* Tiles of 64 rows, splits as blocks; false: not done. */
-    bool start_64() const
+    template <class S64> bool start_64() const
     {
-        bool idle = a->max_rows <= 64 || tiles<rows_64>() * 2 <= launch->processors;
-        if (tiles<rows_64>() * split.count < launch->processors && fits<rows_64_narrow>())
+        bool idle = a->max_rows <= 64 || tiles<S64>() * 2 <= launch->processors;
+        if (tiles<S64>() * split.count < launch->processors && fits<rows_64_narrow>())
             start<rows_64_narrow, false>();
-        else if (split.count == 1 || (idle && fits<rows_64>()))
-            start<rows_64, false>();
+        else if (split.count == 1 || (idle && fits<S64>()))
+            start<S64, false>();
         else
             return false;
         return true;
     }
     /* Any number. Tiles are as large as leaves no processor idle; splits become blocks with few
      * rows, and with many where tiles alone would leave half of the device idle. */
-    void start_many() const
+    template <class S64, class S128> void start_many() const
     {
-        if (a->max_rows > 64 && tiles<rows_128>() >= launch->processors) {
+        if (a->max_rows > 64 && tiles<S128>() >= launch->processors) {
             if (split.count == 1)
-                start<rows_128, false>();
+                start<S128, false>();
             else
-                start<rows_128, true>();
-        } else if (!start_64()) {
-            start<rows_64, true>();
+                start<S128, true>();
+        } else if (!start_64<S64>()) {
+            start<S64, true>();
         }
     }
 };

@@ -15,12 +15,12 @@ struct split {
 };
 
 /* Splits are whole steps of the pipeline (STEP_BLOCKS), so that walking over them never stops
- * within a step. Matrices of few columns are cut until WANTED blocks of 64 columns can work. */
+ * within a step. Matrices of few columns are cut until WANTED blocks of `columns` can work. */
 enum { STEP_BLOCKS = 4, LEAST_BLOCKS = 8, WANTED = 128, MOST_SPLITS = 32 };
 
-static inline struct split split_of(int n, int k)
+static inline struct split split_of(int n, int k, int columns)
 {
-    int blocks = ceil_div(k, 16), wanted = ceil_div(WANTED, ceil_div(n, 64));
+    int blocks = ceil_div(k, 16), wanted = ceil_div(WANTED, ceil_div(n, columns));
     int most = blocks / LEAST_BLOCKS < MOST_SPLITS ? blocks / LEAST_BLOCKS : MOST_SPLITS;
     int count = wanted < most ? wanted : most;
     if (count < 1)
@@ -83,13 +83,13 @@ static __device__ __forceinline__ bool arrive_last(int *ticket, int count)
     return last != 0;
 }
 
-/* Leave c, the sums of one split; in the last block of the tile c becomes the sum of all. Of N
- * groups of 8 rows the first `groups` are live. */
+/* Leave c, the sums of split `at` counted over all tiles. Of N groups of 8 rows the first `groups`
+ * are live; `thread` of the THREADS that have sums. */
 template <int M, int N, int THREADS>
-static __device__ bool gather(sums<M, N> &c, const struct exchange &e, int tile, int at, int count,
-                              int groups)
+static __device__ __forceinline__ void leave_sums(const sums<M, N> &c, const struct exchange &e,
+                                                  int at, int groups, int thread)
 {
-    float4 *mine = e.sums + (size_t)(tile * count + at) * (M * N * THREADS) + threadIdx.x;
+    float4 *mine = e.sums + (size_t)at * (M * N * THREADS) + thread;
     TEC_UNROLL
     for (int i = 0; i < M; i++) {
         TEC_UNROLL
@@ -98,9 +98,14 @@ static __device__ bool gather(sums<M, N> &c, const struct exchange &e, int tile,
                 mine[(i * N + j) * THREADS] =
                     make_float4(c[i][j][0], c[i][j][1], c[i][j][2], c[i][j][3]);
     }
-    if (!arrive_last(e.tickets + tile, count))
-        return false;
-    const float4 *from = e.sums + (size_t)tile * (size_t)count * (M * N * THREADS) + threadIdx.x;
+}
+
+/* c = the sums of all splits of a tile, in their order. */
+template <int M, int N, int THREADS>
+static __device__ __forceinline__ void add_sums(sums<M, N> &c, const struct exchange &e, int tile,
+                                                int count, int groups, int thread)
+{
+    const float4 *from = e.sums + (size_t)tile * (size_t)count * (M * N * THREADS) + thread;
     for (int s = 0; s < count; s++, from += M * N * THREADS) {
         TEC_UNROLL
         for (int i = 0; i < M; i++) {
@@ -116,5 +121,17 @@ static __device__ bool gather(sums<M, N> &c, const struct exchange &e, int tile,
             }
         }
     }
+}
+
+/* Leave c, the sums of one split; in the last block of the tile c becomes the sum of all. */
+template <int M, int N, int THREADS>
+static __device__ bool gather(sums<M, N> &c, const struct exchange &e, int tile, int at, int count,
+                              int groups)
+{
+    int thread = (int)threadIdx.x;
+    leave_sums<M, N, THREADS>(c, e, tile * count + at, groups, thread);
+    if (!arrive_last(e.tickets + tile, count))
+        return false;
+    add_sums<M, N, THREADS>(c, e, tile, count, groups, thread);
     return true;
 }

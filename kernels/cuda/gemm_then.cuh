@@ -2,7 +2,7 @@
  * them in a file. */
 #pragma once
 
-#include "kernels/cuda/gemm_kernel.cuh"
+#include "kernels/cuda/gemm_groups_kernel.cuh"
 #include "kernels/cuda/row.cuh"
 
 /* Start all of it; false: they are not done together, and nothing was started. With a norm, a->x
@@ -29,10 +29,17 @@ template <bool FEW, class Finish>
 static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           const Finish &finish, struct tec_cuda_launch *launch)
 {
-    struct split split = split_of(a->n, a->k);
+    int columns = launch->groups ? (int)groups_64::COLUMNS : (int)rows_64_narrow::COLUMNS;
+    struct split split = split_of(a->n, a->k, columns);
     if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) { /* it is copied in 16 bytes */
         launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
         return true;
+    }
+    if (launch->groups) {
+        struct group_product<Finish> product = {{a, finish, split, launch}, {{}, norm != NULL}};
+        if (norm)
+            product.front.a = *norm;
+        return product.template start_any<FEW>();
     }
     if (norm) {
         struct product<Finish, true> product = {
@@ -44,7 +51,7 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
         if constexpr (FEW)
             if (product.start_few())
                 return true;
-        return product.start_64();
+        return product.template start_64<rows_64>();
     }
     struct product<Finish> product = {
         a, finish, split, launch
@@ -52,7 +59,10 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
     if constexpr (FEW)
         if (product.start_few())
             return true;
-    product.start_many();
+    if (a->rounded)
+        product.template start_many<rounded_rows_64, rounded_rows_128>();
+    else
+        product.template start_many<rows_64, rows_128>();
     return true;
 }
 

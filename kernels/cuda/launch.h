@@ -22,6 +22,7 @@ struct tec_cuda_launch {
     int capability;       /* 10 * major + minor */
     int processors;       /* multiprocessors */
     bool overlap;         /* kernels may begin before the one in front has ended: lang.cuh */
+    bool groups;          /* products by warp groups: on 9.0, where there is code for sm_90a */
     bool first;           /* no kernel is in front of the next one; start clears it */
     float *partials;      /* device memory for partial sums, one user at a time in stream order */
     size_t partials_size; /* bytes */
@@ -31,6 +32,9 @@ struct tec_cuda_launch {
 };
 
 enum { TEC_CUDA_TICKETS = 4096 };
+
+/* Whether a device of this compute capability multiplies by warp groups. */
+bool tec_cuda_groups(int capability);
 
 #define KERNEL(name, args) \
     void tec_cuda_##name(const struct tec_##args##_args *a, struct tec_cuda_launch *launch);

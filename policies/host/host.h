@@ -83,7 +83,7 @@ struct tec_policy {
     struct tec_record *record;
 
     size_t settled; /* bytes after the last collection */
-    bool unfit; /* it needs an axis that the pipeline lacks */
+    bool unfit;     /* it needs an axis that the pipeline lacks */
     bool collect;   /* a call was cut short: collect it all */
     struct tec_policy_report report;
     int64_t strike_frames[TEC_MAX_STRIKES]; /* newest first */

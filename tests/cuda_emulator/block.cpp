@@ -93,8 +93,13 @@ static unsigned choose_lane(unsigned ready)
 /* Who runs next, NULL when nobody can. A warp runs until it is stuck, at RANDOM not so long. */
 static thread *choose()
 {
+    while (!block.runnable && block.exited < block.threads)
+        if (!bulk_land_one() && !products_land_one())
+            return NULL;
     if (!block.runnable)
         return NULL;
+    if (schedule_order == CUDA_EMULATOR_RANDOM && bulk_flies() && random_below(64) == 0)
+        bulk_land_one();
     bool stay = block.runnable >> block.warp & 1U;
     if (schedule_order == CUDA_EMULATOR_RANDOM && block.patience-- == 0)
         stay = false;
@@ -128,6 +133,12 @@ static void not_ready(const thread *t)
             const call *at = &current->at;
             fail("%s at %s:%d waits for lanes %08x; %08x have not come", at->what->name,
                  base(at->file), at->line, at->lanes, at->lanes & ~warps[w].waiting);
+        }
+    for (unsigned i = 0; i < block.threads; i++)
+        if (threads[i].asleep) {
+            current = &threads[i];
+            fail("%s at %s:%d: what it waits for does not come", current->at.what->name,
+                 base(current->at.file), current->at.line);
         }
     fail("nobody can run");
 }
@@ -207,8 +218,27 @@ static void thread_ends()
              base(block.file), block.line);
     if (!t->waited)
         fail("ends without wait_previous()");
+    if (block.exited == block.threads && bulk_flies())
+        fail("ends, while bulk copies are on their way");
+    const char *wrong = block.exited == block.threads ? products_wrong() : NULL;
+    if (wrong)
+        fail("%s", wrong);
     if (block.exited == block.threads && !block.released)
         fail("no thread of the block called release_next()");
+}
+
+void thread_sleeps(const operation *what, const char *file, int line)
+{
+    current->at = {what, 0, file, line};
+    current->asleep = true;
+    not_ready(current);
+    wait();
+}
+
+void thread_wakes(unsigned number)
+{
+    threads[number].asleep = false;
+    set_ready(threads[number].warp, 1U << threads[number].lane);
 }
 
 static bool same(const call *a, const call *b)
@@ -338,7 +368,7 @@ void block_run(const std::function<void()> &body)
     block.released = false;
     block.warp = block.patience = 0;
     for (unsigned i = 0; i < block.threads; i++) {
-        threads[i].waited = false;
+        threads[i].waited = threads[i].asleep = false;
         threads[i].fiber = NULL;
     }
     for (unsigned w = 0; w < MAX_WARPS; w++) {

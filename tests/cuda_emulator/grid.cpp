@@ -176,6 +176,8 @@ static void run_blocks(const std::function<void()> &body)
         block_index.z = (unsigned)(at / grid_size.x / grid_size.y);
         unset_shared();
         copies_forget();
+        barriers_forget();
+        products_forget();
         block_run(body);
         if (!dropped)
             check_fence();

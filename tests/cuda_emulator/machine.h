@@ -34,4 +34,17 @@ bool shared_arrays_hold(const void *p, size_t size);
 
 /* copies.cpp: forget all copies of the block before. */
 void copies_forget();
+
+/* block.cpp: the running thread waits until another one wakes it. */
+void thread_sleeps(const operation *what, const char *file, int line);
+void thread_wakes(unsigned number);
+
+/* barriers.cpp, products.cpp: forget the block before; whether one is on its way; let one land when
+ * nobody can go on, false: there is none; what is wrong at the end of a block, or NULL. */
+void barriers_forget();
+bool bulk_flies();
+bool bulk_land_one();
+void products_forget();
+bool products_land_one();
+const char *products_wrong();
 } // namespace cuda_emulator

@@ -24,7 +24,7 @@ static void ask(const struct tec_costs *costs)
 }
 
 /* A table that was read: rows in order, and a model that starts from it. */
-static void use(const struct tec_cost_table *table)
+static void use(const struct tec_cost_table *table, struct tec_arena *arena)
 {
     static struct tec_costs costs;
     const struct tec_plan_spec spec = {.n_batches = 3, .batches = {1, 3, 8}};
@@ -38,7 +38,9 @@ static void use(const struct tec_cost_table *table)
         check(isfinite(tec_cost_row_us(row, 0.99)));
     }
     topology.nodes[0].name = table->rows[0].node;
-    tec_costs_init(&costs, &spec);
+    struct tec_error err;
+    if (tec_costs_init(&costs, &spec, arena, &err) != TEC_OK)
+        return;
     tec_costs_prior(&costs, table, &topology);
     ask(&costs);
     for (int i = 0; i < 300; i++) {
@@ -57,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tec_arena_init(&arena, &heap);
     json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
     if (json && tec_cost_table_take(&table, json, "f.costs", &arena, &err) == TEC_OK)
-        use(&table);
+        use(&table, &arena);
     json_decref(json);
     tec_arena_finish(&arena);
     check(heap.live == 0);

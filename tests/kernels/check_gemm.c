@@ -1,5 +1,6 @@
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
+#include "tests/kernels/cuda_tier.h"
 
 #include <float.h>
 #include <math.h>
@@ -208,26 +209,51 @@ static void gemm_fixed(struct conform *c, const struct tec_kernels *table, bool 
 /* A row has the same bytes whatever capacity was planned for; x and y hold the live rows alone.
  * Capacities and lengths of k choose among tiles, and between blocks for the parts of a sum and one
  * block that walks over them. */
-static void gemm_capacities(struct conform *c, const struct tec_kernels *table, bool bf16, int k)
+static void gemm_capacities(struct conform *c, const struct tec_kernels *table, bool bf16, int n,
+                            int k)
 {
-    enum { N = 32, LIVE = 40 };
+    enum { LIVE = 40 };
     static const int capacities[] = {LIVE, 1, 7, 8, 9, 16, 17, 32, 33, 64, 65, 130, 4300, 17000};
-    size_t ldx = ((size_t)k + 15) / 16 * 16;
+    size_t ldx = ((size_t)k + 15) / 16 * 16, ldy = (size_t)n;
     int *live = conform_ints(c, 1, 0);
-    float *y[2] = {conform_buf(c, (size_t)LIVE * N, sizeof(float)),
-                   conform_buf(c, (size_t)LIVE * N, sizeof(float))};
-    struct tec_gemm_args a = {.rows = live, .ldx = (int)ldx, .ldy = N, .n = N, .k = k};
+    float *y[2] = {conform_buf(c, (size_t)LIVE * ldy, sizeof(float)),
+                   conform_buf(c, (size_t)LIVE * ldy, sizeof(float))};
+    struct tec_gemm_args a = {.rows = live, .ldx = (int)ldx, .ldy = n, .n = n, .k = k};
     a.x = filled(c, LIVE * ldx, CONFORM_NORMAL, bf16 && c->same_order);
-    a.w = conform_matrix(c, table, bf16, N, k, filled(c, (size_t)N * (size_t)k, 0, bf16));
-    a.bias = filled(c, N, CONFORM_NORMAL, false);
+    a.w = conform_matrix(c, table, bf16, n, k, filled(c, ldy * (size_t)k, 0, bf16));
+    a.bias = filled(c, ldy, CONFORM_NORMAL, false);
     for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
         a.max_rows = capacities[i];
         a.y = y[i > 0];
         *live = a.max_rows < LIVE ? a.max_rows : LIVE;
         (bf16 ? table->gemm_bf16 : table->gemm_f32)(&a, (struct tec_part){0, 1});
-        if (i && memcmp(y[0], y[1], (size_t)*live * N * sizeof(float)) != 0)
+        if (i && memcmp(y[0], y[1], (size_t)*live * ldy * sizeof(float)) != 0)
             conform_fail(c, "k %d: planned for %d rows, a row is not the same", k, a.max_rows);
     }
+    conform_end(c);
+}
+
+/* Where x holds bf16 values, to say so changes no byte: for few rows and for many, splits as blocks
+ * and walked over, and a device that tiles fill. */
+static void gemm_rounded(struct conform *c, const struct tec_kernels *table, int rows, int k)
+{
+    enum { N = 48 };
+    size_t ldx = ((size_t)k + 15) / 16 * 16, size = (size_t)rows * N;
+    float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
+    struct tec_gemm_args a = {.max_rows = rows, .ldx = (int)ldx, .ldy = N, .n = N, .k = k};
+    a.rows = conform_ints(c, 1, rows);
+    a.x = filled(c, (size_t)rows * ldx, CONFORM_NORMAL, true);
+    a.w = conform_matrix(c, table, true, N, k, filled(c, (size_t)N * (size_t)k, 0, true));
+    for (int i = 0; i < 3; i++) {
+        cuda_tier_plan_for(0, i < 2 ? 0 : 1);
+        a.rounded = i > 0;
+        a.y = y[i > 0];
+        table->gemm_bf16(&a, (struct tec_part){0, 1});
+        if (i && memcmp(y[0], y[1], size * sizeof(float)) != 0)
+            conform_fail(c, "k %d, %d rows of bf16 values: said so, a row is not the same", k,
+                         rows);
+    }
+    cuda_tier_plan_for(0, 0);
     conform_end(c);
 }
 
@@ -239,7 +265,10 @@ static void gemm(struct conform *c, bool bf16)
         gemm_fixed(c, c->fast, bf16, rows[i]);
     }
     for (int k = 5; k < 600; k += 264)
-        gemm_capacities(c, c->fast, bf16, k);
+        gemm_capacities(c, c->fast, bf16, 32, k);
+    gemm_capacities(c, c->fast, bf16, 144, 397); /* the last split is less than a step */
+    for (int i = 0; bf16 && i < 8; i++)
+        gemm_rounded(c, c->fast, i < 4 ? 8 << i : i * 25, i % 2 ? 397 : 40);
     for (int i = 0; i < EDGES + RANDOM; i++)
         gemm_shape(c, choose(c, i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);
     for (int f = 0; f < CONFORM_FAMILIES; f++)

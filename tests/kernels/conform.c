@@ -1,5 +1,5 @@
 /* kernels.t [--bench] [--layers [--peak TFLOP/s]] [--first] [--seed N] [--tier NAME]
- * [--schedule 0..2] [pattern]; --first ends at the first failure. */
+ * [--schedule 0..2] [--capability 80] [pattern]; --first ends at the first failure. */
 #include "tests/kernels/conform.h"
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
@@ -247,13 +247,14 @@ struct options {
     const char *pattern, *tier;
     uint64_t seed;
     int schedule; /* of the emulator, -1: each */
+    int like;     /* a compute capability, 0: that of the device */
     double peak;  /* of bf16 products, for --layers; 0 = not known */
     bool bench, layers;
 };
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {"*", "*", (uint64_t)time(NULL), -1, 0.0, false, false};
+    struct options o = {"*", "*", (uint64_t)time(NULL), -1, 0, 0.0, false, false};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0)
             o.bench = true;
@@ -269,6 +270,8 @@ static struct options parse(int argc, char **argv)
             o.tier = argv[++i];
         else if (strcmp(argv[i], "--schedule") == 0 && i + 1 < argc)
             o.schedule = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--capability") == 0 && i + 1 < argc)
+            o.like = atoi(argv[++i]);
         else
             o.pattern = argv[i];
     }
@@ -345,12 +348,15 @@ static void check_cuda(const struct options *o, struct tally *tally, const struc
 {
     static const char *const names[CUDA_TIER_SCHEDULES] = {"cuda forward", "cuda reverse",
                                                            "cuda random"};
+    static const char *const before_90[CUDA_TIER_SCHEDULES] = {
+        "cuda forward, as sm_80", "cuda reverse, as sm_80", "cuda random, as sm_80"};
     const char *why = NULL;
     if (fnmatch(o->tier, "cuda", 0) != 0)
         return;
     enum cuda_tier_kind kind = cuda_tier_open(&why);
     if (kind == CUDA_TIER_NONE)
         printf("ok %d - cuda # SKIP %s\n", ++tally->run, why);
+    cuda_tier_like(o->like);
     if (kind != CUDA_TIER_NONE &&
         o->layers) { /* nothing else: the checks have a run of their own */
         conform_bench_cuda(o->pattern, o->peak, kind == CUDA_TIER_EMULATED);
@@ -364,6 +370,13 @@ static void check_cuda(const struct options *o, struct tally *tally, const struc
             continue;
         cuda_tier_schedule(s, o->seed);
         check_cuda_once(o, tally, ref, names[s], true);
+        if (o->like || fnmatch(o->pattern, "gemm_bf16", 0) != 0)
+            continue;
+        struct options products = *o; /* the emulated device has warp groups, others do not */
+        products.pattern = "gemm_bf16";
+        cuda_tier_like(80);
+        check_cuda_once(&products, tally, ref, before_90[s], true);
+        cuda_tier_like(0);
     }
     cuda_tier_close();
 }

@@ -41,6 +41,11 @@ void cuda_tier_plan_for(int capability, int processors)
     (void)capability, (void)processors;
 }
 
+void cuda_tier_like(int capability)
+{
+    (void)capability;
+}
+
 void *cuda_tier_alloc(size_t size)
 {
     return aligned_alloc(64, size);
@@ -146,19 +151,35 @@ void cuda_tier_free(void *at)
 }
 #endif
 
+static int capability; /* to plan for; 0: that of the device */
+
 static int attribute(enum cudaDeviceAttr which)
 {
     int value = 0;
     return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
 }
 
-void cuda_tier_plan_for(int capability, int processors)
+static void plan_for(struct tec_cuda_launch *launch, int like)
+{
+    launch->capability = like         ? like
+                         : capability ? capability
+                                      : 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                                            attribute(cudaDevAttrComputeCapabilityMinor);
+    if (kind == CUDA_TIER_EMULATED || !like) /* code for sm_90a has no other products */
+        launch->groups = tec_cuda_groups(launch->capability);
+}
+
+void cuda_tier_like(int like)
+{
+    capability = kind == CUDA_TIER_EMULATED ? like : 0;
+    cuda_tier_plan_for(0, 0);
+}
+
+void cuda_tier_plan_for(int like, int processors)
 {
     if (!tier.open)
         return;
-    tier.launch.capability = capability ? capability
-                                        : 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
-                                              attribute(cudaDevAttrComputeCapabilityMinor);
+    plan_for(&tier.launch, like);
     tier.launch.processors = processors ? processors : attribute(cudaDevAttrMultiProcessorCount);
 }
 
@@ -177,8 +198,7 @@ static cudaError_t open_device(struct tec_cuda_launch *launch)
     if (error == cudaSuccess)
         error = cudaDeviceSynchronize();
     launch->partials_size = PARTIALS;
-    launch->capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
-                         attribute(cudaDevAttrComputeCapabilityMinor);
+    plan_for(launch, 0);
     launch->processors = attribute(cudaDevAttrMultiProcessorCount);
     launch->overlap = launch->capability >= 90;
     return error;

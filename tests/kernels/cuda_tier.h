@@ -36,6 +36,9 @@ void cuda_tier_schedule(int order, uint64_t seed);
  * as it is. Bytes must not change. */
 void cuda_tier_plan_for(int capability, int processors);
 
+/* Emulated: from now on as a device of this compute capability would be used; 0: as it is. */
+void cuda_tier_like(int capability);
+
 /* Memory that host and kernels share, aligned to 64. */
 void *cuda_tier_alloc(size_t size);
 void cuda_tier_free(void *at);

@@ -124,17 +124,6 @@ static enum tec_status check_starvation(struct gate *g, struct tec_error *err)
                   (long long)r->admitted, (long long)s->finished);
 }
 
-/* Hard work alone, at p99. */
-static double hard_us(const struct gate *g)
-{
-    double us = 0;
-    for (int i = 0; i < g->topology.n_nodes; i++)
-        if (strcmp(g->topology.nodes[i].kind, "decode") != 0)
-            us +=
-                tec_cost_row_us(tec_cost_table_row(&g->costs, g->topology.nodes[i].name, 1), 0.99);
-    return us;
-}
-
 static enum tec_status check_deadline(struct gate *g, struct tec_error *err)
 {
     const struct tec_gate_run *r = &g->runs[AT_P99];
@@ -145,7 +134,8 @@ static enum tec_status check_deadline(struct gate *g, struct tec_error *err)
                       "%lld actions late, %lld ticks skipped; the nodes that are no language take "
                       "%.0f us of %lld us",
                       (long long)s->missed, (long long)s->frames, (long long)r->first_missed,
-                      (long long)s->late, (long long)s->skipped, hard_us(g),
+                      (long long)s->late, (long long)s->skipped,
+                      tec_workload_hard_us(&g->costs, &g->topology),
                       (long long)g->topology.period_us);
     return report(g, true, "hard deadline", err, "no miss in %lld frames with every launch at p99",
                   (long long)s->frames);
@@ -180,13 +170,15 @@ static enum tec_status check_chaos(struct gate *g, struct tec_error *err)
         return report(g, false, "chaos", err, "%lld calls failed, the last: %s",
                       (long long)p->failures, p->message);
     if (r->own_missed)
-        return report(g, false, "chaos", err,
-                      "%lld of %lld misses are the plan's: language ran where it did not fit",
-                      (long long)r->own_missed, (long long)s->missed);
-    return report(g, true, "chaos", err,
-                  "%lld frames of late inputs, slow launches and cancellations: %lld misses, none "
-                  "because of language",
-                  (long long)s->frames, (long long)s->missed);
+        return report(g, false, "chaos", err, "%lld of %lld misses are the plan's: %s",
+                      (long long)r->own_missed, (long long)s->missed,
+                      g->topology.ring ? "a deeper ring would have been in time"
+                                       : "language ran where it did not fit");
+    return report(
+        g, true, "chaos", err,
+        "%lld frames of late inputs, slow launches and %s: %lld misses, none because of %s",
+        (long long)s->frames, g->topology.ring ? "missing ones" : "cancellations",
+        (long long)s->missed, g->topology.ring ? "the depth" : "language");
 }
 
 /* With the state handed on nothing may change: a reload is no reason to decide differently. */

@@ -201,13 +201,25 @@ static bool could_wait(const struct tec_frame_record *record)
     return soft;
 }
 
+/* A ring's frame that was too long, where a deeper one has fewer forwards. What a change of depth
+ * costs is no fault: frames without an action, then; and more rows, before it. */
+static bool could_be_deeper(const struct tec_gate_run *r, const struct tec_frame_record *record)
+{
+    const struct tec_topology *t = &r->opened.engine->topology;
+    return record->release_ns >= 0 && record->overrun_us > 0 && r->steady >= t->stages &&
+           t->n_depth > 0 && record->depth < t->depth[t->n_depth - 1];
+}
+
 static void end_frame(struct tec_gate_run *r, const struct tec_event *e)
 {
     const struct tec_frame_record *record = e->record;
     bool plan = record->cause == TEC_CAUSE_PLAN || record->cause == TEC_CAUSE_POLICY;
     if (record->missed && r->first_missed < 0)
         r->first_missed = e->tick->frame;
-    r->own_missed += record->missed && plan && could_wait(record);
+    r->own_missed +=
+        record->missed && plan && (record->depth ? could_be_deeper(r, record) : could_wait(record));
+    r->steady = record->depth == r->last_depth ? r->steady + 1 : 0;
+    r->last_depth = record->depth;
 }
 
 static void take_event(struct tec_gate_run *r, const struct tec_event *e)

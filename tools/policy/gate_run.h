@@ -46,6 +46,8 @@ struct tec_gate_run {
     int64_t unheard;      /* requests that ran out of time without a single token */
     int64_t first_missed; /* frame, -1 = none */
     int64_t own_missed;   /* misses that are the plan's, of frames with work that could wait */
+    int last_depth;       /* of a ring, in the frame before */
+    int64_t steady;       /* frames since it changed */
 };
 
 /* Open pipeline, virtual device and policy, run the scenario. The policy stays open. */

@@ -1,5 +1,7 @@
 #include "tools/policy/workload.h"
 
+#include "graph/kv/stages.h"
+
 #include <string.h>
 
 enum { BURST_EVERY = 61, ARRIVALS_A_FRAME = 3, LISTS = 4 };
@@ -53,6 +55,8 @@ static void ask(struct tec_happenings *list, const struct tec_workload *w, int64
 
 static bool talks(const struct tec_topology *t)
 {
+    if (t->ring) /* its decode node makes actions */
+        return false;
     for (int i = 0; i < t->n_nodes; i++)
         if (strcmp(t->nodes[i].kind, "decode") == 0)
             return true;
@@ -111,28 +115,50 @@ enum tec_status tec_workload_at_p99(struct tec_cost_table *out, const struct tec
 static void spike(struct tec_scenario *out, const struct tec_workload *w, int64_t frame,
                   struct draw *d)
 {
-    const char *node = some_node(w->topology, NULL, d);
+    const char *node = w->topology->ring ? "packed" : some_node(w->topology, NULL, d);
     int most = w->topology->n_batch ? w->topology->batch[w->topology->n_batch - 1] : 0;
     const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, most);
     struct tec_happening *h = add(&out->spikes, frame);
     h->name = node;
     h->value = row ? (int64_t)row->p50 : 0;
-    if (row && row->point > 0 && w->topology->n_k)
+    if (row && row->point > 0 && w->topology->n_k && !w->topology->ring)
         h->value *= w->topology->k[0];
+}
+
+/* Of a ring the shortest steady frame: that of its deepest captured depth. */
+static double ring_us(const struct tec_cost_table *costs, const struct tec_topology *t)
+{
+    int depth = t->n_depth ? t->depth[t->n_depth - 1] : t->stages;
+    double us = 0;
+    for (int i = 0; i < tec_stages_forwards(t->stages, depth); i++) {
+        const struct tec_cost_row *row = tec_cost_table_row(costs, i ? "decode" : "packed",
+                                                            tec_stages_rows(t->stages, depth, i));
+        us += row ? tec_cost_row_us(row, 0.99) : 0;
+    }
+    return us;
+}
+
+double tec_workload_hard_us(const struct tec_cost_table *costs, const struct tec_topology *t)
+{
+    double us = 0;
+    if (t->ring)
+        return ring_us(costs, t);
+    for (int i = 0; i < t->n_nodes; i++) {
+        const struct tec_cost_row *row = tec_cost_table_row(costs, t->nodes[i].name, 1);
+        if (strcmp(t->nodes[i].kind, "decode") != 0 && row)
+            us += tec_cost_row_us(row, 0.99);
+    }
+    return us;
 }
 
 /* Twice, or as much as leaves the nodes that are no language a twentieth of their time. */
 static double slowness(const struct tec_workload *w)
 {
     const struct tec_topology *t = w->topology;
-    double hard = 0, limit = w->paced ? (double)t->period_us : 1e12;
-    for (int i = 0; i < t->n_nodes; i++) {
-        const struct tec_cost_row *row = tec_cost_table_row(w->costs, t->nodes[i].name, 1);
-        if (strcmp(t->nodes[i].kind, "decode") != 0 && row)
-            hard += tec_cost_row_us(row, 0.99);
+    double hard = tec_workload_hard_us(w->costs, t), limit = w->paced ? (double)t->period_us : 1e12;
+    for (int i = 0; i < t->n_nodes; i++)
         if (t->nodes[i].hard && (double)t->nodes[i].deadline_us < limit)
             limit = (double)t->nodes[i].deadline_us;
-    }
     double most = hard > 0 ? 0.95 * limit / hard : 2.0;
     return most < 1.0 ? 1.0 : most > 2.0 ? 2.0 : most;
 }
@@ -160,12 +186,15 @@ enum tec_status tec_workload_chaos(struct tec_scenario *out, const struct tec_wo
     TEC_TRY(make(&out->late, room, arena, err));
     TEC_TRY(make(&out->spikes, room, arena, err));
     TEC_TRY(make(&out->cancel, room, arena, err));
+    TEC_TRY(make(&out->missing, room, arena, err));
     int64_t latest = work->topology->period_us * 3 / 2;
     for (int f = 0; f < work->frames; f++) {
         if (below(&d, 8) == 0)
             add(&out->late, f)->value = 1 + (int64_t)below(&d, (uint64_t)latest + 1);
         if (below(&d, 8) == 0)
             spike(out, work, f, &d);
+        if (work->topology->ring && below(&d, 16) == 0)
+            add(&out->missing, f);
         if (below(&d, 8) == 0)
             add(&out->cancel, f)->value = (int64_t)below(&d, (uint64_t)f + 1);
     }

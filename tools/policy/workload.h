@@ -22,9 +22,15 @@ enum tec_status tec_workload_stress(struct tec_scenario *out, const struct tec_w
 
 /* The same, and one frame in eight: inputs late by up to one and a half periods, a launch of some
  * node twice as long as its table says, a request cancelled; a fifth of the time all costs are
- * higher, up to twice and as far as hard work still fits; policies are told so. */
+ * higher, up to twice and as far as hard work still fits; policies are told so. Of a ring one frame
+ * in sixteen has no observation. */
 enum tec_status tec_workload_chaos(struct tec_scenario *out, const struct tec_workload *work,
                                    struct tec_arena *arena, struct tec_error *err);
+
+/* Microseconds at p99 of what a frame has to do: of nodes that are no language, or of a full ring's
+ * frame at its deepest captured depth. */
+double tec_workload_hard_us(const struct tec_cost_table *costs,
+                            const struct tec_topology *topology);
 
 /* A table in which every launch takes what it took at p99. */
 enum tec_status tec_workload_at_p99(struct tec_cost_table *out, const struct tec_cost_table *from,

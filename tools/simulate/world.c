@@ -32,7 +32,7 @@ static int node_of(const struct tec_world *w, int mark)
 static int64_t copied(const struct tec_world *w, int tokens)
 {
     const struct tec_kv_shape *s = &w->o.engine->plan->space.shape;
-    double bytes = (double)tokens * s->layers * 2 * s->kv_heads * s->head_dim * (s->bf16 ? 2 : 4);
+    double bytes = (double)tokens * (double)tec_kv_token_bytes(s);
     return llround(ceil(2.0 * bytes / w->costs->copy_bytes_per_us - 1e-9)) * 1000;
 }
 

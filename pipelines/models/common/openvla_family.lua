@@ -27,8 +27,8 @@ local sizes <const> = {
     image_sizes = { 224, 224 },
     timm_model_args = { { embed_dim = 192, depth = 6, num_heads = 4 },
                         { embed_dim = 192, depth = 6, num_heads = 4 } },
-    text_config = { hidden_size = 512, intermediate_size = 1376, num_hidden_layers = 8,
-                    num_attention_heads = 8, vocab_size = 32064 },
+    text_config = { hidden_size = 384, intermediate_size = 1024, num_hidden_layers = 6,
+                    num_attention_heads = 6, vocab_size = 32064 },
   },
   tiny = {
     image_sizes = { 56, 56 },
@@ -179,8 +179,13 @@ end
 -- in no file: 8 as for LIBERO, 25 for two arms of 7, unless the configuration or the caller says.
 local H <const>, S <const> = "action_head.model.", "proprio_projector."
 
-local function chunk(c)
-  local shapes = given.shapes or {}
+local function chunk(c, width)
+  local shapes = given.shapes or width and {
+    [H .. "fc1.weight"] = { width, 7 * width }, [H .. "fc2.weight"] = { 7, width },
+    [H .. "mlp_resnet_blocks.0.ffn.1.weight"] = { width, width },
+    [H .. "mlp_resnet_blocks.1.ffn.1.weight"] = { width, width },
+    [S .. "fc1.weight"] = { width, 8 },
+  } or {}
   local first, last = shapes[H .. "fc1.weight"], shapes[H .. "fc2.weight"]
   if not first or not last then return nil end
   local function normed(norm, name)
@@ -190,9 +195,9 @@ local function chunk(c)
   end
   local blocks, i = {}, 0
   while i < 9 and shapes[H .. "mlp_resnet_blocks." .. i .. ".ffn.1.weight"] do
-    local B = H .. "mlp_resnet_blocks." .. i .. ".ffn."
+    local block = H .. "mlp_resnet_blocks." .. i .. ".ffn."
     i = i + 1
-    blocks[i] = normed(B .. "0", B .. "1")
+    blocks[i] = normed(block .. "0", block .. "1")
   end
   local dim, state = last[1], shapes[S .. "fc1.weight"]
   return {
@@ -210,8 +215,9 @@ local function id(x, default)
   return math.type(x) == "integer" and x or default
 end
 
--- m = { name, by_name, parallel }. by_name: never recognised, only asked for; parallel: a chunk of
--- actions as the next tokens of one bidirectional forward.
+-- m = { name, by_name, parallel, head }. by_name: never recognised, only asked for; parallel: a chunk of
+-- actions as the next tokens of one bidirectional forward; head: only with one, which random weights
+-- have as on LIBERO.
 return function(m)
   local c = given.config
   if m.by_name and given.arch ~= m.name then return false end
@@ -224,7 +230,11 @@ return function(m)
   local vocab = count(t, "vocab_size", 32000)
   local stack = llama(t)
   local same, most = dimensions()
-  local chunks = m.parallel and { horizon = given.horizon or 8, dim = given.dim or same or most } or chunk(c)
+  -- As many as the statistics say; where they do not, or there is no checkpoint, as the pipeline does.
+  local tokens = given.config and same or given.count or same
+  local chunks = m.parallel and { horizon = given.horizon or 8, dim = given.dim or same or most }
+    or chunk(c, m.head and stack.width)
+  if m.head and not chunks then return false end
   local bidir = chunks ~= nil
   return {
     name = m.name,
@@ -239,8 +249,11 @@ return function(m)
       stack = stack,
     },
     chunk = chunks,
-    tokens = (m.parallel or not chunks) and { count = same, most = most, vocab = vocab - count(c, "pad_to_multiple_of", 64),
-                             bins = count(c, "n_action_bins", 256) } or nil,
+    tokens = (m.parallel or not chunks) and {
+      count = tokens, most = given.config and most or math.max(most, tokens),
+      vocab = vocab - count(c, "pad_to_multiple_of", 64),
+      bins = count(c, "n_action_bins", 256),
+    } or nil,
     ignored = ignored,
   }
 end

@@ -26,6 +26,7 @@ struct thread {
     uint3 index;
     unsigned number, lane, warp;
     bool waited;         /* wait_previous() was called */
+    bool asleep;         /* in at, until somebody wakes it */
     struct fiber *fiber; /* NULL until it first runs */
     call at;
 };

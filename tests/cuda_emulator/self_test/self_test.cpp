@@ -128,6 +128,7 @@ int main()
     }
     check_cases(barrier_cases, n_barrier_cases);
     check_cases(memory_cases, n_memory_cases);
+    check_cases(group_cases, n_group_cases);
     check_threads();
     printf("1..%d\n", tally.run);
     return tally.failed != 0;

@@ -21,8 +21,8 @@ struct emulator_case {
     const char *expect;
 };
 
-extern const emulator_case barrier_cases[], memory_cases[];
-extern const int n_barrier_cases, n_memory_cases;
+extern const emulator_case barrier_cases[], memory_cases[], group_cases[];
+extern const int n_barrier_cases, n_memory_cases, n_group_cases;
 
 /* Results of instructions against plain arithmetic; the name of the first that is wrong, or "". */
 std::string check_instructions();

@@ -1,12 +1,12 @@
 /* sum.c - what the frames of a point come to, by the definitions of OxyGen's analysis. */
-#include "tools/suite/suite.h"
+#include "tools/suite/oxygen/oxygen.h"
 
 #include <math.h>
 
-enum tec_status tec_suite_sum(struct tec_suite *suite, struct tec_error *err)
+enum tec_status tec_oxygen_sum(struct tec_oxygen *suite, struct tec_error *err)
 {
     for (int i = 0; i < suite->n_points; i++) {
-        struct tec_suite_point *p = &suite->points[i];
+        struct tec_oxygen_point *p = &suite->points[i];
         p->sorted.n = 0;
         p->sorted.room = p->n;
         p->sorted.ns = TEC_NEW(suite->call->arena, (size_t)p->n + 1, int64_t);
@@ -20,12 +20,12 @@ enum tec_status tec_suite_sum(struct tec_suite *suite, struct tec_error *err)
     return TEC_OK;
 }
 
-double tec_suite_ms_at(const struct tec_suite_point *p, double q)
+double tec_oxygen_ms_at(const struct tec_oxygen_point *p, double q)
 {
     return p && p->sorted.n ? (double)tec_samples_at(&p->sorted, q) / 1e6 : (double)NAN;
 }
 
-double tec_suite_frame_ms(const struct tec_suite_point *p)
+double tec_oxygen_frame_ms(const struct tec_oxygen_point *p)
 {
     double sum = 0.0;
     for (int i = 0; p && i < p->sorted.n; i++)
@@ -33,13 +33,13 @@ double tec_suite_frame_ms(const struct tec_suite_point *p)
     return p && p->sorted.n ? sum / p->sorted.n : (double)NAN;
 }
 
-double tec_suite_action_hz(const struct tec_suite_point *p)
+double tec_oxygen_action_hz(const struct tec_oxygen_point *p)
 {
-    return TEC_SUITE_HORIZON * 1000.0 / tec_suite_frame_ms(p);
+    return TEC_OXYGEN_HORIZON * 1000.0 / tec_oxygen_frame_ms(p);
 }
 
 /* The mean over measured frames of one number of a frame. */
-static double mean(const struct tec_suite_point *p, double (*of)(const struct tec_suite_frame *))
+static double mean(const struct tec_oxygen_point *p, double (*of)(const struct tec_oxygen_frame *))
 {
     double sum = 0.0;
     for (int i = 0; p && i < p->n; i++)
@@ -48,37 +48,37 @@ static double mean(const struct tec_suite_point *p, double (*of)(const struct te
     return p && p->sorted.n ? sum / p->sorted.n : (double)NAN;
 }
 
-static double tokens_s_of(const struct tec_suite_frame *f)
+static double tokens_s_of(const struct tec_oxygen_frame *f)
 {
     return f->ns > 0 ? f->tokens * 1e9 / (double)f->ns : 0.0;
 }
 
-static double total_of(const struct tec_suite_frame *f)
+static double total_of(const struct tec_oxygen_frame *f)
 {
     return f->n_new + f->n_resumed;
 }
 
-static double new_of(const struct tec_suite_frame *f)
+static double new_of(const struct tec_oxygen_frame *f)
 {
     return f->n_new;
 }
 
-double tec_suite_tokens_s(const struct tec_suite_point *p)
+double tec_oxygen_tokens_s(const struct tec_oxygen_point *p)
 {
     return mean(p, tokens_s_of);
 }
 
-double tec_suite_batch(const struct tec_suite_point *p)
+double tec_oxygen_batch(const struct tec_oxygen_point *p)
 {
     return mean(p, total_of);
 }
 
-double tec_suite_actions_s(const struct tec_suite_point *p)
+double tec_oxygen_actions_s(const struct tec_oxygen_point *p)
 {
-    return tec_suite_action_hz(p) * mean(p, new_of);
+    return tec_oxygen_action_hz(p) * mean(p, new_of);
 }
 
-double tec_suite_ratio(const struct tec_suite_point *a, const struct tec_suite_point *b)
+double tec_oxygen_ratio(const struct tec_oxygen_point *a, const struct tec_oxygen_point *b)
 {
-    return tec_suite_ms_at(a, 0.5) / tec_suite_ms_at(b, 0.5);
+    return tec_oxygen_ms_at(a, 0.5) / tec_oxygen_ms_at(b, 0.5);
 }

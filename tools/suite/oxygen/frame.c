@@ -1,5 +1,5 @@
 /* frame.c - one frame of an experiment. */
-#include "tools/suite/frame.h"
+#include "tools/suite/oxygen/frame.h"
 
 #include <string.h>
 
@@ -11,10 +11,10 @@ static bool is_kind(const struct tec_topology *t, const char *node, const char *
     return false;
 }
 
-static void add_record(struct tec_suite_block *b, struct tec_suite_frame *f,
+static void add_record(struct tec_oxygen_block *b, struct tec_oxygen_frame *f,
                        const struct tec_frame_record *r)
 {
-    const struct tec_topology *t = &b->engine->opened.engine->topology;
+    const struct tec_topology *t = &b->engine->base.opened.engine->topology;
     if (r->release_ns >= 0)
         f->action_ns = f->ns + r->release_ns - r->start_ns;
     f->ns += r->end_ns - r->start_ns;
@@ -37,27 +37,27 @@ static void add_record(struct tec_suite_block *b, struct tec_suite_frame *f,
     b->point->shed += r->shed;
 }
 
-static void finish(struct tec_suite_block *b, int at, int frame, int64_t now)
+static void finish(struct tec_oxygen_block *b, int at, int frame, int64_t now)
 {
-    struct tec_suite_point *p = b->point;
-    const struct tec_suite_open_request *o = &b->open[at];
+    struct tec_oxygen_point *p = b->point;
+    const struct tec_oxygen_open_request *o = &b->open[at];
     if (p->n_requests < p->request_room)
         p->request[p->n_requests++] =
-            (struct tec_suite_request){o->id, o->arrival, frame, o->born_ns, now};
+            (struct tec_oxygen_request){o->id, o->arrival, frame, o->born_ns, now};
     b->open[at] = b->open[--b->n_open];
 }
 
-static void note_request(struct tec_suite_block *b, const struct tec_ask *ask, int frame,
+static void note_request(struct tec_oxygen_block *b, const struct tec_ask *ask, int frame,
                          int64_t born_ns)
 {
-    if (!ask->refused && b->n_open < TEC_SUITE_OPEN_REQUESTS)
-        b->open[b->n_open++] = (struct tec_suite_open_request){ask->id, frame, born_ns};
+    if (!ask->refused && b->n_open < TEC_OXYGEN_OPEN_REQUESTS)
+        b->open[b->n_open++] = (struct tec_oxygen_open_request){ask->id, frame, born_ns};
 }
 
 /* Who has ended. Texts of an earlier block ended before anything of this one was asked for. */
-static void follow_requests(struct tec_suite_block *b, int frame)
+static void follow_requests(struct tec_oxygen_block *b, int frame)
 {
-    const struct tec_loop *loop = b->engine->opened.engine->loop;
+    const struct tec_loop *loop = b->engine->base.opened.engine->loop;
     for (int i = 0; i < tec_loop_utterances(loop); i++) {
         const struct tec_utterance *u = tec_loop_utterance(loop, i);
         for (int o = 0; atomic_load(&u->done) && o < b->n_open; o++)
@@ -68,26 +68,12 @@ static void follow_requests(struct tec_suite_block *b, int frame)
     }
 }
 
-const struct tec_frame_record *tec_suite_ask(struct tec_suite_engine *engine,
-                                             struct tec_frame_input *input, struct tec_ask *ask)
+void tec_oxygen_run_frame(struct tec_oxygen_block *b, int index, bool warmup)
 {
-    const struct tec_clock clock = {NULL};
-    struct tec_loop *loop = engine->opened.engine->loop;
-    int64_t now = tec_clock_now(&clock);
-    struct tec_tick tick = tec_loop_tick(loop, now, 0);
-    if (input)
-        input->captured_ns = now;
-    tick.n_asks = ask ? 1 : 0;
-    tick.asks = ask;
-    return tec_loop_run(loop, input, &tick);
-}
-
-void tec_suite_run_frame(struct tec_suite_block *b, int index, bool warmup)
-{
-    struct tec_loop *loop = b->engine->opened.engine->loop;
-    struct tec_suite_point *p = b->point;
+    struct tec_loop *loop = b->engine->base.opened.engine->loop;
+    struct tec_oxygen_point *p = b->point;
     struct tec_arrival came[TEC_MAX_ARRIVALS];
-    struct tec_suite_frame f = {.warmup = warmup, .action_ns = -1};
+    struct tec_oxygen_frame f = {.warmup = warmup, .action_ns = -1};
     f.n_resumed = tec_loop_live(loop);
     f.n_new = tec_arrivals_at(&b->arrivals, index, came);
     for (int i = 0; i < f.n_new || i == 0; i++) {
@@ -96,7 +82,7 @@ void tec_suite_run_frame(struct tec_suite_block *b, int index, bool warmup)
         bool last = i + 1 >= f.n_new;
         tec_loop_set_planner(loop, last ? &b->planner : &tec_default_planner);
         const struct tec_frame_record *record =
-            tec_suite_ask(b->engine, f.n_new ? &input : NULL, f.n_new ? &ask : NULL);
+            tec_suite_ask(loop, f.n_new ? &input : NULL, f.n_new ? &ask : NULL);
         add_record(b, &f, record);
         if (f.n_new)
             note_request(b, &ask, index, record->start_ns);

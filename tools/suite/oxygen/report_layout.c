@@ -1,7 +1,7 @@
 /* report_layout.c - results in the layout that OxyGen's own analysis reads
  * (experiments/Experiments.md of its repository, revision dcc134a):
  * SETTING/CONFIG/denoiseS_decodeN[_stepK_ARRIVALS].json, a record for each frame. */
-#include "tools/suite/suite.h"
+#include "tools/suite/oxygen/oxygen.h"
 
 #include "tools/machine.h"
 
@@ -16,25 +16,25 @@ static double ms(int64_t ns)
 }
 
 /* Both tasks of the baseline, each with its own prefill; the analysis asks for the totals. */
-static json_t *timing(const struct tec_suite_point *p, const struct tec_suite_frame *f)
+static json_t *timing(const struct tec_oxygen_point *p, const struct tec_oxygen_frame *f)
 {
     json_t *t = json_pack("{s:f,s:f,s:f,s:f,s:i,s:i,s:i}", "prefill_actions_ms",
                           ms(f->prefill_ns + f->act_ns), "actions_ms", ms(f->act_ns), "text_gen_ms",
                           ms(f->private_ns + f->decode_ns), "host_ms", ms(f->host_ns),
                           "new_requests", f->n_new, "resumed_requests", f->n_resumed, "batch_size",
                           f->n_new + f->n_resumed);
-    if (p->setting == TEC_SUITE_BASELINE) {
+    if (p->setting == TEC_OXYGEN_BASELINE) {
         json_object_set_new(t, "actions_total_ms", json_real(ms(f->prefill_ns + f->act_ns)));
         json_object_set_new(t, "text_total_ms", json_real(ms(f->private_ns + f->decode_ns)));
     }
     return t;
 }
 
-static json_t *frames_of(const struct tec_suite_point *p)
+static json_t *frames_of(const struct tec_oxygen_point *p)
 {
     json_t *frames = json_array();
     for (int i = 0; i < p->n; i++) {
-        const struct tec_suite_frame *f = &p->frame[i];
+        const struct tec_oxygen_frame *f = &p->frame[i];
         json_array_append_new(
             frames, json_pack("{s:i,s:f,s:i,s:i,s:i,s:i,s:o,s:b}", "frame_idx", i, "frame_ms",
                               ms(f->ns), "total_tokens_this_frame", f->tokens, "n_new", f->n_new,
@@ -44,11 +44,11 @@ static json_t *frames_of(const struct tec_suite_point *p)
     return frames;
 }
 
-static json_t *requests_of(const struct tec_suite_point *p)
+static json_t *requests_of(const struct tec_oxygen_point *p)
 {
     json_t *requests = json_array();
     for (int i = 0; i < p->n_requests; i++) {
-        const struct tec_suite_request *r = &p->request[i];
+        const struct tec_oxygen_request *r = &p->request[i];
         char id[32];
         snprintf(id, sizeof id, "req_%lld", (long long)r->id);
         json_array_append_new(requests,
@@ -59,7 +59,7 @@ static json_t *requests_of(const struct tec_suite_point *p)
     return requests;
 }
 
-static json_t *metadata_of(const struct tec_suite *s, const struct tec_suite_point *p)
+static json_t *metadata_of(const struct tec_oxygen *s, const struct tec_oxygen_point *p)
 {
     char stamp[32] = "";
     time_t now = time(NULL);
@@ -72,21 +72,21 @@ static json_t *metadata_of(const struct tec_suite *s, const struct tec_suite_poi
                      "warmup_frames", p->n - p->sorted.n);
 }
 
-static json_t *result_of(const struct tec_suite *s, const struct tec_suite_point *p)
+static json_t *result_of(const struct tec_oxygen *s, const struct tec_oxygen_point *p)
 {
-    json_t *params = json_pack("{s:s,s:i,s:i}", "policy_config", tec_suite_robots[p->robot].config,
+    json_t *params = json_pack("{s:s,s:i,s:i}", "policy_config", tec_oxygen_robots[p->robot].config,
                                "num_denoise_steps", p->S, "max_decoding_steps", p->N);
-    if (p->input == TEC_SUITE_PADDED) /* the same computation for each; OxyGen's default is this */
-        json_object_set_new(params, "policy_config", json_string(tec_suite_robots[0].config));
-    if (p->setting == TEC_SUITE_BATCHING) {
+    if (p->input == TEC_OXYGEN_PADDED) /* the same computation for each; OxyGen's default is this */
+        json_object_set_new(params, "policy_config", json_string(tec_oxygen_robots[0].config));
+    if (p->setting == TEC_OXYGEN_BATCHING) {
         json_object_set_new(params, "steps_per_frame", json_integer(p->k));
         json_object_set_new(params, "arrival_pattern",
                             json_string(p->load ? p->load->pattern : "uniform_arrivals(rate=1)"));
     }
     json_t *result =
-        json_pack("{s:s,s:o,s:o,s:[],s:o}", "setting", tec_suite_settings[p->setting], "params",
+        json_pack("{s:s,s:o,s:o,s:[],s:o}", "setting", tec_oxygen_settings[p->setting], "params",
                   params, "frames", frames_of(p), "gpu_monitor", "metadata", metadata_of(s, p));
-    if (p->setting == TEC_SUITE_BATCHING)
+    if (p->setting == TEC_OXYGEN_BATCHING)
         json_object_set_new(result, "completed_requests", requests_of(p));
     return result;
 }
@@ -102,16 +102,16 @@ static enum tec_status make_folders(const char *path, struct tec_error *err)
     return TEC_OK;
 }
 
-static enum tec_status write_point(const struct tec_suite *s, const struct tec_suite_point *p,
+static enum tec_status write_point(const struct tec_oxygen *s, const struct tec_oxygen_point *p,
                                    struct tec_error *err)
 {
     char path[1024], more[128] = "";
-    int robot = p->input == TEC_SUITE_PADDED ? 0 : p->robot;
-    if (p->setting == TEC_SUITE_BATCHING)
+    int robot = p->input == TEC_OXYGEN_PADDED ? 0 : p->robot;
+    if (p->setting == TEC_OXYGEN_BATCHING)
         snprintf(more, sizeof more, "_step%d_%s", p->k, p->load ? p->load->slug : "uniform_1");
     int n = snprintf(path, sizeof path, "%s/oxygen_%s/%s/%s/denoise%d_decode%d%s.json", s->dir,
-                     tec_suite_inputs[p->input], tec_suite_settings[p->setting],
-                     tec_suite_robots[robot].config, p->S, p->N, more);
+                     tec_oxygen_inputs[p->input], tec_oxygen_settings[p->setting],
+                     tec_oxygen_robots[robot].config, p->S, p->N, more);
     if (n < 0 || (size_t)n >= sizeof path)
         return tec_fail(err, TEC_INVALID, "%.80s: the path is too long", s->dir);
     TEC_TRY(make_folders(path, err));
@@ -123,7 +123,7 @@ static enum tec_status write_point(const struct tec_suite *s, const struct tec_s
     return failed ? tec_fail(err, TEC_IO, "%s: cannot be written", path) : TEC_OK;
 }
 
-enum tec_status tec_suite_write_layout(const struct tec_suite *s, struct tec_error *err)
+enum tec_status tec_oxygen_write_layout(const struct tec_oxygen *s, struct tec_error *err)
 {
     for (int i = 0; i < s->n_points; i++)
         if (s->points[i].ran)

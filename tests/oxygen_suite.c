@@ -1,12 +1,12 @@
-/* suite.c - the grid of OxyGen's experiments, and sums over frames by the definitions of its
+/* oxygen_suite.c - the grid of OxyGen's experiments, and sums over frames by the definitions of its
  * analysis. */
-#include "tools/suite/suite.h"
+#include "tools/suite/oxygen/oxygen.h"
 
 #include "tests/tap.h"
 
 #include <math.h>
 
-static struct tec_suite suite;
+static struct tec_oxygen suite;
 static struct tec_heap heap;
 static struct tec_arena arena;
 static struct tec_invocation call;
@@ -20,10 +20,10 @@ static void make_grid(bool quick, bool full, int rounds)
     suite.quick = quick;
     suite.full = full;
     suite.rounds = rounds;
-    REQUIRE(tec_suite_grid(&suite, NULL) == TEC_OK);
+    REQUIRE(tec_oxygen_grid(&suite, NULL) == TEC_OK);
 }
 
-static int count(enum tec_suite_setting setting, enum tec_suite_input input, bool load)
+static int count(enum tec_oxygen_setting setting, enum tec_oxygen_input input, bool load)
 {
     int n = 0;
     for (int i = 0; i < suite.n_points; i++)
@@ -36,16 +36,16 @@ TEST(the_grid_is_the_papers)
 {
     make_grid(false, false, 2);
     /* 3 robots x 4 S x 5 N; the padded computation once for all robots */
-    CHECK_INT(count(TEC_SUITE_BASELINE, TEC_SUITE_COMPACT, false), ==, 60);
-    CHECK_INT(count(TEC_SUITE_SHARED, TEC_SUITE_COMPACT, false), ==, 60);
-    CHECK_INT(count(TEC_SUITE_BASELINE, TEC_SUITE_PADDED, false), ==, 20);
+    CHECK_INT(count(TEC_OXYGEN_BASELINE, TEC_OXYGEN_COMPACT, false), ==, 60);
+    CHECK_INT(count(TEC_OXYGEN_SHARED, TEC_OXYGEN_COMPACT, false), ==, 60);
+    CHECK_INT(count(TEC_OXYGEN_BASELINE, TEC_OXYGEN_PADDED, false), ==, 20);
     /* 5 N at k = 5 and 7 other k at N = 30; N = 20, k = 10 of table 2 */
-    CHECK_INT(count(TEC_SUITE_BATCHING, TEC_SUITE_COMPACT, false), ==, 12 * 12 + 1);
-    CHECK_INT(count(TEC_SUITE_BATCHING, TEC_SUITE_PADDED, false), ==, 4 * 12);
-    CHECK_INT(count(TEC_SUITE_PARALLEL, TEC_SUITE_COMPACT, false), ==, 5);
-    CHECK_INT(count(TEC_SUITE_BATCHING, TEC_SUITE_COMPACT, true), ==, 14);
+    CHECK_INT(count(TEC_OXYGEN_BATCHING, TEC_OXYGEN_COMPACT, false), ==, 12 * 12 + 1);
+    CHECK_INT(count(TEC_OXYGEN_BATCHING, TEC_OXYGEN_PADDED, false), ==, 4 * 12);
+    CHECK_INT(count(TEC_OXYGEN_PARALLEL, TEC_OXYGEN_COMPACT, false), ==, 5);
+    CHECK_INT(count(TEC_OXYGEN_BATCHING, TEC_OXYGEN_COMPACT, true), ==, 14);
     for (int i = 0; i < suite.n_points; i++) {
-        const struct tec_suite_point *p = &suite.points[i];
+        const struct tec_oxygen_point *p = &suite.points[i];
         CHECK_INT(p->k ? p->N % p->k : 0, ==, 0);
         CHECK_INT(p->warmup, ==, p->k ? p->N / p->k : 1);
         CHECK(p->frames >= 1);
@@ -57,8 +57,8 @@ TEST(no_point_is_there_twice)
 {
     make_grid(false, false, 2);
     for (int i = 0; i < suite.n_points; i++) {
-        const struct tec_suite_point *p = &suite.points[i];
-        CHECK(tec_suite_find(&suite, p->robot, p->setting, p->input, p->S, p->N, p->k, p->load) ==
+        const struct tec_oxygen_point *p = &suite.points[i];
+        CHECK(tec_oxygen_find(&suite, p->robot, p->setting, p->input, p->S, p->N, p->k, p->load) ==
               p);
     }
     tec_arena_finish(&arena);
@@ -68,7 +68,7 @@ TEST(every_arrival_of_fig_7_can_be_read)
 {
     struct tec_arrivals a;
     int n = 0;
-    for (const struct tec_suite_load *l = tec_suite_loads; l->category; l++, n++) {
+    for (const struct tec_oxygen_load *l = tec_oxygen_loads; l->category; l++, n++) {
         struct tec_error err = {0};
         if (tec_arrivals_parse(&a, l->spec, 30, 42, &err) != TEC_OK)
             fprintf(stderr, "# %s\n", err.message);
@@ -79,9 +79,9 @@ TEST(every_arrival_of_fig_7_can_be_read)
             CHECK(fabs(tec_arrivals_rate(&a) - l->value) < 1e-12);
     }
     CHECK_INT(n, ==, 14);
-    CHECK_STR(tec_suite_loads[4].pattern, "uniform_arrivals(rate=0.25, t_max=30)");
-    CHECK_STR(tec_suite_loads[4].slug, "uniform_0.25_30");
-    CHECK_STR(tec_suite_loads[10].slug, "random_length_v5_20_w0.7_0.3_1_42");
+    CHECK_STR(tec_oxygen_loads[4].pattern, "uniform_arrivals(rate=0.25, t_max=30)");
+    CHECK_STR(tec_oxygen_loads[4].slug, "uniform_0.25_30");
+    CHECK_STR(tec_oxygen_loads[10].slug, "random_length_v5_20_w0.7_0.3_1_42");
 }
 
 TEST(a_full_run_has_the_headline_alone)
@@ -96,28 +96,28 @@ TEST(a_full_run_has_the_headline_alone)
 
 TEST(sums_are_those_of_the_papers_analysis)
 {
-    static struct tec_suite_frame frames[] = {
+    static struct tec_oxygen_frame frames[] = {
         {.warmup = true, .n_new = 1, .tokens = 5, .ns = 900000000},
         {.n_new = 1, .n_resumed = 2, .tokens = 15, .ns = 100000000},
         {.n_new = 0, .n_resumed = 3, .tokens = 15, .ns = 50000000},
         {.n_new = 4, .n_resumed = 3, .tokens = 35, .ns = 350000000},
     };
     make_grid(true, false, 1);
-    struct tec_suite_point *p = &suite.points[0];
+    struct tec_oxygen_point *p = &suite.points[0];
     suite.n_points = 1;
     p->frame = frames;
     p->n = 4;
-    REQUIRE(tec_suite_sum(&suite, NULL) == TEC_OK);
-    CHECK(fabs(tec_suite_frame_ms(p) - 500.0 / 3.0) < 1e-9);
-    CHECK(fabs(tec_suite_action_hz(p) - 60.0) < 1e-9); /* H x 3 frames / 0.5 s */
-    CHECK(fabs(tec_suite_tokens_s(p) - (150.0 + 300.0 + 100.0) / 3.0) < 1e-9);
-    CHECK(fabs(tec_suite_batch(p) - 13.0 / 3.0) < 1e-9);
-    CHECK(fabs(tec_suite_actions_s(p) - 100.0) < 1e-9); /* 10 x 5 arrivals / 0.5 s */
-    CHECK(fabs(tec_suite_ms_at(p, 0.5) - 100.0) < 1e-9);
-    CHECK(fabs(tec_suite_ms_at(p, 1.0) - 350.0) < 1e-9);
-    CHECK(isnan(tec_suite_frame_ms(NULL)));
-    CHECK(isnan(tec_suite_ratio(p, NULL)));
-    CHECK(fabs(tec_suite_ratio(p, p) - 1.0) < 1e-12);
+    REQUIRE(tec_oxygen_sum(&suite, NULL) == TEC_OK);
+    CHECK(fabs(tec_oxygen_frame_ms(p) - 500.0 / 3.0) < 1e-9);
+    CHECK(fabs(tec_oxygen_action_hz(p) - 60.0) < 1e-9); /* H x 3 frames / 0.5 s */
+    CHECK(fabs(tec_oxygen_tokens_s(p) - (150.0 + 300.0 + 100.0) / 3.0) < 1e-9);
+    CHECK(fabs(tec_oxygen_batch(p) - 13.0 / 3.0) < 1e-9);
+    CHECK(fabs(tec_oxygen_actions_s(p) - 100.0) < 1e-9); /* 10 x 5 arrivals / 0.5 s */
+    CHECK(fabs(tec_oxygen_ms_at(p, 0.5) - 100.0) < 1e-9);
+    CHECK(fabs(tec_oxygen_ms_at(p, 1.0) - 350.0) < 1e-9);
+    CHECK(isnan(tec_oxygen_frame_ms(NULL)));
+    CHECK(isnan(tec_oxygen_ratio(p, NULL)));
+    CHECK(fabs(tec_oxygen_ratio(p, p) - 1.0) < 1e-12);
     tec_arena_finish(&arena);
     CHECK_INT(atomic_load(&heap.live), ==, 0);
 }

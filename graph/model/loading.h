@@ -1,0 +1,62 @@
+/* loading.h - between the files of graph/model: tensors read through one small buffer, packed, and
+ * put into device memory that `out` keeps. */
+#ifndef TEC_GRAPH_MODEL_LOADING_H
+#define TEC_GRAPH_MODEL_LOADING_H
+
+#include "graph/model/packer.h"
+#include "graph/model/weights.h"
+
+struct tec_loading {
+    struct tec_weights *out;
+    const struct tec_weights_options *options;
+    struct tec_weight_source source;
+    struct tec_packer packer;
+    float *buffer; /* [buffer_floats] as read; NULL in a dry run */
+    int64_t buffer_floats;
+    struct tec_heap *heap;
+    struct tec_error *err;
+};
+
+/* One of the matrices that share an input and are packed one after the other. */
+struct tec_piece {
+    const char *weight, *bias;
+    int rows;
+    int first; /* where one tensor holds several: its first row */
+};
+
+/* Device memory that the weights hold from now on. */
+enum tec_status tec_loading_block(struct tec_loading *l, size_t size, void **block);
+
+/* A buffer of at least n floats; what was in it is lost. A dry run reads nothing. */
+enum tec_status tec_loading_reserve(struct tec_loading *l, int64_t n);
+
+/* A vector [n] in device memory; NULL where there is no name. */
+enum tec_status tec_loading_vector(struct tec_loading *l, const char *name, int n, float centre,
+                                   const float **out);
+
+/* Bytes of a packed matrix. */
+size_t tec_loading_size(const struct tec_loading *l, int rows, int k, bool bf16);
+
+/* All rows of `found` to `to`, or as a new matrix. */
+enum tec_status tec_loading_pack(struct tec_loading *l, const struct tec_found *found, void *to,
+                                 struct tec_packed_columns columns);
+enum tec_status tec_loading_found(struct tec_loading *l, const struct tec_found *found, bool bf16,
+                                  struct tec_matrix *m);
+
+/* Joined matrices of inner length k; at[i] is the first column of piece i. `total` > 0: they are
+ * rows of one tensor that has so many. */
+enum tec_status tec_loading_pieces(struct tec_loading *l, const struct tec_piece *pieces, int n,
+                                   int k, int total, bool bf16, struct tec_matrix *m, int *at);
+
+/* A dense layer; nothing where it has no name. */
+enum tec_status tec_loading_dense(struct tec_loading *l, const struct tec_dense *d, bool bf16,
+                                  struct tec_matrix *m);
+
+enum tec_status tec_loading_stack(struct tec_loading *l, const struct tec_stack *s,
+                                  struct tec_stack_weights *w);
+
+enum tec_status tec_loading_tower(struct tec_loading *l, const struct tec_tower *t,
+                                  struct tec_tower_weights *w);
+enum tec_status tec_loading_projector(struct tec_loading *l, const struct tec_vision *v);
+
+#endif

@@ -1,0 +1,232 @@
+/* gemm_groups_kernel.cuh - the kernel of products by warp groups, for any finish, and how it is
+ * started: on devices of compute capability 9.0, where the code for sm_90a is.
+ *
+ * Finishes, splits and what a row's bytes depend on are those of gemm_kernel.cuh; the instruction
+ * is another one, so a device has one of the two for all its products of bf16 weights. */
+#pragma once
+
+#include "kernels/cuda/gemm_groups.cuh"
+#include "kernels/cuda/gemm_kernel.cuh"
+
+/* The sums of a group's split, or with WALK of all splits, in their order. */
+template <class S, bool WALK>
+static __device__ __forceinline__ void
+multiply_steps(group_sums<S::N> &total, unsigned char *shared,
+               const struct stage_barriers<S> &barriers, const struct group_work &work,
+               const struct split &split)
+{
+    int group = (int)threadIdx.x / (4 * WARP), lane = (int)threadIdx.x % WARP;
+    int whole = (work.end - work.at) / S::STEP;
+    group_sums<S::N> c;
+    clear(total);
+    for (int step = 0, s = 1; step < work.step; s++) {
+        int last = WALK ? s * split.each / S::STEP : work.step;
+        int stop = min(last, whole), from = step;
+        clear(c);
+        for (; step < stop; step++) {
+            barriers.wait_brought(step);
+            begin_step<S>(c, shared + step % S::STAGES * S::STAGE, group);
+            products_wait<1>();
+            if (step > from && lane == 0)
+                barrier_arrive(barriers.used(step - 1));
+        }
+        products_wait<0>();
+        products_hold(c[0]);
+        products_hold(c[1]);
+        if (step > from && lane == 0)
+            barrier_arrive(barriers.used(step - 1));
+        if (step == whole && step < min(last, work.step)) {
+            barriers.wait_brought(step);
+            multiply_rest<S>(c, shared + step % S::STAGES * S::STAGE, group,
+                             (work.end - work.at) % S::STEP);
+            products_hold(c[0]);
+            products_hold(c[1]);
+            step++; /* nobody waits for this stage */
+        }
+        fold(total, c, !WALK || s == 1);
+    }
+}
+
+/* Scales of the tile's rows, by all warps. */
+template <class S>
+static __device__ __forceinline__ void measure_tile(float *scales, const tec_norm_args &norm,
+                                                    const struct group_work &work)
+{
+    enum { WARPS = S::THREADS / WARP, TOGETHER = S::N >= 4 ? 1 : 2 };
+    int last = min(work.live - work.first, (int)S::ROWS);
+    for (int r = (int)threadIdx.x / WARP * TOGETHER; r < last; r += WARPS * TOGETHER) {
+        float scale[TOGETHER] = {};
+        measure_rows<TOGETHER>(scale, norm, work.first + r, work.live);
+        TEC_UNROLL
+        for (int i = 0; i < TOGETHER; i++)
+            if (threadIdx.x % WARP == 0)
+                scales[r + i] = scale[i];
+    }
+}
+
+/* The warps behind the groups that multiply. `begun`: steps whose weights are on their way. */
+template <class S, class Finish>
+static __device__ __forceinline__ void bring(const tec_gemm_args &a, const Finish &finish,
+                                             const struct group_front &front,
+                                             const struct group_work &work, unsigned char *shared,
+                                             const struct stage_barriers<S> &barriers, int begun)
+{
+    int thread = (int)threadIdx.x - S::SUMMING;
+    if (thread < S::BRINGING) {
+        int fixed = front.some && front.a.fixed ? *front.a.fixed : 0;
+        const float *scales = reinterpret_cast<const float *>(shared + S::SCALES_AT);
+        struct row_bringer<S> bringer = {
+            a, front, work, scales, thread, fixed
+        };
+        bringer.run(shared, barriers);
+    } else if (thread == S::BRINGING) {
+        for (int step = begun; step < work.step; step++) {
+            barriers.wait_used(step);
+            bring_weights<S>(shared + step % S::STAGES * S::STAGE, barriers.weights(step), a,
+                             finish, work, step);
+        }
+    }
+}
+
+/* A block's work. Blocks: rows (those that share weights run together), columns, splits. */
+template <class S, class Finish, bool WALK>
+static __device__ __forceinline__ void
+multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
+                        const struct group_front &front, const struct split &split,
+                        const struct exchange &exchange)
+{
+    TEC_SHARED(unsigned char, shared);
+    struct stage_barriers<S> barriers = {
+        reinterpret_cast<barrier *>(shared + S::BARRIERS_AT)
+    };
+    int part = (int)blockIdx.z, begun = 0;
+    struct group_work work = {};
+    work.tile = (int)blockIdx.y;
+    work.first = (int)blockIdx.x * S::ROWS;
+    work.at = part * split.each;
+    work.blocks = split.blocks;
+    work.end = WALK ? split.blocks : min(work.at + split.each, split.blocks);
+    work.step = ceil_div(work.end - work.at, S::STEP);
+    bool weights = (int)threadIdx.x == S::SUMMING + S::BRINGING;
+    if (weights)
+        barriers.init();
+    if (work.first == 0) /* rows that surely live do not wait for the count */
+        begun = min(work.step, (int)S::STAGES);
+    for (int step = 0; weights && step < begun; step++)
+        bring_weights<S>(shared + step * S::STAGE, barriers.weights(step), a, finish, work, step);
+    __syncthreads();
+    wait_previous();
+    release_next();
+    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    work.live = rows.live;
+    if (work.first >= rows.live) {
+        for (int step = 0; weights && step < begun; step++) /* nothing lands after the block */
+            barrier_wait(barriers.weights(step), 0);
+        return;
+    }
+    if (front.some) {
+        measure_tile<S>(reinterpret_cast<float *>(shared + S::SCALES_AT), front.a, work);
+        __syncthreads();
+    }
+    bool summing = (int)threadIdx.x < S::SUMMING;
+    int warp = (int)threadIdx.x / WARP, mine = work.first + warp / 4 * (S::N * 8);
+    int groups = ceil_div(rows.live - mine, 8), thread = (int)threadIdx.x;
+    sums<S::M, S::N> c;
+    if (summing) {
+        group_sums<S::N> total;
+        multiply_steps<S, WALK>(total, shared, barriers, work, split);
+        by_panels<S::N>(c, total);
+    } else {
+        bring<S>(a, finish, front, work, shared, barriers, begun);
+    }
+    if (!WALK && split.count > 1) {
+        int tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
+        if (summing)
+            leave_sums<S::M, S::N, S::SUMMING>(c, exchange, tile * split.count + part, groups,
+                                               thread);
+        if (!arrive_last(exchange.tickets + tile, split.count))
+            return;
+        if (summing)
+            add_sums<S::M, S::N, S::SUMMING>(c, exchange, tile, split.count, groups, thread);
+    }
+    if (!summing)
+        return;
+    int taken[S::M];
+    TEC_UNROLL
+    for (int i = 0; i < S::M; i++)
+        taken[i] = finish.panel(work.tile * S::PANELS + warp % 4 * S::M + i);
+    finish.run(c, taken, mine, rows);
+}
+
+/* Code for other devices has no such instructions, and is never started. */
+template <class S, class Finish, bool WALK>
+static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
+    gemm_groups_kernel(struct tec_gemm_args a, Finish finish, struct group_front front,
+                       struct split split, struct exchange exchange)
+{
+#if TEC_WARP_GROUPS
+    multiply_tile_by_groups<S, Finish, WALK>(a, finish, front, split, exchange);
+#endif
+}
+
+/* terms, groups of 8 rows of a warp group, warp groups, k of a step, stages */
+typedef group_shape<2, 1, 1, 64, 6> groups_8;
+typedef group_shape<2, 2, 1, 64, 5> groups_16;
+typedef group_shape<2, 4, 1, 64, 4> groups_32;
+typedef group_shape<2, 8, 1, 32, 6> groups_64;
+typedef group_shape<2, 8, 2, 32, 8> groups_128;
+/* Many rows of bf16 values; with few, weights decide the time. */
+typedef group_shape<1, 8, 1, 32, 8> rounded_64;
+typedef group_shape<1, 8, 2, 32, 10> rounded_128;
+
+/* One product that is to be started. */
+template <class Finish> struct group_product : product<Finish> {
+    struct group_front front;
+
+    template <class S, bool WALK> bool start() const
+    {
+        struct tec_cuda_launch *launch = this->launch;
+        struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
+        dim3 blocks = this->template grid<S>(), threads(S::THREADS);
+        if (WALK)
+            blocks.z = 1;
+        tec_cuda_start(launch, gemm_groups_kernel<S, Finish, WALK>, blocks, threads, S::SHARED,
+                       *this->a, this->finish, front, this->split, exchange);
+        return true;
+    }
+    template <class S> bool takes() const
+    {
+        return this->a->max_rows <= S::ROWS && this->template fits<S>();
+    }
+    /* Tiles of 64 or 128 rows. A norm goes with at most 64 rows, and splits as blocks; false: not
+     * done. */
+    template <class S64, class S128> bool start_many() const
+    {
+        int tiles = this->template tiles<S64>(), processors = this->launch->processors;
+        bool many = this->a->max_rows > S64::ROWS;
+        bool idle = !many || tiles * 2 <= processors;
+        bool full = many && this->template tiles<S128>() >= processors;
+        if (!full && (this->split.count == 1 || (idle && this->template fits<S64>())))
+            return start<S64, false>();
+        if (front.some)
+            return false;
+        if (this->split.count == 1)
+            return start<S128, false>();
+        return full ? start<S128, true>() : start<S64, true>();
+    }
+    /* As product does; false: not done. */
+    template <bool FEW> bool start_any() const
+    {
+        if constexpr (FEW) {
+            if (takes<groups_8>())
+                return start<groups_8, false>();
+            if (takes<groups_16>())
+                return start<groups_16, false>();
+            if (takes<groups_32>())
+                return start<groups_32, false>();
+        }
+        if (this->a->rounded)
+            return start_many<rounded_64, rounded_128>();
+        return start_many<groups_64, groups_128>();
+    }
+};

@@ -1,0 +1,79 @@
+#!/bin/sh
+# oft.t - a head and a projector of the state that stand beside a model: from PyTorch's packaging without
+# PyTorch, and found where they lie.
+# usage: tests/oft.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
+cd "$(dirname "$0")/.." || exit 1
+T=${1:-${TECTUM:-}}
+[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
+if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
+if ! command -v python3 >/dev/null; then echo "1..0 # SKIP no python3"; exit 0; fi
+W=$(mktemp -d) || exit 1
+trap 'rm -rf "$W"' EXIT
+n=0 bad=0
+ok() { # ok STATUS TEXT
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else bad=1; echo "not ok $n - $2"; fi
+}
+G=tests/golden/openvla
+
+cp $G/tiny/checkpoint/* $G/oft/checkpoint/*.pt "$W" && chmod -R u+w "$W"
+python3 tools/oft_heads.py "$W" >"$W/said"; ok $? "both parts are converted"
+python3 - "$W" $G/oft/checkpoint <<'EOF'
+import json, struct, sys
+def tensors(path):
+    data = open(path, "rb").read()
+    n = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + n])
+    header.pop("__metadata__", None)
+    return {k: (v["dtype"], v["shape"], data[8 + n:][slice(*v["data_offsets"])]) for k, v in header.items()}
+for part in "action_head", "proprio_projector":
+    a, b = (tensors("%s/%s.safetensors" % (folder, part)) for folder in sys.argv[1:])
+    assert a == b and a, part
+EOF
+ok $? "what is written is what the published code wrote"
+
+"$T" inspect --format json "$W" >"$W/inspect.json"
+ok $? "the folder is a checkpoint"
+grep -q '"chunk":{"horizon":8,"dim":7,"width":64,"state":8}' "$W/inspect.json"
+ok $? "with a head and a row of the state"
+grep -q '"missing":\[\],"unexpected":\[\],"mismatched":\[\]' "$W/inspect.json"
+ok $? "whose tensors are all read"
+
+# The whole way, from pictures, a state and words to the robot: its name for the only set of statistics.
+python3 - "$W/config.json" <<'EOF'
+import json, sys
+config = json.load(open(sys.argv[1]))
+config["norm_stats"] = {"libero_spatial": config["norm_stats"]["bridge_orig"]}
+json.dump(config, open(sys.argv[1], "w"))
+EOF
+I=$G/oft/inputs.safetensors
+"$T" run pipelines/openvla_oft_libero.lua --weights "$W" --dtype f32 --device cpu --format json \
+    -i "observation/image=@$I#image.0" -i "observation/wrist_image=@$I#image.1" \
+    -i "observation/state=@$I#proprio_raw" -i "prompt=open the drawer" >"$W/run.json" 2>"$W/err" &&
+    python3 - "$W/run.json" $G/oft/case.json <<'EOF'
+import json, sys
+got = json.loads(open(sys.argv[1]).readline())["actions"]["act"]
+want = json.load(open(sys.argv[2]))["variants"]["l1_2img"]["action"]
+worst = max(abs(a - b) for x, y in zip(got, want) for a, b in zip(x[:6], y[:6]))
+grip = all(x[6] == (-1 if y[6] > 0.5 else 1) for x, y in zip(got, want))
+assert len(got) == len(want) and worst < 1e-5 and grip, worst
+EOF
+ok $? "pictures, a state and words become the published chunk"
+
+python3 - "$W/action_head--100_checkpoint.pt" "$W/was_run" <<'EOF'
+import os, pickle, sys, zipfile
+class Program:
+    def __reduce__(self):
+        return os.system, ("touch " + sys.argv[2],)
+with zipfile.ZipFile(sys.argv[1], "w") as archive:
+    archive.writestr("x/data.pkl", pickle.dumps({"a": Program()}))
+EOF
+python3 tools/oft_heads.py "$W" 2>"$W/err"; [ $? -eq 1 ] && [ ! -e "$W/was_run" ] && grep -q 'no tensor of plain' "$W/err"
+ok $? "a file that holds a program is refused, the program does not run"
+echo not a zip >"$W/action_head--100_checkpoint.pt"
+python3 tools/oft_heads.py "$W" 2>"$W/err"; [ $? -eq 1 ] && ! grep -q Traceback "$W/err"
+ok $? "a file of another kind is refused in a sentence"
+rm "$W"/*.pt
+python3 tools/oft_heads.py "$W" 2>"$W/err"; [ $? -eq 1 ]; ok $? "nothing to convert is said"
+echo "1..$n"
+exit $bad

@@ -1,0 +1,137 @@
+/* Calls of a part timed one by one: they are the part's calls, with its costs, and leave what it
+ * computes as it is. And what a device's products reach. */
+#include "tools/op_times.h"
+#include "tools/peak_gemm.h"
+
+#include "tests/tiny.h"
+
+#include <math.h>
+
+static struct tec_error err;
+static struct tiny tiny;
+static struct tiny_observation seen;
+static struct tec_op_times times;
+
+static void run_frame(void *user, struct tec_replay *replay)
+{
+    int *launches = user;
+    const struct tec_frame_input *in = &seen.input;
+    const struct tec_action_inputs a = {.noise = in->noise, .state = in->state};
+    tec_launch_prefix(tiny.plan, tec_plan_part(tiny.plan, TEC_PART_FRAME, 0), 0, &in->prefix, &a,
+                      replay);
+    ++*launches;
+}
+
+static struct tec_op_times_of of_frame(int passes, int *launches)
+{
+    return (struct tec_op_times_of){.plan = tiny.plan,
+                                    .part = tec_plan_part(tiny.plan, TEC_PART_FRAME, 0),
+                                    .size = {.pictures = seen.input.prefix.n_pictures,
+                                             .text = seen.input.prefix.n_text,
+                                             .k = 1},
+                                    .passes = passes,
+                                    .launch = run_frame,
+                                    .user = launches};
+}
+
+TEST(all_calls_of_a_part_are_timed)
+{
+    struct tec_stage_work sums[TEC_STAGE_COUNT];
+    int launches = 0;
+    REQUIRE(tiny_open(&tiny, "pi05", true, 2, 0, &err));
+    tiny_observe(&seen, tiny.model, 3);
+    const struct tec_op_times_of of = of_frame(3, &launches);
+    REQUIRE(tec_op_times_measure(&times, &of, &tiny_heap, &err) == TEC_OK);
+    CHECK_INT(launches, ==, 3);
+    CHECK(times.launch_ns > 0.0);
+    tec_work_sum(tiny.plan, of.part, &of.size, sums);
+    double all = 0.0;
+    for (int s = 0; s < TEC_STAGE_COUNT; s++) {
+        struct tec_cost cost = {.products = 0};
+        int64_t calls = 0;
+        for (int i = 0; i < times.n; i++)
+            if (times.items[i].stage == (enum tec_stage)s) {
+                calls += times.items[i].calls;
+                tec_cost_add(&cost, &times.items[i].cost);
+                CHECK(times.items[i].ns >= 0.0);
+            }
+        CHECK_INT(calls, ==, sums[s].calls);
+        CHECK(memcmp(&cost, &sums[s].cost, sizeof cost) == 0);
+        all += tec_op_times_ns(&times, (enum tec_stage)s, NULL);
+    }
+    CHECK(fabs(all - times.sum_ns) < 1.0);
+    CHECK(tec_op_times_ns(&times, TEC_STAGE_PREFIX, "qkv") > 0.0);
+    CHECK(tec_op_times_ns(&times, TEC_STAGE_PREFIX, "no such call") == 0.0);
+    tiny_close(&tiny);
+    CHECK_INT(tiny_heap.live, ==, 0);
+}
+
+/* What was replayed call by call is what a launch makes: the next one says the same. */
+TEST(timing_changes_nothing)
+{
+    static float before[4096], after[4096];
+    struct tec_replay replay = {0};
+    int launches = 0;
+    REQUIRE(tiny_open(&tiny, "pi05", true, 2, 0, &err));
+    tiny_observe(&seen, tiny.model, 4);
+    size_t size = (size_t)tiny.model->flow.horizon * (size_t)tiny.model->flow.dim;
+    REQUIRE(size <= sizeof before / sizeof before[0]);
+    const struct tec_op_times_of of = of_frame(1, &launches);
+    run_frame(&launches, &replay);
+    tec_launch_actions(tiny.plan, of.part, before);
+    REQUIRE(tec_op_times_measure(&times, &of, &tiny_heap, &err) == TEC_OK);
+    run_frame(&launches, &replay);
+    tec_launch_actions(tiny.plan, of.part, after);
+    CHECK(memcmp(before, after, size * sizeof *before) == 0);
+    tiny_close(&tiny);
+}
+
+TEST(sizes_that_do_not_fit_are_refused)
+{
+    int launches = 0;
+    REQUIRE(tiny_open(&tiny, "pi05", true, 1, 0, &err));
+    tiny_observe(&seen, tiny.model, 5);
+    struct tec_op_times_of of = of_frame(1, &launches);
+    of.size.pictures = 99;
+    CHECK_INT(tec_op_times_measure(&times, &of, &tiny_heap, &err), ==, TEC_INVALID);
+    CHECK_INT(launches, ==, 0);
+    tiny_close(&tiny);
+    CHECK_INT(tiny_heap.live, ==, 0);
+}
+
+/* More FLOP a second than one multiply-add in a microsecond, fewer than any machine has. */
+TEST(a_product_reaches_something)
+{
+    const struct tec_device_options d = {
+        .kind = tap.device, .threads = 2, .spin_us = 0, .tier = tec_tier_best()};
+    struct tec_device *device;
+    REQUIRE(tec_device_open(&device, &d, &tiny_heap, &err) == TEC_OK);
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const struct tec_peak_gemm of = {.bf16 = bf16, .rows = 33, .side = 64, .times = 3};
+        double flop_s = 0.0;
+        CHECK_INT(tec_peak_gemm_measure(&flop_s, device, &of, &tiny_heap, &err), ==, TEC_OK);
+        CHECK(flop_s > 1e6 && flop_s < 1e16);
+        CHECK_INT(tec_device_bytes(device), ==, 0);
+    }
+    tec_device_close(device);
+    CHECK_INT(tiny_heap.live, ==, 0);
+}
+
+/* Nothing is left behind. */
+TEST(a_product_without_memory_says_so)
+{
+    const struct tec_device_options d = {
+        .kind = tap.device, .threads = 1, .spin_us = 0, .tier = tec_tier_best()};
+    const struct tec_peak_gemm of = {.bf16 = true, .rows = 4, .side = 16, .times = 1};
+    static struct tec_heap heap;
+    struct tec_device *device;
+    double flop_s;
+    REQUIRE(tec_device_open(&device, &d, &tiny_heap, &err) == TEC_OK);
+    heap.fail_at = 1;
+    CHECK_INT(tec_peak_gemm_measure(&flop_s, device, &of, &heap, &err), ==, TEC_NO_MEMORY);
+    CHECK_INT(heap.live, ==, 0);
+    CHECK_INT(tec_device_bytes(device), ==, 0);
+    tec_device_close(device);
+}
+
+TAP_MAIN
