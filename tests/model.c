@@ -74,6 +74,19 @@ TEST(descriptions_that_lack_a_tensor_are_refused)
     refused("text", "embed", json_array(), "text.embed: must name a tensor");
 }
 
+TEST(a_model_of_text_alone_has_nothing_else)
+{
+    refused_of("qwen2", "", "slots", json_pack("[s]", "x"), "a model of text alone");
+    refused_of("qwen2", "", "vision", json_object(), "a model of text alone");
+    refused_of("qwen2", "", "tokens", json_object(), "a model of text alone");
+    refused("", "slots", NULL, "others have both slots and vision");
+    refused("", "vision", NULL, "a model of text alone");
+    refused_of("qwen2", "text", "ends", json_pack("[i]", 512), "must be tokens 0 .. 511");
+    refused_of("qwen2", "text", "ends", json_pack("[s]", "x"), "must be tokens 0 .. 511");
+    refused_of("qwen2", "text", "penalty", json_real(0.0), "text.penalty: must be above 0");
+    refused_of("qwen2", "text.stack", "window", json_integer(-1), "a window of -1 keys");
+}
+
 TEST(rotations_that_one_table_cannot_hold_are_refused)
 {
     refused("action.stack", "theta", json_real(5000.0), "action.stack: theta 5000");

@@ -120,6 +120,7 @@ static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
 {
     const char *key;
     json_t *value;
+    TEC_TRY(load_if(c, "generation_config.json", &c->generation, err));
     TEC_TRY(load_if(c, "preprocessor_config.json", &c->pictures, err));
     TEC_TRY(load_if(c, "dataset_statistics.json", &c->statistics, err));
     json_t *inside = json_object_get(c->config, "norm_stats");
@@ -264,6 +265,7 @@ void tec_checkpoint_close(struct tec_checkpoint *c)
         return;
     tec_tensors_close(c->tensors);
     json_decref(c->config);
+    json_decref(c->generation);
     json_decref(c->pictures);
     json_decref(c->statistics);
     json_decref(c->preprocessor);

@@ -34,6 +34,7 @@ struct tec_checkpoint {
     size_t n_assets;
     json_t *preprocessor;  /* LeRobot's policy_preprocessor.json, policy_postprocessor.json; */
     json_t *postprocessor; /* NULL when absent */
+    json_t *generation;    /* HF: generation_config.json; NULL when absent */
     json_t *pictures;      /* HF: preprocessor_config.json; NULL when absent */
     json_t *statistics;    /* HF: {dataset: {action, proprio?}}, from dataset_statistics.json or,
                             * where that is absent, norm_stats of config.json; NULL: neither */

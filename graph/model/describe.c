@@ -8,8 +8,8 @@
 
 enum { MAX_NAME = 256, MAX_PARTS = 16 };
 
-/* What a description is given: {config, preprocessor, statistics, shapes, size, arch} and the
- * caller's overrides. */
+/* What a description is given: {config, generation, preprocessor, statistics, shapes, size, arch}
+ * and the caller's overrides. */
 static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
                                   struct tec_error *err)
 {
@@ -29,6 +29,8 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
         bad |= json_object_set(given, "shapes", shapes);
     if (c && c->config)
         bad |= json_object_set(given, "config", c->config);
+    if (c && c->generation)
+        bad |= json_object_set(given, "generation", c->generation);
     if (c && c->pictures)
         bad |= json_object_set(given, "preprocessor", c->pictures);
     if (c && c->statistics)

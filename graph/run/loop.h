@@ -27,7 +27,8 @@ struct tec_decoder {
     bool on_change;      /* spawn one where the instruction is not that of the session's frame
                             before, and in its first frame */
     bool supersede;      /* a new request gives up the older ones of its session */
-    int own;             /* 1 + index of its own prompt in the input; 0 = none */
+    struct tec_sampling sampling; /* of its seed each request's is made */
+    int own;                      /* 1 + index of its own prompt in the input; 0 = none */
 };
 
 /* A request from outside. */

@@ -153,10 +153,13 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
     TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
     s->text_max = 1024 + 8 * o->max_text;
-    struct tec_observer_needs needs = {.image_h = m->vision.image_size,
-                                       .image_w = m->vision.image_size,
+    /* A model of text alone has neither pictures nor actions: nothing of these sizes is ever made.
+     */
+    int side = m->vision.image_size > 0 ? m->vision.image_size : 1;
+    struct tec_observer_needs needs = {.image_h = side,
+                                       .image_w = side,
                                        .state_width = tec_model_state(m),
-                                       .action_width = m->flow.dim,
+                                       .action_width = m->flow.dim > 0 ? m->flow.dim : 1,
                                        .tokens = {m->tokens.vocab, m->tokens.bins, m->text.eos},
                                        .text_max = s->text_max,
                                        .text_optional = !o->tokenizer};

@@ -97,6 +97,8 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
     const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens +
                                                        pi->max_text + tec_head_rows(m),
                                        .text_tokens = pi->max_text,
+                                       .positions = pi->positions,
+                                       .penalty = pi->penalty,
                                        .steps = steps,
                                        .fixed = pi->fixed,
                                        .seats = seats,
