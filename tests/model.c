@@ -179,8 +179,9 @@ static void refused_chunk(const char *path, const char *key, json_t *value, cons
     struct tec_checkpoint *c = NULL;
     struct tec_model *model = NULL, other = {.name = NULL};
     REQUIRE(tec_checkpoint_open(&c, "tests/golden/openvla/tiny/checkpoint", &heap, &err) == TEC_OK);
-    REQUIRE(tec_checkpoint_join(c, "tests/golden/openvla/oft/checkpoint", &err) == TEC_OK);
-    const struct tec_model_choice choice = {.root = "pipelines/models", .checkpoint = c};
+    const struct tec_model_choice choice = {.root = "pipelines/models",
+                                            .checkpoint = c,
+                                            .beside = "tests/golden/openvla/oft/checkpoint"};
     REQUIRE(tec_model_open(&model, &choice, &heap, &err) == TEC_OK);
     CHECK(tec_model_heads(model) && model->head.width == 64 && model->head.state == 8);
     other.json = json_deep_copy(model->json);

@@ -273,17 +273,41 @@ static enum tec_status unit_free(const struct tec_groups *g, uint32_t unit, stru
     return TEC_OK;
 }
 
-enum tec_status tec_groups_add(struct tec_groups *g, uint32_t unit,
-                               const struct tec_unit_given *given, struct tec_groups_change *change,
-                               struct tec_error *err)
+/* Ids are looked up in order when a state is restored: the search starts where it last ended. */
+static uint32_t group_find(struct tec_groups *g, uint64_t id)
+{
+    uint32_t i = g->found == TEC_NO_UNIT ? g->last : g->found;
+    while (i != TEC_NO_UNIT && g->groups[i].id > id)
+        i = g->groups[i].prev;
+    while (i != TEC_NO_UNIT && g->groups[i].id < id)
+        i = g->groups[i].next;
+    if (i == TEC_NO_UNIT || g->groups[i].id != id)
+        return TEC_NO_UNIT;
+    return g->found = i;
+}
+
+enum tec_status tec_groups_choose(const struct tec_groups *g, const float *embedding,
+                                  uint64_t *group, struct tec_error *err)
+{
+    TEC_TRY(tec_groups_check(g, embedding, err));
+    uint32_t at = nearest(g, embedding, tec_groups_inverse(embedding, g->is.dim));
+    *group = at == TEC_NO_UNIT ? g->next_group : g->groups[at].id;
+    return TEC_OK;
+}
+
+enum tec_status tec_groups_add_to(struct tec_groups *g, uint32_t unit,
+                                  const struct tec_unit_given *given, uint64_t group,
+                                  struct tec_groups_change *change, struct tec_error *err)
 {
     TEC_TRY(unit_free(g, unit, err));
     TEC_TRY(tec_groups_check(g, given->embedding, err));
+    uint32_t at = group_find(g, group);
+    if (at == TEC_NO_UNIT && group != g->next_group)
+        return tec_fail(err, TEC_NOT_FOUND, "there is no group %llu", (unsigned long long)group);
     *change = no_change(g);
-    unit_set(g, unit, given);
-    uint32_t at = nearest(g, given->embedding, g->units[unit].inverse);
     if (at == TEC_NO_UNIT)
-        at = group_open(g, g->next_group);
+        at = group_open(g, group);
+    unit_set(g, unit, given);
     bool whole = joint(&g->groups[at]);
     int64_t before = g->groups[at].tokens;
     member_append(g, at, unit);
@@ -293,6 +317,16 @@ enum tec_status tec_groups_add(struct tec_groups *g, uint32_t unit,
         count(g, change, 0, given->tokens);
     group_touch(g, at, change);
     return TEC_OK;
+}
+
+enum tec_status tec_groups_add(struct tec_groups *g, uint32_t unit,
+                               const struct tec_unit_given *given, struct tec_groups_change *change,
+                               struct tec_error *err)
+{
+    uint64_t group = 0;
+    TEC_TRY(unit_free(g, unit, err));
+    TEC_TRY(tec_groups_choose(g, given->embedding, &group, err));
+    return tec_groups_add_to(g, unit, given, group, change, err);
 }
 
 enum tec_status tec_groups_update(struct tec_groups *g, uint32_t unit,
@@ -338,19 +372,6 @@ enum tec_status tec_groups_remove(struct tec_groups *g, uint32_t unit,
         group_close(g, at);
     }
     return TEC_OK;
-}
-
-/* Ids are looked up in order when a state is restored: the search starts where it last ended. */
-static uint32_t group_find(struct tec_groups *g, uint64_t id)
-{
-    uint32_t i = g->found == TEC_NO_UNIT ? g->last : g->found;
-    while (i != TEC_NO_UNIT && g->groups[i].id > id)
-        i = g->groups[i].prev;
-    while (i != TEC_NO_UNIT && g->groups[i].id < id)
-        i = g->groups[i].next;
-    if (i == TEC_NO_UNIT || g->groups[i].id != id)
-        return TEC_NO_UNIT;
-    return g->found = i;
 }
 
 enum tec_status tec_groups_restore(struct tec_groups *g, uint32_t unit,

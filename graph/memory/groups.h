@@ -99,6 +99,15 @@ enum tec_status tec_groups_add(struct tec_groups *groups, uint32_t unit,
                                const struct tec_unit_given *given, struct tec_groups_change *change,
                                struct tec_error *err);
 
+/* The same in two halves, for whoever writes down what will happen before it does: the group that
+ * an embedding would join (tec_groups_next_group where it would open one), and the unit put there.
+ */
+enum tec_status tec_groups_choose(const struct tec_groups *groups, const float *embedding,
+                                  uint64_t *group, struct tec_error *err);
+enum tec_status tec_groups_add_to(struct tec_groups *groups, uint32_t unit,
+                                  const struct tec_unit_given *given, uint64_t group,
+                                  struct tec_groups_change *change, struct tec_error *err);
+
 /* Other text for a unit, which keeps its group and its place there. The same text is no change at
  * all. TEC_NOT_FOUND: no such unit. */
 enum tec_status tec_groups_update(struct tec_groups *groups, uint32_t unit,

@@ -178,11 +178,12 @@ struct tec_model {
 };
 
 struct tec_model_choice {
-    const char *root;  /* folder of descriptions, "…/pipelines/models" */
-    const char *arch;  /* description's name; NULL: recognise the checkpoint */
-    const char *size;  /* "full", "small" or "tiny" where there is no checkpoint */
-    json_t *overrides; /* object merged into `given`, or NULL: {"mask": "causal"} */
-    const struct tec_checkpoint *checkpoint; /* or NULL */
+    const char *root;                  /* folder of descriptions, "…/pipelines/models" */
+    const char *arch;                  /* description's name; NULL: recognise the checkpoint */
+    const char *size;                  /* "full", "small" or "tiny" where there is no checkpoint */
+    json_t *overrides;                 /* object merged into `given`, or NULL: {"mask": "causal"} */
+    struct tec_checkpoint *checkpoint; /* or NULL; gets the parts that its description names */
+    const char *beside; /* folder that holds those parts; NULL: the checkpoint's own */
 };
 
 /* Evaluate and check a description. TEC_NOT_FOUND: no such arch, or no description recognises the

@@ -90,6 +90,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
                                  .action_node = topology_index(&e->topology, "action", 0),
                                  .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
                                  .released = o->released,
+                                 .lost = o->lost,
                                  .user = o->user,
                                  .events = o->events,
                                  .wanted = o->wanted,

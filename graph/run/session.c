@@ -5,6 +5,7 @@
 #include "graph/run/session_robot.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -389,6 +390,19 @@ int tec_session_act_on(struct tec_session *session, const double *state_raw, con
 {
     return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon, state_raw,
                          out, NULL);
+}
+
+void tec_session_judge(const struct tec_session *session, const float *chunk, int row, char *out,
+                       size_t room)
+{
+    const struct tec_flow *f = &session->options.model->flow;
+    int at = 0;
+    const float *of = chunk + (ptrdiff_t)row * f->dim;
+    if (row >= f->horizon || tec_robot_judge_ids(session->observer, of, &at) != TEC_IDS_ENDED)
+        snprintf(out, room, "is not finite");
+    else
+        snprintf(out, room, "ended early: token %d of %d is id %d, the end of the text", at + 1,
+                 f->dim, (int)of[at]);
 }
 
 int tec_session_rows(const struct tec_session *session)

@@ -35,13 +35,12 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
     const json_t *config = json_object_get(v->json, "config");
     TEC_TRY(open_device(pi, err));
     TEC_TRY(tec_checkpoint_open(&pi->checkpoint, tec_pi_path(pi, path), v->heap, err));
-    if (beside)
-        TEC_TRY(tec_checkpoint_join(pi->checkpoint, tec_pi_path(pi, beside), err));
     const struct tec_model_choice choice = {
         .root = "pipelines/models",
         .arch = json_string_value(json_object_get(overrides, "arch")),
         .overrides = overrides,
-        .checkpoint = pi->checkpoint};
+        .checkpoint = pi->checkpoint,
+        .beside = beside ? tec_pi_path(pi, beside) : NULL};
     TEC_TRY(tec_model_open(&pi->model, &choice, v->heap, err));
     pi->tensors = json_object_get(v->json, "tensors");
     pi->max_text = (int)json_integer_value(json_object_get(config, "max_token_len"));

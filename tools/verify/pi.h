@@ -34,8 +34,8 @@ struct tec_pi_inputs {
  * "causal" (NULL: the model's). Finish also after a failure. */
 enum tec_status tec_pi_open(struct tec_pi *pi, struct tec_verify *v, const char *path,
                             const char *mask, struct tec_error *err);
-/* The same with the parts in folder `beside` (NULL: none), and `overrides` of what the description
- * is given; "arch" among them names it. */
+/* The same with the parts in folder `beside` (NULL: the checkpoint's), and `overrides` of what the
+ * description is given; "arch" among them names it. */
 enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, const char *path,
                                    const char *beside, json_t *overrides, struct tec_error *err);
 void tec_pi_finish(struct tec_pi *pi);

@@ -1,0 +1,369 @@
+/* Appending to a log, reading pieces, writing it anew. */
+#include "graph/memory/log_own.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+void tec_log_close(struct tec_log *log)
+{
+    if (!log)
+        return;
+    if (log->file >= 0)
+        close(log->file);
+    tec_heap_put(log->heap, log->buffer);
+    tec_heap_put(log->heap, log);
+}
+
+enum tec_status tec_log_pread(const struct tec_log *log, void *to, size_t n, int64_t at,
+                              struct tec_error *err)
+{
+    unsigned char *p = to;
+    while (n > 0) {
+        ssize_t got = pread(log->file, p, n, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return tec_fail(err, TEC_IO, "%s: reading at %lld: %s", log->path, (long long)at,
+                            strerror(errno));
+        if (got == 0)
+            return tec_fail(err, TEC_MALFORMED, "%s: ends at %lld, %zu bytes are missing",
+                            log->path, (long long)at, n);
+        p += got;
+        at += got;
+        n -= (size_t)got;
+    }
+    return TEC_OK;
+}
+
+enum tec_status tec_log_pwrite(struct tec_log *log, const void *from, size_t n, int64_t at,
+                               struct tec_error *err)
+{
+    const unsigned char *p = from;
+    int64_t limit = log->options.fail_after;
+    while (n > 0) {
+        size_t some = n;
+        if (limit > 0 && log->written + (int64_t)some > limit)
+            some = log->written < limit ? (size_t)(limit - log->written) : 0;
+        errno = ENOSPC;
+        ssize_t got = some > 0 ? pwrite(log->file, p, some, at) : -1;
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return tec_fail(err, TEC_IO, "%s: writing at %lld: %s", log->path, (long long)at,
+                            strerror(errno));
+        log->written += got;
+        p += got;
+        at += got;
+        n -= (size_t)got;
+    }
+    return TEC_OK;
+}
+
+size_t tec_log_piece_value(const struct tec_log_key *key, uint32_t tokens)
+{
+    return (size_t)tokens * key->row_bytes;
+}
+
+size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens)
+{
+    return (size_t)tec_log_round(2 * (int64_t)tokens * key->row_bytes + 8);
+}
+
+static uint64_t piece_sum(const unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
+                          uint32_t layer)
+{
+    const uint64_t whose[3] = {unit, version, layer};
+    return XXH3_64bits_withSeed(piece, bytes - 8, XXH3_64bits(whose, sizeof whose));
+}
+
+void tec_log_piece_seal(unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
+                        uint32_t layer)
+{
+    uint64_t sum = piece_sum(piece, bytes, unit, version, layer);
+    memcpy(piece + bytes - 8, &sum, 8);
+}
+
+bool tec_log_piece_whole(const unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
+                         uint32_t layer)
+{
+    uint64_t sum;
+    if (bytes < 8)
+        return false;
+    memcpy(&sum, piece + bytes - 8, 8);
+    return sum == piece_sum(piece, bytes, unit, version, layer);
+}
+
+static size_t meta_bytes(const struct tec_log_key *key, const struct tec_log_record *r)
+{
+    size_t tail =
+        r->type == TEC_LOG_PUT ? key->dim * sizeof(float) + r->id_bytes + r->text_bytes : 0;
+    return sizeof(struct tec_log_meta) + tail;
+}
+
+int64_t tec_log_record_bytes(const struct tec_log_key *key, const struct tec_log_record *r)
+{
+    int64_t pieces = r->type == TEC_LOG_KV
+                         ? (int64_t)key->layers * (int64_t)tec_log_piece_bytes(key, r->tokens)
+                         : 0;
+    return (int64_t)sizeof(struct tec_log_head) + tec_log_round((int64_t)meta_bytes(key, r)) +
+           pieces;
+}
+
+static enum tec_status record_check(const struct tec_log *log, const struct tec_log_record *r,
+                                    struct tec_error *err)
+{
+    if (r->type < TEC_LOG_PUT || r->type >= TEC_LOG_TYPES)
+        return tec_fail(err, TEC_INVALID, "%s: no record has type %d", log->path, (int)r->type);
+    if (r->id_bytes > TEC_LOG_MAX_ID || r->text_bytes > TEC_LOG_MAX_TEXT)
+        return tec_fail(err, TEC_INVALID,
+                        "%s: an id of %zu and a text of %zu bytes; %d and %zu are possible",
+                        log->path, r->id_bytes, r->text_bytes, TEC_LOG_MAX_ID, TEC_LOG_MAX_TEXT);
+    if (tec_log_piece_bytes(&log->key, r->tokens) > TEC_LOG_MAX_PIECE)
+        return tec_fail(err, TEC_INVALID, "%s: a unit of %u tokens is too long", log->path,
+                        r->tokens);
+    if (log->read_only)
+        return tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
+                        log->path);
+    int64_t bytes = tec_log_record_bytes(&log->key, r), most = log->options.max_bytes;
+    if (most > 0 && log->end + bytes > most)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: %lld of %lld bytes are used, %lld more are wanted",
+                        log->path, (long long)log->end, (long long)most, (long long)bytes);
+    return TEC_OK;
+}
+
+/* Room in the buffer, zeroed at its end: padding goes out with what is before it. */
+static enum tec_status buffer_room(struct tec_log *log, size_t n, struct tec_error *err)
+{
+    if (n <= log->room)
+        return TEC_OK;
+    unsigned char *larger = tec_heap_get(log->heap, n);
+    if (!larger)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory to write %zu bytes", log->path, n);
+    tec_heap_put(log->heap, log->buffer);
+    log->buffer = larger;
+    log->room = n;
+    return TEC_OK;
+}
+
+/* Head and meta into the buffer; returns their bytes. */
+static size_t encode(struct tec_log *log, const struct tec_log_record *r)
+{
+    bool put = r->type == TEC_LOG_PUT;
+    size_t meta = meta_bytes(&log->key, r);
+    size_t total = sizeof(struct tec_log_head) + (size_t)tec_log_round((int64_t)meta);
+    unsigned char *at = log->buffer + sizeof(struct tec_log_head);
+    memset(log->buffer, 0, total);
+    struct tec_log_meta m = {.version = r->version,
+                             .group = r->group,
+                             .epoch = r->epoch,
+                             .step = r->step,
+                             .tokens = r->tokens,
+                             .dim = put ? log->key.dim : 0,
+                             .id_bytes = put ? (uint32_t)r->id_bytes : 0,
+                             .text_bytes = put ? (uint32_t)r->text_bytes : 0};
+    memcpy(at, &m, sizeof m);
+    if (put) {
+        unsigned char *tail = at + sizeof m;
+        memcpy(tail, r->embedding, m.dim * sizeof(float));
+        tail += m.dim * sizeof(float);
+        memcpy(tail, r->id, r->id_bytes);
+        memcpy(tail + r->id_bytes, r->text, r->text_bytes);
+    }
+    struct tec_log_head h = {
+        .magic = TEC_LOG_RECORD_MAGIC,
+        .type = (uint16_t)r->type,
+        .is_static = r->is_static,
+        .sequence = log->sequence + 1,
+        .meta_bytes = (uint32_t)meta,
+        .pieces = r->type == TEC_LOG_KV ? log->key.layers : 0,
+        .stride = r->type == TEC_LOG_KV ? tec_log_piece_bytes(&log->key, r->tokens) : 0,
+        .synced = (uint64_t)log->synced,
+        .unit = r->unit,
+        .meta_sum = XXH3_64bits(at, meta)};
+    h.sum = tec_log_head_sum(log, &h);
+    memcpy(log->buffer, &h, sizeof h);
+    return total;
+}
+
+/* Nothing more is written; the file ends where it was whole. A cut that fails is no loss: what is
+ * torn is found at the next open. */
+static void stop(struct tec_log *log, int64_t end)
+{
+    log->read_only = true;
+    log->end = end;
+    if (ftruncate(log->file, end) != 0)
+        return;
+}
+
+static enum tec_status write_pieces(struct tec_log *log, const struct tec_log_record *r,
+                                    const struct tec_log *from, int64_t at, struct tec_error *err)
+{
+    size_t stride = tec_log_piece_bytes(&log->key, r->tokens);
+    size_t rows = 2 * tec_log_piece_value(&log->key, r->tokens);
+    TEC_TRY(buffer_room(log, stride, err));
+    for (uint32_t layer = 0; layer < log->key.layers; layer++, at += (int64_t)stride) {
+        if (from) {
+            TEC_TRY(tec_log_pread(from, log->buffer, stride,
+                                  r->place + (int64_t)layer * (int64_t)stride, err));
+            if (!tec_log_piece_whole(log->buffer, stride, r->unit, r->version, layer))
+                return tec_fail(err, TEC_MALFORMED, "%s: KV of layer %u is damaged", from->path,
+                                layer);
+        } else {
+            memcpy(log->buffer, r->pieces[layer], rows);
+            memset(log->buffer + rows, 0, stride - rows);
+            tec_log_piece_seal(log->buffer, stride, r->unit, r->version, layer);
+        }
+        TEC_TRY(tec_log_pwrite(log, log->buffer, stride, at, err));
+    }
+    return TEC_OK;
+}
+
+static enum tec_status append(struct tec_log *log, struct tec_log_record *r,
+                              const struct tec_log *from, struct tec_error *err)
+{
+    TEC_TRY(record_check(log, r, err));
+    size_t head =
+        sizeof(struct tec_log_head) + (size_t)tec_log_round((int64_t)meta_bytes(&log->key, r));
+    TEC_TRY(buffer_room(log, head, err));
+    int64_t begin = log->end;
+    encode(log, r);
+    enum tec_status status = tec_log_pwrite(log, log->buffer, head, begin, err);
+    if (status == TEC_OK && r->type == TEC_LOG_KV)
+        status = write_pieces(log, r, from, begin + (int64_t)head, err);
+    if (status == TEC_MALFORMED || status == TEC_NO_MEMORY) { /* nothing is wrong with this file */
+        bool cut = ftruncate(log->file, begin) == 0;
+        return cut ? status : (stop(log, begin), status);
+    }
+    if (status != TEC_OK) {
+        stop(log, begin);
+        return tec_context(err, status, "store file, read-only from now on");
+    }
+    r->place = begin + (int64_t)head;
+    log->sequence++;
+    log->end = begin + tec_log_record_bytes(&log->key, r);
+    return TEC_OK;
+}
+
+enum tec_status tec_log_append(struct tec_log *log, struct tec_log_record *record,
+                               struct tec_error *err)
+{
+    return append(log, record, NULL, err);
+}
+
+enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
+                             struct tec_log_record *record, struct tec_error *err)
+{
+    return append(to, record, from, err);
+}
+
+enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err)
+{
+    if (log->read_only)
+        return log->end <= log->synced
+                   ? TEC_OK
+                   : tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
+                              log->path);
+    if (fdatasync(log->file) != 0) {
+        int why = errno;
+        stop(log, log->synced); /* what the system still has of it is not known */
+        return tec_fail(err, TEC_IO, "%s: cannot be made durable, read-only from now on: %s",
+                        log->path, strerror(why));
+    }
+    log->synced = log->end;
+    return TEC_OK;
+}
+
+void tec_log_throttle(const struct tec_log *log, size_t bytes)
+{
+    if (log->options.read_bytes_per_sec <= 0)
+        return;
+    double seconds = (double)bytes / (double)log->options.read_bytes_per_sec;
+    struct timespec pause = {.tv_sec = (time_t)seconds,
+                             .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&pause, NULL);
+}
+
+enum tec_status tec_log_read(struct tec_log *log, int64_t place, uint64_t unit, uint64_t version,
+                             uint32_t tokens, uint32_t layer, void *piece, struct tec_error *err)
+{
+    size_t stride = tec_log_piece_bytes(&log->key, tokens);
+    TEC_TRY(tec_log_pread(log, piece, stride, place + (int64_t)layer * (int64_t)stride, err));
+    tec_log_throttle(log, stride);
+    if (!tec_log_piece_whole(piece, stride, unit, version, layer))
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s: KV of unit %llu, version %llu, layer %u is damaged", log->path,
+                        (unsigned long long)unit, (unsigned long long)version, layer);
+    return TEC_OK;
+}
+
+enum tec_status tec_log_compact_begin(struct tec_log *log, struct tec_log **fresh,
+                                      struct tec_error *err)
+{
+    char path[PATH_MAX + 8];
+    snprintf(path, sizeof path, "%s.new", log->path);
+    return tec_log_create(fresh, path, log, err);
+}
+
+void tec_log_compact_abandon(struct tec_log *fresh)
+{
+    if (fresh)
+        unlink(fresh->path);
+    tec_log_close(fresh);
+}
+
+enum tec_status tec_log_compact_end(struct tec_log *log, struct tec_log *fresh,
+                                    struct tec_error *err)
+{
+    enum tec_status status = tec_log_sync(fresh, err);
+    if (status == TEC_OK && rename(fresh->path, log->path) != 0)
+        status =
+            tec_fail(err, TEC_IO, "%s: cannot be put in place: %s", fresh->path, strerror(errno));
+    if (status != TEC_OK) {
+        tec_log_compact_abandon(fresh);
+        return status;
+    }
+    int old = log->file;
+    log->file = fresh->file;
+    log->end = fresh->end;
+    log->synced = fresh->synced;
+    log->sequence = fresh->sequence;
+    log->salt = fresh->salt;
+    log->read_only = false;
+    fresh->file = old;
+    tec_log_close(fresh);
+    return tec_log_sync_folder(log->path, err);
+}
+
+int64_t tec_log_bytes(const struct tec_log *log)
+{
+    return log->end;
+}
+
+int64_t tec_log_synced(const struct tec_log *log)
+{
+    return log->synced;
+}
+
+bool tec_log_read_only(const struct tec_log *log)
+{
+    return log->read_only;
+}
+
+const struct tec_log_key *tec_log_key(const struct tec_log *log)
+{
+    return &log->key;
+}
+
+const char *tec_log_path(const struct tec_log *log)
+{
+    return log->path;
+}
+
+int tec_log_file(const struct tec_log *log)
+{
+    return log->file;
+}

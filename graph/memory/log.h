@@ -1,0 +1,162 @@
+/* log.h - the file of a memory store: records appended, checksummed, durable once synced.
+ *
+ * Layout, little-endian, everything aligned to 64 bytes:
+ *
+ *   header   4096 bytes: whose KV this is (model, tokenizer, dtype, sizes), checksummed
+ *   record   head 64 bytes | meta | pieces
+ *
+ * A head has the type, a sequence number, the sizes, the unit, how far the file was durable when it
+ * was written, and checksums of the meta and of itself. Only KV records have pieces: one a layer,
+ * in order; K before rotation [tokens][row_bytes], then V the same, padding, and in the last 8
+ * bytes the checksum of the piece, of which unit, version and layer are part. One read is one
+ * (unit, layer).
+ *
+ * What is acknowledged: tec_log_sync returned TEC_OK (it waits for fdatasync). Whatever ends the
+ * process or the machine afterwards, such records are there at the next open. Records that were
+ * not acknowledged are there or not, as a prefix of the order in which they were appended: what is
+ * torn at the end is found by lengths and checksums and cut off.
+ *
+ * Damage elsewhere is skipped to the next whole record and named (tec_log_damage). Heads and metas
+ * are checked at open, pieces when they are read. A disk that is full or fails: the call says so,
+ * the file is cut back to what was whole, and from then on nothing more is written
+ * (tec_log_read_only); reading goes on.
+ *
+ * A file has one owner at a time (flock). Not thread-safe, but tec_log_read may be called from any
+ * thread, beside anything but compact and close.
+ */
+#ifndef TEC_GRAPH_MEMORY_LOG_H
+#define TEC_GRAPH_MEMORY_LOG_H
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TEC_LOG_ALIGN = 64, TEC_LOG_HEADER = 4096, TEC_LOG_MAX_ID = 255 };
+#define TEC_LOG_MAX_TEXT ((size_t)1 << 20)
+#define TEC_LOG_MAX_PIECE ((size_t)1 << 30)
+
+/* Whose KV a file holds. Another one's file is refused. Hashes are 128 bits of the contents, by
+ * whoever knows them. */
+struct tec_log_key {
+    uint64_t model[2], tokenizer[2], dtype[2];
+    uint32_t layers;    /* 1 .. 1024 */
+    uint32_t row_bytes; /* K of one token at one layer; V has as many; 1 .. 2^20 */
+    uint32_t dim;       /* numbers in an embedding, 1 .. 4096 */
+    uint32_t zero;      /* 0 */
+};
+
+enum tec_log_type {
+    TEC_LOG_PUT = 1, /* a unit's text, new or changed */
+    TEC_LOG_DELETE,  /* the unit is gone */
+    TEC_LOG_KV,      /* keys and values of a version of a unit */
+    TEC_LOG_GROUP,   /* state of a group */
+    TEC_LOG_CLOCK,   /* counters: step, and the next free unit, version, group, epoch */
+    TEC_LOG_TYPES
+};
+
+/* One record. What a type does not use is 0. Pointers of a record that is visited are borrowed
+ * until the visitor returns. */
+struct tec_log_record {
+    enum tec_log_type type;
+    uint64_t unit;    /* serial number of the unit, never used twice */
+    uint64_t version; /* of its text */
+    uint64_t group;
+    uint64_t epoch; /* of the group after this record; KV: the epoch it belongs to, 0: alone */
+    int64_t step;
+    uint32_t tokens;
+    bool is_static;
+    const char *id; /* PUT: name given by the user, id_bytes of them, no NUL */
+    size_t id_bytes;
+    const char *text;
+    size_t text_bytes;
+    const float *embedding;    /* PUT: [dim] */
+    const void *const *pieces; /* KV, to append: [layers] each 2 * tokens * row_bytes */
+    int64_t place;             /* KV, visited and appended: where its pieces begin in the file */
+};
+
+/* A part of a file that could not be used. */
+struct tec_log_damage {
+    int64_t offset, bytes;
+    uint64_t unit;          /* 0: not known */
+    enum tec_log_type type; /* 0: not known */
+    const char *what;       /* "record is damaged", ... */
+};
+
+/* Called while a file is opened, in the order of the file. A failure of `record` ends the open. */
+struct tec_log_visitor {
+    void *user;
+    enum tec_status (*record)(void *user, const struct tec_log_record *record,
+                              struct tec_error *err);
+    void (*damage)(void *user, const struct tec_log_damage *damage); /* may be NULL */
+};
+
+struct tec_log_options {
+    int64_t max_bytes;          /* of the file; 0: as large as the disk allows */
+    int64_t fail_after;         /* for tests: bytes after which the disk is full; 0: never */
+    int64_t read_bytes_per_sec; /* for tests: at most so fast; 0: as fast as it goes */
+};
+
+struct tec_log;
+
+/* Open or create the file at `path` and visit what it holds. TEC_INVALID: a key out of range, or
+ * the file belongs to another model, tokenizer, dtype or size, or is open elsewhere; TEC_MALFORMED:
+ * no store file at all; TEC_IO. Nothing is written to a file that is refused. */
+enum tec_status tec_log_open(struct tec_log **out, const char *path, const struct tec_log_key *key,
+                             const struct tec_log_options *options,
+                             const struct tec_log_visitor *visitor, struct tec_heap *heap,
+                             struct tec_error *err);
+
+/* Does not sync. NULL is allowed. */
+void tec_log_close(struct tec_log *log);
+
+/* Add a record at the end; not acknowledged yet. Sets record->place. TEC_NO_MEMORY: max_bytes
+ * would be exceeded (nothing written, the log goes on). TEC_IO: see above. */
+enum tec_status tec_log_append(struct tec_log *log, struct tec_log_record *record,
+                               struct tec_error *err);
+
+/* Everything appended is durable when this returns TEC_OK. */
+enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err);
+
+/* Bytes of a piece as it lies in the file: what tec_log_read writes, and where V begins in it. */
+size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens);
+size_t tec_log_piece_value(const struct tec_log_key *key, uint32_t tokens);
+
+/* Fill the last 8 bytes of a piece, and check them. */
+void tec_log_piece_seal(unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
+                        uint32_t layer);
+bool tec_log_piece_whole(const unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
+                         uint32_t layer);
+
+/* Read the piece of a layer from a KV record at `place`. TEC_MALFORMED names a damaged one. */
+enum tec_status tec_log_read(struct tec_log *log, int64_t place, uint64_t unit, uint64_t version,
+                             uint32_t tokens, uint32_t layer, void *piece, struct tec_error *err);
+
+/* Write the file anew: begin gives an empty log under a temporary name, to which the caller
+ * appends what lives (tec_log_copy for KV); end syncs it and puts it in the place of the old one,
+ * with which `log` goes on; where that fails the old one stays. abandon removes it. Both take
+ * `fresh`. A crash at any point leaves the old file or the new one, whole. */
+enum tec_status tec_log_compact_begin(struct tec_log *log, struct tec_log **fresh,
+                                      struct tec_error *err);
+enum tec_status tec_log_compact_end(struct tec_log *log, struct tec_log *fresh,
+                                    struct tec_error *err);
+void tec_log_compact_abandon(struct tec_log *fresh);
+
+/* Append a KV record whose pieces lie at record->place of `from`; place becomes the new one. A
+ * piece that is damaged is TEC_MALFORMED, and nothing is appended. */
+enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
+                             struct tec_log_record *record, struct tec_error *err);
+
+int64_t tec_log_bytes(const struct tec_log *log);  /* of the file */
+int64_t tec_log_synced(const struct tec_log *log); /* up to where it is durable */
+bool tec_log_read_only(const struct tec_log *log); /* after a full or failing disk */
+const struct tec_log_key *tec_log_key(const struct tec_log *log);
+const char *tec_log_path(const struct tec_log *log);
+int tec_log_file(const struct tec_log *log); /* descriptor, for reads by other means; borrowed */
+
+/* Bytes that a record takes. */
+int64_t tec_log_record_bytes(const struct tec_log_key *key, const struct tec_log_record *record);
+
+#endif

@@ -1,0 +1,213 @@
+/* Opening and creating the file of a log: whose it is, that nobody else has it, the header. */
+#include "graph/memory/log_own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define ENDIAN 0x01020304u
+
+static const char magic[8] = "TECMEM1";
+
+static enum tec_status key_check(const struct tec_log_key *key, struct tec_error *err)
+{
+    if (key->layers < 1 || key->layers > 1024 || key->row_bytes < 1 || key->row_bytes > 1u << 20 ||
+        key->dim < 1 || key->dim > 4096)
+        return tec_fail(err, TEC_INVALID,
+                        "store file: %u layers, %u bytes a row, embeddings of %u; at most 1024, "
+                        "2^20 and 4096 are possible",
+                        key->layers, key->row_bytes, key->dim);
+    return TEC_OK;
+}
+
+static uint64_t header_sum(const struct tec_log_header *h)
+{
+    return XXH3_64bits(h, offsetof(struct tec_log_header, sum));
+}
+
+static enum tec_status refuse(const char *path, const char *what, uint64_t has, uint64_t wants,
+                              struct tec_error *err)
+{
+    return tec_fail(err, TEC_INVALID,
+                    "%s: holds KV of another %s (%016llx, this one is %016llx); name another file, "
+                    "or delete it",
+                    path, what, (unsigned long long)has, (unsigned long long)wants);
+}
+
+static enum tec_status header_check(const char *path, const struct tec_log_header *h,
+                                    const struct tec_log_key *key, struct tec_error *err)
+{
+    const struct tec_log_key *has = &h->key;
+    if (memcmp(h->magic, magic, sizeof magic) != 0 || h->format != 1)
+        return tec_fail(err, TEC_MALFORMED, "%s: is no store file of format 1", path);
+    if (h->endian != ENDIAN || h->sum != header_sum(h))
+        return tec_fail(
+            err, TEC_MALFORMED,
+            "%s: the first page of the store file is damaged; nothing in it can be used", path);
+    if (memcmp(has->model, key->model, sizeof has->model) != 0)
+        return refuse(path, "model", has->model[0], key->model[0], err);
+    if (memcmp(has->tokenizer, key->tokenizer, sizeof has->tokenizer) != 0)
+        return refuse(path, "tokenizer", has->tokenizer[0], key->tokenizer[0], err);
+    if (memcmp(has->dtype, key->dtype, sizeof has->dtype) != 0)
+        return refuse(path, "dtype", has->dtype[0], key->dtype[0], err);
+    if (has->layers != key->layers || has->row_bytes != key->row_bytes || has->dim != key->dim)
+        return tec_fail(err, TEC_INVALID,
+                        "%s: %u layers, %u bytes a row, embeddings of %u; these are %u, %u and %u",
+                        path, has->layers, has->row_bytes, has->dim, key->layers, key->row_bytes,
+                        key->dim);
+    return TEC_OK;
+}
+
+static enum tec_status header_write(struct tec_log *log, struct tec_error *err)
+{
+    unsigned char page[TEC_LOG_HEADER] = {0};
+    struct tec_log_header h = {.format = 1, .endian = ENDIAN, .key = log->key};
+    if (getrandom(&h.salt, sizeof h.salt, GRND_NONBLOCK) != (ssize_t)sizeof h.salt)
+        h.salt = (uint64_t)(uintptr_t)log;
+    log->salt = h.salt;
+    memcpy(h.magic, magic, sizeof magic);
+    h.sum = header_sum(&h);
+    memcpy(page, &h, sizeof h);
+    log->end = log->synced = TEC_LOG_HEADER;
+    return tec_log_pwrite(log, page, sizeof page, 0, err);
+}
+
+enum tec_status tec_log_sync_folder(const char *path, struct tec_error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    memcpy(folder, n ? path : ".", n ? n : 1);
+    folder[n ? n : 1] = '\0';
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = file >= 0 && fsync(file) == 0;
+    int why = errno;
+    if (file >= 0)
+        close(file);
+    return good ? TEC_OK
+                : tec_fail(err, TEC_IO, "%s: the folder cannot be synced: %s", path, strerror(why));
+}
+
+static enum tec_status wrap(struct tec_log **out, const char *path, const struct tec_log_key *key,
+                            const struct tec_log_options *options, struct tec_heap *heap,
+                            struct tec_error *err)
+{
+    struct tec_log *log = tec_heap_get(heap, sizeof *log);
+    if (!log)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", path);
+    *log = (struct tec_log){.heap = heap, .key = *key, .options = *options, .file = -1};
+    if (strlen(path) + sizeof ".new" > sizeof log->path) {
+        tec_heap_put(heap, log);
+        return tec_fail(err, TEC_INVALID, "the path of the store file is too long");
+    }
+    strcpy(log->path, path);
+    *out = log;
+    return TEC_OK;
+}
+
+/* Open and lock; whoever compacts may have put another file there in between. */
+static enum tec_status open_locked(struct tec_log *log, int flags, int64_t *size,
+                                   struct tec_error *err)
+{
+    for (int i = 0; i < 16; i++) {
+        struct stat own, there;
+        log->file = open(log->path, flags | O_RDWR | O_CLOEXEC, 0644);
+        if (log->file < 0)
+            return tec_fail(err, TEC_IO, "%s: %s", log->path, strerror(errno));
+        if (fstat(log->file, &own) != 0 || !S_ISREG(own.st_mode))
+            return tec_fail(err, TEC_IO, "%s: is no file", log->path);
+        if (flock(log->file, LOCK_EX | LOCK_NB) != 0)
+            return tec_fail(err, TEC_INVALID, "%s: is open in another program", log->path);
+        if (stat(log->path, &there) == 0 && there.st_ino == own.st_ino &&
+            fstat(log->file, &own) == 0) {
+            *size = own.st_size;
+            return TEC_OK;
+        }
+        close(log->file);
+        log->file = -1;
+    }
+    return tec_fail(err, TEC_IO, "%s: changes while it is opened", log->path);
+}
+
+enum tec_status tec_log_create(struct tec_log **out, const char *path, const struct tec_log *like,
+                               struct tec_error *err)
+{
+    struct tec_log *log = NULL;
+    int64_t size = 0;
+    TEC_TRY(wrap(&log, path, &like->key, &like->options, like->heap, err));
+    enum tec_status status = open_locked(log, O_CREAT | O_TRUNC, &size, err);
+    if (status == TEC_OK)
+        status = header_write(log, err);
+    if (status == TEC_OK)
+        *out = log;
+    else
+        tec_log_close(log);
+    return status;
+}
+
+/* A file that ends within its first page was never acknowledged: its creation is. */
+static enum tec_status begin(struct tec_log *log, struct tec_error *err)
+{
+    if (ftruncate(log->file, 0) != 0)
+        return tec_fail(err, TEC_IO, "%s: %s", log->path, strerror(errno));
+    TEC_TRY(header_write(log, err));
+    TEC_TRY(tec_log_sync(log, err));
+    return tec_log_sync_folder(log->path, err);
+}
+
+static bool torn_creation(struct tec_log *log, int64_t size)
+{
+    unsigned char page[TEC_LOG_HEADER];
+    if (size >= TEC_LOG_HEADER)
+        return false;
+    if (tec_log_pread(log, page, (size_t)size, 0, NULL) != TEC_OK)
+        return false;
+    size_t n = (size_t)size < sizeof magic ? (size_t)size : sizeof magic;
+    return memcmp(page, magic, n) == 0;
+}
+
+static enum tec_status take(struct tec_log *log, int64_t size,
+                            const struct tec_log_visitor *visitor, struct tec_error *err)
+{
+    struct tec_log_header h;
+    if (torn_creation(log, size))
+        return begin(log, err);
+    if (size < TEC_LOG_HEADER)
+        return tec_fail(err, TEC_MALFORMED, "%s: is no store file of format 1", log->path);
+    TEC_TRY(tec_log_pread(log, &h, sizeof h, 0, err));
+    TEC_TRY(header_check(log->path, &h, &log->key, err));
+    log->salt = h.salt;
+    TEC_TRY(tec_log_scan(log, size, visitor, err));
+    if (log->end < size && ftruncate(log->file, log->end) != 0)
+        return tec_fail(err, TEC_IO, "%s: %s", log->path, strerror(errno));
+    return tec_log_sync(log, err); /* what is taken over from now on is acknowledged */
+}
+
+enum tec_status tec_log_open(struct tec_log **out, const char *path, const struct tec_log_key *key,
+                             const struct tec_log_options *options,
+                             const struct tec_log_visitor *visitor, struct tec_heap *heap,
+                             struct tec_error *err)
+{
+    char leftover[PATH_MAX + 8];
+    struct tec_log *log = NULL;
+    int64_t size = 0;
+    TEC_TRY(key_check(key, err));
+    TEC_TRY(wrap(&log, path, key, options, heap, err));
+    enum tec_status status = open_locked(log, O_CREAT, &size, err);
+    if (status == TEC_OK)
+        status = take(log, size, visitor, err);
+    if (status != TEC_OK) {
+        tec_log_close(log);
+        return status;
+    }
+    snprintf(leftover, sizeof leftover, "%s.new", path); /* of a compaction that did not end */
+    unlink(leftover);
+    *out = log;
+    return TEC_OK;
+}

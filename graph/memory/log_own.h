@@ -1,0 +1,92 @@
+/* log_own.h - the inside of a log: the bytes of its format, for its source files. */
+#ifndef TEC_GRAPH_MEMORY_LOG_OWN_H
+#define TEC_GRAPH_MEMORY_LOG_OWN_H
+
+#include "graph/memory/log.h"
+
+#include <limits.h>
+
+#define TEC_LOG_RECORD_MAGIC 0x43455254u /* "TREC" */
+
+struct tec_log_head {
+    uint32_t magic;
+    uint16_t type, is_static;
+    uint64_t sequence;
+    uint32_t meta_bytes, pieces;
+    uint64_t stride; /* of a piece */
+    uint64_t synced; /* the file was durable up to here */
+    uint64_t unit;
+    uint64_t meta_sum, sum;
+};
+_Static_assert(sizeof(struct tec_log_head) == 64, "a head is one line");
+
+/* The fixed part of a meta; then the embedding, the id, the text. */
+struct tec_log_meta {
+    uint64_t version, group, epoch;
+    int64_t step;
+    uint32_t tokens, dim, id_bytes, text_bytes;
+    uint64_t reserved[2];
+};
+_Static_assert(sizeof(struct tec_log_meta) == 64, "a meta begins with one line");
+
+struct tec_log {
+    struct tec_heap *heap;
+    struct tec_log_key key;
+    struct tec_log_options options;
+    int file;
+    bool read_only;
+    int64_t end, synced;
+    uint64_t sequence, salt;
+    int64_t written;       /* bytes since open, for fail_after */
+    unsigned char *buffer; /* for heads and metas that are written */
+    size_t room;
+    char path[PATH_MAX];
+};
+
+/* The first page of a file. */
+struct tec_log_header {
+    char magic[8];
+    uint32_t format, endian;
+    struct tec_log_key key;
+    uint64_t salt, sum;
+};
+_Static_assert(sizeof(struct tec_log_key) == 64 && sizeof(struct tec_log_header) == 96,
+               "no padding in what is written");
+
+static inline int64_t tec_log_round(int64_t n)
+{
+    return (n + TEC_LOG_ALIGN - 1) / TEC_LOG_ALIGN * TEC_LOG_ALIGN;
+}
+
+static inline int64_t tec_log_head_total(const struct tec_log_head *head)
+{
+    return (int64_t)sizeof *head + tec_log_round(head->meta_bytes) +
+           (int64_t)head->pieces * (int64_t)head->stride;
+}
+
+/* All of n bytes at `at`, or TEC_IO; a file that ends before is TEC_MALFORMED. */
+enum tec_status tec_log_pread(const struct tec_log *log, void *to, size_t n, int64_t at,
+                              struct tec_error *err);
+
+/* Checksum of a head; the salt of the file keeps texts that look like records from being any. */
+uint64_t tec_log_head_sum(const struct tec_log *log, const struct tec_log_head *head);
+
+/* Wait as long as reading so many bytes shall take (options.read_bytes_per_sec). */
+void tec_log_throttle(const struct tec_log *log, size_t bytes);
+
+/* Write n bytes at `at`. On failure TEC_IO. */
+enum tec_status tec_log_pwrite(struct tec_log *log, const void *from, size_t n, int64_t at,
+                               struct tec_error *err);
+
+/* A log around a new, locked, empty file at `path`; the header is written, not synced. */
+enum tec_status tec_log_create(struct tec_log **out, const char *path, const struct tec_log *like,
+                               struct tec_error *err);
+
+/* The directory entry of `path` is durable when this returns TEC_OK. */
+enum tec_status tec_log_sync_folder(const char *path, struct tec_error *err);
+
+/* Visit the records of [TEC_LOG_HEADER, size). Finds the end of what can be used: *end. */
+enum tec_status tec_log_scan(struct tec_log *log, int64_t size,
+                             const struct tec_log_visitor *visitor, struct tec_error *err);
+
+#endif

@@ -1,0 +1,346 @@
+/* A store from outside: its life, its changes, its questions. */
+#include "graph/memory/store_own.h"
+
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+static enum tec_status options_check(const struct tec_store_options *o, struct tec_error *err)
+{
+    if (o->key.layers < 1 || o->key.layers > 1024 || o->key.row_bytes < 1 ||
+        o->key.row_bytes > 1u << 20)
+        return tec_fail(err, TEC_INVALID, "memory: KV of %u layers, %u bytes a row", o->key.layers,
+                        o->key.row_bytes);
+    if (o->ram_bytes < 0 || o->log.max_bytes < 0)
+        return tec_fail(err, TEC_INVALID, "memory: a tier has a negative size");
+    return TEC_OK;
+}
+
+static enum tec_status tables_take(struct tec_store *s, struct tec_error *err)
+{
+    uint32_t n = s->options.max_units;
+    s->buckets = 2 * n + 1;
+    s->units = tec_heap_get(s->heap, n * sizeof *s->units);
+    s->by_id = tec_heap_get(s->heap, s->buckets * sizeof *s->by_id);
+    s->by_unit = tec_heap_get(s->heap, s->buckets * sizeof *s->by_unit);
+    if (!s->units || !s->by_id || !s->by_unit)
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for %u units", n);
+    for (uint32_t i = 0; i < s->buckets; i++)
+        s->by_id[i] = s->by_unit[i] = TEC_NO_UNIT;
+    for (uint32_t i = 0; i < n; i++)
+        s->units[i].next_id = i + 1 < n ? i + 1 : TEC_NO_UNIT;
+    return TEC_OK;
+}
+
+enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_options *options,
+                               struct tec_heap *heap, struct tec_error *err)
+{
+    const struct tec_groups_options groups = {.dim = (int)options->key.dim,
+                                              .max_units = options->max_units,
+                                              .threshold = options->threshold,
+                                              .stable_steps = options->stable_steps};
+    TEC_TRY(options_check(options, err));
+    struct tec_store *s = tec_heap_get(heap, sizeof *s);
+    if (!s)
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a store");
+    s->heap = heap;
+    s->options = *options;
+    s->next_unit = 1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_rwlock_init(&s->files, NULL);
+    enum tec_status status = tec_groups_create(&s->groups, &groups, heap, err);
+    if (status == TEC_OK)
+        status = tables_take(s, err);
+    if (status == TEC_OK && options->path)
+        status = tec_store_replay(s, err);
+    if (status == TEC_OK)
+        *out = s;
+    else
+        tec_store_close(s);
+    return status;
+}
+
+void tec_store_close(struct tec_store *s)
+{
+    if (!s)
+        return;
+    if (s->log)
+        (void)tec_log_sync(s->log, NULL);
+    for (uint32_t i = 0; s->units && i < s->options.max_units; i++)
+        if (s->units[i].id)
+            tec_store_unit_free(s, i);
+    tec_log_close(s->log);
+    tec_groups_destroy(s->groups);
+    tec_heap_put(s->heap, s->units);
+    tec_heap_put(s->heap, s->by_id);
+    tec_heap_put(s->heap, s->by_unit);
+    pthread_rwlock_destroy(&s->files);
+    pthread_mutex_destroy(&s->lock);
+    tec_heap_put(s->heap, s);
+}
+
+static enum tec_status acknowledge(struct tec_store *s, struct tec_error *err)
+{
+    return s->log && s->options.sync_each ? tec_log_sync(s->log, err) : TEC_OK;
+}
+
+/* Members of a group whose KV has a form that nobody asks for any more let go of it. */
+static void drop_forms(struct tec_store *s, const struct tec_group_view *group)
+{
+    for (uint32_t u = group->first; u != TEC_NO_UNIT; u = tec_groups_next(s->groups, u))
+        if (s->units[u].kv && !tec_store_kv_good(s, u))
+            tec_store_kv_leave(s, &s->units[u]);
+}
+
+static enum tec_status step(struct tec_store *s, int64_t now, struct tec_groups_change *change,
+                            struct tec_error *err)
+{
+    struct tec_group_view g;
+    enum tec_status status = TEC_OK;
+    uint32_t next = 0;
+    TEC_TRY(tec_groups_step(s->groups, now, change, err));
+    for (bool more = change->n_promoted > 0 && tec_groups_each(s->groups, NULL, &g);
+         more && next < change->n_promoted; more = tec_groups_each(s->groups, &g, &g)) {
+        if (g.id != change->promoted[next])
+            continue;
+        next++;
+        drop_forms(s, &g);
+        struct tec_log_record r = {.type = TEC_LOG_GROUP,
+                                   .group = g.id,
+                                   .epoch = g.epoch,
+                                   .step = g.changed,
+                                   .is_static = true};
+        if (status == TEC_OK)
+            status = tec_store_append(s, &r, err);
+    }
+    return status == TEC_OK && next > 0 ? acknowledge(s, err) : status;
+}
+
+enum tec_status tec_store_step(struct tec_store *s, int64_t now, struct tec_groups_change *change,
+                               struct tec_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = step(s, now, change, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+static enum tec_status given_check(const struct tec_store *s, const char *id, size_t text_bytes,
+                                   uint32_t tokens, const float *embedding, struct tec_error *err)
+{
+    size_t n = strlen(id);
+    if (n < 1 || n > TEC_LOG_MAX_ID)
+        return tec_fail(err, TEC_INVALID, "memory: an id of %zu bytes; 1 .. %d are possible", n,
+                        TEC_LOG_MAX_ID);
+    if (text_bytes > TEC_LOG_MAX_TEXT)
+        return tec_fail(err, TEC_INVALID, "memory: unit '%s' has a text of %zu bytes, at most %zu",
+                        id, text_bytes, TEC_LOG_MAX_TEXT);
+    if (tec_log_piece_bytes(&s->options.key, tokens) > TEC_LOG_MAX_PIECE)
+        return tec_fail(err, TEC_INVALID, "memory: unit '%s' has %u tokens, too many", id, tokens);
+    for (uint32_t i = 0; i < s->options.key.dim; i++)
+        if (!isfinite(embedding[i]))
+            return tec_fail(err, TEC_INVALID,
+                            "memory: unit '%s': number %u of its embedding is not finite", id, i);
+    return TEC_OK;
+}
+
+/* The record of a change of a unit: what it will lead to is known before it is done. */
+static struct tec_log_record change_record(const struct tec_store *s, enum tec_log_type type,
+                                           uint64_t unit, uint64_t group)
+{
+    return (struct tec_log_record){.type = type,
+                                   .unit = unit,
+                                   .group = group,
+                                   .epoch = tec_groups_next_epoch(s->groups),
+                                   .step = tec_groups_now(s->groups)};
+}
+
+/* What a caller gave for a unit, with the text copied. */
+struct given {
+    const char *id;
+    char *text;
+    size_t text_bytes;
+    struct tec_unit_given unit;
+};
+
+static enum tec_status append_text(struct tec_store *s, struct tec_log_record *r, uint64_t version,
+                                   const struct given *g, struct tec_error *err)
+{
+    r->version = version;
+    r->tokens = g->unit.tokens;
+    r->id = g->id;
+    r->id_bytes = strlen(g->id);
+    r->text = g->text;
+    r->text_bytes = g->text_bytes;
+    r->embedding = g->unit.embedding;
+    return tec_store_append(s, r, err);
+}
+
+static enum tec_status add(struct tec_store *s, const struct given *g, uint32_t *unit,
+                           struct tec_groups_change *change, struct tec_error *err)
+{
+    uint64_t group = 0;
+    uint32_t at = TEC_NO_UNIT;
+    TEC_TRY(tec_groups_choose(s->groups, g->unit.embedding, &group, err));
+    TEC_TRY(tec_store_unit_take(s, s->next_unit, g->id, strlen(g->id), &at, err));
+    struct tec_log_record r = change_record(s, TEC_LOG_PUT, s->units[at].unit, group);
+    enum tec_status status = append_text(s, &r, 1, g, err);
+    if (status == TEC_OK)
+        status = tec_groups_add_to(s->groups, at, &g->unit, group, change, err);
+    if (status != TEC_OK) {
+        tec_store_unit_free(s, at);
+        return status;
+    }
+    tec_store_text_set(s, at, g->text, g->text_bytes, g->unit.tokens, 1);
+    *unit = at;
+    return TEC_OK;
+}
+
+static enum tec_status update(struct tec_store *s, uint32_t at, const struct given *g,
+                              struct tec_groups_change *change, struct tec_error *err)
+{
+    struct tec_group_view group;
+    uint64_t version = s->units[at].version + 1;
+    if (!tec_groups_of(s->groups, at, &group))
+        return tec_fail(err, TEC_NOT_FOUND, "memory: unit '%s' is in no group", g->id);
+    struct tec_log_record r = change_record(s, TEC_LOG_PUT, s->units[at].unit, group.id);
+    TEC_TRY(append_text(s, &r, version, g, err));
+    TEC_TRY(tec_groups_update(s->groups, at, &g->unit, change, err));
+    tec_store_kv_leave(s, &s->units[at]);
+    tec_store_text_set(s, at, g->text, g->text_bytes, g->unit.tokens, version);
+    return TEC_OK;
+}
+
+/* Takes g->text where it succeeds with *taken. */
+static enum tec_status put(struct tec_store *s, const struct given *g, uint32_t *unit,
+                           struct tec_groups_change *change, bool *taken, struct tec_error *err)
+{
+    struct tec_group_view group;
+    uint32_t at = tec_store_name(s, g->id, strlen(g->id));
+    if (at != TEC_NO_UNIT && s->units[at].hash.low == g->unit.text.low &&
+        s->units[at].hash.high == g->unit.text.high) {
+        s->counts.same++;
+        *unit = at;
+        return tec_groups_update(s->groups, at, &g->unit, change, err); /* says that it is none */
+    }
+    if (at == TEC_NO_UNIT)
+        TEC_TRY(add(s, g, &at, change, err));
+    else
+        TEC_TRY(update(s, at, g, change, err));
+    *taken = true;
+    *unit = at;
+    s->counts.puts++;
+    if (change->demoted != TEC_NO_GROUP && tec_groups_of(s->groups, at, &group))
+        drop_forms(s, &group);
+    return acknowledge(s, err);
+}
+
+enum tec_status tec_store_put(struct tec_store *s, const char *id, const char *text,
+                              size_t text_bytes, uint32_t tokens, const float *embedding,
+                              uint32_t *unit, struct tec_groups_change *change,
+                              struct tec_error *err)
+{
+    bool taken = false;
+    TEC_TRY(given_check(s, id, text_bytes, tokens, embedding, err));
+    struct given g = {id, tec_store_text_copy(s, text, text_bytes), text_bytes, {0}};
+    if (!g.text)
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a text of %zu bytes", text_bytes);
+    XXH128_hash_t hash = XXH3_128bits(g.text, text_bytes);
+    g.unit = (struct tec_unit_given){embedding, tokens, {hash.low64, hash.high64}};
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = put(s, &g, unit, change, &taken, err);
+    pthread_mutex_unlock(&s->lock);
+    if (!taken)
+        tec_heap_put(s->heap, g.text);
+    return status;
+}
+
+static enum tec_status take_away(struct tec_store *s, const char *id,
+                                 struct tec_groups_change *change, struct tec_error *err)
+{
+    struct tec_group_view group;
+    uint32_t at = tec_store_name(s, id, strlen(id));
+    if (at == TEC_NO_UNIT || !tec_groups_of(s->groups, at, &group))
+        return tec_fail(err, TEC_NOT_FOUND, "memory has no unit '%.100s'", id);
+    struct tec_log_record r = change_record(s, TEC_LOG_DELETE, s->units[at].unit, group.id);
+    TEC_TRY(tec_store_append(s, &r, err));
+    uint32_t left = group.first != at ? group.first : tec_groups_next(s->groups, at);
+    TEC_TRY(tec_groups_remove(s->groups, at, change, err));
+    tec_store_unit_free(s, at);
+    s->counts.removes++;
+    if (change->demoted != TEC_NO_GROUP && tec_groups_of(s->groups, left, &group))
+        drop_forms(s, &group);
+    return acknowledge(s, err);
+}
+
+enum tec_status tec_store_remove(struct tec_store *s, const char *id,
+                                 struct tec_groups_change *change, struct tec_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = take_away(s, id, change, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+enum tec_status tec_store_query(struct tec_store *s, const float *embedding, uint32_t most,
+                                uint32_t *out, uint32_t *n, struct tec_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = tec_groups_query(s->groups, embedding, most, out, n, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+uint32_t tec_store_missing(struct tec_store *s, uint32_t *out, uint32_t most)
+{
+    struct tec_group_view g;
+    uint32_t n = 0;
+    pthread_mutex_lock(&s->lock);
+    for (bool more = tec_groups_each(s->groups, NULL, &g); more && n < most;
+         more = tec_groups_each(s->groups, &g, &g))
+        for (uint32_t u = g.first; u != TEC_NO_UNIT && n < most; u = tec_groups_next(s->groups, u))
+            if (!tec_store_kv_good(s, u))
+                out[n++] = u;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+enum tec_status tec_store_sync(struct tec_store *s, struct tec_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = s->log ? tec_log_sync(s->log, err) : TEC_OK;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+enum tec_status tec_store_compact(struct tec_store *s, struct tec_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = tec_store_compact_locked(s, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+bool tec_store_read_only(struct tec_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool is = s->log && tec_log_read_only(s->log);
+    pthread_mutex_unlock(&s->lock);
+    return is;
+}
+
+struct tec_store_counts tec_store_counts(struct tec_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct tec_store_counts c = s->counts;
+    if (s->log) {
+        c.file_bytes = tec_log_bytes(s->log);
+        c.useless_bytes = c.file_bytes - tec_store_live(s);
+        c.useless_bytes = c.useless_bytes < 0 ? 0 : c.useless_bytes;
+    }
+    for (int t = 0; t < TEC_TIERS; t++)
+        c.read_bytes[t] = atomic_load(&s->read_bytes[t]);
+    c.damages = atomic_load(&s->damages);
+    pthread_mutex_unlock(&s->lock);
+    return c;
+}

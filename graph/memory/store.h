@@ -1,0 +1,148 @@
+/* store.h - memory units by name: their texts in groups, their keys and values in RAM and in a
+ * file.
+ *
+ * A unit has an id, a text, its tokens, an embedding and a version that counts its changes. Groups
+ * (groups.h) say which form of KV it should have: alone, or jointly with its static group. Whoever
+ * can compute asks for what is missing (tec_store_missing) and hands KV in (tec_store_put_kv); KV
+ * of a version or a group that has changed meanwhile is refused.
+ *
+ * Tiers: RAM, up to ram_bytes of KV, the least recently used leaves first; and the file (log.h), up
+ * to log.max_bytes, which holds everything and is rewritten when too much of it is of no use any
+ * more; where even that is not enough, the KV least recently used leaves it (never a text). KV that
+ * is in no tier is computed again: that is all that is ever lost.
+ *
+ * A reader pins KV (struct tec_kv): one version of one unit in one form. Its bytes never change and
+ * are there until it is dropped, whatever is updated, deleted, evicted or compacted meanwhile.
+ *
+ * A change (put, remove) is written to the file before it is done in memory. With sync_each it is
+ * durable when the call returns; else when tec_store_sync does. A file that can no longer be
+ * written: changes fail with TEC_IO and are not done, reading goes on. (Where only making it
+ * durable fails, the change is done in memory, and TEC_IO says that it is not durable.)
+ *
+ * Thread-safe: one lock for everything but the reading of KV, which only waits where the file is
+ * just being replaced. The embedder and the model that computes KV are the caller's. */
+#ifndef TEC_GRAPH_MEMORY_STORE_H
+#define TEC_GRAPH_MEMORY_STORE_H
+
+#include "graph/memory/groups.h"
+#include "graph/memory/log.h"
+
+enum tec_tier { TEC_TIER_RAM, TEC_TIER_FILE, TEC_TIERS };
+
+/* KV that is about to leave a tier: where `bytes` is not NULL, the pieces of all layers one after
+ * the other, for who wants to keep them elsewhere. Called under the store's lock: must not call the
+ * store. */
+struct tec_eviction {
+    enum tec_tier tier;
+    const char *id;
+    uint64_t unit, version, epoch;
+    uint32_t tokens;
+    const unsigned char *bytes;
+    int64_t size;
+};
+
+struct tec_store_options {
+    const char *path; /* of the file; NULL: RAM only, nothing is durable */
+    struct tec_log_key key;
+    struct tec_log_options log;
+    uint32_t max_units;
+    double threshold;     /* groups.h */
+    int64_t stable_steps; /* groups.h */
+    int64_t ram_bytes;    /* of KV */
+    bool sync_each;
+    void *user; /* of the functions below, which may be NULL */
+    void (*evict)(void *user, const struct tec_eviction *eviction);
+    void (*damage)(void *user, const struct tec_log_damage *damage); /* while opening */
+};
+
+struct tec_store_counts {
+    uint32_t units;
+    int64_t ram_bytes, file_bytes;      /* now; the file as a whole */
+    int64_t useless_bytes;              /* of the file: records that something newer replaced */
+    int64_t puts, same, removes, loads; /* calls that did something; puts of the same text */
+    int64_t evicted[TEC_TIERS];         /* KV of how many units */
+    int64_t read_bytes[TEC_TIERS];
+    int64_t compactions, damages; /* damages: found at open and by reading */
+};
+
+/* What a unit is. Strings are borrowed until it changes: for one thread that changes the store. */
+struct tec_unit_view {
+    const char *id, *text; /* NUL-terminated */
+    size_t text_bytes;
+    uint64_t unit, version;
+    uint64_t epoch; /* form of KV it should have: 0 alone, else of its group */
+    uint32_t tokens;
+    bool has_kv; /* in that form, in some tier */
+    bool in_ram;
+};
+
+struct tec_store;
+struct tec_kv;
+
+/* Open the file or create it, read what it holds. Errors as tec_log_open; TEC_INVALID where the
+ * file has more than max_units. `heap` must outlive the store. */
+enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_options *options,
+                               struct tec_heap *heap, struct tec_error *err);
+/* Syncs; nothing may be pinned. NULL is allowed. */
+void tec_store_close(struct tec_store *store);
+
+/* Time goes on (tec_groups_step). */
+enum tec_status tec_store_step(struct tec_store *store, int64_t step,
+                               struct tec_groups_change *change, struct tec_error *err);
+
+/* A text under an id (1 .. 255 bytes, no NUL): a new unit, or another text for one. *unit is its
+ * handle. change->promoted is not used. TEC_NO_MEMORY: max_units, or the file is full of texts. */
+enum tec_status tec_store_put(struct tec_store *store, const char *id, const char *text,
+                              size_t text_bytes, uint32_t tokens, const float *embedding,
+                              uint32_t *unit, struct tec_groups_change *change,
+                              struct tec_error *err);
+
+enum tec_status tec_store_remove(struct tec_store *store, const char *id,
+                                 struct tec_groups_change *change, struct tec_error *err);
+
+/* The handle of an id; TEC_NOT_FOUND. Handles of removed units are used again. */
+enum tec_status tec_store_find(struct tec_store *store, const char *id, uint32_t *unit,
+                               struct tec_error *err);
+bool tec_store_view(struct tec_store *store, uint32_t unit, struct tec_unit_view *out);
+
+/* Units for a prompt, best first (tec_groups_query). */
+enum tec_status tec_store_query(struct tec_store *store, const float *embedding, uint32_t most,
+                                uint32_t *out, uint32_t *n, struct tec_error *err);
+
+/* Units without KV in the form they should have, in order of groups and members: up to `most`. The
+ * members of a static group come one after the other: their KV is computed together. */
+uint32_t tec_store_missing(struct tec_store *store, uint32_t *out, uint32_t most);
+
+/* KV of a unit: pieces [layers], each K before rotation [tokens][row_bytes], then V the same. It
+ * belongs to `version` and `epoch` (tec_store_view): TEC_NOT_FOUND where the unit is no longer so.
+ * It goes to the file and, as far as there is room, to RAM; a failure of the file is returned also
+ * where RAM has it. */
+enum tec_status tec_store_put_kv(struct tec_store *store, uint32_t unit, uint64_t version,
+                                 uint64_t epoch, const void *const *pieces, struct tec_error *err);
+
+/* Hold the KV of a unit in the form it should have. TEC_NOT_FOUND: there is none, compute it. */
+enum tec_status tec_store_pin(struct tec_store *store, uint32_t unit, struct tec_kv **out,
+                              struct tec_error *err);
+void tec_store_drop(struct tec_store *store, struct tec_kv *kv);
+
+uint32_t tec_kv_tokens(const struct tec_kv *kv);
+uint64_t tec_kv_version(const struct tec_kv *kv);
+/* Bytes of a piece (tec_log_piece_bytes); the piece of a layer where it lies in RAM, else NULL. */
+size_t tec_kv_piece_bytes(const struct tec_kv *kv);
+const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer);
+
+/* Copy the piece of a layer from wherever it is. Any thread. TEC_MALFORMED, TEC_IO: the file is
+ * damaged or gone; the KV counts as missing from then on. */
+enum tec_status tec_store_read(struct tec_store *store, struct tec_kv *kv, uint32_t layer,
+                               void *piece, struct tec_error *err);
+/* Bring pinned KV into RAM. TEC_NO_MEMORY: too much of it is pinned. */
+enum tec_status tec_store_warm(struct tec_store *store, struct tec_kv *kv, struct tec_error *err);
+
+/* Everything done so far is durable. */
+enum tec_status tec_store_sync(struct tec_store *store, struct tec_error *err);
+/* Write the file anew without what is of no use. Happens by itself when the file is full. */
+enum tec_status tec_store_compact(struct tec_store *store, struct tec_error *err);
+bool tec_store_read_only(struct tec_store *store);
+struct tec_store_counts tec_store_counts(struct tec_store *store);
+
+#endif

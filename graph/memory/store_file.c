@@ -1,0 +1,285 @@
+/* A store and its file: taking over what it holds, making room, writing it anew. */
+#include "graph/memory/store_own.h"
+
+#include <string.h>
+
+enum { LOOK_FROM = 16 << 20 };
+
+static void forget(struct tec_store *s, uint32_t handle)
+{
+    struct tec_groups_change change;
+    (void)tec_groups_remove(s->groups, handle, &change, NULL);
+    tec_store_unit_free(s, handle);
+}
+
+static void on_damage(void *user, const struct tec_log_damage *damage)
+{
+    struct tec_store *s = user;
+    atomic_fetch_add(&s->damages, 1);
+    uint32_t at = damage->unit ? tec_store_serial(s, damage->unit) : TEC_NO_UNIT;
+    bool text = damage->type == TEC_LOG_PUT || damage->type == TEC_LOG_DELETE;
+    if (at != TEC_NO_UNIT && text) /* what is known of it is older than what is lost */
+        forget(s, at);
+    if (s->options.damage)
+        s->options.damage(s->options.user, damage);
+}
+
+/* A record that is whole, but says what cannot be: nothing of ours wrote it. */
+static void impossible(struct tec_store *s, const struct tec_log_record *r)
+{
+    const struct tec_log_damage d = {.offset = r->place,
+                                     .unit = r->unit,
+                                     .type = r->type,
+                                     .what = "the record says what cannot be"};
+    on_damage(s, &d);
+}
+
+/* The group as a record leaves it. */
+static void group_set(struct tec_store *s, const struct tec_log_record *r)
+{
+    (void)tec_groups_restore_group(s->groups, r->group, r->is_static, r->step, r->epoch, NULL);
+    tec_groups_restore_clock(s->groups, r->step, 0, 0);
+}
+
+static enum tec_status take_text(struct tec_store *s, const struct tec_log_record *r,
+                                 struct tec_error *err)
+{
+    uint32_t at = tec_store_serial(s, r->unit), other = tec_store_name(s, r->id, r->id_bytes);
+    struct tec_group_view group;
+    if (r->id_bytes < 1 || memchr(r->id, '\0', r->id_bytes) || r->unit == 0 ||
+        (at != TEC_NO_UNIT && other != at)) {
+        impossible(s, r);
+        return TEC_OK;
+    }
+    if (other != TEC_NO_UNIT && other != at) /* its removal was in a part that is lost */
+        forget(s, other);
+    if (at == TEC_NO_UNIT)
+        TEC_TRY(tec_store_unit_take(s, r->unit, r->id, r->id_bytes, &at, err));
+    else if (tec_groups_of(s->groups, at, &group) && group.id != r->group)
+        (void)tec_groups_remove(s->groups, at, &(struct tec_groups_change){0}, NULL);
+    char *copy = tec_store_text_copy(s, r->text, r->text_bytes);
+    if (!copy)
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for what the file holds");
+    tec_store_kv_leave(s, &s->units[at]);
+    tec_store_text_set(s, at, copy, r->text_bytes, r->tokens, r->version);
+    const struct tec_unit_given given = {r->embedding, r->tokens, s->units[at].hash};
+    if (tec_groups_restore(s->groups, at, &given, r->group, r->step, NULL) != TEC_OK) {
+        impossible(s, r);
+        if (s->units[at].id && tec_store_serial(s, r->unit) == at)
+            tec_store_unit_free(s, at);
+        return TEC_OK;
+    }
+    group_set(s, r);
+    return TEC_OK;
+}
+
+static enum tec_status on_record(void *user, const struct tec_log_record *r, struct tec_error *err)
+{
+    struct tec_store *s = user;
+    uint32_t at = tec_store_serial(s, r->unit);
+    switch (r->type) {
+    case TEC_LOG_PUT:
+        return take_text(s, r, err);
+    case TEC_LOG_DELETE:
+        if (at != TEC_NO_UNIT)
+            forget(s, at);
+        group_set(s, r);
+        return TEC_OK;
+    case TEC_LOG_KV:
+        if (at == TEC_NO_UNIT || s->units[at].version != r->version ||
+            s->units[at].tokens != r->tokens)
+            return TEC_OK;
+        return tec_store_kv_found(s, at, r->epoch, r->place, err);
+    case TEC_LOG_GROUP:
+        group_set(s, r);
+        return TEC_OK;
+    case TEC_LOG_CLOCK:
+        tec_groups_restore_clock(s->groups, r->step, r->group, r->epoch);
+        s->next_unit = r->unit > s->next_unit ? r->unit : s->next_unit;
+        return TEC_OK;
+    default:
+        return TEC_OK;
+    }
+}
+
+enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
+{
+    const struct tec_log_visitor visitor = {s, on_record, on_damage};
+    s->compact_at = LOOK_FROM;
+    return tec_log_open(&s->log, s->options.path, &s->options.key, &s->options.log, &visitor,
+                        s->heap, err);
+}
+
+static struct tec_log_record text_record(const struct tec_store *s, uint32_t handle,
+                                         const struct tec_group_view *group)
+{
+    const struct tec_store_unit *u = &s->units[handle];
+    return (struct tec_log_record){.type = TEC_LOG_PUT,
+                                   .unit = u->unit,
+                                   .version = u->version,
+                                   .group = group->id,
+                                   .epoch = group->epoch,
+                                   .step = group->changed,
+                                   .tokens = u->tokens,
+                                   .id = u->id,
+                                   .id_bytes = strlen(u->id),
+                                   .text = u->text,
+                                   .text_bytes = u->text_bytes,
+                                   .embedding = tec_groups_embedding(s->groups, handle)};
+}
+
+static struct tec_log_record kv_record(const struct tec_kv *kv)
+{
+    return (struct tec_log_record){.type = TEC_LOG_KV,
+                                   .unit = kv->unit,
+                                   .version = kv->version,
+                                   .epoch = kv->epoch,
+                                   .tokens = kv->tokens,
+                                   .place = kv->place};
+}
+
+static struct tec_log_record group_record(const struct tec_group_view *group)
+{
+    return (struct tec_log_record){.type = TEC_LOG_GROUP,
+                                   .group = group->id,
+                                   .epoch = group->epoch,
+                                   .step = group->changed,
+                                   .is_static = group->is_static};
+}
+
+static bool kept(const struct tec_kv *kv)
+{
+    return kv && kv->place != 0 && !atomic_load(&((struct tec_kv *)(uintptr_t)kv)->damaged);
+}
+
+int64_t tec_store_live(const struct tec_store *s)
+{
+    const struct tec_log_key *key = &s->options.key;
+    int64_t bytes = TEC_LOG_HEADER + 128; /* and the clock */
+    struct tec_group_view g;
+    for (bool more = tec_groups_each(s->groups, NULL, &g); more;
+         more = tec_groups_each(s->groups, &g, &g)) {
+        struct tec_log_record r = group_record(&g);
+        bytes += tec_log_record_bytes(key, &r);
+        for (uint32_t u = g.first; u != TEC_NO_UNIT; u = tec_groups_next(s->groups, u)) {
+            r = text_record(s, u, &g);
+            bytes += tec_log_record_bytes(key, &r);
+            if (!kept(s->units[u].kv))
+                continue;
+            r = kv_record(s->units[u].kv);
+            bytes += tec_log_record_bytes(key, &r);
+        }
+    }
+    return bytes;
+}
+
+static enum tec_status copy_unit(struct tec_store *s, struct tec_log *fresh, uint32_t unit,
+                                 const struct tec_group_view *group, struct tec_error *err)
+{
+    struct tec_log_record r = text_record(s, unit, group);
+    struct tec_kv *kv = s->units[unit].kv;
+    TEC_TRY(tec_log_append(fresh, &r, err));
+    if (!kept(kv))
+        return TEC_OK;
+    r = kv_record(kv);
+    enum tec_status status = tec_log_copy(fresh, s->log, &r, err);
+    kv->moved = status == TEC_OK ? r.place : 0;
+    if (status != TEC_MALFORMED)
+        return status;
+    if (!atomic_exchange(&kv->damaged, true))
+        atomic_fetch_add(&s->damages, 1);
+    return TEC_OK;
+}
+
+static enum tec_status copy_all(struct tec_store *s, struct tec_log *fresh, struct tec_error *err)
+{
+    struct tec_group_view g;
+    struct tec_log_record clock = {.type = TEC_LOG_CLOCK,
+                                   .unit = s->next_unit,
+                                   .group = tec_groups_next_group(s->groups),
+                                   .epoch = tec_groups_next_epoch(s->groups),
+                                   .step = tec_groups_now(s->groups)};
+    TEC_TRY(tec_log_append(fresh, &clock, err));
+    for (bool more = tec_groups_each(s->groups, NULL, &g); more;
+         more = tec_groups_each(s->groups, &g, &g)) {
+        for (uint32_t u = g.first; u != TEC_NO_UNIT; u = tec_groups_next(s->groups, u))
+            TEC_TRY(copy_unit(s, fresh, u, &g, err));
+        struct tec_log_record r = group_record(&g);
+        TEC_TRY(tec_log_append(fresh, &r, err));
+    }
+    return TEC_OK;
+}
+
+/* The file is another one: places in it are those that the copy found. */
+static void move_places(struct tec_store *s)
+{
+    for (uint32_t i = 0; i < s->options.max_units; i++)
+        if (s->units[i].id && s->units[i].kv) {
+            s->units[i].kv->place = kept(s->units[i].kv) ? s->units[i].kv->moved : 0;
+            s->units[i].kv->moved = 0;
+        }
+    for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_TIER_FILE].next)
+        kv->place = 0;
+}
+
+enum tec_status tec_store_compact_locked(struct tec_store *s, struct tec_error *err)
+{
+    struct tec_log *fresh = NULL;
+    if (!s->log)
+        return TEC_OK;
+    TEC_TRY(tec_store_stale_warm(s, err));
+    TEC_TRY(tec_log_compact_begin(s->log, &fresh, err));
+    enum tec_status status = copy_all(s, fresh, err);
+    if (status != TEC_OK) {
+        tec_log_compact_abandon(fresh);
+        return tec_context(err, status, "compaction");
+    }
+    pthread_rwlock_wrlock(&s->files);
+    int old = tec_log_file(s->log);
+    status = tec_log_compact_end(s->log, fresh, err);
+    if (tec_log_file(s->log) != old)
+        move_places(s);
+    pthread_rwlock_unlock(&s->files);
+    if (status == TEC_OK) {
+        s->counts.compactions++;
+        s->compact_at = 2 * tec_log_bytes(s->log);
+        s->compact_at = s->compact_at < LOOK_FROM ? LOOK_FROM : s->compact_at;
+    }
+    return status;
+}
+
+/* The file is full: KV leaves it until three quarters are enough, and it is written anew. */
+static enum tec_status make_room(struct tec_store *s, int64_t bytes, struct tec_error *err)
+{
+    int64_t most = s->options.log.max_bytes / 4 * 3, live = tec_store_live(s);
+    while (live + bytes > most) {
+        struct tec_kv *kv = s->tiers[TEC_TIER_FILE].first;
+        while (kv && kv->pins > 0)
+            kv = kv->links[TEC_TIER_FILE].next;
+        if (!kv)
+            break;
+        struct tec_log_record gone = kv_record(kv);
+        live -= tec_log_record_bytes(&s->options.key, &gone);
+        tec_store_file_evict(s, kv);
+    }
+    return tec_store_compact_locked(s, err);
+}
+
+enum tec_status tec_store_append(struct tec_store *s, struct tec_log_record *r,
+                                 struct tec_error *err)
+{
+    struct tec_error first = {TEC_OK, ""};
+    if (!s->log)
+        return TEC_OK;
+    if (tec_log_bytes(s->log) > s->compact_at) {
+        s->compact_at = 2 * tec_log_bytes(s->log);
+        if (tec_store_live(s) < tec_log_bytes(s->log) / 2)
+            (void)tec_store_compact_locked(s, &first); /* not done is no harm */
+    }
+    enum tec_status status = tec_log_append(s->log, r, &first);
+    if (status == TEC_NO_MEMORY && s->options.log.max_bytes > 0) {
+        TEC_TRY(make_room(s, tec_log_record_bytes(&s->options.key, r), err));
+        return tec_log_append(s->log, r, err);
+    }
+    return status == TEC_OK ? TEC_OK : tec_fail(err, status, "%s", first.message);
+}

@@ -1,0 +1,368 @@
+/* Keys and values of a store: what a unit has, who holds it, which tier it is in. */
+#include "graph/memory/store_own.h"
+
+#include <string.h>
+
+static enum tec_status no_form(const char *id, const char *why, struct tec_error *err)
+{
+    return tec_fail(err, TEC_NOT_FOUND, "memory: KV of unit '%s' %s", id ? id : "(removed)", why);
+}
+
+static void list_remove(struct tec_store *s, struct tec_kv *kv, enum tec_tier tier)
+{
+    struct tec_store_list *list = &s->tiers[tier];
+    struct tec_store_link *l = &kv->links[tier];
+    if (!kv->listed[tier])
+        return;
+    *(l->prev ? &l->prev->links[tier].next : &list->first) = l->next;
+    *(l->next ? &l->next->links[tier].prev : &list->last) = l->prev;
+    *l = (struct tec_store_link){NULL, NULL};
+    kv->listed[tier] = false;
+}
+
+static void list_append(struct tec_store *s, struct tec_kv *kv, enum tec_tier tier)
+{
+    struct tec_store_list *list = &s->tiers[tier];
+    list_remove(s, kv, tier);
+    kv->links[tier] = (struct tec_store_link){.prev = list->last};
+    *(list->last ? &list->last->links[tier].next : &list->first) = kv;
+    list->last = kv;
+    kv->listed[tier] = true;
+}
+
+static int64_t kv_bytes(const struct tec_kv *kv)
+{
+    return (int64_t)kv->layers * (int64_t)kv->stride;
+}
+
+static void ram_free(struct tec_store *s, struct tec_kv *kv)
+{
+    unsigned char *bytes = atomic_exchange(&kv->bytes, NULL);
+    list_remove(s, kv, TEC_TIER_RAM);
+    if (bytes)
+        s->counts.ram_bytes -= kv_bytes(kv);
+    tec_heap_put(s->heap, bytes);
+}
+
+static void kv_free(struct tec_store *s, struct tec_kv *kv)
+{
+    ram_free(s, kv);
+    list_remove(s, kv, TEC_TIER_FILE);
+    tec_heap_put(s->heap, kv);
+}
+
+static void stale_remove(struct tec_store *s, struct tec_kv *kv)
+{
+    struct tec_store_link *l = &kv->links[TEC_TIER_FILE];
+    *(l->prev ? &l->prev->links[TEC_TIER_FILE].next : &s->stale) = l->next;
+    if (l->next)
+        l->next->links[TEC_TIER_FILE].prev = l->prev;
+}
+
+void tec_store_kv_leave(struct tec_store *s, struct tec_store_unit *unit)
+{
+    struct tec_kv *kv = unit->kv;
+    unit->kv = NULL;
+    if (!kv)
+        return;
+    kv->current = false;
+    if (kv->pins == 0) {
+        kv_free(s, kv);
+        return;
+    }
+    list_remove(s, kv, TEC_TIER_RAM);
+    list_remove(s, kv, TEC_TIER_FILE);
+    kv->links[TEC_TIER_FILE] = (struct tec_store_link){.next = s->stale};
+    if (s->stale)
+        s->stale->links[TEC_TIER_FILE].prev = kv;
+    s->stale = kv;
+}
+
+uint64_t tec_store_epoch(struct tec_store *s, uint32_t handle)
+{
+    struct tec_group_view group;
+    bool joint = tec_groups_of(s->groups, handle, &group) && group.is_static && group.members > 1;
+    return joint ? group.epoch : 0;
+}
+
+bool tec_store_kv_good(struct tec_store *s, uint32_t handle)
+{
+    const struct tec_store_unit *u = &s->units[handle];
+    return u->kv && u->kv->version == u->version && u->kv->epoch == tec_store_epoch(s, handle) &&
+           !atomic_load(&u->kv->damaged);
+}
+
+static struct tec_kv *kv_new(struct tec_store *s, uint32_t handle, uint64_t epoch)
+{
+    const struct tec_store_unit *u = &s->units[handle];
+    struct tec_kv *kv = tec_heap_get(s->heap, sizeof *kv);
+    if (!kv)
+        return NULL;
+    kv->unit = u->unit;
+    kv->version = u->version;
+    kv->epoch = epoch;
+    kv->handle = handle;
+    kv->tokens = u->tokens;
+    kv->layers = s->options.key.layers;
+    kv->stride = tec_log_piece_bytes(&s->options.key, u->tokens);
+    return kv;
+}
+
+enum tec_status tec_store_kv_found(struct tec_store *s, uint32_t handle, uint64_t epoch,
+                                   int64_t place, struct tec_error *err)
+{
+    struct tec_kv *kv = kv_new(s, handle, epoch);
+    if (!kv)
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for what the file holds");
+    tec_store_kv_leave(s, &s->units[handle]);
+    kv->place = place;
+    kv->current = true;
+    s->units[handle].kv = kv;
+    list_append(s, kv, TEC_TIER_FILE);
+    return TEC_OK;
+}
+
+static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec_tier tier)
+{
+    const struct tec_eviction e = {.tier = tier,
+                                   .id = s->units[kv->handle].id,
+                                   .unit = kv->unit,
+                                   .version = kv->version,
+                                   .epoch = kv->epoch,
+                                   .tokens = kv->tokens,
+                                   .bytes = atomic_load(&kv->bytes),
+                                   .size = kv_bytes(kv)};
+    s->counts.evicted[tier]++;
+    if (s->options.evict)
+        s->options.evict(s->options.user, &e);
+}
+
+/* Make room for `bytes` in RAM. False: what is there is pinned, or it is more than there is. */
+static bool ram_room(struct tec_store *s, int64_t bytes)
+{
+    struct tec_kv *kv = s->tiers[TEC_TIER_RAM].first;
+    if (bytes > s->options.ram_bytes)
+        return false;
+    while (s->counts.ram_bytes + bytes > s->options.ram_bytes && kv) {
+        struct tec_kv *next = kv->links[TEC_TIER_RAM].next;
+        if (kv->pins == 0) {
+            tell_eviction(s, kv, TEC_TIER_RAM);
+            if (kv->place == 0)
+                tec_store_kv_leave(s, &s->units[kv->handle]);
+            else
+                ram_free(s, kv);
+        }
+        kv = next;
+    }
+    return s->counts.ram_bytes + bytes <= s->options.ram_bytes;
+}
+
+/* Sealed pieces in RAM; NULL where there is no room. */
+static unsigned char *ram_take(struct tec_store *s, const struct tec_kv *kv,
+                               const void *const *pieces)
+{
+    if (!ram_room(s, kv_bytes(kv)))
+        return NULL;
+    unsigned char *all = tec_heap_get(s->heap, (size_t)kv_bytes(kv));
+    if (!all)
+        return NULL;
+    for (uint32_t l = 0; pieces && l < kv->layers; l++) {
+        unsigned char *piece = all + (size_t)l * kv->stride;
+        memcpy(piece, pieces[l], 2 * tec_log_piece_value(&s->options.key, kv->tokens));
+        tec_log_piece_seal(piece, kv->stride, kv->unit, kv->version, l);
+    }
+    s->counts.ram_bytes += kv_bytes(kv);
+    return all;
+}
+
+static enum tec_status file_take(struct tec_store *s, struct tec_kv *kv, const void *const *pieces,
+                                 struct tec_error *err)
+{
+    struct tec_log_record r = {.type = TEC_LOG_KV,
+                               .unit = kv->unit,
+                               .version = kv->version,
+                               .epoch = kv->epoch,
+                               .tokens = kv->tokens,
+                               .pieces = pieces};
+    TEC_TRY(tec_store_append(s, &r, err));
+    kv->place = r.place;
+    if (s->options.sync_each)
+        return tec_log_sync(s->log, err);
+    return TEC_OK;
+}
+
+static enum tec_status put_kv(struct tec_store *s, uint32_t unit, uint64_t version, uint64_t epoch,
+                              const void *const *pieces, struct tec_error *err)
+{
+    struct tec_store_unit *u = unit < s->options.max_units ? &s->units[unit] : NULL;
+    if (!u || !u->id || u->version != version || tec_store_epoch(s, unit) != epoch)
+        return no_form(u ? u->id : NULL, "belongs to another version or group by now", err);
+    if (2 * tec_log_piece_value(&s->options.key, u->tokens) > TEC_LOG_MAX_PIECE)
+        return tec_fail(err, TEC_INVALID, "memory: unit '%s' has %u tokens, too many", u->id,
+                        u->tokens);
+    struct tec_kv *kv = kv_new(s, unit, epoch);
+    if (!kv)
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for KV");
+    tec_store_kv_leave(s, u); /* of no use any more, and its room may be needed */
+    enum tec_status status = s->log ? file_take(s, kv, pieces, err) : TEC_OK;
+    unsigned char *bytes = ram_take(s, kv, pieces);
+    atomic_store(&kv->bytes, bytes);
+    if (!bytes && kv->place == 0) {
+        kv_free(s, kv);
+        if (status == TEC_OK)
+            status =
+                tec_fail(err, TEC_NO_MEMORY,
+                         "memory: %lld of %lld bytes of KV in RAM are pinned; unit '%s' is "
+                         "not kept",
+                         (long long)s->counts.ram_bytes, (long long)s->options.ram_bytes, u->id);
+        return status;
+    }
+    kv->current = true;
+    u->kv = kv;
+    if (bytes)
+        list_append(s, kv, TEC_TIER_RAM);
+    if (kv->place)
+        list_append(s, kv, TEC_TIER_FILE);
+    return status;
+}
+
+enum tec_status tec_store_put_kv(struct tec_store *s, uint32_t unit, uint64_t version,
+                                 uint64_t epoch, const void *const *pieces, struct tec_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = put_kv(s, unit, version, epoch, pieces, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+enum tec_status tec_store_pin(struct tec_store *s, uint32_t unit, struct tec_kv **out,
+                              struct tec_error *err)
+{
+    enum tec_status status = TEC_OK;
+    pthread_mutex_lock(&s->lock);
+    const char *id = unit < s->options.max_units ? s->units[unit].id : NULL;
+    if (!id || !tec_store_kv_good(s, unit)) {
+        status = no_form(id, "is not there in the form it should have; compute it", err);
+    } else {
+        struct tec_kv *kv = s->units[unit].kv;
+        kv->pins++;
+        s->counts.loads++;
+        for (int t = 0; t < TEC_TIERS; t++)
+            if (kv->listed[t])
+                list_append(s, kv, (enum tec_tier)t);
+        *out = kv;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void tec_store_drop(struct tec_store *s, struct tec_kv *kv)
+{
+    if (!kv)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (--kv->pins == 0 && !kv->current) {
+        stale_remove(s, kv);
+        kv_free(s, kv);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t tec_kv_tokens(const struct tec_kv *kv)
+{
+    return kv->tokens;
+}
+
+uint64_t tec_kv_version(const struct tec_kv *kv)
+{
+    return kv->version;
+}
+
+size_t tec_kv_piece_bytes(const struct tec_kv *kv)
+{
+    return kv->stride;
+}
+
+const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer)
+{
+    const unsigned char *bytes =
+        atomic_load_explicit(&((struct tec_kv *)(uintptr_t)kv)->bytes, memory_order_acquire);
+    return bytes && layer < kv->layers ? bytes + (size_t)layer * kv->stride : NULL;
+}
+
+enum tec_status tec_store_read(struct tec_store *s, struct tec_kv *kv, uint32_t layer, void *piece,
+                               struct tec_error *err)
+{
+    const unsigned char *there = tec_kv_piece(kv, layer);
+    enum tec_tier tier = there ? TEC_TIER_RAM : TEC_TIER_FILE;
+    if (layer >= kv->layers)
+        return tec_fail(err, TEC_INVALID, "memory: KV of layer %u of %u", layer, kv->layers);
+    if (there) {
+        memcpy(piece, there, kv->stride);
+    } else {
+        pthread_rwlock_rdlock(&s->files);
+        enum tec_status status =
+            tec_log_read(s->log, kv->place, kv->unit, kv->version, kv->tokens, layer, piece, err);
+        pthread_rwlock_unlock(&s->files);
+        if (status != TEC_OK) {
+            if (!atomic_exchange(&kv->damaged, true))
+                atomic_fetch_add(&s->damages, 1);
+            return status;
+        }
+    }
+    atomic_fetch_add(&s->read_bytes[tier], (int64_t)kv->stride);
+    return TEC_OK;
+}
+
+/* Read all layers of KV into fresh RAM; with `beyond` also over the budget. */
+static enum tec_status warm(struct tec_store *s, struct tec_kv *kv, bool beyond,
+                            struct tec_error *err)
+{
+    if (atomic_load(&kv->bytes))
+        return TEC_OK;
+    int64_t size = kv_bytes(kv);
+    bool room = ram_room(s, size) || beyond;
+    unsigned char *all = room ? tec_heap_get(s->heap, (size_t)size) : NULL;
+    if (!all)
+        return tec_fail(err, TEC_NO_MEMORY,
+                        "memory: %lld of %lld bytes of KV in RAM are pinned, %lld more are wanted",
+                        (long long)s->counts.ram_bytes, (long long)s->options.ram_bytes,
+                        (long long)size);
+    for (uint32_t l = 0; l < kv->layers; l++) {
+        enum tec_status status = tec_store_read(s, kv, l, all + (size_t)l * kv->stride, err);
+        if (status != TEC_OK) {
+            tec_heap_put(s->heap, all);
+            return status;
+        }
+    }
+    s->counts.ram_bytes += size;
+    atomic_store_explicit(&kv->bytes, all, memory_order_release);
+    if (kv->current)
+        list_append(s, kv, TEC_TIER_RAM);
+    return TEC_OK;
+}
+
+enum tec_status tec_store_warm(struct tec_store *s, struct tec_kv *kv, struct tec_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    enum tec_status status = warm(s, kv, false, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+enum tec_status tec_store_stale_warm(struct tec_store *s, struct tec_error *err)
+{
+    for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_TIER_FILE].next)
+        if (!atomic_load(&kv->damaged))
+            TEC_TRY(warm(s, kv, true, err));
+    return TEC_OK;
+}
+
+void tec_store_file_evict(struct tec_store *s, struct tec_kv *kv)
+{
+    tell_eviction(s, kv, TEC_TIER_FILE);
+    list_remove(s, kv, TEC_TIER_FILE);
+    kv->place = 0;
+    if (!atomic_load(&kv->bytes))
+        tec_store_kv_leave(s, &s->units[kv->handle]);
+}

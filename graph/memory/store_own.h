@@ -1,0 +1,95 @@
+/* store_own.h - the inside of a store, for its source files. */
+#ifndef TEC_GRAPH_MEMORY_STORE_OWN_H
+#define TEC_GRAPH_MEMORY_STORE_OWN_H
+
+#include "graph/memory/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Place in a list of one tier, least recently used first. */
+struct tec_store_link {
+    struct tec_kv *prev, *next;
+};
+struct tec_store_list {
+    struct tec_kv *first, *last;
+};
+
+/* One version of one unit in one form. Immutable but for where its bytes are. */
+struct tec_kv {
+    uint64_t unit, version, epoch;
+    uint32_t handle, tokens;
+    uint32_t layers, pins; /* pins: under the lock */
+    size_t stride;
+    int64_t place, moved;           /* in the file, 0: not there; under `files` */
+    _Atomic(unsigned char *) bytes; /* in RAM, or NULL; stays while it is pinned */
+    _Atomic bool damaged;
+    bool current; /* what its unit has; else only pins keep it */
+    struct tec_store_link links[TEC_TIERS];
+    bool listed[TEC_TIERS];
+};
+
+struct tec_store_unit {
+    char *id, *text; /* one block, id first; NULL: a free handle */
+    size_t text_bytes;
+    uint64_t unit, version;
+    struct tec_text_hash hash;
+    uint32_t tokens;
+    uint32_t next_id, next_unit; /* in their buckets; next_id of a free one: the next free one */
+    struct tec_kv *kv;
+};
+
+struct tec_store {
+    struct tec_heap *heap;
+    struct tec_store_options options;
+    pthread_mutex_t lock;
+    pthread_rwlock_t files; /* read while KV is read from the file, written to replace it */
+    struct tec_groups *groups;
+    struct tec_log *log; /* NULL: RAM only */
+    struct tec_store_unit *units;
+    uint32_t *by_id, *by_unit; /* [buckets] */
+    uint32_t buckets, free;
+    uint64_t next_unit;
+    struct tec_store_list tiers[TEC_TIERS];
+    struct tec_kv *stale; /* pinned, no longer current; linked by links[TEC_TIER_FILE] */
+    struct tec_store_counts counts;
+    _Atomic int64_t read_bytes[TEC_TIERS], damages;
+    int64_t compact_at; /* size of the file at which it is looked whether half of it is useless */
+};
+
+/* All below: under the lock. */
+
+/* The KV leaves its unit; freed when nothing pins it. */
+void tec_store_kv_leave(struct tec_store *store, struct tec_store_unit *unit);
+/* KV that lies in the file becomes its unit's: what a file says when it is opened. */
+enum tec_status tec_store_kv_found(struct tec_store *store, uint32_t handle, uint64_t epoch,
+                                   int64_t place, struct tec_error *err);
+/* Whether the unit has KV in the form it should have. */
+bool tec_store_kv_good(struct tec_store *store, uint32_t handle);
+uint64_t tec_store_epoch(struct tec_store *store, uint32_t handle);
+/* Append; where the file is full, make room and try again. */
+enum tec_status tec_store_append(struct tec_store *store, struct tec_log_record *record,
+                                 struct tec_error *err);
+enum tec_status tec_store_compact_locked(struct tec_store *store, struct tec_error *err);
+/* Bytes of the file that a compaction would keep. */
+int64_t tec_store_live(const struct tec_store *store);
+/* Where the unit with this serial number is, or TEC_NO_UNIT. */
+uint32_t tec_store_serial(const struct tec_store *store, uint64_t unit);
+/* The handle of a name, or TEC_NO_UNIT. */
+uint32_t tec_store_name(const struct tec_store *store, const char *id, size_t id_bytes);
+/* A unit takes a free handle, gives it back. */
+enum tec_status tec_store_unit_take(struct tec_store *store, uint64_t unit, const char *id,
+                                    size_t id_bytes, uint32_t *handle, struct tec_error *err);
+/* A text of its own for a unit, with a NUL; NULL without memory. set takes it. */
+char *tec_store_text_copy(struct tec_store *store, const char *text, size_t bytes);
+void tec_store_text_set(struct tec_store *store, uint32_t handle, char *copy, size_t bytes,
+                        uint32_t tokens, uint64_t version);
+void tec_store_unit_free(struct tec_store *store, uint32_t handle);
+/* Pinned KV that is no longer current, into RAM: before its file goes. */
+enum tec_status tec_store_stale_warm(struct tec_store *store, struct tec_error *err);
+/* KV that nothing pins leaves the file; where it is not in RAM either, its unit has none. */
+void tec_store_file_evict(struct tec_store *store, struct tec_kv *kv);
+/* Open the log and take over what it holds. */
+enum tec_status tec_store_replay(struct tec_store *store, struct tec_error *err);
+
+#endif

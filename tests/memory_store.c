@@ -1,0 +1,530 @@
+/* The memory store: tiers, versions under readers, what survives, what is refused, what is counted.
+ */
+#include "graph/memory/store.h"
+#include "tests/tap.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LAYERS = 3, ROW = 32, DIM = 4, TOKENS = 5, UNITS = 40 };
+
+static char path[64], folder[32];
+
+static void make_path(void)
+{
+    strcpy(folder, "/tmp/tectum_store_XXXXXX");
+    REQUIRE(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/kitchen.mem", folder);
+}
+
+static void remove_path(void)
+{
+    char fresh[80];
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    unlink(fresh);
+    unlink(path);
+    rmdir(folder);
+}
+
+static struct tec_store_options plain(const char *file)
+{
+    return (struct tec_store_options){.path = file,
+                                      .key = {.model = {1},
+                                              .tokenizer = {2},
+                                              .dtype = {3},
+                                              .layers = LAYERS,
+                                              .row_bytes = ROW,
+                                              .dim = DIM},
+                                      .max_units = UNITS,
+                                      .threshold = 0.8,
+                                      .stable_steps = 3,
+                                      .ram_bytes = 1 << 20,
+                                      .sync_each = true};
+}
+
+/* Unit i points along one of the axes, those of an axis are alike. */
+static void vector(uint32_t i, float *v)
+{
+    for (int k = 0; k < DIM; k++)
+        v[k] = (uint32_t)k == i % DIM ? 1.0f : 0.01f * (float)(i % 7);
+}
+
+static enum tec_status put(struct tec_store *s, uint32_t i, uint32_t round, uint32_t *unit,
+                           struct tec_groups_change *change, struct tec_error *err)
+{
+    char id[16], text[32];
+    float v[DIM];
+    vector(i, v);
+    snprintf(id, sizeof id, "unit%u", i);
+    int n = snprintf(text, sizeof text, "text of %u, round %u", i, round);
+    return tec_store_put(s, id, text, (size_t)n, TOKENS, v, unit, change, err);
+}
+
+static unsigned char byte_of(uint64_t unit, uint64_t version, uint64_t epoch, uint32_t layer)
+{
+    return (unsigned char)(unit * 31 + version * 7 + epoch * 3 + layer);
+}
+
+/* KV that tells whose it is. */
+static enum tec_status give_kv(struct tec_store *s, uint32_t unit, struct tec_error *err)
+{
+    unsigned char rows[LAYERS][2 * TOKENS * ROW];
+    const void *pieces[LAYERS];
+    struct tec_unit_view v;
+    REQUIRE(tec_store_view(s, unit, &v));
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        memset(rows[l], byte_of(v.unit, v.version, v.epoch, l), sizeof rows[l]);
+        pieces[l] = rows[l];
+    }
+    return tec_store_put_kv(s, unit, v.version, v.epoch, pieces, err);
+}
+
+static bool kv_right(struct tec_store *s, struct tec_kv *kv, uint64_t unit, uint64_t version,
+                     uint64_t epoch)
+{
+    unsigned char piece[512];
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        if (tec_store_read(s, kv, l, piece, NULL) != TEC_OK)
+            return false;
+        for (uint32_t i = 0; i < 2 * TOKENS * ROW; i++)
+            if (piece[i] != byte_of(unit, version, epoch, l))
+                return false;
+    }
+    return true;
+}
+
+static bool unit_right(struct tec_store *s, uint32_t unit)
+{
+    struct tec_unit_view v;
+    struct tec_kv *kv = NULL;
+    if (!tec_store_view(s, unit, &v) || tec_store_pin(s, unit, &kv, NULL) != TEC_OK)
+        return false;
+    bool right = kv_right(s, kv, v.unit, v.version, v.epoch);
+    tec_store_drop(s, kv);
+    return right;
+}
+
+static uint32_t fill(struct tec_store *s)
+{
+    uint32_t list[UNITS], n = tec_store_missing(s, list, UNITS);
+    for (uint32_t i = 0; i < n; i++)
+        REQUIRE(give_kv(s, list[i], NULL) == TEC_OK);
+    return n;
+}
+
+TEST(units_come_back_with_groups_texts_and_kv)
+{
+    struct tec_heap heap = {0};
+    struct tec_store *s = NULL;
+    struct tec_groups_change change;
+    struct tec_store_options options = plain(path);
+    struct tec_unit_view v;
+    float query[DIM];
+    uint32_t unit = 0, before[UNITS], after[UNITS], n = 0, m = 0;
+    make_path();
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    for (uint32_t i = 0; i < 20; i++)
+        REQUIRE(put(s, i, 0, &unit, &change, NULL) == TEC_OK);
+    CHECK_INT(fill(s), ==, 20);
+    REQUIRE(tec_store_step(s, 3, &change, NULL) == TEC_OK);
+    CHECK_INT(change.n_promoted, ==, 4);
+    CHECK_INT(fill(s), ==, 20); /* jointly now */
+    REQUIRE(tec_store_remove(s, "unit5", &change, NULL) == TEC_OK);
+    REQUIRE(put(s, 6, 1, &unit, &change, NULL) == TEC_OK);
+    CHECK(change.demoted != TEC_NO_GROUP);
+    CHECK_INT(change.computed, ==, 5 * TOKENS);
+    vector(2, query);
+    REQUIRE(tec_store_query(s, query, 12, before, &n, NULL) == TEC_OK);
+    uint32_t missing = tec_store_missing(s, after, UNITS);
+    CHECK_INT(missing, ==, 4 + 5); /* the four left of one group, the five of the other */
+    tec_store_close(s);
+
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    REQUIRE(tec_store_query(s, query, 12, after, &m, NULL) == TEC_OK);
+    CHECK_INT(n, ==, m);
+    CHECK_INT(tec_store_missing(s, before, UNITS), ==, missing);
+    REQUIRE(tec_store_find(s, "unit6", &unit, NULL) == TEC_OK);
+    REQUIRE(tec_store_view(s, unit, &v));
+    CHECK_STR(v.text, "text of 6, round 1");
+    CHECK_INT(v.version, ==, 2);
+    CHECK_INT(tec_store_find(s, "unit5", &unit, NULL), ==, TEC_NOT_FOUND);
+    REQUIRE(tec_store_find(s, "unit3", &unit, NULL) == TEC_OK);
+    REQUIRE(tec_store_view(s, unit, &v));
+    CHECK(v.epoch != 0 && v.has_kv && !v.in_ram);
+    CHECK(unit_right(s, unit));
+    CHECK_INT(tec_store_counts(s).damages, ==, 0);
+    tec_store_close(s);
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
+TEST(a_reader_keeps_its_version)
+{
+    for (int with_file = 0; with_file < 2; with_file++) {
+        struct tec_heap heap = {0};
+        struct tec_store *s = NULL;
+        struct tec_groups_change change;
+        struct tec_kv *old = NULL, *fresh = NULL;
+        uint32_t unit = 0;
+        make_path();
+        struct tec_store_options options = plain(with_file ? path : NULL);
+        options.ram_bytes = with_file ? 0 : 1 << 20;
+        REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+        REQUIRE(put(s, 1, 0, &unit, &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
+        REQUIRE(tec_store_pin(s, unit, &old, NULL) == TEC_OK);
+        REQUIRE(put(s, 1, 1, &unit, &change, NULL) == TEC_OK);
+        CHECK_INT(tec_store_pin(s, unit, &fresh, NULL), ==, TEC_NOT_FOUND);
+        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
+        REQUIRE(tec_store_pin(s, unit, &fresh, NULL) == TEC_OK);
+        CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
+        REQUIRE(tec_store_compact(s, NULL) == TEC_OK); /* the old one is not in the new file */
+        CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
+        REQUIRE(tec_store_remove(s, "unit1", &change, NULL) == TEC_OK);
+        CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
+        tec_store_drop(s, old);
+        CHECK(kv_right(s, fresh, 1, 2, 0));
+        tec_store_drop(s, fresh);
+        CHECK_INT(tec_store_counts(s).ram_bytes, ==, 0);
+        tec_store_close(s);
+        CHECK_INT(heap.live, ==, 0);
+        remove_path();
+    }
+}
+
+TEST(kv_of_what_has_changed_is_refused)
+{
+    struct tec_heap heap = {0};
+    struct tec_store *s = NULL;
+    struct tec_groups_change change;
+    struct tec_error err;
+    struct tec_unit_view v;
+    uint32_t unit = 0, other = 0;
+    unsigned char rows[2 * TOKENS * ROW] = {0};
+    const void *pieces[LAYERS] = {rows, rows, rows};
+    const struct tec_store_options options = plain(NULL);
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    REQUIRE(put(s, 0, 0, &unit, &change, NULL) == TEC_OK);
+    REQUIRE(put(s, 4, 0, &other, &change, NULL) == TEC_OK);
+    REQUIRE(tec_store_view(s, unit, &v));
+    REQUIRE(put(s, 0, 1, &unit, &change, NULL) == TEC_OK);
+    CHECK_INT(tec_store_put_kv(s, unit, v.version, v.epoch, pieces, &err), ==, TEC_NOT_FOUND);
+    REQUIRE(tec_store_step(s, 3, &change, NULL) == TEC_OK); /* the group flips: a joint form now */
+    CHECK_INT(tec_store_put_kv(s, unit, v.version + 1, 0, pieces, &err), ==, TEC_NOT_FOUND);
+    REQUIRE(tec_store_view(s, unit, &v));
+    CHECK_INT(tec_store_put_kv(s, unit, v.version, v.epoch, pieces, &err), ==, TEC_OK);
+    REQUIRE(tec_store_remove(s, "unit4", &change, NULL) == TEC_OK);
+    CHECK_INT(tec_store_pin(s, unit, &(struct tec_kv *){NULL}, &err), ==, TEC_NOT_FOUND);
+    CHECK_STR(err.message,
+              "memory: KV of unit 'unit0' is not there in the form it should have; compute it");
+    tec_store_close(s);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+static int evictions[TEC_TIERS];
+
+static void on_evict(void *user, const struct tec_eviction *e)
+{
+    (void)user;
+    evictions[e->tier]++;
+    CHECK(e->tier == TEC_TIER_FILE || e->bytes != NULL);
+}
+
+TEST(the_least_recently_used_leaves_ram_first)
+{
+    const int64_t one = LAYERS * (int64_t)(2 * TOKENS * ROW + 64);
+    for (int with_file = 0; with_file < 2; with_file++) {
+        struct tec_heap heap = {0};
+        struct tec_store *s = NULL;
+        struct tec_groups_change change;
+        struct tec_kv *kv = NULL, *held[4];
+        struct tec_unit_view v;
+        uint32_t unit[10];
+        make_path();
+        struct tec_store_options options = plain(with_file ? path : NULL);
+        options.ram_bytes = 4 * one;
+        options.evict = on_evict;
+        memset(evictions, 0, sizeof evictions);
+        REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+        for (uint32_t i = 0; i < 10; i++) {
+            REQUIRE(put(s, i, 0, &unit[i], &change, NULL) == TEC_OK);
+            REQUIRE(give_kv(s, unit[i], NULL) == TEC_OK);
+            if (i >= 2) { /* the second stays young */
+                REQUIRE(tec_store_pin(s, unit[1], &kv, NULL) == TEC_OK);
+                tec_store_drop(s, kv);
+            }
+        }
+        CHECK_INT(evictions[TEC_TIER_RAM], ==, 6);
+        CHECK_INT(tec_store_counts(s).ram_bytes, ==, 4 * one);
+        REQUIRE(tec_store_view(s, unit[1], &v));
+        CHECK(v.has_kv && v.in_ram);
+        REQUIRE(tec_store_view(s, unit[0], &v));
+        CHECK(v.has_kv == (with_file == 1) && !v.in_ram);
+        const uint32_t young[] = {1, 7, 8, 9}; /* hold all of it: nothing can leave */
+        for (uint32_t i = 0; i < 4; i++)
+            REQUIRE(tec_store_pin(s, unit[young[i]], &held[i], NULL) == TEC_OK);
+        enum tec_status status = give_kv(s, unit[0], NULL);
+        CHECK_INT(status, ==, with_file ? TEC_OK : TEC_NO_MEMORY);
+        for (uint32_t i = 0; i < 4; i++)
+            tec_store_drop(s, held[i]);
+        if (with_file) {
+            REQUIRE(tec_store_pin(s, unit[0], &kv, NULL) == TEC_OK);
+            CHECK(tec_kv_piece(kv, 0) == NULL);
+            REQUIRE(tec_store_warm(s, kv, NULL) == TEC_OK);
+            CHECK(tec_kv_piece(kv, 0) != NULL && kv_right(s, kv, 1, 1, 0));
+            tec_store_drop(s, kv);
+        }
+        tec_store_close(s);
+        CHECK_INT(heap.live, ==, 0);
+        remove_path();
+    }
+}
+
+TEST(a_full_file_is_compacted_and_then_forgets_kv_but_no_text)
+{
+    struct tec_heap heap = {0};
+    struct tec_store *s = NULL;
+    struct tec_groups_change change;
+    struct tec_error err = {TEC_OK, ""};
+    uint32_t unit = 0, list[UNITS];
+    make_path();
+    struct tec_store_options options = plain(path);
+    options.log.max_bytes = 40000;
+    options.ram_bytes = 0;
+    options.evict = on_evict;
+    memset(evictions, 0, sizeof evictions);
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    for (uint32_t round = 0; round < 4; round++)
+        for (uint32_t i = 0; i < UNITS; i++) {
+            REQUIRE(put(s, i, round, &unit, &change, &err) == TEC_OK);
+            REQUIRE(give_kv(s, unit, &err) == TEC_OK);
+            CHECK(unit_right(s, unit));
+        }
+    struct tec_store_counts counts = tec_store_counts(s);
+    CHECK_INT(counts.units, ==, UNITS);
+    CHECK_INT(counts.file_bytes, <=, 40000);
+    CHECK(counts.compactions > 3 && evictions[TEC_TIER_FILE] > 10);
+    uint32_t missing = tec_store_missing(s, list, UNITS);
+    CHECK(missing > 5 && missing < UNITS);
+    tec_store_close(s);
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    CHECK_INT(tec_store_counts(s).units, ==, UNITS);
+    CHECK_INT(tec_store_missing(s, list, UNITS), <=, missing);
+    CHECK_INT(put(s, UNITS, 0, &unit, &change, &err), ==, TEC_NO_MEMORY);
+    CHECK_STR(err.message, "memory: there is room for 40 units, and as many are");
+    tec_store_close(s);
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
+TEST(a_full_disk_leaves_a_store_that_reads)
+{
+    struct tec_heap heap = {0};
+    make_path();
+    for (int64_t room = 4300; room < 22000; room += 311) {
+        struct tec_store_options options = plain(path);
+        struct tec_store *s = NULL;
+        struct tec_groups_change change;
+        struct tec_error err = {TEC_OK, ""};
+        struct tec_unit_view v;
+        uint32_t unit = 0, done = 0, kv_done = 0;
+        options.log.fail_after = room;
+        unlink(path);
+        REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+        while (put(s, done, 0, &unit, &change, &err) == TEC_OK) {
+            done++;
+            if (give_kv(s, unit, &err) != TEC_OK)
+                break;
+            kv_done++;
+        }
+        CHECK(strstr(err.message, "read-only") != NULL);
+        CHECK(tec_store_read_only(s));
+        CHECK_INT(tec_store_counts(s).units, ==, done); /* what failed is not done */
+        CHECK_INT(tec_store_remove(s, "unit0", &change, &err), ==, done ? TEC_IO : TEC_NOT_FOUND);
+        for (uint32_t i = 0; i < kv_done; i++)
+            CHECK(unit_right(s, i));
+        tec_store_close(s);
+        options.log.fail_after = 0;
+        REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+        CHECK_INT(tec_store_counts(s).units, ==, done);
+        for (uint32_t i = 0; i < kv_done; i++)
+            CHECK(tec_store_view(s, i, &v) && v.has_kv && unit_right(s, i));
+        tec_store_close(s);
+    }
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
+static int64_t count_damage;
+
+static void on_damage(void *user, const struct tec_log_damage *d)
+{
+    (void)user;
+    (void)d;
+    count_damage++;
+}
+
+TEST(damage_is_named_and_never_read)
+{
+    struct tec_heap heap = {0};
+    struct tec_store *s = NULL;
+    struct tec_groups_change change;
+    uint32_t unit = 0, wrong = 0, unreadable = 0;
+    make_path();
+    struct tec_store_options options = plain(path);
+    options.damage = on_damage;
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    for (uint32_t i = 0; i < 12; i++) {
+        REQUIRE(put(s, i, 0, &unit, &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
+    }
+    REQUIRE(tec_store_step(s, 9, &change, NULL) == TEC_OK);
+    fill(s);
+    int64_t bytes = tec_store_counts(s).file_bytes;
+    tec_store_close(s);
+    for (int64_t at = TEC_LOG_HEADER; at < bytes; at += 71) {
+        int file = open(path, O_RDWR);
+        unsigned char one = 0;
+        REQUIRE(pread(file, &one, 1, at) == 1);
+        one ^= 0x40;
+        REQUIRE(pwrite(file, &one, 1, at) == 1);
+        count_damage = 0;
+        REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+        CHECK(tec_store_counts(s).units >= 11);
+        for (uint32_t i = 0; i < UNITS; i++) {
+            struct tec_unit_view v;
+            struct tec_kv *kv = NULL;
+            if (!tec_store_view(s, i, &v) || tec_store_pin(s, i, &kv, NULL) != TEC_OK)
+                continue;
+            unsigned char piece[512];
+            struct tec_error err = {TEC_OK, ""};
+            bool readable = true;
+            for (uint32_t l = 0; l < LAYERS && readable; l++)
+                readable = tec_store_read(s, kv, l, piece, &err) == TEC_OK;
+            if (readable)
+                wrong += !kv_right(s, kv, v.unit, v.version, v.epoch);
+            else
+                CHECK(strstr(err.message, "is damaged") != NULL);
+            unreadable += !readable;
+            tec_store_drop(s, kv);
+            CHECK(tec_store_view(s, i, &v) && v.has_kv == readable);
+        }
+        CHECK(count_damage <= 2);
+        bool cut = tec_store_counts(s).file_bytes < bytes;
+        tec_store_close(s);
+        one ^= 0x40;
+        REQUIRE(pwrite(file, &one, 1, at) == 1);
+        close(file);
+        if (cut) /* the last batch */
+            break;
+    }
+    CHECK_INT(wrong, ==, 0);
+    CHECK(unreadable > 10);
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
+/* Readers on a throttled file while units change, are removed and the file is written anew. */
+static struct {
+    struct tec_store *store;
+    _Atomic bool stop;
+    _Atomic int read, wrong;
+} race;
+
+static void *race_reader(void *user)
+{
+    uint64_t dice = (uint64_t)(uintptr_t)user;
+    while (!atomic_load(&race.stop)) {
+        struct tec_kv *kv = NULL;
+        dice = dice * 6364136223846793005u + 1442695040888963407u;
+        uint32_t unit = (uint32_t)(dice >> 33) % UNITS;
+        unsigned char piece[512];
+        if (tec_store_pin(race.store, unit, &kv, NULL) != TEC_OK)
+            continue;
+        for (uint32_t l = 0; l < LAYERS; l++) {
+            bool good = tec_store_read(race.store, kv, l, piece, NULL) == TEC_OK;
+            for (uint32_t i = 1; good && i < 2 * TOKENS * ROW; i++)
+                good = piece[i] == piece[0];
+            /* the byte of this version: layers differ by one */
+            static _Thread_local unsigned char first;
+            first = l == 0 ? piece[0] : first;
+            atomic_fetch_add(&race.wrong, !good || piece[0] != (unsigned char)(first + l));
+        }
+        atomic_fetch_add(&race.read, 1);
+        tec_store_drop(race.store, kv);
+    }
+    return NULL;
+}
+
+TEST(changes_never_reach_a_reader)
+{
+    struct tec_heap heap = {0};
+    struct tec_groups_change change;
+    pthread_t readers[3];
+    make_path();
+    struct tec_store_options options = plain(path);
+    options.sync_each = false;
+    options.ram_bytes = 6 * LAYERS * (2 * TOKENS * ROW + 64);
+    options.log.max_bytes = 90000;
+    options.log.read_bytes_per_sec = 20000000;
+    memset(&race, 0, sizeof race);
+    REQUIRE(tec_store_open(&race.store, &options, &heap, NULL) == TEC_OK);
+    for (uintptr_t i = 0; i < 3; i++)
+        REQUIRE(pthread_create(&readers[i], NULL, race_reader, (void *)(i + 1)) == 0);
+    for (uint32_t round = 0; round < 3000; round++) {
+        uint32_t i = round * 7 % 30, unit = 0;
+        char id[16];
+        snprintf(id, sizeof id, "unit%u", i);
+        if (round % 11 == 10)
+            (void)tec_store_remove(race.store, id, &change, NULL);
+        else if (put(race.store, i, round, &unit, &change, NULL) == TEC_OK)
+            CHECK_INT(give_kv(race.store, unit, NULL), ==, TEC_OK);
+        if (round % 40 == 39)
+            CHECK_INT(tec_store_step(race.store, round, &change, NULL), ==, TEC_OK);
+    }
+    usleep(20000);
+    atomic_store(&race.stop, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(readers[i], NULL);
+    struct tec_store_counts counts = tec_store_counts(race.store);
+    printf("# %d reads of three layers beside 3000 changes and %d compactions\n",
+           atomic_load(&race.read), (int)counts.compactions);
+    CHECK_INT(atomic_load(&race.wrong), ==, 0);
+    CHECK(atomic_load(&race.read) > 100 && counts.compactions > 3);
+    CHECK_INT(counts.damages, ==, 0);
+    tec_store_close(race.store);
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
+TEST(memory_that_runs_out_is_reported_and_nothing_leaks)
+{
+    make_path();
+    struct tec_store_options options = plain(path);
+    for (int64_t n = 1; n < 60; n++) {
+        struct tec_heap heap = {.fail_at = n};
+        struct tec_store *s = NULL;
+        struct tec_groups_change change;
+        uint32_t unit = 0;
+        unlink(path);
+        enum tec_status status = tec_store_open(&s, &options, &heap, NULL);
+        for (uint32_t i = 0; i < 8 && status == TEC_OK; i++) {
+            status = put(s, i, 0, &unit, &change, NULL);
+            if (status == TEC_OK)
+                status = give_kv(s, unit, NULL);
+        }
+        if (status == TEC_OK)
+            status = tec_store_compact(s, NULL);
+        CHECK(status == TEC_OK || status == TEC_NO_MEMORY);
+        tec_store_close(s);
+        CHECK_INT(heap.live, ==, 0);
+    }
+    remove_path();
+}
+
+TAP_MAIN
