@@ -19,7 +19,7 @@ files["tests/policies"] = {
 files["pipelines"] = {
   read_globals = { "given",
     "action", "buffer", "capture", "decode", "every", "extend", "frame", "guard", "hard", "image",
-    "include", "kv", "memory", "memory_load", "model", "on_request", "pipeline", "policy",
+    "include", "kv", "memory", "memory_load", "model", "on_request", "on_change", "pipeline", "policy",
     "prefill", "prev", "recompute", "segments", "sm", "soft", "stream", "tensor", "text", "tiers",
     "use", "without",
   },

@@ -200,6 +200,7 @@ function action(t) end
 ---@field temperature? number 0: the likeliest token; above: tokens are drawn, the flatter the larger; default 0
 ---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
 ---@field top_p? number drawn from the likeliest tokens that have this share of the probability; default 1
+---@field stop? string a text that ends an answer, as its last part
 ---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
 ---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text
 ---@field deadline? tectum.hard|tectum.soft by when an answer is needed

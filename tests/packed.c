@@ -36,13 +36,13 @@ static void copy_file(const char *from, const char *to, const char *old, const c
 /* The checkpoint `from` with `old` replaced in its configuration by as many bytes. */
 static void make(struct scratch *s, const char *from, const char *old, const char *new)
 {
-    char name[200];
-    snprintf(s->dir, sizeof s->dir, "/tmp/tec-packed-XXXXXX");
-    REQUIRE(mkdtemp(s->dir));
+    char name[200], dir[64] = "/tmp/tec-packed-XXXXXX";
+    REQUIRE(mkdtemp(dir));
+    memcpy(s->dir, dir, sizeof dir);
     static const char *const files[] = {"config.json", "model.safetensors"};
     for (int i = 0; i < 2; i++) {
         snprintf(name, sizeof name, "%s/%s", from, files[i]);
-        snprintf(s->path[i], sizeof s->path[i], "%s/%s", s->dir, files[i]);
+        snprintf(s->path[i], sizeof s->path[i], "%s/%s", dir, files[i]);
         copy_file(name, s->path[i], i ? NULL : old, new);
     }
 }

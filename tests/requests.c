@@ -242,6 +242,49 @@ TEST(a_new_request_supersedes_older_ones_of_its_node_and_session)
     tiny_close(&tiny);
 }
 
+/* Three tokens say it, and all that is longer. */
+static bool says_three(void *self, const int *tokens, int n, const char *stop)
+{
+    (void)self, (void)tokens;
+    return n >= 3 && strcmp(stop, "stop") == 0;
+}
+
+static enum tec_status go_on(void *self, const struct tec_frame_view *view,
+                             struct tec_decision *decision, struct tec_error *error)
+{
+    (void)self, (void)view, (void)error;
+    for (int i = 0; i < decision->n_rows; i++)
+        decision->rows[i].k = 2;
+    return TEC_OK;
+}
+
+TEST(an_answer_ends_with_the_text_that_ends_it)
+{
+    static struct tiny_observation seen;
+    int64_t now = 0;
+    struct told told = {0};
+    struct tec_virtual costs = {.clock_ns = &now};
+    REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
+    tiny_observe(&seen, tiny.model, 1);
+    struct tec_loop_options o = tiny_loop(&tiny);
+    o.decoders[0].stop = "stop";
+    o.decoders[1].stop = "other";
+    o.says = says_three;
+    o.planner = (struct tec_planner){.name = "go on", .plan = go_on};
+    struct tec_loop *loop = open_told(&costs, &told, o);
+    tec_loop_frame(loop, &seen.input, 0, 3U);
+    for (int i = 0; i < 2 * TINY_NEW && tec_loop_live(loop) > 0; i++)
+        tec_loop_frame(loop, NULL, 0, 0);
+    CHECK_INT(told.finished, ==, 2);
+    CHECK_STR(text_of(loop, 0)->reason, "stop");
+    CHECK_INT(atomic_load(&text_of(loop, 0)->count), ==, 3);
+    CHECK_STR(text_of(loop, 1)->reason, "length");
+    CHECK_INT(atomic_load(&text_of(loop, 1)->count), ==, TINY_NEW - 5);
+    CHECK_INT(tiny.plan->prefixes.in_use, ==, 0);
+    tec_loop_destroy(loop);
+    tiny_close(&tiny);
+}
+
 static bool refuse_late(void *self, const struct tec_frame_view *view,
                         const struct tec_request_view *r, char reason[32])
 {

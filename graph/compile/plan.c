@@ -142,9 +142,9 @@ static double angle_of(const struct tec_stack *t, int pos, int i)
     if (!t->angles_f32)
         return pos * pow(theta, -2.0 * i / t->head_dim);
     float part = (float)(2 * i) / (float)t->head_dim;
-    float frequency = 1.0F / (float)pow(theta, part);
+    float frequency = 1.0F / (float)pow(theta, (double)part);
     float angle = (float)pos * frequency;
-    return angle;
+    return (double)angle;
 }
 
 /* cos and sin of every position and frequency, from float64. */

@@ -196,6 +196,7 @@ struct tec_decl_node {
     bool supersede;              /* decode: a new request ends the older ones */
     double temperature, top_p;   /* decode: 0: the likeliest token; share of what may be drawn */
     int top_k;                   /* decode: of so many tokens; 0 = of all */
+    const char *stop;            /* decode: a text that ends an answer; NULL = none */
     struct tec_ref prompt;       /* decode: an input, read behind the frame's prefix */
     const char *template;        /* prefill: prompt template of the model; NULL = its default */
     struct tec_decl_deadline deadline;

@@ -124,7 +124,7 @@ static enum tec_status load_embeddings(struct tec_loading *l, const struct tec_t
     TEC_TRY(tec_weight_find(&l->source, &embed, &found_embed, l->err));
     if (!same)
         TEC_TRY(tec_weight_find(&l->source, &head, &found_head, l->err));
-    if (!same)
+    if (!same && l->source.checkpoint)
         TEC_TRY(tec_weight_same(&l->source, &found_embed, &found_head, &same, l->err));
     TEC_TRY(tec_loading_found(l, &found_embed, l->options->bf16, &l->out->embed));
     l->out->head = l->out->embed;

@@ -64,28 +64,34 @@ static enum tec_status load_orders(struct tec_loading *l, const struct tec_order
     return TEC_OK;
 }
 
+static enum tec_status load_all(struct tec_loading *l, const struct tec_piece *pieces, int n, int k,
+                                const int *at, struct tec_matrix *m, float *bias,
+                                struct tec_orders *orders)
+{
+    for (int i = 0; i < n; i++) {
+        int panels = tec_padded(pieces[i].rows) / 16;
+        for (int p = 0; p < panels; p++)
+            orders->panel[at[i] / 16 + p] = i;
+        orders->piece = i;
+        if (!l->source.dry)
+            TEC_TRY(load_packed_piece(l, &pieces[i], k,
+                                      (char *)m->w + tec_loading_size(l, at[i], k, false), orders));
+        TEC_TRY(load_packed_bias(l, &pieces[i], bias ? bias + at[i] : NULL));
+    }
+    return load_orders(l, orders, n, k, m);
+}
+
 enum tec_status tec_loading_packed(struct tec_loading *l, const struct tec_piece *pieces, int n,
                                    int k, const int *at, struct tec_matrix *m, float *bias)
 {
     struct tec_orders orders = {.order = tec_heap_get(l->heap, (size_t)n * (size_t)k * sizeof(int)),
                                 .panel = tec_heap_get(l->heap, (size_t)m->n / 16 * sizeof(int))};
-    enum tec_status status = orders.order && orders.panel
-                                 ? TEC_OK
-                                 : tec_fail(l->err, TEC_NO_MEMORY, "no memory for an order");
+    enum tec_status status = TEC_OK;
     m->group = tec_loading_group(l, k);
-    for (int i = 0; i < n && status == TEC_OK; i++) {
-        int panels = tec_padded(pieces[i].rows) / 16;
-        for (int p = 0; p < panels; p++)
-            orders.panel[at[i] / 16 + p] = i;
-        orders.piece = i;
-        if (!l->source.dry)
-            status = load_packed_piece(
-                l, &pieces[i], k, (char *)m->w + tec_loading_size(l, at[i], k, false), &orders);
-        if (status == TEC_OK)
-            status = load_packed_bias(l, &pieces[i], bias ? bias + at[i] : NULL);
-    }
-    if (status == TEC_OK)
-        status = load_orders(l, &orders, n, k, m);
+    if (!orders.order || !orders.panel)
+        status = tec_fail(l->err, TEC_NO_MEMORY, "no memory for an order");
+    else
+        status = load_all(l, pieces, n, k, at, m, bias, &orders);
     tec_heap_put(l->heap, orders.order);
     tec_heap_put(l->heap, orders.panel);
     return status;

@@ -362,6 +362,7 @@ static enum tec_status create(struct tec_engine **out, const struct tec_engine_o
     e->options = *options;
     e->heap = heap;
     tec_arena_init(&e->arena, heap);
+    tec_arena_init(&e->reading, heap);
     return TEC_OK;
 }
 
@@ -445,6 +446,7 @@ void tec_engine_close(struct tec_engine *e)
     tec_tokenizer_close(e->tokenizer);
     tec_model_close(e->model);
     tec_checkpoint_close(e->checkpoint);
+    tec_arena_finish(&e->reading);
     tec_arena_finish(&e->arena);
     tec_heap_put(e->heap, e);
 }

@@ -50,7 +50,7 @@ struct tec_engine {
     struct tec_loop *loop;
     struct tec_partitions *partitions; /* NULL: work runs one after the other */
     struct tec_topology topology;
-    struct tec_arena arena;
+    struct tec_arena arena, reading; /* `reading`: scratch of the frame thread */
 };
 
 /* The decision lattice and the names that policies see. */

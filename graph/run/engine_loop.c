@@ -27,11 +27,48 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->supersede = n->supersede;
         d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
         d->max_tokens = n->max_tokens;
+        d->stop = n->stop && *n->stop ? n->stop : NULL;
         d->sampling = (struct tec_sampling){
             .temperature = (float)n->temperature, .top_p = (float)n->top_p, .top_k = n->top_k};
         d->deadline_us = t->nodes[i].deadline_us;
         d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
     }
+    return TEC_OK;
+}
+
+/* The arena holds the longest answer already: nothing is taken. */
+static bool says(void *self, const int *tokens, int n, const char *stop)
+{
+    struct tec_engine *e = self;
+    struct tec_arena_mark mark = tec_arena_mark(&e->reading);
+    char *text = NULL;
+    size_t bytes = 0, length = strlen(stop);
+    bool found = false;
+    if (tec_tokenizer_decode(e->tokenizer, tokens, (size_t)n, true, &e->reading, &text, &bytes,
+                             NULL) == TEC_OK)
+        for (size_t i = 0; !found && i + length <= bytes; i++)
+            found = memcmp(text + i, stop, length) == 0;
+    tec_arena_rewind(&e->reading, mark);
+    return found;
+}
+
+/* Decoders with a text that ends an answer need somebody who reads tokens. */
+static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options *l,
+                                  struct tec_error *err)
+{
+    enum { PER_TOKEN = 64 };
+    bool any = false;
+    for (int i = 0; i < l->n_decoders; i++)
+        any |= l->decoders[i].stop != NULL;
+    if (!any || !e->tokenizer)
+        return TEC_OK;
+    struct tec_arena_mark mark = tec_arena_mark(&e->reading);
+    size_t bytes = ((size_t)e->plan->spec.new_tokens + 1) * PER_TOKEN;
+    if (!tec_arena_push(&e->reading, bytes, 1, 16))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to read answers");
+    tec_arena_rewind(&e->reading, mark);
+    l->says = says;
+    l->says_self = e;
     return TEC_OK;
 }
 
@@ -70,6 +107,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
         TEC_TRY(list_decoders(&l, p, &e->topology, err));
     for (int i = 0; i < l.n_decoders; i++)
         l.decoders[i].sampling.seed = o->seed;
+    TEC_TRY(read_stops(e, &l, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
     if (o->costs)
         tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);

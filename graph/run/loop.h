@@ -27,6 +27,7 @@ struct tec_decoder {
     bool on_change;      /* spawn one where the instruction is not that of the session's frame
                             before, and in its first frame */
     bool supersede;      /* a new request gives up the older ones of its session */
+    const char *stop;    /* a text that ends an answer; NULL = none */
     struct tec_sampling sampling; /* of its seed each request's is made */
     int own;                      /* 1 + index of its own prompt in the input; 0 = none */
 };
@@ -126,6 +127,10 @@ struct tec_loop_options {
      * `now_ns`, `now_ns` itself while a released frame waits. NULL: there is one session. */
     int64_t (*wanted)(void *self, int64_t now_ns);
     void *wanted_self;
+    /* Whether n tokens say `stop`; called on the frame thread for decoders that have one. NULL:
+     * nobody can read tokens. */
+    bool (*says)(void *self, const int *tokens, int n, const char *stop);
+    void *says_self;
 };
 
 struct tec_loop;

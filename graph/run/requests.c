@@ -282,11 +282,11 @@ void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, i
     tec_loop_tell_kv(l, "store", r, 0, at_ns);
 }
 
-static void finish(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
+static void finish(struct tec_loop *l, struct tec_request *r, bool stopped, int64_t at_ns)
 {
     bool ended =
         r->made > 0 && tec_model_ends(l->o.plan->model, l->texts[r->text].tokens[r->made - 1]);
-    const char *reason = ended ? "eos" : "length";
+    const char *reason = stopped ? "stop" : ended ? "eos" : "length";
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .node = l->o.decoders[r->decoder].node,
                                         .request = r->id,
@@ -298,11 +298,30 @@ static void finish(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
     tec_requests_end(l, r, reason, 1, at_ns);
 }
 
+/* Of n new tokens those up to the one that completes the text that ends an answer; -1: none does.
+ */
+static int up_to_stop(const struct tec_loop *l, const struct tec_request *r, int n)
+{
+    const char *stop = l->o.decoders[r->decoder].stop;
+    const int *tokens = l->texts[r->text].tokens;
+    if (!stop || !l->o.says || !l->o.says(l->o.says_self, tokens, r->made + n, stop))
+        return -1;
+    int keep = 1;
+    while (keep < n && !l->o.says(l->o.says_self, tokens, r->made + keep, stop))
+        keep++;
+    return keep;
+}
+
 void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n,
                          int64_t at_ns)
 {
     struct tec_utterance *t = &l->texts[r->text];
     memcpy(t->tokens + r->made, tokens, (size_t)n * sizeof *tokens);
+    int keep = n > 0 ? up_to_stop(l, r, n) : -1;
+    if (keep >= 0) { /* what was made behind it in this launch was never said */
+        n = keep;
+        r->row.done = 1;
+    }
     r->made += n;
     atomic_store_explicit(&t->count, r->made, memory_order_release);
     l->record.tokens += n;
@@ -313,7 +332,7 @@ void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *t
                                         .done = r->made,
                                         .t_ns = at_ns});
     if (r->row.done)
-        finish(l, r, at_ns);
+        finish(l, r, keep >= 0, at_ns);
     else
         tec_loop_tell_kv(l, "update", r, length(r), at_ns);
 }
