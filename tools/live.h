@@ -119,5 +119,9 @@ void tec_live_lost(void *user, int64_t seen, int64_t captured_ns);
 /* For the public functions: fill the error with one sentence. */
 enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status,
                                  const char *text);
+enum tectum_status tec_live_convert(struct tectum_error *err, const struct tec_error *from);
+
+/* When a wait of so many nanoseconds ends; below 0: never. */
+int64_t tec_live_end(int64_t timeout_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* tectum.c - the public interface over the engine: open and close, submit, wait, read. */
+/* tectum.c - the public interface over the engine: open and close, submit, wait, ask. */
 #include "tools/live.h"
 
 #include "base/clock.h"
@@ -18,8 +18,6 @@ _Static_assert((int)TECTUM_TYPE_F32 == (int)TEC_VALUE_F32, "f32");
 _Static_assert((int)TECTUM_TYPE_F64 == (int)TEC_VALUE_F64, "f64");
 _Static_assert((int)TECTUM_TYPE_I32 == (int)TEC_VALUE_I32, "i32");
 
-_Static_assert(sizeof((struct tectum_piece *)NULL)->text > TEC_DETOKENIZER_BYTES, "a token fits");
-
 enum { MAX_VALUES = 64 };
 
 static const struct tec_clock wall = {NULL};
@@ -29,7 +27,7 @@ const char *tectum_status_name(enum tectum_status status)
     return tec_status_name((enum tec_status)status);
 }
 
-static enum tectum_status convert(struct tectum_error *err, const struct tec_error *from)
+enum tectum_status tec_live_convert(struct tectum_error *err, const struct tec_error *from)
 {
     if (err) {
         err->status = (enum tectum_status)from->status;
@@ -42,7 +40,7 @@ static enum tectum_status fail(struct tectum_error *err, enum tec_status status,
 {
     struct tec_error mine = {0};
     tec_fail(&mine, status, "%s", text);
-    return convert(err, &mine);
+    return tec_live_convert(err, &mine);
 }
 
 enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status, const char *text)
@@ -55,7 +53,7 @@ int64_t tectum_now(void)
     return tec_clock_now(&wall);
 }
 
-static int64_t end_of(int64_t timeout_ns)
+int64_t tec_live_end(int64_t timeout_ns)
 {
     int64_t now = tec_clock_now(&wall);
     return timeout_ns < 0 || timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns;
@@ -183,7 +181,7 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     pthread_mutex_init(&t->text_lock, NULL);
     if (open_engine(t, options, &mine) != TEC_OK) {
         tectum_close(&t);
-        return convert(err, &mine);
+        return tec_live_convert(err, &mine);
     }
     *out = t;
     return TECTUM_OK;
@@ -285,7 +283,7 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
         status = submit(t, own, n, now, captured_ns, &number, &mine);
     pthread_mutex_unlock(&t->lock);
     if (status != TEC_OK)
-        return convert(err, &mine);
+        return tec_live_convert(err, &mine);
     tec_bell_ring(&t->work);
     if (observation)
         *observation = number;
@@ -347,7 +345,7 @@ enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_n
         return fail(err, TEC_INVALID, "tectum_wait: an engine and room for actions are needed");
     if (room < (size_t)tectum_rows(t) * (size_t)tectum_columns(t))
         return fail(err, TEC_INVALID, "tectum_wait: actions need room for tectum_rows x columns");
-    for (int64_t until = end_of(timeout_ns);;) {
+    for (int64_t until = tec_live_end(timeout_ns);;) {
         uint32_t seen = atomic_load(&t->done.rings);
         pthread_mutex_lock(&t->hand_lock);
         bool got = take(t, from, actions, chunk ? chunk : &unused);
@@ -355,7 +353,7 @@ enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_n
         if (got)
             return TECTUM_OK;
         if (tec_device_failure(t->engine->device, &lost) != TEC_OK)
-            return convert(err, &lost);
+            return tec_live_convert(err, &lost);
         if (tec_clock_now(&wall) >= until)
             return fail(err, TEC_TIME, "no actions of that observation yet");
         tec_bell_wait(&t->done, seen, until);
@@ -424,7 +422,7 @@ enum tectum_status tectum_asked(struct tectum *t, int64_t ticket, int64_t timeou
 {
     if (!t || !outcome)
         return fail(err, TEC_INVALID, "tectum_asked: an engine and an outcome are needed");
-    for (int64_t until = end_of(timeout_ns);;) {
+    for (int64_t until = tec_live_end(timeout_ns);;) {
         struct tec_ticket from;
         uint32_t seen = atomic_load(&t->asks.done.rings);
         enum tec_asks_state state = tec_asks_look(&t->asks, ticket, &from);
@@ -437,74 +435,5 @@ enum tectum_status tectum_asked(struct tectum *t, int64_t ticket, int64_t timeou
         if (tec_clock_now(&wall) >= until)
             return fail(err, TEC_TIME, "no frame has answered that ticket yet");
         tec_bell_wait(&t->asks.done, seen, until);
-    }
-}
-
-/* --- text ------------------------------------------------------------------------------------ */
-
-static struct tec_live_text *text_of(struct tectum *t, int64_t request)
-{
-    struct tec_live_text *oldest = &t->texts[0];
-    for (int i = 0; i < t->n_texts; i++) {
-        if (t->texts[i].request == request)
-            return &t->texts[i];
-        if (t->texts[i].request < oldest->request)
-            oldest = &t->texts[i];
-    }
-    oldest->request = request;
-    if (t->engine->tokenizer)
-        tec_detokenizer_init(&oldest->decoder, t->engine->tokenizer, true);
-    return oldest;
-}
-
-/* The decode node of that index among the pipeline's. */
-static const char *node_name(const struct tectum *t, int decoder)
-{
-    const struct tec_topology *topology = &t->engine->topology;
-    for (int i = 0; i < topology->n_nodes; i++)
-        if (strcmp(topology->nodes[i].kind, "decode") == 0 && decoder-- == 0)
-            return topology->nodes[i].name;
-    return "";
-}
-
-static void make_piece(struct tectum *t, const struct tec_live_event *e, struct tectum_piece *piece)
-{
-    struct tec_live_text *text = text_of(t, e->request);
-    size_t room = sizeof piece->text - 1, n = 0;
-    *piece = (struct tectum_piece){
-        .request = e->request, .observation = e->observation, .token = e->token};
-    snprintf(piece->node, sizeof piece->node, "%s", node_name(t, e->decoder));
-    if (t->engine->tokenizer)
-        n = e->reason ? tec_detokenizer_flush(&text->decoder, piece->text, room)
-                      : tec_detokenizer_push(&text->decoder, e->token, piece->text, room);
-    piece->bytes = n <= room ? n : 0;
-    if (!e->reason)
-        return;
-    piece->truncated = e->lost;
-    snprintf(piece->reason, sizeof piece->reason, "%s", e->reason);
-    text->request = -1;
-}
-
-enum tectum_status tectum_read(struct tectum *t, int64_t timeout_ns, struct tectum_piece *piece,
-                               struct tectum_error *err)
-{
-    struct tec_error lost;
-    if (!t || !piece)
-        return fail(err, TEC_INVALID, "tectum_read: an engine and a piece are needed");
-    for (int64_t until = end_of(timeout_ns);;) {
-        struct tec_live_event event;
-        uint32_t seen = atomic_load(&t->said.rings);
-        pthread_mutex_lock(&t->text_lock);
-        bool got = tec_ring_pop(&t->events, &event);
-        if (got)
-            make_piece(t, &event, piece);
-        pthread_mutex_unlock(&t->text_lock);
-        if (got)
-            return TECTUM_OK;
-        if (tec_device_failure(t->engine->device, &lost) != TEC_OK)
-            return convert(err, &lost);
-        if (tec_clock_now(&wall) >= until)
-            return fail(err, TEC_TIME, "no text yet");
-        tec_bell_wait(&t->said, seen, until);
     }
 }
