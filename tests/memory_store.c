@@ -235,6 +235,29 @@ static void on_evict(void *user, const struct tec_eviction *e)
     CHECK(e->tier == TEC_TIER_FILE || e->bytes != NULL);
 }
 
+/* Nothing can leave RAM while n <= 4 others are held. */
+static enum tec_status give_while_held(struct tec_store *s, uint32_t unit, const uint32_t *others,
+                                       uint32_t n)
+{
+    struct tec_kv *held[4];
+    for (uint32_t i = 0; i < n; i++)
+        REQUIRE(tec_store_pin(s, others[i], &held[i], NULL) == TEC_OK);
+    enum tec_status status = give_kv(s, unit, NULL);
+    for (uint32_t i = 0; i < n; i++)
+        tec_store_drop(s, held[i]);
+    return status;
+}
+
+static void check_warm(struct tec_store *s, uint32_t unit)
+{
+    struct tec_kv *kv = NULL;
+    REQUIRE(tec_store_pin(s, unit, &kv, NULL) == TEC_OK);
+    CHECK(tec_kv_piece(kv, 0) == NULL);
+    REQUIRE(tec_store_warm(s, kv, NULL) == TEC_OK);
+    CHECK(tec_kv_piece(kv, 0) != NULL && kv_right(s, kv, 1, 1, 0));
+    tec_store_drop(s, kv);
+}
+
 TEST(the_least_recently_used_leaves_ram_first)
 {
     const int64_t one = LAYERS * (int64_t)(2 * TOKENS * ROW + 64);
@@ -242,7 +265,7 @@ TEST(the_least_recently_used_leaves_ram_first)
         struct tec_heap heap = {0};
         struct tec_store *s = NULL;
         struct tec_groups_change change;
-        struct tec_kv *kv = NULL, *held[4];
+        struct tec_kv *kv = NULL;
         struct tec_unit_view v;
         uint32_t unit[10];
         make_path();
@@ -265,20 +288,10 @@ TEST(the_least_recently_used_leaves_ram_first)
         CHECK(v.has_kv && v.in_ram);
         REQUIRE(tec_store_view(s, unit[0], &v));
         CHECK(v.has_kv == (with_file == 1) && !v.in_ram);
-        const uint32_t young[] = {1, 7, 8, 9}; /* hold all of it: nothing can leave */
-        for (uint32_t i = 0; i < 4; i++)
-            REQUIRE(tec_store_pin(s, unit[young[i]], &held[i], NULL) == TEC_OK);
-        enum tec_status status = give_kv(s, unit[0], NULL);
-        CHECK_INT(status, ==, with_file ? TEC_OK : TEC_NO_MEMORY);
-        for (uint32_t i = 0; i < 4; i++)
-            tec_store_drop(s, held[i]);
-        if (with_file) {
-            REQUIRE(tec_store_pin(s, unit[0], &kv, NULL) == TEC_OK);
-            CHECK(tec_kv_piece(kv, 0) == NULL);
-            REQUIRE(tec_store_warm(s, kv, NULL) == TEC_OK);
-            CHECK(tec_kv_piece(kv, 0) != NULL && kv_right(s, kv, 1, 1, 0));
-            tec_store_drop(s, kv);
-        }
+        const uint32_t young[] = {unit[1], unit[7], unit[8], unit[9]};
+        CHECK_INT(give_while_held(s, unit[0], young, 4), ==, with_file ? TEC_OK : TEC_NO_MEMORY);
+        if (with_file)
+            check_warm(s, unit[0]);
         tec_store_close(s);
         CHECK_INT(heap.live, ==, 0);
         remove_path();
