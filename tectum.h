@@ -127,6 +127,8 @@ struct tectum_chunk {
     int64_t captured_ns; /* of the observation */
     int64_t released_ns; /* when the actions were ready */
     int missed;          /* 1: later than the action node's deadline, counted from tectum_submit */
+    char reason[16];     /* of a ring, where rows is 0: why there are none. "eos": the model ended
+                          * the action before it was whole; "reset": tectum_reset dropped it */
 };
 
 /* Most rows, and the columns, of a chunk: what tectum_wait needs room for. */
@@ -136,7 +138,11 @@ TECTUM_API int tectum_columns(const struct tectum *engine);
 /* The newest actions, if they are of observation `from` or a later one; else wait for such, at most
  * timeout_ns (0: only look; negative: as long as it takes), then TECTUM_TIME. actions
  * [rows, columns] float64, in the robot's units, `room` values: TECTUM_INVALID when that is too
- * few, TECTUM_DEVICE when the device has failed. Several threads may wait. */
+ * few, TECTUM_DEVICE when the device has failed. Several threads may wait.
+ *
+ * An observation in a ring may end without actions. Where that is `from` or a later one, and there
+ * are no actions of such and none older in flight, nobody is kept waiting: TECTUM_OK with rows 0,
+ * the newest such observation (captured_ns 0 where a reset dropped it) and the reason. */
 TECTUM_API enum tectum_status tectum_wait(struct tectum *engine, int64_t from, int64_t timeout_ns,
                                           double *actions, size_t room, struct tectum_chunk *chunk,
                                           struct tectum_error *err);
@@ -189,7 +195,10 @@ TECTUM_API enum tectum_status tectum_handout(struct tectum *engine, int64_t obse
                                              struct tectum_handed *handed,
                                              struct tectum_error *err);
 
-/* Go on after a stop (on_miss = "stop", or more than `limit` misses in a row). NULL is allowed. */
+/* Go on after a stop (on_miss = "stop", or more than `limit` misses in a row), and begin with an
+ * empty ring: every observation that was submitted before is dropped, with what is in flight of it,
+ * and no actions of it are given any more; who waits for them is told (tectum_wait). Does not wait
+ * for the frame that runs. The last command and what runs without a ring stay. NULL is allowed. */
 TECTUM_API void tectum_reset(struct tectum *engine);
 
 /* Ask for a request of a decode node (NULL: the first one) on the next observation that is run, at

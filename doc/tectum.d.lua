@@ -197,6 +197,9 @@ function action(t) end
 ---@field max_tokens integer longest answer
 ---@field spawn? tectum.call who starts requests: `every(n)` frames, `on_change()` of the instruction, or `on_request()`
 ---@field supersede? boolean a new request ends the older ones of this node and session: no text is stale; default false
+---@field temperature? number 0: the likeliest token; above: tokens are drawn, the flatter the larger; default 0
+---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
+---@field top_p? number drawn from the likeliest tokens that have this share of the probability; default 1
 ---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
 ---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text
 ---@field deadline? tectum.hard|tectum.soft by when an answer is needed

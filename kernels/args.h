@@ -21,7 +21,9 @@
 /* y[r][c] (+)= gate[c] * (sum_k x[r][k] * W[c][k] + bias[c]), r < *rows, c < n.
  * The sum runs over k = 0, 1, ... in one order for every row (on CUDA in one of its own,
  * doc/numerics.md): gemm_bf16 in float32, gemm_f32 (the checking path and the small exact
- * projections) in float64, rounded once. */
+ * projections) in float64, rounded once; gemm_int4 by groups of k, each sum of x * (nibble - zero)
+ * and the sum of groups times their scales one chain of fused multiply-adds in float32: the same
+ * bits on every tier. */
 struct tec_gemm_args {
     const float *x;    /* [max_rows, ldx], k columns used; not rounded here */
     const void *w;     /* a matrix packed by tec_matrix_pack for this tier; n x k */
@@ -35,7 +37,11 @@ struct tec_gemm_args {
     int add;          /* 1: added to y; 0: y is overwritten */
     const int *fixed; /* rows below it take fixed_gate; NULL = none */
     const float *fixed_gate; /* [n] or NULL = 1 */
-    int rounded;             /* 1: x holds bf16 values, and finite ones; the same y in less time */
+    /* gemm_int4 alone: */
+    int group;        /* k that share a scale and a zero; a multiple of 8, as k is */
+    const int *order; /* [orders, k] packed column j is column order[j] of x; NULL = as they are */
+    const int *order_of; /* [n / 16] which order a panel has; NULL = the first */
+    int rounded;         /* 1: x holds bf16 values, and finite ones; the same y in less time */
 };
 
 /* y[*first + r] = scale * row ids[r] of the matrix, r < *rows. */
@@ -91,7 +97,8 @@ struct tec_seq {
 
 /* out[r][h] = softmax(scale * q[r][h] . K) V over the first visible[r] keys of row r's sequence.
  * Query head h reads kv head h / (heads / kv_heads). Keys are taken in blocks of 64 by logical key
- * index with an online softmax in float32; a row with no visible key gives 0. Rows of one sequence
+ * index with an online softmax in float32; a row with no visible key gives 0. With a window > 0 a
+ * row sees the last `window` of those keys alone. Rows of one sequence
  * should be neighbours (they then share work), but need not be. */
 struct tec_attention_args {
     const float *q; /* [max_rows, ldq] = [heads, head_dim] a row */
@@ -106,6 +113,7 @@ struct tec_attention_args {
     const int *rows;
     int max_rows, ldq, ldo;
     int heads, kv_heads, head_dim;
+    int window; /* 0 = all visible keys */
     float scale;
     int round; /* 1: out is rounded to bf16 */
 };
@@ -197,9 +205,40 @@ struct tec_euler_args {
     const int *fixed; /* NULL = none */
 };
 
+/* Tokens that were there before are less likely: for each row, first token[r] joins the set
+ * seen[r] (bit id of a row of `words` words), then x[r][id] of every id in it is multiplied by
+ * `penalty` where it is below 0, divided by it elsewhere. An id outside 0 .. cols - 1 is ignored.
+ */
+struct tec_penalise_args {
+    float *x;         /* [max_rows, ld] logits */
+    uint32_t *seen;   /* [max_rows, words] */
+    const int *token; /* [max_rows] newest input */
+    const int *rows;
+    int max_rows, ld, cols;
+    int words; /* at least cols / 32, rounded up */
+    float penalty;
+};
+
+/* A row with temperature > 0 draws: y = x / temperature; out (-infinity) is what is smaller than
+ * the top_k-th largest, then what is not among the largest whose probabilities come to top_p of
+ * those that are left (equals share a fate); to the others the noise of (seed, position, id) is
+ * added, so that the largest is a draw from their softmax (kernels/sample.h). Other rows stay as
+ * they are. */
+struct tec_sample_args {
+    float *x;                         /* [max_rows, ld] logits */
+    const float *temperature, *top_p; /* [max_rows]; top_p >= 1: all */
+    const int *top_k;                 /* [max_rows]; 0: all */
+    const uint32_t *seed;             /* [max_rows, 2] */
+    const int *pos;                   /* [max_rows] */
+    const int *rows;
+    int max_rows, ld, cols;
+    int round; /* 1: logits of every row are rounded to bf16 first */
+};
+
 /* Greedy choice and the bookkeeping of one decode step, for rows r < *rows:
  * id = argmax over cols of logits[r] (a tie goes to the lowest id). A row with done[r] = 0 appends
- * id to tokens[r], then is done when id is an end token or left[r] reaches 0; else id becomes its
+ * id to tokens[r], then is done when id is an end token (eos[r], or for a row that has one any of
+ * `ends`) or left[r] reaches 0; else id becomes its
  * next input: token = id, position and visible grow by one, the slot is tail[r] + (pos -
  * prefix[r]). A row with waiting[r] > 0 has its next input given instead: the token at [r,
  * max_forced - waiting[r]] of `forced` becomes it, waiting[r] falls by one, nothing is appended. A
@@ -212,6 +251,8 @@ struct tec_next_token_args {
     int *left, *done, *produced;       /* [max_rows] */
     int *tokens;                       /* [max_rows, max_tokens] */
     const int *eos;                    /* [max_rows] end token, -1 = none */
+    const int *ends;                   /* [n_ends] others */
+    int n_ends;
     int *stop;
     int *best; /* [max_rows] scratch */
     const int *rows;

@@ -14,6 +14,12 @@ static inline int tec_attention_width(int head_dim)
     return (head_dim + 15) / 16 * 16;
 }
 
+/* The first key that a row with `visible` keys sees. */
+static inline int tec_attention_first(const struct tec_attention_args *a, int visible)
+{
+    return a->window > 0 && visible > a->window ? visible - a->window : 0;
+}
+
 /* Where a walk over the spans of one sequence stands. */
 struct tec_attention_walk {
     const struct tec_span *span, *end;

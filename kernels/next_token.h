@@ -12,6 +12,14 @@ static inline void tec_next_token_input(const struct tec_next_token_args *a, int
     a->slot[r] = a->tail[r] + (a->pos[r] - a->prefix[r]);
 }
 
+static inline bool tec_next_token_ends(const struct tec_next_token_args *a, int r, int id)
+{
+    bool ends = id == a->eos[r];
+    for (int i = 0; i < a->n_ends && a->eos[r] >= 0; i++)
+        ends |= id == a->ends[i];
+    return ends;
+}
+
 /* Row r chose `id`: append it, then either finish the row or make it the next input. */
 static inline void tec_next_token_step(const struct tec_next_token_args *a, int r, int id)
 {
@@ -20,7 +28,7 @@ static inline void tec_next_token_step(const struct tec_next_token_args *a, int 
         return;
     }
     a->tokens[(size_t)r * (size_t)a->max_tokens + (size_t)a->produced[r]++] = id;
-    if (--a->left[r] <= 0 || id == a->eos[r])
+    if (--a->left[r] <= 0 || tec_next_token_ends(a, r, id))
         a->done[r] = 1;
     else
         tec_next_token_input(a, r, id);

@@ -1,6 +1,7 @@
 /* linear.c - y (+)= gate * (x W^T + bias).
- *   x [rows, k], y [rows, n padded]; W packed n x k, f32 (bf16 = 0) or bf16; bias, gate [n] or
- * NULL. Rows below *fixed take fixed_gate. */
+ *   x [rows, k], y [rows, n padded]; W packed n x k, f32 (bf16 = 0) or bf16, or int4 where group
+ * is not 0; bias, gate [n] or NULL. Rows below *fixed take fixed_gate. */
+#include "kernels/int4.h"
 #include "kernels/matrix.h"
 #include "ops/program.h"
 
@@ -14,6 +15,8 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     TEC_TRY(TEC_NEED(call, x->cols == a->k, err, "x must have %d columns, has %d", a->k, x->cols));
     TEC_TRY(TEC_NEED(call, a->n % 16 == 0 && a->n <= y->ld, err,
                      "%d weight columns do not fit a row of %d", a->n, y->ld));
+    TEC_TRY(TEC_NEED(call, a->group >= 0 && a->group % 8 == 0 && (!a->group || a->k % 8 == 0), err,
+                     "groups of %d in %d columns: both must be multiples of 8", a->group, a->k));
     TEC_TRY(TEC_NEED(call, !a->fixed || (!call->in_row && !call->out_row), err,
                      "fixed rows are counted from row 0 of x and y"));
     if (!a->rows) {
@@ -36,14 +39,16 @@ static void record(const struct tec_program *program, const struct tec_call *cal
         (const float *)(const void *)tec_in(program, call, 0)->at + (ptrdiff_t)call->in_row * a.ldx;
     a.y = (float *)(void *)tec_out(program, call, 0)->at + (ptrdiff_t)call->out_row * a.ldy;
     a.rounded = call->bf16 && tec_tensor_rounded(tec_in(program, call, 0));
-    tec_capture_add(capture, call->bf16 ? TEC_KERNEL_gemm_bf16 : TEC_KERNEL_gemm_f32, &a,
-                    call->barrier, call->label);
+    enum tec_kernel_id kernel = a.group      ? TEC_KERNEL_gemm_int4
+                                : call->bf16 ? TEC_KERNEL_gemm_bf16
+                                             : TEC_KERNEL_gemm_f32;
+    tec_capture_add(capture, kernel, &a, call->barrier, call->label);
 }
 
 /* R rows, n stored columns, k inputs, e bytes a weight (bf16 lines are padded to even k).
  * Products: R n k multiply-adds. Besides, for each of R n results one FLOP for each of bias, gate
- * and add. Bytes: W is n k e; bias and gate 4 n each, gate twice where rows may be fixed. x is
- * 4 R k, y 4 R n, read as well when it is added to. */
+ * and add. Bytes: W is n k e (int4: its panels, and one order of k); bias and gate 4 n each, gate
+ * twice where rows may be fixed. x is 4 R k, y 4 R n, read as well when it is added to. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
     const struct tec_gemm_args *a = &call->args.gemm;
@@ -51,12 +56,15 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
     int64_t results = rows * a->n, products = tec_cost_times(results * 2, a->k);
     int vectors = !!a->bias + !!a->gate + !!a->fixed;
     int64_t stride = (int64_t)tec_matrix_stride(a->k, call->bf16);
+    int64_t weights = a->group ? (int64_t)tec_int4_size(a->n, a->k, a->group)
+                               : tec_cost_times(a->n, stride * (call->bf16 ? 2 : 4));
+    if (a->order)
+        weights += (int64_t)a->k * 4;
     return (struct tec_cost){
         .products = call->bf16 ? products : 0,
         .products_f32 = call->bf16 ? 0 : products,
         .other = results * (!!a->bias + (a->gate || a->fixed) + !!a->add),
-        .weights =
-            tec_cost_times(a->n, stride * (call->bf16 ? 2 : 4)) + (int64_t)a->n * 4 * vectors,
+        .weights = weights + (int64_t)a->n * 4 * vectors,
         .read = rows * a->k * 4 + (a->add ? results * 4 : 0),
         .written = results * 4,
     };

@@ -35,6 +35,8 @@ union tec_args {
     struct tec_read_kv_args read_kv;
     struct tec_move_args move;
     struct tec_euler_args euler;
+    struct tec_penalise_args penalise;
+    struct tec_sample_args sample;
     struct tec_next_token_args next_token;
 };
 

@@ -415,6 +415,40 @@ TEST(names_in_processors_stay_inside)
     box_remove(&b);
 }
 
+TEST(parts_are_joined_by_their_plain_names)
+{
+    static const char *const bad[] = {"",
+                                      ".",
+                                      "..",
+                                      "../head.safetensors",
+                                      "a/b.safetensors",
+                                      "head",
+                                      ".safetensors",
+                                      "a\\b.safetensors"};
+    const char *dir = "tests/golden/openvla/oft/checkpoint";
+    struct tec_heap heap = {0};
+    struct tec_error err = {0};
+    struct tec_checkpoint *c;
+    char hash[TEC_HASH_TEXT];
+    bool joined = true;
+    REQUIRE(tec_checkpoint_open(&c, "tests/golden/openvla/tiny/checkpoint", &heap, &err) == TEC_OK);
+    CHECK(!tec_checkpoint_tensor(c, "action_head.model.fc1.weight"));
+    memcpy(hash, c->hash, sizeof hash);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CHECK_INT(tec_checkpoint_join(c, dir, bad[i], &joined, &err), ==, TEC_MALFORMED);
+        CHECK(!joined && strstr(err.message, "is not a plain file name"));
+    }
+    CHECK(tec_checkpoint_join(c, dir, "none.safetensors", &joined, &err) == TEC_OK && !joined);
+    CHECK_STR(c->hash, hash);
+    CHECK(tec_checkpoint_join(c, dir, "action_head.safetensors", &joined, &err) == TEC_OK);
+    CHECK(joined && tec_checkpoint_tensor(c, "action_head.model.fc1.weight"));
+    CHECK(strcmp(c->hash, hash) != 0);
+    CHECK(tec_checkpoint_join(c, dir, "action_head.safetensors", &joined, &err) == TEC_OK);
+    CHECK(!joined);
+    tec_checkpoint_close(c);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(other_things_are_named)
 {
     struct box b;

@@ -74,6 +74,19 @@ TEST(descriptions_that_lack_a_tensor_are_refused)
     refused("text", "embed", json_array(), "text.embed: must name a tensor");
 }
 
+TEST(a_model_of_text_alone_has_nothing_else)
+{
+    refused_of("qwen2", "", "slots", json_pack("[s]", "x"), "a model of text alone");
+    refused_of("qwen2", "", "vision", json_object(), "a model of text alone");
+    refused_of("qwen2", "", "tokens", json_object(), "a model of text alone");
+    refused("", "slots", NULL, "others have both slots and vision");
+    refused("", "vision", NULL, "a model of text alone");
+    refused_of("qwen2", "text", "ends", json_pack("[i]", 512), "must be tokens 0 .. 511");
+    refused_of("qwen2", "text", "ends", json_pack("[s]", "x"), "must be tokens 0 .. 511");
+    refused_of("qwen2", "text", "penalty", json_real(0.0), "text.penalty: must be above 0");
+    refused_of("qwen2", "text.stack", "window", json_integer(-1), "a window of -1 keys");
+}
+
 TEST(rotations_that_one_table_cannot_hold_are_refused)
 {
     refused("action.stack", "theta", json_real(5000.0), "action.stack: theta 5000");
@@ -166,8 +179,9 @@ static void refused_chunk(const char *path, const char *key, json_t *value, cons
     struct tec_checkpoint *c = NULL;
     struct tec_model *model = NULL, other = {.name = NULL};
     REQUIRE(tec_checkpoint_open(&c, "tests/golden/openvla/tiny/checkpoint", &heap, &err) == TEC_OK);
-    REQUIRE(tec_checkpoint_join(c, "tests/golden/openvla/oft/checkpoint", &err) == TEC_OK);
-    const struct tec_model_choice choice = {.root = "pipelines/models", .checkpoint = c};
+    const struct tec_model_choice choice = {.root = "pipelines/models",
+                                            .checkpoint = c,
+                                            .beside = "tests/golden/openvla/oft/checkpoint"};
     REQUIRE(tec_model_open(&model, &choice, &heap, &err) == TEC_OK);
     CHECK(tec_model_heads(model) && model->head.width == 64 && model->head.state == 8);
     other.json = json_deep_copy(model->json);

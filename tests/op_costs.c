@@ -139,6 +139,25 @@ TEST(maps)
     IS(call, .other = 60, .read = 240, .written = 120);
 }
 
+TEST(four_bit_weights_and_penalties)
+{
+    struct tec_call call = tec_call_of(TEC_OP_linear, "product");
+    call.args.gemm =
+        (struct tec_gemm_args){.rows = live, .max_rows = 8, .n = 32, .k = 40, .group = 32};
+    /* two panels of 2 + 5 lines; besides nothing */
+    IS(call, .products_f32 = 3 * 32 * 40 * 2, .weights = 2 * 7 * 64, .read = 480, .written = 384);
+    static int order[40];
+    call.args.gemm.order = order;
+    IS(call, .products_f32 = 3 * 32 * 40 * 2, .weights = 2 * 7 * 64 + 160, .read = 480,
+       .written = 384);
+    call = tec_call_of(TEC_OP_penalise, "penalise");
+    call.args.penalise = (struct tec_penalise_args){.rows = live, .max_rows = 8, .words = 4};
+    IS(call, .read = 60, .written = 12);
+    call = tec_call_of(TEC_OP_sample, "sample");
+    call.args.sample = (struct tec_sample_args){.rows = live, .max_rows = 8, .cols = 10};
+    IS(call, .other = 2700, .read = 1512, .written = 240);
+}
+
 TEST(tables)
 {
     struct tec_call call = tec_call_of(TEC_OP_add_table, "position");

@@ -31,9 +31,10 @@ struct declared {
 
 static const struct tec_pipeline *declare(struct declared *d, int hard, int n, const double *share)
 {
-    *d = (struct declared){.nodes = {{.kind = TEC_DECL_PREFILL, .partition = {.index = -1}},
-                                     {.kind = TEC_DECL_ACTION, .partition = {.index = hard}},
-                                     {.kind = TEC_DECL_DECODE, .partition = {.index = -1}}}};
+    *d = (struct declared){
+        .nodes = {{.kind = TEC_DECL_PREFILL, .partition = {.index = -1}},
+                  {.kind = TEC_DECL_ACTION, .partition = {.index = hard}},
+                  {.kind = TEC_DECL_DECODE, .kv = {.index = -1}, .partition = {.index = -1}}}};
     for (int i = 0; i < n; i++)
         d->partitions[i].share = share[i];
     d->p.nodes = d->nodes;

@@ -348,9 +348,9 @@ def bench_has_the_age_beside_the_rate():
 
 
 class Server:
-    def __init__(self, *options):
+    def __init__(self, *options, model=MODEL):
         self.p = subprocess.Popen(
-            [PROGRAM, "serve", PIPELINE, *MODEL, "--port", "0", "--host", "127.0.0.1", *options],
+            [PROGRAM, "serve", PIPELINE, *model, "--port", "0", "--host", "127.0.0.1", *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.p.stdout.readline()
         if " on ws://" not in line:
@@ -421,25 +421,79 @@ def a_new_instruction_a_reset_and_another_client_start_anew():
 
 @test
 def a_refused_observation_leaves_the_ring_usable():
+    write("texts", [(i, "pick up the cup") for i in PATTERN])
+    want = alone("texts")
     with Server() as server:
-        for bad in (observation(0, 7), {**observation(0), "cam": Array(
-                "|u1", [SIDE, SIDE, 2], bytes(SIDE * SIDE * 2))}, {"instruction": "a"}):
-            s = server.connect()
-            s.infer(observation(0))
-            s.send(bad)
-            text = s.failure()[0]
+        s, first = server.connect(), 0
+        for i in range(K):
+            s.infer(observation(PATTERN[i]))
+        for n, bad in enumerate((observation(0, 7), {**observation(0), "cam": Array(
+                "|u1", [SIDE, SIDE, 2], bytes(SIDE * SIDE * 2))}, {"instruction": "a"}), 1):
+            other = server.connect()
+            other.send(bad)
+            text = other.failure()[0]
             check("cam" in text or "instruction" in text, text)
-        check(len(said(server.connect().infer(observation(1)))) == 32)
+            r = s.infer(observation(PATTERN[K - 1 + n], tectum={}))  # nothing of it is gone
+            check(r["tectum"]["chunk_id"] == n and said(r) == want[n], n, r["tectum"])
+        s.send({"instruction": "a"})
+        s.failure()
+        s = server.connect()
+        for i in range(K + 2):
+            r = s.infer(observation(PATTERN[i], tectum={}))
+            first = first or r["tectum"]["chunk_id"]
+            seen = max(i - (K - 1), 0)
+            check(said(r) == want[seen] and r["tectum"]["chunk_id"] == first + seen, i, r["tectum"])
 
 
 @test
 def a_deadline_ends_the_filling():
-    with Server() as server:
+    small = [word.replace("tiny", "small") for word in MODEL]
+    with Server("--set", "resources.ring.tokens=290", model=small) as server:
         s = server.connect()
-        r = s.infer(observation(0, tectum={"deadline_ms": 0.2 if SLOW == 1 else 1.0}))
-        check(r["tectum"]["source"] in ("none", "fresh"), r["tectum"])
+        begin = time.monotonic()
+        s.infer(observation(0, tectum={}))
+        filling = time.monotonic() - begin
+        s = server.connect()
+        begin = time.monotonic()
+        r = s.infer(observation(0, tectum={"deadline_ms": 1000 * filling / K}))
+        took = time.monotonic() - begin
+        check(filling / K * 0.9 < took < filling * 0.6, took, filling)
+        check(r["tectum"]["source"] == "none" and r["tectum"]["missed"], r["tectum"])
+        check(list(r["actions"].shape) == [0, 32] and r["tectum"]["chunk_id"] == -1, r)
         r = s.infer(observation(1, tectum={}))
-        check(r["tectum"]["source"] == "fresh", r["tectum"])
+        check(r["tectum"]["source"] == "fresh" and r["tectum"]["chunk_id"] == 1, r["tectum"])
+
+
+@test
+def an_action_that_ends_early_is_answered_as_a_miss():
+    write("texts", [(i, "pick up the cup") for i in (0, 1)])
+    want = alone("texts")
+    ends = next(t for t in want[1][:K - 2] if t not in want[0][:K])
+    root = path("root")
+    for folder in ("pipelines", "policies"):
+        shutil.copytree(folder, os.path.join(root, folder))
+    family = os.path.join(root, "pipelines/models/common/pi_family.lua")
+    with open(family) as f:
+        text = f.read()
+    check(text.count("eos = 1,") == 1)
+    os.chmod(family, 0o644)
+    with open(family, "w") as f:
+        f.write(text.replace("eos = 1,", "eos = %d," % ends))
+    with Server("--root", root) as server:
+        s = server.connect()
+        r = s.infer(observation(1, tectum={}))
+        t = r["tectum"]
+        check(t["source"] == "none" and t["cause"] == "model" and t["missed"], t)
+        check(list(r["actions"].shape) == [0, 32] and t["age_us"] is None, r)
+        s = server.connect()
+        for i in range(2 * K):
+            r = s.infer(observation(1 if i == 2 else 0, tectum={}))
+            t = r["tectum"]
+            check(said(r) == want[0], i)
+            lost = i == 2 + K - 1
+            check(t["source"] == ("held" if lost else "fresh"), i, t)
+            check(t.get("cause") == ("model" if lost else None) and t["missed"] == lost, i, t)
+            check(lost or t["chunk_id"] == 1 + max(i - (K - 1), 0), i, t)
 
 
 failed = 0

@@ -91,6 +91,46 @@ TEST(calls_are_encoded_apart)
     tec_arena_finish(&arena);
 }
 
+/* One turn as it is published, encoded whole: newlines of the instruction may join the role's, but
+ * what it spells stays text. */
+TEST(a_turn_is_encoded_as_published)
+{
+    static const char before[] =
+        "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are "
+        "a helpful assistant.<|im_end|>\n<|im_start|>user\n";
+    static const char after[] = "<|im_end|>\n<|im_start|>assistant\n";
+    static const char *const texts[] = {"Hello", "\n\n put it down ", "", "<|im_end|>"};
+    struct tec_template *t = NULL;
+    struct tec_tokenizer *tokenizer = NULL;
+    const struct tec_encode how = {0};
+    json_t *templates = NULL;
+    int ids[128], whole[128];
+    size_t n = 0, n_whole = 0;
+    char text[512];
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_lua_read(&templates, "pipelines/models/prompts.lua", "pipelines/models", &heap,
+                         &err) == TEC_OK);
+    REQUIRE(tec_tokenizer_open(&tokenizer, "tests/golden/tokenizers/qwen_like/tokenizer.json",
+                               &heap, &err) == TEC_OK);
+    REQUIRE(tec_template_parse(&t, templates, "chatml", "p.lua", &arena, &err) == TEC_OK);
+    int end = tec_tokenizer_id(tokenizer, "<|im_end|>", 10), ends = 0;
+    for (int i = 0; i < 4; i++) {
+        const struct tec_template_values values = {.text = texts[i], .n = strlen(texts[i])};
+        snprintf(text, sizeof text, "%s%s%s", before, texts[i], after);
+        REQUIRE(tec_template_encode(t, tokenizer, &values, ids, 128, &n, &arena, &err) == TEC_OK);
+        REQUIRE(tec_tokenizer_encode(tokenizer, text, strlen(text), how, whole, 128, &n_whole,
+                                     &arena, &err) == TEC_OK);
+        if (i < 3)
+            CHECK(n == n_whole && n <= 128 && memcmp(ids, whole, n * sizeof *ids) == 0);
+    }
+    for (size_t i = 0; i < n; i++)
+        ends += ids[i] == end;
+    CHECK(end >= 0 && n > n_whole && ends == 2);
+    tec_tokenizer_close(tokenizer);
+    json_decref(templates);
+    tec_arena_finish(&arena);
+}
+
 TEST(text_in_lower_case)
 {
     CHECK_STR(render("{'t':{'lower':true,'calls':[{'text':'To {text}?'}]}}", "Wipe CAF\xc3\x89", 10,
@@ -164,7 +204,7 @@ TEST(templates_are_strict)
 
 TEST(shipped_templates_parse)
 {
-    static const char *const names[] = {"plain", "with_state", "as_it_is", "openvla"};
+    static const char *const names[] = {"plain", "with_state", "as_it_is", "openvla", "chatml"};
     struct tec_template *t = NULL;
     json_t *templates = NULL;
     tec_arena_init(&arena, &heap);

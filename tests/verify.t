@@ -25,7 +25,7 @@ judge() { # judge WHAT LEAST OPTION...: every check holds, and there are at leas
 }
 
 for dtype in f32 bf16; do
-    for family in demo images pi safetensors tokenizers; do
+    for family in demo images pi qwen safetensors tokenizers; do
         judge "golden/$family in $dtype" 10 --dtype $dtype tests/golden/$family
     done
     judge "golden/openvla in $dtype" 300 --dtype $dtype tests/golden/openvla/tiny \

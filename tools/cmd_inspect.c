@@ -18,8 +18,9 @@ static const struct tec_option options[] = {
      AT(model), 0, 0},
 };
 
+/* The checkpoint's own facts are those with the parts that its model names. */
 static enum tec_status hold_against_model(struct tec_invocation *call, json_t *report,
-                                          const struct tec_checkpoint *c, struct tec_error *err)
+                                          struct tec_checkpoint *c, struct tec_error *err)
 {
     const struct inspect_options *o = call->options;
     struct tec_model *model = NULL;
@@ -32,9 +33,12 @@ static enum tec_status hold_against_model(struct tec_invocation *call, json_t *r
     if (!choice.root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     enum tec_status status = tec_model_open(&model, &choice, call->heap, &mine);
+    enum tec_status own = tec_inspect_checkpoint(report, c, o->list, call->arena, err);
     if (status == TEC_OK) {
-        status = tec_inspect_model(report, c, model, call->arena, err);
+        status = own == TEC_OK ? tec_inspect_model(report, c, model, call->arena, err) : own;
         tec_model_close(model);
+    } else if (own != TEC_OK) {
+        return own;
     } else if (o->model || status == TEC_NO_MEMORY) {
         return tec_fail(err, status, "%s", mine.message);
     } else {
@@ -50,12 +54,9 @@ static enum tec_status hold_against_model(struct tec_invocation *call, json_t *r
 static enum tec_status inspect_checkpoint(struct tec_invocation *call, json_t *report,
                                           const char *path, struct tec_error *err)
 {
-    const struct inspect_options *o = call->options;
     struct tec_checkpoint *c = NULL;
     TEC_TRY(tec_checkpoint_open(&c, path, call->heap, err));
-    enum tec_status status = tec_inspect_checkpoint(report, c, o->list, call->arena, err);
-    if (status == TEC_OK)
-        status = hold_against_model(call, report, c, err);
+    enum tec_status status = hold_against_model(call, report, c, err);
     tec_checkpoint_close(c);
     return status;
 }

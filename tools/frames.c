@@ -23,7 +23,7 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
                                     .chunk = own,
                                     .state_raw = seen->state_raw};
     if (f->outlet)
-        tec_outlet_post(f->outlet, f->frame, record->release_ns, chunk, seen);
+        tec_outlet_post(f->outlet, f->frame, record, chunk, seen);
 }
 
 static void find_nodes(struct tec_frames *f)
@@ -266,6 +266,8 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
         tec_seen_put(&f->seen, tick->frame, f->frame, f->out.input.captured_ns,
                      tec_session_seen(e->session)->state_raw);
     f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
+    if (f->outlet)
+        tec_outlet_flush(f->outlet);
     f->out.n_asks = f->n_asks;
     f->out.n_cancels = f->n_cancels;
     f->out.asks = f->asks;

@@ -25,7 +25,50 @@ void tec_live_released(void *user, const float *chunk, const struct tec_frame_re
     out->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
     tec_mailbox_post(&t->outbox);
     tec_bell_ring(&t->done);
-    tec_outlet_post(&t->outlet, t->tick, record->release_ns, chunk, seen);
+    tec_outlet_post(&t->outlet, t->tick, record, chunk, seen);
+    t->released = seen->number > t->released ? seen->number : t->released;
+    if (t->loss.number <= t->released)
+        t->loss.number = -1;
+}
+
+static void lose(struct tectum *t, int64_t number, int64_t captured_ns, const char *reason)
+{
+    if (number <= t->loss.number || number <= t->released)
+        return;
+    t->loss = (struct tec_live_loss){number, captured_ns, 0, reason};
+}
+
+void tec_live_lost(void *user, int64_t seen, int64_t captured_ns)
+{
+    struct tectum *t = user;
+    const struct tec_seen *of = tec_seen_find(&t->seen, seen);
+    if (of)
+        lose(t, of->number, captured_ns, "eos");
+}
+
+/* A loss is told when nothing older is in flight any more: what waits for an older observation is
+ * given that one's actions. What came after it is in flight, but for what a flush took, which took
+ * all that is older, too. */
+static void tell_loss(struct tectum *t)
+{
+    if (t->loss.number < 0 ||
+        tec_loop_live(t->engine->loop) > tec_seen_after(&t->seen, t->loss.number))
+        return;
+    struct tec_live_loss *place = &t->losses[t->lossbox.writing];
+    *place = t->loss;
+    place->told_ns = tec_clock_now(&wall);
+    t->loss.number = -1;
+    tec_mailbox_post(&t->lossbox);
+    tec_bell_ring(&t->done);
+}
+
+/* A reset of a ring: what is in flight is dropped, and who waits for it is told. */
+static void empty(struct tectum *t)
+{
+    int64_t below = atomic_load(&t->forgets);
+    tec_loop_reset(t->engine->loop);
+    lose(t, below - 1, 0, "reset");
+    tell_loss(t);
 }
 
 static bool push(struct tectum *t, struct tec_live_place *place, const struct tec_utterance *u,
@@ -77,6 +120,8 @@ static void run_frame(struct tectum *t, int64_t now)
                      t->running->state_raw);
     tec_asks_put(&t->asks, &tick, t->running != NULL);
     tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
+    tec_outlet_flush(&t->outlet);
+    tell_loss(t);
     tec_asks_settle(&t->asks);
     if (tec_device_failure(t->engine->device, NULL) != TEC_OK) { /* who waits is told */
         tec_bell_ring(&t->done);
@@ -95,20 +140,31 @@ static void note_tick(struct tectum *t)
         t->tick = blind;
 }
 
+/* A new observation, but those from before a reset. What is taken before the reset is seen is from
+ * before it, too, and goes with what is in flight. */
+static bool take_input(struct tectum *t)
+{
+    bool fresh = tec_mailbox_take(&t->inbox);
+    if (atomic_exchange(&t->emptying, false))
+        empty(t);
+    return fresh && t->inputs[t->inbox.reading].number >= atomic_load(&t->forgets);
+}
+
 void *tec_live_run(void *engine)
 {
     struct tectum *t = engine;
     struct tec_loop *loop = t->engine->loop;
     int64_t period = t->engine->topology.period_us * 1000, last = 0;
+    bool ring = t->engine->topology.stages > 0;
     if (period <= 0)
         period = 10000000;
-    if (t->engine->topology.stages) /* not in a race with the next observation of a steady robot */
+    if (ring) /* not in a race with the next observation of a steady robot */
         period += period / 2;
     for (int64_t frame = 0;;) {
         uint32_t seen = atomic_load(&t->work.rings);
         if (atomic_load(&t->ending))
             return NULL;
-        bool fresh = tec_mailbox_take(&t->inbox);
+        bool fresh = take_input(t);
         int64_t now = tec_clock_now(&wall);
         bool live = tec_loop_live(loop) > 0;
         if (!fresh && (live ? now < last + period : !tec_asks_cancels_wait(&t->asks))) {
@@ -118,8 +174,8 @@ void *tec_live_run(void *engine)
         t->running = fresh ? &t->inputs[t->inbox.reading] : NULL;
         note_tick(t);
         t->observation_of[frame % TEC_LIVE_FRAMES] = fresh ? t->running->number : -1;
-        last = now;
         run_frame(t, now);
+        last = ring ? tec_clock_now(&wall) : now; /* a slow frame does not eat up the pause */
         tell(t);
         frame++;
     }

@@ -34,6 +34,12 @@ struct tec_live_output {
     bool missed;
 };
 
+/* Why there will be no actions of the observations up to one. */
+struct tec_live_loss {
+    int64_t number, captured_ns, told_ns;
+    const char *reason; /* static */
+};
+
 /* What the frame thread says of a text. */
 struct tec_live_event {
     int64_t request, observation;
@@ -80,12 +86,19 @@ struct tectum {
     struct tec_outlet outlet;
     struct tec_mailbox outbox;
     struct tec_live_output outputs[TEC_MAILBOX_PLACES];
-    int64_t taken;                        /* number of outputs[outbox.reading], -1 = none */
+    int64_t taken; /* number of outputs[outbox.reading], -1 = none */
+    struct tec_mailbox lossbox;
+    struct tec_live_loss losses[TEC_MAILBOX_PLACES];
+    int64_t missed_up_to;                 /* number of losses[lossbox.reading], -1 = none */
     struct tec_bell done;                 /* rings for those that wait for actions */
     const struct tec_live_input *running; /* the frame thread's; NULL = no observation */
     struct tec_seen_list seen;            /* the frame thread's */
-    int64_t tick;                         /* the frame thread's: that its frame acts for */
-    _Atomic int64_t blind;                /* newest tick without an observation; -1 = none */
+    struct tec_live_loss loss; /* the frame thread's: newest that is not told, number -1 = none */
+    int64_t released;          /* the frame thread's: newest observation that gave actions */
+    _Atomic int64_t forgets;   /* a reset: observations below this number are dropped */
+    _Atomic bool emptying;     /* the frame thread has not emptied the ring yet */
+    int64_t tick;              /* the frame thread's: that its frame acts for */
+    _Atomic int64_t blind;     /* newest tick without an observation; -1 = none */
 
     pthread_mutex_t text_lock; /* consumers that read: ring's end, texts */
     struct tec_ring events;
@@ -101,6 +114,7 @@ enum { TEC_LIVE_FRAMES = 4096 };
 /* The frame thread's body; what the loop calls when actions are ready. */
 void *tec_live_run(void *engine);
 void tec_live_released(void *user, const float *chunk, const struct tec_frame_record *record);
+void tec_live_lost(void *user, int64_t seen, int64_t captured_ns);
 
 /* For the public functions: fill the error with one sentence. */
 enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status,

@@ -36,6 +36,12 @@ static void pass_release(void *user, const float *chunk, const struct tec_frame_
     o->more.released(o->more.user, chunk, record);
 }
 
+static void pass_loss(void *user, int64_t seen, int64_t captured_ns)
+{
+    const struct tec_opened *o = user;
+    o->more.lost(o->more.user, seen, captured_ns);
+}
+
 /* Random weights have a seed of their own; noise then comes from it too. */
 static uint64_t seed_of(const struct tec_shared *s, const struct tec_pipeline *p)
 {
@@ -66,6 +72,7 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .prepared_user = out->more.prepared_user,
                                            .progress = show_progress,
                                            .released = out->more.released ? pass_release : NULL,
+                                           .lost = out->more.lost ? pass_loss : NULL,
                                            .user = out};
     enum tec_status status = tec_device_choice(call, &options->device, err);
     if (status == TEC_OK)

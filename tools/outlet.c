@@ -51,18 +51,28 @@ enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine 
     return take_memory(o, engine, arena, err);
 }
 
-void tec_outlet_post(struct tec_outlet *o, int64_t frame, int64_t released_ns, const float *chunk,
-                     const struct tec_seen *seen)
+void tec_outlet_flush(struct tec_outlet *o)
+{
+    if (!o->holds)
+        return;
+    o->holds = false;
+    tec_mailbox_post(&o->box);
+    tec_bell_ring(&o->bell);
+}
+
+void tec_outlet_post(struct tec_outlet *o, int64_t frame, const struct tec_frame_record *record,
+                     const float *chunk, const struct tec_seen *seen)
 {
     struct tec_outlet_place *place = &o->places[o->box.writing];
     place->frame = frame;
     place->seen = seen->number;
     place->captured_ns = seen->captured_ns;
-    place->released_ns = released_ns;
+    place->released_ns = record->release_ns;
     memcpy(place->chunk, chunk, o->chunk_bytes);
     memcpy(place->state_raw, seen->state_raw, o->state_bytes);
-    tec_mailbox_post(&o->box);
-    tec_bell_ring(&o->bell);
+    o->holds = true;
+    if (record->to_come == 0)
+        tec_outlet_flush(o);
 }
 
 /* The newest chunk in the robot's numbers; rows that are not finite end it. */
@@ -71,6 +81,8 @@ static void take(struct tec_outlet *o)
     if (!tec_mailbox_take(&o->box))
         return;
     const struct tec_outlet_place *p = &o->places[o->box.reading];
+    if (p->seen < o->forgets)
+        return;
     int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers);
     for (int i = rows * o->columns; i < o->rows * o->columns; i++)
         o->numbers[i] = (double)NAN;
@@ -112,4 +124,11 @@ void tec_outlet_hand(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
 void tec_outlet_reset(struct tec_outlet *o)
 {
     tec_handout_reset(o->handout);
+}
+
+void tec_outlet_forget(struct tec_outlet *o, int64_t from)
+{
+    o->forgets = from;
+    if (o->chunk.seen < from)
+        o->chunk.frame = -1;
 }

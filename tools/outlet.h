@@ -30,8 +30,10 @@ struct tec_outlet {
     struct tec_mailbox box;
     struct tec_outlet_place places[TEC_MAILBOX_PLACES];
     struct tec_bell bell; /* rings when a chunk is posted */
+    bool holds;           /* the frame thread's: places[box.writing] is complete, not posted */
 
     /* The consumer's. */
+    int64_t forgets; /* chunks of observations below are not taken */
     struct tec_session *session;
     struct tec_handout *handout;
     int actions, rows, columns;
@@ -50,10 +52,16 @@ const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *p
 enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine *engine,
                                   int actions, struct tec_arena *arena, struct tec_error *err);
 
-/* Frame thread: the chunk that left in a frame, with what its observation was, which may be that of
- * a frame before. Frames do not go down; of those that leave in one frame the last one counts. */
-void tec_outlet_post(struct tec_outlet *o, int64_t frame, int64_t released_ns, const float *chunk,
-                     const struct tec_seen *seen);
+/* Frame thread: the chunk that left in a frame (the caller's number of it), with what its
+ * observation was, which may be that of a frame before. Frames do not go down. Of those that leave
+ * in one frame the last one counts: one that others will leave after (record->to_come) is held
+ * back. */
+void tec_outlet_post(struct tec_outlet *o, int64_t frame, const struct tec_frame_record *record,
+                     const float *chunk, const struct tec_seen *seen);
+
+/* Frame thread: the frame has ended; what is held back is posted, since those to come ended early.
+ */
+void tec_outlet_flush(struct tec_outlet *o);
 
 /* Consumer, one at a time, the rest. Decide if there is something to decide: true when the chunk of
  * this frame (or of a later one) was released by the deadline, or the deadline has come. Frames go
@@ -68,5 +76,8 @@ void tec_outlet_hand(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
 
 /* Go on after a stop. */
 void tec_outlet_reset(struct tec_outlet *o);
+
+/* Take no chunk of an observation numbered below `from`, posted before or later. */
+void tec_outlet_forget(struct tec_outlet *o, int64_t from);
 
 #endif

@@ -43,9 +43,8 @@ static void shift(struct tec_profile *p, const struct tec_executor *x, struct te
 {
     const struct tec_plan *plan = p->opened.engine->plan;
     struct tec_ring_move moves[TEC_MAX_STAGES];
-    int n = plan->spec.stages - 1, prefix = tec_prefix_rows(plan, &p->input.prefix);
-    for (int i = 0; i < n; i++) /* oldest first: stage s holds its prefix and s tokens */
-        moves[i] = (struct tec_ring_move){n - 1 - i, n - i, prefix + n - 1 - i};
+    int n = plan->spec.stages - 1;
+    tec_ring_moves_full(tec_prefix_rows(plan, &p->input.prefix), n, moves);
     x->shift(x->self, moves, n, replay);
 }
 

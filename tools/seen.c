@@ -25,6 +25,14 @@ void tec_seen_put(struct tec_seen_list *list, int64_t frame, int64_t number, int
     memcpy(s->state_raw, state_raw, list->width * sizeof *state_raw);
 }
 
+int tec_seen_after(const struct tec_seen_list *list, int64_t number)
+{
+    int n = 0;
+    for (int i = 0; i < TEC_SEEN; i++)
+        n += list->items[i].frame >= 0 && list->items[i].number > number;
+    return n;
+}
+
 const struct tec_seen *tec_seen_find(const struct tec_seen_list *list, int64_t frame)
 {
     int64_t kept = list->n < TEC_SEEN ? list->n : TEC_SEEN;

@@ -14,7 +14,7 @@ struct tec_seen {
     int64_t frame;  /* of the loop, that took it in */
     int64_t number; /* whoever keeps it counts by */
     int64_t captured_ns;
-    double *state_raw; /* [dim] of the model, as tec_session_act_on takes it */
+    double *state_raw; /* [tec_model_state] of the model, as tec_session_act_on takes it */
 };
 
 struct tec_seen_list {
@@ -29,6 +29,9 @@ enum tec_status tec_seen_create(struct tec_seen_list *list, const struct tec_eng
 /* Before the frame runs. state_raw is copied; what is kept longest goes. */
 void tec_seen_put(struct tec_seen_list *list, int64_t frame, int64_t number, int64_t captured_ns,
                   const double *state_raw);
+
+/* How many of those kept are numbered above `number`. */
+int tec_seen_after(const struct tec_seen_list *list, int64_t number);
 
 /* The one that this frame took in, the newest where frames were counted anew; NULL = not kept. */
 const struct tec_seen *tec_seen_find(const struct tec_seen_list *list, int64_t frame);

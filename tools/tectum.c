@@ -140,6 +140,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
                                                .tokenizer = names[1],
                                                .device = device,
                                                .released = tec_live_released,
+                                               .lost = tec_live_lost,
                                                .user = t};
     TEC_TRY(tec_engine_open(&t->engine, &options, &t->heap, err));
     TEC_TRY(tec_open_policy(&t->policy, t->pipeline, o->policy, root, &t->engine->topology, NULL, 0,
@@ -169,8 +170,13 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_arena_init(&t->arena, &t->heap);
     tec_mailbox_init(&t->inbox);
     tec_mailbox_init(&t->outbox);
+    tec_mailbox_init(&t->lossbox);
     tec_asks_init(&t->asks);
-    t->taken = t->tick = -1;
+    t->taken = -1;
+    t->tick = -1;
+    t->released = -1;
+    t->missed_up_to = -1;
+    t->loss.number = -1;
     atomic_store(&t->blind, -1);
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->hand_lock, NULL);
@@ -298,13 +304,31 @@ int tectum_columns(const struct tectum *t)
     return t ? tec_session_columns(t->engine->session) : 0;
 }
 
+/* Nothing will come of the observations up to a lost one. */
+static bool take_loss(const struct tectum *t, int64_t from, struct tectum_chunk *chunk)
+{
+    const struct tec_live_loss *lost = &t->losses[t->lossbox.reading];
+    if (t->missed_up_to < 0 || t->missed_up_to < from)
+        return false;
+    *chunk = (struct tectum_chunk){.observation = lost->number,
+                                   .columns = tectum_columns(t),
+                                   .captured_ns = lost->captured_ns,
+                                   .released_ns = lost->told_ns,
+                                   .missed = 1};
+    snprintf(chunk->reason, sizeof chunk->reason, "%s", lost->reason);
+    return true;
+}
+
+/* Losses are looked at first: what left before one is seen behind it. */
 static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_chunk *chunk)
 {
+    if (tec_mailbox_take(&t->lossbox))
+        t->missed_up_to = t->losses[t->lossbox.reading].number;
     if (tec_mailbox_take(&t->outbox))
         t->taken = t->outputs[t->outbox.reading].number;
     const struct tec_live_output *out = &t->outputs[t->outbox.reading];
-    if (t->taken < 0 || t->taken < from)
-        return false;
+    if (t->taken < 0 || t->taken < from || t->taken < atomic_load(&t->forgets))
+        return take_loss(t, from, chunk);
     *chunk = (struct tectum_chunk){.observation = out->number,
                                    .columns = tectum_columns(t),
                                    .captured_ns = out->captured_ns,

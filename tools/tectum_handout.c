@@ -79,11 +79,26 @@ enum tectum_status tectum_handout(struct tectum *t, int64_t observation, int64_t
     }
 }
 
+/* Observations from now on are numbered from the count that is read under the lock of whoever
+ * prepares one. */
 void tectum_reset(struct tectum *t)
 {
     if (!t)
         return;
+    bool ring = t->engine->topology.stages > 0;
+    if (ring)
+        pthread_mutex_lock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);
     tec_outlet_reset(&t->outlet);
+    if (ring) {
+        int64_t next = atomic_load(&t->submitted);
+        atomic_store(&t->forgets, next);
+        tec_outlet_forget(&t->outlet, next);
+    }
     pthread_mutex_unlock(&t->hand_lock);
+    if (!ring)
+        return;
+    pthread_mutex_unlock(&t->lock);
+    atomic_store(&t->emptying, true);
+    tec_bell_ring(&t->work);
 }

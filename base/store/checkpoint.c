@@ -1,5 +1,7 @@
 #include "base/store/checkpoint.h"
 
+#include "base/store/tensors.h"
+
 #include "base/store/assets.h"
 #include "base/store/file.h"
 #include "base/store/kind.h"
@@ -118,6 +120,7 @@ static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
 {
     const char *key;
     json_t *value;
+    TEC_TRY(load_if(c, "generation_config.json", &c->generation, err));
     TEC_TRY(load_if(c, "preprocessor_config.json", &c->pictures, err));
     TEC_TRY(load_if(c, "dataset_statistics.json", &c->statistics, err));
     json_t *inside = json_object_get(c->config, "norm_stats");
@@ -205,8 +208,6 @@ static enum tec_status open_into(struct tec_checkpoint *c, const char *path, str
     TEC_TRY(recognise(c, err));
     if (c->layout == TEC_LAYOUT_HF)
         TEC_TRY(open_hf(c, err));
-    if (c->layout == TEC_LAYOUT_HF)
-        TEC_TRY(tec_checkpoint_join(c, c->root, err));
     find_prefix(c);
     tec_tensors_hash(c->tensors, c->hash);
     return TEC_OK;
@@ -229,19 +230,32 @@ enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *pat
     return status;
 }
 
-enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir,
-                                    struct tec_error *err)
+static bool is_joined(const struct tec_checkpoint *c, const char *path)
 {
-    static const char *const parts[] = {"action_head", "proprio_projector"};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        const char *path = tec_arena_printf(&c->arena, "%s/%s.safetensors", dir, parts[i]);
-        const char *prefix = tec_arena_printf(&c->arena, "%s.", parts[i]);
-        if (!path || !prefix)
-            return no_memory(c, err);
-        if (access(path, F_OK) == 0)
-            TEC_TRY(tec_tensors_join(c->tensors, path, prefix, err));
-    }
+    for (int i = 0; i < c->tensors->n_files; i++)
+        if (strcmp(tec_tensors_file(c->tensors, i), path) == 0)
+            return true;
+    return false;
+}
+
+enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir, const char *file,
+                                    bool *joined, struct tec_error *err)
+{
+    static const char suffix[] = ".safetensors";
+    size_t n = strlen(file), tail = sizeof suffix - 1;
+    *joined = false;
+    if (!tec_tensors_is_plain(file) || n <= tail || strcmp(file + n - tail, suffix) != 0)
+        return tec_fail(err, TEC_MALFORMED, "part '%.80s' is not a plain file name that ends in %s",
+                        file, suffix);
+    const char *path = tec_arena_printf(&c->arena, "%s/%s", dir, file);
+    const char *prefix = tec_arena_printf(&c->arena, "%.*s.", (int)(n - tail), file);
+    if (!path || !prefix)
+        return no_memory(c, err);
+    if (access(path, F_OK) != 0 || is_joined(c, path))
+        return TEC_OK;
+    TEC_TRY(tec_tensors_join(c->tensors, path, prefix, err));
     tec_tensors_hash(c->tensors, c->hash);
+    *joined = true;
     return TEC_OK;
 }
 
@@ -251,6 +265,7 @@ void tec_checkpoint_close(struct tec_checkpoint *c)
         return;
     tec_tensors_close(c->tensors);
     json_decref(c->config);
+    json_decref(c->generation);
     json_decref(c->pictures);
     json_decref(c->statistics);
     json_decref(c->preprocessor);

@@ -10,6 +10,7 @@
 #include "base/store/safetensors.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum tec_layout {
@@ -33,6 +34,7 @@ struct tec_checkpoint {
     size_t n_assets;
     json_t *preprocessor;  /* LeRobot's policy_preprocessor.json, policy_postprocessor.json; */
     json_t *postprocessor; /* NULL when absent */
+    json_t *generation;    /* HF: generation_config.json; NULL when absent */
     json_t *pictures;      /* HF: preprocessor_config.json; NULL when absent */
     json_t *statistics;    /* HF: {dataset: {action, proprio?}}, from dataset_statistics.json or,
                             * where that is absent, norm_stats of config.json; NULL: neither */
@@ -53,12 +55,12 @@ enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *pat
                                     struct tec_heap *heap, struct tec_error *err);
 void tec_checkpoint_close(struct tec_checkpoint *c); /* NULL is allowed */
 
-/* Files that hold parts of a model beside its own, action_head.safetensors and
- * proprio_projector.safetensors, where folder `dir` has them: their tensors as
- * "action_head.<name>", "proprio_projector.<name>". Opening a Hugging Face folder does this with
- * the folder itself. As tec_tensors_join. */
-enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir,
-                                    struct tec_error *err);
+/* A file that may hold a part of the model beside its own: where folder `dir` has `file`, a plain
+ * name "PART.safetensors", its tensors become "PART.<name>". *joined says so: false where there is
+ * none, or it was joined before. TEC_MALFORMED for other names; else as tec_tensors_join, and like
+ * it only before others see the checkpoint. */
+enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir, const char *file,
+                                    bool *joined, struct tec_error *err);
 
 /* The tensor of that name, with or without the checkpoint's prefix, or NULL. */
 const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, const char *name);

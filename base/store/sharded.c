@@ -7,8 +7,7 @@
 
 enum { MAX_SHARDS = 1000 };
 
-/* A shard's name from a hostile index: one file of the index's own folder. */
-static bool is_plain(const char *name)
+bool tec_tensors_is_plain(const char *name)
 {
     return *name && !strpbrk(name, "/\\") && strcmp(name, "..") != 0 && strcmp(name, ".") != 0;
 }
@@ -33,7 +32,7 @@ static enum tec_status shard_names(json_t *map, const char ***names, size_t *n,
         if (!file)
             return tec_fail(err, TEC_MALFORMED,
                             "weight_map: tensor '%.80s': the file name is not a string", tensor);
-        if (!is_plain(file))
+        if (!tec_tensors_is_plain(file))
             return tec_fail(err, TEC_MALFORMED,
                             "weight_map: tensor '%.80s': '%.80s' is not a plain file name", tensor,
                             file);

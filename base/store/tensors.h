@@ -1,4 +1,6 @@
-/* tensors.h - inside of struct tec_tensors, shared by safetensors.c and sharded.c only. */
+/* tensors.h - inside of struct tec_tensors, shared by safetensors.c, sharded.c and checkpoint.c
+ * only.
+ */
 #ifndef TEC_BASE_STORE_TENSORS_H
 #define TEC_BASE_STORE_TENSORS_H
 
@@ -32,6 +34,9 @@ enum tec_status tec_tensors_add(struct tec_tensors *t, const char *path, struct 
 /* Fill t->files, tensors and n from model.safetensors.index.json in folder `dir`. */
 enum tec_status tec_tensors_add_shards(struct tec_tensors *t, const char *dir,
                                        const char *index_path, struct tec_error *err);
+
+/* Whether a file's name that comes from another file is one of that file's own folder. */
+bool tec_tensors_is_plain(const char *name);
 
 /* Sort tensors into by_name. */
 enum tec_status tec_tensors_sort(struct tec_tensors *t, struct tec_error *err);

@@ -27,6 +27,7 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .scratch = p->scratch[part->beside],
                               .lut = p->lut,
                               .zero = p->zero,
+                              .ends = p->ends,
                               .device = p->device,
                               .round = p->weights->bf16 && p->spec.round,
                               .whole = p->spec.whole,
@@ -36,6 +37,7 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .moves = &part->moves_device,
                               .gathered = p->spec.gathers ? &p->gathered : NULL,
                               .max_moved = p->spec.ring_tokens,
+                              .penalty = p->spec.penalty,
                               .taps = p->spec.taps ? &part->taps : NULL};
 }
 
@@ -84,7 +86,9 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
     const struct tec_decode_limits limits = {.batch = batch,
                                              .max_tokens = p->spec.max_k,
                                              .max_forced = p->spec.own_tokens,
-                                             .gathers = p->spec.gathers};
+                                             .gathers = p->spec.gathers,
+                                             .words = p->seen_words,
+                                             .draws = p->spec.draws};
     TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;

@@ -20,7 +20,7 @@ static const struct {
 };
 
 static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
-                                  struct tec_error *err)
+                                  const struct tec_device *device, struct tec_error *err)
 {
     int pictures = m->n_slots * m->vision.tokens;
     if (s->text_tokens < 1)
@@ -31,7 +31,8 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         return tec_fail(err, TEC_INVALID,
                         "a frame of %d tokens cannot hold a picture of %d and a prompt of %d",
                         s->frame_tokens, m->vision.tokens, s->text_tokens + added);
-    int room = (s->frame_tokens - s->text_tokens - added) / m->vision.tokens;
+    int room = s->frame_tokens - s->text_tokens - added;
+    room = m->vision.tokens ? room / m->vision.tokens : 0;
     if (!s->pictures || s->pictures > room)
         s->pictures = room < m->n_slots ? room : m->n_slots;
     if (s->frame_tokens > pictures + s->text_tokens + added + 4096)
@@ -47,8 +48,17 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
     if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
         s->seats < 0 || s->seats > 4096 || s->new_tokens < 0 || s->new_tokens > 65536 ||
-        s->own_tokens < 0 || s->own_tokens > 65536)
+        s->own_tokens < 0 || s->own_tokens > 65536 || s->positions < 0 || s->positions > 1 << 20)
         return tec_fail(err, TEC_INVALID, "seats, batches, steps or tokens out of range");
+    const struct tec_stack *t = &m->text.stack;
+    if (t->window && t->window_from < t->layers &&
+        t->window < s->frame_tokens + s->own_tokens + s->new_tokens + 1 &&
+        tec_device_layout(device) == TEC_MATRIX_TILES)
+        return tec_fail(
+            err, TEC_UNSUPPORTED,
+            "model '%s': layers from %d on see %d keys; this release has such windows on "
+            "the CPU alone: use --device cpu, or texts of at most %d tokens",
+            m->name, t->window_from, t->window, t->window);
     if (s->own_tokens && !m->text.causal)
         return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
     if (s->stages < 0 || s->stages > TEC_MAX_STAGES || (s->stages && s->seats) ||
@@ -79,6 +89,15 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
     for (int i = 0; i < s->seats; i++)
         p->tails[i] = tec_kv_space_reserve(&p->space, s->own_tokens + s->new_tokens);
+    p->seen_words = s->penalty > 0.0F && s->penalty != 1.0F ? (p->model->text.vocab + 31) / 32 : 0;
+    p->seen = p->seen_words ? TEC_NEW(&p->arena, (size_t)s->seats + 1, unsigned *) : NULL;
+    for (int i = 0; p->seen && i < s->seats; i++) {
+        p->seen[i] = TEC_NEW(&p->arena, (size_t)p->seen_words, unsigned);
+        if (!p->seen[i])
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
+    }
+    if (p->seen_words && !p->seen)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
     int trash = tec_kv_space_reserve(&p->space, s->seats + 1);
     for (int i = 0; i < s->seats; i++)
         p->trash[i] = trash + i;
@@ -116,6 +135,18 @@ static enum tec_status constant(struct tec_plan *p, size_t size, void *out, stru
     return TEC_OK;
 }
 
+/* pos * theta^(-2 i / d); in float32 step by step where the model's code has it so. */
+static double angle_of(const struct tec_stack *t, int pos, int i)
+{
+    double theta = t->theta > 0.0 ? t->theta : 1.0;
+    if (!t->angles_f32)
+        return pos * pow(theta, -2.0 * i / t->head_dim);
+    float part = (float)(2 * i) / (float)t->head_dim;
+    float frequency = 1.0F / (float)pow(theta, part);
+    float angle = (float)pos * frequency;
+    return angle;
+}
+
 /* cos and sin of every position and frequency, from float64. */
 static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 {
@@ -123,6 +154,8 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
     int half = t->head_dim / 2;
     int positions = p->spec.frame_tokens + p->spec.own_tokens + p->spec.new_tokens +
                     2 * tec_suffix_rows(p->model) + 1;
+    if (p->spec.positions > positions)
+        positions = p->spec.positions;
     size_t row = (size_t)half * 2 * sizeof(float);
     TEC_TRY(constant(p, (size_t)positions * row, &p->cos_sin, err));
     float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
@@ -130,7 +163,7 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a rotation table");
     for (int at = 0; at < positions; at++) {
         for (int i = 0; i < half; i++) {
-            double angle = at * pow(t->theta > 0.0 ? t->theta : 1.0, -2.0 * i / t->head_dim);
+            double angle = angle_of(t, at, i);
             float *pair = line + (size_t)i * 2;
             pair[0] = (float)cos(angle);
             pair[1] = (float)sin(angle);
@@ -146,6 +179,8 @@ static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_vision *v = &p->model->vision;
     float lut[3][256];
+    if (!v->n_towers)
+        return TEC_OK;
     TEC_TRY(constant(p, sizeof lut * (size_t)v->n_towers, &p->lut, err));
     for (int t = 0; t < v->n_towers; t++) {
         for (int c = 0; c < 3; c++)
@@ -163,6 +198,12 @@ static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
     int zero = 0;
     TEC_TRY(constant(p, sizeof zero, &p->zero, err));
     tec_device_upload(p->device, TEC_STREAM_MAIN, p->zero, &zero, sizeof zero);
+    const struct tec_text *text = &p->model->text;
+    size_t ends = (size_t)text->n_ends * sizeof(int);
+    if (ends) {
+        TEC_TRY(constant(p, ends, &p->ends, err));
+        tec_device_upload(p->device, TEC_STREAM_MAIN, p->ends, text->ends, ends);
+    }
     return make_rotation(p, err);
 }
 
@@ -185,7 +226,7 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
 static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *in,
                               struct tec_error *err)
 {
-    TEC_TRY(check_spec(&p->spec, p->model, err));
+    TEC_TRY(check_spec(&p->spec, p->model, p->device, err));
     TEC_TRY(reserve_slots(p, err));
     TEC_TRY(make_constants(p, err));
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
@@ -253,6 +294,7 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_device_put(p->device, p->cos_sin);
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);
+    tec_device_put(p->device, p->ends);
     tec_arena_finish(&p->arena);
     tec_heap_put(p->heap, p);
 }

@@ -40,6 +40,7 @@ struct tec_plan_part {
 /* The sizes that a pipeline asks for; what the compiler needs to know of it. */
 struct tec_plan_spec {
     int frame_tokens; /* rows of a prefix */
+    int positions;    /* most positions of a row; 0 = as many as its sequence can be long */
     int text_tokens;  /* most tokens of a prompt */
     int pictures;     /* most valid cameras; 0 = as many as fit beside the prompt */
     int steps;        /* Euler steps; 0 = no action node */
@@ -47,6 +48,8 @@ struct tec_plan_spec {
     int seats;        /* requests in flight; 0 = no language */
     int new_tokens;   /* most tokens of a request */
     int own_tokens;   /* most tokens of a prompt of its own, read before these; 0 = none */
+    float penalty;    /* of tokens that a request has read or made; 0 or 1 = none */
+    bool draws;       /* requests may draw their tokens */
     bool isolated;    /* requests may take a private prefill */
     bool beside;      /* requests may run beside the frame: their parts are there twice */
     int stages;       /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
@@ -78,6 +81,9 @@ struct tec_plan {
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes; /* prefix regions */
     int *tails, *trash;          /* [seats] first private slot; a slot nobody reads */
+    unsigned **seen;             /* [seats] host: tokens that a request has read or made, a bit
+                                  * each; NULL without a penalty */
+    int seen_words;
     int scratch_slot;
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
@@ -85,7 +91,7 @@ struct tec_plan {
     unsigned char *activations[TEC_STREAM_COUNT]; /* one arena a stream, overlaid by its parts */
     size_t activation_bytes[TEC_STREAM_COUNT];
     float *cos_sin, *lut, *scratch[TEC_STREAM_COUNT];
-    int *zero;
+    int *zero, *ends;
     struct tec_byte_plan bytes;
     struct tec_arena arena;
     struct tec_heap *heap;

@@ -70,6 +70,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         lang = r;
         if (n->max_tokens > s->new_tokens)
             s->new_tokens = n->max_tokens;
+        s->draws |= n->temperature > 0.0;
         int own;
         TEC_TRY(fill_own(set, n, &own, err));
         int64_t need = (int64_t)s->frame_tokens + own + n->max_tokens;
@@ -81,6 +82,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         s->seats = r->slots;
     }
     s->isolated = s->seats > 0;
+    s->penalty = set->model->text.penalty;
     if (s->seats)
         fill_lattice(s, p);
     return TEC_OK;

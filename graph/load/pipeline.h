@@ -194,6 +194,8 @@ struct tec_decl_node {
     int max_tokens;              /* decode */
     struct tec_decl_spawn spawn; /* decode */
     bool supersede;              /* decode: a new request ends the older ones */
+    double temperature, top_p;   /* decode: 0: the likeliest token; share of what may be drawn */
+    int top_k;                   /* decode: of so many tokens; 0 = of all */
     struct tec_ref prompt;       /* decode: an input, read behind the frame's prefix */
     const char *template;        /* prefill: prompt template of the model; NULL = its default */
     struct tec_decl_deadline deadline;

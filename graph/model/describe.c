@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a description is given: {config, preprocessor, statistics, shapes, size, arch} and the
- * caller's overrides. */
+enum { MAX_NAME = 256, MAX_PARTS = 16 };
+
+/* What a description is given: {config, generation, preprocessor, statistics, shapes, size, arch}
+ * and the caller's overrides. */
 static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
                                   struct tec_error *err)
 {
@@ -27,6 +29,8 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
         bad |= json_object_set(given, "shapes", shapes);
     if (c && c->config)
         bad |= json_object_set(given, "config", c->config);
+    if (c && c->generation)
+        bad |= json_object_set(given, "generation", c->generation);
     if (c && c->pictures)
         bad |= json_object_set(given, "preprocessor", c->pictures);
     if (c && c->statistics)
@@ -59,7 +63,7 @@ static enum tec_status evaluate(json_t **out, const struct tec_model_choice *cho
 
 /* Ask every description whether the checkpoint is its own. */
 static enum tec_status recognise(json_t **out, const struct tec_model_choice *choice, json_t *given,
-                                 struct tec_heap *heap, struct tec_error *err)
+                                 char arch[MAX_NAME], struct tec_heap *heap, struct tec_error *err)
 {
     DIR *dir = opendir(choice->root);
     if (!dir)
@@ -68,10 +72,9 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
     enum tec_status status = TEC_NOT_FOUND, broken = TEC_OK;
     for (struct dirent *e = readdir(dir); e && status == TEC_NOT_FOUND; e = readdir(dir)) {
         size_t n = strlen(e->d_name);
-        char arch[256];
-        if (n < 5 || n >= sizeof arch || strcmp(e->d_name + n - 4, ".lua") != 0)
+        if (n < 5 || n >= MAX_NAME || strcmp(e->d_name + n - 4, ".lua") != 0)
             continue;
-        snprintf(arch, sizeof arch, "%.*s", (int)(n - 4), e->d_name);
+        snprintf(arch, MAX_NAME, "%.*s", (int)(n - 4), e->d_name);
         json_t *json = NULL;
         enum tec_status one = evaluate(&json, choice, arch, given, heap, err);
         if (one != TEC_OK)
@@ -93,21 +96,68 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
     return status;
 }
 
-static enum tec_status find(json_t **out, const struct tec_model_choice *choice,
-                            struct tec_heap *heap, struct tec_error *err)
+/* `arch` "": recognise the checkpoint, whose description's name it gets. */
+static enum tec_status look(json_t **out, const struct tec_model_choice *choice,
+                            char arch[MAX_NAME], struct tec_heap *heap, struct tec_error *err)
 {
     json_t *given = NULL;
     TEC_TRY(make_given(&given, choice, err));
-    enum tec_status status;
-    if (!choice->arch && choice->checkpoint)
-        status = recognise(out, choice, given, heap, err);
-    else
-        status = evaluate(out, choice, choice->arch ? choice->arch : "", given, heap, err);
+    enum tec_status status = !*arch && choice->checkpoint
+                                 ? recognise(out, choice, given, arch, heap, err)
+                                 : evaluate(out, choice, arch, given, heap, err);
     json_decref(given);
-    if (status == TEC_OK && !json_is_object(*out)) {
+    return status;
+}
+
+/* Files that may stand beside the checkpoint, by the description's word. */
+static enum tec_status join_parts(const struct tec_model_choice *choice, const json_t *json,
+                                  bool *joined, struct tec_error *err)
+{
+    const json_t *parts = json_object_get(json, "parts");
+    struct tec_checkpoint *c = choice->checkpoint;
+    *joined = false;
+    if (!c || !parts)
+        return TEC_OK;
+    if (!json_is_array(parts) || json_array_size(parts) > MAX_PARTS)
+        return tec_fail(err, TEC_MALFORMED, "model: parts must be a list of %d names at most",
+                        MAX_PARTS);
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const char *file = json_string_value(json_array_get(parts, i));
+        bool one = false;
+        if (!file)
+            return tec_fail(err, TEC_MALFORMED, "model: parts[%zu] is not a file's name", i + 1);
+        TEC_TRY(tec_checkpoint_join(c, choice->beside ? choice->beside : c->root, file, &one, err));
+        *joined |= one;
+    }
+    return TEC_OK;
+}
+
+/* A description sees its parts' shapes when it is asked again. */
+static enum tec_status find(json_t **out, const struct tec_model_choice *choice,
+                            struct tec_heap *heap, struct tec_error *err)
+{
+    char arch[MAX_NAME] = "";
+    bool joined = false;
+    if (choice->arch && strlen(choice->arch) >= sizeof arch)
+        return tec_fail(err, TEC_NOT_FOUND, "no model is named '%.80s'", choice->arch);
+    if (choice->arch)
+        strcpy(arch, choice->arch);
+    TEC_TRY(look(out, choice, arch, heap, err));
+    enum tec_status status = join_parts(choice, *out, &joined, err);
+    if (status == TEC_OK && joined) {
         json_decref(*out);
-        return tec_fail(err, TEC_NOT_FOUND, "%s: this checkpoint is not a '%s' model",
-                        choice->checkpoint ? choice->checkpoint->path : "-", choice->arch);
+        *out = NULL;
+        status = look(out, choice, arch, heap, err);
+    }
+    bool own =
+        json_is_object(*out) && (json_object_get(*out, "text") || !json_object_get(*out, "parts"));
+    if (status == TEC_OK && !own)
+        status = tec_fail(err, TEC_NOT_FOUND, "%s: this checkpoint is not a '%s' model",
+                          choice->checkpoint ? choice->checkpoint->path : "-", arch);
+    json_object_del(*out, "parts"); /* done with */
+    if (status != TEC_OK) {
+        json_decref(*out);
+        *out = NULL;
     }
     return status;
 }

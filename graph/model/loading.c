@@ -1,5 +1,6 @@
 #include "graph/model/loading.h"
 
+#include "kernels/int4.h"
 #include "kernels/matrix.h"
 
 #include <string.h>
@@ -67,7 +68,8 @@ static enum tec_matrix_layout layout_of(const struct tec_loading *l)
 
 size_t tec_loading_size(const struct tec_loading *l, int rows, int k, bool bf16)
 {
-    return tec_matrix_size(layout_of(l), bf16, rows, k);
+    return l->packing ? tec_int4_size(tec_padded(rows), k, tec_loading_group(l, k))
+                      : tec_matrix_size(layout_of(l), bf16, rows, k);
 }
 
 enum tec_status tec_loading_pack(struct tec_loading *l, const struct tec_found *found, void *to,
@@ -130,14 +132,16 @@ enum tec_status tec_loading_pieces(struct tec_loading *l, const struct tec_piece
     TEC_TRY(tec_loading_block(l, tec_loading_size(l, rows, k, bf16), &block));
     if (biased)
         TEC_TRY(tec_loading_block(l, (size_t)rows * 4, &bias));
-    for (int i = 0; i < n; i++)
-        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16},
-                           (char *)block + tec_loading_size(l, at[i], k, bf16),
-                           biased ? (float *)bias + at[i] : NULL));
     *m = (struct tec_matrix){
         .w = block, .bias = bias, .n = rows, .k = k, .cols = rows, .bf16 = bf16};
     if (n == 1)
         m->cols = pieces[0].rows;
+    if (l->packing)
+        return tec_loading_packed(l, pieces, n, k, at, m, bias);
+    for (int i = 0; i < n; i++)
+        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16},
+                           (char *)block + tec_loading_size(l, at[i], k, bf16),
+                           biased ? (float *)bias + at[i] : NULL));
     return TEC_OK;
 }
 

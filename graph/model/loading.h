@@ -11,7 +11,8 @@ struct tec_loading {
     const struct tec_weights_options *options;
     struct tec_weight_source source;
     struct tec_packer packer;
-    float *buffer; /* [buffer_floats] as read; NULL in a dry run */
+    const struct tec_packing *packing; /* of the layers that are loaded; NULL = plain matrices */
+    float *buffer;                     /* [buffer_floats] as read; NULL in a dry run */
     int64_t buffer_floats;
     struct tec_heap *heap;
     struct tec_error *err;
@@ -34,7 +35,7 @@ enum tec_status tec_loading_reserve(struct tec_loading *l, int64_t n);
 enum tec_status tec_loading_vector(struct tec_loading *l, const char *name, int n, float centre,
                                    const float **out);
 
-/* Bytes of a packed matrix. */
+/* Bytes of a packed matrix; of 4-bit weights where `packing` is set. */
 size_t tec_loading_size(const struct tec_loading *l, int rows, int k, bool bf16);
 
 /* All rows of `found` to `to`, or as a new matrix. */
@@ -47,6 +48,14 @@ enum tec_status tec_loading_found(struct tec_loading *l, const struct tec_found 
  * rows of one tensor that has so many. */
 enum tec_status tec_loading_pieces(struct tec_loading *l, const struct tec_piece *pieces, int n,
                                    int k, int total, bool bf16, struct tec_matrix *m, int *at);
+
+/* k that share a scale in layers that are packed. */
+int tec_loading_group(const struct tec_loading *l, int k);
+
+/* Pieces of 4-bit weights of inner length k to m, whose memory is there; `bias` is the memory
+ * behind m->bias. */
+enum tec_status tec_loading_packed(struct tec_loading *l, const struct tec_piece *pieces, int n,
+                                   int k, const int *at, struct tec_matrix *m, float *bias);
 
 /* A dense layer; nothing where it has no name. */
 enum tec_status tec_loading_dense(struct tec_loading *l, const struct tec_dense *d, bool bf16,

@@ -2,8 +2,8 @@
  * are.
  *
  * A description is a Lua file in pipelines/models/. It is evaluated with `given` = {config,
- * preprocessor, statistics, shapes, size, arch}, so sizes come from a checkpoint's JSON files and
- * tensor shapes, or from a named size. It answers false when a checkpoint is not its own.
+ * generation, preprocessor, statistics, shapes, size, arch}, so sizes come from a checkpoint's JSON
+ * files and tensor shapes, or from a named size. It answers false when a checkpoint is not its own.
  * Immutable after tec_model_open. */
 #ifndef TEC_GRAPH_MODEL_MODEL_H
 #define TEC_GRAPH_MODEL_MODEL_H
@@ -33,7 +33,20 @@ enum {
     TEC_MAX_PREFIX = 4,    /* tensors whose rows stand before a picture's patches */
     TEC_MAX_PROJECTOR = 4, /* dense layers from towers to text */
     TEC_MAX_IGNORED = 16,
-    TEC_MAX_HEAD_BLOCKS = 8
+    TEC_MAX_HEAD_BLOCKS = 8,
+    TEC_MAX_ENDS = 8 /* end tokens beside the first */
+};
+
+/* Matrices of 4-bit weights in groups, as published: NAME.weight of the description is in files as
+ * NAME.qweight, .qzeros, .scales and perhaps .g_idx. AWQ ("gemm"): words along the columns, nibbles
+ * 0 2 4 6 1 3 5 7. GPTQ: words along k, zeros stored less one in the first version of the format.
+ */
+enum tec_packing_kind { TEC_PACKING_NONE, TEC_PACKING_AWQ, TEC_PACKING_GPTQ };
+struct tec_packing {
+    enum tec_packing_kind kind;
+    int group;    /* k of a group; 0: all */
+    bool minus;   /* zeros are stored less one */
+    bool ordered; /* k in the order of g_idx */
 };
 
 /* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. */
@@ -42,8 +55,13 @@ struct tec_stack {
     enum tec_norm_kind norm;
     float norm_offset; /* added to a norm's weight: 1 where the file holds w of (1 + w) */
     float eps;
-    double theta; /* RoPE base; 0: no rotation */
-    bool gated;   /* down(act(gate) * up), else down(act(up)) */
+    double theta;    /* RoPE base; 0: no rotation */
+    bool angles_f32; /* angles are float32 products of position and frequency, as in code that
+                      * computes them so; else float64. Far positions tell */
+    struct tec_packing packing; /* how a checkpoint stores the layers' matrices */
+    int window; /* layers from window_from on see their last `window` keys alone; 0: all */
+    int window_from;
+    bool gated; /* down(act(gate) * up), else down(act(up)) */
     enum tec_activation activation;
     const char *names[TEC_ROLE_COUNT]; /* NULL = absent */
 };
@@ -71,8 +89,9 @@ struct tec_tower {
     struct tec_stack stack;
 };
 
-/* Pictures to rows of the prefix: the features of a patch in every tower, one after the other, go
- * through the projector's layers with an activation between two of them. */
+/* Pictures to rows of the prefix; without towers the model reads text alone. The features of a
+ * patch in every tower, one after the other, go through the projector's layers with an activation
+ * between two of them. */
 struct tec_vision {
     int image_size, patch, tokens; /* of every tower: tokens = (image_size / patch)^2 */
     struct tec_tower towers[TEC_MAX_TOWERS];
@@ -95,6 +114,8 @@ struct tec_text {
     bool causal; /* text sees nothing that follows it: any mask but BIDIR */
     bool lead;   /* the prompt's first token stands before the pictures */
     int bos, eos, max_tokens;
+    int ends[TEC_MAX_ENDS], n_ends; /* tokens that end a text as eos does */
+    float penalty;                  /* of tokens that were there before; 1: none */
     const char *embed[TEC_MAX_ALIASES], *head[TEC_MAX_ALIASES]; /* first present wins */
     struct tec_stack stack;
 };
@@ -108,7 +129,8 @@ struct tec_action_tokens {
 };
 
 /* Flow matching: noise to actions over the prefix's keys. Without one (stack.layers = 0) the chunk
- * of the model is [1, dim]: the token ids of an action; with a head it is [horizon, dim]. */
+ * of the model is [1, dim]: the token ids of an action; with a head it is [horizon, dim]; a model
+ * of text alone makes no chunk: [0, 0]. */
 struct tec_flow {
     int horizon, dim, steps;         /* steps: the default number */
     double min_period, max_period;   /* of the sine and cosine of t */
@@ -142,7 +164,7 @@ struct tec_head {
 
 struct tec_model {
     const char *name;
-    int n_slots;
+    int n_slots;                        /* 0: no pictures */
     const char *slots[TEC_MAX_CAMERAS]; /* camera slots in prefix order */
     struct tec_vision vision;
     struct tec_text text;
@@ -156,11 +178,12 @@ struct tec_model {
 };
 
 struct tec_model_choice {
-    const char *root;  /* folder of descriptions, "…/pipelines/models" */
-    const char *arch;  /* description's name; NULL: recognise the checkpoint */
-    const char *size;  /* "full", "small" or "tiny" where there is no checkpoint */
-    json_t *overrides; /* object merged into `given`, or NULL: {"mask": "causal"} */
-    const struct tec_checkpoint *checkpoint; /* or NULL */
+    const char *root;                  /* folder of descriptions, "…/pipelines/models" */
+    const char *arch;                  /* description's name; NULL: recognise the checkpoint */
+    const char *size;                  /* "full", "small" or "tiny" where there is no checkpoint */
+    json_t *overrides;                 /* object merged into `given`, or NULL: {"mask": "causal"} */
+    struct tec_checkpoint *checkpoint; /* or NULL; gets the parts that its description names */
+    const char *beside; /* folder that holds those parts; NULL: the checkpoint's own */
 };
 
 /* Evaluate and check a description. TEC_NOT_FOUND: no such arch, or no description recognises the
@@ -184,6 +207,9 @@ bool tec_expected_shape(const struct tec_expected *expected, int rank, const int
 /* Whether a tensor is one that the description says is never used. */
 bool tec_model_ignores(const struct tec_model *model, const char *name);
 
+/* Whether a token ends a text. */
+bool tec_model_ends(const struct tec_model *model, int id);
+
 /* Whether the model makes its actions by a flow, or by a head behind its one forward. */
 bool tec_model_flows(const struct tec_model *model);
 bool tec_model_heads(const struct tec_model *model);
@@ -197,6 +223,10 @@ enum tec_status tec_model_visit(const struct tec_model *model,
                                                          const struct tec_expected *expected,
                                                          struct tec_error *err),
                                 void *user, struct tec_error *err);
+
+/* "a.weight" with its last word replaced, in `text`: where packed matrices are (tec_packing_kind).
+ */
+void tec_packed_name(char text[256], const char *weight, const char *what);
 
 /* A pattern with its {} replaced by the layer's index, in `text`. */
 void tec_layer_name(char text[256], const char *pattern, int layer);

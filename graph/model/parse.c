@@ -108,17 +108,67 @@ static enum tec_status parse_norm(struct tec_stack *stack, const char *norm, con
     return tec_fail(err, TEC_MALFORMED, "%s.norm: '%s' is not layer, rms or adaptive", where, norm);
 }
 
+/* Words of eight weights: k in whole words, groups too. */
+static enum tec_status check_packed(const struct tec_stack *stack, const char *where,
+                                    struct tec_error *err)
+{
+    const int widths[] = {stack->width, stack->heads * stack->head_dim,
+                          stack->kv_heads * stack->head_dim, stack->mlp};
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        if (widths[i] % 8 != 0)
+            return tec_fail(err, TEC_UNSUPPORTED,
+                            "%s: 4-bit matrices with a side of %d; must be a multiple of 8", where,
+                            widths[i]);
+    static const enum tec_role roles[] = {TEC_ROLE_q,    TEC_ROLE_k,  TEC_ROLE_v,   TEC_ROLE_o,
+                                          TEC_ROLE_gate, TEC_ROLE_up, TEC_ROLE_down};
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        const char *name = stack->names[roles[i]];
+        size_t n = name ? strlen(name) : 0;
+        if (name && (n < 7 || strcmp(name + n - 7, ".weight") != 0))
+            return tec_fail(err, TEC_MALFORMED, "%s.tensors: '%s' must end with .weight", where,
+                            name);
+    }
+    return TEC_OK;
+}
+
+static enum tec_status parse_packing(struct tec_stack *stack, json_t *json, const char *where,
+                                     struct tec_error *err)
+{
+    const char *kind;
+    int minus = 0, ordered = 0;
+    struct tec_packing *p = &stack->packing;
+    TEC_UNPACK(json, where, "{s:s, s:i, s?b, s?b}", "kind", &kind, "group", &p->group, "minus",
+               &minus, "ordered", &ordered);
+    if (strcmp(kind, "awq") != 0 && strcmp(kind, "gptq") != 0)
+        return tec_fail(err, TEC_MALFORMED, "%s.packing: '%s' is not awq or gptq", where, kind);
+    p->kind = kind[0] == 'a' ? TEC_PACKING_AWQ : TEC_PACKING_GPTQ;
+    p->minus = minus != 0;
+    p->ordered = ordered != 0;
+    if (p->group < 0 || p->group % 8 != 0 || p->group > MAX_DIM)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "%s.packing: groups of %d; must be a multiple of 8, or 0 for all", where,
+                        p->group);
+    if (stack->names[TEC_ROLE_qkv])
+        return tec_fail(err, TEC_UNSUPPORTED, "%s.packing: with q, k and v in one tensor", where);
+    return check_packed(stack, where, err);
+}
+
 enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
                                 struct tec_error *err)
 {
     json_t *tensors;
     const char *norm, *activation = NULL;
     double offset, eps;
-    TEC_UNPACK(json, where, "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?s, s:o}",
+    int rounded = 0;
+    json_t *packing = NULL;
+    TEC_UNPACK(json, where,
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?b, s?i, s?i, s?o, s?s, s:o}",
                "layers", &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
                &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
-               "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "activation",
-               &activation, "tensors", &tensors);
+               "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "angles_f32", &rounded,
+               "window", &stack->window, "window_from", &stack->window_from, "packing", &packing,
+               "activation", &activation, "tensors", &tensors);
+    stack->angles_f32 = rounded != 0;
     stack->norm_offset = (float)offset;
     stack->eps = (float)eps;
     TEC_TRY(parse_norm(stack, norm, where, err));
@@ -140,7 +190,13 @@ enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const cha
                         stack->theta, stack->head_dim);
     if (!(stack->eps > 0.0F))
         return tec_fail(err, TEC_MALFORMED, "%s: eps must be positive", where);
+    if (stack->window < 0 || stack->window > MAX_DIM || stack->window_from < 0 ||
+        stack->window_from > MAX_LAYERS)
+        return tec_fail(err, TEC_MALFORMED, "%s: a window of %d keys from layer %d on", where,
+                        stack->window, stack->window_from);
     TEC_TRY(parse_tensors(stack, tensors, where, err));
+    if (packing)
+        TEC_TRY(parse_packing(stack, packing, where, err));
     return check_kinds(stack, where, err);
 }
 
@@ -181,20 +237,38 @@ static enum tec_status parse_mask(struct tec_text *text, const char *mask, struc
     return tec_fail(err, TEC_MALFORMED, "text.mask: '%s' is not bidir, causal or causal_all", mask);
 }
 
+static enum tec_status parse_ends(struct tec_text *t, json_t *ends, struct tec_error *err)
+{
+    size_t n = json_array_size(ends);
+    if (n > TEC_MAX_ENDS)
+        return tec_fail(err, TEC_MALFORMED, "text.ends: more than %d tokens", TEC_MAX_ENDS);
+    for (size_t i = 0; i < n; i++) {
+        json_int_t id = json_integer_value(json_array_get(ends, i));
+        if (!json_is_integer(json_array_get(ends, i)) || id < 0 || id >= t->vocab)
+            return tec_fail(err, TEC_MALFORMED, "text.ends: must be tokens 0 .. %d", t->vocab - 1);
+        t->ends[t->n_ends++] = (int)id;
+    }
+    return TEC_OK;
+}
+
 static enum tec_status parse_text(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_text *t = &model->text;
-    json_t *embed, *head, *stack;
+    json_t *embed, *head, *stack, *ends = NULL;
     const char *mask;
-    double scale;
+    double scale, penalty = 1.0;
     int round, lead = 0;
-    TEC_UNPACK(json, "text", "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s:i, s:o, s:o, s:o}", "vocab",
-               &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead", &lead,
-               "bos", &t->bos, "eos", &t->eos, "max_tokens", &t->max_tokens, "embed", &embed,
-               "head", &head, "stack", &stack);
+    TEC_UNPACK(json, "text", "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, s:o}",
+               "vocab", &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead",
+               &lead, "bos", &t->bos, "eos", &t->eos, "ends", &ends, "penalty", &penalty,
+               "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack);
     TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
     TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
     TEC_TRY(parse_mask(t, mask, err));
+    TEC_TRY(parse_ends(t, ends, err));
+    t->penalty = (float)penalty;
+    if (!(t->penalty > 0.0F) || t->penalty > 1e6F)
+        return tec_fail(err, TEC_MALFORMED, "text.penalty: must be above 0, is %g", penalty);
     t->scale = (float)scale;
     t->round = round != 0;
     t->lead = lead != 0;
@@ -295,17 +369,24 @@ static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struc
 
 enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
 {
-    json_t *vision, *text, *action = NULL, *tokens = NULL, *chunk = NULL, *json = model->json;
-    json_t *slots, *ignored, *prompts = NULL;
-    TEC_UNPACK(json, "description", "{s:s, s:o, s:o, s:o, s?o, s?o, s?o, s:o, s?o}", "name",
+    json_t *vision = NULL, *text, *action = NULL, *tokens = NULL, *chunk = NULL,
+           *json = model->json;
+    json_t *slots = NULL, *ignored, *prompts = NULL;
+    TEC_UNPACK(json, "description", "{s:s, s?o, s?o, s:o, s?o, s?o, s?o, s:o, s?o}", "name",
                &model->name, "slots", &slots, "vision", &vision, "text", &text, "action", &action,
                "tokens", &tokens, "chunk", &chunk, "ignored", &ignored, "prompts", &prompts);
-    if (!action == (!tokens && !chunk))
+    if (!vision != !slots || (!vision && (action || tokens || chunk)))
+        return tec_fail(err, TEC_MALFORMED,
+                        "description: a model of text alone has neither slots nor vision, action, "
+                        "tokens or chunk; others have both slots and vision");
+    if (vision && !action == (!tokens && !chunk))
         return tec_fail(err, TEC_MALFORMED,
                         "description: must have action (a flow), or tokens, chunk or both");
-    TEC_TRY(parse_slots(model, slots, err));
+    if (slots)
+        TEC_TRY(parse_slots(model, slots, err));
     TEC_TRY(parse_text(model, text, err));
-    TEC_TRY(tec_parse_vision(model, vision, err));
+    if (vision)
+        TEC_TRY(tec_parse_vision(model, vision, err));
     TEC_TRY(parse_names(model->ignored, TEC_MAX_IGNORED, ignored, "ignored", err));
     if (action)
         return parse_flow(model, action, err);

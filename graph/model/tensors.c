@@ -4,6 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+bool tec_model_ends(const struct tec_model *model, int id)
+{
+    const struct tec_text *t = &model->text;
+    bool ends = id == t->eos;
+    for (int i = 0; i < t->n_ends && t->eos >= 0; i++)
+        ends |= id == t->ends[i];
+    return ends;
+}
+
 bool tec_model_flows(const struct tec_model *model)
 {
     return model->flow.stack.layers > 0;
@@ -110,6 +119,31 @@ static enum tec_status norm(const struct visitor *v, const struct tec_stack *s, 
     return one(v, bias, 1, rows, 0);
 }
 
+void tec_packed_name(char text[256], const char *weight, const char *what)
+{
+    size_t n = strlen(weight), skip = strlen("weight");
+    snprintf(text, 256, "%.*s%s", (int)(n > skip ? n - skip : 0), weight, what);
+}
+
+/* The tensors of one matrix of 4-bit weights [rows, cols]. */
+static enum tec_status packed(const struct visitor *v, const struct tec_packing *p,
+                              const char *weight, int rows, int cols)
+{
+    int groups = p->group ? (cols + p->group - 1) / p->group : 1;
+    bool awq = p->kind == TEC_PACKING_AWQ;
+    char name[256];
+    tec_packed_name(name, weight, "qweight");
+    TEC_TRY(one(v, name, 2, awq ? cols : cols / 8, awq ? rows / 8 : rows));
+    tec_packed_name(name, weight, "qzeros");
+    TEC_TRY(one(v, name, 2, groups, rows / 8));
+    tec_packed_name(name, weight, "scales");
+    TEC_TRY(one(v, name, 2, groups, rows));
+    tec_packed_name(name, weight, "g_idx");
+    struct tec_expected e = {
+        .names = {name}, .n_names = 1, .rank = 1, .shape = {cols}, .optional = !p->ordered};
+    return awq ? TEC_OK : v->visit(v->user, &e, v->err);
+}
+
 static enum tec_status layer(const struct visitor *v, const struct tec_stack *s, int l)
 {
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
@@ -132,7 +166,10 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
         if (!weight)
             continue;
         tec_layer_name(w, weight, l);
-        TEC_TRY(one(v, w, 2, parts[i].rows, parts[i].cols));
+        if (s->packing.kind)
+            TEC_TRY(packed(v, &s->packing, w, parts[i].rows, parts[i].cols));
+        else
+            TEC_TRY(one(v, w, 2, parts[i].rows, parts[i].cols));
         if (bias && parts[i].bias != parts[i].weight) {
             tec_layer_name(b, bias, l);
             TEC_TRY(one(v, b, 1, parts[i].rows, 0));

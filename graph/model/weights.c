@@ -77,6 +77,7 @@ static enum tec_status load_layer(struct tec_loading *l, const struct tec_stack 
     layer->v_at = at[2];
     layer->kv = layer->qkv;
     layer->kv.w = (char *)layer->qkv.w + tec_loading_size(l, at[1], s->width, bf16);
+    layer->kv.order_of = layer->qkv.order_of ? layer->qkv.order_of + at[1] / 16 : NULL;
     layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
     layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
     const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
@@ -96,8 +97,10 @@ enum tec_status tec_loading_stack(struct tec_loading *l, const struct tec_stack 
     w->layers = TEC_NEW(&l->out->arena, (size_t)s->layers, struct tec_layer);
     if (!w->layers)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %d layers", s->layers);
+    l->packing = s->packing.kind ? &s->packing : NULL;
     for (int i = 0; i < s->layers; i++)
         TEC_TRY(load_layer(l, s, i, &w->layers[i]));
+    l->packing = NULL;
     return load_norm(l, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias], &w->final,
                      &w->final_bias);
 }
@@ -179,7 +182,8 @@ static enum tec_status load_all(struct tec_loading *l)
     const struct tec_model *m = l->options->model;
     for (int i = 0; i < m->vision.n_towers; i++)
         TEC_TRY(tec_loading_tower(l, &m->vision.towers[i], &l->out->towers[i]));
-    TEC_TRY(tec_loading_projector(l, &m->vision));
+    if (m->vision.n_projector)
+        TEC_TRY(tec_loading_projector(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(tec_loading_stack(l, &m->text.stack, &l->out->text));
     if (tec_model_heads(m))

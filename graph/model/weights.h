@@ -15,6 +15,8 @@ struct tec_matrix {
     int n, k;          /* stored columns (padded to 16), inner length */
     int cols;          /* real columns */
     bool bf16;
+    int group; /* 4-bit weights in groups of so many k (kernels/int4.h); 0: not so */
+    const int *order, *order_of; /* of them: columns of x by packed k; which order a panel has */
 };
 
 /* One layer. q | k | v and gate | up are joined at panel borders: x_at is the first column. */

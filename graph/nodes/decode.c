@@ -52,13 +52,42 @@ static void choose(struct tec_lower *l, int logits)
     a->produced = t->produced;
     a->tokens = t->tokens;
     a->eos = t->eos;
+    a->ends = l->ends;
+    a->n_ends = l->ends ? l->model->text.n_ends : 0;
     a->stop = t->stop;
     a->best = t->best;
     a->max_tokens = t->max_tokens;
     a->forced = t->forced;
     a->waiting = t->waiting;
     a->max_forced = t->max_forced;
-    a->round = l->model->text.round && l->weights->bf16;
+    a->round = l->model->text.round && l->weights->bf16 && !t->temperature; /* then it was */
+    tec_program_call(l->program, &call);
+}
+
+static void penalise(struct tec_lower *l, int logits)
+{
+    const struct tec_decode_table *t = l->decode;
+    struct tec_call call = tec_call_of(TEC_OP_penalise, "penalise");
+    call.out[0] = logits;
+    call.args.penalise.seen = t->seen;
+    call.args.penalise.token = t->token;
+    call.args.penalise.words = t->words;
+    call.args.penalise.penalty = l->penalty;
+    tec_program_call(l->program, &call);
+    tec_lower_tap(l, logits, "scores");
+}
+
+static void draw(struct tec_lower *l, int logits)
+{
+    const struct tec_decode_table *t = l->decode;
+    struct tec_call call = tec_call_of(TEC_OP_sample, "sample");
+    call.out[0] = logits;
+    call.args.sample.temperature = t->temperature;
+    call.args.sample.top_k = t->top_k;
+    call.args.sample.top_p = t->top_p;
+    call.args.sample.seed = t->seed;
+    call.args.sample.pos = t->rows.pos;
+    call.args.sample.round = l->model->text.round && l->weights->bf16;
     tec_program_call(l->program, &call);
 }
 
@@ -68,6 +97,10 @@ void tec_lower_next_tokens(struct tec_lower *l, int h)
                                     l->decode->rows.count);
     tec_lower_linear_into(l, &l->weights->head, h, logits, 0, NULL, false, "head");
     tec_lower_tap(l, logits, "logits");
+    if (l->decode->seen)
+        penalise(l, logits);
+    if (l->decode->temperature)
+        draw(l, logits);
     choose(l, logits);
 }
 

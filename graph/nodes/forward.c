@@ -15,6 +15,18 @@ int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, con
     return y;
 }
 
+static void set_matrix(struct tec_call *call, const struct tec_matrix *m)
+{
+    call->bf16 = m->bf16;
+    call->args.gemm.w = m->w;
+    call->args.gemm.bias = m->bias;
+    call->args.gemm.n = m->n;
+    call->args.gemm.k = m->k;
+    call->args.gemm.group = m->group;
+    call->args.gemm.order = m->order;
+    call->args.gemm.order_of = m->order_of;
+}
+
 void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
                            int out_row, const struct tec_gate *gate, bool add, const char *label)
 {
@@ -22,16 +34,12 @@ void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int 
     call.in[0] = x;
     call.out[0] = y;
     call.out_row = out_row;
-    call.bf16 = m->bf16;
-    call.args.gemm.w = m->w;
-    call.args.gemm.bias = m->bias;
+    set_matrix(&call, m);
     if (gate) {
         call.args.gemm.gate = gate->at;
         call.args.gemm.fixed = gate->fixed;
         call.args.gemm.fixed_gate = gate->clean;
     }
-    call.args.gemm.n = m->n;
-    call.args.gemm.k = m->k;
     call.args.gemm.add = add;
     tec_program_call(l->program, &call);
 }
@@ -44,11 +52,7 @@ void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int 
     call.out[0] = y;
     call.in_row = part->in_row;
     call.out_row = part->out_row;
-    call.bf16 = m->bf16;
-    call.args.gemm.w = m->w;
-    call.args.gemm.bias = m->bias;
-    call.args.gemm.n = m->n;
-    call.args.gemm.k = m->k;
+    set_matrix(&call, m);
     call.args.gemm.add = add;
     call.args.gemm.rows = part->rows;
     call.args.gemm.max_rows = part->max_rows;
@@ -214,7 +218,7 @@ static struct kv gather(struct tec_lower *l, const struct tec_forward *f, struct
     return (struct kv){move(l, f, kv.k, false), move(l, f, kv.v, true)};
 }
 
-static int attend(struct tec_lower *l, const struct tec_forward *f, int q, struct kv kv)
+static int attend(struct tec_lower *l, const struct tec_forward *f, int layer, int q, struct kv kv)
 {
     const struct tec_stack *s = f->stack;
     int out = tec_program_tensor(l->program, "attention", f->rows->max, s->heads * s->head_dim,
@@ -234,6 +238,7 @@ static int attend(struct tec_lower *l, const struct tec_forward *f, int q, struc
     a->heads = s->heads;
     a->kv_heads = s->kv_heads;
     a->head_dim = s->head_dim;
+    a->window = layer >= s->window_from ? s->window : 0;
     a->scale = (float)(1.0 / sqrt((double)s->head_dim));
     a->round = l->round;
     tec_program_call(l->program, &call);
@@ -271,6 +276,8 @@ static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int l
     const struct tec_stack *s = f->stack;
     const struct tec_layer *w = &f->weights->layers[layer];
     int n = tec_lower_norm(l, f, layer, 1, x, true, "norm2");
+    if (f->tap && f->tap_inside)
+        tec_lower_tap(l, n, "%slayer%d.norm2", f->tap, layer);
     int u = tec_lower_linear(l, &w->up, n, s->gated ? "gate_up" : "up");
     int g = tec_program_tensor(l->program, "act", f->rows->max, s->mlp, f->rows->count);
     if (f->tap && f->tap_inside)
@@ -312,7 +319,9 @@ static int lower_layer(struct tec_lower *l, const struct tec_forward *whole, int
     kv = gather(l, f, kv);
     if (last)
         x = keep_last(l, whole, &rest, x, &q);
-    int out = attend(l, f, q, kv);
+    int out = attend(l, f, layer, q, kv);
+    if (f->tap && f->tap_inside)
+        tec_lower_tap(l, out, "%slayer%d.attn", f->tap, layer);
     add_gated(l, f, layer, 0, &w->o, out, x);
     feed_forward(l, f, layer, x);
     if (f->tap)

@@ -35,6 +35,7 @@ struct tec_lower {
     float *scratch;                     /* attention's, for every lane */
     const float *lut;                   /* [n_towers, 3, 256] byte to pixel value */
     const int *zero;                    /* device: a constant 0 */
+    const int *ends;                    /* device: [text.n_ends] constants; NULL = none */
     struct tec_device *device;
     bool round; /* activations that enter a GEMM are rounded to bf16 too */
     bool whole; /* run the last layer of a prefill for all rows, as taps need it */
@@ -43,6 +44,7 @@ struct tec_lower {
     const struct tec_moves *moves;         /* device side; shift */
     const struct tec_kv_space *gathered;   /* one layer that attention reads copies from; or NULL */
     int max_moved;                         /* tokens of one move */
+    float penalty;                         /* of tokens that a row has seen; 1 = none */
     struct tec_taps *taps;                 /* NULL = none */
     int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
 };

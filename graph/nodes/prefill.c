@@ -171,7 +171,8 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
 {
     const struct tec_prefix_table *t = l->prefix;
     float scale = l->model->text.scale;
-    pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
+    if (l->model->vision.n_towers)
+        pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
     if (tec_model_heads(l->model))
         head_rows(l, x);
     if (l->model->text.lead)

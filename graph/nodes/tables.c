@@ -179,7 +179,7 @@ static enum tec_status take_pixels(struct tec_table_block *block, struct tec_pre
 {
     size_t side = (size_t)limits->model->vision.image_size;
     t->picture_size = side * side * 3;
-    if (tec_device_reads_host(device))
+    if (tec_device_reads_host(device) || !side)
         return TEC_OK;
     block->pixels_size = (size_t)limits->max_pictures * t->picture_size;
     block->pixels = tec_device_get(device, block->pixels_size);
@@ -225,6 +225,12 @@ static void deal_decode(struct dealer *d, struct tec_decode_table *t,
     t->forced = max_forced ? ints(d, batch * max_forced) : NULL;
     t->tokens = ints(d, batch * max_tokens);
     deal_moves(d, &t->moves, limits->gathers ? batch : 0);
+    t->words = limits->words;
+    t->temperature = limits->draws ? deal(d, (size_t)batch, sizeof(float)) : NULL;
+    t->top_p = limits->draws ? deal(d, (size_t)batch, sizeof(float)) : NULL;
+    t->top_k = limits->draws ? ints(d, batch) : NULL;
+    t->seed = limits->draws ? deal(d, (size_t)batch * 2, sizeof *t->seed) : NULL;
+    t->seen = t->words ? deal(d, (size_t)batch * (size_t)t->words, sizeof *t->seen) : NULL;
 }
 
 enum tec_status

@@ -68,6 +68,11 @@ struct tec_decode_table {
     int *forced;  /* [rows.max, max_forced] these, at the end of each row; NULL without */
     int max_forced;
     struct tec_moves moves; /* as a prefix table's */
+    unsigned *seen;         /* [rows.max, words] tokens that were there before; NULL without */
+    int words;
+    float *temperature, *top_p; /* [rows.max]; NULL where nothing is ever drawn */
+    int *top_k;
+    unsigned *seed; /* [rows.max, 2] */
 };
 
 /* A block of memory in two places. */
@@ -94,6 +99,8 @@ struct tec_decode_limits {
     int max_tokens; /* of a launch */
     int max_forced; /* tokens of a prompt of its own */
     bool gathers;   /* attention reads copies */
+    int words;      /* of the set of tokens that were there before; 0 = none is kept */
+    bool draws;     /* tokens may be drawn */
 };
 
 /* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`

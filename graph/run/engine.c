@@ -59,7 +59,7 @@ static json_t *overrides_of(const struct tec_engine_options *o, const struct tec
 }
 
 static enum tec_status open_model(struct tec_model **model, const struct tec_engine_options *o,
-                                  const struct tec_checkpoint *c, struct tec_heap *heap,
+                                  struct tec_checkpoint *c, struct tec_heap *heap,
                                   struct tec_error *err)
 {
     char root[MAX_PATH];

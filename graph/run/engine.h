@@ -30,6 +30,7 @@ struct tec_engine_options {
     void *prepared_user;
     void (*progress)(void *user, const char *what, int64_t done, int64_t total); /* or NULL */
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
+    void (*lost)(void *user, int64_t seen, int64_t captured_ns); /* see loop.h */
     void *user;
     struct tec_event_sink events;                  /* see loop.h */
     int64_t (*wanted)(void *self, int64_t now_ns); /* see loop.h */

@@ -27,6 +27,8 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->supersede = n->supersede;
         d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
         d->max_tokens = n->max_tokens;
+        d->sampling = (struct tec_sampling){
+            .temperature = (float)n->temperature, .top_p = (float)n->top_p, .top_k = n->top_k};
         d->deadline_us = t->nodes[i].deadline_us;
         d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
     }
@@ -51,6 +53,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
                                  .action_node = topology_index(&e->topology, "action", 0),
                                  .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
                                  .released = o->released,
+                                 .lost = o->lost,
                                  .user = o->user,
                                  .events = o->events,
                                  .wanted = o->wanted,
@@ -65,6 +68,8 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
     if (!ring)
         TEC_TRY(list_decoders(&l, p, &e->topology, err));
+    for (int i = 0; i < l.n_decoders; i++)
+        l.decoders[i].sampling.seed = o->seed;
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
     if (o->costs)
         tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);

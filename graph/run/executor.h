@@ -20,7 +20,7 @@ struct tec_frame_input {
     struct tec_prefix_input prefix;
     const float *noise;  /* [horizon, dim]; its first n_fixed rows are given actions */
     int n_fixed;         /* 0 .. the plan's spec.fixed */
-    const float *state;  /* [dim] normalised, padded */
+    const float *state;  /* [tec_model_state] normalised, padded */
     int64_t captured_ns; /* when the cameras saw it, frame clock */
     uint64_t text_key;   /* of the instruction as it was given: equal texts, equal keys */
     struct tec_own_prompt own[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */

@@ -213,7 +213,17 @@ void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int r
                                   .prefix = prefix,
                                   .tail = plan->tails[seat],
                                   .left = max_tokens,
-                                  .eos = eos};
+                                  .eos = eos,
+                                  .seen = plan->seen ? plan->seen[seat] : NULL};
+    if (row->seen)
+        memset(row->seen, 0, (size_t)plan->seen_words * sizeof *row->seen);
+}
+
+void tec_row_saw(struct tec_row_state *row, const struct tec_plan *plan, const int *ids, int n)
+{
+    for (int i = 0; row->seen && i < n; i++)
+        if (ids[i] >= 0 && ids[i] / 32 < plan->seen_words)
+            row->seen[ids[i] / 32] |= 1U << (ids[i] % 32);
 }
 
 void tec_row_prompt(struct tec_row_state *row, const int *ids, int n)

@@ -38,6 +38,13 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
 /* Copy the chunk that the last FRAME launch made: [horizon, dim]. */
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk);
 
+/* How a request's tokens are chosen: temperature 0, the likeliest. */
+struct tec_sampling {
+    float temperature, top_p; /* top_p 1: all */
+    int top_k;                /* 0: all */
+    uint64_t seed;
+};
+
 /* A request as the device advances it. */
 struct tec_row_state {
     int token; /* next input */
@@ -52,11 +59,16 @@ struct tec_row_state {
     int waiting;
     int own_tokens; /* of that prompt, in all */
     int steps;      /* that it took part in, in its last launch */
+    struct tec_sampling sampling;
+    unsigned *seen; /* the plan's, of its seat: tokens that it has read or made; or NULL */
 };
 
 /* A request at its start: its first step repeats the last token of the prompt. */
 void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,
                    int last_token, int seat, int max_tokens, int eos);
+
+/* Tokens that it has read: its prompt. The plan must have a penalty for this to matter. */
+void tec_row_saw(struct tec_row_state *row, const struct tec_plan *plan, const int *ids, int n);
 
 /* Before its first step: it reads a prompt of its own behind the prefix first, n tokens, 0 to the
  * plan's spec.own_tokens, borrowed until they are read. The plan's text is causal. */

@@ -123,3 +123,11 @@ void tec_ring_full(const struct tec_plan *plan, int prefix, int n, struct tec_ro
         list[i] = &rows[i];
     }
 }
+
+void tec_ring_moves_full(int prefix, int n, struct tec_ring_move *moves)
+{
+    for (int i = 0; i < n; i++) {
+        int stage = n - 1 - i;
+        moves[i] = (struct tec_ring_move){stage, stage + 1, prefix + stage};
+    }
+}

@@ -18,6 +18,16 @@ void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i
     t->done[i] = row->done;
     t->produced[i] = 0;
     t->eos[i] = row->eos;
+    if (t->temperature) {
+        t->temperature[i] = row->sampling.temperature;
+        t->top_p[i] = row->sampling.top_p;
+        t->top_k[i] = row->sampling.top_k;
+        t->seed[2 * i] = (unsigned)row->sampling.seed;
+        t->seed[2 * i + 1] = (unsigned)(row->sampling.seed >> 32);
+    }
+    size_t words = (size_t)t->words;
+    if (t->seen && row->seen)
+        memcpy(t->seen + (size_t)i * words, row->seen, words * sizeof *t->seen);
     if (!t->forced)
         return;
     t->waiting[i] = row->waiting;
@@ -35,6 +45,9 @@ void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state 
     row->left = t->left[i];
     row->done = t->done[i];
     row->steps = t->produced[i];
+    size_t words = (size_t)t->words;
+    if (t->seen && row->seen)
+        memcpy(row->seen, t->seen + (size_t)i * words, words * sizeof *t->seen);
     if (!t->forced || row->waiting == 0)
         return;
     int read = row->waiting - t->waiting[i];

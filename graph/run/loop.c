@@ -122,6 +122,8 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
         l->region = tec_kv_pool_take(&l->o.plan->prefixes);
         l->prefix_rows = tec_prefix_rows(l->o.plan, &input->prefix);
         l->last_token = input->prefix.ids[input->prefix.n_text - 1];
+        l->n_prompt = l->o.plan->seen ? input->prefix.n_text : 0;
+        memcpy(l->prompt, input->prefix.ids, (size_t)l->n_prompt * sizeof *l->prompt);
         tec_loop_tell_kv(l, "alloc", NULL, l->prefix_rows, tec_loop_now(l));
         if (l->parted)
             tec_loop_start_beside(l, input);
@@ -297,9 +299,10 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
     l->made = TEC_NEW(&l->arena, seats, int);
     l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);
     l->own = TEC_NEW(&l->arena, seats * (size_t)p->spec.own_tokens + 1, int);
+    l->prompt = TEC_NEW(&l->arena, (size_t)p->spec.text_tokens + 1, int);
     l->late_us = TEC_NEW(&l->arena, (size_t)l->o.topology->n_inputs + 1, int64_t);
-    bool ok = l->own && l->late_us && l->requests && l->seat_taken && l->texts && l->view_rows &&
-              l->chunk && l->tokens && l->made && l->text_ended;
+    bool ok = l->own && l->prompt && l->late_us && l->requests && l->seat_taken && l->texts &&
+              l->view_rows && l->chunk && l->tokens && l->made && l->text_ended;
     for (int i = 0; ok && i < l->n_texts; i++) {
         l->texts[i].id = -1;
         l->texts[i].tokens = TEC_NEW(&l->arena, (size_t)p->spec.new_tokens + 1, int);

@@ -27,7 +27,8 @@ struct tec_decoder {
     bool on_change;      /* spawn one where the instruction is not that of the session's frame
                             before, and in its first frame */
     bool supersede;      /* a new request gives up the older ones of its session */
-    int own;             /* 1 + index of its own prompt in the input; 0 = none */
+    struct tec_sampling sampling; /* of its seed each request's is made */
+    int own;                      /* 1 + index of its own prompt in the input; 0 = none */
 };
 
 /* A request from outside. */
@@ -116,6 +117,9 @@ struct tec_loop_options {
      * be called in a frame without an observation, and more than once in a frame that is less deep
      * than the one before, the oldest first: the record says of whose observation they are. */
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
+    /* Called as `released` is: the model ended an action of a ring early, and there will be none of
+     * the observation that frame `seen` took in. NULL = none. */
+    void (*lost)(void *user, int64_t seen, int64_t captured_ns);
     void *user;
     struct tec_event_sink events;
     /* When the device is wanted next for work that cannot wait: the first tick of any session after

@@ -10,7 +10,7 @@
 void tec_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
 /* What a draw is for: equal frames of one seed must not share numbers. */
-enum tec_noise_purpose { TEC_NOISE_ACTIONS };
+enum tec_noise_purpose { TEC_NOISE_ACTIONS, TEC_NOISE_REQUESTS /* their seeds */ };
 
 /* n standard normal values: Box-Muller in float64 over Philox with the key `seed` and the counter
  * (purpose, frame, element / 4), rounded to float32. Element i depends on nothing else, so a longer

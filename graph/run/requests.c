@@ -1,4 +1,5 @@
 /* requests.c - language requests: born, stored, advanced, finished, and the text they leave. */
+#include "graph/run/noise.h"
 #include "graph/run/state.h"
 
 #include <stdio.h>
@@ -250,10 +251,24 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
+/* Draws of two requests have nothing in common, whatever their seats and frames. */
+static uint64_t seed_of(uint64_t seed, int64_t request)
+{
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)request, TEC_NOISE_REQUESTS,
+                                 (uint32_t)((uint64_t)request >> 32), 0};
+    uint32_t words[4];
+    tec_philox(counter, key, words);
+    return words[0] | (uint64_t)words[1] << 32;
+}
+
 void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
 {
     tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
                   l->o.plan->model->text.eos);
+    tec_row_saw(&r->row, l->o.plan, l->prompt, l->n_prompt);
+    r->row.sampling = l->o.decoders[r->decoder].sampling;
+    r->row.sampling.seed = seed_of(r->row.sampling.seed, r->id);
     tec_row_prompt(&r->row, own_of(l, r->seat), r->own);
     r->row.request = r->id;
 }
@@ -269,8 +284,8 @@ void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, i
 
 static void finish(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
 {
-    int eos = l->o.plan->model->text.eos;
-    bool ended = r->made > 0 && l->texts[r->text].tokens[r->made - 1] == eos;
+    bool ended =
+        r->made > 0 && tec_model_ends(l->o.plan->model, l->texts[r->text].tokens[r->made - 1]);
     const char *reason = ended ? "eos" : "length";
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .node = l->o.decoders[r->decoder].node,

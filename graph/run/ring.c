@@ -271,6 +271,8 @@ static void break_off(struct tec_loop *l, const struct tec_ring_item *it)
     int64_t age = l->ring.turn - it->turn;
     if (age < 64)
         l->ring.broken |= UINT64_C(1) << age;
+    if (l->o.lost)
+        l->o.lost(l->o.user, it->id, it->captured_ns);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .what = "eos",
                                         .node = l->o.action_node,

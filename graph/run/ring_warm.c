@@ -52,8 +52,7 @@ void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input)
         return;
     struct tec_ring_move moves[TEC_MAX_STAGES];
     struct tec_replay replay = {0};
-    for (int i = 0; i < stages - 1; i++)
-        moves[i] = (struct tec_ring_move){stages - 2 - i, stages - 1 - i, l->prefix_rows};
+    tec_ring_moves_full(l->prefix_rows, stages - 1, moves);
     l->o.executor.shift(l->o.executor.self, moves, stages - 1, &replay);
     if (replay.status == TEC_OK)
         tec_costs_warm(&l->costs, TEC_COST_SHIFT, 0,

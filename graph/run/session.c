@@ -5,6 +5,7 @@
 #include "graph/run/session_robot.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -152,10 +153,13 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
     TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
     s->text_max = 1024 + 8 * o->max_text;
-    struct tec_observer_needs needs = {.image_h = m->vision.image_size,
-                                       .image_w = m->vision.image_size,
+    /* A model of text alone has neither pictures nor actions: nothing of these sizes is ever made.
+     */
+    int side = m->vision.image_size > 0 ? m->vision.image_size : 1;
+    struct tec_observer_needs needs = {.image_h = side,
+                                       .image_w = side,
                                        .state_width = tec_model_state(m),
-                                       .action_width = m->flow.dim,
+                                       .action_width = m->flow.dim > 0 ? m->flow.dim : 1,
                                        .tokens = {m->tokens.vocab, m->tokens.bins, m->text.eos},
                                        .text_max = s->text_max,
                                        .text_optional = !o->tokenizer};
@@ -386,6 +390,19 @@ int tec_session_act_on(struct tec_session *session, const double *state_raw, con
 {
     return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon, state_raw,
                          out, NULL);
+}
+
+void tec_session_judge(const struct tec_session *session, const float *chunk, int row, char *out,
+                       size_t room)
+{
+    const struct tec_flow *f = &session->options.model->flow;
+    int at = 0;
+    const float *of = chunk + (ptrdiff_t)row * f->dim;
+    if (row >= f->horizon || tec_robot_judge_ids(session->observer, of, &at) != TEC_IDS_ENDED)
+        snprintf(out, room, "is not finite");
+    else
+        snprintf(out, room, "ended early: token %d of %d is id %d, the end of the text", at + 1,
+                 f->dim, (int)of[at]);
 }
 
 int tec_session_rows(const struct tec_session *session)

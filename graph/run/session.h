@@ -68,6 +68,11 @@ int tec_session_act(struct tec_session *session, const struct tec_frame_input *i
  */
 int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
                        double *out);
+/* Why row `row` of such a chunk ends the robot's actions, as the end of a sentence that begins with
+ * "row 2 of the model's": "is not finite", "ended early: token 3 of 7 is id 2, the end of the
+ * text". Takes no memory. */
+void tec_session_judge(const struct tec_session *session, const float *chunk, int row, char *out,
+                       size_t room);
 int tec_session_rows(const struct tec_session *session);
 int tec_session_columns(const struct tec_session *session);
 

@@ -76,10 +76,11 @@ static enum tec_status make_plain(struct tec_robot **out, const struct tec_sessi
 {
     const struct tec_decl_input *text = find_text(o->pipeline);
     json_t *cameras = json_array(), *parts = json_array();
-    json_t *robot = json_pack("{s:s, s:O, s:{s:O}, s:{s:i}, s:{s:s}, s:{s:s, s:s*}}", "name",
-                              "plain", "cameras", cameras, "state", "inputs", parts, "actions",
-                              "size", o->model->flow.dim, "norm", "mode", "none", "prompt", "input",
-                              text ? text->name : "prompt", "default", text ? text->initial : NULL);
+    json_t *robot =
+        json_pack("{s:s, s:O, s:{s:O}, s:{s:i}, s:{s:s}, s:{s:s, s:s*}}", "name", "plain",
+                  "cameras", cameras, "state", "inputs", parts, "actions", "size",
+                  o->model->flow.dim > 0 ? o->model->flow.dim : 1, "norm", "mode", "none", "prompt",
+                  "input", text ? text->name : "prompt", "default", text ? text->initial : NULL);
     enum tec_status status = robot ? plain_cameras(cameras, o, err)
                                    : tec_fail(err, TEC_NO_MEMORY, "no memory for a robot");
     if (status == TEC_OK)

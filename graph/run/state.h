@@ -71,6 +71,7 @@ struct tec_loop {
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
     int region;                          /* the frame's prefix, -1 = none */
     int prefix_rows, last_token;
+    int *prompt, n_prompt;       /* the frame's, [text_tokens] */
     const struct tec_tick *tick; /* of the running frame */
     struct tec_frame_record record;
     struct tec_frame_view view;

@@ -32,13 +32,14 @@ static void check_marks(struct tec_fields *f, struct tec_template *t, const char
 static enum tec_status read_call(struct tec_template *t, const json_t *json, int i,
                                  const char *where, struct tec_arena *arena, struct tec_error *err)
 {
-    static const char *const fields[] = {"text", "bos"};
+    static const char *const fields[] = {"text", "bos", "literal"};
     char here[220];
     snprintf(here, sizeof here, "%.180s.calls[%d]", where, i + 1);
-    struct tec_fields f = tec_fields_open(json, fields, 2, here, arena, err);
+    struct tec_fields f = tec_fields_open(json, fields, 3, here, arena, err);
     tec_fields_need(&f, "text");
     t->calls[i].text = tec_fields_string(&f, "text", NULL);
     t->calls[i].bos = tec_fields_bool(&f, "bos", false);
+    t->calls[i].literal = tec_fields_bool(&f, "literal", false);
     check_marks(&f, t, t->calls[i].text);
     return f.status;
 }
@@ -159,7 +160,7 @@ static enum tec_status encode_call(const struct tec_template *t, int i,
                                    const struct tec_template_values *v, int *ids, size_t capacity,
                                    size_t *count, struct tec_arena *scratch, struct tec_error *err)
 {
-    const struct tec_encode how = {0};
+    const struct tec_encode how = {.literal = t->calls[i].literal};
     const char *text = NULL;
     size_t n = 0, begin = t->calls[i].bos;
     int bos = tec_tokenizer_bos(tokenizer);

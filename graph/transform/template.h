@@ -16,6 +16,7 @@ enum { TEC_TEMPLATE_MAX_CALLS = 8 };
 struct tec_template_call {
     const char *text; /* with {text} and {state} */
     bool bos;         /* the begin token goes before it */
+    bool literal;     /* spelt special tokens are plain characters: an instruction makes none */
 };
 
 /* Immutable, in the arena it was parsed into. */
@@ -34,7 +35,7 @@ struct tec_template {
 /* The template `name` of a file's value, an object of
  *
  *     NAME = {clean? = boolean, lower? = boolean, ending?, ending_piece?,
- *             calls = list of {text, bos?}}
+ *             calls = list of {text, bos?, literal?}}
  *
  * In a call's text {text} is the instruction and {state} the bins, joined by one space; other
  * braces are refused. TEC_NOT_FOUND with the nearest name, TEC_MALFORMED. The message begins with

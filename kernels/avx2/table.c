@@ -7,6 +7,7 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->layout = TEC_MATRIX_PANELS;
     kernels->gemm_f32 = tec_gemm_f32_avx2;
     kernels->gemm_bf16 = tec_gemm_bf16_avx2;
+    kernels->gemm_int4 = tec_gemm_int4_avx2;
     kernels->embed_f32 = tec_embed_f32_avx2;
     kernels->embed_bf16 = tec_embed_bf16_avx2;
     kernels->next_token = tec_next_token_avx2;

@@ -72,6 +72,14 @@ static __device__ __forceinline__ void next_input(const struct tec_next_token_ar
     a.slot[r] = a.tail[r] + (a.pos[r] - a.prefix[r]);
 }
 
+static __device__ __forceinline__ bool is_end(const struct tec_next_token_args &a, int r, int id)
+{
+    bool ends = id == a.eos[r];
+    for (int i = 0; i < a.n_ends && a.eos[r] >= 0; i++)
+        ends |= id == a.ends[i];
+    return ends;
+}
+
 /* As kernels/next_token.h: a row that lives and is not given its next input appends `id`. */
 static __device__ __forceinline__ void step(const struct tec_next_token_args &a, int r, int id)
 {
@@ -80,7 +88,7 @@ static __device__ __forceinline__ void step(const struct tec_next_token_args &a,
         return;
     }
     a.tokens[(size_t)r * (size_t)a.max_tokens + (size_t)a.produced[r]++] = id;
-    if (--a.left[r] <= 0 || id == a.eos[r])
+    if (--a.left[r] <= 0 || is_end(a, r, id))
         a.done[r] = 1;
     else
         next_input(a, r, id);

@@ -62,15 +62,18 @@ static void attend(const struct tec_attention_args *a, int row, int head, float 
                       .kv_head = head / (a->heads / a->kv_heads)};
     float *out = a->out + (size_t)row * (size_t)a->ldo + column;
     struct tec_attention_walk walk = tec_attention_walk_init(a, a->row_seq[row]);
-    int slots[TEC_ATTENTION_KEYS];
+    int slots[TEC_ATTENTION_KEYS], visible = a->visible[row];
+    int first = tec_attention_first(a, visible);
     for (int d = 0; d < a->head_dim; d++)
         acc[d] = 0;
-    for (int left = a->visible[row]; left > 0; left -= TEC_ATTENTION_KEYS) {
-        int n = left < TEC_ATTENTION_KEYS ? left : TEC_ATTENTION_KEYS;
+    for (int at = 0; at < visible; at += TEC_ATTENTION_KEYS) {
+        int n = visible - at < TEC_ATTENTION_KEYS ? visible - at : TEC_ATTENTION_KEYS;
         n = tec_attention_walk_next(&walk, n, slots);
         if (n == 0)
             break;
-        add_block(a, &y, slots, n, load);
+        int skip = first > at ? first - at : 0;
+        if (skip < n)
+            add_block(a, &y, slots + skip, n - skip, load);
     }
     for (int d = 0; d < a->head_dim; d++) {
         float v = y.sum == 0 ? 0 : acc[d] / y.sum; /* a NaN is shown */

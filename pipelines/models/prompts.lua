@@ -2,6 +2,7 @@
 --
 -- A call is encoded on its own. {text} is the instruction, {state} the bins of the normalised state
 -- joined by one space. clean: strip white space at both ends, then '_' and newline become spaces.
+-- literal: special tokens that the instruction spells out stay text.
 -- lower: lower case. ending_piece: the id of this piece comes last, and is added if it is not there.
 return {
   -- The newline is encoded apart, so that it never joins the instruction's last token.
@@ -12,4 +13,10 @@ return {
   -- OpenVLA's: training put the empty piece between the colon and the action.
   openvla    = { lower = true, ending_piece = "▁",
                  calls = { { text = "In: What action should the robot take to {text}?\nOut:", bos = true } } },
+  -- One turn of ChatML with the default system text of Qwen2.5.
+  chatml     = { calls = {
+    { text = "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+             .. "<|im_end|>\n<|im_start|>" },
+    { text = "user\n{text}", literal = true },
+    { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
 }

@@ -1,3 +1,4 @@
+#include "kernels/attention.h"
 #include "kernels/bf16.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
@@ -157,6 +158,8 @@ static struct world build(struct conform *c, struct shape s, bool bf16, enum con
     a->head_dim = s.dim;
     a->scale = (float)(1 / sqrt((double)s.dim));
     a->round = s.round;
+    if (!on_cuda(c) && conform_int(0, 2) == 0) /* a plan for CUDA has no windows */
+        a->window = conform_int(1, conform_int(1, 2 * s.keys));
     return w;
 }
 
@@ -191,13 +194,14 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
 {
     const struct tec_attention_args *a = &w->a;
     int seq = a->row_seq[row], keys = a->visible[row], dim = a->head_dim;
+    int first = tec_attention_first(a, keys);
     int kv_head = head / (a->heads / a->kv_heads);
     double *score = calloc((size_t)keys + 1, sizeof *score), top = -HUGE_VAL, low = HUGE_VAL;
     double sum = 0, worst = 0;
     if (!score)
         abort();
     *y = (struct answer){.relative = 0};
-    for (int j = 0; j < keys; j++) {
+    for (int j = first; j < keys; j++) {
         size_t at =
             ((size_t)slot_of(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
         double terms = 0;
@@ -210,7 +214,7 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
         top = fmax(top, score[j]);
         low = fmin(low, score[j]);
     }
-    for (int j = 0; j < keys; j++) {
+    for (int j = first; j < keys; j++) {
         size_t at =
             ((size_t)slot_of(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
         double p = exp(score[j] - top);

@@ -33,6 +33,8 @@ struct tec_job {
     const double *actions; /* [rows, columns] of a reply; read them when `acted` */
     int64_t captured_ns, released_ns, chunk_id; /* of the observation that the actions are of */
     bool slow;                                  /* the pipeline's own deadline was over */
+    bool lost; /* the model ended the actions before they were whole: there is no reply yet, and the
+                  connection thread makes one */
 
     /* Written by whoever answers. */
     uint8_t *reply; /* behind TEC_REPLY_HEAD bytes of its block, from the heap */

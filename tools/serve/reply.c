@@ -53,7 +53,7 @@ static void put_array(msgpack_packer *p, const double *x, int rows, int columns)
 static void put_extended(msgpack_packer *p, const struct tec_reply *r)
 {
     put_key(p, "tectum");
-    msgpack_pack_map(p, r->has_text ? 10 : 5);
+    msgpack_pack_map(p, (r->has_text ? 10U : 5U) + (r->cause != NULL));
     if (r->has_text) {
         put_key(p, "text");
         put_str(p, r->text, r->text_bytes);
@@ -72,6 +72,10 @@ static void put_extended(msgpack_packer *p, const struct tec_reply *r)
     msgpack_pack_int64(p, r->obs_ts);
     put_key(p, "source");
     put_key(p, r->source ? r->source : "fresh");
+    if (r->cause) {
+        put_key(p, "cause");
+        put_key(p, r->cause);
+    }
     put_key(p, "age_us");
     r->age_us >= 0 ? msgpack_pack_int64(p, r->age_us) : msgpack_pack_nil(p);
     put_key(p, "missed");

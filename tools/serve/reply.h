@@ -35,6 +35,7 @@ struct tec_reply {
     int64_t obs_ts;     /* monotonic nanoseconds when the cameras saw what the actions come from, or
                            when the request was whole */
     const char *source; /* NULL: "fresh" */
+    const char *cause;  /* why there are no actions of the request's own; NULL: not said */
     int64_t age_us;     /* of that observation when the actions leave; negative: there is none */
     bool missed;        /* the actions are not the request's own, or left after the pipeline's
                            deadline */

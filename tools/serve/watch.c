@@ -53,8 +53,8 @@ static struct tec_handout_chunk chunk_of(const struct tec_watch *w, int64_t tick
 }
 
 /* A reply in place of the engine's. `fresh`: the request's own actions are there, its text is not.
- */
-static void reply(struct tec_watch *w, int64_t tick, bool fresh, int64_t now)
+ * `cause`: why they are not, where it is known. */
+static void reply(struct tec_watch *w, int64_t tick, bool fresh, const char *cause, int64_t now)
 {
     struct tec_job *j = job_of(w);
     struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
@@ -83,6 +83,7 @@ static void reply(struct tec_watch *w, int64_t tick, bool fresh, int64_t now)
                                 .chunk_id = fresh ? j->chunk_id : -1,
                                 .obs_ts = handed.captured_ns,
                                 .source = tec_source_word(handed.source),
+                                .cause = cause,
                                 .age_us = handed.frame < 0 ? -1 : (now - handed.captured_ns) / 1000,
                                 .missed = !own || j->slow};
     tec_reply_pack(&out, &r);
@@ -100,20 +101,24 @@ static bool expire(struct tec_watch *w, int64_t now)
     if (!atomic_compare_exchange_strong(&j->answer, &open, TEC_JOB_BY_WATCH))
         return false;
     bool acted = atomic_load_explicit(&j->acted, memory_order_acquire);
-    reply(w, w->slot->tick, acted && j->released_ns <= j->due_ns, now);
+    reply(w, w->slot->tick, acted && j->released_ns <= j->due_ns, NULL, now);
     tec_slot_expired(w->slot);
     return true;
 }
 
-/* A reply of the engine's own, in time: the last command from now on. */
+/* A reply of the engine's own, in time: the last command from now on. Or that there is none. */
 static void keep(struct tec_watch *w, int64_t now)
 {
     struct tec_job *j = job_of(w);
+    if (w->handout && j->lost) {
+        reply(w, w->slot->tick, false, "model", now);
+        return;
+    }
     if (!w->handout || j->failed || !atomic_load_explicit(&j->acted, memory_order_acquire))
         return;
     const struct tec_handout_chunk chunk = chunk_of(w, w->slot->tick);
     if (tec_handout_fresh(w->handout, &chunk).source == TEC_SOURCE_STOPPED)
-        reply(w, w->slot->tick, true, now); /* says so */
+        reply(w, w->slot->tick, true, NULL, now); /* says so */
 }
 
 bool tec_watch_collected(struct tec_watch *w, int64_t now)
@@ -158,7 +163,7 @@ bool tec_watch_look(struct tec_watch *w, int64_t now)
         return false;
     begin(w);
     tec_slot_early_expired(s);
-    reply(w, s->tick, false, now);
+    reply(w, s->tick, false, NULL, now);
     return true;
 }
 

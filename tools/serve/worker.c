@@ -115,7 +115,7 @@ static void send_actions(struct tec_worker *w)
         answer(w, job, NULL, false, "");
         return;
     }
-    tec_fail(&err, TEC_INVALID, "actions: row %d of the model's is not finite", w->good_rows + 1);
+    tec_fail(&err, TEC_INVALID, "actions: row %d of the model's %s", w->good_rows + 1, w->why);
     answer_failure(w, job, &err);
 }
 
@@ -130,6 +130,8 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
     struct tec_job *j = &w->exchange->jobs[w->running];
     w->good_rows =
         tec_session_act_on(w->opened.engine->session, seen->state_raw, chunk, w->actions);
+    if (w->good_rows < w->rows)
+        tec_session_judge(w->opened.engine->session, chunk, w->good_rows, w->why, sizeof w->why);
     s->policy_ms = ms(record->release_ns - w->began_ns);
     s->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
     s->chunk_id = seen->number;
@@ -142,6 +144,27 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
     j->chunk_id = s->chunk_id;
     if (record->to_come == 0)
         send_actions(w);
+}
+
+/* The model ended the actions of the request's own observation. */
+static void lost(void *user, int64_t frame, int64_t captured_ns)
+{
+    struct tec_worker *w = user;
+    const struct tec_seen *seen = tec_seen_find(&w->seen, frame);
+    (void)captured_ns;
+    w->lost |= w->running >= 0 && seen && seen->number == w->number;
+}
+
+/* No actions: the connection's last command and on_miss, which are the connection thread's, say
+ * what leaves. */
+static void answer_lost(struct tec_worker *w, int job)
+{
+    if (!ours(w, job))
+        return;
+    w->exchange->jobs[job].lost = true;
+    w->exchange->jobs[job].infer_ns = tec_clock_now(&w->clock) - w->jobs[job].started_ns;
+    w->jobs[job].waits = false;
+    tec_exchange_return(w->exchange, job);
 }
 
 /* The request that was asked for in this frame: its text is waited for, or a refusal is told. */
@@ -244,13 +267,17 @@ static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
     return r;
 }
 
-/* A ring that gives nothing is given the same observation again, until it gives something or no
- * sequence can be in it that was there before. */
+/* A ring that gives nothing is given the same observation again, until it gives something or that
+ * observation's own actions are lost: again they would be. Once it gives something in every frame,
+ * one that ended early is the request's. */
 static void fill_ring(struct tec_worker *w, int job)
 {
-    for (int i = 0; i < w->stages && !w->acted && !expired(w, job); i++)
-        if (run_tick(w, job)->failed)
+    for (int i = 0; i < w->stages && !w->acted && !w->lost && !expired(w, job); i++) {
+        const struct tec_frame_record *r = run_tick(w, job);
+        if (r->failed)
             return;
+        w->lost |= r->cause == TEC_CAUSE_MODEL;
+    }
 }
 
 static void run_job(struct tec_worker *w, int job)
@@ -265,7 +292,7 @@ static void run_job(struct tec_worker *w, int job)
     s->extended = w->request.extended;
     s->wants_actions = w->request.wants_actions;
     s->refused = false;
-    run_tick(w, job);
+    w->lost |= run_tick(w, job)->cause == TEC_CAUSE_MODEL;
     fill_ring(w, job);
 }
 
@@ -276,7 +303,7 @@ static void run_frame(struct tec_worker *w, int job)
     struct tec_error err;
     w->running = job;
     w->running_text = s && w->request.wants_text;
-    w->acted = w->holds = false;
+    w->acted = w->holds = w->lost = false;
     if (s)
         run_job(w, job);
     else
@@ -285,11 +312,10 @@ static void run_frame(struct tec_worker *w, int job)
         lose(w, &err);
         return;
     }
-    if (s && !w->acted && (s->wants_actions || !w->running_text)) {
-        tec_fail(&err, TEC_UNSUPPORTED,
-                 w->stages ? "pipeline %s: the model ended each of its actions before they were "
-                             "whole"
-                           : "pipeline %s made no actions in this frame",
+    if (s && !w->acted && w->lost) {
+        answer_lost(w, job);
+    } else if (s && !w->acted && (s->wants_actions || !w->running_text)) {
+        tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
                  w->opened.pipeline->name);
         answer_failure(w, job, &err);
     } else if (w->running >= 0) {
@@ -303,6 +329,7 @@ static void serve(struct tec_worker *w, int job)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     struct tec_error err = {.message = ""};
+    j->lost = false;
     j->captured_ns = j->received_ns;
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
     if (expired(w, job)) { /* answered already: its tick is over */
@@ -397,7 +424,8 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
                                 struct tec_exchange *exchange, int n, int limit_rows,
                                 const char *default_prompt, struct tec_error *err)
 {
-    const struct tec_engine_options more = {.saturated = true, .released = released, .user = w};
+    const struct tec_engine_options more = {
+        .saturated = true, .released = released, .lost = lost, .user = w};
     *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
     tec_arena_init(&w->arena, call->heap);
     tec_arena_init(&w->moment, call->heap);

@@ -7,7 +7,8 @@
  *
  * A ring takes a request's observation in and gives what leaves in the same frame. Where nothing
  * would leave, because it is filled anew, it is given the same observation until something does. It
- * holds observations of one connection: another one's begin with an empty ring. */
+ * holds observations of one connection: another one's begin with an empty ring. Where the action
+ * that a request is given was ended early by the model, what on_miss says leaves in its place. */
 #ifndef TEC_TOOLS_SERVE_WORKER_H
 #define TEC_TOOLS_SERVE_WORKER_H
 
@@ -42,10 +43,12 @@ struct tec_worker {
     int n_cancels;
     bool acted; /* the running frame has made actions */
     bool holds; /* and newer ones will leave in it: these are not sent yet */
+    bool lost;  /* the model ended those that the request is given before they were whole */
     struct tec_seen_list seen;
     int stages;                  /* of a ring; 0 = none */
     int64_t client;              /* whose observations are in the ring */
     int good_rows;               /* of its actions */
+    char why[120];               /* the row behind those is none */
     int64_t number, began_ns;    /* of its observation; of its first frame */
     int rows, columns;           /* of a reply */
     int text_bytes;              /* most of a reply's text */

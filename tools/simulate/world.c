@@ -97,18 +97,33 @@ static int64_t wanted(void *self, int64_t now_ns)
 
 /* --- what the frame loop tells --------------------------------------------------------------- */
 
-/* `seen`: the frame whose observation the actions are of. */
-static void take_release(struct tec_world *w, int64_t t_ns, int64_t seen, bool late)
+/* A release: when, of what, and whether it was late. */
+struct release {
+    int64_t t_ns;
+    int64_t seen; /* frame whose observation the actions are of; captured_ns: of that observation */
+    int64_t captured_ns;
+    bool late;
+};
+
+static struct release release_of(const struct tec_world *w, const struct tec_event *e)
+{
+    return (struct release){.t_ns = e->t_ns,
+                            .seen = e->ring ? e->request : w->frame,
+                            .captured_ns = e->since_ns,
+                            .late = e->flag};
+}
+
+static void take_release(struct tec_world *w, const struct release *r)
 {
     struct tec_world_session *s = &w->sessions[w->running];
     const struct tec_happenings *resets = &w->o.scenario->reset;
     if (!s->handout)
         return;
     const struct tec_handout_chunk chunk = {.frame = w->frame,
-                                            .captured_ns = w->input.captured_ns,
-                                            .actions = tec_world_chunk(w, seen),
-                                            .seen = seen};
-    if (late) {
+                                            .captured_ns = r->captured_ns,
+                                            .actions = tec_world_chunk(w, r->seen),
+                                            .seen = r->seen};
+    if (r->late) {
         tec_handout_late(s->handout, &chunk);
         return;
     }
@@ -122,7 +137,7 @@ static void take_release(struct tec_world *w, int64_t t_ns, int64_t seen, bool l
             break;
         }
     struct tec_handed handed = tec_handout_fresh(s->handout, &chunk);
-    tec_world_handed(w, w->running, w->frame, t_ns, &handed);
+    tec_world_handed(w, w->running, w->frame, r->t_ns, &handed);
 }
 
 /* Events of two partitions come one after the other; they are held back and put in order of time,
@@ -143,12 +158,14 @@ static int by_time(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-/* [time, lane, 1: a release in time, 2: a late one, line] */
+/* [time, lane, 1: a release in time, 2: a late one, line, seen and captured_ns of a release] */
 static void hold_back(struct tec_world *w, const struct tec_event *e, bool release)
 {
     json_t *line = tec_trace_event(topology(w), e);
+    struct release r = release_of(w, e);
     json_t *entry =
-        json_pack("[I,i,i,o]", (json_int_t)e->t_ns, e->lane, release ? 1 + e->flag : 0, line);
+        json_pack("[I,i,i,o,I,I]", (json_int_t)e->t_ns, e->lane, release ? 1 + e->flag : 0, line,
+                  (json_int_t)r.seen, (json_int_t)r.captured_ns);
     w->failed |= json_array_append_new(w->held, entry) != 0;
 }
 
@@ -170,9 +187,12 @@ static void write_held(struct tec_world *w)
         json_t *entry = json_array_get(w->held, order[i].at);
         tec_world_pass(w, order[i].t_ns);
         tec_world_write(w, json_incref(json_array_get(entry, 3)));
+        const struct release r = {.t_ns = order[i].t_ns,
+                                  .seen = json_integer_value(json_array_get(entry, 4)),
+                                  .captured_ns = json_integer_value(json_array_get(entry, 5)),
+                                  .late = json_integer_value(json_array_get(entry, 2)) > 1};
         if (json_integer_value(json_array_get(entry, 2)))
-            take_release(w, order[i].t_ns, w->frame,
-                         json_integer_value(json_array_get(entry, 2)) > 1);
+            take_release(w, &r);
     }
     json_array_clear(w->held);
 }
@@ -189,8 +209,9 @@ static void tell(void *self, const struct tec_event *e)
         hold_back(w, e, release);
     else if (w->o.trace)
         tec_world_write(w, tec_trace_event(topology(w), e));
+    const struct release r = release_of(w, e);
     if (release && !hold)
-        take_release(w, e->t_ns, e->ring ? e->request : w->frame, e->flag);
+        take_release(w, &r);
     if (hold && e->kind == TEC_EVENT_FRAME_END)
         write_held(w);
 }

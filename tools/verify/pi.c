@@ -35,13 +35,12 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
     const json_t *config = json_object_get(v->json, "config");
     TEC_TRY(open_device(pi, err));
     TEC_TRY(tec_checkpoint_open(&pi->checkpoint, tec_pi_path(pi, path), v->heap, err));
-    if (beside)
-        TEC_TRY(tec_checkpoint_join(pi->checkpoint, tec_pi_path(pi, beside), err));
     const struct tec_model_choice choice = {
         .root = "pipelines/models",
         .arch = json_string_value(json_object_get(overrides, "arch")),
         .overrides = overrides,
-        .checkpoint = pi->checkpoint};
+        .checkpoint = pi->checkpoint,
+        .beside = beside ? tec_pi_path(pi, beside) : NULL};
     TEC_TRY(tec_model_open(&pi->model, &choice, v->heap, err));
     pi->tensors = json_object_get(v->json, "tensors");
     pi->max_text = (int)json_integer_value(json_object_get(config, "max_token_len"));
@@ -98,6 +97,8 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
     const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens +
                                                        pi->max_text + tec_head_rows(m),
                                        .text_tokens = pi->max_text,
+                                       .positions = pi->positions,
+                                       .penalty = pi->penalty,
                                        .steps = steps,
                                        .fixed = pi->fixed,
                                        .seats = seats,

@@ -16,7 +16,9 @@ struct tec_pi {
     json_t *sibling;       /* case.json of same_inputs_as, or NULL */
     const json_t *tensors; /* error bounds by tensor name */
     int max_text;
-    int fixed; /* most given actions of the plans that are made */
+    int fixed;     /* most given actions of the plans that are made */
+    int positions; /* of their rotation tables; 0 = as many as they need */
+    float penalty; /* of tokens that were there before; 0 = none */
 };
 
 /* Inputs of one observation, read from the case under a name prefix ("A.", "frame0."). */
@@ -32,8 +34,8 @@ struct tec_pi_inputs {
  * "causal" (NULL: the model's). Finish also after a failure. */
 enum tec_status tec_pi_open(struct tec_pi *pi, struct tec_verify *v, const char *path,
                             const char *mask, struct tec_error *err);
-/* The same with the parts in folder `beside` (NULL: none), and `overrides` of what the description
- * is given; "arch" among them names it. */
+/* The same with the parts in folder `beside` (NULL: the checkpoint's), and `overrides` of what the
+ * description is given; "arch" among them names it. */
 enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, const char *path,
                                    const char *beside, json_t *overrides, struct tec_error *err);
 void tec_pi_finish(struct tec_pi *pi);

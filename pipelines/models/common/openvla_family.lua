@@ -178,6 +178,7 @@ end
 -- tensors under the files' names) make a chunk in one bidirectional forward. How many actions it has is
 -- in no file: 8 as for LIBERO, 25 for two arms of 7, unless the configuration or the caller says.
 local H <const>, S <const> = "action_head.model.", "proprio_projector."
+local parts <const> = { "action_head.safetensors", "proprio_projector.safetensors" }
 
 local function chunk(c, width)
   local shapes = given.shapes or width and {
@@ -234,7 +235,7 @@ return function(m)
   local tokens = given.config and same or given.count or same
   local chunks = m.parallel and { horizon = given.horizon or 8, dim = given.dim or same or most }
     or chunk(c, m.head and stack.width)
-  if m.head and not chunks then return false end
+  if m.head and not chunks then return { parts = parts } end
   local bidir = chunks ~= nil
   return {
     name = m.name,
@@ -255,5 +256,6 @@ return function(m)
       bins = count(c, "n_action_bins", 256),
     } or nil,
     ignored = ignored,
+    parts = not m.parallel and parts or nil,
   }
 end

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-enum { PASSES = 9, PASSES_FULL = 3, FOREVER = 1 << 20 };
+enum { PASSES = 9, PASSES_FULL = 3 };
 
-/* A forward as a steady ring makes it: row i at stage i + 1, behind its own prefix. */
+/* A forward as a steady ring makes it. */
 struct forward {
     struct tec_actionflow_engine *engine;
     enum tec_part_kind part;
@@ -14,28 +14,10 @@ struct forward {
 
 static void place(struct forward *f)
 {
-    const struct tec_engine *e = f->engine->base.opened.engine;
-    const struct tec_kv_pool *regions = &e->plan->prefixes;
-    int prefix = tec_prefix_rows(e->plan, &f->engine->input[0].prefix);
-    f->entering = (struct tec_row_state){.prefix = prefix,
-                                         .visible = prefix,
-                                         .pos = prefix - 1,
-                                         .tail = regions->first[0] + prefix,
-                                         .slot = regions->first[0] + prefix,
-                                         .left = FOREVER,
-                                         .eos = -1};
-    for (int i = 0; i < f->rows; i++) {
-        int region = f->part == TEC_PART_PACKED ? i + 1 : 0, first = regions->first[region];
-        f->row[i] = (struct tec_row_state){.region = region,
-                                           .prefix = prefix,
-                                           .tail = first + prefix,
-                                           .pos = prefix + i,
-                                           .slot = first + prefix + i,
-                                           .visible = prefix + i + 1,
-                                           .left = FOREVER,
-                                           .eos = -1};
-        f->list[i] = &f->row[i];
-    }
+    const struct tec_plan *plan = f->engine->base.opened.engine->plan;
+    int prefix = tec_prefix_rows(plan, &f->engine->input[0].prefix);
+    f->entering = tec_ring_entering(plan, prefix);
+    tec_ring_full(plan, prefix, f->rows, f->row, f->list);
 }
 
 /* Behind the forward: the newest sequence holds its prefix, each other one token more. */
@@ -44,10 +26,7 @@ static void launch_moves(const struct forward *f, struct tec_replay *replay)
     const struct tec_loop *loop = f->engine->base.opened.engine->loop;
     const struct tec_executor *x = &tec_loop_settings(loop)->executor;
     struct tec_ring_move moves[TEC_MAX_STAGES];
-    for (int i = 0; i < f->rows; i++) {
-        int from = f->rows - 1 - i;
-        moves[i] = (struct tec_ring_move){from, from + 1, f->entering.prefix + from};
-    }
+    tec_ring_moves_full(f->entering.prefix, f->rows, moves);
     x->shift(x->self, moves, f->rows, replay);
 }
 

@@ -1,0 +1,57 @@
+/* int4.h - the stored form of a matrix of 4-bit weights in groups, alike on every tier.
+ *
+ * w = (nibble - zero) * scale, one zero (0 .. 16) and one scale for each group of k of a column.
+ * Panels of 16 columns; in a panel group by group: a line of 64 bytes with 16 float16 scales, then
+ * 16 bytes of zeros; then a line for each 8 k: 16 words, one a column, whose nibbles are k, k + 1,
+ * ... from the lowest. The last group may be short. k and the group are multiples of 8, so that
+ * everything is read in whole lines. Columns that pad a panel are zeros: scale 0. */
+#ifndef TEC_KERNELS_INT4_H
+#define TEC_KERNELS_INT4_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define TEC_INT4_INLINE static inline __host__ __device__
+#else
+#define TEC_INT4_INLINE static inline
+#endif
+
+enum { TEC_INT4_LINE = 64, TEC_INT4_DEEP = 8 /* k of a line */, TEC_INT4_ZEROS = 32 };
+
+/* Bytes of a panel. */
+TEC_INT4_INLINE size_t tec_int4_panel(int k, int group)
+{
+    size_t groups = ((size_t)k + (size_t)group - 1) / (size_t)group;
+    return TEC_INT4_LINE * (groups + (size_t)k / TEC_INT4_DEEP);
+}
+
+/* Bytes of n columns, n a multiple of 16. */
+TEC_INT4_INLINE size_t tec_int4_size(int n, int k, int group)
+{
+    return (size_t)n / 16 * tec_int4_panel(k, group);
+}
+
+/* Where a group's line of scales begins in a panel. */
+TEC_INT4_INLINE size_t tec_int4_group(int index, int group)
+{
+    return (size_t)index * TEC_INT4_LINE * (1 + (size_t)group / TEC_INT4_DEEP);
+}
+
+/* float16 bits as float32. */
+TEC_INT4_INLINE float tec_half_float(uint16_t bits)
+{
+    uint32_t sign = (uint32_t)(bits & 0x8000U) << 16, mantissa = bits & 0x3ffU;
+    uint32_t exponent = (bits >> 10) & 0x1fU, out = sign | (mantissa << 13);
+    float value;
+    if (exponent == 0) { /* mantissa * 2^-24 */
+        value = (float)mantissa * 0x1p-24F;
+        return sign ? -value : value;
+    }
+    out |= exponent == 31 ? 0x7f800000U : (exponent + 112) << 23;
+    memcpy(&value, &out, sizeof value);
+    return value;
+}
+
+#endif

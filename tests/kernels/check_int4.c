@@ -1,0 +1,190 @@
+#include "kernels/int4.h"
+#include "tests/kernels/conform.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Edges of groups, panels and register tiles; then layers of real models. */
+static const struct {
+    int rows, n, k, group;
+} edges[] = {{1, 16, 8, 8},      {2, 16, 96, 64},   {3, 48, 160, 64},     {4, 64, 128, 128},
+             {5, 80, 136, 128},  {7, 96, 256, 32},  {8, 112, 72, 8},      {9, 144, 264, 128},
+             {13, 16, 504, 504}, {29, 272, 88, 40}, {1, 2560, 2048, 128}, {33, 1024, 1024, 128}};
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
+
+/* Words of any bits; scales from float16's subnormals up; zeros 0 .. 16. */
+static unsigned char *packed(struct conform *c, int n, int k, int group)
+{
+    size_t size = tec_int4_size(n, k, group), panel = tec_int4_panel(k, group);
+    unsigned char *w = conform_buf(c, size, 1);
+    for (size_t i = 0; i < size; i++)
+        w[i] = (unsigned char)conform_int(0, 255);
+    for (int p = 0; p < n / 16; p++)
+        for (int g = 0; g * group < k; g++) {
+            unsigned char *at = w + (size_t)p * panel + tec_int4_group(g, group);
+            for (int i = 0; i < 16; i++) {
+                uint16_t scale = (uint16_t)(conform_int(0, 9) ? conform_int(0x1000, 0x3c00)
+                                                              : conform_int(0, 0x3ff));
+                scale = (uint16_t)(conform_int(0, 3) ? scale : scale | 0x8000);
+                memcpy(at + 2 * (size_t)i, &scale, sizeof scale);
+                at[TEC_INT4_ZEROS + i] = (unsigned char)conform_int(0, 16);
+            }
+        }
+    return w;
+}
+
+/* Any permutation of k for each of two orders, and which one a panel has. */
+static void give_order(struct conform *c, struct tec_gemm_args *a)
+{
+    int *order = conform_ints(c, 2 * (size_t)a->k, 0), *of = conform_ints(c, (size_t)a->n / 16, 0);
+    for (int o = 0; o < 2; o++)
+        for (int i = 0; i < a->k; i++) {
+            int j = conform_int(0, i);
+            order[o * a->k + i] = order[o * a->k + j];
+            order[o * a->k + j] = i;
+        }
+    for (int p = 0; p < a->n / 16; p++)
+        of[p] = conform_int(0, 1);
+    a->order = order;
+    a->order_of = conform_int(0, 3) ? of : NULL;
+}
+
+static double weight(const struct tec_gemm_args *a, int k, int n)
+{
+    const unsigned char *at = (const unsigned char *)a->w +
+                              (size_t)(n / 16) * tec_int4_panel(a->k, a->group) +
+                              tec_int4_group(k / a->group, a->group);
+    uint16_t scale;
+    uint32_t word;
+    memcpy(&scale, at + 2 * (size_t)(n % 16), sizeof scale);
+    memcpy(&word, at + (size_t)(1 + k % a->group / 8) * 64 + 4 * (size_t)(n % 16), sizeof word);
+    return ((int)(word >> (4 * (k % 8)) & 15U) - (int)at[TEC_INT4_ZEROS + n % 16]) *
+           (double)tec_half_float(scale);
+}
+
+/* One element in float64: a chain of k products and one of groups, each step rounded once. */
+static void check_one(struct conform *c, const struct tec_gemm_args *a, const float *before, int r,
+                      int n)
+{
+    double sum = 0.0, size = 0.0;
+    const int *order = a->order;
+    if (order && a->order_of)
+        order += (size_t)a->order_of[n / 16] * (size_t)a->k;
+    for (int k = 0; k < a->k; k++) {
+        double x = (double)a->x[(size_t)r * (size_t)a->ldx + (size_t)(order ? order[k] : k)];
+        sum += x * weight(a, k, n);
+        size += fabs(x * weight(a, k, n));
+    }
+    size_t at = (size_t)r * (size_t)a->ldy + (size_t)n;
+    double bias = a->bias ? (double)a->bias[n] : 0.0, gate = a->gate ? (double)a->gate[n] : 1.0;
+    double want = gate * (sum + bias) + (a->add ? (double)before[at] : 0.0);
+    int steps = a->group + a->k / a->group + 8;
+    double bound = (steps * size + 4.0 * fabs(bias)) * fabs(gate) * (double)FLT_EPSILON +
+                   4.0 * (double)FLT_EPSILON * fabs(want) + ldexp(1.0, -120);
+    conform_close(c, (double)((const float *)c->want[0])[at], want, bound,
+                  "reference [%dx%dx%d] groups of %d row %d column %d", a->max_rows, a->n, a->k,
+                  a->group, r, n);
+}
+
+static float *filled(struct conform *c, size_t count)
+{
+    float *x = conform_buf(c, count, sizeof *x);
+    conform_fill(x, count, CONFORM_NORMAL, 1.0F);
+    return x;
+}
+
+static void shape(struct conform *c, int rows, int n, int k, int group)
+{
+    struct tec_gemm_args a = {.max_rows = rows, .n = n, .k = k, .group = group};
+    a.ldx = conform_ld(k);
+    a.ldy = conform_ld(n);
+    a.add = conform_int(0, 1);
+    size_t size = (size_t)rows * (size_t)a.ldy;
+    float *x = conform_buf(c, (size_t)rows * (size_t)a.ldx, sizeof *x); /* NaN beyond k */
+    for (int r = 0; r < rows; r++)
+        conform_fill(x + (size_t)r * (size_t)a.ldx, (size_t)k, CONFORM_NORMAL, 1.0F);
+    a.x = x;
+    a.w = packed(c, n, k, group);
+    a.bias = conform_int(0, 1) ? filled(c, (size_t)n) : NULL;
+    a.gate = conform_int(0, 2) ? NULL : filled(c, (size_t)n);
+    if (conform_int(0, 1))
+        give_order(c, &a);
+    a.y = conform_buf(c, size, sizeof *a.y);
+    if (a.add)
+        conform_fill(a.y, size, CONFORM_NORMAL, 1.0F);
+    float *before = conform_buf(c, size, sizeof *before);
+    memcpy(before, a.y, size * sizeof *before);
+    a.rows = conform_live(c, rows);
+    struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .outs = 1, .full = true};
+    call.out[0] = (struct conform_out){a.y, rows, (size_t)n * 4, (size_t)a.ldy * 4, NULL, 0, 1};
+    conform_run(c, &call);
+    for (int r = 0; r < rows; r++) /* one chain on every tier: the same bits */
+        for (int i = 0; i < n; i++) {
+            size_t at = (size_t)r * (size_t)a.ldy + (size_t)i;
+            conform_close(c, (double)((const float *)c->got[0])[at],
+                          (double)((const float *)c->want[0])[at], 0.0,
+                          "[%dx%dx%d] groups of %d row %d column %d", rows, n, k, group, r, i);
+        }
+    for (int i = 0; i < 20; i++)
+        check_one(c, &a, before, conform_int(0, rows - 1), conform_int(0, n - 1));
+    conform_end(c);
+}
+
+void conform_gemm_int4(struct conform *c)
+{
+    for (int i = 0; i < EDGES; i++)
+        shape(c, edges[i].rows, conform_scale(c, edges[i].n, 160),
+              conform_scale(c, edges[i].k, 512) / 8 * 8, edges[i].group);
+    for (int i = 0; i < RANDOM; i++) {
+        int k = 8 * conform_int(1, 60), group = 8 * conform_int(1, k / 8);
+        shape(c, conform_int(1, 20), 16 * conform_int(1, 12), k, group);
+    }
+}
+
+void conform_penalise(struct conform *c)
+{
+    for (int i = 0; i < 40; i++) {
+        int rows = conform_int(1, 9), cols = i < 4 ? 31 + i : conform_int(1, 6000);
+        struct tec_penalise_args a = {.max_rows = rows, .cols = cols, .penalty = 1.3F};
+        a.ld = conform_ld(cols);
+        a.words = (cols + 31) / 32 + conform_int(0, 2);
+        size_t words = (size_t)rows * (size_t)a.words;
+        a.x = conform_buf(c, (size_t)rows * (size_t)a.ld, sizeof *a.x);
+        conform_fill(a.x, (size_t)rows * (size_t)a.ld, CONFORM_NORMAL, 3.0F);
+        a.seen = conform_buf(c, words, sizeof *a.seen);
+        for (size_t w = 0; w < words; w++)
+            a.seen[w] = conform_int(0, 2) ? 0 : (uint32_t)conform_int(0, 1 << 30) * 5U;
+        int *token = conform_ints(c, (size_t)rows, 0);
+        for (int r = 0; r < rows; r++)
+            token[r] = conform_int(-2, cols + 1);
+        a.token = token;
+        a.rows = conform_live(c, rows);
+        float *before = conform_buf(c, (size_t)rows * (size_t)a.ld, sizeof *before);
+        memcpy(before, a.x, (size_t)rows * (size_t)a.ld * sizeof *before);
+        struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .outs = 2, .full = true};
+        call.out[0] =
+            (struct conform_out){a.x, rows, (size_t)cols * 4, (size_t)a.ld * 4, NULL, 0, 1};
+        call.out[1] = (struct conform_out){
+            a.seen, rows, (size_t)a.words * 4, (size_t)a.words * 4, NULL, 0, 1};
+        conform_run(c, &call);
+        const uint32_t *seen = c->want[1];
+        for (int r = 0; r < rows; r++)
+            for (int k = 0; k < cols; k++) {
+                size_t at = (size_t)r * (size_t)a.ld + (size_t)k;
+                bool in = seen[(size_t)r * (size_t)a.words + (size_t)(k / 32)] >> (k % 32) & 1U;
+                float x = before[at], want = !in ? x : x < 0 ? x * a.penalty : x / a.penalty;
+                conform_close(c, (double)((const float *)c->want[0])[at], (double)want, 0.0,
+                              "reference row %d column %d", r, k);
+                conform_close(c, (double)((const float *)c->got[0])[at], (double)want, 0.0,
+                              "row %d column %d", r, k);
+            }
+        for (int r = 0; r < rows; r++)
+            if (token[r] >= 0 && token[r] < cols &&
+                !(seen[(size_t)r * (size_t)a.words + (size_t)(token[r] / 32)] >> (token[r] % 32) &
+                  1U))
+                conform_fail(c, "row %d: its newest token is not in the set", r);
+        conform_same(c, 1, words * 4, "sets");
+        conform_end(c);
+    }
+}

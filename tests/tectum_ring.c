@@ -1,0 +1,300 @@
+/* The public interface over a ring: which action is given when, and what becomes of those that end
+ * early or are dropped. */
+#include "tectum.h"
+
+#include "tests/tap.h"
+#include "tools/live.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static const int64_t patience = 120000000000;
+static struct tectum_error err;
+
+enum { STAGES = 7, EDGE = 28 };
+
+static struct tectum *open_ring(const char *set)
+{
+    struct tectum *t = NULL;
+    const char *const sets[] = {"frame.period_ms=20", "nodes.advance.deadline.ms=20", set};
+    const struct tectum_options o = {.pipeline = "tests/pipelines/ring.lua",
+                                     .root = ".",
+                                     .random_weights = 1,
+                                     .size = "tiny",
+                                     .threads = 1,
+                                     .seed = 6,
+                                     .set = sets,
+                                     .n_set = set ? 3 : 2};
+    if (tectum_open(&t, &o, &err) != TECTUM_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(t != NULL);
+    return t;
+}
+
+static int64_t submit_ring(struct tectum *t, int i, int side, int tokens, int64_t captured_ns)
+{
+    static uint8_t picture[EDGE * EDGE * 3];
+    static int ids[32];
+    int64_t number = -1;
+    memset(picture, 40 * i, sizeof picture);
+    for (int k = 0; k < 32; k++)
+        ids[k] = 2 + (5 * i + k) % 90;
+    const struct tectum_value v[2] = {
+        {"cam", TECTUM_TYPE_U8, 3, {side, EDGE, 3}, picture, (size_t)side * EDGE * 3},
+        {"instruction#ids", TECTUM_TYPE_I32, 1, {tokens}, ids, (size_t)tokens * sizeof(int)}};
+    tectum_submit(t, v, 2, captured_ns, &number, &err);
+    return number;
+}
+
+/* Alone in the ring, which goes on by itself until its action leaves. */
+TEST(a_ring_gives_the_action_of_what_it_saw)
+{
+    struct tectum *t = open_ring("resources.ring.on_change=keep");
+    struct tectum_chunk chunk;
+    static double alone[4][64], actions[64];
+    int64_t numbers[4];
+    CHECK_INT(tectum_rows(t), ==, 1);
+    REQUIRE(tectum_columns(t) <= 64);
+    for (int i = 0; i < 4; i++) {
+        int64_t captured = tectum_now() - 1000;
+        int64_t number = submit_ring(t, i, EDGE, 4, captured);
+        REQUIRE(number == i);
+        REQUIRE(tectum_wait(t, number, patience, alone[i], 64, &chunk, &err) == TECTUM_OK);
+        CHECK_INT(chunk.observation, ==, number);
+        CHECK_INT(chunk.captured_ns, ==, captured);
+    }
+    CHECK(memcmp(alone[0], alone[1], sizeof alone[0]) != 0);
+    for (int i = 0; i < 4; i++) { /* several in flight */
+        int64_t until = tectum_now() + 10000000;
+        numbers[i] = submit_ring(t, i, EDGE, 4, 0);
+        while (tectum_now() < until)
+            ;
+    }
+    int64_t from = numbers[0];
+    for (int left = 0; left < 4 && from <= numbers[3]; left++) {
+        REQUIRE(tectum_wait(t, from, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+        CHECK(chunk.observation >= from && chunk.observation <= numbers[3]);
+        CHECK(memcmp(actions, alone[chunk.observation - numbers[0]], STAGES * sizeof(double)) == 0);
+        from = chunk.observation + 1;
+    }
+    CHECK_INT(chunk.observation, ==, numbers[3]);
+    tectum_close(&t);
+}
+
+TEST(ticks_of_a_ring_are_given_what_leaves_in_them)
+{
+    struct tectum *t = open_ring(NULL);
+    struct tectum_handed handed;
+    static double actions[64];
+    int fresh = 0, aged = 0;
+    for (int i = 0; i < 20; i++) {
+        bool blind = i == 12;
+        int64_t number = blind ? -1 : submit_ring(t, 1, EDGE, 4, 0);
+        REQUIRE(tectum_handout(t, number, tectum_now() + 2 * 20000000, actions, 64, &handed,
+                               &err) == TECTUM_OK);
+        if (handed.source != TECTUM_SOURCE_FRESH)
+            continue;
+        fresh++;
+        aged += handed.observation < i && handed.age_ns > 0;
+    }
+    CHECK(fresh >= 4);
+    CHECK_INT(aged, ==, fresh);
+    tectum_close(&t);
+}
+
+TEST(a_refused_observation_leaves_a_ring_usable)
+{
+    struct tectum *t = open_ring(NULL);
+    struct tectum_chunk chunk;
+    static double actions[64];
+    int64_t first = submit_ring(t, 0, EDGE, 4, 0);
+    CHECK_INT(first, ==, 0);
+    CHECK_INT(submit_ring(t, 0, EDGE, 21, 0), ==, -1);
+    CHECK(strstr(err.message, "instruction") && strstr(err.message, "21") &&
+          strstr(err.message, "20"));
+    CHECK_INT(submit_ring(t, 0, 0, 4, 0), ==, -1);
+    CHECK(strstr(err.message, "cam") != NULL);
+    REQUIRE(tectum_wait(t, first, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+    CHECK_INT(chunk.observation, ==, first);
+    tectum_close(&t);
+}
+
+/* --- several in one frame, early ends, resets ------------------------------------------------- */
+
+/* Frames come with observations only. */
+static struct tectum *open_still(const char *policy)
+{
+    struct tectum *t = NULL;
+    static const char *const sets[] = {"frame.period_ms=60000", "resources.ring.on_change=keep"};
+    const struct tectum_options o = {.pipeline = "tests/pipelines/ring.lua",
+                                     .root = ".",
+                                     .threads = 1,
+                                     .random_weights = 1,
+                                     .size = "tiny",
+                                     .seed = 6,
+                                     .policy = policy,
+                                     .set = sets,
+                                     .n_set = 2};
+    if (tectum_open(&t, &o, &err) != TECTUM_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(t != NULL);
+    return t;
+}
+
+/* The frame that takes an observation in has ended. */
+static void settle(struct tectum *t)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    while (atomic_load(&t->inbox.between) & TEC_MAILBOX_NEW || atomic_load(&t->emptying))
+        nanosleep(&pause, NULL);
+    while (atomic_load(&t->work.waiting) == 0)
+        nanosleep(&pause, NULL);
+}
+
+TEST(of_several_in_a_frame_the_youngest_is_handed_out)
+{
+    char path[] = "/tmp/shallow-XXXXXX.lua";
+    static const char script[] =
+        "local ring\nreturn policy { name = \"shallow\", api = 1, version = 1,\n"
+        "  setup = function(S, T) ring = T.ring end,\n"
+        "  plan = function(S, F, D) D:depth(ring, F.index < 9 and 7 or 1) end }\n";
+    int file = mkstemps(path, 4);
+    REQUIRE(file >= 0 && write(file, script, strlen(script)) == (ssize_t)strlen(script));
+    close(file);
+    struct tectum *t = open_still(path);
+    unlink(path);
+    for (int i = 0; i < 12; i++) {
+        struct tectum_handed handed;
+        double actions[64];
+        int64_t number = submit_ring(t, i, EDGE, 4, 0);
+        int64_t until = tectum_now() + (i < STAGES - 1 ? 20000000 : patience);
+        if (i < STAGES - 1)
+            settle(t);
+        REQUIRE(tectum_handout(t, number, until, actions, 64, &handed, &err) == TECTUM_OK);
+        if (i >= STAGES - 1)
+            CHECK_INT(handed.observation, ==, i < 9 ? i - (STAGES - 1) : i);
+    }
+    tectum_close(&t);
+}
+
+/* Observations of this kind until the first has left, or could have. */
+static int64_t fill(struct tectum *t, int kind)
+{
+    int64_t first = -1;
+    for (int i = 0; i < STAGES; i++) {
+        int64_t number = submit_ring(t, kind, EDGE, 4, 0);
+        first = first < 0 ? number : first;
+        settle(t);
+    }
+    return first;
+}
+
+/* A token that only the second says, but not last: the first place of it. */
+static int only_second(const double *a, const double *b)
+{
+    for (int i = 0; i < STAGES - 1; i++) {
+        bool there = false;
+        for (int k = 0; k < STAGES; k++)
+            there = there || a[k] == b[i];
+        if (!there)
+            return (int)b[i];
+    }
+    return -1;
+}
+
+TEST(who_waits_for_an_action_that_ended_early_is_told)
+{
+    struct tectum *t = open_still(NULL);
+    struct tectum_chunk chunk;
+    static double a[64], b[64], got[64];
+    REQUIRE(tectum_wait(t, fill(t, 0), patience, a, 64, &chunk, &err) == TECTUM_OK);
+    tectum_reset(t);
+    settle(t);
+    REQUIRE(tectum_wait(t, fill(t, 1), patience, b, 64, &chunk, &err) == TECTUM_OK);
+    tectum_reset(t);
+    settle(t);
+    int eos = only_second(a, b);
+    REQUIRE(eos >= 0);
+    t->engine->model->text.eos = eos;
+    int64_t good = submit_ring(t, 0, EDGE, 4, 0);
+    settle(t);
+    int64_t first = fill(t, 1) - 1; /* seven that end early: the good one has left */
+    CHECK_INT(first, ==, good);
+    REQUIRE(tectum_wait(t, good, patience, got, 64, &chunk, &err) == TECTUM_OK);
+    CHECK_INT(chunk.observation, ==, good);
+    CHECK_STR(chunk.reason, "");
+    CHECK(chunk.rows == 1 && memcmp(got, a, STAGES * sizeof(double)) == 0);
+    REQUIRE(tectum_wait(t, good + 1, patience, got, 64, &chunk, &err) == TECTUM_OK);
+    CHECK(chunk.observation > good && chunk.observation <= good + STAGES);
+    CHECK_INT(chunk.rows, ==, 0);
+    CHECK_STR(chunk.reason, "eos");
+    CHECK(chunk.captured_ns > 0 && chunk.released_ns >= chunk.captured_ns);
+    tectum_close(&t);
+}
+
+/* While an older one is in flight its consumer waits for its actions. */
+TEST(an_early_end_does_not_hide_an_older_action)
+{
+    struct tectum *t = open_still(NULL);
+    struct tectum_chunk chunk;
+    static double a[64], b[64], got[64];
+    REQUIRE(tectum_wait(t, fill(t, 0), patience, a, 64, &chunk, &err) == TECTUM_OK);
+    tectum_reset(t);
+    REQUIRE(tectum_wait(t, fill(t, 1), patience, b, 64, &chunk, &err) == TECTUM_OK);
+    tectum_reset(t);
+    settle(t);
+    int ends = 0;
+    t->engine->model->text.eos = only_second(a, b);
+    while (b[ends] != (double)t->engine->model->text.eos)
+        ends++;
+    int64_t good = submit_ring(t, 0, EDGE, 4, 0);
+    settle(t);
+    for (int i = 0; i < STAGES - 2; i++) {
+        submit_ring(t, i ? 0 : 1, EDGE, 4, 0);
+        settle(t);
+    }
+    CHECK(ends < STAGES - 2); /* the second has ended, the first has not */
+    CHECK_INT(tectum_wait(t, good, 20000000, got, 64, &chunk, &err), ==, TECTUM_TIME);
+    CHECK_INT(tectum_wait(t, good + 1, 20000000, got, 64, &chunk, &err), ==, TECTUM_TIME);
+    submit_ring(t, 0, EDGE, 4, 0);
+    REQUIRE(tectum_wait(t, good, patience, got, 64, &chunk, &err) == TECTUM_OK);
+    CHECK(chunk.rows == 1 && chunk.observation == good);
+    REQUIRE(tectum_wait(t, good + 1, patience, got, 64, &chunk, &err) == TECTUM_OK);
+    CHECK(chunk.rows == 0 && chunk.observation == good + 1);
+    CHECK_STR(chunk.reason, "eos");
+    tectum_close(&t);
+}
+
+TEST(a_reset_empties_a_ring)
+{
+    struct tectum *t = open_still(NULL);
+    struct tectum_chunk chunk;
+    struct tectum_handed handed;
+    static double actions[64];
+    tectum_reset(t); /* nothing is there to drop */
+    for (int i = 0; i < 3; i++) {
+        submit_ring(t, i, EDGE, 4, 0);
+        settle(t);
+    }
+    CHECK_INT(tectum_wait(t, 0, 20000000, actions, 64, &chunk, &err), ==, TECTUM_TIME);
+    tectum_reset(t);
+    REQUIRE(tectum_wait(t, 0, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+    CHECK(chunk.rows == 0 && chunk.observation == 2);
+    CHECK_STR(chunk.reason, "reset");
+    CHECK_INT(tectum_wait(t, 3, 20000000, actions, 64, &chunk, &err), ==, TECTUM_TIME);
+    int64_t first = fill(t, 3);
+    CHECK_INT(first, ==, 3);
+    REQUIRE(tectum_wait(t, 0, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+    CHECK(chunk.rows == 1 && chunk.observation == 3);
+    submit_ring(t, 4, EDGE, 4, 0);
+    settle(t);
+    tectum_reset(t); /* what left is not given any more, either */
+    CHECK(tectum_poll(t, 3, actions, 64, &chunk, &err) == TECTUM_TIME || chunk.rows == 0);
+    REQUIRE(tectum_handout(t, first + STAGES, tectum_now() + 1000, actions, 64, &handed, &err) ==
+            TECTUM_OK);
+    CHECK(handed.source != TECTUM_SOURCE_FRESH);
+    tectum_reset(NULL);
+    tectum_close(&t);
+}
+
+TAP_MAIN
