@@ -258,44 +258,52 @@ static void check_warm(struct tec_store *s, uint32_t unit)
     tec_store_drop(s, kv);
 }
 
-TEST(the_least_recently_used_leaves_ram_first)
+/* Ten units with KV, the second used again and again. */
+static void fill_ten(struct tec_store *s, uint32_t *unit)
+{
+    struct tec_groups_change change;
+    struct tec_kv *kv = NULL;
+    for (uint32_t i = 0; i < 10; i++) {
+        REQUIRE(put(s, i, 0, &unit[i], &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, unit[i], NULL) == TEC_OK);
+        if (i < 2)
+            continue;
+        REQUIRE(tec_store_pin(s, unit[1], &kv, NULL) == TEC_OK);
+        tec_store_drop(s, kv);
+    }
+}
+
+static void check_eviction(bool with_file)
 {
     const int64_t one = LAYERS * (int64_t)(2 * TOKENS * ROW + 64);
-    for (int with_file = 0; with_file < 2; with_file++) {
-        struct tec_heap heap = {0};
-        struct tec_store *s = NULL;
-        struct tec_groups_change change;
-        struct tec_kv *kv = NULL;
-        struct tec_unit_view v;
-        uint32_t unit[10];
-        make_path();
-        struct tec_store_options options = plain(with_file ? path : NULL);
-        options.ram_bytes = 4 * one;
-        options.evict = on_evict;
-        memset(evictions, 0, sizeof evictions);
-        REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-        for (uint32_t i = 0; i < 10; i++) {
-            REQUIRE(put(s, i, 0, &unit[i], &change, NULL) == TEC_OK);
-            REQUIRE(give_kv(s, unit[i], NULL) == TEC_OK);
-            if (i >= 2) { /* the second stays young */
-                REQUIRE(tec_store_pin(s, unit[1], &kv, NULL) == TEC_OK);
-                tec_store_drop(s, kv);
-            }
-        }
-        CHECK_INT(evictions[TEC_TIER_RAM], ==, 6);
-        CHECK_INT(tec_store_counts(s).ram_bytes, ==, 4 * one);
-        REQUIRE(tec_store_view(s, unit[1], &v));
-        CHECK(v.has_kv && v.in_ram);
-        REQUIRE(tec_store_view(s, unit[0], &v));
-        CHECK(v.has_kv == (with_file == 1) && !v.in_ram);
-        const uint32_t young[] = {unit[1], unit[7], unit[8], unit[9]};
-        CHECK_INT(give_while_held(s, unit[0], young, 4), ==, with_file ? TEC_OK : TEC_NO_MEMORY);
-        if (with_file)
-            check_warm(s, unit[0]);
-        tec_store_close(s);
-        CHECK_INT(heap.live, ==, 0);
-        remove_path();
-    }
+    struct tec_heap heap = {0};
+    struct tec_store *s = NULL;
+    struct tec_unit_view v;
+    uint32_t unit[10] = {0};
+    make_path();
+    struct tec_store_options options = plain(with_file ? path : NULL);
+    options.ram_bytes = 4 * one;
+    options.evict = on_evict;
+    memset(evictions, 0, sizeof evictions);
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    fill_ten(s, unit);
+    CHECK_INT(evictions[TEC_TIER_RAM], ==, 6);
+    CHECK_INT(tec_store_counts(s).ram_bytes, ==, 4 * one);
+    CHECK(tec_store_view(s, unit[1], &v) && v.has_kv && v.in_ram);
+    CHECK(tec_store_view(s, unit[0], &v) && v.has_kv == with_file && !v.in_ram);
+    const uint32_t young[] = {unit[1], unit[7], unit[8], unit[9]};
+    CHECK_INT(give_while_held(s, unit[0], young, 4), ==, with_file ? TEC_OK : TEC_NO_MEMORY);
+    if (with_file)
+        check_warm(s, unit[0]);
+    tec_store_close(s);
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
+TEST(the_least_recently_used_leaves_ram_first)
+{
+    check_eviction(false);
+    check_eviction(true);
 }
 
 TEST(a_full_file_is_compacted_and_then_forgets_kv_but_no_text)
