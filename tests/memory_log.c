@@ -475,6 +475,38 @@ TEST(a_full_disk_loses_nothing_acknowledged)
     remove_path();
 }
 
+TEST(what_cannot_be_made_durable_is_not_acknowledged)
+{
+    struct tec_heap heap = {0};
+    make_path();
+    for (int64_t good = 2; good < 12; good++) {
+        const struct tec_log_options options = {.fail_sync = good};
+        struct tec_log *log = NULL;
+        struct tec_error err = {TEC_OK, ""};
+        struct state s;
+        int64_t acknowledged = 0;
+        unlink(path);
+        REQUIRE(open_state(&log, &s, &options, &heap, &err) == TEC_OK);
+        for (;;) { /* two operations a batch */
+            REQUIRE(operate(log, &s, s.steps, &err) == TEC_OK);
+            REQUIRE(operate(log, &s, s.steps, &err) == TEC_OK);
+            if (tec_log_sync(log, &err) != TEC_OK)
+                break;
+            acknowledged = s.steps;
+        }
+        CHECK(strstr(err.message, "cannot be made durable, read-only from now on") != NULL);
+        CHECK_INT(tec_log_bytes(log), ==, tec_log_synced(log));
+        CHECK_INT(put(log, 1, 1, 1, &err), ==, TEC_IO);
+        tec_log_close(log);
+        REQUIRE(open_state(&log, &s, NULL, &heap, NULL) == TEC_OK);
+        CHECK_INT(s.steps, ==, acknowledged);
+        check_state(log, &s);
+        tec_log_close(log);
+    }
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
 /* The system's own refusal: a limit on the size of files. */
 TEST(a_write_that_the_system_refuses_is_survived)
 {

@@ -1,5 +1,6 @@
 /* The memory store: tiers, versions under readers, what survives, what is refused, what is counted.
  */
+#include "base/clock.h"
 #include "graph/memory/store.h"
 #include "tests/tap.h"
 
@@ -235,54 +236,75 @@ static void on_evict(void *user, const struct tec_eviction *e)
     CHECK(e->tier == TEC_TIER_FILE || e->bytes != NULL);
 }
 
-TEST(the_least_recently_used_leaves_ram_first)
+/* Nothing can leave RAM while n <= 4 others are held. */
+static enum tec_status give_while_held(struct tec_store *s, uint32_t unit, const uint32_t *others,
+                                       uint32_t n)
+{
+    struct tec_kv *held[4];
+    for (uint32_t i = 0; i < n; i++)
+        REQUIRE(tec_store_pin(s, others[i], &held[i], NULL) == TEC_OK);
+    enum tec_status status = give_kv(s, unit, NULL);
+    for (uint32_t i = 0; i < n; i++)
+        tec_store_drop(s, held[i]);
+    return status;
+}
+
+static void check_warm(struct tec_store *s, uint32_t unit)
+{
+    struct tec_kv *kv = NULL;
+    REQUIRE(tec_store_pin(s, unit, &kv, NULL) == TEC_OK);
+    CHECK(tec_kv_piece(kv, 0) == NULL);
+    REQUIRE(tec_store_warm(s, kv, NULL) == TEC_OK);
+    CHECK(tec_kv_piece(kv, 0) != NULL && kv_right(s, kv, 1, 1, 0));
+    tec_store_drop(s, kv);
+}
+
+/* Ten units with KV, the second used again and again. */
+static void fill_ten(struct tec_store *s, uint32_t *unit)
+{
+    struct tec_groups_change change;
+    struct tec_kv *kv = NULL;
+    for (uint32_t i = 0; i < 10; i++) {
+        REQUIRE(put(s, i, 0, &unit[i], &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, unit[i], NULL) == TEC_OK);
+        if (i < 2)
+            continue;
+        REQUIRE(tec_store_pin(s, unit[1], &kv, NULL) == TEC_OK);
+        tec_store_drop(s, kv);
+    }
+}
+
+static void check_eviction(bool with_file)
 {
     const int64_t one = LAYERS * (int64_t)(2 * TOKENS * ROW + 64);
-    for (int with_file = 0; with_file < 2; with_file++) {
-        struct tec_heap heap = {0};
-        struct tec_store *s = NULL;
-        struct tec_groups_change change;
-        struct tec_kv *kv = NULL, *held[4];
-        struct tec_unit_view v;
-        uint32_t unit[10];
-        make_path();
-        struct tec_store_options options = plain(with_file ? path : NULL);
-        options.ram_bytes = 4 * one;
-        options.evict = on_evict;
-        memset(evictions, 0, sizeof evictions);
-        REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-        for (uint32_t i = 0; i < 10; i++) {
-            REQUIRE(put(s, i, 0, &unit[i], &change, NULL) == TEC_OK);
-            REQUIRE(give_kv(s, unit[i], NULL) == TEC_OK);
-            if (i >= 2) { /* the second stays young */
-                REQUIRE(tec_store_pin(s, unit[1], &kv, NULL) == TEC_OK);
-                tec_store_drop(s, kv);
-            }
-        }
-        CHECK_INT(evictions[TEC_TIER_RAM], ==, 6);
-        CHECK_INT(tec_store_counts(s).ram_bytes, ==, 4 * one);
-        REQUIRE(tec_store_view(s, unit[1], &v));
-        CHECK(v.has_kv && v.in_ram);
-        REQUIRE(tec_store_view(s, unit[0], &v));
-        CHECK(v.has_kv == (with_file == 1) && !v.in_ram);
-        const uint32_t young[] = {1, 7, 8, 9}; /* hold all of it: nothing can leave */
-        for (uint32_t i = 0; i < 4; i++)
-            REQUIRE(tec_store_pin(s, unit[young[i]], &held[i], NULL) == TEC_OK);
-        enum tec_status status = give_kv(s, unit[0], NULL);
-        CHECK_INT(status, ==, with_file ? TEC_OK : TEC_NO_MEMORY);
-        for (uint32_t i = 0; i < 4; i++)
-            tec_store_drop(s, held[i]);
-        if (with_file) {
-            REQUIRE(tec_store_pin(s, unit[0], &kv, NULL) == TEC_OK);
-            CHECK(tec_kv_piece(kv, 0) == NULL);
-            REQUIRE(tec_store_warm(s, kv, NULL) == TEC_OK);
-            CHECK(tec_kv_piece(kv, 0) != NULL && kv_right(s, kv, 1, 1, 0));
-            tec_store_drop(s, kv);
-        }
-        tec_store_close(s);
-        CHECK_INT(heap.live, ==, 0);
-        remove_path();
-    }
+    struct tec_heap heap = {0};
+    struct tec_store *s = NULL;
+    struct tec_unit_view v;
+    uint32_t unit[10] = {0};
+    make_path();
+    struct tec_store_options options = plain(with_file ? path : NULL);
+    options.ram_bytes = 4 * one;
+    options.evict = on_evict;
+    memset(evictions, 0, sizeof evictions);
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    fill_ten(s, unit);
+    CHECK_INT(evictions[TEC_TIER_RAM], ==, 6);
+    CHECK_INT(tec_store_counts(s).ram_bytes, ==, 4 * one);
+    CHECK(tec_store_view(s, unit[1], &v) && v.has_kv && v.in_ram);
+    CHECK(tec_store_view(s, unit[0], &v) && v.has_kv == with_file && !v.in_ram);
+    const uint32_t young[] = {unit[1], unit[7], unit[8], unit[9]};
+    CHECK_INT(give_while_held(s, unit[0], young, 4), ==, with_file ? TEC_OK : TEC_NO_MEMORY);
+    if (with_file)
+        check_warm(s, unit[0]);
+    tec_store_close(s);
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
+TEST(the_least_recently_used_leaves_ram_first)
+{
+    check_eviction(false);
+    check_eviction(true);
 }
 
 TEST(a_full_file_is_compacted_and_then_forgets_kv_but_no_text)
@@ -498,6 +520,38 @@ TEST(changes_never_reach_a_reader)
     CHECK(atomic_load(&race.read) > 100 && counts.compactions > 3);
     CHECK_INT(counts.damages, ==, 0);
     tec_store_close(race.store);
+    CHECK_INT(heap.live, ==, 0);
+    remove_path();
+}
+
+TEST(a_hundred_thousand_units_open_fast)
+{
+    enum { MANY = 100000 };
+    const struct tec_clock clock = {0};
+    struct tec_heap heap = {0};
+    struct tec_store *s = NULL;
+    struct tec_groups_change change;
+    uint32_t unit = 0, missing[1];
+    make_path();
+    struct tec_store_options options = plain(path);
+    options.max_units = MANY;
+    options.sync_each = false;
+    options.ram_bytes = 0;
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    for (uint32_t i = 0; i < MANY; i++) {
+        REQUIRE(put(s, i, 0, &unit, &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
+    }
+    double megabytes = (double)tec_store_counts(s).file_bytes / 1e6;
+    tec_store_close(s);
+    int64_t begin = tec_clock_now(&clock);
+    REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+    printf("# a store of %d units with KV, %.0f MB: opened in %.0f ms (in the page cache)\n", MANY,
+           megabytes, (double)(tec_clock_now(&clock) - begin) / 1e6);
+    CHECK_INT(tec_store_counts(s).units, ==, MANY);
+    CHECK_INT(tec_store_missing(s, missing, 1), ==, 0);
+    CHECK(unit_right(s, 12345));
+    tec_store_close(s);
     CHECK_INT(heap.live, ==, 0);
     remove_path();
 }

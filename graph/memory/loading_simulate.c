@@ -14,7 +14,7 @@ struct run {
 
 static struct tec_layer_event *running(const struct run *r)
 {
-    return r->rules.started < 0 ? NULL : &r->out->layers[r->rules.started];
+    return r->rules.started < 0 || !r->out->layers ? NULL : &r->out->layers[r->rules.started];
 }
 
 /* What has ended by now; true when something had. */
@@ -124,7 +124,7 @@ enum tec_status tec_loading_simulate(struct tec_loading_result *out,
     out->layers = TEC_NEW(arena, (size_t)table->layers, struct tec_layer_event);
     if (!out->layers)
         return tec_fail(err, TEC_NO_MEMORY, "loading: no memory for %d layers", table->layers);
-    while (r.now >= 0) {
+    while (r.now >= 0 && out->layers) {
         bool any = false;
         TEC_TRY(complete(&r, &any, err));
         any |= start(&r);

@@ -267,7 +267,9 @@ enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err)
                    ? TEC_OK
                    : tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
                               log->path);
-    if (fdatasync(log->file) != 0) {
+    errno = EIO;
+    bool broken = log->options.fail_sync > 0 && ++log->syncs > log->options.fail_sync;
+    if (broken || fdatasync(log->file) != 0) {
         int why = errno;
         stop(log, log->synced); /* what the system still has of it is not known */
         return tec_fail(err, TEC_IO, "%s: cannot be made durable, read-only from now on: %s",

@@ -96,6 +96,7 @@ struct tec_log_visitor {
 struct tec_log_options {
     int64_t max_bytes;          /* of the file; 0: as large as the disk allows */
     int64_t fail_after;         /* for tests: bytes after which the disk is full; 0: never */
+    int64_t fail_sync;          /* for tests: so many syncs work, the next does not; 0: all do */
     int64_t read_bytes_per_sec; /* for tests: at most so fast; 0: as fast as it goes */
 };
 

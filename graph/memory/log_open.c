@@ -94,21 +94,22 @@ enum tec_status tec_log_sync_folder(const char *path, struct tec_error *err)
                 : tec_fail(err, TEC_IO, "%s: the folder cannot be synced: %s", path, strerror(why));
 }
 
-static enum tec_status wrap(struct tec_log **out, const char *path, const struct tec_log_key *key,
+/* A log without a file; NULL and a reason in err. */
+static struct tec_log *wrap(const char *path, const struct tec_log_key *key,
                             const struct tec_log_options *options, struct tec_heap *heap,
                             struct tec_error *err)
 {
-    struct tec_log *log = tec_heap_get(heap, sizeof *log);
-    if (!log)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", path);
-    *log = (struct tec_log){.heap = heap, .key = *key, .options = *options, .file = -1};
-    if (strlen(path) + sizeof ".new" > sizeof log->path) {
-        tec_heap_put(heap, log);
-        return tec_fail(err, TEC_INVALID, "the path of the store file is too long");
+    size_t n = strlen(path);
+    struct tec_log *log = n + sizeof ".new" <= PATH_MAX ? tec_heap_get(heap, sizeof *log) : NULL;
+    if (!log) {
+        bool longer = n + sizeof ".new" > PATH_MAX;
+        (void)tec_fail(err, longer ? TEC_INVALID : TEC_NO_MEMORY, "store file: %s",
+                       longer ? "the path is too long" : "no memory");
+        return NULL;
     }
-    strcpy(log->path, path);
-    *out = log;
-    return TEC_OK;
+    *log = (struct tec_log){.heap = heap, .key = *key, .options = *options, .file = -1};
+    memcpy(log->path, path, n + 1);
+    return log;
 }
 
 /* Open and lock; whoever compacts may have put another file there in between. */
@@ -138,9 +139,11 @@ static enum tec_status open_locked(struct tec_log *log, int flags, int64_t *size
 enum tec_status tec_log_create(struct tec_log **out, const char *path, const struct tec_log *like,
                                struct tec_error *err)
 {
-    struct tec_log *log = NULL;
+    struct tec_error why = {TEC_NO_MEMORY, ""};
     int64_t size = 0;
-    TEC_TRY(wrap(&log, path, &like->key, &like->options, like->heap, err));
+    struct tec_log *log = wrap(path, &like->key, &like->options, like->heap, &why);
+    if (!log)
+        return tec_fail(err, why.status, "%s", why.message);
     enum tec_status status = open_locked(log, O_CREAT | O_TRUNC, &size, err);
     if (status == TEC_OK)
         status = header_write(log, err);
@@ -195,10 +198,12 @@ enum tec_status tec_log_open(struct tec_log **out, const char *path, const struc
                              struct tec_error *err)
 {
     char leftover[PATH_MAX + 8];
-    struct tec_log *log = NULL;
+    struct tec_error why = {TEC_NO_MEMORY, ""};
     int64_t size = 0;
     TEC_TRY(key_check(key, err));
-    TEC_TRY(wrap(&log, path, key, options, heap, err));
+    struct tec_log *log = wrap(path, key, options, heap, &why);
+    if (!log)
+        return tec_fail(err, why.status, "%s", why.message);
     enum tec_status status = open_locked(log, O_CREAT, &size, err);
     if (status == TEC_OK)
         status = take(log, size, visitor, err);

@@ -37,7 +37,8 @@ struct tec_log {
     bool read_only;
     int64_t end, synced;
     uint64_t sequence, salt;
-    int64_t written;       /* bytes since open, for fail_after */
+    int64_t written; /* bytes since open, for fail_after */
+    int64_t syncs;
     unsigned char *buffer; /* for heads and metas that are written */
     size_t room;
     char path[PATH_MAX];

@@ -84,10 +84,10 @@ static enum tec_status change_unit(struct trace *t, const json_t *op, const char
 {
     const char *text = json_string_value(json_object_get(op, "text"));
     const char *name = json_string_value(json_object_get(op, "id"));
-    if (!name || (!text && strcmp(what, "delete") != 0))
+    if (!name || !text != (strcmp(what, "delete") == 0))
         return tec_fail(err, TEC_MALFORMED, "operation %s without id or text", what);
     uint32_t unit = handle(t, name);
-    if (strcmp(what, "delete") == 0)
+    if (!text)
         return tec_groups_remove(t->groups, unit, change, err);
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
     struct tec_unit_given given = {.embedding = t->embedding,

@@ -123,8 +123,8 @@ static void judge(struct tec_verify *v, const char *name, const char *rule, cons
 static enum tec_status judge_case(struct tec_verify *v, const char *name, const json_t *in,
                                   const json_t *want, struct tec_error *err)
 {
-    struct tec_loading_table table;
-    struct tec_loading_result result;
+    struct tec_loading_table table = {0};
+    struct tec_loading_result result = {0};
     unsigned char *sets = NULL;
     int64_t next = 0;
     TEC_TRY(read_table(v, in, &table, &sets, err));

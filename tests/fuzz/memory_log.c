@@ -1,0 +1,119 @@
+/* memory_log.c - fuzz target: any bytes as the file of a memory store. Checksums would turn most of
+ * them away, so they are made right first, where something looks like a header or a head: what a
+ * file says is then all that can be wrong. The store that opens must answer, change, compact and
+ * open again. */
+#include "graph/memory/log_own.h"
+#include "graph/memory/store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { LAYERS = 2, ROW = 16, DIM = 3, UNITS = 64, MOST = 1 << 16 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static const struct tec_log_key key = {.layers = LAYERS, .row_bytes = ROW, .dim = DIM};
+
+/* The bytes of a file: a header of ours, then heads whose sums are right. The first byte of the
+ * input says whether metas are made right too. */
+static void mend(unsigned char *file, size_t size, bool metas)
+{
+    struct tec_log like = {.key = key, .salt = 5};
+    struct tec_log_header h = {.magic = "TECMEM1", .format = 1, .endian = 0x01020304u, .key = key};
+    h.salt = like.salt;
+    h.sum = XXH3_64bits(&h, offsetof(struct tec_log_header, sum));
+    memset(file, 0, TEC_LOG_HEADER);
+    memcpy(file, &h, sizeof h);
+    for (size_t at = TEC_LOG_HEADER; at + sizeof(struct tec_log_head) <= size; at += 64) {
+        struct tec_log_head head;
+        memcpy(&head, file + at, sizeof head);
+        if ((head.magic & 0xff) != (TEC_LOG_RECORD_MAGIC & 0xff))
+            continue;
+        head.magic = TEC_LOG_RECORD_MAGIC;
+        if (metas && head.meta_bytes <= size - at - sizeof head)
+            head.meta_sum = XXH3_64bits(file + at + sizeof head, head.meta_bytes);
+        head.sum = tec_log_head_sum(&like, &head);
+        memcpy(file + at, &head, sizeof head);
+    }
+}
+
+static void use(struct tec_store *s)
+{
+    static const float v[DIM] = {1.0f, 0.5f, 0.25f};
+    struct tec_groups_change change;
+    struct tec_unit_view view;
+    unsigned char rows[2 * ROW * 4] = {1};
+    const void *pieces[LAYERS] = {rows, rows};
+    uint32_t units[UNITS], n = 0, unit = 0;
+    check(tec_store_query(s, v, UNITS, units, &n, NULL) == TEC_OK && n <= UNITS);
+    for (uint32_t i = 0; i < n; i++) {
+        struct tec_kv *kv = NULL;
+        check(tec_store_view(s, units[i], &view));
+        if (tec_store_pin(s, units[i], &kv, NULL) != TEC_OK)
+            continue;
+        unsigned char *piece = malloc(tec_kv_piece_bytes(kv));
+        check(piece != NULL);
+        (void)tec_store_read(s, kv, LAYERS - 1, piece, NULL);
+        free(piece);
+        tec_store_drop(s, kv);
+    }
+    (void)tec_store_step(s, 1000, &change, NULL);
+    if (tec_store_put(s, "new", "text", 4, 4, v, &unit, &change, NULL) == TEC_OK &&
+        tec_store_view(s, unit, &view))
+        (void)tec_store_put_kv(s, unit, view.version, view.epoch, pieces, NULL);
+    check(tec_store_compact(s, NULL) == TEC_OK);
+    check(tec_store_missing(s, units, UNITS) <= UNITS);
+}
+
+static bool open_and_use(const char *path)
+{
+    struct tec_heap heap = {.limit = (size_t)1 << 26};
+    struct tec_store *s = NULL;
+    struct tec_error err = {TEC_OK, ""};
+    const struct tec_store_options options = {.path = path,
+                                              .key = key,
+                                              .max_units = UNITS,
+                                              .threshold = 0.9,
+                                              .stable_steps = 2,
+                                              .ram_bytes = 4096};
+    enum tec_status status = tec_store_open(&s, &options, &heap, &err);
+    check(status == TEC_OK || err.message[0] != '\0');
+    if (status == TEC_OK)
+        use(s);
+    tec_store_close(s);
+    check(heap.live == 0);
+    check(heap.peak <= 4 << 20);
+    return status == TEC_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static unsigned char file[TEC_LOG_HEADER + MOST];
+    static char path[64];
+    if (size < 1 || size > MOST)
+        return 0;
+    if (!path[0])
+        snprintf(path, sizeof path, "/dev/shm/tectum_fuzz_%d", (int)getpid());
+    memcpy(file + TEC_LOG_HEADER, data + 1, size - 1);
+    size_t bytes = TEC_LOG_HEADER + size - 1;
+    mend(file, bytes, data[0] & 1);
+    if (data[0] & 2)
+        file[data[0]] ^= data[0]; /* the header itself */
+    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    check(out >= 0 && write(out, file, bytes) == (ssize_t)bytes);
+    close(out);
+    if (open_and_use(path))
+        check(open_and_use(path)); /* what a store wrote, it reads */
+    unlink(path);
+    return 0;
+}
