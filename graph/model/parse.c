@@ -265,6 +265,10 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
     TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
     TEC_TRY(parse_mask(t, mask, err));
+    if (t->bos < -1 || t->bos >= t->vocab || t->eos < -1 || t->eos >= t->vocab)
+        return tec_fail(err, TEC_MALFORMED,
+                        "text: bos %d and eos %d must be tokens 0 .. %d, or -1 for none", t->bos,
+                        t->eos, t->vocab - 1);
     TEC_TRY(parse_ends(t, ends, err));
     t->penalty = (float)penalty;
     if (!(t->penalty > 0.0F) || t->penalty > 1e6F)
