@@ -48,14 +48,14 @@ TEST(steps_compute)
 
 TEST(steps_sign)
 {
-    double x[5] = {0.2, -3.0, 0.0, INFINITY, NAN};
+    double x[5] = {0.2, -3.0, 0.0, (double)INFINITY, (double)NAN};
     CHECK(run_steps("[{'op':'sign'}]", 5, x, NULL, 0) == TEC_OK);
     CHECK(x[0] == 1.0 && x[1] == -1.0 && x[2] == 0.0 && x[3] == 1.0 && isnan(x[4]));
 }
 
 TEST(steps_bins_are_centres)
 {
-    double x[8] = {31999, 31745, 31744, 31743, 0, 40000, 31998, NAN};
+    double x[8] = {31999, 31745, 31744, 31743, 0, 40000, 31998, (double)NAN};
     CHECK(run_steps("[{'op':'bins','vocabulary':32000,'bins':256}]", 8, x, NULL, 0) == TEC_OK);
     CHECK(x[0] == -0.996078431372549 && x[1] == 0.996078431372549);
     CHECK(x[2] == x[1] && x[3] == x[1] && x[4] == x[1] && x[5] == x[0]);
@@ -66,7 +66,7 @@ TEST(steps_bins_are_centres)
     struct tec_transform step = {.kind = TEC_TRANSFORM_bins, .a = 704, .b = 256};
     CHECK(tec_transform_has_bin(&step, 448) && tec_transform_has_bin(&step, 703));
     CHECK(!tec_transform_has_bin(&step, 447) && !tec_transform_has_bin(&step, 704));
-    CHECK(!tec_transform_has_bin(&step, 500.5) && !tec_transform_has_bin(&step, NAN));
+    CHECK(!tec_transform_has_bin(&step, 500.5) && !tec_transform_has_bin(&step, (double)NAN));
     CHECK(run_steps("[{'op':'bins','vocabulary':10}]", 1, x, NULL, 0) == TEC_MALFORMED);
     CHECK_SAYS("bins needs both numbers");
     CHECK(run_steps("[{'op':'bins','vocabulary':10,'bins':11}]", 1, x, NULL, 0) == TEC_MALFORMED);
