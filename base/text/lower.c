@@ -83,7 +83,7 @@ void tec_unicode_lower(struct tec_bytes *out, const char *text, size_t n)
     bool word = false; /* the last letter that is not passed over is cased */
     for (size_t i = 0, bytes; i < n; i += bytes) {
         char coded[4];
-        uint32_t code = next(text + i, n - i, &bytes), lower = code;
+        uint32_t code = next(text + i, n - i, &bytes), lower;
         if (!code) {
             tec_bytes_add(out, text + i, bytes);
         } else if (code == DOTTED_I) {

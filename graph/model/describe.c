@@ -141,7 +141,7 @@ static enum tec_status find(json_t **out, const struct tec_model_choice *choice,
     if (choice->arch && strlen(choice->arch) >= sizeof arch)
         return tec_fail(err, TEC_NOT_FOUND, "no model is named '%.80s'", choice->arch);
     if (choice->arch)
-        strcpy(arch, choice->arch);
+        snprintf(arch, sizeof arch, "%s", choice->arch);
     TEC_TRY(look(out, choice, arch, heap, err));
     enum tec_status status = join_parts(choice, *out, &joined, err);
     if (status == TEC_OK && joined) {

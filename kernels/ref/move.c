@@ -19,8 +19,8 @@ void tec_move_kv_ref(const struct tec_move_args *a, struct tec_part part)
         int last = tokens_of(a, i) < own.last ? tokens_of(a, i) : own.last;
         if (own.first >= last)
             continue;
-        size_t to = (size_t)(a->moves[i].to + own.first),
-               from = (size_t)(a->moves[i].from + own.first);
+        size_t to = (size_t)a->moves[i].to + (size_t)own.first,
+               from = (size_t)a->moves[i].from + (size_t)own.first;
         memmove((unsigned char *)a->to + to * row, (const unsigned char *)a->from + from * row,
                 (size_t)(last - own.first) * row);
     }
