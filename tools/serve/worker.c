@@ -318,7 +318,7 @@ static void run_frame(struct tec_worker *w, int job)
         tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
                  w->opened.pipeline->name);
         answer_failure(w, job, &err);
-    } else if (w->running >= 0) {
+    } else if (s && w->running >= 0) {
         await_text(w, job);
     }
     w->running = -1;
