@@ -186,12 +186,15 @@ TEST(dataset_formulas)
     tec_norm_undo(&n, x, 4, y);
     CHECK(y[0] == 0.5 * (0.5 + 1) * (3.0 - -1.0) + -1.0);
     CHECK(y[1] == 0.3); /* no width */
+    CHECK_INT(tec_norm_flat(&n, 3), ==, 1);
+    CHECK_INT(tec_norm_flat(&n, 1), ==, -1);
     CHECK(y[2] == 0.7 && y[3] == 9.0);
     tec_norm_undo_f32(&n, f, 4, y);
     float half = 0.5F * (0.1F + 1.0F);
     CHECK(y[0] == (double)half * 4.0 - 1.0);
     CHECK(y[2] == (double)0.7F);
     n.eps = 1e-8;
+    CHECK_INT(tec_norm_flat(&n, 3), ==, -1);
     tec_norm_undo(&n, x, 4, y);
     CHECK(y[0] == 0.75 * (4.0 + 1e-8) - 1.0);
     n.mask = NULL;

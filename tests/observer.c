@@ -326,6 +326,11 @@ TEST(statistics_must_fit)
     CHECK(tec_observer_create(&o, s.robot, &n, &heap, &err) == TEC_MALFORMED);
     CHECK_SAYS("have 3 entries, robot small has 4");
     n = s.needs;
+    n.state_norm.convention = TEC_NORM_DATASET;
+    n.state_norm.q99 = n.state_norm.q01;
+    CHECK(tec_observer_create(&o, s.robot, &n, &heap, &err) == TEC_MALFORMED);
+    CHECK_SAYS("the statistics of the state have no width at entry 0");
+    n = s.needs;
     n.state_width = 3;
     CHECK(tec_observer_create(&o, s.robot, &n, &heap, &err) == TEC_MALFORMED);
     n = s.needs;

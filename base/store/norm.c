@@ -104,6 +104,17 @@ static double dataset_undo(struct step s, double x, double half)
     return bounds(s, &low, &d) ? half * d + low : x;
 }
 
+int tec_norm_flat(const struct tec_norm *norm, size_t n)
+{
+    double low, d;
+    if (norm->mode == TEC_NORM_NONE || norm->convention != TEC_NORM_DATASET)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (bounds((struct step){norm, i}, &low, &d) && !(d > 0.0))
+            return (int)i;
+    return -1;
+}
+
 void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y)
 {
     for (size_t i = 0; i < n; i++) {

@@ -47,6 +47,10 @@ struct tec_norm {
 /* y[i] for i < n; x may be y. Stats longer than n are cut to it. With mode NONE: a copy. */
 void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y);
 
+/* The first of n values that tec_norm_apply cannot make a number of: its range has no width, and
+ * the convention adds nothing to it. -1 = none. The inverse is well for those. */
+int tec_norm_flat(const struct tec_norm *norm, size_t n);
+
 /* The inverse, for values that are float64 (a state that was normalised as such). */
 void tec_norm_undo(const struct tec_norm *norm, const double *x, size_t n, double *y);
 

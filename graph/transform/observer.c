@@ -67,6 +67,12 @@ static enum tec_status check_needs(const struct tec_robot *robot,
                         robot->n_model_actions, needs->action_width);
     if (robot->n_state > 0)
         TEC_TRY(tec_robot_check_norm(robot, &needs->state_norm, "state", err));
+    int flat = tec_norm_flat(&needs->state_norm, (size_t)robot->n_state);
+    if (flat >= 0)
+        return tec_fail(err, TEC_MALFORMED,
+                        "robot %s: the statistics of the state have no width at entry %d, which "
+                        "cannot be normalised; mask it there, or give norm.eps",
+                        robot->name, flat);
     return tec_robot_check_norm(robot, &needs->action_norm, "actions", err);
 }
 

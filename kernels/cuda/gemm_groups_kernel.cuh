@@ -88,6 +88,37 @@ static __device__ __forceinline__ void bring(const tec_gemm_args &a, const Finis
     }
 }
 
+/* Which blocks of k are this block's own. */
+template <class S, bool WALK>
+static __device__ __forceinline__ struct group_work own_work(const struct split &split)
+{
+    struct group_work work = {};
+    work.tile = (int)blockIdx.y;
+    work.first = (int)blockIdx.x * S::ROWS;
+    work.at = (int)blockIdx.z * split.each;
+    work.blocks = split.blocks;
+    work.end = WALK ? split.blocks : min(work.at + split.each, split.blocks);
+    work.step = ceil_div(work.end - work.at, S::STEP);
+    return work;
+}
+
+/* Rows that surely live do not wait for the count: the first weights are on their way. How many
+ * steps that is; one thread starts them. */
+template <class S, class Finish>
+static __device__ __forceinline__ int start_weights(const tec_gemm_args &a, const Finish &finish,
+                                                    const struct group_work &work,
+                                                    unsigned char *shared,
+                                                    struct stage_barriers<S> &barriers,
+                                                    bool starts)
+{
+    int begun = work.first == 0 ? min(work.step, (int)S::STAGES) : 0;
+    if (starts)
+        barriers.init();
+    for (int step = 0; starts && step < begun; step++)
+        bring_weights<S>(shared + step * S::STAGE, barriers.weights(step), a, finish, work, step);
+    return begun;
+}
+
 /* A block's work. Blocks: rows (those that share weights run together), columns, splits. */
 template <class S, class Finish, bool WALK>
 static __device__ __forceinline__ void
@@ -99,21 +130,10 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     struct stage_barriers<S> barriers = {
         reinterpret_cast<barrier *>(shared + S::BARRIERS_AT)
     };
-    int part = (int)blockIdx.z, begun = 0;
-    struct group_work work = {};
-    work.tile = (int)blockIdx.y;
-    work.first = (int)blockIdx.x * S::ROWS;
-    work.at = part * split.each;
-    work.blocks = split.blocks;
-    work.end = WALK ? split.blocks : min(work.at + split.each, split.blocks);
-    work.step = ceil_div(work.end - work.at, S::STEP);
+    struct group_work work = own_work<S, WALK>(split);
+    int part = (int)blockIdx.z;
     bool weights = (int)threadIdx.x == S::SUMMING + S::BRINGING;
-    if (weights)
-        barriers.init();
-    if (work.first == 0) /* rows that surely live do not wait for the count */
-        begun = min(work.step, (int)S::STAGES);
-    for (int step = 0; weights && step < begun; step++)
-        bring_weights<S>(shared + step * S::STAGE, barriers.weights(step), a, finish, work, step);
+    int begun = start_weights<S>(a, finish, work, shared, barriers, weights);
     __syncthreads();
     wait_previous();
     release_next();

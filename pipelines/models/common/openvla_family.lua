@@ -43,23 +43,8 @@ local L <const> = "language_model."
 local B <const> = "vision_backbone."
 local T <const> = { B .. "featurizer.", B .. "fused_featurizer." }
 
--- An integer 1 .. 2^20 of a configuration, or its default.
-local function count(t, key, default)
-  local n = t[key]
-  if n == nil then n = default end
-  if math.type(n) == "float" and n == n // 1 then n = math.tointeger(n) end
-  if math.type(n) ~= "integer" or n < 1 or n > 1 << 20 then
-    error(key .. " must be a whole number of 1 .. 2^20, is " .. tostring(n), 0)
-  end
-  return n
-end
-
-local function number(t, key, default)
-  local x = t[key]
-  if x == nil then x = default end
-  if math.type(x) == nil then error(key .. " must be a number, is " .. tostring(x), 0) end
-  return x + 0.0
-end
+local read <const> = include("common/configuration.lua")
+local count <const>, number <const> = read.count, read.number
 
 local function part(t, key)
   local x = t[key]

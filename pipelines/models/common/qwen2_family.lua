@@ -10,23 +10,8 @@ local sizes <const> = {
             num_key_value_heads = 2, vocab_size = 512, rope_theta = 1000000.0 },
 }
 
--- An integer 1 .. 2^20 of the configuration, or its default. JSON's null is as absent.
-local function count(t, key, default)
-  local n = t[key]
-  if n == nil then n = default end
-  if math.type(n) == "float" and n == n // 1 then n = math.tointeger(n) end
-  if math.type(n) ~= "integer" or n < 1 or n > 1 << 20 then
-    error(key .. " must be a whole number of 1 .. 2^20, is " .. tostring(n), 0)
-  end
-  return n
-end
-
-local function number(t, key, default)
-  local x = t[key]
-  if x == nil then x = default end
-  if math.type(x) == nil then error(key .. " must be a number, is " .. tostring(x), 0) end
-  return x + 0.0
-end
+local read <const> = include("common/configuration.lua")
+local count <const>, number <const> = read.count, read.number
 
 -- Newer files have the rotation in rope_parameters. Stretched angles (yarn and others) are another
 -- model's: near positions would come out nearly right.
