@@ -118,6 +118,28 @@ struct tec_attention_args {
     int round; /* 1: out is rounded to bf16 */
 };
 
+/* out[r][s] = the sum over heads of the weights that attention above gives to row r's keys of range
+ * s: logical key indices ends[s - 1] .. ends[s] - 1, from 0 where s = 0. Keys from the last end on
+ * only share in the softmax; what a row does not see has weight 0. Columns s < *n_ranges are
+ * written. */
+struct tec_mass_args {
+    const float *q; /* [max_rows, ldq] = [heads, head_dim] a row */
+    const void *k;  /* one layer: [slots, kv_heads, head_dim], f32 or bf16 by the kernel's name */
+    float *out;     /* [max_rows, ldo] */
+    float *scratch; /* tec_attention_scratch(head_dim) floats for each lane */
+    const int *row_seq; /* [max_rows] index into seqs */
+    const int *visible; /* [max_rows] */
+    const struct tec_seq *seqs;
+    const struct tec_span *spans;
+    const int *rows;
+    const int *ends; /* [max_ranges] ascending */
+    const int *n_ranges;
+    int max_rows, max_ranges, ldq, ldo; /* max_ranges: at most tec_mass_ranges(head_dim) */
+    int heads, kv_heads, head_dim;
+    int window; /* 0 = all visible keys */
+    float scale;
+};
+
 /* y[r][c] = f(x[r][c]); gelu is the tanh form 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))),
  * gelu_erf the exact 0.5 x (1 + erf(x / sqrt 2)), silu is x / (1 + exp(-x)), relu is 0 where x < 0
  * and x elsewhere (a NaN stays one), copy_rows is x. */
@@ -193,6 +215,28 @@ struct tec_move_args {
     const int *count;
     int max_moves, max_tokens; /* of one move */
     int row;                   /* a multiple of 2 */
+};
+
+/* Keys and values of `tokens` positions that were kept, in rows of kv_heads * head_dim, of the
+ * memory's dtype; keys as they are before the rotation. They go to the slots from `slot` on, the
+ * first of them at position `pos`. NULL: the slots keep what they hold. */
+struct tec_place {
+    const void *k, *v; /* device memory */
+    int tokens, slot, pos;
+};
+
+/* k[slot + t] = place k[t], rotated by position pos + t; v[slot + t] = place v[t]; for the first
+ * *count places, t < tokens. K has the bytes that rope stores for the same K: the rounding before
+ * the rotation (round_k) was done when it was kept, that after it is done here. V keeps its bits,
+ * and so does K without a rotation. Counts and tokens are clamped; slots and positions are not
+ * checked. Places must be apart in their slots. */
+struct tec_place_args {
+    const struct tec_place *places; /* [max_places] */
+    const int *count;
+    int max_places, max_tokens; /* of one place */
+    void *k, *v;                /* one layer: [slots, kv_heads, head_dim], f32 or bf16 by name */
+    const float *cos_sin;       /* [positions, head_dim / 2, 2] = cos, sin; NULL: no rotation */
+    int kv_heads, head_dim;     /* head_dim even when rotated */
 };
 
 /* x[r][c] += dt * v[r][c]; rows below *fixed stay as they are. */

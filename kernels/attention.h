@@ -1,4 +1,5 @@
-/* attention.h - what attention has in common on every tier: key blocks, spans, scratch. */
+/* attention.h - what attention and its mass have in common on every tier: key blocks, spans,
+ * scratch. */
 #ifndef TEC_KERNELS_ATTENTION_H
 #define TEC_KERNELS_ATTENTION_H
 
@@ -18,6 +19,37 @@ static inline int tec_attention_width(int head_dim)
 static inline int tec_attention_first(const struct tec_attention_args *a, int visible)
 {
     return a->window > 0 && visible > a->window ? visible - a->window : 0;
+}
+
+/* The most ranges that attention_mass takes: a query's sums fit where attention has values and
+ * accumulators. */
+static inline int tec_mass_ranges(int head_dim)
+{
+    return (TEC_ATTENTION_KEYS + TEC_ATTENTION_TILE) * tec_attention_width(head_dim);
+}
+
+/* The attention whose weights attention_mass adds up: what scores and spans are read from. */
+static inline struct tec_attention_args tec_mass_attention(const struct tec_mass_args *a)
+{
+    return (struct tec_attention_args){
+        .q = a->q,
+        .k = a->k,
+        .out = a->out,
+        .scratch = a->scratch,
+        .row_seq = a->row_seq,
+        .visible = a->visible,
+        .seqs = a->seqs,
+        .spans = a->spans,
+        .rows = a->rows,
+        .max_rows = a->max_rows,
+        .ldq = a->ldq,
+        .ldo = a->ldo,
+        .heads = a->heads,
+        .kv_heads = a->kv_heads,
+        .head_dim = a->head_dim,
+        .window = a->window,
+        .scale = a->scale,
+    };
 }
 
 /* Where a walk over the spans of one sequence stands. */

@@ -27,6 +27,7 @@ union tec_args {
     struct tec_norm_args norm;
     struct tec_rope_args rope;
     struct tec_attention_args attention;
+    struct tec_mass_args mass;
     struct tec_map_args map;
     struct tec_gated_args gated;
     struct tec_take_args take;
@@ -34,6 +35,7 @@ union tec_args {
     struct tec_add_table_args add_table;
     struct tec_read_kv_args read_kv;
     struct tec_move_args move;
+    struct tec_place_args place;
     struct tec_euler_args euler;
     struct tec_penalise_args penalise;
     struct tec_sample_args sample;

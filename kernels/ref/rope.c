@@ -1,27 +1,12 @@
-#include "kernels/bf16.h"
 #include "kernels/ref/ref.h"
-
-static float rounded(float x, int round)
-{
-    return round ? tec_bf16_round(x) : x;
-}
-
-/* What to round: values before the rotation, and after it. */
-struct rounding {
-    int before, after;
-};
+#include "kernels/ref/rotate.h"
 
 /* Element d of a head, rotated; angle NULL leaves it where it is. */
-static float rotated(const float *head, const float *angle, int d, int dim, struct rounding round)
+static float rotated(const float *head, const float *angle, int d, int dim,
+                     struct tec_rounding round)
 {
-    int half = dim / 2, i = d % (half ? half : 1);
-    float x = rounded(head[d], round.before);
-    if (!angle)
-        return rounded(x, round.after);
-    float c = angle[(size_t)i * 2], s = angle[(size_t)i * 2 + 1];
-    if (d < half)
-        return rounded(x * c - rounded(head[d + half], round.before) * s, round.after);
-    return rounded(x * c + rounded(head[d - half], round.before) * s, round.after);
+    float other = angle ? head[d < dim / 2 ? d + dim / 2 : d - dim / 2] : 0;
+    return tec_rotated(head[d], other, angle, d, dim, round);
 }
 
 static const float *angle_of(const struct tec_rope_args *a, int row)
@@ -29,7 +14,7 @@ static const float *angle_of(const struct tec_rope_args *a, int row)
     return a->cos_sin ? a->cos_sin + (size_t)a->pos[row] * (size_t)(a->head_dim / 2) * 2 : NULL;
 }
 
-static void rotate_queries(const struct tec_rope_args *a, int row, struct rounding round)
+static void rotate_queries(const struct tec_rope_args *a, int row, struct tec_rounding round)
 {
     const float *x = a->qkv + (size_t)row * (size_t)a->ld + a->q_at;
     float *q = a->q + (size_t)row * (size_t)a->ldq;
@@ -47,11 +32,11 @@ void tec_rope_f32_ref(const struct tec_rope_args *a, struct tec_part part)
         const float *x = a->qkv + (size_t)r * (size_t)a->ld;
         size_t at = (size_t)a->slot[r] * (size_t)(a->kv_heads * dim);
         if (a->q_at >= 0)
-            rotate_queries(a, r, (struct rounding){0, 0});
+            rotate_queries(a, r, (struct tec_rounding){0, 0});
         for (int c = 0; c < a->kv_heads * dim; c++) {
             const float *head = x + a->k_at + (c - c % dim);
             ((float *)a->k)[at + (size_t)c] =
-                rotated(head, angle_of(a, r), c % dim, dim, (struct rounding){0, 0});
+                rotated(head, angle_of(a, r), c % dim, dim, (struct tec_rounding){0, 0});
             ((float *)a->v)[at + (size_t)c] = x[a->v_at + c];
         }
     }
@@ -65,10 +50,11 @@ void tec_rope_bf16_ref(const struct tec_rope_args *a, struct tec_part part)
         const float *x = a->qkv + (size_t)r * (size_t)a->ld;
         size_t at = (size_t)a->slot[r] * (size_t)(a->kv_heads * dim);
         if (a->q_at >= 0)
-            rotate_queries(a, r, (struct rounding){a->round_q, 1});
+            rotate_queries(a, r, (struct tec_rounding){a->round_q, 1});
         for (int c = 0; c < a->kv_heads * dim; c++) {
             const float *head = x + a->k_at + (c - c % dim);
-            float k = rotated(head, angle_of(a, r), c % dim, dim, (struct rounding){a->round_k, 1});
+            float k =
+                rotated(head, angle_of(a, r), c % dim, dim, (struct tec_rounding){a->round_k, 1});
             ((uint16_t *)a->k)[at + (size_t)c] = tec_bf16_bits(k);
             ((uint16_t *)a->v)[at + (size_t)c] = tec_bf16_bits(x[a->v_at + c]);
         }
