@@ -22,7 +22,7 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     TEC_TRY(TEC_NEED(call, a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
                      "lacks a table"));
     TEC_TRY(TEC_NEED(call, a->ends && a->n_ranges, err, "lacks its ranges"));
-    a->rows = q->live;
+    a->rows = mass->live ? mass->live : q->live; /* perhaps the first rows alone */
     a->max_rows = q->rows;
     a->max_ranges = mass->cols;
     a->ldq = q->ld;

@@ -35,6 +35,10 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .prefix = &part->prefix_device,
                               .decode = &part->decode_device,
                               .moves = &part->moves_device,
+                              .recall = &part->recall_device,
+                              .remember = &part->remember_device,
+                              .kept = &p->kept,
+                              .keeps = p->spec.units > 0,
                               .gathered = p->spec.gathers ? &p->gathered : NULL,
                               .max_moved = p->spec.ring_tokens,
                               .penalty = p->spec.penalty,
@@ -152,12 +156,34 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
     return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
 }
 
+/* What a memory runs: a prompt of its units, and units by themselves. */
+static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &p->spec;
+    struct tec_plan_part *part = add_part(p, TEC_PART_RECALL, "recall", false);
+    const struct tec_recall_limits limits = {.max_rows = s->frame_tokens, .max_units = s->units};
+    TEC_TRY(tec_recall_table_init(&part->block, &part->recall, &part->recall_device, &limits,
+                                  p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)part->block.size + part->recall.ld_mass * 4LL * s->frame_tokens;
+    part->n_slices = 2 * p->model->text.stack.layers;
+    struct tec_lower recall = lower_into(p, part);
+    TEC_TRY(lower_node(&recall, TEC_NODE_memory_load, err));
+    part = add_part(p, TEC_PART_REMEMBER, "remember", false);
+    TEC_TRY(tec_remember_table_init(&part->block, &part->remember, &part->remember_device,
+                                    s->unit_tokens, s->unit_tokens, p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)part->block.size;
+    struct tec_lower remember = lower_into(p, part);
+    return tec_lower_remember(&remember, err);
+}
+
 enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
 {
     if (p->spec.stages)
         TEC_TRY(lower_ring(p, err));
     else
         TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
+    if (p->spec.units)
+        TEC_TRY(lower_memory(p, err));
     if (p->spec.seats)
         TEC_TRY(lower_requests(p, false, err));
     if (p->spec.beside)

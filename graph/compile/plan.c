@@ -65,6 +65,12 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
         return tec_fail(err, TEC_INVALID, "a ring of %d stages of %d tokens cannot be planned",
                         s->stages, s->ring_tokens);
+    if (s->units < 0 || s->units > 4096 || s->unit_tokens < 0 || s->unit_tokens > 1 << 20 ||
+        (s->units && (s->unit_tokens < 1 || s->stages || !m->text.causal || m->n_slots)))
+        return tec_fail(err, TEC_INVALID,
+                        "a memory of %d units a prompt, %d tokens computed together, cannot be "
+                        "planned for this model",
+                        s->units, s->unit_tokens);
     int64_t slots = (int64_t)(s->seats + 1 + s->stages) *
                     ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
@@ -102,8 +108,16 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     for (int i = 0; i < s->seats; i++)
         p->trash[i] = trash + i;
     p->scratch_slot = s->steps ? tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model)) : 0;
+    p->unit_slot = s->units ? tec_kv_space_reserve(&p->space, s->unit_tokens) : 0;
     TEC_TRY(tec_kv_space_create(&p->space, p->device, &p->arena, err));
     p->bytes.kv = tec_kv_space_bytes(&p->space);
+    if (s->units) {
+        tec_kv_space_init(&p->kept,
+                          &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
+        tec_kv_space_reserve(&p->kept, s->unit_tokens);
+        TEC_TRY(tec_kv_space_create(&p->kept, p->device, &p->arena, err));
+        p->bytes.kv += tec_kv_space_bytes(&p->kept);
+    }
     if (!s->gathers)
         return TEC_OK;
     tec_kv_space_init(&p->gathered, &(struct tec_kv_shape){1, t->kv_heads, t->head_dim, bf16});
@@ -154,8 +168,11 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
     int half = t->head_dim / 2;
     int positions = p->spec.frame_tokens + p->spec.own_tokens + p->spec.new_tokens +
                     2 * tec_suffix_rows(p->model) + 1;
+    if (p->spec.unit_tokens > positions)
+        positions = p->spec.unit_tokens;
     if (p->spec.positions > positions)
         positions = p->spec.positions;
+    p->positions = positions;
     size_t row = (size_t)half * 2 * sizeof(float);
     TEC_TRY(constant(p, (size_t)positions * row, &p->cos_sin, err));
     float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
@@ -277,12 +294,17 @@ void tec_plan_destroy(struct tec_plan *p)
         return;
     for (int i = 0; i < p->n_parts; i++) {
         tec_capture_free(p->parts[i].capture);
+        for (int k = 0; p->parts[i].slices && k < p->parts[i].n_slices; k++)
+            tec_capture_free(p->parts[i].slices[k]);
+        if (p->parts[i].kind == TEC_PART_RECALL)
+            tec_recall_table_finish(&p->parts[i].recall, p->device);
         tec_table_finish(&p->parts[i].block, p->device);
         tec_table_finish(&p->parts[i].choice, p->device);
         tec_taps_finish(&p->parts[i].taps, p->device);
     }
     tec_kv_space_destroy(&p->space);
     tec_kv_space_destroy(&p->gathered);
+    tec_kv_space_destroy(&p->kept);
     for (int i = 0; i < TEC_STREAM_COUNT; i++) {
         for (int t = 0; t < TEC_MAX_TOWERS; t++)
             tec_kv_space_destroy(&p->towers[i][t]);

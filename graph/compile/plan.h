@@ -8,14 +8,16 @@
 
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 1) + 1 };
+enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 1) + 3 };
 
 enum tec_part_kind {
-    TEC_PART_FRAME,  /* prefill and, where there is one, the action node */
-    TEC_PART_PREFIX, /* a private prefill */
-    TEC_PART_DECODE, /* one captured batch */
-    TEC_PART_PACKED, /* a ring's: a prefill and a row of each sequence in flight */
-    TEC_PART_SHIFT   /* a ring's: keys and values moved from stage to stage */
+    TEC_PART_FRAME,   /* prefill and, where there is one, the action node */
+    TEC_PART_PREFIX,  /* a private prefill */
+    TEC_PART_DECODE,  /* one captured batch */
+    TEC_PART_PACKED,  /* a ring's: a prefill and a row of each sequence in flight */
+    TEC_PART_SHIFT,   /* a ring's: keys and values moved from stage to stage */
+    TEC_PART_RECALL,  /* a prompt of remembered units, in pieces: two a layer */
+    TEC_PART_REMEMBER /* units computed by themselves, to be kept */
 };
 
 /* Marks that parts reach in this order. */
@@ -29,11 +31,16 @@ struct tec_plan_part {
     bool beside;            /* the second set: runs on the lanes that the device splits off */
     struct tec_program program;
     struct tec_capture *capture;
+    /* The same in pieces, to be run one after the other. NULL = not in pieces. */
+    struct tec_capture **slices;
+    int n_slices;
     struct tec_table_block block;
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
     struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
     struct tec_table_block choice; /* of `decode`: PACKED, and FRAME where a chunk is tokens */
-    struct tec_moves moves, moves_device; /* SHIFT */
+    struct tec_moves moves, moves_device;                /* SHIFT */
+    struct tec_recall_table recall, recall_device;       /* RECALL */
+    struct tec_remember_table remember, remember_device; /* REMEMBER */
     struct tec_taps taps;
 };
 
@@ -56,6 +63,8 @@ struct tec_plan_spec {
     int ring_tokens;  /* slots of each stage */
     bool shifts;      /* a ring whose sequences move from stage to stage; else their slots stay */
     bool gathers;     /* a ring whose attention reads a copy of all that is visible */
+    int units;        /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
+    int unit_tokens;  /* tokens of units that are computed together, to be kept */
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
@@ -77,6 +86,8 @@ struct tec_plan {
     struct tec_device *device;    /* borrowed */
     struct tec_kv_space space;    /* one for both streams: slots are disjoint */
     struct tec_kv_space gathered; /* one layer, where a ring copies to be read */
+    struct tec_kv_space kept;     /* K before rotation and V of units just computed */
+    int unit_slot;                /* where those are computed */
     /* Scratch of the pictures, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes; /* prefix regions */
@@ -90,6 +101,7 @@ struct tec_plan {
     int n_streams;
     unsigned char *activations[TEC_STREAM_COUNT]; /* one arena a stream, overlaid by its parts */
     size_t activation_bytes[TEC_STREAM_COUNT];
+    int positions; /* of the rotation table */
     float *cos_sin, *lut, *scratch[TEC_STREAM_COUNT];
     int *zero, *ends;
     struct tec_byte_plan bytes;

@@ -136,21 +136,15 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
     return y;
 }
 
-/* The fixed tensor of a layer's keys or values. */
-static int kv_tensor(struct tec_lower *l, const struct tec_forward *f, int layer, bool values)
+int tec_lower_kv(struct tec_lower *l, const struct tec_kv_space *s, int layer, bool values)
 {
-    const struct tec_kv_space *s = f->space;
     int at = s->shape.layers > 1 ? layer : 0, cols = s->shape.kv_heads * s->shape.head_dim;
     return tec_program_fixed(l->program, values ? "v" : "k", (values ? s->v : s->k)[at], s->bytes,
                              s->slots, cols, cols, NULL);
 }
 
-struct kv {
-    int k, v;
-};
-
 static int store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
-                 bool keys_only, struct kv kv)
+                 bool keys_only, struct tec_kv_tensors kv)
 {
     const struct tec_stack *s = f->stack;
     const struct tec_layer *w = &f->weights->layers[layer];
@@ -174,6 +168,7 @@ static int store(struct tec_lower *l, const struct tec_forward *f, int layer, in
     a->kv_heads = s->kv_heads;
     a->head_dim = s->head_dim;
     a->round_q = 1;
+    a->round_k = l->keeps && f->space == l->space;
     tec_program_call(l->program, &call);
     return q;
 }
@@ -211,14 +206,16 @@ static int move(struct tec_lower *l, const struct tec_forward *f, int from, bool
 }
 
 /* Where attention reads: the slots, or a copy of all that is visible. */
-static struct kv gather(struct tec_lower *l, const struct tec_forward *f, struct kv kv)
+static struct tec_kv_tensors gather(struct tec_lower *l, const struct tec_forward *f,
+                                    struct tec_kv_tensors kv)
 {
     if (!f->moves || !l->gathered)
         return kv;
-    return (struct kv){move(l, f, kv.k, false), move(l, f, kv.v, true)};
+    return (struct tec_kv_tensors){move(l, f, kv.k, false), move(l, f, kv.v, true)};
 }
 
-static int attend(struct tec_lower *l, const struct tec_forward *f, int layer, int q, struct kv kv)
+static int attend(struct tec_lower *l, const struct tec_forward *f, int layer, int q,
+                  struct tec_kv_tensors kv)
 {
     const struct tec_stack *s = f->stack;
     int out = tec_program_tensor(l->program, "attention", f->rows->max, s->heads * s->head_dim,
@@ -300,32 +297,44 @@ static int keep_last(struct tec_lower *l, const struct tec_forward *f, struct te
     return tec_lower_take(l, f->last, f->last_row, x, "last");
 }
 
-static int lower_layer(struct tec_lower *l, const struct tec_forward *whole, int layer, int x)
+struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
 {
-    const struct tec_layer *w = &whole->weights->layers[layer];
-    struct tec_forward rest = *whole;
-    const struct tec_forward *f = &rest;
-    bool last = layer == f->stack->layers - 1, keys_only = f->keys_only && last;
-    struct kv kv = {kv_tensor(l, f, layer, false), kv_tensor(l, f, layer, true)};
+    const struct tec_layer *w = &f->weights->layers[layer];
+    bool keys_only = f->keys_only && layer == f->stack->layers - 1;
+    struct tec_keys keys = {
+        .kv = {tec_lower_kv(l, f->space, layer, false), tec_lower_kv(l, f->space, layer, true)}};
     int n = tec_lower_norm(l, f, layer, 0, x, true, "norm1");
     if (f->tap && f->tap_inside)
         tec_lower_tap(l, n, "%slayer%d.norm1", f->tap, layer);
-    int qkv = tec_lower_linear(l, keys_only ? &w->kv : &w->qkv, n, keys_only ? "kv" : "qkv");
-    int q = store(l, f, layer, qkv, keys_only, kv);
-    if (keys_only)
-        return x;
-    if (f->tap && f->tap_inside)
-        tap_inside(l, f, layer, qkv, q);
-    kv = gather(l, f, kv);
-    if (last)
-        x = keep_last(l, whole, &rest, x, &q);
-    int out = attend(l, f, layer, q, kv);
+    keys.qkv = tec_lower_linear(l, keys_only ? &w->kv : &w->qkv, n, keys_only ? "kv" : "qkv");
+    keys.q = store(l, f, layer, keys.qkv, keys_only, keys.kv);
+    if (f->tap && f->tap_inside && !keys_only)
+        tap_inside(l, f, layer, keys.qkv, keys.q);
+    return keys;
+}
+
+void tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
+                    struct tec_keys keys, int x)
+{
+    int out = attend(l, f, layer, keys.q, gather(l, f, keys.kv));
     if (f->tap && f->tap_inside)
         tec_lower_tap(l, out, "%slayer%d.attn", f->tap, layer);
-    add_gated(l, f, layer, 0, &w->o, out, x);
+    add_gated(l, f, layer, 0, &f->weights->layers[layer].o, out, x);
     feed_forward(l, f, layer, x);
     if (f->tap)
         tec_lower_tap(l, x, "%slayer%d.hidden", f->tap, layer);
+}
+
+static int lower_layer(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
+{
+    struct tec_forward rest = *f;
+    bool last = layer == f->stack->layers - 1;
+    struct tec_keys keys = tec_lower_keys(l, f, layer, x);
+    if (keys.q < 0)
+        return x;
+    if (last)
+        x = keep_last(l, f, &rest, x, &keys.q);
+    tec_lower_rest(l, &rest, layer, keys, x);
     return x;
 }
 

@@ -1,12 +1,147 @@
-/* memory_load.c - memory segments into a frame; declared and checked, not built in this release. */
+/* memory_load.c - a prompt of remembered units: kept keys and values are placed, what is chosen is
+ * computed anew, in fewer rows from layer to layer.
+ *
+ * A layer is two pieces, because the host chooses between them (doc/decisions/013). The first
+ * places kept keys and values, computes those of the layer's rows over them, and sums up what their
+ * attention is on. The second goes on with the rows that the next layer still has: what is dropped
+ * needs no attention, output or MLP any more, nobody will read it. The last layer needs its keys
+ * and values alone: the first token repeats the prompt's last row (decode.c). */
 #include "graph/nodes/node.h"
+
+#include <math.h>
+
+static void place(struct tec_lower *l, int layer)
+{
+    const struct tec_recall_table *t = l->recall;
+    const struct tec_stack *s = &l->model->text.stack;
+    struct tec_call call = tec_call_of(TEC_OP_place_kv, "place");
+    call.out[0] = tec_lower_kv(l, l->space, layer, false);
+    call.out[1] = tec_lower_kv(l, l->space, layer, true);
+    call.bf16 = l->space->shape.bf16;
+    call.args.place = (struct tec_place_args){.places = t->places,
+                                              .count = t->n_places,
+                                              .max_places = t->max_places,
+                                              .max_tokens = t->rows[0].max,
+                                              .cos_sin = s->theta != 0.0 ? l->cos_sin : NULL,
+                                              .kv_heads = s->kv_heads,
+                                              .head_dim = s->head_dim};
+    tec_program_call(l->program, &call);
+}
+
+/* What the first *n_seen rows attend to, by range of keys, to memory that stays. */
+static void sum_up(struct tec_lower *l, const struct tec_rows *rows, int layer,
+                   struct tec_keys keys)
+{
+    const struct tec_recall_table *t = l->recall;
+    const struct tec_stack *s = &l->model->text.stack;
+    struct tec_call call = tec_call_of(TEC_OP_attention_mass, "importance");
+    struct tec_mass_args *a = &call.args.mass;
+    call.in[0] = keys.q;
+    call.in[1] = keys.kv.k;
+    call.out[0] = tec_program_fixed(l->program, "mass", t->mass,
+                                    (size_t)rows->max * (size_t)t->ld_mass * sizeof(float),
+                                    rows->max, t->max_ranges, t->ld_mass, t->n_seen);
+    call.bf16 = l->space->shape.bf16;
+    a->scratch = l->scratch;
+    a->row_seq = rows->seq;
+    a->visible = rows->visible;
+    a->seqs = rows->seqs;
+    a->spans = rows->spans;
+    a->ends = t->ends;
+    a->n_ranges = t->n_ranges;
+    a->heads = s->heads;
+    a->kv_heads = s->kv_heads;
+    a->head_dim = s->head_dim;
+    a->window = layer >= s->window_from ? s->window : 0;
+    a->scale = (float)(1.0 / sqrt((double)s->head_dim));
+    tec_program_call(l->program, &call);
+}
+
+/* One layer; the tensor of the rows that go on. */
+static int recall_layer(struct tec_lower *l, struct tec_forward *f, int layer, int x)
+{
+    const struct tec_recall_table *t = l->recall;
+    f->rows = &t->rows[layer % 2];
+    place(l, layer);
+    struct tec_keys keys = tec_lower_keys(l, f, layer, x);
+    if (keys.q < 0)
+        return x;
+    sum_up(l, f->rows, layer, keys);
+    tec_program_cut(l->program);
+    f->rows = &t->rows[(layer + 1) % 2];
+    keys.q = tec_lower_take(l, f->rows, t->take, keys.q, "go_on_q");
+    x = tec_lower_take(l, f->rows, t->take, x, "go_on");
+    tec_lower_rest(l, f, layer, keys, x);
+    return x;
+}
+
+static enum tec_status status_of(const struct tec_lower *l, struct tec_error *err)
+{
+    if (l->program->status != TEC_OK && err)
+        *err = l->program->err;
+    return l->program->status;
+}
 
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
-    (void)l;
-    return tec_fail(err, TEC_UNSUPPORTED,
-                    "memory_load nodes are read and checked, but this release cannot run them");
+    const struct tec_text *t = &l->model->text;
+    const struct tec_rows *rows = &l->recall->rows[0];
+    struct tec_forward f = {.stack = &t->stack,
+                            .weights = &l->weights->text,
+                            .space = l->space,
+                            .keys_only = !l->whole,
+                            .tap = "recall."};
+    int x = tec_program_tensor(l->program, "x", rows->max, t->stack.width, rows->count);
+    tec_lower_tokens(l, x, l->recall->ids, rows->count, rows->max, l->zero, t->scale);
+    for (int layer = 0; layer < t->stack.layers && l->program->status == TEC_OK; layer++) {
+        if (layer > 0)
+            tec_program_cut(l->program);
+        x = recall_layer(l, &f, layer, x);
+    }
+    return status_of(l, err);
+}
+
+/* Keys before rotation and values of the rows, to where they are kept. */
+static void keep(struct tec_lower *l, const struct tec_forward *f, int layer, struct tec_keys keys)
+{
+    const struct tec_layer *w = &f->weights->layers[layer];
+    const struct tec_stack *s = f->stack;
+    bool only = keys.q < 0;
+    struct tec_call call = tec_call_of(TEC_OP_rope_store, "keep");
+    call.in[0] = keys.qkv;
+    call.out[1] = tec_lower_kv(l, l->kept, layer, false);
+    call.out[2] = tec_lower_kv(l, l->kept, layer, true);
+    call.bf16 = l->kept->shape.bf16;
+    call.args.rope = (struct tec_rope_args){.slot = l->remember->kept,
+                                            .pos = f->rows->pos,
+                                            .q_at = -1,
+                                            .k_at = only ? 0 : w->k_at,
+                                            .v_at = w->v_at - (only ? w->k_at : 0),
+                                            .heads = s->heads,
+                                            .kv_heads = s->kv_heads,
+                                            .head_dim = s->head_dim};
+    tec_program_call(l->program, &call);
+}
+
+enum tec_status tec_lower_remember(struct tec_lower *l, struct tec_error *err)
+{
+    const struct tec_text *t = &l->model->text;
+    const struct tec_rows *rows = &l->remember->rows;
+    const struct tec_forward f = {.stack = &t->stack,
+                                  .weights = &l->weights->text,
+                                  .space = l->space,
+                                  .rows = rows,
+                                  .keys_only = true};
+    int x = tec_program_tensor(l->program, "x", rows->max, t->stack.width, rows->count);
+    tec_lower_tokens(l, x, l->remember->ids, rows->count, rows->max, l->zero, t->scale);
+    for (int layer = 0; layer < t->stack.layers && l->program->status == TEC_OK; layer++) {
+        struct tec_keys keys = tec_lower_keys(l, &f, layer, x);
+        keep(l, &f, layer, keys);
+        if (keys.q >= 0)
+            tec_lower_rest(l, &f, layer, keys, x);
+    }
+    return status_of(l, err);
 }
 
 const struct tec_node_kind tec_node_memory_load = {
-    .name = "memory_load", .text = "memory segments into keys and values", .lower = lower};
+    .name = "memory_load", .text = "units of a memory, some of them computed anew", .lower = lower};

@@ -5,6 +5,7 @@
 #include "graph/kv/space.h"
 #include "graph/model/tables.h"
 #include "graph/model/weights.h"
+#include "graph/nodes/memory_tables.h"
 #include "graph/nodes/tables.h"
 #include "ops/program.h"
 
@@ -39,13 +40,17 @@ struct tec_lower {
     struct tec_device *device;
     bool round; /* activations that enter a GEMM are rounded to bf16 too */
     bool whole; /* run the last layer of a prefill for all rows, as taps need it */
-    const struct tec_prefix_table *prefix; /* device side; prefill and action */
-    const struct tec_decode_table *decode; /* device side; decode, packed */
-    const struct tec_moves *moves;         /* device side; shift */
-    const struct tec_kv_space *gathered;   /* one layer that attention reads copies from; or NULL */
-    int max_moved;                         /* tokens of one move */
-    float penalty;                         /* of tokens that a row has seen; 1 = none */
-    struct tec_taps *taps;                 /* NULL = none */
+    const struct tec_prefix_table *prefix;     /* device side; prefill and action */
+    const struct tec_decode_table *decode;     /* device side; decode, packed */
+    const struct tec_moves *moves;             /* device side; shift */
+    const struct tec_recall_table *recall;     /* device side; a prompt of remembered units */
+    const struct tec_remember_table *remember; /* device side; units by themselves */
+    const struct tec_kv_space *kept;     /* K before rotation and V of units that were computed */
+    bool keeps;                          /* K is rounded before rotation too, as it is kept */
+    const struct tec_kv_space *gathered; /* one layer that attention reads copies from; or NULL */
+    int max_moved;                       /* tokens of one move */
+    float penalty;                       /* of tokens that a row has seen; 1 = none */
+    struct tec_taps *taps;               /* NULL = none */
     int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
 };
 
@@ -86,6 +91,29 @@ struct tec_forward {
 /* Append the layers; x [rows, width] is the residual stream, updated in place. The tensor that it
  * is afterwards: x, or where `last` is given another one of those rows. */
 int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
+
+/* The fixed tensor of a layer's keys or values in a space. */
+int tec_lower_kv(struct tec_lower *l, const struct tec_kv_space *space, int layer, bool values);
+
+/* The two halves of a layer: rows to queries, keys and values, stored; and from there on, which may
+ * be for other rows (q and x taken from those). `q` is -1 where keys and values are all. */
+struct tec_kv_tensors {
+    int k, v;
+};
+struct tec_keys {
+    int q, qkv;
+    struct tec_kv_tensors kv;
+};
+struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f, int layer, int x);
+void tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
+                    struct tec_keys keys, int x);
+
+/* Rows of tokens: *n of them, at most max_rows, from row *first of x on. */
+void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
+                      const int *first, float scale);
+
+/* Units computed by themselves, to be kept; a prompt of such units, of which some are computed. */
+enum tec_status tec_lower_remember(struct tec_lower *l, struct tec_error *err);
 
 /* Pictures and prompt as the first rows of x, and the token of each row behind them. */
 void tec_lower_prefix_rows(struct tec_lower *l, int x);

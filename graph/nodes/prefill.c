@@ -130,9 +130,8 @@ static void pictures(struct tec_lower *l, int x, int at)
     tec_lower_tap(l, y, "vision.projector");
 }
 
-/* Rows of tokens: `n` of them, at most max_rows, from row *first of x on. */
-static void tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
-                   const int *first, float scale)
+void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
+                      const int *first, float scale)
 {
     struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
     call.out[0] = x;
@@ -163,8 +162,9 @@ static void head_rows(struct tec_lower *l, int x)
         if (l->taps)
             tec_lower_tap(l, tec_lower_linear(l, &l->weights->chunk.states[1], y, "tap"), "state");
     }
-    tokens(l, x, t->zeros, t->n_zeros, m->flow.horizon * m->flow.dim, t->first_zero, 0.0F);
-    tokens(l, x, t->end, t->one, 1, t->end_row, m->text.scale);
+    tec_lower_tokens(l, x, t->zeros, t->n_zeros, m->flow.horizon * m->flow.dim, t->first_zero,
+                     0.0F);
+    tec_lower_tokens(l, x, t->end, t->one, 1, t->end_row, m->text.scale);
 }
 
 void tec_lower_prefix_rows(struct tec_lower *l, int x)
@@ -176,8 +176,8 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
     if (tec_model_heads(l->model))
         head_rows(l, x);
     if (l->model->text.lead)
-        tokens(l, x, t->lead, t->one, 1, l->zero, scale);
-    tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);
+        tec_lower_tokens(l, x, t->lead, t->one, 1, l->zero, scale);
+    tec_lower_tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);
 }
 
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)

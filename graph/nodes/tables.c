@@ -1,45 +1,39 @@
-#include "graph/nodes/tables.h"
+#include "graph/nodes/dealer.h"
 
 #include <stddef.h>
 #include <string.h>
 
-enum { ALIGN = 64, SUFFIX_SPANS = 3 };
+enum { SUFFIX_SPANS = 3 };
 
-/* Deals out arrays from a base; with base NULL it only measures. */
-struct dealer {
-    unsigned char *base;
-    size_t used;
-};
-
-static void *deal(struct dealer *d, size_t n, size_t size)
+void *tec_deal(struct tec_dealer *d, size_t n, size_t size)
 {
     void *p = d->base ? d->base + d->used : NULL;
-    d->used += (n * size + ALIGN - 1) / ALIGN * ALIGN;
+    d->used += (n * size + TEC_DEAL_ALIGN - 1) / TEC_DEAL_ALIGN * TEC_DEAL_ALIGN;
     return p;
 }
 
-static int *ints(struct dealer *d, int n)
+int *tec_deal_ints(struct tec_dealer *d, int n)
 {
-    return deal(d, (size_t)n, sizeof(int));
+    return tec_deal(d, (size_t)n, sizeof(int));
 }
 
-static void deal_rows(struct dealer *d, struct tec_rows *rows, int max, int seqs, int spans)
+void tec_deal_rows(struct tec_dealer *d, struct tec_rows *rows, int max, int seqs, int spans)
 {
     rows->max = max;
-    rows->count = ints(d, 1);
-    rows->pos = ints(d, max);
-    rows->slot = ints(d, max);
-    rows->seq = ints(d, max);
-    rows->visible = ints(d, max);
-    rows->seqs = deal(d, (size_t)seqs, sizeof(struct tec_seq));
-    rows->spans = deal(d, (size_t)spans, sizeof(struct tec_span));
+    rows->count = tec_deal_ints(d, 1);
+    rows->pos = tec_deal_ints(d, max);
+    rows->slot = tec_deal_ints(d, max);
+    rows->seq = tec_deal_ints(d, max);
+    rows->visible = tec_deal_ints(d, max);
+    rows->seqs = tec_deal(d, (size_t)seqs, sizeof(struct tec_seq));
+    rows->spans = tec_deal(d, (size_t)spans, sizeof(struct tec_span));
 }
 
-static void deal_moves(struct dealer *d, struct tec_moves *moves, int max)
+static void deal_moves(struct tec_dealer *d, struct tec_moves *moves, int max)
 {
     moves->max = max;
-    moves->count = ints(d, 1);
-    moves->list = max ? deal(d, (size_t)max, sizeof *moves->list) : NULL;
+    moves->count = tec_deal_ints(d, 1);
+    moves->list = max ? tec_deal(d, (size_t)max, sizeof *moves->list) : NULL;
 }
 
 int tec_suffix_rows(const struct tec_model *model)
@@ -68,59 +62,59 @@ int tec_head_rows(const struct tec_model *model)
 }
 
 /* Without rows before the patches a tower's rows are the patches. */
-static void deal_towers(struct dealer *d, struct tec_prefix_table *t, const struct tec_vision *v,
-                        int pictures)
+static void deal_towers(struct tec_dealer *d, struct tec_prefix_table *t,
+                        const struct tec_vision *v, int pictures)
 {
-    t->n_patches = ints(d, 1);
+    t->n_patches = tec_deal_ints(d, 1);
     for (int i = 0; i < v->n_towers; i++) {
         int before = v->towers[i].prefix_rows;
-        deal_rows(d, &t->towers[i], pictures * (before + v->tokens), pictures, 2 * pictures);
-        t->n_before[i] = before ? ints(d, 1) : NULL;
+        tec_deal_rows(d, &t->towers[i], pictures * (before + v->tokens), pictures, 2 * pictures);
+        t->n_before[i] = before ? tec_deal_ints(d, 1) : NULL;
         if (!before)
             t->towers[i].count = t->n_patches;
     }
 }
 
-static void deal_prefix(struct dealer *d, struct tec_prefix_table *t,
+static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
                         const struct tec_prefix_limits *limits)
 {
     const struct tec_model *m = limits->model;
     int cameras = limits->max_pictures, sequences = 1 + limits->more_rows, zeros = zero_rows(m);
     int last = zeros ? zeros : sequences;
-    t->n_pictures = ints(d, 1);
-    t->n_text = ints(d, 1);
-    t->first_text = ints(d, 1);
-    t->lead = ints(d, 1);
-    t->n_horizon = ints(d, 1);
-    t->one = ints(d, 1);
+    t->n_pictures = tec_deal_ints(d, 1);
+    t->n_text = tec_deal_ints(d, 1);
+    t->first_text = tec_deal_ints(d, 1);
+    t->lead = tec_deal_ints(d, 1);
+    t->n_horizon = tec_deal_ints(d, 1);
+    t->one = tec_deal_ints(d, 1);
     deal_towers(d, t, &m->vision, cameras);
-    deal_rows(d, &t->prefix, limits->max_rows + limits->more_rows, sequences, 2 * sequences);
-    deal_rows(d, &t->last, last, 1, 1);
+    tec_deal_rows(d, &t->prefix, limits->max_rows + limits->more_rows, sequences, 2 * sequences);
+    tec_deal_rows(d, &t->last, last, 1, 1);
     t->last.seqs = t->prefix.seqs;
     t->last.spans = t->prefix.spans;
-    t->last_row = ints(d, last);
-    t->n_zeros = ints(d, 1);
-    t->first_zero = ints(d, 1);
-    t->zeros = ints(d, zeros);
-    t->in_order = ints(d, zeros);
-    t->end = ints(d, 1);
-    t->end_row = ints(d, 1);
+    t->last_row = tec_deal_ints(d, last);
+    t->n_zeros = tec_deal_ints(d, 1);
+    t->first_zero = tec_deal_ints(d, 1);
+    t->zeros = tec_deal_ints(d, zeros);
+    t->in_order = tec_deal_ints(d, zeros);
+    t->end = tec_deal_ints(d, 1);
+    t->end_row = tec_deal_ints(d, 1);
     deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
-    deal_rows(d, &t->suffix, tec_suffix_rows(m), 1, SUFFIX_SPANS);
+    tec_deal_rows(d, &t->suffix, tec_suffix_rows(m), 1, SUFFIX_SPANS);
     t->max_ids = limits->max_text + limits->more_rows;
-    t->ids = ints(d, t->max_ids);
-    t->picture = deal(d, (size_t)cameras, sizeof *t->picture);
+    t->ids = tec_deal_ints(d, t->max_ids);
+    t->picture = tec_deal(d, (size_t)cameras, sizeof *t->picture);
     int widest = m->flow.dim > tec_model_state(m) ? m->flow.dim : tec_model_state(m);
     t->ld = (widest + 15) / 16 * 16;
-    t->n_fixed = limits->fixed ? ints(d, 1) : NULL;
-    t->noise = deal(d, (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
-    t->state = deal(d, (size_t)t->ld, sizeof(float));
+    t->n_fixed = limits->fixed ? tec_deal_ints(d, 1) : NULL;
+    t->noise = tec_deal(d, (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
+    t->state = tec_deal(d, (size_t)t->ld, sizeof(float));
 }
 
-static enum tec_status take(struct tec_table_block *block, struct tec_device *device,
-                            struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_block_take(struct tec_table_block *block, struct tec_device *device,
+                               struct tec_arena *arena, struct tec_error *err)
 {
-    block->host = tec_arena_push(arena, block->size, 1, ALIGN);
+    block->host = tec_arena_push(arena, block->size, 1, TEC_DEAL_ALIGN);
     block->device = tec_device_get(device, block->size);
     if (!block->host || !block->device)
         return tec_fail(err, TEC_NO_MEMORY, "a frame table needs %zu bytes", block->size);
@@ -196,41 +190,41 @@ tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *ho
                       struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
 {
-    struct dealer measure = {NULL, 0};
+    struct tec_dealer measure = {NULL, 0};
     deal_prefix(&measure, host_side, limits);
     block->size = measure.used;
-    TEC_TRY(take(block, device, arena, err));
-    deal_prefix(&(struct dealer){block->host, 0}, host_side, limits);
-    deal_prefix(&(struct dealer){block->device, 0}, device_side, limits);
+    TEC_TRY(tec_block_take(block, device, arena, err));
+    deal_prefix(&(struct tec_dealer){block->host, 0}, host_side, limits);
+    deal_prefix(&(struct tec_dealer){block->device, 0}, device_side, limits);
     fill_constants(host_side, limits);
     TEC_TRY(take_pixels(block, host_side, limits, device, err));
     tec_device_upload(device, TEC_STREAM_MAIN, block->device, block->host, block->size);
     return TEC_OK;
 }
 
-static void deal_decode(struct dealer *d, struct tec_decode_table *t,
+static void deal_decode(struct tec_dealer *d, struct tec_decode_table *t,
                         const struct tec_decode_limits *limits)
 {
     int batch = limits->batch, max_tokens = limits->max_tokens, max_forced = limits->max_forced;
     t->max_tokens = max_tokens;
     t->max_forced = max_forced;
-    t->k = ints(d, 1);
-    t->stop = ints(d, 1);
-    deal_rows(d, &t->rows, batch, batch, 2 * batch);
+    t->k = tec_deal_ints(d, 1);
+    t->stop = tec_deal_ints(d, 1);
+    tec_deal_rows(d, &t->rows, batch, batch, 2 * batch);
     int **const arrays[] = {&t->token, &t->tail,     &t->prefix, &t->left,
                             &t->done,  &t->produced, &t->eos,    &t->best};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
-        *arrays[i] = ints(d, batch);
-    t->waiting = max_forced ? ints(d, batch) : NULL;
-    t->forced = max_forced ? ints(d, batch * max_forced) : NULL;
-    t->tokens = ints(d, batch * max_tokens);
+        *arrays[i] = tec_deal_ints(d, batch);
+    t->waiting = max_forced ? tec_deal_ints(d, batch) : NULL;
+    t->forced = max_forced ? tec_deal_ints(d, batch * max_forced) : NULL;
+    t->tokens = tec_deal_ints(d, batch * max_tokens);
     deal_moves(d, &t->moves, limits->gathers ? batch : 0);
     t->words = limits->words;
-    t->temperature = limits->draws ? deal(d, (size_t)batch, sizeof(float)) : NULL;
-    t->top_p = limits->draws ? deal(d, (size_t)batch, sizeof(float)) : NULL;
-    t->top_k = limits->draws ? ints(d, batch) : NULL;
-    t->seed = limits->draws ? deal(d, (size_t)batch * 2, sizeof *t->seed) : NULL;
-    t->seen = t->words ? deal(d, (size_t)batch * (size_t)t->words, sizeof *t->seen) : NULL;
+    t->temperature = limits->draws ? tec_deal(d, (size_t)batch, sizeof(float)) : NULL;
+    t->top_p = limits->draws ? tec_deal(d, (size_t)batch, sizeof(float)) : NULL;
+    t->top_k = limits->draws ? tec_deal_ints(d, batch) : NULL;
+    t->seed = limits->draws ? tec_deal(d, (size_t)batch * 2, sizeof *t->seed) : NULL;
+    t->seen = t->words ? tec_deal(d, (size_t)batch * (size_t)t->words, sizeof *t->seen) : NULL;
 }
 
 enum tec_status
@@ -238,12 +232,12 @@ tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *ho
                       struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
 {
-    struct dealer measure = {NULL, 0};
+    struct tec_dealer measure = {NULL, 0};
     deal_decode(&measure, host_side, limits);
     block->size = measure.used;
-    TEC_TRY(take(block, device, arena, err));
-    deal_decode(&(struct dealer){block->host, 0}, host_side, limits);
-    deal_decode(&(struct dealer){block->device, 0}, device_side, limits);
+    TEC_TRY(tec_block_take(block, device, arena, err));
+    deal_decode(&(struct tec_dealer){block->host, 0}, host_side, limits);
+    deal_decode(&(struct tec_dealer){block->device, 0}, device_side, limits);
     for (int r = 0; r < limits->batch; r++) {
         host_side->rows.seq[r] = r;
         host_side->rows.seqs[r] = (struct tec_seq){2 * r, 2};
@@ -255,12 +249,12 @@ enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *
                                struct tec_moves *device_side, int max, struct tec_device *device,
                                struct tec_arena *arena, struct tec_error *err)
 {
-    struct dealer measure = {NULL, 0};
+    struct tec_dealer measure = {NULL, 0};
     deal_moves(&measure, host_side, max);
     block->size = measure.used;
-    TEC_TRY(take(block, device, arena, err));
-    deal_moves(&(struct dealer){block->host, 0}, host_side, max);
-    deal_moves(&(struct dealer){block->device, 0}, device_side, max);
+    TEC_TRY(tec_block_take(block, device, arena, err));
+    deal_moves(&(struct tec_dealer){block->host, 0}, host_side, max);
+    deal_moves(&(struct tec_dealer){block->device, 0}, device_side, max);
     return TEC_OK;
 }
 

@@ -99,6 +99,8 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
                                        .text_tokens = pi->max_text,
                                        .positions = pi->positions,
                                        .penalty = pi->penalty,
+                                       .units = pi->units,
+                                       .unit_tokens = pi->unit_tokens,
                                        .steps = steps,
                                        .fixed = pi->fixed,
                                        .seats = seats,

@@ -16,9 +16,10 @@ struct tec_pi {
     json_t *sibling;       /* case.json of same_inputs_as, or NULL */
     const json_t *tensors; /* error bounds by tensor name */
     int max_text;
-    int fixed;     /* most given actions of the plans that are made */
-    int positions; /* of their rotation tables; 0 = as many as they need */
-    float penalty; /* of tokens that were there before; 0 = none */
+    int fixed;              /* most given actions of the plans that are made */
+    int positions;          /* of their rotation tables; 0 = as many as they need */
+    int units, unit_tokens; /* of their memory; 0 = none */
+    float penalty;          /* of tokens that were there before; 0 = none */
 };
 
 /* Inputs of one observation, read from the case under a name prefix ("A.", "frame0."). */

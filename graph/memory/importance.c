@@ -1,0 +1,263 @@
+#include "graph/memory/importance.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LAST = 3 }; /* rows and keys that stand for a unit in the published code */
+
+static const char *const names[] = {
+#define SCORING(name, text, what) text,
+#include "graph/memory/scorings.def"
+#undef SCORING
+};
+
+const char *tec_scoring_name(enum tec_scoring scoring)
+{
+    return (unsigned)scoring < TEC_SCORINGS ? names[scoring] : NULL;
+}
+
+bool tec_scoring_find(const char *name, enum tec_scoring *out)
+{
+    for (int i = 0; i < TEC_SCORINGS; i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = (enum tec_scoring)i;
+            return true;
+        }
+    return false;
+}
+
+bool tec_scoring_hops(enum tec_scoring scoring)
+{
+    return scoring != TEC_SCORING_query_only;
+}
+
+void tec_importance_ranges(const struct tec_unit_place *units, int n_units, int *ends)
+{
+    for (int i = 0; i < n_units; i++, ends += TEC_UNIT_RANGES) {
+        int begin = units[i].begin, end = units[i].end;
+        int first = begin < end ? begin + 1 : end, last = end - LAST;
+        ends[0] = begin;
+        ends[1] = first;
+        ends[2] = last > first ? last : first;
+        ends[3] = end;
+    }
+}
+
+enum tec_status tec_importance_create(struct tec_importance *out, int max_units, int max_hops,
+                                      struct tec_arena *arena, struct tec_error *err)
+{
+    size_t n = (size_t)max_units + 1, hops = (size_t)max_hops + 1;
+    *out = (struct tec_importance){.max_units = max_units, .max_hops = max_hops};
+    if (max_units < 0 || max_units > 1 << 16 || max_hops < 0 || max_hops > TEC_MAX_HOPS)
+        return tec_fail(err, TEC_INVALID, "%d units and %d hops are out of range", max_units,
+                        max_hops);
+    out->scores = TEC_NEW(arena, hops * n, double);
+    out->relevant = TEC_NEW(arena, hops * n, bool);
+    out->from = TEC_NEW(arena, n * n, double);
+    out->room = TEC_NEW(arena, 2 * n, double);
+    if (!out->scores || !out->relevant || !out->from || !out->room)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to compare %d units", max_units);
+    return TEC_OK;
+}
+
+/* Weight that row r gives to all of unit j, or to it but for its first token. */
+static double given(const struct tec_attention_seen *s, int r, int j, bool all)
+{
+    const float *mass = s->mass + (size_t)r * (size_t)s->ld + (size_t)j * TEC_UNIT_RANGES;
+    return (all ? (double)mass[1] : 0.0) + (double)mass[2] + (double)mass[3];
+}
+
+/* Weight that row r gives to the last tokens of unit j. */
+static double given_last(const struct tec_attention_seen *s, int r, int j)
+{
+    const float *mass = s->mass + (size_t)r * (size_t)s->ld + (size_t)j * TEC_UNIT_RANGES;
+    bool whole = s->units[j].end - s->units[j].begin <= LAST;
+    return (double)mass[3] + (whole ? (double)mass[1] : 0.0);
+}
+
+/* Which unit a token is of: n_units for the query, -1 for none. Units are ascending. */
+static int unit_of(const struct tec_attention_seen *s, int token)
+{
+    if (token >= s->query.begin && token < s->query.end)
+        return s->n_units;
+    int low = 0, high = s->n_units;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (s->units[middle].end <= token)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->n_units && s->units[low].begin <= token ? low : -1;
+}
+
+static struct tec_unit_place place_of(const struct tec_attention_seen *s, int x)
+{
+    return x == s->n_units ? s->query : s->units[x];
+}
+
+/* out->from: a[x][j], each row's weights times what it sees where `lift`. */
+static void gather(struct tec_importance *out, const struct tec_attention_seen *s, bool lift)
+{
+    int n = s->n_units;
+    memset(out->from, 0, (size_t)(n + 1) * (size_t)n * sizeof *out->from);
+    for (int r = 0; r < s->rows; r++) {
+        int x = unit_of(s, s->token[r]);
+        if (x < 0 || (x < n && !s->live[x]))
+            continue;
+        struct tec_unit_place p = place_of(s, x);
+        double share = 1.0 / ((double)s->heads * (p.end - p.begin));
+        share *= lift ? s->token[r] + 1 : 1;
+        double *line = out->from + (size_t)x * (size_t)n;
+        for (int j = 0; j < n && j <= x; j++)
+            line[j] += share * given(s, r, j, true) / (s->units[j].end - s->units[j].begin);
+    }
+}
+
+/* Rows of one unit (n: the query) that stand for it in the published code. */
+static bool stands(const struct tec_attention_seen *s, int r, int x)
+{
+    struct tec_unit_place p = place_of(s, x);
+    return s->token[r] < p.end && s->token[r] >= p.end - LAST && s->token[r] >= p.begin;
+}
+
+/* out->from as the published code weighs: from unit x to unit j what the last rows of x give to
+ * keys of j before them, and what rows of j behind x give to the last keys of x. */
+static void gather_code(struct tec_importance *out, const struct tec_attention_seen *s)
+{
+    int n = s->n_units;
+    memset(out->from, 0, (size_t)(n + 1) * (size_t)n * sizeof *out->from);
+    for (int r = 0; r < s->rows; r++) {
+        int x = unit_of(s, s->token[r]);
+        if (x < 0 || (x < n && !s->live[x]))
+            continue;
+        bool first = x < n && s->token[r] == s->units[x].begin;
+        for (int j = 0; j < n && j < x; j++) {
+            if (stands(s, r, x))
+                out->from[(size_t)x * (size_t)n + (size_t)j] += given(s, r, j, false);
+            if (x < n && !first)
+                out->from[(size_t)j * (size_t)n + (size_t)x] += given_last(s, r, j);
+        }
+    }
+}
+
+/* The best `count` live units by score. */
+static void best(const struct tec_attention_seen *s, const double *score, int count, bool *out)
+{
+    memset(out, 0, (size_t)s->n_units * sizeof *out);
+    for (int k = 0; k < count; k++) {
+        int at = -1;
+        for (int j = 0; j < s->n_units; j++)
+            if (s->live[j] && !out[j] && (at < 0 || score[j] > score[at]))
+                at = j;
+        if (at < 0)
+            return;
+        out[at] = true;
+    }
+}
+
+static void hop_mean(const struct tec_importance *im, const struct tec_attention_seen *s,
+                     const bool *relevant, double *score)
+{
+    int n = s->n_units, sources = 1;
+    memcpy(score, im->from + (size_t)n * (size_t)n, (size_t)n * sizeof *score);
+    for (int x = 0; x < n; x++) {
+        if (!relevant[x])
+            continue;
+        sources++;
+        for (int j = 0; j < n; j++)
+            score[j] += x == j ? 0.0 : im->from[(size_t)x * (size_t)n + (size_t)j];
+    }
+    for (int j = 0; j < n; j++)
+        score[j] /= sources;
+}
+
+/* The mean over the query and those of the relevant that stand behind j. */
+static void hop_lift(const struct tec_importance *im, const struct tec_attention_seen *s,
+                     const bool *relevant, double *score)
+{
+    int n = s->n_units, behind = 0;
+    for (int j = n - 1; j >= 0; j--) {
+        double sum = im->from[(size_t)n * (size_t)n + (size_t)j];
+        for (int x = j + 1; x < n; x++)
+            sum += relevant[x] ? im->from[(size_t)x * (size_t)n + (size_t)j] : 0.0;
+        score[j] = sum / (1 + behind);
+        behind += relevant[j] ? 1 : 0;
+    }
+}
+
+/* `last`: the scores before. */
+static void hop_code(const struct tec_importance *im, const struct tec_attention_seen *s,
+                     const double *last, double *score)
+{
+    int n = s->n_units;
+    for (int j = 0; j < n; j++)
+        score[j] = im->from[(size_t)n * (size_t)n + (size_t)j];
+    for (int x = 0; x < n; x++)
+        for (int j = 0; s->live[x] && j < n; j++)
+            score[j] += LAST * last[x] * im->from[(size_t)x * (size_t)n + (size_t)j];
+    for (int j = 0; j < n; j++)
+        score[j] *= s->live[j] ? 1.0 / ((double)s->heads * LAST) : 0.0;
+}
+
+static void hop(const struct tec_importance *im, const struct tec_attention_seen *s,
+                enum tec_scoring scoring, int at, double *score)
+{
+    size_t n = (size_t)s->n_units;
+    const double *last = im->scores + ((size_t)at - 1) * n;
+    const bool *relevant = im->relevant + ((size_t)at - 1) * n;
+    if (scoring == TEC_SCORING_code)
+        hop_code(im, s, last, score);
+    else if (scoring == TEC_SCORING_lift)
+        hop_lift(im, s, relevant, score);
+    else
+        hop_mean(im, s, relevant, score);
+}
+
+static bool seen_before(const struct tec_importance *im, size_t n, int at)
+{
+    for (int i = 0; i < at; i++)
+        if (memcmp(im->relevant + (size_t)i * n, im->relevant + (size_t)at * n, n) == 0)
+            return true;
+    return false;
+}
+
+const bool *tec_importance_select(struct tec_importance *out, const struct tec_attention_seen *seen,
+                                  enum tec_scoring scoring, int count)
+{
+    size_t n = (size_t)seen->n_units;
+    double *scores = out->scores;
+    bool code = scoring == TEC_SCORING_code;
+    if (code)
+        gather_code(out, seen);
+    else
+        gather(out, seen, scoring == TEC_SCORING_lift);
+    memcpy(scores, out->from + n * n, n * sizeof *scores);
+    for (size_t j = 0; code && j < n; j++)
+        scores[j] *= seen->live[j] ? 1.0 / ((double)seen->heads * LAST) : 0.0;
+    best(seen, scores, count, out->relevant);
+    out->n_hops = 1;
+    while (tec_scoring_hops(scoring) && out->n_hops <= out->max_hops) {
+        int at = out->n_hops++;
+        hop(out, seen, scoring, at, scores + (size_t)at * n);
+        best(seen, scores + (size_t)at * n, count, out->relevant + (size_t)at * n);
+        if (seen_before(out, n, at))
+            break;
+    }
+    return out->relevant + (size_t)(out->n_hops - 1) * n;
+}
+
+void tec_recompute_counts(const double *ratios, int layers, int units, int *counts)
+{
+    bool any = false;
+    for (int i = 0; i < layers; i++)
+        any = any || ratios[i] > 0.0;
+    int most = any ? units : 0;
+    for (int i = 0; i < layers; i++) {
+        int n = i == 0 ? most : (int)floor(ratios[i] * units + 1e-9);
+        if (i > 0 && n < 1)
+            n = ratios[i] > 0.0 ? 1 : 0;
+        most = n < most ? n : most;
+        counts[i] = most;
+    }
+}

@@ -1,0 +1,316 @@
+#include "graph/run/recall.h"
+
+#include "base/clock.h"
+#include "graph/run/selections.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const struct tec_clock real = {NULL};
+
+static size_t token_bytes(const struct tec_plan *plan)
+{
+    const struct tec_kv_shape *s = &plan->space.shape;
+    return (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
+}
+
+static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struct tec_error *err)
+{
+    size_t tokens = (size_t)r->plan->spec.frame_tokens, layers = (size_t)r->layers;
+    size_t units = (size_t)r->max_units + 1;
+    bool **const flags[] = {&r->live, &r->go_on, &r->resident};
+    int **const ints[] = {&r->token[0], &r->token[1], &r->at};
+    bool whole = true;
+    for (int i = 0; i < 3; i++) {
+        *flags[i] = TEC_NEW(arena, tokens, bool);
+        *ints[i] = TEC_NEW(arena, tokens, int);
+        whole = whole && *flags[i] && *ints[i];
+    }
+    r->alive = TEC_NEW(arena, units, bool);
+    r->sets = TEC_NEW(arena, layers * units, unsigned char);
+    r->counts = TEC_NEW(arena, layers, int);
+    r->rows = TEC_NEW(arena, layers, int);
+    r->worst = TEC_NEW(arena, tokens, double);
+    r->line = TEC_NEW(arena, token_bytes(r->plan) / sizeof(float) + 1, float);
+    r->mass = tec_device_reads_host(r->plan->device)
+                  ? r->part->recall.mass
+                  : TEC_NEW(arena, tokens * (size_t)r->part->recall.ld_mass, float);
+    if (!whole || !r->alive || !r->sets || !r->counts || !r->rows || !r->worst || !r->line ||
+        !r->mass)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to recall %zu tokens", tokens);
+    if (tec_device_reads_host(r->plan->device))
+        return TEC_OK;
+    r->staging_bytes = 2 * tokens * token_bytes(r->plan);
+    r->staging = tec_device_get(r->plan->device, r->staging_bytes);
+    return r->staging ? TEC_OK
+                      : tec_fail(err, TEC_NO_MEMORY, "kept pieces need %zu bytes on the device",
+                                 r->staging_bytes);
+}
+
+enum tec_status tec_recall_create(struct tec_recall *out, struct tec_plan *plan,
+                                  struct tec_arena *arena, struct tec_error *err)
+{
+    *out = (struct tec_recall){.plan = plan,
+                               .part = tec_plan_part(plan, TEC_PART_RECALL, 0),
+                               .layers = plan->model->text.stack.layers,
+                               .max_units = plan->spec.units - 1};
+    if (!out->part)
+        return tec_fail(err, TEC_INVALID, "the plan has no memory");
+    TEC_TRY(tec_importance_create(&out->importance, out->max_units, 8, arena, err));
+    return take(out, arena, err);
+}
+
+void tec_recall_finish(struct tec_recall *recall)
+{
+    if (recall->plan)
+        tec_device_put(recall->plan->device, recall->staging);
+    recall->staging = NULL;
+}
+
+static enum tec_status check_units(const struct tec_recall *r, const struct tec_recall_input *in,
+                                   struct tec_error *err)
+{
+    int at = 0;
+    if (in->n_units < 0 || in->n_units > r->max_units)
+        return tec_fail(err, TEC_INVALID, "%d units; a prompt has room for %d", in->n_units,
+                        r->max_units);
+    for (int u = 0; u < in->n_units; at = in->units[u++].end)
+        if (in->units[u].begin < at || in->units[u].end <= in->units[u].begin ||
+            (u > 0 && in->units[u].begin != at))
+            return tec_fail(err, TEC_INVALID, "unit %d is tokens %d .. %d behind token %d", u,
+                            in->units[u].begin, in->units[u].end, at);
+    if (in->query < at || (in->n_units && in->query != at) || in->query >= in->n)
+        return tec_fail(err, TEC_INVALID,
+                        "the query begins at %d of %d tokens, the units end at %d", in->query,
+                        in->n, at);
+    return TEC_OK;
+}
+
+static enum tec_status check(const struct tec_recall *r, const struct tec_recall_input *in,
+                             struct tec_error *err)
+{
+    if (in->n < 1 || in->n > r->plan->spec.frame_tokens)
+        return tec_fail(err, TEC_INVALID, "a prompt of %d tokens; there is room for %d", in->n,
+                        r->plan->spec.frame_tokens);
+    for (int t = 0; t < in->n; t++) {
+        if (in->ids[t] < 0 || in->ids[t] >= r->plan->model->text.vocab)
+            return tec_fail(err, TEC_INVALID, "token %d is %d; the vocabulary has %d", t,
+                            in->ids[t], r->plan->model->text.vocab);
+        if (in->pos && (in->pos[t] < 0 || in->pos[t] >= r->plan->positions))
+            return tec_fail(err, TEC_INVALID, "token %d has position %d; there are %d", t,
+                            in->pos[t], r->plan->positions);
+    }
+    return check_units(r, in, err);
+}
+
+static int position(const struct tec_recall *r, int token)
+{
+    return r->in.pos ? r->in.pos[token] : token;
+}
+
+/* The rows of table `which` from the tokens that are in `set`: the query's first. */
+static void fill_rows(struct tec_recall *r, int which, const bool *set, bool masked)
+{
+    struct tec_rows *rows = &r->part->recall.rows[which];
+    int first = r->plan->prefixes.first[r->in.region], n = 0, query = r->in.query;
+    for (int t = query; t < r->in.n; t++)
+        if (set[t])
+            r->token[which][n++] = t;
+    int behind = n;
+    for (int t = 0; t < query; t++)
+        if (set[t])
+            r->token[which][n++] = t;
+    for (int i = 0; i < n; i++) {
+        int t = r->token[which][i];
+        /* Rows in order of tokens: the query's are the last. */
+        int rank = i < behind ? n - behind + i : i - behind;
+        rows->pos[i] = position(r, t);
+        rows->slot[i] = first + t;
+        rows->seq[i] = 0;
+        rows->visible[i] = masked ? r->in.n - n + rank + 1 : t + 1;
+    }
+    *rows->count = r->n_rows[which] = n;
+    r->part->recall.rows[0].spans[0] = (struct tec_span){first, r->in.n};
+}
+
+static void fill_take(struct tec_recall *r, int from, int to)
+{
+    for (int i = 0; i < r->n_rows[from]; i++)
+        r->at[r->token[from][i]] = i;
+    for (int i = 0; i < r->n_rows[to]; i++)
+        r->part->recall.take[i] = r->at[r->token[to][i]];
+}
+
+/* Whether the kept piece of a unit has to be placed. */
+
+static bool placed(const struct tec_recall *r, struct tec_unit_place p)
+{
+    for (int t = p.begin; t < p.end; t++)
+        if (!r->live[t] && !r->resident[t])
+            return true;
+    return false;
+}
+
+static enum tec_status place_unit(struct tec_recall *r, int layer, int u, size_t *staged,
+                                  struct tec_error *err)
+{
+    struct tec_recall_table *t = &r->part->recall;
+    struct tec_unit_place p = tec_recall_place(r, u);
+    size_t bytes = (size_t)(p.end - p.begin) * token_bytes(r->plan);
+    struct tec_place *to = &t->places[(*t->n_places)++];
+    if (!r->source.find(r->source.self, layer, u, &to->k, &to->v))
+        return tec_fail(err, TEC_NOT_FOUND, "unit %d has no kept keys at layer %d", u, layer);
+    to->tokens = p.end - p.begin;
+    to->slot = r->plan->prefixes.first[r->in.region] + p.begin;
+    to->pos = position(r, p.begin);
+    if (r->rule.local)
+        to->pos = u < r->in.n_units && r->in.local ? r->in.local[u] : 0;
+    const void **const both[] = {&to->k, &to->v};
+    for (int i = 0; r->staging && i < 2; i++, *staged += bytes) {
+        tec_device_upload(r->plan->device, r->part->stream, r->staging + *staged, *both[i], bytes);
+        *both[i] = r->staging + *staged;
+    }
+    return TEC_OK;
+}
+
+/* Units at this layer: what is computed, what is placed. */
+static enum tec_status fill_places(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    size_t staged = 0;
+    *r->part->recall.n_places = 0;
+    for (int u = 0; u <= r->in.n_units; u++) {
+        struct tec_unit_place p = tec_recall_place(r, u);
+        if (p.end > p.begin && placed(r, p))
+            TEC_TRY(place_unit(r, layer, u, &staged, err));
+    }
+    return TEC_OK;
+}
+
+/* r->sets of a layer whose rows are r->live. */
+static void note_set(struct tec_recall *r, int layer)
+{
+    const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
+    unsigned char *set = r->sets + (size_t)layer * ((size_t)r->max_units + 1);
+    /* A layer that compares needs the kept pieces, and sets only shrink. */
+    bool needs = false;
+    for (int i = 0; i <= layer; i++)
+        needs = needs || (kind->compares && kind->compares(r, i));
+    for (int u = 0; u <= r->in.n_units; u++) {
+        struct tec_unit_place p = tec_recall_place(r, u);
+        set[u] = p.end == p.begin || (!placed(r, p) && !needs);
+    }
+    if (r->source.known)
+        r->source.known(r->source.self, layer, set);
+}
+
+static enum tec_status replay(struct tec_recall *r, int slice, struct tec_error *err)
+{
+    struct tec_plan *plan = r->plan;
+    struct tec_replay run = {0};
+    tec_device_upload(plan->device, r->part->stream, r->part->block.device, r->part->block.host,
+                      r->part->block.size);
+    tec_device_replay(plan->device, r->part->slices[slice], &run);
+    if (slice == 0)
+        r->times.start = run.start_ns;
+    r->times.end = run.end_ns;
+    return run.status != TEC_OK ? tec_device_failure(plan->device, err) : TEC_OK;
+}
+
+static void fill_sums(struct tec_recall *r, int layer)
+{
+    struct tec_recall_table *t = &r->part->recall;
+    const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
+    r->sums = kind->sums && kind->sums(r, layer);
+    *t->n_seen = !r->sums                            ? 0
+                 : tec_scoring_hops(r->rule.scoring) ? r->n_rows[layer % 2]
+                                                     : r->in.n - r->in.query;
+    *t->n_ranges = TEC_UNIT_RANGES * r->in.n_units;
+}
+
+/* Keys of a layer: kept ones placed, fresh ones computed. */
+static enum tec_status run_keys(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    int64_t begin = tec_clock_now(&real);
+    if (r->source.wait && !r->source.wait(r->source.self, layer))
+        return tec_fail(err, TEC_NOT_FOUND, "kept keys of layer %d did not come", layer);
+    r->times.waited += tec_clock_now(&real) - begin;
+    TEC_TRY(fill_places(r, layer, err));
+    fill_sums(r, layer);
+    r->rows[layer] = r->n_rows[layer % 2];
+    if (r->source.started)
+        r->source.started(r->source.self, layer);
+    TEC_TRY(replay(r, 2 * layer, err));
+    if (r->watch)
+        r->watch(r->user, r, layer, false);
+    return TEC_OK;
+}
+
+/* What goes on behind the keys. */
+static enum tec_status choose(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
+    const struct tec_recall_table *t = &r->part->recall;
+    int64_t begin = tec_clock_now(&real);
+    if (r->sums && r->mass != t->mass)
+        tec_device_download(r->plan->device, r->part->stream, r->mass, t->mass,
+                            (size_t)*t->n_seen * (size_t)t->ld_mass * sizeof(float));
+    if (kind->choose)
+        TEC_TRY(kind->choose(r, layer, err));
+    else
+        memcpy(r->go_on, r->live, (size_t)r->in.n * sizeof *r->live);
+    memcpy(r->live, r->go_on, (size_t)r->in.n * sizeof *r->live);
+    if (layer + 1 < r->layers)
+        note_set(r, layer + 1);
+    r->times.choose += tec_clock_now(&real) - begin;
+    return TEC_OK;
+}
+
+static enum tec_status run_layer(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    bool last = layer + 1 == r->layers;
+    TEC_TRY(run_keys(r, layer, err));
+    if (!last || r->plan->spec.whole) {
+        int from = layer % 2, to = (layer + 1) % 2;
+        bool masked = r->rule.code_mask && r->rule.selection == TEC_SELECTION_cacheblend &&
+                      layer >= r->rule.check;
+        TEC_TRY(choose(r, layer, err));
+        fill_rows(r, to, r->live, masked);
+        fill_take(r, from, to);
+        TEC_TRY(replay(r, 2 * layer + 1, err));
+    }
+    if (r->source.ended)
+        r->source.ended(r->source.self, layer);
+    return TEC_OK;
+}
+
+static enum tec_status begin(struct tec_recall *r, struct tec_error *err)
+{
+    size_t n = (size_t)r->in.n;
+    memset(r->live, 0, n * sizeof *r->live);
+    memset(r->resident, 0, n * sizeof *r->resident);
+    memset(r->alive, 0, (size_t)r->max_units + 1);
+    for (int t = r->in.query; t < r->in.n; t++)
+        r->live[t] = true;
+    TEC_TRY(tec_selection_kinds[r->rule.selection]->start(r, err));
+    fill_rows(r, 0, r->live, false);
+    for (int i = 0; i < r->n_rows[0]; i++)
+        r->part->recall.ids[i] = r->in.ids[r->token[0][i]];
+    tec_importance_ranges(r->in.units, r->in.n_units, r->part->recall.ends);
+    note_set(r, 0);
+    return TEC_OK;
+}
+
+enum tec_status tec_recall_run(struct tec_recall *r, const struct tec_recall_input *input,
+                               const struct tec_recall_rule *rule,
+                               const struct tec_recall_source *source, struct tec_error *err)
+{
+    TEC_TRY(check(r, input, err));
+    r->in = *input;
+    r->rule = *rule;
+    r->source = *source;
+    r->times = (struct tec_recall_times){0};
+    TEC_TRY(begin(r, err));
+    for (int layer = 0; layer < r->layers; layer++)
+        TEC_TRY(run_layer(r, layer, err));
+    return tec_device_failure(r->plan->device, err);
+}

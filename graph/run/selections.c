@@ -1,0 +1,218 @@
+#include "graph/run/selections.h"
+
+#include "kernels/bf16.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const names[] = {
+#define SELECTION(name, text, what) text,
+#include "graph/run/selections.def"
+#undef SELECTION
+};
+
+const struct tec_selection_kind *const tec_selection_kinds[TEC_SELECTIONS] = {
+#define SELECTION(name, text, what) &tec_selection_##name,
+#include "graph/run/selections.def"
+#undef SELECTION
+};
+
+const char *tec_selection_name(enum tec_selection selection)
+{
+    return (unsigned)selection < TEC_SELECTIONS ? names[selection] : NULL;
+}
+
+bool tec_selection_find(const char *name, enum tec_selection *out)
+{
+    for (int i = 0; i < TEC_SELECTIONS; i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = (enum tec_selection)i;
+            return true;
+        }
+    return false;
+}
+
+struct tec_unit_place tec_recall_place(const struct tec_recall *r, int u)
+{
+    if (u < r->in.n_units)
+        return r->in.units[u];
+    return (struct tec_unit_place){0, r->in.n_units ? r->in.units[0].begin : r->in.query};
+}
+
+static void mark(bool *tokens, struct tec_unit_place p)
+{
+    for (int t = p.begin; t < p.end; t++)
+        tokens[t] = true;
+}
+
+/* Everything, and the beginning too. */
+static enum tec_status start_full(struct tec_recall *r, struct tec_error *err)
+{
+    (void)err;
+    mark(r->live, (struct tec_unit_place){0, r->in.n});
+    return TEC_OK;
+}
+const struct tec_selection_kind tec_selection_full = {.start = start_full};
+
+static enum tec_status start_prefix(struct tec_recall *r, struct tec_error *err)
+{
+    if (r->rule.reused < 0 || r->rule.reused > r->in.query)
+        return tec_fail(err, TEC_INVALID, "%d tokens of a prompt whose query begins at %d",
+                        r->rule.reused, r->in.query);
+    mark(r->resident, (struct tec_unit_place){0, r->rule.reused});
+    mark(r->live, (struct tec_unit_place){r->rule.reused, r->in.n});
+    return TEC_OK;
+}
+const struct tec_selection_kind tec_selection_prefix = {.start = start_prefix};
+
+static enum tec_status start_reuse(struct tec_recall *r, struct tec_error *err)
+{
+    (void)r, (void)err;
+    return TEC_OK;
+}
+const struct tec_selection_kind tec_selection_reuse = {.start = start_reuse};
+
+static enum tec_status start_epic(struct tec_recall *r, struct tec_error *err)
+{
+    if (r->rule.first < 0)
+        return tec_fail(err, TEC_INVALID, "%d first tokens of each unit", r->rule.first);
+    for (int u = 0; u < r->in.n_units; u++) {
+        struct tec_unit_place p = r->in.units[u];
+        int end = p.end - p.begin < r->rule.first ? p.end : p.begin + r->rule.first;
+        mark(r->live, (struct tec_unit_place){p.begin, end});
+    }
+    return TEC_OK;
+}
+const struct tec_selection_kind tec_selection_epic = {.start = start_epic};
+
+/* CacheBlend: all of the layers up to the one that checks; the farthest values go on. */
+static bool blend_compares(const struct tec_recall *r, int layer)
+{
+    return layer == r->rule.check;
+}
+
+static float value_of(const void *v, size_t i, bool bf16)
+{
+    return bf16 ? tec_bf16_float(((const uint16_t *)v)[i]) : ((const float *)v)[i];
+}
+
+/* Sums of squares over a unit's tokens: fresh values less kept ones. */
+static enum tec_status compare_unit(struct tec_recall *r, int u, struct tec_error *err)
+{
+    struct tec_unit_place p = tec_recall_place(r, u);
+    struct tec_plan *plan = r->plan;
+    const struct tec_kv_shape *s = &plan->space.shape;
+    size_t row = (size_t)s->kv_heads * (size_t)s->head_dim, size = row * (s->bf16 ? 2 : 4);
+    const void *k = NULL, *v = NULL;
+    if (p.begin == p.end)
+        return TEC_OK;
+    if (!r->source.find(r->source.self, r->rule.check, u, &k, &v))
+        return tec_fail(err, TEC_NOT_FOUND, "unit %d has no kept values at layer %d", u,
+                        r->rule.check);
+    int slot = plan->prefixes.first[r->in.region];
+    for (int t = p.begin; t < p.end; t++) {
+        const unsigned char *from = plan->space.v[r->rule.check];
+        double sum = 0.0;
+        tec_device_download(plan->device, r->part->stream, r->line,
+                            from + (size_t)(slot + t) * size, size);
+        for (size_t i = 0; i < row; i++) {
+            double d = (double)value_of(r->line, i, s->bf16) -
+                       (double)value_of(v, (size_t)(t - p.begin) * row + i, s->bf16);
+            sum += d * d;
+        }
+        r->worst[t] = sum;
+    }
+    return TEC_OK;
+}
+
+static enum tec_status choose_blend(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    if (layer != r->rule.check) {
+        memcpy(r->go_on, r->live, (size_t)r->in.n * sizeof *r->live);
+        return TEC_OK;
+    }
+    for (int u = 0; u <= r->in.n_units; u++)
+        TEC_TRY(compare_unit(r, u, err));
+    int n = (int)floor(r->rule.share * r->in.query + 1e-9);
+    memset(r->go_on, 0, (size_t)r->in.n * sizeof *r->go_on);
+    mark(r->go_on, (struct tec_unit_place){r->in.query, r->in.n});
+    for (int k = 0; k < n; k++) {
+        int at = -1;
+        for (int t = 0; t < r->in.query; t++)
+            if (!r->go_on[t] && (at < 0 || r->worst[t] > r->worst[at]))
+                at = t;
+        if (at >= 0)
+            r->go_on[at] = true;
+    }
+    return TEC_OK;
+}
+
+static enum tec_status start_blend(struct tec_recall *r, struct tec_error *err)
+{
+    if (r->rule.check < 0 || r->rule.check >= r->layers - 1 || !(r->rule.share >= 0.0) ||
+        r->rule.share > 1.0)
+        return tec_fail(err, TEC_INVALID,
+                        "a share of %g of the tokens chosen at layer %d of %d is out of range",
+                        r->rule.share, r->rule.check, r->layers);
+    return start_full(r, err);
+}
+const struct tec_selection_kind tec_selection_cacheblend = {
+    .start = start_blend, .choose = choose_blend, .compares = blend_compares};
+
+/* KEEP: units, all in the first layer, then those that matter. */
+static enum tec_status start_keep(struct tec_recall *r, struct tec_error *err)
+{
+    for (int i = 0; i < r->layers; i++)
+        if (!(r->rule.ratios[i] >= 0.0) || r->rule.ratios[i] > 1.0)
+            return tec_fail(err, TEC_INVALID, "the share of layer %d is %g, not 0 to 1", i,
+                            r->rule.ratios[i]);
+    tec_recompute_counts(r->rule.ratios, r->layers, r->in.n_units, r->counts);
+    for (int u = 0; u < r->in.n_units; u++) {
+        r->alive[u] = r->counts[0] > 0;
+        if (r->alive[u])
+            mark(r->live, r->in.units[u]);
+    }
+    return TEC_OK;
+}
+
+static bool keep_sums(const struct tec_recall *r, int layer)
+{
+    return layer + 1 < r->layers && r->counts[layer + 1] < r->counts[layer] &&
+           r->counts[layer + 1] > 0;
+}
+
+static enum tec_status choose_keep(struct tec_recall *r, int layer, struct tec_error *err)
+{
+    (void)err;
+    int n = r->in.n_units;
+    if (layer + 1 < r->layers && r->counts[layer + 1] < r->counts[layer]) {
+        const struct tec_recall_table *t = &r->part->recall;
+        const struct tec_attention_seen seen = {.units = r->in.units,
+                                                .n_units = n,
+                                                .heads = r->plan->model->text.stack.heads,
+                                                .query = {r->in.query, r->in.n},
+                                                .live = r->alive,
+                                                .token = r->token[layer % 2],
+                                                .rows = *t->n_seen,
+                                                .ld = t->ld_mass,
+                                                .mass = r->mass};
+        if (r->counts[layer + 1] > 0) {
+            const bool *set =
+                tec_importance_select(&r->importance, &seen, r->rule.scoring, r->counts[layer + 1]);
+            if (r->watch)
+                r->watch(r->user, r, layer, true);
+            memcpy(r->alive, set, (size_t)n * sizeof *set);
+        } else
+            memset(r->alive, 0, (size_t)n * sizeof *r->alive);
+        for (int u = 0; r->rule.forced && u < n; u++)
+            r->alive[u] = r->rule.forced[(size_t)(layer + 1) * (size_t)n + (size_t)u];
+    }
+    memset(r->go_on, 0, (size_t)r->in.n * sizeof *r->go_on);
+    mark(r->go_on, (struct tec_unit_place){r->in.query, r->in.n});
+    for (int u = 0; u < n; u++)
+        if (r->alive[u])
+            mark(r->go_on, r->in.units[u]);
+    return TEC_OK;
+}
+const struct tec_selection_kind tec_selection_keep = {
+    .start = start_keep, .sums = keep_sums, .choose = choose_keep};

@@ -1,0 +1,47 @@
+/* keep.h - what the judge of remembered prompts keeps of a case. */
+#ifndef TEC_TOOLS_VERIFY_KEEP_H
+#define TEC_TOOLS_VERIFY_KEEP_H
+
+#include "graph/run/recall.h"
+#include "tools/verify/pi.h"
+
+enum { TEC_KEEP_UNITS = 256, TEC_KEEP_LAYERS = 64, TEC_KEEP_STEPS = 64 };
+
+/* Kept keys and values of every token before the query, [layers] of [tokens, row] each. */
+struct tec_keep_store {
+    unsigned char *k[TEC_KEEP_LAYERS], *v[TEC_KEEP_LAYERS];
+};
+
+struct tec_keep {
+    struct tec_pi *pi;
+    struct tec_plan *plan;
+    struct tec_recall recall;
+    int layers, n, query, n_units; /* tokens; first of the query */
+    int *ids, *old_ids, *pos;
+    struct tec_unit_place units[TEC_KEEP_UNITS];
+    int local[TEC_KEEP_UNITS];
+    struct tec_keep_store single, group;
+    const struct tec_keep_store *store; /* of the run */
+    int region;
+    /* Of the run. */
+    const char *name;
+    const json_t *run;
+    double ratios[TEC_KEEP_LAYERS];
+    unsigned char *forced;
+    bool judged;                   /* tensors are compared while it runs */
+    int *layer_rows, n_layer_rows; /* tokens of each layer's rows, ascending, one after the other */
+    int first_row[TEC_KEEP_LAYERS + 1];
+    json_t *sets, *hops; /* what was chosen */
+};
+
+/* Units by themselves and joined: kept keys and values, compared. */
+enum tec_status tec_keep_remember(struct tec_keep *j, struct tec_error *err);
+
+/* Every run that the case names. */
+enum tec_status tec_keep_runs(struct tec_keep *j, struct tec_error *err);
+
+/* What a case gives no bounds for, by a bound of our own. */
+void tec_keep_near(struct tec_keep *j, const char *check, const double *got, size_t n,
+                   double bound);
+
+#endif
