@@ -121,10 +121,10 @@ enum tec_status tec_store_query(struct tec_store *store, const float *embedding,
  * members of a static group come one after the other: their KV is computed together. */
 uint32_t tec_store_missing(struct tec_store *store, uint32_t *out, uint32_t most);
 
-/* Ask the server for those units: what it has is then no longer missing (pin and read it). Waits
- * for up to timeout_ns in all, not at all while the server is away. *found: how many it has. For
- * the thread that computes what is missing, never for one with a deadline. TEC_OK also where the
- * server does not answer: nothing is found then. */
+/* Ask the server for those units: what it has is then no longer missing (pin and read it). Asks
+ * no more after timeout_ns (then still waits for one answer), not at all while the server is away.
+ * *found: how many it has. For the thread that computes what is missing, never for one with a
+ * deadline. TEC_OK also where the server does not answer: nothing is found then. */
 enum tec_status tec_store_look(struct tec_store *store, const uint32_t *units, uint32_t n,
                                int64_t timeout_ns, uint32_t *found, struct tec_error *err);
 
@@ -160,7 +160,8 @@ enum tec_status tec_store_read(struct tec_store *store, struct tec_kv *kv, uint3
 enum tec_status tec_store_read_part(struct tec_store *store, struct tec_kv *kv, uint32_t layer,
                                     size_t from, size_t to, unsigned char *piece,
                                     enum tec_tier *tier, struct tec_error *err);
-/* Bring pinned KV into RAM. TEC_NO_MEMORY: too much of it is pinned. */
+/* Bring pinned KV into RAM, and what only the server had into the file too. TEC_NO_MEMORY: too much
+ * of it is pinned. */
 enum tec_status tec_store_warm(struct tec_store *store, struct tec_kv *kv, struct tec_error *err);
 
 /* Everything done so far is durable. */

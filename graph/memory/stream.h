@@ -25,11 +25,11 @@
  * What is ready: wait(l) returned true. The piece of each unit outside S(l) then lies at
  * tec_stream_pieces()[l * units + u] and was checked against its checksum: K before rotation, then
  * V at tec_log_piece_value. That is staging[l * units + u]; or, with `direct`, for KV in RAM the
- * pinned bytes themselves, which nothing changes.
+ * pinned bytes themselves, which nothing changes. A layer may be started only once it is ready.
  *
  * What fails: a piece that no tier gives any more (a damaged file, a server that went away) makes
  * the forward void: from then on wait returns false at once, and says so for every layer; go on
- * computing (what staging holds is zeros or stored bytes) or stop; then finish says which units are
+ * computing (on whatever staging holds) or stop; then finish says which units are
  * to blame and why (TEC_NOT_FOUND). They count as missing in the store: compute them, or begin
  * again with them in every set. No wrong byte is ever said to be ready.
  *
@@ -54,7 +54,7 @@ struct tec_stream_limit {
 struct tec_stream_options {
     int layers, units;   /* most of a forward, 1 .. TEC_MAX_LOADING_LAYERS, _UNITS */
     int64_t grain_bytes; /* `bounded`: smallest part of a load that is split; 0: none is */
-    int64_t poll_ns;     /* how long the thread sleeps when nothing may be loaded yet; 0: 20000 */
+    int64_t poll_ns;     /* how long the thread sleeps when nothing may be loaded yet; 0: 50000 */
     bool direct;         /* KV in RAM is not copied */
     struct tec_stream_limit limit[TEC_TIERS];
 };
@@ -88,7 +88,7 @@ struct tec_stream_result {
     struct tec_stream_counts counts;
     const int64_t *bubble_ns;           /* [layers] */
     const unsigned char *failed;        /* [units] nonzero: its KV could not be loaded */
-    const struct tec_load_event *loads; /* in order, ns since begin; the first 4 a piece */
+    const struct tec_load_event *loads; /* in order, ns since begin; the first 2 a piece */
     size_t n_loads;                     /* arrays: borrowed until the next begin */
 };
 
@@ -103,7 +103,7 @@ enum tec_status tec_stream_create(struct tec_stream **out, struct tec_store *sto
 void tec_stream_destroy(struct tec_stream *stream);
 
 /* A forward begins. One non-blocking wake-up. TEC_INVALID: out of range, a unit without KV outside
- * S(0), no place for a piece, a sequence of pointers missing, or the one before is not finished. */
+ * S(0), no place for a piece, an array missing, or the one before is not finished. */
 enum tec_status tec_stream_begin(struct tec_stream *stream,
                                  const struct tec_stream_forward *forward, struct tec_error *err);
 
