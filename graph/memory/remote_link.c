@@ -30,7 +30,7 @@ enum tec_status tec_remote_place_parse(struct tec_remote_place *out, const char 
                                        struct tec_error *err)
 {
     bool tcp = strncmp(address, "redis://", 8) == 0, path = strncmp(address, "unix:/", 6) == 0;
-    const char *host = address + (tcp ? 8 : 5), *rest = host + strlen(host);
+    const char *host = address + (tcp ? 8 : path ? 5 : 0), *rest = host + strlen(host);
     *out = (struct tec_remote_place){.port = tcp ? PORT : 0};
     if (!tcp && !path)
         return tec_fail(err, TEC_INVALID,

@@ -29,6 +29,7 @@ struct tec_kv {
     _Atomic(unsigned char *) bytes; /* in RAM, or NULL; stays while it is pinned */
     _Atomic bool damaged;           /* in the file */
     _Atomic bool remote;            /* the server has it, or had */
+    _Atomic bool shunned;           /* what it gave was wrong: it is not asked again */
     struct tec_remote_name name;    /* there */
     bool current;                   /* what its unit has; else only pins keep it */
     struct tec_store_link links[TEC_TIERS];

@@ -87,12 +87,14 @@ static enum tec_status no_whole(struct tec_store *s, const struct tec_kv *kv, ui
 }
 
 /* The tier does not give it: it is asked no more for this KV. */
-static void give_up(struct tec_store *s, struct tec_kv *kv, enum tec_tier tier)
+static void give_up(struct tec_store *s, struct tec_kv *kv, enum tec_tier tier, enum tec_status why)
 {
     if (tier == TEC_TIER_FILE && !atomic_exchange(&kv->damaged, true))
         atomic_fetch_add(&s->damages, 1);
     if (tier == TEC_TIER_REMOTE)
         atomic_store(&kv->remote, false);
+    if (tier == TEC_TIER_REMOTE && why != TEC_IO)
+        atomic_store(&kv->shunned, true);
 }
 
 enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
@@ -125,7 +127,7 @@ enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint
             return TEC_OK;
         }
         if (!moved && tec_kv_tier(kv) == t)
-            give_up(s, kv, t);
+            give_up(s, kv, t, status);
         from = 0;
     }
 }

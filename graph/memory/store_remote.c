@@ -71,6 +71,9 @@ static void ask_for(struct tec_store *s, struct asked *a, uint32_t unit)
     uint32_t i = a->n;
     if (unit >= s->options.max_units || !u->id || tec_store_kv_good(s, unit))
         return;
+    if (u->kv && u->kv->version == u->version && u->kv->epoch == tec_store_epoch(s, unit) &&
+        atomic_load(&u->kv->shunned)) /* else it would be found and missed for ever */
+        return;
     a->unit[i] = unit;
     a->serial[i] = u->unit;
     a->version[i] = u->version;
