@@ -43,7 +43,7 @@ static unsigned queue(struct tec_loader_uring *u, const struct tec_store *store,
         struct tec_kv *kv = jobs[i].kv;
         jobs[i].status = TEC_IO;
         struct io_uring_sqe *sqe = NULL;
-        if (!tec_kv_piece(kv, jobs[i].layer) && jobs[i].layer < kv->layers)
+        if (tec_kv_tier(kv) == TEC_TIER_FILE && jobs[i].layer < kv->layers)
             sqe = io_uring_get_sqe(&u->ring);
         if (!sqe)
             continue;
