@@ -4,6 +4,8 @@
 
 #include "kernels/args.h"
 
+#include <stddef.h>
+
 /* Keys are cut at multiples of this in logical key order; a tile has at most as many queries. */
 #define TEC_ATTENTION_KEYS 64
 #define TEC_ATTENTION_TILE 64
@@ -18,6 +20,14 @@ static inline int tec_attention_width(int head_dim)
 static inline int tec_attention_first(const struct tec_attention_args *a, int visible)
 {
     return a->window > 0 && visible > a->window ? visible - a->window : 0;
+}
+
+/* What row r adds to the score of key `key` for head h, counted from its sequence's first key. */
+static inline float tec_attention_bias(const struct tec_attention_args *a, int r, int h, int key)
+{
+    int d = key - a->pos[r];
+    d = d < -a->reach ? -a->reach : d > a->reach ? a->reach : d;
+    return a->bias[(size_t)h * (2 * (size_t)a->reach + 1) + (size_t)(d + a->reach)];
 }
 
 /* Where a walk over the spans of one sequence stands. */

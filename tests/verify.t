@@ -31,6 +31,7 @@ for dtype in f32 bf16; do
     judge "golden/openvla in $dtype" 300 --dtype $dtype tests/golden/openvla/tiny \
         tests/golden/openvla/odd tests/golden/openvla/vocab32k tests/golden/openvla/oft \
         tests/golden/openvla/actionflow tests/golden/openvla/preproc
+    judge "golden/encoders in $dtype" 560 --dtype $dtype tests/golden/encoders
     [ $dtype = bf16 ] || judge "golden/keep" 192 tests/golden/keep/groups_t3 \
         tests/golden/keep/groups_t10 tests/golden/keep/loading
     [ $dtype = bf16 ] || judge "golden/schedules" 41 tests/golden/schedules
