@@ -17,7 +17,8 @@ enum tec_part_kind {
     TEC_PART_PACKED,  /* a ring's: a prefill and a row of each sequence in flight */
     TEC_PART_SHIFT,   /* a ring's: keys and values moved from stage to stage */
     TEC_PART_RECALL,  /* a prompt of remembered units, in pieces: two a layer */
-    TEC_PART_REMEMBER /* units computed by themselves, to be kept */
+    TEC_PART_REMEMBER, /* units computed by themselves, to be kept */
+    TEC_PART_ENCODE  /* texts to one vector each: a plan of its own */
 };
 
 /* Marks that parts reach in this order. */
@@ -128,6 +129,13 @@ struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind ki
 /* The same of the second set; NULL where the spec asks for none. */
 struct tec_plan_part *tec_plan_part_beside(struct tec_plan *plan, enum tec_part_kind kind,
                                            int rows);
+
+/* A plan of one part alone, "encode", for a caller who lowers into it: empty, with its arena. */
+enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *model,
+                               const struct tec_weights *weights, struct tec_device *device,
+                               struct tec_heap *heap, struct tec_error *err);
+/* The passes behind lowering. */
+enum tec_status tec_plan_finish(struct tec_plan *plan, struct tec_error *err);
 
 /* Passes over programs, in the order of passes.def. */
 #define NODE_PASS(name, text)

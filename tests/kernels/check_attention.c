@@ -136,6 +136,21 @@ static void choose_rows(struct conform *c, struct world *w, struct shape s)
     w->a.rows = conform_live(c, rows);
 }
 
+/* Scores with a bias: rows stand anywhere, some farther from keys than the table reaches. */
+static void add_bias(struct conform *c, struct world *w, struct shape s)
+{
+    struct tec_attention_args *a = &w->a;
+    a->reach = conform_int(0, conform_int(0, 2 * s.keys));
+    size_t n = (size_t)s.heads * (2 * (size_t)a->reach + 1);
+    float *bias = conform_buf(c, n, sizeof *bias);
+    int *pos = conform_ints(c, (size_t)a->max_rows, 0);
+    conform_fill(bias, n, CONFORM_NORMAL, 2.0F);
+    for (int r = 0; r < a->max_rows; r++)
+        pos[r] = conform_int(-3, s.keys + 3);
+    a->bias = bias;
+    a->pos = pos;
+}
+
 static struct world build(struct conform *c, struct shape s, bool bf16, enum conform_family family)
 {
     struct world w = {.bf16 = bf16};
@@ -160,15 +175,17 @@ static struct world build(struct conform *c, struct shape s, bool bf16, enum con
     a->round = s.round;
     if (!on_cuda(c) && conform_int(0, 2) == 0) /* a plan for CUDA has no windows */
         a->window = conform_int(1, conform_int(1, 2 * s.keys));
+    if (conform_int(0, 3) == 0)
+        add_bias(c, &w, s);
     return w;
 }
 
 /* Softmax over all keys at once in float64, and how far float32 may be from it.
  *
- * A score is a chain of dim products, scaled, and the maximum subtracted: off by (dim + 3) 2^-24 of
- * the absolute terms and 2^-24 of the difference. The exponential turns that into the same relative
- * error, adds 2 units of 2^-23 of its own, and one product by e^(old - new) for each later block
- * (3 units). Numerator and denominator are sums of up to `keys` such terms.
+ * A score is a chain of dim products, scaled, a bias added, and the maximum subtracted: off by
+ * (dim + 4) 2^-24 of the absolute terms and 2^-24 of the difference. The exponential turns that
+ * into the same relative error, adds 2 units of 2^-23 of its own, and one product by e^(old - new)
+ * for each later block (3 units). Numerator and denominator are sums of up to `keys` such terms.
  *
  * On CUDA a block of keys is a softmax of its own, and blocks are folded twice: into chunks, then
  * into the answer; that doubles the factors e^(old - new). The float32 kernel does no more than
@@ -183,7 +200,7 @@ static void derive_bounds(struct answer *y, int dim, int keys, double terms, dou
                           bool bf16)
 {
     int blocks = (keys + 63) / 64;
-    double split = 64, each = ldexp((dim + 3) * terms + range, -24) * 2;
+    double split = 64, each = ldexp((dim + 4) * terms + range, -24) * 2;
     y->relative = 2 * (each + ldexp(4 + 4 * blocks, -24)) + 2 * ldexp(keys + blocks + 4, -24);
     y->cuda = y->relative + 2 * ldexp(4 * blocks, -24);
     if (bf16)
@@ -209,6 +226,11 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
             double x = (double)a->q[row * a->ldq + head * dim + d] * (double)w->k[at + (size_t)d];
             score[j] += x * (double)a->scale;
             terms += fabs(x * (double)a->scale);
+        }
+        if (a->bias) {
+            double bias = (double)tec_attention_bias(a, row, head, j);
+            score[j] += bias;
+            terms += fabs(bias);
         }
         worst = fmax(worst, terms);
         top = fmax(top, score[j]);
@@ -298,6 +320,7 @@ static void shuffled(struct conform *c, const struct world *w)
     struct tec_attention_args a = w->a;
     int n = a.max_rows, *from = conform_ints(c, (size_t)n, 0);
     int *seq = conform_ints(c, (size_t)n, 0), *visible = conform_ints(c, (size_t)n, 0);
+    int *pos = conform_ints(c, (size_t)n, 0);
     float *q = conform_buf(c, (size_t)n * (size_t)a.ldq, sizeof *q);
     for (int r = 0; r < n; r++)
         from[r] = r;
@@ -308,12 +331,14 @@ static void shuffled(struct conform *c, const struct world *w)
     }
     for (int r = 0; r < n; r++) {
         seq[r] = a.row_seq[from[r]];
+        pos[r] = a.bias ? a.pos[from[r]] : 0;
         visible[r] = a.visible[from[r]];
         memcpy(q + (size_t)r * (size_t)a.ldq, a.q + (size_t)from[r] * (size_t)a.ldq, row_size(&a));
     }
     a.q = q;
     a.row_seq = seq;
     a.visible = visible;
+    a.pos = pos;
     expect_rows(c, w, a, from, 1, "in another order");
 }
 
@@ -367,6 +392,7 @@ static void company(struct conform *c, const struct world *w, int seqs)
     a.q += (size_t)row * (size_t)a.ldq;
     a.row_seq += row;
     a.visible += row;
+    a.pos = a.bias ? a.pos + row : NULL;
     a.max_rows = 1;
     expect_rows(c, w, a, &row, 1, "when it is alone");
 }
