@@ -342,7 +342,7 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
 }
 
 int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
-                    struct tec_keys keys, int x)
+                   struct tec_keys keys, int x)
 {
     int out = attend(l, f, layer, keys.q, gather(l, f, keys.kv));
     if (f->tap && f->tap_inside)
