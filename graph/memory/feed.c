@@ -140,9 +140,9 @@ enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward
     size_t layers = (size_t)f->layers, units = (size_t)f->units;
     s->forward = *f;
     s->forward.order = f->order ? s->order : NULL;
-    copy(s->kv, f->kv, units, sizeof *s->kv);
-    copy(s->staging, f->staging, layers * units, sizeof *s->staging);
-    copy(s->pieces, f->staging, layers * units, sizeof *s->pieces);
+    copy(s->kv, f->kv, units, sizeof(void *));
+    copy(s->staging, f->staging, layers * units, sizeof(void *));
+    copy(s->pieces, f->staging, layers * units, sizeof(void *));
     copy(s->sets, f->first, units, 1);
     copy(s->order, f->order, units, sizeof *s->order);
     copy(s->reveal_ns, f->reveal_ns ? f->reveal_ns : s->mean_reveal, layers, sizeof(int64_t));
