@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(THREADS) place_kv_kernel(struct tec_pla
     int count = live_count(a.count, a.max_places);
     for (int i = (int)blockIdx.z; i < count; i += (int)gridDim.z) {
         struct tec_place place = a.places[i];
-        if (t < live_count(&place.tokens, a.max_tokens))
+        if (t < place.tokens) /* t is below max_tokens */
             place_unit<T>(a, place, t, unit);
     }
 }
