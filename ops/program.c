@@ -82,7 +82,8 @@ static struct tec_step *add_step(struct tec_program *program, enum tec_step_kind
     if (!steps)
         return NULL;
     program->steps = steps;
-    steps[program->n_steps] = (struct tec_step){.kind = kind};
+    steps[program->n_steps] = (struct tec_step){.kind = kind, .cut = program->cuts};
+    program->cuts = false;
     return &steps[program->n_steps++];
 }
 
@@ -172,9 +173,20 @@ void tec_program_repeat_end(struct tec_program *program)
     add_step(program, TEC_STEP_REPEAT_END);
 }
 
+void tec_program_cut(struct tec_program *program)
+{
+    program->cuts = true;
+}
+
 void tec_program_record(const struct tec_program *program, struct tec_capture *capture)
 {
-    for (int i = 0; i < program->n_steps; i++) {
+    tec_program_record_piece(program, 0, program->n_steps, capture);
+}
+
+void tec_program_record_piece(const struct tec_program *program, int from, int to,
+                              struct tec_capture *capture)
+{
+    for (int i = from; i < to; i++) {
         const struct tec_step *step = &program->steps[i];
         if (step->kind == TEC_STEP_CALL) {
             tec_ops[step->call.op].op->record(program, &step->call, capture);

@@ -24,6 +24,7 @@ enum tec_step_kind { TEC_STEP_CALL, TEC_STEP_MARK, TEC_STEP_REPEAT, TEC_STEP_REP
 struct tec_step {
     enum tec_step_kind kind;
     int mark;
+    bool cut;                /* a piece of the program may begin here */
     const int *count, *stop; /* repeat */
     struct tec_call call;
 };
@@ -34,6 +35,7 @@ struct tec_program {
     struct tec_tensor *tensors;
     struct tec_step *steps;
     int n_tensors, n_steps, tensor_room, step_room;
+    bool cuts;              /* the next step is a cut */
     size_t planned;         /* bytes of the activation arena it needs, after the plan */
     enum tec_status status; /* the first failure while building; kept with its message */
     struct tec_error err;
@@ -56,8 +58,15 @@ void tec_program_mark(struct tec_program *program, int mark);
 void tec_program_repeat(struct tec_program *program, const int *count, const int *stop);
 void tec_program_repeat_end(struct tec_program *program);
 
-/* Append every step to a capture; tensors must have addresses. */
+/* The program may be recorded in pieces, one of which begins with the next step: never inside a
+ * repeat. What lives from one piece to the next stays where it is. */
+void tec_program_cut(struct tec_program *program);
+
+/* Append every step to a capture, or those from `from` to before `to`; tensors must have addresses.
+ */
 void tec_program_record(const struct tec_program *program, struct tec_capture *capture);
+void tec_program_record_piece(const struct tec_program *program, int from, int to,
+                              struct tec_capture *capture);
 
 /* A call with no tensors yet: all ids -1. */
 struct tec_call tec_call_of(enum tec_op_id op, const char *label);

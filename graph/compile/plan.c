@@ -277,6 +277,9 @@ void tec_plan_destroy(struct tec_plan *p)
         return;
     for (int i = 0; i < p->n_parts; i++) {
         tec_capture_free(p->parts[i].capture);
+        for (int s = 0; s < p->parts[i].n_slices && p->parts[i].slices; s++)
+            tec_capture_free(p->parts[i].slices[s]);
+        tec_device_put(p->device, p->parts[i].own);
         tec_table_finish(&p->parts[i].block, p->device);
         tec_table_finish(&p->parts[i].choice, p->device);
         tec_taps_finish(&p->parts[i].taps, p->device);
@@ -297,6 +300,13 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_device_put(p->device, p->ends);
     tec_arena_finish(&p->arena);
     tec_heap_put(p->heap, p);
+}
+
+unsigned char *tec_plan_activations(const struct tec_plan *p, const struct tec_plan_part *part,
+                                    size_t *bytes)
+{
+    *bytes = part->own ? part->own_bytes : p->activation_bytes[part->stream];
+    return part->own ? part->own : p->activations[part->stream];
 }
 
 static struct tec_plan_part *find(struct tec_plan *p, bool beside, enum tec_part_kind kind,

@@ -117,19 +117,21 @@ static bool first_decoder(const struct tec_pipeline *p, int node)
 
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
-    int n = 0;
+    int n = 0, frames = tec_pipeline_main(p);
     bool packed = false;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *node = &p->nodes[i];
         const struct tec_decl_resource *kv =
             node->kv.index >= 0 ? &p->resources[node->kv.index] : NULL;
-        if (node->culled)
-            continue;
+        bool apart = node->model.index != frames;
+        if (node->culled || (apart && node->kind == TEC_DECL_PREFILL))
+            continue; /* of a second model: counted with its requests */
         if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
             if (!first_decoder(p, i))
                 continue;
             n += p->capture.batch.n;
             n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
+            n += apart ? p->capture.slices : 0;
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
             n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;
