@@ -13,13 +13,14 @@
 
 enum { TEC_SAMPLE_PURPOSE = 2, TEC_SAMPLE_DIGITS = 256 };
 
-/* Larger for larger numbers; 0 for what is no number. */
+/* Larger for larger numbers, equal for equal ones (both zeros); 0 for what is no number. */
 TEC_PHILOX_INLINE uint32_t tec_sample_key(float x)
 {
     uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
     if (x != x)
         return 0;
+    x += 0.0F; /* -0 + 0 is +0 */
+    memcpy(&bits, &x, sizeof bits);
     return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
 }
 

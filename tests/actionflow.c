@@ -103,7 +103,7 @@ static enum tec_status choose_depth(void *self, const struct tec_frame_view *vie
 
 static void open_ring(const char *arch, bool bf16, int threads)
 {
-    n_frames = strcmp(tap.device, "cpu") != 0 ? 14 : tiny_ring.stages > 8 ? MOST : 26;
+    n_frames = strcmp(tap.device, "cpu") != 0 ? 16 : tiny_ring.stages > 8 ? MOST : 26;
     if (!tiny_open(&tiny, arch, bf16, threads, 0, &err))
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(tiny.plan);
@@ -124,6 +124,7 @@ static void open_ring(const char *arch, bool bf16, int threads)
 
 static void play(struct run *r, int frames)
 {
+    REQUIRE(frames <= n_frames);
     struct tec_loop_options o = {.plan = tiny.plan,
                                  .topology = &tiny.topology,
                                  .executor = tec_executor_real(tiny.plan),
