@@ -205,6 +205,15 @@ static void check_unused(struct tec_loader *ld)
     }
 }
 
+static void check_idle(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    for (int i = 0; i < p->n_models && p->n_models > 1 && !ld->broken; i++)
+        if (p->models[i].name && !tec_pipeline_runs(p, i))
+            tec_diagnostics_add(ld->d, TEC_W105, tec_where_thing(ld, &ld->models[i]),
+                                "no node runs model '%s'", p->models[i].name);
+}
+
 /* With k steps a frame a request lives ceil(max_tokens / k) frames, unless the next one ends it. */
 static void check_slots(struct tec_loader *ld, int i)
 {
@@ -265,5 +274,6 @@ void tec_check_sizes(struct tec_loader *ld)
     check_depth(ld);
     check_captures(ld);
     check_unused(ld);
+    check_idle(ld);
     check_padding(ld);
 }
