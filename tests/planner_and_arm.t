@@ -90,7 +90,7 @@ ok $? "slices of another node are an error of the policy"
 # --- for real, at the tiny size -------------------------------------------------------------------
 picture=tests/golden/images/decode/files/rgb8.png
 real() {
-    run run $P --random-weights 1 --size tiny --frames 12 --format json --input observation/image=@$picture \
+    run run $P --random-weights 1 --size tiny --threads 1 --frames 12 --format json --input observation/image=@$picture \
         --input observation/wrist_image=@$picture --input 'observation/state=[0,0,0,0,0,0,0,0]' \
         --input 'prompt=pick up the cup' --set capture.k='[1,2,64]' "$@"
 }

@@ -89,7 +89,7 @@ static void open_engine(struct open *o, const char *path, const char *set)
         .seed = 3,
         .size = "tiny",
         .saturated = true,
-        .device = {.kind = tap.device, .threads = 2, .tier = tec_tier_best()},
+        .device = {.kind = tap.device, .threads = 1, .tier = tec_tier_best()},
         .released = released,
         .user = o};
     if (status == TEC_OK)
