@@ -113,6 +113,11 @@ cmp -s "$W/alone" "$W/beside" && cmp -s "$W/slices1" "$W/slices64"
 ok $? "equal beside all of them; the plan is the same"
 real --policy "$W/paced.lua" --set capture.slices=1 --param k=64 --drain && tokens >"$W/whole" && cmp -s "$W/slices1" "$W/whole"
 ok $? "and the same in one piece, in one launch"
+for seed in 1 2 3; do
+    real --policy chaos --param seed=$seed --drain && actions | head -n 12 >"$W/beside" && tokens >"$W/random"
+    cmp -s "$W/alone" "$W/beside" && cmp -s "$W/slices1" "$W/random"
+    ok $? "nor under random decisions, seed $seed"
+done
 
 echo "1..$n"
 exit $bad

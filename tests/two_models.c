@@ -414,6 +414,64 @@ TEST(the_default_plan_runs_none_beside_hard_nodes)
     close_engine(&o);
 }
 
+/* --- texts ----------------------------------------------------------------------------------- */
+
+/* What a session makes of a goal; "" = none is given. */
+static enum tec_status see(struct tec_session *s, const char *goal, struct tec_frame_input *input)
+{
+    const int32_t ids[] = {3, 4};
+    const float state[8] = {0};
+    const struct tec_value v[] = {
+        {"prompt#ids", TEC_VALUE_I32, 1, {2}, ids, sizeof ids},
+        {"state", TEC_VALUE_F32, 1, {8}, state, sizeof state},
+        {"goal", TEC_VALUE_TEXT, 0, {0}, goal, strlen(goal)}};
+    return tec_session_observe(s, v, *goal ? 3 : 2, NULL, 0, 0, input, NULL, &err);
+}
+
+TEST(a_goal_goes_through_its_own_template_and_tokenizer)
+{
+    static struct open o;
+    struct tec_tokenizer *tokenizer = NULL;
+    struct tec_session *s = NULL;
+    struct tec_frame_input a, b, c;
+    struct tec_arena arena;
+    size_t n = 0;
+    int ids[160];
+    const struct tec_encode how = {0};
+    open_engine(&o, BOTH, NULL);
+    REQUIRE(tec_tokenizer_open(&tokenizer, "tests/golden/tokenizers/qwen_like/tokenizer.json",
+                               &heap, &err) == TEC_OK);
+    struct tec_model model = *o.engine->models[1].model;
+    model.text.vocab = 2000; /* the tokenizer's */
+    struct tec_session_options options = {
+        .pipeline = o.pipeline,
+        .model = o.engine->model,
+        .root = ".",
+        .max_text = 12,
+        .n_further = 1,
+        .further = {{o.engine->models[1].index, &model, tokenizer}}};
+    REQUIRE(tec_session_create(&s, &options, &heap, &err) == TEC_OK);
+    REQUIRE(see(s, "put the cup away", &a) == TEC_OK);
+    REQUIRE(see(s, "wash the plate", &b) == TEC_OK);
+    REQUIRE(see(s, "wash the plate", &c) == TEC_OK); /* not encoded again */
+    CHECK(a.further[0].key != b.further[0].key && b.further[0].key == c.further[0].key);
+    CHECK(c.further[0].ids != b.further[0].ids && c.further[0].n == b.further[0].n);
+    CHECK(memcmp(c.further[0].ids, b.further[0].ids, (size_t)b.further[0].n * sizeof(int)) == 0);
+    tec_arena_init(&arena, &heap);
+    const char *last = "<|im_end|>\n<|im_start|>assistant\n";
+    REQUIRE(tec_tokenizer_encode(tokenizer, last, strlen(last), how, ids, 160, &n, &arena, &err) ==
+            TEC_OK);
+    REQUIRE((int)n < a.further[0].n);
+    CHECK(memcmp(a.further[0].ids + a.further[0].n - n, ids, n * sizeof(int)) == 0);
+    CHECK(memcmp(a.further[0].ids, b.further[0].ids, 8 * sizeof(int)) == 0); /* the system's text */
+    CHECK_INT(see(s, "", &a), ==, TEC_NOT_FOUND);
+    CHECK(strstr(err.message, "goal: missing: a prefill reads it") != NULL);
+    tec_arena_finish(&arena);
+    tec_session_destroy(s);
+    tec_tokenizer_close(tokenizer);
+    close_engine(&o);
+}
+
 /* --- memory ---------------------------------------------------------------------------------- */
 
 TEST(memory_is_one_plan)
@@ -435,6 +493,28 @@ TEST(memory_is_one_plan)
     CHECK_INT(m.parts, ==, o.engine->models[0].plan->n_parts + o.engine->models[1].plan->n_parts);
     CHECK_INT(m.captures, ==, m.parts + 4);
     tec_arena_finish(&arena);
+    close_engine(&o);
+}
+
+/* Fail the n-th allocation, for growing n, until opening succeeds: one status, nothing kept. */
+TEST(every_refused_allocation_is_survived)
+{
+    static struct open o;
+    open_engine(&o, BOTH, NULL);
+    bool opened = false;
+    int refused = 0;
+    for (int64_t n = 1; !opened && n < 20000; n += 1 + n / 8) {
+        struct tec_heap own = {.fail_at = n};
+        struct tec_engine *e = NULL;
+        enum tec_status status = tec_engine_open(&e, &o.engine->options, &own, &err);
+        opened = status == TEC_OK;
+        refused += !opened;
+        CHECK(opened || status == TEC_NO_MEMORY);
+        tec_engine_close(e);
+        CHECK_INT(own.live, ==, 0);
+    }
+    CHECK(opened);
+    CHECK_INT(refused, >, 20);
     close_engine(&o);
 }
 

@@ -1,5 +1,5 @@
 -- A small arm with language of its own, and a planner beside it.
-local TXT <const>, GOAL <const>, PLAN <const> = 12, 40, 10
+local TXT <const>, GOAL <const>, PLAN <const> = 12, 160, 10
 local OBS <const> = 48 + TXT
 return pipeline {
   name   = "two_models",
@@ -23,7 +23,8 @@ return pipeline {
     buffer      { name = "chunk", shape = { 6, 32 } },
   },
   nodes = {
-    prefill { name = "think", model = "planner", reads = { "goal" }, writes = "context" },
+    prefill { name = "think", model = "planner", reads = { "goal" }, writes = "context",
+              template = "chatml" },
     decode  { name = "plan", model = "planner", kv = "plans", spawn = on_change(), supersede = true,
               max_tokens = PLAN, out = stream "plan" },
     decode  { name = "remark", model = "planner", kv = "plans", spawn = on_request(),

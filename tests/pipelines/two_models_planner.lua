@@ -1,5 +1,5 @@
 -- The planner of two_models.lua alone: its frames are its prefills.
-local GOAL <const>, PLAN <const> = 40, 10
+local GOAL <const>, PLAN <const> = 160, 10
 return pipeline {
   name   = "two_models_planner",
   schema = 1,
