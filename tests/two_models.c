@@ -421,10 +421,9 @@ static enum tec_status see(struct tec_session *s, const char *goal, struct tec_f
 {
     const int32_t ids[] = {3, 4};
     const float state[8] = {0};
-    const struct tec_value v[] = {
-        {"prompt#ids", TEC_VALUE_I32, 1, {2}, ids, sizeof ids},
-        {"state", TEC_VALUE_F32, 1, {8}, state, sizeof state},
-        {"goal", TEC_VALUE_TEXT, 0, {0}, goal, strlen(goal)}};
+    const struct tec_value v[] = {{"prompt#ids", TEC_VALUE_I32, 1, {2}, ids, sizeof ids},
+                                  {"state", TEC_VALUE_F32, 1, {8}, state, sizeof state},
+                                  {"goal", TEC_VALUE_TEXT, 0, {0}, goal, strlen(goal)}};
     return tec_session_observe(s, v, *goal ? 3 : 2, NULL, 0, 0, input, NULL, &err);
 }
 
