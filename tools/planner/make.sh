@@ -1,0 +1,42 @@
+#!/bin/sh
+# make.sh - the shipped planner and its measurement from nothing, with the time each step took.
+# usage: tools/planner/make.sh OUT
+# Six trainings one after the other. The Python environment is made in build/planner/venv.
+set -eu
+cd "$(dirname "$0")/../.."
+case ${1:--} in -*) echo "usage: tools/planner/make.sh OUT" >&2; exit 2 ;; esac
+out=$1
+venv=build/planner/venv needs=tools/planner/requirements.txt
+python=$venv/bin/python
+mkdir -p "$out"
+
+# The build of PyTorch for the CPU where that index can be reached, else the large one.
+if ! cmp -s $needs $venv/requirements.txt; then
+    rm -rf $venv
+    python3 -m venv $venv
+    $venv/bin/pip install -q --retries 0 --timeout 15 --no-deps --index-url https://download.pytorch.org/whl/cpu \
+        "$(grep '^torch==' $needs)" || echo "make: no PyTorch for the CPU alone; taking the package index's (about 5 GB)" >&2
+    $venv/bin/pip install -q -r $needs
+    cp $needs $venv/requirements.txt
+fi
+
+step() { # step TEXT COMMAND...: run it and say how long it took
+    text=$1 begin=$(date +%s)
+    shift
+    "$@" || { echo "make: $text failed" >&2; exit 1; }
+    echo "make: $text took $(($(date +%s) - begin)) s"
+}
+
+runs=
+for seed in 0 1 2; do
+    step "training $seed" $python tools/planner/train.py "$out/notes$seed" --seed $seed
+    step "training $seed without notes" $python tools/planner/train.py "$out/plain$seed" --seed $seed --notes 0
+    for name in notes$seed plain$seed; do
+        $python tools/planner/export.py "$out/$name" "$out/shipped/$name"
+        runs="$runs $name=$out/shipped/$name"
+    done
+done
+$python tools/planner/questions.py "$out/questions.jsonl"
+# shellcheck disable=SC2086 # runs is a list
+step "the evaluation" $python tools/planner/evaluate.py "$out/questions.jsonl" "$out/planner.json" $runs
+$python tools/planner/report.py "$out/planner.json"
