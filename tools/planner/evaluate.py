@@ -86,7 +86,7 @@ def main():
         begin, folder = time.time(), pathlib.Path(folder)
         training = folder / "training.json"
         told = json.loads(training.read_text()) if training.exists() else {}
-        run = dict(training={k: v for k, v in told.items() if k != "history"}, cells=[])
+        run = dict(training={k: v for k, v in told.items() if k not in ("history", "out", "init")}, cells=[])
         for cell in cells(planner.load(folder), bpe.load(folder), questions, a.selections.split(","),
                           [float(r) for r in a.ratios.split(",")]):
             run["cells"].append(cell)

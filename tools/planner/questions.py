@@ -1,4 +1,4 @@
-"""The evaluation set as a file: python questions.py OUT.jsonl [--count 400] [--objects 12] [--hops 2] [--seed 2026]
+"""The evaluation set as a file: python questions.py OUT.jsonl [--count 400] [--objects 12] [--hops 1] [--seed 2026]
 
 A line is one question about a household of its own:
     prefix, units, query    texts; the prompt is prefix, units in order, query
@@ -13,10 +13,14 @@ import random
 import household
 
 
+CROWD = 4       # at most every fourth object is where the answer is: else a guess of the fullest place would often be right
+
+
 def asked(rng, objects, hops, depth):
     while True:
         home = household.household(rng, objects, hops)
-        names = [n for n in home.place if home.hops[n] == depth]
+        at = list(home.place.values())
+        names = [n for n in home.place if home.hops[n] == depth and CROWD * at.count(home.place[n]) <= objects]
         if names:
             return home, household.query(rng, home, rng.choice(names))
 
@@ -34,7 +38,7 @@ def main():
     p.add_argument("out")
     p.add_argument("--count", type=int, default=400)
     p.add_argument("--objects", type=int, default=12)
-    p.add_argument("--hops", type=int, default=2)
+    p.add_argument("--hops", type=int, default=1)
     p.add_argument("--seed", type=int, default=2026)
     a = p.parse_args()
     with open(a.out, "w") as f:
