@@ -1,7 +1,7 @@
 #!/bin/sh
 # make.sh - the shipped planner and its measurement from nothing, with the time each step took.
 # usage: tools/planner/make.sh OUT
-# Six trainings one after the other. The Python environment is made in build/planner/venv.
+# Seven trainings one after the other. The Python environment is made in build/planner/venv.
 set -eu
 cd "$(dirname "$0")/../.."
 case ${1:--} in -*) echo "usage: tools/planner/make.sh OUT" >&2; exit 2 ;; esac
@@ -27,16 +27,26 @@ step() { # step TEXT COMMAND...: run it and say how long it took
     echo "make: $text took $(($(date +%s) - begin)) s"
 }
 
+# ready NAME OPTIONS...: trained and rounded to bf16
+ready() {
+    name=$1
+    shift
+    step "training of $name" $python tools/planner/train.py "$out/$name" "$@"
+    $python tools/planner/export.py "$out/$name" "$out/bf16/$name"
+}
+
+# What ships: 12 objects, two hops tried.
+ready shipped
+$python tools/planner/questions.py "$out/questions.jsonl"
+step "the evaluation" $python tools/planner/evaluate.py "$out/questions.jsonl" "$out/shipped.json" shipped="$out/bf16/shipped"
+# Three seeds with and without the aid: 8 objects, one hop.
 runs=
 for seed in 0 1 2; do
-    step "training $seed" $python tools/planner/train.py "$out/notes$seed" --seed $seed
-    step "training $seed without notes" $python tools/planner/train.py "$out/plain$seed" --seed $seed --notes 0
-    for name in notes$seed plain$seed; do
-        $python tools/planner/export.py "$out/$name" "$out/shipped/$name"
-        runs="$runs $name=$out/shipped/$name"
-    done
+    ready notes$seed --seed $seed --last 4 --steps 600
+    ready plain$seed --seed $seed --last 4 --steps 600 --notes 0
+    runs="$runs notes$seed=$out/bf16/notes$seed plain$seed=$out/bf16/plain$seed"
 done
-$python tools/planner/questions.py "$out/questions.jsonl"
+$python tools/planner/questions.py "$out/questions8.jsonl" --objects 8
 # shellcheck disable=SC2086 # runs is a list
-step "the evaluation" $python tools/planner/evaluate.py "$out/questions.jsonl" "$out/planner.json" $runs
-$python tools/planner/report.py "$out/planner.json"
+step "the evaluation of seeds" $python tools/planner/evaluate.py "$out/questions8.jsonl" "$out/seeds.json" $runs
+for results in shipped seeds; do $python tools/planner/report.py "$out/$results.json"; done

@@ -126,9 +126,10 @@ def train(a):
                       f"words right {mean[2]:.3f}  lr {optimizer.param_groups[0]['lr']:.2e}", flush=True)
         if (step + 1) % 200 == 0 or step + 1 == a.steps:
             planner.save(model, out, torch.float32, tok.end)
-    told = dict({k: v for k, v in vars(a).items() if k not in ("out", "init")}, torch=torch.__version__, level_reached=LEVELS[level], cpu_minutes=round((time.process_time() - begin) / 60, 1),
-                held_out={f"{o} objects, {h} hops": accuracy(model, tok, a.seed, o, h, 512) for o, h in LEVELS}, history=history)
-    (out / "training.json").write_text(json.dumps(told, indent=None) + "\n")
+    told = {k: v for k, v in vars(a).items() if k not in ("out", "init")}
+    told |= dict(torch=torch.__version__, level_reached=LEVELS[level], cpu_minutes=round((time.process_time() - begin) / 60, 1),
+                 held_out={f"{o} objects, {h} hops": accuracy(model, tok, a.seed, o, h, 512) for o, h in LEVELS}, history=history)
+    (out / "training.json").write_text(json.dumps(told) + "\n")
     print({k: v for k, v in told.items() if k != "history"})
 
 
