@@ -14,7 +14,7 @@ return pipeline {
 
   resources = {
     kv.frame    { name = "memory", tokens = PROMPT },
-    kv.requests { name = "answers", tokens = PROMPT + ANSWER, slots = 8, share_prefix = "memory" },
+    kv.requests { name = "answers", tokens = PROMPT + ANSWER, slots = 4, share_prefix = "memory" },
   },
 
   nodes = {
@@ -23,5 +23,5 @@ return pipeline {
               out = stream "answer", deadline = soft { ms = 2000, on_miss = "continue" } },
   },
 
-  capture = capture { batch = { 1, 2, 4, 8 }, k = { 3, 6 } },
+  capture = capture { batch = { 1, 2, 3 }, k = { 3, 6 } },
 }

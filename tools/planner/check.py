@@ -44,7 +44,7 @@ def judge(folder):
         data = selective.batch([(ids[:begin[0]], units, ids[end[-1]:], run["tokens"])])
         store, worst = as_stored(selective.stored(model, data), expected, "single" if name[0] == "b" else "group", end[-1])
         ratios = run.get("ratios", [1.0 if name == "b1.full" else 0.0] * layers)
-        logits, sets = selective.prefill(model, data, store, ratios, [selective.choices(scoring, len(units), [], 0)], False)
+        logits, sets = selective.prefill(model, data, store, ratios, [selective.choices(scoring, len(units), [], 0)])
         far = (logits[0] - expected[f"{name}.step_logits"][0]).abs().max().item()
         good = logits.argmax(-1).tolist() == run["tokens"] and run.get("sets", sets[0]) == sets[0] and far < 1e-3 and worst < 1e-3
         bad += not good

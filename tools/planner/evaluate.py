@@ -36,9 +36,9 @@ def prompts(tok, questions):
             for q in questions]
 
 
-def answers(model, data, store, ratios, choice, per_key):
+def answers(model, data, store, ratios, choice):
     """-> the token chosen at every row with a target (elsewhere -1), share of units times layers computed"""
-    logits, sets = selective.prefill(model, data, store, ratios, choice, per_key)
+    logits, sets = selective.prefill(model, data, store, ratios, choice)
     out = torch.full_like(data.target, -1)
     out[data.target >= 0] = logits.argmax(-1)
     return out, [sum(len(s) for s in layers) / (n * len(layers)) for layers, n in zip(sets, data.units)]
@@ -57,7 +57,7 @@ def cells(model, tok, questions, selections, ratios):
         for i, data, store in batches:
             choice = [None] * len(data.units) if selection.startswith("full") else [
                 selective.choices(selection, n, q["needed"], i + b) for b, (n, q) in enumerate(zip(data.units, questions[i:]))]
-            said, share = answers(model, data, store, shares, choice, selection.startswith("corrected"))
+            said, share = answers(model, data, store, shares, choice)
             if selection == "full recompute":
                 full[i] = said
             right += "".join("01"[x] for x in ((said == data.target).all(1)).tolist())

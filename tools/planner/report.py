@@ -66,7 +66,8 @@ def tell(name, seeds, hops):
     table([" / ".join(f"{d} hops" for d in depths) + ", %"] + head, [[n] + [split(right[n, r]) for r in ratios] for n in names])
     table(["difference"] + head, [[f"{a} - {b}"] + [figure(right[a, r] - right[b, r], "+") for r in ratios]
                                   for a, b in PAIRS if a in names and b in names])
-    table(["as full recompute answers, %"] + head, [[n] + [figure(agree[n, r]) for r in ratios] for n in names])
+    if not right["full recompute", 1.0].all():
+        table(["as full recompute answers, %"] + head, [[n] + [figure(agree[n, r]) for r in ratios] for n in names])
 
 
 def main():

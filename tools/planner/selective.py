@@ -78,10 +78,10 @@ def best(score, live, count):
     return sorted(sorted(live), key=lambda j: -score[j])[:count]
 
 
-def unit_weights(weights, unit, units, per_key):
+def unit_weights(weights, unit, units, even):
     """-> [units + 1, units]: mean weight that rows of x give to keys of j; the last line is the query's.
-    per_key: weights times the number of keys that the row sees, that is, divided by what an even attention gives."""
-    if per_key:
+    even: weights times the number of keys that the row sees, that is, divided by what an even attention gives."""
+    if even:
         weights = weights * torch.arange(1, len(weights) + 1)[:, None]
     member = torch.stack([(unit == i).float() for i in [*range(units), QUERY]])
     mean = member / member.sum(1, keepdim=True)
@@ -114,21 +114,31 @@ def by_list(order):
     return lambda a, live, count: [j for j in order if j in live][:count]
 
 
-def choices(name, units, chain, seed):
-    """The choice of one prompt: random, query, multi-hop, corrected or oracle. chain: the units that the answer needs."""
-    if name in ("random", "oracle"):
-        order = list(range(units))
-        random.Random(f"order {seed}").shuffle(order)
-        return by_list(order if name == "random" else chain + [j for j in order if j not in chain])
-    return {"query": by_query, "multi-hop": by_hops, "corrected": lambda a, l, n: by_hops(a, l, n, True),
-            "corrected-zeros": by_hops}[name]
+# Selections by attention: the rule, and whether weights are divided by what an even attention gives (unit_weights). The last two
+# are the halves of `corrected` alone.
+RULES = {
+    "query": (by_query, False),
+    "multi-hop": (by_hops, False),
+    "corrected": (lambda a, live, count: by_hops(a, live, count, True), True),
+    "even alone": (by_hops, True),
+    "voters alone": (lambda a, live, count: by_hops(a, live, count, True), False),
+}
+
+
+def choices(name, units, needed, seed):
+    """-> the choice of one prompt, and whether its weights are divided. needed: the units that the answer needs, for `oracle`."""
+    if name in RULES:
+        return RULES[name]
+    order = list(range(units))
+    random.Random(f"order {seed}").shuffle(order)
+    return by_list(order if name == "random" else needed + [j for j in order if j not in needed]), False
 
 
 # --- the prefill ----------------------------------------------------------------------------------------------------
 @torch.no_grad()
-def prefill(model, data, store, ratios, choice, per_key):
+def prefill(model, data, store, ratios, choice):
     """-> logits [n, vocab] of the rows with a target, in order; sets of each prompt by layer.
-    choice: of each prompt; ratios: of each layer."""
+    choice: of each prompt, as `choices` gives it; ratios: of each layer."""
     n = data.ids.shape[1]
     causal = torch.ones(n, n, dtype=torch.bool).tril()[None]
     x, angles = model.model.embed_tokens(data.ids), model.angles(torch.arange(n)[None])
@@ -147,7 +157,8 @@ def prefill(model, data, store, ratios, choice, per_key):
             break
         for b, s in enumerate(live):
             if quota[b][i + 1] < len(s):
-                a = unit_weights(weights[b], data.unit[b], data.units[b], per_key)
-                live[b] = set(choice[b](a, s, quota[b][i + 1]))
+                rule, even = choice[b]
+                a = unit_weights(weights[b], data.unit[b], data.units[b], even)
+                live[b] = set(rule(a, s, quota[b][i + 1]))
             sets[b].append(sorted(live[b]))
     return model.lm_head(model.model.norm(x[data.target >= 0])), sets
