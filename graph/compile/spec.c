@@ -157,6 +157,31 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     return TEC_OK;
 }
 
+/* Units stand in the frame that the prefill's query is behind. */
+static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_error *err)
+{
+    const struct tec_pipeline *p = set->pipeline;
+    const struct tec_decl_node *n = set->memory;
+    const struct tec_decl_input *in = &p->inputs[n->reads.item[0].index];
+    if (set->ring || n->into.index != set->prefill->writes.index)
+        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
+                               "units are brought into the kv.frame that the prefill writes; not "
+                               "so by",
+                               n->name);
+    if (n->reads.n != 1)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release reads one segments input; more are read by", n->name);
+    if (set->model->n_slots || !set->model->text.causal)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release has memory for models of causal text alone; not so "
+                               "is that of",
+                               n->name);
+    set->spec->units = in->max_segments + 1;
+    set->spec->unit_tokens = p->resources[n->from.index].tokens;
+    set->spec->text_tokens = set->spec->frame_tokens;
+    return TEC_OK;
+}
+
 static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -197,6 +222,8 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
         TEC_TRY(check_chunk(set->action, set->pipeline, set->model, err));
         TEC_TRY(fill_fixed(set, err));
     }
+    if (set->memory)
+        TEC_TRY(fill_memory(set, err));
     return set->ring ? TEC_OK : fill_language(set, err);
 }
 

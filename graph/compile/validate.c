@@ -41,10 +41,12 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
 static enum tec_status check_node(struct tec_node_set *set, const struct tec_decl_node *n,
                                   struct tec_error *err)
 {
-    if (n->kind == TEC_DECL_MEMORY_LOAD)
+    if (n->kind == TEC_DECL_MEMORY_LOAD && set->memory)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release reads and checks memory_load nodes but cannot run",
+                               "this release runs one memory_load node a pipeline; a second is",
                                n->name);
+    if (n->kind == TEC_DECL_MEMORY_LOAD)
+        set->memory = n;
     if (n->kind == TEC_DECL_ACTION && set->action)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one action node a pipeline; a second is",

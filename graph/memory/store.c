@@ -336,6 +336,7 @@ struct tec_store_counts tec_store_counts(struct tec_store *s)
 {
     pthread_mutex_lock(&s->lock);
     struct tec_store_counts c = s->counts;
+    c.step = tec_groups_now(s->groups);
     if (s->log) {
         c.file_bytes = tec_log_bytes(s->log);
         c.useless_bytes = c.file_bytes - tec_store_live(s);

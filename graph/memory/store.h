@@ -64,6 +64,7 @@ struct tec_store_options {
 
 struct tec_store_counts {
     uint32_t units;
+    int64_t step;                  /* the newest */
     int64_t ram_bytes, file_bytes;      /* now; the file as a whole */
     int64_t useless_bytes;              /* of the file: records that something newer replaced */
     int64_t puts, same, removes, loads; /* calls that did something; puts of the same text */

@@ -269,11 +269,34 @@ static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_
                                           .model = e->model,
                                           .checkpoint = e->checkpoint,
                                           .tokenizer = e->tokenizer,
+                                          .memory = e->memory,
                                           .root = e->options.root,
                                           .max_text = spec->text_tokens,
                                           .max_pictures = spec->pictures,
                                           .seed = e->options.seed};
     return tec_session_create(&e->session, &s, e->heap, err);
+}
+
+static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    int node = -1;
+    for (int i = 0; i < o->pipeline->n_nodes; i++)
+        if (o->pipeline->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !o->pipeline->nodes[i].culled)
+            node = i;
+    if (node < 0)
+        return TEC_OK;
+    const char *made = tec_arena_printf(&e->arena, "random %llu, %s", (unsigned long long)o->seed,
+                                        o->size ? o->size : "full");
+    const struct tec_memory_options m = {.pipeline = o->pipeline,
+                                         .node = node,
+                                         .model = e->model,
+                                         .weights = e->checkpoint ? e->checkpoint->hash : made,
+                                         .tokenizer = e->tokenizer,
+                                         .root = o->root,
+                                         .bf16 = wants_bf16(o),
+                                         .device = &o->device};
+    return tec_memory_open(&e->memory, &m, e->heap, err);
 }
 
 /* Every part has run before the first frame: costs are known, memory is touched. */
@@ -339,6 +362,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
     TEC_TRY(check_memory(e, &measured, err));
     TEC_TRY(open_tokenizer(e, err));
+    TEC_TRY(open_memory(e, err));
     TEC_TRY(open_session(e, &measured.spec, err));
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
@@ -347,6 +371,10 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     if (measured.spec.beside) {
         TEC_TRY(tec_partitions_create(&e->partitions, e->plan, e->heap, err));
         executor = tec_partitions_executor(e->partitions);
+    }
+    if (e->memory) {
+        TEC_TRY(tec_memory_attach(e->memory, e->plan, err));
+        executor = tec_memory_executor(e->memory, &executor);
     }
     TEC_TRY(tec_engine_make_loop(e, &executor, err));
     return warm(e, err);
@@ -440,6 +468,7 @@ void tec_engine_close(struct tec_engine *e)
     tec_loop_destroy(e->loop);
     tec_partitions_destroy(e->partitions);
     tec_session_destroy(e->session);
+    tec_memory_close(e->memory);
     tec_plan_destroy(e->plan);
     tec_weights_close(e->weights);
     tec_device_close(e->device);

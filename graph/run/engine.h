@@ -6,6 +6,7 @@
 #include "graph/compile/spec.h"
 #include "graph/load/pipeline.h"
 #include "graph/run/loop.h"
+#include "graph/run/memory.h"
 #include "graph/run/partitions.h"
 #include "graph/run/session.h"
 
@@ -46,6 +47,7 @@ struct tec_engine {
     struct tec_model *model;
     struct tec_weights *weights;
     struct tec_plan *plan;
+    struct tec_memory *memory; /* NULL: the pipeline has none */
     struct tec_session *session;
     struct tec_loop *loop;
     struct tec_partitions *partitions; /* NULL: work runs one after the other */

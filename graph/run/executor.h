@@ -15,6 +15,9 @@ struct tec_own_prompt {
     int n; /* at most the plan's spec.own_tokens */
 };
 
+struct tec_memory_prompt;
+struct tec_decision;
+
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */
 struct tec_frame_input {
     struct tec_prefix_input prefix;
@@ -24,6 +27,7 @@ struct tec_frame_input {
     int64_t captured_ns; /* when the cameras saw it, frame clock */
     uint64_t text_key;   /* of the instruction as it was given: equal texts, equal keys */
     struct tec_own_prompt own[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */
+    const struct tec_memory_prompt *memory;     /* the prompt is of remembered units; or NULL */
 };
 
 /* Work of requests: a private prefill, or a decode of n rows by k steps. */
@@ -62,6 +66,10 @@ struct tec_executor {
      * where the plan has none. */
     void (*packed)(void *self, struct tec_ring_launch *launch);
     void (*shift)(void *self, const struct tec_ring_move *moves, int n, struct tec_replay *replay);
+    /* The frame's decision about units of a memory, before its prefix. And when a frame is over:
+     * until then there is time for other work. NULL: nothing. */
+    void (*recompute)(void *self, const struct tec_decision *decision);
+    void (*idle)(void *self, int64_t until_ns);
     /* Wait until the inputs are here; NULL: they are when a frame is run. */
     void (*await)(void *self, int64_t until_ns);
     /* Start jobs, one after the other, on a partition of their own beside the frame's hard nodes,

@@ -161,6 +161,8 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
                                         .record = &l->record});
     if (l->o.planner.observe)
         l->o.planner.observe(l->o.planner.self, &l->view, &l->result);
+    if (l->o.executor.idle && !l->record.failed)
+        l->o.executor.idle(l->o.executor.self, tick->next_ns);
     l->frame = tick->frame + 1;
     return &l->record;
 }

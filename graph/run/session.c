@@ -1,5 +1,6 @@
 #include "graph/run/session.h"
 
+#include "graph/run/memory.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_own.h"
 #include "graph/run/session_robot.h"
@@ -32,6 +33,7 @@ struct tec_session {
     struct tec_own_inputs own;
     int text_max;         /* bytes of an instruction */
     float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
+    struct tec_memory_prompt remembered[SETS];
     struct set sets[SETS];
     int turn;               /* set to be written next */
     const struct set *last; /* good one; NULL = none yet */
@@ -152,6 +154,10 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
     TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
+    if (o->memory) {
+        TEC_TRY(tec_memory_use(o->memory, s->template, err));
+        TEC_TRY(tec_memory_rooms(o->memory, s->remembered, SETS, &s->arena, err));
+    }
     s->text_max = 1024 + 8 * o->max_text;
     /* A model of text alone has neither pictures nor actions: nothing of these sizes is ever made.
      */
@@ -196,6 +202,8 @@ void tec_session_destroy(struct tec_session *session)
 {
     if (!session)
         return;
+    for (int i = 0; session->options.memory && i < SETS; i++)
+        tec_memory_drop(session->options.memory, &session->remembered[i]);
     tec_observer_destroy(session->observer);
     tec_arena_finish(&session->scratch);
     tec_arena_finish(&session->arena);
@@ -266,13 +274,40 @@ static uint64_t key_of(const struct tec_value *ids, const struct tec_observation
                : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
 }
 
+/* What has changed in the world, then the units that the query finds. */
+static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
+                              size_t n_values, struct set *set, int *n, struct tec_error *err)
+{
+    const struct tec_pipeline *p = s->options.pipeline;
+    const struct tec_observation *seen = &set->seen;
+    const struct tec_template_values query = {seen->text, seen->text_bytes, seen->bins,
+                                              seen->n_bins};
+    struct tec_memory_prompt *prompt = &s->remembered[s->turn];
+    const struct tec_value *changes = NULL;
+    for (int i = 0; i < p->n_inputs; i++)
+        for (size_t v = 0; p->inputs[i].kind == TEC_INPUT_SEGMENTS && v < n_values; v++)
+            if (strcmp(values[v].name, p->inputs[i].name) == 0)
+                changes = &values[v];
+    if (changes && changes->kind != TEC_VALUE_TEXT)
+        return tec_fail(err, TEC_SHAPE, "%s: must be a text, of JSON", changes->name);
+    TEC_TRY(tec_memory_apply(s->options.memory, changes ? changes->data : NULL,
+                             changes ? changes->bytes : 0, err));
+    enum tec_status status = tec_memory_prompt(s->options.memory, prompt, &query, set->ids,
+                                               s->options.max_text, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    *n = prompt->n;
+    return tec_context(err, status, "%s", s->robot->prompt_input);
+}
+
 static enum tec_status make_prompt(struct tec_session *s, const struct tec_value *values,
                                    size_t n_values, struct set *set, int *n, uint64_t *key,
                                    struct tec_error *err)
 {
     const struct tec_value *ids = tec_robot_prompt_ids(s->robot, values, n_values);
     int vocab = s->options.model->text.vocab;
-    if (ids)
+    if (s->options.memory)
+        TEC_TRY(recall(s, values, n_values, set, n, err));
+    else if (ids)
         TEC_TRY(take_ids(s, ids, set, n, err));
     else if (s->options.tokenizer)
         TEC_TRY(encode(s, set, n, err));
@@ -367,6 +402,7 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     input->captured_ns = captured_ns;
     input->text_key = key;
     memcpy(input->own, own, sizeof own);
+    input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;

@@ -20,6 +20,7 @@ struct tec_session_options {
     const struct tec_tokenizer *tokenizer;   /* NULL: prompts are given as ids, or made up */
     const char *root;                        /* holds pipelines/ */
     int max_text;                            /* tokens of a prompt that the plan allows */
+    struct tec_memory *memory;               /* prompts are of its units; NULL = none */
     int max_pictures;                        /* that the plan has rows for; 0: all slots */
     uint64_t seed;                           /* of the noise */
 };

@@ -1,4 +1,5 @@
 /* view.c - what policies see of a frame: requests, caches, costs and the slack. */
+#include "graph/run/memory.h"
 #include "graph/run/state.h"
 
 #include <string.h>
@@ -60,6 +61,11 @@ void tec_loop_view(struct tec_loop *l)
         l->view_rows[i] = tec_loop_view_of(l, &l->requests[i]);
     view_caches(l);
     l->view.n_req = l->n_live;
+    const struct tec_memory_prompt *units = l->input ? l->input->memory : NULL;
+    l->view.seg = units ? units->views : NULL;
+    l->view.n_seg = !units                            ? 0
+                    : units->n_units > TEC_MAX_SEGMENTS ? TEC_MAX_SEGMENTS
+                                                        : units->n_units;
     l->view.index = l->tick->frame;
     l->view.now_us = tec_loop_now(l) / 1000;
     l->view.deadline_us = l->record.deadline_ns >= 0 ? l->record.deadline_ns / 1000 : INT64_MAX;
