@@ -1,6 +1,6 @@
 /* What may happen to a memory while a forward loads it: whatever it is, no wrong byte is used, what
  * was acknowledged is there afterwards, and a sentence says where. */
-#include "graph/memory/stream.h"
+#include "graph/memory/feed.h"
 #include "tests/tap.h"
 
 #include <fcntl.h>
@@ -120,56 +120,56 @@ static uint32_t pin(unsigned char *computed)
     return n;
 }
 
-static struct tec_stream *stream_new(int64_t bytes_per_sec)
+static struct tec_feed *stream_new(int64_t bytes_per_sec)
 {
-    const struct tec_stream_options options = {
+    const struct tec_feed_options options = {
         .layers = LAYERS,
         .units = UNITS,
         .direct = true,
-        .limit = {[TEC_TIER_FILE] = {.bytes_per_sec = bytes_per_sec}}};
-    struct tec_stream *stream = NULL;
-    REQUIRE(tec_stream_create(&stream, store, &options, &heap, &err) == TEC_OK);
+        .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = bytes_per_sec}}};
+    struct tec_feed *stream = NULL;
+    REQUIRE(tec_feed_create(&stream, store, &options, &heap, &err) == TEC_OK);
     return stream;
 }
 
 /* Begin a forward of all units on what is pinned. */
-static void forward_begin(struct tec_stream *s, const unsigned char *computed)
+static void forward_begin(struct tec_feed *s, const unsigned char *computed)
 {
     static unsigned char *staging[PIECES];
     for (uint32_t i = 0; i < PIECES; i++)
         staging[i] = room[i];
-    const struct tec_stream_forward f = {.layers = LAYERS,
+    const struct tec_feed_forward f = {.layers = LAYERS,
                                          .units = UNITS,
                                          .overlap = TEC_OVERLAP_BOUNDED,
                                          .kv = kv,
                                          .staging = staging,
                                          .first = computed};
-    REQUIRE(tec_stream_begin(s, &f, &err) == TEC_OK);
+    REQUIRE(tec_feed_begin(s, &f, &err) == TEC_OK);
 }
 
 /* The rest of it: every byte that is said to be ready is the pinned version's. */
-static enum tec_status forward_end(struct tec_stream *s, const unsigned char *computed)
+static enum tec_status forward_end(struct tec_feed *s, const unsigned char *computed)
 {
-    struct tec_stream_result result;
-    for (int l = 0; l < LAYERS && tec_stream_wait(s, l); l++) {
-        tec_stream_started(s, l);
+    struct tec_feed_result result;
+    for (int l = 0; l < LAYERS && tec_feed_wait(s, l); l++) {
+        tec_feed_started(s, l);
         for (int u = 0; u < UNITS; u++) {
-            const unsigned char *p = tec_stream_pieces(s)[l * UNITS + u];
+            const unsigned char *p = tec_feed_pieces(s)[l * UNITS + u];
             const struct tec_unit_view *v = &pinned[u];
             unsigned char want = byte_of(v->unit, v->version, v->epoch, (uint32_t)l);
             CHECK(computed[u] || (p[0] == want && memcmp(p, p + 1, BODY - 1) == 0));
         }
         if (l + 1 < LAYERS)
-            tec_stream_known(s, l + 1, computed);
-        tec_stream_ended(s, l);
+            tec_feed_known(s, l + 1, computed);
+        tec_feed_ended(s, l);
     }
-    enum tec_status status = tec_stream_finish(s, &result, &err);
+    enum tec_status status = tec_feed_finish(s, &result, &err);
     for (uint32_t u = 0; u < UNITS; u++)
         tec_store_drop(store, kv[u]);
     return status;
 }
 
-static enum tec_status forward(struct tec_stream *s)
+static enum tec_status forward(struct tec_feed *s)
 {
     unsigned char computed[UNITS];
     (void)pin(computed);
@@ -182,7 +182,7 @@ TEST(a_unit_updated_while_it_is_loaded_is_new_the_next_time)
     unsigned char computed[UNITS];
     begin(0, 0);
     fill_all();
-    struct tec_stream *s = stream_new(KV * 100); /* a unit takes 10 ms */
+    struct tec_feed *s = stream_new(KV * 100); /* a unit takes 10 ms */
     CHECK_INT(pin(computed), ==, UNITS);
     forward_begin(s, computed);
     REQUIRE(put(4, 1) == TEC_OK && give(units[4]) == TEC_OK);
@@ -191,7 +191,7 @@ TEST(a_unit_updated_while_it_is_loaded_is_new_the_next_time)
     CHECK_INT(pinned[4].version, ==, 1);
     CHECK_INT(forward(s), ==, TEC_OK); /* the new ones */
     CHECK_INT(pinned[4].version, ==, 2);
-    tec_stream_destroy(s);
+    tec_feed_destroy(s);
     end();
 }
 
@@ -201,14 +201,14 @@ TEST(a_unit_removed_while_it_is_loaded_is_there_until_it_is_dropped)
     unsigned char computed[UNITS];
     begin(0, 0);
     fill_all();
-    struct tec_stream *s = stream_new(KV * 100);
+    struct tec_feed *s = stream_new(KV * 100);
     CHECK_INT(pin(computed), ==, UNITS);
     forward_begin(s, computed);
     REQUIRE(tec_store_remove(store, "u7", &change, &err) == TEC_OK);
     REQUIRE(put(7, 5) == TEC_OK); /* the handle is used again */
     CHECK_INT(units[7], ==, 7);
     CHECK_INT(forward_end(s, computed), ==, TEC_OK);
-    tec_stream_destroy(s);
+    tec_feed_destroy(s);
     end();
 }
 
@@ -220,7 +220,7 @@ TEST(a_group_that_flips_in_the_step_that_retrieves_it_is_of_one_form)
     uint32_t got[4], n = 0;
     begin(1 << 22, 0);
     fill_all();
-    struct tec_stream *s = stream_new(KV * 100);
+    struct tec_feed *s = stream_new(KV * 100);
     REQUIRE(tec_store_query(store, query, 4, got, &n, &err) == TEC_OK && n == 4);
     CHECK_INT(pin(computed), ==, UNITS); /* alone */
     forward_begin(s, computed);
@@ -242,7 +242,7 @@ TEST(a_group_that_flips_in_the_step_that_retrieves_it_is_of_one_form)
     CHECK_INT(pin(computed), ==, UNITS - 4); /* its group is computed again, each alone */
     for (uint32_t u = 0; u < UNITS; u++)
         tec_store_drop(store, kv[u]);
-    tec_stream_destroy(s);
+    tec_feed_destroy(s);
     end();
 }
 
@@ -251,11 +251,11 @@ TEST(a_full_ram_tier_reads_from_the_file)
     struct tec_kv *held = NULL;
     begin(3 * KV, 0); /* room for three units */
     fill_all();
-    struct tec_stream *s = stream_new(0);
+    struct tec_feed *s = stream_new(0);
     CHECK_INT(forward(s), ==, TEC_OK);
-    struct tec_stream_counts c = tec_stream_counts(s);
-    CHECK_INT(c.bytes[TEC_TIER_RAM], ==, 3 * KV);
-    CHECK_INT(c.bytes[TEC_TIER_FILE], ==, 9 * KV);
+    struct tec_feed_counts c = tec_feed_counts(s);
+    CHECK_INT(c.bytes[TEC_KEPT_RAM], ==, 3 * KV);
+    CHECK_INT(c.bytes[TEC_KEPT_FILE], ==, 9 * KV);
     unsigned char computed[UNITS];
     CHECK_INT(pin(computed), ==, UNITS); /* all RAM is pinned: nothing more goes in */
     REQUIRE(tec_store_pin(store, units[0], &held, &err) == TEC_OK);
@@ -268,7 +268,7 @@ TEST(a_full_ram_tier_reads_from_the_file)
     tec_store_drop(store, held);
     CHECK_INT(forward(s), ==, TEC_OK);
     CHECK(tec_store_counts(store).ram_bytes <= 3 * KV);
-    tec_stream_destroy(s);
+    tec_feed_destroy(s);
     end();
 }
 
@@ -285,9 +285,9 @@ static void check_rounds(int64_t ram, const int *rounds)
         REQUIRE(tec_store_view(store, units[u], &v));
         CHECK_STR(v.text, want);
     }
-    struct tec_stream *s = stream_new(0);
+    struct tec_feed *s = stream_new(0);
     CHECK_INT(forward(s), ==, TEC_OK);
-    tec_stream_destroy(s);
+    tec_feed_destroy(s);
 }
 
 TEST(a_file_cut_off_at_any_place_gives_no_wrong_byte)
@@ -303,7 +303,7 @@ TEST(a_file_cut_off_at_any_place_gives_no_wrong_byte)
         off_t at = i < 20 ? 4096 + i * 173 : st.st_size - st.st_size / 21 * (i - 20);
         REQUIRE(truncate(path, at) == 0);
         REQUIRE(open_store(0, 0) == TEC_OK);
-        struct tec_stream *s = stream_new(0);
+        struct tec_feed *s = stream_new(0);
         uint32_t n = tec_store_counts(store).units, lost = UNITS - n;
         for (uint32_t u = 0; u < UNITS; u++)
             REQUIRE(put(u, 0) == TEC_OK); /* those whose text was cut off come again */
@@ -311,7 +311,7 @@ TEST(a_file_cut_off_at_any_place_gives_no_wrong_byte)
         computed_most = lost > computed_most ? lost : computed_most;
         CHECK(fill() >= lost);
         CHECK_INT(forward(s), ==, TEC_OK);
-        tec_stream_destroy(s);
+        tec_feed_destroy(s);
         tec_store_close(store);
         unlink(path); /* as it was */
         REQUIRE(open_store(0, 0) == TEC_OK);
@@ -330,7 +330,7 @@ TEST(a_file_damaged_under_a_forward_gives_no_wrong_byte)
     begin(0, 0);
     fill_all();
     REQUIRE(stat(path, &st) == 0);
-    struct tec_stream *s = stream_new(0);
+    struct tec_feed *s = stream_new(0);
     for (int i = 0; i < 60; i++) {
         seed = seed * 1664525u + 1013904223u;
         int file = open(path, O_WRONLY);
@@ -347,7 +347,7 @@ TEST(a_file_damaged_under_a_forward_gives_no_wrong_byte)
     }
     printf("# 60 damages, %u forwards void: %s\n", voids, err.message);
     CHECK(voids > 10);
-    tec_stream_destroy(s);
+    tec_feed_destroy(s);
     end();
 }
 
@@ -356,7 +356,7 @@ TEST(a_disk_that_fills_up_loses_nothing_acknowledged)
     int rounds[UNITS] = {0};
     begin(0, 0);
     fill_all();
-    struct tec_stream *s = stream_new(0);
+    struct tec_feed *s = stream_new(0);
     struct rlimit was, now;
     struct stat st;
     REQUIRE(stat(path, &st) == 0 && getrlimit(RLIMIT_FSIZE, &was) == 0);
@@ -379,7 +379,7 @@ TEST(a_disk_that_fills_up_loses_nothing_acknowledged)
         }
     CHECK(failed > 0 && tec_store_read_only(store));
     CHECK(strstr(err.message, path) != NULL);
-    tec_stream_destroy(s);
+    tec_feed_destroy(s);
     tec_store_close(store);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &was) == 0);
     check_rounds(0, rounds);
@@ -397,11 +397,11 @@ TEST(a_size_limit_forgets_kv_but_no_text)
             CHECK_INT(give(units[u]), ==, TEC_OK);
             rounds[u] = round;
         }
-    struct tec_stream *s = stream_new(0);
+    struct tec_feed *s = stream_new(0);
     CHECK_INT(forward(s), ==, TEC_OK); /* what is left is right, the rest is computed */
     CHECK(tec_store_counts(store).file_bytes <= 6 * KV);
-    CHECK(tec_store_counts(store).evicted[TEC_TIER_FILE] > 0);
-    tec_stream_destroy(s);
+    CHECK(tec_store_counts(store).evicted[TEC_KEPT_FILE] > 0);
+    tec_feed_destroy(s);
     tec_store_close(store);
     check_rounds(0, rounds);
     end();

@@ -114,6 +114,11 @@ TEST(attention)
     IS(call, .products = 1280, .other = 296, .read = 408, .written = 384, .kv_read = 448);
     a->rows = &things[2]; /* not listed: 8 rows that see each other */
     IS(call, .products = 8192, .other = 1536, .read = 1088, .written = 1024, .kv_read = 512);
+    a->rows = live; /* one addition more a score; a position a row; a table of 4 x 7 */
+    a->bias = some;
+    a->reach = 3;
+    IS(call, .products = 1280, .other = 336, .weights = 112, .read = 420, .written = 384,
+       .kv_read = 448);
 }
 
 TEST(maps)
@@ -166,6 +171,8 @@ TEST(tables)
     IS(call, .other = 30, .weights = 80, .read = 120, .written = 120);
     a->period = 5;
     IS(call, .other = 30, .weights = 120, .read = 120, .written = 120);
+    a->row = things; /* 3 indices */
+    IS(call, .other = 30, .weights = 120, .read = 132, .written = 120);
     call = tec_call_of(TEC_OP_patchify, "patchify");
     call.args.patchify =
         (struct tec_patchify_args){.count = other, .max_pictures = 3, .size = 4, .patch = 2};
@@ -182,6 +189,9 @@ TEST(rows_and_slots_from_elsewhere)
     struct tec_call call = tec_call_of(TEC_OP_take_rows, "last rows");
     call.args.take = (struct tec_take_args){.rows = live, .max_rows = 8, .cols = 10, .group = 2};
     IS(call, .read = 132, .written = 120); /* 3 rows of 10, and 3 indices */
+    call = tec_call_of(TEC_OP_mean_rows, "mean");
+    call.args.mean = (struct tec_mean_args){.rows = live, .max_rows = 8, .x_rows = 9, .cols = 10};
+    IS(call, .other = 120, .read = 384, .written = 120); /* 9 rows of 10, 3 divided; 3 spans */
     call = tec_call_of(TEC_OP_move_kv, "shift");
     call.args.move =
         (struct tec_move_args){.count = live, .max_moves = 8, .max_tokens = 5, .row = 64};

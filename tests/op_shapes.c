@@ -91,6 +91,32 @@ TEST(counts_follow_from_tensors)
     end();
 }
 
+/* mean_rows of x into a y of some columns, or into x itself. */
+static bool means(int cols, const struct tec_span *span, bool itself)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_mean_rows, "mean");
+    call.in[0] = x;
+    call.out[0] = itself ? x : tec_program_tensor(p, "y", 6, cols, &many);
+    call.args.mean.span = span;
+    tec_program_call(p, &call);
+    bool taken = p->status == TEC_OK;
+    const struct tec_mean_args *a = &p->steps[0].call.args.mean;
+    CHECK(!taken || (a->rows == &many && a->max_rows == 6 && a->x_rows == 8 && a->cols == 10));
+    end();
+    return taken;
+}
+
+TEST(means_are_of_listed_rows)
+{
+    static const struct tec_span span[6];
+    CHECK(means(10, span, false));
+    CHECK(!means(12, span, false));
+    CHECK(!means(10, NULL, false));
+    CHECK(!means(10, span, true));
+}
+
 /* move_kv within the cache, or into a planned tensor. */
 static bool moves_slots(bool fixed, struct tec_move_args args)
 {

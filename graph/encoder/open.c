@@ -183,7 +183,8 @@ void tec_encoder_close(struct tec_encoder *e)
         return;
     for (int i = 0; i < e->n_units; i++)
         tec_device_put(e->device, e->units[i]);
-    tec_device_put(e->device, e->out);
+    if (e->out)
+        tec_device_put(e->device, e->out);
     tec_plan_destroy(e->plan);
     tec_weights_close(e->weights);
     tec_device_close(e->device);

@@ -197,11 +197,10 @@ enum tec_status tec_remote_link_ask(struct tec_remote_link *link, int n, const c
     while (sent < (size_t)size) {
         ssize_t more =
             send(link->context->fd, text + sent, (size_t)size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        bool later = more >= 0 || errno == EAGAIN || errno == EINTR;
         if (more > 0)
             sent += (size_t)more;
-        else if (more < 0 && errno != EAGAIN && errno != EINTR)
-            break;
-        else if (!wait_for(link->context->fd, POLLOUT, deadline_ns))
+        else if (!later || !wait_for(link->context->fd, POLLOUT, deadline_ns))
             break;
     }
     redisFreeCommand(text);

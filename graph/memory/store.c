@@ -342,7 +342,7 @@ struct tec_store_counts tec_store_counts(struct tec_store *s)
         c.useless_bytes = c.file_bytes - tec_store_live(s);
         c.useless_bytes = c.useless_bytes < 0 ? 0 : c.useless_bytes;
     }
-    for (int t = 0; t < TEC_TIERS; t++)
+    for (int t = 0; t < TEC_KEPT_PLACES; t++)
         c.read_bytes[t] = atomic_load(&s->read_bytes[t]);
     c.damages = atomic_load(&s->damages);
     if (s->remote)

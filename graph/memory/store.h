@@ -33,13 +33,13 @@
 #include "graph/memory/log.h"
 #include "graph/memory/remote.h"
 
-enum tec_tier { TEC_TIER_RAM, TEC_TIER_FILE, TEC_TIER_REMOTE, TEC_TIERS };
+enum tec_kept_in { TEC_KEPT_RAM, TEC_KEPT_FILE, TEC_KEPT_REMOTE, TEC_KEPT_PLACES };
 
 /* KV that is about to leave a tier: where `bytes` is not NULL, the pieces of all layers one after
  * the other, for who wants to keep them elsewhere. Called under the store's lock: must not call the
  * store. */
 struct tec_eviction {
-    enum tec_tier tier;
+    enum tec_kept_in tier;
     const char *id;
     uint64_t unit, version, epoch;
     uint32_t tokens;
@@ -68,8 +68,8 @@ struct tec_store_counts {
     int64_t ram_bytes, file_bytes;      /* now; the file as a whole */
     int64_t useless_bytes;              /* of the file: records that something newer replaced */
     int64_t puts, same, removes, loads; /* calls that did something; puts of the same text */
-    int64_t evicted[TEC_TIERS];         /* KV of how many units */
-    int64_t read_bytes[TEC_TIERS];
+    int64_t evicted[TEC_KEPT_PLACES];         /* KV of how many units */
+    int64_t read_bytes[TEC_KEPT_PLACES];
     int64_t compactions, damages; /* damages: found at open and by reading */
     struct tec_remote_counts remote;
 };
@@ -147,8 +147,8 @@ uint64_t tec_kv_version(const struct tec_kv *kv);
 size_t tec_kv_piece_bytes(const struct tec_kv *kv);
 const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer);
 
-/* The first tier that has it, from which it would be read now; TEC_TIERS: none. Any thread. */
-enum tec_tier tec_kv_tier(const struct tec_kv *kv);
+/* The first tier that has it, from which it would be read now; TEC_KEPT_PLACES: none. Any thread. */
+enum tec_kept_in tec_kv_tier(const struct tec_kv *kv);
 
 /* Copy the piece of a layer from wherever it is. Any thread but one with a deadline. TEC_MALFORMED,
  * TEC_IO, TEC_NOT_FOUND: the file is damaged or gone, the server does not give it; where no tier is
@@ -160,7 +160,7 @@ enum tec_status tec_store_read(struct tec_store *store, struct tec_kv *kv, uint3
  * (may be NULL): where the part came from. */
 enum tec_status tec_store_read_part(struct tec_store *store, struct tec_kv *kv, uint32_t layer,
                                     size_t from, size_t to, unsigned char *piece,
-                                    enum tec_tier *tier, struct tec_error *err);
+                                    enum tec_kept_in *tier, struct tec_error *err);
 /* Bring pinned KV into RAM, and what only the server had into the file too. TEC_NO_MEMORY: too much
  * of it is pinned. */
 enum tec_status tec_store_warm(struct tec_store *store, struct tec_kv *kv, struct tec_error *err);

@@ -8,7 +8,7 @@ static enum tec_status no_form(const char *id, const char *why, struct tec_error
     return tec_fail(err, TEC_NOT_FOUND, "memory: KV of unit '%s' %s", id ? id : "(removed)", why);
 }
 
-static void list_remove(struct tec_store *s, struct tec_kv *kv, enum tec_tier tier)
+static void list_remove(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier)
 {
     struct tec_store_list *list = &s->tiers[tier];
     struct tec_store_link *l = &kv->links[tier];
@@ -20,7 +20,7 @@ static void list_remove(struct tec_store *s, struct tec_kv *kv, enum tec_tier ti
     kv->listed[tier] = false;
 }
 
-static void list_append(struct tec_store *s, struct tec_kv *kv, enum tec_tier tier)
+static void list_append(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier)
 {
     struct tec_store_list *list = &s->tiers[tier];
     list_remove(s, kv, tier);
@@ -38,7 +38,7 @@ static int64_t kv_bytes(const struct tec_kv *kv)
 static void ram_free(struct tec_store *s, struct tec_kv *kv)
 {
     unsigned char *bytes = atomic_exchange(&kv->bytes, NULL);
-    list_remove(s, kv, TEC_TIER_RAM);
+    list_remove(s, kv, TEC_KEPT_RAM);
     if (bytes)
         s->counts.ram_bytes -= kv_bytes(kv);
     tec_heap_put(s->heap, bytes);
@@ -47,16 +47,16 @@ static void ram_free(struct tec_store *s, struct tec_kv *kv)
 static void kv_free(struct tec_store *s, struct tec_kv *kv)
 {
     ram_free(s, kv);
-    list_remove(s, kv, TEC_TIER_FILE);
+    list_remove(s, kv, TEC_KEPT_FILE);
     tec_heap_put(s->heap, kv);
 }
 
 static void stale_remove(struct tec_store *s, struct tec_kv *kv)
 {
-    struct tec_store_link *l = &kv->links[TEC_TIER_FILE];
-    *(l->prev ? &l->prev->links[TEC_TIER_FILE].next : &s->stale) = l->next;
+    struct tec_store_link *l = &kv->links[TEC_KEPT_FILE];
+    *(l->prev ? &l->prev->links[TEC_KEPT_FILE].next : &s->stale) = l->next;
     if (l->next)
-        l->next->links[TEC_TIER_FILE].prev = l->prev;
+        l->next->links[TEC_KEPT_FILE].prev = l->prev;
 }
 
 void tec_store_kv_leave(struct tec_store *s, struct tec_store_unit *unit)
@@ -70,11 +70,11 @@ void tec_store_kv_leave(struct tec_store *s, struct tec_store_unit *unit)
         kv_free(s, kv);
         return;
     }
-    list_remove(s, kv, TEC_TIER_RAM);
-    list_remove(s, kv, TEC_TIER_FILE);
-    kv->links[TEC_TIER_FILE] = (struct tec_store_link){.next = s->stale};
+    list_remove(s, kv, TEC_KEPT_RAM);
+    list_remove(s, kv, TEC_KEPT_FILE);
+    kv->links[TEC_KEPT_FILE] = (struct tec_store_link){.next = s->stale};
     if (s->stale)
-        s->stale->links[TEC_TIER_FILE].prev = kv;
+        s->stale->links[TEC_KEPT_FILE].prev = kv;
     s->stale = kv;
 }
 
@@ -89,7 +89,7 @@ bool tec_store_kv_good(struct tec_store *s, uint32_t handle)
 {
     const struct tec_store_unit *u = &s->units[handle];
     return u->kv && u->kv->version == u->version && u->kv->epoch == tec_store_epoch(s, handle) &&
-           tec_kv_tier(u->kv) != TEC_TIERS;
+           tec_kv_tier(u->kv) != TEC_KEPT_PLACES;
 }
 
 struct tec_kv *tec_store_kv_new(struct tec_store *s, uint32_t handle, uint64_t epoch)
@@ -118,11 +118,11 @@ enum tec_status tec_store_kv_found(struct tec_store *s, uint32_t handle, uint64_
     kv->place = place;
     kv->current = true;
     s->units[handle].kv = kv;
-    list_append(s, kv, TEC_TIER_FILE);
+    list_append(s, kv, TEC_KEPT_FILE);
     return TEC_OK;
 }
 
-static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec_tier tier)
+static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec_kept_in tier)
 {
     const struct tec_eviction e = {.tier = tier,
                                    .id = s->units[kv->handle].id,
@@ -140,13 +140,13 @@ static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec
 /* Make room for `bytes` in RAM. False: what is there is pinned, or it is more than there is. */
 static bool ram_room(struct tec_store *s, int64_t bytes)
 {
-    struct tec_kv *kv = s->tiers[TEC_TIER_RAM].first;
+    struct tec_kv *kv = s->tiers[TEC_KEPT_RAM].first;
     if (bytes > s->options.ram_bytes)
         return false;
     while (s->counts.ram_bytes + bytes > s->options.ram_bytes && kv) {
-        struct tec_kv *next = kv->links[TEC_TIER_RAM].next;
+        struct tec_kv *next = kv->links[TEC_KEPT_RAM].next;
         if (kv->pins == 0) {
-            tell_eviction(s, kv, TEC_TIER_RAM);
+            tell_eviction(s, kv, TEC_KEPT_RAM);
             if (kv->place == 0 && !atomic_load(&kv->remote))
                 tec_store_kv_leave(s, &s->units[kv->handle]);
             else
@@ -230,9 +230,9 @@ static enum tec_status put_kv(struct tec_store *s, uint32_t unit, uint64_t versi
     kv->current = true;
     u->kv = kv;
     if (bytes)
-        list_append(s, kv, TEC_TIER_RAM);
+        list_append(s, kv, TEC_KEPT_RAM);
     if (kv->place)
-        list_append(s, kv, TEC_TIER_FILE);
+        list_append(s, kv, TEC_KEPT_FILE);
     return status;
 }
 
@@ -257,9 +257,9 @@ enum tec_status tec_store_pin(struct tec_store *s, uint32_t unit, struct tec_kv 
         struct tec_kv *kv = s->units[unit].kv;
         kv->pins++;
         s->counts.loads++;
-        for (int t = 0; t < TEC_TIERS; t++)
+        for (int t = 0; t < TEC_KEPT_PLACES; t++)
             if (kv->listed[t])
-                list_append(s, kv, (enum tec_tier)t);
+                list_append(s, kv, (enum tec_kept_in)t);
         *out = kv;
     }
     pthread_mutex_unlock(&s->lock);
@@ -309,7 +309,7 @@ static void warm_end(struct tec_store *s, struct tec_kv *kv, unsigned char *all,
     if (good && !atomic_load(&kv->bytes)) {
         atomic_store_explicit(&kv->bytes, all, memory_order_release);
         if (kv->current)
-            list_append(s, kv, TEC_TIER_RAM);
+            list_append(s, kv, TEC_KEPT_RAM);
         return;
     }
     s->counts.ram_bytes -= kv_bytes(kv);
@@ -326,13 +326,13 @@ static void keep_remote(struct tec_store *s, struct tec_kv *kv)
         pieces[l] = tec_kv_piece(kv, l);
     (void)file_take(s, kv, pieces, NULL);
     if (kv->place != 0)
-        list_append(s, kv, TEC_TIER_FILE);
+        list_append(s, kv, TEC_KEPT_FILE);
 }
 
 enum tec_status tec_store_warm(struct tec_store *s, struct tec_kv *kv, struct tec_error *err)
 {
     unsigned char *all = NULL;
-    if (tec_kv_tier(kv) == TEC_TIER_RAM)
+    if (tec_kv_tier(kv) == TEC_KEPT_RAM)
         return TEC_OK;
     pthread_mutex_lock(&s->lock);
     enum tec_status status = warm_room(s, kv, false, &all, err);
@@ -350,9 +350,9 @@ enum tec_status tec_store_warm(struct tec_store *s, struct tec_kv *kv, struct te
 
 enum tec_status tec_store_stale_warm(struct tec_store *s, struct tec_error *err)
 {
-    for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_TIER_FILE].next) {
+    for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_KEPT_FILE].next) {
         unsigned char *all = NULL;
-        if (tec_kv_tier(kv) != TEC_TIER_FILE)
+        if (tec_kv_tier(kv) != TEC_KEPT_FILE)
             continue;
         TEC_TRY(warm_room(s, kv, true, &all, err));
         enum tec_status status = read_all(s, kv, all, err);
@@ -364,8 +364,8 @@ enum tec_status tec_store_stale_warm(struct tec_store *s, struct tec_error *err)
 
 void tec_store_file_evict(struct tec_store *s, struct tec_kv *kv)
 {
-    tell_eviction(s, kv, TEC_TIER_FILE);
-    list_remove(s, kv, TEC_TIER_FILE);
+    tell_eviction(s, kv, TEC_KEPT_FILE);
+    list_remove(s, kv, TEC_KEPT_FILE);
     kv->place = 0;
     if (!atomic_load(&kv->bytes) && !atomic_load(&kv->remote))
         tec_store_kv_leave(s, &s->units[kv->handle]);

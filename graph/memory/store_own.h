@@ -32,8 +32,8 @@ struct tec_kv {
     _Atomic bool shunned;           /* what it gave was wrong: it is not asked again */
     struct tec_remote_name name;    /* there */
     bool current;                   /* what its unit has; else only pins keep it */
-    struct tec_store_link links[TEC_TIERS];
-    bool listed[TEC_TIERS];
+    struct tec_store_link links[TEC_KEPT_PLACES];
+    bool listed[TEC_KEPT_PLACES];
 };
 
 struct tec_store_unit {
@@ -58,10 +58,10 @@ struct tec_store {
     uint32_t *by_id, *by_unit; /* [buckets] */
     uint32_t buckets, free;
     uint64_t next_unit;
-    struct tec_store_list tiers[TEC_TIERS];
-    struct tec_kv *stale; /* pinned, no longer current; linked by links[TEC_TIER_FILE] */
+    struct tec_store_list tiers[TEC_KEPT_PLACES];
+    struct tec_kv *stale; /* pinned, no longer current; linked by links[TEC_KEPT_FILE] */
     struct tec_store_counts counts;
-    _Atomic int64_t read_bytes[TEC_TIERS], damages;
+    _Atomic int64_t read_bytes[TEC_KEPT_PLACES], damages;
     int64_t compact_at; /* size of the file at which it is looked whether half of it is useless */
 };
 

@@ -136,7 +136,7 @@ void tec_memory_close(struct tec_memory *m)
     if (!m)
         return;
     tec_memory_stop_worker(m);
-    tec_stream_destroy(m->stream);
+    tec_feed_destroy(m->feed);
     tec_recall_finish(&m->recall);
     tec_store_close(m->store);
     tec_encoder_close(m->encoder);
@@ -235,7 +235,7 @@ static enum tec_status change(struct tec_memory *m, json_t *json, struct tec_err
 {
     const char *id;
     json_t *text, *puts = json_object_get(json, "put"), *removes = json_object_get(json, "remove");
-    size_t known = (puts != NULL) + (removes != NULL);
+    size_t known = (puts ? 1U : 0U) + (removes ? 1U : 0U);
     struct tec_groups_change done;
     if (!json_is_object(json) || json_object_size(json) != known ||
         (puts && !json_is_object(puts)) || (removes && !json_is_array(removes)))
@@ -289,8 +289,8 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .remembered_tokens = n[TEC_COUNT_REMEMBERED],
                                       .remember_ns = n[TEC_COUNT_REMEMBER_NS],
                                       .failed = n[TEC_COUNT_FAILED],
-                                      .stream = m->stream ? tec_stream_counts(m->stream)
-                                                          : (struct tec_stream_counts){0},
+                                      .feed = m->feed ? tec_feed_counts(m->feed)
+                                                          : (struct tec_feed_counts){0},
                                       .store = tec_store_counts(m->store)};
 }
 

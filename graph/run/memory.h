@@ -16,7 +16,7 @@
 #include "base/text/tokenizer.h"
 #include "graph/load/pipeline.h"
 #include "graph/memory/store.h"
-#include "graph/memory/stream.h"
+#include "graph/memory/feed.h"
 #include "graph/run/executor.h"
 #include "graph/run/planner.h"
 #include "graph/run/recall.h"
@@ -87,7 +87,7 @@ struct tec_memory_counts {
     int64_t waited_ns, choose_ns;    /* for KV; to choose units */
     int64_t remembered_tokens, remember_ns; /* computed to be kept */
     int64_t failed;                         /* of that, not kept: see `trouble` */
-    struct tec_stream_counts stream;
+    struct tec_feed_counts feed;
     struct tec_store_counts store;
 };
 struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);

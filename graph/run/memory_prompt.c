@@ -88,9 +88,9 @@ static struct tec_segment_view view_of(const struct tec_memory *m,
     return (struct tec_segment_view){.id = (int64_t)unit->unit,
                                      .tokens = (int)unit->tokens,
                                      .importance = m->importance[p->handles[u]],
-                                     .tier = unit->in_ram  ? TEC_TIER_RAM
-                                             : p->kv[u]    ? TEC_TIER_FILE
-                                                           : TEC_TIERS,
+                                     .tier = unit->in_ram  ? TEC_KEPT_RAM
+                                             : p->kv[u]    ? TEC_KEPT_FILE
+                                                           : TEC_KEPT_PLACES,
                                      .dirty = !p->kv[u],
                                      .fixed = unit->epoch != 0,
                                      .last_used = m->step};

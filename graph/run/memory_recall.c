@@ -9,7 +9,7 @@
 
 static const struct tec_clock real = {NULL};
 
-/* The stream is told of a forward's units; the beginning is this file's own. */
+/* The feed is told of a forward's units; the beginning is this file's own. */
 static bool find(void *self, int layer, int unit, const void **k, const void **v)
 {
     struct tec_memory *m = self;
@@ -31,7 +31,7 @@ static bool find(void *self, int layer, int unit, const void **k, const void **v
 static bool wait(void *self, int layer)
 {
     const struct tec_memory *m = self;
-    return tec_stream_wait(m->stream, layer);
+    return tec_feed_wait(m->feed, layer);
 }
 
 static void known(void *self, int layer, const unsigned char *set)
@@ -41,17 +41,17 @@ static void known(void *self, int layer, const unsigned char *set)
     for (int u = 0; u < m->prompt->n_units; u++)
         m->set[u] = set[u] && m->first[u];
     if (layer > 0)
-        tec_stream_known(m->stream, layer, m->set);
+        tec_feed_known(m->feed, layer, m->set);
 }
 
 static void started(void *self, int layer)
 {
-    tec_stream_started(((struct tec_memory *)self)->stream, layer);
+    tec_feed_started(((struct tec_memory *)self)->feed, layer);
 }
 
 static void ended(void *self, int layer)
 {
-    tec_stream_ended(((struct tec_memory *)self)->stream, layer);
+    tec_feed_ended(((struct tec_memory *)self)->feed, layer);
 }
 
 static struct tec_recall_rule rule_of(struct tec_memory *m)
@@ -91,7 +91,7 @@ static void hold(struct tec_memory *m, int region, const struct tec_prefix_input
         memcpy(m->held[region], o->ids, (size_t)o->n_text * sizeof *o->ids);
 }
 
-/* False: no stream runs, nothing kept can be read. */
+/* False: no feed runs, nothing kept can be read. */
 static bool begin(struct tec_memory *m, const struct tec_recall_rule *rule)
 {
     const struct tec_memory_prompt *p = m->prompt;
@@ -107,14 +107,14 @@ static bool begin(struct tec_memory *m, const struct tec_recall_rule *rule)
     m->fresh[p->n_units] = !m->begin_k;
     if (none)
         return true;
-    const struct tec_stream_forward f = {.layers = m->layers,
+    const struct tec_feed_forward f = {.layers = m->layers,
                                          .units = p->n_units,
                                          .overlap = (enum tec_overlap)m->node->overlap,
                                          .kv = p->kv,
                                          .staging = m->staging,
                                          .first = m->first,
                                          .order = m->by_score ? m->order : NULL};
-    return tec_stream_begin(m->stream, &f, NULL) == TEC_OK;
+    return tec_feed_begin(m->feed, &f, NULL) == TEC_OK;
 }
 
 static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *rule, int region,
@@ -135,10 +135,10 @@ static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *r
                                         .fresh = m->fresh,
                                         .query = p->query,
                                         .region = region};
-    struct tec_stream_result result;
+    struct tec_feed_result result;
     enum tec_status status = begin(m, rule) ? tec_recall_run(&m->recall, &in, rule, &source, NULL)
                                             : TEC_NOT_FOUND;
-    if (streams && tec_stream_finish(m->stream, &result, NULL) != TEC_OK && status == TEC_OK)
+    if (streams && tec_feed_finish(m->feed, &result, NULL) != TEC_OK && status == TEC_OK)
         status = TEC_NOT_FOUND;
     return status;
 }
@@ -158,6 +158,17 @@ static void count(struct tec_memory *m, const struct tec_memory_prompt *p, int n
     const struct tec_importance *im = &r->importance;
     for (int u = 0; r->rule.selection == TEC_SELECTION_keep && im->n_hops && u < p->n_units; u++)
         m->importance[p->handles[u]] = im->scores[(im->n_hops - 1) * p->n_units + u];
+}
+
+/* Units by score, the higher first; equal ones as they stand in the prompt. */
+static void order_units(struct tec_memory *m, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        for (; at > 0 && m->score[m->order[at - 1]] < m->score[i]; at--)
+            m->order[at] = m->order[at - 1];
+        m->order[at] = i;
+    }
 }
 
 static void recall(void *self, enum tec_part_kind kind, int region,
@@ -208,17 +219,6 @@ static void decode(void *self, struct tec_row_state *const *rows, int n, int k, 
     m->inner.decode(m->inner.self, rows, n, k, tokens, made, replay);
 }
 
-/* Units by score, the higher first; equal ones as they stand in the prompt. */
-static void order_units(struct tec_memory *m, int n)
-{
-    for (int i = 0; i < n; i++) {
-        int at = i;
-        for (; at > 0 && m->score[m->order[at - 1]] < m->score[i]; at--)
-            m->order[at] = m->order[at - 1];
-        m->order[at] = i;
-    }
-}
-
 static void recompute(void *self, const struct tec_decision *d)
 {
     struct tec_memory *m = self;
@@ -260,109 +260,4 @@ struct tec_executor tec_memory_executor(struct tec_memory *m, const struct tec_e
     e.beside = NULL;
     e.join = NULL;
     return e;
-}
-
-static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
-{
-    struct tec_remember_job *j = &m->job;
-    size_t units = (size_t)m->plan->spec.units, tokens = (size_t)m->plan->spec.unit_tokens;
-    j->texts = TEC_NEW(&m->arena, units, struct tec_remember_text);
-    j->handles = TEC_NEW(&m->arena, units, uint32_t);
-    j->versions = TEC_NEW(&m->arena, units, uint64_t);
-    j->epochs = TEC_NEW(&m->arena, units, uint64_t);
-    j->first = TEC_NEW(&m->arena, units, int);
-    j->tokens = TEC_NEW(&m->arena, units, int);
-    j->ids = TEC_NEW(&m->arena, tokens, int);
-    bool whole = j->texts && j->handles && j->versions && j->epochs && j->first && j->tokens &&
-                 j->ids;
-    if (!tec_device_reads_host(m->plan->device)) {
-        j->k = TEC_NEW(&m->arena, (size_t)m->layers * tokens * m->row, unsigned char);
-        j->v = TEC_NEW(&m->arena, (size_t)m->layers * tokens * m->row, unsigned char);
-        whole = whole && j->k && j->v;
-    }
-    return whole ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to remember %zu tokens", tokens);
-}
-
-/* A place for each piece, for KV that is not in RAM. */
-static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
-{
-    size_t units = (size_t)m->input->max_segments, layers = (size_t)m->layers;
-    size_t most = (2 * (size_t)m->input->tokens_each * m->row + 8 + 63) / 64 * 64;
-    m->staging = TEC_NEW(&m->arena, layers * units, unsigned char *);
-    m->stage = tec_arena_push(&m->arena, layers * units * most, 1, 64);
-    m->first = TEC_NEW(&m->arena, units + 1, unsigned char);
-    m->fresh = TEC_NEW(&m->arena, units + 1, bool);
-    m->skipped = TEC_NEW(&m->arena, units + 1, bool);
-    m->set = TEC_NEW(&m->arena, units + 1, unsigned char);
-    m->order = TEC_NEW(&m->arena, units + 1, int);
-    m->score = TEC_NEW(&m->arena, units + 1, double);
-    if (!m->staging || !m->stage || !m->first || !m->fresh || !m->skipped || !m->set || !m->order ||
-        !m->score)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu units on its way", units);
-    for (size_t i = 0; i < layers * units; i++)
-        m->staging[i] = m->stage + i * most;
-    return TEC_OK;
-}
-
-static enum tec_status take_held(struct tec_memory *m, struct tec_error *err)
-{
-    size_t regions = (size_t)m->plan->prefixes.n, tokens = (size_t)m->plan->spec.frame_tokens;
-    m->held = TEC_NEW(&m->arena, regions, int *);
-    m->n_held = TEC_NEW(&m->arena, regions, int);
-    m->ratios = TEC_NEW(&m->arena, (size_t)m->layers, double);
-    bool whole = m->held && m->n_held && m->ratios;
-    for (size_t i = 0; whole && i < regions; i++) {
-        m->held[i] = TEC_NEW(&m->arena, tokens, int);
-        whole = m->held[i] != NULL;
-    }
-    return whole ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %zu regions", regions);
-}
-
-static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *err)
-{
-    size_t bytes = (size_t)m->n_beginning * m->row;
-    if (m->n_beginning < 1 || m->n_beginning > m->plan->spec.unit_tokens)
-        return TEC_OK; /* it is computed with each prompt, then */
-    const struct tec_remember_text text = {m->beginning, m->n_beginning};
-    unsigned char *k = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);
-    unsigned char *v = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);
-    if (!k || !v)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory to keep the beginning of prompts");
-    TEC_TRY(tec_remember_run(m->plan, &text, 1, err));
-    for (int l = 0; l < m->layers; l++)
-        tec_remember_read(m->plan, 0, m->n_beginning, l, k + (size_t)l * bytes,
-                          v + (size_t)l * bytes);
-    m->begin_k = k;
-    m->begin_v = v;
-    return TEC_OK;
-}
-
-/* What a file brought along without KV, before the first frame. */
-static void fill_store(struct tec_memory *m)
-{
-    int64_t failed = 0;
-    while (!failed && tec_memory_fill_job(m)) {
-        tec_memory_run_job(m);
-        tec_memory_keep_job(m);
-        failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
-    }
-}
-
-enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
-                                  struct tec_error *err)
-{
-    m->plan = plan;
-    TEC_TRY(take_job(m, err));
-    TEC_TRY(take_staging(m, err));
-    TEC_TRY(take_held(m, err));
-    TEC_TRY(tec_recall_create(&m->recall, plan, &m->arena, err));
-    const struct tec_stream_options o = {.layers = m->layers,
-                                         .units = m->input->max_segments,
-                                         .grain_bytes = 64 << 10,
-                                         .direct = true};
-    TEC_TRY(tec_stream_create(&m->stream, m->store, &o, m->heap, err));
-    m->pieces = tec_stream_pieces(m->stream);
-    TEC_TRY(keep_beginning(m, err));
-    fill_store(m);
-    return tec_memory_start_worker(m, err);
 }

@@ -1,5 +1,5 @@
 /* A stream from outside: its life, and the frame's side, which only reads and writes atomics. */
-#include "graph/memory/stream_own.h"
+#include "graph/memory/feed_own.h"
 
 #include "base/clock.h"
 #include "base/spin.h"
@@ -8,13 +8,13 @@
 
 enum { POLL_NS = 50000, LOADS_A_PIECE = 2 };
 
-int64_t tec_stream_now(const struct tec_stream *s)
+int64_t tec_feed_now(const struct tec_feed *s)
 {
     const struct tec_clock clock = {0};
     return tec_clock_now(&clock) - s->begin;
 }
 
-static enum tec_status options_check(const struct tec_stream_options *o, struct tec_error *err)
+static enum tec_status options_check(const struct tec_feed_options *o, struct tec_error *err)
 {
     if (o->layers < 1 || o->layers > TEC_MAX_LOADING_LAYERS || o->units < 1 ||
         o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->poll_ns < 0 ||
@@ -24,13 +24,13 @@ static enum tec_status options_check(const struct tec_stream_options *o, struct 
                         "%lld ns; up to %d, %d and 1 s are possible",
                         o->layers, o->units, (long long)o->grain_bytes, (long long)o->poll_ns,
                         TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_UNITS);
-    for (int t = 0; t < TEC_TIERS; t++)
+    for (int t = 0; t < TEC_KEPT_PLACES; t++)
         if (o->limit[t].bytes_per_sec < 0 || o->limit[t].latency_ns < 0)
             return tec_fail(err, TEC_INVALID, "memory: the limit of tier %d is negative", t);
     return TEC_OK;
 }
 
-static bool arrays_take(struct tec_stream *s)
+static bool arrays_take(struct tec_feed *s)
 {
     size_t layers = (size_t)s->options.layers, units = (size_t)s->options.units;
     size_t pieces = layers * units;
@@ -58,12 +58,12 @@ static bool arrays_take(struct tec_stream *s)
            s->load_ns && s->loads;
 }
 
-enum tec_status tec_stream_create(struct tec_stream **out, struct tec_store *store,
-                                  const struct tec_stream_options *options, struct tec_heap *heap,
+enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
+                                  const struct tec_feed_options *options, struct tec_heap *heap,
                                   struct tec_error *err)
 {
     TEC_TRY(options_check(options, err));
-    struct tec_stream *s = tec_heap_get(heap, sizeof *s);
+    struct tec_feed *s = tec_heap_get(heap, sizeof *s);
     if (!s)
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a stream");
     s->heap = heap;
@@ -74,25 +74,25 @@ enum tec_status tec_stream_create(struct tec_stream **out, struct tec_store *sto
     tec_arena_init(&s->rules_arena, heap);
     sem_init(&s->go, 0, 0);
     bool room = arrays_take(s);
-    s->started_thread = room && pthread_create(&s->thread, NULL, tec_stream_run, s) == 0;
+    s->started_thread = room && pthread_create(&s->thread, NULL, tec_feed_run, s) == 0;
     if (s->started_thread) {
         *out = s;
         return TEC_OK;
     }
-    tec_stream_destroy(s);
+    tec_feed_destroy(s);
     if (room)
         return tec_fail(err, TEC_IO, "memory: no thread for a stream");
     return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a stream of %d layers of %d units",
                     options->layers, options->units);
 }
 
-void tec_stream_destroy(struct tec_stream *s)
+void tec_feed_destroy(struct tec_feed *s)
 {
     if (!s)
         return;
     if (s->started_thread) {
-        struct tec_stream_result result;
-        (void)tec_stream_finish(s, &result, NULL);
+        struct tec_feed_result result;
+        (void)tec_feed_finish(s, &result, NULL);
         s->stop = true;
         sem_post(&s->go);
         pthread_join(s->thread, NULL);
@@ -103,7 +103,7 @@ void tec_stream_destroy(struct tec_stream *s)
     tec_heap_put(s->heap, s);
 }
 
-static enum tec_status forward_check(const struct tec_stream *s, const struct tec_stream_forward *f,
+static enum tec_status forward_check(const struct tec_feed *s, const struct tec_feed_forward *f,
                                      struct tec_error *err)
 {
     if (s->open)
@@ -132,7 +132,7 @@ static void copy(void *to, const void *from, size_t count, size_t size)
         memcpy(to, from, count * size);
 }
 
-enum tec_status tec_stream_begin(struct tec_stream *s, const struct tec_stream_forward *f,
+enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward *f,
                                  struct tec_error *err)
 {
     const struct tec_clock clock = {0};
@@ -140,9 +140,9 @@ enum tec_status tec_stream_begin(struct tec_stream *s, const struct tec_stream_f
     size_t layers = (size_t)f->layers, units = (size_t)f->units;
     s->forward = *f;
     s->forward.order = f->order ? s->order : NULL;
-    copy(s->kv, f->kv, units, sizeof *s->kv);
-    copy(s->staging, f->staging, layers * units, sizeof *s->staging);
-    copy(s->pieces, f->staging, layers * units, sizeof *s->pieces);
+    copy(s->kv, f->kv, units, sizeof(void *));
+    copy(s->staging, f->staging, layers * units, sizeof(void *));
+    copy(s->pieces, f->staging, layers * units, sizeof(void *));
     copy(s->sets, f->first, units, 1);
     copy(s->order, f->order, units, sizeof *s->order);
     copy(s->reveal_ns, f->reveal_ns ? f->reveal_ns : s->mean_reveal, layers, sizeof(int64_t));
@@ -151,7 +151,7 @@ enum tec_status tec_stream_begin(struct tec_stream *s, const struct tec_stream_f
     memset(s->bubble_ns, 0, layers * sizeof *s->bubble_ns);
     memset(s->failed, 0, units);
     s->n_loads = 0;
-    s->counts = (struct tec_stream_counts){.forwards = 1};
+    s->counts = (struct tec_feed_counts){.forwards = 1};
     s->begin = tec_clock_now(&clock);
     atomic_store(&s->started, 0);
     atomic_store(&s->known, 1);
@@ -166,29 +166,29 @@ enum tec_status tec_stream_begin(struct tec_stream *s, const struct tec_stream_f
     return TEC_OK;
 }
 
-const unsigned char *const *tec_stream_pieces(const struct tec_stream *s)
+const unsigned char *const *tec_feed_pieces(const struct tec_feed *s)
 {
     return s->pieces;
 }
 
 /* The next of a count is told: `at` first, then the count. Out of order: wrong, and not told. */
-static void told(struct tec_stream *s, _Atomic int *count, int layer, int64_t *times)
+static void told(struct tec_feed *s, _Atomic int *count, int layer, int64_t *times)
 {
     if (!s->open || layer != atomic_load_explicit(count, memory_order_relaxed) ||
         layer >= s->forward.layers) {
         atomic_store(&s->wrong, true);
         return;
     }
-    times[layer] = tec_stream_now(s);
+    times[layer] = tec_feed_now(s);
     atomic_store_explicit(count, layer + 1, memory_order_release);
 }
 
-void tec_stream_started(struct tec_stream *s, int layer)
+void tec_feed_started(struct tec_feed *s, int layer)
 {
     told(s, &s->started, layer, s->started_at);
 }
 
-void tec_stream_known(struct tec_stream *s, int layer, const unsigned char *set)
+void tec_feed_known(struct tec_feed *s, int layer, const unsigned char *set)
 {
     size_t units = (size_t)s->forward.units;
     bool next = layer == atomic_load_explicit(&s->known, memory_order_relaxed);
@@ -197,32 +197,32 @@ void tec_stream_known(struct tec_stream *s, int layer, const unsigned char *set)
     told(s, &s->known, layer, s->known_at);
 }
 
-void tec_stream_ended(struct tec_stream *s, int layer)
+void tec_feed_ended(struct tec_feed *s, int layer)
 {
     told(s, &s->ended, layer, s->ended_at);
 }
 
-bool tec_stream_ready(const struct tec_stream *stream, int layer)
+bool tec_feed_ready(const struct tec_feed *stream, int layer)
 {
-    struct tec_stream *s = (struct tec_stream *)(uintptr_t)stream; /* atomics are read */
+    struct tec_feed *s = (struct tec_feed *)(uintptr_t)stream; /* atomics are read */
     return atomic_load_explicit(&s->ready, memory_order_acquire) > layer ||
            atomic_load_explicit(&s->void_, memory_order_acquire);
 }
 
-bool tec_stream_wait(const struct tec_stream *stream, int layer)
+bool tec_feed_wait(const struct tec_feed *stream, int layer)
 {
-    struct tec_stream *s = (struct tec_stream *)(uintptr_t)stream;
+    struct tec_feed *s = (struct tec_feed *)(uintptr_t)stream;
     int turns = 0;
-    while (!tec_stream_ready(s, layer))
+    while (!tec_feed_ready(s, layer))
         tec_spin(&turns);
     return !atomic_load_explicit(&s->void_, memory_order_acquire);
 }
 
-static void counts_add(struct tec_stream_counts *to, const struct tec_stream_counts *c)
+static void counts_add(struct tec_feed_counts *to, const struct tec_feed_counts *c)
 {
     to->forwards += c->forwards;
     to->failed += c->failed;
-    for (int t = 0; t < TEC_TIERS; t++)
+    for (int t = 0; t < TEC_KEPT_PLACES; t++)
         to->bytes[t] += c->bytes[t];
     to->loads += c->loads;
     to->splits += c->splits;
@@ -232,7 +232,7 @@ static void counts_add(struct tec_stream_counts *to, const struct tec_stream_cou
     to->bubble_ns += c->bubble_ns;
 }
 
-static enum tec_status verdict(const struct tec_stream *s, struct tec_error *err)
+static enum tec_status verdict(const struct tec_feed *s, struct tec_error *err)
 {
     for (int u = 0; u < s->forward.units; u++)
         if (s->failed[u])
@@ -244,11 +244,11 @@ static enum tec_status verdict(const struct tec_stream *s, struct tec_error *err
                     "memory: a forward told its layers or sets out of order, or did not wait");
 }
 
-enum tec_status tec_stream_finish(struct tec_stream *s, struct tec_stream_result *result,
+enum tec_status tec_feed_finish(struct tec_feed *s, struct tec_feed_result *result,
                                   struct tec_error *err)
 {
     int turns = 0;
-    *result = (struct tec_stream_result){.status = TEC_OK};
+    *result = (struct tec_feed_result){.status = TEC_OK};
     if (!s->open)
         return TEC_OK;
     atomic_store(&s->finish, true);
@@ -258,7 +258,7 @@ enum tec_status tec_stream_finish(struct tec_stream *s, struct tec_stream_result
     bool bad = atomic_load(&s->void_) || atomic_load(&s->wrong);
     s->counts.failed = bad;
     counts_add(&s->all, &s->counts);
-    *result = (struct tec_stream_result){.status = bad ? verdict(s, err) : TEC_OK,
+    *result = (struct tec_feed_result){.status = bad ? verdict(s, err) : TEC_OK,
                                          .counts = s->counts,
                                          .bubble_ns = s->bubble_ns,
                                          .failed = s->failed,
@@ -267,12 +267,12 @@ enum tec_status tec_stream_finish(struct tec_stream *s, struct tec_stream_result
     return result->status;
 }
 
-struct tec_stream_counts tec_stream_counts(const struct tec_stream *s)
+struct tec_feed_counts tec_feed_counts(const struct tec_feed *s)
 {
     return s->all;
 }
 
-int64_t tec_stream_believed(const struct tec_stream *s, enum tec_tier tier, size_t bytes)
+int64_t tec_feed_believed(const struct tec_feed *s, enum tec_kept_in tier, size_t bytes)
 {
-    return (unsigned)tier < TEC_TIERS ? tec_stream_line_at(&s->lines[tier], bytes) : 0;
+    return (unsigned)tier < TEC_KEPT_PLACES ? tec_feed_line_at(&s->lines[tier], bytes) : 0;
 }

@@ -1,22 +1,22 @@
-/* stream_own.h - the inside of a stream, for its source files. */
-#ifndef TEC_GRAPH_MEMORY_STREAM_OWN_H
-#define TEC_GRAPH_MEMORY_STREAM_OWN_H
+/* feed_own.h - the inside of a stream, for its source files. */
+#ifndef TEC_GRAPH_MEMORY_FEED_OWN_H
+#define TEC_GRAPH_MEMORY_FEED_OWN_H
 
-#include "graph/memory/stream.h"
+#include "graph/memory/feed.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
 /* A line through (bytes, ns) by least squares, older pairs fading. */
-struct tec_stream_line {
+struct tec_feed_line {
     double n, x, y, xx, xy; /* sums of weights, bytes, ns, products */
 };
 
-struct tec_stream {
+struct tec_feed {
     struct tec_heap *heap;
     struct tec_store *store;
-    struct tec_stream_options options;
+    struct tec_feed_options options;
     struct tec_arena arena, rules_arena;
     struct tec_arena_mark rules_mark;
     pthread_t thread;
@@ -24,7 +24,7 @@ struct tec_stream {
     sem_t go;
 
     /* The forward: written by begin, before `go`. */
-    struct tec_stream_forward forward; /* its arrays are those below */
+    struct tec_feed_forward forward; /* its arrays are those below */
     struct tec_kv **kv;
     unsigned char **staging;
     const unsigned char **pieces;
@@ -53,17 +53,17 @@ struct tec_stream {
     unsigned char *failed;
     struct tec_load_event *loads;
     size_t n_loads, room_loads;
-    struct tec_stream_line lines[TEC_TIERS];
-    struct tec_stream_counts counts, all;
+    struct tec_feed_line lines[TEC_KEPT_PLACES];
+    struct tec_feed_counts counts, all;
 };
 
-int64_t tec_stream_now(const struct tec_stream *stream); /* since begin */
+int64_t tec_feed_now(const struct tec_feed *stream); /* since begin */
 /* The thread: forwards until the end. */
-void *tec_stream_run(void *stream);
+void *tec_feed_run(void *stream);
 /* A load took so long; what that says of others. */
-void tec_stream_line_add(struct tec_stream_line *line, size_t bytes, int64_t ns);
-int64_t tec_stream_line_at(const struct tec_stream_line *line, size_t bytes);
+void tec_feed_line_add(struct tec_feed_line *line, size_t bytes, int64_t ns);
+int64_t tec_feed_line_at(const struct tec_feed_line *line, size_t bytes);
 /* Bubbles, overlap, means, once a forward is over. */
-void tec_stream_measure(struct tec_stream *stream);
+void tec_feed_measure(struct tec_feed *stream);
 
 #endif
