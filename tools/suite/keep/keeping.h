@@ -30,7 +30,7 @@ enum tec_keeping_kept {
     TEC_KEEPING_NONE,
     TEC_KEEPING_STORE,  /* groups: alone, or joined where static */
     TEC_KEEPING_BLOCKS, /* blocks of so many tokens of the prompt; 0: each segment alone */
-    TEC_KEEPING_FEED  /* the store's, through a link */
+    TEC_KEEPING_FEED    /* the store's, through a link */
 };
 
 struct tec_keeping_method {

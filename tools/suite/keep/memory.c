@@ -48,6 +48,19 @@ static bool add_text(struct tec_keeping_world *w, const char *text)
     return p->n <= w->most;
 }
 
+/* Objects as they were found, then examples: the order of the published prompt. */
+static void sort(struct tec_keeping_prompt *p, const struct tec_trace *t)
+{
+    uint32_t examples[TEC_KEEPING_UNITS];
+    int n = 0, objects = 0;
+    for (int u = 0; u < p->n_units; u++)
+        if (t->segments[p->segment[u]].kind == TEC_TRACE_EXAMPLE)
+            examples[n++] = p->segment[u];
+        else
+            p->segment[objects++] = p->segment[u];
+    memcpy(p->segment + objects, examples, (size_t)n * sizeof *examples);
+}
+
 enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct tec_trace *t,
                                      struct tec_keeping_cell *cell, int64_t *took_ns,
                                      struct tec_error *err)
@@ -56,10 +69,11 @@ enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct t
     float v[TEC_TRACE_DIM];
     uint32_t n = 0;
     int64_t begin = now();
-    tec_trace_embed(t->instruction, v);
+    tec_trace_embed(t->query, v);
     TEC_TRY(tec_store_query(w->store, v, (uint32_t)cell->segments, p->segment, &n, err));
     p->n = 0;
     p->n_units = (int)n;
+    sort(p, t);
     bool whole = add_text(w, tec_trace_beginning());
     for (int u = 0; whole && u < p->n_units; u++) {
         p->units[u].begin = p->n;

@@ -92,11 +92,11 @@ static void known(void *self, int layer, const unsigned char *set)
         return;
     }
     const struct tec_feed_forward forward = {.layers = w->layers,
-                                               .units = s->n_units,
-                                               .overlap = s->overlap,
-                                               .kv = s->kv,
-                                               .staging = s->staging,
-                                               .first = set};
+                                             .units = s->n_units,
+                                             .overlap = s->overlap,
+                                             .kv = s->kv,
+                                             .staging = s->staging,
+                                             .first = set};
     tec_feed_begin(w->feed, &forward, &s->err);
 }
 

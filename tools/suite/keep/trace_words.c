@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+enum { WORDS = 128 }; /* of a text that count */
+
 const char *const tec_trace_classes[TEC_TRACE_CLASSES] = {"furniture", "appliance", "tool",
                                                           "food",      "tableware", "example"};
 
@@ -165,8 +167,10 @@ static void add_word(float v[TEC_TRACE_DIM], const char *word, int n)
     for (int i = 0; i < TEC_TRACE_NOUNS; i++) {
         const struct tec_trace_noun *noun = &tec_trace_nouns[i];
         const char *kind = tec_trace_classes[noun->kind];
-        if ((int)strlen(noun->word) == n && strncmp(noun->word, word, (size_t)n) == 0)
-            add(v, kind, (int)strlen(kind), 4.0F);
+        if ((int)strlen(noun->word) != n || strncmp(noun->word, word, (size_t)n) != 0)
+            continue;
+        add(v, word, n, 2.0F); /* what a text is about counts more than where it is */
+        add(v, kind, (int)strlen(kind), 3.0F);
     }
     if (n == 5 && strncmp(word, "Robot", 5) == 0)
         add(v, "example", 7, 12.0F);
@@ -174,13 +178,20 @@ static void add_word(float v[TEC_TRACE_DIM], const char *word, int n)
 
 void tec_trace_embed(const char *text, float v[TEC_TRACE_DIM])
 {
+    uint64_t seen[WORDS];
+    int n_seen = 0;
     memset(v, 0, TEC_TRACE_DIM * sizeof *v);
     while (*text) {
-        int n = 0;
+        int n = 0, k = 0;
         while (is_letter(text[n]))
             n++;
-        if (n)
+        uint64_t hash = tec_trace_hash(text, n);
+        while (k < n_seen && seen[k] != hash)
+            k++;
+        if (n && k == n_seen && n_seen < WORDS) {
+            seen[n_seen++] = hash;
             add_word(v, text, n);
+        }
         text += n ? n : 1;
     }
 }

@@ -146,7 +146,7 @@ static enum tec_status open_store(struct tec_keeping_world *w, const struct tec_
                                   .dim = TEC_TRACE_DIM};
     struct tec_store_options o = {.key = w->key,
                                   .max_units = TEC_TRACE_SEGMENTS,
-                                  .threshold = 0.5,
+                                  .threshold = 0.35,
                                   .stable_steps = TEC_KEEPING_STABLE,
                                   .ram_bytes = ram ? INT64_MAX / 4 : 0};
     if (link->name && link->tier == TEC_KEPT_FILE) {
