@@ -121,6 +121,24 @@ TEST(attention)
        .kv_read = 448);
 }
 
+TEST(attention_mass)
+{
+    struct tec_call call = tec_call_of(TEC_OP_attention_mass, "mass");
+    struct tec_mass_args *a = &call.args.mass;
+    *a = (struct tec_mass_args){.rows = live,
+                                .max_rows = 8,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .head_dim = 8,
+                                .n_ranges = other,
+                                .max_ranges = 5};
+    /* 2 x 4 x 8 x 10; besides 6 x 4 x 10 + 3 x 2 x 8; 3 x 34 x 4 + 2 x 4; keys 7 x 2 x 8 x 4 */
+    IS(call, .products_f32 = 640, .other = 288, .read = 416, .written = 24, .kv_read = 448);
+    call.bf16 = true;
+    a->n_ranges = &things[2]; /* not listed: 5 ranges */
+    IS(call, .products = 640, .other = 360, .read = 428, .written = 60, .kv_read = 224);
+}
+
 TEST(maps)
 {
     struct tec_call call = tec_call_of(TEC_OP_gelu, "map");
@@ -200,6 +218,26 @@ TEST(rows_and_slots_from_elsewhere)
     IS(call, .read = 24, .kv_read = 640, .kv_written = 640);
     call.args.move.count = &things[2]; /* not listed: all 8 */
     IS(call, .read = 96, .kv_read = 2560, .kv_written = 2560);
+}
+
+TEST(kept_keys_and_values)
+{
+    struct tec_call call = tec_call_of(TEC_OP_place_kv, "place");
+    struct tec_place_args *a = &call.args.place;
+    static const float cos_sin[8];
+    *a = (struct tec_place_args){.count = live,
+                                 .max_places = 8,
+                                 .max_tokens = 5,
+                                 .kv_heads = 2,
+                                 .head_dim = 8,
+                                 .cos_sin = cos_sin};
+    /* 7 tokens in 3 places: 7 x 16 x 3 FLOP; 4 pairs a token; 7 x 2 x 16 x 4 bytes */
+    IS(call, .other = 336, .weights = 224, .read = 96, .kv_read = 896, .kv_written = 896);
+    call.bf16 = true;
+    a->cos_sin = NULL;
+    IS(call, .read = 96, .kv_read = 448, .kv_written = 448);
+    a->count = other; /* not said: 2 places of 5 */
+    IS(call, .read = 64, .kv_read = 640, .kv_written = 640);
 }
 
 TEST(next_token)
