@@ -179,7 +179,12 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int bloc
     struct tec_unit_place places[TEC_KEEPING_UNITS];
     struct tec_keeping_slot *slots[TEC_KEEPING_UNITS];
     struct pack pack = {.n = 0};
+    struct tec_keeping_shelf *shelf = shelf_of(w, block);
     int64_t begin = now();
+    *changed = shelf->cost;
+    if (shelf->step == trace_of(w)->step)
+        return TEC_OK;
+    *changed = (struct tec_keeping_cost){0};
     int n = tec_keeping_blocks(w, block, places, slots);
     for (int i = 0; i < n; i++) {
         const int *ids = w->prompt.ids + places[i].begin;
@@ -193,7 +198,9 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int bloc
         pack.slots[pack.n++] = slots[i];
     }
     TEC_TRY(run_pack(w, &pack, changed, err));
-    changed->ns += now() - begin;
+    changed->ns = now() - begin;
+    shelf->step = trace_of(w)->step;
+    shelf->cost = *changed;
     return TEC_OK;
 }
 
@@ -265,9 +272,7 @@ static enum tec_status keep_run(struct tec_keeping_world *w, const uint32_t *uni
     return status;
 }
 
-enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,
-                                          struct tec_keeping_cost *changed,
-                                          struct tec_keeping_cost *joined, struct tec_error *err)
+static enum tec_status make_whole(struct tec_keeping_world *w, struct tec_error *err)
 {
     uint32_t missing[TEXTS], n_missing = tec_store_missing(w->store, missing, TEXTS);
     int n = 0;
@@ -278,9 +283,23 @@ enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,
         to = run_of(w, missing, from, n);
         struct tec_arena_mark mark = tec_arena_mark(&w->arena);
         enum tec_status status =
-            keep_run(w, missing + from, to - from, to - from > 1 ? joined : changed, err);
+            keep_run(w, missing + from, to - from, to - from > 1 ? &w->joined : &w->changed, err);
         tec_arena_rewind(&w->arena, mark);
         TEC_TRY(status);
     }
+    return TEC_OK;
+}
+
+enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,
+                                          struct tec_keeping_cost *changed,
+                                          struct tec_keeping_cost *joined, struct tec_error *err)
+{
+    if (w->step != trace_of(w)->step) {
+        w->changed = w->joined = (struct tec_keeping_cost){0};
+        TEC_TRY(make_whole(w, err));
+        w->step = trace_of(w)->step;
+    }
+    *changed = w->changed;
+    *joined = w->joined;
     return TEC_OK;
 }

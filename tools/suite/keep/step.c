@@ -141,7 +141,7 @@ static enum tec_status prepare(struct source *s, const struct tec_keeping_method
 {
     struct tec_keeping_world *w = s->w;
     struct tec_keeping_cost changed = {0}, joined = {0};
-    int64_t begin = now();
+    int64_t pinned = 0;
     s->n_units = w->prompt.n_units;
     memcpy(s->places, w->prompt.units, sizeof s->places);
     if (m->kept == TEC_KEEPING_BLOCKS) {
@@ -149,15 +149,16 @@ static enum tec_status prepare(struct source *s, const struct tec_keeping_method
         s->n_units = tec_keeping_blocks(w, m->block, s->places, s->slots);
     } else if (m->kept != TEC_KEEPING_NONE) {
         TEC_TRY(tec_keeping_refresh_store(w, &changed, &joined, err));
+        int64_t begin = now();
         TEC_TRY(pin(s, err));
+        pinned = now() - begin;
     }
-    int64_t took = now() - begin - joined.ns;
     if (!s->counted)
         return TEC_OK;
     s->row->refreshed += changed.tokens;
     s->row->behind += joined.tokens;
     s->row->behind_ns += joined.ns;
-    push(&s->row->refresh, took);
+    push(&s->row->refresh, changed.ns + pinned);
     return TEC_OK;
 }
 

@@ -203,4 +203,5 @@ void tec_keeping_end_cell(struct tec_keeping_world *w)
     w->store = NULL;
     w->path = NULL;
     w->n_shelves = w->n_old = 0;
+    w->step = 0;
 }

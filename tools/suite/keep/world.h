@@ -12,9 +12,16 @@ struct tec_keeping_slot {
     unsigned char *kv;
 };
 
+/* Tokens computed to be kept, and how long it took. */
+struct tec_keeping_cost {
+    int64_t tokens, ns;
+};
+
 /* Slots of the blocks of one size: by place, or by segment where each is alone. */
 struct tec_keeping_shelf {
     int block;
+    int64_t step; /* of the trace, when `cost` was */
+    struct tec_keeping_cost cost;
     struct tec_keeping_slot slots[TEC_TRACE_SEGMENTS];
 };
 
@@ -47,6 +54,8 @@ struct tec_keeping_world {
     struct tec_feed *feed;
     unsigned char *staging;
     size_t staging_room;
+    int64_t step; /* of the trace, when the store's KV was made whole, at these costs */
+    struct tec_keeping_cost changed, joined;
     struct tec_keeping_shelf shelves[6];
     int n_shelves;
     struct tec_keeping_prompt prompt;
@@ -73,11 +82,8 @@ enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct t
                                      struct tec_keeping_cell *cell, int64_t *took_ns,
                                      struct tec_error *err);
 
-/* Compute what a row lacks: tokens and time, of what changed and, apart, of groups that became
- * static. */
-struct tec_keeping_cost {
-    int64_t tokens, ns;
-};
+/* Compute what a row lacks: what changed and, apart, groups that became static. Rows that keep the
+ * same things are told the same cost: the first one of a step computes for all. */
 enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,
                                           struct tec_keeping_cost *changed,
                                           struct tec_keeping_cost *joined, struct tec_error *err);
