@@ -51,7 +51,8 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
         in->wanted[in->n_wanted++] = (struct wanted){name, kind, needed};
 }
 
-/* First actions may be given or not; prompts of decode nodes that have no default must. */
+/* First actions may be given or not; prompts of decode nodes and of further models that have no
+ * default must. */
 static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
@@ -60,6 +61,12 @@ static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p
     for (int i = 0; i < p->n_inputs; i++)
         if (tec_pipeline_prompt(p, i) >= 0)
             want(in, p->inputs[i].name, TEC_WANT_TEXT, !p->inputs[i].initial);
+    for (int i = 0; i < p->n_nodes; i++)
+        for (int k = 0; k < p->nodes[i].reads.n && !p->nodes[i].culled; k++) {
+            const struct tec_decl_input *input = &p->inputs[p->nodes[i].reads.item[k].index];
+            if (p->nodes[i].model.index != tec_pipeline_main(p))
+                want(in, input->name, TEC_WANT_TEXT, !input->initial);
+        }
 }
 
 static void want_of_robot(struct tec_inputs *in, const struct tec_robot *r)

@@ -84,7 +84,10 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
                                   const struct tec_robot *robot, int prompt_tokens, int vocab,
                                   uint64_t *state, struct tec_arena *arena, struct tec_error *err)
 {
+    enum { OF_ANY_MODEL = 256 };
     *n = 0;
+    if (pipeline->n_models > 1 && vocab > OF_ANY_MODEL)
+        vocab = OF_ANY_MODEL;
     for (int i = 0; i < pipeline->n_inputs && *n < room; i++) {
         const struct tec_decl_input *in = &pipeline->inputs[i];
         struct tec_value *v = &values[*n];

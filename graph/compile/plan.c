@@ -332,8 +332,9 @@ void tec_plan_destroy(struct tec_plan *p)
         return;
     for (int i = 0; i < p->n_parts; i++) {
         tec_capture_free(p->parts[i].capture);
-        for (int k = 0; p->parts[i].slices && k < p->parts[i].n_slices; k++)
-            tec_capture_free(p->parts[i].slices[k]);
+        for (int s = 0; s < p->parts[i].n_slices && p->parts[i].slices; s++)
+            tec_capture_free(p->parts[i].slices[s]);
+        tec_device_put(p->device, p->parts[i].own);
         if (p->parts[i].kind == TEC_PART_RECALL)
             tec_recall_table_finish(&p->parts[i].recall, p->device);
         tec_table_finish(&p->parts[i].block, p->device);
@@ -357,6 +358,13 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_device_put(p->device, p->ends);
     tec_arena_finish(&p->arena);
     tec_heap_put(p->heap, p);
+}
+
+unsigned char *tec_plan_activations(const struct tec_plan *p, const struct tec_plan_part *part,
+                                    size_t *bytes)
+{
+    *bytes = part->own ? part->own_bytes : p->activation_bytes[part->stream];
+    return part->own ? part->own : p->activations[part->stream];
 }
 
 static struct tec_plan_part *find(struct tec_plan *p, bool beside, enum tec_part_kind kind,

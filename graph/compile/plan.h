@@ -32,9 +32,12 @@ struct tec_plan_part {
     bool beside;            /* the second set: runs on the lanes that the device splits off */
     struct tec_program program;
     struct tec_capture *capture;
-    /* The same in pieces, to be run one after the other. NULL = not in pieces. */
+    /* The same in pieces, to be run one after the other, other launches between them: activations
+     * stay in a place of their own. NULL = not in pieces. */
     struct tec_capture **slices;
     int n_slices;
+    unsigned char *own;
+    size_t own_bytes;
     struct tec_table_block block;
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
     struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
@@ -59,6 +62,8 @@ struct tec_plan_spec {
     float penalty;    /* of tokens that a request has read or made; 0 or 1 = none */
     bool draws;       /* requests may draw their tokens */
     bool isolated;    /* requests may take a private prefill */
+    bool apart;       /* no frame: every prefill is made for requests, and waits for its turn */
+    int slices;       /* pieces that such a prefill is captured in; 0 and 1 = in one */
     bool beside;      /* requests may run beside the frame: their parts are there twice */
     int stages;       /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
     int ring_tokens;  /* slots of each stage */
@@ -122,6 +127,10 @@ struct tec_plan_inputs {
 enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inputs *inputs,
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
+
+/* Where the activations of a part lie. */
+unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct tec_plan_part *part,
+                                    size_t *bytes);
 
 /* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest), or NULL. */
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);

@@ -227,6 +227,7 @@ struct tec_decl_capture {
     struct tec_where where;
     struct tec_ints batch, k, depth;
     struct tec_numbers ratio;
+    int slices; /* of a second model's prefill beside hard nodes; 0 = one a layer */
     int max_graphs;
     int on_miss; /* 0: "error", the only value of schema 1 */
 };
@@ -315,6 +316,13 @@ const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
+/* Index of the model that frames are made of: that of the actions, else of the first hard node,
+ * else of the first prefill, else 0. Others answer requests. */
+int tec_pipeline_main(const struct tec_pipeline *p);
+/* Does any node run model i? */
+bool tec_pipeline_runs(const struct tec_pipeline *p, int i);
+/* The prefill that makes the keys of node `node`: itself, or of its model; -1 = none. */
+int tec_pipeline_prefill(const struct tec_pipeline *p, int node);
 
 /* How many captures the lattice makes: one a part and point of an axis that changes its shape. */
 int tec_pipeline_captures(const struct tec_pipeline *p);

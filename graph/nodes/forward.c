@@ -372,7 +372,10 @@ static int lower_layer(struct tec_lower *l, const struct tec_forward *f, int lay
 
 int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x)
 {
-    for (int layer = 0; layer < f->stack->layers && l->program->status == TEC_OK; layer++)
+    for (int layer = 0; layer < f->stack->layers && l->program->status == TEC_OK; layer++) {
+        if (l->cuts && layer > 0)
+            tec_program_cut(l->program);
         x = lower_layer(l, f, layer, x);
+    }
     return x;
 }

@@ -1,6 +1,7 @@
 #include "graph/run/session.h"
 
 #include "graph/run/memory.h"
+#include "graph/run/session_further.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_own.h"
 #include "graph/run/session_robot.h"
@@ -18,6 +19,7 @@ struct set {
     int *ids;     /* [max_text] */
     float *noise; /* [horizon, dim] */
     int *own[TEC_MAX_PROMPTS];
+    int *further[TEC_MAX_MODELS - 1];
 };
 
 struct tec_session {
@@ -31,6 +33,7 @@ struct tec_session {
     struct tec_observer *observer;
     struct tec_given given; /* first actions */
     struct tec_own_inputs own;
+    struct tec_further_inputs further;
     int text_max;         /* bytes of an instruction */
     float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
     struct tec_memory_prompt remembered[SETS];
@@ -94,8 +97,13 @@ static bool give_floats(struct tec_session *s)
 static bool reserve_scratch(struct tec_session *s)
 {
     enum { PER_BYTE = 640, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
-    size_t bytes = (size_t)s->text_max + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
-    if (s->options.tokenizer && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
+    size_t longest = tec_further_longest(&s->further), text = (size_t)s->text_max;
+    text = text < longest ? longest : text;
+    size_t bytes = text + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
+    bool reads = s->options.tokenizer != NULL;
+    for (int i = 0; i < s->options.n_further; i++)
+        reads |= s->options.further[i].tokenizer != NULL;
+    if (reads && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
         return false;
     s->scratch_start = (struct tec_arena_mark){s->scratch.block, 0};
     tec_arena_rewind(&s->scratch, s->scratch_start);
@@ -109,6 +117,8 @@ static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err
         all = all && give_set(s, &s->sets[i]);
     for (int i = 0; i < SETS; i++)
         TEC_TRY(tec_own_take(&s->own, s->sets[i].own, &s->arena, err));
+    for (int i = 0; i < SETS; i++)
+        TEC_TRY(tec_further_take(&s->further, s->sets[i].further, &s->arena, err));
     return all ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", s->robot->name);
 }
@@ -158,6 +168,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, SETS, &s->arena, err));
     }
+    TEC_TRY(tec_further_init(&s->further, o, &s->arena, err));
     s->text_max = 1024 + 8 * o->max_text;
     /* A model of text alone has neither pictures nor actions: nothing of these sizes is ever made.
      */
@@ -382,6 +393,7 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     struct tec_session *s = session;
     struct set *set = &s->sets[s->turn];
     struct tec_own_prompt own[TEC_MAX_PROMPTS] = {{NULL, 0}};
+    struct tec_further_prompt further[TEC_MAX_MODELS - 1] = {{NULL, 0, 0}};
     int n_text = 0, n_fixed = 0;
     uint64_t key = 0;
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
@@ -390,6 +402,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     TEC_TRY(make_prompt(s, values, n, set, &n_text, &key, err));
     enum tec_status status = tec_own_read(&s->own, &s->options, values, n, (size_t)s->text_max,
                                           set->own, own, &s->scratch, err);
+    if (status == TEC_OK)
+        status = tec_further_read(&s->further, values, n, set->further, further, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);
@@ -403,6 +417,7 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     input->text_key = key;
     memcpy(input->own, own, sizeof own);
     input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
+    memcpy(input->further, further, sizeof further);
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;

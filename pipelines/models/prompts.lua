@@ -8,6 +8,8 @@ return {
   -- The newline is encoded apart, so that it never joins the instruction's last token.
   plain      = { clean = true, calls = { { text = "{text}", bos = true }, { text = "\n" } } },
   with_state = { clean = true, calls = { { text = "Task: {text}, State: {state};\nAction: ", bos = true } } },
+  -- A text that is a whole prompt.
+  bare       = { calls = { { text = "{text}" } } },
   -- LeRobot's: not cleaned, one text, a newline at the end if there is none.
   as_it_is   = { ending = "\n", calls = { { text = "{text}", bos = true } } },
   -- OpenVLA's: training put the empty piece between the colon and the action.
