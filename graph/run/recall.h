@@ -34,6 +34,9 @@ struct tec_recall_rule {
     enum tec_scoring scoring;
     const double *ratios;        /* [layers] share of the units */
     const unsigned char *forced; /* [layers, n_units] for judges: the sets; NULL = chosen */
+    /* with `forced`, to measure what the rows alone take: nothing is placed (the region holds it
+     * already), no attention is summed up */
+    bool bare;
     /* reuse: kept keys are not moved to their place, as the published code does */
     bool local;
     int reused; /* prefix: tokens whose keys and values are in the region already */
