@@ -10,7 +10,7 @@ kv = {}
 ---@field name string name in reports and traces
 ---@field schema integer version of this language: 1
 ---@field seed? integer keys all randomness that no input gives; default 0
----@field models? (tectum.model)[] the models; `model = model { }` is the form for one
+---@field models? (tectum.model)[] the models, a list or by name: `models = { arm = model { }, planner = model { } }`; `model = model { }` is the form for one
 ---@field model? tectum.model the form for one model
 ---@field robot? string|table the robot's description: a path such as "robots/libero.lua", or a table
 ---@field variant? string variant of the robot's description; without it the description's own
@@ -275,6 +275,7 @@ function sm(t) end
 ---@field k? integer[] decode steps of a frame, ascending
 ---@field depth? integer[] requests in flight of a ring, ascending
 ---@field ratio? number[] shares that recomputation is measured at, ascending
+---@field slices? integer most pieces that the prefill of a second model is cut into beside hard nodes; without it one a layer
 ---@field max_graphs? integer most captures; default 64
 ---@field on_miss? "error" what no point covers is an error; default error
 

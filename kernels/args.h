@@ -98,8 +98,10 @@ struct tec_seq {
 /* out[r][h] = softmax(scale * q[r][h] . K) V over the first visible[r] keys of row r's sequence.
  * Query head h reads kv head h / (heads / kv_heads). Keys are taken in blocks of 64 by logical key
  * index with an online softmax in float32; a row with no visible key gives 0. With a window > 0 a
- * row sees the last `window` of those keys alone. Rows of one sequence
- * should be neighbours (they then share work), but need not be. */
+ * row sees the last `window` of those keys alone. With a bias the score of key j of a row at
+ * position p, both counted in its sequence, is scale * q . K + bias[h][d + reach], d = j - p cut to
+ * -reach .. reach. Rows of one sequence should be neighbours (they then share work), but need not
+ * be. */
 struct tec_attention_args {
     const float *q; /* [max_rows, ldq] = [heads, head_dim] a row */
     const void *k,
@@ -115,7 +117,10 @@ struct tec_attention_args {
     int heads, kv_heads, head_dim;
     int window; /* 0 = all visible keys */
     float scale;
-    int round; /* 1: out is rounded to bf16 */
+    int round;         /* 1: out is rounded to bf16 */
+    const float *bias; /* [heads, 2 * reach + 1]; NULL = 0 */
+    const int *pos;    /* [max_rows] positions; read with a bias alone */
+    int reach;
 };
 
 /* out[r][s] = the sum over heads of the weights that attention above gives to row r's keys of range
@@ -181,12 +186,25 @@ struct tec_patchify_args {
     int max_pictures, size, patch, ldy;
 };
 
-/* y[r] += table[r % period] (position embeddings). */
+/* y[r] += table[r % period] or, with a list, table[row[r]] (position embeddings). An index outside
+ * 0 .. period - 1 adds row 0. */
 struct tec_add_table_args {
     float *y;
     const float *table; /* [period, ldt] */
     const int *rows;
     int max_rows, ldy, ldt, cols, period;
+    const int *row; /* [max_rows] or NULL */
+};
+
+/* y[r] = the mean of rows span[r].slot .. + length - 1 of x, r < *rows; 0 where there are none.
+ * Sums are float64 in the order of rows: the same bits on every tier. Spans are cut to the x_rows
+ * rows that there are. */
+struct tec_mean_args {
+    const float *x;              /* [x_rows, ldx] */
+    const struct tec_span *span; /* [max_rows] */
+    float *y;                    /* [max_rows, ldy]; apart from x */
+    const int *rows;
+    int max_rows, x_rows, ldx, ldy, cols;
 };
 
 /* y[r] = the key (or value) row in slot[r] as float32, kv_heads * head_dim columns (= cols). */

@@ -5,6 +5,8 @@
 
 #include "kernels/args.h"
 
+#include <stddef.h>
+
 /* Keys are cut at multiples of this in logical key order; a tile has at most as many queries. */
 #define TEC_ATTENTION_KEYS 64
 #define TEC_ATTENTION_TILE 64
@@ -50,6 +52,14 @@ static inline struct tec_attention_args tec_mass_attention(const struct tec_mass
         .window = a->window,
         .scale = a->scale,
     };
+}
+
+/* What row r adds to the score of key `key` for head h, counted from its sequence's first key. */
+static inline float tec_attention_bias(const struct tec_attention_args *a, int r, int h, int key)
+{
+    int d = key - a->pos[r];
+    d = d < -a->reach ? -a->reach : d > a->reach ? a->reach : d;
+    return a->bias[(size_t)h * (2 * (size_t)a->reach + 1) + (size_t)(d + a->reach)];
 }
 
 /* Where a walk over the spans of one sequence stands. */

@@ -32,6 +32,14 @@ static inline int tec_live(const int *count, int capacity)
     return n < 0 ? 0 : n > capacity ? capacity : n;
 }
 
+/* A run of rows cut to those that there are. */
+static inline struct tec_span tec_rows_within(struct tec_span s, int rows)
+{
+    if (s.slot < 0 || s.slot >= rows || s.length < 0)
+        return (struct tec_span){0, 0};
+    return (struct tec_span){s.slot, s.length < rows - s.slot ? s.length : rows - s.slot};
+}
+
 /* Whether row r is one of the first rows that take the second set of vectors (args.h). */
 static inline bool tec_is_fixed(const int *fixed, int r)
 {

@@ -1,5 +1,5 @@
-/* add_table.c - y[r] += table[r mod period].
- *   y [rows, cols]; table [period, ldt]. args: table, ldt, period. */
+/* add_table.c - y[r] += table[r mod period], or table[row[r]].
+ *   y [rows, cols]; table [period, ldt]. args: table, ldt, period, row (or NULL). */
 #include "ops/program.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
@@ -24,15 +24,17 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     tec_capture_add(capture, TEC_KERNEL_add_table, &a, call->barrier, call->label);
 }
 
-/* R rows of c: one addition an element. y is read and written; of the table as many rows as are
- * used, at most its period. */
+/* R rows of c: one addition an element. y is read and written, and R indices where they are listed;
+ * of the table as many rows as are used, at most its period. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
     const struct tec_add_table_args *a = &call->args.add_table;
     int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows), n = rows * a->cols;
     int64_t used = rows < a->period ? rows : a->period;
-    return (struct tec_cost){
-        .other = n, .weights = used * a->cols * 4, .read = n * 4, .written = n * 4};
+    return (struct tec_cost){.other = n,
+                             .weights = used * a->cols * 4,
+                             .read = n * 4 + (a->row ? rows * 4 : 0),
+                             .written = n * 4};
 }
 
 const struct tec_op tec_op_add_table = {

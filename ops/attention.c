@@ -1,6 +1,7 @@
 /* attention.c - out = softmax(scale q K^T) V over each row's visible keys.
  *   q, out [rows, heads * head_dim]; k, v: one layer of a slot space.
- *   args: scratch, row_seq, visible, seqs, spans, heads, kv_heads, head_dim, scale, round. */
+ *   args: scratch, row_seq, visible, seqs, spans, heads, kv_heads, head_dim, scale, round; bias
+ * with pos and reach, or NULL. */
 #include "ops/program.h"
 
 static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
@@ -17,6 +18,8 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
                      "%d heads over %d kv heads", a->heads, a->kv_heads));
     TEC_TRY(TEC_NEED(call, a->scratch && a->row_seq && a->visible && a->seqs && a->spans, err,
                      "lacks a table"));
+    TEC_TRY(TEC_NEED(call, !a->bias || (a->pos && a->reach >= 0 && a->reach < 1 << 24), err,
+                     "a bias needs positions and a reach"));
     a->rows = q->live;
     a->max_rows = q->rows;
     a->ldq = q->ld;
@@ -38,21 +41,23 @@ static void record(const struct tec_program *program, const struct tec_call *cal
 
 /* R rows of h heads of d, which see V keys in all; S keys are read, g heads of d each.
  * Products: h d V multiply-adds for q K^T and as many for the sum over values. Besides, for each
- * head and key: scale, maximum, difference, exponential, sum; for each result one division.
- * Read: q, and each row's sequence and count. Keys and values once a sequence: rows that share a
- * prefix by different sequences count it each. */
+ * head and key: scale, maximum, difference, exponential, sum, with a bias one more; for each result
+ * one division.
+ * Read: q, and each row's sequence and count, with a bias its position and the table. Keys and
+ * values once a sequence: rows that share a prefix by different sequences count it each. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
     const struct tec_attention_args *a = &call->args.attention;
     struct tec_live live = tec_counts_live(counts, a->rows, a->max_rows);
     int64_t row = (int64_t)a->heads * a->head_dim;
     int64_t products = tec_cost_times(4 * row, live.visible);
-    int64_t weighed = tec_cost_times((int64_t)5 * a->heads, live.visible);
+    int64_t weighed = tec_cost_times((int64_t)(a->bias ? 6 : 5) * a->heads, live.visible);
     return (struct tec_cost){
         .products = call->bf16 ? products : 0,
         .products_f32 = call->bf16 ? 0 : products,
         .other = tec_cost_plus(weighed, live.rows * row),
-        .read = live.rows * (row + 2) * 4,
+        .weights = a->bias ? a->heads * (2 * (int64_t)a->reach + 1) * 4 : 0,
+        .read = live.rows * (row + (a->bias ? 3 : 2)) * 4,
         .written = live.rows * row * 4,
         .kv_read = live.keys * 2 * a->kv_heads * a->head_dim * (call->bf16 ? 2 : 4),
     };

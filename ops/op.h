@@ -31,6 +31,7 @@ union tec_args {
     struct tec_map_args map;
     struct tec_gated_args gated;
     struct tec_take_args take;
+    struct tec_mean_args mean;
     struct tec_patchify_args patchify;
     struct tec_add_table_args add_table;
     struct tec_read_kv_args read_kv;

@@ -15,6 +15,7 @@ return policy {
       local r = F.req[i]
       if r.fresh and below(F, 2) == 0 then D:unshare(i) end
       if below(F, 4) == 0 then D:pause(i) else D:decode(i, 1 + below(F, r.max)) end
+      if r.slices > 0 then D:slices(r.prefill, below(F, 4)) end
       D:batch(i, below(F, 4))
       D:priority(i, below(F, 10))
     end

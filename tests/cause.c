@@ -32,8 +32,9 @@ static void pass(enum slow what, int64_t ns)
         trial.now_ns += ns;
 }
 
-static int64_t took(void *user, int mark, int rows, int k)
+static int64_t took(void *user, int model, int mark, int rows, int k)
 {
+    (void)model;
     (void)user, (void)rows;
     int64_t usual = mark == TEC_MARK_PREFILL  ? 10000000
                     : mark == TEC_MARK_ACTION ? 20000000

@@ -120,6 +120,8 @@ json whole layout model tensors bytes missing unexpected hash
 run 0 "inspect LeRobot's layout" inspect tests/golden/pi/pi0_tiny_lerobot/checkpoint; out "lerobot"
 run 0 "inspect a tokenizer" inspect tests/golden/tokenizers/bert_like; out "wordpiece"
 run 0 "inspect one file" inspect --list tests/golden/pi/pi05_tiny/inputs.safetensors; out "layout file"
+run 0 "inspect a sentence encoder" inspect tests/golden/encoders/mpnet_odd/checkpoint
+out "^encoder    texts of at most 187 tokens.*length 1"; out "^unexpected 0"
 run 3 "inspect a pipeline" inspect pipelines/demo_metaworld.lua; err "this is a pipeline file"
 run 3 "inspect nothing" inspect nowhere
 head -c 1000 tests/golden/pi/pi05_tiny/inputs.safetensors >"$W/cut.safetensors"

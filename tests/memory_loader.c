@@ -129,8 +129,8 @@ TEST(pieces_come_in_order_from_every_tier)
             (void)load_all(loader, 0);
             struct tec_store_counts counts = tec_store_counts(store);
             int64_t size = JOBS * (2 * TOKENS * ROW + 64);
-            CHECK_INT(counts.read_bytes[TEC_TIER_RAM], ==, ram ? size : 0);
-            CHECK_INT(counts.read_bytes[TEC_TIER_FILE], ==, ram ? 0 : size);
+            CHECK_INT(counts.read_bytes[TEC_KEPT_RAM], ==, ram ? size : 0);
+            CHECK_INT(counts.read_bytes[TEC_KEPT_FILE], ==, ram ? 0 : size);
             tec_loader_destroy(loader);
             close_store();
         }

@@ -227,13 +227,13 @@ TEST(kv_of_what_has_changed_is_refused)
     CHECK_INT(heap.live, ==, 0);
 }
 
-static int evictions[TEC_TIERS];
+static int evictions[TEC_KEPT_PLACES];
 
 static void on_evict(void *user, const struct tec_eviction *e)
 {
     (void)user;
     evictions[e->tier]++;
-    CHECK(e->tier == TEC_TIER_FILE || e->bytes != NULL);
+    CHECK(e->tier == TEC_KEPT_FILE || e->bytes != NULL);
 }
 
 /* Nothing can leave RAM while n <= 4 others are held. */
@@ -288,7 +288,7 @@ static void check_eviction(bool with_file)
     memset(evictions, 0, sizeof evictions);
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
     fill_ten(s, unit);
-    CHECK_INT(evictions[TEC_TIER_RAM], ==, 6);
+    CHECK_INT(evictions[TEC_KEPT_RAM], ==, 6);
     CHECK_INT(tec_store_counts(s).ram_bytes, ==, 4 * one);
     CHECK(tec_store_view(s, unit[1], &v) && v.has_kv && v.in_ram);
     CHECK(tec_store_view(s, unit[0], &v) && v.has_kv == with_file && !v.in_ram);
@@ -330,7 +330,7 @@ TEST(a_full_file_is_compacted_and_then_forgets_kv_but_no_text)
     struct tec_store_counts counts = tec_store_counts(s);
     CHECK_INT(counts.units, ==, UNITS);
     CHECK_INT(counts.file_bytes, <=, 40000);
-    CHECK(counts.compactions > 3 && evictions[TEC_TIER_FILE] > 10);
+    CHECK(counts.compactions > 3 && evictions[TEC_KEPT_FILE] > 10);
     uint32_t missing = tec_store_missing(s, list, UNITS);
     CHECK(missing > 5 && missing < UNITS);
     tec_store_close(s);

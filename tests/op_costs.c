@@ -114,6 +114,29 @@ TEST(attention)
     IS(call, .products = 1280, .other = 296, .read = 408, .written = 384, .kv_read = 448);
     a->rows = &things[2]; /* not listed: 8 rows that see each other */
     IS(call, .products = 8192, .other = 1536, .read = 1088, .written = 1024, .kv_read = 512);
+    a->rows = live; /* one addition more a score; a position a row; a table of 4 x 7 */
+    a->bias = some;
+    a->reach = 3;
+    IS(call, .products = 1280, .other = 336, .weights = 112, .read = 420, .written = 384,
+       .kv_read = 448);
+}
+
+TEST(attention_mass)
+{
+    struct tec_call call = tec_call_of(TEC_OP_attention_mass, "mass");
+    struct tec_mass_args *a = &call.args.mass;
+    *a = (struct tec_mass_args){.rows = live,
+                                .max_rows = 8,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .head_dim = 8,
+                                .n_ranges = other,
+                                .max_ranges = 5};
+    /* 2 x 4 x 8 x 10; besides 6 x 4 x 10 + 3 x 2 x 8; 3 x 34 x 4 + 2 x 4; keys 7 x 2 x 8 x 4 */
+    IS(call, .products_f32 = 640, .other = 288, .read = 416, .written = 24, .kv_read = 448);
+    call.bf16 = true;
+    a->n_ranges = &things[2]; /* not listed: 5 ranges */
+    IS(call, .products = 640, .other = 360, .read = 428, .written = 60, .kv_read = 224);
 }
 
 TEST(maps)
@@ -166,6 +189,8 @@ TEST(tables)
     IS(call, .other = 30, .weights = 80, .read = 120, .written = 120);
     a->period = 5;
     IS(call, .other = 30, .weights = 120, .read = 120, .written = 120);
+    a->row = things; /* 3 indices */
+    IS(call, .other = 30, .weights = 120, .read = 132, .written = 120);
     call = tec_call_of(TEC_OP_patchify, "patchify");
     call.args.patchify =
         (struct tec_patchify_args){.count = other, .max_pictures = 3, .size = 4, .patch = 2};
@@ -182,6 +207,9 @@ TEST(rows_and_slots_from_elsewhere)
     struct tec_call call = tec_call_of(TEC_OP_take_rows, "last rows");
     call.args.take = (struct tec_take_args){.rows = live, .max_rows = 8, .cols = 10, .group = 2};
     IS(call, .read = 132, .written = 120); /* 3 rows of 10, and 3 indices */
+    call = tec_call_of(TEC_OP_mean_rows, "mean");
+    call.args.mean = (struct tec_mean_args){.rows = live, .max_rows = 8, .x_rows = 9, .cols = 10};
+    IS(call, .other = 120, .read = 384, .written = 120); /* 9 rows of 10, 3 divided; 3 spans */
     call = tec_call_of(TEC_OP_move_kv, "shift");
     call.args.move =
         (struct tec_move_args){.count = live, .max_moves = 8, .max_tokens = 5, .row = 64};
@@ -190,6 +218,26 @@ TEST(rows_and_slots_from_elsewhere)
     IS(call, .read = 24, .kv_read = 640, .kv_written = 640);
     call.args.move.count = &things[2]; /* not listed: all 8 */
     IS(call, .read = 96, .kv_read = 2560, .kv_written = 2560);
+}
+
+TEST(kept_keys_and_values)
+{
+    struct tec_call call = tec_call_of(TEC_OP_place_kv, "place");
+    struct tec_place_args *a = &call.args.place;
+    static const float cos_sin[8];
+    *a = (struct tec_place_args){.count = live,
+                                 .max_places = 8,
+                                 .max_tokens = 5,
+                                 .kv_heads = 2,
+                                 .head_dim = 8,
+                                 .cos_sin = cos_sin};
+    /* 7 tokens in 3 places: 7 x 16 x 3 FLOP; 4 pairs a token; 7 x 2 x 16 x 4 bytes */
+    IS(call, .other = 336, .weights = 224, .read = 96, .kv_read = 896, .kv_written = 896);
+    call.bf16 = true;
+    a->cos_sin = NULL;
+    IS(call, .read = 96, .kv_read = 448, .kv_written = 448);
+    a->count = other; /* not said: 2 places of 5 */
+    IS(call, .read = 64, .kv_read = 640, .kv_written = 640);
 }
 
 TEST(next_token)

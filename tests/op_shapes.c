@@ -91,6 +91,142 @@ TEST(counts_follow_from_tensors)
     end();
 }
 
+/* mean_rows of x into a y of some columns, or into x itself. */
+static bool means(int cols, const struct tec_span *span, bool itself)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_mean_rows, "mean");
+    call.in[0] = x;
+    call.out[0] = itself ? x : tec_program_tensor(p, "y", 6, cols, &many);
+    call.args.mean.span = span;
+    tec_program_call(p, &call);
+    bool taken = p->status == TEC_OK;
+    const struct tec_mean_args *a = &p->steps[0].call.args.mean;
+    CHECK(!taken || (a->rows == &many && a->max_rows == 6 && a->x_rows == 8 && a->cols == 10));
+    end();
+    return taken;
+}
+
+TEST(means_are_of_listed_rows)
+{
+    static const struct tec_span span[6];
+    CHECK(means(10, span, false));
+    CHECK(!means(12, span, false));
+    CHECK(!means(10, NULL, false));
+    CHECK(!means(10, span, true));
+}
+
+/* place_kv into the cache, or into a planned tensor. */
+static bool places_tokens(bool fixed, struct tec_place_args args)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_place_kv, "place");
+    int kv = tec_program_fixed(p, "k", cache, sizeof cache, 8, 8, 8, NULL);
+    call.out[0] = kv;
+    call.out[1] = fixed ? kv : x;
+    call.args.place = args;
+    tec_program_call(p, &call);
+    bool taken = p->status == TEC_OK;
+    end();
+    return taken;
+}
+
+TEST(kept_tokens_go_into_what_is_there)
+{
+    static const struct tec_place places[2];
+    static const float table[64];
+    const struct tec_place_args good = {.places = places,
+                                        .count = &live,
+                                        .max_places = 2,
+                                        .max_tokens = 8,
+                                        .kv_heads = 1,
+                                        .head_dim = 8,
+                                        .cos_sin = table};
+    CHECK(places_tokens(true, good));
+    CHECK(!places_tokens(false, good));
+    struct tec_place_args a = good;
+    a.places = NULL;
+    CHECK(!places_tokens(true, a));
+    a = good;
+    a.count = NULL;
+    CHECK(!places_tokens(true, a));
+    a = good;
+    a.max_places = 0;
+    CHECK(!places_tokens(true, a));
+    a = good;
+    a.max_places = 1 << 30; /* tokens in all leave an int */
+    CHECK(!places_tokens(true, a));
+    a = good;
+    a.kv_heads = 0;
+    CHECK(!places_tokens(true, a));
+    a = good;
+    a.head_dim = 7;
+    CHECK(!places_tokens(true, a));
+    a.cos_sin = NULL;
+    CHECK(places_tokens(true, a));
+    a = good;
+    a.max_tokens = 9; /* the cache has 8 slots */
+    CHECK(!places_tokens(true, a));
+}
+
+/* attention_mass of x, 2 heads of 5, into `ranges` columns. */
+static bool weighs_ranges(int rows, int ranges, struct tec_mass_args args)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_attention_mass, "mass");
+    call.in[0] = x;
+    call.in[1] = tec_program_fixed(p, "k", cache, sizeof cache, 8, 8, 8, NULL);
+    call.out[0] = tec_program_tensor(p, "mass", rows, ranges, &live);
+    call.args.mass = args;
+    tec_program_call(p, &call);
+    const struct tec_mass_args *a = &p->steps[0].call.args.mass;
+    bool taken = p->status == TEC_OK;
+    if (taken)
+        CHECK(a->max_rows == 8 && a->max_ranges == ranges && a->ldo >= ranges && a->ldq == 16);
+    end();
+    return taken;
+}
+
+TEST(ranges_of_keys_are_weighed)
+{
+    static const int ends[3], seq[6];
+    static const struct tec_seq seqs[1];
+    static const struct tec_span spans[1];
+    static float scratch[1];
+    const struct tec_mass_args good = {.scratch = scratch,
+                                       .row_seq = seq,
+                                       .visible = seq,
+                                       .seqs = seqs,
+                                       .spans = spans,
+                                       .ends = ends,
+                                       .n_ranges = &live,
+                                       .heads = 2,
+                                       .kv_heads = 1,
+                                       .head_dim = 5};
+    CHECK(weighs_ranges(8, 3, good));
+    CHECK(weighs_ranges(8, 2048, good));
+    CHECK(!weighs_ranges(8, 2049, good)); /* more than the scratch of 16 columns holds */
+    CHECK(!weighs_ranges(7, 3, good));    /* fewer rows than x */
+    struct tec_mass_args a = good;
+    a.heads = 3;
+    CHECK(!weighs_ranges(8, 3, a));
+    a = good;
+    a.kv_heads = 0;
+    CHECK(!weighs_ranges(8, 3, a));
+    a = good;
+    a.scratch = NULL;
+    CHECK(!weighs_ranges(8, 3, a));
+    a = good;
+    a.ends = NULL;
+    CHECK(!weighs_ranges(8, 3, a));
+    a = good;
+    a.n_ranges = NULL;
+    CHECK(!weighs_ranges(8, 3, a));
+}
+
 /* move_kv within the cache, or into a planned tensor. */
 static bool moves_slots(bool fixed, struct tec_move_args args)
 {
@@ -154,12 +290,23 @@ TEST(lanes_wait_for_rows_of_others)
     tec_program_call(p, &take);
     tec_program_call(p, &move);
     tec_program_call(p, &move);
+    struct tec_call place = tec_call_of(TEC_OP_place_kv, "place");
+    static const struct tec_place places[2];
+    place.out[0] = place.out[1] = move.out[0];
+    place.args.place = (struct tec_place_args){.places = places,
+                                               .count = &live,
+                                               .max_places = 2,
+                                               .max_tokens = 8,
+                                               .kv_heads = 1,
+                                               .head_dim = 8};
+    tec_program_call(p, &place);
+    tec_program_call(p, &move);
     REQUIRE(p->status == TEC_OK);
     p->tensors[x].at = (unsigned char *)memory;
     p->tensors[take.out[0]].at = (unsigned char *)memory + p->tensors[x].size;
     REQUIRE(tec_pass_fuse(&plan, &err) == TEC_OK);
-    static const bool barriers[] = {false, false, true, false, true};
-    for (int i = 0; i < 5; i++)
+    static const bool barriers[] = {false, false, true, false, true, true, true};
+    for (int i = 0; i < 7; i++)
         CHECK_INT(p->steps[i].call.barrier, ==, barriers[i]);
     end();
 }

@@ -243,9 +243,9 @@ TEST(a_new_request_supersedes_older_ones_of_its_node_and_session)
 }
 
 /* Three tokens say it, and all that is longer. */
-static bool says_three(void *self, const int *tokens, int n, const char *stop)
+static bool says_three(void *self, int decoder, const int *tokens, int n, const char *stop)
 {
-    (void)self, (void)tokens;
+    (void)self, (void)decoder, (void)tokens;
     return n >= 3 && strcmp(stop, "stop") == 0;
 }
 

@@ -111,7 +111,7 @@ build() {
 
 # Tests whose sources use threads, by what they include.
 threaded() {
-    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/ring\.h"|"graph/memory/loader\.h"|<pthread\.h>)' \
+    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/ring\.h"|"graph/memory/(loader|stream|stream_own)\.h"|<pthread\.h>)' \
         tests/*.c | sed 's|.*/||; s|\.c$|.t|'
 }
 
@@ -146,12 +146,12 @@ stage_release() {
 
 # golden_cuda DTYPE CASE: every check of a golden case holds on the device.
 golden_cuda() {
-    build/emulator/tectum verify --format text --device cuda --dtype "$1" "tests/golden/pi/$2"
+    build/emulator/tectum verify --format text --device cuda --dtype "$1" "tests/golden/$2"
 }
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
 on_device="schedule memory own_prompt requests session actionflow"
-golden_short="pi05_odd pi0_odd pi05_tiny pi0_tiny"
+golden_short="pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/minilm_tiny encoders/mpnet_tiny"
 
 stage_cuda() {
     step "cuda builds" build emulator || return 1
@@ -166,7 +166,7 @@ stage_cuda() {
         tap "cuda/$test.t" 1200 "build/emulator/$test.t" --device cuda
     done
     cases=$golden_short
-    [ -z "$long" ] || cases=$(cd tests/golden/pi && ls -d pi0*)
+    [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* encoders/*_odd encoders/*_tiny)
     for case in $cases; do for dtype in f32 bf16; do
         step "cuda/golden $case $dtype" golden_cuda $dtype "$case"
     done; done

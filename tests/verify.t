@@ -33,6 +33,7 @@ for dtype in f32 bf16; do
         tests/golden/openvla/actionflow tests/golden/openvla/preproc
     judge "golden/keep selective in $dtype" 500 --dtype $dtype tests/golden/keep/tiny \
         tests/golden/keep/odd
+    judge "golden/encoders in $dtype" 560 --dtype $dtype tests/golden/encoders
     [ $dtype = bf16 ] || judge "golden/keep" 192 tests/golden/keep/groups_t3 \
         tests/golden/keep/groups_t10 tests/golden/keep/loading
     [ $dtype = bf16 ] || judge "golden/schedules" 41 tests/golden/schedules

@@ -108,11 +108,19 @@ struct plan_text {
 static void say_ok(struct tec_invocation *call, const char *path, const struct tec_pipeline *p,
                    const struct plan_text *plan)
 {
-    fprintf(call->out, "%s: ok  %d input%s, %d resource%s, %d node%s, %d capture%s; %s\n", path,
-            p->n_inputs, p->n_inputs == 1 ? "" : "s", p->n_resources,
-            p->n_resources == 1 ? "" : "s", p->n_nodes, p->n_nodes == 1 ? "" : "s",
-            tec_pipeline_captures(p), tec_pipeline_captures(p) == 1 ? "" : "s",
+    int captures =
+        plan->known && p->n_models > 1 ? plan->measured.captures : tec_pipeline_captures(p);
+    fprintf(call->out, "%s: ok  ", path);
+    if (p->n_models > 1)
+        fprintf(call->out, "%d models, ", p->n_models);
+    fprintf(call->out, "%d input%s, %d resource%s, %d node%s, %d capture%s; %s\n", p->n_inputs,
+            p->n_inputs == 1 ? "" : "s", p->n_resources, p->n_resources == 1 ? "" : "s", p->n_nodes,
+            p->n_nodes == 1 ? "" : "s", captures, captures == 1 ? "" : "s",
             plan->text ? plan->text : "");
+    for (int i = 0; plan->known && p->n_models > 1 && i < plan->measured.parts; i++)
+        if (plan->measured.slices[i])
+            fprintf(call->out, "  %s in %d slices\n", plan->measured.part_names[i],
+                    plan->measured.slices[i]);
     tec_ring_print(p, plan->known ? &plan->measured : NULL, call->out);
 }
 

@@ -119,7 +119,9 @@ static void say_measured(const struct tec_invocation *call, const struct tec_pip
 {
     if (by == TEC_MEASURED_FULL)
         tec_say(call, "no checkpoint '%s' here: measured the model's full size",
-                pipeline->models[0].weights ? pipeline->models[0].weights : "");
+                pipeline->models[tec_pipeline_main(pipeline)].weights
+                    ? pipeline->models[tec_pipeline_main(pipeline)].weights
+                    : "");
 }
 
 static enum tec_status predict(struct tec_invocation *call, const struct tec_pipeline *pipeline,

@@ -1,4 +1,5 @@
 /* cmd_inspect.c - what a checkpoint, a tokenizer or a safetensors file holds. */
+#include "graph/encoder/directory.h"
 #include "tools/command.h"
 #include "tools/expect.h"
 #include "tools/inspect.h"
@@ -61,6 +62,27 @@ static enum tec_status inspect_checkpoint(struct tec_invocation *call, json_t *r
     return status;
 }
 
+/* A sentence encoder: what its modules say, and its checkpoint. Modules that do not run here are a
+ * fact of the folder. */
+static enum tec_status inspect_encoder(struct tec_invocation *call, json_t *report,
+                                       const char *path, struct tec_error *err)
+{
+    struct tec_encoder_directory d;
+    struct tec_error mine;
+    enum tec_status status = tec_encoder_directory_read(&d, path, call->heap, call->arena, &mine);
+    json_t *facts = status == TEC_OK ? json_pack("{s:i, s:i, s:b}", "max_tokens", d.max_tokens,
+                                                 "width", d.width, "unit", d.unit)
+                                     : json_pack("{s:s}", "error", mine.message);
+    status = inspect_checkpoint(call, report, status == TEC_OK ? d.checkpoint : path, err);
+    if (status != TEC_OK) {
+        json_decref(facts);
+        return status;
+    }
+    if (json_object_set_new(report, "encoder", facts) != 0)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
+    return TEC_OK;
+}
+
 /* vocab.json and vocab.txt are tokenizers by their name alone. */
 static bool is_vocabulary(const char *path)
 {
@@ -72,6 +94,8 @@ static enum tec_status inspect(struct tec_invocation *call, json_t *report, cons
                                struct tec_error *err)
 {
     enum tec_path_kind kind = tec_path_kind(path);
+    if (tec_encoder_directory_is(path))
+        return inspect_encoder(call, report, path, err);
     if (kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS)
         return inspect_checkpoint(call, report, path, err);
     if (kind == TEC_PATH_TOKENIZER || (kind == TEC_PATH_UNKNOWN && is_vocabulary(path)))
@@ -96,8 +120,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 
 const struct tec_command tec_command_inspect = {
     .usage = "inspect [options] PATH",
-    .about = "PATH is a checkpoint (openpi, lerobot or hf layout), a .safetensors file or a\n"
-             "tokenizer. Only headers are read. The hash covers headers and sizes.\n",
+    .about = "PATH is a checkpoint (openpi, lerobot or hf layout), a sentence encoder, a\n"
+             ".safetensors file or a tokenizer. Only headers are read. The hash covers headers and "
+             "sizes.\n",
     .example = "  tectum inspect tests/golden/demo/episodes/checkpoint\n",
     .takes = TEC_TAKES_FORMAT,
     .options = options,

@@ -109,14 +109,15 @@ static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
     return row ? tec_cost_row_us(row, 0.99) / 1000.0 : 0.0;
 }
 
-/* What a frame runs before anything hard is done: its prefills. */
+/* What a frame runs before anything hard is done: prefills of its model. */
 static double before_ms(const struct tec_cost_table *t, const struct tec_pipeline *p, char *text,
                         size_t room)
 {
     double sum = 0.0;
     text[0] = '\0';
     for (int i = 0; i < p->n_nodes; i++) {
-        if (!is_timed(&p->nodes[i]) || p->nodes[i].kind != TEC_DECL_PREFILL)
+        if (!is_timed(&p->nodes[i]) || p->nodes[i].kind != TEC_DECL_PREFILL ||
+            p->nodes[i].model.index != tec_pipeline_main(p))
             continue;
         double ms = p99_ms(t, p->nodes[i].name, 0);
         size_t used = strlen(text);

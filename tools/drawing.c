@@ -146,6 +146,8 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
         add_line(m, item, "decode, at most %d tokens", node->max_tokens);
     else
         add_line(m, item, "%s", item->word);
+    if (m->d->pipeline->n_models > 1 && node->model.name)
+        add_line(m, item, "model %s", node->model.name);
     if (node->spawn.kind == TEC_SPAWN_EVERY && node->spawn.frames == 1)
         add_line(m, item, "a request every frame");
     else if (node->spawn.kind == TEC_SPAWN_EVERY)
@@ -224,10 +226,12 @@ static void find_layers(struct tec_drawing *d)
 static const char *subtitle(const struct tec_pipeline *p, struct tec_arena *arena)
 {
     char budget[24];
-    return tec_arena_printf(arena, "%g ms a frame; %s %s; policy %s%s%s", p->frame.period_ms,
-                            p->n_models ? p->models[0].arch : "no model",
-                            p->n_models ? tec_decl_dtype_word(p->models[0].dtype) : "",
-                            p->policy.name ? p->policy.name : "default",
+    const char *models = p->n_models ? "" : "no model";
+    for (int i = 0; i < p->n_models && models; i++)
+        models = tec_arena_printf(arena, "%s%s%s %s", models, i ? ", " : "", p->models[i].arch,
+                                  tec_decl_dtype_word(p->models[i].dtype));
+    return tec_arena_printf(arena, "%g ms a frame; %s; policy %s%s%s", p->frame.period_ms,
+                            models ? models : "", p->policy.name ? p->policy.name : "default",
                             p->memory.device ? "; device memory at most " : "",
                             p->memory.device ? tec_bytes_text(budget, p->memory.device) : "");
 }

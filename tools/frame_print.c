@@ -1,5 +1,7 @@
 #include "tools/frame_print.h"
 
+#include "tools/memory_text.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +139,8 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
     add_ring(*out, f, frame);
     add_asked(*out, f, frame);
+    if (f->opened.engine->memory)
+        json_object_set_new(*out, "memory", tec_memory_json(f->opened.engine->memory));
     return TEC_OK;
 }
 
@@ -199,6 +203,8 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
         fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
     if (r->missed)
         fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
+    if (f->opened.engine->memory)
+        tec_memory_line(out, f->opened.engine->memory);
     for (int i = 0; i < frame->n_asks; i++)
         if (frame->asks[i].refused)
             fprintf(out, "  %s refused (%s)", f->decoders[frame->asks[i].decoder],

@@ -126,7 +126,7 @@ static enum tec_status speak(struct tec_frames *f, struct tec_frame_reader *r,
     size_t used = 0, room = 64;
     char *text = TEC_NEW(&f->moment, room, char);
     t->text = text;
-    if (!f->opened.engine->tokenizer)
+    if (!r->reads)
         return text ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a text");
     for (int i = 0; text && i < t->n + t->done; i++) {
         size_t n = i < t->n ? tec_detokenizer_push(&r->speaker, t->tokens[i], piece, sizeof piece)
@@ -157,8 +157,10 @@ static enum tec_status read_text(struct tec_frames *f, int i, int *n, struct tec
     int count = atomic_load_explicit(&u->count, memory_order_acquire);
     if (u->id != r->id || (r->done && (!done || u->finished_ns != r->finished_ns))) {
         *r = (struct tec_frame_reader){.id = u->id};
-        if (e->tokenizer)
-            tec_detokenizer_init(&r->speaker, e->tokenizer, true);
+        const struct tec_tokenizer *tokenizer = tec_engine_tokenizer(e, u->decoder);
+        r->reads = tokenizer != NULL;
+        if (tokenizer)
+            tec_detokenizer_init(&r->speaker, tokenizer, true);
     }
     if (u->id < 0 || r->done || (count == r->read && !done))
         return TEC_OK;

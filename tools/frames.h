@@ -58,6 +58,7 @@ struct tec_frame_reader {
     int read;
     bool done;
     int64_t finished_ns; /* tells a later text with the same id, after a reset, from this one */
+    bool reads;          /* there is a tokenizer */
     struct tec_detokenizer speaker;
 };
 

@@ -60,7 +60,7 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
           "cellspacing=\"0\" cellpadding=\"4\" color=\"#b4b2a7\">",
           out);
     print_row("<b>part</b>", "<b>commands</b>", "<b>barriers</b>", "<b>activations</b>", out);
-    for (int i = 0; i < m->captures; i++) {
+    for (int i = 0; i < m->parts; i++) {
         snprintf(b, sizeof b, "%d", m->commands[i]);
         snprintf(c, sizeof c, "%d", m->barriers[i]);
         print_row(m->part_names[i], b, c, tec_bytes_text(d, (int64_t)m->activations[i]), out);

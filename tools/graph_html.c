@@ -198,7 +198,7 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
     char text[24];
     fputs("<h2>Compiled</h2>\n<table><tr><th>part<th>commands<th>barriers<th>activations</tr>\n",
           out);
-    for (int i = 0; i < m->captures; i++) {
+    for (int i = 0; i < m->parts; i++) {
         fputs("<tr><td>", out);
         tec_graph_escape(m->part_names[i], out);
         fprintf(out, "<td>%d<td>%d<td>%s</tr>\n", m->commands[i], m->barriers[i],

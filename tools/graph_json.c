@@ -26,11 +26,14 @@ static json_t *bytes_json(const struct tec_byte_plan *b)
 static json_t *compiled_json(const struct tec_measured *m)
 {
     json_t *parts = json_array();
-    for (int i = 0; i < m->captures; i++)
-        json_array_append_new(parts,
-                              json_pack("{s:s?, s:i, s:i, s:I}", "part", m->part_names[i],
-                                        "commands", m->commands[i], "barriers", m->barriers[i],
-                                        "activations", (json_int_t)m->activations[i]));
+    for (int i = 0; i < m->parts; i++) {
+        json_t *part =
+            json_pack("{s:s?, s:i, s:i, s:I}", "part", m->part_names[i], "commands", m->commands[i],
+                      "barriers", m->barriers[i], "activations", (json_int_t)m->activations[i]);
+        if (m->slices[i])
+            json_object_set_new(part, "slices", json_integer(m->slices[i]));
+        json_array_append_new(parts, part);
+    }
     return json_pack("{s:o, s:o}", "parts", parts, "bytes", bytes_json(&m->bytes));
 }
 
@@ -71,9 +74,13 @@ void tec_graph_text(const struct tec_drawing *d, FILE *out)
         return;
     }
     fprintf(out, "\n%-24s %9s %9s %12s\n", "part", "commands", "barriers", "activations");
-    for (int i = 0; i < m->captures; i++)
-        fprintf(out, "%-24s %9d %9d %12s\n", m->part_names[i], m->commands[i], m->barriers[i],
+    for (int i = 0; i < m->parts; i++) {
+        fprintf(out, "%-24s %9d %9d %12s", m->part_names[i], m->commands[i], m->barriers[i],
                 tec_bytes_text(text, (int64_t)m->activations[i]));
+        if (m->slices[i])
+            fprintf(out, "  in %d slices", m->slices[i]);
+        fputc('\n', out);
+    }
     const struct {
         const char *name;
         int64_t bytes;

@@ -59,7 +59,7 @@ void tec_graph_mermaid(const struct tec_drawing *d, FILE *out)
     const struct tec_measured *m = d->measured;
     if (m)
         fputs("  subgraph compiled\n", out);
-    for (int i = 0; m && i < m->captures; i++)
+    for (int i = 0; m && i < m->parts; i++)
         fprintf(out, "    p%d[\"%s<br>%d commands, %d barriers\"]:::node\n", i, m->part_names[i],
                 m->commands[i], m->barriers[i]);
     if (m)

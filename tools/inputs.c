@@ -4,6 +4,7 @@
 #include "tools/lines.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_PATH = 4096, MAX_LIST = 200 };
@@ -50,7 +51,8 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
         in->wanted[in->n_wanted++] = (struct wanted){name, kind, needed};
 }
 
-/* First actions may be given or not; prompts of decode nodes that have no default must. */
+/* First actions may be given or not; prompts of decode nodes and of further models that have no
+ * default must. */
 static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
@@ -59,6 +61,12 @@ static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p
     for (int i = 0; i < p->n_inputs; i++)
         if (tec_pipeline_prompt(p, i) >= 0)
             want(in, p->inputs[i].name, TEC_WANT_TEXT, !p->inputs[i].initial);
+    for (int i = 0; i < p->n_nodes; i++)
+        for (int k = 0; k < p->nodes[i].reads.n && !p->nodes[i].culled; k++) {
+            const struct tec_decl_input *input = &p->inputs[p->nodes[i].reads.item[k].index];
+            if (p->nodes[i].model.index != tec_pipeline_main(p))
+                want(in, input->name, TEC_WANT_TEXT, !input->initial);
+        }
 }
 
 static void want_of_robot(struct tec_inputs *in, const struct tec_robot *r)
@@ -80,7 +88,8 @@ static void want_of_pipeline(struct tec_inputs *in, const struct tec_pipeline *p
                                                 [TEC_INPUT_SEGMENTS] = TEC_WANT_TEXT};
     for (int i = 0; i < p->n_inputs; i++)
         want(in, p->inputs[i].name, kinds[p->inputs[i].kind],
-             !p->inputs[i].optional && p->inputs[i].kind != TEC_INPUT_TEXT);
+             !p->inputs[i].optional && p->inputs[i].kind != TEC_INPUT_TEXT &&
+                 p->inputs[i].kind != TEC_INPUT_SEGMENTS);
 }
 
 /* "image, wrist_image, state, prompt". */
@@ -216,6 +225,29 @@ static enum tec_status put_inner(struct tec_inputs *in, struct tec_inputs_frame 
     return TEC_OK;
 }
 
+static bool is_memory(const struct tec_inputs *in, const char *name)
+{
+    for (int i = 0; i < in->pipeline->n_inputs; i++)
+        if (in->pipeline->inputs[i].kind == TEC_INPUT_SEGMENTS &&
+            strcmp(in->pipeline->inputs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Changes of a memory are an object themselves; the session reads them as text. */
+static enum tec_status put_changes(struct tec_inputs *in, struct tec_inputs_frame *frame,
+                                   const char *name, const json_t *object, struct tec_error *err)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+    json_t *json = text ? json_string(text) : NULL;
+    enum tec_status status =
+        json ? put_named(in, frame, tec_arena_strdup(&in->moment, name), json, err)
+             : tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its changes", name);
+    json_decref(json);
+    free(text); /* jansson's own memory */
+    return status;
+}
+
 static enum tec_status put_object(struct tec_inputs *in, struct tec_inputs_frame *frame,
                                   json_t *object, struct tec_error *err)
 {
@@ -225,6 +257,8 @@ static enum tec_status put_object(struct tec_inputs *in, struct tec_inputs_frame
     {
         if (tec_input_is_ask(key))
             TEC_TRY(tec_input_asks_read(&frame->asks, key, value, in->pipeline, err));
+        else if (json_is_object(value) && is_memory(in, key))
+            TEC_TRY(put_changes(in, frame, key, value, err));
         else if (json_is_object(value))
             TEC_TRY(put_inner(in, frame, key, value, err));
         else

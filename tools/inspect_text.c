@@ -75,6 +75,25 @@ static void print_norms(const json_t *norms, FILE *out)
     }
 }
 
+static void print_encoder(const json_t *e, FILE *out)
+{
+    const char *error = json_string_value(json_object_get(e, "error"));
+    if (!e)
+        return;
+    if (error) {
+        fprintf(out, "encoder    does not run here: %s\n", error);
+        return;
+    }
+    json_int_t tokens = json_integer_value(json_object_get(e, "max_tokens"));
+    fputs("encoder    texts of at most ", out);
+    if (tokens)
+        fprintf(out, "%lld tokens", (long long)tokens);
+    else
+        fputs("as many tokens as the model has positions", out);
+    fprintf(out, ", the mean of their rows%s\n",
+            json_is_true(json_object_get(e, "unit")) ? ", length 1" : "");
+}
+
 static void print_names(const char *title, const json_t *names, FILE *out)
 {
     enum { SHOWN = 20 };
@@ -128,6 +147,7 @@ void tec_inspect_print(const json_t *report, FILE *out)
     print_dtypes(json_object_get(report, "dtypes"), out);
     fprintf(out, "hash       %s (of names, shapes and types)\n", text_of(report, "hash"));
     print_tokenizer(json_object_get(report, "tokenizer"), out);
+    print_encoder(json_object_get(report, "encoder"), out);
     print_norms(json_object_get(report, "norm"), out);
     if (json_is_string(json_object_get(report, "model"))) {
         print_names("missing", json_object_get(report, "missing"), out);

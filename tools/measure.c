@@ -3,14 +3,22 @@
 #include "base/store/kind.h"
 #include "tools/bytes.h"
 
+static bool is_here(const char *weights)
+{
+    enum tec_path_kind kind = weights ? tec_path_kind(weights) : TEC_PATH_MISSING;
+    return kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
+}
+
 enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
                                      const struct tec_pipeline *pipeline)
 {
-    const char *weights = pipeline->n_models > 0 ? pipeline->models[0].weights : NULL;
-    enum tec_path_kind kind = weights ? tec_path_kind(weights) : TEC_PATH_MISSING;
-    bool here = kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
+    int main = pipeline->n_models > 0 ? tec_pipeline_main(pipeline) : -1;
+    bool here = pipeline->n_models > 0;
+    for (int i = 0; i < pipeline->n_models; i++) /* all of them, or none counts */
+        if (tec_pipeline_runs(pipeline, i) && !(i == main && call->shared.weights))
+            here = here && is_here(pipeline->models[i].weights);
     return call->shared.random_weights.given ? TEC_MEASURED_SIZE
-           : call->shared.weights || here    ? TEC_MEASURED_CHECKPOINT
+           : here                            ? TEC_MEASURED_CHECKPOINT
                                              : TEC_MEASURED_FULL;
 }
 

@@ -26,6 +26,8 @@ static double overhead_us(const struct tec_profile *p)
 static json_t *row_json(const struct tec_profile_variant *v, const char *node)
 {
     json_t *point = json_object();
+    if (v->slices)
+        json_object_set_new(point, "slices", json_integer(v->slices));
     if (v->kind == TEC_COST_DECODE)
         json_object_set_new(point, "batch", json_integer(v->batch));
     if (v->kind == TEC_COST_PACKED)
@@ -47,7 +49,7 @@ static json_t *rows_json(const struct tec_profile *p, bool lone)
         if (v->kind != TEC_COST_DECODE || t->ring)
             json_array_append_new(rows, row_json(v, v->node));
         for (int n = 0; v->kind == TEC_COST_DECODE && !t->ring && n < t->n_nodes; n++)
-            if (strcmp(t->nodes[n].kind, "decode") == 0)
+            if (strcmp(t->nodes[n].kind, "decode") == 0 && t->nodes[n].model == v->model)
                 json_array_append_new(rows, row_json(v, t->nodes[n].name));
     }
     return rows;
@@ -60,7 +62,8 @@ static const char *weights_of(const struct tec_profile *p)
         return "random";
     if (s->weights)
         return s->weights;
-    return p->opened.pipeline->models[0].weights ? p->opened.pipeline->models[0].weights : "";
+    const char *weights = p->opened.pipeline->models[tec_pipeline_main(p->opened.pipeline)].weights;
+    return weights ? weights : "";
 }
 
 json_t *tec_profile_costs(const struct tec_profile *p)
@@ -118,7 +121,7 @@ static const char *name_of(const struct tec_profile_variant *v, char text[32])
     else if (v->kind == TEC_COST_PACKED)
         snprintf(text, 32, "and %d row%s", v->batch, v->batch == 1 ? "" : "s");
     else
-        snprintf(text, 32, "%s", v->lone ? "private" : "");
+        snprintf(text, 32, v->slices ? "slice of %d" : v->lone ? "private" : "", v->slices);
     return text;
 }
 

@@ -7,11 +7,11 @@ enum { WARM_TURNS = 2, SHOW_NS = 100000000 };
 
 /* --- what is measured ------------------------------------------------------------------------ */
 
-static const char *node_of(const struct tec_profile *p, const char *kind)
+static const char *node_of(const struct tec_profile *p, int model, const char *kind)
 {
     const struct tec_topology *t = &p->opened.engine->topology;
     for (int i = 0; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].kind, kind) == 0)
+        if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, kind) == 0)
             return t->nodes[i].name;
     return kind;
 }
@@ -26,19 +26,44 @@ bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char 
     return v->samples.ns != NULL;
 }
 
+/* A model whose requests have prefills of their own: a slice of them, and decodes. */
+static bool list_further(struct tec_profile *p, int model)
+{
+    struct tec_plan *plan = p->opened.engine->models[model].plan;
+    const struct tec_plan_spec *s = &plan->spec;
+    int slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0)), first = p->n_variants;
+    int frames = p->frames;
+    p->frames *= slices; /* samples */
+    bool ok = tec_profile_add(p, TEC_COST_PREFILL, node_of(p, model, "prefill"), false, 0);
+    p->frames = frames;
+    p->variants[first].slices = slices > 1 ? slices : 0;
+    for (int b = 0; b < s->n_batches; b++)
+        ok = ok &&
+             tec_profile_add(p, TEC_COST_DECODE, node_of(p, model, "decode"), false, s->batches[b]);
+    for (int i = first; i < p->n_variants; i++)
+        p->variants[i].model = model;
+    p->prompts[model] = TEC_NEW(p->call->arena, (size_t)s->text_tokens, int);
+    for (int i = 0; p->prompts[model] && i < s->text_tokens; i++)
+        p->prompts[model][i] = 3 + i % 200;
+    return ok && p->prompts[model];
+}
+
 static bool list_variants(struct tec_profile *p)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
-    const char *see = node_of(p, "prefill");
+    const char *see = node_of(p, 0, "prefill");
     if (s->stages)
         return tec_profile_list_ring(p);
     bool ok = tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
     if (s->steps > 0)
-        ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, "action"), false, 0);
+        ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, 0, "action"), false, 0);
     if (s->seats && s->isolated)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
     for (int b = 0; s->seats && b < s->n_batches; b++)
-        ok = ok && tec_profile_add(p, TEC_COST_DECODE, node_of(p, "decode"), false, s->batches[b]);
+        ok = ok &&
+             tec_profile_add(p, TEC_COST_DECODE, node_of(p, 0, "decode"), false, s->batches[b]);
+    for (int m = 1; m < p->opened.engine->n_models; m++)
+        ok = ok && list_further(p, m);
     return ok;
 }
 
@@ -81,9 +106,13 @@ static bool make_input(struct tec_profile *p, uint64_t seed)
 
 enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct tec_error *err)
 {
-    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
-    size_t rows = (size_t)s->seats + 1;
-    p->tokens = TEC_NEW(p->call->arena, rows * ((size_t)s->max_k + 1), int);
+    size_t rows = 1, k = 1;
+    for (int m = 0; m < p->opened.engine->n_models; m++) {
+        const struct tec_plan_spec *s = &p->opened.engine->models[m].plan->spec;
+        rows = (size_t)s->seats + 1 > rows ? (size_t)s->seats + 1 : rows;
+        k = (size_t)s->max_k + 1 > k ? (size_t)s->max_k + 1 : k;
+    }
+    p->tokens = TEC_NEW(p->call->arena, rows * k, int);
     p->made = TEC_NEW(p->call->arena, rows, int);
     for (int r = 0; r < TEC_MAX_ROWS; r++)
         p->list[r] = &p->rows[r];
@@ -123,19 +152,51 @@ void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v
 static void run_decode(struct tec_profile *p, const struct tec_executor *x,
                        struct tec_profile_variant *v, int turn)
 {
-    struct tec_plan *plan = p->opened.engine->plan;
+    struct tec_plan *plan = p->opened.engine->models[v->model].plan;
     const struct tec_topology *t = &p->opened.engine->topology;
     const struct tec_plan_spec *s = &plan->spec;
-    int prefix = tec_prefix_rows(plan, &p->input.prefix);
+    const struct tec_prefix_input text = {.n_text = s->text_tokens, .ids = p->prompts[v->model]};
+    const struct tec_prefix_input *o = v->model ? &text : &p->input.prefix;
+    const struct tec_executor own = tec_executor_real(plan);
+    int prefix = tec_prefix_rows(plan, o), region = v->model ? p->regions[v->model] : p->region;
     int n = v->batch < s->seats ? v->batch : s->seats, k = t->n_k ? t->k[turn % t->n_k] : 1;
     struct tec_replay replay;
     k = k < s->max_k ? k : s->max_k;
     k = k < s->new_tokens ? k : s->new_tokens;
     for (int r = 0; r < n; r++)
-        tec_row_start(&p->rows[r], plan, p->region, prefix, p->input.prefix.ids[0], r,
-                      s->new_tokens, -1);
-    timed(p, x, TEC_PART_DECODE, n, k, &replay);
+        tec_row_start(&p->rows[r], plan, region, prefix, o->ids[0], r, s->new_tokens, -1);
+    timed(p, v->model ? &own : x, TEC_PART_DECODE, n, k, &replay);
     tec_profile_keep(p, v, replay.end_ns - replay.start_ns, k > 0 ? k : 1);
+}
+
+/* All slices in their order: a decode behind them reads what they left. */
+static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
+{
+    const struct tec_clock clock = {NULL};
+    struct tec_plan *plan = p->opened.engine->models[v->model].plan;
+    const struct tec_executor x = tec_executor_real(plan);
+    const struct tec_prefix_input o = {.n_text = plan->spec.text_tokens,
+                                       .ids = p->prompts[v->model]};
+    for (int i = 0; i < (v->slices ? v->slices : 1); i++) {
+        struct tec_replay replay = {0};
+        int64_t begin = tec_clock_now(&clock);
+        x.slice(x.self, i, p->regions[v->model], &o, &replay);
+        if (p->counting) {
+            p->inside_ns += tec_clock_now(&clock) - begin;
+            p->busy_ns += replay.end_ns - replay.start_ns;
+        }
+        tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+    }
+}
+
+/* A further model's, the prefill first. */
+static void run_further(struct tec_profile *p, const struct tec_executor *x, int turn)
+{
+    for (int i = 0; i < p->n_variants; i++)
+        if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL)
+            run_slices(p, &p->variants[i]);
+        else if (p->variants[i].model)
+            run_decode(p, x, &p->variants[i], turn);
 }
 
 static void run_turn(struct tec_profile *p, const struct tec_executor *x, int turn)
@@ -148,7 +209,7 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
     }
     for (int i = 0; i < p->n_variants; i++) {
         struct tec_profile_variant *v = &p->variants[i];
-        if (v->kind == TEC_COST_DECODE)
+        if (v->kind == TEC_COST_DECODE || v->model)
             break;
         first = i + 1;
         if (v->kind == TEC_COST_ACTION)
@@ -159,7 +220,10 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
             tec_profile_keep(p, v + 1,
                              replay.mark_ns[TEC_MARK_ACTION] - replay.mark_ns[TEC_MARK_PREFILL], 1);
     }
-    int decodes = p->n_variants - first;
+    int decodes = 0;
+    while (first + decodes < p->n_variants && !p->variants[first + decodes].model)
+        decodes++;
+    run_further(p, x, turn);
     for (int i = 0; i < decodes; i++)
         run_decode(p, x, &p->variants[first + (i + turn) % decodes], turn);
 }
@@ -209,6 +273,8 @@ void tec_profile_run(struct tec_profile *p)
     const struct tec_executor x = tec_executor_real(plan);
     int64_t shown = 0;
     p->region = plan->spec.stages ? 0 : tec_kv_pool_take(&plan->prefixes);
+    for (int m = 1; m < p->opened.engine->n_models; m++)
+        p->regions[m] = tec_kv_pool_take(&p->opened.engine->models[m].plan->prefixes);
     for (int round = 0, turn = 0; round < p->rounds; round++) {
         p->counting = false;
         for (int i = 0; i < WARM_TURNS; i++)
@@ -224,6 +290,8 @@ void tec_profile_run(struct tec_profile *p)
     }
     if (!plan->spec.stages)
         tec_kv_pool_drop(&plan->prefixes, p->region);
+    for (int m = 1; m < p->opened.engine->n_models; m++)
+        tec_kv_pool_drop(&p->opened.engine->models[m].plan->prefixes, p->regions[m]);
     if (p->call->progress)
         fputs("\r\033[K", stderr);
     compare_rounds(p);

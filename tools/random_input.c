@@ -2,6 +2,7 @@
 #include "tools/random_input.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static uint32_t draw(uint64_t *state)
@@ -52,6 +53,23 @@ static bool random_prompt(struct tec_value *v, const struct tec_decl_input *in, 
     return ids && v->name;
 }
 
+/* A few units of a memory. */
+static bool random_units(struct tec_value *v, uint64_t *state, struct tec_arena *arena)
+{
+    enum { UNITS = 6, ROOM = 1024 };
+    static const char *const words[] = {"cup", "fork", "sink", "shelf", "apple", "open", "clean"};
+    char *text = tec_arena_push(arena, ROOM, 1, 1);
+    size_t n = 0;
+    for (int u = 0; text && u < UNITS; u++)
+        n += (size_t)snprintf(text + n, ROOM - n, "%s\"unit%d\": \"%s is %s by the %s\\n\"",
+                              u ? ", " : "{\"put\": {", u, words[draw(state) % 7],
+                              words[draw(state) % 7], words[draw(state) % 7]);
+    if (text)
+        n += (size_t)snprintf(text + n, ROOM - n, "}}");
+    *v = (struct tec_value){.name = v->name, .kind = TEC_VALUE_TEXT, .data = text, .bytes = n};
+    return text;
+}
+
 /* A picture that says its slot is the robot's camera of that slot, whatever its name. */
 static const char *name_of(const struct tec_decl_input *in, const struct tec_robot *robot)
 {
@@ -66,14 +84,16 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
                                   const struct tec_robot *robot, int prompt_tokens, int vocab,
                                   uint64_t *state, struct tec_arena *arena, struct tec_error *err)
 {
+    enum { OF_ANY_MODEL = 256 };
     *n = 0;
+    if (pipeline->n_models > 1 && vocab > OF_ANY_MODEL)
+        vocab = OF_ANY_MODEL;
     for (int i = 0; i < pipeline->n_inputs && *n < room; i++) {
         const struct tec_decl_input *in = &pipeline->inputs[i];
         struct tec_value *v = &values[*n];
         *v = (struct tec_value){.name = in->name};
-        if (in->kind == TEC_INPUT_SEGMENTS)
-            continue;
-        bool made = in->kind == TEC_INPUT_IMAGE ? random_picture(v, in, state, arena)
+        bool made = in->kind == TEC_INPUT_SEGMENTS ? random_units(v, state, arena)
+                    : in->kind == TEC_INPUT_IMAGE ? random_picture(v, in, state, arena)
                     : in->kind == TEC_INPUT_TENSOR
                         ? random_numbers(v, in, state, arena)
                         : random_prompt(v, in, prompt_tokens, vocab, state, arena);

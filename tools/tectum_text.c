@@ -9,8 +9,9 @@ _Static_assert(sizeof((struct tectum_piece *)NULL)->text > TEC_DETOKENIZER_BYTES
 
 static const struct tec_clock wall = {NULL};
 
-static struct tec_live_text *text_of(struct tectum *t, int64_t request)
+static struct tec_live_text *text_of(struct tectum *t, int64_t request, int decoder)
 {
+    const struct tec_tokenizer *tokenizer = tec_engine_tokenizer(t->engine, decoder);
     struct tec_live_text *oldest = &t->texts[0];
     for (int i = 0; i < t->n_texts; i++) {
         if (t->texts[i].request == request)
@@ -19,8 +20,8 @@ static struct tec_live_text *text_of(struct tectum *t, int64_t request)
             oldest = &t->texts[i];
     }
     oldest->request = request;
-    if (t->engine->tokenizer)
-        tec_detokenizer_init(&oldest->decoder, t->engine->tokenizer, true);
+    if (tokenizer)
+        tec_detokenizer_init(&oldest->decoder, tokenizer, true);
     return oldest;
 }
 
@@ -36,12 +37,12 @@ static const char *node_name(const struct tectum *t, int decoder)
 
 static void make_piece(struct tectum *t, const struct tec_live_event *e, struct tectum_piece *piece)
 {
-    struct tec_live_text *text = text_of(t, e->request);
+    struct tec_live_text *text = text_of(t, e->request, e->decoder);
     size_t room = sizeof piece->text - 1, n = 0;
     *piece = (struct tectum_piece){
         .request = e->request, .observation = e->observation, .token = e->token};
     snprintf(piece->node, sizeof piece->node, "%s", node_name(t, e->decoder));
-    if (t->engine->tokenizer)
+    if (tec_engine_tokenizer(t->engine, e->decoder))
         n = e->reason ? tec_detokenizer_flush(&text->decoder, piece->text, room)
                       : tec_detokenizer_push(&text->decoder, e->token, piece->text, room);
     piece->bytes = n <= room ? n : 0;

@@ -12,11 +12,34 @@ static int points(int to[TEC_MAX_AXIS], const struct tec_ints *from)
     return n;
 }
 
-static void add_node(struct tec_topology *t, const struct tec_decl_node *node)
+enum { SLICES = 16 }; /* where the model that would say how many is not known */
+
+static bool any_hard(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].culled && p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
+            return true;
+    return false;
+}
+
+/* As the engine numbers them: the frames' model first. */
+static int model_of(const struct tec_pipeline *p, int index)
+{
+    int main = tec_pipeline_main(p), n = 1;
+    for (int i = 0; i < index; i++)
+        n += i != main && tec_pipeline_runs(p, i);
+    return index == main ? 0 : n;
+}
+
+static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
+                     const struct tec_decl_node *node)
 {
     if (node->culled || t->n_nodes >= TEC_MAX_NODES)
         return;
     int at = t->n_nodes++;
+    t->nodes[at].model = model_of(p, node->model.index);
+    if (t->nodes[at].model && node->kind == TEC_DECL_PREFILL)
+        t->nodes[at].slices = !any_hard(p) ? 1 : p->capture.slices ? p->capture.slices : SLICES;
     t->nodes[at].name = node->name;
     t->nodes[at].kind = tec_decl_node_word(node->kind);
     t->nodes[at].partition = node->partition.name;
@@ -43,7 +66,7 @@ enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipelin
                                .period_us = (int64_t)llround(p->frame.period_ms * 1000.0),
                                .seed = (uint64_t)p->seed};
     for (int i = 0; i < p->n_nodes; i++)
-        add_node(t, &p->nodes[p->order[i]]);
+        add_node(t, p, &p->nodes[p->order[i]]);
     for (int i = 0; i < p->n_inputs; i++)
         inputs[t->n_inputs++] = p->inputs[i].name;
     for (int i = 0; i < p->n_partitions; i++)
@@ -73,10 +96,10 @@ void tec_topology_sample(struct tec_topology *t)
     static const char *const partitions[] = {"rt", "bg"};
     *t = (struct tec_topology){
         .n_nodes = 4,
-        .nodes = {{"see", "prefill", NULL, 0, false, false},
-                  {"act", "action", "rt", 45000, true, false},
-                  {"talk", "decode", "bg", 1500000, false, false},
-                  {"recall", "memory_load", NULL, 0, false, true}},
+        .nodes = {{"see", "prefill", NULL, 0, false, false, 0, 0},
+                  {"act", "action", "rt", 45000, true, false, 0, 0},
+                  {"talk", "decode", "bg", 1500000, false, false, 0, 0},
+                  {"recall", "memory_load", NULL, 0, false, true, 0, 0}},
         .n_batch = 4,
         .batch = {1, 2, 4, 8},
         .n_k = 4,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,23 +91,24 @@ static enum tec_status bad_json(const char *path, const char *text, size_t n,
 
 /* `text` has room for the file's n bytes. */
 static enum tec_status parse_json(json_t **out, int fd, const char *path, char *text, size_t n,
-                                  struct tec_error *err)
+                                  bool list, struct tec_error *err)
 {
     json_error_t at;
     TEC_TRY(tec_file_read(fd, path, 0, text, n, err));
     json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &at);
     if (!json)
         return bad_json(path, text, n, &at, err);
-    if (!json_is_object(json)) {
+    if (list ? !json_is_array(json) : !json_is_object(json)) {
         json_decref(json);
-        return tec_fail(err, TEC_MALFORMED, "%s: holds a list, not an object", path);
+        return tec_fail(err, TEC_MALFORMED, "%s: holds %s", path,
+                        list ? "an object, not a list" : "a list, not an object");
     }
     *out = json;
     return TEC_OK;
 }
 
-enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
-                              struct tec_error *err)
+static enum tec_status load_json(json_t **out, const char *path, bool list, struct tec_heap *heap,
+                                 struct tec_error *err)
 {
     int fd = -1;
     uint64_t bytes = 0;
@@ -120,8 +122,20 @@ enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *h
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its %llu bytes", path,
                           (unsigned long long)bytes);
     else
-        status = parse_json(out, fd, path, text, (size_t)bytes, err);
+        status = parse_json(out, fd, path, text, (size_t)bytes, list, err);
     tec_heap_put(heap, text);
     close(fd);
     return status;
+}
+
+enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
+                              struct tec_error *err)
+{
+    return load_json(out, path, false, heap, err);
+}
+
+enum tec_status tec_json_load_list(json_t **out, const char *path, struct tec_heap *heap,
+                                   struct tec_error *err)
+{
+    return load_json(out, path, true, heap, err);
 }

@@ -51,3 +51,9 @@ int tec_tokenizer_unk(const struct tec_tokenizer *t)
 {
     return t->unk;
 }
+
+int tec_tokenizer_around(const struct tec_tokenizer *t, bool after, const int **ids)
+{
+    *ids = after ? t->after : t->before;
+    return after ? t->n_after : t->n_before;
+}

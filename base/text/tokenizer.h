@@ -70,6 +70,9 @@ int tec_tokenizer_eos(const struct tec_tokenizer *t);
 int tec_tokenizer_pad(const struct tec_tokenizer *t);
 int tec_tokenizer_unk(const struct tec_tokenizer *t);
 
+/* The ids that the template puts before a text, or after it, at *ids; how many. Borrowed. */
+int tec_tokenizer_around(const struct tec_tokenizer *t, bool after, const int **ids);
+
 struct tec_encode {
     bool special; /* add the ids of the template (post_processor); a .model file has none */
     bool literal; /* special tokens spelt in the text are read as plain characters */

@@ -72,6 +72,8 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
         p->bytes.frames += (int64_t)part->choice.size;
     }
     struct tec_lower l = lower_into(p, part);
+    part->n_slices = frame ? 0 : p->spec.slices;
+    l.cuts = part->n_slices > 1;
     TEC_TRY(lower_node(&l, TEC_NODE_prefill, err));
     tec_program_mark(&part->program, TEC_MARK_PREFILL);
     if (action) {
@@ -180,7 +182,7 @@ enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
 {
     if (p->spec.stages)
         TEC_TRY(lower_ring(p, err));
-    else
+    else if (!p->spec.apart)
         TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
     if (p->spec.units)
         TEC_TRY(lower_memory(p, err));

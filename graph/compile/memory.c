@@ -2,7 +2,7 @@
  *
  * A tensor is live from the first step that uses it to the last. Tensors are placed largest first,
  * each at the lowest offset where no tensor that is live at the same time lies. Parts of a stream
- * never run at the same time, so they overlay one arena. */
+ * never run at the same time, so they overlay one arena; what is in pieces lies by itself. */
 #include "graph/compile/plan.h"
 
 #include <stdlib.h>
@@ -87,7 +87,8 @@ static enum tec_status take_arena(struct tec_plan *plan, enum tec_stream stream,
 {
     size_t largest = ALIGN;
     for (int i = 0; i < plan->n_parts; i++)
-        if (plan->parts[i].stream == stream && plan->parts[i].program.planned > largest)
+        if (plan->parts[i].stream == stream && plan->parts[i].n_slices < 2 &&
+            plan->parts[i].program.planned > largest)
             largest = plan->parts[i].program.planned;
     plan->activations[stream] = tec_device_get(plan->device, largest);
     plan->activation_bytes[stream] = largest;
@@ -97,15 +98,31 @@ static enum tec_status take_arena(struct tec_plan *plan, enum tec_stream stream,
     return TEC_OK;
 }
 
+/* A part in pieces: other parts run between them. */
+static enum tec_status take_own(struct tec_plan *plan, struct tec_plan_part *part,
+                                struct tec_error *err)
+{
+    if (part->n_slices < 2)
+        return TEC_OK;
+    part->own_bytes = part->program.planned > ALIGN ? part->program.planned : ALIGN;
+    part->own = tec_device_get(plan->device, part->own_bytes);
+    plan->bytes.activations += (int64_t)part->own_bytes;
+    return part->own ? TEC_OK
+                     : tec_fail(err, TEC_NO_MEMORY, "activations need %zu bytes", part->own_bytes);
+}
+
 enum tec_status tec_pass_memory(struct tec_plan *plan, struct tec_error *err)
 {
     for (int i = 0; i < plan->n_parts; i++)
         TEC_TRY(place_part(plan, &plan->parts[i].program, err));
     for (int i = 0; i < plan->n_streams; i++)
         TEC_TRY(take_arena(plan, (enum tec_stream)i, err));
+    for (int i = 0; i < plan->n_parts; i++)
+        TEC_TRY(take_own(plan, &plan->parts[i], err));
     for (int i = 0; i < plan->n_parts; i++) {
         struct tec_program *program = &plan->parts[i].program;
-        unsigned char *base = plan->activations[plan->parts[i].stream];
+        size_t bytes;
+        unsigned char *base = tec_plan_activations(plan, &plan->parts[i], &bytes);
         for (int t = 0; t < program->n_tensors; t++)
             if (!program->tensors[t].fixed)
                 program->tensors[t].at = base + (uintptr_t)program->tensors[t].at;

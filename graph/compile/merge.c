@@ -29,8 +29,7 @@ enum tec_status tec_node_pass_merge(struct tec_node_set *set, struct tec_error *
         if (prefill && set->prefill && !same_prefill(set->prefill, n))
             return tec_spec_refuse(
                 &n->where, TEC_UNSUPPORTED, err,
-                "this release runs one prefill a pipeline; with other inputs or template is",
-                n->name);
+                "this release runs one prefill a model; with other inputs or template is", n->name);
         if (prefill && set->prefill)
             continue; /* the same work: its readers read the first one's */
         if (prefill)
@@ -40,6 +39,10 @@ enum tec_status tec_node_pass_merge(struct tec_node_set *set, struct tec_error *
     set->n = kept;
     if (set->prefill)
         return TEC_OK;
+    if (set->pipeline->n_models > 1)
+        return tec_spec_refuse(&set->pipeline->models[set->index].where, TEC_UNSUPPORTED, err,
+                               "nothing to prefill for model",
+                               set->pipeline->models[set->index].name);
     return tec_spec_refuse(&set->pipeline->where, TEC_UNSUPPORTED, err,
                            "nothing to prefill in pipeline", set->pipeline->name);
 }

@@ -23,6 +23,11 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
                                   const struct tec_device *device, struct tec_error *err)
 {
     int pictures = m->n_slots * m->vision.tokens;
+    if (tec_model_encodes(m))
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "model '%s' makes one vector of a text: it embeds memory, and has neither "
+                        "tokens nor actions for a pipeline's nodes",
+                        m->name);
     if (s->text_tokens < 1)
         return tec_fail(err, TEC_INVALID, "a prompt needs at least 1 token, is given %d",
                         s->text_tokens);
@@ -240,6 +245,17 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
     return constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream], err);
 }
 
+static enum tec_status run_passes(struct tec_plan *p, bool lower, struct tec_error *err)
+{
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        bool wanted = lower || passes[i].run != tec_pass_lower;
+        enum tec_status status = wanted ? passes[i].run(p, err) : TEC_OK;
+        if (status != TEC_OK)
+            return tec_context(err, status, "pass %s", passes[i].name);
+    }
+    return TEC_OK;
+}
+
 static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *in,
                               struct tec_error *err)
 {
@@ -254,11 +270,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
                                        p->spec.fixed > 0, p->device, p->heap, err));
         p->bytes.tables = p->flow->bytes;
     }
-    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
-        enum tec_status status = passes[i].run(p, err);
-        if (status != TEC_OK)
-            return tec_context(err, status, "pass %s", passes[i].name);
-    }
+    TEC_TRY(run_passes(p, true, err));
     struct tec_byte_plan *b = &p->bytes;
     b->weights = p->weights->bytes;
     b->workspace = tec_device_workspace(p->device);
@@ -288,14 +300,41 @@ enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inp
     return TEC_OK;
 }
 
+enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *model,
+                               const struct tec_weights *weights, struct tec_device *device,
+                               struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_plan *p = tec_heap_get(heap, sizeof *p);
+    if (!p)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a plan");
+    p->model = model;
+    p->weights = weights;
+    p->device = device;
+    p->heap = heap;
+    tec_arena_init(&p->arena, heap);
+    struct tec_plan_part *part = &p->parts[p->n_parts++];
+    part->kind = TEC_PART_ENCODE;
+    part->name = "encode";
+    part->taps.arena = &p->arena;
+    tec_program_init(&part->program, &p->arena, part->name);
+    *out = p;
+    return TEC_OK;
+}
+
+enum tec_status tec_plan_finish(struct tec_plan *p, struct tec_error *err)
+{
+    return run_passes(p, false, err);
+}
+
 void tec_plan_destroy(struct tec_plan *p)
 {
     if (!p)
         return;
     for (int i = 0; i < p->n_parts; i++) {
         tec_capture_free(p->parts[i].capture);
-        for (int k = 0; p->parts[i].slices && k < p->parts[i].n_slices; k++)
-            tec_capture_free(p->parts[i].slices[k]);
+        for (int s = 0; s < p->parts[i].n_slices && p->parts[i].slices; s++)
+            tec_capture_free(p->parts[i].slices[s]);
+        tec_device_put(p->device, p->parts[i].own);
         if (p->parts[i].kind == TEC_PART_RECALL)
             tec_recall_table_finish(&p->parts[i].recall, p->device);
         tec_table_finish(&p->parts[i].block, p->device);
@@ -319,6 +358,13 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_device_put(p->device, p->ends);
     tec_arena_finish(&p->arena);
     tec_heap_put(p->heap, p);
+}
+
+unsigned char *tec_plan_activations(const struct tec_plan *p, const struct tec_plan_part *part,
+                                    size_t *bytes)
+{
+    *bytes = part->own ? part->own_bytes : p->activation_bytes[part->stream];
+    return part->own ? part->own : p->activations[part->stream];
 }
 
 static struct tec_plan_part *find(struct tec_plan *p, bool beside, enum tec_part_kind kind,

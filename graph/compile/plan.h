@@ -17,7 +17,8 @@ enum tec_part_kind {
     TEC_PART_PACKED,  /* a ring's: a prefill and a row of each sequence in flight */
     TEC_PART_SHIFT,   /* a ring's: keys and values moved from stage to stage */
     TEC_PART_RECALL,  /* a prompt of remembered units, in pieces: two a layer */
-    TEC_PART_REMEMBER /* units computed by themselves, to be kept */
+    TEC_PART_REMEMBER, /* units computed by themselves, to be kept */
+    TEC_PART_ENCODE  /* texts to one vector each: a plan of its own */
 };
 
 /* Marks that parts reach in this order. */
@@ -31,9 +32,12 @@ struct tec_plan_part {
     bool beside;            /* the second set: runs on the lanes that the device splits off */
     struct tec_program program;
     struct tec_capture *capture;
-    /* The same in pieces, to be run one after the other. NULL = not in pieces. */
+    /* The same in pieces, to be run one after the other, other launches between them: activations
+     * stay in a place of their own. NULL = not in pieces. */
     struct tec_capture **slices;
     int n_slices;
+    unsigned char *own;
+    size_t own_bytes;
     struct tec_table_block block;
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
     struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
@@ -58,6 +62,8 @@ struct tec_plan_spec {
     float penalty;    /* of tokens that a request has read or made; 0 or 1 = none */
     bool draws;       /* requests may draw their tokens */
     bool isolated;    /* requests may take a private prefill */
+    bool apart;       /* no frame: every prefill is made for requests, and waits for its turn */
+    int slices;       /* pieces that such a prefill is captured in; 0 and 1 = in one */
     bool beside;      /* requests may run beside the frame: their parts are there twice */
     int stages;       /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
     int ring_tokens;  /* slots of each stage */
@@ -122,12 +128,23 @@ enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inp
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
 
+/* Where the activations of a part lie. */
+unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct tec_plan_part *part,
+                                    size_t *bytes);
+
 /* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest), or NULL. */
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
 
 /* The same of the second set; NULL where the spec asks for none. */
 struct tec_plan_part *tec_plan_part_beside(struct tec_plan *plan, enum tec_part_kind kind,
                                            int rows);
+
+/* A plan of one part alone, "encode", for a caller who lowers into it: empty, with its arena. */
+enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *model,
+                               const struct tec_weights *weights, struct tec_device *device,
+                               struct tec_heap *heap, struct tec_error *err);
+/* The passes behind lowering. */
+enum tec_status tec_plan_finish(struct tec_plan *plan, struct tec_error *err);
 
 /* Passes over programs, in the order of passes.def. */
 #define NODE_PASS(name, text)

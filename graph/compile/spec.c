@@ -65,7 +65,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
                                    "decode needs kv.requests with share_prefix; not so", n->name);
         if (lang && lang != r)
             return tec_spec_refuse(&r->where, TEC_UNSUPPORTED, err,
-                                   "this release runs one kv.requests a pipeline; a second is",
+                                   "this release runs one kv.requests a model; a second is",
                                    r->name);
         lang = r;
         if (n->max_tokens > s->new_tokens)
@@ -157,6 +157,31 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     return TEC_OK;
 }
 
+/* Units stand in the frame that the prefill's query is behind. */
+static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_error *err)
+{
+    const struct tec_pipeline *p = set->pipeline;
+    const struct tec_decl_node *n = set->memory;
+    const struct tec_decl_input *in = &p->inputs[n->reads.item[0].index];
+    if (set->ring || n->into.index != set->prefill->writes.index)
+        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
+                               "units are brought into the kv.frame that the prefill writes; not "
+                               "so by",
+                               n->name);
+    if (n->reads.n != 1)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release reads one segments input; more are read by", n->name);
+    if (set->model->n_slots || !set->model->text.causal)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release has memory for models of causal text alone; not so "
+                               "is that of",
+                               n->name);
+    set->spec->units = in->max_segments + 1;
+    set->spec->unit_tokens = p->resources[n->from.index].tokens;
+    set->spec->text_tokens = set->spec->frame_tokens;
+    return TEC_OK;
+}
+
 static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -182,6 +207,19 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     return TEC_OK;
 }
 
+/* Beside hard nodes a prefill that nobody waits for in this frame is cut at its layers, so that it
+ * fits whatever they leave over. */
+static void fill_apart(const struct tec_node_set *set)
+{
+    const struct tec_pipeline *p = set->pipeline;
+    int layers = set->model->text.stack.layers, most = p->capture.slices;
+    set->spec->apart = true;
+    set->spec->slices = 1;
+    for (int i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].culled && p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
+            set->spec->slices = most && most < layers ? most : layers;
+}
+
 static enum tec_status fill(const struct tec_node_set *set, struct tec_error *err)
 {
     TEC_TRY(fill_prefill(set, err));
@@ -197,20 +235,30 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
         TEC_TRY(check_chunk(set->action, set->pipeline, set->model, err));
         TEC_TRY(fill_fixed(set, err));
     }
-    return set->ring ? TEC_OK : fill_language(set, err);
+    if (set->memory)
+        TEC_TRY(fill_memory(set, err));
+    TEC_TRY(set->ring ? TEC_OK : fill_language(set, err));
+    if (set->apart)
+        fill_apart(set);
+    return TEC_OK;
 }
 
 enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec, const struct tec_pipeline *p,
-                                       const struct tec_model *m, struct tec_heap *heap,
+                                       int index, const struct tec_model *m, struct tec_heap *heap,
                                        struct tec_error *err)
 {
     *spec = (struct tec_plan_spec){.text_tokens = 0};
-    struct tec_node_set set = {.pipeline = p, .model = m, .spec = spec};
+    struct tec_node_set set = {.pipeline = p,
+                               .model = m,
+                               .index = index,
+                               .apart = index != tec_pipeline_main(p),
+                               .spec = spec};
     set.nodes = tec_heap_get(heap, ((size_t)p->n_nodes + 1) * sizeof(void *));
     if (!set.nodes)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d nodes", p->n_nodes);
     for (int i = 0; i < p->n_nodes; i++)
-        set.nodes[set.n++] = &p->nodes[i];
+        if (p->nodes[i].model.index == index)
+            set.nodes[set.n++] = &p->nodes[i];
     enum tec_status status = TEC_OK;
     for (size_t i = 0; i < sizeof passes / sizeof passes[0] && status == TEC_OK; i++)
         status = passes[i].run(&set, err);

@@ -28,11 +28,11 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one decode node over a ring; a second is",
                                n->name);
-    if (set->n != 2)
+    if (set->n != 2 || p->n_models > 1)
         return tec_spec_refuse(
             &n->where, TEC_UNSUPPORTED, err,
             "this release runs a ring alone: a prefill and its decode node; more "
-            "nodes stand beside",
+            "nodes or models stand beside",
             n->name);
     set->ring = n;
     return TEC_OK;
@@ -41,10 +41,12 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
 static enum tec_status check_node(struct tec_node_set *set, const struct tec_decl_node *n,
                                   struct tec_error *err)
 {
-    if (n->kind == TEC_DECL_MEMORY_LOAD)
+    if (n->kind == TEC_DECL_MEMORY_LOAD && set->memory)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release reads and checks memory_load nodes but cannot run",
+                               "this release runs one memory_load node a pipeline; a second is",
                                n->name);
+    if (n->kind == TEC_DECL_MEMORY_LOAD)
+        set->memory = n;
     if (n->kind == TEC_DECL_ACTION && set->action)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one action node a pipeline; a second is",
@@ -54,14 +56,41 @@ static enum tec_status check_node(struct tec_node_set *set, const struct tec_dec
     return check_ring(set, n, err);
 }
 
-enum tec_status tec_node_pass_validate(struct tec_node_set *set, struct tec_error *err)
+/* A model beside that of the hard nodes answers requests: texts in, text out. */
+static enum tec_status check_apart(const struct tec_node_set *set, const struct tec_decl_node *n,
+                                   struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
-    if (p->n_models > 1)
-        return tec_spec_refuse(&p->models[1].where, TEC_UNSUPPORTED, err,
-                               "this release runs one model a pipeline; a second is",
-                               p->models[1].name);
-    for (int i = 0; i < set->n; i++)
+    int texts = 0;
+    if (n->kind == TEC_DECL_ACTION)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release runs one action node a pipeline; a second is",
+                               n->name);
+    if (n->deadline.kind == TEC_DEADLINE_HARD)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release runs hard nodes of one model; one of another model is",
+                               n->name);
+    if (n->prompt.index >= 0)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release reads a prompt of its own in decode nodes of the "
+                               "model with the hard nodes; not so does",
+                               n->name);
+    for (int i = 0; i < n->reads.n; i++)
+        texts += p->inputs[n->reads.item[i].index].kind == TEC_INPUT_TEXT;
+    if (n->kind == TEC_DECL_PREFILL && (texts != 1 || n->reads.n != 1))
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release reads one text, and nothing else, in the prefill of a "
+                               "second model; not so does",
+                               n->name);
+    return TEC_OK;
+}
+
+enum tec_status tec_node_pass_validate(struct tec_node_set *set, struct tec_error *err)
+{
+    for (int i = 0; i < set->n; i++) {
         TEC_TRY(check_node(set, set->nodes[i], err));
+        if (set->apart)
+            TEC_TRY(check_apart(set, set->nodes[i], err));
+    }
     return TEC_OK;
 }

@@ -4,11 +4,13 @@
  * ours, named. */
 #include "graph/compile/plan.h"
 
-static enum tec_status check_places(const struct tec_plan *plan, enum tec_stream stream,
-                                    const struct tec_program *program, struct tec_error *err)
+static enum tec_status check_places(const struct tec_plan *plan, const struct tec_plan_part *part,
+                                    struct tec_error *err)
 {
-    const unsigned char *begin = plan->activations[stream];
-    const unsigned char *end = begin + plan->activation_bytes[stream];
+    const struct tec_program *program = &part->program;
+    size_t bytes;
+    const unsigned char *begin = tec_plan_activations(plan, part, &bytes);
+    const unsigned char *end = begin + bytes;
     for (int i = 0; i < program->n_tensors; i++) {
         const struct tec_tensor *t = &program->tensors[i];
         if (t->first < 0)
@@ -80,7 +82,7 @@ enum tec_status tec_pass_verify(struct tec_plan *plan, struct tec_error *err)
         bool *written = TEC_NEW(&plan->arena, (size_t)program->n_tensors + 1, bool);
         if (!written)
             return tec_fail(err, TEC_NO_MEMORY, "no memory to verify %s", program->name);
-        TEC_TRY(check_places(plan, plan->parts[i].stream, program, err));
+        TEC_TRY(check_places(plan, &plan->parts[i], err));
         TEC_TRY(check_overlaps(program, err));
         TEC_TRY(check_loops(program, err));
         TEC_TRY(check_written(program, written, err));

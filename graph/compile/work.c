@@ -145,6 +145,8 @@ enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_pla
                                const struct tec_work_size *size, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &plan->spec;
+    if (part->kind == TEC_PART_ENCODE)
+        return tec_fail(err, TEC_UNSUPPORTED, "what part '%s' computes is not counted", part->name);
     if (size->pictures < 0 || size->pictures > s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", size->pictures,
                         s->pictures);

@@ -190,12 +190,57 @@ void tec_build_fill(struct tec_loader *ld, enum tec_constructor con, const struc
     }
 }
 
+/* A model under a key is called like it. */
+static struct tec_value *named_model(struct tec_loader *ld, const struct tec_entry *e)
+{
+    const struct tec_entry *given = tec_value_find(e->value, "name");
+    if (e->value->kind != TEC_VALUE_TABLE)
+        return e->value;
+    if (given) {
+        if (given->value->kind != TEC_VALUE_STRING || strcmp(given->value->string, e->key) != 0)
+            tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, given),
+                                "this model stands under '%.80s': leave its name out, or make it "
+                                "the same",
+                                e->key);
+        return e->value;
+    }
+    struct tec_value *copy = tec_value_copy(ld, e->value, e->value->n + 1);
+    struct tec_value *name = tec_value_new(ld, TEC_VALUE_STRING);
+    if (!copy || !name)
+        return e->value;
+    name->string = e->key;
+    copy->entries[copy->n] = *e; /* it is written where the key is */
+    copy->entries[copy->n].key = "name";
+    copy->entries[copy->n++].value = name;
+    return copy;
+}
+
+/* `models = { arm = model { } }` is `models = { model { name = "arm" } }`. */
+static struct tec_value *list_models(struct tec_loader *ld, struct tec_value *root)
+{
+    const struct tec_entry *keyed = tec_value_find(root, "models");
+    const struct tec_value *v = keyed ? keyed->value : NULL;
+    if (!v || v->kind != TEC_VALUE_TABLE || v->tag != TEC_CON_NONE || v->n == 0)
+        return root;
+    struct tec_value *copy = tec_value_copy(ld, root, root->n);
+    struct tec_value *list = tec_value_copy(ld, v, v->n);
+    if (!copy || !list)
+        return root;
+    list->kind = TEC_VALUE_LIST;
+    for (int i = 0; i < list->n; i++) {
+        list->entries[i].value = named_model(ld, &v->entries[i]);
+        list->entries[i].item = i;
+    }
+    copy->entries[keyed - root->entries].value = list;
+    return copy;
+}
+
 /* `model = model { }` is `models = { model { } }`. */
 static struct tec_value *name_models(struct tec_loader *ld, struct tec_value *root)
 {
     const struct tec_entry *one = tec_value_find(root, "model");
     if (!one)
-        return root;
+        return list_models(ld, root);
     struct tec_value *copy = tec_value_copy(ld, root, root->n);
     struct tec_value *list = tec_value_new(ld, TEC_VALUE_LIST);
     struct tec_entry *item = TEC_NEW(ld->scratch, 1, struct tec_entry);

@@ -31,11 +31,24 @@ static const struct tec_word pack_words[] = {
     {"packed", TEC_PACK_PACKED, false}, {"gather", TEC_PACK_GATHER, false}, {NULL, 0, false}};
 static const struct tec_word change_words[] = {
     {"flush", TEC_CHANGE_FLUSH, false}, {"keep", TEC_CHANGE_KEEP, false}, {NULL, 0, false}};
-static const struct tec_word overlap_words[] = {{"bounded", TEC_OVERLAP_BOUNDED, false},
-                                                {"balanced", TEC_OVERLAP_BALANCED, false},
-                                                {"separate", TEC_OVERLAP_SEPARATE, false},
-                                                {"next", TEC_OVERLAP_NEXT, false},
-                                                {NULL, 0, false}};
+static const struct tec_word overlap_words[] = {
+#define OVERLAP(name, text, what) {text, TEC_OVERLAP_##name, false},
+#include "graph/memory/overlaps.def"
+#undef OVERLAP
+    {NULL, 0, false}};
+static const struct tec_word select_words[] = {
+#define SELECTION(name, text, what) {text, TEC_SELECTION_##name, false},
+#include "graph/memory/selections.def"
+#undef SELECTION
+    {NULL, 0, false}};
+static const struct tec_word scoring_words[] = {
+#define SCORING(name, text, what) {text, TEC_SCORING_##name, false},
+#include "graph/memory/scorings.def"
+#undef SCORING
+    {NULL, 0, false}};
+static const struct tec_word positions_words[] = {{"relocate", TEC_POSITIONS_RELOCATE, false},
+                                                  {"local0", TEC_POSITIONS_LOCAL0, false},
+                                                  {NULL, 0, false}};
 static const struct tec_word hard_miss_words[] = {{"hold", TEC_MISS_HOLD, false},
                                                   {"hold_last", TEC_MISS_HOLD, true},
                                                   {"decay", TEC_MISS_DECAY, false},

@@ -11,6 +11,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/load/diagnostics.h"
+#include "graph/memory/importance.h"
+#include "graph/memory/loading.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -116,6 +118,8 @@ struct tec_decl_resource {
     int stages;                  /* ring */
     int shift, pack, on_change;  /* ring: enum tec_ring_shift, _pack, _change */
     int stable_steps;            /* segments */
+    double threshold;            /* segments: least likeness in a group */
+    const char *store, *remote, *encoder; /* segments: a file, a server, a directory; or NULL */
     struct tec_decl_tiers tiers; /* segments */
     struct tec_ints shape;       /* buffer, 1 to TEC_MAX_RANK sizes */
     int dtype;                   /* buffer */
@@ -157,12 +161,7 @@ struct tec_decl_out {
     int buffer; /* index of the buffer resource; -1 for a stream or none */
 };
 
-enum tec_overlap {
-    TEC_OVERLAP_BOUNDED,
-    TEC_OVERLAP_BALANCED,
-    TEC_OVERLAP_SEPARATE,
-    TEC_OVERLAP_NEXT
-};
+enum tec_kept_at { TEC_POSITIONS_RELOCATE, TEC_POSITIONS_LOCAL0 };
 
 /* recompute = { first, decay, floor }: ratio of layer i = max(floor, first * decay^i). */
 struct tec_decl_recompute {
@@ -205,6 +204,9 @@ struct tec_decl_node {
     struct tec_ref after;     /* a node that runs first */
     bool when_policy;         /* when = policy(): a decision may skip it */
     int overlap;              /* memory_load: enum tec_overlap */
+    int select, scoring, positions; /* memory_load: enum tec_selection, _scoring, tec_kept_at */
+    double share;                   /* memory_load: of the tokens, cacheblend */
+    int check_layer, first_tokens;  /* memory_load: cacheblend; epic */
     struct tec_decl_recompute recompute;
     bool root;   /* has a deadline or an output */
     bool culled; /* reaches no root: W103 */
@@ -225,6 +227,7 @@ struct tec_decl_capture {
     struct tec_where where;
     struct tec_ints batch, k, depth;
     struct tec_numbers ratio;
+    int slices; /* of a second model's prefill beside hard nodes; 0 = one a layer */
     int max_graphs;
     int on_miss; /* 0: "error", the only value of schema 1 */
 };
@@ -313,6 +316,13 @@ const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
+/* Index of the model that frames are made of: that of the actions, else of the first hard node,
+ * else of the first prefill, else 0. Others answer requests. */
+int tec_pipeline_main(const struct tec_pipeline *p);
+/* Does any node run model i? */
+bool tec_pipeline_runs(const struct tec_pipeline *p, int i);
+/* The prefill that makes the keys of node `node`: itself, or of its model; -1 = none. */
+int tec_pipeline_prefill(const struct tec_pipeline *p, int node);
 
 /* How many captures the lattice makes: one a part and point of an axis that changes its shape. */
 int tec_pipeline_captures(const struct tec_pipeline *p);

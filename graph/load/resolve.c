@@ -207,6 +207,38 @@ const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p)
     return tec_pipeline_ring(p);
 }
 
+int tec_pipeline_main(const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *actor = tec_pipeline_actor(p);
+    if (actor && actor->model.index >= 0)
+        return actor->model.index;
+    for (int hard = 1; hard >= 0; hard--)
+        for (int i = 0; i < p->n_nodes; i++) {
+            const struct tec_decl_node *n = &p->nodes[i];
+            if (!n->culled &&
+                (hard ? n->deadline.kind == TEC_DEADLINE_HARD : n->kind == TEC_DECL_PREFILL))
+                return n->model.index < 0 ? 0 : n->model.index;
+        }
+    return 0;
+}
+
+bool tec_pipeline_runs(const struct tec_pipeline *p, int i)
+{
+    for (int n = 0; n < p->n_nodes; n++)
+        if (!p->nodes[n].culled && p->nodes[n].model.index == i)
+            return true;
+    return false;
+}
+
+int tec_pipeline_prefill(const struct tec_pipeline *p, int node)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_PREFILL &&
+            p->nodes[i].model.index == p->nodes[node].model.index)
+            return i;
+    return -1;
+}
+
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input)
 {
     int n = 0;

@@ -117,19 +117,21 @@ static bool first_decoder(const struct tec_pipeline *p, int node)
 
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
-    int n = 0;
+    int n = 0, frames = tec_pipeline_main(p);
     bool packed = false;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *node = &p->nodes[i];
         const struct tec_decl_resource *kv =
             node->kv.index >= 0 ? &p->resources[node->kv.index] : NULL;
-        if (node->culled)
-            continue;
+        bool apart = node->model.index != frames;
+        if (node->culled || (apart && node->kind == TEC_DECL_PREFILL))
+            continue; /* of a second model: counted with its requests */
         if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
             if (!first_decoder(p, i))
                 continue;
             n += p->capture.batch.n;
             n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
+            n += apart ? p->capture.slices : 0;
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
             n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;
@@ -203,6 +205,15 @@ static void check_unused(struct tec_loader *ld)
     }
 }
 
+static void check_idle(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    for (int i = 0; i < p->n_models && p->n_models > 1 && !ld->broken; i++)
+        if (p->models[i].name && !tec_pipeline_runs(p, i))
+            tec_diagnostics_add(ld->d, TEC_W105, tec_where_thing(ld, &ld->models[i]),
+                                "no node runs model '%s'", p->models[i].name);
+}
+
 /* With k steps a frame a request lives ceil(max_tokens / k) frames, unless the next one ends it. */
 static void check_slots(struct tec_loader *ld, int i)
 {
@@ -263,5 +274,6 @@ void tec_check_sizes(struct tec_loader *ld)
     check_depth(ld);
     check_captures(ld);
     check_unused(ld);
+    check_idle(ld);
     check_padding(ld);
 }

@@ -32,9 +32,19 @@ enum tec_scoring {
     TEC_SCORINGS
 };
 
-/* Its name, NULL out of range; and back, false when there is none. */
+/* Which method says what is computed anew: this file's, or one that it is compared with. */
+enum tec_selection {
+#define SELECTION(name, text, what) TEC_SELECTION_##name,
+#include "graph/memory/selections.def"
+#undef SELECTION
+    TEC_SELECTIONS
+};
+
+/* Names, NULL out of range; and back, false when there is none. */
 const char *tec_scoring_name(enum tec_scoring scoring);
 bool tec_scoring_find(const char *name, enum tec_scoring *out);
+const char *tec_selection_name(enum tec_selection selection);
+bool tec_selection_find(const char *name, enum tec_selection *out);
 
 enum { TEC_UNIT_RANGES = 4, TEC_MAX_HOPS = 32 };
 

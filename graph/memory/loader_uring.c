@@ -43,7 +43,7 @@ static unsigned queue(struct tec_loader_uring *u, const struct tec_store *store,
         struct tec_kv *kv = jobs[i].kv;
         jobs[i].status = TEC_IO;
         struct io_uring_sqe *sqe = NULL;
-        if (!tec_kv_piece(kv, jobs[i].layer) && jobs[i].layer < kv->layers)
+        if (tec_kv_tier(kv) == TEC_KEPT_FILE && jobs[i].layer < kv->layers)
             sqe = io_uring_get_sqe(&u->ring);
         if (!sqe)
             continue;
@@ -77,7 +77,7 @@ static void collect(struct tec_loader_uring *u, struct tec_store *store,
             continue;
         job->status = TEC_OK;
         tec_log_throttle(store->log, kv->stride);
-        atomic_fetch_add(&store->read_bytes[TEC_TIER_FILE], (int64_t)kv->stride);
+        atomic_fetch_add(&store->read_bytes[TEC_KEPT_FILE], (int64_t)kv->stride);
     }
 }
 

@@ -7,13 +7,13 @@
 
 static enum tec_status options_check(const struct tec_store_options *o, struct tec_error *err)
 {
-    if (o->key.layers < 1 || o->key.layers > 1024 || o->key.row_bytes < 1 ||
+    if (o->key.layers < 1 || o->key.layers > TEC_MAX_STORE_LAYERS || o->key.row_bytes < 1 ||
         o->key.row_bytes > 1u << 20)
         return tec_fail(err, TEC_INVALID, "memory: KV of %u layers, %u bytes a row", o->key.layers,
                         o->key.row_bytes);
     if (o->ram_bytes < 0 || o->log.max_bytes < 0)
         return tec_fail(err, TEC_INVALID, "memory: a tier has a negative size");
-    return TEC_OK;
+    return tec_remote_check(&o->remote, err);
 }
 
 static enum tec_status tables_take(struct tec_store *s, struct tec_error *err)
@@ -53,6 +53,8 @@ enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_op
         status = tables_take(s, err);
     if (status == TEC_OK && options->path)
         status = tec_store_replay(s, err);
+    if (status == TEC_OK && options->remote.address)
+        status = tec_store_remote_open(s, err);
     if (status == TEC_OK)
         *out = s;
     else
@@ -64,6 +66,7 @@ void tec_store_close(struct tec_store *s)
 {
     if (!s)
         return;
+    tec_remote_close(s->remote); /* its thread uses the rest */
     if (s->log)
         (void)tec_log_sync(s->log, NULL);
     for (uint32_t i = 0; s->units && i < s->options.max_units; i++)
@@ -333,14 +336,17 @@ struct tec_store_counts tec_store_counts(struct tec_store *s)
 {
     pthread_mutex_lock(&s->lock);
     struct tec_store_counts c = s->counts;
+    c.step = tec_groups_now(s->groups);
     if (s->log) {
         c.file_bytes = tec_log_bytes(s->log);
         c.useless_bytes = c.file_bytes - tec_store_live(s);
         c.useless_bytes = c.useless_bytes < 0 ? 0 : c.useless_bytes;
     }
-    for (int t = 0; t < TEC_TIERS; t++)
+    for (int t = 0; t < TEC_KEPT_PLACES; t++)
         c.read_bytes[t] = atomic_load(&s->read_bytes[t]);
     c.damages = atomic_load(&s->damages);
+    if (s->remote)
+        c.remote = tec_remote_counts(s->remote);
     pthread_mutex_unlock(&s->lock);
     return c;
 }

@@ -1,5 +1,5 @@
-/* store.h - memory units by name: their texts in groups, their keys and values in RAM and in a
- * file.
+/* store.h - memory units by name: their texts in groups, their keys and values in RAM, in a file
+ * and on a server that others share.
  *
  * A unit has an id, a text, its tokens, an embedding and a version that counts its changes. Groups
  * (groups.h) say which form of KV it should have: alone, or jointly with its static group. Whoever
@@ -11,8 +11,13 @@
  * more; where even that is not enough, the KV least recently used leaves it (never a text). KV that
  * is in no tier is computed again: that is all that is ever lost.
  *
+ * The third tier is a server (remote.h), for stores of many processes: KV that is handed in is sent
+ * there by a thread of the store's, and tec_store_look finds what others have computed. It is never
+ * relied on: while it is away, what it alone had is missing, and is computed again.
+ *
  * A reader pins KV (struct tec_kv): one version of one unit in one form. Its bytes never change and
- * are there until it is dropped, whatever is updated, deleted, evicted or compacted meanwhile.
+ * are there until it is dropped, whatever is updated, deleted, evicted or compacted meanwhile. Only
+ * where the server alone has it, a read may fail.
  *
  * A change (put, remove) is written to the file before it is done in memory. With sync_each it is
  * durable when the call returns; else when tec_store_sync does. A file that can no longer be
@@ -26,14 +31,15 @@
 
 #include "graph/memory/groups.h"
 #include "graph/memory/log.h"
+#include "graph/memory/remote.h"
 
-enum tec_tier { TEC_TIER_RAM, TEC_TIER_FILE, TEC_TIERS };
+enum tec_kept_in { TEC_KEPT_RAM, TEC_KEPT_FILE, TEC_KEPT_REMOTE, TEC_KEPT_PLACES };
 
 /* KV that is about to leave a tier: where `bytes` is not NULL, the pieces of all layers one after
  * the other, for who wants to keep them elsewhere. Called under the store's lock: must not call the
  * store. */
 struct tec_eviction {
-    enum tec_tier tier;
+    enum tec_kept_in tier;
     const char *id;
     uint64_t unit, version, epoch;
     uint32_t tokens;
@@ -50,19 +56,22 @@ struct tec_store_options {
     int64_t stable_steps; /* groups.h */
     int64_t ram_bytes;    /* of KV */
     bool sync_each;
-    void *user; /* of the functions below, which may be NULL */
+    struct tec_remote_options remote; /* address NULL: no server */
+    void *user;                       /* of the functions below, which may be NULL */
     void (*evict)(void *user, const struct tec_eviction *eviction);
     void (*damage)(void *user, const struct tec_log_damage *damage); /* while opening */
 };
 
 struct tec_store_counts {
     uint32_t units;
+    int64_t step;                  /* the newest */
     int64_t ram_bytes, file_bytes;      /* now; the file as a whole */
     int64_t useless_bytes;              /* of the file: records that something newer replaced */
     int64_t puts, same, removes, loads; /* calls that did something; puts of the same text */
-    int64_t evicted[TEC_TIERS];         /* KV of how many units */
-    int64_t read_bytes[TEC_TIERS];
+    int64_t evicted[TEC_KEPT_PLACES];         /* KV of how many units */
+    int64_t read_bytes[TEC_KEPT_PLACES];
     int64_t compactions, damages; /* damages: found at open and by reading */
+    struct tec_remote_counts remote;
 };
 
 /* What a unit is. Strings are borrowed until it changes: for one thread that changes the store. */
@@ -113,6 +122,13 @@ enum tec_status tec_store_query(struct tec_store *store, const float *embedding,
  * members of a static group come one after the other: their KV is computed together. */
 uint32_t tec_store_missing(struct tec_store *store, uint32_t *out, uint32_t most);
 
+/* Ask the server for those units: what it has is then no longer missing (pin and read it). Asks
+ * no more after timeout_ns (then still waits for one answer), not at all while the server is away.
+ * *found: how many it has. For the thread that computes what is missing, never for one with a
+ * deadline. TEC_OK also where the server does not answer: nothing is found then. */
+enum tec_status tec_store_look(struct tec_store *store, const uint32_t *units, uint32_t n,
+                               int64_t timeout_ns, uint32_t *found, struct tec_error *err);
+
 /* KV of a unit: pieces [layers], each K before rotation [tokens][row_bytes], then V the same. It
  * belongs to `version` and `epoch` (tec_store_view): TEC_NOT_FOUND where the unit is no longer so.
  * It goes to the file and, as far as there is room, to RAM; a failure of the file is returned also
@@ -131,11 +147,22 @@ uint64_t tec_kv_version(const struct tec_kv *kv);
 size_t tec_kv_piece_bytes(const struct tec_kv *kv);
 const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer);
 
-/* Copy the piece of a layer from wherever it is. Any thread. TEC_MALFORMED, TEC_IO: the file is
- * damaged or gone; the KV counts as missing from then on. */
+/* The first tier that has it, from which it would be read now; TEC_KEPT_PLACES: none. Any thread. */
+enum tec_kept_in tec_kv_tier(const struct tec_kv *kv);
+
+/* Copy the piece of a layer from wherever it is. Any thread but one with a deadline. TEC_MALFORMED,
+ * TEC_IO, TEC_NOT_FOUND: the file is damaged or gone, the server does not give it; where no tier is
+ * left, the KV counts as missing from then on. */
 enum tec_status tec_store_read(struct tec_store *store, struct tec_kv *kv, uint32_t layer,
                                void *piece, struct tec_error *err);
-/* Bring pinned KV into RAM. TEC_NO_MEMORY: too much of it is pinned. */
+/* The same for bytes from .. to of it, to the same place in `piece`. With the part that ends the
+ * piece the whole of it is checked, and, where that fails, read again from the next tier. *tier
+ * (may be NULL): where the part came from. */
+enum tec_status tec_store_read_part(struct tec_store *store, struct tec_kv *kv, uint32_t layer,
+                                    size_t from, size_t to, unsigned char *piece,
+                                    enum tec_kept_in *tier, struct tec_error *err);
+/* Bring pinned KV into RAM, and what only the server had into the file too. TEC_NO_MEMORY: too much
+ * of it is pinned. */
 enum tec_status tec_store_warm(struct tec_store *store, struct tec_kv *kv, struct tec_error *err);
 
 /* Everything done so far is durable. */

@@ -218,7 +218,7 @@ static void move_places(struct tec_store *s)
             s->units[i].kv->place = kept(s->units[i].kv) ? s->units[i].kv->moved : 0;
             s->units[i].kv->moved = 0;
         }
-    for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_TIER_FILE].next)
+    for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_KEPT_FILE].next)
         kv->place = 0;
 }
 
@@ -253,9 +253,9 @@ static enum tec_status make_room(struct tec_store *s, int64_t bytes, struct tec_
 {
     int64_t most = s->options.log.max_bytes / 4 * 3, live = tec_store_live(s);
     while (live + bytes > most) {
-        struct tec_kv *kv = s->tiers[TEC_TIER_FILE].first;
+        struct tec_kv *kv = s->tiers[TEC_KEPT_FILE].first;
         while (kv && kv->pins > 0)
-            kv = kv->links[TEC_TIER_FILE].next;
+            kv = kv->links[TEC_KEPT_FILE].next;
         if (!kv)
             break;
         struct tec_log_record gone = kv_record(kv);

@@ -8,7 +8,7 @@ static enum tec_status no_form(const char *id, const char *why, struct tec_error
     return tec_fail(err, TEC_NOT_FOUND, "memory: KV of unit '%s' %s", id ? id : "(removed)", why);
 }
 
-static void list_remove(struct tec_store *s, struct tec_kv *kv, enum tec_tier tier)
+static void list_remove(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier)
 {
     struct tec_store_list *list = &s->tiers[tier];
     struct tec_store_link *l = &kv->links[tier];
@@ -20,7 +20,7 @@ static void list_remove(struct tec_store *s, struct tec_kv *kv, enum tec_tier ti
     kv->listed[tier] = false;
 }
 
-static void list_append(struct tec_store *s, struct tec_kv *kv, enum tec_tier tier)
+static void list_append(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier)
 {
     struct tec_store_list *list = &s->tiers[tier];
     list_remove(s, kv, tier);
@@ -38,7 +38,7 @@ static int64_t kv_bytes(const struct tec_kv *kv)
 static void ram_free(struct tec_store *s, struct tec_kv *kv)
 {
     unsigned char *bytes = atomic_exchange(&kv->bytes, NULL);
-    list_remove(s, kv, TEC_TIER_RAM);
+    list_remove(s, kv, TEC_KEPT_RAM);
     if (bytes)
         s->counts.ram_bytes -= kv_bytes(kv);
     tec_heap_put(s->heap, bytes);
@@ -47,16 +47,16 @@ static void ram_free(struct tec_store *s, struct tec_kv *kv)
 static void kv_free(struct tec_store *s, struct tec_kv *kv)
 {
     ram_free(s, kv);
-    list_remove(s, kv, TEC_TIER_FILE);
+    list_remove(s, kv, TEC_KEPT_FILE);
     tec_heap_put(s->heap, kv);
 }
 
 static void stale_remove(struct tec_store *s, struct tec_kv *kv)
 {
-    struct tec_store_link *l = &kv->links[TEC_TIER_FILE];
-    *(l->prev ? &l->prev->links[TEC_TIER_FILE].next : &s->stale) = l->next;
+    struct tec_store_link *l = &kv->links[TEC_KEPT_FILE];
+    *(l->prev ? &l->prev->links[TEC_KEPT_FILE].next : &s->stale) = l->next;
     if (l->next)
-        l->next->links[TEC_TIER_FILE].prev = l->prev;
+        l->next->links[TEC_KEPT_FILE].prev = l->prev;
 }
 
 void tec_store_kv_leave(struct tec_store *s, struct tec_store_unit *unit)
@@ -70,11 +70,11 @@ void tec_store_kv_leave(struct tec_store *s, struct tec_store_unit *unit)
         kv_free(s, kv);
         return;
     }
-    list_remove(s, kv, TEC_TIER_RAM);
-    list_remove(s, kv, TEC_TIER_FILE);
-    kv->links[TEC_TIER_FILE] = (struct tec_store_link){.next = s->stale};
+    list_remove(s, kv, TEC_KEPT_RAM);
+    list_remove(s, kv, TEC_KEPT_FILE);
+    kv->links[TEC_KEPT_FILE] = (struct tec_store_link){.next = s->stale};
     if (s->stale)
-        s->stale->links[TEC_TIER_FILE].prev = kv;
+        s->stale->links[TEC_KEPT_FILE].prev = kv;
     s->stale = kv;
 }
 
@@ -89,10 +89,10 @@ bool tec_store_kv_good(struct tec_store *s, uint32_t handle)
 {
     const struct tec_store_unit *u = &s->units[handle];
     return u->kv && u->kv->version == u->version && u->kv->epoch == tec_store_epoch(s, handle) &&
-           !atomic_load(&u->kv->damaged);
+           tec_kv_tier(u->kv) != TEC_KEPT_PLACES;
 }
 
-static struct tec_kv *kv_new(struct tec_store *s, uint32_t handle, uint64_t epoch)
+struct tec_kv *tec_store_kv_new(struct tec_store *s, uint32_t handle, uint64_t epoch)
 {
     const struct tec_store_unit *u = &s->units[handle];
     struct tec_kv *kv = tec_heap_get(s->heap, sizeof *kv);
@@ -111,18 +111,18 @@ static struct tec_kv *kv_new(struct tec_store *s, uint32_t handle, uint64_t epoc
 enum tec_status tec_store_kv_found(struct tec_store *s, uint32_t handle, uint64_t epoch,
                                    int64_t place, struct tec_error *err)
 {
-    struct tec_kv *kv = kv_new(s, handle, epoch);
+    struct tec_kv *kv = tec_store_kv_new(s, handle, epoch);
     if (!kv)
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for what the file holds");
     tec_store_kv_leave(s, &s->units[handle]);
     kv->place = place;
     kv->current = true;
     s->units[handle].kv = kv;
-    list_append(s, kv, TEC_TIER_FILE);
+    list_append(s, kv, TEC_KEPT_FILE);
     return TEC_OK;
 }
 
-static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec_tier tier)
+static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec_kept_in tier)
 {
     const struct tec_eviction e = {.tier = tier,
                                    .id = s->units[kv->handle].id,
@@ -140,14 +140,14 @@ static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec
 /* Make room for `bytes` in RAM. False: what is there is pinned, or it is more than there is. */
 static bool ram_room(struct tec_store *s, int64_t bytes)
 {
-    struct tec_kv *kv = s->tiers[TEC_TIER_RAM].first;
+    struct tec_kv *kv = s->tiers[TEC_KEPT_RAM].first;
     if (bytes > s->options.ram_bytes)
         return false;
     while (s->counts.ram_bytes + bytes > s->options.ram_bytes && kv) {
-        struct tec_kv *next = kv->links[TEC_TIER_RAM].next;
+        struct tec_kv *next = kv->links[TEC_KEPT_RAM].next;
         if (kv->pins == 0) {
-            tell_eviction(s, kv, TEC_TIER_RAM);
-            if (kv->place == 0)
+            tell_eviction(s, kv, TEC_KEPT_RAM);
+            if (kv->place == 0 && !atomic_load(&kv->remote))
                 tec_store_kv_leave(s, &s->units[kv->handle]);
             else
                 ram_free(s, kv);
@@ -191,6 +191,14 @@ static enum tec_status file_take(struct tec_store *s, struct tec_kv *kv, const v
     return TEC_OK;
 }
 
+static void remote_give(struct tec_store *s, struct tec_kv *kv, const void *const *pieces)
+{
+    const struct tec_remote_ticket ticket = {kv->unit, kv->version, kv->epoch};
+    kv->name = tec_store_remote_name(s, kv->handle);
+    (void)tec_remote_send(s->remote, &ticket, kv->name, pieces,
+                          2 * tec_log_piece_value(&s->options.key, kv->tokens), kv->stride);
+}
+
 static enum tec_status put_kv(struct tec_store *s, uint32_t unit, uint64_t version, uint64_t epoch,
                               const void *const *pieces, struct tec_error *err)
 {
@@ -200,13 +208,15 @@ static enum tec_status put_kv(struct tec_store *s, uint32_t unit, uint64_t versi
     if (2 * tec_log_piece_value(&s->options.key, u->tokens) > TEC_LOG_MAX_PIECE)
         return tec_fail(err, TEC_INVALID, "memory: unit '%s' has %u tokens, too many", u->id,
                         u->tokens);
-    struct tec_kv *kv = kv_new(s, unit, epoch);
+    struct tec_kv *kv = tec_store_kv_new(s, unit, epoch);
     if (!kv)
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for KV");
     tec_store_kv_leave(s, u); /* of no use any more, and its room may be needed */
     enum tec_status status = s->log ? file_take(s, kv, pieces, err) : TEC_OK;
     unsigned char *bytes = ram_take(s, kv, pieces);
     atomic_store(&kv->bytes, bytes);
+    if (s->remote)
+        remote_give(s, kv, pieces);
     if (!bytes && kv->place == 0) {
         kv_free(s, kv);
         if (status == TEC_OK)
@@ -220,9 +230,9 @@ static enum tec_status put_kv(struct tec_store *s, uint32_t unit, uint64_t versi
     kv->current = true;
     u->kv = kv;
     if (bytes)
-        list_append(s, kv, TEC_TIER_RAM);
+        list_append(s, kv, TEC_KEPT_RAM);
     if (kv->place)
-        list_append(s, kv, TEC_TIER_FILE);
+        list_append(s, kv, TEC_KEPT_FILE);
     return status;
 }
 
@@ -247,9 +257,9 @@ enum tec_status tec_store_pin(struct tec_store *s, uint32_t unit, struct tec_kv 
         struct tec_kv *kv = s->units[unit].kv;
         kv->pins++;
         s->counts.loads++;
-        for (int t = 0; t < TEC_TIERS; t++)
+        for (int t = 0; t < TEC_KEPT_PLACES; t++)
             if (kv->listed[t])
-                list_append(s, kv, (enum tec_tier)t);
+                list_append(s, kv, (enum tec_kept_in)t);
         *out = kv;
     }
     pthread_mutex_unlock(&s->lock);
@@ -268,101 +278,95 @@ void tec_store_drop(struct tec_store *s, struct tec_kv *kv)
     pthread_mutex_unlock(&s->lock);
 }
 
-uint32_t tec_kv_tokens(const struct tec_kv *kv)
+/* All layers of KV into `all`. */
+static enum tec_status read_all(struct tec_store *s, struct tec_kv *kv, unsigned char *all,
+                                struct tec_error *err)
 {
-    return kv->tokens;
-}
-
-uint64_t tec_kv_version(const struct tec_kv *kv)
-{
-    return kv->version;
-}
-
-size_t tec_kv_piece_bytes(const struct tec_kv *kv)
-{
-    return kv->stride;
-}
-
-const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer)
-{
-    const unsigned char *bytes =
-        atomic_load_explicit(&((struct tec_kv *)(uintptr_t)kv)->bytes, memory_order_acquire);
-    return bytes && layer < kv->layers ? bytes + (size_t)layer * kv->stride : NULL;
-}
-
-enum tec_status tec_store_read(struct tec_store *s, struct tec_kv *kv, uint32_t layer, void *piece,
-                               struct tec_error *err)
-{
-    const unsigned char *there = tec_kv_piece(kv, layer);
-    enum tec_tier tier = there ? TEC_TIER_RAM : TEC_TIER_FILE;
-    if (layer >= kv->layers)
-        return tec_fail(err, TEC_INVALID, "memory: KV of layer %u of %u", layer, kv->layers);
-    if (there) {
-        memcpy(piece, there, kv->stride);
-    } else {
-        pthread_rwlock_rdlock(&s->files);
-        enum tec_status status =
-            tec_log_read(s->log, kv->place, kv->unit, kv->version, kv->tokens, layer, piece, err);
-        pthread_rwlock_unlock(&s->files);
-        if (status != TEC_OK) {
-            if (!atomic_exchange(&kv->damaged, true))
-                atomic_fetch_add(&s->damages, 1);
-            return status;
-        }
-    }
-    atomic_fetch_add(&s->read_bytes[tier], (int64_t)kv->stride);
+    for (uint32_t l = 0; l < kv->layers; l++)
+        TEC_TRY(tec_store_read(s, kv, l, all + (size_t)l * kv->stride, err));
     return TEC_OK;
 }
 
-/* Read all layers of KV into fresh RAM; with `beyond` also over the budget. */
-static enum tec_status warm(struct tec_store *s, struct tec_kv *kv, bool beyond,
-                            struct tec_error *err)
+/* Room for it that counts as taken, over the budget where that is allowed. */
+static enum tec_status warm_room(struct tec_store *s, struct tec_kv *kv, bool beyond,
+                                 unsigned char **all, struct tec_error *err)
 {
-    if (atomic_load(&kv->bytes))
-        return TEC_OK;
     int64_t size = kv_bytes(kv);
     bool room = ram_room(s, size) || beyond;
-    unsigned char *all = room ? tec_heap_get(s->heap, (size_t)size) : NULL;
-    if (!all)
+    *all = room ? tec_heap_get(s->heap, (size_t)size) : NULL;
+    if (!*all)
         return tec_fail(err, TEC_NO_MEMORY,
                         "memory: %lld of %lld bytes of KV in RAM are pinned, %lld more are wanted",
                         (long long)s->counts.ram_bytes, (long long)s->options.ram_bytes,
                         (long long)size);
-    for (uint32_t l = 0; l < kv->layers; l++) {
-        enum tec_status status = tec_store_read(s, kv, l, all + (size_t)l * kv->stride, err);
-        if (status != TEC_OK) {
-            tec_heap_put(s->heap, all);
-            return status;
-        }
-    }
     s->counts.ram_bytes += size;
-    atomic_store_explicit(&kv->bytes, all, memory_order_release);
-    if (kv->current)
-        list_append(s, kv, TEC_TIER_RAM);
     return TEC_OK;
+}
+
+/* What was read becomes its bytes in RAM, unless it failed or somebody else was faster. */
+static void warm_end(struct tec_store *s, struct tec_kv *kv, unsigned char *all, bool good)
+{
+    if (good && !atomic_load(&kv->bytes)) {
+        atomic_store_explicit(&kv->bytes, all, memory_order_release);
+        if (kv->current)
+            list_append(s, kv, TEC_KEPT_RAM);
+        return;
+    }
+    s->counts.ram_bytes -= kv_bytes(kv);
+    tec_heap_put(s->heap, all);
+}
+
+/* What only the server had, into the file too. That it cannot is no failure: RAM has it. */
+static void keep_remote(struct tec_store *s, struct tec_kv *kv)
+{
+    const void *pieces[TEC_MAX_STORE_LAYERS];
+    if (!s->log || !kv->current || kv->place != 0 || !atomic_load(&kv->bytes))
+        return;
+    for (uint32_t l = 0; l < kv->layers; l++)
+        pieces[l] = tec_kv_piece(kv, l);
+    (void)file_take(s, kv, pieces, NULL);
+    if (kv->place != 0)
+        list_append(s, kv, TEC_KEPT_FILE);
 }
 
 enum tec_status tec_store_warm(struct tec_store *s, struct tec_kv *kv, struct tec_error *err)
 {
+    unsigned char *all = NULL;
+    if (tec_kv_tier(kv) == TEC_KEPT_RAM)
+        return TEC_OK;
     pthread_mutex_lock(&s->lock);
-    enum tec_status status = warm(s, kv, false, err);
+    enum tec_status status = warm_room(s, kv, false, &all, err);
+    pthread_mutex_unlock(&s->lock);
+    if (status != TEC_OK)
+        return status;
+    status = read_all(s, kv, all, err); /* not under the lock: a server takes its time */
+    pthread_mutex_lock(&s->lock);
+    warm_end(s, kv, all, status == TEC_OK);
+    if (status == TEC_OK)
+        keep_remote(s, kv);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
 enum tec_status tec_store_stale_warm(struct tec_store *s, struct tec_error *err)
 {
-    for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_TIER_FILE].next)
-        if (!atomic_load(&kv->damaged))
-            TEC_TRY(warm(s, kv, true, err));
+    for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_KEPT_FILE].next) {
+        unsigned char *all = NULL;
+        if (tec_kv_tier(kv) != TEC_KEPT_FILE)
+            continue;
+        TEC_TRY(warm_room(s, kv, true, &all, err));
+        enum tec_status status = read_all(s, kv, all, err);
+        warm_end(s, kv, all, status == TEC_OK);
+        TEC_TRY(status);
+    }
     return TEC_OK;
 }
 
 void tec_store_file_evict(struct tec_store *s, struct tec_kv *kv)
 {
-    tell_eviction(s, kv, TEC_TIER_FILE);
-    list_remove(s, kv, TEC_TIER_FILE);
+    tell_eviction(s, kv, TEC_KEPT_FILE);
+    list_remove(s, kv, TEC_KEPT_FILE);
     kv->place = 0;
-    if (!atomic_load(&kv->bytes))
+    if (!atomic_load(&kv->bytes) && !atomic_load(&kv->remote))
         tec_store_kv_leave(s, &s->units[kv->handle]);
 }

@@ -2,10 +2,13 @@
 #ifndef TEC_GRAPH_MEMORY_STORE_OWN_H
 #define TEC_GRAPH_MEMORY_STORE_OWN_H
 
+#include "graph/memory/remote_own.h"
 #include "graph/memory/store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+enum { TEC_MAX_STORE_LAYERS = 1024 };
 
 /* Place in a list of one tier, least recently used first. */
 struct tec_store_link {
@@ -21,12 +24,16 @@ struct tec_kv {
     uint32_t handle, tokens;
     uint32_t layers, pins; /* pins: under the lock */
     size_t stride;
-    int64_t place, moved;           /* in the file, 0: not there; under `files` */
+    _Atomic int64_t place;          /* in the file, 0: not there; changes under `files` */
+    int64_t moved;                  /* its place in the file that is being written */
     _Atomic(unsigned char *) bytes; /* in RAM, or NULL; stays while it is pinned */
-    _Atomic bool damaged;
-    bool current; /* what its unit has; else only pins keep it */
-    struct tec_store_link links[TEC_TIERS];
-    bool listed[TEC_TIERS];
+    _Atomic bool damaged;           /* in the file */
+    _Atomic bool remote;            /* the server has it, or had */
+    _Atomic bool shunned;           /* what it gave was wrong: it is not asked again */
+    struct tec_remote_name name;    /* there */
+    bool current;                   /* what its unit has; else only pins keep it */
+    struct tec_store_link links[TEC_KEPT_PLACES];
+    bool listed[TEC_KEPT_PLACES];
 };
 
 struct tec_store_unit {
@@ -45,15 +52,16 @@ struct tec_store {
     pthread_mutex_t lock;
     pthread_rwlock_t files; /* read while KV is read from the file, written to replace it */
     struct tec_groups *groups;
-    struct tec_log *log; /* NULL: RAM only */
+    struct tec_log *log;       /* NULL: no file */
+    struct tec_remote *remote; /* NULL: no server */
     struct tec_store_unit *units;
     uint32_t *by_id, *by_unit; /* [buckets] */
     uint32_t buckets, free;
     uint64_t next_unit;
-    struct tec_store_list tiers[TEC_TIERS];
-    struct tec_kv *stale; /* pinned, no longer current; linked by links[TEC_TIER_FILE] */
+    struct tec_store_list tiers[TEC_KEPT_PLACES];
+    struct tec_kv *stale; /* pinned, no longer current; linked by links[TEC_KEPT_FILE] */
     struct tec_store_counts counts;
-    _Atomic int64_t read_bytes[TEC_TIERS], damages;
+    _Atomic int64_t read_bytes[TEC_KEPT_PLACES], damages;
     int64_t compact_at; /* size of the file at which it is looked whether half of it is useless */
 };
 
@@ -64,6 +72,12 @@ void tec_store_kv_leave(struct tec_store *store, struct tec_store_unit *unit);
 /* KV that lies in the file becomes its unit's: what a file says when it is opened. */
 enum tec_status tec_store_kv_found(struct tec_store *store, uint32_t handle, uint64_t epoch,
                                    int64_t place, struct tec_error *err);
+/* KV of a unit as it is now, not yet its own; NULL without memory. */
+struct tec_kv *tec_store_kv_new(struct tec_store *store, uint32_t handle, uint64_t epoch);
+/* What the server calls it. */
+struct tec_remote_name tec_store_remote_name(struct tec_store *store, uint32_t handle);
+/* Connect; what the thread says of what it has sent. */
+enum tec_status tec_store_remote_open(struct tec_store *store, struct tec_error *err);
 /* Whether the unit has KV in the form it should have. */
 bool tec_store_kv_good(struct tec_store *store, uint32_t handle);
 uint64_t tec_store_epoch(struct tec_store *store, uint32_t handle);

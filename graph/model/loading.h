@@ -64,6 +64,11 @@ enum tec_status tec_loading_dense(struct tec_loading *l, const struct tec_dense 
 enum tec_status tec_loading_stack(struct tec_loading *l, const struct tec_stack *s,
                                   struct tec_stack_weights *w);
 
+/* What distances add to scores; what is added to embedding rows. Nothing where they have none. */
+enum tec_status tec_loading_relative(struct tec_loading *l, const struct tec_stack *s,
+                                     struct tec_stack_weights *w);
+enum tec_status tec_loading_sums(struct tec_loading *l, const struct tec_text *t);
+
 enum tec_status tec_loading_tower(struct tec_loading *l, const struct tec_tower *t,
                                   struct tec_tower_weights *w);
 enum tec_status tec_loading_projector(struct tec_loading *l, const struct tec_vision *v);

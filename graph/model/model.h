@@ -49,7 +49,15 @@ struct tec_packing {
     bool ordered; /* k in the order of g_idx */
 };
 
-/* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. */
+/* What the distance of key and query adds to a score, the same in all layers: row b of a table
+ * [rows, heads], b = tec_relative_bucket(key - query). */
+struct tec_relative {
+    const char *name; /* NULL = nothing */
+    int rows, buckets, distance;
+};
+
+/* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. With
+ * `after` each norm stands behind its half: x = norm1(x + attention(x)), x = norm2(x + mlp(x)). */
 struct tec_stack {
     int layers, width, heads, kv_heads, head_dim, mlp;
     enum tec_norm_kind norm;
@@ -61,6 +69,8 @@ struct tec_stack {
     struct tec_packing packing; /* how a checkpoint stores the layers' matrices */
     int window; /* layers from window_from on see their last `window` keys alone; 0: all */
     int window_from;
+    bool after;
+    struct tec_relative relative;
     bool gated; /* down(act(gate) * up), else down(act(up)) */
     enum tec_activation activation;
     const char *names[TEC_ROLE_COUNT]; /* NULL = absent */
@@ -105,7 +115,17 @@ struct tec_vision {
  * and earlier text. CAUSAL_ALL: each row sees itself and what stands before it. */
 enum tec_mask { TEC_MASK_BIDIR, TEC_MASK_CAUSAL, TEC_MASK_CAUSAL_ALL };
 
-/* Tokens to rows, and rows to logits. */
+/* Learned positions: row `first` + i of the table for the i-th token of a text. A token `skip` is
+ * not counted and has the row before `first`; -1 = none is so. */
+struct tec_positions {
+    const char *name; /* NULL = none */
+    int rows, first, skip;
+};
+
+/* What becomes of a text's last hidden rows: nothing but tokens, or one vector, their mean. */
+enum tec_pool { TEC_POOL_NONE, TEC_POOL_MEAN };
+
+/* Tokens to rows, and rows to logits or to one vector. */
 struct tec_text {
     int vocab;
     float scale; /* of an embedding row */
@@ -117,6 +137,9 @@ struct tec_text {
     int ends[TEC_MAX_ENDS], n_ends; /* tokens that end a text as eos does */
     float penalty;                  /* of tokens that were there before; 1: none */
     const char *embed[TEC_MAX_ALIASES], *head[TEC_MAX_ALIASES]; /* first present wins */
+    struct tec_positions position;                              /* added to embedding rows, */
+    struct tec_table_rows types; /* as row 0 of this table is; then the stack's first norm */
+    enum tec_pool pool;
     struct tec_stack stack;
 };
 
@@ -213,6 +236,14 @@ bool tec_model_ends(const struct tec_model *model, int id);
 /* Whether the model makes its actions by a flow, or by a head behind its one forward. */
 bool tec_model_flows(const struct tec_model *model);
 bool tec_model_heads(const struct tec_model *model);
+
+/* Whether it makes one vector of a text, and no tokens. */
+bool tec_model_encodes(const struct tec_model *model);
+
+/* The row of a table of `buckets` for a key `delta` positions behind its query: the lower half for
+ * keys in front, the upper one for keys behind; in each, one row a position for the nearest half of
+ * them, then logarithmic ones up to `distance`, where the last row begins. */
+int tec_relative_bucket(const struct tec_relative *relative, int delta);
 
 /* Entries of the robot's state that the model is given, padding included. */
 int tec_model_state(const struct tec_model *model);

@@ -81,9 +81,13 @@ static enum tec_status check_kinds(const struct tec_stack *stack, const char *wh
                         "%s: a gated feed-forward has activation gelu or silu, not gelu_erf",
                         where);
     bool scaled = stack->names[TEC_ROLE_scale1] || stack->names[TEC_ROLE_scale2];
-    if (scaled && stack->norm == TEC_BLOCK_ADAPTIVE_NORM)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s.tensors: scale1 or scale2 in a stack whose norms are adaptive", where);
+    if (stack->norm == TEC_BLOCK_ADAPTIVE_NORM &&
+        (scaled || stack->after || stack->names[TEC_ROLE_first]))
+        return tec_fail(
+            err, TEC_MALFORMED,
+            "%s: scale1, scale2, first or norms behind the halves in a stack whose norms "
+            "are adaptive",
+            where);
     return TEC_OK;
 }
 
@@ -153,22 +157,43 @@ static enum tec_status parse_packing(struct tec_stack *stack, json_t *json, cons
     return check_packed(stack, where, err);
 }
 
+static enum tec_status parse_relative(struct tec_stack *stack, json_t *json, const char *where,
+                                      struct tec_error *err)
+{
+    struct tec_relative *r = &stack->relative;
+    if (!json)
+        return TEC_OK;
+    TEC_UNPACK(json, where, "{s:s, s:i, s:i, s:i}", "name", &r->name, "rows", &r->rows, "buckets",
+               &r->buckets, "distance", &r->distance);
+    if (r->buckets < 4 || r->buckets % 4 != 0 || r->rows < r->buckets || r->rows > MAX_DIM ||
+        r->distance <= r->buckets / 4 || r->distance > 1 << 16)
+        return tec_fail(
+            err, TEC_MALFORMED,
+            "%s.relative: %d buckets of %d rows, the last from distance %d on; must be a "
+            "multiple of 4, at most as many as rows, and farther than a quarter of them",
+            where, r->buckets, r->rows, r->distance);
+    return TEC_OK;
+}
+
 enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
                                 struct tec_error *err)
 {
     json_t *tensors;
     const char *norm, *activation = NULL;
     double offset, eps;
-    int rounded = 0;
-    json_t *packing = NULL;
+    int rounded = 0, after = 0;
+    json_t *packing = NULL, *relative = NULL;
     TEC_UNPACK(json, where,
-               "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?b, s?i, s?i, s?o, s?s, s:o}",
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?b, s?i, s?i, s?o, s?s, s:o, "
+               "s?b, s?o}",
                "layers", &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
                &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
                "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "angles_f32", &rounded,
                "window", &stack->window, "window_from", &stack->window_from, "packing", &packing,
-               "activation", &activation, "tensors", &tensors);
+               "activation", &activation, "tensors", &tensors, "after", &after, "relative",
+               &relative);
     stack->angles_f32 = rounded != 0;
+    stack->after = after != 0;
     stack->norm_offset = (float)offset;
     stack->eps = (float)eps;
     TEC_TRY(parse_norm(stack, norm, where, err));
@@ -197,6 +222,7 @@ enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const cha
     TEC_TRY(parse_tensors(stack, tensors, where, err));
     if (packing)
         TEC_TRY(parse_packing(stack, packing, where, err));
+    TEC_TRY(parse_relative(stack, relative, where, err));
     return check_kinds(stack, where, err);
 }
 
@@ -251,17 +277,52 @@ static enum tec_status parse_ends(struct tec_text *t, json_t *ends, struct tec_e
     return TEC_OK;
 }
 
+/* What is added to embedding rows, and what becomes of the last rows. */
+static enum tec_status parse_sums(struct tec_text *t, json_t *position, json_t *types,
+                                  const char *pool, struct tec_error *err)
+{
+    struct tec_positions *p = &t->position;
+    p->skip = -1;
+    if (position)
+        TEC_UNPACK(position, "text.position", "{s:s, s:i, s:i, s?i}", "name", &p->name, "rows",
+                   &p->rows, "first", &p->first, "skip", &p->skip);
+    if (types)
+        TEC_UNPACK(types, "text.types", "{s:s, s:i}", "name", &t->types.name, "rows",
+                   &t->types.rows);
+    if (position && (p->rows < 1 || p->rows > MAX_DIM || p->first < 0 || p->first >= p->rows ||
+                     (p->skip >= 0 && p->first == 0)))
+        return tec_fail(err, TEC_MALFORMED,
+                        "text.position: %d rows of which the first position is %d; a token that is "
+                        "skipped needs a row before it",
+                        p->rows, p->first);
+    if (types)
+        TEC_TRY(tec_parse_positive(t->types.rows, "text.types", "rows", err));
+    if (pool && strcmp(pool, "mean") != 0)
+        return tec_fail(err, TEC_MALFORMED, "text.pool: '%s' is not mean", pool);
+    t->pool = pool ? TEC_POOL_MEAN : TEC_POOL_NONE;
+    bool sums = position || types || t->stack.names[TEC_ROLE_first] || t->stack.relative.name;
+    if (!pool && (sums || t->stack.after))
+        return tec_fail(
+            err, TEC_UNSUPPORTED,
+            "text: positions, types, a first norm, norms behind the halves and relative "
+            "distances are for texts that become one vector (pool)");
+    return TEC_OK;
+}
+
 static enum tec_status parse_text(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_text *t = &model->text;
-    json_t *embed, *head, *stack, *ends = NULL;
-    const char *mask;
+    json_t *embed, *head, *stack, *ends = NULL, *position = NULL, *types = NULL;
+    const char *mask, *pool = NULL;
     double scale, penalty = 1.0;
     int round, lead = 0;
-    TEC_UNPACK(json, "text", "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, s:o}",
+    TEC_UNPACK(json, "text",
+               "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, s:o, "
+               "s?o, s?o, s?s}",
                "vocab", &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead",
                &lead, "bos", &t->bos, "eos", &t->eos, "ends", &ends, "penalty", &penalty,
-               "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack);
+               "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack,
+               "position", &position, "types", &types, "pool", &pool);
     TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
     TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
     TEC_TRY(parse_mask(t, mask, err));
@@ -281,7 +342,8 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
         return tec_fail(err, TEC_MALFORMED, "text.embed: must name a tensor");
     TEC_TRY(parse_names(t->head, TEC_MAX_ALIASES, head, "text.head", err));
     TEC_TRY(tec_parse_stack(&t->stack, stack, "text.stack", err));
-    return need_final(&t->stack, "text.stack", err);
+    TEC_TRY(parse_sums(t, position, types, pool, err));
+    return pool ? TEC_OK : need_final(&t->stack, "text.stack", err);
 }
 
 /* The expert reads the text stack's keys layer by layer, so the two must agree. */
@@ -383,6 +445,11 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
         return tec_fail(err, TEC_MALFORMED,
                         "description: a model of text alone has neither slots nor vision, action, "
                         "tokens or chunk; others have both slots and vision");
+    const bool encodes = json_object_get(text, "pool") != NULL;
+    if (vision && encodes)
+        return tec_fail(err, TEC_MALFORMED,
+                        "description: a text that becomes one vector (pool) "
+                        "beside pictures");
     if (vision && !action == (!tokens && !chunk))
         return tec_fail(err, TEC_MALFORMED,
                         "description: must have action (a flow), or tokens, chunk or both");

@@ -1,6 +1,7 @@
 /* tensors.c - every tensor that a model reads, by name and shape. */
 #include "graph/model/model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,23 @@ bool tec_model_flows(const struct tec_model *model)
 bool tec_model_heads(const struct tec_model *model)
 {
     return model->head.rows > 0;
+}
+
+bool tec_model_encodes(const struct tec_model *model)
+{
+    return model->text.pool != TEC_POOL_NONE;
+}
+
+/* The logarithm is exact where it should be whole, but for its rounding. */
+int tec_relative_bucket(const struct tec_relative *r, int delta)
+{
+    int half = r->buckets / 2, near = half / 2, n = delta < 0 ? -delta : delta;
+    int base = delta > 0 ? half : 0;
+    if (n < near)
+        return base + n;
+    double steps = log((double)n / near) / log((double)r->distance / near) * (half - near);
+    int far = near + (steps < half ? (int)(steps + 1e-6) : half);
+    return base + (far < half ? far : half - 1);
 }
 
 int tec_model_state(const struct tec_model *model)
@@ -194,6 +212,10 @@ static enum tec_status stack(const struct visitor *v, const struct tec_stack *s)
 {
     for (int l = 0; l < s->layers; l++)
         TEC_TRY(layer(v, s, l));
+    if (s->relative.name)
+        TEC_TRY(one(v, s->relative.name, 2, s->relative.rows, s->heads));
+    if (s->names[TEC_ROLE_first])
+        TEC_TRY(norm(v, s, s->names[TEC_ROLE_first], s->names[TEC_ROLE_first_bias]));
     if (!s->names[TEC_ROLE_final])
         return TEC_OK;
     return norm(v, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias]);
@@ -228,7 +250,9 @@ static enum tec_status embeddings(const struct visitor *v, const struct tec_text
         if (e.n_names)
             TEC_TRY(v->visit(v->user, &e, v->err));
     }
-    return TEC_OK;
+    if (t->position.name)
+        TEC_TRY(one(v, t->position.name, 2, t->position.rows, t->stack.width));
+    return t->types.name ? one(v, t->types.name, 2, t->types.rows, t->stack.width) : TEC_OK;
 }
 
 enum tec_status tec_model_visit(const struct tec_model *model,

@@ -101,6 +101,9 @@ enum tec_status tec_loading_stack(struct tec_loading *l, const struct tec_stack 
     for (int i = 0; i < s->layers; i++)
         TEC_TRY(load_layer(l, s, i, &w->layers[i]));
     l->packing = NULL;
+    TEC_TRY(tec_loading_relative(l, s, w));
+    TEC_TRY(load_norm(l, s, s->names[TEC_ROLE_first], s->names[TEC_ROLE_first_bias], &w->first,
+                      &w->first_bias));
     return load_norm(l, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias], &w->final,
                      &w->final_bias);
 }
@@ -185,6 +188,7 @@ static enum tec_status load_all(struct tec_loading *l)
     if (m->vision.n_projector)
         TEC_TRY(tec_loading_projector(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
+    TEC_TRY(tec_loading_sums(l, &m->text));
     TEC_TRY(tec_loading_stack(l, &m->text.stack, &l->out->text));
     if (tec_model_heads(m))
         return load_head(l, &m->head);

@@ -30,7 +30,10 @@ struct tec_layer {
 
 struct tec_stack_weights {
     struct tec_layer *layers;
+    const float *first, *first_bias;
     const float *final, *final_bias;
+    const float *bias; /* [heads, 2 * reach + 1] by the distance of key and query, or NULL */
+    int reach;
 };
 
 struct tec_tower_weights {
@@ -57,7 +60,9 @@ struct tec_weights {
     struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
     struct tec_stack_weights text, expert;
     struct tec_head_weights chunk;
-    struct tec_matrix embed, head;                  /* equal when tied */
+    struct tec_matrix embed, head; /* equal when tied */
+    const float *position, *types; /* [rows, ld] added to embedding rows; NULL = none */
+    int ld;
     struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
     bool bf16;
     int64_t bytes; /* device memory held */

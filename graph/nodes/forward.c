@@ -71,7 +71,8 @@ void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int
     tec_program_call(l->program, &call);
 }
 
-/* The scale, shift and gate of an adaptive norm; which: 0, 1 of a layer, 2 final. */
+/* The scale, shift and gate of an adaptive norm; which: 0, 1 of a layer, 2 final. (3, in front of
+ * the first layer, is never adaptive.) */
 static const float *modulation(const struct tec_forward *f, int step, int layer, int which)
 {
     int norm = which == 2 ? f->flow->n_norms - 1 : 2 * layer + which;
@@ -129,8 +130,8 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
         a->weight = which ? w->norm2 : w->norm1;
         a->bias = which ? w->norm2_bias : w->norm1_bias;
     } else {
-        a->weight = f->weights->final;
-        a->bias = f->weights->final_bias;
+        a->weight = which == 2 ? f->weights->final : f->weights->first;
+        a->bias = which == 2 ? f->weights->final_bias : f->weights->first_bias;
     }
     tec_program_call(l->program, &call);
     return y;
@@ -238,8 +239,22 @@ static int attend(struct tec_lower *l, const struct tec_forward *f, int layer, i
     a->window = layer >= s->window_from ? s->window : 0;
     a->scale = (float)(1.0 / sqrt((double)s->head_dim));
     a->round = l->round;
+    a->bias = f->weights->bias;
+    a->pos = f->rows->pos;
+    a->reach = f->weights->reach;
     tec_program_call(l->program, &call);
     return out;
+}
+
+/* What each key weighs: attention over values that are rows of the identity, head_dim keys at a
+ * time. */
+static void tap_weights(struct tec_lower *l, const struct tec_forward *f, int layer, int q,
+                        struct tec_kv_tensors kv)
+{
+    for (int i = 0; i < f->n_units; i++) {
+        const struct tec_kv_tensors one = {kv.k, f->units[i]};
+        tec_lower_tap(l, attend(l, f, layer, q, one), "%slayer%d.probs%d", f->tap, layer, i);
+    }
 }
 
 static void tap_inside(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv, int q)
@@ -272,8 +287,8 @@ static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int l
 {
     const struct tec_stack *s = f->stack;
     const struct tec_layer *w = &f->weights->layers[layer];
-    int n = tec_lower_norm(l, f, layer, 1, x, true, "norm2");
-    if (f->tap && f->tap_inside)
+    int n = s->after ? x : tec_lower_norm(l, f, layer, 1, x, true, "norm2");
+    if (f->tap && f->tap_inside && !s->after)
         tec_lower_tap(l, n, "%slayer%d.norm2", f->tap, layer);
     int u = tec_lower_linear(l, &w->up, n, s->gated ? "gate_up" : "up");
     int g = tec_program_tensor(l->program, "act", f->rows->max, s->mlp, f->rows->count);
@@ -283,7 +298,20 @@ static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int l
         gate_up(l, f, w, u, g);
     else
         tec_lower_activation(l, s->activation, u, g);
+    if (f->tap && f->tap_inside && s->after)
+        tec_lower_tap(l, g, "%slayer%d.act", f->tap, layer);
     add_gated(l, f, layer, 1, &w->down, g, x);
+}
+
+/* x, or where norms stand behind the halves its norm: the residual from here on. */
+static int norm_after(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x)
+{
+    if (!f->stack->after)
+        return x;
+    int y = tec_lower_norm(l, f, layer, which, x, false, which ? "norm2" : "norm1");
+    if (f->tap && f->tap_inside && !which)
+        tec_lower_tap(l, y, "%slayer%d.norm1", f->tap, layer);
+    return y;
 }
 
 /* The rows that nobody reads the result of end here. */
@@ -303,8 +331,8 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
     bool keys_only = f->keys_only && layer == f->stack->layers - 1;
     struct tec_keys keys = {
         .kv = {tec_lower_kv(l, f->space, layer, false), tec_lower_kv(l, f->space, layer, true)}};
-    int n = tec_lower_norm(l, f, layer, 0, x, true, "norm1");
-    if (f->tap && f->tap_inside)
+    int n = f->stack->after ? x : tec_lower_norm(l, f, layer, 0, x, true, "norm1");
+    if (f->tap && f->tap_inside && !f->stack->after)
         tec_lower_tap(l, n, "%slayer%d.norm1", f->tap, layer);
     keys.qkv = tec_lower_linear(l, keys_only ? &w->kv : &w->qkv, n, keys_only ? "kv" : "qkv");
     keys.q = store(l, f, layer, keys.qkv, keys_only, keys.kv);
@@ -313,16 +341,21 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
     return keys;
 }
 
-void tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
-                    struct tec_keys keys, int x)
+int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
+                   struct tec_keys keys, int x)
 {
     int out = attend(l, f, layer, keys.q, gather(l, f, keys.kv));
     if (f->tap && f->tap_inside)
         tec_lower_tap(l, out, "%slayer%d.attn", f->tap, layer);
+    if (l->taps)
+        tap_weights(l, f, layer, keys.q, keys.kv);
     add_gated(l, f, layer, 0, &f->weights->layers[layer].o, out, x);
+    x = norm_after(l, f, layer, 0, x);
     feed_forward(l, f, layer, x);
+    x = norm_after(l, f, layer, 1, x);
     if (f->tap)
         tec_lower_tap(l, x, "%slayer%d.hidden", f->tap, layer);
+    return x;
 }
 
 static int lower_layer(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
@@ -334,13 +367,15 @@ static int lower_layer(struct tec_lower *l, const struct tec_forward *f, int lay
         return x;
     if (last)
         x = keep_last(l, f, &rest, x, &keys.q);
-    tec_lower_rest(l, &rest, layer, keys, x);
-    return x;
+    return tec_lower_rest(l, &rest, layer, keys, x);
 }
 
 int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x)
 {
-    for (int layer = 0; layer < f->stack->layers && l->program->status == TEC_OK; layer++)
+    for (int layer = 0; layer < f->stack->layers && l->program->status == TEC_OK; layer++) {
+        if (l->cuts && layer > 0)
+            tec_program_cut(l->program);
         x = lower_layer(l, f, layer, x);
+    }
     return x;
 }

@@ -71,8 +71,7 @@ static int recall_layer(struct tec_lower *l, struct tec_forward *f, int layer, i
     f->rows = &t->rows[(layer + 1) % 2];
     keys.q = tec_lower_take(l, f->rows, t->take, keys.q, "go_on_q");
     x = tec_lower_take(l, f->rows, t->take, x, "go_on");
-    tec_lower_rest(l, f, layer, keys, x);
-    return x;
+    return tec_lower_rest(l, f, layer, keys, x);
 }
 
 static enum tec_status status_of(const struct tec_lower *l, struct tec_error *err)
@@ -138,7 +137,7 @@ enum tec_status tec_lower_remember(struct tec_lower *l, struct tec_error *err)
         struct tec_keys keys = tec_lower_keys(l, &f, layer, x);
         keep(l, &f, layer, keys);
         if (keys.q >= 0)
-            tec_lower_rest(l, &f, layer, keys, x);
+            x = tec_lower_rest(l, &f, layer, keys, x);
     }
     return status_of(l, err);
 }

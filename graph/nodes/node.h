@@ -40,6 +40,7 @@ struct tec_lower {
     struct tec_device *device;
     bool round; /* activations that enter a GEMM are rounded to bf16 too */
     bool whole; /* run the last layer of a prefill for all rows, as taps need it */
+    bool cuts;  /* between layers the program may be cut */
     const struct tec_prefix_table *prefix;     /* device side; prefill and action */
     const struct tec_decode_table *decode;     /* device side; decode, packed */
     const struct tec_moves *moves;             /* device side; shift */
@@ -86,10 +87,14 @@ struct tec_forward {
     const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
     const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
     bool tap_inside;               /* q, k, v, attention of layers, not only hidden states */
+    const int *units;              /* tensors of values whose rows are the identity's, [n_units];
+                                    * with taps: what each key weighs */
+    int n_units;
 };
 
 /* Append the layers; x [rows, width] is the residual stream, updated in place. The tensor that it
- * is afterwards: x, or where `last` is given another one of those rows. */
+ * is afterwards: x, or another one where norms stand behind the halves, or where `last` is given
+ * one of those rows. */
 int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
 
 /* The fixed tensor of a layer's keys or values in a space. */
@@ -105,8 +110,8 @@ struct tec_keys {
     struct tec_kv_tensors kv;
 };
 struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f, int layer, int x);
-void tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
-                    struct tec_keys keys, int x);
+int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
+                   struct tec_keys keys, int x);
 
 /* Rows of tokens: *n of them, at most max_rows, from row *first of x on. */
 void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
@@ -125,10 +130,23 @@ void tec_lower_next_tokens(struct tec_lower *l, int h);
 /* A ring's forward: the prefill of one sequence and a row of each other, a next token of all. */
 enum tec_status tec_lower_packed(struct tec_lower *l, struct tec_error *err);
 
+/* Texts to one vector each. */
+struct tec_encoding {
+    const struct tec_encode_table *table; /* device side */
+    int max_texts;
+    bool unit;     /* vectors of length 1 */
+    float *out;    /* device memory [max_texts, padded width] */
+    float **units; /* of tec_forward: [n_units] device memory, as many slots as there are rows */
+    int n_units;
+};
+enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e,
+                                 struct tec_error *err);
+
 /* Keys and values of all layers from slots to slots, as the moves say. */
 enum tec_status tec_lower_shift(struct tec_lower *l, struct tec_error *err);
 
-/* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final. `round`: y enters a GEMM. */
+/* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final, 3 in front of the first layer.
+ * `round`: y enters a GEMM. */
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
                    bool round, const char *label);
 

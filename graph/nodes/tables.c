@@ -245,6 +245,36 @@ tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *ho
     return TEC_OK;
 }
 
+static void deal_encode(struct tec_dealer *d, struct tec_encode_table *t, int max_rows,
+                        int max_texts)
+{
+    tec_deal_rows(d, &t->rows, max_rows, max_texts, max_texts);
+    t->ids = tec_deal_ints(d, max_rows);
+    t->place = tec_deal_ints(d, max_rows);
+    t->n_texts = tec_deal_ints(d, 1);
+    t->one = tec_deal_ints(d, 1);
+}
+
+enum tec_status tec_encode_table_init(struct tec_table_block *block,
+                                      struct tec_encode_table *host_side,
+                                      struct tec_encode_table *device_side, int max_rows,
+                                      int max_texts, struct tec_device *device,
+                                      struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_dealer measure = {NULL, 0};
+    deal_encode(&measure, host_side, max_rows, max_texts);
+    block->size = measure.used;
+    TEC_TRY(tec_block_take(block, device, arena, err));
+    deal_encode(&(struct tec_dealer){block->host, 0}, host_side, max_rows, max_texts);
+    deal_encode(&(struct tec_dealer){block->device, 0}, device_side, max_rows, max_texts);
+    *host_side->one = 1;
+    for (int r = 0; r < max_rows; r++)
+        host_side->rows.slot[r] = r;
+    for (int i = 0; i < max_texts; i++)
+        host_side->rows.seqs[i] = (struct tec_seq){i, 1};
+    return TEC_OK;
+}
+
 enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,
                                struct tec_moves *device_side, int max, struct tec_device *device,
                                struct tec_arena *arena, struct tec_error *err)

@@ -75,6 +75,16 @@ struct tec_decode_table {
     unsigned *seed; /* [rows.max, 2] */
 };
 
+/* Texts of one forward, one after the other, each a sequence of its own; a row's slot is the row.
+ */
+struct tec_encode_table {
+    struct tec_rows rows; /* spans[i]: the rows of text i */
+    int *ids;             /* [rows.max] */
+    int *place;           /* [rows.max] of the table of positions */
+    int *n_texts;
+    int *one; /* a constant */
+};
+
 /* A block of memory in two places. */
 struct tec_table_block {
     unsigned char *host, *device;
@@ -114,6 +124,12 @@ enum tec_status
 tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *host_side,
                       struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
+
+enum tec_status tec_encode_table_init(struct tec_table_block *block,
+                                      struct tec_encode_table *host_side,
+                                      struct tec_encode_table *device_side, int max_rows,
+                                      int max_texts, struct tec_device *device,
+                                      struct tec_arena *arena, struct tec_error *err);
 
 /* Moves alone. */
 enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,

@@ -5,17 +5,18 @@
 
 /* A launch of `times` steps at most, of which `steps` were made. What is longer than the p99 known
  * before is the device's. Replays before the first frame only say what to expect. */
-static void measure(struct tec_loop *l, enum tec_cost_kind kind, int rows, int times, int steps,
-                    int64_t ns)
+void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
+                      int steps, int64_t ns)
 {
+    struct tec_costs *costs = l->spaces[model].costs;
     if (l->table) {
-        double known = tec_loop_launch_cost(l, kind, rows, 0.99) * 1000.0 * times;
+        double known = tec_loop_launch_cost(l, model, kind, rows, 0.99) * 1000.0 * times;
         if (known > 0.0 && (double)ns > known)
             l->device_over_ns += ns - (int64_t)known;
     } else if (steps > 0 && l->warming) {
-        tec_costs_warm(&l->costs, kind, rows, ns / steps);
+        tec_costs_warm(costs, kind, rows, ns / steps);
     } else if (steps > 0) {
-        l->device_over_ns += tec_costs_add(&l->costs, kind, rows, ns / steps) * steps;
+        l->device_over_ns += tec_costs_add(costs, kind, rows, ns / steps) * steps;
     }
 }
 
@@ -33,29 +34,29 @@ void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, boo
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    measure(l, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
+    tec_loop_measure(l, 0, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
     if (action)
-        measure(l, TEC_COST_ACTION, 0, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
+        tec_loop_measure(l, 0, TEC_COST_ACTION, 0, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
 }
 
 /* A launch that ends early, all rows done, made `steps` of k. */
-void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
-                             int steps)
+void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
+                             int k, int steps)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    measure(l, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
+    tec_loop_measure(l, model, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
 }
 
 void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    measure(l, TEC_COST_PACKED, rows, 1, 1, r->end_ns - r->start_ns);
+    tec_loop_measure(l, 0, TEC_COST_PACKED, rows, 1, 1, r->end_ns - r->start_ns);
 }
 
 void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int tokens)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    measure(l, TEC_COST_SHIFT, 0, tokens, tokens, r->end_ns - r->start_ns);
+    tec_loop_measure(l, 0, TEC_COST_SHIFT, 0, tokens, tokens, r->end_ns - r->start_ns);
 }
 
 /* What a policy or the host took beyond what they usually take. */
@@ -131,7 +132,8 @@ void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
     int64_t overrun = 0;
-    tec_costs_end_frame(&l->costs);
+    for (int m = 0; m <= l->o.n_further; m++)
+        tec_costs_end_frame(l->spaces[m].costs);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
     if (r->release_ns >= 0 && r->deadline_ns >= 0 && r->release_ns > r->deadline_ns)
         overrun = r->release_ns - r->deadline_ns;

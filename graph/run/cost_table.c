@@ -48,6 +48,17 @@ static enum tec_status take_point(int *out, const json_t *row, const char *where
     return TEC_OK;
 }
 
+static enum tec_status take_slices(int *out, const json_t *row, const char *where, size_t index,
+                                   struct tec_error *err)
+{
+    const json_t *slices = json_object_get(json_object_get(row, "point"), "slices");
+    json_int_t n = json_integer_value(slices);
+    *out = (int)n;
+    if (slices && (!json_is_integer(slices) || n < 1 || n > MAX_POINT))
+        return bad(where, index, err, "not a number of slices in", "point");
+    return TEC_OK;
+}
+
 static enum tec_status take_row(struct tec_cost_row *out, const json_t *row, const char *where,
                                 size_t index, struct tec_arena *arena, struct tec_error *err)
 {
@@ -55,6 +66,7 @@ static enum tec_status take_row(struct tec_cost_row *out, const json_t *row, con
     if (!node || !*node)
         return bad(where, index, err, "there is no name under", "node");
     TEC_TRY(take_point(&out->point, row, where, index, err));
+    TEC_TRY(take_slices(&out->slices, row, where, index, err));
     TEC_TRY(take_us(&out->min, row, "min", where, index, err));
     TEC_TRY(take_us(&out->p50, row, "p50", where, index, err));
     TEC_TRY(take_us(&out->p99, row, "p99", where, index, err));
@@ -146,6 +158,11 @@ const struct tec_cost_row *tec_cost_table_row(const struct tec_cost_table *table
             best = r;
     }
     return best;
+}
+
+double tec_cost_row_share(const struct tec_cost_row *row, int slices)
+{
+    return (double)(row->slices > 1 ? row->slices : 1) / (slices > 1 ? slices : 1);
 }
 
 double tec_cost_row_us(const struct tec_cost_row *row, double q)

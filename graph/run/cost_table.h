@@ -6,8 +6,9 @@
  *   "min": .., "p50": .., "p99": .., "p999": .., "max": .. } ], "contention": 1.9 }
  *
  * Rows of prefill and action nodes have an empty point and are per launch; rows of decode nodes are
- * per step of `batch` rows; rows of packed forwards are per launch at `decode` rows. Further fields
- * are ignored. Read-only after reading: any thread. */
+ * per step of `batch` rows; rows of packed forwards are per launch at `decode` rows; rows of a
+ * prefill in slices are per slice and say of how many: { "slices": 24 }. Further fields are
+ * ignored. Read-only after reading: any thread. */
 #ifndef TEC_GRAPH_RUN_COST_TABLE_H
 #define TEC_GRAPH_RUN_COST_TABLE_H
 
@@ -23,6 +24,7 @@ struct tec_cost_row {
     int point; /* rows; 0 = none */
     int64_t n;
     double min, p50, p99, p999, max; /* us */
+    int slices;                      /* that the prefill was in; 0 = in one */
 };
 
 /* Rows of one node stand together, points ascending. */
@@ -45,6 +47,9 @@ enum tec_status tec_cost_table_take(struct tec_cost_table *out, const json_t *js
 /* The row of a node: of the smallest point >= rows, else of the largest; NULL = unknown node. */
 const struct tec_cost_row *tec_cost_table_row(const struct tec_cost_table *table, const char *node,
                                               int rows);
+
+/* What a row's time is multiplied with for one slice of a prefill that is in `slices`. */
+double tec_cost_row_share(const struct tec_cost_row *row, int slices);
 
 /* Microseconds of it at quantile q: p50 up to 0.5, p99 up to 0.99, p999 up to 0.999, else max. */
 double tec_cost_row_us(const struct tec_cost_row *row, double q);

@@ -191,14 +191,15 @@ static struct tec_cost_variant *variant(struct tec_costs *costs, enum tec_cost_k
     return (struct tec_cost_variant *)(uintptr_t)find(costs, kind, rows);
 }
 
-static void take_row(struct tec_cost_variant *v, const struct tec_cost_row *row)
+static void take_row(struct tec_cost_variant *v, const struct tec_cost_row *row, double share)
 {
     const double us[TEC_COST_QUANTILES] = {row->p50, row->p99, row->p999, row->max};
+    double to_ns = 1000.0 * share;
     if (us[0] <= 0.0)
         return;
     for (int q = 0; q < TEC_COST_QUANTILES; q++)
-        if (!v->filed || us[q] * 1000.0 > v->prior_ns[q])
-            v->prior_ns[q] = us[q] * 1000.0;
+        if (!v->filed || us[q] * to_ns > v->prior_ns[q])
+            v->prior_ns[q] = us[q] * to_ns;
     v->filed = true;
     v->reference_ns = v->prior_ns[0];
 }
@@ -210,14 +211,20 @@ static void take_ring(struct tec_costs *costs, const struct tec_cost_table *tabl
         const struct tec_cost_row *packed = tec_cost_table_row(table, "packed", rows),
                                   *decode = tec_cost_table_row(table, "decode", rows);
         if (packed)
-            take_row(variant(costs, TEC_COST_PACKED, rows), packed);
+            take_row(variant(costs, TEC_COST_PACKED, rows), packed, 1.0);
         if (decode && rows > 0)
-            take_row(variant(costs, TEC_COST_DECODE, rows), decode);
+            take_row(variant(costs, TEC_COST_DECODE, rows), decode, 1.0);
     }
 }
 
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
                      const struct tec_topology *topology)
+{
+    tec_costs_prior_of(costs, table, topology, 0);
+}
+
+void tec_costs_prior_of(struct tec_costs *costs, const struct tec_cost_table *table,
+                        const struct tec_topology *topology, int model)
 {
     if (costs->stages) {
         take_ring(costs, table);
@@ -226,12 +233,16 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
     for (int i = 0; i < topology->n_nodes; i++) {
         enum tec_cost_kind kind = tec_cost_kind_of(topology->nodes[i].kind);
         int n = kind == TEC_COST_KINDS ? 0 : kind == TEC_COST_DECODE ? costs->n_batches : 1;
+        int slices = topology->nodes[i].slices;
+        if (topology->nodes[i].model != model)
+            continue;
         for (int b = 0; b < n; b++) {
             int rows = kind == TEC_COST_DECODE ? costs->batches[b] : 0;
             const struct tec_cost_row *row =
                 tec_cost_table_row(table, topology->nodes[i].name, rows);
             if (row)
-                take_row(variant(costs, kind, rows), row);
+                take_row(variant(costs, kind, rows), row,
+                         slices ? tec_cost_row_share(row, slices) : 1.0);
         }
     }
 }

@@ -12,11 +12,12 @@ static bool runs(const struct tec_loop *l, int row)
 {
     int node = node_of(l, row);
     return l->decision.rows[row].k > 0 && !l->decision.rows[row].shed &&
+           tec_awaited_ready(l, &l->requests[row]) &&
            !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
 }
 
 /* A node's priority comes before its rows' own. */
-static bool before(const struct tec_loop *l, int a, int b)
+bool tec_loop_before(const struct tec_loop *l, int a, int b)
 {
     int x = l->decision.nodes[node_of(l, a)].priority,
         y = l->decision.nodes[node_of(l, b)].priority;
@@ -31,7 +32,7 @@ static int sort_rows(const struct tec_loop *l, int *sorted)
         if (!runs(l, i))
             continue;
         int at = n++;
-        for (; at > 0 && before(l, i, sorted[at - 1]); at--)
+        for (; at > 0 && tec_loop_before(l, i, sorted[at - 1]); at--)
             sorted[at] = sorted[at - 1];
         sorted[at] = i;
     }
@@ -41,6 +42,7 @@ static int sort_rows(const struct tec_loop *l, int *sorted)
 /* Rows of equal group and k stand together, at the place of their first. */
 static void order_launches(struct tec_loop *l)
 {
+    tec_awaited_plan(l);
     int sorted[TEC_MAX_ROWS], n = sort_rows(l, sorted);
     bool taken[TEC_MAX_ROWS] = {false};
     l->n_order = 0;
@@ -48,7 +50,9 @@ static void order_launches(struct tec_loop *l)
         const struct tec_row_decision *first = &l->decision.rows[sorted[i]];
         for (int j = i; j < n; j++) {
             const struct tec_row_decision *d = &l->decision.rows[sorted[j]];
-            if (taken[j] || d->group != first->group || d->k != first->k)
+            if (taken[j] || d->group != first->group || d->k != first->k ||
+                tec_model_of(l, &l->requests[sorted[i]]) !=
+                    tec_model_of(l, &l->requests[sorted[j]]))
                 continue;
             taken[j] = true;
             l->order[l->n_order++] = sorted[j];
@@ -103,9 +107,11 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
         d->notes[i].key[sizeof d->notes[i].key - 1] = '\0';
         d->notes[i].text[sizeof d->notes[i].text - 1] = '\0';
     }
-    for (int i = 0; i < t->n_nodes; i++)
+    for (int i = 0; i < t->n_nodes; i++) {
         if (d->nodes[i].partition >= t->n_partitions)
             d->nodes[i].partition = -1;
+        d->nodes[i].slices = within(d->nodes[i].slices, t->nodes[i].slices * TEC_MAX_ROWS);
+    }
 }
 
 /* Rows that the policy gives up are not there any more when this returns. */

@@ -50,7 +50,8 @@ bool tec_decision_same(const struct tec_decision *a, const struct tec_decision *
         return false;
     for (int i = 0; i < n_nodes; i++)
         if (a->nodes[i].skip != b->nodes[i].skip || a->nodes[i].priority != b->nodes[i].priority ||
-            a->nodes[i].partition != b->nodes[i].partition)
+            a->nodes[i].partition != b->nodes[i].partition ||
+            a->nodes[i].slices != b->nodes[i].slices)
             return false;
     return same_rows(a, b) && same_memory(a, b);
 }

@@ -1,85 +1,20 @@
 #include "graph/run/engine.h"
 
 #include "graph/run/engine_loop.h"
+#include "graph/run/engine_models.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_robot.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { WARM_FRAMES = 2, MAX_PATH = 4096 };
+enum { WARM_FRAMES = 2 };
 
 static void progress(const struct tec_engine_options *o, const char *what, int64_t done,
                      int64_t total)
 {
     if (o->progress)
         o->progress(o->user, what, done, total);
-}
-
-/* Image features of a LeRobot configuration, in its order; NULL when it has none. */
-static json_t *camera_features(const struct tec_checkpoint *c)
-{
-    json_t *slots = json_array(), *feature;
-    const char *name;
-    json_object_foreach(json_object_get(c->config, "input_features"), name, feature)
-    {
-        const char *type = json_string_value(json_object_get(feature, "type"));
-        if (type && strcmp(type, "VISUAL") == 0)
-            json_array_append_new(slots, json_string(name));
-    }
-    if (json_array_size(slots) > 0)
-        return slots;
-    json_decref(slots);
-    return NULL;
-}
-
-/* What the description cannot know: the chunk that the pipeline declares, a checkpoint's cameras.
- */
-static json_t *overrides_of(const struct tec_engine_options *o, const struct tec_checkpoint *c)
-{
-    const struct tec_pipeline *p = o->pipeline;
-    json_t *given = json_object();
-    bool own_robot = p->robot != NULL;
-    json_t *slots = c && c->layout == TEC_LAYOUT_LEROBOT && !own_robot ? camera_features(c) : NULL;
-    if (slots)
-        json_object_set_new(given, "slots", slots);
-    for (int i = 0; i < p->n_nodes; i++) {
-        const struct tec_decl_node *n = &p->nodes[i];
-        if (n->kind == TEC_DECL_ACTION && n->out.buffer >= 0 &&
-            p->resources[n->out.buffer].shape.n == 2)
-            json_object_set_new(given, "horizon",
-                                json_integer(p->resources[n->out.buffer].shape.item[0]));
-    }
-    const struct tec_decl_node *ring = tec_pipeline_ring(p);
-    if (ring) { /* a chunk is one row of tokens */
-        json_object_set_new(given, "horizon", json_integer(1));
-        json_object_set_new(given, "count", json_integer(p->resources[ring->kv.index].stages));
-    }
-    return given;
-}
-
-static enum tec_status open_model(struct tec_model **model, const struct tec_engine_options *o,
-                                  struct tec_checkpoint *c, struct tec_heap *heap,
-                                  struct tec_error *err)
-{
-    char root[MAX_PATH];
-    snprintf(root, sizeof root, "%s/pipelines/models", o->root);
-    json_t *given = overrides_of(o, c);
-    const struct tec_model_choice choice = {.root = root,
-                                            .arch = o->pipeline->models[0].arch,
-                                            .size = o->size ? o->size : "full",
-                                            .overrides = given,
-                                            .checkpoint = c};
-    enum tec_status status = tec_model_open(model, &choice, heap, err);
-    json_decref(given);
-    return status;
-}
-
-static bool wants_bf16(const struct tec_engine_options *o)
-{
-    if (o->dtype)
-        return strcmp(o->dtype, "bf16") == 0;
-    return o->pipeline->models[0].dtype == TEC_DECL_BF16;
 }
 
 static int barriers_of(const struct tec_program *program)
@@ -90,90 +25,108 @@ static int barriers_of(const struct tec_program *program)
     return n;
 }
 
-/* A plan on a device that only measures: no weight is read, no memory is taken. */
-static enum tec_status make_dry(struct tec_engine *e, const struct tec_plan_spec *spec,
-                                struct tec_error *err)
+/* All plans on a device that only measures: no weight is read, no memory is taken. *at: the model
+ * that failed. */
+static enum tec_status make_dry(struct tec_engine *e, int *at, struct tec_error *err)
 {
     struct tec_device_options device = e->options.device;
     device.measure = true;
+    *at = 0;
     TEC_TRY(tec_device_open(&e->device, &device, e->heap, err));
-    const struct tec_weight_source source = {.checkpoint = e->checkpoint, .dry = true};
-    const struct tec_weights_options w = {.model = e->model,
-                                          .source = source,
-                                          .device = e->device,
-                                          .bf16 = wants_bf16(&e->options),
-                                          .language = spec->seats > 0 || spec->stages > 0};
-    TEC_TRY(tec_weights_load(&e->weights, &w, e->heap, err));
-    const struct tec_plan_inputs inputs = {.spec = spec,
-                                           .model = e->model,
-                                           .weights = e->weights,
-                                           .device = e->device,
-                                           .source = source};
-    return tec_plan_create(&e->plan, &inputs, e->heap, err);
+    for (; *at < e->n_models; ++*at)
+        TEC_TRY(tec_engine_plan_model(e, &e->models[*at], true, 0, 0, err));
+    *at = 0;
+    tec_engine_show_first(e);
+    return TEC_OK;
 }
 
 static void drop_dry(struct tec_engine *e)
 {
-    tec_plan_destroy(e->plan);
-    tec_weights_close(e->weights);
+    for (int i = 0; i < e->n_models; i++)
+        tec_engine_drop_plan(&e->models[i]);
     tec_device_close(e->device);
-    e->plan = NULL;
-    e->weights = NULL;
     e->device = NULL;
+    tec_engine_show_first(e);
 }
 
 /* Where the rows of a frame are declared; NULL = nowhere. */
-static const struct tec_where *where_rows(const struct tec_pipeline *p)
+static const struct tec_where *where_rows(const struct tec_pipeline *p, int model)
 {
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].writes.index >= 0)
+        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].writes.index >= 0 &&
+            p->nodes[i].model.index == model)
             return &p->resources[p->nodes[i].writes.index].where;
     return NULL;
+}
+
+static void add_bytes(struct tec_byte_plan *sum, const struct tec_byte_plan *b, bool first)
+{
+    int64_t workspace = first ? b->workspace : 0; /* the device's own: once */
+    sum->weights += b->weights;
+    sum->tables += b->tables;
+    sum->kv += b->kv;
+    sum->activations += b->activations;
+    sum->frames += b->frames;
+    sum->constants += b->constants;
+    sum->taps += b->taps;
+    sum->workspace += workspace;
+    sum->captures += b->captures;
+    sum->total += b->total - b->workspace + workspace;
+}
+
+static void add_plan(const struct tec_engine *e, const struct tec_engine_model *m,
+                     struct tec_measured *out, struct tec_arena *arena)
+{
+    const struct tec_plan *plan = m->plan;
+    bool first = m == e->models;
+    const char *model = e->options.pipeline->models[m->index].name;
+    add_bytes(&out->bytes, &plan->bytes, first);
+    for (int i = 0; i < plan->n_parts; i++) {
+        const struct tec_plan_part *part = &plan->parts[i];
+        int at = out->parts++;
+        out->part_names[at] = first ? tec_arena_strdup(arena, part->name)
+                                    : tec_arena_printf(arena, "%s/%s", model, part->name);
+        out->commands[at] = tec_capture_commands(part->capture);
+        out->barriers[at] = barriers_of(&part->program);
+        out->slices[at] = part->slices ? part->n_slices : 0;
+        out->activations[at] = part->program.planned;
+        out->captures += 1 + out->slices[at];
+    }
+}
+
+/* How many slices there are is known only with the model. */
+static enum tec_status check_captures(const struct tec_engine *e, const struct tec_measured *m,
+                                      struct tec_error *err)
+{
+    const struct tec_decl_capture *c = &e->options.pipeline->capture;
+    if (e->n_models == 1 || !c->max_graphs || m->captures <= c->max_graphs)
+        return TEC_OK;
+    return tec_fail(err, TEC_MALFORMED,
+                    "%s:%d: %d captures, the most is %d: give capture.slices, or raise max_graphs",
+                    c->where.file ? c->where.file : "?", c->where.line, m->captures, c->max_graphs);
 }
 
 /* Sizes from the checkpoint's headers; a model without one is sized by its description. */
 static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
                                struct tec_arena *arena, struct tec_error *err)
 {
-    enum tec_status status = make_dry(e, &out->spec, err);
+    int at;
+    enum tec_status status = make_dry(e, &at, err);
     if (status == TEC_OK) {
-        const struct tec_plan *plan = e->plan;
-        out->spec = plan->spec; /* completed */
-        out->bytes = plan->bytes;
-        const struct tec_kv_shape *kv = &plan->space.shape;
-        out->captures = plan->n_parts;
-        out->kv_token = tec_kv_token_bytes(kv);
-        for (int i = 0; i < plan->n_parts; i++) {
-            out->part_names[i] = tec_arena_strdup(arena, plan->parts[i].name);
-            out->commands[i] = tec_capture_commands(plan->parts[i].capture);
-            out->barriers[i] = barriers_of(&plan->parts[i].program);
-            out->activations[i] = plan->parts[i].program.planned;
-        }
+        out->spec = e->plan->spec; /* completed */
+        out->kv_token = tec_kv_token_bytes(&e->plan->space.shape);
+        for (int i = 0; i < e->n_models; i++)
+            add_plan(e, &e->models[i], out, arena);
+        status = check_captures(e, out, err);
     }
     drop_dry(e);
-    const struct tec_where *where = where_rows(e->options.pipeline);
+    const struct tec_where *where = where_rows(e->options.pipeline, e->models[at].index);
     if (status == TEC_INVALID && where && where->file && err) { /* the file's sizes are */
         const struct tec_error plain = *err;
         return tec_fail(err, TEC_MALFORMED, "%s:%d: %.300s", where->file, where->line,
                         plain.message);
     }
     return status;
-}
-
-static enum tec_status open_checkpoint(struct tec_checkpoint **c,
-                                       const struct tec_engine_options *o, struct tec_heap *heap,
-                                       struct tec_error *err)
-{
-    *c = NULL;
-    if (o->random)
-        return TEC_OK;
-    const char *path = o->weights ? o->weights : o->pipeline->models[0].weights;
-    if (!path)
-        return tec_fail(
-            err, TEC_NOT_FOUND,
-            "pipeline '%s' names no weights: give --weights DIR or --random-weights SEED",
-            o->pipeline->name);
-    return tec_checkpoint_open(c, path, heap, err);
 }
 
 /* MemAvailable of this machine in bytes, or -1. */
@@ -213,67 +166,66 @@ static enum tec_status check_memory(const struct tec_engine *e, const struct tec
     return TEC_OK;
 }
 
-struct load_report {
-    const struct tec_engine_options *options;
-    int64_t total;
-};
-
-static void weights_progress(void *user, int64_t bytes)
-{
-    const struct load_report *r = user;
-    progress(r->options, "weights", bytes, r->total);
-}
-
 static enum tec_status load_weights(struct tec_engine *e, const struct tec_measured *measured,
                                     struct tec_error *err)
 {
-    const struct tec_engine_options *o = &e->options;
-    const struct tec_weight_source source = {.checkpoint = e->checkpoint, .seed = o->seed};
-    struct load_report report = {o, measured->bytes.weights};
-    const struct tec_weights_options w = {.model = e->model,
-                                          .source = source,
-                                          .device = e->device,
-                                          .bf16 = wants_bf16(o),
-                                          .language =
-                                              measured->spec.seats > 0 || measured->spec.stages > 0,
-                                          .progress = weights_progress,
-                                          .user = &report};
-    TEC_TRY(tec_weights_load(&e->weights, &w, e->heap, err));
-    progress(o, "captures", 0, 1);
-    const struct tec_plan_inputs in = {.spec = &measured->spec,
-                                       .model = e->model,
-                                       .weights = e->weights,
-                                       .source = source,
-                                       .device = e->device};
-    return tec_plan_create(&e->plan, &in, e->heap, err);
+    int64_t before = 0;
+    for (int i = 0; i < e->n_models; i++) {
+        struct tec_engine_model *m = &e->models[i];
+        TEC_TRY(tec_engine_plan_model(e, m, false, before, measured->bytes.weights, err));
+        before += m->weights->bytes;
+    }
+    tec_engine_show_first(e);
+    return TEC_OK;
 }
 
-static enum tec_status open_tokenizer(struct tec_engine *e, struct tec_error *err)
+static enum tec_status open_tokenizers(struct tec_engine *e, struct tec_error *err)
 {
-    const char *path = e->options.tokenizer;
-    if (!path && e->checkpoint)
-        path = e->checkpoint->tokenizer;
-    if (path)
-        return tec_tokenizer_open(&e->tokenizer, path, e->heap, err);
-    if (e->options.random)
-        return TEC_OK;
-    return tec_fail(err, TEC_NOT_FOUND,
-                    "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
-                    e->checkpoint->path);
+    for (int i = 0; i < e->n_models; i++)
+        TEC_TRY(tec_engine_open_tokenizer(e, &e->models[i], err));
+    tec_engine_show_first(e);
+    return TEC_OK;
 }
 
 static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_spec *spec,
                                     struct tec_error *err)
 {
-    const struct tec_session_options s = {.pipeline = e->options.pipeline,
-                                          .model = e->model,
-                                          .checkpoint = e->checkpoint,
-                                          .tokenizer = e->tokenizer,
-                                          .root = e->options.root,
-                                          .max_text = spec->text_tokens,
-                                          .max_pictures = spec->pictures,
-                                          .seed = e->options.seed};
+    struct tec_session_options s = {.pipeline = e->options.pipeline,
+                                    .model = e->model,
+                                    .checkpoint = e->checkpoint,
+                                    .tokenizer = e->tokenizer,
+                                    .memory = e->memory,
+                                    .root = e->options.root,
+                                    .max_text = spec->text_tokens,
+                                    .max_pictures = spec->pictures,
+                                    .seed = e->options.seed};
+    for (int i = 1; i < e->n_models; i++)
+        s.further[s.n_further++] = (struct tec_session_model){.index = e->models[i].index,
+                                                              .model = e->models[i].model,
+                                                              .tokenizer = e->models[i].tokenizer};
     return tec_session_create(&e->session, &s, e->heap, err);
+}
+
+static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    int node = -1;
+    for (int i = 0; i < o->pipeline->n_nodes; i++)
+        if (o->pipeline->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !o->pipeline->nodes[i].culled)
+            node = i;
+    if (node < 0)
+        return TEC_OK;
+    const char *made = tec_arena_printf(&e->arena, "random %llu, %s", (unsigned long long)o->seed,
+                                        o->size ? o->size : "full");
+    const struct tec_memory_options m = {.pipeline = o->pipeline,
+                                         .node = node,
+                                         .model = e->model,
+                                         .weights = e->checkpoint ? e->checkpoint->hash : made,
+                                         .tokenizer = e->tokenizer,
+                                         .root = o->root,
+                                         .bf16 = tec_engine_bf16(e, &e->models[0]),
+                                         .device = &o->device};
+    return tec_memory_open(&e->memory, &m, e->heap, err);
 }
 
 /* Every part has run before the first frame: costs are known, memory is touched. */
@@ -320,14 +272,15 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
 {
     const struct tec_engine_options *o = &e->options;
     memset(out, 0, sizeof *out);
-    TEC_TRY(open_checkpoint(&e->checkpoint, o, e->heap, err));
-    TEC_TRY(open_model(&e->model, o, e->checkpoint, e->heap, err));
-    TEC_TRY(tec_spec_from_pipeline(&out->spec, o->pipeline, e->model, e->heap, err));
-    if (out->spec.fixed)
+    TEC_TRY(tec_engine_list_models(e, err));
+    for (int i = 0; i < e->n_models; i++)
+        TEC_TRY(tec_engine_describe_model(e, &e->models[i], err));
+    tec_engine_show_first(e);
+    if (e->models[0].spec.fixed)
         TEC_TRY(check_given(e, arena, err));
     struct tec_device_options *device = &e->options.device;
     device->beside = tec_partition_lanes(o->pipeline, tec_device_threads(device));
-    out->spec.beside = device->beside > 0;
+    e->models[0].spec.beside = device->beside > 0;
     return measure(e, out, arena, err);
 }
 
@@ -338,17 +291,24 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(describe(e, &measured, &e->arena, err));
     TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
     TEC_TRY(check_memory(e, &measured, err));
-    TEC_TRY(open_tokenizer(e, err));
+    TEC_TRY(open_tokenizers(e, err));
+    TEC_TRY(open_memory(e, err));
     TEC_TRY(open_session(e, &measured.spec, err));
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
     TEC_TRY(load_weights(e, &measured, err));
-    struct tec_executor executor = tec_executor_real(e->plan);
+    struct tec_executor executors[TEC_MAX_MODELS];
+    for (int i = 0; i < e->n_models; i++)
+        executors[i] = tec_executor_real(e->models[i].plan);
     if (measured.spec.beside) {
         TEC_TRY(tec_partitions_create(&e->partitions, e->plan, e->heap, err));
-        executor = tec_partitions_executor(e->partitions);
+        executors[0] = tec_partitions_executor(e->partitions);
     }
-    TEC_TRY(tec_engine_make_loop(e, &executor, err));
+    if (e->memory) {
+        TEC_TRY(tec_memory_attach(e->memory, e->plan, err));
+        executors[0] = tec_memory_executor(e->memory, &executors[0]);
+    }
+    TEC_TRY(tec_engine_make_loop(e, executors, err));
     return warm(e, err);
 }
 
@@ -391,23 +351,31 @@ enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine
 {
     struct tec_engine *e;
     struct tec_measured measured;
+    int at;
     TEC_TRY(create(&e, options, heap, err));
     enum tec_status status = describe(e, &measured, &e->arena, err);
     if (status == TEC_OK)
-        status = make_dry(e, &measured.spec, err);
+        status = make_dry(e, &at, err);
     return keep(out, e, status);
 }
 
 enum tec_status tec_engine_simulate(struct tec_engine **out,
                                     const struct tec_engine_options *options,
-                                    struct tec_virtual *device, struct tec_heap *heap,
-                                    struct tec_error *err)
+                                    struct tec_virtual device[TEC_MAX_MODELS],
+                                    struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_engine *e;
     TEC_TRY(tec_engine_plan(&e, options, heap, err));
-    device->plan = e->plan;
-    const struct tec_executor executor = tec_executor_virtual(device);
-    return keep(out, e, tec_engine_make_loop(e, &executor, err));
+    struct tec_executor executors[TEC_MAX_MODELS];
+    for (int i = 0; i < e->n_models; i++) {
+        if (i) {
+            device[i] = device[0];
+            device[i].model = i;
+        }
+        device[i].plan = e->models[i].plan;
+        executors[i] = tec_executor_virtual(&device[i]);
+    }
+    return keep(out, e, tec_engine_make_loop(e, executors, err));
 }
 
 /* What open would find wrong with a checkpoint's tokenizer, statistics or robot. */
@@ -416,7 +384,7 @@ static enum tec_status try_session(struct tec_engine *e, const struct tec_plan_s
 {
     if (!e->checkpoint)
         return TEC_OK;
-    TEC_TRY(open_tokenizer(e, err));
+    TEC_TRY(open_tokenizers(e, err));
     return open_session(e, spec, err);
 }
 
@@ -440,24 +408,31 @@ void tec_engine_close(struct tec_engine *e)
     tec_loop_destroy(e->loop);
     tec_partitions_destroy(e->partitions);
     tec_session_destroy(e->session);
-    tec_plan_destroy(e->plan);
-    tec_weights_close(e->weights);
+    tec_memory_close(e->memory);
+    for (int i = 0; i < e->n_models; i++)
+        tec_engine_drop_plan(&e->models[i]);
     tec_device_close(e->device);
-    tec_tokenizer_close(e->tokenizer);
-    tec_model_close(e->model);
-    tec_checkpoint_close(e->checkpoint);
+    for (int i = 0; i < e->n_models; i++)
+        tec_engine_close_model(&e->models[i]);
     tec_arena_finish(&e->reading);
     tec_arena_finish(&e->arena);
     tec_heap_put(e->heap, e);
+}
+
+const struct tec_tokenizer *tec_engine_tokenizer(const struct tec_engine *e, int decoder)
+{
+    const struct tec_loop_options *o = e->loop ? tec_loop_settings(e->loop) : NULL;
+    int model = o && decoder >= 0 && decoder < o->n_decoders ? o->decoders[decoder].model : 0;
+    return e->models[model].tokenizer;
 }
 
 enum tec_status tec_engine_text(const struct tec_engine *e, const struct tec_utterance *text, int n,
                                 struct tec_arena *arena, char **out, struct tec_error *err)
 {
     size_t bytes;
+    const struct tec_tokenizer *tokenizer = tec_engine_tokenizer(e, text->decoder);
     *out = NULL;
-    if (!e->tokenizer)
+    if (!tokenizer)
         return TEC_OK;
-    return tec_tokenizer_decode(e->tokenizer, text->tokens, (size_t)n, true, arena, out, &bytes,
-                                err);
+    return tec_tokenizer_decode(tokenizer, text->tokens, (size_t)n, true, arena, out, &bytes, err);
 }

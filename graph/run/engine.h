@@ -6,6 +6,7 @@
 #include "graph/compile/spec.h"
 #include "graph/load/pipeline.h"
 #include "graph/run/loop.h"
+#include "graph/run/memory.h"
 #include "graph/run/partitions.h"
 #include "graph/run/session.h"
 
@@ -14,12 +15,12 @@
 struct tec_engine_options {
     const struct tec_pipeline *pipeline;
     const char *root;      /* holds pipelines/ and policies/ */
-    const char *weights;   /* checkpoint; NULL: the pipeline's */
+    const char *weights;   /* checkpoint of the frames' model; NULL: the pipeline's */
     bool random;           /* no checkpoint: random weights of `size` */
     uint64_t seed;         /* of random weights and of the noise */
     const char *size;      /* "full", "small", "tiny"; NULL = full */
     const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
-    const char *tokenizer; /* file; NULL: the checkpoint's */
+    const char *tokenizer; /* file, of the frames' model; NULL: the checkpoint's */
     struct tec_device_options device;
     const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
                                          * they take in the warm-up */
@@ -37,15 +38,29 @@ struct tec_engine_options {
     void *wanted_self;
 };
 
+/* One model of a pipeline, made ready. */
+struct tec_engine_model {
+    int index;                         /* in the pipeline */
+    struct tec_checkpoint *checkpoint; /* NULL with random weights */
+    struct tec_tokenizer *tokenizer;   /* NULL when there is none */
+    struct tec_model *model;
+    struct tec_plan_spec spec; /* as asked for */
+    struct tec_weights *weights;
+    struct tec_plan *plan;
+};
+
 struct tec_engine {
     struct tec_engine_options options;
     struct tec_heap *heap;
     struct tec_device *device;
-    struct tec_checkpoint *checkpoint; /* NULL with random weights */
-    struct tec_tokenizer *tokenizer;   /* NULL when there is none */
+    int n_models; /* the first is that of the frames; the next five members are its */
+    struct tec_engine_model models[TEC_MAX_MODELS];
+    struct tec_checkpoint *checkpoint;
+    struct tec_tokenizer *tokenizer;
     struct tec_model *model;
     struct tec_weights *weights;
     struct tec_plan *plan;
+    struct tec_memory *memory; /* NULL: the pipeline has none */
     struct tec_session *session;
     struct tec_loop *loop;
     struct tec_partitions *partitions; /* NULL: work runs one after the other */
@@ -58,16 +73,19 @@ void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_
                                 const struct tec_plan_spec *spec, const struct tec_model *model,
                                 const char **names);
 
-/* Everything that open would take, exactly, without taking it or reading weights. `captures` (may
- * be NULL) gets their number, `commands` the commands of each part in order. */
+/* Everything that open would take, exactly, without taking it or reading weights: of all models
+ * together, parts in their order. Those of a second model are named MODEL/PART. */
+enum { TEC_MEASURED_PARTS = TEC_MAX_MODELS * TEC_MAX_PARTS };
 struct tec_measured {
     struct tec_byte_plan bytes;
-    struct tec_plan_spec spec;
-    int64_t kv_token; /* bytes of a token's keys and values */
-    int captures;
-    const char *part_names[TEC_MAX_PARTS]; /* static or in `arena` */
-    int commands[TEC_MAX_PARTS], barriers[TEC_MAX_PARTS];
-    size_t activations[TEC_MAX_PARTS];
+    struct tec_plan_spec spec; /* of the frames' model */
+    int64_t kv_token;          /* bytes of a token's keys and values, the same */
+    int captures;              /* parts and slices */
+    int parts;
+    const char *part_names[TEC_MEASURED_PARTS]; /* in `arena` */
+    int commands[TEC_MEASURED_PARTS], barriers[TEC_MEASURED_PARTS];
+    int slices[TEC_MEASURED_PARTS]; /* 0 = captured in one */
+    size_t activations[TEC_MEASURED_PARTS];
 };
 enum tec_status tec_engine_measure(struct tec_measured *out,
                                    const struct tec_engine_options *options, struct tec_heap *heap,
@@ -84,12 +102,16 @@ enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine
                                 struct tec_heap *heap, struct tec_error *err);
 
 /* The same loop over a virtual device: no checkpoint is read, no weight and no cache takes memory.
- * `device` is borrowed; its plan is set here. There is no session and no tokenizer. */
+ * `device` is borrowed: of TEC_MAX_MODELS the first is set by the caller, the others become like
+ * it, and of all the plan is set here. There is no session and no tokenizer. */
 enum tec_status tec_engine_simulate(struct tec_engine **out,
                                     const struct tec_engine_options *options,
-                                    struct tec_virtual *device, struct tec_heap *heap,
-                                    struct tec_error *err);
+                                    struct tec_virtual device[TEC_MAX_MODELS],
+                                    struct tec_heap *heap, struct tec_error *err);
 void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
+
+/* Who reads what a decoder of the loop says: its model's tokenizer; NULL = nobody. */
+const struct tec_tokenizer *tec_engine_tokenizer(const struct tec_engine *engine, int decoder);
 
 /* The text of an utterance's first n tokens, without special ones; in the arena. */
 enum tec_status tec_engine_text(const struct tec_engine *engine, const struct tec_utterance *text,

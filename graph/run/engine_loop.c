@@ -10,9 +10,19 @@ static int topology_index(const struct tec_topology *t, const char *kind, int fr
     return -1;
 }
 
-static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_pipeline *p,
+/* Of the engine's models, which one this index of the pipeline is. */
+static int model_at(const struct tec_engine *e, int index)
+{
+    for (int i = 1; i < e->n_models; i++)
+        if (e->models[i].index == index)
+            return i;
+    return 0;
+}
+
+static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_engine *e,
                                      const struct tec_topology *t, struct tec_error *err)
 {
+    const struct tec_pipeline *p = e->options.pipeline;
     for (int i = topology_index(t, "decode", 0); i >= 0; i = topology_index(t, "decode", i + 1)) {
         const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
         if (l->n_decoders == TEC_MAX_DECODERS)
@@ -21,6 +31,7 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
                                    n->name);
         struct tec_decoder *d = &l->decoders[l->n_decoders++];
         d->name = n->name;
+        d->model = model_at(e, n->model.index);
         d->node = i;
         d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
         d->on_change = n->spawn.kind == TEC_SPAWN_ON_CHANGE;
@@ -37,15 +48,17 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
 }
 
 /* The arena holds the longest answer already: nothing is taken. */
-static bool says(void *self, const int *tokens, int n, const char *stop)
+static bool says(void *self, int decoder, const int *tokens, int n, const char *stop)
 {
     struct tec_engine *e = self;
+    int model = tec_loop_settings(e->loop)->decoders[decoder].model;
+    const struct tec_tokenizer *tokenizer = e->models[model].tokenizer;
     struct tec_arena_mark mark = tec_arena_mark(&e->reading);
     char *text = NULL;
     size_t bytes = 0, length = strlen(stop);
     bool found = false;
-    if (tec_tokenizer_decode(e->tokenizer, tokens, (size_t)n, true, &e->reading, &text, &bytes,
-                             NULL) == TEC_OK)
+    if (tokenizer && tec_tokenizer_decode(tokenizer, tokens, (size_t)n, true, &e->reading, &text,
+                                          &bytes, NULL) == TEC_OK)
         for (size_t i = 0; !found && i + length <= bytes; i++)
             found = memcmp(text + i, stop, length) == 0;
     tec_arena_rewind(&e->reading, mark);
@@ -58,12 +71,16 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
 {
     enum { PER_TOKEN = 64 };
     bool any = false;
-    for (int i = 0; i < l->n_decoders; i++)
-        any |= l->decoders[i].stop != NULL;
-    if (!any || !e->tokenizer)
+    int longest = 0;
+    for (int i = 0; i < l->n_decoders; i++) {
+        const struct tec_decoder *d = &l->decoders[i];
+        any |= d->stop && e->models[d->model].tokenizer;
+        longest = d->max_tokens > longest ? d->max_tokens : longest;
+    }
+    if (!any)
         return TEC_OK;
     struct tec_arena_mark mark = tec_arena_mark(&e->reading);
-    size_t bytes = ((size_t)e->plan->spec.new_tokens + 1) * PER_TOKEN;
+    size_t bytes = ((size_t)longest + 1) * PER_TOKEN;
     if (!tec_arena_push(&e->reading, bytes, 1, 16))
         return tec_fail(err, TEC_NO_MEMORY, "no memory to read answers");
     tec_arena_rewind(&e->reading, mark);
@@ -72,7 +89,52 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     return TEC_OK;
 }
 
-enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_executor *executor,
+/* Nodes of a further model; how many slices its prefill has. */
+static void add_topology(struct tec_engine *e, int model)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    struct tec_plan *plan = e->models[model].plan;
+    for (int i = 0; i < e->topology.n_nodes; i++) {
+        int node = tec_pipeline_find_node(p, e->topology.nodes[i].name);
+        if (p->nodes[node].model.index != e->models[model].index)
+            continue;
+        e->topology.nodes[i].model = model;
+        if (p->nodes[node].kind == TEC_DECL_PREFILL)
+            e->topology.nodes[i].slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
+    }
+    e->topology.slots += plan->spec.seats;
+}
+
+/* Its first prefill; -1 = none. */
+static int prefill_of(const struct tec_engine *e, int model)
+{
+    for (int i = 0; i < e->topology.n_nodes; i++)
+        if (e->topology.nodes[i].model == model &&
+            strcmp(e->topology.nodes[i].kind, "prefill") == 0)
+            return i;
+    return -1;
+}
+
+static const char *resource_of(const struct tec_engine *e, int model, enum tec_resource_kind kind)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    for (int i = 0; i < p->n_resources; i++)
+        if (p->resources[i].kind == kind && p->resources[i].model == e->models[model].index)
+            return p->resources[i].name;
+    return NULL;
+}
+
+static struct tec_loop_model further_of(const struct tec_engine *e, int model,
+                                        const struct tec_executor *executors)
+{
+    return (struct tec_loop_model){.plan = e->models[model].plan,
+                                   .executor = executors[model],
+                                   .prefill_node = prefill_of(e, model),
+                                   .kv_frame = resource_of(e, model, TEC_RESOURCE_FRAME),
+                                   .kv_requests = resource_of(e, model, TEC_RESOURCE_REQUESTS)};
+}
+
+enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_executor *executors,
                                      struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
@@ -82,11 +144,13 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     if (!names)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for names");
     tec_topology_from_pipeline(&e->topology, p, &e->plan->spec, e->model, names);
+    for (int i = 1; i < e->n_models; i++)
+        add_topology(e, i);
     struct tec_loop_options l = {.plan = e->plan,
                                  .topology = &e->topology,
-                                 .executor = *executor,
+                                 .executor = executors[0],
                                  .planner = tec_default_planner,
-                                 .prefill_node = topology_index(&e->topology, "prefill", 0),
+                                 .prefill_node = prefill_of(e, 0),
                                  .action_node = topology_index(&e->topology, "action", 0),
                                  .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
                                  .released = o->released,
@@ -104,12 +168,18 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
     if (!ring)
-        TEC_TRY(list_decoders(&l, p, &e->topology, err));
+        TEC_TRY(list_decoders(&l, e, &e->topology, err));
+    for (int i = 1; i < e->n_models; i++)
+        l.further[l.n_further++] = further_of(e, i, executors);
+    if (e->n_models > 1) {
+        l.kv_frame = resource_of(e, 0, TEC_RESOURCE_FRAME);
+        l.kv_requests = resource_of(e, 0, TEC_RESOURCE_REQUESTS);
+    }
     for (int i = 0; i < l.n_decoders; i++)
         l.decoders[i].sampling.seed = o->seed;
     TEC_TRY(read_stops(e, &l, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
     if (o->costs)
-        tec_costs_prior(tec_loop_costs(e->loop), o->costs, &e->topology);
+        tec_loop_prior(e->loop, o->costs);
     return TEC_OK;
 }

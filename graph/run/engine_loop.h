@@ -5,9 +5,9 @@
 
 #include "graph/run/engine.h"
 
-/* Topology and loop over an executor; the engine has model and plan. TEC_NO_MEMORY;
- * TEC_UNSUPPORTED, located, for more decode nodes than a loop runs. */
-enum tec_status tec_engine_make_loop(struct tec_engine *engine, const struct tec_executor *executor,
-                                     struct tec_error *err);
+/* Topology and loop over an executor for each model; the engine has models and plans.
+ * TEC_NO_MEMORY; TEC_UNSUPPORTED, located, for more decode nodes than a loop runs. */
+enum tec_status tec_engine_make_loop(struct tec_engine *engine,
+                                     const struct tec_executor *executors, struct tec_error *err);
 
 #endif

@@ -63,6 +63,7 @@ struct tec_event {
     int64_t request;             /* -1 = none */
     const char *what, *kv, *from;
     int tokens, done, rows, padded, k, frames;
+    int slices, of;          /* START of a prefill in slices: of so many; else 0 */
     int n;                   /* of requests, or of order */
     const int64_t *requests; /* [n] */
     const struct tec_decision *decision;

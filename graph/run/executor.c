@@ -25,6 +25,13 @@ static void real_decode(void *self, struct tec_row_state *const *rows, int n, in
                       replay);
 }
 
+static void real_slice(void *self, int at, int region, const struct tec_prefix_input *prompt,
+                       struct tec_replay *replay)
+{
+    struct tec_plan *plan = self;
+    tec_launch_slice(plan, tec_plan_part(plan, TEC_PART_PREFIX, 0), at, region, prompt, replay);
+}
+
 static void real_packed(void *self, struct tec_ring_launch *launch)
 {
     struct tec_plan *plan = self;
@@ -49,6 +56,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan)
                                  .prefix = real_prefix,
                                  .actions = real_actions,
                                  .decode = real_decode,
+                                 .slice = real_slice,
                                  .packed = real_packed,
                                  .shift = real_shift};
 }

@@ -7,12 +7,21 @@
 #include "graph/run/events.h"
 #include "graph/run/launch.h"
 
-enum { TEC_MAX_PROMPTS = 8 };
+enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4 };
 
 /* A prompt of its own of a decode task: read behind the frame's prefix. n 0: none. */
 struct tec_own_prompt {
     const int *ids;
     int n; /* at most the plan's spec.own_tokens */
+};
+
+struct tec_memory_prompt;
+struct tec_decision;
+/* What the prefill of a further model reads. n 0: nothing was given. */
+struct tec_further_prompt {
+    const int *ids;
+    int n;        /* at most its plan's spec.text_tokens */
+    uint64_t key; /* of the text as it was given: equal texts, equal keys */
 };
 
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */
@@ -24,6 +33,9 @@ struct tec_frame_input {
     int64_t captured_ns; /* when the cameras saw it, frame clock */
     uint64_t text_key;   /* of the instruction as it was given: equal texts, equal keys */
     struct tec_own_prompt own[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */
+    const struct tec_memory_prompt *memory;     /* the prompt is of remembered units; or NULL */
+    /* Of the models but the frames', in the order of the loop's. */
+    struct tec_further_prompt further[TEC_MAX_MODELS - 1];
 };
 
 /* Work of requests: a private prefill, or a decode of n rows by k steps. */
@@ -58,10 +70,18 @@ struct tec_executor {
     void (*actions)(void *self, float *chunk); /* of the last FRAME launch: [horizon, dim] */
     void (*decode)(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
                    int *made, struct tec_replay *replay);
+    /* Of a plan that is apart: slice `at` of its prefill, the first with the prompt; NULL where no
+     * plan is. */
+    void (*slice)(void *self, int at, int region, const struct tec_prefix_input *prompt,
+                  struct tec_replay *replay);
     /* A ring's: a forward with a new sequence; moves between its regions, each at most once. NULL
      * where the plan has none. */
     void (*packed)(void *self, struct tec_ring_launch *launch);
     void (*shift)(void *self, const struct tec_ring_move *moves, int n, struct tec_replay *replay);
+    /* The frame's decision about units of a memory, before its prefix. And when a frame is over:
+     * until then there is time for other work. NULL: nothing. */
+    void (*recompute)(void *self, const struct tec_decision *decision);
+    void (*idle)(void *self, int64_t until_ns);
     /* Wait until the inputs are here; NULL: they are when a frame is run. */
     void (*await)(void *self, int64_t until_ns);
     /* Start jobs, one after the other, on a partition of their own beside the frame's hard nodes,
@@ -77,6 +97,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan);
 /* A device that only spends time, on a fake clock. Actions are 0, tokens count up from 3. Launches
  * take fixed times, or what `took` says. */
 struct tec_virtual {
+    int model;             /* of the engine's; 0: the frames' */
     int64_t *clock_ns;     /* the fake clock */
     struct tec_plan *plan; /* for its sizes; no capture is run */
     int64_t prefill_ns, action_ns, step_ns;
@@ -84,7 +105,7 @@ struct tec_virtual {
     void *user;
     /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; PACKED: of so many
      * rows besides the new sequence; SHIFT: of so many tokens, one way. NULL: as above. */
-    int64_t (*took)(void *user, int mark, int rows, int k);
+    int64_t (*took)(void *user, int model, int mark, int rows, int k);
     /* Which token of a request is its end token, from 1; 0 = none. NULL: none. */
     int (*end)(void *user, int64_t request);
     struct tec_soft_job *jobs; /* beside; NULL = none */

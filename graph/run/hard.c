@@ -67,6 +67,8 @@ void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input)
     struct tec_replay replay = {0};
     const struct tec_frame_record *r = &l->record;
     bool action = acts(l);
+    if (l->o.executor.recompute)
+        l->o.executor.recompute(l->o.executor.self, &l->decision);
     l->o.executor.prefix(l->o.executor.self, action ? TEC_PART_FRAME : TEC_PART_PREFIX, l->region,
                          input, &replay);
     if (replay.status != TEC_OK || (action && !release(l, input))) {

@@ -183,6 +183,23 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
     tec_device_replay(plan->device, part->capture, replay);
 }
 
+int tec_part_slices(const struct tec_plan_part *part)
+{
+    return part->slices ? part->n_slices : 1;
+}
+
+void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at, int region,
+                      const struct tec_prefix_input *o, struct tec_replay *replay)
+{
+    if (at == 0) {
+        tec_fill_prefix(plan, part, region, o);
+        tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
+                          part->block.size);
+    }
+    tec_device_replay(plan->device, part->slices ? part->slices[at] : part->capture, replay);
+    replay->mark_ns[TEC_MARK_PREFILL] = replay->end_ns;
+}
+
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk)
 {
     const struct tec_flow *f = &plan->model->flow;

@@ -35,6 +35,13 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
                        const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay);
 
+/* Run slice `at` of a PREFIX that is in slices, or all of one that is not: the first takes the
+ * observation, the others go on with what the one before left. Slices of a part run in order, from
+ * the first to the last or to another first. mark_ns[TEC_MARK_PREFILL] is the end of the slice. */
+void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at, int region,
+                      const struct tec_prefix_input *o, struct tec_replay *replay);
+int tec_part_slices(const struct tec_plan_part *part); /* at least 1 */
+
 /* Copy the chunk that the last FRAME launch made: [horizon, dim]. */
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk);
 

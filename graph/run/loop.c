@@ -44,22 +44,23 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-/* Is the instruction new to the frame's session? Asked once a frame. */
-static bool instructed(struct tec_loop *l, const struct tec_frame_input *input,
+/* Is what a model reads new to the frame's session? Asked once a frame. */
+static bool instructed(struct tec_loop *l, int model, const struct tec_frame_input *input,
                        const struct tec_tick *tick)
 {
     int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
-    bool same = l->texts_given[session].seen && l->texts_given[session].key == input->text_key;
-    l->texts_given[session].seen = true;
-    l->texts_given[session].key = input->text_key;
+    uint64_t key = model ? input->further[model - 1].key : input->text_key;
+    bool same = l->texts_given[model][session].seen && l->texts_given[model][session].key == key;
+    l->texts_given[model][session].seen = true;
+    l->texts_given[model][session].key = key;
     return !same;
 }
 
-static unsigned on_change(const struct tec_loop *l)
+static unsigned on_change(const struct tec_loop *l, int model)
 {
     unsigned spawn = 0;
     for (int d = 0; d < l->o.n_decoders; d++)
-        if (l->o.decoders[d].on_change)
+        if (l->o.decoders[d].on_change && l->o.decoders[d].model == model)
             spawn |= 1U << d;
     return spawn;
 }
@@ -76,14 +77,17 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     tec_requests_expire(l);
     tec_requests_sweep(l);
     tec_loop_view(l);
-    bool changed = input && instructed(l, input, tick);
-    if (changed && l->o.ring)
-        tec_ring_flush(l);
-    if (!input || !l->o.plan->spec.seats) {
+    unsigned spawn = tick->spawn;
+    for (int m = 0; input && m <= l->o.n_further; m++) {
+        bool changed = instructed(l, m, input, tick);
+        if (changed && l->o.ring)
+            tec_ring_flush(l);
+        spawn |= changed ? on_change(l, m) & ~tick->mute : 0U;
+    }
+    if (!input || !l->seats) {
         refuse_asks(tick);
         return;
     }
-    unsigned spawn = tick->spawn | (changed ? on_change(l) & ~tick->mute : 0U);
     for (int d = 0; d < l->o.n_decoders; d++)
         if (spawn >> d & 1U)
             tec_requests_spawn(l, d, NULL);
@@ -161,6 +165,8 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
                                         .record = &l->record});
     if (l->o.planner.observe)
         l->o.planner.observe(l->o.planner.self, &l->view, &l->result);
+    if (l->o.executor.idle && !l->record.failed)
+        l->o.executor.idle(l->o.executor.self, tick->next_ns);
     l->frame = tick->frame + 1;
     return &l->record;
 }
@@ -259,11 +265,12 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
             start_warm_rows(l, input, region, rows, list);
             replay = (struct tec_replay){0};
             l->o.executor.decode(l->o.executor.self, list, n, 1, l->tokens, l->made, &replay);
-            tec_loop_measure_decode(l, &replay, s->batches[b], 1, 1);
+            tec_loop_measure_decode(l, 0, &replay, s->batches[b], 1, 1);
         }
     }
     if (s->beside && l->o.executor.beside)
         warm_beside(l, input, region);
+    tec_spaces_warm(l, times);
     l->warming = false;
     tec_kv_pool_drop(pool, region);
 }
@@ -287,7 +294,7 @@ void tec_loop_reset(struct tec_loop *l)
 static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
 {
     const struct tec_plan *p = l->o.plan;
-    size_t seats = (size_t)p->spec.seats + 1;
+    size_t seats = (size_t)l->seats + 1;
     l->requests = TEC_NEW(&l->arena, seats, struct tec_request);
     l->seat_taken = TEC_NEW(&l->arena, seats, bool);
     l->n_texts = 2 * (int)seats;
@@ -295,7 +302,7 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
     l->view_rows = TEC_NEW(&l->arena, seats, struct tec_request_view);
     size_t chunk = (size_t)p->model->flow.horizon * (size_t)p->model->flow.dim;
     l->chunk = TEC_NEW(&l->arena, chunk + (size_t)p->spec.stages, float);
-    l->tokens = TEC_NEW(&l->arena, seats * ((size_t)p->spec.max_k + 1), int);
+    l->tokens = TEC_NEW(&l->arena, seats * ((size_t)l->max_k + 1), int);
     l->made = TEC_NEW(&l->arena, seats, int);
     l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);
     l->own = TEC_NEW(&l->arena, seats * (size_t)p->spec.own_tokens + 1, int);
@@ -305,7 +312,7 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
               l->view_rows && l->chunk && l->tokens && l->made && l->text_ended;
     for (int i = 0; ok && i < l->n_texts; i++) {
         l->texts[i].id = -1;
-        l->texts[i].tokens = TEC_NEW(&l->arena, (size_t)p->spec.new_tokens + 1, int);
+        l->texts[i].tokens = TEC_NEW(&l->arena, (size_t)l->new_tokens + 1, int);
         ok = l->texts[i].tokens != NULL;
     }
     return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame loop");
@@ -314,16 +321,13 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
 enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_options *options,
                                 struct tec_heap *heap, struct tec_error *err)
 {
-    if (options->plan->spec.seats > TEC_MAX_ROWS)
-        return tec_fail(err, TEC_INVALID, "%d request slots; this release handles %d",
-                        options->plan->spec.seats, TEC_MAX_ROWS);
     struct tec_loop *l = tec_heap_get(heap, sizeof *l);
     if (!l)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame loop");
     l->o = *options;
     l->heap = heap;
     tec_arena_init(&l->arena, heap);
-    enum tec_status status = tec_costs_init(&l->costs, &options->plan->spec, &l->arena, err);
+    enum tec_status status = tec_spaces_init(l, err);
     if (status == TEC_OK)
         status = take_memory(l, err);
     if (status != TEC_OK) {

@@ -30,6 +30,15 @@ struct tec_decoder {
     const char *stop;    /* a text that ends an answer; NULL = none */
     struct tec_sampling sampling; /* of its seed each request's is made */
     int own;                      /* 1 + index of its own prompt in the input; 0 = none */
+    int model;                    /* 0: the frames'; i: further[i - 1] */
+};
+
+/* A model besides the frames': its requests wait for prefills of their own. */
+struct tec_loop_model {
+    struct tec_plan *plan;              /* borrowed; spec.apart */
+    struct tec_executor executor;       /* over that plan, on the same clock and device */
+    int prefill_node;                   /* topology */
+    const char *kv_frame, *kv_requests; /* resources */
 };
 
 /* A request from outside. */
@@ -106,14 +115,18 @@ struct tec_loop_options {
     struct tec_plan *plan;               /* borrowed */
     const struct tec_topology *topology; /* borrowed */
     struct tec_executor executor;
+    int n_further;
+    struct tec_loop_model further[TEC_MAX_MODELS - 1];
     struct tec_planner planner;
     int n_decoders;
     struct tec_decoder decoders[TEC_MAX_DECODERS];
     int prefill_node, action_node; /* topology indices; -1 = none; of a ring: what decodes it */
-    int64_t period_ns;             /* 0: saturated */
-    int64_t deadline_ns;           /* of the action, after the tick; 0 = none */
-    const char *ring;              /* name of the ring's resource; NULL = the plan has none */
-    bool flushes;                  /* a new instruction drops what is in flight in a ring */
+    const char *kv_frame, *kv_requests; /* resources of the frames' model; NULL = the first two, or
+                                         * with further models: none */
+    int64_t period_ns;                  /* 0: saturated */
+    int64_t deadline_ns;                /* of the action, after the tick; 0 = none */
+    const char *ring;                   /* name of the ring's resource; NULL = the plan has none */
+    bool flushes;                       /* a new instruction drops what is in flight in a ring */
     /* Called on the frame thread the moment the actions are ready; must not block. Of a ring it may
      * be called in a frame without an observation, and more than once in a frame that is less deep
      * than the one before, the oldest first: the record says of whose observation they are. */
@@ -127,9 +140,9 @@ struct tec_loop_options {
      * `now_ns`, `now_ns` itself while a released frame waits. NULL: there is one session. */
     int64_t (*wanted)(void *self, int64_t now_ns);
     void *wanted_self;
-    /* Whether n tokens say `stop`; called on the frame thread for decoders that have one. NULL:
-     * nobody can read tokens. */
-    bool (*says)(void *self, const int *tokens, int n, const char *stop);
+    /* Whether n tokens of a decoder say `stop`; called on the frame thread for decoders that have
+     * one. NULL: nobody can read tokens. */
+    bool (*says)(void *self, int decoder, const int *tokens, int n, const char *stop);
     void *says_self;
 };
 
@@ -181,6 +194,9 @@ const struct tec_utterance *tec_loop_utterance(const struct tec_loop *loop, int 
 
 /* Measured costs; the loop adds to them. */
 struct tec_costs *tec_loop_costs(struct tec_loop *loop);
+
+/* Start the costs of all models from a table: before the first frame. */
+void tec_loop_prior(struct tec_loop *loop, const struct tec_cost_table *table);
 
 /* Replay every part at its largest counts a few times, so that costs are known before frame 0. */
 void tec_loop_warm(struct tec_loop *loop, const struct tec_frame_input *input, int times);

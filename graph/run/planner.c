@@ -67,6 +67,8 @@ void tec_plan_default(const struct tec_topology *topology, const struct tec_fram
     for (int i = 0; i < topology->n_nodes; i++) {
         decision->nodes[i].skip =
             guarded && topology->nodes[i].optional && !topology->nodes[i].hard;
+        if (!guarded)
+            decision->nodes[i].slices = topology->nodes[i].slices * TEC_MAX_ROWS;
         if (decision->nodes[i].skip)
             snprintf(decision->nodes[i].reason, sizeof decision->nodes[i].reason, "default plan");
     }

@@ -25,6 +25,8 @@ struct tec_request_view {
     int64_t kv_bytes;
     int prio;
     bool shared, fresh; /* reads a shared prefix; admitted in this frame */
+    int prefill;        /* index of the node that makes its prefix; -1 = none */
+    int slices;         /* of that, still to run before it can decode */
 };
 
 enum tec_cause {
@@ -101,6 +103,8 @@ struct tec_topology {
         const char *name, *kind, *partition;
         int64_t deadline_us; /* 0 = none */
         bool hard, optional; /* optional: when = policy() */
+        int model;           /* 0: the frames' */
+        int slices;          /* of a further model's prefill: 1 or more; else 0 */
     } nodes[TEC_MAX_NODES];
     int n_batch, n_k, n_depth, n_ratio; /* captured points, ascending */
     int batch[TEC_MAX_AXIS], k[TEC_MAX_AXIS], depth[TEC_MAX_AXIS];
@@ -143,6 +147,7 @@ struct tec_decision {
     struct {
         bool skip;
         int priority, partition; /* partition: index, -1 = as declared */
+        int slices;              /* of a further model's prefills, in this frame */
         char reason[32];
     } nodes[TEC_MAX_NODES];
     int depth;   /* ring: requests in flight; 0 = as declared */
@@ -177,9 +182,9 @@ struct tec_planner {
 /* Whose plan a frame runs: valid on the frame thread until its end. */
 const char *tec_planner_name(const struct tec_planner *planner);
 
-/* The default plan, into *decision. Beside hard nodes soft rows pause and optional nodes are left
- * out; without hard nodes everything runs, each row at the largest captured k. A ring is as deep as
- * captured. At most TEC_MAX_ROWS rows. */
+/* The default plan, into *decision. Beside hard nodes soft rows pause, slices do not run and
+ * optional nodes are left out; without hard nodes everything runs, each row at the largest captured
+ * k. A ring is as deep as captured. At most TEC_MAX_ROWS rows. */
 void tec_plan_default(const struct tec_topology *topology, const struct tec_frame_view *view,
                       struct tec_decision *decision);
 

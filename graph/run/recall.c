@@ -141,6 +141,21 @@ static void fill_take(struct tec_recall *r, int from, int to)
         r->part->recall.take[i] = r->at[r->token[to][i]];
 }
 
+/* Units without kept pieces are computed at every layer. */
+static bool is_fresh(const struct tec_recall *r, int u)
+{
+    return r->in.fresh && r->in.fresh[u];
+}
+
+static void add_fresh(struct tec_recall *r, bool *tokens)
+{
+    for (int u = 0; u <= r->in.n_units; u++) {
+        struct tec_unit_place p = tec_recall_place(r, u);
+        for (int t = p.begin; is_fresh(r, u) && t < p.end; t++)
+            tokens[t] = !r->resident[t];
+    }
+}
+
 /* Whether the kept piece of a unit has to be placed. */
 
 static bool placed(const struct tec_recall *r, struct tec_unit_place p)
@@ -197,7 +212,7 @@ static void note_set(struct tec_recall *r, int layer)
         needs = needs || (kind->compares && kind->compares(r, i));
     for (int u = 0; u <= r->in.n_units; u++) {
         struct tec_unit_place p = tec_recall_place(r, u);
-        set[u] = p.end == p.begin || (!placed(r, p) && !needs);
+        set[u] = p.end == p.begin || is_fresh(r, u) || (!placed(r, p) && !needs);
     }
     if (r->source.known)
         r->source.known(r->source.self, layer, set);
@@ -258,6 +273,7 @@ static enum tec_status choose(struct tec_recall *r, int layer, struct tec_error 
         TEC_TRY(kind->choose(r, layer, err));
     else
         memcpy(r->go_on, r->live, (size_t)r->in.n * sizeof *r->live);
+    add_fresh(r, r->go_on);
     memcpy(r->live, r->go_on, (size_t)r->in.n * sizeof *r->live);
     if (layer + 1 < r->layers)
         note_set(r, layer + 1);
@@ -292,6 +308,7 @@ static enum tec_status begin(struct tec_recall *r, struct tec_error *err)
     for (int t = r->in.query; t < r->in.n; t++)
         r->live[t] = true;
     TEC_TRY(tec_selection_kinds[r->rule.selection]->start(r, err));
+    add_fresh(r, r->live);
     fill_rows(r, 0, r->live, false);
     for (int i = 0; i < r->n_rows[0]; i++)
         r->part->recall.ids[i] = r->in.ids[r->token[0][i]];

@@ -15,17 +15,6 @@
 #include "graph/compile/plan.h"
 #include "graph/memory/importance.h"
 
-enum tec_selection {
-#define SELECTION(name, text, what) TEC_SELECTION_##name,
-#include "graph/run/selections.def"
-#undef SELECTION
-    TEC_SELECTIONS
-};
-
-/* Its name, NULL out of range; and back, false when there is none. */
-const char *tec_selection_name(enum tec_selection selection);
-bool tec_selection_find(const char *name, enum tec_selection *out);
-
 struct tec_recall_input {
     const int *ids; /* [n] the prompt */
     const int *pos; /* [n] positions; NULL: 0, 1, 2 ... */
@@ -33,6 +22,7 @@ struct tec_recall_input {
     const struct tec_unit_place *units; /* [n_units] ascending; the beginning ends with the first */
     const int *local; /* [n_units] position of a unit's first key as it was kept; NULL: 0 */
     int n_units;
+    const bool *fresh; /* [n_units + 1] nothing is kept of it: computed at every layer; NULL: none */
     int query;  /* the first token of the query */
     int region; /* of the plan's prefixes, held by the caller */
 };

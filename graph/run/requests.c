@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static int free_seat(const struct tec_loop *l)
+static int free_seat(const struct tec_loop *l, int model)
 {
-    for (int i = 0; i < l->o.plan->spec.seats; i++)
-        if (!l->seat_taken[i])
+    const struct tec_loop_space *s = &l->spaces[model];
+    for (int i = 0; i < s->plan->spec.seats; i++)
+        if (!l->seat_taken[s->first_seat + i])
             return i;
     return -1;
 }
@@ -61,10 +62,13 @@ static void tell(const struct tec_loop *l, enum tec_event_kind kind, const struc
 void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
                       int tokens, int64_t at_ns)
 {
+    const struct tec_loop_space *s = &l->spaces[r ? tec_model_of(l, r) : 0];
+    int kv = r ? s->kv_requests : s->kv_frame;
+    bool forks = strcmp(what, "fork") == 0;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
-                                        .kv = r ? l->kv[1].name : l->kv[0].name,
-                                        .from = strcmp(what, "fork") == 0 ? l->kv[0].name : NULL,
+                                        .kv = kv < 0 ? "" : l->kv[kv].name,
+                                        .from = forks ? l->kv[s->kv_frame].name : NULL,
                                         .node = -1,
                                         .request = r ? r->id : -1,
                                         .tokens = tokens,
@@ -85,10 +89,11 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
     struct tec_utterance *t = &l->texts[r->text];
     r->ended = true;
     if (r->stored) {
-        tec_kv_pool_drop(&l->o.plan->prefixes, r->row.region);
+        tec_kv_pool_drop(&tec_space_of(l, r)->plan->prefixes, r->row.region);
         tec_loop_tell_kv(l, "remove", r, length(r), at_ns);
     }
-    l->seat_taken[r->seat] = false;
+    tec_awaited_leave(l, r, at_ns);
+    l->seat_taken[tec_space_of(l, r)->first_seat + r->seat] = false;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
     t->finished_ns = at_ns;
     l->text_ended[r->text] = ++l->n_ended;
@@ -146,11 +151,12 @@ void tec_requests_sweep(struct tec_loop *l)
 
 /* --- births ---------------------------------------------------------------------------------- */
 
-/* All seats taken: the planner may name a row of the view to give up. */
-static void make_room(struct tec_loop *l)
+/* All seats of a model taken: the planner may name a row of the view to give up, one of its. */
+static void make_room(struct tec_loop *l, int model)
 {
     int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
-    if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req)
+    if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req ||
+        tec_model_of(l, &l->requests[victim]) != model)
         return;
     tec_requests_shed(l, &l->requests[victim], "evicted");
     tec_requests_sweep(l);
@@ -182,7 +188,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
     return (struct tec_request){.id = l->next_id++,
                                 .decoder = decoder,
                                 .session = l->tick->session,
-                                .seat = free_seat(l),
+                                .seat = free_seat(l, d->model),
                                 .max = shorter ? ask->max_tokens : d->max_tokens,
                                 .prio = ask ? ask->prio : 0,
                                 .born_ns = now,
@@ -190,6 +196,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
                                     d->deadline_us ? now + d->deadline_us * 1000 : INT64_MAX,
                                 .born_frame = l->tick->frame,
                                 .shared = true,
+                                .awaits = -1,
                                 .row = {.region = -1}};
 }
 
@@ -212,7 +219,7 @@ static int *own_of(const struct tec_loop *l, int seat)
 /* Its own prompt outlives the frame that it came with. */
 static void take_prompt(struct tec_loop *l, struct tec_request *r)
 {
-    int own = l->o.decoders[r->decoder].own;
+    int own = tec_model_of(l, r) ? 0 : l->o.decoders[r->decoder].own;
     const struct tec_own_prompt *p = own > 0 ? &l->input->own[own - 1] : NULL;
     r->own = p && p->n <= l->o.plan->spec.own_tokens ? p->n : 0;
     if (r->own)
@@ -222,27 +229,33 @@ static void take_prompt(struct tec_loop *l, struct tec_request *r)
 /* A request that makes others stale takes one of their seats, so nobody has to make room for it. */
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
-    int stale = count_stale(l, decoder);
-    if (l->n_live == l->o.plan->spec.seats && stale == 0)
-        make_room(l);
+    int stale = count_stale(l, decoder), model = l->o.decoders[decoder].model;
+    bool asked = model == 0 || l->input->further[model - 1].n > 0;
+    if (asked && free_seat(l, model) < 0 && stale == 0)
+        make_room(l, model);
     struct tec_request r = born(l, decoder, ask);
     struct tec_request_view v = tec_loop_view_of(l, &r);
     char reason[32] = "";
-    bool seat = r.seat >= 0 || stale > 0, yes = seat;
+    bool seat = r.seat >= 0 || stale > 0, yes = seat && asked;
     tell(l, TEC_EVENT_ARRIVE, &r, NULL, r.born_ns);
     if (ask)
         ask->id = r.id;
     if (yes && l->o.planner.admit)
         yes = l->o.planner.admit(l->o.planner.self, &l->view, &v, reason);
     if (!yes) {
-        refuse(l, &r, ask, !seat ? "no kv slot" : reason[0] ? reason : "policy");
+        refuse(l, &r, ask,
+               !asked      ? "no prompt"
+               : !seat     ? "no kv slot"
+               : reason[0] ? reason
+                           : "policy");
         return;
     }
     if (stale > 0)
         shed_stale(l, decoder);
-    r.seat = free_seat(l);
-    l->seat_taken[r.seat] = true;
+    r.seat = free_seat(l, model);
+    l->seat_taken[l->spaces[model].first_seat + r.seat] = true;
     take_prompt(l, &r);
+    tec_awaited_join(l, &r);
     give_text(l, &r);
     l->requests[l->n_live++] = r;
     tell(l, TEC_EVENT_ADMIT, &r, NULL, r.born_ns);
@@ -264,12 +277,14 @@ static uint64_t seed_of(uint64_t seed, int64_t request)
 
 void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
 {
-    tec_row_start(&r->row, l->o.plan, region, l->prefix_rows, l->last_token, r->seat, r->max,
-                  l->o.plan->model->text.eos);
-    tec_row_saw(&r->row, l->o.plan, l->prompt, l->n_prompt);
+    const struct tec_plan *p = tec_space_of(l, r)->plan;
+    const struct tec_awaited *a = r->awaits < 0 ? NULL : &l->awaited[r->awaits];
+    tec_row_start(&r->row, p, region, a ? a->rows : l->prefix_rows,
+                  a ? a->ids[a->n - 1] : l->last_token, r->seat, r->max, p->model->text.eos);
+    tec_row_saw(&r->row, p, a ? a->ids : l->prompt, a ? a->n : l->n_prompt);
     r->row.sampling = l->o.decoders[r->decoder].sampling;
     r->row.sampling.seed = seed_of(r->row.sampling.seed, r->id);
-    tec_row_prompt(&r->row, own_of(l, r->seat), r->own);
+    tec_row_prompt(&r->row, r->own ? own_of(l, r->seat) : NULL, r->own);
     r->row.request = r->id;
 }
 
@@ -284,8 +299,8 @@ void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, i
 
 static void finish(struct tec_loop *l, struct tec_request *r, bool stopped, int64_t at_ns)
 {
-    bool ended =
-        r->made > 0 && tec_model_ends(l->o.plan->model, l->texts[r->text].tokens[r->made - 1]);
+    bool ended = r->made > 0 && tec_model_ends(tec_space_of(l, r)->plan->model,
+                                               l->texts[r->text].tokens[r->made - 1]);
     const char *reason = stopped ? "stop" : ended ? "eos" : "length";
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .node = l->o.decoders[r->decoder].node,
@@ -304,10 +319,10 @@ static int up_to_stop(const struct tec_loop *l, const struct tec_request *r, int
 {
     const char *stop = l->o.decoders[r->decoder].stop;
     const int *tokens = l->texts[r->text].tokens;
-    if (!stop || !l->o.says || !l->o.says(l->o.says_self, tokens, r->made + n, stop))
+    if (!stop || !l->o.says || !l->o.says(l->o.says_self, r->decoder, tokens, r->made + n, stop))
         return -1;
     int keep = 1;
-    while (keep < n && !l->o.says(l->o.says_self, tokens, r->made + keep, stop))
+    while (keep < n && !l->o.says(l->o.says_self, r->decoder, tokens, r->made + keep, stop))
         keep++;
     return keep;
 }

@@ -380,7 +380,7 @@ static void account(struct tec_loop *l, bool enters, const struct tec_replay *r)
     if (enters)
         tec_loop_measure_packed(l, r, rows);
     else
-        tec_loop_measure_decode(l, r, rows, 1, 1);
+        tec_loop_measure_decode(l, 0, r, rows, 1, 1);
 }
 
 static bool forward(struct tec_loop *l, const struct tec_frame_input *enters)

@@ -5,32 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const names[] = {
-#define SELECTION(name, text, what) text,
-#include "graph/run/selections.def"
-#undef SELECTION
-};
-
 const struct tec_selection_kind *const tec_selection_kinds[TEC_SELECTIONS] = {
 #define SELECTION(name, text, what) &tec_selection_##name,
-#include "graph/run/selections.def"
+#include "graph/memory/selections.def"
 #undef SELECTION
 };
-
-const char *tec_selection_name(enum tec_selection selection)
-{
-    return (unsigned)selection < TEC_SELECTIONS ? names[selection] : NULL;
-}
-
-bool tec_selection_find(const char *name, enum tec_selection *out)
-{
-    for (int i = 0; i < TEC_SELECTIONS; i++)
-        if (strcmp(names[i], name) == 0) {
-            *out = (enum tec_selection)i;
-            return true;
-        }
-    return false;
-}
 
 struct tec_unit_place tec_recall_place(const struct tec_recall *r, int u)
 {
@@ -104,7 +83,9 @@ static enum tec_status compare_unit(struct tec_recall *r, int u, struct tec_erro
     const struct tec_kv_shape *s = &plan->space.shape;
     size_t row = (size_t)s->kv_heads * (size_t)s->head_dim, size = row * (s->bf16 ? 2 : 4);
     const void *k = NULL, *v = NULL;
-    if (p.begin == p.end)
+    for (int t = p.begin; t < p.end; t++)
+        r->worst[t] = 0.0;
+    if (p.begin == p.end || (r->in.fresh && r->in.fresh[u]))
         return TEC_OK;
     if (!r->source.find(r->source.self, r->rule.check, u, &k, &v))
         return tec_fail(err, TEC_NOT_FOUND, "unit %d has no kept values at layer %d", u,
@@ -168,7 +149,7 @@ static enum tec_status start_keep(struct tec_recall *r, struct tec_error *err)
                             r->rule.ratios[i]);
     tec_recompute_counts(r->rule.ratios, r->layers, r->in.n_units, r->counts);
     for (int u = 0; u < r->in.n_units; u++) {
-        r->alive[u] = r->counts[0] > 0;
+        r->alive[u] = r->counts[0] > 0 && !(r->in.fresh && r->in.fresh[u]);
         if (r->alive[u])
             mark(r->live, r->in.units[u]);
     }

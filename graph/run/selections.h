@@ -16,7 +16,7 @@ struct tec_selection_kind {
 };
 
 #define SELECTION(name, text, what) extern const struct tec_selection_kind tec_selection_##name;
-#include "graph/run/selections.def"
+#include "graph/memory/selections.def"
 #undef SELECTION
 extern const struct tec_selection_kind *const tec_selection_kinds[TEC_SELECTIONS];
 

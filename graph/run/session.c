@@ -1,5 +1,7 @@
 #include "graph/run/session.h"
 
+#include "graph/run/memory.h"
+#include "graph/run/session_further.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_own.h"
 #include "graph/run/session_robot.h"
@@ -17,6 +19,7 @@ struct set {
     int *ids;     /* [max_text] */
     float *noise; /* [horizon, dim] */
     int *own[TEC_MAX_PROMPTS];
+    int *further[TEC_MAX_MODELS - 1];
 };
 
 struct tec_session {
@@ -30,8 +33,10 @@ struct tec_session {
     struct tec_observer *observer;
     struct tec_given given; /* first actions */
     struct tec_own_inputs own;
+    struct tec_further_inputs further;
     int text_max;         /* bytes of an instruction */
     float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
+    struct tec_memory_prompt remembered[SETS];
     struct set sets[SETS];
     int turn;               /* set to be written next */
     const struct set *last; /* good one; NULL = none yet */
@@ -92,8 +97,13 @@ static bool give_floats(struct tec_session *s)
 static bool reserve_scratch(struct tec_session *s)
 {
     enum { PER_BYTE = 640, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
-    size_t bytes = (size_t)s->text_max + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
-    if (s->options.tokenizer && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
+    size_t longest = tec_further_longest(&s->further), text = (size_t)s->text_max;
+    text = text < longest ? longest : text;
+    size_t bytes = text + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
+    bool reads = s->options.tokenizer != NULL;
+    for (int i = 0; i < s->options.n_further; i++)
+        reads |= s->options.further[i].tokenizer != NULL;
+    if (reads && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
         return false;
     s->scratch_start = (struct tec_arena_mark){s->scratch.block, 0};
     tec_arena_rewind(&s->scratch, s->scratch_start);
@@ -107,6 +117,8 @@ static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err
         all = all && give_set(s, &s->sets[i]);
     for (int i = 0; i < SETS; i++)
         TEC_TRY(tec_own_take(&s->own, s->sets[i].own, &s->arena, err));
+    for (int i = 0; i < SETS; i++)
+        TEC_TRY(tec_further_take(&s->further, s->sets[i].further, &s->arena, err));
     return all ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", s->robot->name);
 }
@@ -152,6 +164,11 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
     TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
+    if (o->memory) {
+        TEC_TRY(tec_memory_use(o->memory, s->template, err));
+        TEC_TRY(tec_memory_rooms(o->memory, s->remembered, SETS, &s->arena, err));
+    }
+    TEC_TRY(tec_further_init(&s->further, o, &s->arena, err));
     s->text_max = 1024 + 8 * o->max_text;
     /* A model of text alone has neither pictures nor actions: nothing of these sizes is ever made.
      */
@@ -196,6 +213,8 @@ void tec_session_destroy(struct tec_session *session)
 {
     if (!session)
         return;
+    for (int i = 0; session->options.memory && i < SETS; i++)
+        tec_memory_drop(session->options.memory, &session->remembered[i]);
     tec_observer_destroy(session->observer);
     tec_arena_finish(&session->scratch);
     tec_arena_finish(&session->arena);
@@ -266,13 +285,40 @@ static uint64_t key_of(const struct tec_value *ids, const struct tec_observation
                : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
 }
 
+/* What has changed in the world, then the units that the query finds. */
+static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
+                              size_t n_values, struct set *set, int *n, struct tec_error *err)
+{
+    const struct tec_pipeline *p = s->options.pipeline;
+    const struct tec_observation *seen = &set->seen;
+    const struct tec_template_values query = {seen->text, seen->text_bytes, seen->bins,
+                                              seen->n_bins};
+    struct tec_memory_prompt *prompt = &s->remembered[s->turn];
+    const struct tec_value *changes = NULL;
+    for (int i = 0; i < p->n_inputs; i++)
+        for (size_t v = 0; p->inputs[i].kind == TEC_INPUT_SEGMENTS && v < n_values; v++)
+            if (strcmp(values[v].name, p->inputs[i].name) == 0)
+                changes = &values[v];
+    if (changes && changes->kind != TEC_VALUE_TEXT)
+        return tec_fail(err, TEC_SHAPE, "%s: must be a text, of JSON", changes->name);
+    TEC_TRY(tec_memory_apply(s->options.memory, changes ? changes->data : NULL,
+                             changes ? changes->bytes : 0, err));
+    enum tec_status status = tec_memory_prompt(s->options.memory, prompt, &query, set->ids,
+                                               s->options.max_text, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    *n = prompt->n;
+    return tec_context(err, status, "%s", s->robot->prompt_input);
+}
+
 static enum tec_status make_prompt(struct tec_session *s, const struct tec_value *values,
                                    size_t n_values, struct set *set, int *n, uint64_t *key,
                                    struct tec_error *err)
 {
     const struct tec_value *ids = tec_robot_prompt_ids(s->robot, values, n_values);
     int vocab = s->options.model->text.vocab;
-    if (ids)
+    if (s->options.memory)
+        TEC_TRY(recall(s, values, n_values, set, n, err));
+    else if (ids)
         TEC_TRY(take_ids(s, ids, set, n, err));
     else if (s->options.tokenizer)
         TEC_TRY(encode(s, set, n, err));
@@ -347,6 +393,7 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     struct tec_session *s = session;
     struct set *set = &s->sets[s->turn];
     struct tec_own_prompt own[TEC_MAX_PROMPTS] = {{NULL, 0}};
+    struct tec_further_prompt further[TEC_MAX_MODELS - 1] = {{NULL, 0, 0}};
     int n_text = 0, n_fixed = 0;
     uint64_t key = 0;
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
@@ -355,6 +402,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     TEC_TRY(make_prompt(s, values, n, set, &n_text, &key, err));
     enum tec_status status = tec_own_read(&s->own, &s->options, values, n, (size_t)s->text_max,
                                           set->own, own, &s->scratch, err);
+    if (status == TEC_OK)
+        status = tec_further_read(&s->further, values, n, set->further, further, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);
@@ -367,6 +416,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     input->captured_ns = captured_ns;
     input->text_key = key;
     memcpy(input->own, own, sizeof own);
+    input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
+    memcpy(input->further, further, sizeof further);
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;

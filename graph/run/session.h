@@ -12,6 +12,13 @@
 #include "graph/transform/observer.h"
 #include "graph/transform/template.h"
 
+/* A model besides the frames'. */
+struct tec_session_model {
+    int index; /* in the pipeline */
+    const struct tec_model *model;
+    const struct tec_tokenizer *tokenizer; /* as below */
+};
+
 /* Everything is borrowed until destroy. */
 struct tec_session_options {
     const struct tec_pipeline *pipeline;
@@ -20,8 +27,11 @@ struct tec_session_options {
     const struct tec_tokenizer *tokenizer;   /* NULL: prompts are given as ids, or made up */
     const char *root;                        /* holds pipelines/ */
     int max_text;                            /* tokens of a prompt that the plan allows */
+    struct tec_memory *memory;               /* prompts are of its units; NULL = none */
     int max_pictures;                        /* that the plan has rows for; 0: all slots */
     uint64_t seed;                           /* of the noise */
+    int n_further;
+    struct tec_session_model further[TEC_MAX_MODELS - 1];
 };
 
 struct tec_session;
@@ -49,6 +59,9 @@ void tec_session_destroy(struct tec_session *session); /* NULL is allowed */
  * rows declared; absent: d = 0) gives the first d actions in the robot's units. They become the
  * model's by the inverse of tec_session_act on this observation's state, and take the place of the
  * first d rows of the noise; a wrong shape, or what is not finite, is refused with the name.
+ *
+ * The text that a further model's prefill reads goes through that node's template ("plain" where it
+ * names none) and that model's tokenizer; "NAME#ids" gives its ids.
  *
  * warning (may be NULL) gets "" or a sentence. Takes no memory but for a camera that is seen for
  * the first time or changes its size; scratch of the tokenizer is one block of an arena that was

@@ -1,6 +1,6 @@
 #include "graph/run/session_own.h"
 
-#include <string.h>
+#include "graph/run/session_text.h"
 
 enum tec_status tec_own_init(struct tec_own_inputs *own, const struct tec_pipeline *pipeline,
                              struct tec_error *err)
@@ -31,81 +31,23 @@ enum tec_status tec_own_take(const struct tec_own_inputs *own, int *ids[TEC_MAX_
     return TEC_OK;
 }
 
-/* NAME, or NAME#ids. */
-static const struct tec_value *find(const struct tec_value *values, size_t n, const char *name,
-                                    const char *tail)
-{
-    size_t length = strlen(name);
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(values[i].name, name, length) == 0 &&
-            strcmp(values[i].name + length, tail) == 0)
-            return &values[i];
-    return NULL;
-}
-
-static enum tec_status fail_long(const struct tec_decl_input *in, size_t count,
-                                 struct tec_error *err)
-{
-    return tec_fail(err, TEC_INVALID,
-                    "%s: %zu tokens, the pipeline allows %d: raise max_tokens or shorten it",
-                    in->name, count, in->max_tokens);
-}
-
-static enum tec_status take_ids(const struct tec_decl_input *in, const struct tec_value *v,
-                                int *ids, int *n, struct tec_error *err)
-{
-    if (v->kind != TEC_VALUE_I32 || v->rank != 1 || v->shape[0] < 0 ||
-        (uint64_t)v->shape[0] > SIZE_MAX / sizeof(int) ||
-        v->bytes != (size_t)v->shape[0] * sizeof(int))
-        return tec_fail(err, TEC_SHAPE, "%s: token ids are i32 [n]", v->name);
-    if (v->shape[0] > in->max_tokens)
-        return fail_long(in, (size_t)v->shape[0], err);
-    memcpy(ids, v->data, v->bytes);
-    *n = (int)v->shape[0];
-    return TEC_OK;
-}
-
 static enum tec_status encode(const struct tec_decl_input *in,
                               const struct tec_tokenizer *tokenizer, const struct tec_value *v,
                               size_t text_max, int *ids, int *n, struct tec_arena *scratch,
                               struct tec_error *err)
 {
-    const char *text = v ? v->data : in->initial;
-    size_t bytes = v ? v->bytes : text ? strlen(text) : 0, count = 0;
-    if (v && v->kind != TEC_VALUE_TEXT)
-        return tec_fail(err, TEC_SHAPE, "%s: must be a text", in->name);
-    if (!text && !v)
-        return tec_fail(err, TEC_NOT_FOUND, "%s: missing: it is the prompt of a decode node",
-                        in->name);
-    if (bytes > text_max)
-        return tec_fail(err, TEC_INVALID, "%s: %zu bytes, at most %zu", in->name, bytes, text_max);
+    const char *text;
+    size_t bytes, count = 0;
+    TEC_TRY(tec_text_of(in, v, text_max, "it is the prompt of a decode node", &text, &bytes, err));
     const struct tec_encode how = {0};
-    enum tec_status status = tec_tokenizer_encode(tokenizer, text ? text : "", bytes, how, ids,
+    enum tec_status status = tec_tokenizer_encode(tokenizer, text, bytes, how, ids,
                                                   (size_t)in->max_tokens, &count, scratch, err);
     if (status != TEC_OK)
         return tec_context(err, status, "%s", in->name);
     if (count > (size_t)in->max_tokens)
-        return fail_long(in, count, err);
+        return tec_text_long(in, count, err);
     *n = (int)count;
     return TEC_OK;
-}
-
-static enum tec_status check(const struct tec_decl_input *in, const int *ids, int n, int vocab,
-                             struct tec_error *err)
-{
-    for (int i = 0; i < n; i++)
-        if (ids[i] < 0 || ids[i] >= vocab)
-            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d",
-                            in->name, i + 1, ids[i], vocab);
-    return TEC_OK;
-}
-
-/* Without a tokenizer: what a measurement wants. */
-static int make_ids(const struct tec_decl_input *in, int vocab, int *ids)
-{
-    for (int i = 0; i < in->max_tokens; i++)
-        ids[i] = vocab > 8 ? 3 + i % (vocab - 3) : 0;
-    return in->max_tokens;
 }
 
 enum tec_status tec_own_read(const struct tec_own_inputs *own,
@@ -118,16 +60,16 @@ enum tec_status tec_own_read(const struct tec_own_inputs *own,
     int vocab = options->model->text.vocab;
     for (int i = 0; i < own->n; i++) {
         const struct tec_decl_input *in = own->input[i];
-        const struct tec_value *given = find(values, n_values, in->name, "#ids");
+        const struct tec_value *given = tec_text_find(values, n_values, in->name, "#ids");
         int n = 0;
         if (given)
-            TEC_TRY(take_ids(in, given, ids[i], &n, err));
+            TEC_TRY(tec_text_take_ids(in, given, ids[i], &n, err));
         else if (options->tokenizer)
-            TEC_TRY(encode(in, options->tokenizer, find(values, n_values, in->name, ""), text_max,
-                           ids[i], &n, scratch, err));
+            TEC_TRY(encode(in, options->tokenizer, tec_text_find(values, n_values, in->name, ""),
+                           text_max, ids[i], &n, scratch, err));
         else
-            n = make_ids(in, vocab, ids[i]);
-        TEC_TRY(check(in, ids[i], n, vocab, err));
+            n = tec_text_make_ids(in, vocab, ids[i]);
+        TEC_TRY(tec_text_check(in, ids[i], n, vocab, err));
         out[i] = (struct tec_own_prompt){ids[i], n};
     }
     return TEC_OK;

@@ -59,6 +59,21 @@ static enum tec_status plain_state(json_t *parts, const struct tec_session_optio
     return TEC_OK;
 }
 
+/* Read by the frames' model, or by nobody. */
+static bool is_frames(const struct tec_pipeline *p, int input)
+{
+    bool read = false;
+    for (int i = 0; i < p->n_nodes; i++)
+        for (int k = 0; k < p->nodes[i].reads.n; k++) {
+            if (p->nodes[i].reads.item[k].index != input)
+                continue;
+            if (p->nodes[i].model.index == tec_pipeline_main(p))
+                return true;
+            read = true;
+        }
+    return !read;
+}
+
 static const struct tec_decl_input *find_text(const struct tec_pipeline *p)
 {
     const struct tec_decl_input *own = NULL; /* a prompt of a decode node, where nothing else is */
@@ -66,7 +81,7 @@ static const struct tec_decl_input *find_text(const struct tec_pipeline *p)
         if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) >= 0)
             own = &p->inputs[i];
     for (int i = 0; i < p->n_inputs; i++)
-        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) < 0)
+        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) < 0 && is_frames(p, i))
             return &p->inputs[i];
     return own;
 }
@@ -132,11 +147,27 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
 static const char *template_name(const struct tec_pipeline *p, const struct tec_robot *robot)
 {
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template)
+        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template &&
+            p->nodes[i].model.index == tec_pipeline_main(p))
             return p->nodes[i].template;
     if (robot->prompt_template)
         return robot->prompt_template;
     return robot->state_in_prompt ? "with_state" : "plain";
+}
+
+enum tec_status tec_session_read_template(struct tec_template **out, const char *root,
+                                          const char *name, struct tec_arena *arena,
+                                          struct tec_error *err)
+{
+    const char *folder = tec_arena_printf(arena, "%s/pipelines/models", root);
+    const char *path = folder ? tec_arena_printf(arena, "%s/prompts.lua", folder) : NULL;
+    json_t *templates = NULL;
+    if (!path)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt template");
+    TEC_TRY(tec_lua_read(&templates, path, folder, arena->heap, err));
+    enum tec_status status = tec_template_parse(out, templates, name, path, arena, err);
+    json_decref(templates);
+    return status;
 }
 
 enum tec_status tec_session_find_template(struct tec_template **out,
@@ -145,15 +176,7 @@ enum tec_status tec_session_find_template(struct tec_template **out,
                                           struct tec_error *err)
 {
     const char *name = template_name(options->pipeline, robot);
-    const char *root = tec_arena_printf(arena, "%s/pipelines/models", options->root);
-    const char *path = root ? tec_arena_printf(arena, "%s/prompts.lua", root) : NULL;
-    json_t *templates = NULL;
-    if (!path)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt template");
-    TEC_TRY(tec_lua_read(&templates, path, root, arena->heap, err));
-    enum tec_status status = tec_template_parse(out, templates, name, path, arena, err);
-    json_decref(templates);
-    TEC_TRY(status);
+    TEC_TRY(tec_session_read_template(out, options->root, name, arena, err));
     if ((*out)->state && !robot->state_in_prompt)
         return tec_fail(
             err, TEC_MALFORMED,

@@ -11,6 +11,11 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
                                        const struct tec_session_options *options,
                                        struct tec_arena *arena, struct tec_error *err);
 
+/* A template of pipelines/models/prompts.lua by its name. */
+enum tec_status tec_session_read_template(struct tec_template **out, const char *root,
+                                          const char *name, struct tec_arena *arena,
+                                          struct tec_error *err);
+
 /* The template as session.h says. */
 enum tec_status tec_session_find_template(struct tec_template **out,
                                           const struct tec_session_options *options,

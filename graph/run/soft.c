@@ -19,6 +19,8 @@ static int partition_of(const struct tec_loop *l, int node)
 
 static bool is_beside(const struct tec_loop *l, int row)
 {
+    if (tec_model_of(l, &l->requests[row]))
+        return false;
     int own = partition_of(l, l->o.decoders[l->requests[row].decoder].node);
     int hard = l->o.action_node >= 0 ? l->o.action_node : l->o.prefill_node;
     return l->parted && own >= 0 && own != partition_of(l, hard);
@@ -26,7 +28,8 @@ static bool is_beside(const struct tec_loop *l, int row)
 
 static bool unshared(const struct tec_loop *l, int row)
 {
-    return l->decision.rows[row].unshare && l->o.plan->spec.isolated;
+    return l->decision.rows[row].unshare && l->o.plan->spec.isolated &&
+           tec_model_of(l, &l->requests[row]) == 0;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
@@ -54,12 +57,13 @@ static void add_prefills(struct tec_loop *l, bool beside)
 
 static void add_decode(struct tec_loop *l, int first, int n)
 {
-    int max_k = l->o.plan->spec.max_k, k = l->decision.rows[l->order[first]].k;
+    const struct tec_loop_space *s = tec_space_of(l, &l->requests[l->order[first]]);
+    int max_k = s->plan->spec.max_k, k = l->decision.rows[l->order[first]].k;
     struct tec_soft_job *job = add_job(l, -1, first, n);
     job->rows = &l->states[first];
     job->n = n;
     job->k = k < max_k ? k : max_k;
-    job->tokens = l->tokens + (ptrdiff_t)first * max_k;
+    job->tokens = l->tokens + (ptrdiff_t)first * l->max_k;
     job->made = l->made + first;
     for (int i = first; i < first + n; i++) {
         const struct tec_request *r = &l->requests[l->order[i]];
@@ -73,6 +77,8 @@ static bool same_launch(const struct tec_loop *l, int a, int b)
     const struct tec_row_decision *x = &l->decision.rows[l->order[a]],
                                   *y = &l->decision.rows[l->order[b]];
     return x->k == y->k && x->group == y->group &&
+           tec_model_of(l, &l->requests[l->order[a]]) ==
+               tec_model_of(l, &l->requests[l->order[b]]) &&
            is_beside(l, l->order[a]) == is_beside(l, l->order[b]);
 }
 
@@ -93,8 +99,9 @@ static void part_order(struct tec_loop *l)
 /* More rows than the largest captured batch are split, full launches first. */
 static void add_decodes(struct tec_loop *l, bool beside)
 {
-    int largest = l->n_order ? l->costs.batches[l->costs.n_batches - 1] : 0;
     for (int i = 0, n; i < l->n_order; i += n) {
+        const struct tec_costs *costs = tec_space_of(l, &l->requests[l->order[i]])->costs;
+        int largest = costs->batches[costs->n_batches - 1];
         for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
             ;
         if (is_beside(l, l->order[i]) == beside)
@@ -136,12 +143,12 @@ static void settle_prefill(struct tec_loop *l, int at)
     store(l, l->notes[at].row, job->region, end);
 }
 
-static void tell_rows(const struct tec_loop *l, const char *what, const int64_t *ids, int n,
-                      int64_t at_ns)
+static void tell_rows(const struct tec_loop *l, const char *what, const struct tec_loop_space *s,
+                      const int64_t *ids, int n, int64_t at_ns)
 {
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
-                                        .kv = l->kv[1].name,
+                                        .kv = s->kv_requests < 0 ? "" : l->kv[s->kv_requests].name,
                                         .node = -1,
                                         .request = -1,
                                         .requests = ids,
@@ -149,12 +156,12 @@ static void tell_rows(const struct tec_loop *l, const char *what, const int64_t 
                                         .t_ns = at_ns});
 }
 
-static void tell_launch(struct tec_loop *l, const struct tec_soft_job *job, const int64_t *ids,
-                        int node, int padded)
+static void tell_launch(struct tec_loop *l, const struct tec_soft_job *job,
+                        const struct tec_loop_space *s, const int64_t *ids, int node, int padded)
 {
     const struct tec_replay *p = &job->replay;
-    tell_rows(l, "retrieve", ids, job->n, p->start_ns);
-    tell_rows(l, "batch", ids, job->n, p->start_ns);
+    tell_rows(l, "retrieve", s, ids, job->n, p->start_ns);
+    tell_rows(l, "batch", s, ids, job->n, p->start_ns);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
                                         .node = node,
                                         .request = -1,
@@ -177,15 +184,17 @@ static void settle_decode(struct tec_loop *l, int at)
     const int *rows = l->order + l->notes[at].first;
     int64_t ids[TEC_MAX_ROWS], end = job->replay.end_ns;
     int steps = 0, node = l->o.decoders[l->requests[rows[0]].decoder].node;
-    int padded = tec_snap_up(l->costs.batches, l->costs.n_batches, job->n);
+    int model = tec_model_of(l, &l->requests[rows[0]]);
+    const struct tec_loop_space *s = &l->spaces[model];
+    int padded = tec_snap_up(s->costs->batches, s->costs->n_batches, job->n);
     for (int i = 0; i < job->n; i++)
         ids[i] = l->requests[rows[i]].id;
-    tell_launch(l, job, ids, node, padded);
+    tell_launch(l, job, s, ids, node, padded);
     for (int i = 0; i < job->n; i++) {
         tec_loop_tell_kv(l, "append", &l->requests[rows[i]], job->made[i], end);
         steps = job->rows[i]->steps > steps ? job->rows[i]->steps : steps;
     }
-    tell_rows(l, "unbatch", ids, job->n, end);
+    tell_rows(l, "unbatch", s, ids, job->n, end);
     for (int i = 0; i < job->n; i++)
         tec_requests_update(l, &l->requests[rows[i]], job->tokens + (ptrdiff_t)i * job->k,
                             job->made[i], end);
@@ -195,7 +204,7 @@ static void settle_decode(struct tec_loop *l, int at)
     launch->batch = padded;
     launch->k = job->k;
     l->record.rows += job->n;
-    tec_loop_measure_decode(l, &job->replay, job->n, job->k, steps);
+    tec_loop_measure_decode(l, model, &job->replay, job->n, job->k, steps);
 }
 
 /* A launch that failed made nothing: of its requests nothing is told or kept. */
@@ -219,8 +228,9 @@ static void settle(struct tec_loop *l, int at)
 
 static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *input)
 {
-    struct tec_executor *e = &l->o.executor;
     struct tec_soft_job *job = &l->jobs[at];
+    int row = job->prefill ? l->notes[at].row : l->order[l->notes[at].first];
+    struct tec_executor *e = tec_space_of(l, &l->requests[row])->executor;
     if (job->prefill)
         e->prefix(e->self, TEC_PART_PREFIX, job->region, input, &job->replay);
     else
@@ -232,7 +242,7 @@ static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *in
 static void store_new(struct tec_loop *l, const struct tec_frame_input *input, bool beside)
 {
     for (int i = 0; i < l->n_live; i++) {
-        if (l->requests[i].stored || is_beside(l, i) != beside)
+        if (l->requests[i].stored || is_beside(l, i) != beside || l->requests[i].awaits >= 0)
             continue;
         if (!unshared(l, i)) {
             store(l, i, l->region, tec_loop_now(l));
@@ -302,6 +312,9 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, 
     if (input && beside && !first)
         store_new(l, input, true);
     if (tec_loop_failed(l)) /* rows whose prefix was not made are no rows */
+        return;
+    tec_awaited_run(l);
+    if (l->record.failed)
         return;
     first = l->n_jobs;
     add_decodes(l, false);

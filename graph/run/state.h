@@ -12,7 +12,27 @@ struct tec_request {
     int max, made, prio, own;                 /* own: tokens of its own prompt */
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
+    int awaits;                               /* index of a prefill, see below; -1 = none */
     struct tec_row_state row;
+};
+
+/* A prefill of a further model, which requests of one frame wait for. Unused: nobody waits. */
+struct tec_awaited {
+    int model, session;
+    int64_t frame;          /* that they were born in */
+    int waiting, done, now; /* requests; slices that have run, and that run in this frame */
+    int region, rows;       /* from its first slice on; -1 = none */
+    int n, *ids;            /* its prompt: [text_tokens of its plan] */
+};
+
+/* A model of the loop as requests see it; the first is the frames'. */
+struct tec_loop_space {
+    struct tec_plan *plan;
+    struct tec_executor *executor;
+    struct tec_costs *costs;
+    int first_seat, slices;     /* in seat_taken; of its prefill, 1 = in one */
+    int kv_frame, kv_requests;  /* which views; requests -1 = none */
+    int prefill_node, language; /* topology; -1 = none. language: its first decode node */
 };
 
 /* One sequence in flight in a ring: an observation and what it has said so far. */
@@ -55,14 +75,18 @@ struct tec_loop {
     bool warming;                       /* what is measured is no frame's */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
+    struct tec_loop_space spaces[TEC_MAX_MODELS]; /* 1 + n_further */
+    struct tec_costs further_costs[TEC_MAX_MODELS - 1];
+    int seats, max_k, new_tokens; /* of all models together: the sum; the most */
     struct {
         bool seen;
         uint64_t key;
-    } texts_given[TEC_MAX_TICKING]; /* by session: the instruction of its newest observation */
-    int n_live;                     /* requests[0 .. n_live - 1], ascending id */
-    struct tec_request *requests;   /* [seats] */
-    bool *seat_taken;               /* [seats] */
-    struct tec_utterance *texts;    /* [n_texts] */
+    } texts_given[TEC_MAX_MODELS][TEC_MAX_TICKING]; /* by session: of its newest observation the
+                                                     * instruction, and what further models read */
+    int n_live;                                     /* requests[0 .. n_live - 1], ascending id */
+    struct tec_request *requests;                   /* [seats] */
+    bool *seat_taken;                               /* [seats] */
+    struct tec_utterance *texts;                    /* [n_texts] */
     int n_texts;
     int64_t n_ended, *text_ended;        /* [n_texts] when it ended, as a count; 0 = not yet used */
     float *chunk;                        /* [horizon, dim] */
@@ -76,10 +100,12 @@ struct tec_loop {
     struct tec_frame_record record;
     struct tec_frame_view view;
     struct tec_request_view *view_rows; /* [seats] */
-    struct tec_kv_view kv[2];
+    struct tec_kv_view kv[2 * TEC_MAX_MODELS];
     int64_t *late_us; /* [inputs] */
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
+    struct tec_awaited *awaited;      /* [TEC_MAX_ROWS] with further models, else NULL */
+    int turns[TEC_MAX_ROWS], n_turns; /* those that have slices in this frame, in order */
     int order[TEC_MAX_ROWS], n_order; /* rows that advance, in launch order */
     struct tec_row_state *states[TEC_MAX_ROWS];
     int n_jobs;
@@ -97,6 +123,16 @@ struct tec_loop {
     struct tec_ring_state ring;
     struct tec_histogram usual_planner, usual_host;
 };
+
+static inline int tec_model_of(const struct tec_loop *l, const struct tec_request *r)
+{
+    return l->o.decoders[r->decoder].model;
+}
+
+static inline struct tec_loop_space *tec_space_of(struct tec_loop *l, const struct tec_request *r)
+{
+    return &l->spaces[tec_model_of(l, r)];
+}
 
 static inline int64_t tec_loop_now(const struct tec_loop *l)
 {
@@ -116,7 +152,7 @@ static inline bool tec_loop_failed(struct tec_loop *l)
 bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */
 void tec_requests_expire(struct tec_loop *l);
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
-/* Its row, on the frame's prefix or one of its own in `region`. */
+/* Its row, on the frame's prefix, one of its own, or the one it waited for, in `region`. */
 void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region);
 void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns);
 /* n tokens of a launch that ended at `at_ns`; the last ones when its row is done. */
@@ -134,10 +170,27 @@ void tec_loop_view(struct tec_loop *l);
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r);
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q);
 /* One launch of that kind (decode: one step) at so many rows. */
-double tec_loop_launch_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q);
+double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_kind kind, int rows,
+                            double q);
 
 /* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
 void tec_loop_plan(struct tec_loop *l);
+/* Does row a come before row b by priority? */
+bool tec_loop_before(const struct tec_loop *l, int a, int b);
+
+/* awaited.c: prefills of further models. */
+void tec_awaited_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
+void tec_awaited_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
+int tec_awaited_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
+void tec_awaited_plan(struct tec_loop *l); /* which slices run in this frame */
+/* Has it a prefix by the time that language runs? */
+bool tec_awaited_ready(const struct tec_loop *l, const struct tec_request *r);
+void tec_awaited_run(struct tec_loop *l);
+
+/* spaces.c: the models of the loop. */
+enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err);
+void tec_spaces_view(struct tec_loop *l); /* caches of further models */
+void tec_spaces_warm(struct tec_loop *l, int times);
 
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
 void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input);
@@ -168,8 +221,11 @@ int64_t tec_ring_used(const struct tec_loop *l); /* tokens in flight */
 void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
-void tec_loop_measure_decode(struct tec_loop *l, const struct tec_replay *r, int rows, int k,
-                             int steps);
+void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
+                             int k, int steps);
+/* A launch of a model: of at most `times` steps, of which `steps` were made. */
+void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
+                      int steps, int64_t ns);
 void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows);
 void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int tokens);
 

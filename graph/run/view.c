@@ -1,31 +1,36 @@
 /* view.c - what policies see of a frame: requests, caches, costs and the slack. */
+#include "graph/run/memory.h"
 #include "graph/run/state.h"
 
 #include <string.h>
 
 static int64_t token_bytes(const struct tec_loop *l)
-{
+{ /* of the frames' model */
     return tec_kv_token_bytes(&l->o.plan->space.shape);
 }
 
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
 {
-    int64_t now = tec_loop_now(l);
+    const struct tec_loop_space *s = &l->spaces[tec_model_of(l, r)];
+    int64_t now = tec_loop_now(l), age = l->tick->frame - r->born_frame;
     bool limited = r->deadline_ns != INT64_MAX;
-    return (struct tec_request_view){
-        .id = r->id,
-        .node = l->o.decoders[r->decoder].node,
-        .left = r->max - r->made,
-        .done = r->made,
-        .max = r->max,
-        .age_frames = (int)(l->tick->frame - r->born_frame),
-        .born_us = r->born_ns / 1000,
-        .deadline_us = limited ? r->deadline_ns / 1000 : INT64_MAX,
-        .slack_us = limited ? (r->deadline_ns - now) / 1000 : INT64_MAX,
-        .prio = r->prio,
-        .kv_bytes = (int64_t)(r->row.prefix + r->own + r->made) * token_bytes(l),
-        .shared = r->shared,
-        .fresh = !r->stored};
+    return (struct tec_request_view){.id = r->id,
+                                     .node = l->o.decoders[r->decoder].node,
+                                     .left = r->max - r->made,
+                                     .done = r->made,
+                                     .max = r->max,
+                                     .age_frames = (int)age,
+                                     .born_us = r->born_ns / 1000,
+                                     .deadline_us = limited ? r->deadline_ns / 1000 : INT64_MAX,
+                                     .slack_us =
+                                         limited ? (r->deadline_ns - now) / 1000 : INT64_MAX,
+                                     .prio = r->prio,
+                                     .kv_bytes = (int64_t)(r->row.prefix + r->own + r->made) *
+                                                 tec_kv_token_bytes(&s->plan->space.shape),
+                                     .shared = r->shared,
+                                     .fresh = !r->stored && (tec_model_of(l, r) == 0 || age == 0),
+                                     .prefill = s->prefill_node,
+                                     .slices = tec_awaited_left(l, r)};
 }
 
 /* Of the frame's caches `pinned` are those that live requests still read, the age is that of the
@@ -38,20 +43,7 @@ static void view_caches(struct tec_loop *l)
         l->kv[0].bytes = l->kv[0].used * token_bytes(l);
         return;
     }
-    const struct tec_kv_pool *prefixes = &l->o.plan->prefixes;
-    int64_t oldest = 0, made = 0, stored = 0;
-    for (int i = 0; i < l->n_live; i++) {
-        int64_t age = l->tick->frame - l->requests[i].born_frame;
-        oldest = age > oldest ? age : oldest;
-        made += l->requests[i].own + l->requests[i].made;
-        stored += l->requests[i].stored;
-    }
-    l->kv[0].used = (int64_t)prefixes->in_use * prefixes->tokens;
-    l->kv[0].pinned = (stored < prefixes->in_use ? stored : prefixes->in_use) * prefixes->tokens;
-    l->kv[1].used = l->kv[1].pinned = made;
-    l->kv[0].oldest = l->kv[1].oldest = oldest;
-    for (int i = 0; i < l->view.n_kv; i++)
-        l->kv[i].bytes = l->kv[i].used * token_bytes(l);
+    tec_spaces_view(l);
 }
 
 void tec_loop_view(struct tec_loop *l)
@@ -60,6 +52,11 @@ void tec_loop_view(struct tec_loop *l)
         l->view_rows[i] = tec_loop_view_of(l, &l->requests[i]);
     view_caches(l);
     l->view.n_req = l->n_live;
+    const struct tec_memory_prompt *units = l->input ? l->input->memory : NULL;
+    l->view.seg = units ? units->views : NULL;
+    l->view.n_seg = !units                            ? 0
+                    : units->n_units > TEC_MAX_SEGMENTS ? TEC_MAX_SEGMENTS
+                                                        : units->n_units;
     l->view.index = l->tick->frame;
     l->view.now_us = tec_loop_now(l) / 1000;
     l->view.deadline_us = l->record.deadline_ns >= 0 ? l->record.deadline_ns / 1000 : INT64_MAX;
@@ -72,20 +69,30 @@ void tec_loop_view(struct tec_loop *l)
 
 /* --- costs ---------------------------------------------------------------------------------- */
 
-static const char *kind_of(const struct tec_topology *t, const char *what)
+static int find(const struct tec_topology *t, const char *what)
 {
     for (int i = 0; i < t->n_nodes; i++)
         if (strcmp(t->nodes[i].name, what) == 0)
-            return t->nodes[i].kind;
-    return what;
+            return i;
+    return -1;
 }
 
-static bool names(const struct tec_topology *t, const char *what)
+static const char *kind_of(const struct tec_topology *t, const char *what)
 {
-    for (int i = 0; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].name, what) == 0)
-            return true;
-    return false;
+    int node = find(t, what);
+    return node < 0 ? what : t->nodes[node].kind;
+}
+
+/* A kind means that of the frames' model, and "decode" where that has none that of the next. */
+static int model_of(const struct tec_loop *l, const char *what)
+{
+    int node = find(l->o.topology, what), model = 0;
+    if (node >= 0)
+        return l->o.topology->nodes[node].model;
+    if (tec_cost_kind_of(what) == TEC_COST_DECODE)
+        while (model < l->o.n_further && l->spaces[model].language < 0)
+            model++;
+    return model;
 }
 
 static int rows_of(double point)
@@ -93,23 +100,30 @@ static int rows_of(double point)
     return point > 0.0 && point < 1e6 ? (int)point : 0;
 }
 
-/* The table names nodes: a kind means its first node. */
-static double table_cost(const struct tec_loop *l, const char *what, int rows, double q)
+/* The table names nodes: a kind means its first node. A row of a prefill in other slices than ours
+ * is shared out to ours. */
+static double table_cost(const struct tec_loop *l, int model, const char *what, int rows, double q)
 {
     const struct tec_topology *t = l->o.topology;
     const struct tec_cost_row *row = tec_cost_table_row(l->table, what, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].kind, what) == 0)
+        if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, what) == 0)
             row = tec_cost_table_row(l->table, t->nodes[i].name, rows);
-    return row ? tec_cost_row_us(row, q) : -1.0;
+    if (!row)
+        return -1.0;
+    bool sliced = model && tec_cost_kind_of(kind_of(t, what)) == TEC_COST_PREFILL;
+    return tec_cost_row_us(row, q) *
+           (sliced ? tec_cost_row_share(row, l->spaces[model].slices) : 1.0);
 }
 
+/* Of a prefill in slices one slice. */
 static double launch_cost(const struct tec_loop *l, const char *what, int rows, double q)
 {
+    int model = model_of(l, what);
     if (l->table)
-        return table_cost(l, what, rows, q);
+        return table_cost(l, model, what, rows, q);
     enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
-    return kind < TEC_COST_KINDS ? tec_costs_us(&l->costs, kind, rows, q) : -1.0;
+    return kind < TEC_COST_KINDS ? tec_costs_us(l->spaces[model].costs, kind, rows, q) : -1.0;
 }
 
 /* A launch of a ring: by its own name in a table, where it belongs to no one node. */
@@ -144,22 +158,33 @@ static double packed_cost(const struct tec_loop *l, int depth, double q)
     return us;
 }
 
-double tec_loop_launch_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q)
+double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_kind kind, int rows,
+                            double q)
 {
     static const char *const words[] = {"prefill", "action", "decode"};
-    return l->o.ring ? ring_cost(l, kind, rows, q) : tec_loop_cost(l, words[kind], rows, q);
+    if (l->o.ring)
+        return ring_cost(l, kind, rows, q);
+    const struct tec_loop_space *s = &l->spaces[model];
+    int node = !model ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
+    return launch_cost(l, node < 0 ? words[kind] : l->o.topology->nodes[node].name, rows, q);
 }
 
-/* More rows than the largest captured batch are several launches, full ones first. */
+/* More rows than the largest captured batch are several launches, full ones first; a prefill in
+ * slices is all of them, or as many as the point says. */
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
 {
-    int rows = rows_of(point), n = l->costs.n_batches;
-    if (strcmp(what, "packed") == 0 && (l->o.ring || !names(l->o.topology, what)))
+    int rows = rows_of(point), model = model_of(l, what);
+    const struct tec_costs *costs = l->spaces[model].costs;
+    enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
+    if (strcmp(what, "packed") == 0 && (l->o.ring || find(l->o.topology, what) < 0))
         return l->o.ring ? packed_cost(l, rows, q) : -1.0;
-    if (n == 0 || tec_cost_kind_of(kind_of(l->o.topology, what)) != TEC_COST_DECODE)
+    if (model && kind == TEC_COST_PREFILL)
+        return launch_cost(l, what, 0, q) * (rows ? rows : l->spaces[model].slices);
+    int n = costs->n_batches;
+    if (n == 0 || kind != TEC_COST_DECODE)
         return launch_cost(l, what, 0, q);
-    int largest = l->costs.batches[n - 1], full = rows / largest;
-    int rest = tec_snap_up(l->costs.batches, n, rows - full * largest);
+    int largest = costs->batches[n - 1], full = rows / largest;
+    int rest = tec_snap_up(costs->batches, n, rows - full * largest);
     double us = full > 0 ? full * launch_cost(l, what, largest, q) : 0.0;
     return full > 0 && rows == full * largest ? us : us + launch_cost(l, what, rest, q);
 }
@@ -196,24 +221,32 @@ static double slack_of(const void *self, double q)
     return slack > 0.0 ? slack : 0.0;
 }
 
+static void set_caps(struct tec_loop *l, const struct tec_loop_space *s)
+{
+    const struct tec_plan *p = s->plan;
+    l->kv[s->kv_frame].cap = p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens
+                                            : (int64_t)p->prefixes.n * p->prefixes.tokens;
+    if (s->kv_requests >= 0)
+        l->kv[s->kv_requests].cap =
+            (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens);
+}
+
 void tec_loop_prepare_view(struct tec_loop *l)
 {
     const struct tec_plan *p = l->o.plan;
     l->view.req = l->view_rows;
-    l->view.slots = p->spec.seats;
+    l->view.slots = l->seats;
     l->view.horizon = p->model->flow.horizon;
     l->view.period_us = l->o.topology->period_us;
     l->view.seed = l->o.topology->seed;
     l->view.costs = (struct tec_cost_source){cost_of, slack_of, l};
     l->view.n_inputs = l->o.topology->n_inputs;
     l->view.late_us = l->late_us;
-    l->view.n_kv = l->o.topology->n_kv < 2 ? l->o.topology->n_kv : 2;
+    int most = 2 * (1 + l->o.n_further);
+    l->view.n_kv = l->o.topology->n_kv < most ? l->o.topology->n_kv : most;
     l->view.kv = l->kv;
-    int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens
-                                      : (int64_t)p->prefixes.n * p->prefixes.tokens,
-                       (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens)};
-    for (int i = 0; i < l->view.n_kv; i++) {
+    for (int i = 0; i < l->view.n_kv; i++)
         l->kv[i].name = l->o.topology->kv[i];
-        l->kv[i].cap = caps[i];
-    }
+    for (int m = 0; m <= l->o.n_further; m++)
+        set_caps(l, &l->spaces[m]);
 }

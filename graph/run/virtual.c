@@ -8,7 +8,7 @@
 static int64_t took(const struct tec_virtual *v, int mark, int rows, int k)
 {
     if (v->took)
-        return v->took(v->user, mark, rows, k);
+        return v->took(v->user, v->model, mark, rows, k);
     return mark == TEC_MARK_PREFILL || mark == TEC_MARK_PACKED ? v->prefill_ns
            : mark == TEC_MARK_ACTION                           ? v->action_ns
            : mark == TEC_MARK_SHIFT                            ? 0
@@ -140,6 +140,15 @@ static void virtual_prefix(void *self, enum tec_part_kind kind, int region,
         mark(v, replay, TEC_MARK_ACTION, *v->clock_ns + took(v, TEC_MARK_ACTION, 1, 1));
 }
 
+static void virtual_slice(void *self, int at, int region, const struct tec_prefix_input *prompt,
+                          struct tec_replay *replay)
+{
+    struct tec_virtual *v = self;
+    (void)at, (void)region, (void)prompt;
+    replay->start_ns = *v->clock_ns;
+    mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, 1, 1));
+}
+
 static void virtual_actions(void *self, float *chunk)
 {
     const struct tec_virtual *v = self;
@@ -229,6 +238,7 @@ struct tec_executor tec_executor_virtual(struct tec_virtual *device)
                                  .prefix = virtual_prefix,
                                  .actions = virtual_actions,
                                  .decode = virtual_decode,
+                                 .slice = virtual_slice,
                                  .packed = virtual_packed,
                                  .shift = virtual_shift,
                                  .await = virtual_await,

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char text_mark[] = "{text}", state_mark[] = "{state}";
+static const char text_mark[] = "{text}", state_mark[] = "{state}", memory_mark[] = "{memory}";
 
 static bool starts(const char *text, const char *mark)
 {
@@ -25,8 +25,20 @@ static void check_marks(struct tec_fields *f, struct tec_template *t, const char
         if (starts(c, text_mark) || starts(c, state_mark))
             c = strchr(c, '}');
         else if (*c == '{' || *c == '}')
-            tec_fields_fail(f, TEC_MALFORMED, "'%.40s': a call knows {text} and {state}", c);
+            tec_fields_fail(f, TEC_MALFORMED, "'%.40s': a call knows {text} and {state}, or is {memory}", c);
     }
+}
+
+static void check_memory(struct tec_fields *f, struct tec_template *t, int i)
+{
+    if (t->memory >= 0)
+        tec_fields_fail(f, TEC_MALFORMED, "a prompt has one {memory}, this is a second");
+    t->memory = i;
+    for (int k = 0; k < i; k++)
+        if (strstr(t->calls[k].text, text_mark) || strstr(t->calls[k].text, state_mark))
+            tec_fields_fail(f, TEC_MALFORMED,
+                            "what stands before {memory} is the same in every prompt: {text} and "
+                            "{state} come behind it");
 }
 
 static enum tec_status read_call(struct tec_template *t, const json_t *json, int i,
@@ -40,7 +52,10 @@ static enum tec_status read_call(struct tec_template *t, const json_t *json, int
     t->calls[i].text = tec_fields_string(&f, "text", NULL);
     t->calls[i].bos = tec_fields_bool(&f, "bos", false);
     t->calls[i].literal = tec_fields_bool(&f, "literal", false);
-    check_marks(&f, t, t->calls[i].text);
+    if (t->calls[i].text && strcmp(t->calls[i].text, memory_mark) == 0)
+        check_memory(&f, t, i);
+    else
+        check_marks(&f, t, t->calls[i].text);
     return f.status;
 }
 
@@ -50,6 +65,7 @@ static enum tec_status read_template(struct tec_template *t, const json_t *json,
     static const char *const fields[] = {"clean", "lower", "ending", "ending_piece", "calls"};
     struct tec_fields f = tec_fields_open(json, fields, 5, where, arena, err);
     tec_fields_need(&f, "calls");
+    t->memory = -1;
     t->clean = tec_fields_bool(&f, "clean", false);
     t->lower = tec_fields_bool(&f, "lower", false);
     t->ending = tec_fields_string(&f, "ending", NULL);
@@ -193,23 +209,37 @@ static enum tec_status end_ids(const struct tec_template *t, const struct tec_to
     return TEC_OK;
 }
 
-enum tec_status tec_template_encode(const struct tec_template *t,
-                                    const struct tec_tokenizer *tokenizer,
-                                    const struct tec_template_values *values, int *ids,
-                                    size_t capacity, size_t *count, struct tec_arena *scratch,
-                                    struct tec_error *err)
+enum tec_status tec_template_encode_calls(const struct tec_template *t, int from, int to,
+                                          const struct tec_tokenizer *tokenizer,
+                                          const struct tec_template_values *values, int *ids,
+                                          size_t capacity, size_t *count,
+                                          struct tec_arena *scratch, struct tec_error *err)
 {
     struct tec_arena_mark mark = tec_arena_mark(scratch);
     enum tec_status status = TEC_OK;
     size_t have = 0;
-    for (int i = 0; i < t->n_calls && status == TEC_OK; i++) {
+    for (int i = from; i < to && status == TEC_OK; i++) {
         size_t room = have < capacity ? capacity - have : 0, n = 0;
         status =
             encode_call(t, i, tokenizer, values, room ? ids + have : NULL, room, &n, scratch, err);
         have += n;
         tec_arena_rewind(scratch, mark);
     }
-    TEC_TRY(status);
     *count = have;
+    return status;
+}
+
+enum tec_status tec_template_encode(const struct tec_template *t,
+                                    const struct tec_tokenizer *tokenizer,
+                                    const struct tec_template_values *values, int *ids,
+                                    size_t capacity, size_t *count, struct tec_arena *scratch,
+                                    struct tec_error *err)
+{
+    if (t->memory >= 0)
+        return tec_fail(err, TEC_INVALID,
+                        "prompt '%s' has {memory}, but the pipeline has no memory_load node",
+                        t->name);
+    TEC_TRY(tec_template_encode_calls(t, 0, t->n_calls, tokenizer, values, ids, capacity, count,
+                                      scratch, err));
     return t->ending_piece ? end_ids(t, tokenizer, ids, capacity, count, err) : TEC_OK;
 }

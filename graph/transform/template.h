@@ -29,6 +29,7 @@ struct tec_template {
                                * unless it is their last; NULL = nothing */
     struct tec_template_call *calls;
     int n_calls;
+    int memory;               /* the call that stands for the units of a memory; -1 = none */
     bool state; /* some call has {state} */
 };
 
@@ -37,8 +38,8 @@ struct tec_template {
  *     NAME = {clean? = boolean, lower? = boolean, ending?, ending_piece?,
  *             calls = list of {text, bos?, literal?}}
  *
- * In a call's text {text} is the instruction and {state} the bins, joined by one space; other
- * braces are refused. TEC_NOT_FOUND with the nearest name, TEC_MALFORMED. The message begins with
+ * In a call's text {text} is the instruction and {state} the bins, joined by one space; {memory},
+ * alone in a call, is where the units of a memory go; other braces are refused. TEC_NOT_FOUND with the nearest name, TEC_MALFORMED. The message begins with
  * `where`.
  */
 enum tec_status tec_template_parse(struct tec_template **out, const json_t *templates,
@@ -68,5 +69,12 @@ enum tec_status tec_template_encode(const struct tec_template *t,
                                     const struct tec_template_values *values, int *ids,
                                     size_t capacity, size_t *count, struct tec_arena *scratch,
                                     struct tec_error *err);
+
+/* The same for calls `from` to before `to` alone. */
+enum tec_status tec_template_encode_calls(const struct tec_template *t, int from, int to,
+                                          const struct tec_tokenizer *tokenizer,
+                                          const struct tec_template_values *values, int *ids,
+                                          size_t capacity, size_t *count,
+                                          struct tec_arena *scratch, struct tec_error *err);
 
 #endif

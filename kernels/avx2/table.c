@@ -17,6 +17,10 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->rope_bf16 = tec_rope_bf16_avx2;
     kernels->attention_f32 = tec_attention_f32_avx2;
     kernels->attention_bf16 = tec_attention_bf16_avx2;
+    kernels->attention_mass_f32 = tec_attention_mass_f32_avx2;
+    kernels->attention_mass_bf16 = tec_attention_mass_bf16_avx2;
+    kernels->place_kv_f32 = tec_place_kv_f32_avx2;
+    kernels->place_kv_bf16 = tec_place_kv_bf16_avx2;
     kernels->gelu = tec_gelu_avx2;
     kernels->gelu_erf = tec_gelu_erf_avx2;
     kernels->silu = tec_silu_avx2;

@@ -14,6 +14,10 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     kernels->rope_bf16 = tec_rope_bf16_avx512;
     kernels->attention_f32 = tec_attention_f32_avx512;
     kernels->attention_bf16 = tec_attention_bf16_avx512;
+    kernels->attention_mass_f32 = tec_attention_mass_f32_avx512;
+    kernels->attention_mass_bf16 = tec_attention_mass_bf16_avx512;
+    kernels->place_kv_f32 = tec_place_kv_f32_avx512;
+    kernels->place_kv_bf16 = tec_place_kv_bf16_avx512;
     kernels->gelu = tec_gelu_avx512;
     kernels->gelu_erf = tec_gelu_erf_avx512;
     kernels->silu = tec_silu_avx512;

@@ -1,4 +1,4 @@
-/* add_table.cu - a row of a periodic table onto each row. */
+/* add_table.cu - a row of a table onto each row. */
 #include "kernels/cuda/row.cuh"
 
 static __global__ void __launch_bounds__(ROW_THREADS)
@@ -9,9 +9,11 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     int r = (int)blockIdx.x, c = quad_column(), n = a.cols - c;
     if (r >= live_count(a.rows, a.max_rows) || n <= 0)
         return;
+    int row = a.row ? a.row[r] : r % a.period;
+    row = row >= 0 && row < a.period ? row : 0;
     float *y = a.y + (size_t)r * (size_t)a.ldy + c;
     struct quad v = quad_load(y, n, wide);
-    struct quad add = quad_load(a.table + (size_t)(r % a.period) * (size_t)a.ldt + c, n, wide);
+    struct quad add = quad_load(a.table + (size_t)row * (size_t)a.ldt + c, n, wide);
     TEC_UNROLL
     for (int i = 0; i < QUAD; i++)
         v.v[i] += add.v[i];

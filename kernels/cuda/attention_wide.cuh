@@ -1,6 +1,8 @@
-/* attention_wide.cuh - heads of more than 256 columns: a thread block for each row and head.
+/* attention_wide.cuh - heads of more than 256 columns, and scores with a bias: a thread block for
+ * each row and head.
  *
- * No model here has such heads; it is simple and slow. Sums are kept in `out` itself. */
+ * Encoders of short texts have such scores; no model here has such heads. It is simple and slow.
+ * Sums are kept in `out` itself. */
 #pragma once
 
 #include "kernels/cuda/attention.cuh"
@@ -15,6 +17,14 @@ static __device__ __forceinline__ float as_float(float v)
 static __device__ __forceinline__ float as_float(bf16 v)
 {
     return __bfloat162float(v);
+}
+
+/* What this block's row and head add to the score of a key. */
+static __device__ __forceinline__ float wide_bias(const struct tec_attention_args &a, int key)
+{
+    int d = key - a.pos[blockIdx.x], width = 2 * a.reach + 1;
+    d = d < -a.reach ? -a.reach : d > a.reach ? a.reach : d;
+    return a.bias[(size_t)blockIdx.y * (size_t)width + (size_t)(d + a.reach)];
 }
 
 /* Scores of the next block's keys, eight for each warp; at[key]: where the key's head begins. */
@@ -35,6 +45,8 @@ static __device__ __forceinline__ void wide_scores(const struct tec_attention_ar
         dot = warp_sum(dot);
         if (lane == 0) {
             s[i] = times(dot, a.scale);
+            if (a.bias)
+                s[i] = plus(s[i], wide_bias(a, start + i));
             at[i] = from;
         }
     }

@@ -10,7 +10,7 @@ struct query {
     const float *q;
     float *acc;
     float max, sum;
-    int kv_head;
+    int kv_head, row, head;
 };
 
 typedef float (*load_fn)(const void *memory, size_t at);
@@ -25,8 +25,9 @@ static float load_bf16(const void *memory, size_t at)
     return tec_bf16_float(((const uint16_t *)memory)[at]);
 }
 
-static void add_block(const struct tec_attention_args *a, struct query *y, const int *slots, int n,
-                      load_fn load)
+/* `first`: the key of slots[0]. */
+static void add_block(const struct tec_attention_args *a, struct query *y, int first,
+                      const int *slots, int n, load_fn load)
 {
     float p[TEC_ATTENTION_KEYS], max = y->max, sum = 0;
     for (int j = 0; j < n; j++) {
@@ -35,6 +36,8 @@ static void add_block(const struct tec_attention_args *a, struct query *y, const
         for (int d = 0; d < a->head_dim; d++)
             dot += y->q[d] * load(a->k, at + (size_t)d);
         p[j] = a->scale * dot;
+        if (a->bias)
+            p[j] += tec_attention_bias(a, y->row, y->head, first + j);
         max = p[j] > max ? p[j] : max;
     }
     float keep = expf(y->max - max);
@@ -59,7 +62,9 @@ static void attend(const struct tec_attention_args *a, int row, int head, float 
     struct query y = {.q = a->q + (size_t)row * (size_t)a->ldq + column,
                       .acc = acc,
                       .max = -INFINITY,
-                      .kv_head = head / (a->heads / a->kv_heads)};
+                      .kv_head = head / (a->heads / a->kv_heads),
+                      .row = row,
+                      .head = head};
     float *out = a->out + (size_t)row * (size_t)a->ldo + column;
     struct tec_attention_walk walk = tec_attention_walk_init(a, a->row_seq[row]);
     int slots[TEC_ATTENTION_KEYS], visible = a->visible[row];
@@ -73,7 +78,7 @@ static void attend(const struct tec_attention_args *a, int row, int head, float 
             break;
         int skip = first > at ? first - at : 0;
         if (skip < n)
-            add_block(a, &y, slots + skip, n - skip, load);
+            add_block(a, &y, at + skip, slots + skip, n - skip, load);
     }
     for (int d = 0; d < a->head_dim; d++) {
         float v = y.sum == 0 ? 0 : acc[d] / y.sum; /* a NaN is shown */

@@ -75,7 +75,7 @@ static void add_row(const struct tec_mass_args *a, int row, int bf16)
                          .row = row,
                          .head = i,
                          .bf16 = bf16,
-                         .top = -INFINITY};
+                         .top = -HUGE_VAL};
         each_key(&h, add_to_sum);
         each_key(&h, add_to_range);
         if (h.range < n)

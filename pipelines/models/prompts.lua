@@ -8,6 +8,8 @@ return {
   -- The newline is encoded apart, so that it never joins the instruction's last token.
   plain      = { clean = true, calls = { { text = "{text}", bos = true }, { text = "\n" } } },
   with_state = { clean = true, calls = { { text = "Task: {text}, State: {state};\nAction: ", bos = true } } },
+  -- A text that is a whole prompt.
+  bare       = { calls = { { text = "{text}" } } },
   -- LeRobot's: not cleaned, one text, a newline at the end if there is none.
   as_it_is   = { ending = "\n", calls = { { text = "{text}", bos = true } } },
   -- OpenVLA's: training put the empty piece between the colon and the action.
@@ -19,4 +21,14 @@ return {
              .. "<|im_end|>\n<|im_start|>" },
     { text = "user\n{text}", literal = true },
     { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
+  -- LoTA-Bench's planner prompt with the rules and the list of objects that KEEP adds; units of the
+  -- memory stand in the middle, each with its own end of line.
+  planner    = { calls = {
+    { text = "Robot: Hi there, I'm a robot operating in a home.\n"
+             .. "Robot: You can ask me to do various tasks and I'll tell you the sequence of actions I would do to "
+             .. "accomplish your task.\nBefore put down something, I must go to the place. I can only hold one thing "
+             .. "at a time. When I need to slice something, I must hold a knife.\n"
+             .. "Here is a description of different objects in the environment:\n" },
+    { text = "{memory}" },
+    { text = "Human: {text}\nRobot: 1.", literal = true } } },
 }

@@ -209,6 +209,18 @@ static int decide_depth(lua_State *L)
     return 0;
 }
 
+static int decide_slices(lua_State *L)
+{
+    struct tec_policy *policy = deciding(L);
+    int i = node(L, policy), n = whole(number(L, 3, "n"));
+    int most = policy->topology->nodes[i].slices * TEC_MAX_ROWS;
+    if (most == 0)
+        return luaL_error(L, "D:slices: node '%s' is no prefill of a second model",
+                          policy->topology->nodes[i].name);
+    policy->scratch.nodes[i].slices = n < most ? n : most;
+    return 0;
+}
+
 static int decide_partition(lua_State *L)
 {
     struct tec_policy *policy = deciding(L);

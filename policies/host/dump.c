@@ -120,6 +120,8 @@ static json_t *nodes_json(const struct tec_topology *t, const struct tec_decisio
         json_object_set_new(node, "priority", json_integer(d->nodes[i].priority));
         if (d->nodes[i].skip)
             json_object_set_new(node, "skip", json_string(d->nodes[i].reason));
+        if (t->nodes[i].slices)
+            json_object_set_new(node, "slices", json_integer(d->nodes[i].slices));
         if (partition >= 0 && partition < t->n_partitions)
             json_object_set_new(node, "partition", json_string(t->partitions[partition]));
         json_object_set_new(nodes, t->nodes[i].name, node);

@@ -28,7 +28,7 @@ static int topology_node(lua_State *L)
     for (int i = 0; i < t->n_nodes; i++)
         names[i] = t->nodes[i].name;
     int at = find(L, "node", names, t->n_nodes);
-    lua_createtable(L, 0, 6);
+    lua_createtable(L, 0, 7);
     lua_pushstring(L, t->nodes[at].name);
     lua_setfield(L, -2, "name");
     lua_pushstring(L, t->nodes[at].kind);
@@ -39,6 +39,8 @@ static int topology_node(lua_State *L)
     lua_setfield(L, -2, "hard");
     lua_pushboolean(L, t->nodes[at].optional);
     lua_setfield(L, -2, "optional");
+    lua_pushinteger(L, t->nodes[at].slices);
+    lua_setfield(L, -2, "slices");
     lua_pushstring(L, t->nodes[at].partition ? t->nodes[at].partition : "");
     lua_setfield(L, -2, "partition");
     tec_host_guard(L, "node");

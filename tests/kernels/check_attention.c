@@ -1,174 +1,39 @@
-#include "kernels/attention.h"
-#include "kernels/bf16.h"
-#include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
+#include "tests/kernels/world.h"
+
+#include "kernels/attention.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool on_cuda(const struct conform *c)
-{
-    return strncmp(c->tier, "cuda", 4) == 0;
-}
-
-/* How far each row sees. */
-enum view { ALL, CAUSAL, ANY, SOME }; /* SOME: every other sequence, nothing */
-
-struct shape {
-    int seqs, rows, keys; /* a sequence has up to `rows` rows and `keys` keys */
-    int heads, kv_heads, dim;
-    enum view view;
-    bool round;
-    bool full; /* every sequence has all its keys */
-};
-
-static const struct shape edges[] = {
-    {1, 1, 1, 1, 1, 1, ALL, false, false},       {1, 3, 7, 2, 1, 9, ANY, false, false},
-    {2, 9, 63, 2, 2, 14, ANY, false, false},     {2, 5, 64, 4, 2, 22, CAUSAL, false, false},
-    {3, 4, 65, 8, 1, 16, ALL, true, false},      {2, 30, 129, 3, 1, 72, CAUSAL, false, false},
-    {1, 70, 100, 16, 16, 72, ALL, true, false},  {8, 1, 300, 8, 1, 256, ALL, true, false},
-    {1, 51, 333, 8, 1, 256, ANY, true, false},   {2, 65, 128, 1, 1, 64, ANY, false, false},
-    {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false},
-    {2, 3, 1100, 8, 1, 64, ANY, false, false},   {1, 20, 530, 4, 2, 128, CAUSAL, false, false},
-    {3, 2, 90, 4, 1, 264, ANY, true, false},     {1, 3, 300, 2, 1, 512, CAUSAL, false, false},
-    {9, 5, 40, 3, 1, 21, SOME, false, false},    {1, 2, 800, 2, 1, 16, ALL, false, true}};
-enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8, LANES = 9 };
-
-/* The sequences of a shape and the memory under them. */
-struct world {
-    struct tec_attention_args a;
-    bool bf16;
-    float *q, *k, *v;    /* as float32 */
-    char *keys, *values; /* as the kernel reads them */
-    int slots, *length;
-    struct tec_span *spans;
-};
-
-/* Runs of slots in shuffled order: spans begin and end anywhere, empty ones among them. */
-static void cut_spans(struct conform *c, struct world *w, struct shape s)
-{
-    struct tec_seq *seqs = conform_buf(c, (size_t)s.seqs, sizeof *seqs);
-    int room = 40 * s.seqs, used = 0, next = 0;
-    w->spans = conform_buf(c, (size_t)room, sizeof *w->spans);
-    w->length = conform_ints(c, (size_t)s.seqs, 0);
-    for (int i = 0; i < s.seqs; i++) {
-        int left = s.full || conform_int(0, 2) ? s.keys : conform_int(1, s.keys);
-        w->length[i] = left;
-        seqs[i].first = used;
-        for (seqs[i].spans = 0; left > 0; seqs[i].spans++) {
-            int n = seqs[i].spans < 38 ? conform_int(0, left) : left;
-            n = conform_int(0, 1) ? n : left;
-            next += conform_int(0, 3);
-            w->spans[used++] = (struct tec_span){next, n};
-            next += n;
-            left -= n;
-        }
-    }
-    w->slots = next + 3;
-    /* Logical order need not be that of slots. */
-    for (int i = 0; i < s.seqs; i++)
-        for (int j = 0; j + 1 < seqs[i].spans; j++) {
-            int at = seqs[i].first + j, other = seqs[i].first + conform_int(j, seqs[i].spans - 1);
-            struct tec_span x = w->spans[at];
-            w->spans[at] = w->spans[other];
-            w->spans[other] = x;
-        }
-    w->a.seqs = seqs;
-    w->a.spans = w->spans;
-}
-
-static int slot_of(const struct world *w, int seq, int key)
-{
-    const struct tec_span *span = w->spans + w->a.seqs[seq].first;
-    while (key >= span->length) {
-        key -= span->length;
-        span++;
-    }
-    return span->slot + key;
-}
-
-/* Memory that no sequence holds is NaN; what a sequence holds is some family's. */
-static void fill_memory(struct conform *c, struct world *w, struct shape s,
-                        enum conform_family family)
-{
-    size_t cols = (size_t)s.kv_heads * (size_t)s.dim, count = (size_t)w->slots * cols;
-    w->k = conform_buf(c, count, sizeof *w->k);
-    w->v = conform_buf(c, count, sizeof *w->v);
-    for (int i = 0; i < s.seqs; i++)
-        for (int key = 0; key < w->length[i]; key++) {
-            size_t at = (size_t)slot_of(w, i, key) * cols;
-            conform_fill(w->k + at, cols, family == CONFORM_OFFSET ? CONFORM_NORMAL : family, 1.0F);
-            conform_fill(w->v + at, cols, family, 1.0F);
-        }
-    w->keys = (char *)w->k;
-    w->values = (char *)w->v;
-    if (w->bf16) {
-        w->keys = conform_buf(c, count, sizeof(uint16_t));
-        w->values = conform_buf(c, count, sizeof(uint16_t));
-        conform_bits((uint16_t *)(void *)w->keys, w->k, count);
-        conform_bits((uint16_t *)(void *)w->values, w->v, count);
-        conform_round(w->k, count);
-        conform_round(w->v, count);
-    }
-    w->a.k = w->keys;
-    w->a.v = w->values;
-}
-
-/* Rows of one sequence are mostly neighbours; some see nothing. */
-static void choose_rows(struct conform *c, struct world *w, struct shape s)
-{
-    int rows = s.seqs * s.rows;
-    int *seq = conform_ints(c, (size_t)rows, 0), *visible = conform_ints(c, (size_t)rows, 0);
-    for (int r = 0; r < rows; r++) {
-        seq[r] = s.full || conform_int(0, 9) ? r / s.rows : conform_int(0, s.seqs - 1);
-        int n = w->length[seq[r]];
-        visible[r] = s.view == ALL      ? n
-                     : s.view == CAUSAL ? n - s.rows + 1 + r % s.rows
-                     : s.view == SOME   ? n * (1 - seq[r] % 2)
-                                        : conform_int(0, n);
-        visible[r] = visible[r] < 0 ? 0 : visible[r];
-    }
-    w->a.row_seq = seq;
-    w->a.visible = visible;
-    w->a.max_rows = rows;
-    w->a.rows = conform_live(c, rows);
-}
-
-static struct world build(struct conform *c, struct shape s, bool bf16, enum conform_family family)
-{
-    struct world w = {.bf16 = bf16};
-    cut_spans(c, &w, s);
-    fill_memory(c, &w, s, family);
-    choose_rows(c, &w, s);
-    struct tec_attention_args *a = &w.a;
-    int cols = s.heads * s.dim;
-    a->ldq = conform_ld(cols);
-    a->ldo = conform_ld(cols);
-    float *q = conform_buf(c, (size_t)a->max_rows * (size_t)a->ldq, sizeof *q);
-    for (int r = 0; r < a->max_rows; r++)
-        conform_fill(q + (size_t)r * (size_t)a->ldq, (size_t)cols, family,
-                     family == CONFORM_OFFSET ? 0.01F : 3.0F);
-    a->q = w.q = q;
-    a->out = conform_buf(c, (size_t)a->max_rows * (size_t)a->ldo, sizeof *a->out);
-    a->scratch = conform_buf(c, LANES * tec_attention_scratch(s.dim), sizeof *a->scratch);
-    a->heads = s.heads;
-    a->kv_heads = s.kv_heads;
-    a->head_dim = s.dim;
-    a->scale = (float)(1 / sqrt((double)s.dim));
-    a->round = s.round;
-    if (!on_cuda(c) && conform_int(0, 2) == 0) /* a plan for CUDA has no windows */
-        a->window = conform_int(1, conform_int(1, 2 * s.keys));
-    return w;
-}
+static const struct world_shape edges[] = {{1, 1, 1, 1, 1, 1, WORLD_ALL, false, false},
+                                           {1, 3, 7, 2, 1, 9, WORLD_ANY, false, false},
+                                           {2, 9, 63, 2, 2, 14, WORLD_ANY, false, false},
+                                           {2, 5, 64, 4, 2, 22, WORLD_CAUSAL, false, false},
+                                           {3, 4, 65, 8, 1, 16, WORLD_ALL, true, false},
+                                           {2, 30, 129, 3, 1, 72, WORLD_CAUSAL, false, false},
+                                           {1, 70, 100, 16, 16, 72, WORLD_ALL, true, false},
+                                           {8, 1, 300, 8, 1, 256, WORLD_ALL, true, false},
+                                           {1, 51, 333, 8, 1, 256, WORLD_ANY, true, false},
+                                           {2, 65, 128, 1, 1, 64, WORLD_ANY, false, false},
+                                           {1, 2, 70, 140, 2, 8, WORLD_CAUSAL, false, false},
+                                           {4, 3, 200, 6, 3, 33, WORLD_ANY, false, false},
+                                           {2, 3, 1100, 8, 1, 64, WORLD_ANY, false, false},
+                                           {1, 20, 530, 4, 2, 128, WORLD_CAUSAL, false, false},
+                                           {3, 2, 90, 4, 1, 264, WORLD_ANY, true, false},
+                                           {1, 3, 300, 2, 1, 512, WORLD_CAUSAL, false, false},
+                                           {9, 5, 40, 3, 1, 21, WORLD_SOME, false, false},
+                                           {1, 2, 800, 2, 1, 16, WORLD_ALL, false, true}};
+enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
 
 /* Softmax over all keys at once in float64, and how far float32 may be from it.
  *
- * A score is a chain of dim products, scaled, and the maximum subtracted: off by (dim + 3) 2^-24 of
- * the absolute terms and 2^-24 of the difference. The exponential turns that into the same relative
- * error, adds 2 units of 2^-23 of its own, and one product by e^(old - new) for each later block
- * (3 units). Numerator and denominator are sums of up to `keys` such terms.
+ * A score is a chain of dim products, scaled, and the a bias added, the maximum subtracted: off by
+ * (dim + 4) 2^-24 of the absolute terms and 2^-24 of the difference. The exponential turns that
+ * into the same relative error, adds 2 units of 2^-23 of its own, and one product by e^(old - new)
+ * for each later block (3 units). Numerator and denominator are sums of up to `keys` such terms.
  *
  * On CUDA a block of keys is a softmax of its own, and blocks are folded twice: into chunks, then
  * into the answer; that doubles the factors e^(old - new). The float32 kernel does no more than
@@ -183,7 +48,7 @@ static void derive_bounds(struct answer *y, int dim, int keys, double terms, dou
                           bool bf16)
 {
     int blocks = (keys + 63) / 64;
-    double split = 64, each = ldexp((dim + 3) * terms + range, -24) * 2;
+    double split = 64, each = ldexp((dim + 4) * terms + range, -24) * 2;
     y->relative = 2 * (each + ldexp(4 + 4 * blocks, -24)) + 2 * ldexp(keys + blocks + 4, -24);
     y->cuda = y->relative + 2 * ldexp(4 * blocks, -24);
     if (bf16)
@@ -203,12 +68,17 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
     *y = (struct answer){.relative = 0};
     for (int j = first; j < keys; j++) {
         size_t at =
-            ((size_t)slot_of(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
+            ((size_t)world_slot(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
         double terms = 0;
         for (int d = 0; d < dim; d++) {
             double x = (double)a->q[row * a->ldq + head * dim + d] * (double)w->k[at + (size_t)d];
             score[j] += x * (double)a->scale;
             terms += fabs(x * (double)a->scale);
+        }
+        if (a->bias) {
+            double bias = (double)tec_attention_bias(a, row, head, j);
+            score[j] += bias;
+            terms += fabs(bias);
         }
         worst = fmax(worst, terms);
         top = fmax(top, score[j]);
@@ -216,7 +86,7 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
     }
     for (int j = first; j < keys; j++) {
         size_t at =
-            ((size_t)slot_of(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
+            ((size_t)world_slot(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
         double p = exp(score[j] - top);
         sum += p;
         for (int d = 0; d < dim; d++) {
@@ -248,7 +118,7 @@ static void compare(struct conform *c, const struct world *w, int row, int head)
     for (int d = 0; d < a->head_dim; d++) {
         size_t at = (size_t)row * (size_t)a->ldo + (size_t)(head * a->head_dim + d);
         conform_close(c, (double)((const float *)c->got[0])[at], y.value[d],
-                      bound_of(w, &y, d, on_cuda(c) ? y.cuda : y.relative),
+                      bound_of(w, &y, d, world_on_cuda(c) ? y.cuda : y.relative),
                       "row %d (sees %d) head %d d %d", row, a->visible[row], head, d);
         conform_close(c, (double)((const float *)c->want[0])[at], y.value[d],
                       bound_of(w, &y, d, y.relative), "reference row %d (sees %d) head %d d %d",
@@ -292,70 +162,18 @@ static void expect_rows(struct conform *c, const struct world *w, struct tec_att
     }
 }
 
-/* The same rows in another order: tiles hold others, runs of a sequence break elsewhere. */
-static void shuffled(struct conform *c, const struct world *w)
-{
-    struct tec_attention_args a = w->a;
-    int n = a.max_rows, *from = conform_ints(c, (size_t)n, 0);
-    int *seq = conform_ints(c, (size_t)n, 0), *visible = conform_ints(c, (size_t)n, 0);
-    float *q = conform_buf(c, (size_t)n * (size_t)a.ldq, sizeof *q);
-    for (int r = 0; r < n; r++)
-        from[r] = r;
-    for (int r = 0; r + 1 < n; r++) {
-        int other = conform_int(r, n - 1), x = from[r];
-        from[r] = from[other];
-        from[other] = x;
-    }
-    for (int r = 0; r < n; r++) {
-        seq[r] = a.row_seq[from[r]];
-        visible[r] = a.visible[from[r]];
-        memcpy(q + (size_t)r * (size_t)a.ldq, a.q + (size_t)from[r] * (size_t)a.ldq, row_size(&a));
-    }
-    a.q = q;
-    a.row_seq = seq;
-    a.visible = visible;
-    expect_rows(c, w, a, from, 1, "in another order");
-}
-
-/* The same slots in shorter spans, with empty ones between. */
-static void recut(struct conform *c, const struct world *w, int seqs)
-{
-    struct tec_attention_args a = w->a;
-    struct tec_seq *to = conform_buf(c, (size_t)seqs, sizeof *to);
-    int room = 0, used = 0;
-    for (int i = 0; i < seqs; i++)
-        room += 3 * a.seqs[i].spans + w->length[i] + 1;
-    struct tec_span *spans = conform_buf(c, (size_t)room, sizeof *spans);
-    for (int i = 0; i < seqs; i++) {
-        to[i].first = used;
-        for (int j = 0; j < a.seqs[i].spans; j++) {
-            struct tec_span s = w->spans[a.seqs[i].first + j];
-            spans[used++] = (struct tec_span){0, 0};
-            while (s.length > 0) {
-                int n = conform_int(1, s.length);
-                spans[used++] = (struct tec_span){s.slot, n};
-                s.slot += n;
-                s.length -= n;
-            }
-        }
-        to[i].spans = used - to[i].first;
-    }
-    a.seqs = to;
-    a.spans = spans;
-    expect_rows(c, w, a, NULL, 1, "with spans cut elsewhere");
-}
-
 /* A row keeps its bytes alone in a launch, whatever its company, tile, spans, lanes and device. */
 static void company(struct conform *c, const struct world *w, int seqs)
 {
     struct tec_attention_args a = w->a;
-    int row = conform_int(0, a.max_rows - 1), lanes = conform_int(4, LANES);
+    int row = conform_int(0, a.max_rows - 1), lanes = conform_int(4, WORLD_LANES);
     *c->live = a.max_rows;
-    if (!on_cuda(c))
+    if (!world_on_cuda(c))
         expect_rows(c, w, a, NULL, lanes, "with many lanes");
-    shuffled(c, w);
-    recut(c, w, seqs);
-    if (on_cuda(c)) {
+    int *from = conform_ints(c, (size_t)a.max_rows, 0);
+    expect_rows(c, w, world_shuffled(c, w, from), from, 1, "in another order");
+    expect_rows(c, w, world_recut(c, w, seqs), NULL, 1, "with spans cut elsewhere");
+    if (world_on_cuda(c)) {
         cuda_tier_plan_for(86, conform_int(1, 4)); /* few processors, little shared memory */
         expect_rows(c, w, a, NULL, 1, "on a small device");
         cuda_tier_plan_for(0, 1);
@@ -367,14 +185,32 @@ static void company(struct conform *c, const struct world *w, int seqs)
     a.q += (size_t)row * (size_t)a.ldq;
     a.row_seq += row;
     a.visible += row;
+    a.pos = a.bias ? a.pos + row : NULL;
     a.max_rows = 1;
     expect_rows(c, w, a, &row, 1, "when it is alone");
 }
 
-static void attention_shape(struct conform *c, struct shape s, bool bf16,
+/* Scores with a bias: rows stand anywhere, some farther from keys than the table reaches. */
+static void add_bias(struct conform *c, struct world *w, struct world_shape s)
+{
+    struct tec_attention_args *a = &w->a;
+    a->reach = conform_int(0, conform_int(0, 2 * s.keys));
+    size_t n = (size_t)s.heads * (2 * (size_t)a->reach + 1);
+    float *bias = conform_buf(c, n, sizeof *bias);
+    int *pos = conform_ints(c, (size_t)a->max_rows, 0);
+    conform_fill(bias, n, CONFORM_NORMAL, 2.0F);
+    for (int r = 0; r < a->max_rows; r++)
+        pos[r] = conform_int(-3, s.keys + 3);
+    a->bias = bias;
+    a->pos = pos;
+}
+
+static void attention_shape(struct conform *c, struct world_shape s, bool bf16,
                             enum conform_family family)
 {
-    struct world w = build(c, s, bf16, family);
+    struct world w = world_build(c, s, bf16, family);
+    if (conform_int(0, 3) == 0)
+        add_bias(c, &w, s);
     struct conform_call call = call_of(&w);
     conform_run(c, &call);
     int all = w.a.max_rows * s.heads, step = 1 + all / 64;
@@ -389,23 +225,16 @@ static void attention_shape(struct conform *c, struct shape s, bool bf16,
 /* Keys past some index are NaN and infinite: rows that do not see them keep their bytes. */
 static void hidden_keys(struct conform *c, bool bf16)
 {
-    struct shape s = {1, 40, conform_int(60, 200), 4, 2, 24, ANY, false, false};
-    struct world w = build(c, s, bf16, CONFORM_NORMAL);
+    struct world_shape s = {1, 40, conform_int(60, 200), 4, 2, 24, WORLD_ANY, false, false};
+    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
     struct conform_call call = call_of(&w);
-    int from = conform_int(1, w.length[0]), cols = s.kv_heads * s.dim;
+    int from = conform_int(1, w.length[0]);
     cuda_tier_plan_for(0, conform_int(0, 1)); /* small tiles or large ones */
     conform_run(c, &call);
     size_t ld = (size_t)w.a.ldo;
     float *clean = conform_buf(c, (size_t)w.a.max_rows * (size_t)w.a.ldo, sizeof *clean);
     memcpy(clean, c->got[0], (size_t)w.a.max_rows * (size_t)w.a.ldo * sizeof *clean);
-    for (int key = from; key < w.length[0]; key++)
-        for (int i = 0; i < cols; i++) {
-            size_t size = bf16 ? 2 : 4, at = (size_t)(slot_of(&w, 0, key) * cols + i) * size;
-            float bad = i % 2 ? NAN : INFINITY;
-            uint16_t bits = tec_bf16_bits(bad);
-            memcpy(w.keys + at, bf16 ? (const void *)&bits : &bad, size);
-            memcpy(w.values + at, bf16 ? (const void *)&bits : &bad, size);
-        }
+    world_spoil(&w, s, from);
     conform_run(c, &call);
     for (int r = 0; r < w.a.max_rows; r++)
         if (w.a.visible[r] <= from &&
@@ -419,8 +248,8 @@ static void hidden_keys(struct conform *c, bool bf16)
 /* Scores that differ by far more than an exponential can show, either end first. */
 static void steep_scores(struct conform *c, bool bf16)
 {
-    struct shape s = {2, 8, 150, 2, 1, 16, ANY, false, false};
-    struct world w = build(c, s, bf16, CONFORM_NORMAL);
+    struct world_shape s = {2, 8, 150, 2, 1, 16, WORLD_ANY, false, false};
+    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
     for (int r = 0; r < w.a.max_rows; r++)
         for (int i = 0; i < s.heads * s.dim; i++) {
             w.q[r * w.a.ldq + i] *= r % 2 ? 30.0F : 300.0F;
@@ -433,9 +262,9 @@ static void steep_scores(struct conform *c, bool bf16)
 }
 
 /* The real shapes. The reference would take seconds for the large ones: only fast is timed. */
-static void bench(struct conform *c, const char *name, struct shape s, bool bf16)
+static void bench(struct conform *c, const char *name, struct world_shape s, bool bf16)
 {
-    struct world w = build(c, s, bf16, CONFORM_NORMAL);
+    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
     double best = 1e30, flops = 0, bytes = 0;
     for (int r = 0; r < w.a.max_rows; r++)
         flops += 4.0 * w.a.visible[r] * s.heads * s.dim;
@@ -453,7 +282,7 @@ static void bench(struct conform *c, const char *name, struct shape s, bool bf16
 
 /* Where the tier is slow: still more keys than a chunk (and once, in narrow heads, than three), and
  * more packed rows than a tile. */
-static struct shape scaled(const struct conform *c, struct shape s)
+static struct world_shape scaled(const struct conform *c, struct world_shape s)
 {
     s.rows = conform_scale(c, s.rows, 64);
     s.keys = conform_scale(c, s.keys, s.dim > 256 ? 100 : s.dim <= 16 ? 800 : 300);
@@ -466,15 +295,15 @@ static void attention(struct conform *c, bool bf16)
         attention_shape(c, scaled(c, edges[i]), bf16, CONFORM_NORMAL);
     for (int i = 0; i < (c->slow ? FEW : RANDOM); i++) {
         int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
-        struct shape s = {conform_int(1, 4),
-                          conform_int(1, 20),
-                          conform_int(1, 200),
-                          kv_heads * conform_int(1, 4),
-                          kv_heads,
-                          dim,
-                          (enum view)conform_int(0, 2),
-                          conform_int(0, 1),
-                          false};
+        struct world_shape s = {conform_int(1, 4),
+                                conform_int(1, 20),
+                                conform_int(1, 200),
+                                kv_heads * conform_int(1, 4),
+                                kv_heads,
+                                dim,
+                                (enum world_view)conform_int(0, 2),
+                                conform_int(0, 1),
+                                false};
         attention_shape(c, scaled(c, s), bf16, (enum conform_family)(i % CONFORM_FAMILIES));
     }
     for (int i = 0; i < (c->slow ? 2 : 4); i++) {
@@ -483,13 +312,18 @@ static void attention(struct conform *c, bool bf16)
     }
     if (!c->bench)
         return;
-    bench(c, "prefix 532", (struct shape){1, 532, 532, 8, 1, 256, ALL, bf16, true}, bf16);
-    bench(c, "prefix 968", (struct shape){1, 968, 968, 8, 1, 256, ALL, bf16, true}, bf16);
-    bench(c, "vision 3 x 256", (struct shape){3, 256, 256, 16, 16, 72, ALL, bf16, true}, bf16);
-    bench(c, "actions 10", (struct shape){1, 10, 542, 8, 1, 256, ALL, bf16, true}, bf16);
-    bench(c, "actions 51", (struct shape){1, 51, 1019, 8, 1, 256, ALL, bf16, true}, bf16);
-    bench(c, "decode 1", (struct shape){1, 1, 1000, 8, 1, 256, ALL, bf16, true}, bf16);
-    bench(c, "decode 8", (struct shape){8, 1, 1000, 8, 1, 256, ALL, bf16, true}, bf16);
+    bench(c, "prefix 532", (struct world_shape){1, 532, 532, 8, 1, 256, WORLD_ALL, bf16, true},
+          bf16);
+    bench(c, "prefix 968", (struct world_shape){1, 968, 968, 8, 1, 256, WORLD_ALL, bf16, true},
+          bf16);
+    bench(c, "vision 3 x 256", (struct world_shape){3, 256, 256, 16, 16, 72, WORLD_ALL, bf16, true},
+          bf16);
+    bench(c, "actions 10", (struct world_shape){1, 10, 542, 8, 1, 256, WORLD_ALL, bf16, true},
+          bf16);
+    bench(c, "actions 51", (struct world_shape){1, 51, 1019, 8, 1, 256, WORLD_ALL, bf16, true},
+          bf16);
+    bench(c, "decode 1", (struct world_shape){1, 1, 1000, 8, 1, 256, WORLD_ALL, bf16, true}, bf16);
+    bench(c, "decode 8", (struct world_shape){8, 1, 1000, 8, 1, 256, WORLD_ALL, bf16, true}, bf16);
 }
 
 void conform_attention_f32(struct conform *c)

@@ -48,16 +48,66 @@ void conform_add_table(struct conform *c)
         a.y = matrix(c, rows, a.ldy, (enum conform_family)(i % CONFORM_FAMILIES));
         const float *before = copied(c, a.y, rows * a.ldy);
         a.rows = conform_live(c, rows);
+        int *row = conform_ints(c, (size_t)rows, 0); /* some outside of the table */
+        for (int r = 0; r < rows; r++)
+            row[r] = conform_int(-2, period + 1);
+        a.row = i % 2 ? row : NULL;
         struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 1};
         call.out[0] =
             (struct conform_out){a.y, rows, (size_t)cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
         conform_run(c, &call);
         for (int r = 0; r < rows; r++)
             for (int k = 0; k < cols; k++) {
-                double exact =
-                    (double)before[r * a.ldy + k] + (double)a.table[r % period * a.ldt + k];
+                int at = !a.row ? r % period : row[r] < 0 || row[r] >= period ? 0 : row[r];
+                double exact = (double)before[r * a.ldy + k] + (double)a.table[at * a.ldt + k];
                 both(c, r * a.ldy + k, exact, fabs(exact) * (double)FLT_EPSILON / 2, r, k);
             }
+        conform_end(c);
+    }
+}
+
+/* The mean of the live part of a run: sums of at most 40 float32 numbers are off by 40 2^-53 of the
+ * absolute terms, and the result is rounded once. */
+static void expect_mean(struct conform *c, const struct tec_mean_args *a, int r)
+{
+    struct tec_span s = a->span[r];
+    int to = s.slot < 0 || s.slot >= a->x_rows || s.length < 0 ? s.slot : s.slot + s.length;
+    to = to > a->x_rows ? a->x_rows : to;
+    for (int k = 0; k < a->cols; k++) {
+        double sum = 0, size = 0, n = to - s.slot;
+        for (int i = s.slot; i < to; i++) {
+            sum += (double)a->x[i * a->ldx + k];
+            size += fabs((double)a->x[i * a->ldx + k]);
+        }
+        double exact = n > 0 ? sum / n : 0;
+        double bound = n > 0 ? size / n * ldexp(40, -53) : 0;
+        both(c, r * a->ldy + k, exact,
+             bound + fabs(exact) * (double)FLT_EPSILON / 2 + ldexp(1, -150), r, k);
+    }
+}
+
+void conform_mean_rows(struct conform *c)
+{
+    for (int i = 0; i < 40; i++) {
+        int rows = conform_int(1, 9), cols = choose(i, 300), x_rows = conform_int(1, 40);
+        struct tec_mean_args a = {.max_rows = rows, .x_rows = x_rows, .cols = cols};
+        a.ldx = conform_ld(cols);
+        a.ldy = conform_ld(cols);
+        a.x = matrix(c, x_rows, a.ldx, (enum conform_family)(i % CONFORM_FAMILIES));
+        a.y = conform_buf(c, (size_t)rows * (size_t)a.ldy, sizeof *a.y);
+        struct tec_span *span = conform_buf(c, (size_t)rows, sizeof *span);
+        for (int r = 0; r < rows; r++) /* most inside, some past an end, some before the first */
+            span[r] = (struct tec_span){conform_int(0, 9) ? conform_int(0, x_rows - 1)
+                                                          : conform_int(-2, x_rows + 2),
+                                        conform_int(0, 9) ? conform_int(0, 12) : -1};
+        a.span = span;
+        a.rows = conform_live(c, rows);
+        struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 1};
+        call.out[0] =
+            (struct conform_out){a.y, rows, (size_t)cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
+        conform_run(c, &call);
+        for (int r = 0; r < rows; r++)
+            expect_mean(c, &a, r);
         conform_end(c);
     }
 }

@@ -303,6 +303,26 @@ static void judge_partition(lua_State *L, const struct tec_trial *t, struct side
     put(&s->decided, " }");
 }
 
+/* { node = n }, of the nodes that are named. */
+static void judge_slices(lua_State *L, const struct tec_trial *t, struct sides *s)
+{
+    luaL_checktype(L, -1, LUA_TTABLE);
+    put(&s->expected, "{");
+    put(&s->decided, "{");
+    for (const char *name = NULL; (name = next_name(L, name)) != NULL; lua_pop(L, 1)) {
+        int node = tec_mock_node(t->mock, name);
+        if (node < 0)
+            luaL_error(L, "the pipeline has no node '%s'", name);
+        separate(&s->expected);
+        separate(&s->decided);
+        put(&s->expected, "%s = ", name);
+        put_value(L, &s->expected, -1);
+        put(&s->decided, "%s = %d", name, t->mock->decision.nodes[node].slices);
+    }
+    put(&s->expected, " }");
+    put(&s->decided, " }");
+}
+
 static void judge_admitted(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     put_value(L, &s->expected, -1);
@@ -353,7 +373,7 @@ static const struct {
     {"depth", judge_depth, TEC_ASKED_FRAME},       {"notes", judge_notes, TEC_ASKED_FRAME},
     {"skipped", judge_skipped, TEC_ASKED_FRAME},   {"partition", judge_partition, TEC_ASKED_FRAME},
     {"admitted", judge_admitted, TEC_ASKED_ADMIT}, {"refused", judge_refused, TEC_ASKED_ADMIT},
-    {"victim", judge_victim, TEC_ASKED_EVICT},
+    {"victim", judge_victim, TEC_ASKED_EVICT},     {"slices", judge_slices, TEC_ASKED_FRAME},
 };
 
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };

@@ -84,7 +84,8 @@ static uint64_t digest_of(const struct tec_decision *d, const struct tec_topolog
         mix(&digest, r->reason, strlen(r->reason));
     }
     for (int i = 0; i < t->n_nodes; i++) {
-        const int64_t values[] = {d->nodes[i].skip, d->nodes[i].priority, d->nodes[i].partition};
+        const int64_t values[] = {d->nodes[i].skip, d->nodes[i].priority, d->nodes[i].partition,
+                                  d->nodes[i].slices};
         mix(&digest, values, sizeof values);
     }
     mix_int(&digest, d->depth);
@@ -283,10 +284,10 @@ static enum tec_status open_all(struct tec_gate_run *r, struct tec_arena *arena,
     TEC_TRY(tec_open_options(&r->opened, &options, r->call, r->pipeline, &more, err));
     options.random = tec_measured_by(r->call, r->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
     options.progress = NULL;
-    tec_world_connect(&r->world, &r->device, &options);
+    tec_world_connect(&r->world, r->device, &options);
     r->told = options.events;
     options.events = (struct tec_event_sink){emit, r};
-    TEC_TRY(tec_engine_simulate(&r->opened.engine, &options, &r->device, r->call->heap, err));
+    TEC_TRY(tec_engine_simulate(&r->opened.engine, &options, r->device, r->call->heap, err));
     TEC_TRY(tec_use_policy(&r->opened, r->policy, err));
     r->inner = tec_policy_planner(r->opened.policy);
     const struct tec_planner probe = {.name = r->inner.name,
@@ -301,7 +302,7 @@ static enum tec_status open_all(struct tec_gate_run *r, struct tec_arena *arena,
                                         .costs = r->costs,
                                         .seen = r->seen,
                                         .engine = r->opened.engine,
-                                        .device = &r->device,
+                                        .device = r->device,
                                         .policy = r->opened.policy};
     TEC_TRY(tec_world_init(&r->world, &w, arena, err));
     return TEC_OK;

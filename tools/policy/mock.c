@@ -94,6 +94,15 @@ int tec_mock_node(const struct tec_mock *mock, const char *name)
     return -1;
 }
 
+int tec_mock_prefill(const struct tec_mock *mock, int node)
+{
+    const struct tec_topology *t = &mock->topology;
+    for (int i = 0; i < t->n_nodes; i++)
+        if (t->nodes[i].model == t->nodes[node].model && strcmp(t->nodes[i].kind, "prefill") == 0)
+            return i;
+    return -1;
+}
+
 struct tec_request_view tec_mock_request(const struct tec_mock *m, int i)
 {
     int node = 0;
@@ -110,7 +119,8 @@ struct tec_request_view tec_mock_request(const struct tec_mock *m, int i)
                                      .deadline_us = soft ? m->view.now_us + soft : INT64_MAX,
                                      .slack_us = soft ? soft : INT64_MAX,
                                      .shared = true,
-                                     .fresh = true};
+                                     .fresh = true,
+                                     .prefill = tec_mock_prefill(m, node)};
 }
 
 static int64_t hard_us(const struct tec_topology *t)

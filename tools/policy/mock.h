@@ -70,6 +70,8 @@ void tec_mock_note_failure(struct tec_mock *mock, int64_t failures_before);
 
 /* Index of the node with this name in the topology, -1 = none. */
 int tec_mock_node(const struct tec_mock *mock, const char *name);
+/* The prefill that makes the prefix of a node's requests, or -1. */
+int tec_mock_prefill(const struct tec_mock *mock, int node);
 
 /* Rows that run in order of launch, by (priority, row) within a launch and launches by their first
  * row: order[0 .. n), launch[i] counts from 0. Returns n. */

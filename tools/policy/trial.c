@@ -14,7 +14,7 @@ static const char *const frame_fields[] = {
     "deadline_us", "budget_us", "late",     "kv",   "last",   "slots", "horizon"};
 static const char *const request_fields[] = {
     "id",          "node",     "left", "done",     "max",    "age_frames", "born_us",
-    "deadline_us", "slack_us", "prio", "kv_bytes", "shared", "fresh"};
+    "deadline_us", "slack_us", "prio", "kv_bytes", "shared", "fresh",      "slices"};
 static const char *const result_fields[] = {"total_us", "overrun_us", "missed",  "cause",
                                             "tokens",   "rows",       "snapped", "node_us"};
 static const char *const pool_fields[] = {"used", "cap", "bytes", "pinned", "oldest"};
@@ -152,6 +152,8 @@ static void read_request(lua_State *L, const struct tec_mock *m, struct tec_requ
     tec_argument_check(L, at, "a request", request_fields, COUNT(request_fields));
     const char *node = tec_argument_text(L, at, "node", NULL);
     r->node = node ? node_index(L, m, node) : r->node;
+    r->prefill = tec_mock_prefill(m, r->node);
+    r->slices = tec_argument_int(L, at, "slices", 0, most, r->slices);
     r->id = tec_argument_us(L, at, "id", r->id);
     r->max = tec_argument_int(L, at, "max", 0, most, r->max);
     r->done = tec_argument_int(L, at, "done", 0, most, r->done);

@@ -45,8 +45,8 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     s->opened.pipeline->guard.hard_us = PATIENCE_US;
     options.random = tec_measured_by(call, s->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
     options.progress = NULL;
-    tec_world_connect(&s->world, &s->device, &options);
-    TEC_TRY(tec_engine_simulate(&s->opened.engine, &options, &s->device, call->heap, err));
+    tec_world_connect(&s->world, s->device, &options);
+    TEC_TRY(tec_engine_simulate(&s->opened.engine, &options, s->device, call->heap, err));
     TEC_TRY(tec_use_policy(&s->opened, NULL, err));
     if (o->arrivals)
         TEC_TRY(read_arrivals(s, o->arrivals, options.seed, err));
@@ -55,7 +55,7 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
                                         .costs = &s->costs,
                                         .arrivals = o->arrivals ? &s->arrivals : NULL,
                                         .engine = s->opened.engine,
-                                        .device = &s->device,
+                                        .device = s->device,
                                         .policy = s->opened.policy,
                                         .trace = o->trace};
     return tec_world_init(&s->world, &w, call->arena, err);

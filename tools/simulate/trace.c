@@ -199,6 +199,10 @@ static void start(json_t *line, const struct tec_topology *t, const struct tec_e
         set_integer(line, "request", e->request);
     if (e->ring)
         ring_start(line, e);
+    if (e->of) {
+        set_integer(line, "slices", e->slices);
+        set_integer(line, "of", e->of);
+    }
     if (!e->requests)
         return;
     set(line, "requests", ids(e->requests, e->n));

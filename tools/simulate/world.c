@@ -17,13 +17,14 @@ static bool now(const struct tec_world *w, const struct tec_happening *h)
     return h->frame == w->frame && (h->session < 0 || h->session == w->running);
 }
 
-static int node_of(const struct tec_world *w, int mark)
+static int node_of(const struct tec_world *w, int model, int mark)
 {
     static const char *const kinds[] = {"prefill", "action", "decode"};
     if (mark >= TEC_MARK_PACKED)
         return 0;
     for (int i = 0; i < topology(w)->n_nodes; i++)
-        if (strcmp(topology(w)->nodes[i].kind, kinds[mark]) == 0)
+        if (topology(w)->nodes[i].model == model &&
+            strcmp(topology(w)->nodes[i].kind, kinds[mark]) == 0)
             return i;
     return 0;
 }
@@ -36,13 +37,14 @@ static int64_t copied(const struct tec_world *w, int tokens)
     return llround(ceil(2.0 * bytes / w->costs->copy_bytes_per_us - 1e-9)) * 1000;
 }
 
-static int64_t took(void *user, int mark, int rows, int k)
+static int64_t took(void *user, int model, int mark, int rows, int k)
 {
     const struct tec_world *w = user;
-    const struct tec_plan_spec *spec = &w->o.engine->plan->spec;
+    const struct tec_plan_spec *spec = &w->o.engine->models[model].plan->spec;
+    int at = node_of(w, model, mark), slices = topology(w)->nodes[at].slices;
     const char *node = mark == TEC_MARK_PACKED ? "packed"
                        : spec->stages          ? "decode"
-                                               : topology(w)->nodes[node_of(w, mark)].name;
+                                               : topology(w)->nodes[at].name;
     int batch = mark != TEC_MARK_DECODE || spec->stages
                     ? rows
                     : tec_snap_up(spec->batches, spec->n_batches, rows);
@@ -52,6 +54,8 @@ static int64_t took(void *user, int mark, int rows, int k)
         batch = 0;
     const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, batch);
     double us = tec_cost_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
+    if (mark == TEC_MARK_PREFILL && slices)
+        us *= tec_cost_row_share(row, slices);
     const struct tec_happenings *spikes = &w->o.scenario->spikes;
     for (int i = 0; i < spikes->n; i++)
         if (now(w, &spikes->item[i]) && strcmp(spikes->item[i].name, node) == 0)
@@ -334,6 +338,8 @@ static void instruct(struct tec_world *w)
     }
     if (tokens)
         w->input.prefix.n_text = (int)tokens;
+    for (int i = 0; i < TEC_MAX_MODELS - 1; i++) /* whoever reads a text reads another one */
+        w->input.further[i].key = w->input.text_key;
 }
 
 /* The frame has no observation. */

@@ -1,0 +1,278 @@
+/* A stream from outside: its life, and the frame's side, which only reads and writes atomics. */
+#include "graph/memory/feed_own.h"
+
+#include "base/clock.h"
+#include "base/spin.h"
+
+#include <string.h>
+
+enum { POLL_NS = 50000, LOADS_A_PIECE = 2 };
+
+int64_t tec_feed_now(const struct tec_feed *s)
+{
+    const struct tec_clock clock = {0};
+    return tec_clock_now(&clock) - s->begin;
+}
+
+static enum tec_status options_check(const struct tec_feed_options *o, struct tec_error *err)
+{
+    if (o->layers < 1 || o->layers > TEC_MAX_LOADING_LAYERS || o->units < 1 ||
+        o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->poll_ns < 0 ||
+        o->poll_ns > 999999999)
+        return tec_fail(err, TEC_INVALID,
+                        "memory: a stream of %d layers, %d units, %lld bytes of grain, asking each "
+                        "%lld ns; up to %d, %d and 1 s are possible",
+                        o->layers, o->units, (long long)o->grain_bytes, (long long)o->poll_ns,
+                        TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_UNITS);
+    for (int t = 0; t < TEC_KEPT_PLACES; t++)
+        if (o->limit[t].bytes_per_sec < 0 || o->limit[t].latency_ns < 0)
+            return tec_fail(err, TEC_INVALID, "memory: the limit of tier %d is negative", t);
+    return TEC_OK;
+}
+
+static bool arrays_take(struct tec_feed *s)
+{
+    size_t layers = (size_t)s->options.layers, units = (size_t)s->options.units;
+    size_t pieces = layers * units;
+    struct tec_arena *a = &s->arena;
+    int64_t **by_layer[] = {&s->reveal_ns,  &s->layer_ns,   &s->started_at, &s->known_at,
+                            &s->ended_at,   &s->zeros,      &s->whole_at,   &s->bubble_ns,
+                            &s->mean_layer, &s->mean_reveal};
+    bool all = true;
+    for (size_t i = 0; i < sizeof by_layer / sizeof *by_layer; i++)
+        all = (*by_layer[i] = TEC_NEW(a, layers, int64_t)) && all;
+    s->kv = TEC_NEW(a, units, struct tec_kv *);
+    s->order = TEC_NEW(a, units, int);
+    s->failed = TEC_NEW(a, units, unsigned char);
+    s->sets = TEC_NEW(a, pieces, unsigned char);
+    s->staging = TEC_NEW(a, pieces, unsigned char *);
+    s->pieces = TEC_NEW(a, pieces, const unsigned char *);
+    s->load_ns = TEC_NEW(a, pieces, int64_t);
+    s->room_loads = LOADS_A_PIECE * pieces;
+    s->loads = TEC_NEW(a, s->room_loads, struct tec_load_event);
+    /* What the rules take, in one block that stays. */
+    size_t rules = pieces * sizeof(int64_t) + layers * sizeof(int) + units + 256;
+    all = tec_arena_push(&s->rules_arena, rules, 1, 64) && all;
+    s->rules_mark = (struct tec_arena_mark){s->rules_arena.block, 0};
+    return all && s->kv && s->order && s->failed && s->sets && s->staging && s->pieces &&
+           s->load_ns && s->loads;
+}
+
+enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
+                                  const struct tec_feed_options *options, struct tec_heap *heap,
+                                  struct tec_error *err)
+{
+    TEC_TRY(options_check(options, err));
+    struct tec_feed *s = tec_heap_get(heap, sizeof *s);
+    if (!s)
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a stream");
+    s->heap = heap;
+    s->store = store;
+    s->options = *options;
+    s->options.poll_ns = options->poll_ns > 0 ? options->poll_ns : POLL_NS;
+    tec_arena_init(&s->arena, heap);
+    tec_arena_init(&s->rules_arena, heap);
+    sem_init(&s->go, 0, 0);
+    bool room = arrays_take(s);
+    s->started_thread = room && pthread_create(&s->thread, NULL, tec_feed_run, s) == 0;
+    if (s->started_thread) {
+        *out = s;
+        return TEC_OK;
+    }
+    tec_feed_destroy(s);
+    if (room)
+        return tec_fail(err, TEC_IO, "memory: no thread for a stream");
+    return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a stream of %d layers of %d units",
+                    options->layers, options->units);
+}
+
+void tec_feed_destroy(struct tec_feed *s)
+{
+    if (!s)
+        return;
+    if (s->started_thread) {
+        struct tec_feed_result result;
+        (void)tec_feed_finish(s, &result, NULL);
+        s->stop = true;
+        sem_post(&s->go);
+        pthread_join(s->thread, NULL);
+    }
+    sem_destroy(&s->go);
+    tec_arena_finish(&s->arena);
+    tec_arena_finish(&s->rules_arena);
+    tec_heap_put(s->heap, s);
+}
+
+static enum tec_status forward_check(const struct tec_feed *s, const struct tec_feed_forward *f,
+                                     struct tec_error *err)
+{
+    if (s->open)
+        return tec_fail(err, TEC_INVALID, "memory: a forward begins before the last is finished");
+    if (f->layers < 1 || f->layers > s->options.layers || f->units < 0 ||
+        f->units > s->options.units)
+        return tec_fail(err, TEC_INVALID,
+                        "memory: a forward of %d layers, %d units on a stream of "
+                        "%d, %d",
+                        f->layers, f->units, s->options.layers, s->options.units);
+    if ((f->units > 0 && (!f->kv || !f->staging || !f->first)) || !f->reveal_ns != !f->layer_ns)
+        return tec_fail(err, TEC_INVALID, "memory: a forward without its arrays");
+    for (int u = 0; u < f->units; u++) {
+        if (!f->kv[u] && !f->first[u])
+            return tec_fail(err, TEC_INVALID, "memory: unit %d has no KV and is not computed", u);
+        for (int l = 0; f->kv[u] && l < f->layers; l++)
+            if (!f->staging[(size_t)l * (size_t)f->units + (size_t)u])
+                return tec_fail(err, TEC_INVALID, "memory: unit %d has no place at layer %d", u, l);
+    }
+    return TEC_OK;
+}
+
+static void copy(void *to, const void *from, size_t count, size_t size)
+{
+    if (from && count > 0)
+        memcpy(to, from, count * size);
+}
+
+enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward *f,
+                                 struct tec_error *err)
+{
+    const struct tec_clock clock = {0};
+    TEC_TRY(forward_check(s, f, err));
+    size_t layers = (size_t)f->layers, units = (size_t)f->units;
+    s->forward = *f;
+    s->forward.order = f->order ? s->order : NULL;
+    copy(s->kv, f->kv, units, sizeof(void *));
+    copy(s->staging, f->staging, layers * units, sizeof(void *));
+    copy(s->pieces, f->staging, layers * units, sizeof(void *));
+    copy(s->sets, f->first, units, 1);
+    copy(s->order, f->order, units, sizeof *s->order);
+    copy(s->reveal_ns, f->reveal_ns ? f->reveal_ns : s->mean_reveal, layers, sizeof(int64_t));
+    copy(s->layer_ns, f->layer_ns ? f->layer_ns : s->mean_layer, layers, sizeof(int64_t));
+    memset(s->whole_at, 0, layers * sizeof *s->whole_at);
+    memset(s->bubble_ns, 0, layers * sizeof *s->bubble_ns);
+    memset(s->failed, 0, units);
+    s->n_loads = 0;
+    s->counts = (struct tec_feed_counts){.forwards = 1};
+    s->begin = tec_clock_now(&clock);
+    atomic_store(&s->started, 0);
+    atomic_store(&s->known, 1);
+    atomic_store(&s->ended, 0);
+    atomic_store(&s->wrong, false);
+    atomic_store(&s->finish, false);
+    atomic_store(&s->ready, 0);
+    atomic_store(&s->void_, false);
+    atomic_store(&s->idle, false);
+    s->open = true;
+    sem_post(&s->go);
+    return TEC_OK;
+}
+
+const unsigned char *const *tec_feed_pieces(const struct tec_feed *s)
+{
+    return s->pieces;
+}
+
+/* The next of a count is told: `at` first, then the count. Out of order: wrong, and not told. */
+static void told(struct tec_feed *s, _Atomic int *count, int layer, int64_t *times)
+{
+    if (!s->open || layer != atomic_load_explicit(count, memory_order_relaxed) ||
+        layer >= s->forward.layers) {
+        atomic_store(&s->wrong, true);
+        return;
+    }
+    times[layer] = tec_feed_now(s);
+    atomic_store_explicit(count, layer + 1, memory_order_release);
+}
+
+void tec_feed_started(struct tec_feed *s, int layer)
+{
+    told(s, &s->started, layer, s->started_at);
+}
+
+void tec_feed_known(struct tec_feed *s, int layer, const unsigned char *set)
+{
+    size_t units = (size_t)s->forward.units;
+    bool next = layer == atomic_load_explicit(&s->known, memory_order_relaxed);
+    if (next && layer < s->forward.layers && units > 0)
+        memcpy(s->sets + (size_t)layer * units, set, units);
+    told(s, &s->known, layer, s->known_at);
+}
+
+void tec_feed_ended(struct tec_feed *s, int layer)
+{
+    told(s, &s->ended, layer, s->ended_at);
+}
+
+bool tec_feed_ready(const struct tec_feed *stream, int layer)
+{
+    struct tec_feed *s = (struct tec_feed *)(uintptr_t)stream; /* atomics are read */
+    return atomic_load_explicit(&s->ready, memory_order_acquire) > layer ||
+           atomic_load_explicit(&s->void_, memory_order_acquire);
+}
+
+bool tec_feed_wait(const struct tec_feed *stream, int layer)
+{
+    struct tec_feed *s = (struct tec_feed *)(uintptr_t)stream;
+    int turns = 0;
+    while (!tec_feed_ready(s, layer))
+        tec_spin(&turns);
+    return !atomic_load_explicit(&s->void_, memory_order_acquire);
+}
+
+static void counts_add(struct tec_feed_counts *to, const struct tec_feed_counts *c)
+{
+    to->forwards += c->forwards;
+    to->failed += c->failed;
+    for (int t = 0; t < TEC_KEPT_PLACES; t++)
+        to->bytes[t] += c->bytes[t];
+    to->loads += c->loads;
+    to->splits += c->splits;
+    to->cancelled += c->cancelled;
+    to->busy_ns += c->busy_ns;
+    to->overlap_ns += c->overlap_ns;
+    to->bubble_ns += c->bubble_ns;
+}
+
+static enum tec_status verdict(const struct tec_feed *s, struct tec_error *err)
+{
+    for (int u = 0; u < s->forward.units; u++)
+        if (s->failed[u])
+            return tec_fail(err, TEC_NOT_FOUND,
+                            "memory: unit %d of a forward has KV in no tier any more; it must be "
+                            "computed",
+                            u);
+    return tec_fail(err, TEC_INVALID,
+                    "memory: a forward told its layers or sets out of order, or did not wait");
+}
+
+enum tec_status tec_feed_finish(struct tec_feed *s, struct tec_feed_result *result,
+                                  struct tec_error *err)
+{
+    int turns = 0;
+    *result = (struct tec_feed_result){.status = TEC_OK};
+    if (!s->open)
+        return TEC_OK;
+    atomic_store(&s->finish, true);
+    while (!atomic_load_explicit(&s->idle, memory_order_acquire))
+        tec_spin(&turns);
+    s->open = false;
+    bool bad = atomic_load(&s->void_) || atomic_load(&s->wrong);
+    s->counts.failed = bad;
+    counts_add(&s->all, &s->counts);
+    *result = (struct tec_feed_result){.status = bad ? verdict(s, err) : TEC_OK,
+                                         .counts = s->counts,
+                                         .bubble_ns = s->bubble_ns,
+                                         .failed = s->failed,
+                                         .loads = s->loads,
+                                         .n_loads = s->n_loads};
+    return result->status;
+}
+
+struct tec_feed_counts tec_feed_counts(const struct tec_feed *s)
+{
+    return s->all;
+}
+
+int64_t tec_feed_believed(const struct tec_feed *s, enum tec_kept_in tier, size_t bytes)
+{
+    return (unsigned)tier < TEC_KEPT_PLACES ? tec_feed_line_at(&s->lines[tier], bytes) : 0;
+}

@@ -1,0 +1,193 @@
+/* A stream's thread: hears how far the forward is, asks the rules, loads, tells what is there. */
+#include "graph/memory/feed_own.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+static size_t at(const struct tec_feed *s, int layer, int unit)
+{
+    return (size_t)layer * (size_t)s->forward.units + (size_t)unit;
+}
+
+/* What is believed of the forward, for the rules. */
+static enum tec_status rules_init(struct tec_feed *s)
+{
+    const struct tec_feed_forward *f = &s->forward;
+    int64_t grain = 0;
+    for (int u = 0; u < f->units; u++) {
+        struct tec_kv *kv = s->kv[u];
+        enum tec_kept_in tier = kv ? tec_kv_tier(kv) : TEC_KEPT_PLACES;
+        bool timed = tier < TEC_KEPT_PLACES && !(tier == TEC_KEPT_RAM && s->options.direct);
+        int64_t ns = timed ? tec_feed_believed(s, tier, tec_kv_piece_bytes(kv)) : 0;
+        int64_t part = timed && s->options.grain_bytes > 0
+                           ? tec_feed_believed(s, tier, (size_t)s->options.grain_bytes)
+                           : 0;
+        grain = part > grain ? part : grain;
+        for (int l = 0; l < f->layers; l++)
+            s->load_ns[at(s, l, u)] = ns;
+    }
+    const struct tec_loading_table table = {.layers = f->layers,
+                                            .units = f->units,
+                                            .attention = s->zeros,
+                                            .importance = s->reveal_ns,
+                                            .mlp = s->layer_ns,
+                                            .load = s->load_ns,
+                                            .order = f->order,
+                                            .grain = grain};
+    tec_arena_rewind(&s->rules_arena, s->rules_mark);
+    s->rules = (struct tec_loading){.missing = NULL};
+    return tec_loading_init(&s->rules, &table, f->overlap, s->sets, &s->rules_arena, NULL);
+}
+
+/* One thing that the frame side told; false: nothing new. */
+static bool absorb_one(struct tec_feed *s)
+{
+    struct tec_loading *r = &s->rules;
+    int next = r->started + 1, layers = s->forward.layers;
+    /* In this order: who told that a layer started had told the rest before. */
+    int started = atomic_load(&s->started), ended = atomic_load(&s->ended);
+    int known = atomic_load(&s->known);
+    if (r->known == r->started && next < layers && known > next) {
+        if (tec_loading_known(r, s->sets + at(s, next, 0), NULL) != TEC_OK)
+            atomic_store(&s->wrong, true);
+        return !atomic_load(&s->wrong);
+    }
+    bool all_known = r->known == next || next == layers;
+    if (r->computing && all_known && ended > r->started) {
+        tec_loading_rest(r);
+        return true;
+    }
+    if (next < layers && started > next) {
+        if (!tec_loading_ready(r) || r->computing)
+            atomic_store(&s->wrong, true); /* it did not wait, or did not tell */
+        else
+            tec_loading_start(r, s->started_at[next]);
+        return !atomic_load(&s->wrong);
+    }
+    return false;
+}
+
+static void publish(struct tec_feed *s)
+{
+    int ready = s->rules.known + 1;
+    if (tec_loading_ready(&s->rules) && atomic_load(&s->ready) < ready) {
+        s->whole_at[s->rules.known] = tec_feed_now(s);
+        atomic_store_explicit(&s->ready, ready, memory_order_release);
+    }
+}
+
+static void note(struct tec_feed *s, const struct tec_load *load, int64_t start, int64_t end)
+{
+    if (s->n_loads < s->room_loads)
+        s->loads[s->n_loads++] = (struct tec_load_event){start, end, load->layer, load->unit};
+    s->counts.busy_ns += end - start;
+    s->counts.loads++;
+    s->counts.splits += load->from > 0 || !load->last;
+}
+
+/* The byte at a time of a load. */
+static size_t byte_at(const struct tec_feed *s, const struct tec_load *load, int64_t time,
+                      size_t bytes)
+{
+    int64_t whole = s->load_ns[at(s, load->layer, load->unit)];
+    if (whole <= 0)
+        return 0;
+    size_t byte = (size_t)((double)time / (double)whole * (double)bytes);
+    return byte < bytes ? byte & ~(size_t)63 : bytes & ~(size_t)63;
+}
+
+/* The link is no faster than it is said to be. */
+static void hold(const struct tec_feed *s, enum tec_kept_in tier, int64_t start, size_t bytes)
+{
+    const struct tec_feed_limit *limit = &s->options.limit[tier];
+    const struct tec_clock clock = {0};
+    int64_t ns = limit->latency_ns;
+    if (limit->bytes_per_sec > 0)
+        ns += (int64_t)((double)bytes * 1e9 / (double)limit->bytes_per_sec);
+    if (ns > 0)
+        tec_clock_wait(&clock, s->begin + start + ns);
+}
+
+static bool load(struct tec_feed *s, const struct tec_load *load)
+{
+    struct tec_kv *kv = s->kv[load->unit];
+    size_t where = at(s, load->layer, load->unit), bytes = kv ? tec_kv_piece_bytes(kv) : 0;
+    const unsigned char *there = kv ? tec_kv_piece(kv, (uint32_t)load->layer) : NULL;
+    int64_t start = tec_feed_now(s);
+    enum tec_kept_in tier = TEC_KEPT_RAM;
+    if (there && s->options.direct) {
+        s->pieces[where] = there;
+        s->counts.bytes[TEC_KEPT_RAM] += load->last ? (int64_t)bytes : 0;
+        note(s, load, start, start);
+        return true;
+    }
+    size_t from = load->from > 0 ? byte_at(s, load, load->from, bytes) : 0;
+    size_t to = load->last ? bytes : byte_at(s, load, load->to, bytes);
+    enum tec_status status = kv ? tec_store_read_part(s->store, kv, (uint32_t)load->layer, from, to,
+                                                      s->staging[where], &tier, NULL)
+                                : TEC_NOT_FOUND;
+    if (status != TEC_OK) {
+        s->failed[load->unit] = 1;
+        return false;
+    }
+    hold(s, tier, start, to - from);
+    int64_t end = tec_feed_now(s);
+    if (to > from)
+        tec_feed_line_add(&s->lines[tier], to - from, end - start);
+    s->counts.bytes[tier] += (int64_t)(to - from);
+    note(s, load, start, end);
+    return true;
+}
+
+static void nap(const struct tec_feed *s)
+{
+    const struct timespec pause = {.tv_nsec = (long)s->options.poll_ns};
+    nanosleep(&pause, NULL);
+}
+
+static void forward(struct tec_feed *s)
+{
+    struct tec_load next;
+    bool going = rules_init(s) == TEC_OK;
+    if (!going)
+        atomic_store(&s->wrong, true);
+    while (going && !atomic_load(&s->finish)) {
+        while (absorb_one(s))
+            continue;
+        publish(s);
+        going = !atomic_load(&s->wrong);
+        if (going && tec_loading_pick(&s->rules, tec_feed_now(s), &next)) {
+            going = load(s, &next);
+            tec_loading_done(&s->rules, &next);
+        } else if (going) {
+            nap(s);
+        }
+    }
+    if (!going)
+        atomic_store_explicit(&s->void_, true, memory_order_release);
+    while (!atomic_load(&s->finish))
+        nap(s);
+    while (going && absorb_one(s))
+        continue;
+    for (int l = s->rules.started + 1; s->rules.missing && l < s->forward.layers; l++)
+        s->counts.cancelled += s->rules.missing[l] > 0 ? s->rules.missing[l] : 0;
+    tec_feed_measure(s);
+}
+
+void *tec_feed_run(void *user)
+{
+    struct tec_feed *s = user;
+    (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    for (;;) {
+        while (sem_wait(&s->go) != 0 && errno == EINTR)
+            continue;
+        if (s->stop)
+            return NULL;
+        forward(s);
+        atomic_store_explicit(&s->idle, true, memory_order_release);
+    }
+}

@@ -1,0 +1,139 @@
+/* Reading KV: from the first tier that gives it whole. */
+#include "graph/memory/log_own.h"
+#include "graph/memory/store_own.h"
+
+#include <string.h>
+
+uint32_t tec_kv_tokens(const struct tec_kv *kv)
+{
+    return kv->tokens;
+}
+
+uint64_t tec_kv_version(const struct tec_kv *kv)
+{
+    return kv->version;
+}
+
+size_t tec_kv_piece_bytes(const struct tec_kv *kv)
+{
+    return kv->stride;
+}
+
+const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer)
+{
+    const unsigned char *bytes =
+        atomic_load_explicit(&((struct tec_kv *)(uintptr_t)kv)->bytes, memory_order_acquire);
+    return bytes && layer < kv->layers ? bytes + (size_t)layer * kv->stride : NULL;
+}
+
+enum tec_kept_in tec_kv_tier(const struct tec_kv *kv)
+{
+    struct tec_kv *k = (struct tec_kv *)(uintptr_t)kv; /* atomics are read */
+    if (atomic_load_explicit(&k->bytes, memory_order_acquire))
+        return TEC_KEPT_RAM;
+    if (atomic_load(&k->place) != 0 && !atomic_load(&k->damaged))
+        return TEC_KEPT_FILE;
+    return atomic_load(&k->remote) ? TEC_KEPT_REMOTE : TEC_KEPT_PLACES;
+}
+
+static enum tec_status file_part(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
+                                 size_t from, size_t to, unsigned char *piece,
+                                 struct tec_error *err)
+{
+    pthread_rwlock_rdlock(&s->files);
+    int64_t at = kv->place + (int64_t)layer * (int64_t)kv->stride + (int64_t)from;
+    enum tec_status status = TEC_NOT_FOUND; /* it has moved to RAM meanwhile */
+    if (kv->place != 0)
+        status = tec_log_pread(s->log, piece + from, to - from, at, err);
+    pthread_rwlock_unlock(&s->files);
+    if (status == TEC_OK)
+        tec_log_throttle(s->log, to - from);
+    return status;
+}
+
+static enum tec_status part_read(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
+                                 enum tec_kept_in tier, size_t from, size_t to, unsigned char *piece,
+                                 struct tec_error *err)
+{
+    const unsigned char *there = tec_kv_piece(kv, layer);
+    if (tier == TEC_KEPT_RAM && there)
+        memcpy(piece + from, there + from, to - from);
+    else if (tier == TEC_KEPT_FILE)
+        return file_part(s, kv, layer, from, to, piece, err);
+    else if (tier == TEC_KEPT_REMOTE)
+        return tec_remote_read(s->remote, kv->name, (size_t)layer * kv->stride + from, to - from,
+                               piece + from, err);
+    return TEC_OK;
+}
+
+/* A whole piece whose end came from `tier`. One of the server's gets the checksum it has here. */
+static bool whole(struct tec_kv *kv, uint32_t layer, enum tec_kept_in tier, unsigned char *piece)
+{
+    if (tier != TEC_KEPT_REMOTE)
+        return tec_log_piece_whole(piece, kv->stride, kv->unit, kv->version, layer);
+    if (!tec_log_piece_whole(piece, kv->stride, kv->name.low, kv->name.high, layer))
+        return false;
+    tec_log_piece_seal(piece, kv->stride, kv->unit, kv->version, layer);
+    return true;
+}
+
+static enum tec_status no_whole(struct tec_store *s, const struct tec_kv *kv, uint32_t layer,
+                                enum tec_kept_in tier, struct tec_error *err)
+{
+    const char *where = tier == TEC_KEPT_FILE ? tec_log_path(s->log) : s->options.remote.address;
+    return tec_fail(err, TEC_MALFORMED,
+                    "%.120s: KV of unit %llu, version %llu, layer %u is damaged", where,
+                    (unsigned long long)kv->unit, (unsigned long long)kv->version, layer);
+}
+
+/* The tier does not give it: it is asked no more for this KV. */
+static void give_up(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier, enum tec_status why)
+{
+    if (tier == TEC_KEPT_FILE && !atomic_exchange(&kv->damaged, true))
+        atomic_fetch_add(&s->damages, 1);
+    if (tier == TEC_KEPT_REMOTE)
+        atomic_store(&kv->remote, false);
+    if (tier == TEC_KEPT_REMOTE && why != TEC_IO)
+        atomic_store(&kv->shunned, true);
+}
+
+enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
+                                    size_t from, size_t to, unsigned char *piece,
+                                    enum tec_kept_in *tier, struct tec_error *err)
+{
+    enum tec_status status = TEC_NOT_FOUND;
+    if (layer >= kv->layers || from > to || to > kv->stride)
+        return tec_fail(err, TEC_INVALID, "memory: KV %zu .. %zu of layer %u of %u", from, to,
+                        layer, kv->layers);
+    for (;;) {
+        enum tec_kept_in t = tec_kv_tier(kv);
+        if (t == TEC_KEPT_PLACES)
+            return status != TEC_NOT_FOUND
+                       ? status
+                       : tec_fail(err, status, "memory: KV of unit %llu is in no tier any more",
+                                  (unsigned long long)kv->unit);
+        bool moved = false, sure = to < kv->stride || (t == TEC_KEPT_RAM && from == 0);
+        status = part_read(s, kv, layer, t, from, to, piece, err);
+        if (status == TEC_OK && !sure && !whole(kv, layer, t, piece)) {
+            moved = from > 0; /* perhaps the parts before, from elsewhere, are to blame */
+            status = no_whole(s, kv, layer, t, err);
+            if (t == TEC_KEPT_REMOTE && !moved)
+                tec_remote_bad(s->remote);
+        }
+        if (status == TEC_OK) {
+            atomic_fetch_add(&s->read_bytes[t], (int64_t)(to - from));
+            if (tier)
+                *tier = t;
+            return TEC_OK;
+        }
+        if (!moved && tec_kv_tier(kv) == t)
+            give_up(s, kv, t, status);
+        from = 0;
+    }
+}
+
+enum tec_status tec_store_read(struct tec_store *s, struct tec_kv *kv, uint32_t layer, void *piece,
+                               struct tec_error *err)
+{
+    return tec_store_read_part(s, kv, layer, 0, kv->stride, piece, NULL, err);
+}

@@ -1,0 +1,111 @@
+/* encode.c - texts to one vector each: embedding rows and what is added to them, the stack, the
+ * mean over the rows of a text, its length. */
+#include "graph/nodes/node.h"
+#include "kernels/matrix.h"
+
+#include <math.h>
+
+enum { MAX_UNITS = 64 };
+
+static void embed(struct tec_lower *l, const struct tec_encode_table *t, int x)
+{
+    const struct tec_matrix *m = &l->weights->embed;
+    struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
+    call.out[0] = x;
+    call.bf16 = m->bf16;
+    call.args.embed.w = m->w;
+    call.args.embed.ids = t->ids;
+    call.args.embed.rows = t->rows.count;
+    call.args.embed.first = l->zero;
+    call.args.embed.max_rows = t->rows.max;
+    call.args.embed.n = m->n;
+    call.args.embed.k = m->k;
+    call.args.embed.scale = l->model->text.scale;
+    tec_program_call(l->program, &call);
+}
+
+/* x[r] += table[row[r]]; every row gets the first one where nothing is listed. */
+static void add_rows(struct tec_lower *l, int x, const float *table, int rows, const int *row,
+                     const char *label)
+{
+    if (!table)
+        return;
+    struct tec_call call = tec_call_of(TEC_OP_add_table, label);
+    call.out[0] = x;
+    call.args.add_table.table = table;
+    call.args.add_table.ldt = l->weights->ld;
+    call.args.add_table.period = row ? rows : 1;
+    call.args.add_table.row = row;
+    tec_program_call(l->program, &call);
+}
+
+/* The mean of each text's rows of x, into `y`. */
+static void pool(struct tec_lower *l, const struct tec_encode_table *t, int x, int y)
+{
+    struct tec_call call = tec_call_of(TEC_OP_mean_rows, "mean");
+    call.in[0] = x;
+    call.out[0] = y;
+    call.args.mean.span = t->rows.spans;
+    tec_program_call(l->program, &call);
+    tec_lower_tap(l, y, "pooled");
+}
+
+/* y = x / |x|: the norm by mean squares over n columns gives length sqrt(n), and eps is what keeps
+ * a vector of zeros as it is (lengths near 1e-12 come out shorter). */
+static void shorten(struct tec_lower *l, int x, int y)
+{
+    int n = l->model->text.stack.width;
+    struct tec_call call = tec_call_of(TEC_OP_rms_norm, "unit");
+    call.in[0] = x;
+    call.out[0] = y;
+    call.args.norm.offset = (float)(1.0 / sqrt((double)n));
+    call.args.norm.eps = (float)(1e-24 / n);
+    tec_program_call(l->program, &call);
+}
+
+/* Values that are rows of the identity as tensors of the forward. */
+static void fix_units(struct tec_lower *l, const struct tec_encoding *e, struct tec_forward *f,
+                      int units[MAX_UNITS])
+{
+    int cols = f->stack->kv_heads * f->stack->head_dim;
+    for (int i = 0; i < e->n_units && i < MAX_UNITS; i++)
+        units[f->n_units++] = tec_program_fixed(l->program, "unit", e->units[i], f->space->bytes,
+                                                f->space->slots, cols, cols, NULL);
+    f->units = units;
+}
+
+enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e,
+                                 struct tec_error *err)
+{
+    const struct tec_text *text = &l->model->text;
+    const struct tec_encode_table *t = e->table;
+    int width = text->stack.width, ld = tec_padded(width), units[MAX_UNITS];
+    struct tec_forward f = {.stack = &text->stack,
+                            .weights = &l->weights->text,
+                            .space = l->space,
+                            .rows = &t->rows,
+                            .tap = "",
+                            .tap_inside = true};
+    fix_units(l, e, &f, units);
+    int x = tec_program_tensor(l->program, "x", t->rows.max, width, t->rows.count);
+    embed(l, t, x);
+    add_rows(l, x, l->weights->types, text->types.rows, NULL, "type");
+    add_rows(l, x, l->weights->position, text->position.rows, t->place, "position");
+    if (text->stack.names[TEC_ROLE_first])
+        x = tec_lower_norm(l, &f, 0, 3, x, false, "first");
+    tec_lower_tap(l, x, "embeddings");
+    x = tec_lower_forward(l, &f, x);
+    if (text->stack.names[TEC_ROLE_final])
+        x = tec_lower_norm(l, &f, 0, 2, x, false, "final");
+    int out = tec_program_fixed(l->program, "out", e->out,
+                                (size_t)e->max_texts * (size_t)ld * sizeof(float), e->max_texts,
+                                width, ld, t->n_texts);
+    int mean =
+        e->unit ? tec_program_tensor(l->program, "mean", e->max_texts, width, t->n_texts) : out;
+    pool(l, t, x, mean);
+    if (e->unit)
+        shorten(l, mean, out);
+    if (l->program->status != TEC_OK && err)
+        *err = l->program->err;
+    return l->program->status;
+}

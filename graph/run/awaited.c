@@ -1,0 +1,251 @@
+/* awaited.c - prefills of further models: requests wait until theirs has had its turn, in slices
+ * that fill what hard work leaves over. One at a time is begun and not done. */
+#include "graph/run/state.h"
+
+#include <string.h>
+
+static int total_of(const struct tec_loop *l, const struct tec_awaited *a)
+{
+    return l->spaces[a->model].slices;
+}
+
+static int n_awaited(const struct tec_loop *l)
+{
+    return l->o.n_further ? TEC_MAX_ROWS : 0;
+}
+
+/* --- births and ends ------------------------------------------------------------------------- */
+
+static struct tec_awaited *of_frame(struct tec_loop *l, int model)
+{
+    for (int i = 0; i < n_awaited(l); i++) {
+        struct tec_awaited *a = &l->awaited[i];
+        if (a->waiting > 0 && a->model == model && a->frame == l->tick->frame &&
+            a->session == l->tick->session)
+            return a;
+    }
+    return NULL;
+}
+
+static struct tec_awaited *unused(struct tec_loop *l)
+{
+    for (int i = 0; i < n_awaited(l); i++)
+        if (l->awaited[i].waiting == 0)
+            return &l->awaited[i];
+    return NULL;
+}
+
+/* There are as many as requests can be alive. */
+void tec_awaited_join(struct tec_loop *l, struct tec_request *r)
+{
+    int model = l->o.decoders[r->decoder].model;
+    if (model == 0)
+        return;
+    struct tec_awaited *a = of_frame(l, model);
+    const struct tec_further_prompt *p = &l->input->further[model - 1];
+    if (!a) {
+        a = unused(l);
+        int *ids = a->ids;
+        *a = (struct tec_awaited){.model = model,
+                                  .session = l->tick->session,
+                                  .frame = l->tick->frame,
+                                  .region = -1,
+                                  .n = p->n,
+                                  .ids = ids};
+        memcpy(ids, p->ids, (size_t)p->n * sizeof *ids);
+    }
+    a->waiting++;
+    r->awaits = (int)(a - l->awaited);
+}
+
+static void tell_region(const struct tec_loop *l, const struct tec_awaited *a, const char *what,
+                        int64_t at_ns)
+{
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
+                                        .what = what,
+                                        .kv = l->kv[l->spaces[a->model].kv_frame].name,
+                                        .node = -1,
+                                        .request = -1,
+                                        .tokens = a->rows,
+                                        .t_ns = at_ns});
+}
+
+static void drop(struct tec_loop *l, struct tec_awaited *a, int64_t at_ns)
+{
+    if (a->region < 0)
+        return;
+    tec_kv_pool_drop(&l->spaces[a->model].plan->prefixes, a->region);
+    a->region = -1;
+    tell_region(l, a, "free", at_ns);
+}
+
+/* Nobody waits any more for what is begun: the next one begins with its first slice. */
+void tec_awaited_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
+{
+    if (r->awaits < 0)
+        return;
+    struct tec_awaited *a = &l->awaited[r->awaits];
+    r->awaits = -1;
+    if (--a->waiting == 0)
+        drop(l, a, at_ns);
+}
+
+int tec_awaited_left(const struct tec_loop *l, const struct tec_request *r)
+{
+    if (r->awaits < 0)
+        return 0;
+    const struct tec_awaited *a = &l->awaited[r->awaits];
+    return total_of(l, a) - a->done;
+}
+
+/* --- whose turn it is ------------------------------------------------------------------------ */
+
+/* The row of its first request in the order of launches. */
+static int first_row(const struct tec_loop *l, const struct tec_awaited *a)
+{
+    int first = -1;
+    for (int i = 0; i < l->n_live; i++)
+        if (!l->requests[i].ended && l->requests[i].awaits == (int)(a - l->awaited) &&
+            (first < 0 || tec_loop_before(l, i, first)))
+            first = i;
+    return first;
+}
+
+/* What was begun goes on first, then by the rows that wait. */
+static bool sooner(const struct tec_loop *l, const struct tec_awaited *a,
+                   const struct tec_awaited *b)
+{
+    if ((a->done > 0) != (b->done > 0))
+        return a->done > 0;
+    int x = first_row(l, a), y = first_row(l, b);
+    return tec_loop_before(l, x, y) || (!tec_loop_before(l, y, x) && x < y);
+}
+
+static struct tec_awaited *next_of(struct tec_loop *l, const bool *seen)
+{
+    struct tec_awaited *best = NULL;
+    for (int i = 0; i < n_awaited(l); i++)
+        if (l->awaited[i].waiting > 0 && !seen[i] && first_row(l, &l->awaited[i]) >= 0 &&
+            (!best || sooner(l, &l->awaited[i], best)))
+            best = &l->awaited[i];
+    return best;
+}
+
+void tec_awaited_plan(struct tec_loop *l)
+{
+    bool seen[TEC_MAX_ROWS] = {false};
+    int left[TEC_MAX_MODELS];
+    struct tec_awaited *a;
+    for (int m = 0; m <= l->o.n_further; m++) {
+        int node = l->spaces[m].prefill_node;
+        left[m] = node < 0 ? 0 : l->decision.nodes[node].slices;
+    }
+    l->n_turns = 0;
+    for (int i = 0; i < n_awaited(l); i++)
+        l->awaited[i].now = 0;
+    while ((a = next_of(l, seen))) {
+        int more = total_of(l, a) - a->done;
+        seen[a - l->awaited] = true;
+        a->now = left[a->model] < more ? left[a->model] : more;
+        left[a->model] -= a->now;
+        if (a->now > 0)
+            l->turns[l->n_turns++] = (int)(a - l->awaited);
+        if (a->now < more && a->done + a->now > 0)
+            return;
+    }
+}
+
+bool tec_awaited_ready(const struct tec_loop *l, const struct tec_request *r)
+{
+    if (r->awaits < 0)
+        return true;
+    const struct tec_awaited *a = &l->awaited[r->awaits];
+    return a->done + a->now == total_of(l, a);
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+static void tell_slices(struct tec_loop *l, const struct tec_awaited *a, int64_t request,
+                        int64_t start, int64_t end)
+{
+    const struct tec_loop_space *s = &l->spaces[a->model];
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
+                                        .node = s->prefill_node,
+                                        .request = request,
+                                        .slices = a->now,
+                                        .of = s->slices,
+                                        .t_ns = start});
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
+                                        .node = s->prefill_node,
+                                        .request = request,
+                                        .t_ns = end,
+                                        .since_ns = start});
+    struct tec_launch_record *launch =
+        tec_loop_note(l, tec_loop_node_name(l, s->prefill_node), start, end);
+    launch->k = a->now;
+    launch->request = request;
+}
+
+static void open_region(struct tec_loop *l, struct tec_awaited *a,
+                        const struct tec_prefix_input *prompt)
+{
+    struct tec_loop_space *s = &l->spaces[a->model];
+    a->region = tec_kv_pool_take(&s->plan->prefixes);
+    a->rows = tec_prefix_rows(s->plan, prompt);
+    tell_region(l, a, "alloc", tec_loop_now(l));
+}
+
+/* False: the device has failed. */
+static bool run_slices(struct tec_loop *l, struct tec_awaited *a, int64_t request)
+{
+    struct tec_loop_space *s = &l->spaces[a->model];
+    const struct tec_prefix_input prompt = {.n_text = a->n, .ids = a->ids};
+    struct tec_replay replay = {0};
+    int64_t start = 0;
+    if (a->done == 0)
+        open_region(l, a, &prompt);
+    for (int i = 0; i < a->now; i++) {
+        replay = (struct tec_replay){0};
+        s->executor->slice(s->executor->self, a->done, a->region, &prompt, &replay);
+        start = i ? start : replay.start_ns;
+        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
+        if (replay.status != TEC_OK || tec_loop_failed(l)) {
+            l->record.failed = true;
+            return false;
+        }
+        tec_loop_measure(l, a->model, TEC_COST_PREFILL, 0, 1, 1, replay.end_ns - replay.start_ns);
+        a->done++;
+    }
+    tell_slices(l, a, request, start, replay.end_ns);
+    return true;
+}
+
+/* Its requests have their prefix. */
+static void hand_over(struct tec_loop *l, struct tec_awaited *a, int64_t at_ns)
+{
+    int at = (int)(a - l->awaited);
+    for (int i = 0; i < l->n_live; i++) {
+        struct tec_request *r = &l->requests[i];
+        if (r->awaits != at || r->ended)
+            continue;
+        tec_kv_pool_pin(&l->spaces[a->model].plan->prefixes, a->region);
+        tec_loop_tell_kv(l, "fork", r, a->rows, at_ns);
+        tec_requests_store(l, r, a->region, at_ns);
+        tec_awaited_leave(l, r, at_ns);
+    }
+}
+
+void tec_awaited_run(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_turns; i++) {
+        struct tec_awaited *a = &l->awaited[l->turns[i]];
+        int row = a->waiting > 0 ? first_row(l, a) : -1;
+        if (row < 0)
+            continue;
+        if (!run_slices(l, a, l->requests[row].id))
+            return;
+        a->now = 0;
+        if (a->done == total_of(l, a))
+            hand_over(l, a, tec_loop_now(l));
+    }
+}

@@ -1,0 +1,211 @@
+#include "graph/run/engine_models.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_PATH = 4096 };
+
+static const struct tec_decl_model *declared(const struct tec_engine *e,
+                                             const struct tec_engine_model *m)
+{
+    return &e->options.pipeline->models[m->index];
+}
+
+static bool first(const struct tec_engine *e, const struct tec_engine_model *m)
+{
+    return m == e->models;
+}
+
+enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *err)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    int main = tec_pipeline_main(p);
+    e->models[e->n_models++].index = main;
+    for (int i = 0; i < p->n_models; i++) {
+        if (i == main || !tec_pipeline_runs(p, i))
+            continue;
+        if (e->n_models == TEC_MAX_MODELS)
+            return tec_fail(err, TEC_UNSUPPORTED,
+                            "%s:%d: this release runs %d models; '%s' is one more",
+                            p->models[i].where.file ? p->models[i].where.file : "?",
+                            p->models[i].where.line, TEC_MAX_MODELS, p->models[i].name);
+        e->models[e->n_models++].index = i;
+    }
+    return TEC_OK;
+}
+
+/* --- checkpoint and description -------------------------------------------------------------- */
+
+static enum tec_status open_checkpoint(const struct tec_engine *e, struct tec_engine_model *m,
+                                       struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_decl_model *d = declared(e, m);
+    const char *path = first(e, m) && o->weights ? o->weights : d->weights;
+    if (o->random)
+        return TEC_OK;
+    if (path)
+        return tec_checkpoint_open(&m->checkpoint, path, e->heap, err);
+    if (!first(e, m))
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "pipeline '%s' names no weights for model '%s': give --set "
+                        "models.%s.weights=DIR or --random-weights SEED",
+                        o->pipeline->name, d->name, d->name);
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "pipeline '%s' names no weights: give --weights DIR or --random-weights SEED",
+                    o->pipeline->name);
+}
+
+/* Image features of a LeRobot configuration, in its order; NULL when it has none. */
+static json_t *camera_features(const struct tec_checkpoint *c)
+{
+    json_t *slots = json_array(), *feature;
+    const char *name;
+    json_object_foreach(json_object_get(c->config, "input_features"), name, feature)
+    {
+        const char *type = json_string_value(json_object_get(feature, "type"));
+        if (type && strcmp(type, "VISUAL") == 0)
+            json_array_append_new(slots, json_string(name));
+    }
+    if (json_array_size(slots) > 0)
+        return slots;
+    json_decref(slots);
+    return NULL;
+}
+
+/* What the description cannot know: the chunk that the pipeline declares, a checkpoint's cameras.
+ */
+static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_model *m)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    const struct tec_checkpoint *c = m->checkpoint;
+    json_t *given = json_object();
+    bool own_robot = p->robot != NULL;
+    json_t *slots = c && c->layout == TEC_LAYOUT_LEROBOT && !own_robot ? camera_features(c) : NULL;
+    if (slots)
+        json_object_set_new(given, "slots", slots);
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->kind == TEC_DECL_ACTION && n->out.buffer >= 0 &&
+            p->resources[n->out.buffer].shape.n == 2)
+            json_object_set_new(given, "horizon",
+                                json_integer(p->resources[n->out.buffer].shape.item[0]));
+    }
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    if (ring) { /* a chunk is one row of tokens */
+        json_object_set_new(given, "horizon", json_integer(1));
+        json_object_set_new(given, "count", json_integer(p->resources[ring->kv.index].stages));
+    }
+    return given;
+}
+
+static enum tec_status open_model(const struct tec_engine *e, struct tec_engine_model *m,
+                                  struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    char root[MAX_PATH];
+    snprintf(root, sizeof root, "%s/pipelines/models", o->root);
+    json_t *given = first(e, m) ? overrides_of(e, m) : json_object();
+    const struct tec_model_choice choice = {.root = root,
+                                            .arch = declared(e, m)->arch,
+                                            .size = o->size ? o->size : "full",
+                                            .overrides = given,
+                                            .checkpoint = m->checkpoint};
+    enum tec_status status = tec_model_open(&m->model, &choice, e->heap, err);
+    json_decref(given);
+    return status;
+}
+
+enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engine_model *m,
+                                          struct tec_error *err)
+{
+    TEC_TRY(open_checkpoint(e, m, err));
+    TEC_TRY(open_model(e, m, err));
+    return tec_spec_from_pipeline(&m->spec, e->options.pipeline, m->index, m->model, e->heap, err);
+}
+
+enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
+                                          struct tec_error *err)
+{
+    const char *path = first(e, m) ? e->options.tokenizer : NULL;
+    if (!path && m->checkpoint)
+        path = m->checkpoint->tokenizer;
+    if (path)
+        return tec_tokenizer_open(&m->tokenizer, path, e->heap, err);
+    if (e->options.random)
+        return TEC_OK;
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
+                    m->checkpoint->path);
+}
+
+/* --- weights and plan ------------------------------------------------------------------------ */
+
+bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *m)
+{
+    if (e->options.dtype)
+        return strcmp(e->options.dtype, "bf16") == 0;
+    return declared(e, m)->dtype == TEC_DECL_BF16;
+}
+
+struct load_report {
+    const struct tec_engine_options *options;
+    int64_t before, total;
+};
+
+static void weights_progress(void *user, int64_t bytes)
+{
+    const struct load_report *r = user;
+    if (r->options->progress)
+        r->options->progress(r->options->user, "weights", r->before + bytes, r->total);
+}
+
+enum tec_status tec_engine_plan_model(struct tec_engine *e, struct tec_engine_model *m, bool dry,
+                                      int64_t before, int64_t total, struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_weight_source source = {
+        .checkpoint = m->checkpoint, .seed = dry ? 0 : o->seed, .dry = dry};
+    struct load_report report = {o, before, total};
+    const struct tec_weights_options w = {.model = m->model,
+                                          .source = source,
+                                          .device = e->device,
+                                          .bf16 = tec_engine_bf16(e, m),
+                                          .language = m->spec.seats > 0 || m->spec.stages > 0,
+                                          .progress = dry ? NULL : weights_progress,
+                                          .user = &report};
+    TEC_TRY(tec_weights_load(&m->weights, &w, e->heap, err));
+    if (!dry && o->progress)
+        o->progress(o->user, "captures", 0, 1);
+    const struct tec_plan_inputs in = {.spec = &m->spec,
+                                       .model = m->model,
+                                       .weights = m->weights,
+                                       .source = source,
+                                       .device = e->device};
+    return tec_plan_create(&m->plan, &in, e->heap, err);
+}
+
+void tec_engine_drop_plan(struct tec_engine_model *m)
+{
+    tec_plan_destroy(m->plan);
+    tec_weights_close(m->weights);
+    m->plan = NULL;
+    m->weights = NULL;
+}
+
+void tec_engine_close_model(struct tec_engine_model *m)
+{
+    tec_tokenizer_close(m->tokenizer);
+    tec_model_close(m->model);
+    tec_checkpoint_close(m->checkpoint);
+}
+
+void tec_engine_show_first(struct tec_engine *e)
+{
+    const struct tec_engine_model *m = &e->models[0];
+    e->checkpoint = m->checkpoint;
+    e->tokenizer = m->tokenizer;
+    e->model = m->model;
+    e->weights = m->weights;
+    e->plan = m->plan;
+}

@@ -1,0 +1,35 @@
+/* engine_models.h - between the files of the engine: the models of a pipeline, each with its
+ * checkpoint, tokenizer, sizes, weights and plan. */
+#ifndef TEC_GRAPH_RUN_ENGINE_MODELS_H
+#define TEC_GRAPH_RUN_ENGINE_MODELS_H
+
+#include "graph/run/engine.h"
+
+/* The models that nodes run, that of the frames first: e->models, e->n_models. TEC_UNSUPPORTED,
+ * located, for more than TEC_MAX_MODELS. */
+enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *err);
+
+/* Checkpoint (none with random weights) and description, then what the pipeline asks of it. */
+enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engine_model *m,
+                                          struct tec_error *err);
+
+/* Its tokenizer; with random weights there may be none. */
+enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
+                                          struct tec_error *err);
+
+/* Weights and plan on the engine's device. `dry`: the device only measures, nothing is read.
+ * `total`: bytes of all models' weights, and `before`, those of earlier models, for progress. */
+enum tec_status tec_engine_plan_model(struct tec_engine *e, struct tec_engine_model *m, bool dry,
+                                      int64_t before, int64_t total, struct tec_error *err);
+
+/* Plan and weights, and then everything. */
+void tec_engine_drop_plan(struct tec_engine_model *m);
+void tec_engine_close_model(struct tec_engine_model *m);
+
+/* Where the engine's first model is seen besides. */
+void tec_engine_show_first(struct tec_engine *e);
+
+/* Whether the model's weights and caches are bf16. */
+bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *m);
+
+#endif

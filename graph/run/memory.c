@@ -1,0 +1,302 @@
+#include "graph/run/memory_own.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { MAX_UNITS = 1 << 17, SCRATCH = 1 << 20 };
+
+/* A directory of a sentence encoder is relative to the folder that holds pipelines/. */
+static enum tec_status open_encoder(struct tec_memory *m, struct tec_error *err)
+{
+    const char *path = m->resource->encoder;
+    m->dim = TEC_WORDS_DIM;
+    if (!path)
+        return TEC_OK;
+    const struct tec_memory_options *o = &m->options;
+    const struct tec_encoder_options e = {
+        .path = path,
+        .models = tec_arena_printf(&m->arena, "%s/pipelines/models", o->root),
+        .device = {.kind = "cpu", .threads = 1, .tier = o->device->tier}};
+    TEC_TRY(tec_encoder_open(&m->encoder, &e, m->heap, err));
+    m->dim = tec_encoder_width(m->encoder);
+    return TEC_OK;
+}
+
+static void hash_text(uint64_t out[2], const char *text)
+{
+    XXH128_hash_t h = XXH3_128bits(text, strlen(text));
+    out[0] = h.low64;
+    out[1] = h.high64;
+}
+
+/* Whose KV this is: another model, vocabulary or dtype refuses the file. */
+static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, struct tec_error *err)
+{
+    const struct tec_stack *s = &m->options.model->text.stack;
+    const struct tec_tokenizer *t = m->options.tokenizer;
+    XXH3_state_t *hash = XXH3_createState();
+    if (!hash)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to name a tokenizer");
+    XXH3_128bits_reset(hash);
+    for (int i = 0; t && i < tec_tokenizer_size(t); i++) {
+        size_t n = 0;
+        const char *piece = tec_tokenizer_piece(t, i, &n);
+        if (piece)
+            XXH3_128bits_update(hash, piece, n + 1);
+    }
+    XXH128_hash_t vocabulary = XXH3_128bits_digest(hash);
+    XXH3_freeState(hash);
+    *key = (struct tec_log_key){
+        .tokenizer = {vocabulary.low64, vocabulary.high64},
+        .layers = (uint32_t)s->layers,
+        .row_bytes =
+            (uint32_t)(s->kv_heads * s->head_dim) * (m->options.bf16 ? 2U : 4U),
+        .dim = (uint32_t)m->dim};
+    hash_text(key->model, m->options.weights);
+    hash_text(key->dtype, m->options.bf16 ? "bf16, k before rotation" : "f32, k before rotation");
+    return TEC_OK;
+}
+
+static void remote_event(void *user, const struct tec_remote_event *event)
+{
+    struct tec_memory *m = user;
+    pthread_mutex_lock(&m->lock);
+    snprintf(m->trouble, sizeof m->trouble, "%s", event->here ? "" : event->message);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
+{
+    const struct tec_decl_resource *r = m->resource;
+    struct tec_store_options o = {.path = r->store,
+                                  .max_units = MAX_UNITS,
+                                  .threshold = r->threshold,
+                                  .stable_steps = r->stable_steps,
+                                  .ram_bytes = r->tiers.host,
+                                  .log = {.max_bytes = r->tiers.disk},
+                                  .remote = {.address = r->remote, .user = m, .event = remote_event}};
+    TEC_TRY(key_of(m, &o.key, err));
+    if (o.ram_bytes == 0) /* nothing is said: as much as the units of a prompt twice over */
+        o.ram_bytes = 4LL * r->tokens * o.key.row_bytes * o.key.layers;
+    /* An index of so many units is large where vectors are; most memories are small. */
+    int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200);
+    o.max_units = most < MAX_UNITS ? (uint32_t)most : MAX_UNITS;
+    m->row = o.key.row_bytes;
+    m->layers = (int)o.key.layers;
+    m->importance = TEC_NEW(&m->arena, o.max_units, double);
+    if (!m->importance)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %u units", o.max_units);
+    TEC_TRY(tec_store_open(&m->store, &o, m->heap, err));
+    m->step = tec_store_counts(m->store).step;
+    return TEC_OK;
+}
+
+static enum tec_status fill(struct tec_memory *m, struct tec_error *err)
+{
+    TEC_TRY(open_encoder(m, err));
+    m->embedding = TEC_NEW(&m->arena, (size_t)m->dim, float);
+    m->ids = TEC_NEW(&m->arena, (size_t)m->input->tokens_each + 1, int);
+    if (!m->embedding || !m->ids || !tec_arena_push(&m->scratch, SCRATCH, 1, 64))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
+    return open_store(m, err);
+}
+
+enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    const struct tec_pipeline *p = options->pipeline;
+    struct tec_memory *m = tec_heap_get(heap, sizeof *m);
+    if (!m)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
+    m->options = *options;
+    m->node = &p->nodes[options->node];
+    m->resource = &p->resources[m->node->from.index];
+    m->input = &p->inputs[m->node->reads.item[0].index];
+    m->heap = heap;
+    tec_arena_init(&m->arena, heap);
+    tec_arena_init(&m->scratch, heap);
+    pthread_mutex_init(&m->lock, NULL);
+    enum tec_status status = fill(m, err);
+    if (status != TEC_OK) {
+        tec_memory_close(m);
+        return tec_context(err, status, "%s:%d: memory '%s'",
+                           m->resource->where.file ? m->resource->where.file : "?",
+                           m->resource->where.line, m->resource->name);
+    }
+    *out = m;
+    return TEC_OK;
+}
+
+void tec_memory_close(struct tec_memory *m)
+{
+    if (!m)
+        return;
+    tec_memory_stop_worker(m);
+    tec_feed_destroy(m->feed);
+    tec_recall_finish(&m->recall);
+    tec_store_close(m->store);
+    tec_encoder_close(m->encoder);
+    pthread_mutex_destroy(&m->lock);
+    tec_arena_finish(&m->scratch);
+    tec_arena_finish(&m->arena);
+    tec_heap_put(m->heap, m);
+}
+
+/* A word of a text: letters and digits, or any other run of bytes above space. */
+static size_t word_at(const char *text, size_t n, size_t *at)
+{
+    size_t begin;
+    while (*at < n && !isalnum((unsigned char)text[*at]) && (unsigned char)text[*at] < 128)
+        ++*at;
+    begin = *at;
+    while (*at < n && (isalnum((unsigned char)text[*at]) || (unsigned char)text[*at] >= 128))
+        ++*at;
+    return begin;
+}
+
+/* Words to the vector that counts them: each adds 1 to one place and takes it from another. */
+static void embed_words(struct tec_memory *m, const char *text, size_t n)
+{
+    memset(m->embedding, 0, (size_t)m->dim * sizeof *m->embedding);
+    for (size_t at = 0; at < n;) {
+        char word[32];
+        size_t begin = word_at(text, n, &at), length = at - begin;
+        length = length < sizeof word ? length : sizeof word;
+        for (size_t i = 0; i < length; i++)
+            word[i] = (char)tolower((unsigned char)text[begin + i]);
+        if (!length)
+            continue;
+        uint64_t h = XXH3_64bits(word, length);
+        m->embedding[h % TEC_WORDS_DIM] += 1.0F;
+        m->embedding[(h >> 32) % TEC_WORDS_DIM] -= 1.0F;
+    }
+}
+
+enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t bytes,
+                                 struct tec_error *err)
+{
+    const struct tec_encoder_text one = {text, bytes};
+    if (m->encoder)
+        return tec_encoder_embed(m->encoder, &one, 1, m->embedding, err);
+    embed_words(m, text, bytes);
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
+                                  size_t room, size_t *n, struct tec_error *err)
+{
+    const struct tec_encode how = {.literal = true};
+    int vocab = m->options.model->text.vocab;
+    *n = 0;
+    if (m->options.tokenizer) {
+        struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
+        enum tec_status status = tec_tokenizer_encode(m->options.tokenizer, text, bytes, how, ids,
+                                                      room, n, &m->scratch, err);
+        tec_arena_rewind(&m->scratch, mark);
+        return status;
+    }
+    for (size_t at = 0; at < bytes;) {
+        size_t begin = word_at(text, bytes, &at);
+        if (at > begin && (*n)++ < room)
+            ids[*n - 1] = (int)(XXH3_64bits(text + begin, at - begin) % (uint64_t)vocab);
+    }
+    if (*n == 0 && room > 0) /* a unit has at least one token */
+        ids[(*n)++] = 0;
+    return TEC_OK;
+}
+
+static enum tec_status put(struct tec_memory *m, const char *id, const json_t *text,
+                           struct tec_error *err)
+{
+    struct tec_groups_change change;
+    uint32_t unit;
+    size_t n = 0, bytes = json_string_length(text);
+    if (!json_is_string(text))
+        return tec_fail(err, TEC_MALFORMED, "%s: the text of '%.60s' is no string", m->input->name,
+                        id);
+    TEC_TRY(tec_memory_encode(m, json_string_value(text), bytes, m->ids,
+                              (size_t)m->input->tokens_each, &n, err));
+    if (n < 1 || n > (size_t)m->input->tokens_each)
+        return tec_fail(err, TEC_INVALID,
+                        "%s: '%.60s' has %zu tokens, the pipeline allows 1 to %d: raise "
+                        "tokens_each or shorten it",
+                        m->input->name, id, n, m->input->tokens_each);
+    TEC_TRY(tec_memory_embed(m, json_string_value(text), bytes, err));
+    enum tec_status status = tec_store_put(m->store, id, json_string_value(text), bytes,
+                                           (uint32_t)n, m->embedding, &unit, &change, err);
+    return tec_context(err, status, "%s: '%.60s'", m->input->name, id);
+}
+
+static enum tec_status change(struct tec_memory *m, json_t *json, struct tec_error *err)
+{
+    const char *id;
+    json_t *text, *puts = json_object_get(json, "put"), *removes = json_object_get(json, "remove");
+    size_t known = (puts ? 1U : 0U) + (removes ? 1U : 0U);
+    struct tec_groups_change done;
+    if (!json_is_object(json) || json_object_size(json) != known ||
+        (puts && !json_is_object(puts)) || (removes && !json_is_array(removes)))
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s: changes are {\"put\": {ID: TEXT}, \"remove\": [ID]}", m->input->name);
+    for (size_t i = 0; i < json_array_size(removes); i++) {
+        id = json_string_value(json_array_get(removes, i));
+        enum tec_status status =
+            id ? tec_store_remove(m->store, id, &done, err)
+               : tec_fail(err, TEC_MALFORMED, "remove[%zu] is no string", i);
+        TEC_TRY(tec_context(err, status, "%s: remove", m->input->name));
+    }
+    json_object_foreach(puts, id, text) TEC_TRY(put(m, id, text, err));
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_apply(struct tec_memory *m, const char *json, size_t bytes,
+                                 struct tec_error *err)
+{
+    json_error_t where;
+    struct tec_groups_change done;
+    json_t *changes = NULL;
+    if (json && bytes) {
+        changes = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &where);
+        if (!changes)
+            return tec_fail(err, TEC_MALFORMED, "%s: column %d: %s", m->input->name, where.column,
+                            where.text);
+    }
+    pthread_mutex_lock(&m->lock);
+    enum tec_status status = tec_store_step(m->store, ++m->step, &done, err);
+    if (status == TEC_OK && changes)
+        status = change(m, changes, err);
+    pthread_mutex_unlock(&m->lock);
+    json_decref(changes);
+    return status;
+}
+
+struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
+{
+    int64_t n[TEC_COUNT_FAILED + 1];
+    for (int i = 0; i <= TEC_COUNT_FAILED; i++)
+        n[i] = atomic_load_explicit(&m->counts[i], memory_order_relaxed);
+    return (struct tec_memory_counts){.prompts = n[TEC_COUNT_PROMPTS],
+                                      .units = n[TEC_COUNT_UNITS],
+                                      .missing = n[TEC_COUNT_MISSING],
+                                      .whole = n[TEC_COUNT_WHOLE],
+                                      .rows = n[TEC_COUNT_ROWS],
+                                      .rows_full = n[TEC_COUNT_ROWS_FULL],
+                                      .waited_ns = n[TEC_COUNT_WAITED],
+                                      .choose_ns = n[TEC_COUNT_CHOOSE],
+                                      .remembered_tokens = n[TEC_COUNT_REMEMBERED],
+                                      .remember_ns = n[TEC_COUNT_REMEMBER_NS],
+                                      .failed = n[TEC_COUNT_FAILED],
+                                      .feed = m->feed ? tec_feed_counts(m->feed)
+                                                          : (struct tec_feed_counts){0},
+                                      .store = tec_store_counts(m->store)};
+}
+
+void tec_memory_trouble(struct tec_memory *m, char out[256])
+{
+    pthread_mutex_lock(&m->lock);
+    memcpy(out, m->trouble, sizeof m->trouble);
+    pthread_mutex_unlock(&m->lock);
+}

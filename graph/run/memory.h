@@ -1,0 +1,98 @@
+/* memory.h - a pipeline's memory at work: texts come in, units are found for a prompt, their kept
+ * keys and values are brought to it, and what is missing is computed when nobody waits.
+ *
+ * Three sides meet here:
+ *   consumer   tec_memory_apply (changes), tec_memory_prompt (a prompt of units); before a frame
+ *   frame      the executor: a recall in place of a prefill; after a frame, KV of units that have
+ *              none, one bounded launch. No lock, no allocation, nothing that blocks
+ *   worker     a thread: what to compute next, what was computed to the store (a file, a server)
+ * Consumer and worker share one lock; the frame side shares a state variable with the worker.
+ *
+ * An answer never waits for KV to be kept: a unit without KV is computed in the prompt itself, as
+ * in a plain prefill. If kept KV is gone when it is needed, the prompt is computed whole. */
+#ifndef TEC_GRAPH_RUN_MEMORY_H
+#define TEC_GRAPH_RUN_MEMORY_H
+
+#include "base/text/tokenizer.h"
+#include "graph/load/pipeline.h"
+#include "graph/memory/store.h"
+#include "graph/memory/feed.h"
+#include "graph/run/executor.h"
+#include "graph/run/planner.h"
+#include "graph/run/recall.h"
+#include "graph/transform/template.h"
+
+/* Everything is borrowed until close. */
+struct tec_memory_options {
+    const struct tec_pipeline *pipeline;
+    int node; /* the memory_load node */
+    const struct tec_model *model;
+    const char *weights;                   /* names them: a hash, or how they were made */
+    const struct tec_tokenizer *tokenizer; /* NULL: words become made-up ids */
+    const char *root;                      /* holds pipelines/ */
+    bool bf16;
+    const struct tec_device_options *device; /* kind and tier of the encoder's */
+};
+
+struct tec_memory;
+
+/* Store, server, encoder. Errors are those of store.h and encoder.h, with the pipeline's name. */
+enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
+                                struct tec_heap *heap, struct tec_error *err);
+void tec_memory_close(struct tec_memory *memory); /* NULL is allowed */
+
+/* The template of its prompts, which must have {memory}: what stands before that is the fixed
+ * beginning. TEC_MALFORMED, TEC_INVALID: it does not fit the frame. */
+enum tec_status tec_memory_use(struct tec_memory *memory, const struct tec_template *t,
+                               struct tec_error *err);
+
+/* Once, before the first frame: with the plan, the thread starts; units without KV get it now, the
+ * beginning too. */
+enum tec_status tec_memory_attach(struct tec_memory *memory, struct tec_plan *plan,
+                                  struct tec_error *err);
+
+/* A step of time and its changes, JSON: {"put": {ID: TEXT, ...}, "remove": [ID, ...]} ; NULL or ""
+ * is no change. TEC_MALFORMED, TEC_INVALID (a unit longer than tokens_each) name the entry; what
+ * stands before it is done. */
+enum tec_status tec_memory_apply(struct tec_memory *memory, const char *json, size_t bytes,
+                                 struct tec_error *err);
+
+/* A prompt of units, in one of a few rooms that are used in turn. */
+struct tec_memory_prompt {
+    int n, query, n_units;
+    struct tec_unit_place *units; /* [max_segments] */
+    uint32_t *handles;            /* [max_segments] */
+    struct tec_kv **kv;           /* [max_segments] pinned; NULL: it has none */
+    struct tec_segment_view *views;
+};
+
+/* The room of a prompt, made by open; *prompts of them. */
+enum tec_status tec_memory_rooms(struct tec_memory *memory, struct tec_memory_prompt *rooms, int n,
+                                 struct tec_arena *arena, struct tec_error *err);
+
+/* Find units for a query text, assemble beginning, units and query: ids [room]. What the prompt
+ * pinned before is dropped. TEC_INVALID: more tokens than room. */
+enum tec_status tec_memory_prompt(struct tec_memory *memory, struct tec_memory_prompt *prompt,
+                                  const struct tec_template_values *values, int *ids, int room,
+                                  struct tec_arena *scratch, struct tec_error *err);
+void tec_memory_drop(struct tec_memory *memory, struct tec_memory_prompt *prompt);
+
+/* An executor that recalls where an input has a memory prompt, else does as `inner`. */
+struct tec_executor tec_memory_executor(struct tec_memory *memory, const struct tec_executor *inner);
+
+struct tec_memory_counts {
+    int64_t prompts, units, missing; /* of prompts: units, those without kept KV */
+    int64_t whole;                   /* prompts computed whole because KV was gone */
+    int64_t rows, rows_full;         /* rows computed over all layers, and of full prefills */
+    int64_t waited_ns, choose_ns;    /* for KV; to choose units */
+    int64_t remembered_tokens, remember_ns; /* computed to be kept */
+    int64_t failed;                         /* of that, not kept: see `trouble` */
+    struct tec_feed_counts feed;
+    struct tec_store_counts store;
+};
+struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);
+
+/* The newest thing that went wrong without hurting an answer, or "". Copied. */
+void tec_memory_trouble(struct tec_memory *memory, char out[256]);
+
+#endif

@@ -1,0 +1,109 @@
+/* memory_attach.c - a memory gets its plan: everything that frames use is taken here. */
+#include "graph/run/memory_own.h"
+
+#include <string.h>
+
+static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
+{
+    struct tec_remember_job *j = &m->job;
+    size_t units = (size_t)m->plan->spec.units, tokens = (size_t)m->plan->spec.unit_tokens;
+    j->texts = TEC_NEW(&m->arena, units, struct tec_remember_text);
+    j->handles = TEC_NEW(&m->arena, units, uint32_t);
+    j->versions = TEC_NEW(&m->arena, units, uint64_t);
+    j->epochs = TEC_NEW(&m->arena, units, uint64_t);
+    j->first = TEC_NEW(&m->arena, units, int);
+    j->tokens = TEC_NEW(&m->arena, units, int);
+    j->ids = TEC_NEW(&m->arena, tokens, int);
+    bool whole = j->texts && j->handles && j->versions && j->epochs && j->first && j->tokens &&
+                 j->ids;
+    if (!tec_device_reads_host(m->plan->device)) {
+        j->k = TEC_NEW(&m->arena, (size_t)m->layers * tokens * m->row, unsigned char);
+        j->v = TEC_NEW(&m->arena, (size_t)m->layers * tokens * m->row, unsigned char);
+        whole = whole && j->k && j->v;
+    }
+    return whole ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to remember %zu tokens", tokens);
+}
+
+/* A place for each piece, for KV that is not in RAM. */
+static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
+{
+    size_t units = (size_t)m->input->max_segments, layers = (size_t)m->layers;
+    size_t most = (2 * (size_t)m->input->tokens_each * m->row + 8 + 63) / 64 * 64;
+    m->staging = TEC_NEW(&m->arena, layers * units, unsigned char *);
+    m->stage = tec_arena_push(&m->arena, layers * units * most, 1, 64);
+    m->first = TEC_NEW(&m->arena, units + 1, unsigned char);
+    m->fresh = TEC_NEW(&m->arena, units + 1, bool);
+    m->skipped = TEC_NEW(&m->arena, units + 1, bool);
+    m->set = TEC_NEW(&m->arena, units + 1, unsigned char);
+    m->order = TEC_NEW(&m->arena, units + 1, int);
+    m->score = TEC_NEW(&m->arena, units + 1, double);
+    if (!m->staging || !m->stage || !m->first || !m->fresh || !m->skipped || !m->set || !m->order ||
+        !m->score)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu units on its way", units);
+    for (size_t i = 0; i < layers * units; i++)
+        m->staging[i] = m->stage + i * most;
+    return TEC_OK;
+}
+
+static enum tec_status take_held(struct tec_memory *m, struct tec_error *err)
+{
+    size_t regions = (size_t)m->plan->prefixes.n, tokens = (size_t)m->plan->spec.frame_tokens;
+    m->held = TEC_NEW(&m->arena, regions, int *);
+    m->n_held = TEC_NEW(&m->arena, regions, int);
+    m->ratios = TEC_NEW(&m->arena, (size_t)m->layers, double);
+    bool whole = m->held && m->n_held && m->ratios;
+    for (size_t i = 0; whole && i < regions; i++) {
+        m->held[i] = TEC_NEW(&m->arena, tokens, int);
+        whole = m->held[i] != NULL;
+    }
+    return whole ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %zu regions", regions);
+}
+
+static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *err)
+{
+    size_t bytes = (size_t)m->n_beginning * m->row;
+    if (m->n_beginning < 1 || m->n_beginning > m->plan->spec.unit_tokens)
+        return TEC_OK; /* it is computed with each prompt, then */
+    const struct tec_remember_text text = {m->beginning, m->n_beginning};
+    unsigned char *k = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);
+    unsigned char *v = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);
+    if (!k || !v)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to keep the beginning of prompts");
+    TEC_TRY(tec_remember_run(m->plan, &text, 1, err));
+    for (int l = 0; l < m->layers; l++)
+        tec_remember_read(m->plan, 0, m->n_beginning, l, k + (size_t)l * bytes,
+                          v + (size_t)l * bytes);
+    m->begin_k = k;
+    m->begin_v = v;
+    return TEC_OK;
+}
+
+/* What a file brought along without KV, before the first frame. */
+static void fill_store(struct tec_memory *m)
+{
+    int64_t failed = 0;
+    while (!failed && tec_memory_fill_job(m)) {
+        tec_memory_run_job(m);
+        tec_memory_keep_job(m);
+        failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
+    }
+}
+
+enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
+                                  struct tec_error *err)
+{
+    m->plan = plan;
+    TEC_TRY(take_job(m, err));
+    TEC_TRY(take_staging(m, err));
+    TEC_TRY(take_held(m, err));
+    TEC_TRY(tec_recall_create(&m->recall, plan, &m->arena, err));
+    const struct tec_feed_options o = {.layers = m->layers,
+                                         .units = m->input->max_segments,
+                                         .grain_bytes = 64 << 10,
+                                         .direct = true};
+    TEC_TRY(tec_feed_create(&m->feed, m->store, &o, m->heap, err));
+    m->pieces = tec_feed_pieces(m->feed);
+    TEC_TRY(keep_beginning(m, err));
+    fill_store(m);
+    return tec_memory_start_worker(m, err);
+}

@@ -1,0 +1,109 @@
+/* memory_own.h - what the files of memory.h share. */
+#ifndef TEC_GRAPH_RUN_MEMORY_OWN_H
+#define TEC_GRAPH_RUN_MEMORY_OWN_H
+
+#include "graph/encoder/encoder.h"
+#include "graph/run/memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { TEC_WORDS_DIM = 256 }; /* of an embedding made from words */
+
+/* KV to compute: filled by the worker, computed by the frame thread, kept by the worker. */
+enum tec_job_state { TEC_JOB_EMPTY, TEC_JOB_READY, TEC_JOB_DONE };
+struct tec_remember_job {
+    _Atomic int state;
+    struct tec_remember_text *texts; /* [max] sequences */
+    int n_texts, n_units, n_tokens;
+    uint32_t *handles; /* [max] units, in order of tokens */
+    uint64_t *versions, *epochs;
+    int *first, *tokens; /* [max] of each unit */
+    int *ids;            /* [unit_tokens] */
+    unsigned char *k, *v; /* [layers, unit_tokens, row]: copies, where the host cannot read */
+    int64_t took_ns;     /* of the last one */
+    bool failed;
+};
+
+struct tec_memory {
+    struct tec_memory_options options;
+    const struct tec_decl_node *node;
+    const struct tec_decl_resource *resource;
+    const struct tec_decl_input *input;
+    struct tec_heap *heap;
+    struct tec_arena arena, scratch; /* scratch: of whoever holds the lock */
+    pthread_mutex_t lock;
+    struct tec_store *store;
+    struct tec_encoder *encoder; /* NULL: words */
+    int dim;
+    float *embedding; /* [dim] */
+    int64_t step;
+    const struct tec_template *template;
+    int *ids; /* [tokens_each] room to count */
+
+    /* With a plan. */
+    struct tec_plan *plan;
+    int layers;
+    size_t row; /* bytes of K of a token at a layer */
+    int *beginning, n_beginning;
+    unsigned char *begin_k, *begin_v; /* [layers, n_beginning, row]; NULL: not yet kept */
+    struct tec_remember_job job;
+    pthread_t worker;
+    bool works;
+    _Atomic bool stops;
+    unsigned char **staging, *stage; /* [layers, units] */
+    struct tec_feed *feed;
+    double *ratios; /* [layers] as declared, or as the frame's decision has it */
+    bool decided, by_score;
+
+    /* Frame side. */
+    struct tec_executor inner;
+    struct tec_recall recall;
+    const struct tec_memory_prompt *prompt; /* of the running recall */
+    unsigned char *first;                   /* [units + 1] S(0) */
+    unsigned char *set;                     /* [units] what the feed is told */
+    bool *fresh, *skipped; /* [units + 1] nothing kept is brought; by the frame's decision */
+    int *order;                             /* [units] which is loaded first, by decision */
+    double *score;                          /* [units] */
+    int **held, *n_held;                    /* [regions] ids whose full KV a region has */
+    double *importance;                     /* [max_units] as last chosen by */
+    const unsigned char *const *pieces;
+
+    _Atomic int64_t counts[16]; /* memory.c: which is which */
+    char trouble[256];          /* under the lock */
+};
+
+enum {
+    TEC_COUNT_PROMPTS,
+    TEC_COUNT_UNITS,
+    TEC_COUNT_MISSING,
+    TEC_COUNT_WHOLE,
+    TEC_COUNT_ROWS,
+    TEC_COUNT_ROWS_FULL,
+    TEC_COUNT_WAITED,
+    TEC_COUNT_CHOOSE,
+    TEC_COUNT_REMEMBERED,
+    TEC_COUNT_REMEMBER_NS,
+    TEC_COUNT_FAILED
+};
+static inline void tec_memory_count(struct tec_memory *m, int what, int64_t n)
+{
+    atomic_fetch_add_explicit(&m->counts[what], n, memory_order_relaxed);
+}
+
+/* The ids of a unit's text; *n, which may be more than room. Under the lock. */
+enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
+                                  size_t room, size_t *n, struct tec_error *err);
+/* Its vector, to m->embedding. Under the lock. */
+enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t bytes,
+                                 struct tec_error *err);
+
+/* memory_work.c: fill the job with units that have no KV (false: there are none), under the lock;
+ * run it on the frame thread; keep what it made. */
+bool tec_memory_fill_job(struct tec_memory *m);
+void tec_memory_run_job(struct tec_memory *m);
+void tec_memory_keep_job(struct tec_memory *m);
+enum tec_status tec_memory_start_worker(struct tec_memory *m, struct tec_error *err);
+void tec_memory_stop_worker(struct tec_memory *m);
+
+#endif

@@ -1,0 +1,164 @@
+/* memory_prompt.c - the consumer's side: from a query to beginning, units, query, and what is
+ * pinned for them. */
+#include "graph/run/memory_own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Calls `from` to before `to` of the template as ids; *n may be more than room. */
+static enum tec_status encode_calls(struct tec_memory *m, int from, int to,
+                                    const struct tec_template_values *values, int *ids, size_t room,
+                                    size_t *n, struct tec_arena *scratch, struct tec_error *err)
+{
+    const struct tec_template *t = m->template;
+    if (m->options.tokenizer)
+        return tec_template_encode_calls(t, from, to, m->options.tokenizer, values, ids, room, n,
+                                         scratch, err);
+    *n = 0;
+    for (int i = from; i < to; i++) {
+        const char *text;
+        size_t bytes, more = 0;
+        TEC_TRY(tec_template_render(&text, &bytes, t, i, values->text, values->n, values->bins,
+                                    values->n_bins, scratch, err));
+        TEC_TRY(tec_memory_encode(m, text, bytes, *n < room ? ids + *n : NULL,
+                                  *n < room ? room - *n : 0, &more, err));
+        *n += more;
+    }
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *t,
+                               struct tec_error *err)
+{
+    const struct tec_template_values none = {.text = ""};
+    const struct tec_decl_resource *frame =
+        &m->options.pipeline->resources[m->node->into.index];
+    size_t room = (size_t)frame->tokens, n = 0;
+    if (t->memory < 0)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' brings units to prompt template '%s', which has no {memory}",
+                        m->node->where.file ? m->node->where.file : "?", m->node->where.line,
+                        m->node->name, t->name);
+    m->template = t;
+    m->beginning = TEC_NEW(&m->arena, room, int);
+    if (!m->beginning)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
+    struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
+    enum tec_status status =
+        encode_calls(m, 0, t->memory, &none, m->beginning, room, &n, &m->scratch, err);
+    tec_arena_rewind(&m->scratch, mark);
+    TEC_TRY(status);
+    if (n >= room)
+        return tec_fail(err, TEC_INVALID,
+                        "%s:%d: the fixed beginning of prompt '%s' has %zu tokens, '%s' holds %zu",
+                        frame->where.file ? frame->where.file : "?", frame->where.line, t->name, n,
+                        frame->name, room);
+    m->n_beginning = (int)n;
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_rooms(struct tec_memory *m, struct tec_memory_prompt *rooms, int n,
+                                 struct tec_arena *arena, struct tec_error *err)
+{
+    size_t units = (size_t)m->input->max_segments;
+    for (int i = 0; i < n; i++) {
+        struct tec_memory_prompt *p = &rooms[i];
+        *p = (struct tec_memory_prompt){.units = TEC_NEW(arena, units, struct tec_unit_place),
+                                        .handles = TEC_NEW(arena, units, uint32_t),
+                                        .kv = TEC_NEW(arena, units, struct tec_kv *),
+                                        .views = TEC_NEW(arena, units, struct tec_segment_view)};
+        if (!p->units || !p->handles || !p->kv || !p->views)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu units of a prompt", units);
+    }
+    return TEC_OK;
+}
+
+void tec_memory_drop(struct tec_memory *m, struct tec_memory_prompt *prompt)
+{
+    for (int u = 0; u < prompt->n_units; u++)
+        if (prompt->kv[u])
+            tec_store_drop(m->store, prompt->kv[u]);
+    prompt->n_units = 0;
+}
+
+static struct tec_segment_view view_of(const struct tec_memory *m,
+                                       const struct tec_memory_prompt *p, int u,
+                                       const struct tec_unit_view *unit)
+{
+    return (struct tec_segment_view){.id = (int64_t)unit->unit,
+                                     .tokens = (int)unit->tokens,
+                                     .importance = m->importance[p->handles[u]],
+                                     .tier = unit->in_ram  ? TEC_KEPT_RAM
+                                             : p->kv[u]    ? TEC_KEPT_FILE
+                                                           : TEC_KEPT_PLACES,
+                                     .dirty = !p->kv[u],
+                                     .fixed = unit->epoch != 0,
+                                     .last_used = m->step};
+}
+
+/* Unit u of the prompt behind `at` tokens; false: it does not fit any more, and is left out. */
+static bool add_unit(struct tec_memory *m, struct tec_memory_prompt *p, uint32_t handle, int *ids,
+                     int most, int *at)
+{
+    struct tec_unit_view unit;
+    struct tec_error ignored;
+    size_t n = 0;
+    int u = p->n_units;
+    if (u == m->input->max_segments || !tec_store_view(m->store, handle, &unit) ||
+        tec_memory_encode(m, unit.text, unit.text_bytes, ids + *at, (size_t)(most - *at), &n,
+                          &ignored) != TEC_OK ||
+        n > (size_t)(most - *at) || n != unit.tokens)
+        return false;
+    p->units[u] = (struct tec_unit_place){*at, *at + (int)n};
+    p->handles[u] = handle;
+    if (tec_store_pin(m->store, handle, &p->kv[u], NULL) != TEC_OK)
+        p->kv[u] = NULL;
+    p->views[u] = view_of(m, p, u, &unit);
+    *at += (int)n;
+    p->n_units++;
+    return true;
+}
+
+/* Query ids stand at the end of `ids` until it is known how many units fit. */
+static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *p,
+                                const struct tec_template_values *values, int *ids, int room,
+                                struct tec_arena *scratch, struct tec_error *err)
+{
+    size_t n = 0;
+    uint32_t *found = TEC_NEW(scratch, (size_t)m->input->max_segments, uint32_t), n_found = 0;
+    int *query = TEC_NEW(scratch, (size_t)room, int);
+    if (!found || !query)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
+    TEC_TRY(encode_calls(m, m->template->memory + 1, m->template->n_calls, values, query,
+                         (size_t)room, &n, scratch, err));
+    if (n < 1 || n + (size_t)m->n_beginning > (size_t)room)
+        return tec_fail(err, TEC_INVALID,
+                        "the query has %zu tokens and the beginning %d; the frame holds %d", n,
+                        m->n_beginning, room);
+    TEC_TRY(tec_memory_embed(m, values->text, values->n, err));
+    TEC_TRY(tec_store_query(m->store, m->embedding, (uint32_t)m->input->max_segments, found,
+                            &n_found, err));
+    int at = m->n_beginning, most = room - (int)n;
+    memcpy(ids, m->beginning, (size_t)at * sizeof *ids);
+    for (uint32_t i = 0; i < n_found; i++)
+        add_unit(m, p, found[i], ids, most, &at);
+    memcpy(ids + at, query, n * sizeof *ids);
+    p->query = at;
+    p->n = at + (int)n;
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_prompt(struct tec_memory *m, struct tec_memory_prompt *prompt,
+                                  const struct tec_template_values *values, int *ids, int room,
+                                  struct tec_arena *scratch, struct tec_error *err)
+{
+    tec_memory_drop(m, prompt);
+    pthread_mutex_lock(&m->lock);
+    struct tec_arena_mark mark = tec_arena_mark(scratch);
+    enum tec_status status = assemble(m, prompt, values, ids, room, scratch, err);
+    tec_arena_rewind(scratch, mark);
+    pthread_mutex_unlock(&m->lock);
+    if (status != TEC_OK)
+        tec_memory_drop(m, prompt);
+    return status;
+}

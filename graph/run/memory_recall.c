@@ -1,0 +1,263 @@
+/* memory_recall.c - the frame's side: a recall in place of a prefill, and KV to be kept computed
+ * when the frame is over. */
+#include "graph/run/memory_own.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct tec_clock real = {NULL};
+
+/* The feed is told of a forward's units; the beginning is this file's own. */
+static bool find(void *self, int layer, int unit, const void **k, const void **v)
+{
+    struct tec_memory *m = self;
+    int n = m->prompt->n_units;
+    if (unit == n) {
+        size_t layer_bytes = (size_t)m->n_beginning * m->row;
+        *k = m->begin_k ? m->begin_k + (size_t)layer * layer_bytes : NULL;
+        *v = m->begin_k ? m->begin_v + (size_t)layer * layer_bytes : NULL;
+        return m->begin_k != NULL;
+    }
+    const struct tec_kv *kv = m->fresh[unit] ? NULL : m->prompt->kv[unit];
+    const unsigned char *piece =
+        kv ? m->pieces[(size_t)layer * (size_t)n + (size_t)unit] : NULL;
+    *k = piece;
+    *v = piece ? piece + (size_t)tec_kv_tokens(kv) * m->row : NULL;
+    return piece != NULL;
+}
+
+static bool wait(void *self, int layer)
+{
+    const struct tec_memory *m = self;
+    return tec_feed_wait(m->feed, layer);
+}
+
+static void known(void *self, int layer, const unsigned char *set)
+{
+    struct tec_memory *m = self;
+    /* A set only shrinks, from what the first layer was said to compute. */
+    for (int u = 0; u < m->prompt->n_units; u++)
+        m->set[u] = set[u] && m->first[u];
+    if (layer > 0)
+        tec_feed_known(m->feed, layer, m->set);
+}
+
+static void started(void *self, int layer)
+{
+    tec_feed_started(((struct tec_memory *)self)->feed, layer);
+}
+
+static void ended(void *self, int layer)
+{
+    tec_feed_ended(((struct tec_memory *)self)->feed, layer);
+}
+
+static struct tec_recall_rule rule_of(struct tec_memory *m)
+{
+    const struct tec_decl_node *n = m->node;
+    return (struct tec_recall_rule){.selection = (enum tec_selection)n->select,
+                                    .scoring = (enum tec_scoring)n->scoring,
+                                    .ratios = m->ratios,
+                                    .local = n->positions == TEC_POSITIONS_LOCAL0,
+                                    .share = n->share,
+                                    .check = n->check_layer,
+                                    .first = n->first_tokens};
+}
+
+static void declared_ratios(struct tec_memory *m)
+{
+    const struct tec_decl_recompute *r = &m->node->recompute;
+    double ratio = r->first;
+    for (int i = 0; i < m->layers; i++, ratio *= r->decay)
+        m->ratios[i] = ratio > r->floor ? ratio : r->floor;
+    m->decided = false;
+}
+
+/* Tokens at the beginning whose keys and values the region has from a prompt computed whole. */
+static int held(const struct tec_memory *m, int region, const struct tec_prefix_input *o, int query)
+{
+    int n = 0;
+    while (n < m->n_held[region] && n < query && m->held[region][n] == o->ids[n])
+        n++;
+    return n;
+}
+
+static void hold(struct tec_memory *m, int region, const struct tec_prefix_input *o, bool whole)
+{
+    m->n_held[region] = whole ? o->n_text : 0;
+    if (whole)
+        memcpy(m->held[region], o->ids, (size_t)o->n_text * sizeof *o->ids);
+}
+
+/* False: no feed runs, nothing kept can be read. */
+static bool begin(struct tec_memory *m, const struct tec_recall_rule *rule)
+{
+    const struct tec_memory_prompt *p = m->prompt;
+    /* What the first layer computes: KEEP all units, unless nothing at all is computed anew. */
+    bool all = rule->selection == TEC_SELECTION_full || rule->selection == TEC_SELECTION_prefix ||
+               (rule->selection == TEC_SELECTION_cacheblend && rule->check > 0) ||
+               (rule->selection == TEC_SELECTION_keep && rule->ratios[0] > 0.0);
+    bool none = rule->selection == TEC_SELECTION_full || rule->selection == TEC_SELECTION_prefix;
+    for (int u = 0; u < p->n_units; u++) {
+        m->fresh[u] = !p->kv[u] || m->skipped[u];
+        m->first[u] = all || m->fresh[u];
+    }
+    m->fresh[p->n_units] = !m->begin_k;
+    if (none)
+        return true;
+    const struct tec_feed_forward f = {.layers = m->layers,
+                                         .units = p->n_units,
+                                         .overlap = (enum tec_overlap)m->node->overlap,
+                                         .kv = p->kv,
+                                         .staging = m->staging,
+                                         .first = m->first,
+                                         .order = m->by_score ? m->order : NULL};
+    return tec_feed_begin(m->feed, &f, NULL) == TEC_OK;
+}
+
+static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *rule, int region,
+                           const struct tec_prefix_input *o)
+{
+    const struct tec_memory_prompt *p = m->prompt;
+    bool streams = rule->selection != TEC_SELECTION_full && rule->selection != TEC_SELECTION_prefix;
+    const struct tec_recall_source source = {.self = m,
+                                             .find = find,
+                                             .wait = streams ? wait : NULL,
+                                             .known = streams ? known : NULL,
+                                             .started = streams ? started : NULL,
+                                             .ended = streams ? ended : NULL};
+    const struct tec_recall_input in = {.ids = o->ids,
+                                        .n = o->n_text,
+                                        .units = p->units,
+                                        .n_units = p->n_units,
+                                        .fresh = m->fresh,
+                                        .query = p->query,
+                                        .region = region};
+    struct tec_feed_result result;
+    enum tec_status status = begin(m, rule) ? tec_recall_run(&m->recall, &in, rule, &source, NULL)
+                                            : TEC_NOT_FOUND;
+    if (streams && tec_feed_finish(m->feed, &result, NULL) != TEC_OK && status == TEC_OK)
+        status = TEC_NOT_FOUND;
+    return status;
+}
+
+static void count(struct tec_memory *m, const struct tec_memory_prompt *p, int n)
+{
+    const struct tec_recall *r = &m->recall;
+    tec_memory_count(m, TEC_COUNT_PROMPTS, 1);
+    tec_memory_count(m, TEC_COUNT_UNITS, p->n_units);
+    for (int u = 0; u < p->n_units; u++)
+        tec_memory_count(m, TEC_COUNT_MISSING, !p->kv[u]);
+    for (int l = 0; l < r->layers; l++)
+        tec_memory_count(m, TEC_COUNT_ROWS, r->rows[l]);
+    tec_memory_count(m, TEC_COUNT_ROWS_FULL, (int64_t)n * r->layers);
+    tec_memory_count(m, TEC_COUNT_WAITED, r->times.waited);
+    tec_memory_count(m, TEC_COUNT_CHOOSE, r->times.choose);
+    const struct tec_importance *im = &r->importance;
+    for (int u = 0; r->rule.selection == TEC_SELECTION_keep && im->n_hops && u < p->n_units; u++)
+        m->importance[p->handles[u]] = im->scores[(im->n_hops - 1) * p->n_units + u];
+}
+
+/* Units by score, the higher first; equal ones as they stand in the prompt. */
+static void order_units(struct tec_memory *m, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        for (; at > 0 && m->score[m->order[at - 1]] < m->score[i]; at--)
+            m->order[at] = m->order[at - 1];
+        m->order[at] = i;
+    }
+}
+
+static void recall(void *self, enum tec_part_kind kind, int region,
+                   const struct tec_frame_input *input, struct tec_replay *replay)
+{
+    struct tec_memory *m = self;
+    m->prompt = input->memory;
+    if (m->prompt && m->by_score)
+        order_units(m, m->prompt->n_units);
+    if (!m->prompt) {
+        m->inner.prefix(m->inner.self, kind, region, input, replay);
+        return;
+    }
+    const struct tec_prefix_input *o = &input->prefix;
+    struct tec_recall_rule rule = rule_of(m);
+    if (!m->decided)
+        declared_ratios(m);
+    m->decided = false;
+    rule.reused = held(m, region, o, m->prompt->query);
+    replay->start_ns = tec_clock_now(&real);
+    enum tec_status status = run(m, &rule, region, o);
+    if (status == TEC_NOT_FOUND) { /* what was kept is gone: nothing of it is needed */
+        rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
+        tec_memory_count(m, TEC_COUNT_WHOLE, 1);
+        status = run(m, &rule, region, o);
+    }
+    hold(m, region, o,
+         status == TEC_OK && (rule.selection == TEC_SELECTION_full ||
+                              rule.selection == TEC_SELECTION_prefix));
+    count(m, m->prompt, o->n_text);
+    replay->status = status;
+    replay->end_ns = tec_clock_now(&real);
+    for (int i = 0; i < TEC_MAX_MARKS; i++)
+        replay->mark_ns[i] = replay->end_ns;
+    replay->mark_ns[TEC_MARK_PREFILL] = replay->end_ns;
+}
+
+static void actions(void *self, float *chunk)
+{
+    struct tec_memory *m = self;
+    m->inner.actions(m->inner.self, chunk);
+}
+
+static void decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
+                   int *made, struct tec_replay *replay)
+{
+    struct tec_memory *m = self;
+    m->inner.decode(m->inner.self, rows, n, k, tokens, made, replay);
+}
+
+static void recompute(void *self, const struct tec_decision *d)
+{
+    struct tec_memory *m = self;
+    int units = m->input->max_segments, n = d->n_ratios;
+    m->decided = n > 0;
+    for (int i = 0; i < m->layers && n > 0; i++)
+        m->ratios[i] = d->ratios[i < n ? i : n - 1];
+    for (int u = 0; u < units; u++) {
+        m->skipped[u] = u < d->n_seg && d->seg[u].skip;
+        m->score[u] = u < d->n_seg ? d->seg[u].score : 0.0;
+    }
+    m->by_score = d->n_seg > 0;
+}
+
+/* One launch, if it is believed to end before the next frame. */
+static void idle(void *self, int64_t until_ns)
+{
+    struct tec_memory *m = self;
+    if (atomic_load_explicit(&m->job.state, memory_order_acquire) != TEC_JOB_READY)
+        return;
+    if (until_ns != INT64_MAX && tec_clock_now(&real) + 2 * m->job.took_ns > until_ns)
+        return;
+    tec_memory_run_job(m);
+    atomic_store_explicit(&m->job.state, TEC_JOB_DONE, memory_order_release);
+}
+
+struct tec_executor tec_memory_executor(struct tec_memory *m, const struct tec_executor *inner)
+{
+    struct tec_executor e = *inner;
+    m->inner = *inner;
+    e.self = m;
+    e.prefix = recall;
+    e.actions = actions;
+    e.decode = decode;
+    e.recompute = recompute;
+    e.idle = idle;
+    e.packed = NULL;
+    e.shift = NULL;
+    e.beside = NULL;
+    e.join = NULL;
+    return e;
+}

@@ -1,0 +1,45 @@
+/* session_further.h - what the prefills of further models read: a text of an observation each,
+ * through a template of its own and the tokenizer of its model. */
+#ifndef TEC_GRAPH_RUN_SESSION_FURTHER_H
+#define TEC_GRAPH_RUN_SESSION_FURTHER_H
+
+#include "graph/run/session.h"
+
+/* One of them. A text that is that of the observation before is not encoded again. */
+struct tec_further_reader {
+    const struct tec_decl_node *node; /* the prefill */
+    const struct tec_decl_input *input;
+    const struct tec_session_model *of;
+    struct tec_template *template;
+    size_t text_max; /* bytes of the text */
+    char *text;      /* the last one, and its ids; [text_max], [max_tokens] */
+    size_t bytes;
+    int *ids, n; /* n -1: none yet */
+};
+
+struct tec_further_inputs {
+    int n;
+    struct tec_further_reader readers[TEC_MAX_MODELS - 1];
+};
+
+/* Templates and room in the arena. TEC_MALFORMED for a template that has the robot's state. */
+enum tec_status tec_further_init(struct tec_further_inputs *further,
+                                 const struct tec_session_options *options, struct tec_arena *arena,
+                                 struct tec_error *err);
+
+/* Bytes of the longest text. */
+size_t tec_further_longest(const struct tec_further_inputs *further);
+
+/* ids[i] becomes room for prompt i. */
+enum tec_status tec_further_take(const struct tec_further_inputs *further,
+                                 int *ids[TEC_MAX_MODELS - 1], struct tec_arena *arena,
+                                 struct tec_error *err);
+
+/* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; without a
+ * tokenizer as long as can be. out[i] points to ids[i]. Errors name the input. */
+enum tec_status tec_further_read(struct tec_further_inputs *further, const struct tec_value *values,
+                                 size_t n_values, int *const ids[TEC_MAX_MODELS - 1],
+                                 struct tec_further_prompt out[TEC_MAX_MODELS - 1],
+                                 struct tec_arena *scratch, struct tec_error *err);
+
+#endif

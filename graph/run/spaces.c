@@ -1,0 +1,156 @@
+/* spaces.c - the models of a loop: the frames' and, where there are, further ones. */
+#include "graph/run/state.h"
+
+#include <string.h>
+
+static int view_of(const struct tec_loop *l, const char *name, int otherwise)
+{
+    for (int i = 0; name && i < l->o.topology->n_kv; i++)
+        if (strcmp(l->o.topology->kv[i], name) == 0)
+            return i;
+    return otherwise;
+}
+
+/* Its first decode node. */
+static int language_of(const struct tec_loop *l, int model)
+{
+    for (int i = 0; i < l->o.n_decoders; i++)
+        if (l->o.decoders[i].model == model)
+            return l->o.decoders[i].node;
+    return -1;
+}
+
+static struct tec_loop_space space_of(struct tec_loop *l, int model)
+{
+    struct tec_loop_model *f = model ? &l->o.further[model - 1] : NULL;
+    struct tec_loop_space s = {
+        .plan = f ? f->plan : l->o.plan,
+        .executor = f ? &f->executor : &l->o.executor,
+        .costs = f ? &l->further_costs[model - 1] : &l->costs,
+        .first_seat = l->seats,
+        .slices = 1,
+        .kv_frame = view_of(l, f ? f->kv_frame : l->o.kv_frame, 0),
+        .kv_requests = view_of(l, f ? f->kv_requests : l->o.kv_requests, l->o.n_further ? -1 : 1),
+        .prefill_node = f ? f->prefill_node : l->o.prefill_node,
+        .language = language_of(l, model)};
+    if (f)
+        s.slices = tec_part_slices(tec_plan_part(s.plan, TEC_PART_PREFIX, 0));
+    return s;
+}
+
+static enum tec_status make_awaited(struct tec_loop *l, struct tec_error *err)
+{
+    size_t most = 1;
+    for (int m = 1; m <= l->o.n_further; m++)
+        if ((size_t)l->spaces[m].plan->spec.text_tokens > most)
+            most = (size_t)l->spaces[m].plan->spec.text_tokens;
+    l->awaited = TEC_NEW(&l->arena, TEC_MAX_ROWS, struct tec_awaited);
+    for (int i = 0; l->awaited && i < TEC_MAX_ROWS; i++) {
+        l->awaited[i].ids = i < l->seats ? TEC_NEW(&l->arena, most, int) : l->awaited[0].ids;
+        if (!l->awaited[i].ids)
+            l->awaited = NULL;
+    }
+    return l->awaited ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for prompts");
+}
+
+enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err)
+{
+    for (int m = 0; m <= l->o.n_further; m++) {
+        struct tec_loop_space *s = &l->spaces[m];
+        *s = space_of(l, m);
+        const struct tec_plan_spec *spec = &s->plan->spec;
+        l->seats += spec->seats;
+        l->max_k = spec->max_k > l->max_k ? spec->max_k : l->max_k;
+        l->new_tokens = spec->new_tokens > l->new_tokens ? spec->new_tokens : l->new_tokens;
+        if (l->seats > TEC_MAX_ROWS)
+            return tec_fail(err, TEC_INVALID, "%d request slots; this release handles %d", l->seats,
+                            TEC_MAX_ROWS);
+        TEC_TRY(tec_costs_init(s->costs, spec, &l->arena, err));
+    }
+    return l->o.n_further ? make_awaited(l, err) : TEC_OK;
+}
+
+void tec_loop_prior(struct tec_loop *l, const struct tec_cost_table *table)
+{
+    for (int m = 0; m <= l->o.n_further; m++)
+        tec_costs_prior_of(l->spaces[m].costs, table, l->o.topology, m);
+}
+
+/* --- views ----------------------------------------------------------------------------------- */
+
+static void view_space(struct tec_loop *l, int model)
+{
+    const struct tec_loop_space *s = &l->spaces[model];
+    const struct tec_kv_pool *prefixes = &s->plan->prefixes;
+    struct tec_kv_view *frame = &l->kv[s->kv_frame], none,
+                       *requests = s->kv_requests < 0 ? &none : &l->kv[s->kv_requests];
+    int64_t oldest = 0, made = 0, stored = 0, token = tec_kv_token_bytes(&s->plan->space.shape);
+    for (int i = 0; i < l->n_live; i++) {
+        const struct tec_request *r = &l->requests[i];
+        int64_t age = l->tick->frame - r->born_frame;
+        if (tec_model_of(l, r) != model)
+            continue;
+        oldest = age > oldest ? age : oldest;
+        made += r->own + r->made;
+        stored += r->stored;
+    }
+    frame->used = (int64_t)prefixes->in_use * prefixes->tokens;
+    frame->pinned = (stored < prefixes->in_use ? stored : prefixes->in_use) * prefixes->tokens;
+    requests->used = requests->pinned = made;
+    frame->oldest = requests->oldest = oldest;
+    frame->bytes = frame->used * token;
+    requests->bytes = requests->used * token;
+}
+
+void tec_spaces_view(struct tec_loop *l)
+{
+    for (int m = 0; m <= l->o.n_further; m++)
+        view_space(l, m);
+}
+
+/* --- warm-up --------------------------------------------------------------------------------- */
+
+static void warm_slices(struct tec_loop *l, int model, int region,
+                        const struct tec_prefix_input *prompt)
+{
+    struct tec_loop_space *s = &l->spaces[model];
+    for (int i = 0; i < s->slices; i++) {
+        struct tec_replay replay = {0};
+        s->executor->slice(s->executor->self, i, region, prompt, &replay);
+        tec_loop_measure(l, model, TEC_COST_PREFILL, 0, 1, 1, replay.end_ns - replay.start_ns);
+    }
+}
+
+static void warm_decodes(struct tec_loop *l, int model, int region, int prefix)
+{
+    struct tec_loop_space *s = &l->spaces[model];
+    const struct tec_plan_spec *spec = &s->plan->spec;
+    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    for (int b = 0; b < spec->n_batches; b++) {
+        int n = spec->batches[b] < spec->seats ? spec->batches[b] : spec->seats;
+        struct tec_replay replay = {0};
+        for (int r = 0; r < n; r++) {
+            tec_row_start(&rows[r], s->plan, region, prefix, 0, r, spec->new_tokens, -1);
+            list[r] = &rows[r];
+        }
+        s->executor->decode(s->executor->self, list, n, 1, l->tokens, l->made, &replay);
+        tec_loop_measure(l, model, TEC_COST_DECODE, spec->batches[b], 1, 1,
+                         replay.end_ns - replay.start_ns);
+    }
+}
+
+void tec_spaces_warm(struct tec_loop *l, int times)
+{
+    for (int m = 1; m <= l->o.n_further; m++) {
+        struct tec_loop_space *s = &l->spaces[m];
+        int n = s->plan->spec.text_tokens, region = tec_kv_pool_take(&s->plan->prefixes);
+        int *ids = l->awaited[0].ids;
+        memset(ids, 0, (size_t)n * sizeof *ids);
+        const struct tec_prefix_input prompt = {.n_text = n, .ids = ids};
+        for (int i = 0; i < times; i++) {
+            warm_slices(l, m, region, &prompt);
+            warm_decodes(l, m, region, tec_prefix_rows(s->plan, &prompt));
+        }
+        tec_kv_pool_drop(&s->plan->prefixes, region);
+    }
+}

@@ -1,0 +1,25 @@
+-- BERT as a sentence encoder: all-MiniLM-L6-v2 and its kin.
+return include("common/encoder_family.lua") {
+  name = "minilm", type = "bert", defaults = { vocab = 30522, positions = 512 },
+  sizes = {
+    full  = { hidden_size = 384, num_hidden_layers = 6, num_attention_heads = 12, intermediate_size = 1536 },
+    small = { hidden_size = 128, num_hidden_layers = 3, num_attention_heads = 4, intermediate_size = 512 },
+    tiny  = { hidden_size = 64, num_hidden_layers = 2, num_attention_heads = 4, intermediate_size = 128,
+              vocab_size = 1200, max_position_embeddings = 64 },
+  },
+  layer = {
+    q = "attention.self.query", k = "attention.self.key", v = "attention.self.value",
+    o = "attention.output.dense", norm1 = "attention.output.LayerNorm", up = "intermediate.dense",
+    down = "output.dense", norm2 = "output.LayerNorm",
+  },
+  sums = function(c, before, positions)
+    local kind = c.position_embedding_type
+    if kind ~= nil and kind ~= "absolute" then
+      error("position_embedding_type " .. tostring(kind) .. " is not supported", 0)
+    end
+    local types = c.type_vocab_size
+    if types == nil then types = 2 end
+    return { position = { name = before .. "position_embeddings.weight", rows = positions, first = 0 },
+             types = { name = before .. "token_type_embeddings.weight", rows = types } }
+  end,
+}

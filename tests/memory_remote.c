@@ -1,0 +1,671 @@
+/* The remote tier: stores of several processes share KV; a server that is away, dies, is full or
+ * lies costs time at most. Servers are started here, on sockets in a folder of their own. */
+#include "base/clock.h"
+#include "graph/memory/feed.h"
+#include "tests/tap.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LAYERS = 4, ROW = 128, DIM = 2, UNITS = 8, TOKENS = 32, BODY = 2 * TOKENS * ROW };
+enum { PIECE = BODY + 64, PIECES = LAYERS * UNITS };
+
+static char folder[32], path[64], address[80];
+static pid_t server;
+static struct tec_heap heap;
+static _Atomic int events_away, events_here;
+static char said[600];
+
+static const char *program(void)
+{
+    if (system("command -v valkey-server >/dev/null 2>&1") == 0)
+        return "valkey-server";
+    if (system("command -v redis-server >/dev/null 2>&1") == 0)
+        return "redis-server";
+    return NULL;
+}
+
+static void nap_ms(int ms)
+{
+    const struct tec_clock clock = {0};
+    tec_clock_wait(&clock, tec_clock_now(&clock) + ms * INT64_C(1000000));
+}
+
+static int64_t now_ms(void)
+{
+    const struct tec_clock clock = {0};
+    return tec_clock_now(&clock) / 1000000;
+}
+
+static void folder_make(void)
+{
+    strcpy(folder, "/tmp/tectum_remote_XXXXXX");
+    REQUIRE(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/socket", folder);
+    snprintf(address, sizeof address, "unix:%s", path);
+    events_away = events_here = 0;
+    memset(&heap, 0, sizeof heap);
+}
+
+static void folder_remove(void)
+{
+    unlink(path);
+    rmdir(folder);
+}
+
+static bool answers(void)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    int s = socket(AF_UNIX, SOCK_STREAM, 0);
+    bool yes = s >= 0 && connect(s, (struct sockaddr *)&a, sizeof a) == 0;
+    close(s);
+    return yes;
+}
+
+/* port "0": the socket alone. */
+static void server_start(const char *port, const char *most)
+{
+    const char *name = program();
+    server = fork();
+    if (server == 0) {
+        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+            _exit(2);
+        execlp(name, name, "--port", port, "--unixsocket", path, "--save", "", "--appendonly", "no",
+               "--maxmemory", most, "--maxmemory-policy", "noeviction", "--dir", folder,
+               (char *)NULL);
+        _exit(1);
+    }
+    REQUIRE(server > 0);
+    int64_t until = now_ms() + 20000;
+    while (!answers() && now_ms() < until)
+        nap_ms(10);
+    REQUIRE(answers());
+}
+
+static void server_kill(void)
+{
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
+    unlink(path);
+}
+
+static void on_event(void *user, const struct tec_remote_event *event)
+{
+    (void)user;
+    snprintf(said, sizeof said, "%s", event->message);
+    atomic_fetch_add(event->here ? &events_here : &events_away, 1);
+}
+
+static struct tec_store *open_at(const char *where, const char *file, int64_t ram)
+{
+    const struct tec_store_options options = {
+        .path = file,
+        .key = {.model = {4, 2}, .layers = LAYERS, .row_bytes = ROW, .dim = DIM},
+        .max_units = 512,
+        .threshold = 0.99,
+        .stable_steps = 2,
+        .ram_bytes = ram,
+        .remote = {
+            .address = where, .retry_ns = 20000000, .retry_most_ns = 80000000, .event = on_event}};
+    struct tec_store *s = NULL;
+    struct tec_error err;
+    enum tec_status status = tec_store_open(&s, &options, &heap, &err);
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+    return s;
+}
+
+/* Until the counter has at least that value; false after 20 s. */
+#define AWAIT(s, field, value)                                                  \
+    do {                                                                        \
+        int64_t until_ = now_ms() + 20000;                                      \
+        while (tec_store_counts(s).remote.field < (value) && now_ms() < until_) \
+            nap_ms(2);                                                          \
+        CHECK_INT(tec_store_counts(s).remote.field, >=, (value));               \
+    } while (0)
+
+static uint32_t put(struct tec_store *s, uint32_t i, int round)
+{
+    char id[16], text[32];
+    const float v[DIM] = {i % 2 ? 1.0f : 0.0f, i % 2 ? 0.0f : 1.0f}; /* two groups */
+    struct tec_groups_change change;
+    uint32_t unit = 0;
+    snprintf(id, sizeof id, "u%u", i);
+    int n = snprintf(text, sizeof text, "%u in round %d", i, round);
+    REQUIRE(tec_store_put(s, id, text, (size_t)n, TOKENS, v, &unit, &change, NULL) == TEC_OK);
+    return unit;
+}
+
+static unsigned char byte_of(uint32_t i, int round, uint32_t layer, bool joint)
+{
+    return (unsigned char)(i * 11 + (uint32_t)round * 50 + layer * 3 + joint);
+}
+
+static void give(struct tec_store *s, uint32_t unit, uint32_t i, int round)
+{
+    static unsigned char rows[LAYERS][BODY];
+    const void *pieces[LAYERS];
+    struct tec_unit_view v;
+    REQUIRE(tec_store_view(s, unit, &v));
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        memset(rows[l], byte_of(i, round, l, v.epoch != 0), BODY);
+        pieces[l] = rows[l];
+    }
+    REQUIRE(tec_store_put_kv(s, unit, v.version, v.epoch, pieces, NULL) == TEC_OK);
+}
+
+static bool right(struct tec_store *s, uint32_t unit, uint32_t i, int round, bool joint)
+{
+    static unsigned char piece[PIECE];
+    struct tec_kv *kv = NULL;
+    bool good = tec_store_pin(s, unit, &kv, NULL) == TEC_OK;
+    for (uint32_t l = 0; good && l < LAYERS; l++)
+        good = tec_store_read(s, kv, l, piece, NULL) == TEC_OK &&
+               piece[0] == byte_of(i, round, l, joint) && !memcmp(piece, piece + 1, BODY - 1);
+    if (kv)
+        tec_store_drop(s, kv);
+    return good;
+}
+
+static uint32_t look(struct tec_store *s)
+{
+    uint32_t list[512], found = 0, n = tec_store_missing(s, list, 512);
+    CHECK_INT(tec_store_look(s, list, n, 1000000000, &found, NULL), ==, TEC_OK);
+    return found;
+}
+
+static void here(struct tec_store *s)
+{
+    int64_t until = now_ms() + 20000;
+    while (!tec_store_counts(s).remote.here && now_ms() < until)
+        nap_ms(2);
+    CHECK(tec_store_counts(s).remote.here);
+}
+
+/* The other process: its units have other numbers and versions. How many were right. */
+static int other(int wake)
+{
+    char byte;
+    struct tec_groups_change change;
+    if (read(wake, &byte, 1) != 1)
+        return 0;
+    struct tec_store *s = open_at(address, NULL, 0);
+    uint32_t unit[UNITS];
+    int good = 0;
+    here(s);
+    for (uint32_t i = 0; i < UNITS; i++) {
+        (void)put(s, i, 7);
+        unit[i] = put(s, i, 0);
+    }
+    (void)put(s, 100, 0); /* nobody computed that one */
+    good += look(s) == UNITS;
+    for (uint32_t i = 0; i < UNITS; i++)
+        good += right(s, unit[i], i, 0, false);
+    REQUIRE(tec_store_remove(s, "u100", &change, NULL) == TEC_OK);
+    REQUIRE(tec_store_step(s, 9, &change, NULL) == TEC_OK);
+    good += change.n_promoted == 2;
+    good += look(s) == UNITS; /* jointly */
+    for (uint32_t i = 0; i < UNITS; i++)
+        good += right(s, unit[i], i, 0, true);
+    struct tec_kv *kv = NULL;
+    good += tec_store_pin(s, unit[0], &kv, NULL) == TEC_OK && tec_kv_tier(kv) == TEC_KEPT_REMOTE;
+    tec_store_drop(s, kv);
+    tec_store_close(s);
+    return good;
+}
+
+TEST(two_processes_share_what_either_computed)
+{
+    struct tec_groups_change change;
+    int wake[2];
+    if (!program())
+        SKIP("neither valkey-server nor redis-server is installed");
+    folder_make();
+    REQUIRE(pipe(wake) == 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(other(wake[0]));
+    server_start("0", "100mb");
+    struct tec_store *s = open_at(address, NULL, 1 << 24);
+    uint32_t unit[UNITS];
+    for (uint32_t i = 0; i < UNITS; i++)
+        unit[i] = put(s, i, 0);
+    for (uint32_t i = 0; i < UNITS; i++)
+        give(s, unit[i], i, 0);
+    REQUIRE(tec_store_step(s, 2, &change, NULL) == TEC_OK);
+    for (uint32_t i = 0; i < UNITS; i++)
+        give(s, unit[i], i, 0); /* jointly */
+    AWAIT(s, sent, 2 * UNITS);
+    REQUIRE(write(wake[1], "x", 1) == 1);
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status));
+    CHECK_INT(WEXITSTATUS(status), ==, 2 * UNITS + 4);
+    CHECK_INT(events_away, ==, 0);
+    CHECK_INT(tec_store_counts(s).remote.sent_bytes, ==, 2 * UNITS * LAYERS * PIECE);
+    tec_store_close(s);
+    close(wake[0]);
+    close(wake[1]);
+    server_kill();
+    CHECK_INT(heap.live, ==, 0);
+    folder_remove();
+}
+
+TEST(a_server_that_comes_late_gets_what_was_computed)
+{
+    if (!program())
+        SKIP("neither valkey-server nor redis-server is installed");
+    folder_make();
+    struct tec_store *s = open_at(address, NULL, 1 << 24);
+    uint32_t unit = put(s, 1, 0);
+    AWAIT(s, away, 1);
+    nap_ms(300); /* several tries, one word */
+    printf("# %s\n", said);
+    CHECK_INT(events_away, ==, 1);
+    CHECK_INT(tec_store_counts(s).remote.tries, >, 2);
+    int64_t begin = now_ms();
+    CHECK_INT(look(s), ==, 0);
+    give(s, unit, 1, 0);
+    CHECK_INT(now_ms() - begin, <, 2000); /* nobody waits for it */
+    CHECK(right(s, unit, 1, 0, false));
+    server_start("0", "100mb");
+    AWAIT(s, sent, 1);
+    CHECK_INT(events_here, ==, 1);
+    printf("# %s\n", said);
+    server_kill();
+    server_start("0", "100mb"); /* another one, empty; the old connection is dead */
+    uint32_t second = put(s, 3, 0);
+    (void)look(s);
+    AWAIT(s, away, 2);
+    here(s);
+    CHECK_INT(look(s), ==, 0);
+    give(s, second, 3, 0);
+    AWAIT(s, sent, 2);
+    CHECK(right(s, unit, 1, 0, false));
+    tec_store_close(s);
+    server_kill();
+    CHECK_INT(heap.live, ==, 0);
+    folder_remove();
+}
+
+static _Alignas(64) unsigned char room[PIECES][PIECE];
+
+/* A forward of a stream whose server is killed before layer `when`; how many layers were ready. */
+static int forward(struct tec_store *s, struct tec_feed *stream, const uint32_t *unit, int when,
+                   enum tec_status *status)
+{
+    unsigned char *staging[PIECES], first[UNITS] = {0};
+    struct tec_kv *kv[UNITS];
+    struct tec_feed_result result;
+    int ready = 0;
+    for (uint32_t i = 0; i < PIECES; i++)
+        staging[i] = room[i];
+    for (uint32_t i = 0; i < UNITS; i++)
+        REQUIRE(tec_store_pin(s, unit[i], &kv[i], NULL) == TEC_OK);
+    const struct tec_feed_forward f = {.layers = LAYERS,
+                                         .units = UNITS,
+                                         .overlap = TEC_OVERLAP_BOUNDED,
+                                         .kv = kv,
+                                         .staging = staging,
+                                         .first = first};
+    REQUIRE(tec_feed_begin(stream, &f, NULL) == TEC_OK);
+    for (int l = 0; l < LAYERS; l++) {
+        if (l == when)
+            server_kill();
+        if (!tec_feed_wait(stream, l))
+            break;
+        ready++;
+        tec_feed_started(stream, l);
+        for (uint32_t u = 0; u < UNITS; u++)
+            CHECK_INT(room[l * UNITS + (int)u][5], ==, byte_of(u, 0, (uint32_t)l, false));
+        if (l + 1 < LAYERS)
+            tec_feed_known(stream, l + 1, first);
+        tec_feed_ended(stream, l);
+    }
+    *status = tec_feed_finish(stream, &result, NULL);
+    for (uint32_t i = 0; i < UNITS; i++)
+        tec_store_drop(s, kv[i]);
+    return ready;
+}
+
+TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
+{
+    const struct tec_feed_options options = {
+        .layers = LAYERS,
+        .units = UNITS,
+        .limit = {[TEC_KEPT_REMOTE] = {.bytes_per_sec = 8000000}}}; /* 8 ms a layer */
+    struct tec_feed *stream = NULL;
+    enum tec_status status;
+    uint32_t unit[UNITS];
+    if (!program())
+        SKIP("neither valkey-server nor redis-server is installed");
+    folder_make();
+    server_start("0", "100mb");
+    struct tec_store *writer = open_at(address, NULL, 1 << 24);
+    for (uint32_t i = 0; i < UNITS; i++)
+        give(writer, put(writer, i, 0), i, 0);
+    AWAIT(writer, sent, UNITS);
+    struct tec_store *s = open_at(address, NULL, 0); /* has nothing but the server */
+    here(s);
+    for (uint32_t i = 0; i < UNITS; i++)
+        unit[i] = put(s, i, 0);
+    CHECK_INT(look(s), ==, UNITS);
+    REQUIRE(tec_feed_create(&stream, s, &options, &heap, NULL) == TEC_OK);
+    CHECK_INT(forward(s, stream, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(status, ==, TEC_OK);
+    CHECK_INT(tec_feed_counts(stream).bytes[TEC_KEPT_REMOTE], ==, PIECES * PIECE);
+    CHECK_INT(forward(s, stream, unit, 2, &status), <, LAYERS);
+    CHECK_INT(status, ==, TEC_NOT_FOUND);
+    printf("# %s\n", said);
+    CHECK_INT(tec_store_counts(s).remote.away, ==, 1);
+    server_start("0", "100mb"); /* it has forgotten all */
+    here(s);
+    uint32_t missing[UNITS], n = tec_store_missing(s, missing, UNITS);
+    CHECK_INT(n, >, 0);
+    (void)look(s); /* finds nothing; others still believe in theirs until they read */
+    tec_feed_destroy(stream);
+    tec_store_close(s);
+    tec_store_close(writer);
+    server_kill();
+    CHECK_INT(heap.live, ==, 0);
+    folder_remove();
+}
+
+TEST(a_full_server_loses_nothing)
+{
+    enum { MANY = 128 };
+    if (!program())
+        SKIP("neither valkey-server nor redis-server is installed");
+    folder_make();
+    server_start("0", "3mb");
+    char file[64];
+    snprintf(file, sizeof file, "%s/store", folder);
+    struct tec_store *s = open_at(address, file, 1 << 20); /* room for 31 of the 33 KB */
+    uint32_t unit[MANY];
+    here(s);
+    for (uint32_t i = 0; i < MANY; i++) {
+        unit[i] = put(s, i, 0);
+        give(s, unit[i], i, 0);
+    }
+    int64_t until = now_ms() + 20000;
+    struct tec_remote_counts c = tec_store_counts(s).remote;
+    while (c.sent + c.refused < MANY && now_ms() < until) {
+        nap_ms(2);
+        c = tec_store_counts(s).remote;
+    }
+    printf("# %lld taken, %lld refused\n", (long long)c.sent, (long long)c.refused);
+    CHECK(c.sent > 0 && c.refused > 0 && c.sent + c.refused == MANY);
+    CHECK(c.here && c.away == 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        CHECK(right(s, unit[i], i, 0, false));
+    CHECK_INT(look(s), ==, 0); /* nothing is missing */
+    tec_store_close(s);
+    server_kill();
+    unlink(file);
+    CHECK_INT(heap.live, ==, 0);
+    folder_remove();
+}
+
+TEST(what_a_server_alone_had_can_be_kept)
+{
+    if (!program())
+        SKIP("neither valkey-server nor redis-server is installed");
+    folder_make();
+    char port[8], tcp[40], file[64];
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    int probe = socket(AF_INET, SOCK_STREAM, 0);
+    REQUIRE(bind(probe, (struct sockaddr *)&a, sizeof a) == 0 &&
+            getsockname(probe, (struct sockaddr *)&a, &size) == 0);
+    close(probe);
+    snprintf(port, sizeof port, "%u", ntohs(a.sin_port));
+    snprintf(tcp, sizeof tcp, "redis://127.0.0.1:%s", port);
+    snprintf(file, sizeof file, "%s/store", folder);
+    server_start(port, "100mb");
+    struct tec_store *writer = open_at(tcp, NULL, 1 << 20), *s = open_at(tcp, file, 1 << 20);
+    struct tec_kv *kv = NULL;
+    here(writer);
+    here(s);
+    give(writer, put(writer, 2, 0), 2, 0);
+    AWAIT(writer, sent, 1);
+    uint32_t unit = put(s, 2, 0);
+    CHECK_INT(look(s), ==, 1);
+    REQUIRE(tec_store_pin(s, unit, &kv, NULL) == TEC_OK);
+    CHECK_INT(tec_store_warm(s, kv, NULL), ==, TEC_OK);
+    CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_RAM);
+    tec_store_drop(s, kv);
+    server_kill();
+    CHECK(right(s, unit, 2, 0, false));
+    tec_store_close(s);
+    s = open_at(tcp, file, 0); /* the server is away: it is in the file */
+    REQUIRE(tec_store_find(s, "u2", &unit, NULL) == TEC_OK);
+    CHECK(right(s, unit, 2, 0, false));
+    tec_store_close(s);
+    tec_store_close(writer);
+    unlink(file);
+    CHECK_INT(heap.live, ==, 0);
+    folder_remove();
+}
+
+/* A server that is none: it answers PING and lengths as it should, and reads as `kind` says. */
+
+enum lie {
+    SHORT,
+    LONG,
+    ENDLESS,
+    LIST,
+    NESTED,
+    NUMBER,
+    NIL,
+    REFUSAL,
+    NOISE,
+    BYTES,
+    SILENCE,
+    DRIP,
+    HANGUP,
+    LIES
+};
+
+static const char *const lies[LIES] = {"short",   "long", "endless", "list",  "nested",
+                                       "number",  "nil",  "refusal", "noise", "bytes",
+                                       "silence", "drip", "hangup"};
+static _Atomic int lie;
+static int listener;
+
+static void say(int to, const void *bytes, size_t n)
+{
+    (void)!send(to, bytes, n, MSG_NOSIGNAL);
+}
+
+static void text(int to, const char *s)
+{
+    say(to, s, strlen(s));
+}
+
+static void say_piece(int to, size_t claimed, size_t real)
+{
+    static const unsigned char bytes[2 * PIECE] = {1, 2, 3};
+    char head[32];
+    snprintf(head, sizeof head, "$%zu\r\n", claimed);
+    text(to, head);
+    say(to, bytes, real);
+    text(to, "\r\n");
+}
+
+static void lie_to(int to)
+{
+    switch ((enum lie)lie) {
+    case SHORT:
+        say_piece(to, PIECE - 64, PIECE - 64);
+        break;
+    case LONG:
+        say_piece(to, PIECE + 64, PIECE + 64);
+        break;
+    case ENDLESS:
+        say_piece(to, 2000000000, 2 * PIECE);
+        break;
+    case LIST:
+        text(to, "*1000000000\r\n");
+        break;
+    case NESTED:
+        text(to, "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n");
+        break;
+    case NUMBER:
+        text(to, ":99999999999999999999999999\r\n");
+        break;
+    case NIL:
+        text(to, "$-1\r\n");
+        break;
+    case REFUSAL:
+        text(to, "-ERR \x1b[2Jno\x01\r\n");
+        break;
+    case NOISE:
+        text(to, "\x01\x02\x03 what?\r\n");
+        break;
+    case BYTES:
+        say_piece(to, PIECE, PIECE);
+        break;
+    case DRIP:
+        for (int i = 0; i < 40 && lie == DRIP; i++) {
+            say(to, "$", i == 0);
+            say(to, "0", i > 0);
+            nap_ms(20);
+        }
+        break;
+    case HANGUP:
+        shutdown(to, SHUT_RDWR);
+        break;
+    case SILENCE:
+    case LIES:
+        break;
+    }
+}
+
+static void *serve_one(void *user)
+{
+    int to = (int)(intptr_t)user;
+    char line[1024], number[32];
+    snprintf(number, sizeof number, ":%d\r\n", LAYERS * PIECE);
+    for (;;) {
+        ssize_t n = recv(to, line, sizeof line - 1, 0);
+        if (n <= 0)
+            break;
+        line[n] = '\0';
+        if (strstr(line, "PING"))
+            text(to, "+PONG\r\n");
+        else if (strstr(line, "STRLEN"))
+            text(to, number);
+        else
+            lie_to(to);
+    }
+    close(to);
+    return NULL;
+}
+
+static void *serve(void *user)
+{
+    pthread_t threads[512];
+    int n = 0;
+    (void)user;
+    for (int to; n < 512 && (to = accept(listener, NULL, NULL)) >= 0; n++)
+        pthread_create(&threads[n], NULL, serve_one, (void *)(intptr_t)to);
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    return NULL;
+}
+
+TEST(a_server_that_lies_is_a_miss)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    static _Alignas(64) unsigned char piece[PIECE];
+    pthread_t thread;
+    folder_make();
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    REQUIRE(bind(listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(listener, 64) == 0);
+    pthread_create(&thread, NULL, serve, NULL);
+    struct tec_store *s = open_at(address, NULL, 1 << 20);
+    uint32_t unit = 0;
+    for (int kind = 0; kind < LIES; kind++) {
+        struct tec_kv *kv = NULL;
+        struct tec_error err = {TEC_OK, ""};
+        lie = kind;
+        unit = put(s, 1, kind);
+        here(s);
+        uint32_t found = look(s);
+        for (int i = 0; found == 0 && i < 100; i++) { /* it went away from the lie before */
+            nap_ms(10);
+            found = look(s);
+        }
+        CHECK_INT(found, ==, 1);
+        REQUIRE(tec_store_pin(s, unit, &kv, NULL) == TEC_OK);
+        int64_t begin = now_ms();
+        enum tec_status status = tec_store_read(s, kv, 0, piece, &err);
+        printf("# %s: %s\n", lies[kind], err.message);
+        CHECK(status != TEC_OK && err.message[0] != '\0');
+        CHECK_INT(now_ms() - begin, <, 5000);
+        CHECK(!strchr(err.message, '\x1b'));
+        CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_PLACES);
+        tec_store_drop(s, kv);
+        CHECK_INT(tec_store_pin(s, unit, &kv, NULL), ==, TEC_NOT_FOUND);
+        if (status != TEC_IO) { /* it is not believed again */
+            here(s);
+            CHECK_INT(look(s), ==, 0);
+        }
+    }
+    CHECK_INT(tec_store_counts(s).remote.bad, >, 5);
+    CHECK_INT(heap.peak, <, 1 << 20);
+    give(s, unit, 1, 1); /* and it is computed */
+    CHECK(right(s, unit, 1, 1, false));
+    tec_store_close(s);
+    shutdown(listener, SHUT_RDWR);
+    close(listener);
+    pthread_join(thread, NULL);
+    CHECK_INT(heap.live, ==, 0);
+    folder_remove();
+}
+
+TEST(addresses_are_understood_or_refused)
+{
+    static const char *const right_ones[] = {"redis://host", "redis://10.0.0.1:7000",
+                                             "redis://[::1]:6380", "redis://[fe80::1]",
+                                             "unix:/run/valkey.sock"};
+    static const char *const wrong[] = {"",
+                                        "host:1",
+                                        "redis://",
+                                        "redis://:1",
+                                        "redis://h:",
+                                        "redis://h:x",
+                                        "redis://h:0",
+                                        "redis://h:65536",
+                                        "redis://h:1x",
+                                        "redis://h/0",
+                                        "redis://[::1",
+                                        "redis://[::1]x",
+                                        "redis://[]:1",
+                                        "unix:relative",
+                                        "http://h"};
+    struct tec_error err;
+    for (size_t i = 0; i < sizeof right_ones / sizeof *right_ones; i++)
+        CHECK_INT(tec_remote_check(&(struct tec_remote_options){.address = right_ones[i]}, &err),
+                  ==, TEC_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK_INT(tec_remote_check(&(struct tec_remote_options){.address = wrong[i]}, &err), ==,
+                  TEC_INVALID);
+    CHECK_INT(tec_remote_check(&(struct tec_remote_options){.timeout_ns = -1}, &err), ==,
+              TEC_INVALID);
+    CHECK_INT(tec_remote_check(&(struct tec_remote_options){.queue_bytes = -1}, &err), ==,
+              TEC_INVALID);
+}
+
+TAP_MAIN

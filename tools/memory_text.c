@@ -1,0 +1,31 @@
+#include "tools/memory_text.h"
+
+static double share(const struct tec_memory_counts *c)
+{
+    return c->rows_full ? 100.0 * (double)c->rows / (double)c->rows_full : 0.0;
+}
+
+void tec_memory_line(FILE *out, struct tec_memory *memory)
+{
+    const struct tec_memory_counts c = tec_memory_counts(memory);
+    fprintf(out, "  memory %lld units, %lld without kept keys, %.0f %% of rows",
+            (long long)c.units, (long long)c.missing, share(&c));
+    if (c.whole)
+        fprintf(out, ", %lld prompts whole", (long long)c.whole);
+}
+
+json_t *tec_memory_json(struct tec_memory *memory)
+{
+    const struct tec_memory_counts c = tec_memory_counts(memory);
+    char trouble[256];
+    tec_memory_trouble(memory, trouble);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:s}", "prompts",
+        (json_int_t)c.prompts, "units", (json_int_t)c.units, "missing", (json_int_t)c.missing,
+        "whole", (json_int_t)c.whole, "rows", (json_int_t)c.rows, "rows_full",
+        (json_int_t)c.rows_full, "waited_us", (json_int_t)(c.waited_ns / 1000), "choose_us",
+        (json_int_t)(c.choose_ns / 1000), "remembered_tokens", (json_int_t)c.remembered_tokens,
+        "stored", (json_int_t)c.store.units, "loaded_bytes", "ram",
+        (json_int_t)c.feed.bytes[TEC_KEPT_RAM], "file", (json_int_t)c.feed.bytes[TEC_KEPT_FILE],
+        "remote", (json_int_t)c.feed.bytes[TEC_KEPT_REMOTE], "trouble", trouble);
+}

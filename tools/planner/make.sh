@@ -1,0 +1,52 @@
+#!/bin/sh
+# make.sh - the shipped planner and its measurement from nothing, with the time each step took.
+# usage: tools/planner/make.sh OUT
+# Seven trainings one after the other. The Python environment is made in build/planner/venv.
+set -eu
+cd "$(dirname "$0")/../.."
+case ${1:--} in -*) echo "usage: tools/planner/make.sh OUT" >&2; exit 2 ;; esac
+out=$1
+venv=build/planner/venv needs=tools/planner/requirements.txt
+python=$venv/bin/python
+mkdir -p "$out"
+
+# The build of PyTorch for the CPU where that index can be reached, else the large one.
+if ! cmp -s $needs $venv/requirements.txt; then
+    rm -rf $venv
+    python3 -m venv $venv
+    $venv/bin/pip install -q --retries 0 --timeout 15 --no-deps --index-url https://download.pytorch.org/whl/cpu \
+        "$(grep '^torch==' $needs)" || echo "make: no PyTorch for the CPU alone; taking the package index's (about 5 GB)" >&2
+    $venv/bin/pip install -q -r $needs
+    cp $needs $venv/requirements.txt
+fi
+
+step() { # step TEXT COMMAND...: run it and say how long it took
+    text=$1 begin=$(date +%s)
+    shift
+    "$@" || { echo "make: $text failed" >&2; exit 1; }
+    echo "make: $text took $(($(date +%s) - begin)) s"
+}
+
+# ready NAME OPTIONS...: trained and rounded to bf16
+ready() {
+    name=$1
+    shift
+    step "training of $name" $python tools/planner/train.py "$out/$name" "$@"
+    $python tools/planner/export.py "$out/$name" "$out/bf16/$name"
+}
+
+# What ships: 12 objects, two hops tried.
+ready shipped
+$python tools/planner/questions.py "$out/questions.jsonl"
+step "the evaluation" $python tools/planner/evaluate.py "$out/questions.jsonl" "$out/shipped.json" shipped="$out/bf16/shipped"
+# Three seeds with and without the aid: 8 objects, one hop.
+runs=
+for seed in 0 1 2; do
+    ready notes$seed --seed $seed --last 4 --steps 600
+    ready plain$seed --seed $seed --last 4 --steps 600 --notes 0
+    runs="$runs notes$seed=$out/bf16/notes$seed plain$seed=$out/bf16/plain$seed"
+done
+$python tools/planner/questions.py "$out/questions8.jsonl" --objects 8
+# shellcheck disable=SC2086 # runs is a list
+step "the evaluation of seeds" $python tools/planner/evaluate.py "$out/questions8.jsonl" "$out/seeds.json" $runs
+for results in shipped seeds; do $python tools/planner/report.py "$out/$results.json"; done
