@@ -8,18 +8,26 @@
 
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 1) + 1 };
+enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 1 };
 
 enum tec_part_kind {
     TEC_PART_FRAME,  /* prefill and, where there is one, the action node */
     TEC_PART_PREFIX, /* a private prefill */
     TEC_PART_DECODE, /* one captured batch */
     TEC_PART_PACKED, /* a ring's: a prefill and a row of each sequence in flight */
-    TEC_PART_SHIFT   /* a ring's: keys and values moved from stage to stage */
+    TEC_PART_SHIFT,  /* a ring's: keys and values moved from stage to stage */
+    TEC_PART_SCORE   /* a tree of texts behind a prefix */
 };
 
 /* Marks that parts reach in this order. */
-enum { TEC_MARK_PREFILL, TEC_MARK_ACTION, TEC_MARK_DECODE, TEC_MARK_PACKED, TEC_MARK_SHIFT };
+enum {
+    TEC_MARK_PREFILL,
+    TEC_MARK_ACTION,
+    TEC_MARK_DECODE,
+    TEC_MARK_PACKED,
+    TEC_MARK_SHIFT,
+    TEC_MARK_SCORE
+};
 
 struct tec_plan_part {
     const char *name;
@@ -33,7 +41,8 @@ struct tec_plan_part {
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
     struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
     struct tec_table_block choice; /* of `decode`: PACKED, and FRAME where a chunk is tokens */
-    struct tec_moves moves, moves_device; /* SHIFT */
+    struct tec_moves moves, moves_device;       /* SHIFT */
+    struct tec_score_table score, score_device; /* SCORE */
     struct tec_taps taps;
 };
 
@@ -56,6 +65,8 @@ struct tec_plan_spec {
     int ring_tokens;  /* slots of each stage */
     bool shifts;      /* a ring whose sequences move from stage to stage; else their slots stay */
     bool gathers;     /* a ring whose attention reads a copy of all that is visible */
+    struct tec_score_limits trees; /* of texts that are scored; rows 0 = none are */
+    int choice_places;             /* of all lists that requests choose from; 0 = there are none */
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
@@ -85,6 +96,8 @@ struct tec_plan {
                                   * each; NULL without a penalty */
     int seen_words;
     int scratch_slot;
+    int tree_slot[TEC_STREAM_COUNT]; /* first slot of the keys of a tree that is scored */
+    struct tec_places places;        /* device side: what requests choose from; n 0: none */
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
     int n_streams;

@@ -42,10 +42,12 @@ struct tec_lower {
     const struct tec_prefix_table *prefix; /* device side; prefill and action */
     const struct tec_decode_table *decode; /* device side; decode, packed */
     const struct tec_moves *moves;         /* device side; shift */
-    const struct tec_kv_space *gathered;   /* one layer that attention reads copies from; or NULL */
-    int max_moved;                         /* tokens of one move */
-    float penalty;                         /* of tokens that a row has seen; 1 = none */
-    struct tec_taps *taps;                 /* NULL = none */
+    const struct tec_score_table *score;   /* device side; score */
+    struct tec_places places;            /* device side: what requests may choose from; n 0: none */
+    const struct tec_kv_space *gathered; /* one layer that attention reads copies from; or NULL */
+    int max_moved;                       /* tokens of one move */
+    float penalty;                       /* of tokens that a row has seen; 1 = none */
+    struct tec_taps *taps;               /* NULL = none */
     int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
 };
 
@@ -99,6 +101,9 @@ enum tec_status tec_lower_packed(struct tec_lower *l, struct tec_error *err);
 
 /* Keys and values of all layers from slots to slots, as the moves say. */
 enum tec_status tec_lower_shift(struct tec_lower *l, struct tec_error *err);
+
+/* The tokens of the rows as a new tensor. */
+int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int *token);
 
 /* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final. `round`: y enters a GEMM. */
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,

@@ -230,6 +230,7 @@ static void deal_decode(struct dealer *d, struct tec_decode_table *t,
     t->top_p = limits->draws ? deal(d, (size_t)batch, sizeof(float)) : NULL;
     t->top_k = limits->draws ? ints(d, batch) : NULL;
     t->seed = limits->draws ? deal(d, (size_t)batch * 2, sizeof *t->seed) : NULL;
+    t->place = limits->chooses ? ints(d, batch) : NULL;
     t->seen = t->words ? deal(d, (size_t)batch * (size_t)t->words, sizeof *t->seen) : NULL;
 }
 
@@ -248,6 +249,33 @@ tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *ho
         host_side->rows.seq[r] = r;
         host_side->rows.seqs[r] = (struct tec_seq){2 * r, 2};
     }
+    return TEC_OK;
+}
+
+static void deal_score(struct dealer *d, struct tec_score_table *t,
+                       const struct tec_score_limits *limits)
+{
+    deal_rows(d, &t->rows, limits->rows, limits->chains, limits->spans);
+    t->n_chunks = (limits->rows + TEC_SCORE_ROWS - 1) / TEC_SCORE_ROWS;
+    t->chunk = ints(d, t->n_chunks);
+    t->token = ints(d, limits->rows);
+    t->first = ints(d, limits->rows + 1);
+    t->id = ints(d, limits->entries);
+    t->likely = deal(d, (size_t)limits->entries, sizeof *t->likely);
+    t->max_entries = limits->entries;
+}
+
+enum tec_status
+tec_score_table_init(struct tec_table_block *block, struct tec_score_table *host_side,
+                     struct tec_score_table *device_side, const struct tec_score_limits *limits,
+                     struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
+{
+    struct dealer measure = {NULL, 0};
+    deal_score(&measure, host_side, limits);
+    block->size = measure.used;
+    TEC_TRY(take(block, device, arena, err));
+    deal_score(&(struct dealer){block->host, 0}, host_side, limits);
+    deal_score(&(struct dealer){block->device, 0}, device_side, limits);
     return TEC_OK;
 }
 

@@ -118,7 +118,8 @@ static void log_prob_shape(struct conform *c, int i)
     for (int r = 0; r <= rows; r++)
         first[r] = skip + r * each;
     for (int e = 0; e < a.max_entries; e++)
-        id[e] = conform_int(0, 9) ? conform_int(0, cols - 1) : conform_int(-1, 0) * (cols + 1) + cols;
+        id[e] =
+            conform_int(0, 9) ? conform_int(0, cols - 1) : conform_int(-1, 0) * (cols + 1) + cols;
     a.x = x;
     a.first = first;
     a.id = id;
