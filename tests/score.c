@@ -15,6 +15,7 @@ static struct tec_arena arena;
 static int ids[TEXTS][LONGEST];
 static struct tec_token_text texts[TEXTS];
 static float noise[8];
+static int n_places; /* of lists that requests choose from */
 
 /* Few ids, so that texts share beginnings and some are the beginning of others. */
 static void make_texts(uint64_t seed, int vocab)
@@ -43,11 +44,17 @@ static void check_chain(const struct tec_token_tree *t, const int *parent, int r
     CHECK_INT(at, ==, 0);
 }
 
+/* A token behind each text, or none. */
+static struct tec_tree_end behind(int token)
+{
+    return (struct tec_tree_end){token, true};
+}
+
 static void check_tree(int n, int end)
 {
     struct tec_token_tree t;
     int parent[TEXTS * (LONGEST + 1) + 1];
-    REQUIRE(tec_token_tree_create(&t, texts, n, end, &arena, &err) == TEC_OK);
+    REQUIRE(tec_token_tree_create(&t, texts, n, behind(end), &arena, &err) == TEC_OK);
     parent[0] = -1;
     for (int p = 0; p < t.n_places; p++) {
         CHECK((p < t.n_rows) == (t.first[p] < t.first[p + 1]));
@@ -88,9 +95,9 @@ TEST(trees)
     struct tec_token_tree t;
     make_texts(1, 1000);
     texts[3].n = 0;
-    CHECK(tec_token_tree_create(&t, texts, TEXTS, -1, &arena, &err) == TEC_INVALID);
+    CHECK(tec_token_tree_create(&t, texts, TEXTS, behind(-1), &arena, &err) == TEC_INVALID);
     CHECK_STR(err.message, "text 4 has 0 tokens; a tree takes 1 .. 1024");
-    CHECK(tec_token_tree_create(&t, texts, 0, -1, &arena, &err) == TEC_INVALID);
+    CHECK(tec_token_tree_create(&t, texts, 0, behind(-1), &arena, &err) == TEC_INVALID);
     tec_arena_finish(&arena);
 }
 
@@ -116,6 +123,7 @@ static void open_scores(bool bf16, int threads, bool taps, const struct tec_toke
                                  .new_tokens = LONGEST + 1,
                                  .isolated = true,
                                  .taps = taps,
+                                 .choice_places = n_places,
                                  .n_batches = 1,
                                  .batches = {2},
                                  .max_k = LONGEST + 1};
@@ -175,7 +183,7 @@ static void check_alone(const struct tec_token_tree *tree, int end)
     for (int i = 0; i < TEXTS; i++) {
         struct tec_token_tree alone;
         float few[LONGEST + 1];
-        REQUIRE(tec_token_tree_create(&alone, &texts[i], 1, end, &arena, &err) == TEC_OK);
+        REQUIRE(tec_token_tree_create(&alone, &texts[i], 1, behind(end), &arena, &err) == TEC_OK);
         CHECK_INT(alone.n_chains, ==, 1);
         score(&alone, few);
         tec_token_tree_sum(&alone, few, &one, scratch);
@@ -191,7 +199,7 @@ TEST(a_text_among_others_is_the_text_alone)
         int end = how % 2 ? 2 : -1;
         tec_arena_init(&arena, &tiny_heap);
         make_texts(3, 900);
-        REQUIRE(tec_token_tree_create(&tree, texts, TEXTS, end, &arena, &err) == TEC_OK);
+        REQUIRE(tec_token_tree_create(&tree, texts, TEXTS, behind(end), &arena, &err) == TEC_OK);
         CHECK(tree.n_rows > TEC_SCORE_ROWS); /* logits come in two parts */
         open_scores(how / 2, 1 + how % 3, false, &tree);
         make_prompt(tiny.model->text.vocab);
@@ -282,10 +290,100 @@ TEST(a_text_is_prompt_and_text_prefilled)
         struct tec_token_tree tree;
         tec_arena_init(&arena, &tiny_heap);
         make_texts(4, 900);
-        REQUIRE(tec_token_tree_create(&tree, texts, TEXTS, -1, &arena, &err) == TEC_OK);
+        REQUIRE(tec_token_tree_create(&tree, texts, TEXTS, behind(-1), &arena, &err) == TEC_OK);
         open_scores(bf16, 2, true, &tree);
         make_prompt(tiny.model->text.vocab);
         check_naive(&tree);
+        tiny_close(&tiny);
+        tec_arena_finish(&arena);
+    }
+}
+
+/* --- answers from a list -------------------------------------------------------------------- */
+
+/* The first largest of the entries of a place, by hand. */
+static int best_of(const struct tec_token_tree *t, int place, const float *logits)
+{
+    int best = t->first[place];
+    for (int e = best + 1; e < t->first[place + 1]; e++)
+        if (logits[t->id[e]] > logits[t->id[best]])
+            best = e;
+    return best;
+}
+
+/* What an unconstrained model would say where it may only say what the tree has: each step's logits
+ * are those of prompt and answer so far, prefilled. */
+static int answer_by_hand(const struct tec_token_tree *t, int *out)
+{
+    int vocab = tiny.model->text.vocab, n = 0, at = 0;
+    bool rounds = tiny.weights->bf16 && tiny.model->text.round;
+    float *logits = TEC_NEW(&arena, (size_t)vocab, float);
+    while (t->first[at] < t->first[at + 1]) {
+        logits_behind(&(struct tec_token_text){out, n}, n, logits);
+        for (int c = 0; rounds && c < vocab; c++)
+            logits[c] = tec_bf16_round(logits[c]);
+        int e = best_of(t, at, logits);
+        out[n++] = t->id[e];
+        at = t->next[e];
+    }
+    return n;
+}
+
+/* Two requests of one launch, by k steps at a time: one of a list, one free. */
+static int answer(int root, int k, int *out)
+{
+    struct tec_row_state rows[2], *list[] = {&rows[0], &rows[1]};
+    int tokens[2 * (LONGEST + 2)], made[2], n = 0;
+    read_prompt(NULL, 0);
+    for (int r = 0; r < 2; r++)
+        tec_row_start(&rows[r], tiny.plan, 0, PROMPT, prompt[PROMPT - 1], r, LONGEST + 1, -1);
+    rows[0].place = root;
+    for (int step = 0; step <= LONGEST && !rows[0].done; step++) {
+        struct tec_replay replay = {0};
+        tec_launch_decode(tiny.plan, tec_plan_part(tiny.plan, TEC_PART_DECODE, 2), list, 2, k,
+                          tokens, made, &replay);
+        memcpy(out + n, tokens, (size_t)made[0] * sizeof *out);
+        n += made[0];
+    }
+    CHECK(rows[0].done);
+    return n;
+}
+
+TEST(an_answer_is_one_of_the_list)
+{
+    enum { LISTS = 3, EACH = TEXTS / LISTS, END = 2 };
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct tec_token_tree tree[LISTS];
+        const struct tec_token_tree *trees[LISTS] = {&tree[0], &tree[1], &tree[2]};
+        int root[LISTS], places = 0, ends = 0;
+        tec_arena_init(&arena, &tiny_heap);
+        make_texts(6 + (uint64_t)bf16, 900);
+        for (int i = 0; i < LISTS; i++) {
+            REQUIRE(tec_token_tree_create(&tree[i], texts + (ptrdiff_t)i * EACH, EACH,
+                                          (struct tec_tree_end){END, false}, &arena,
+                                          &err) == TEC_OK);
+            places += tree[i].n_places;
+        }
+        n_places = places;
+        open_scores(bf16, 2, true, &tree[0]);
+        n_places = 0;
+        REQUIRE(tec_plan_choose(tiny.plan, trees, LISTS, root, &arena, &err) == TEC_OK);
+        make_prompt(tiny.model->text.vocab);
+        for (int i = 0; i < LISTS; i++) {
+            int want[LONGEST + 2], got[2 * LONGEST + 2], one[2 * LONGEST + 2];
+            int n = answer_by_hand(&tree[i], want), listed = 0;
+            CHECK_INT(answer(root[i], LONGEST + 1, got), ==, n);
+            CHECK(memcmp(got, want, (size_t)n * sizeof *got) == 0);
+            CHECK_INT(answer(root[i], 1, one), ==, n);
+            CHECK(memcmp(one, want, (size_t)n * sizeof *one) == 0);
+            ends += want[n - 1] == END;
+            n -= want[n - 1] == END;
+            for (int k = 0; k < EACH; k++)
+                listed += texts[i * EACH + k].n == n &&
+                          memcmp(texts[i * EACH + k].ids, got, (size_t)n * sizeof *got) == 0;
+            CHECK(listed > 0);
+        }
+        CHECK(ends < LISTS); /* not every answer is the beginning of another */
         tiny_close(&tiny);
         tec_arena_finish(&arena);
     }

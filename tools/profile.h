@@ -6,7 +6,7 @@
 #include "tools/bench.h"
 #include "tools/open_engine.h"
 
-enum { TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES };
+enum { TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS };
 
 /* A launch that can be measured by itself. */
 struct tec_profile_variant {
@@ -29,6 +29,7 @@ struct tec_profile {
     bool counting; /* launches are measured */
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     int *tokens, *made;
+    float *likely; /* of a tree's entries */
     int n_variants;
     struct tec_profile_variant variants[TEC_PROFILE_VARIANTS];
     int64_t wall_ns, inside_ns, busy_ns; /* of measured turns; in the engine; of it on the device */

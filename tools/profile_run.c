@@ -37,6 +37,10 @@ static bool list_variants(struct tec_profile *p)
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, "action"), false, 0);
     if (s->seats && s->isolated)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
+    const struct tec_choices *lists = &p->opened.engine->choices;
+    for (int i = 0; i < lists->n; i++)
+        if (lists->items[i].node->kind == TEC_DECL_SCORE)
+            ok = ok && tec_profile_add(p, TEC_COST_SCORE, lists->items[i].node->name, false, 0);
     for (int b = 0; s->seats && b < s->n_batches; b++)
         ok = ok && tec_profile_add(p, TEC_COST_DECODE, node_of(p, "decode"), false, s->batches[b]);
     return ok;
@@ -83,11 +87,12 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
     size_t rows = (size_t)s->seats + 1;
+    p->likely = TEC_NEW(p->call->arena, (size_t)s->trees.entries + 1, float);
     p->tokens = TEC_NEW(p->call->arena, rows * ((size_t)s->max_k + 1), int);
     p->made = TEC_NEW(p->call->arena, rows, int);
     for (int r = 0; r < TEC_MAX_ROWS; r++)
         p->list[r] = &p->rows[r];
-    if (!p->tokens || !p->made || !list_variants(p) || !make_input(p, seed))
+    if (!p->tokens || !p->made || !p->likely || !list_variants(p) || !make_input(p, seed))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d samples of each variant", p->frames);
     return TEC_OK;
 }
@@ -138,6 +143,28 @@ static void run_decode(struct tec_profile *p, const struct tec_executor *x,
     tec_profile_keep(p, v, replay.end_ns - replay.start_ns, k > 0 ? k : 1);
 }
 
+/* The texts of a node behind the prefix that the last prefill made. */
+static void run_score(struct tec_profile *p, const struct tec_executor *x,
+                      struct tec_profile_variant *v)
+{
+    const struct tec_engine *e = p->opened.engine;
+    const struct tec_clock clock = {NULL};
+    struct tec_replay replay = {.start_ns = 0};
+    const struct tec_token_tree *tree = NULL;
+    for (int i = 0; i < e->choices.n; i++)
+        if (strcmp(e->choices.items[i].node->name, v->node) == 0)
+            tree = &e->choices.items[i].tree;
+    tec_row_start(&p->rows[0], e->plan, p->region, tec_prefix_rows(e->plan, &p->input.prefix),
+                  p->input.prefix.ids[0], 0, 1, -1);
+    int64_t begin = tec_clock_now(&clock);
+    x->score(x->self, tree, &p->rows[0], p->likely, &replay);
+    if (p->counting) {
+        p->inside_ns += tec_clock_now(&clock) - begin;
+        p->busy_ns += replay.end_ns - replay.start_ns;
+    }
+    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+}
+
 static void run_turn(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     struct tec_replay replay;
@@ -153,6 +180,10 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
         first = i + 1;
         if (v->kind == TEC_COST_ACTION)
             continue; /* with its prefill */
+        if (v->kind == TEC_COST_SCORE) {
+            run_score(p, x, v);
+            continue;
+        }
         timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, 0, 0, &replay);
         tec_profile_keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
         if (!v->lone && p->opened.engine->plan->spec.steps > 0)

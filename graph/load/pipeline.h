@@ -45,6 +45,11 @@ struct tec_ints {
     const int *item;
 };
 
+struct tec_texts {
+    int n;
+    const char *const *item;
+};
+
 struct tec_numbers {
     int n;
     const double *item;
@@ -174,28 +179,31 @@ enum tec_decl_node_kind {
     TEC_DECL_PREFILL,
     TEC_DECL_ACTION,
     TEC_DECL_DECODE,
+    TEC_DECL_SCORE,
     TEC_DECL_MEMORY_LOAD
 };
 
-/* prefill { }, action { }, decode { }, memory_load { }: members of other kinds are 0, NULL or -1.
- */
+/* prefill { }, action { }, decode { }, score { }, memory_load { }: members of other kinds are 0,
+ * NULL or -1. */
 struct tec_decl_node {
     struct tec_where where;
     enum tec_decl_node_kind kind;
     const char *name;
     struct tec_ref model;
-    struct tec_refs reads;     /* inputs, in order; index into inputs */
-    struct tec_ref prefix;     /* action: an input, the first actions of the chunk */
-    struct tec_ref writes;     /* prefill: a resource */
-    struct tec_ref kv;         /* action, decode: a resource; `prev` set for the previous frame's */
+    struct tec_refs reads; /* inputs, in order; index into inputs */
+    struct tec_ref prefix; /* action: an input, the first actions of the chunk */
+    struct tec_ref writes; /* prefill: a resource */
+    struct tec_ref kv; /* action, decode, score: a resource; `prev` set for the previous frame's */
     struct tec_ref from, into; /* memory_load: kv.segments, kv.frame */
     struct tec_decl_out out;
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
-    struct tec_decl_spawn spawn; /* decode */
-    bool supersede;              /* decode: a new request ends the older ones */
+    struct tec_decl_spawn spawn; /* decode, score */
+    bool supersede;              /* decode, score: a new request ends the older ones */
     double temperature, top_p;   /* decode: 0: the likeliest token; share of what may be drawn */
     int top_k;                   /* decode: of so many tokens; 0 = of all */
+    struct tec_texts choices;    /* decode: an answer is one of them; score: its candidates */
+    bool ends, mean;             /* score: the end token counts; by the number of tokens */
     const char *stop;            /* decode: a text that ends an answer; NULL = none */
     struct tec_ref prompt;       /* decode: an input, read behind the frame's prefix */
     const char *template;        /* prefill: prompt template of the model; NULL = its default */

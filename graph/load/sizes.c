@@ -118,17 +118,20 @@ static bool first_decoder(const struct tec_pipeline *p, int node)
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
     int n = 0;
-    bool packed = false;
+    bool packed = false, forks = false, scores = false;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *node = &p->nodes[i];
         const struct tec_decl_resource *kv =
             node->kv.index >= 0 ? &p->resources[node->kv.index] : NULL;
         if (node->culled)
             continue;
-        if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
+        if (node->kind == TEC_DECL_SCORE) {
+            scores = true;
+        } else if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
             if (!first_decoder(p, i))
                 continue;
             n += p->capture.batch.n;
+            forks = true;
             n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
@@ -140,6 +143,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             n++;
         }
     }
+    n += scores + (scores && !forks); /* one tree at a time; its requests' private prefill */
     return packed && n > 0 ? n - 1 : n;
 }
 

@@ -1,6 +1,5 @@
 #include "graph/nodes/tree.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* The tree while it grows: node 0 is the root, a node comes after its parent. Siblings are
@@ -36,14 +35,14 @@ static int step(struct grower *g, int at, int id)
     return g->n++;
 }
 
-static enum tec_status check(const struct tec_token_text *texts, int n, int end, size_t *tokens,
-                             struct tec_error *err)
+static enum tec_status check(const struct tec_token_text *texts, int n, struct tec_tree_end end,
+                             size_t *tokens, struct tec_error *err)
 {
     if (n < 1 || n > TEC_TREE_TEXTS)
         return tec_fail(err, TEC_INVALID, "%d texts; a tree takes 1 .. %d", n, TEC_TREE_TEXTS);
     *tokens = 0;
     for (int i = 0; i < n; i++) {
-        int length = texts[i].n + (end >= 0);
+        int length = texts[i].n + (end.token >= 0);
         if (texts[i].n < 1 || length > TEC_TREE_DEPTH)
             return tec_fail(err, TEC_INVALID, "text %d has %d tokens; a tree takes 1 .. %d", i + 1,
                             length, TEC_TREE_DEPTH);
@@ -189,7 +188,7 @@ static enum tec_status link_chains(const struct grower *g, struct tec_token_tree
     return TEC_OK;
 }
 
-static enum tec_status grow(struct tec_token_tree *t, size_t tokens, int end,
+static enum tec_status grow(struct tec_token_tree *t, size_t tokens, struct tec_tree_end end,
                             struct tec_arena *arena, struct tec_error *err)
 {
     struct grower g = {.nodes = TEC_NEW(arena, tokens + 1, struct node),
@@ -204,8 +203,11 @@ static enum tec_status grow(struct tec_token_tree *t, size_t tokens, int end,
         int at = 0;
         for (int k = 0; k < t->texts[i].n; k++)
             at = step(&g, at, t->texts[i].ids[k]);
-        ends[i] = end >= 0 ? step(&g, at, end) : at;
+        ends[i] = at;
     }
+    for (int i = 0; i < t->n_texts && end.token >= 0; i++)
+        if (end.always || g.nodes[ends[i]].child >= 0)
+            ends[i] = step(&g, ends[i], end.token);
     weigh(&g);
     number(&g, t);
     TEC_TRY(take(t, t->n_texts, arena, err));
@@ -216,8 +218,9 @@ static enum tec_status grow(struct tec_token_tree *t, size_t tokens, int end,
 }
 
 enum tec_status tec_token_tree_create(struct tec_token_tree *tree,
-                                      const struct tec_token_text *texts, int n, int end,
-                                      struct tec_arena *arena, struct tec_error *err)
+                                      const struct tec_token_text *texts, int n,
+                                      struct tec_tree_end end, struct tec_arena *arena,
+                                      struct tec_error *err)
 {
     size_t tokens = 0;
     memset(tree, 0, sizeof *tree);

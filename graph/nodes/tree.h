@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "kernels/args.h"
 
+#include <stdbool.h>
+
 enum { TEC_TREE_TEXTS = 4096, TEC_TREE_TOKENS = 65536, TEC_TREE_DEPTH = 1024 };
 
 /* A string of tokens. */
@@ -41,12 +43,18 @@ struct tec_token_tree {
     struct tec_span *spans;
 };
 
-/* The tree of n texts; `end` >= 0: that token stands behind each of them, also where another text
- * goes on. `texts` is kept. TEC_INVALID, with the index, for a text without tokens, with too many,
- * or for too many in all. */
+/* The token behind texts, -1 = none: behind each, or where another text goes on alone. */
+struct tec_tree_end {
+    int token;
+    bool always;
+};
+
+/* The tree of n texts; `texts` is kept. TEC_INVALID, with the index, for a text without tokens,
+ * with too many, or for too many in all. */
 enum tec_status tec_token_tree_create(struct tec_token_tree *tree,
-                                      const struct tec_token_text *texts, int n, int end,
-                                      struct tec_arena *arena, struct tec_error *err);
+                                      const struct tec_token_text *texts, int n,
+                                      struct tec_tree_end end, struct tec_arena *arena,
+                                      struct tec_error *err);
 
 /* Sums of the log-probabilities of the tokens that lead to each text; likely [n_entries], out
  * [n_texts], scratch [n_places]. Terms are added in float64 from the first token on. */

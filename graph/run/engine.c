@@ -245,21 +245,8 @@ static enum tec_status load_weights(struct tec_engine *e, const struct tec_measu
                                        .weights = e->weights,
                                        .source = source,
                                        .device = e->device};
-    return tec_plan_create(&e->plan, &in, e->heap, err);
-}
-
-static enum tec_status open_tokenizer(struct tec_engine *e, struct tec_error *err)
-{
-    const char *path = e->options.tokenizer;
-    if (!path && e->checkpoint)
-        path = e->checkpoint->tokenizer;
-    if (path)
-        return tec_tokenizer_open(&e->tokenizer, path, e->heap, err);
-    if (e->options.random)
-        return TEC_OK;
-    return tec_fail(err, TEC_NOT_FOUND,
-                    "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
-                    e->checkpoint->path);
+    TEC_TRY(tec_plan_create(&e->plan, &in, e->heap, err));
+    return tec_choices_upload(&e->choices, e->plan, &e->arena, err);
 }
 
 static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_spec *spec,
@@ -314,6 +301,35 @@ static enum tec_status check_given(const struct tec_engine *e, struct tec_arena 
     return tec_given_init(&given, o->pipeline, robot, plain, arena, err);
 }
 
+static enum tec_status open_tokenizer(struct tec_engine *e, struct tec_error *err)
+{
+    const char *path = e->options.tokenizer;
+    if (e->tokenizer)
+        return TEC_OK;
+    if (!path && e->checkpoint)
+        path = e->checkpoint->tokenizer;
+    if (path)
+        return tec_tokenizer_open(&e->tokenizer, path, e->heap, err);
+    if (e->options.random)
+        return TEC_OK;
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
+                    e->checkpoint->path);
+}
+
+/* Lists of texts, whose tokens say how large they are. */
+static enum tec_status read_lists(struct tec_engine *e, struct tec_plan_spec *spec,
+                                  struct tec_error *err)
+{
+    if (!tec_choices_any(e->options.pipeline))
+        return TEC_OK;
+    TEC_TRY(open_tokenizer(e, err));
+    TEC_TRY(tec_choices_create(&e->choices, e->options.pipeline, e->model, e->tokenizer, &e->arena,
+                               err));
+    tec_choices_fill(&e->choices, spec);
+    return TEC_OK;
+}
+
 /* Checkpoint and model, and what the pipeline takes with them. */
 static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
                                 struct tec_arena *arena, struct tec_error *err)
@@ -323,6 +339,7 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     TEC_TRY(open_checkpoint(&e->checkpoint, o, e->heap, err));
     TEC_TRY(open_model(&e->model, o, e->checkpoint, e->heap, err));
     TEC_TRY(tec_spec_from_pipeline(&out->spec, o->pipeline, e->model, e->heap, err));
+    TEC_TRY(read_lists(e, &out->spec, err));
     if (out->spec.fixed)
         TEC_TRY(check_given(e, arena, err));
     struct tec_device_options *device = &e->options.device;

@@ -5,6 +5,7 @@
 
 #include "graph/compile/spec.h"
 #include "graph/load/pipeline.h"
+#include "graph/run/choices.h"
 #include "graph/run/loop.h"
 #include "graph/run/partitions.h"
 #include "graph/run/session.h"
@@ -50,6 +51,7 @@ struct tec_engine {
     struct tec_loop *loop;
     struct tec_partitions *partitions; /* NULL: work runs one after the other */
     struct tec_topology topology;
+    struct tec_choices choices;      /* lists of texts of nodes */
     struct tec_arena arena, reading; /* `reading`: scratch of the frame thread */
 };
 

@@ -40,6 +40,16 @@ static void fill_score(const struct tec_plan *plan, struct tec_plan_part *part,
     memcpy(t->id, tree->id, (size_t)tree->n_entries * sizeof *t->id);
 }
 
+struct tec_score_launch tec_score_launch_of(const struct tec_token_tree *tree,
+                                            const struct tec_row_state *row, float *likely)
+{
+    return (struct tec_score_launch){.tree = tree,
+                                     .region = row->region,
+                                     .tokens = row->prefix,
+                                     .last_token = row->token,
+                                     .likely = likely};
+}
+
 void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_score_launch *launch, struct tec_replay *replay)
 {

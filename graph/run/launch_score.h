@@ -14,6 +14,10 @@ struct tec_score_launch {
     int region, tokens, last_token;
     float *likely;
 };
+/* Of a request that has not made a token. */
+struct tec_score_launch tec_score_launch_of(const struct tec_token_tree *tree,
+                                            const struct tec_row_state *row, float *likely);
+
 void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_score_launch *launch, struct tec_replay *replay);
 

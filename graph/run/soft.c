@@ -61,6 +61,9 @@ static void add_decode(struct tec_loop *l, int first, int n)
     job->k = k < max_k ? k : max_k;
     job->tokens = l->tokens + (ptrdiff_t)first * max_k;
     job->made = l->made + first;
+    job->tree = l->o.decoders[l->requests[l->order[first]].decoder].tree;
+    job->likely = l->likely + (ptrdiff_t)first * l->o.plan->spec.trees.entries;
+    job->k = job->tree ? 1 : job->k;
     for (int i = first; i < first + n; i++) {
         const struct tec_request *r = &l->requests[l->order[i]];
         l->states[i] = &l->requests[l->order[i]].row;
@@ -68,10 +71,17 @@ static void add_decode(struct tec_loop *l, int first, int n)
     }
 }
 
+static bool ranks(const struct tec_loop *l, int at)
+{
+    return l->o.decoders[l->requests[l->order[at]].decoder].tree != NULL;
+}
+
 static bool same_launch(const struct tec_loop *l, int a, int b)
 {
     const struct tec_row_decision *x = &l->decision.rows[l->order[a]],
                                   *y = &l->decision.rows[l->order[b]];
+    if (ranks(l, a) || ranks(l, b))
+        return false; /* a tree is a launch of its own */
     return x->k == y->k && x->group == y->group &&
            is_beside(l, l->order[a]) == is_beside(l, l->order[b]);
 }
@@ -93,7 +103,7 @@ static void part_order(struct tec_loop *l)
 /* More rows than the largest captured batch are split, full launches first. */
 static void add_decodes(struct tec_loop *l, bool beside)
 {
-    int largest = l->n_order ? l->costs.batches[l->costs.n_batches - 1] : 0;
+    int largest = l->costs.n_batches ? l->costs.batches[l->costs.n_batches - 1] : 1;
     for (int i = 0, n; i < l->n_order; i += n) {
         for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
             ;
@@ -171,6 +181,21 @@ static void tell_launch(struct tec_loop *l, const struct tec_soft_job *job, cons
                                         .since_ns = p->start_ns});
 }
 
+static void settle_score(struct tec_loop *l, int at)
+{
+    const struct tec_soft_job *job = &l->jobs[at];
+    struct tec_request *r = &l->requests[l->order[l->notes[at].first]];
+    int node = l->o.decoders[r->decoder].node;
+    tell_launch(l, job, &r->id, node, 1);
+    tell_rows(l, "unbatch", &r->id, 1, job->replay.end_ns);
+    tec_requests_rank(l, r, job->likely, job->replay.end_ns);
+    struct tec_launch_record *launch =
+        tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, job->replay.end_ns);
+    launch->rows = launch->batch = launch->k = 1;
+    l->record.rows++;
+    tec_loop_measure_score(l, &job->replay);
+}
+
 static void settle_decode(struct tec_loop *l, int at)
 {
     const struct tec_soft_job *job = &l->jobs[at];
@@ -211,6 +236,8 @@ static void settle(struct tec_loop *l, int at)
     }
     if (l->jobs[at].prefill)
         settle_prefill(l, at);
+    else if (l->jobs[at].tree)
+        settle_score(l, at);
     else
         settle_decode(l, at);
 }
@@ -223,6 +250,8 @@ static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *in
     struct tec_soft_job *job = &l->jobs[at];
     if (job->prefill)
         e->prefix(e->self, TEC_PART_PREFIX, job->region, input, &job->replay);
+    else if (job->tree)
+        e->score(e->self, job->tree, job->rows[0], job->likely, &job->replay);
     else
         e->decode(e->self, job->rows, job->n, job->k, job->tokens, job->made, &job->replay);
     settle(l, at);

@@ -146,7 +146,10 @@ static double packed_cost(const struct tec_loop *l, int depth, double q)
 
 double tec_loop_launch_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q)
 {
-    static const char *const words[] = {"prefill", "action", "decode"};
+    static const char *const words[TEC_COST_KINDS] = {[TEC_COST_PREFILL] = "prefill",
+                                                      [TEC_COST_ACTION] = "action",
+                                                      [TEC_COST_DECODE] = "decode",
+                                                      [TEC_COST_SCORE] = "score"};
     return l->o.ring ? ring_cost(l, kind, rows, q) : tec_loop_cost(l, words[kind], rows, q);
 }
 
@@ -209,6 +212,8 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.late_us = l->late_us;
     l->view.n_kv = l->o.topology->n_kv < 2 ? l->o.topology->n_kv : 2;
     l->view.kv = l->kv;
+    if (l->view.n_kv == 1) /* of requests that hold on to a prefix alone */
+        l->kv[1].name = l->o.topology->kv[0];
     int64_t caps[2] = {p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens
                                       : (int64_t)p->prefixes.n * p->prefixes.tokens,
                        (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens)};
