@@ -14,7 +14,9 @@ static bool on_cuda(const struct conform *c)
 }
 
 /* How far each row sees. */
-enum view { ALL, CAUSAL, ANY, SOME }; /* SOME: every other sequence, nothing */
+/* SOME: every other sequence, nothing; FORKED: any, and some sequences begin with the span that the
+ * first one begins with. */
+enum view { ALL, CAUSAL, ANY, SOME, FORKED };
 
 struct shape {
     int seqs, rows, keys; /* a sequence has up to `rows` rows and `keys` keys */
@@ -33,7 +35,9 @@ static const struct shape edges[] = {
     {1, 2, 70, 140, 2, 8, CAUSAL, false, false}, {4, 3, 200, 6, 3, 33, ANY, false, false},
     {2, 3, 1100, 8, 1, 64, ANY, false, false},   {1, 20, 530, 4, 2, 128, CAUSAL, false, false},
     {3, 2, 90, 4, 1, 264, ANY, true, false},     {1, 3, 300, 2, 1, 512, CAUSAL, false, false},
-    {9, 5, 40, 3, 1, 21, SOME, false, false},    {1, 2, 800, 2, 1, 16, ALL, false, true}};
+    {9, 5, 40, 3, 1, 21, SOME, false, false},    {1, 2, 800, 2, 1, 16, ALL, false, true},
+    {9, 2, 300, 6, 2, 64, FORKED, false, false}, {20, 1, 500, 7, 1, 128, FORKED, true, true},
+    {5, 9, 150, 4, 4, 33, FORKED, false, true},  {30, 3, 200, 2, 1, 40, FORKED, false, true}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8, LANES = 9 };
 
 /* The sequences of a shape and the memory under them. */
@@ -75,6 +79,11 @@ static void cut_spans(struct conform *c, struct world *w, struct shape s)
             w->spans[at] = w->spans[other];
             w->spans[other] = x;
         }
+    for (int i = 2; s.view == FORKED && i < s.seqs; i += 1 + i % 3) {
+        struct tec_span *own = &w->spans[seqs[i].first];
+        w->length[i] += w->spans[0].length - own->length;
+        *own = w->spans[0];
+    }
     w->a.seqs = seqs;
     w->a.spans = w->spans;
 }
