@@ -17,7 +17,7 @@ kv = {}
 ---@field frame tectum.frame the control frame
 ---@field inputs? (tectum.image|tectum.tensor|tectum.text|tectum.segments)[] what comes in every frame
 ---@field resources? (tectum.kv_frame|tectum.kv_requests|tectum.kv_ring|tectum.kv_segments|tectum.buffer)[] key/value caches and buffers
----@field nodes? (tectum.prefill|tectum.action|tectum.decode|tectum.memory_load)[] what is computed
+---@field nodes? (tectum.prefill|tectum.action|tectum.decode|tectum.score|tectum.memory_load)[] what is computed
 ---@field partitions? (tectum.sm)[] shares of the device
 ---@field capture? tectum.capture the decision lattice: the points a policy may pick; default {}
 ---@field memory? tectum.memory memory budgets; default {}
@@ -204,6 +204,7 @@ function action(t) end
 ---@field temperature? number 0: the likeliest token; above: tokens are drawn, the flatter the larger; default 0
 ---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
 ---@field top_p? number drawn from the likeliest tokens that have this share of the probability; default 1
+---@field choices? string[] the texts that an answer is one of; it ends with the last token that tells which
 ---@field stop? string a text that ends an answer, as its last part
 ---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
 ---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text
@@ -216,6 +217,26 @@ function action(t) end
 ---@param t tectum.decode
 ---@return tectum.decode
 function decode(t) end
+
+---Ranks texts by how likely they are behind a prefix, all of them in one forward.
+---@class tectum.score
+---@field name string name in traces and for policies
+---@field model? string|tectum.call which model; needed when there are several; its text must be causal
+---@field kv string|tectum.call the prefix, a kv.frame; or a kv.requests that shares one
+---@field candidates string[] the texts, as they continue the prompt: most begin with a space
+---@field ends? boolean the model's end token behind each text counts, too; default false
+---@field mean? boolean sums are divided by the number of tokens; default false
+---@field spawn? tectum.call when texts are ranked: `every(n)` frames, `on_change()` of the instruction, or `on_request()`
+---@field supersede? boolean a new request ends the older ones of this node and session; default false
+---@field out? string|tectum.call `stream "name"`: the likeliest text, and the ranking
+---@field deadline? tectum.hard|tectum.soft by when a ranking is needed
+---@field after? string|tectum.call a node that runs before it
+---@field partition? string|tectum.call share of the device
+---@field when? tectum.call `policy()`: a decision may skip it
+
+---@param t tectum.score
+---@return tectum.score
+function score(t) end
 
 ---Brings units of a memory into a prefix and recomputes the important ones.
 ---@class tectum.memory_load

@@ -5,6 +5,7 @@
 
 #include "graph/compile/spec.h"
 #include "graph/load/pipeline.h"
+#include "graph/run/choices.h"
 #include "graph/run/loop.h"
 #include "graph/run/memory.h"
 #include "graph/run/partitions.h"
@@ -44,7 +45,8 @@ struct tec_engine_model {
     struct tec_checkpoint *checkpoint; /* NULL with random weights */
     struct tec_tokenizer *tokenizer;   /* NULL when there is none */
     struct tec_model *model;
-    struct tec_plan_spec spec; /* as asked for */
+    struct tec_plan_spec spec;  /* as asked for */
+    struct tec_choices choices; /* lists of texts of its nodes */
     struct tec_weights *weights;
     struct tec_plan *plan;
 };

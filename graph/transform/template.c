@@ -25,7 +25,8 @@ static void check_marks(struct tec_fields *f, struct tec_template *t, const char
         if (starts(c, text_mark) || starts(c, state_mark))
             c = strchr(c, '}');
         else if (*c == '{' || *c == '}')
-            tec_fields_fail(f, TEC_MALFORMED, "'%.40s': a call knows {text} and {state}, or is {memory}", c);
+            tec_fields_fail(f, TEC_MALFORMED,
+                            "'%.40s': a call knows {text} and {state}, or is {memory}", c);
     }
 }
 
@@ -211,8 +212,8 @@ static enum tec_status end_ids(const struct tec_template *t, const struct tec_to
 enum tec_status tec_template_encode_calls(const struct tec_template *t, int from, int to,
                                           const struct tec_tokenizer *tokenizer,
                                           const struct tec_template_values *values, int *ids,
-                                          size_t capacity, size_t *count,
-                                          struct tec_arena *scratch, struct tec_error *err)
+                                          size_t capacity, size_t *count, struct tec_arena *scratch,
+                                          struct tec_error *err)
 {
     struct tec_arena_mark mark = tec_arena_mark(scratch);
     enum tec_status status = TEC_OK;
