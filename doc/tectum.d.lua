@@ -247,7 +247,7 @@ function score(t) end
 ---@field into string|tectum.call the kv.frame that is filled
 ---@field overlap? "separate"|"next"|"balanced"|"bounded" how loading runs beside computing; default bounded
 ---@field select? "keep"|"full"|"prefix"|"reuse"|"cacheblend"|"epic" what is computed anew; all but keep are baselines; default keep
----@field scoring? "paper"|"query_only"|"code"|"lift" how keep finds the units that matter; default paper
+---@field scoring? "paper"|"query_only"|"code"|"lift" how keep finds the units that matter; default lift
 ---@field positions? "relocate"|"local0" kept keys are rotated to their place, or stay where they were computed (reuse); default relocate
 ---@field share? number of the tokens, cacheblend; default 0.16
 ---@field check_layer? integer where cacheblend compares; default 1

@@ -224,6 +224,7 @@ static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
                                          .weights = e->checkpoint ? e->checkpoint->hash : made,
                                          .tokenizer = e->tokenizer,
                                          .root = o->root,
+                                         .forgets = o->forgets,
                                          .bf16 = tec_engine_bf16(e, &e->models[0]),
                                          .device = &o->device};
     return tec_memory_open(&e->memory, &m, e->heap, err);

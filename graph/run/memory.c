@@ -71,14 +71,15 @@ static void remote_event(void *user, const struct tec_remote_event *event)
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_decl_resource *r = m->resource;
-    struct tec_store_options o = {
-        .path = r->store,
-        .max_units = MAX_UNITS,
-        .threshold = r->threshold,
-        .stable_steps = r->stable_steps,
-        .ram_bytes = r->tiers.host,
-        .log = {.max_bytes = r->tiers.disk},
-        .remote = {.address = r->remote, .user = m, .event = remote_event}};
+    struct tec_store_options o = {.path = r->store,
+                                  .max_units = MAX_UNITS,
+                                  .threshold = r->threshold,
+                                  .stable_steps = r->stable_steps,
+                                  .ram_bytes = r->tiers.host,
+                                  .log = {.max_bytes = r->tiers.disk},
+                                  .remote = {.address = m->options.forgets ? NULL : r->remote,
+                                             .user = m,
+                                             .event = remote_event}};
     TEC_TRY(key_of(m, &o.key, err));
     if (o.ram_bytes == 0) /* nothing is said: as much as the units of a prompt twice over */
         o.ram_bytes = 4LL * r->tokens * o.key.row_bytes * o.key.layers;
