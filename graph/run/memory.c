@@ -71,7 +71,7 @@ static void remote_event(void *user, const struct tec_remote_event *event)
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_decl_resource *r = m->resource;
-    struct tec_store_options o = {.path = r->store,
+    struct tec_store_options o = {.path = m->options.forgets ? NULL : r->store,
                                   .max_units = MAX_UNITS,
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
