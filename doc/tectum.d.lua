@@ -131,6 +131,10 @@ function kv.ring(t) end
 ---@field name string what nodes call it
 ---@field tokens integer tokens of all units in use together
 ---@field stable_steps? integer a unit unchanged for so many steps counts as static; default 10
+---@field threshold? number least cosine between a unit and a group that it joins; above 1: every unit alone; default 0.6
+---@field store? string the file that remembers; without it memory ends with the program
+---@field remote? string a server that shares keys and values: redis://host:port or unix:/path
+---@field encoder? string directory of a sentence encoder; without it texts are alike by their words
 ---@field tiers? tectum.tiers bytes of each place; default {}
 
 ---@param t tectum.kv_segments
@@ -220,7 +224,13 @@ function decode(t) end
 ---@field reads string[] the segments input
 ---@field from string|tectum.call the kv.segments
 ---@field into string|tectum.call the kv.frame that is filled
----@field overlap? "bounded"|"balanced"|"separate"|"next" how loading runs beside computing; default bounded
+---@field overlap? "separate"|"next"|"balanced"|"bounded" how loading runs beside computing; default bounded
+---@field select? "keep"|"full"|"prefix"|"reuse"|"cacheblend"|"epic" what is computed anew; all but keep are baselines; default keep
+---@field scoring? "paper"|"query_only"|"code"|"lift" how keep finds the units that matter; default paper
+---@field positions? "relocate"|"local0" kept keys are rotated to their place, or stay where they were computed (reuse); default relocate
+---@field share? number of the tokens, cacheblend; default 0.16
+---@field check_layer? integer where cacheblend compares; default 1
+---@field first_tokens? integer of each unit, epic; default 16
 ---@field recompute? tectum.recompute which share of the tokens is computed anew, by layer; default {}
 ---@field after? string|tectum.call a node that runs before it
 ---@field partition? string|tectum.call share of the device

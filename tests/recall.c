@@ -186,6 +186,30 @@ TEST(nothing_recomputed_is_full_reuse)
     close_model();
 }
 
+/* Without placing and importance, in a region that holds what is placed. */
+TEST(rows_alone_are_the_same_bytes)
+{
+    open_model(true, 2);
+    make_prompt(5);
+    int region = tec_kv_pool_take(&plan->prefixes);
+    unsigned char sets[LAYERS * UNITS] = {0};
+    struct tec_recall_rule keep = {
+        .selection = TEC_SELECTION_keep, .scoring = TEC_SCORING_paper, .ratios = some};
+    REQUIRE(run(&keep, region));
+    const unsigned char *want = read_region(region);
+    for (int l = 0; l < recall.layers; l++)
+        memcpy(sets + l * UNITS, recall.sets + l * (recall.max_units + 1), UNITS);
+    keep.forced = sets;
+    keep.bare = true;
+    lost = 0; /* a kept piece is not asked for */
+    REQUIRE(run(&keep, region));
+    lost = -1;
+    CHECK(memcmp(want, read_region(region), region_bytes()) == 0);
+    keep.forced = NULL;
+    CHECK(!run(&keep, region));
+    close_model();
+}
+
 /* Forced to the sets that were chosen, the same bytes; and as many lanes as one likes. */
 TEST(what_is_chosen_does_not_depend_on_lanes)
 {

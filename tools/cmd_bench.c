@@ -37,7 +37,7 @@ static const struct tec_option options[] = {
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
     {"out", 'o', TEC_OPTION_TEXT, "DIR",
      "bench.json and a histogram of 1 us a row; what a suite makes", AT(out), 0, 0},
-    {"suite", 0, TEC_OPTION_WORD, "none|oxygen|actionflow",
+    {"suite", 0, TEC_OPTION_WORD, "none|oxygen|actionflow|keep",
      "the experiments of a paper, in place of FILE: tables, charts and JSON in --out", AT(suite), 0,
      0},
     {"quick", 0, TEC_OPTION_FLAG, NULL, "a suite with few points and frames, to see it work",
@@ -151,7 +151,10 @@ static enum tec_status run_suite(struct tec_invocation *call, const struct bench
     static const struct {
         const char *name;
         tec_suite_main_fn *main;
-    } suites[] = {{"none", NULL}, {"oxygen", tec_oxygen_main}, {"actionflow", tec_actionflow_main}};
+    } suites[] = {{"none", NULL},
+                  {"oxygen", tec_oxygen_main},
+                  {"actionflow", tec_actionflow_main},
+                  {"keep", tec_keep_main}};
     const struct tec_shared *s = &call->shared;
     if (call->args.n > 0 || s->weights || s->policy || s->param.n || o->sweep || o->inputs ||
         o->node || o->warmup || o->prompt || o->clock || o->dtype)
@@ -220,7 +223,9 @@ const struct tec_command tec_command_bench = {
         "  tectum bench pipelines/pi05_droid.lua --random-weights 1 --policy oxygen,isolated\n"
         "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"
         "  tectum bench --suite oxygen --random-weights 1 --size small --quick -o DIR\n"
-        "  tectum bench --suite actionflow --random-weights 1 --size small -o DIR\n",
+        "  tectum bench --suite actionflow --random-weights 1 --size small -o DIR\n"
+        "  tectum bench --suite keep --random-weights 1 --size full --set model.arch=qwen2_1b5 -o "
+        "DIR\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,

@@ -34,7 +34,7 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
     const struct tec_decl_resource *frame =
         &m->options.pipeline->resources[m->node->into.index];
     size_t room = (size_t)frame->tokens, n = 0;
-    if (t->memory < 0)
+    if (!t->memory)
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' brings units to prompt template '%s', which has no {memory}",
                         m->node->where.file ? m->node->where.file : "?", m->node->where.line,
@@ -45,7 +45,7 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
     struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
     enum tec_status status =
-        encode_calls(m, 0, t->memory, &none, m->beginning, room, &n, &m->scratch, err);
+        encode_calls(m, 0, t->memory - 1, &none, m->beginning, room, &n, &m->scratch, err);
     tec_arena_rewind(&m->scratch, mark);
     TEC_TRY(status);
     if (n >= room)
@@ -129,7 +129,7 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
     int *query = TEC_NEW(scratch, (size_t)room, int);
     if (!found || !query)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
-    TEC_TRY(encode_calls(m, m->template->memory + 1, m->template->n_calls, values, query,
+    TEC_TRY(encode_calls(m, m->template->memory, m->template->n_calls, values, query,
                          (size_t)room, &n, scratch, err));
     if (n < 1 || n + (size_t)m->n_beginning > (size_t)room)
         return tec_fail(err, TEC_INVALID,

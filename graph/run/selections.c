@@ -148,6 +148,10 @@ static enum tec_status start_keep(struct tec_recall *r, struct tec_error *err)
             return tec_fail(err, TEC_INVALID, "the share of layer %d is %g, not 0 to 1", i,
                             r->rule.ratios[i]);
     tec_recompute_counts(r->rule.ratios, r->layers, r->in.n_units, r->counts);
+    if (r->rule.bare && !r->rule.forced)
+        return tec_fail(err, TEC_INVALID, "rows alone can be computed for given sets only");
+    if (r->rule.bare)
+        mark(r->resident, (struct tec_unit_place){0, r->in.query});
     for (int u = 0; u < r->in.n_units; u++) {
         r->alive[u] = r->counts[0] > 0 && !(r->in.fresh && r->in.fresh[u]);
         if (r->alive[u])
@@ -158,7 +162,7 @@ static enum tec_status start_keep(struct tec_recall *r, struct tec_error *err)
 
 static bool keep_sums(const struct tec_recall *r, int layer)
 {
-    return layer + 1 < r->layers && r->counts[layer + 1] < r->counts[layer] &&
+    return !r->rule.bare && layer + 1 < r->layers && r->counts[layer + 1] < r->counts[layer] &&
            r->counts[layer + 1] > 0;
 }
 
@@ -177,7 +181,7 @@ static enum tec_status choose_keep(struct tec_recall *r, int layer, struct tec_e
                                                 .rows = *t->n_seen,
                                                 .ld = t->ld_mass,
                                                 .mass = r->mass};
-        if (r->counts[layer + 1] > 0) {
+        if (r->counts[layer + 1] > 0 && !r->rule.bare) {
             const bool *set =
                 tec_importance_select(&r->importance, &seen, r->rule.scoring, r->counts[layer + 1]);
             if (r->watch)

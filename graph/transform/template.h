@@ -29,7 +29,7 @@ struct tec_template {
                                * unless it is their last; NULL = nothing */
     struct tec_template_call *calls;
     int n_calls;
-    int memory;               /* the call that stands for the units of a memory; -1 = none */
+    int memory;               /* 1 + the call that stands for the units of a memory; 0 = none */
     bool state; /* some call has {state} */
 };
 

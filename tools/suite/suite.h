@@ -18,7 +18,7 @@ struct tec_suite_options {
 typedef enum tec_status tec_suite_main_fn(struct tec_invocation *call,
                                           const struct tec_suite_options *options,
                                           struct tec_error *err);
-tec_suite_main_fn tec_oxygen_main, tec_actionflow_main;
+tec_suite_main_fn tec_oxygen_main, tec_actionflow_main, tec_keep_main;
 
 /* --- engines --------------------------------------------------------------------------------- */
 
