@@ -23,7 +23,7 @@
  * doc/numerics.md): gemm_bf16 in float32, gemm_f32 (the checking path and the small exact
  * projections) in float64, rounded once; gemm_int4 by groups of k, each sum of x * (nibble - zero)
  * and the sum of groups times their scales one chain of fused multiply-adds in float32: the same
- * bits on every tier. */
+ * bits on every tier of the CPU. On CUDA gemm_bf16 and gemm_int4 have orders of their own. */
 struct tec_gemm_args {
     const float *x;    /* [max_rows, ldx], k columns used; not rounded here */
     const void *w;     /* a matrix packed by tec_matrix_pack for this tier; n x k */
