@@ -66,6 +66,7 @@ struct tec_keeping_row {
     int64_t behind_ns;
     int64_t loaded; /* bytes of kept pieces that were placed */
     int64_t agree;  /* steps whose likeliest token is the full one's */
+    int64_t right;  /* questions: answers that are right */
     double kl;      /* sum of KL(full || this) of the next token, nats */
     bool same;      /* bare: every byte of logits was its neighbour's */
     double layer_rows[TEC_KEEPING_LAYERS], layer_bytes[TEC_KEEPING_LAYERS];
@@ -73,7 +74,8 @@ struct tec_keeping_row {
 };
 
 struct tec_keeping_cell {
-    const char *experiment; /* "methods", "segments", "ratio", "blocks", "links" */
+    const char *experiment; /* "methods", "segments", "ratio", "blocks", "links"; of questions: a
+                             * scoring, or "baselines" */
     int segments;
     struct tec_keeping_link link;
     int n_rows;
@@ -89,6 +91,7 @@ struct tec_keeping {
     bool quick;
     int steps;                                        /* measured, of each cell */
     const char *dir, *command, *arch, *only, *remote; /* only: one experiment; NULL: all */
+    const char *weights; /* a checkpoint with questions; NULL: random weights and the trace */
     int n_cells;
     struct tec_keeping_cell cells[TEC_KEEPING_CELLS];
     struct tec_trace trace; /* of the last cell: its changes by class */
@@ -123,6 +126,7 @@ double tec_keeping_of_bound(const struct tec_keeping_cell *cell, const struct te
 /* Prefill over that of its bare neighbour. */
 double tec_keeping_over_bare(const struct tec_keeping_cell *cell,
                              const struct tec_keeping_row *row);
+double tec_keeping_right(const struct tec_keeping_row *row);
 double tec_keeping_agree(const struct tec_keeping_row *row);
 double tec_keeping_kl(const struct tec_keeping_row *row);
 

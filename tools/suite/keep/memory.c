@@ -86,6 +86,27 @@ enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct t
     return whole ? TEC_OK : tec_fail(err, TEC_INVALID, "a prompt of more than %d tokens", w->most);
 }
 
+enum tec_status tec_keeping_ask(struct tec_keeping_world *w, const struct tec_keeping_question *q,
+                                struct tec_error *err)
+{
+    struct tec_keeping_prompt *p = &w->prompt;
+    int begin = q->units[0].begin;
+    uint64_t hash =
+        tec_trace_hash((const char *)(const void *)q->ids, begin * (int)sizeof *q->ids) | 1;
+    memcpy(p->ids, q->ids, (size_t)q->n * sizeof *q->ids);
+    memcpy(p->units, q->units, (size_t)q->n_units * sizeof *q->units);
+    p->n = q->n;
+    p->query = q->query;
+    p->n_units = q->n_units;
+    for (int u = 0; u < p->n_units; u++)
+        p->segment[u] = (uint32_t)u;
+    w->question = q;
+    if (begin && w->beginning.hash != hash)
+        TEC_TRY(tec_keeping_fill(w, &w->beginning, q->ids, begin, err));
+    w->beginning.hash = hash;
+    return TEC_OK;
+}
+
 /* --- computing what is kept ------------------------------------------------------------------ */
 
 static enum tec_status make_room(struct tec_keeping_world *w, struct tec_keeping_slot *slot, int n,
@@ -182,7 +203,7 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int bloc
     struct tec_keeping_shelf *shelf = shelf_of(w, block);
     int64_t begin = now();
     *changed = shelf->cost;
-    if (shelf->step == trace_of(w)->step)
+    if (shelf->step == w->at)
         return TEC_OK;
     *changed = (struct tec_keeping_cost){0};
     int n = tec_keeping_blocks(w, block, places, slots);
@@ -199,7 +220,7 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int bloc
     }
     TEC_TRY(run_pack(w, &pack, changed, err));
     changed->ns = now() - begin;
-    shelf->step = trace_of(w)->step;
+    shelf->step = w->at;
     shelf->cost = *changed;
     return TEC_OK;
 }
@@ -294,10 +315,10 @@ enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,
                                           struct tec_keeping_cost *changed,
                                           struct tec_keeping_cost *joined, struct tec_error *err)
 {
-    if (w->step != trace_of(w)->step) {
+    if (w->step != w->at) {
         w->changed = w->joined = (struct tec_keeping_cost){0};
         TEC_TRY(make_whole(w, err));
-        w->step = trace_of(w)->step;
+        w->step = w->at;
     }
     *changed = w->changed;
     *joined = w->joined;

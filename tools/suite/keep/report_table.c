@@ -32,14 +32,19 @@ static void head(const struct table *t)
     const struct tec_keeping *s = t->s;
     const struct tec_suite_head h = tec_keeping_head(s);
     tec_suite_print_head(&h, t->out);
-    fprintf(t->out,
-            "%s, %s size, %d layers, bf16, random weights (seed %llu); %.1f MB of weights, %lld "
-            "bytes of keys and values\na token. A trace of our own; each cell has %d measured "
-            "steps, and all rows of a cell take turns at each step.\nTimes are milliseconds, "
-            "medians where nothing else is said; with few steps p99 is the largest. Weights are "
-            "random: agreement\nand KL say how far numbers move, not how good a plan is.\n\n",
-            s->arch, tec_size_names[s->call->shared.size], s->layers, (unsigned long long)s->seed,
-            (double)s->weight_bytes / 1e6, (long long)s->token_bytes, s->steps);
+    fprintf(t->out, "%d layers, bf16; %.1f MB of weights, %lld bytes of keys and values a token. ",
+            s->layers, (double)s->weight_bytes / 1e6, (long long)s->token_bytes);
+    if (s->weights) {
+        fprintf(t->out, "%s, %d questions.\n\n", s->weights, s->steps);
+        return;
+    }
+    fprintf(
+        t->out,
+        "%s, %s size, random weights (seed %llu).\nA trace of our own; each cell has %d measured "
+        "steps, and all rows of a cell take turns at each step.\nTimes are milliseconds, "
+        "medians where nothing else is said; with few steps p99 is the largest. Weights are "
+        "random: agreement\nand KL say how far numbers move, not how good a plan is.\n\n",
+        s->arch, tec_size_names[s->call->shared.size], (unsigned long long)s->seed, s->steps);
 }
 
 /* --- beside the paper ------------------------------------------------------------------------ */
@@ -170,6 +175,41 @@ static void cell(const struct table *t, const struct tec_keeping_cell *c)
         row(t, c, &c->rows[i]);
 }
 
+/* --- questions ------------------------------------------------------------------------------- */
+
+static void answer(const struct table *t, const struct tec_keeping_cell *c,
+                   const struct tec_keeping_row *r)
+{
+    double right = tec_keeping_right(r);
+    fprintf(t->out, "| %s | %s | %.1f ± %.1f |", c->experiment, r->method.name, 100.0 * right,
+            100.0 * sqrt(right * (1.0 - right) / (double)r->steps));
+    tec_suite_cell(t->out, 100.0 * tec_keeping_agree(r), 1, "");
+    fprintf(t->out, " %.2g |", tec_keeping_kl(r));
+    tec_suite_cell(t->out, tec_keeping_share(r), 3, "");
+    tec_suite_cell(t->out, tec_keeping_ms(&r->prefill, 0.5), 3, "");
+    tec_suite_cell(t->out, tec_keeping_ms(&r->prefill, 0.99), 3, "");
+    tec_suite_cell(t->out, tec_keeping_ms(&r->prefill, 1.0), 3, "");
+    tec_suite_cell(t->out, tec_keeping_speedup(c, r), 2, "");
+    tec_suite_cell(t->out, tec_keeping_of_bound(c, r), 2, "");
+    fputc('\n', t->out);
+}
+
+static void answers(const struct table *t)
+{
+    fputs(
+        "Right: the greedy answer, its end included; ± is one standard error. Every unit was read "
+        "alone. Rows: those computed over those\nof a full prefill, all layers but the last, the "
+        "query among them.\n\n"
+        "| | method | right % | agree % | KL | rows | prefill p50 ms | p99 | max | speed-up | of "
+        "bound |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+        t->out);
+    for (int i = 0; i < t->s->n_cells; i++) {
+        const struct tec_keeping_cell *c = &t->s->cells[i];
+        for (int k = i ? 1 : 0; c->ran && k < c->n_rows; k++)
+            answer(t, c, &c->rows[k]);
+    }
+}
+
 /* --- layers and classes ---------------------------------------------------------------------- */
 
 static void layers(const struct table *t)
@@ -211,6 +251,10 @@ enum tec_status tec_keeping_write_table(const struct tec_keeping *s, struct tec_
     TEC_TRY(tec_out_file_open(&out, path, err));
     const struct table t = {s, out.file};
     head(&t);
+    if (s->weights) {
+        answers(&t);
+        return tec_out_file_keep(&out, err);
+    }
     paper(&t);
     goals(&t);
     for (int i = 0; i < s->n_cells; i++)

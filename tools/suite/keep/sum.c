@@ -46,6 +46,11 @@ double tec_keeping_over_bare(const struct tec_keeping_cell *c, const struct tec_
     return tec_keeping_ms(&r->prefill, 0.5) / tec_keeping_ms(&next->prefill, 0.5);
 }
 
+double tec_keeping_right(const struct tec_keeping_row *r)
+{
+    return r->steps ? (double)r->right / (double)r->steps : (double)NAN;
+}
+
 double tec_keeping_agree(const struct tec_keeping_row *r)
 {
     return r->steps ? (double)r->agree / (double)r->steps : (double)NAN;
