@@ -30,11 +30,12 @@ return pipeline {
                   overlap = "bounded",
                   recompute = { first = 1.0, decay = 0.93, floor = 0.15 } },
     prefill     { name = "ask", reads = { "goal" }, writes = "ctx", after = "recall",
-                  template = "planner" },
+                  template = "planner_memory" },
     decode      { name = "plan", kv = "plans", spawn = on_change(), max_tokens = PLAN,
                   out = stream "plan", deadline = soft { ms = 2000, on_miss = "continue" } },
   },
 
   capture = capture { batch = { 1 }, k = { PLAN }, ratio = { 0.15, 0.25, 0.5, 1.0 } },
   memory  = memory { device = "40GiB", host = "8GiB" },
+  policy  = use { name = "keep", params = { target_ms = 240 } },
 }

@@ -162,7 +162,7 @@ stage_cuda() {
         tap "cuda/kernels.t schedule $schedule" 900 \
             build/emulator/kernels.t --tier cuda --schedule $schedule
     done
-    for test in $on_device ${long:+partitions prefix}; do
+    for test in $on_device ${long:+partitions prefix two_models}; do
         tap "cuda/$test.t" 1200 "build/emulator/$test.t" --device cuda
     done
     cases=$golden_short

@@ -132,6 +132,23 @@ static void listen(struct open *o)
     }
 }
 
+/* Between frames nothing is left in the arenas that launches overlay: not-a-numbers. */
+static void poison(const struct open *o)
+{
+    static unsigned char ones[1 << 16];
+    memset(ones, 0xFF, sizeof ones);
+    for (int i = 0; i < o->engine->n_models; i++) {
+        const struct tec_plan *p = o->engine->models[i].plan;
+        for (int s = 0; s < p->n_streams; s++)
+            for (size_t at = 0, n; at < p->activation_bytes[s]; at += n) {
+                n = p->activation_bytes[s] - at < sizeof ones ? p->activation_bytes[s] - at
+                                                              : sizeof ones;
+                tec_device_upload(o->engine->device, TEC_STREAM_MAIN, p->activations[s] + at, ones,
+                                  n);
+            }
+    }
+}
+
 /* Observation `frame` with goal number `goal`. */
 static const struct tec_frame_record *step(struct open *o, int frame, int goal, unsigned spawn)
 {
@@ -154,6 +171,7 @@ static const struct tec_frame_record *step(struct open *o, int frame, int goal, 
             o->longest = r->launches[i].k > o->longest ? r->launches[i].k : o->longest;
         }
     listen(o);
+    poison(o);
     return r;
 }
 
@@ -166,6 +184,7 @@ static void drain(struct open *o)
             if (strcmp(r->launches[k].node, "think") == 0)
                 o->slices_run += r->launches[k].k;
         listen(o);
+        poison(o);
     }
     CHECK_INT(tec_loop_live(o->engine->loop), ==, 0);
 }
@@ -335,16 +354,21 @@ TEST(an_open_prefill_is_cancelled)
     close_engine(&o);
 }
 
+static unsigned decoder_bit(const struct open *o, const char *name)
+{
+    const struct tec_loop_options *l = tec_loop_settings(o->engine->loop);
+    for (int i = 0; i < l->n_decoders; i++)
+        if (strcmp(l->decoders[i].name, name) == 0)
+            return 1U << i;
+    return 0;
+}
+
 /* Two requests of one frame wait for one prefill; one of another frame for its own. */
 TEST(requests_of_a_frame_share_their_prefill)
 {
     static struct open o;
-    unsigned remark = 0;
     open_engine(&o, BOTH, NULL);
-    const struct tec_loop_options *l = tec_loop_settings(o.engine->loop);
-    for (int i = 0; i < l->n_decoders; i++)
-        if (strcmp(l->decoders[i].name, "remark") == 0)
-            remark = 1U << i;
+    const unsigned remark = decoder_bit(&o, "remark");
     o.pace.slices = 1;
     step(&o, 0, 2, remark);
     drain(&o);
@@ -368,12 +392,8 @@ TEST(requests_of_a_frame_share_their_prefill)
 TEST(one_prefill_is_open_at_a_time)
 {
     static struct open o;
-    unsigned remark = 0;
     open_engine(&o, BOTH, NULL);
-    const struct tec_loop_options *l = tec_loop_settings(o.engine->loop);
-    for (int i = 0; i < l->n_decoders; i++)
-        if (strcmp(l->decoders[i].name, "remark") == 0)
-            remark = 1U << i;
+    const unsigned remark = decoder_bit(&o, "remark");
     o.pace.slices = 3;
     step(&o, 0, 0, 0);
     o.pace.slices = 0;
@@ -386,6 +406,29 @@ TEST(one_prefill_is_open_at_a_time)
     CHECK_INT(o.longest, ==, 3);
     drain(&o);
     CHECK_INT(o.slices_run, ==, 8);
+    close_engine(&o);
+}
+
+/* An older request of the same model decodes in every frame that leaves the prefill open. */
+TEST(decodes_between_slices_leave_them_alone)
+{
+    static struct open o;
+    const struct said want = alone(1), older = alone(0);
+    open_engine(&o, BOTH, NULL);
+    o.pace.k = 1;
+    step(&o, 0, 0, decoder_bit(&o, "remark"));
+    o.pace.slices = 1;
+    int beside = 0;
+    for (int f = 1; f < 5; f++)
+        beside += step(&o, f, 1, 0)->rows > 1; /* the arm's row, and the planner's */
+    CHECK(beside >= 3);
+    CHECK_INT(o.longest, ==, 4);
+    drain(&o);
+    CHECK(find_plan(&o, &want) >= 0);
+    int part = 0;
+    for (int i = 0; i < TEXTS; i++)
+        part += o.said[i].count == 5 && memcmp(o.said[i].tokens, older.tokens, 20) == 0;
+    CHECK_INT(part, ==, 1);
     close_engine(&o);
 }
 

@@ -118,10 +118,12 @@ static const char *name_of(const struct tec_profile_variant *v, char text[32])
 {
     if (v->kind == TEC_COST_DECODE)
         snprintf(text, 32, "step, batch %d", v->batch);
+    else if (v->slices)
+        snprintf(text, 32, "slice of %d", v->slices);
     else if (v->kind == TEC_COST_PACKED)
         snprintf(text, 32, "and %d row%s", v->batch, v->batch == 1 ? "" : "s");
     else
-        snprintf(text, 32, v->slices ? "slice of %d" : v->lone ? "private" : "", v->slices);
+        snprintf(text, 32, "%s", v->lone ? "private" : "");
     return text;
 }
 

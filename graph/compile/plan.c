@@ -19,6 +19,18 @@ static const struct {
 #undef NODE_PASS
 };
 
+static enum tec_status check_memory(const struct tec_plan_spec *s, const struct tec_model *m,
+                                    struct tec_error *err)
+{
+    if (s->units < 0 || s->units > 4096 || s->unit_tokens < 0 || s->unit_tokens > 1 << 20 ||
+        (s->units && (s->unit_tokens < 1 || s->stages || !m->text.causal || m->n_slots)))
+        return tec_fail(err, TEC_INVALID,
+                        "a memory of %d units a prompt, %d tokens computed together, cannot be "
+                        "planned for this model",
+                        s->units, s->unit_tokens);
+    return TEC_OK;
+}
+
 static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
                                   const struct tec_device *device, struct tec_error *err)
 {
@@ -70,12 +82,7 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
         return tec_fail(err, TEC_INVALID, "a ring of %d stages of %d tokens cannot be planned",
                         s->stages, s->ring_tokens);
-    if (s->units < 0 || s->units > 4096 || s->unit_tokens < 0 || s->unit_tokens > 1 << 20 ||
-        (s->units && (s->unit_tokens < 1 || s->stages || !m->text.causal || m->n_slots)))
-        return tec_fail(err, TEC_INVALID,
-                        "a memory of %d units a prompt, %d tokens computed together, cannot be "
-                        "planned for this model",
-                        s->units, s->unit_tokens);
+    TEC_TRY(check_memory(s, m, err));
     int64_t slots = (int64_t)(s->seats + 1 + s->stages) *
                     ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)

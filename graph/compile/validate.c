@@ -62,6 +62,11 @@ static enum tec_status check_apart(const struct tec_node_set *set, const struct 
 {
     const struct tec_pipeline *p = set->pipeline;
     int texts = 0;
+    if (n->kind == TEC_DECL_MEMORY_LOAD)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release loads memory for the model with the hard nodes; "
+                               "another model's is",
+                               n->name);
     if (n->kind == TEC_DECL_ACTION)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one action node a pipeline; a second is",

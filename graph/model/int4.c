@@ -112,14 +112,6 @@ static int shift_of(const struct published *p, int n)
     return p->piece->packing->kind == TEC_PACKING_AWQ ? awq[n % 8] : 4 * (n % 8);
 }
 
-static uint32_t nibble(const struct published *p, int k, int n)
-{
-    int rows = p->piece->rows;
-    if (p->piece->packing->kind == TEC_PACKING_AWQ)
-        return p->weights[(size_t)k * (size_t)(rows / 8) + (size_t)(n / 8)] >> shift_of(p, n) & 15U;
-    return p->weights[(size_t)(k / 8) * (size_t)rows + (size_t)n] >> (4 * (k % 8)) & 15U;
-}
-
 /* Scales and zeros of a group for the columns of a panel from n on. */
 static void put_group(const struct published *p, int g, int n, unsigned char *at)
 {
@@ -132,28 +124,54 @@ static void put_group(const struct published *p, int g, int n, unsigned char *at
     }
 }
 
-/* Eight k of a panel. */
-static void put_line(const struct published *p, const int *k, int n, unsigned char *at)
+/* Eight k of eight columns, words of which hold one k each. */
+static void put_awq(const struct published *p, const int *k, int n, unsigned char *at)
 {
-    for (int c = 0; c < 16 && n + c < p->piece->rows; c++) {
+    uint32_t from[TEC_INT4_DEEP];
+    for (int j = 0; j < TEC_INT4_DEEP; j++)
+        from[j] = p->weights[(size_t)k[j] * (size_t)(p->piece->rows / 8) + (size_t)(n / 8)];
+    for (int c = 0; c < 8; c++) {
         uint32_t word = 0;
         for (int j = 0; j < TEC_INT4_DEEP; j++)
-            word |= nibble(p, k[j], n + c) << (4 * j);
+            word |= (from[j] >> shift_of(p, c) & 15U) << (4 * j);
         memcpy(at + 4 * (size_t)c, &word, sizeof word);
     }
 }
 
-static void put_all(const struct published *p, const int *order, unsigned char *to)
+/* The same where words hold eight k of one column. */
+static void put_gptq(const struct published *p, const int *k, int n, unsigned char *at)
+{
+    size_t rows = (size_t)p->piece->rows;
+    bool whole = k[0] % TEC_INT4_DEEP == 0;
+    for (int j = 1; j < TEC_INT4_DEEP; j++)
+        whole = whole && k[j] == k[0] + j;
+    if (whole) { /* the word is what is wanted */
+        memcpy(at, p->weights + (size_t)(k[0] / 8) * rows + (size_t)n, 8 * sizeof(uint32_t));
+        return;
+    }
+    for (int c = 0; c < 8; c++) {
+        uint32_t word = 0;
+        for (int j = 0; j < TEC_INT4_DEEP; j++)
+            word |=
+                (p->weights[(size_t)(k[j] / 8) * rows + (size_t)(n + c)] >> (4 * (k[j] % 8)) & 15U)
+                << (4 * j);
+        memcpy(at + 4 * (size_t)c, &word, sizeof word);
+    }
+}
+
+static void put_panel(const struct published *p, const int *order, int n, unsigned char *to)
 {
     const struct tec_int4_piece *piece = p->piece;
-    for (int n = 0; n < piece->rows; n += 16)
-        for (int first = 0; first < piece->k; first += piece->group) {
-            int last = piece->k - first < piece->group ? piece->k : first + piece->group;
-            put_group(p, first / piece->group, n, to);
-            to += TEC_INT4_LINE;
-            for (int k = first; k < last; k += TEC_INT4_DEEP, to += TEC_INT4_LINE)
-                put_line(p, order + k, n, to);
-        }
+    bool awq = piece->packing->kind == TEC_PACKING_AWQ;
+    int columns = piece->rows - n < 16 ? piece->rows - n : 16; /* 8 or 16 */
+    for (int first = 0; first < piece->k; first += piece->group) {
+        int last = piece->k - first < piece->group ? piece->k : first + piece->group;
+        put_group(p, first / piece->group, n, to);
+        to += TEC_INT4_LINE;
+        for (int k = first; k < last; k += TEC_INT4_DEEP, to += TEC_INT4_LINE)
+            for (int c = 0; c < columns; c += 8)
+                (awq ? put_awq : put_gptq)(p, order + k, n + c, to + 4 * (size_t)c);
+    }
 }
 
 static enum tec_status check_scales(const struct tec_weight_source *s, const struct published *p,
@@ -167,42 +185,74 @@ static enum tec_status check_scales(const struct tec_weight_source *s, const str
     return TEC_OK;
 }
 
-/* Words of a hash, zeros of 8, and scales that give weights a variance of 1 / k. */
-static void fill_random(const struct tec_weight_source *s, const struct tec_int4_piece *piece,
-                        const int *order, unsigned char *to)
+/* A panel of a hash's words, zeros of 8, and scales that give weights a variance of 1 / k. */
+static void random_panel(const struct tec_weight_source *s, const struct tec_int4_piece *piece,
+                         int n, unsigned char *to)
 {
-    size_t words = tec_int4_size(tec_padded(piece->rows), piece->k, piece->group) / 8;
-    size_t panel = tec_int4_panel(piece->k, piece->group);
+    size_t panel = tec_int4_panel(piece->k, piece->group), words = panel / 8;
+    size_t first = (size_t)(n / 16) * words, length = strlen(piece->name);
     for (size_t i = 0; i < words; i++) {
-        uint64_t bits = XXH3_64bits_withSeed(piece->name, strlen(piece->name), s->seed + i);
+        uint64_t bits = XXH3_64bits_withSeed(piece->name, length, s->seed + first + i);
         memcpy(to + i * 8, &bits, sizeof bits);
     }
     int exponent;
     double unit = frexp(1.0 / (4.61 * sqrt((double)piece->k)), &exponent); /* 0.5 .. 1 */
     uint16_t scale = (uint16_t)((exponent - 1 + 15) << 10 | (int)((unit * 2.0 - 1.0) * 1024.0));
-    for (int n = 0; n < tec_padded(piece->rows); n += 16)
-        for (int g = 0; g * piece->group < piece->k; g++) {
-            unsigned char *at = to + (size_t)(n / 16) * panel + tec_int4_group(g, piece->group);
-            memset(at, 0, TEC_INT4_LINE);
-            for (int c = 0; c < 16 && n + c < piece->rows; c++) {
-                memcpy(at + 2 * (size_t)c, &scale, sizeof scale);
-                at[TEC_INT4_ZEROS + c] = 8;
-            }
+    for (int g = 0; g * piece->group < piece->k; g++) {
+        unsigned char *at = to + tec_int4_group(g, piece->group);
+        memset(at, 0, TEC_INT4_LINE);
+        for (int c = 0; c < 16 && n + c < piece->rows; c++) {
+            memcpy(at + 2 * (size_t)c, &scale, sizeof scale);
+            at[TEC_INT4_ZEROS + c] = 8;
         }
-    (void)order;
+    }
+}
+
+/* What lanes share: each makes panels of its own. */
+struct job {
+    const struct tec_weight_source *source;
+    const struct published *p;
+    const int *order;
+    unsigned char *to;
+    int lanes;
+};
+
+static void put_share(void *user, int lane)
+{
+    const struct job *j = user;
+    const struct tec_int4_piece *piece = j->p->piece;
+    size_t panel = tec_int4_panel(piece->k, piece->group);
+    struct tec_range share =
+        tec_share((struct tec_part){lane, j->lanes}, (piece->rows + 15) / 16, 1);
+    for (int i = share.first; i < share.last; i++) {
+        if (j->source->checkpoint)
+            put_panel(j->p, j->order, i * 16, j->to + (size_t)i * panel);
+        else
+            random_panel(j->source, piece, i * 16, j->to + (size_t)i * panel);
+    }
+}
+
+static void put_all(const struct tec_weight_source *source, const struct published *p,
+                    const int *order, unsigned char *to, struct tec_team *team)
+{
+    struct job j = {source, p, order, to, team ? tec_team_lanes(team) : 1};
+    if (team)
+        tec_team_run(team, put_share, &j);
+    else
+        put_share(&j, 0);
 }
 
 enum tec_status tec_int4_read(const struct tec_weight_source *source,
                               const struct tec_int4_piece *piece, unsigned char *to,
-                              const struct tec_orders *orders, struct tec_heap *heap,
-                              struct tec_error *err)
+                              const struct tec_orders *orders, struct tec_team *team,
+                              struct tec_heap *heap, struct tec_error *err)
 {
     struct published p = {.piece = piece, .groups = (piece->k + piece->group - 1) / piece->group};
     int *order = orders->order + (size_t)orders->piece * (size_t)piece->k;
     for (int i = 0; !source->checkpoint && i < piece->k; i++)
         order[i] = i;
     if (!source->checkpoint) {
-        fill_random(source, piece, order, to);
+        put_all(source, &p, order, to, team);
         return TEC_OK;
     }
     enum tec_status status = read_all(source, &p, heap, err);
@@ -213,7 +263,7 @@ enum tec_status tec_int4_read(const struct tec_weight_source *source,
     if (status == TEC_OK)
         status = check_scales(source, &p, err);
     if (status == TEC_OK)
-        put_all(&p, order, to);
+        put_all(source, &p, order, to, team);
     tec_heap_put(heap, p.weights);
     tec_heap_put(heap, p.zeros);
     tec_heap_put(heap, p.scales);

@@ -4,6 +4,7 @@
 #define TEC_GRAPH_MODEL_INT4_H
 
 #include "graph/model/source.h"
+#include "kernels/team.h"
 
 /* One published matrix: rows output columns, k inputs, rows and k multiples of 8. */
 struct tec_int4_piece {
@@ -20,11 +21,12 @@ struct tec_orders {
 };
 
 /* Read one to `to`, zeroed memory of tec_int4_size(padded rows, k, group) bytes, and its order to
- * orders->order[piece]. Random values where the source has no checkpoint. TEC_NOT_FOUND,
- * TEC_SHAPE, TEC_MALFORMED: the message names tensor and place. */
+ * orders->order[piece]. Lanes of `team` (NULL: the caller) make panels of their own. Random values
+ * where the source has no checkpoint. TEC_NOT_FOUND, TEC_SHAPE, TEC_MALFORMED: the message names
+ * tensor and place. */
 enum tec_status tec_int4_read(const struct tec_weight_source *source,
                               const struct tec_int4_piece *piece, unsigned char *to,
-                              const struct tec_orders *orders, struct tec_heap *heap,
-                              struct tec_error *err);
+                              const struct tec_orders *orders, struct tec_team *team,
+                              struct tec_heap *heap, struct tec_error *err);
 
 #endif

@@ -102,18 +102,18 @@ static enum tec_status make_room(struct job *j, int lanes, struct tec_error *err
     return TEC_OK;
 }
 
-/* Lanes for this tensor. Where threads cannot be had, one does it all. */
-static int lanes_for(struct tec_packer *packer, const struct tec_found *found)
+/* Where threads cannot be had, one does it all. */
+struct tec_team *tec_packer_team(struct tec_packer *packer, int64_t values)
 {
     struct tec_error why;
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     int most = online > TEC_PACKER_LANES ? TEC_PACKER_LANES : (int)online;
-    if (found->rows * found->cols < ALONE || most < 2)
-        return 1;
+    if (values < ALONE || most < 2)
+        return NULL;
     if (!packer->team &&
         tec_team_create(&packer->team, most, SPIN_US, packer->heap, &why) != TEC_OK)
         packer->team = NULL;
-    return packer->team ? tec_team_lanes(packer->team) : 1;
+    return packer->team;
 }
 
 /* What the lanes made, in the order of rows; the first failure in that order. */
@@ -148,11 +148,12 @@ enum tec_status tec_packer_rows(struct tec_packer *packer, const struct tec_foun
                     .in_place = tec_device_reads_host(packer->device),
                     .step =
                         step < tec_padded((int)found->rows) ? step : tec_padded((int)found->rows)};
-    int lanes = lanes_for(packer, found);
+    struct tec_team *team = tec_packer_team(packer, found->rows * found->cols);
+    int lanes = team ? tec_team_lanes(team) : 1;
     TEC_TRY(make_room(&j, lanes, err));
     for (; j.first < found->rows; j.first += j.step * lanes) {
-        if (lanes > 1)
-            tec_team_run(packer->team, pack_chunk, &j);
+        if (team)
+            tec_team_run(team, pack_chunk, &j);
         else
             pack_chunk(&j, 0);
         TEC_TRY(hand_over(&j, lanes, err));

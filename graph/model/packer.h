@@ -36,6 +36,9 @@ void tec_packer_open(struct tec_packer *packer, const struct tec_weight_source *
                      struct tec_device *device, struct tec_heap *heap);
 void tec_packer_close(struct tec_packer *packer);
 
+/* Threads for a matrix of so many values, or NULL: one does it all. They are the packer's. */
+struct tec_team *tec_packer_team(struct tec_packer *packer, int64_t values);
+
 /* All rows of `found`, packed in the device's layout, to `to`: device memory of tec_matrix_size
  * bytes, zeroed. The errors of tec_weight_rows, or TEC_NO_MEMORY. A dry source does nothing. */
 enum tec_status tec_packer_rows(struct tec_packer *packer, const struct tec_found *found,

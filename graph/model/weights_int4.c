@@ -24,7 +24,8 @@ static enum tec_status load_packed_piece(struct tec_loading *l, const struct tec
     unsigned char *to = in_place ? (unsigned char *)w : tec_heap_get(l->heap, size);
     if (!to)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %zu bytes of weights", size);
-    enum tec_status status = tec_int4_read(&l->source, &from, to, orders, l->heap, l->err);
+    struct tec_team *team = tec_packer_team(&l->packer, (int64_t)piece->rows * k);
+    enum tec_status status = tec_int4_read(&l->source, &from, to, orders, team, l->heap, l->err);
     if (!in_place) {
         if (status == TEC_OK)
             tec_device_upload(l->options->device, TEC_STREAM_MAIN, w, to, size);

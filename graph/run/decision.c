@@ -14,6 +14,7 @@ void tec_decision_copy(struct tec_decision *to, const struct tec_decision *from,
     memcpy(to->notes, from->notes, (size_t)from->n_notes * sizeof to->notes[0]);
     to->memory_node = from->memory_node;
     to->n_ratios = from->n_ratios;
+    to->audit = from->audit;
     memcpy(to->ratios, from->ratios, (size_t)from->n_ratios * sizeof to->ratios[0]);
     to->n_seg = from->n_seg;
     memcpy(to->seg, from->seg, (size_t)from->n_seg * sizeof to->seg[0]);
@@ -32,7 +33,7 @@ static bool same_rows(const struct tec_decision *a, const struct tec_decision *b
 
 static bool same_memory(const struct tec_decision *a, const struct tec_decision *b)
 {
-    if (a->n_ratios != b->n_ratios || a->n_seg != b->n_seg ||
+    if (a->n_ratios != b->n_ratios || a->n_seg != b->n_seg || a->audit != b->audit ||
         (a->n_ratios && a->memory_node != b->memory_node))
         return false;
     for (int i = 0; i < a->n_ratios; i++)

@@ -132,7 +132,7 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
         path = m->checkpoint->tokenizer;
     if (path)
         return tec_tokenizer_open(&m->tokenizer, path, e->heap, err);
-    if (e->options.random)
+    if (!m->checkpoint) /* random weights */
         return TEC_OK;
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",

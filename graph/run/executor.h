@@ -17,6 +17,7 @@ struct tec_own_prompt {
 
 struct tec_memory_prompt;
 struct tec_decision;
+struct tec_frame_view;
 /* What the prefill of a further model reads. n 0: nothing was given. */
 struct tec_further_prompt {
     const int *ids;
@@ -81,6 +82,7 @@ struct tec_executor {
     /* The frame's decision about units of a memory, before its prefix. And when a frame is over:
      * until then there is time for other work. NULL: nothing. */
     void (*recompute)(void *self, const struct tec_decision *decision);
+    void (*report)(void *self, struct tec_frame_view *view); /* what policies see of it */
     void (*idle)(void *self, int64_t until_ns);
     /* Wait until the inputs are here; NULL: they are when a frame is run. */
     void (*await)(void *self, int64_t until_ns);

@@ -18,10 +18,10 @@ struct tec_remember_job {
     int n_texts, n_units, n_tokens;
     uint32_t *handles; /* [max] units, in order of tokens */
     uint64_t *versions, *epochs;
-    int *first, *tokens; /* [max] of each unit */
-    int *ids;            /* [unit_tokens] */
+    int *first, *tokens;  /* [max] of each unit */
+    int *ids;             /* [unit_tokens] */
     unsigned char *k, *v; /* [layers, unit_tokens, row]: copies, where the host cannot read */
-    int64_t took_ns;     /* of the last one */
+    int64_t took_ns;      /* of the last one */
     bool failed;
 };
 
@@ -54,7 +54,8 @@ struct tec_memory {
     unsigned char **staging, *stage; /* [layers, units] */
     struct tec_feed *feed;
     double *ratios; /* [layers] as declared, or as the frame's decision has it */
-    bool decided, by_score;
+    bool decided, by_score, audit;
+    int audits, agreed;
 
     /* Frame side. */
     struct tec_executor inner;
@@ -63,10 +64,10 @@ struct tec_memory {
     unsigned char *first;                   /* [units + 1] S(0) */
     unsigned char *set;                     /* [units] what the feed is told */
     bool *fresh, *skipped; /* [units + 1] nothing kept is brought; by the frame's decision */
-    int *order;                             /* [units] which is loaded first, by decision */
-    double *score;                          /* [units] */
-    int **held, *n_held;                    /* [regions] ids whose full KV a region has */
-    double *importance;                     /* [max_units] as last chosen by */
+    int *order;            /* [units] which is loaded first, by decision */
+    double *score;         /* [units] */
+    int **held, *n_held;   /* [regions] ids whose full KV a region has */
+    double *importance;    /* [max_units] as last chosen by */
     const unsigned char *const *pieces;
 
     _Atomic int64_t counts[16]; /* memory.c: which is which */

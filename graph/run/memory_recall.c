@@ -21,8 +21,7 @@ static bool find(void *self, int layer, int unit, const void **k, const void **v
         return m->begin_k != NULL;
     }
     const struct tec_kv *kv = m->fresh[unit] ? NULL : m->prompt->kv[unit];
-    const unsigned char *piece =
-        kv ? m->pieces[(size_t)layer * (size_t)n + (size_t)unit] : NULL;
+    const unsigned char *piece = kv ? m->pieces[(size_t)layer * (size_t)n + (size_t)unit] : NULL;
     *k = piece;
     *v = piece ? piece + (size_t)tec_kv_tokens(kv) * m->row : NULL;
     return piece != NULL;
@@ -108,12 +107,12 @@ static bool begin(struct tec_memory *m, const struct tec_recall_rule *rule)
     if (none)
         return true;
     const struct tec_feed_forward f = {.layers = m->layers,
-                                         .units = p->n_units,
-                                         .overlap = (enum tec_overlap)m->node->overlap,
-                                         .kv = p->kv,
-                                         .staging = m->staging,
-                                         .first = m->first,
-                                         .order = m->by_score ? m->order : NULL};
+                                       .units = p->n_units,
+                                       .overlap = (enum tec_overlap)m->node->overlap,
+                                       .kv = p->kv,
+                                       .staging = m->staging,
+                                       .first = m->first,
+                                       .order = m->by_score ? m->order : NULL};
     return tec_feed_begin(m->feed, &f, NULL) == TEC_OK;
 }
 
@@ -136,8 +135,8 @@ static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *r
                                         .query = p->query,
                                         .region = region};
     struct tec_feed_result result;
-    enum tec_status status = begin(m, rule) ? tec_recall_run(&m->recall, &in, rule, &source, NULL)
-                                            : TEC_NOT_FOUND;
+    enum tec_status status =
+        begin(m, rule) ? tec_recall_run(&m->recall, &in, rule, &source, NULL) : TEC_NOT_FOUND;
     if (streams && tec_feed_finish(m->feed, &result, NULL) != TEC_OK && status == TEC_OK)
         status = TEC_NOT_FOUND;
     return status;
@@ -171,6 +170,36 @@ static void order_units(struct tec_memory *m, int n)
     }
 }
 
+/* The next token behind the prompt in a region. Seat 0 lends a slot that nobody reads. */
+static int next_token(struct tec_memory *m, int region, const struct tec_prefix_input *o)
+{
+    struct tec_row_state row, *rows[] = {&row};
+    struct tec_replay replay = {0};
+    int token = -1, made = 0;
+    tec_row_start(&row, m->plan, region, o->n_text, o->ids[o->n_text - 1], 0, 1, -1);
+    m->inner.decode(m->inner.self, rows, 1, 1, &token, &made, &replay);
+    return made ? token : -1;
+}
+
+/* The same prompt whole, and whether it goes on alike. */
+static enum tec_status audit(struct tec_memory *m, int region, const struct tec_prefix_input *o,
+                             struct tec_recall_rule *rule)
+{
+    int first = next_token(m, region, o);
+    *rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
+    enum tec_status status = run(m, rule, region, o);
+    m->audits++;
+    m->agreed += status == TEC_OK && next_token(m, region, o) == first;
+    return status;
+}
+
+static void report(void *self, struct tec_frame_view *view)
+{
+    const struct tec_memory *m = self;
+    view->n_audits = m->audits;
+    view->n_agreed = m->agreed;
+}
+
 static void recall(void *self, enum tec_part_kind kind, int region,
                    const struct tec_frame_input *input, struct tec_replay *replay)
 {
@@ -195,9 +224,11 @@ static void recall(void *self, enum tec_part_kind kind, int region,
         tec_memory_count(m, TEC_COUNT_WHOLE, 1);
         status = run(m, &rule, region, o);
     }
+    if (status == TEC_OK && m->audit)
+        status = audit(m, region, o, &rule);
     hold(m, region, o,
-         status == TEC_OK && (rule.selection == TEC_SELECTION_full ||
-                              rule.selection == TEC_SELECTION_prefix));
+         status == TEC_OK &&
+             (rule.selection == TEC_SELECTION_full || rule.selection == TEC_SELECTION_prefix));
     count(m, m->prompt, o->n_text);
     replay->status = status;
     replay->end_ns = tec_clock_now(&real);
@@ -231,6 +262,7 @@ static void recompute(void *self, const struct tec_decision *d)
         m->score[u] = u < d->n_seg ? d->seg[u].score : 0.0;
     }
     m->by_score = d->n_seg > 0;
+    m->audit = d->audit;
 }
 
 /* One launch, if it is believed to end before the next frame. */
@@ -255,6 +287,7 @@ struct tec_executor tec_memory_executor(struct tec_memory *m, const struct tec_e
     e.decode = decode;
     e.recompute = recompute;
     e.idle = idle;
+    e.report = report;
     e.packed = NULL;
     e.shift = NULL;
     e.beside = NULL;

@@ -17,13 +17,14 @@ struct tec_partitions {
 
 /* --- shares ---------------------------------------------------------------------------------- */
 
-/* Language, that is; a ring's decode node makes the actions. */
+/* Language of the frames' model, that is; a ring's decode node makes the actions. */
 static bool decodes(const struct tec_pipeline *p)
 {
     if (tec_pipeline_ring(p))
         return false;
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_DECODE && !p->nodes[i].culled)
+        if (p->nodes[i].kind == TEC_DECL_DECODE && !p->nodes[i].culled &&
+            p->nodes[i].model.index == tec_pipeline_main(p))
             return true;
     return false;
 }

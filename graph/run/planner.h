@@ -90,8 +90,9 @@ struct tec_frame_view {
     const int64_t *late_us; /* by input */
     struct tec_cost_source costs;
     struct tec_frame_result last;
-    uint64_t seed; /* keys F.rng() together with index */
-    int n_seg;     /* at most TEC_MAX_SEGMENTS */
+    uint64_t seed;          /* keys F.rng() together with index */
+    int n_audits, n_agreed; /* prompts of a memory computed twice so far, and with one outcome */
+    int n_seg;              /* at most TEC_MAX_SEGMENTS */
     const struct tec_segment_view *seg;
     struct tec_device_view gpu;
 };
@@ -159,6 +160,7 @@ struct tec_decision {
     int memory_node; /* that `ratios` are for */
     int n_ratios;    /* layers, the last ratio holds for those behind; 0 = as declared */
     int n_seg;       /* the view's, once a segment was decided about; 0 = as declared */
+    bool audit;      /* the prompt is computed a second time, whole, and compared */
     double ratios[TEC_MAX_LAYERS]; /* share of rows to recompute, never increasing */
     struct tec_segment_decision seg[TEC_MAX_SEGMENTS];
 };

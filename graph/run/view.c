@@ -52,9 +52,11 @@ void tec_loop_view(struct tec_loop *l)
         l->view_rows[i] = tec_loop_view_of(l, &l->requests[i]);
     view_caches(l);
     l->view.n_req = l->n_live;
+    if (l->o.executor.report)
+        l->o.executor.report(l->o.executor.self, &l->view);
     const struct tec_memory_prompt *units = l->input ? l->input->memory : NULL;
     l->view.seg = units ? units->views : NULL;
-    l->view.n_seg = !units                            ? 0
+    l->view.n_seg = !units                              ? 0
                     : units->n_units > TEC_MAX_SEGMENTS ? TEC_MAX_SEGMENTS
                                                         : units->n_units;
     l->view.index = l->tick->frame;

@@ -1,69 +1,205 @@
-/* gemm_int4.cu - y (+)= gate * (x W^T + bias), W of 4-bit weights in groups (kernels/int4.h).
+/* gemm_int4.cu - y (+)= gate * (x W^T + bias), W of 4-bit weights in groups (kernels/int4.h), on
+ * tensor cores.
  *
- * A thread has one column and ROWS rows, and goes through k in the order of the reference with the
- * same fused steps: the bits are its bits, whatever the rows. Sixteen threads read a line at once.
- */
-#include "kernels/cuda/lang.cuh"
-#include "kernels/int4.h"
+ * One order of sums for one row and for a thousand: 16 k at a time within a group, groups in their
+ * order within a split, splits in theirs. Few rows: a warp for each split, so that a matrix of few
+ * columns still occupies the device; their sums meet in shared memory. Many rows: a warp walks over
+ * the splits with a running total. The bytes are the same. */
+#include "kernels/cuda/gemm_int4_tiles.cuh"
+#include "kernels/cuda/row.cuh"
 
-enum { THREADS = 64, ROWS = 4 };
-
-static __device__ __forceinline__ void finish(const struct tec_gemm_args &a, int r, int column,
-                                              float v, int fixed)
+namespace
 {
-    if (a.bias)
-        v = __fadd_rn(v, a.bias[column]);
-    const float *gate = r < fixed ? a.fixed_gate : a.gate;
-    if (gate)
-        v = __fmul_rn(v, gate[column]);
-    float *y = a.y + (size_t)r * (size_t)a.ldy + (size_t)column;
-    *y = a.add ? __fadd_rn(*y, v) : v;
+struct store_rows {
+    float *y;
+    int ldy, add;
+
+    __device__ __forceinline__ void operator()(int r, int column, float v) const
+    {
+        float *to = y + (size_t)r * (size_t)ldy + (size_t)column;
+        *to = add ? __fadd_rn(*to, v) : v;
+    }
+};
+
+/* What a block fetches and multiplies: its panels from `panel` on, rows from `first` on. */
+template <class S> struct int4_feed {
+    const struct tec_gemm_args &a;
+    const struct int4_cut &cut;
+    const int *order;
+    unsigned char *shared;
+    int panel, first, live, steps; /* steps of a split */
+
+    int deep; /* the split of this thread; walking, 0 */
+
+    __device__ __forceinline__ unsigned char *part(int step) const
+    {
+        return shared + step % S::STAGES * S::STAGE + deep * S::PART;
+    }
+    /* Walking, the splits follow one another. */
+    __device__ __forceinline__ struct int4_step at(int step) const
+    {
+        return S::DEEP > 1 ? int4_step<S>(cut, deep, step)
+                           : int4_step<S>(cut, step / steps, step % steps);
+    }
+    __device__ __forceinline__ int all() const
+    {
+        return S::DEEP > 1 ? steps : steps * cut.splits;
+    }
+    __device__ __forceinline__ void weights(int step) const
+    {
+        if (step < all())
+            int4_fetch_weights<S>(part(step), a, panel, at(step));
+    }
+    __device__ __forceinline__ void rows(int step) const
+    {
+        if (step < all())
+            int4_fetch_rows<S>(part(step), a, order, first, live, at(step));
+    }
+};
+
+/* The sums of a warp's panels and rows; with DEEP, of its split. */
+template <class S, int TERMS>
+__device__ __forceinline__ void run_steps(sums<S::M, S::N> &total, const struct int4_feed<S> &feed)
+{
+    sums<S::M, S::N> c, split;
+    clear(c);
+    clear(split);
+    for (int step = 0; step < feed.all(); step++) {
+        copy_wait<S::STAGES - 2>();
+        __syncthreads();
+        feed.weights(step + S::STAGES - 1);
+        feed.rows(step + S::STAGES - 1);
+        copy_commit();
+        struct int4_step now = feed.at(step);
+        int4_multiply<S, TERMS>(c, feed.part(step), now.depth);
+        if (now.ends)
+            int4_scale<S>(split, c, feed.part(step));
+        if (S::DEEP == 1 && (step + 1) % feed.steps == 0) {
+            fold(total, split, step < feed.steps);
+            clear(split);
+        }
+    }
+    if (S::DEEP > 1)
+        fold(total, split, true);
+    copy_wait<0>();
+    __syncthreads();
 }
 
-static __global__ void __launch_bounds__(THREADS) gemm_int4_kernel(struct tec_gemm_args a)
+/* Splits of DEEP warps meet in the first of them. */
+template <class S>
+__device__ __forceinline__ bool meet(sums<S::M, S::N> &total, unsigned char *shared, int splits)
 {
-    int column = (int)(blockIdx.x * THREADS + threadIdx.x), first = (int)blockIdx.y * ROWS;
+    float *all = reinterpret_cast<float *>(shared);
+    int deep = (int)threadIdx.x / S::EACH, thread = (int)threadIdx.x % S::EACH;
+    float *sums = &total[0][0][0];
+    TEC_UNROLL
+    for (int i = 0; i < S::M * S::N * 4; i++)
+        if (deep > 0)
+            all[((deep - 1) * (S::M * S::N * 4) + i) * S::EACH + thread] = sums[i];
+    __syncthreads();
+    for (int d = 1; d < splits && deep == 0; d++) {
+        TEC_UNROLL
+        for (int i = 0; i < S::M * S::N * 4; i++)
+            sums[i] = __fadd_rn(sums[i], all[((d - 1) * (S::M * S::N * 4) + i) * S::EACH + thread]);
+    }
+    return deep == 0;
+}
+
+/* Panels of the tile from `from` on that share the order of that one. */
+template <class S>
+__device__ __forceinline__ int alike(const struct tec_gemm_args &a, int panel, int from)
+{
+    int n = 1;
+    while (a.order && a.order_of && from + n < S::PANELS && panel + from + n < a.n / 16 &&
+           a.order_of[panel + from + n] == a.order_of[panel + from])
+        n++;
+    return a.order && a.order_of ? n : S::PANELS;
+}
+
+template <class S, int TERMS>
+__global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
+    gemm_int4_kernel(struct tec_gemm_args a, struct int4_cut cut)
+{
+    TEC_SHARED(unsigned char, shared);
+    struct int4_feed<S> feed = {
+        a, cut, NULL, shared, (int)blockIdx.y *S::PANELS, (int)blockIdx.x *S::ROWS, 0, 0, 0
+    };
+    feed.steps = cut.each * cut.pieces;
+    feed.deep = (int)threadIdx.x / S::EACH;
+    bool early = feed.first == 0; /* rows that surely live do not wait for the count */
+    for (int s = 0; early && s < S::STAGES - 1; s++)
+        feed.weights(s);
     wait_previous();
     release_next();
-    int live = live_count(a.rows, a.max_rows), fixed = a.fixed ? *a.fixed : 0;
-    if (column >= a.n || first >= live)
+    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    feed.live = rows.live;
+    if (feed.first >= rows.live) {
+        copy_commit();
+        copy_wait<0>();
         return;
-    const unsigned char *at = static_cast<const unsigned char *>(a.w) +
-                              (size_t)(column / 16) * tec_int4_panel(a.k, a.group);
-    const int *order = a.order;
-    if (order && a.order_of)
-        order += (size_t)a.order_of[column / 16] * (size_t)a.k;
-    float sums[ROWS] = {};
-    for (int from = 0; from < a.k; from += a.group) {
-        int last = a.k - from < a.group ? a.k : from + a.group;
-        uint16_t bits = reinterpret_cast<const uint16_t *>(at)[column % 16];
-        float scale = tec_half_float(bits), part[ROWS] = {};
-        int zero = at[TEC_INT4_ZEROS + column % 16];
-        at += TEC_INT4_LINE;
-        for (int k = from; k < last; k += TEC_INT4_DEEP, at += TEC_INT4_LINE) {
-            uint32_t word = reinterpret_cast<const uint32_t *>(at)[column % 16];
-            TEC_UNROLL
-            for (int j = 0; j < TEC_INT4_DEEP; j++) {
-                float w = (float)((int)(word >> (4 * j) & 15U) - zero);
-                const float *x = a.x + (order ? order[k + j] : k + j);
-                TEC_UNROLL
-                for (int r = 0; r < ROWS; r++)
-                    if (first + r < live)
-                        part[r] = fmaf(x[(size_t)(first + r) * (size_t)a.ldx], w, part[r]);
-            }
-        }
-        TEC_UNROLL
-        for (int r = 0; r < ROWS; r++)
-            sums[r] = fmaf(part[r], scale, sums[r]);
     }
-    TEC_UNROLL
-    for (int r = 0; r < ROWS; r++)
-        if (first + r < live)
-            finish(a, first + r, column, sums[r], fixed);
+    int warp = (int)threadIdx.x / WARP;
+    /* Where panels of a tile differ in their order it is done once for each. */
+    for (int from = 0, n; from < S::PANELS && feed.panel + from < a.n / 16; from += n) {
+        n = alike<S>(a, feed.panel, from);
+        feed.order = a.order;
+        if (a.order && a.order_of)
+            feed.order += (size_t)a.order_of[feed.panel + from] * (size_t)a.k;
+        for (int s = 0; s < S::STAGES - 1; s++) {
+            if (!early || from > 0)
+                feed.weights(s);
+            feed.rows(s);
+            copy_commit();
+        }
+        sums<S::M, S::N> total;
+        run_steps<S, TERMS>(total, feed);
+        int taken[S::M], mine = feed.first + warp / S::ACROSS % S::DOWN * (S::N * 8);
+        TEC_UNROLL
+        for (int i = 0; i < S::M; i++) {
+            int place = warp % S::ACROSS * S::M + i;
+            taken[i] = place >= from && place < from + n ? feed.panel + place : a.n / 16;
+        }
+        struct single_finish<store_rows> finish = {
+            a,
+            {
+                a.y, a.ldy, a.add
+            }
+        };
+        if (S::DEEP == 1 || meet<S>(total, shared, cut.splits))
+            finish.run(total, taken, mine, rows);
+        __syncthreads();
+    }
 }
+
+template <class S, int TERMS>
+void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+{
+    dim3 grid((unsigned)ceil_div(a->max_rows, S::ROWS), (unsigned)ceil_div(a->n, S::COLUMNS));
+    tec_cuda_start(launch, gemm_int4_kernel<S, TERMS>, grid, dim3(S::THREADS), S::SHARED, *a,
+                   int4_cut(a->k, a->group, S::K));
+}
+
+/* splits, warps across and down, panels and groups of rows of a warp, k of a step, stages */
+enum { TERMS = 2 };
+typedef int4_shape<INT4_SPLITS, 1, 1, 2, 1, 128, 3> rows_8;
+typedef int4_shape<INT4_SPLITS, 1, 1, 2, 2, 64, 4> rows_16;
+typedef int4_shape<1, 4, 1, 1, 4, 64, 4> rows_32;
+typedef int4_shape<1, 4, 2, 2, 4, 64, 4> rows_64;
+} // namespace
 
 void tec_cuda_gemm_int4(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    dim3 grid((unsigned)ceil_div(a->n, THREADS), (unsigned)ceil_div(a->max_rows, ROWS));
-    tec_cuda_start(launch, gemm_int4_kernel, grid, dim3(THREADS), 0, *a);
+    int tiles = ceil_div(a->max_rows, rows_64::ROWS) * ceil_div(a->n, rows_64::COLUMNS);
+    if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) /* it is copied in 16 bytes */
+        launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
+    else if (a->max_rows <= rows_8::ROWS)
+        start<rows_8, TERMS>(a, launch);
+    else if (a->max_rows <= rows_16::ROWS)
+        start<rows_16, TERMS>(a, launch);
+    else if (a->max_rows <= rows_32::ROWS || tiles < launch->processors)
+        start<rows_32, TERMS>(a, launch);
+    else if (a->rounded)
+        start<rows_64, 1>(a, launch);
+    else
+        start<rows_64, TERMS>(a, launch);
 }

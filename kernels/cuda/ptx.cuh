@@ -72,6 +72,14 @@ static __device__ __forceinline__ void mma_bf16(float c[4], const unsigned a[4],
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* Two bf16 plus two, each rounded: by a multiply-add, which devices from 8.0 on have. */
+static __device__ __forceinline__ unsigned add_bf16_pairs(unsigned a, unsigned b)
+{
+    unsigned sum;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;\n" : "=r"(sum) : "r"(a), "r"(0x3f803f80U), "r"(b));
+    return sum;
+}
+
 /* Until every kernel in front of this one has ended and its writes are seen. */
 static __device__ __forceinline__ void wait_previous()
 {

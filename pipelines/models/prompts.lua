@@ -23,7 +23,7 @@ return {
     { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
   -- LoTA-Bench's planner prompt with the rules and the list of objects that KEEP adds; units of the
   -- memory stand in the middle, each with its own end of line.
-  planner    = { calls = {
+  planner_memory = { calls = {
     { text = "Robot: Hi there, I'm a robot operating in a home.\n"
              .. "Robot: You can ask me to do various tasks and I'll tell you the sequence of actions I would do to "
              .. "accomplish your task.\nBefore put down something, I must go to the place. I can only hold one thing "

@@ -281,6 +281,18 @@ static double ratio(lua_State *L, struct tec_policy *policy, int i)
     return share;
 }
 
+static int decide_audit(lua_State *L)
+{
+    struct tec_policy *policy = deciding(L);
+    needs_memory(L, policy, "audit");
+    int at = node(L, policy);
+    if (strcmp(policy->topology->nodes[at].kind, "memory_load") != 0)
+        return luaL_error(L, "D:audit: node '%s' is no memory_load node",
+                          policy->topology->nodes[at].name);
+    policy->scratch.audit = true;
+    return 0;
+}
+
 static int decide_recompute(lua_State *L)
 {
     struct tec_policy *policy = deciding(L);

@@ -137,6 +137,8 @@ static void add_memory(json_t *into, const struct tec_topology *t, const struct 
     for (int i = 0; i < d->n_seg; i++)
         json_array_append_new(segments, json_pack("{s:o, s:b}", "score", number(d->seg[i].score),
                                                   "skip", (int)d->seg[i].skip));
+    if (d->audit)
+        json_object_set_new(into, "audit", json_true());
     if (d->n_ratios)
         json_object_set_new(into, "memory_node", json_string(node_name(t, d->memory_node)));
     json_object_set_new(into, "ratios", ratios);

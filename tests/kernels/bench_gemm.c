@@ -1,5 +1,6 @@
 /* GEMM of real models' layers against what the machine can do, weights rotated through more memory
  * than the caches hold. The fraction is of the time that the peaks measured alongside allow. */
+#include "kernels/int4.h"
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/peaks.h"
@@ -9,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROWS = 560 };
+enum { MAX_ROWS = 560, GROUP = 128 };
 static const size_t pool_size = (size_t)320 << 20;
 
 struct bench {
+    bool int4;
     void (*gemm)(const struct tec_gemm_args *a, struct tec_part part);
     struct tec_gemm_args args;
     const char *pool;
@@ -54,7 +56,7 @@ static void bench_shape(struct bench *b, enum tec_tier tier, int k, int n)
     b->args.k = b->args.ldx = k;
     b->args.n = b->args.ldy = n;
     b->args.max_rows = MAX_ROWS;
-    b->one = tec_matrix_size(TEC_MATRIX_PANELS, true, n, k);
+    b->one = b->int4 ? tec_int4_size(n, k, GROUP) : tec_matrix_size(TEC_MATRIX_PANELS, true, n, k);
     b->copies = (int)(pool_size / b->one);
     for (int lanes = 1; lanes <= 2; lanes++) {
         struct peak peak = {peaks_read(b->pool, b->one * (size_t)b->copies, lanes),
@@ -66,11 +68,13 @@ static void bench_shape(struct bench *b, enum tec_tier tier, int k, int n)
     }
 }
 
-static void bench_tier(enum tec_tier tier, char *pool, float *x, float *y)
+static void bench_tier(enum tec_tier tier, bool int4, char *pool, float *x, float *y)
 {
     static const int shapes[][2] = {{2048, 16384}, {16384, 2048}, {2048, 2560},
                                     {1024, 4096},  {4096, 1024},  {1152, 4304}};
-    struct bench b = {.gemm = tec_kernels_for(tier).gemm_bf16, .pool = pool};
+    struct tec_kernels kernels = tec_kernels_for(tier);
+    struct bench b = {int4, int4 ? kernels.gemm_int4 : kernels.gemm_bf16, .pool = pool};
+    b.args.group = int4 ? GROUP : 0;
     b.args.x = x;
     b.args.y = y;
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
@@ -79,7 +83,8 @@ static void bench_tier(enum tec_tier tier, char *pool, float *x, float *y)
 
 void conform_bench_gemm(const char *pattern)
 {
-    if (fnmatch(pattern, "gemm_bf16", 0) != 0)
+    bool bf16 = fnmatch(pattern, "gemm_bf16", 0) == 0, int4 = fnmatch(pattern, "gemm_int4", 0) == 0;
+    if (!bf16 && !int4)
         return;
     char *pool = aligned_alloc(64, pool_size);
     float *x = malloc((size_t)MAX_ROWS * 16384 * sizeof *x);
@@ -91,9 +96,12 @@ void conform_bench_gemm(const char *pattern)
     for (size_t i = 0; i < (size_t)MAX_ROWS * 16384; i++)
         x[i] = (float)(int)(i % 255) / 128.0F - 1.0F;
     memset(y, 0, (size_t)MAX_ROWS * 16384 * sizeof *y);
-    for (int t = TEC_TIER_ref + 1; t < TEC_TIER_COUNT; t++)
-        if (tec_tier_runs_here((enum tec_tier)t))
-            bench_tier((enum tec_tier)t, pool, x, y);
+    for (int t = TEC_TIER_ref + 1; t < TEC_TIER_COUNT; t++) {
+        if (bf16 && tec_tier_runs_here((enum tec_tier)t))
+            bench_tier((enum tec_tier)t, false, pool, x, y);
+        if (int4 && tec_tier_runs_here((enum tec_tier)t))
+            bench_tier((enum tec_tier)t, true, pool, x, y);
+    }
     free(pool);
     free(x);
     free(y);

@@ -1,5 +1,6 @@
 #include "kernels/int4.h"
 #include "tests/kernels/conform.h"
+#include "tests/kernels/cuda_tier.h"
 
 #include <float.h>
 #include <math.h>
@@ -8,9 +9,10 @@
 /* Edges of groups, panels and register tiles; then layers of real models. */
 static const struct {
     int rows, n, k, group;
-} edges[] = {{1, 16, 8, 8},      {2, 16, 96, 64},   {3, 48, 160, 64},     {4, 64, 128, 128},
-             {5, 80, 136, 128},  {7, 96, 256, 32},  {8, 112, 72, 8},      {9, 144, 264, 128},
-             {13, 16, 504, 504}, {29, 272, 88, 40}, {1, 2560, 2048, 128}, {33, 1024, 1024, 128}};
+} edges[] = {{1, 16, 8, 8},      {2, 16, 96, 64},     {3, 48, 160, 64},     {4, 64, 128, 128},
+             {5, 80, 136, 128},  {7, 96, 256, 32},    {8, 112, 72, 8},      {9, 144, 264, 128},
+             {13, 16, 504, 504}, {29, 272, 88, 40},   {1, 2560, 2048, 128}, {33, 1024, 1024, 128},
+             {17, 80, 256, 128}, {60, 304, 272, 264}, {107, 48, 136, 32}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
 
 /* Words of any bits; scales from float16's subnormals up; zeros 0 .. 16. */
@@ -63,28 +65,56 @@ static double weight(const struct tec_gemm_args *a, int k, int n)
            (double)tec_half_float(scale);
 }
 
-/* One element in float64: a chain of k products and one of groups, each step rounded once. */
-static void check_one(struct conform *c, const struct tec_gemm_args *a, const float *before, int r,
-                      int n)
+/* What an element is in float64, and the size of what is added up for it, times the gate. */
+static double exact(const struct tec_gemm_args *a, const float *before, int r, int n, double *size)
 {
-    double sum = 0.0, size = 0.0;
+    double sum = 0.0;
     const int *order = a->order;
     if (order && a->order_of)
         order += (size_t)a->order_of[n / 16] * (size_t)a->k;
+    *size = 0.0;
     for (int k = 0; k < a->k; k++) {
         double x = (double)a->x[(size_t)r * (size_t)a->ldx + (size_t)(order ? order[k] : k)];
         sum += x * weight(a, k, n);
-        size += fabs(x * weight(a, k, n));
+        *size += fabs(x * weight(a, k, n));
     }
-    size_t at = (size_t)r * (size_t)a->ldy + (size_t)n;
     double bias = a->bias ? (double)a->bias[n] : 0.0, gate = a->gate ? (double)a->gate[n] : 1.0;
-    double want = gate * (sum + bias) + (a->add ? (double)before[at] : 0.0);
+    *size = (*size + fabs(bias)) * fabs(gate);
+    return gate * (sum + bias) +
+           (a->add ? (double)before[(size_t)r * (size_t)a->ldy + (size_t)n] : 0.0);
+}
+
+/* The chain of a group and the one over groups: each step is rounded once. */
+static double one_chain(const struct tec_gemm_args *a, double size, double want)
+{
     int steps = a->group + a->k / a->group + 8;
-    double bound = (steps * size + 4.0 * fabs(bias)) * fabs(gate) * (double)FLT_EPSILON +
-                   4.0 * (double)FLT_EPSILON * fabs(want) + ldexp(1.0, -120);
-    conform_close(c, (double)((const float *)c->want[0])[at], want, bound,
+    return (steps * size + 4.0 * fabs(want)) * (double)FLT_EPSILON + ldexp(1.0, -120);
+}
+
+/* On tensor cores: 16 products and the sum so far are aligned and cut at 2^-23 of the largest,
+ * twice for each 16 k (two terms of x); what two terms leave of x is below 2^-18 of it. Groups
+ * begin blocks of 32 of their own. Then groups, splits, bias, gate and add are rounded once each.
+ */
+static double tensor_cores(const struct tec_gemm_args *a, double size, double want)
+{
+    int groups = (a->k + a->group - 1) / a->group, blocks = (a->group + 31) / 32 * 2;
+    double steps = 2.0 * 17.0 * blocks + groups + 12.0;
+    return size * (steps * (double)FLT_EPSILON + ldexp(1.0, -18)) +
+           8.0 * (double)FLT_EPSILON * fabs(want) + ldexp(1.0, -120);
+}
+
+static void check_one(struct conform *c, const struct tec_gemm_args *a, const float *before, int r,
+                      int n)
+{
+    double size, want = exact(a, before, r, n, &size);
+    size_t at = (size_t)r * (size_t)a->ldy + (size_t)n;
+    conform_close(c, (double)((const float *)c->want[0])[at], want, one_chain(a, size, want),
                   "reference [%dx%dx%d] groups of %d row %d column %d", a->max_rows, a->n, a->k,
                   a->group, r, n);
+    if (!c->same_order)
+        conform_close(c, (double)((const float *)c->got[0])[at], want, tensor_cores(a, size, want),
+                      "[%dx%dx%d] groups of %d row %d column %d", a->max_rows, a->n, a->k, a->group,
+                      r, n);
 }
 
 static float *filled(struct conform *c, size_t count)
@@ -119,20 +149,57 @@ static void shape(struct conform *c, int rows, int n, int k, int group)
     struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .outs = 1, .full = true};
     call.out[0] = (struct conform_out){a.y, rows, (size_t)n * 4, (size_t)a.ldy * 4, NULL, 0, 1};
     conform_run(c, &call);
-    for (int r = 0; r < rows; r++) /* one chain on every tier: the same bits */
+    for (int r = 0; r < rows && c->same_order; r++) /* one chain: the same bits */
         for (int i = 0; i < n; i++) {
             size_t at = (size_t)r * (size_t)a.ldy + (size_t)i;
             conform_close(c, (double)((const float *)c->got[0])[at],
                           (double)((const float *)c->want[0])[at], 0.0,
                           "[%dx%dx%d] groups of %d row %d column %d", rows, n, k, group, r, i);
         }
-    for (int i = 0; i < 20; i++)
-        check_one(c, &a, before, conform_int(0, rows - 1), conform_int(0, n - 1));
+    for (int i = 0; i < (c->same_order ? 20 : rows * n); i++)
+        check_one(c, &a, before, c->same_order ? conform_int(0, rows - 1) : i / n,
+                  c->same_order ? conform_int(0, n - 1) : i % n);
+    conform_end(c);
+}
+
+/* A row has the same bytes whatever capacity was planned for, and where x holds bf16 values,
+ * whether that is said or not; x and y hold the live rows alone. */
+static void capacities(struct conform *c, int n, int k, int group, bool ordered)
+{
+    enum { LIVE = 40 };
+    static const int most[] = {LIVE, 1, 7, 8, 9, 16, 17, 32, 33, 64, 65, 300, 9000};
+    int *live = conform_ints(c, 1, 0);
+    size_t size = (size_t)LIVE * (size_t)n;
+    float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
+    struct tec_gemm_args a = {.rows = live, .ldx = conform_ld(k), .ldy = n, .n = n, .k = k};
+    a.group = group;
+    float *x = filled(c, (size_t)LIVE * (size_t)a.ldx);
+    conform_round(x, (size_t)LIVE * (size_t)a.ldx);
+    a.x = x;
+    a.w = packed(c, n, k, group);
+    if (ordered)
+        give_order(c, &a);
+    for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
+        a.max_rows = most[i];
+        a.rounded = i % 2 ? conform_int(0, 1) : a.max_rows > 64;
+        a.y = y[i > 0];
+        *live = a.max_rows < LIVE ? a.max_rows : LIVE;
+        cuda_tier_plan_for(0, i % 3 ? 0 : 1);
+        c->fast->gemm_int4(&a, (struct tec_part){0, 1});
+        if (i && memcmp(y[0], y[1], (size_t)*live * (size_t)n * sizeof(float)) != 0)
+            conform_fail(c, "k %d, groups of %d: planned for %d rows, a row is not the same", k,
+                         group, a.max_rows);
+    }
+    cuda_tier_plan_for(0, 0);
     conform_end(c);
 }
 
 void conform_gemm_int4(struct conform *c)
 {
+    capacities(c, 48, 520, 128, false);
+    capacities(c, 144, 264, 40, true);
+    capacities(c, 16, 96, 96, false);
+    capacities(c, 80, 8 * conform_int(20, 70), 8 * conform_int(1, 20), conform_int(0, 1));
     for (int i = 0; i < EDGES; i++)
         shape(c, edges[i].rows, conform_scale(c, edges[i].n, 160),
               conform_scale(c, edges[i].k, 512) / 8 * 8, edges[i].group);

@@ -210,6 +210,26 @@ static void judge_depth(lua_State *L, const struct tec_trial *t, struct sides *s
     put(&s->decided, "%d", t->mock->decision.depth);
 }
 
+/* The first layers' shares, to a thousandth. */
+static void judge_recompute(lua_State *L, const struct tec_trial *t, struct sides *s)
+{
+    const struct tec_decision *d = &t->mock->decision;
+    luaL_checktype(L, -1, LUA_TTABLE);
+    int n = (int)lua_rawlen(L, -1);
+    for (int i = 0; i < n; i++) {
+        lua_rawgeti(L, -1, i + 1);
+        put(&s->expected, " %.3f", luaL_checknumber(L, -1));
+        put(&s->decided, " %.3f", i < d->n_ratios ? d->ratios[i] : -1.0);
+        lua_pop(L, 1);
+    }
+}
+
+static void judge_audit(lua_State *L, const struct tec_trial *t, struct sides *s)
+{
+    put_value(L, &s->expected, -1);
+    put(&s->decided, "%s", t->mock->decision.audit ? "true" : "false");
+}
+
 static void put_note(struct text *text, const struct tec_decision *d, const char *key)
 {
     int i = 0;
@@ -374,6 +394,7 @@ static const struct {
     {"skipped", judge_skipped, TEC_ASKED_FRAME},   {"partition", judge_partition, TEC_ASKED_FRAME},
     {"admitted", judge_admitted, TEC_ASKED_ADMIT}, {"refused", judge_refused, TEC_ASKED_ADMIT},
     {"victim", judge_victim, TEC_ASKED_EVICT},     {"slices", judge_slices, TEC_ASKED_FRAME},
+    {"audit", judge_audit, TEC_ASKED_FRAME},       {"recompute", judge_recompute, TEC_ASKED_FRAME},
 };
 
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };

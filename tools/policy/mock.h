@@ -37,9 +37,10 @@ struct tec_mock {
     struct tec_topology topology;
     struct tec_policy *policy;
     struct tec_planner planner;
-    struct tec_frame_view view; /* req, kv and late_us point to what follows */
+    struct tec_frame_view view; /* req, kv, seg and late_us point to what follows */
     struct tec_request_view req[TEC_MAX_ROWS];
     struct tec_kv_view *kv;
+    struct tec_segment_view seg[TEC_MAX_SEGMENTS];
     int64_t *late;
     struct tec_mock_cost costs[TEC_MOCK_COSTS];
     int n_costs;

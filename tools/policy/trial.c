@@ -10,8 +10,9 @@
 #define COUNT(list) ((int)(sizeof(list) / sizeof(list)[0]))
 
 static const char *const frame_fields[] = {
-    "nreq",        "requests",  "slack_us", "cost", "params", "index", "now_us",
-    "deadline_us", "budget_us", "late",     "kv",   "last",   "slots", "horizon"};
+    "nreq",   "requests",    "slack_us",  "cost",   "params", "index",
+    "now_us", "deadline_us", "budget_us", "late",   "kv",     "last",
+    "slots",  "horizon",     "segments",  "audits", "agreed"};
 static const char *const request_fields[] = {
     "id",          "node",     "left", "done",     "max",    "age_frames", "born_us",
     "deadline_us", "slack_us", "prio", "kv_bytes", "shared", "fresh",      "slices"};
@@ -223,6 +224,17 @@ static void read_result(lua_State *L, const struct tec_mock *m, struct tec_frame
     lua_pop(L, 1);
 }
 
+/* Segments of a memory, all alike; and what audits came to. */
+static void read_memory(lua_State *L, struct tec_mock *m)
+{
+    m->view.n_seg = tec_argument_int(L, 2, "segments", 0, TEC_MAX_SEGMENTS, m->view.n_seg);
+    m->view.seg = m->seg;
+    for (int i = 0; i < m->view.n_seg; i++)
+        m->seg[i] = (struct tec_segment_view){.id = i + 1, .tokens = 20};
+    m->view.n_audits = tec_argument_int(L, 2, "audits", 0, 1 << 24, m->view.n_audits);
+    m->view.n_agreed = tec_argument_int(L, 2, "agreed", 0, 1 << 24, m->view.n_agreed);
+}
+
 static void read_late(lua_State *L, struct tec_mock *m)
 {
     memset(m->late, 0, (size_t)m->topology.n_inputs * sizeof *m->late);
@@ -306,6 +318,7 @@ void tec_trial_frame(lua_State *L, struct tec_trial *t)
     read_requests(L, m);
     read_costs(L, m);
     read_slack(L, m);
+    read_memory(L, m);
     read_late(L, m);
     read_pools(L, m);
     if (tec_argument_table(L, 2, "last") >= 0) {

@@ -153,7 +153,12 @@ static void plan(json_t *line, const struct tec_topology *t, const struct tec_ev
 {
     json_t *decode = json_array(), *paused = json_array(), *unshared = json_array();
     const struct tec_decision *d = e->decision;
-    (void)t;
+    json_t *slices = NULL;
+    for (int i = 0; i < t->n_nodes; i++)
+        if (t->nodes[i].slices) {
+            slices = slices ? slices : json_object();
+            set(slices, t->nodes[i].name, json_integer(d->nodes[i].slices));
+        }
     for (int i = 0; i < e->n; i++)
         json_array_append_new(decode, json_pack("[I,i]", (json_int_t)e->view[e->order[i]].id,
                                                 d->rows[e->order[i]].k));
@@ -167,6 +172,8 @@ static void plan(json_t *line, const struct tec_topology *t, const struct tec_ev
     set(line, "decode", decode);
     set(line, "paused", paused);
     set(line, "unshared", unshared);
+    if (slices)
+        set(line, "slices", slices);
     if (e->ring) {
         set_integer(line, "depth", e->ring->depth);
         set_integer(line, "forwards", e->ring->forwards);

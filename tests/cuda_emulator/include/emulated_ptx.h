@@ -49,6 +49,16 @@ static inline void load_matrices_x4_transposed(unsigned r[4], const void *row, E
     memcpy(r, load.registers, 4 * sizeof *r);
 }
 
+static inline unsigned add_bf16_pairs(unsigned a, unsigned b)
+{
+    unsigned sum = 0;
+    for (int half = 0; half < 32; half += 16) {
+        float x = __uint_as_float(a >> half << 16), y = __uint_as_float(b >> half << 16);
+        sum |= (unsigned)__bfloat16_as_ushort(__float2bfloat16(x + y)) << half;
+    }
+    return sum;
+}
+
 static inline void mma_bf16(float c[4], const unsigned a[4], const unsigned b[2], EMULATOR_HERE)
 {
     cuda_emulator::mma_fragments f;

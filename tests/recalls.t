@@ -1,0 +1,90 @@
+#!/bin/sh
+# recalls.t - a memory from the outside: pipelines/qwen_planner.lua at its smallest, with a file that
+# remembers.
+# usage: tests/recalls.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
+cd "$(dirname "$0")/.." || exit 1
+T=${1:-${TECTUM:-}}
+[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
+if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
+T=$(realpath "$T") ROOT=$(pwd)
+W=$(mktemp -d) || exit 1
+trap 'rm -rf "$W"' EXIT
+cd "$W" || exit 1
+n=0 bad=0
+
+# check TEXT CONDITION...: one line of TAP.
+check() {
+    text=$1 n=$((n + 1))
+    shift
+    if "$@" >/dev/null 2>&1; then echo "ok $n - $text"
+    else bad=1; echo "not ok $n - $text"; head -c 400 out err | sed 's/^/# /' >&2; fi
+}
+# run INPUTS OPTION...: frames as JSON lines into `out`.
+run() {
+    file=$1
+    shift
+    "$T" run "$ROOT/pipelines/qwen_planner.lua" --random-weights 1 --size tiny --format json \
+        --inputs "$file" "$@" >out 2>err
+}
+tokens() { sed -n 's/.*"tokens":\(\[[0-9,]*\]\).*/\1/p' out; }
+last() { tail -n 1 out | sed -n "s/.*\"memory\":{.*\"$1\":\([0-9]*\).*/\1/p"; }
+
+cat >first.jsonl <<'END'
+{"goal": "put a clean apple in the fridge", "memory": {"put": {"apple": "the apple is in the fridge and is sliced\n", "cup": "the cup is on the table and is dirty\n", "fridge": "the fridge is in the kitchen and is closed\n"}}}
+{"goal": "put a clean cup in the fridge"}
+{"goal": "put a dirty cup on the shelf", "memory": {"put": {"cup": "the cup is on the shelf\n"}}}
+{"goal": "put a clean apple away", "memory": {"remove": ["cup"]}}
+END
+cat >more.jsonl <<'END'
+{"goal": "where is the apple"}
+{"goal": "where is the fridge"}
+END
+run first.jsonl
+check "four prompts are answered" test $? -eq 0 -a "$(wc -l <out)" -eq 4
+check "each found its units" test "$(last units)" -eq 11
+check "and computed fewer rows than a prefill" test "$(last rows)" -lt "$(last rows_full)"
+check "what was said is in a file" test -s planner.memory
+run more.jsonl
+check "another run remembers" test "$(last stored)" -eq 2 -a "$(last units)" -eq 4
+check "keys and values come from the file" test "$(last missing)" -eq 0
+run more.jsonl --policy default --set nodes.recall.select=full
+tokens >full
+run more.jsonl --policy default --set nodes.recall.recompute.first=1 \
+    --set nodes.recall.recompute.decay=1
+tokens >keep
+check "everything computed anew says what a full prompt says" cmp full keep
+check "and that is something" test -s full
+for select in reuse epic cacheblend prefix keep; do
+    run more.jsonl --policy default --set nodes.recall.select=$select
+    check "select = $select runs" test $? -eq 0 -a "$(wc -l <out)" -eq 2
+done
+for overlap in separate next balanced bounded; do
+    run more.jsonl --policy default --set nodes.recall.overlap=$overlap
+    tokens >said.$overlap
+    check "overlap = $overlap says the same" cmp said.separate said.$overlap
+done
+run more.jsonl --policy keep_fidelity
+check "keep_fidelity audits its first prompt: it is computed whole" \
+    test $(($(last rows) * 2)) -gt "$(last rows_full)"
+echo '{"goal": "x", "memory": {"puts": {}}}' >wrong.jsonl
+check "a change that is none is refused" test "$(run wrong.jsonl; echo $?)" -ne 0
+check "in words" grep -q 'memory: changes are {"put": {ID: TEXT}, "remove": \[ID\]}' err
+printf '{"goal": "x", "memory": {"put": {"long": "%s"}}}\n' "$(seq -s ' ' 300)" >long.jsonl
+check "a unit that is too long is refused" test "$(run long.jsonl; echo $?)" -ne 0
+check "with both numbers" grep -q "'long' has 300 tokens, the pipeline allows 1 to 128" err
+"$T" run "$ROOT/pipelines/qwen_planner.lua" --random-weights 2 --size tiny --inputs more.jsonl >out 2>err
+check "another model's keys and values are refused" test $? -ne 0
+check "by name" grep -q "memory 'mem'" err
+size=$(stat -c %s planner.memory)
+cp planner.memory whole
+head -c $((size - 1000)) whole >planner.memory
+run more.jsonl
+check "a file that was cut off still serves what it has" test $? -eq 0 -a "$(wc -l <out)" -eq 2
+head -c 20000 /dev/zero >planner.memory
+run more.jsonl
+check "a file that is no memory is refused and left alone" test $? -ne 0 -a "$(stat -c %s planner.memory)" -eq 20000
+rm planner.memory
+run first.jsonl --set resources.mem.remote=unix:/nowhere/socket
+check "a server that is not there costs nothing but its memory" test $? -eq 0 -a "$(wc -l <out)" -eq 4
+echo "1..$n"
+exit $bad
