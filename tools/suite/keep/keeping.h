@@ -88,8 +88,8 @@ struct tec_keeping_cell {
 
 struct tec_keeping {
     struct tec_invocation *call;
-    bool quick;
-    int steps;                                        /* measured, of each cell */
+    bool quick, full; /* full: what is not counted computes only what the next step needs */
+    int steps;        /* measured, of each cell */
     const char *dir, *command, *arch, *only, *remote; /* only: one experiment; NULL: all */
     const char *weights; /* a checkpoint with questions; NULL: random weights and the trace */
     int n_cells;

@@ -59,6 +59,7 @@ enum tec_status tec_keep_main(struct tec_invocation *call, const struct tec_suit
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a suite");
     s->call = call;
     s->quick = options->quick;
+    s->full = full && !call->shared.weights;
     s->steps = options->frames        ? options->frames
                : call->shared.weights ? (s->quick ? QUICK_QUESTIONS : 0)
                : s->quick             ? QUICK_STEPS
