@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { TEXTS = TEC_TRACE_SEGMENTS };
+#define SETTLE_NS INT64_C(5000000000)
 
 static int64_t now(void)
 {
@@ -254,7 +255,8 @@ static enum tec_status give(struct tec_keeping_world *w, uint32_t unit,
     enum tec_status status =
         tec_store_put_kv(w->store, unit, view->version, view->epoch, pieces, err);
     tec_heap_put(w->heap, copy);
-    return status;
+    /* Where nothing is kept here, the server has it. */
+    return w->remote && status == TEC_NO_MEMORY ? TEC_OK : status;
 }
 
 /* Units of the prompt without KV that follow units[from] in the same text: `from` alone, or its
@@ -293,6 +295,23 @@ static enum tec_status keep_run(struct tec_keeping_world *w, const uint32_t *uni
     return status;
 }
 
+/* What was sent is there before it is asked for: it takes no time of a step. */
+static enum tec_status settle(struct tec_keeping_world *w, const uint32_t *units, uint32_t n,
+                              struct tec_error *err)
+{
+    const struct tec_clock clock = {NULL};
+    uint32_t found = 0, all = 0;
+    int64_t until = now() + SETTLE_NS;
+    while (n && all < n && now() < until) {
+        TEC_TRY(tec_store_look(w->store, units, n, SETTLE_NS, &found, err));
+        all += found;
+        if (all < n)
+            tec_clock_wait(&clock, now() + SETTLE_NS / 1000);
+    }
+    return all < n ? tec_fail(err, TEC_IO, "%s has %u of %u units", w->suite->remote, all, n)
+                   : TEC_OK;
+}
+
 static enum tec_status make_whole(struct tec_keeping_world *w, struct tec_error *err)
 {
     uint32_t missing[TEXTS], n_missing = tec_store_missing(w->store, missing, TEXTS);
@@ -308,7 +327,7 @@ static enum tec_status make_whole(struct tec_keeping_world *w, struct tec_error 
         tec_arena_rewind(&w->arena, mark);
         TEC_TRY(status);
     }
-    return TEC_OK;
+    return w->remote ? settle(w, missing, (uint32_t)n, err) : TEC_OK;
 }
 
 enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,

@@ -180,6 +180,7 @@ static enum tec_status open_store(struct tec_keeping_world *w, const struct tec_
         o.path = w->path;
     }
     if (link->name && link->tier == TEC_KEPT_REMOTE) {
+        w->remote = true;
         o.remote.address = w->suite->remote;
         o.remote.queue_bytes = (int64_t)1024 * MIB;
     }
@@ -225,6 +226,7 @@ void tec_keeping_end_cell(struct tec_keeping_world *w)
     w->staging = NULL;
     w->store = NULL;
     w->path = NULL;
+    w->remote = false;
     w->n_shelves = w->n_old = 0;
     w->step = 0;
     w->question = NULL;

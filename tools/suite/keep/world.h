@@ -58,6 +58,7 @@ struct tec_keeping_world {
     struct tec_store *store;
     struct tec_log_key key;
     char *path;
+    bool remote; /* KV is on a server alone */
     struct tec_feed *feed;
     unsigned char *staging;
     size_t staging_room;
