@@ -60,6 +60,7 @@ struct tec_keeping_row {
     struct tec_samples ttft;    /* retrieve + refresh + prefill + score */
     struct tec_samples refresh; /* computing what changed, to be kept */
     struct tec_samples prefill; /* waits and choosing among it */
+    struct tec_samples cpu;     /* processor time of prefill, where one lane is all there is */
     struct tec_samples waited, choose, score;
     int64_t rows, all_rows;    /* of all layers but the last, which makes keys alone */
     int64_t refreshed, behind; /* tokens computed to be kept: in a step; between steps */
@@ -120,12 +121,14 @@ const struct tec_keeping_cell *tec_keeping_cell_of(const struct tec_keeping *sui
 /* Figures of a row; NAN where something is missing. */
 double tec_keeping_ms(const struct tec_samples *samples, double q);
 double tec_keeping_share(const struct tec_keeping_row *row); /* of rows of a full prefill */
-/* Full prefill over this one's; what its rows alone would gain; the first over the second. */
-double tec_keeping_speedup(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row);
-double tec_keeping_of_bound(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row);
-/* Prefill over that of its bare neighbour. */
-double tec_keeping_over_bare(const struct tec_keeping_cell *cell,
-                             const struct tec_keeping_row *row);
+/* Full prefill over this one's; of what its rows alone would gain; prefill over that of its bare
+ * neighbour. `cpu`: by processor time, which other processes hardly change. */
+double tec_keeping_speedup(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row,
+                           bool cpu);
+double tec_keeping_of_bound(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row,
+                            bool cpu);
+double tec_keeping_over_bare(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row,
+                             bool cpu);
 double tec_keeping_right(const struct tec_keeping_row *row);
 double tec_keeping_agree(const struct tec_keeping_row *row);
 double tec_keeping_kl(const struct tec_keeping_row *row);

@@ -43,9 +43,12 @@ static json_t *row_json(const struct tec_keeping *s, const struct tec_keeping_ce
     json_object_set_new(j, "choose_ms", times(&r->choose));
     json_object_set_new(j, "score_ms", times(&r->score));
     json_object_set_new(j, "rows_share", NUMBER(tec_keeping_share(r)));
-    json_object_set_new(j, "prefill_speedup", NUMBER(tec_keeping_speedup(c, r)));
-    json_object_set_new(j, "of_bound", NUMBER(tec_keeping_of_bound(c, r)));
-    json_object_set_new(j, "over_bare", NUMBER(tec_keeping_over_bare(c, r)));
+    json_object_set_new(j, "prefill_speedup", NUMBER(tec_keeping_speedup(c, r, false)));
+    json_object_set_new(j, "of_bound", NUMBER(tec_keeping_of_bound(c, r, false)));
+    json_object_set_new(j, "over_bare", NUMBER(tec_keeping_over_bare(c, r, false)));
+    json_object_set_new(j, "prefill_cpu_ms", times(&r->cpu));
+    json_object_set_new(j, "of_bound_cpu", NUMBER(tec_keeping_of_bound(c, r, true)));
+    json_object_set_new(j, "over_bare_cpu", NUMBER(tec_keeping_over_bare(c, r, true)));
     if (s->weights)
         json_object_set_new(j, "right", NUMBER(tec_keeping_right(r)));
     json_object_set_new(j, "agree", NUMBER(tec_keeping_agree(r)));

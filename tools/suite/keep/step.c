@@ -22,7 +22,7 @@ struct source {
 };
 
 struct timing {
-    int64_t prefill, score;
+    int64_t prefill, cpu, score;
     bool right; /* the answer to a question */
 };
 
@@ -293,6 +293,8 @@ static void count(struct source *s, const struct timing *t, int64_t retrieve)
     }
     row->all_rows += (int64_t)(w->layers - 1) * w->prompt.n;
     push(&row->prefill, t->prefill);
+    if (tec_device_lanes(w->device) == 1 && tec_device_reads_host(w->device))
+        push(&row->cpu, t->cpu);
     push(&row->waited, r->times.waited);
     push(&row->choose, r->times.choose);
     push(&row->score, t->score);
@@ -312,9 +314,10 @@ static enum tec_status run(struct source *s, const struct tec_keeping_method *m,
     TEC_TRY(prepare(s, m, err));
     if (!s->counted && w->suite->full && m->selection != TEC_SELECTION_prefix)
         return TEC_OK;
-    int64_t begin = now();
+    int64_t begin = now(), cpu = tec_clock_thread();
     TEC_TRY(recall(s, m, err));
     t.prefill = now() - begin;
+    t.cpu = tec_clock_thread() - cpu;
     if (m->bare)
         memcpy(w->near, w->made, vocab * sizeof *w->made);
     TEC_TRY(score(w, m, &t.score, &t.right, err));

@@ -134,7 +134,7 @@ void tec_trace_begin(struct tec_trace *t, uint64_t seed, int objects, int exampl
 
 static int draw_changed(struct tec_trace *t)
 {
-    int sum = 0, i = 0;
+    int sum = 0, i = 0; /* every object counts: sum > 0 */
     for (int k = 0; k < t->n_objects; k++)
         sum += rates[t->segments[k].kind];
     for (int at = below(t, sum); at >= rates[t->segments[i].kind]; i++)

@@ -95,7 +95,8 @@ static enum tec_status take_room(struct tec_keeping_world *w, struct tec_error *
     w->prompt.ids = TEC_NEW(&w->arena, most, int);
     w->old_ids = TEC_NEW(&w->arena, most, int);
     w->sets = TEC_NEW(&w->arena, (size_t)w->layers * (TEC_KEEPING_UNITS + 1), unsigned char);
-    w->staging_room = (size_t)w->layers * (2 * most * w->row + TEC_KEEPING_UNITS * 192 + 64);
+    w->staging_room =
+        (size_t)w->layers * (2 * most * w->row + (size_t)TEC_KEEPING_UNITS * 192 + 64);
     if (!w->full || !w->made || !w->near || !w->prompt.ids || !w->old_ids || !w->sets)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt of %zu tokens", most);
     if (w->layers > TEC_KEEPING_LAYERS)
