@@ -42,7 +42,7 @@ static enum tec_status draw_segments(struct figure *f, struct tec_error *err)
                                                  TEC_PLOT_GREEN, TEC_PLOT_BLUE};
     begin(f, "Fig 9: time to the first token over retrieved segments", 1);
     struct tec_plot_panel *p = tec_suite_panel(&f->plot, TEC_PLOT_LINES, NULL, "segments", "ms");
-    const struct tec_keeping_cell *cells[TEC_PLOT_POINTS];
+    const struct tec_keeping_cell *cells[TEC_PLOT_POINTS] = {NULL};
     for (int i = 0; i < f->s->n_cells && p->n_x < TEC_PLOT_POINTS; i++) {
         const struct tec_keeping_cell *c = &f->s->cells[i];
         if (!c->ran || strcmp(c->experiment, "segments") != 0)

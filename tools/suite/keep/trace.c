@@ -30,7 +30,7 @@ const char *tec_trace_beginning(void)
 
 static int below(struct tec_trace *t, int n)
 {
-    return (int)(tec_trace_random(&t->random) % (uint64_t)n);
+    return n > 0 ? (int)(tec_trace_random(&t->random) % (uint64_t)n) : 0;
 }
 
 /* Six in ten have no state worth a word. */
@@ -134,7 +134,7 @@ void tec_trace_begin(struct tec_trace *t, uint64_t seed, int objects, int exampl
 
 static int draw_changed(struct tec_trace *t)
 {
-    int sum = 0, i = 0; /* every object counts: sum > 0 */
+    int sum = 0, i = 0;
     for (int k = 0; k < t->n_objects; k++)
         sum += rates[t->segments[k].kind];
     for (int at = below(t, sum); at >= rates[t->segments[i].kind]; i++)
