@@ -70,5 +70,35 @@ done
 "$tectum" bench --suite keep --random-weights 1 --size tiny --quick --set experiment=all -o "$out" \
     >"$dir/log" 2>&1
 [ $? = 2 ] && grep -q 'experiment=methods' "$dir/log"; check $? "an unknown word is refused with what is known"
+"$tectum" bench --suite keep --weights pipelines/checkpoints/planner --quick --threads 1 -o "$out" \
+    >"$dir/log" 2>&1
+check $? "a trained planner answers questions"
+awk '/"method":/ { full = /"full"/; one = /"(1.0|cacheblend 1.0)"/ }
+    /"right"/ && full { fulls++; right += $2 }
+    /"kl"/ && one { ones++; bad += $2 + 0 > 1e-9 }
+    END { exit bad || fulls != 5 || right < 4.5 || ones != 5 }' "$json"
+check $? "computing everything is right, and a share of 1 is the same"
+head -c 4 "$out/answers.svg" | grep -q '<svg' && grep -q '^| lift | 0.4 |' "$out/keep.md"
+check $? "its answers are drawn and listed"
+"$tectum" bench --suite keep --weights pipelines/checkpoints/metaworld --quick -o "$out" >"$dir/log" 2>&1
+[ $? != 0 ]; check $? "a checkpoint without questions is refused"
+server=
+for name in valkey-server redis-server; do
+    [ -n "$server" ] || ! command -v $name >/dev/null || server=$name
+done
+if [ -n "$server" ]; then
+    "$server" --port 0 --unixsocket "$dir/server" --save "" --dir "$dir" >"$dir/server.log" 2>&1 &
+    pid=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10; do [ -S "$dir/server" ] || sleep 0.2; done
+    "$tectum" bench --suite keep --random-weights 1 --size tiny --quick --frames 1 --threads 1 \
+        --set experiment=links --set memory.remote="unix:$dir/server" -o "$out" >"$dir/log" 2>&1
+    check $? "KV on a server alone"
+    kill $pid
+    wait $pid 2>/dev/null
+    count '"link": "server"' 1 "has a cell of its own"
+    ! grep -q '"same_bytes": false' "$json"; check $? "which says the same, byte for byte"
+else
+    n=$((n + 1)); echo "ok $n - KV on a server alone # SKIP no valkey-server or redis-server"
+fi
 echo "1..$n"
 exit $bad

@@ -163,12 +163,13 @@ TEST(what_samples_come_to)
         (struct tec_keeping_row){.method = {.name = "bare", .bare = true}, .prefill = {1, 1, bare}};
     const struct tec_keeping_row *r = tec_keeping_find(&c, "keep");
     REQUIRE(r == &c.rows[1]);
-    CHECK(fabs(tec_keeping_speedup(&c, r) - 2.0) < 1e-9);
-    CHECK(fabs(tec_keeping_of_bound(&c, r) - 0.9) < 1e-9); /* bound 45 ms, took 50 */
-    CHECK(fabs(tec_keeping_over_bare(&c, r) - 1.25) < 1e-9);
+    CHECK(fabs(tec_keeping_speedup(&c, r, false) - 2.0) < 1e-9);
+    CHECK(fabs(tec_keeping_of_bound(&c, r, false) - 0.9) < 1e-9); /* bound 45 ms, took 50 */
+    CHECK(fabs(tec_keeping_over_bare(&c, r, false) - 1.25) < 1e-9);
+    CHECK(isnan(tec_keeping_of_bound(&c, r, true)));
     CHECK(tec_keeping_agree(r) == 0.5 && tec_keeping_kl(r) == 0.25);
-    CHECK(isnan(tec_keeping_over_bare(&c, &c.rows[0])) &&
-          isnan(tec_keeping_over_bare(&c, &c.rows[2])));
+    CHECK(isnan(tec_keeping_over_bare(&c, &c.rows[0], false)) &&
+          isnan(tec_keeping_over_bare(&c, &c.rows[2], false)));
     CHECK(isnan(tec_keeping_ms(&c.rows[1].score, 0.5)) && isnan(tec_keeping_share(&c.rows[0])));
     CHECK(tec_keeping_find(&c, "none") == NULL);
 }

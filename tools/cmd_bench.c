@@ -145,6 +145,30 @@ static enum tec_status measure(struct tec_bench *b, const struct bench_options *
     return report(b, o, err);
 }
 
+/* The words of a suite's call. */
+static const char *suite_command(const struct tec_invocation *call, const struct bench_options *o,
+                                 const char *name)
+{
+    const struct tec_shared *s = &call->shared;
+    const char *text =
+        s->weights
+            ? tec_arena_printf(call->arena, "tectum bench --suite %s --weights %s", name,
+                               s->weights)
+            : tec_arena_printf(
+                  call->arena, "tectum bench --suite %s --random-weights %llu --size %s", name,
+                  (unsigned long long)(s->random_weights.given ? s->random_weights.value : 1),
+                  tec_size_names[s->size]);
+    if (text && o->quick)
+        text = tec_arena_printf(call->arena, "%s --quick", text);
+    if (text && o->frames)
+        text = tec_arena_printf(call->arena, "%s --frames %d", text, o->frames);
+    for (int i = 0; text && i < s->set.n; i++)
+        text = tec_arena_printf(call->arena, "%s --set %s", text, s->set.item[i]);
+    if (text && s->threads)
+        text = tec_arena_printf(call->arena, "%s --threads %d", text, s->threads);
+    return text ? text : "";
+}
+
 /* A paper's experiments: what they are is the suite's. */
 static enum tec_status run_suite(struct tec_invocation *call, const struct bench_options *o,
                                  struct tec_error *err)
@@ -152,33 +176,26 @@ static enum tec_status run_suite(struct tec_invocation *call, const struct bench
     static const struct {
         const char *name;
         tec_suite_main_fn *main;
-    } suites[] = {{"none", NULL},
-                  {"oxygen", tec_oxygen_main},
-                  {"actionflow", tec_actionflow_main},
-                  {"keep", tec_keep_main}};
+        bool weights; /* runs a checkpoint, too */
+    } suites[] = {{"none", NULL, false},
+                  {"oxygen", tec_oxygen_main, false},
+                  {"actionflow", tec_actionflow_main, false},
+                  {"keep", tec_keep_main, true}};
     const struct tec_shared *s = &call->shared;
-    if (call->args.n > 0 || s->weights || s->policy || s->param.n || o->sweep || o->inputs ||
-        o->node || o->warmup || o->prompt || o->clock || o->dtype)
+    if (call->args.n > 0 || (s->weights && !suites[o->suite].weights) || s->policy || s->param.n ||
+        o->sweep || o->inputs || o->node || o->warmup || o->prompt || o->clock || o->dtype)
         return tec_fail(err, TEC_INVALID,
                         "--suite goes with --random-weights, --size, --quick, --frames, --rounds, "
-                        "--threads, --set and --out alone: the rest is the paper's");
+                        "--threads, --set and --out (keep: --weights) alone: the rest is the "
+                        "paper's");
     if (!o->out)
         return tec_fail(err, TEC_INVALID, "--suite needs --out DIR");
-    const char *command = tec_arena_printf(
-        call->arena, "tectum bench --suite %s --random-weights %llu --size %s%s%s",
-        suites[o->suite].name,
-        (unsigned long long)(s->random_weights.given ? s->random_weights.value : 1),
-        tec_size_names[s->size], o->quick ? " --quick" : "",
-        o->frames ? tec_arena_printf(call->arena, " --frames %d", o->frames) : "");
-    for (int i = 0; command && i < s->set.n; i++)
-        command = tec_arena_printf(call->arena, "%s --set %s", command, s->set.item[i]);
-    if (command && s->threads)
-        command = tec_arena_printf(call->arena, "%s --threads %d", command, s->threads);
     const struct tec_suite_options what = {.quick = o->quick,
                                            .frames = o->frames,
                                            .rounds = o->rounds,
                                            .dir = o->out,
-                                           .command = command ? command : ""};
+                                           .command =
+                                               suite_command(call, o, suites[o->suite].name)};
     if (mkdir(o->out, 0777) != 0 && errno != EEXIST)
         return tec_fail(err, TEC_IO, "%s: %s", o->out, strerror(errno));
     return suites[o->suite].main(call, &what, err);

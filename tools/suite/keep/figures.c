@@ -42,7 +42,7 @@ static enum tec_status draw_segments(struct figure *f, struct tec_error *err)
                                                  TEC_PLOT_GREEN, TEC_PLOT_BLUE};
     begin(f, "Fig 9: time to the first token over retrieved segments", 1);
     struct tec_plot_panel *p = tec_suite_panel(&f->plot, TEC_PLOT_LINES, NULL, "segments", "ms");
-    const struct tec_keeping_cell *cells[TEC_PLOT_POINTS];
+    const struct tec_keeping_cell *cells[TEC_PLOT_POINTS] = {NULL};
     for (int i = 0; i < f->s->n_cells && p->n_x < TEC_PLOT_POINTS; i++) {
         const struct tec_keeping_cell *c = &f->s->cells[i];
         if (!c->ran || strcmp(c->experiment, "segments") != 0)
@@ -123,8 +123,32 @@ static enum tec_status draw_layers(struct figure *f, struct tec_error *err)
     return write(f, "fig7", err);
 }
 
+/* Answers that are right over the share, a line for each scoring. */
+static enum tec_status draw_answers(struct figure *f, struct tec_error *err)
+{
+    static const enum tec_plot_color colors[] = {TEC_PLOT_RED, TEC_PLOT_ORANGE, TEC_PLOT_GREEN,
+                                                 TEC_PLOT_BLUE, TEC_PLOT_GRAY};
+    begin(f, "Answers that are right over the share computed anew", 1);
+    struct tec_plot_panel *p = tec_suite_panel(&f->plot, TEC_PLOT_LINES, NULL, "share", "%");
+    for (int i = 0; i < f->s->n_cells && i < 5; i++) {
+        const struct tec_keeping_cell *c = &f->s->cells[i];
+        bool blend = strcmp(c->experiment, "baselines") == 0;
+        struct tec_plot_series *s =
+            tec_suite_series(p, blend ? "cacheblend" : c->experiment, colors[i], false);
+        for (int k = 1; c->ran && k < c->n_rows && k <= 7; k++) {
+            s->value[k - 1] = 100.0 * tec_keeping_right(&c->rows[k]);
+            if (!blend)
+                p->x[k - 1] = c->rows[k].method.name;
+        }
+        p->n_x = 7;
+    }
+    return write(f, "answers", err);
+}
+
 static enum tec_status draw_all(struct figure *f, struct tec_error *err)
 {
+    if (f->s->weights)
+        return draw_answers(f, err);
     TEC_TRY(draw_segments(f, err));
     TEC_TRY(draw_ratio(f, err));
     TEC_TRY(draw_blocks(f, err));

@@ -159,9 +159,50 @@ static void links(struct tec_keeping *s)
     }
 }
 
+/* Accuracy over the ratio: every scoring; the baselines. */
+static void questions(struct tec_keeping *s)
+{
+    static const double shares[] = {0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0};
+    static const char *const names[] = {"0.2", "0.3", "0.4", "0.5", "0.6", "0.8", "1.0"};
+    static const char *const blends[] = {"cacheblend 0.2", "cacheblend 0.3", "cacheblend 0.4",
+                                         "cacheblend 0.5", "cacheblend 0.6", "cacheblend 0.8",
+                                         "cacheblend 1.0"};
+    static const char *const epics[] = {"epic 1", "epic 2", "epic 4"};
+    for (int k = 0; k < TEC_SCORINGS; k++) {
+        enum tec_scoring scoring = (enum tec_scoring)k;
+        struct tec_keeping_cell *c = cell(s, tec_scoring_name(scoring), 0);
+        for (int i = 0; c && i < 7; i++) {
+            struct tec_keeping_method m = keep(names[i], scoring, shares[i]);
+            m.kept = TEC_KEEPING_BLOCKS;
+            add(c, m);
+        }
+    }
+    struct tec_keeping_cell *c = cell(s, "baselines", 0);
+    struct tec_keeping_method m = reuse("reuse, local places", 0);
+    m.local = true;
+    for (int i = 0; c && i < 7; i++)
+        add(c, blend(blends[i], 0, shares[i]));
+    for (int i = 0; c && i < 3; i++)
+        add(c, (struct tec_keeping_method){.name = epics[i],
+                                           .selection = TEC_SELECTION_epic,
+                                           .kept = TEC_KEEPING_BLOCKS,
+                                           .first = 1 << i});
+    if (!c)
+        return;
+    add(c, reuse("reuse", 0));
+    add(c, m);
+    m = blend("cacheblend 0.4, code's mask", 0, 0.4);
+    m.code_mask = true;
+    add(c, m);
+}
+
 void tec_keeping_grid(struct tec_keeping *s)
 {
     s->n_cells = 0;
+    if (s->weights) {
+        questions(s);
+        return;
+    }
     methods(s);
     segments(s);
     ratio(s);

@@ -60,12 +60,14 @@ struct tec_keeping_row {
     struct tec_samples ttft;    /* retrieve + refresh + prefill + score */
     struct tec_samples refresh; /* computing what changed, to be kept */
     struct tec_samples prefill; /* waits and choosing among it */
+    struct tec_samples cpu;     /* processor time of prefill, where one lane is all there is */
     struct tec_samples waited, choose, score;
     int64_t rows, all_rows;    /* of all layers but the last, which makes keys alone */
     int64_t refreshed, behind; /* tokens computed to be kept: in a step; between steps */
     int64_t behind_ns;
     int64_t loaded; /* bytes of kept pieces that were placed */
     int64_t agree;  /* steps whose likeliest token is the full one's */
+    int64_t right;  /* questions: answers that are right */
     double kl;      /* sum of KL(full || this) of the next token, nats */
     bool same;      /* bare: every byte of logits was its neighbour's */
     double layer_rows[TEC_KEEPING_LAYERS], layer_bytes[TEC_KEEPING_LAYERS];
@@ -73,7 +75,8 @@ struct tec_keeping_row {
 };
 
 struct tec_keeping_cell {
-    const char *experiment; /* "methods", "segments", "ratio", "blocks", "links" */
+    const char *experiment; /* "methods", "segments", "ratio", "blocks", "links"; of questions: a
+                             * scoring, or "baselines" */
     int segments;
     struct tec_keeping_link link;
     int n_rows;
@@ -86,9 +89,10 @@ struct tec_keeping_cell {
 
 struct tec_keeping {
     struct tec_invocation *call;
-    bool quick;
-    int steps;                                        /* measured, of each cell */
+    bool quick, full; /* full: what is not counted computes only what the next step needs */
+    int steps;        /* measured, of each cell */
     const char *dir, *command, *arch, *only, *remote; /* only: one experiment; NULL: all */
+    const char *weights; /* a checkpoint with questions; NULL: random weights and the trace */
     int n_cells;
     struct tec_keeping_cell cells[TEC_KEEPING_CELLS];
     struct tec_trace trace; /* of the last cell: its changes by class */
@@ -117,12 +121,15 @@ const struct tec_keeping_cell *tec_keeping_cell_of(const struct tec_keeping *sui
 /* Figures of a row; NAN where something is missing. */
 double tec_keeping_ms(const struct tec_samples *samples, double q);
 double tec_keeping_share(const struct tec_keeping_row *row); /* of rows of a full prefill */
-/* Full prefill over this one's; what its rows alone would gain; the first over the second. */
-double tec_keeping_speedup(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row);
-double tec_keeping_of_bound(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row);
-/* Prefill over that of its bare neighbour. */
-double tec_keeping_over_bare(const struct tec_keeping_cell *cell,
-                             const struct tec_keeping_row *row);
+/* Full prefill over this one's; of what its rows alone would gain; prefill over that of its bare
+ * neighbour. `cpu`: by processor time, which other processes hardly change. */
+double tec_keeping_speedup(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row,
+                           bool cpu);
+double tec_keeping_of_bound(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row,
+                            bool cpu);
+double tec_keeping_over_bare(const struct tec_keeping_cell *cell, const struct tec_keeping_row *row,
+                             bool cpu);
+double tec_keeping_right(const struct tec_keeping_row *row);
 double tec_keeping_agree(const struct tec_keeping_row *row);
 double tec_keeping_kl(const struct tec_keeping_row *row);
 

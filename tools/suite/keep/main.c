@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { QUICK_STEPS = 2, SMALL_STEPS = 24, FULL_STEPS = 3 };
+enum { QUICK_STEPS = 2, SMALL_STEPS = 24, FULL_STEPS = 3, QUICK_QUESTIONS = 10 };
 
 /* Words of --set are the suite's own: there is no pipeline behind it. */
 static enum tec_status read_words(struct tec_keeping *s, struct tec_error *err)
@@ -11,6 +11,7 @@ static enum tec_status read_words(struct tec_keeping *s, struct tec_error *err)
     static const char *const experiments[] = {"methods", "segments", "ratio", "blocks", "links"};
     const struct tec_words *words = &s->call->shared.set;
     s->arch = "qwen2";
+    s->weights = s->call->shared.weights;
     for (int i = 0; i < words->n; i++) {
         const char *word = words->item[i];
         bool known = true;
@@ -58,10 +59,12 @@ enum tec_status tec_keep_main(struct tec_invocation *call, const struct tec_suit
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a suite");
     s->call = call;
     s->quick = options->quick;
-    s->steps = options->frames ? options->frames
-               : s->quick      ? QUICK_STEPS
-               : full          ? FULL_STEPS
-                               : SMALL_STEPS;
+    s->full = full && !call->shared.weights;
+    s->steps = options->frames        ? options->frames
+               : call->shared.weights ? (s->quick ? QUICK_QUESTIONS : 0)
+               : s->quick             ? QUICK_STEPS
+               : full                 ? FULL_STEPS
+                                      : SMALL_STEPS;
     s->dir = options->dir;
     s->command = options->command;
     s->seed = call->shared.random_weights.given ? call->shared.random_weights.value : 1;

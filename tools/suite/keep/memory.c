@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { TEXTS = TEC_TRACE_SEGMENTS };
+#define SETTLE_NS INT64_C(5000000000)
 
 static int64_t now(void)
 {
@@ -84,6 +85,27 @@ enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct t
     whole = whole && add_text(w, t->query);
     *took_ns = now() - begin;
     return whole ? TEC_OK : tec_fail(err, TEC_INVALID, "a prompt of more than %d tokens", w->most);
+}
+
+enum tec_status tec_keeping_ask(struct tec_keeping_world *w, const struct tec_keeping_question *q,
+                                struct tec_error *err)
+{
+    struct tec_keeping_prompt *p = &w->prompt;
+    int begin = q->units[0].begin;
+    uint64_t hash =
+        tec_trace_hash((const char *)(const void *)q->ids, begin * (int)sizeof *q->ids) | 1;
+    memcpy(p->ids, q->ids, (size_t)q->n * sizeof *q->ids);
+    memcpy(p->units, q->units, (size_t)q->n_units * sizeof *q->units);
+    p->n = q->n;
+    p->query = q->query;
+    p->n_units = q->n_units;
+    for (int u = 0; u < p->n_units; u++)
+        p->segment[u] = (uint32_t)u;
+    w->question = q;
+    if (begin && w->beginning.hash != hash)
+        TEC_TRY(tec_keeping_fill(w, &w->beginning, q->ids, begin, err));
+    w->beginning.hash = hash;
+    return TEC_OK;
 }
 
 /* --- computing what is kept ------------------------------------------------------------------ */
@@ -182,7 +204,7 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int bloc
     struct tec_keeping_shelf *shelf = shelf_of(w, block);
     int64_t begin = now();
     *changed = shelf->cost;
-    if (shelf->step == trace_of(w)->step)
+    if (shelf->step == w->at)
         return TEC_OK;
     *changed = (struct tec_keeping_cost){0};
     int n = tec_keeping_blocks(w, block, places, slots);
@@ -199,7 +221,7 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int bloc
     }
     TEC_TRY(run_pack(w, &pack, changed, err));
     changed->ns = now() - begin;
-    shelf->step = trace_of(w)->step;
+    shelf->step = w->at;
     shelf->cost = *changed;
     return TEC_OK;
 }
@@ -233,7 +255,8 @@ static enum tec_status give(struct tec_keeping_world *w, uint32_t unit,
     enum tec_status status =
         tec_store_put_kv(w->store, unit, view->version, view->epoch, pieces, err);
     tec_heap_put(w->heap, copy);
-    return status;
+    /* Where nothing is kept here, the server has it. */
+    return w->remote && status == TEC_NO_MEMORY ? TEC_OK : status;
 }
 
 /* Units of the prompt without KV that follow units[from] in the same text: `from` alone, or its
@@ -272,6 +295,23 @@ static enum tec_status keep_run(struct tec_keeping_world *w, const uint32_t *uni
     return status;
 }
 
+/* What was sent is there before it is asked for: it takes no time of a step. */
+static enum tec_status settle(struct tec_keeping_world *w, const uint32_t *units, uint32_t n,
+                              struct tec_error *err)
+{
+    const struct tec_clock clock = {NULL};
+    uint32_t found = 0, all = 0;
+    int64_t until = now() + SETTLE_NS;
+    while (n && all < n && now() < until) {
+        TEC_TRY(tec_store_look(w->store, units, n, SETTLE_NS, &found, err));
+        all += found;
+        if (all < n)
+            tec_clock_wait(&clock, now() + SETTLE_NS / 1000);
+    }
+    return all < n ? tec_fail(err, TEC_IO, "%s has %u of %u units", w->suite->remote, all, n)
+                   : TEC_OK;
+}
+
 static enum tec_status make_whole(struct tec_keeping_world *w, struct tec_error *err)
 {
     uint32_t missing[TEXTS], n_missing = tec_store_missing(w->store, missing, TEXTS);
@@ -287,17 +327,17 @@ static enum tec_status make_whole(struct tec_keeping_world *w, struct tec_error 
         tec_arena_rewind(&w->arena, mark);
         TEC_TRY(status);
     }
-    return TEC_OK;
+    return w->remote ? settle(w, missing, (uint32_t)n, err) : TEC_OK;
 }
 
 enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,
                                           struct tec_keeping_cost *changed,
                                           struct tec_keeping_cost *joined, struct tec_error *err)
 {
-    if (w->step != trace_of(w)->step) {
+    if (w->step != w->at) {
         w->changed = w->joined = (struct tec_keeping_cost){0};
         TEC_TRY(make_whole(w, err));
-        w->step = trace_of(w)->step;
+        w->step = w->at;
     }
     *changed = w->changed;
     *joined = w->joined;

@@ -43,9 +43,14 @@ static json_t *row_json(const struct tec_keeping *s, const struct tec_keeping_ce
     json_object_set_new(j, "choose_ms", times(&r->choose));
     json_object_set_new(j, "score_ms", times(&r->score));
     json_object_set_new(j, "rows_share", NUMBER(tec_keeping_share(r)));
-    json_object_set_new(j, "prefill_speedup", NUMBER(tec_keeping_speedup(c, r)));
-    json_object_set_new(j, "of_bound", NUMBER(tec_keeping_of_bound(c, r)));
-    json_object_set_new(j, "over_bare", NUMBER(tec_keeping_over_bare(c, r)));
+    json_object_set_new(j, "prefill_speedup", NUMBER(tec_keeping_speedup(c, r, false)));
+    json_object_set_new(j, "of_bound", NUMBER(tec_keeping_of_bound(c, r, false)));
+    json_object_set_new(j, "over_bare", NUMBER(tec_keeping_over_bare(c, r, false)));
+    json_object_set_new(j, "prefill_cpu_ms", times(&r->cpu));
+    json_object_set_new(j, "of_bound_cpu", NUMBER(tec_keeping_of_bound(c, r, true)));
+    json_object_set_new(j, "over_bare_cpu", NUMBER(tec_keeping_over_bare(c, r, true)));
+    if (s->weights)
+        json_object_set_new(j, "right", NUMBER(tec_keeping_right(r)));
     json_object_set_new(j, "agree", NUMBER(tec_keeping_agree(r)));
     json_object_set_new(j, "kl", NUMBER(tec_keeping_kl(r)));
     json_object_set_new(j, "refreshed_tokens", NUMBER(each(r, (double)r->refreshed)));
@@ -101,9 +106,10 @@ enum tec_status tec_keeping_write_json(const struct tec_keeping *s, struct tec_e
         tec_size_names[s->call->shared.size], "quick", s->quick, "steps", s->steps, "seed",
         (json_int_t)s->seed, "layers", s->layers, "token_bytes", (json_int_t)s->token_bytes,
         "weight_bytes", (json_int_t)s->weight_bytes, "plan_bytes", (json_int_t)s->plan_bytes,
-        "weights", "random", "elapsed_s", (double)s->elapsed_ns / 1e9);
-    json_t *more = json_pack("{s:o,s:o,s:o}", "measured", measured, "classes", classes_json(s),
-                             "cells", cells);
+        "weights", s->weights ? s->weights : "random", "elapsed_s", (double)s->elapsed_ns / 1e9);
+    json_t *more = json_pack("{s:o,s:o}", "measured", measured, "cells", cells);
+    if (!s->weights)
+        json_object_set_new(more, "classes", classes_json(s));
     json_t *all = tec_suite_head_json(&head, "keep");
     bool whole = all && more && json_object_update(all, more) == 0;
     json_decref(more);

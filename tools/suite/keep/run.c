@@ -22,8 +22,8 @@ static enum tec_status make_room(struct tec_keeping *s, struct tec_keeping_cell 
     TEC_TRY(room_for(s, &c->retrieve, err));
     for (int i = 0; i < c->n_rows; i++) {
         struct tec_keeping_row *r = &c->rows[i];
-        struct tec_samples *const all[] = {&r->ttft,   &r->refresh, &r->prefill,
-                                           &r->waited, &r->choose,  &r->score};
+        struct tec_samples *const all[] = {&r->ttft,   &r->refresh, &r->prefill, &r->waited,
+                                           &r->choose, &r->score,   &r->cpu};
         for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
             TEC_TRY(room_for(s, all[k], err));
         r->same = true;
@@ -35,7 +35,7 @@ static enum tec_status make_room(struct tec_keeping *s, struct tec_keeping_cell 
 static enum tec_status run_rows(struct tec_keeping_world *w, struct tec_keeping_cell *c,
                                 int64_t retrieve, bool counted, struct tec_error *err)
 {
-    int others = c->n_rows - 1, shift = (int)(w->suite->trace.step % (others ? others : 1));
+    int others = c->n_rows - 1, shift = (int)(w->at % (others ? others : 1));
     TEC_TRY(tec_keeping_step(w, c, 0, retrieve, counted, err));
     for (int i = 0; i < others; i++) {
         int row = 1 + (i + shift) % others;
@@ -55,7 +55,7 @@ static void count(struct tec_keeping_world *w, struct tec_keeping_cell *c, int64
     c->tokens += p->n;
     c->query += p->n - p->query;
     c->units += p->n_units;
-    for (int u = 0; u < p->n_units; u++)
+    for (int u = 0; !w->question && u < p->n_units; u++)
         c->joined += tec_store_view(w->store, p->segment[u], &view) && view.epoch != 0;
     if (c->retrieve.n < c->retrieve.room)
         c->retrieve.ns[c->retrieve.n++] = retrieve;
@@ -66,6 +66,26 @@ static void show(const struct tec_keeping *s, const struct tec_keeping_cell *c, 
     if (s->call->progress)
         fprintf(stderr, "\r\033[Kbench: cell %d of %d: %s, %d segments, step %d of %d",
                 (int)(c - s->cells) + 1, s->n_cells, c->experiment, c->segments, step, s->steps);
+}
+
+/* Every question once, all rows; the first one also before the rest, not counted. */
+static enum tec_status run_questions(struct tec_keeping_world *w, struct tec_keeping_cell *c,
+                                     struct tec_error *err)
+{
+    struct tec_keeping *s = w->suite;
+    TEC_TRY(make_room(s, c, err));
+    TEC_TRY(tec_keeping_begin_cell(w, c, err));
+    for (int step = 0; step <= s->steps; step++) {
+        w->at = step + 1;
+        show(s, c, step);
+        TEC_TRY(tec_keeping_ask(w, &w->questions.items[step ? step - 1 : 0], err));
+        TEC_TRY(run_rows(w, c, 0, step > 0, err));
+        if (step > 0)
+            count(w, c, 0);
+    }
+    c->ran = true;
+    tec_keeping_end_cell(w);
+    return TEC_OK;
 }
 
 /* Steps without a model until groups are static; one by every row that is not counted; the rest. */
@@ -80,6 +100,7 @@ static enum tec_status run_cell(struct tec_keeping_world *w, struct tec_keeping_
     TEC_TRY(tec_keeping_tell(w, &s->trace, c, err));
     for (int step = -TEC_KEEPING_WARM; step <= s->steps; step++) {
         tec_trace_next(&s->trace);
+        w->at = s->trace.step;
         TEC_TRY(tec_keeping_tell(w, &s->trace, c, err));
         if (step < 0)
             continue;
@@ -99,7 +120,7 @@ static enum tec_status run_all(struct tec_keeping_world *w, struct tec_keeping *
 {
     TEC_TRY(tec_keeping_open(w, s, err));
     for (int i = 0; i < s->n_cells; i++) {
-        TEC_TRY(run_cell(w, &s->cells[i], err));
+        TEC_TRY(s->weights ? run_questions(w, &s->cells[i], err) : run_cell(w, &s->cells[i], err));
         tec_keeping_sum(s);
         TEC_TRY(tec_keeping_write_json(s, err)); /* a long run leaves what it has */
     }

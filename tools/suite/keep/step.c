@@ -22,7 +22,8 @@ struct source {
 };
 
 struct timing {
-    int64_t refresh, prefill, score;
+    int64_t prefill, cpu, score;
+    bool right; /* the answer to a question */
 };
 
 static int64_t now(void)
@@ -227,7 +228,7 @@ static enum tec_status recall(struct source *s, const struct tec_keeping_method 
 /* --- the next token -------------------------------------------------------------------------- */
 
 static enum tec_status score(struct tec_keeping_world *w, const struct tec_keeping_method *m,
-                             int64_t *took, struct tec_error *err)
+                             int64_t *took, bool *right, struct tec_error *err)
 {
     const struct tec_keeping_prompt *p = &w->prompt;
     struct tec_plan_part *part = tec_plan_part(w->plan, TEC_PART_DECODE, 1);
@@ -235,12 +236,18 @@ static enum tec_status score(struct tec_keeping_world *w, const struct tec_keepi
     struct tec_replay replay = {0};
     int token, made, region = m->selection == TEC_SELECTION_prefix ? w->own : w->region;
     int64_t begin = now();
-    tec_row_start(&row, w->plan, region, p->n, p->ids[p->n - 1], 0, 1, -1);
+    int most = w->question ? w->question->n_answer : 1;
+    tec_row_start(&row, w->plan, region, p->n, p->ids[p->n - 1], 0, most, -1);
     tec_launch_decode(w->plan, part, rows, 1, 1, &token, &made, &replay);
     *took = now() - begin;
+    *right = w->question && token == w->question->answer[0];
     if (w->logits >= 0)
         tec_device_download(w->device, part->stream, w->made, part->program.tensors[w->logits].at,
                             (size_t)w->model->text.vocab * sizeof *w->made);
+    for (int i = 1; i < most && *right; i++) {
+        tec_launch_decode(w->plan, part, rows, 1, 1, &token, &made, &replay);
+        *right = token == w->question->answer[i];
+    }
     return tec_device_failure(w->device, err);
 }
 
@@ -286,12 +293,15 @@ static void count(struct source *s, const struct timing *t, int64_t retrieve)
     }
     row->all_rows += (int64_t)(w->layers - 1) * w->prompt.n;
     push(&row->prefill, t->prefill);
+    if (tec_device_lanes(w->device) == 1 && tec_device_reads_host(w->device))
+        push(&row->cpu, t->cpu);
     push(&row->waited, r->times.waited);
     push(&row->choose, r->times.choose);
     push(&row->score, t->score);
     push(&row->ttft, retrieve + row->refresh.ns[row->refresh.n - 1] + t->prefill + t->score);
     if (w->logits >= 0)
         compare(w, row);
+    row->right += t->right;
     row->steps++;
 }
 
@@ -302,12 +312,15 @@ static enum tec_status run(struct source *s, const struct tec_keeping_method *m,
     struct timing t;
     size_t vocab = (size_t)w->model->text.vocab;
     TEC_TRY(prepare(s, m, err));
-    int64_t begin = now();
+    if (!s->counted && w->suite->full && m->selection != TEC_SELECTION_prefix)
+        return TEC_OK;
+    int64_t begin = now(), cpu = tec_clock_thread();
     TEC_TRY(recall(s, m, err));
     t.prefill = now() - begin;
+    t.cpu = tec_clock_thread() - cpu;
     if (m->bare)
         memcpy(w->near, w->made, vocab * sizeof *w->made);
-    TEC_TRY(score(w, m, &t.score, err));
+    TEC_TRY(score(w, m, &t.score, &t.right, err));
     if (m->selection == TEC_SELECTION_full)
         memcpy(w->full, w->made, vocab * sizeof *w->made);
     if (m->bare)

@@ -30,7 +30,7 @@ const char *tec_trace_beginning(void)
 
 static int below(struct tec_trace *t, int n)
 {
-    return (int)(tec_trace_random(&t->random) % (uint64_t)n);
+    return n > 0 ? (int)(tec_trace_random(&t->random) % (uint64_t)n) : 0;
 }
 
 /* Six in ten have no state worth a word. */

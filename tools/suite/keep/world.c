@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BEGINNING = 160, OBJECT = 28, EXAMPLE = 72, QUERY = 288, MIB = 1 << 20 };
+enum { BEGINNING = 160, OBJECT = 28, EXAMPLE = 72, QUERY = 288, ANSWER = 64, MIB = 1 << 20 };
 
 /* Tokens of the longest prompt of any cell. */
 static int longest(const struct tec_keeping *s)
@@ -17,6 +17,18 @@ static int longest(const struct tec_keeping *s)
     return BEGINNING + segments * OBJECT + TEC_KEEPING_EXAMPLES * (EXAMPLE - OBJECT) + QUERY;
 }
 
+static enum tec_status open_checkpoint(struct tec_keeping_world *w, struct tec_error *err)
+{
+    const char *dir = w->suite->weights;
+    w->source.seed = w->suite->seed;
+    if (!dir)
+        return TEC_OK;
+    TEC_TRY(tec_checkpoint_open(&w->checkpoint, dir, w->heap, err));
+    w->source.checkpoint = w->checkpoint;
+    return tec_tokenizer_open(&w->tokenizer, tec_arena_printf(&w->arena, "%s/tokenizer.json", dir),
+                              w->heap, err);
+}
+
 static enum tec_status open_model(struct tec_keeping_world *w, struct tec_error *err)
 {
     struct tec_invocation *call = w->suite->call;
@@ -24,16 +36,18 @@ static enum tec_status open_model(struct tec_keeping_world *w, struct tec_error 
     TEC_TRY(tec_need_root(call, err));
     const struct tec_model_choice choice = {
         .root = tec_arena_printf(&w->arena, "%s/pipelines/models", call->root),
-        .arch = w->suite->arch,
-        .size = tec_size_names[call->shared.size]};
+        .arch = w->checkpoint ? NULL : w->suite->arch,
+        .size = tec_size_names[call->shared.size],
+        .checkpoint = w->checkpoint};
     if (!choice.root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     TEC_TRY(tec_device_choice(call, &device, err));
     TEC_TRY(tec_device_open(&w->device, &device, w->heap, err));
     TEC_TRY(tec_model_open(&w->model, &choice, w->heap, err));
-    w->model->text.scale = 0.1F; /* else a random model only repeats the token it is given */
+    if (!w->checkpoint)
+        w->model->text.scale = 0.1F; /* else a random model only repeats the token it is given */
     const struct tec_weights_options weights = {.model = w->model,
-                                                .source = {.seed = w->suite->seed},
+                                                .source = w->source,
                                                 .device = w->device,
                                                 .bf16 = true,
                                                 .language = true};
@@ -45,16 +59,16 @@ static enum tec_status open_plan(struct tec_keeping_world *w, struct tec_error *
     const struct tec_plan_spec spec = {.frame_tokens = w->most,
                                        .text_tokens = w->most,
                                        .seats = 1,
-                                       .new_tokens = 4,
+                                       .new_tokens = ANSWER,
                                        .n_batches = 1,
                                        .batches = {1},
-                                       .max_k = 4,
+                                       .max_k = 1,
                                        .units = TEC_KEEPING_UNITS + 1,
                                        .unit_tokens = w->most};
     const struct tec_plan_inputs in = {.spec = &spec,
                                        .model = w->model,
                                        .weights = w->weights,
-                                       .source = {.seed = w->suite->seed},
+                                       .source = w->source,
                                        .device = w->device};
     TEC_TRY(tec_plan_create(&w->plan, &in, w->heap, err));
     TEC_TRY(tec_recall_create(&w->recall, w->plan, &w->arena, err));
@@ -81,7 +95,8 @@ static enum tec_status take_room(struct tec_keeping_world *w, struct tec_error *
     w->prompt.ids = TEC_NEW(&w->arena, most, int);
     w->old_ids = TEC_NEW(&w->arena, most, int);
     w->sets = TEC_NEW(&w->arena, (size_t)w->layers * (TEC_KEEPING_UNITS + 1), unsigned char);
-    w->staging_room = (size_t)w->layers * (2 * most * w->row + TEC_KEEPING_UNITS * 192 + 64);
+    w->staging_room =
+        (size_t)w->layers * (2 * most * w->row + (size_t)TEC_KEEPING_UNITS * 192 + 64);
     if (!w->full || !w->made || !w->near || !w->prompt.ids || !w->old_ids || !w->sets)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt of %zu tokens", most);
     if (w->layers > TEC_KEEPING_LAYERS)
@@ -111,13 +126,20 @@ enum tec_status tec_keeping_open(struct tec_keeping_world *w, struct tec_keeping
     w->heap = suite->call->heap;
     w->most = longest(suite);
     tec_arena_init(&w->arena, w->heap);
+    TEC_TRY(open_checkpoint(w, err));
     TEC_TRY(open_model(w, err));
+    if (w->checkpoint) {
+        TEC_TRY(tec_keeping_read(&w->questions, suite->weights, w->tokenizer, w->model->text.eos,
+                                 suite->steps, &w->arena, err));
+        w->most = w->questions.most;
+        suite->steps = w->questions.n;
+    }
     TEC_TRY(open_plan(w, err));
     TEC_TRY(take_room(w, err));
     suite->machine = tec_machine_json(w->device);
     if (!suite->machine)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a machine");
-    return fill_beginning(w, err);
+    return w->checkpoint ? TEC_OK : fill_beginning(w, err);
 }
 
 void tec_keeping_close(struct tec_keeping_world *w)
@@ -129,6 +151,8 @@ void tec_keeping_close(struct tec_keeping_world *w)
     tec_weights_close(w->weights);
     tec_model_close(w->model);
     tec_device_close(w->device);
+    tec_tokenizer_close(w->tokenizer);
+    tec_checkpoint_close(w->checkpoint);
     tec_arena_finish(&w->arena);
 }
 
@@ -157,6 +181,7 @@ static enum tec_status open_store(struct tec_keeping_world *w, const struct tec_
         o.path = w->path;
     }
     if (link->name && link->tier == TEC_KEPT_REMOTE) {
+        w->remote = true;
         o.remote.address = w->suite->remote;
         o.remote.queue_bytes = (int64_t)1024 * MIB;
     }
@@ -202,6 +227,8 @@ void tec_keeping_end_cell(struct tec_keeping_world *w)
     w->staging = NULL;
     w->store = NULL;
     w->path = NULL;
+    w->remote = false;
     w->n_shelves = w->n_old = 0;
     w->step = 0;
+    w->question = NULL;
 }

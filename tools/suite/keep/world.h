@@ -4,6 +4,7 @@
 
 #include "graph/run/launch.h"
 #include "tools/suite/keep/keeping.h"
+#include "tools/suite/keep/questions.h"
 
 /* One piece of text with its keys and values: [layers] of K, then V, [tokens, row] each. */
 struct tec_keeping_slot {
@@ -37,6 +38,10 @@ struct tec_keeping_world {
     struct tec_heap *heap;
     struct tec_arena arena; /* for as long as it is open */
     struct tec_device *device;
+    struct tec_checkpoint *checkpoint; /* NULL: random weights */
+    struct tec_tokenizer *tokenizer;
+    struct tec_keeping_questions questions;
+    struct tec_weight_source source;
     struct tec_model *model;
     struct tec_weights *weights;
     struct tec_plan *plan;
@@ -48,9 +53,12 @@ struct tec_keeping_world {
     float *full, *made, *near; /* [vocab] of the full row, of this one, of its neighbour */
     struct tec_keeping_slot beginning;
     /* Of a cell. */
+    int64_t at;                                  /* the step */
+    const struct tec_keeping_question *question; /* of it; NULL: the trace */
     struct tec_store *store;
     struct tec_log_key key;
     char *path;
+    bool remote; /* KV is on a server alone */
     struct tec_feed *feed;
     unsigned char *staging;
     size_t staging_room;
@@ -76,6 +84,10 @@ void tec_keeping_end_cell(struct tec_keeping_world *w);
 /* The segments of the trace as the store has them; those that changed, or all in step 0. */
 enum tec_status tec_keeping_tell(struct tec_keeping_world *w, const struct tec_trace *trace,
                                  struct tec_keeping_cell *cell, struct tec_error *err);
+
+/* A question as the prompt. */
+enum tec_status tec_keeping_ask(struct tec_keeping_world *w,
+                                const struct tec_keeping_question *question, struct tec_error *err);
 
 /* Ask the store and write the prompt. */
 enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct tec_trace *trace,
