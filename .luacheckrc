@@ -20,7 +20,7 @@ files["pipelines"] = {
   read_globals = { "given",
     "action", "buffer", "capture", "decode", "every", "extend", "frame", "guard", "hard", "image",
     "include", "kv", "memory", "memory_load", "model", "on_request", "on_change", "pipeline", "policy",
-    "prefill", "prev", "recompute", "segments", "sm", "soft", "stream", "tensor", "text", "tiers",
+    "prefill", "prev", "recompute", "score", "segments", "sm", "soft", "stream", "tensor", "text", "tiers",
     "use", "without",
   },
 }

@@ -1,6 +1,7 @@
 /* emulated_ptx.h - the twin of kernels/cuda/ptx.cuh: every name there, with the same meaning. */
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <emulated_matrix.h>
 #include <emulated_start.h>
