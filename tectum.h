@@ -244,6 +244,31 @@ struct tectum_piece {
 TECTUM_API enum tectum_status tectum_read(struct tectum *engine, int64_t timeout_ns,
                                           struct tectum_piece *piece, struct tectum_error *err);
 
+/* A text that a score node ranks: its place among the node's candidates, and the sum (or mean, as
+ * the node says) of the log-probabilities of its tokens. */
+struct tectum_ranked {
+    int index;
+    double log_likelihood; /* NaN: the model gave none */
+};
+
+struct tectum_ranking {
+    int64_t request;     /* whose pieces say the likeliest text, and end with "ranked" */
+    int64_t observation; /* whose prefix was read */
+    int n;               /* candidates */
+};
+
+/* The newest ranking of a score node (NULL: the first one), if it is of request `from` or a later
+ * one; else wait for such (timeout_ns as for tectum_wait, then TECTUM_TIME). ranked: the likeliest
+ * first, equals in the order of the candidates; `room` of them: TECTUM_INVALID when that is too few
+ * (ranking->n says how many). TECTUM_NOT_FOUND: no such score node. */
+TECTUM_API enum tectum_status tectum_ranking(struct tectum *engine, const char *node, int64_t from,
+                                             int64_t timeout_ns, struct tectum_ranked *ranked,
+                                             size_t room, struct tectum_ranking *ranking,
+                                             struct tectum_error *err);
+
+/* A candidate's text, as long as the engine is open; NULL: no such node or index. */
+TECTUM_API const char *tectum_candidate(const struct tectum *engine, const char *node, int index);
+
 #ifdef __cplusplus
 }
 #endif

@@ -17,7 +17,7 @@ kv = {}
 ---@field frame tectum.frame the control frame
 ---@field inputs? (tectum.image|tectum.tensor|tectum.text|tectum.segments)[] what comes in every frame
 ---@field resources? (tectum.kv_frame|tectum.kv_requests|tectum.kv_ring|tectum.kv_segments|tectum.buffer)[] key/value caches and buffers
----@field nodes? (tectum.prefill|tectum.action|tectum.decode|tectum.memory_load)[] what is computed
+---@field nodes? (tectum.prefill|tectum.action|tectum.decode|tectum.score|tectum.memory_load)[] what is computed
 ---@field partitions? (tectum.sm)[] shares of the device
 ---@field capture? tectum.capture the decision lattice: the points a policy may pick; default {}
 ---@field memory? tectum.memory memory budgets; default {}
@@ -131,6 +131,10 @@ function kv.ring(t) end
 ---@field name string what nodes call it
 ---@field tokens integer tokens of all units in use together
 ---@field stable_steps? integer a unit unchanged for so many steps counts as static; default 10
+---@field threshold? number least cosine between a unit and a group that it joins; above 1: every unit alone; default 0.6
+---@field store? string the file that remembers; without it memory ends with the program
+---@field remote? string a server that shares keys and values: redis://host:port or unix:/path
+---@field encoder? string directory of a sentence encoder; without it texts are alike by their words
 ---@field tiers? tectum.tiers bytes of each place; default {}
 
 ---@param t tectum.kv_segments
@@ -200,6 +204,7 @@ function action(t) end
 ---@field temperature? number 0: the likeliest token; above: tokens are drawn, the flatter the larger; default 0
 ---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
 ---@field top_p? number drawn from the likeliest tokens that have this share of the probability; default 1
+---@field choices? string[] the texts that an answer is one of; it ends with the last token that tells which
 ---@field stop? string a text that ends an answer, as its last part
 ---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
 ---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text
@@ -213,6 +218,26 @@ function action(t) end
 ---@return tectum.decode
 function decode(t) end
 
+---Ranks texts by how likely they are behind a prefix, all of them in one forward.
+---@class tectum.score
+---@field name string name in traces and for policies
+---@field model? string|tectum.call which model; needed when there are several; its text must be causal
+---@field kv string|tectum.call the prefix, a kv.frame; or a kv.requests that shares one
+---@field candidates string[] the texts, as they continue the prompt: most begin with a space
+---@field ends? boolean the model's end token behind each text counts, too; default false
+---@field mean? boolean sums are divided by the number of tokens; default false
+---@field spawn? tectum.call when texts are ranked: `every(n)` frames, `on_change()` of the instruction, or `on_request()`
+---@field supersede? boolean a new request ends the older ones of this node and session; default false
+---@field out? string|tectum.call `stream "name"`: the likeliest text, and the ranking
+---@field deadline? tectum.hard|tectum.soft by when a ranking is needed
+---@field after? string|tectum.call a node that runs before it
+---@field partition? string|tectum.call share of the device
+---@field when? tectum.call `policy()`: a decision may skip it
+
+---@param t tectum.score
+---@return tectum.score
+function score(t) end
+
 ---Brings units of a memory into a prefix and recomputes the important ones.
 ---@class tectum.memory_load
 ---@field name string name in traces and for policies
@@ -220,7 +245,13 @@ function decode(t) end
 ---@field reads string[] the segments input
 ---@field from string|tectum.call the kv.segments
 ---@field into string|tectum.call the kv.frame that is filled
----@field overlap? "bounded"|"balanced"|"separate"|"next" how loading runs beside computing; default bounded
+---@field overlap? "separate"|"next"|"balanced"|"bounded" how loading runs beside computing; default bounded
+---@field select? "keep"|"full"|"prefix"|"reuse"|"cacheblend"|"epic" what is computed anew; all but keep are baselines; default keep
+---@field scoring? "paper"|"query_only"|"code"|"lift" how keep finds the units that matter; default lift
+---@field positions? "relocate"|"local0" kept keys are rotated to their place, or stay where they were computed (reuse); default relocate
+---@field share? number of the tokens, cacheblend; default 0.16
+---@field check_layer? integer where cacheblend compares; default 1
+---@field first_tokens? integer of each unit, epic; default 16
 ---@field recompute? tectum.recompute which share of the tokens is computed anew, by layer; default {}
 ---@field after? string|tectum.call a node that runs before it
 ---@field partition? string|tectum.call share of the device

@@ -23,7 +23,7 @@
  * doc/numerics.md): gemm_bf16 in float32, gemm_f32 (the checking path and the small exact
  * projections) in float64, rounded once; gemm_int4 by groups of k, each sum of x * (nibble - zero)
  * and the sum of groups times their scales one chain of fused multiply-adds in float32: the same
- * bits on every tier. */
+ * bits on every tier of the CPU. On CUDA gemm_bf16 and gemm_int4 have orders of their own. */
 struct tec_gemm_args {
     const float *x;    /* [max_rows, ldx], k columns used; not rounded here */
     const void *w;     /* a matrix packed by tec_matrix_pack for this tier; n x k */
@@ -281,6 +281,26 @@ struct tec_penalise_args {
     float penalty;
 };
 
+/* Places of trees of tokens: from place p on, entries e = first[p] .. first[p + 1] - 1 say which
+ * tokens may follow: id[e], ascending, and where that leads, next[e]. A place without entries is an
+ * end. */
+struct tec_places {
+    int n;            /* places; 0 = there are none */
+    const int *first; /* [n + 1] */
+    const int *id, *next;
+};
+
+/* What may not follow the place of a row is out: x[r][c] = -infinity where c is no entry of
+ * place[r]; an entry's that is a NaN or -infinity becomes the lowest finite number, so that one of
+ * them is largest. A row at a place outside 0 .. n - 1, or at an end, stays as it is. */
+struct tec_allow_args {
+    float *x;         /* [max_rows, ld] logits */
+    const int *place; /* [max_rows] */
+    struct tec_places places;
+    const int *rows;
+    int max_rows, ld, cols;
+};
+
 /* A row with temperature > 0 draws: y = x / temperature; out (-infinity) is what is smaller than
  * the top_k-th largest, then what is not among the largest whose probabilities come to top_p of
  * those that are left (equals share a fate); to the others the noise of (seed, position, id) is
@@ -304,7 +324,8 @@ struct tec_sample_args {
  * next input: token = id, position and visible grow by one, the slot is tail[r] + (pos -
  * prefix[r]). A row with waiting[r] > 0 has its next input given instead: the token at [r,
  * max_forced - waiting[r]] of `forced` becomes it, waiting[r] falls by one, nothing is appended. A
- * done row changes nothing. When every row is done, *stop becomes 1. Run by lane 0
+ * row at a place of a tree that appends id goes where that leads, and is done at an end or when id
+ * leads nowhere. A done row changes nothing. When every row is done, *stop becomes 1. Run by lane 0
  * alone but for the argmax. */
 struct tec_next_token_args {
     const float *logits;               /* [max_rows, ld] */
@@ -323,6 +344,21 @@ struct tec_next_token_args {
     const int *forced; /* [max_rows, max_forced]; NULL where max_forced is 0 */
     int *waiting;      /* [max_rows] */
     int max_forced;
+    int *place; /* [max_rows] outside 0 .. places.n - 1: in no tree; unused where there are none */
+    struct tec_places places;
+};
+
+/* y[e] = x[r][id[e]] - log(sum_c exp(x[r][c])) for e = first[r] .. first[r + 1] - 1: how likely
+ * chosen tokens are to follow row r. An id outside 0 .. cols - 1 gives -infinity; entries outside
+ * 0 .. max_entries - 1 are left out. The sum is in float64. */
+struct tec_log_prob_args {
+    const float *x;   /* [max_rows, ld] logits */
+    const int *first; /* [max_rows + 1] */
+    const int *id;    /* [max_entries] */
+    float *y;         /* [max_entries] */
+    const int *rows;
+    int max_rows, ld, cols, max_entries;
+    int round; /* 1: logits are rounded to bf16 first */
 };
 
 #endif

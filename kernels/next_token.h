@@ -20,6 +20,27 @@ static inline bool tec_next_token_ends(const struct tec_next_token_args *a, int 
     return ends;
 }
 
+/* Row r, which appended `id`, goes on in its tree; whether that is at an end. */
+static inline bool tec_next_token_leaves(const struct tec_next_token_args *a, int r, int id)
+{
+    const struct tec_places *p = &a->places;
+    int at = p->n > 0 ? a->place[r] : -1;
+    if (at < 0 || at >= p->n)
+        return false;
+    int low = p->first[at], end = p->first[at + 1], high = end;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (p->id[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low >= end || p->id[low] != id)
+        return true;
+    at = a->place[r] = p->next[low];
+    return at < 0 || at >= p->n || p->first[at] == p->first[at + 1];
+}
+
 /* Row r chose `id`: append it, then either finish the row or make it the next input. */
 static inline void tec_next_token_step(const struct tec_next_token_args *a, int r, int id)
 {
@@ -28,7 +49,8 @@ static inline void tec_next_token_step(const struct tec_next_token_args *a, int 
         return;
     }
     a->tokens[(size_t)r * (size_t)a->max_tokens + (size_t)a->produced[r]++] = id;
-    if (--a->left[r] <= 0 || tec_next_token_ends(a, r, id))
+    bool leaves = tec_next_token_leaves(a, r, id);
+    if (--a->left[r] <= 0 || leaves || tec_next_token_ends(a, r, id))
         a->done[r] = 1;
     else
         tec_next_token_input(a, r, id);

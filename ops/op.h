@@ -41,6 +41,8 @@ union tec_args {
     struct tec_penalise_args penalise;
     struct tec_sample_args sample;
     struct tec_next_token_args next_token;
+    struct tec_allow_args allow;
+    struct tec_log_prob_args log_prob;
 };
 
 /* One use of an op in a program. */

@@ -1,5 +1,5 @@
--- The bundled planner: a Qwen2 of 1 M parameters that knows where things are from a memory of facts, and what to do there.
--- The prompt is the whole memory and a question; the answer is what follows. Made by tools/planner.
+-- The bundled planner: a Qwen2 of 1 M parameters that knows where things are from a memory of facts, and what to do
+-- there. The prompt is the whole memory and a question; the answer is what follows. Made by tools/planner.
 local PROMPT <const> = 192
 local ANSWER <const> = 6
 

@@ -139,11 +139,11 @@ static void forward_begin(struct tec_feed *s, const unsigned char *computed)
     for (uint32_t i = 0; i < PIECES; i++)
         staging[i] = room[i];
     const struct tec_feed_forward f = {.layers = LAYERS,
-                                         .units = UNITS,
-                                         .overlap = TEC_OVERLAP_BOUNDED,
-                                         .kv = kv,
-                                         .staging = staging,
-                                         .first = computed};
+                                       .units = UNITS,
+                                       .overlap = TEC_OVERLAP_BOUNDED,
+                                       .kv = kv,
+                                       .staging = staging,
+                                       .first = computed};
     REQUIRE(tec_feed_begin(s, &f, &err) == TEC_OK);
 }
 

@@ -156,11 +156,11 @@ static int compute(struct tec_feed *s, unsigned char (*sets)[UNITS], int64_t lay
 static struct tec_feed_forward plain(unsigned char (*sets)[UNITS])
 {
     return (struct tec_feed_forward){.layers = LAYERS,
-                                       .units = UNITS,
-                                       .overlap = TEC_OVERLAP_BOUNDED,
-                                       .kv = kv,
-                                       .staging = staging,
-                                       .first = sets[0]};
+                                     .units = UNITS,
+                                     .overlap = TEC_OVERLAP_BOUNDED,
+                                     .kv = kv,
+                                     .staging = staging,
+                                     .first = sets[0]};
 }
 
 static int64_t wanted_bytes(unsigned char (*sets)[UNITS])
@@ -209,11 +209,10 @@ TEST(pieces_are_right_for_every_rule_tier_and_grain)
 
 /* One forward on a link of a speed, with layers of layer_ns. */
 static struct tec_feed_result timed(int64_t speed, int64_t layer_ns, enum tec_overlap overlap,
-                                      int64_t *took)
+                                    int64_t *took)
 {
     const struct tec_clock clock = {0};
-    const struct tec_feed_options options = {
-        .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = speed}}};
+    const struct tec_feed_options options = {.limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = speed}}};
     unsigned char sets[LAYERS][UNITS] = {{0}};
     struct tec_feed_result result;
     struct tec_feed *s = start(&options);
@@ -285,13 +284,11 @@ TEST(times_of_loads_are_a_line)
     tec_feed_line_add(&line, 1000, 7000);
     CHECK_INT(tec_feed_line_at(&line, 100), ==, 700); /* one size: in proportion */
     for (size_t i = 0; i < 200; i++)
-        tec_feed_line_add(&line, 1000 + i % 4 * 1000,
-                            (int64_t)(5000 + 3 * (1000 + i % 4 * 1000)));
+        tec_feed_line_add(&line, 1000 + i % 4 * 1000, (int64_t)(5000 + 3 * (1000 + i % 4 * 1000)));
     int64_t at = tec_feed_line_at(&line, 2500);
     CHECK(at > 12450 && at < 12550); /* 5000 + 3 each; the first has faded */
     for (size_t i = 0; i < 200; i++) /* a link that is slower now */
-        tec_feed_line_add(&line, 1000 + i % 4 * 1000,
-                            (int64_t)(9000 + 8 * (1000 + i % 4 * 1000)));
+        tec_feed_line_add(&line, 1000 + i % 4 * 1000, (int64_t)(9000 + 8 * (1000 + i % 4 * 1000)));
     at = tec_feed_line_at(&line, 2500);
     CHECK(at > 28500 && at < 29100);
     for (size_t i = 0; i < 400; i++) /* larger is faster: no line, but a mean */

@@ -313,11 +313,11 @@ static int forward(struct tec_store *s, struct tec_feed *stream, const uint32_t 
     for (uint32_t i = 0; i < UNITS; i++)
         REQUIRE(tec_store_pin(s, unit[i], &kv[i], NULL) == TEC_OK);
     const struct tec_feed_forward f = {.layers = LAYERS,
-                                         .units = UNITS,
-                                         .overlap = TEC_OVERLAP_BOUNDED,
-                                         .kv = kv,
-                                         .staging = staging,
-                                         .first = first};
+                                       .units = UNITS,
+                                       .overlap = TEC_OVERLAP_BOUNDED,
+                                       .kv = kv,
+                                       .staging = staging,
+                                       .first = first};
     REQUIRE(tec_feed_begin(stream, &f, NULL) == TEC_OK);
     for (int l = 0; l < LAYERS; l++) {
         if (l == when)

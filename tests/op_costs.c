@@ -181,6 +181,16 @@ TEST(four_bit_weights_and_penalties)
     IS(call, .other = 2700, .read = 1512, .written = 240);
 }
 
+TEST(trees)
+{
+    struct tec_call call = tec_call_of(TEC_OP_allow, "allow");
+    call.args.allow = (struct tec_allow_args){.rows = live, .max_rows = 8, .cols = 10};
+    IS(call, .other = 30, .read = 12, .written = 120);
+    call = tec_call_of(TEC_OP_log_prob, "log_prob");
+    call.args.log_prob = (struct tec_log_prob_args){.rows = live, .max_rows = 8, .cols = 10};
+    IS(call, .other = 120, .read = 240);
+}
+
 TEST(tables)
 {
     struct tec_call call = tec_call_of(TEC_OP_add_table, "position");

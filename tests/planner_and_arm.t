@@ -119,5 +119,18 @@ for seed in 1 2 3; do
     ok $? "nor under random decisions, seed $seed"
 done
 
+# --- a planner that says one of a list ------------------------------------------------------------
+list='{ " find a mug", " find a book", " done" }'
+echo "return extend('planner_and_arm.lua', { nodes = { { name = 'plan', choices = $list } } })" >"$W/list.lua"
+P=$W/list.lua
+real --policy "$W/paced.lua" --param k=64 --drain && actions | head -n 12 >"$W/beside" && cmp -s "$W/alone" "$W/beside" &&
+    grep -Eq '"tokens":\[35,(103,114,113,104|105,108,113,103,35,100,35,(112|101))\],"text":"","done":true,"reason":"choice"' "$W/out"
+ok $? "bytes of a text of the list; the arm does not know"
+echo "return extend('planner_and_arm.lua', { nodes = { score { name = 'rank', model = 'planner', kv = 'context'," \
+    "candidates = $list, spawn = on_change(), out = stream 'x' } } })" >"$W/list.lua"
+real
+[ $? -ne 0 ] && grep -q "list.lua:1: .*frames' model, 'arm', alone; 'rank' ranks by 'planner'" "$W/err"
+ok $? "a ranking by it is refused with its place"
+
 echo "1..$n"
 exit $bad

@@ -111,7 +111,7 @@ build() {
 
 # Tests whose sources use threads, by what they include.
 threaded() {
-    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/ring\.h"|"graph/memory/(loader|stream|stream_own)\.h"|<pthread\.h>)' \
+    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/ring\.h"|"graph/memory/(loader|feed|feed_own)\.h"|<pthread\.h>)' \
         tests/*.c | sed 's|.*/||; s|\.c$|.t|'
 }
 
@@ -150,8 +150,8 @@ golden_cuda() {
 }
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
-on_device="schedule memory own_prompt requests session actionflow"
-golden_short="pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/minilm_tiny encoders/mpnet_tiny"
+on_device="schedule memory own_prompt requests session recall actionflow"
+golden_short="keep/odd pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/minilm_tiny encoders/mpnet_tiny"
 
 stage_cuda() {
     step "cuda builds" build emulator || return 1

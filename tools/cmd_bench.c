@@ -67,7 +67,8 @@ static enum tec_status open_bench(struct tec_bench *b, const struct bench_option
     static const char *const dtypes[] = {NULL, "bf16", "f32"};
     const struct tec_clock clock = {NULL};
     struct tec_engine_options options_of;
-    const struct tec_engine_options more = {.dtype = dtypes[o->dtype], .saturated = !b->paced};
+    const struct tec_engine_options more = {
+        .dtype = dtypes[o->dtype], .saturated = !b->paced, .forgets = true};
     b->start_ns = tec_clock_now(&clock);
     TEC_TRY(tec_open_options(&b->opened, &options_of, b->call, b->call->args.item[0], &more, err));
     options_of.progress = note_progress;

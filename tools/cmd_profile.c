@@ -65,7 +65,8 @@ static enum tec_status profile(struct tec_profile *p, const struct profile_optio
                                struct tec_error *err)
 {
     static const char *const dtypes[] = {NULL, "bf16", "f32"};
-    const struct tec_engine_options more = {.dtype = dtypes[o->dtype], .saturated = true};
+    const struct tec_engine_options more = {
+        .dtype = dtypes[o->dtype], .saturated = true, .forgets = true};
     const struct tec_seed *seed = &p->call->shared.seed;
     TEC_TRY(tec_open_engine(&p->opened, p->call, p->call->args.item[0], &more, err));
     TEC_TRY(tec_profile_prepare(p, seed->given ? seed->value : 1, err));

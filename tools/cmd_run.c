@@ -265,12 +265,15 @@ const struct tec_command tec_command_run = {
         "P}],\n"
         "\"#cancel\": [REQUEST].\n"
         "Text: frame, first action, age of the observation and slack when the actions left, rows\n"
-        "in one decode launch, sentences that ended. JSON: a line a frame {frame, start_us,\n"
+        "in one decode launch, sentences that ended, of a score node its likeliest texts. JSON: a\n"
+        "line a frame {frame, start_us,\n"
         "end_us, age_us, missed, cause, source, actions, text, plan}, with asked [{node, request,\n"
         "refused}] and cancelled [{request, live}] where there were such members; of a ring also\n"
         "seen (frame of the observation whose actions left), filling, in_flight, depth, and "
         "earlier\n"
-        "[{seen, age_us, actions}] where several left in one frame.\n"
+        "[{seen, age_us, actions}] where several left in one frame. A text of a score node that "
+        "is\n"
+        "done has its ranking [{index, text, log_likelihood}].\n"
         "With --clock paced a frame opens each period of the pipeline, and actions are what the\n"
         "robot is given by the deadline: late ones are replaced as on_miss says.\n",
     .example =

@@ -25,7 +25,7 @@ static void add_name(struct names *names, const char *name)
 static bool is_timed(const struct tec_decl_node *n)
 {
     return !n->culled && (n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION ||
-                          n->kind == TEC_DECL_DECODE);
+                          n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE);
 }
 
 /* A ring's launches have names of their own: they are two nodes' at once. */

@@ -144,6 +144,8 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
         add_line(m, item, "decode, a token a forward of %d", node->max_tokens);
     else if (node->kind == TEC_DECL_DECODE)
         add_line(m, item, "decode, at most %d tokens", node->max_tokens);
+    else if (node->kind == TEC_DECL_SCORE)
+        add_line(m, item, "score, %d texts", node->choices.n);
     else
         add_line(m, item, "%s", item->word);
     if (m->d->pipeline->n_models > 1 && node->model.name)

@@ -1,6 +1,7 @@
 #include "tools/frame_print.h"
 
 #include "tools/memory_text.h"
+#include "tools/ranking.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -69,6 +70,8 @@ static json_t *texts_json(const struct tec_frames *f, const struct tec_frame_out
                                 tokens, "text", t->text, "done", (int)t->done);
         if (t->done)
             json_object_set_new(one, "reason", json_string(t->reason));
+        if (t->n_ranked)
+            json_object_set_new(one, "ranking", tec_ranking_json(t));
         json_array_append_new(json_object_get(all, f->decoders[t->decoder]), one);
     }
     return all;
@@ -210,7 +213,9 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
             fprintf(out, "  %s refused (%s)", f->decoders[frame->asks[i].decoder],
                     frame->asks[i].reason);
     for (int i = 0; i < frame->n_texts; i++)
-        if (frame->texts[i].done)
+        if (frame->texts[i].n_ranked)
+            tec_ranking_print(out, &frame->texts[i]);
+        else if (frame->texts[i].done)
             tec_frame_print_sentence(out, frame->texts[i].whole);
     fputc('\n', out);
     fflush(out);

@@ -33,8 +33,11 @@ static void find_nodes(struct tec_frames *f)
     f->action = actor ? actor->name : NULL;
     f->stages = t->stages;
     for (int i = 0; i < t->n_nodes && !t->ring; i++) {
-        if (strcmp(t->nodes[i].kind, "decode") == 0 && f->n_decoders < TEC_MAX_DECODERS)
-            f->decoders[f->n_decoders++] = t->nodes[i].name;
+        const struct tec_pipeline *p = f->opened.pipeline;
+        if (!tec_topology_decodes(t, i) || f->n_decoders == TEC_MAX_DECODERS)
+            continue;
+        f->lists[f->n_decoders] = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)].choices;
+        f->decoders[f->n_decoders++] = t->nodes[i].name;
     }
 }
 
@@ -182,6 +185,9 @@ static enum tec_status read_text(struct tec_frames *f, int i, int *n, struct tec
     char *whole = NULL;
     TEC_TRY(tec_engine_text(e, u, count, &f->moment, &whole, err));
     t->whole = whole ? whole : "";
+    t->n_ranked = u->n_ranked;
+    t->ranked = u->ranked;
+    t->list = f->lists[u->decoder];
     return TEC_OK;
 }
 

@@ -20,6 +20,9 @@ struct tec_frame_text {
     const char *whole;  /* the sentence when done, else NULL */
     int n_whole;
     const int *all; /* [n_whole] every token of it so far */
+    int n_ranked;   /* of done: what was ranked, the likeliest first; 0 = nothing */
+    const struct tec_ranked *ranked;
+    const struct tec_texts *list; /* that their indices are of */
 };
 
 /* Actions that left in a frame. */
@@ -70,6 +73,7 @@ struct tec_frames {
     int stages;         /* of a ring; 0 = none */
     int n_decoders;
     const char *decoders[TEC_MAX_DECODERS];
+    const struct tec_texts *lists[TEC_MAX_DECODERS]; /* what each may say; n 0: anything */
     int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
     struct tec_clock clock;
     struct tec_outlet *outlet; /* gets every chunk the moment it is released; NULL = none. Borrowed.

@@ -16,7 +16,8 @@ static enum tec_status find_node(const char **out, const char *name,
     const char *names[TEC_MAX_ASKS];
     int n = 0;
     for (int i = 0; i < pipeline->n_nodes && n < TEC_MAX_ASKS; i++)
-        if (pipeline->nodes[i].kind == TEC_DECL_DECODE && !pipeline->nodes[i].culled)
+        if (!pipeline->nodes[i].culled && (pipeline->nodes[i].kind == TEC_DECL_DECODE ||
+                                           pipeline->nodes[i].kind == TEC_DECL_SCORE))
             names[n++] = pipeline->nodes[i].name;
     for (int i = 0; i < n; i++)
         if (!name || strcmp(names[i], name) == 0) {

@@ -84,6 +84,19 @@ static bool push(struct tectum *t, struct tec_live_place *place, const struct te
     return tec_ring_push(&t->events, &event);
 }
 
+static void post_ranking(struct tectum *t, const struct tec_utterance *u)
+{
+    struct tec_live_rankings *r = &t->rankings[u->decoder];
+    struct tec_live_ranking *to = &r->places[r->box.writing];
+    if (u->n_ranked == 0)
+        return;
+    to->request = u->id;
+    to->observation = t->observation_of[u->frame % TEC_LIVE_FRAMES];
+    to->n = u->n_ranked;
+    memcpy(to->items, u->ranked, (size_t)u->n_ranked * sizeof *u->ranked);
+    tec_mailbox_post(&r->box);
+}
+
 /* A full ring loses tokens, not time; the end of the text says so. */
 static void tell(struct tectum *t)
 {
@@ -100,6 +113,9 @@ static void tell(struct tectum *t)
             said = true;
         }
         if (u->done && !place->ended) {
+            if (!place->ranked)
+                post_ranking(t, u);
+            place->ranked = true;
             place->ended = push(t, place, u, -1, u->reason);
             said = true;
         }

@@ -52,7 +52,21 @@ struct tec_live_event {
 struct tec_live_place {
     int64_t id;
     int told;
-    bool ended, lost;
+    bool ended, lost, ranked;
+};
+
+/* A ranking of a score node. */
+struct tec_live_ranking {
+    int64_t request, observation;
+    int n;
+    struct tec_ranked *items;
+};
+
+/* The newest of a decoder. */
+struct tec_live_rankings {
+    struct tec_mailbox box;
+    struct tec_live_ranking places[TEC_MAILBOX_PLACES];
+    int64_t taken; /* request of places[box.reading], -1 = none */
 };
 
 /* A reader's text in progress. */
@@ -106,7 +120,8 @@ struct tectum {
     struct tec_live_place *places; /* [n_texts], the frame thread's */
     int64_t *observation_of;       /* [FRAMES_KEPT] by frame, the frame thread's */
     int n_texts;
-    struct tec_live_text *texts; /* [n_texts] */
+    struct tec_live_text *texts;        /* [n_texts] */
+    struct tec_live_rankings *rankings; /* [n_decoders]; their reading ends under text_lock */
 };
 
 enum { TEC_LIVE_FRAMES = 4096 };

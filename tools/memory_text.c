@@ -8,8 +8,8 @@ static double share(const struct tec_memory_counts *c)
 void tec_memory_line(FILE *out, struct tec_memory *memory)
 {
     const struct tec_memory_counts c = tec_memory_counts(memory);
-    fprintf(out, "  memory %lld units, %lld without kept keys, %.0f %% of rows",
-            (long long)c.units, (long long)c.missing, share(&c));
+    fprintf(out, "  memory %lld units, %lld without kept keys, %.0f %% of rows", (long long)c.units,
+            (long long)c.missing, share(&c));
     if (c.whole)
         fprintf(out, ", %lld prompts whole", (long long)c.whole);
 }

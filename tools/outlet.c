@@ -39,6 +39,8 @@ enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine 
                              .rows = tec_session_rows(engine->session),
                              .columns = tec_session_columns(engine->session),
                              .chunk = {.frame = -1}};
+    if (o->rows < 1) /* a pipeline without actions: none is ever posted */
+        o->rows = o->columns = 1;
     tec_mailbox_init(&o->box);
     o->actions = actions > 0 ? actions : o->rows;
     const struct tec_handout_options options = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,

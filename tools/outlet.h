@@ -47,8 +47,9 @@ struct tec_outlet {
  * is none. */
 const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *pipeline);
 
-/* For the engine's session; what a miss means is its pipeline's action node's. `actions` a tick: 1
- * to the session's rows, 0 = all of them. Everything comes from the arena. */
+/* For the engine's session, which may have no actions; what a miss means is its pipeline's action
+ * node's. `actions` a tick: 1 to the session's rows, 0 = all of them. Everything comes from the
+ * arena. */
 enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine *engine,
                                   int actions, struct tec_arena *arena, struct tec_error *err);
 

@@ -7,8 +7,8 @@
 #include "tools/open_engine.h"
 
 enum {
-    TEC_PROFILE_VARIANTS =
-        3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + (TEC_MAX_MODELS - 1) * (1 + TEC_MAX_BATCHES)
+    TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
+                           (TEC_MAX_MODELS - 1) * (1 + TEC_MAX_BATCHES)
 };
 
 /* A launch that can be measured by itself. */
@@ -35,6 +35,7 @@ struct tec_profile {
     bool counting;                                         /* launches are measured */
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     int *tokens, *made;
+    float *likely; /* of a tree's entries */
     int n_variants;
     struct tec_profile_variant variants[TEC_PROFILE_VARIANTS];
     int64_t wall_ns, inside_ns, busy_ns; /* of measured turns; in the engine; of it on the device */

@@ -59,6 +59,10 @@ static bool list_variants(struct tec_profile *p)
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, 0, "action"), false, 0);
     if (s->seats && s->isolated)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
+    const struct tec_choices *lists = &p->opened.engine->models[0].choices;
+    for (int i = 0; i < lists->n; i++)
+        if (lists->items[i].node->kind == TEC_DECL_SCORE)
+            ok = ok && tec_profile_add(p, TEC_COST_SCORE, lists->items[i].node->name, false, 0);
     for (int b = 0; s->seats && b < s->n_batches; b++)
         ok = ok &&
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, 0, "decode"), false, s->batches[b]);
@@ -113,10 +117,12 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
         k = (size_t)s->max_k + 1 > k ? (size_t)s->max_k + 1 : k;
     }
     p->tokens = TEC_NEW(p->call->arena, rows * k, int);
+    size_t entries = (size_t)p->opened.engine->plan->spec.trees.entries;
+    p->likely = TEC_NEW(p->call->arena, entries + 1, float);
     p->made = TEC_NEW(p->call->arena, rows, int);
     for (int r = 0; r < TEC_MAX_ROWS; r++)
         p->list[r] = &p->rows[r];
-    if (!p->tokens || !p->made || !list_variants(p) || !make_input(p, seed))
+    if (!p->tokens || !p->made || !p->likely || !list_variants(p) || !make_input(p, seed))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d samples of each variant", p->frames);
     return TEC_OK;
 }
@@ -199,6 +205,29 @@ static void run_further(struct tec_profile *p, const struct tec_executor *x, int
             run_decode(p, x, &p->variants[i], turn);
 }
 
+/* The texts of a node behind the prefix that the last prefill made. */
+static void run_score(struct tec_profile *p, const struct tec_executor *x,
+                      struct tec_profile_variant *v)
+{
+    const struct tec_engine *e = p->opened.engine;
+    const struct tec_clock clock = {NULL};
+    struct tec_replay replay = {.start_ns = 0};
+    const struct tec_token_tree *tree = NULL;
+    const struct tec_choices *lists = &e->models[0].choices;
+    for (int i = 0; i < lists->n; i++)
+        if (strcmp(lists->items[i].node->name, v->node) == 0)
+            tree = &lists->items[i].tree;
+    tec_row_start(&p->rows[0], e->plan, p->region, tec_prefix_rows(e->plan, &p->input.prefix),
+                  p->input.prefix.ids[0], 0, 1, -1);
+    int64_t begin = tec_clock_now(&clock);
+    x->score(x->self, tree, &p->rows[0], p->likely, &replay);
+    if (p->counting) {
+        p->inside_ns += tec_clock_now(&clock) - begin;
+        p->busy_ns += replay.end_ns - replay.start_ns;
+    }
+    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+}
+
 static void run_turn(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     struct tec_replay replay;
@@ -214,6 +243,10 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
         first = i + 1;
         if (v->kind == TEC_COST_ACTION)
             continue; /* with its prefill */
+        if (v->kind == TEC_COST_SCORE) {
+            run_score(p, x, v);
+            continue;
+        }
         timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, 0, 0, &replay);
         tec_profile_keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
         if (!v->lone && p->opened.engine->plan->spec.steps > 0)

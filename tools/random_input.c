@@ -93,7 +93,7 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
         struct tec_value *v = &values[*n];
         *v = (struct tec_value){.name = in->name};
         bool made = in->kind == TEC_INPUT_SEGMENTS ? random_units(v, state, arena)
-                    : in->kind == TEC_INPUT_IMAGE ? random_picture(v, in, state, arena)
+                    : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, state, arena)
                     : in->kind == TEC_INPUT_TENSOR
                         ? random_numbers(v, in, state, arena)
                         : random_prompt(v, in, prompt_tokens, vocab, state, arena);

@@ -43,7 +43,8 @@ static void print_work(const struct tec_roofline *r, FILE *out)
         if (row->part->kind == TEC_PART_PREFIX || (is_decode(row) && decode) || row->n_ops == 0)
             continue;
         decode |= is_decode(row);
-        print_head(is_decode(row) ? row->part->name : row->stage, out);
+        bool own = is_decode(row) || row->part->kind == TEC_PART_SCORE;
+        print_head(own ? row->part->name : row->stage, out);
         for (int k = 0; k < row->n_ops; k++) {
             fprintf(out, "%-14s %-14s ", "", row->ops[k].name);
             print_sum(&row->ops[k], out);

@@ -77,6 +77,24 @@ static enum tec_status load(struct tectum *t, const struct tectum_options *o, co
     return status;
 }
 
+/* Three places for the newest ranking of each node that ranks. */
+static enum tec_status give_rankings(struct tectum *t, struct tec_error *err)
+{
+    const struct tec_loop_options *o = tec_loop_settings(t->engine->loop);
+    t->rankings = TEC_NEW(&t->arena, (size_t)o->n_decoders + 1, struct tec_live_rankings);
+    bool ok = t->rankings != NULL;
+    for (int d = 0; ok && d < o->n_decoders; d++) {
+        tec_mailbox_init(&t->rankings[d].box);
+        t->rankings[d].taken = -1;
+        for (int i = 0; ok && o->decoders[d].tree && i < TEC_MAILBOX_PLACES; i++) {
+            struct tec_live_ranking *r = &t->rankings[d].places[i];
+            r->items = TEC_NEW(&t->arena, (size_t)o->decoders[d].tree->n_texts, struct tec_ranked);
+            ok = r->items != NULL;
+        }
+    }
+    return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for rankings");
+}
+
 static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
     const struct tec_model *m = t->engine->model;
@@ -110,6 +128,7 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for mailboxes");
     for (int i = 0; i < t->n_texts; i++)
         t->places[i].id = t->texts[i].request = -1;
+    TEC_TRY(give_rankings(t, err));
     uint32_t events = (uint32_t)(t->n_texts * (t->engine->plan->spec.new_tokens + 2) * 2);
     return tec_ring_init(&t->events, &t->arena, events, sizeof(struct tec_live_event));
 }

@@ -1,6 +1,7 @@
 #include "tools/tick_print.h"
 
 #include "tools/frame_print.h"
+#include "tools/ranking.h"
 
 static json_t *since(const struct tec_frames *f, int64_t at_ns)
 {
@@ -70,7 +71,9 @@ void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_
         fprintf(out, "  %s (%s)", tick->out ? "missed" : "skipped",
                 tec_cause_word(tick->cause) ? tec_cause_word(tick->cause) : "?");
     for (int i = 0; tick->out && i < tick->out->n_texts; i++)
-        if (tick->out->texts[i].done)
+        if (tick->out->texts[i].n_ranked)
+            tec_ranking_print(out, &tick->out->texts[i]);
+        else if (tick->out->texts[i].done)
             tec_frame_print_sentence(out, tick->out->texts[i].whole);
     fputc('\n', out);
     fflush(out);

@@ -40,6 +40,8 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .kept = &p->kept,
                               .keeps = p->spec.units > 0,
                               .gathered = p->spec.gathers ? &p->gathered : NULL,
+                              .score = &part->score_device,
+                              .places = p->places,
                               .max_moved = p->spec.ring_tokens,
                               .penalty = p->spec.penalty,
                               .taps = p->spec.taps ? &part->taps : NULL};
@@ -94,7 +96,8 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
                                              .max_forced = p->spec.own_tokens,
                                              .gathers = p->spec.gathers,
                                              .words = p->seen_words,
-                                             .draws = p->spec.draws};
+                                             .draws = p->spec.draws,
+                                             .chooses = p->spec.choice_places > 0};
     TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
@@ -104,14 +107,27 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
     return TEC_OK;
 }
 
-/* What requests run: a private prefill, and each captured batch. */
+static enum tec_status lower_score(struct tec_plan *p, bool beside, struct tec_error *err)
+{
+    struct tec_plan_part *part =
+        add_part(p, TEC_PART_SCORE, beside ? "score.beside" : "score", beside);
+    TEC_TRY(tec_score_table_init(&part->block, &part->score, &part->score_device, &p->spec.trees,
+                                 p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)part->block.size;
+    struct tec_lower l = lower_into(p, part);
+    TEC_TRY(lower_node(&l, TEC_NODE_score, err));
+    tec_program_mark(&part->program, TEC_MARK_SCORE);
+    return TEC_OK;
+}
+
+/* What requests run: a private prefill, each captured batch, a tree of texts. */
 static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct tec_error *err)
 {
     if (p->spec.isolated)
         TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, beside, err));
     for (int i = 0; i < p->spec.n_batches; i++)
         TEC_TRY(lower_decode(p, p->spec.batches[i], beside, err));
-    return TEC_OK;
+    return p->spec.trees.rows ? lower_score(p, beside, err) : TEC_OK;
 }
 
 static enum tec_status lower_packed(struct tec_plan *p, struct tec_error *err)

@@ -19,8 +19,9 @@ static const struct {
 #undef NODE_PASS
 };
 
-static enum tec_status check_memory(const struct tec_plan_spec *s, const struct tec_model *m,
-                                    struct tec_error *err)
+/* Texts of a memory, texts that are scored. */
+static enum tec_status check_texts(const struct tec_plan_spec *s, const struct tec_model *m,
+                                   struct tec_error *err)
 {
     if (s->units < 0 || s->units > 4096 || s->unit_tokens < 0 || s->unit_tokens > 1 << 20 ||
         (s->units && (s->unit_tokens < 1 || s->stages || !m->text.causal || m->n_slots)))
@@ -28,6 +29,13 @@ static enum tec_status check_memory(const struct tec_plan_spec *s, const struct 
                         "a memory of %d units a prompt, %d tokens computed together, cannot be "
                         "planned for this model",
                         s->units, s->unit_tokens);
+    if (s->trees.rows && (!m->text.causal || !s->seats || s->trees.chains < 1 ||
+                          s->trees.rows > TEC_SCORE_ROWS * TEC_SCORE_CHUNKS))
+        return tec_fail(
+            err, TEC_INVALID,
+            "texts are scored by requests of a model with causal text, at most %d tokens "
+            "that others follow; there are %d",
+            TEC_SCORE_ROWS * TEC_SCORE_CHUNKS, s->trees.rows);
     return TEC_OK;
 }
 
@@ -82,7 +90,7 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
         return tec_fail(err, TEC_INVALID, "a ring of %d stages of %d tokens cannot be planned",
                         s->stages, s->ring_tokens);
-    TEC_TRY(check_memory(s, m, err));
+    TEC_TRY(check_texts(s, m, err));
     int64_t slots = (int64_t)(s->seats + 1 + s->stages) *
                     ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
@@ -121,6 +129,9 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
         p->trash[i] = trash + i;
     p->scratch_slot = s->steps ? tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model)) : 0;
     p->unit_slot = s->units ? tec_kv_space_reserve(&p->space, s->unit_tokens) : 0;
+    for (int i = 0; s->trees.rows && i <= (int)s->beside; i++)
+        p->tree_slot[i ? TEC_STREAM_BESIDE : TEC_STREAM_MAIN] =
+            tec_kv_space_reserve(&p->space, s->trees.rows);
     TEC_TRY(tec_kv_space_create(&p->space, p->device, &p->arena, err));
     p->bytes.kv = tec_kv_space_bytes(&p->space);
     if (s->units) {
@@ -180,6 +191,7 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
     int half = t->head_dim / 2;
     int positions = p->spec.frame_tokens + p->spec.own_tokens + p->spec.new_tokens +
                     2 * tec_suffix_rows(p->model) + 1;
+    positions += p->spec.trees.rows;
     if (p->spec.unit_tokens > positions)
         positions = p->spec.unit_tokens;
     if (p->spec.positions > positions)
@@ -221,6 +233,21 @@ static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
     return TEC_OK;
 }
 
+/* Room for the lists that requests choose from; of n places n - 1 entries lead to others at most.
+ * Until tec_plan_choose they hold nothing: a request is at an end at once. */
+static enum tec_status make_places(struct tec_plan *p, struct tec_error *err)
+{
+    size_t n = (size_t)p->spec.choice_places;
+    int *all = NULL, *empty = TEC_NEW(&p->arena, 3 * n + 1, int);
+    if (!empty)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu places", n);
+    TEC_TRY(constant(p, (3 * n + 1) * sizeof(int), &all, err));
+    tec_device_upload(p->device, TEC_STREAM_MAIN, all, empty, (3 * n + 1) * sizeof(int));
+    p->places =
+        (struct tec_places){.n = (int)n, .first = all, .id = all + n + 1, .next = all + 2 * n + 1};
+    return TEC_OK;
+}
+
 static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
 {
     TEC_TRY(make_luts(p, err));
@@ -233,6 +260,8 @@ static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
         TEC_TRY(constant(p, ends, &p->ends, err));
         tec_device_upload(p->device, TEC_STREAM_MAIN, p->ends, text->ends, ends);
     }
+    if (p->spec.choice_places)
+        TEC_TRY(make_places(p, err));
     return make_rotation(p, err);
 }
 
@@ -333,6 +362,14 @@ enum tec_status tec_plan_finish(struct tec_plan *p, struct tec_error *err)
     return run_passes(p, false, err);
 }
 
+/* One block, which begins with `first`. */
+static void put_places(struct tec_plan *p)
+{
+    void *block;
+    memcpy(&block, &p->places.first, sizeof block);
+    tec_device_put(p->device, block);
+}
+
 void tec_plan_destroy(struct tec_plan *p)
 {
     if (!p)
@@ -363,6 +400,7 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);
     tec_device_put(p->device, p->ends);
+    put_places(p);
     tec_arena_finish(&p->arena);
     tec_heap_put(p->heap, p);
 }

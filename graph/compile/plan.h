@@ -8,21 +8,29 @@
 
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 1) + 3 };
+enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 3 };
 
 enum tec_part_kind {
-    TEC_PART_FRAME,   /* prefill and, where there is one, the action node */
-    TEC_PART_PREFIX,  /* a private prefill */
-    TEC_PART_DECODE,  /* one captured batch */
-    TEC_PART_PACKED,  /* a ring's: a prefill and a row of each sequence in flight */
-    TEC_PART_SHIFT,   /* a ring's: keys and values moved from stage to stage */
-    TEC_PART_RECALL,  /* a prompt of remembered units, in pieces: two a layer */
+    TEC_PART_FRAME,    /* prefill and, where there is one, the action node */
+    TEC_PART_PREFIX,   /* a private prefill */
+    TEC_PART_DECODE,   /* one captured batch */
+    TEC_PART_PACKED,   /* a ring's: a prefill and a row of each sequence in flight */
+    TEC_PART_SHIFT,    /* a ring's: keys and values moved from stage to stage */
+    TEC_PART_RECALL,   /* a prompt of remembered units, in pieces: two a layer */
     TEC_PART_REMEMBER, /* units computed by themselves, to be kept */
-    TEC_PART_ENCODE  /* texts to one vector each: a plan of its own */
+    TEC_PART_ENCODE,   /* texts to one vector each: a plan of its own */
+    TEC_PART_SCORE     /* a tree of texts behind a prefix */
 };
 
 /* Marks that parts reach in this order. */
-enum { TEC_MARK_PREFILL, TEC_MARK_ACTION, TEC_MARK_DECODE, TEC_MARK_PACKED, TEC_MARK_SHIFT };
+enum {
+    TEC_MARK_PREFILL,
+    TEC_MARK_ACTION,
+    TEC_MARK_DECODE,
+    TEC_MARK_PACKED,
+    TEC_MARK_SHIFT,
+    TEC_MARK_SCORE
+};
 
 struct tec_plan_part {
     const char *name;
@@ -45,6 +53,7 @@ struct tec_plan_part {
     struct tec_moves moves, moves_device;                /* SHIFT */
     struct tec_recall_table recall, recall_device;       /* RECALL */
     struct tec_remember_table remember, remember_device; /* REMEMBER */
+    struct tec_score_table score, score_device;          /* SCORE */
     struct tec_taps taps;
 };
 
@@ -71,6 +80,8 @@ struct tec_plan_spec {
     bool gathers;     /* a ring whose attention reads a copy of all that is visible */
     int units;        /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
     int unit_tokens;  /* tokens of units that are computed together, to be kept */
+    struct tec_score_limits trees; /* of texts that are scored; rows 0 = none are */
+    int choice_places;             /* of all lists that requests choose from; 0 = there are none */
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
@@ -102,6 +113,8 @@ struct tec_plan {
                                   * each; NULL without a penalty */
     int seen_words;
     int scratch_slot;
+    int tree_slot[TEC_STREAM_COUNT]; /* first slot of the keys of a tree that is scored */
+    struct tec_places places;        /* device side: what requests choose from; n 0: none */
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
     int n_streams;

@@ -50,16 +50,40 @@ static enum tec_status fill_own(const struct tec_node_set *set, const struct tec
     return TEC_OK;
 }
 
+/* A request of a node that ranks texts behind a kv.frame has a seat that no kv.requests declares.
+ */
+static enum tec_status fill_score(const struct tec_node_set *set, const struct tec_decl_node *n,
+                                  int *seats, struct tec_error *err)
+{
+    if (!set->model->text.causal)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' ranks texts behind a prefix, but in model '%s' text sees all "
+                        "of its prompt (mask \"bidir\"): nothing can be read behind a prefix that "
+                        "is done; leave it out, or use a model with causal text",
+                        n->where.file ? n->where.file : "?", n->where.line, n->name,
+                        set->model->name);
+    *seats += set->pipeline->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
+    return TEC_OK;
+}
+
 static enum tec_status fill_language(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_resource *lang = NULL;
     struct tec_plan_spec *s = set->spec;
+    int seats = 0;
+    bool decodes = false;
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
-        if (n->kind != TEC_DECL_DECODE || n->kv.index < 0)
+        bool scores = n->kind == TEC_DECL_SCORE;
+        if ((n->kind != TEC_DECL_DECODE && !scores) || n->kv.index < 0)
             continue;
         const struct tec_decl_resource *r = &p->resources[n->kv.index];
+        if (scores)
+            TEC_TRY(fill_score(set, n, &seats, err));
+        if (scores && r->kind == TEC_RESOURCE_FRAME)
+            continue;
+        decodes |= !scores;
         if (r->kind != TEC_RESOURCE_REQUESTS || !r->share_prefix.name)
             return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                    "decode needs kv.requests with share_prefix; not so", n->name);
@@ -81,9 +105,10 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
                             own + n->max_tokens, (long long)need);
         s->seats = r->slots;
     }
+    s->seats += seats;
     s->isolated = s->seats > 0;
     s->penalty = set->model->text.penalty;
-    if (s->seats)
+    if (decodes)
         fill_lattice(s, p);
     return TEC_OK;
 }

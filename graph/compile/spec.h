@@ -14,7 +14,7 @@ struct tec_node_set {
     const struct tec_decl_node **nodes; /* [n] of that model, in order of declaration */
     int n;
     const struct tec_decl_node *prefill, *action, *ring; /* NULL = none; ring: decodes one */
-    const struct tec_decl_node *memory; /* the memory_load node, or NULL */
+    const struct tec_decl_node *memory;                  /* the memory_load node, or NULL */
     struct tec_plan_spec *spec;
 };
 

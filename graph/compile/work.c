@@ -1,6 +1,6 @@
 #include "graph/compile/work.h"
 
-enum { MAX_COUNTS = 12 + TEC_MAX_TOWERS };
+enum { MAX_COUNTS = 12 + TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
@@ -125,12 +125,28 @@ static void count_shift_part(struct list *list, const struct tec_plan *plan,
         n * (prefix_rows(plan, size) + size->made) + n * (n - 1) / 2);
 }
 
+/* The rows of the largest tree, `size->rows` of them: they see the prefix and what led to them. */
+static void count_score_part(struct list *list, const struct tec_plan *plan,
+                             const struct tec_plan_part *part, const struct tec_work_size *size,
+                             int turn)
+{
+    const struct tec_score_table *t = &part->score_device;
+    int64_t rows = plan->spec.trees.rows, prefix = prefix_rows(plan, size);
+    (void)turn;
+    put(list, t->rows.count, rows, rows * prefix + plan->spec.trees.depths,
+        plan->spec.trees.chains * prefix + plan->spec.trees.reached);
+    for (int i = 0; i < t->n_chunks; i++) {
+        int64_t rest = rows - (int64_t)i * TEC_SCORE_ROWS;
+        put(list, t->chunk + i, rest < TEC_SCORE_ROWS ? rest : TEC_SCORE_ROWS, 0, 0);
+    }
+}
+
 static void (*const count_part[])(struct list *list, const struct tec_plan *plan,
                                   const struct tec_plan_part *part,
                                   const struct tec_work_size *size, int turn) = {
     [TEC_PART_FRAME] = count_prefix_part,  [TEC_PART_PREFIX] = count_prefix_part,
     [TEC_PART_DECODE] = count_decode_part, [TEC_PART_PACKED] = count_packed_part,
-    [TEC_PART_SHIFT] = count_shift_part,
+    [TEC_PART_SHIFT] = count_shift_part,   [TEC_PART_SCORE] = count_score_part,
 };
 
 static struct list counts_of(const struct tec_plan *plan, const struct tec_plan_part *part,
@@ -145,7 +161,7 @@ enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_pla
                                const struct tec_work_size *size, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &plan->spec;
-    if (part->kind == TEC_PART_ENCODE)
+    if ((size_t)part->kind >= sizeof count_part / sizeof *count_part || !count_part[part->kind])
         return tec_fail(err, TEC_UNSUPPORTED, "what part '%s' computes is not counted", part->name);
     if (size->pictures < 0 || size->pictures > s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", size->pictures,
@@ -195,7 +211,7 @@ static enum tec_stage stage_of(const struct tec_plan_part *part, const struct te
     const struct tec_tensor *t = tec_in(&part->program, call, 0);
     if (!t)
         t = tec_out(&part->program, call, 0);
-    if (part->kind == TEC_PART_DECODE)
+    if (part->kind == TEC_PART_DECODE || part->kind == TEC_PART_SCORE)
         return TEC_STAGE_DECODE;
     if (part->kind == TEC_PART_SHIFT)
         return TEC_STAGE_SHIFT;

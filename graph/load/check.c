@@ -64,15 +64,16 @@ static void check_pack(struct checker *c, int i)
 static void check_spawn(struct checker *c, int i)
 {
     const struct tec_decl_node *n = &c->p->nodes[i];
-    if (n->kind != TEC_DECL_DECODE || n->kv.index < 0)
+    bool scores = n->kind == TEC_DECL_SCORE;
+    if ((n->kind != TEC_DECL_DECODE && !scores) || n->kv.index < 0)
         return;
     const struct tec_decl_resource *res = &c->p->resources[n->kv.index];
-    bool requests = res->kind == TEC_RESOURCE_REQUESTS;
+    bool requests = res->kind == TEC_RESOURCE_REQUESTS || scores;
     const struct tec_entry *thing = &c->ld->nodes[i];
     if (requests && n->spawn.kind == TEC_SPAWN_NONE && !tec_value_find(thing->value, "spawn")) {
-        struct tec_diagnostic *d =
-            tec_diagnostics_add(c->ld->d, TEC_E025, tec_where_thing(c->ld, thing),
-                                "nothing spawns requests for '%s'", n->name ? n->name : "decode");
+        struct tec_diagnostic *d = tec_diagnostics_add(
+            c->ld->d, TEC_E025, tec_where_thing(c->ld, thing), "nothing spawns requests for '%s'",
+            n->name ? n->name : tec_decl_node_word(n->kind));
         tec_diagnostics_help(c->ld->d, d,
                              "add spawn = every(1), spawn = on_change(), or spawn = on_request()");
     } else if (!requests &&
@@ -86,6 +87,15 @@ static void check_spawn(struct checker *c, int i)
     }
 }
 
+/* What is ranked is texts. */
+static void check_stream(struct checker *c, int i)
+{
+    const struct tec_decl_node *n = &c->p->nodes[i];
+    if (n->kind == TEC_DECL_SCORE && n->out.name && !n->out.stream)
+        tec_diagnostics_add(c->ld->d, TEC_E024, tec_where_field(c->ld, &c->ld->nodes[i], "out"),
+                            "out of score is a stream, as in out = stream \"%s\"", n->out.name);
+}
+
 static void check_node(struct checker *c, int i)
 {
     const struct tec_decl_node *n = &c->p->nodes[i];
@@ -96,6 +106,8 @@ static void check_node(struct checker *c, int i)
                "a kv.frame, kv.requests or kv.ring");
     if (n->kind == TEC_DECL_ACTION)
         check_kind(c, i, &n->kv, "kv", frame, "a kv.frame");
+    else if (n->kind == TEC_DECL_SCORE)
+        check_kind(c, i, &n->kv, "kv", frame | requests, "a kv.frame or kv.requests");
     else
         check_kind(c, i, &n->kv, "kv", frame | requests | ring,
                    "a kv.frame, kv.requests or kv.ring");
@@ -105,6 +117,7 @@ static void check_node(struct checker *c, int i)
     check_prev(c, i);
     check_pack(c, i);
     check_spawn(c, i);
+    check_stream(c, i);
     if (n->prompt.index >= 0 && c->p->inputs[n->prompt.index].kind != TEC_INPUT_TEXT)
         tec_diagnostics_add(c->ld->d, TEC_E024, tec_where_field(c->ld, &c->ld->nodes[i], "prompt"),
                             "prompt of decode takes a text input, '%s' is not one", n->prompt.name);

@@ -64,6 +64,14 @@ static json_t *from_list(const struct tec_field *f, const void *in)
     return out;
 }
 
+static json_t *from_texts(const struct tec_texts *texts)
+{
+    json_t *out = texts->n ? json_array() : NULL;
+    for (int i = 0; i < texts->n; i++)
+        json_array_append_new(out, json_string(texts->item[i]));
+    return out;
+}
+
 static json_t *from_things(const struct tec_field *f, const void *in)
 {
     int n = get_int(in, f->count_offset);
@@ -167,6 +175,8 @@ static json_t *from_field(const struct tec_field *f, const void *in)
         return from_ref(at);
     case TEC_FIELD_REFS:
         return from_refs(at);
+    case TEC_FIELD_TEXTS:
+        return from_texts(at);
     case TEC_FIELD_SHAPE:
     case TEC_FIELD_AXIS:
     case TEC_FIELD_RATIOS:

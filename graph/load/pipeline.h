@@ -47,6 +47,11 @@ struct tec_ints {
     const int *item;
 };
 
+struct tec_texts {
+    int n;
+    const char *const *item;
+};
+
 struct tec_numbers {
     int n;
     const double *item;
@@ -111,19 +116,19 @@ struct tec_decl_resource {
     struct tec_where where;
     enum tec_resource_kind kind;
     const char *name;
-    int model;                   /* of the nodes that use it; -1 for buffers */
-    int tokens;                  /* kv: of one sequence (of all for kv.segments) */
-    int slots;                   /* requests: seats */
-    struct tec_ref share_prefix; /* requests: index of a kv.frame resource */
-    int stages;                  /* ring */
-    int shift, pack, on_change;  /* ring: enum tec_ring_shift, _pack, _change */
-    int stable_steps;            /* segments */
-    double threshold;            /* segments: least likeness in a group */
+    int model;                            /* of the nodes that use it; -1 for buffers */
+    int tokens;                           /* kv: of one sequence (of all for kv.segments) */
+    int slots;                            /* requests: seats */
+    struct tec_ref share_prefix;          /* requests: index of a kv.frame resource */
+    int stages;                           /* ring */
+    int shift, pack, on_change;           /* ring: enum tec_ring_shift, _pack, _change */
+    int stable_steps;                     /* segments */
+    double threshold;                     /* segments: least likeness in a group */
     const char *store, *remote, *encoder; /* segments: a file, a server, a directory; or NULL */
-    struct tec_decl_tiers tiers; /* segments */
-    struct tec_ints shape;       /* buffer, 1 to TEC_MAX_RANK sizes */
-    int dtype;                   /* buffer */
-    bool read_prev;              /* some node reads it with `prev` */
+    struct tec_decl_tiers tiers;          /* segments */
+    struct tec_ints shape;                /* buffer, 1 to TEC_MAX_RANK sizes */
+    int dtype;                            /* buffer */
+    bool read_prev;                       /* some node reads it with `prev` */
 };
 
 enum tec_spawn_kind { TEC_SPAWN_NONE, TEC_SPAWN_EVERY, TEC_SPAWN_ON_CHANGE, TEC_SPAWN_ON_REQUEST };
@@ -173,37 +178,40 @@ enum tec_decl_node_kind {
     TEC_DECL_PREFILL,
     TEC_DECL_ACTION,
     TEC_DECL_DECODE,
+    TEC_DECL_SCORE,
     TEC_DECL_MEMORY_LOAD
 };
 
-/* prefill { }, action { }, decode { }, memory_load { }: members of other kinds are 0, NULL or -1.
- */
+/* prefill { }, action { }, decode { }, score { }, memory_load { }: members of other kinds are 0,
+ * NULL or -1. */
 struct tec_decl_node {
     struct tec_where where;
     enum tec_decl_node_kind kind;
     const char *name;
     struct tec_ref model;
-    struct tec_refs reads;     /* inputs, in order; index into inputs */
-    struct tec_ref prefix;     /* action: an input, the first actions of the chunk */
-    struct tec_ref writes;     /* prefill: a resource */
-    struct tec_ref kv;         /* action, decode: a resource; `prev` set for the previous frame's */
+    struct tec_refs reads; /* inputs, in order; index into inputs */
+    struct tec_ref prefix; /* action: an input, the first actions of the chunk */
+    struct tec_ref writes; /* prefill: a resource */
+    struct tec_ref kv; /* action, decode, score: a resource; `prev` set for the previous frame's */
     struct tec_ref from, into; /* memory_load: kv.segments, kv.frame */
     struct tec_decl_out out;
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
-    struct tec_decl_spawn spawn; /* decode */
-    bool supersede;              /* decode: a new request ends the older ones */
+    struct tec_decl_spawn spawn; /* decode, score */
+    bool supersede;              /* decode, score: a new request ends the older ones */
     double temperature, top_p;   /* decode: 0: the likeliest token; share of what may be drawn */
     int top_k;                   /* decode: of so many tokens; 0 = of all */
+    struct tec_texts choices;    /* decode: an answer is one of them; score: its candidates */
+    bool ends, mean;             /* score: the end token counts; by the number of tokens */
     const char *stop;            /* decode: a text that ends an answer; NULL = none */
     struct tec_ref prompt;       /* decode: an input, read behind the frame's prefix */
     const char *template;        /* prefill: prompt template of the model; NULL = its default */
     struct tec_decl_deadline deadline;
     struct tec_ref partition;
-    struct tec_ref pack_with; /* decode: the prefill node it shares a launch with */
-    struct tec_ref after;     /* a node that runs first */
-    bool when_policy;         /* when = policy(): a decision may skip it */
-    int overlap;              /* memory_load: enum tec_overlap */
+    struct tec_ref pack_with;       /* decode: the prefill node it shares a launch with */
+    struct tec_ref after;           /* a node that runs first */
+    bool when_policy;               /* when = policy(): a decision may skip it */
+    int overlap;                    /* memory_load: enum tec_overlap */
     int select, scoring, positions; /* memory_load: enum tec_selection, _scoring, tec_kept_at */
     double share;                   /* memory_load: of the tokens, cacheblend */
     int check_layer, first_tokens;  /* memory_load: cacheblend; epic */

@@ -57,6 +57,8 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
         return "the name of a declared thing";
     case TEC_FIELD_REFS:
         return "a list of names";
+    case TEC_FIELD_TEXTS:
+        return "a list of texts in quotes";
     case TEC_FIELD_SHAPE:
         text = tec_arena_printf(ld->scratch, "a list of 1 to %d sizes from %.0f to %.0f",
                                 TEC_MAX_RANK, f->min, f->max);
@@ -284,6 +286,33 @@ static void set_list(struct tec_loader *ld, const struct tec_field *f, const str
         *(struct tec_numbers *)member(out, f) = (struct tec_numbers){v->n, numbers};
 }
 
+/* Texts without a byte have no tokens. */
+static void set_texts(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+                      void *out)
+{
+    const struct tec_value *v = e->value;
+    if (v->kind != TEC_VALUE_LIST || v->n < (int)f->min || v->n > (int)f->max) {
+        struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
+        tec_diagnostics_help(ld->d, d, "write it as { \" one\", \" two\" }, %.0f to %.0f of them",
+                             f->min, f->max);
+        return;
+    }
+    const char **item = TEC_NEW(ld->arena, (size_t)v->n, const char *);
+    if (!item) {
+        ld->out_of_memory = true;
+        return;
+    }
+    for (int i = 0; i < v->n; i++) {
+        const struct tec_value *text = v->entries[i].value;
+        if (text->kind != TEC_VALUE_STRING || !text->string[0]) {
+            tec_set_wrong(ld, f, &v->entries[i]);
+            return;
+        }
+        item[i] = text->string;
+    }
+    *(struct tec_texts *)member(out, f) = (struct tec_texts){v->n, item};
+}
+
 /* The constructor that a value went through, if it is among the words; a plain table counts where
  * there is one only. */
 enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_value *v)
@@ -418,16 +447,27 @@ static void set_when(struct tec_loader *ld, const struct tec_field *f, const str
 /* One setter a type; TEC_FIELD_THINGS is the last. */
 static void (*const setters[TEC_FIELD_THINGS + 1])(struct tec_loader *ld, const struct tec_field *f,
                                                    const struct tec_entry *e, void *out) = {
-    [TEC_FIELD_NAME] = set_text,     [TEC_FIELD_STRING] = set_text,
-    [TEC_FIELD_INT] = set_number,    [TEC_FIELD_INT64] = set_number,
-    [TEC_FIELD_NUMBER] = set_number, [TEC_FIELD_BOOL] = set_bool,
-    [TEC_FIELD_BYTES] = set_bytes,   [TEC_FIELD_WORD] = set_word,
-    [TEC_FIELD_REF] = set_reference, [TEC_FIELD_REFS] = set_refs,
-    [TEC_FIELD_SHAPE] = set_list,    [TEC_FIELD_AXIS] = set_list,
-    [TEC_FIELD_RATIOS] = set_list,   [TEC_FIELD_ONE] = set_one,
-    [TEC_FIELD_OUT] = set_out,       [TEC_FIELD_SPAWN] = set_spawn,
-    [TEC_FIELD_WHEN] = set_when,     [TEC_FIELD_OBJECT] = set_object,
-    [TEC_FIELD_ROBOT] = set_robot,   [TEC_FIELD_THINGS] = tec_build_things,
+    [TEC_FIELD_NAME] = set_text,
+    [TEC_FIELD_STRING] = set_text,
+    [TEC_FIELD_INT] = set_number,
+    [TEC_FIELD_INT64] = set_number,
+    [TEC_FIELD_NUMBER] = set_number,
+    [TEC_FIELD_BOOL] = set_bool,
+    [TEC_FIELD_BYTES] = set_bytes,
+    [TEC_FIELD_WORD] = set_word,
+    [TEC_FIELD_REF] = set_reference,
+    [TEC_FIELD_REFS] = set_refs,
+    [TEC_FIELD_TEXTS] = set_texts,
+    [TEC_FIELD_SHAPE] = set_list,
+    [TEC_FIELD_AXIS] = set_list,
+    [TEC_FIELD_RATIOS] = set_list,
+    [TEC_FIELD_ONE] = set_one,
+    [TEC_FIELD_OUT] = set_out,
+    [TEC_FIELD_SPAWN] = set_spawn,
+    [TEC_FIELD_WHEN] = set_when,
+    [TEC_FIELD_OBJECT] = set_object,
+    [TEC_FIELD_ROBOT] = set_robot,
+    [TEC_FIELD_THINGS] = tec_build_things,
 };
 
 void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,

@@ -118,7 +118,7 @@ static bool first_decoder(const struct tec_pipeline *p, int node)
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
     int n = 0, frames = tec_pipeline_main(p);
-    bool packed = false;
+    bool packed = false, forks = false, scores = false;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *node = &p->nodes[i];
         const struct tec_decl_resource *kv =
@@ -126,10 +126,13 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
         bool apart = node->model.index != frames;
         if (node->culled || (apart && node->kind == TEC_DECL_PREFILL))
             continue; /* of a second model: counted with its requests */
-        if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
+        if (node->kind == TEC_DECL_SCORE) {
+            scores = true;
+        } else if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
             if (!first_decoder(p, i))
                 continue;
             n += p->capture.batch.n;
+            forks |= !apart;
             n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
             n += apart ? p->capture.slices : 0;
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
@@ -142,6 +145,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             n++;
         }
     }
+    n += scores + (scores && !forks); /* one tree at a time; its requests' private prefill */
     return packed && n > 0 ? n - 1 : n;
 }
 

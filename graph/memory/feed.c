@@ -59,8 +59,8 @@ static bool arrays_take(struct tec_feed *s)
 }
 
 enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
-                                  const struct tec_feed_options *options, struct tec_heap *heap,
-                                  struct tec_error *err)
+                                const struct tec_feed_options *options, struct tec_heap *heap,
+                                struct tec_error *err)
 {
     TEC_TRY(options_check(options, err));
     struct tec_feed *s = tec_heap_get(heap, sizeof *s);
@@ -133,7 +133,7 @@ static void copy(void *to, const void *from, size_t count, size_t size)
 }
 
 enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward *f,
-                                 struct tec_error *err)
+                               struct tec_error *err)
 {
     const struct tec_clock clock = {0};
     TEC_TRY(forward_check(s, f, err));
@@ -245,7 +245,7 @@ static enum tec_status verdict(const struct tec_feed *s, struct tec_error *err)
 }
 
 enum tec_status tec_feed_finish(struct tec_feed *s, struct tec_feed_result *result,
-                                  struct tec_error *err)
+                                struct tec_error *err)
 {
     int turns = 0;
     *result = (struct tec_feed_result){.status = TEC_OK};
@@ -259,11 +259,11 @@ enum tec_status tec_feed_finish(struct tec_feed *s, struct tec_feed_result *resu
     s->counts.failed = bad;
     counts_add(&s->all, &s->counts);
     *result = (struct tec_feed_result){.status = bad ? verdict(s, err) : TEC_OK,
-                                         .counts = s->counts,
-                                         .bubble_ns = s->bubble_ns,
-                                         .failed = s->failed,
-                                         .loads = s->loads,
-                                         .n_loads = s->n_loads};
+                                       .counts = s->counts,
+                                       .bubble_ns = s->bubble_ns,
+                                       .failed = s->failed,
+                                       .loads = s->loads,
+                                       .n_loads = s->n_loads};
     return result->status;
 }
 

@@ -74,13 +74,13 @@ struct tec_feed_forward {
 
 /* Of one forward, or (tec_feed_counts) of all. */
 struct tec_feed_counts {
-    int64_t forwards, failed; /* failed: void */
+    int64_t forwards, failed;       /* failed: void */
     int64_t bytes[TEC_KEPT_PLACES]; /* loaded; direct ones count too */
-    int64_t loads, splits;    /* parts of pieces; those that were not the whole piece */
-    int64_t cancelled;        /* pieces that were still to load when finish was called */
-    int64_t busy_ns;          /* the link was loading */
-    int64_t overlap_ns;       /* of that, while a layer or its importance ran */
-    int64_t bubble_ns;        /* layers that could have started waited for loads */
+    int64_t loads, splits;          /* parts of pieces; those that were not the whole piece */
+    int64_t cancelled;              /* pieces that were still to load when finish was called */
+    int64_t busy_ns;                /* the link was loading */
+    int64_t overlap_ns;             /* of that, while a layer or its importance ran */
+    int64_t bubble_ns;              /* layers that could have started waited for loads */
 };
 
 struct tec_feed_result {
@@ -97,15 +97,15 @@ struct tec_feed;
 /* Starts the thread. `store` and `heap` must outlive it. TEC_INVALID, TEC_NO_MEMORY; TEC_IO: no
  * thread. */
 enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
-                                  const struct tec_feed_options *options, struct tec_heap *heap,
-                                  struct tec_error *err);
+                                const struct tec_feed_options *options, struct tec_heap *heap,
+                                struct tec_error *err);
 /* Ends the thread; a forward that is open is finished. NULL is allowed. */
 void tec_feed_destroy(struct tec_feed *stream);
 
 /* A forward begins. One non-blocking wake-up. TEC_INVALID: out of range, a unit without KV outside
  * S(0), no place for a piece, an array missing, or the one before is not finished. */
-enum tec_status tec_feed_begin(struct tec_feed *stream,
-                                 const struct tec_feed_forward *forward, struct tec_error *err);
+enum tec_status tec_feed_begin(struct tec_feed *stream, const struct tec_feed_forward *forward,
+                               struct tec_error *err);
 
 /* Where pieces lie: [layers, units], the same array for all forwards (rows of `units` of the
  * forward). An entry is set before its layer is ready. */
@@ -123,7 +123,7 @@ bool tec_feed_wait(const struct tec_feed *stream, int layer);
 /* Give up what is still to load, wait for the piece on the link (spins), say what happened. Without
  * a forward: TEC_OK and zeros. */
 enum tec_status tec_feed_finish(struct tec_feed *stream, struct tec_feed_result *result,
-                                  struct tec_error *err);
+                                struct tec_error *err);
 
 /* Of all forwards that are finished. */
 struct tec_feed_counts tec_feed_counts(const struct tec_feed *stream);

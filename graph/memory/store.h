@@ -64,11 +64,11 @@ struct tec_store_options {
 
 struct tec_store_counts {
     uint32_t units;
-    int64_t step;                  /* the newest */
+    int64_t step;                       /* the newest */
     int64_t ram_bytes, file_bytes;      /* now; the file as a whole */
     int64_t useless_bytes;              /* of the file: records that something newer replaced */
     int64_t puts, same, removes, loads; /* calls that did something; puts of the same text */
-    int64_t evicted[TEC_KEPT_PLACES];         /* KV of how many units */
+    int64_t evicted[TEC_KEPT_PLACES];   /* KV of how many units */
     int64_t read_bytes[TEC_KEPT_PLACES];
     int64_t compactions, damages; /* damages: found at open and by reading */
     struct tec_remote_counts remote;
@@ -147,7 +147,8 @@ uint64_t tec_kv_version(const struct tec_kv *kv);
 size_t tec_kv_piece_bytes(const struct tec_kv *kv);
 const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer);
 
-/* The first tier that has it, from which it would be read now; TEC_KEPT_PLACES: none. Any thread. */
+/* The first tier that has it, from which it would be read now; TEC_KEPT_PLACES: none. Any thread.
+ */
 enum tec_kept_in tec_kv_tier(const struct tec_kv *kv);
 
 /* Copy the piece of a layer from wherever it is. Any thread but one with a deadline. TEC_MALFORMED,

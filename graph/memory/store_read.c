@@ -52,8 +52,8 @@ static enum tec_status file_part(struct tec_store *s, struct tec_kv *kv, uint32_
 }
 
 static enum tec_status part_read(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
-                                 enum tec_kept_in tier, size_t from, size_t to, unsigned char *piece,
-                                 struct tec_error *err)
+                                 enum tec_kept_in tier, size_t from, size_t to,
+                                 unsigned char *piece, struct tec_error *err)
 {
     const unsigned char *there = tec_kv_piece(kv, layer);
     if (tier == TEC_KEPT_RAM && there)
@@ -87,7 +87,8 @@ static enum tec_status no_whole(struct tec_store *s, const struct tec_kv *kv, ui
 }
 
 /* The tier does not give it: it is asked no more for this KV. */
-static void give_up(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier, enum tec_status why)
+static void give_up(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier,
+                    enum tec_status why)
 {
     if (tier == TEC_KEPT_FILE && !atomic_exchange(&kv->damaged, true))
         atomic_fetch_add(&s->damages, 1);

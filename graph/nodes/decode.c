@@ -9,19 +9,18 @@
  * both: the frame's prefix was computed without knowing what follows. */
 #include "graph/nodes/node.h"
 
-static int embed_tokens(struct tec_lower *l)
+int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int *token)
 {
-    const struct tec_decode_table *t = l->decode;
     const struct tec_matrix *m = &l->weights->embed;
-    int x = tec_program_tensor(l->program, "x", t->rows.max, m->k, t->rows.count);
+    int x = tec_program_tensor(l->program, "x", rows->max, m->k, rows->count);
     struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
     call.out[0] = x;
     call.bf16 = m->bf16;
     call.args.embed.w = m->w;
-    call.args.embed.ids = t->token;
-    call.args.embed.rows = t->rows.count;
+    call.args.embed.ids = token;
+    call.args.embed.rows = rows->count;
     call.args.embed.first = l->zero;
-    call.args.embed.max_rows = t->rows.max;
+    call.args.embed.max_rows = rows->max;
     call.args.embed.n = m->n;
     call.args.embed.k = m->k;
     call.args.embed.scale = l->model->text.scale;
@@ -60,6 +59,10 @@ static void choose(struct tec_lower *l, int logits)
     a->forced = t->forced;
     a->waiting = t->waiting;
     a->max_forced = t->max_forced;
+    if (t->place) {
+        a->place = t->place;
+        a->places = l->places;
+    }
     a->round = l->model->text.round && l->weights->bf16 && !t->temperature; /* then it was */
     tec_program_call(l->program, &call);
 }
@@ -91,6 +94,16 @@ static void draw(struct tec_lower *l, int logits)
     tec_program_call(l->program, &call);
 }
 
+/* After penalties, before a draw: what is left is drawn from. */
+static void allow(struct tec_lower *l, int logits)
+{
+    struct tec_call call = tec_call_of(TEC_OP_allow, "allow");
+    call.out[0] = logits;
+    call.args.allow.place = l->decode->place;
+    call.args.allow.places = l->places;
+    tec_program_call(l->program, &call);
+}
+
 void tec_lower_next_tokens(struct tec_lower *l, int h)
 {
     int logits = tec_program_tensor(l->program, "logits", l->decode->rows.max, l->model->text.vocab,
@@ -99,6 +112,8 @@ void tec_lower_next_tokens(struct tec_lower *l, int h)
     tec_lower_tap(l, logits, "logits");
     if (l->decode->seen)
         penalise(l, logits);
+    if (l->decode->place)
+        allow(l, logits);
     if (l->decode->temperature)
         draw(l, logits);
     choose(l, logits);
@@ -115,7 +130,7 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
                                   .tap = l->taps ? "decode." : NULL,
                                   .tap_inside = true};
     tec_program_repeat(l->program, l->decode->k, l->decode->stop);
-    int x = embed_tokens(l);
+    int x = tec_lower_embed(l, &l->decode->rows, l->decode->token);
     tec_lower_tap(l, x, "decode.embeds");
     tec_lower_forward(l, &f, x);
     int h = tec_lower_norm(l, &f, 0, 2, x, true, "final");

@@ -46,6 +46,8 @@ struct tec_lower {
     const struct tec_moves *moves;             /* device side; shift */
     const struct tec_recall_table *recall;     /* device side; a prompt of remembered units */
     const struct tec_remember_table *remember; /* device side; units by themselves */
+    const struct tec_score_table *score;       /* device side; score */
+    struct tec_places places;            /* device side: what requests may choose from; n 0: none */
     const struct tec_kv_space *kept;     /* K before rotation and V of units that were computed */
     bool keeps;                          /* K is rounded before rotation too, as it is kept */
     const struct tec_kv_space *gathered; /* one layer that attention reads copies from; or NULL */
@@ -144,6 +146,9 @@ enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding 
 
 /* Keys and values of all layers from slots to slots, as the moves say. */
 enum tec_status tec_lower_shift(struct tec_lower *l, struct tec_error *err);
+
+/* The tokens of the rows as a new tensor. */
+int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int *token);
 
 /* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final, 3 in front of the first layer.
  * `round`: y enters a GEMM. */

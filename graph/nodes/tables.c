@@ -224,6 +224,7 @@ static void deal_decode(struct tec_dealer *d, struct tec_decode_table *t,
     t->top_p = limits->draws ? tec_deal(d, (size_t)batch, sizeof(float)) : NULL;
     t->top_k = limits->draws ? tec_deal_ints(d, batch) : NULL;
     t->seed = limits->draws ? tec_deal(d, (size_t)batch * 2, sizeof *t->seed) : NULL;
+    t->place = limits->chooses ? tec_deal_ints(d, batch) : NULL;
     t->seen = t->words ? tec_deal(d, (size_t)batch * (size_t)t->words, sizeof *t->seen) : NULL;
 }
 
@@ -272,6 +273,33 @@ enum tec_status tec_encode_table_init(struct tec_table_block *block,
         host_side->rows.slot[r] = r;
     for (int i = 0; i < max_texts; i++)
         host_side->rows.seqs[i] = (struct tec_seq){i, 1};
+    return TEC_OK;
+}
+
+static void deal_score(struct tec_dealer *d, struct tec_score_table *t,
+                       const struct tec_score_limits *limits)
+{
+    tec_deal_rows(d, &t->rows, limits->rows, limits->chains, limits->spans);
+    t->n_chunks = (limits->rows + TEC_SCORE_ROWS - 1) / TEC_SCORE_ROWS;
+    t->chunk = tec_deal_ints(d, t->n_chunks);
+    t->token = tec_deal_ints(d, limits->rows);
+    t->first = tec_deal_ints(d, limits->rows + 1);
+    t->id = tec_deal_ints(d, limits->entries);
+    t->likely = tec_deal(d, (size_t)limits->entries, sizeof *t->likely);
+    t->max_entries = limits->entries;
+}
+
+enum tec_status
+tec_score_table_init(struct tec_table_block *block, struct tec_score_table *host_side,
+                     struct tec_score_table *device_side, const struct tec_score_limits *limits,
+                     struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_dealer measure = {NULL, 0};
+    deal_score(&measure, host_side, limits);
+    block->size = measure.used;
+    TEC_TRY(tec_block_take(block, device, arena, err));
+    deal_score(&(struct tec_dealer){block->host, 0}, host_side, limits);
+    deal_score(&(struct tec_dealer){block->device, 0}, device_side, limits);
     return TEC_OK;
 }
 

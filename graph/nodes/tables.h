@@ -73,6 +73,21 @@ struct tec_decode_table {
     float *temperature, *top_p; /* [rows.max]; NULL where nothing is ever drawn */
     int *top_k;
     unsigned *seed; /* [rows.max, 2] */
+    int *place;     /* [rows.max] in the plan's places, -1 = anything goes; NULL without */
+};
+
+/* Rows of a tree whose logits are there at a time, and how many times. */
+enum { TEC_SCORE_ROWS = 64, TEC_SCORE_CHUNKS = 128 };
+
+/* The rows of a tree of tokens behind a prefix, and what may follow each. */
+struct tec_score_table {
+    struct tec_rows rows; /* a sequence a chain of the tree */
+    int *chunk;           /* [n_chunks] live rows of each TEC_SCORE_ROWS */
+    int n_chunks;
+    int *token, *first; /* [rows.max], [rows.max + 1] */
+    int *id;            /* [max_entries] */
+    float *likely;      /* [max_entries] out: log-probabilities */
+    int max_entries;
 };
 
 /* Texts of one forward, one after the other, each a sequence of its own; a row's slot is the row.
@@ -111,6 +126,12 @@ struct tec_decode_limits {
     bool gathers;   /* attention reads copies */
     int words;      /* of the set of tokens that were there before; 0 = none is kept */
     bool draws;     /* tokens may be drawn */
+    bool chooses;   /* a request may be held to a list of texts */
+};
+
+struct tec_score_limits {
+    int rows, entries, chains, spans; /* of the largest tree, each */
+    int64_t depths, reached;          /* tokens that its rows, its chains see behind the prefix */
 };
 
 /* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`
@@ -130,6 +151,11 @@ enum tec_status tec_encode_table_init(struct tec_table_block *block,
                                       struct tec_encode_table *device_side, int max_rows,
                                       int max_texts, struct tec_device *device,
                                       struct tec_arena *arena, struct tec_error *err);
+
+enum tec_status
+tec_score_table_init(struct tec_table_block *block, struct tec_score_table *host_side,
+                     struct tec_score_table *device_side, const struct tec_score_limits *limits,
+                     struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
 
 /* Moves alone. */
 enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *host_side,

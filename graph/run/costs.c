@@ -139,8 +139,8 @@ static void follow(struct tec_cost_drift *d, double ratio)
 
 enum tec_cost_kind tec_cost_kind_of(const char *word)
 {
-    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode", "packed",
-                                                      "shift"};
+    static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode",
+                                                      "packed",  "shift",  "score"};
     int kind = 0;
     while (kind < TEC_COST_KINDS && strcmp(words[kind], word) != 0)
         kind++;
@@ -180,6 +180,7 @@ static const struct tec_cost_variant *find(const struct tec_costs *costs, enum t
     if (kind != TEC_COST_DECODE)
         return kind == TEC_COST_PREFILL  ? &costs->prefill
                : kind == TEC_COST_ACTION ? &costs->action
+               : kind == TEC_COST_SCORE  ? &costs->score
                                          : &costs->shift;
     while (i < costs->n_batches - 1 && costs->batches[i] < rows)
         i++;

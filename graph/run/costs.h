@@ -58,6 +58,7 @@ enum tec_cost_kind {
     TEC_COST_DECODE,
     TEC_COST_PACKED,
     TEC_COST_SHIFT, /* of one token moved */
+    TEC_COST_SCORE, /* of a tree of texts */
     TEC_COST_KINDS
 };
 
@@ -80,7 +81,7 @@ struct tec_cost_drift {
 };
 
 struct tec_costs {
-    struct tec_cost_variant prefill, action, shift;
+    struct tec_cost_variant prefill, action, shift, score;
     struct tec_cost_variant *decode;        /* [n_batches], at least one */
     struct tec_cost_variant *packed;        /* [stages], at least one */
     int n_batches, batches[TEC_MAX_STAGES]; /* of a ring: every number of rows */
@@ -118,8 +119,8 @@ void tec_costs_end_frame(struct tec_costs *costs);
  * the largest. 0 where nothing was ever measured or filed. */
 double tec_costs_us(const struct tec_costs *costs, enum tec_cost_kind kind, int rows, double q);
 
-/* "prefill", "action", "decode" as the kind of a node, "packed" and "shift" as a ring's launches;
- * TEC_COST_KINDS for any other word. */
+/* "prefill", "action", "decode", "score" as the kind of a node, "packed" and "shift" as a ring's
+ * launches; TEC_COST_KINDS for any other word. */
 enum tec_cost_kind tec_cost_kind_of(const char *word);
 
 #endif

@@ -173,6 +173,7 @@ static enum tec_status load_weights(struct tec_engine *e, const struct tec_measu
     for (int i = 0; i < e->n_models; i++) {
         struct tec_engine_model *m = &e->models[i];
         TEC_TRY(tec_engine_plan_model(e, m, false, before, measured->bytes.weights, err));
+        TEC_TRY(tec_choices_upload(&m->choices, m->plan, &e->arena, err));
         before += m->weights->bytes;
     }
     tec_engine_show_first(e);
@@ -223,6 +224,7 @@ static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
                                          .weights = e->checkpoint ? e->checkpoint->hash : made,
                                          .tokenizer = e->tokenizer,
                                          .root = o->root,
+                                         .forgets = o->forgets,
                                          .bf16 = tec_engine_bf16(e, &e->models[0]),
                                          .device = &o->device};
     return tec_memory_open(&e->memory, &m, e->heap, err);

@@ -5,6 +5,7 @@
 
 #include "graph/compile/spec.h"
 #include "graph/load/pipeline.h"
+#include "graph/run/choices.h"
 #include "graph/run/loop.h"
 #include "graph/run/memory.h"
 #include "graph/run/partitions.h"
@@ -24,6 +25,7 @@ struct tec_engine_options {
     struct tec_device_options device;
     const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
                                          * they take in the warm-up */
+    bool forgets;                       /* a memory begins empty and is kept nowhere */
     bool saturated;                     /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
@@ -44,7 +46,8 @@ struct tec_engine_model {
     struct tec_checkpoint *checkpoint; /* NULL with random weights */
     struct tec_tokenizer *tokenizer;   /* NULL when there is none */
     struct tec_model *model;
-    struct tec_plan_spec spec; /* as asked for */
+    struct tec_plan_spec spec;  /* as asked for */
+    struct tec_choices choices; /* lists of texts of its nodes */
     struct tec_weights *weights;
     struct tec_plan *plan;
 };

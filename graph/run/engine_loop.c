@@ -19,11 +19,24 @@ static int model_at(const struct tec_engine *e, int index)
     return 0;
 }
 
+static void add_list(struct tec_decoder *d, const struct tec_choice *choice)
+{
+    const struct tec_decl_node *n = choice->node;
+    d->chooses = n->kind == TEC_DECL_DECODE;
+    d->root = choice->root;
+    d->tree = n->kind == TEC_DECL_SCORE ? &choice->tree : NULL;
+    d->end = n->ends;
+    d->mean = n->mean;
+}
+
 static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_engine *e,
-                                     const struct tec_topology *t, struct tec_error *err)
+                                     struct tec_error *err)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    for (int i = topology_index(t, "decode", 0); i >= 0; i = topology_index(t, "decode", i + 1)) {
+    const struct tec_topology *t = &e->topology;
+    for (int i = 0; i < t->n_nodes; i++) {
+        if (!tec_topology_decodes(t, i))
+            continue;
         const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
         if (l->n_decoders == TEC_MAX_DECODERS)
             return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
@@ -41,6 +54,9 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->stop = n->stop && *n->stop ? n->stop : NULL;
         d->sampling = (struct tec_sampling){
             .temperature = (float)n->temperature, .top_p = (float)n->top_p, .top_k = n->top_k};
+        const struct tec_choice *choice = tec_choices_of(&e->models[d->model].choices, n);
+        if (choice)
+            add_list(d, choice);
         d->deadline_us = t->nodes[i].deadline_us;
         d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
     }
@@ -168,7 +184,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
     if (!ring)
-        TEC_TRY(list_decoders(&l, e, &e->topology, err));
+        TEC_TRY(list_decoders(&l, e, err));
     for (int i = 1; i < e->n_models; i++)
         l.further[l.n_further++] = further_of(e, i, executors);
     if (e->n_models > 1) {

@@ -116,18 +116,12 @@ static enum tec_status open_model(const struct tec_engine *e, struct tec_engine_
     return status;
 }
 
-enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engine_model *m,
-                                          struct tec_error *err)
-{
-    TEC_TRY(open_checkpoint(e, m, err));
-    TEC_TRY(open_model(e, m, err));
-    return tec_spec_from_pipeline(&m->spec, e->options.pipeline, m->index, m->model, e->heap, err);
-}
-
 enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err)
 {
     const char *path = first(e, m) ? e->options.tokenizer : NULL;
+    if (m->tokenizer)
+        return TEC_OK;
     if (!path && m->checkpoint)
         path = m->checkpoint->tokenizer;
     if (path)
@@ -137,6 +131,29 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
                     m->checkpoint->path);
+}
+
+/* Their tokens say how large they are. */
+static enum tec_status read_lists(struct tec_engine *e, struct tec_engine_model *m,
+                                  struct tec_error *err)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    if (!tec_choices_any(p, m->index))
+        return TEC_OK;
+    TEC_TRY(tec_engine_open_tokenizer(e, m, err));
+    TEC_TRY(tec_choices_create(&m->choices, p, m->index, m->model, m->tokenizer, &e->arena, err));
+    tec_choices_fill(&m->choices, &m->spec);
+    return TEC_OK;
+}
+
+enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engine_model *m,
+                                          struct tec_error *err)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    TEC_TRY(open_checkpoint(e, m, err));
+    TEC_TRY(open_model(e, m, err));
+    TEC_TRY(tec_spec_from_pipeline(&m->spec, p, m->index, m->model, e->heap, err));
+    return read_lists(e, m, err);
 }
 
 /* --- weights and plan ------------------------------------------------------------------------ */

@@ -9,11 +9,12 @@
  * located, for more than TEC_MAX_MODELS. */
 enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *err);
 
-/* Checkpoint (none with random weights) and description, then what the pipeline asks of it. */
+/* Checkpoint (none with random weights) and description, then what the pipeline asks of it; the
+ * tokenizer, too, where its nodes have lists of texts. */
 enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err);
 
-/* Its tokenizer; with random weights there may be none. */
+/* Its tokenizer, if it is not open yet; with random weights there may be none. */
 enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err);
 

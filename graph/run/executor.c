@@ -32,6 +32,14 @@ static void real_slice(void *self, int at, int region, const struct tec_prefix_i
     tec_launch_slice(plan, tec_plan_part(plan, TEC_PART_PREFIX, 0), at, region, prompt, replay);
 }
 
+static void real_score(void *self, const struct tec_token_tree *tree,
+                       const struct tec_row_state *row, float *likely, struct tec_replay *replay)
+{
+    struct tec_plan *plan = self;
+    const struct tec_score_launch launch = tec_score_launch_of(tree, row, likely);
+    tec_launch_score(plan, tec_plan_part(plan, TEC_PART_SCORE, 0), &launch, replay);
+}
+
 static void real_packed(void *self, struct tec_ring_launch *launch)
 {
     struct tec_plan *plan = self;
@@ -57,6 +65,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan)
                                  .actions = real_actions,
                                  .decode = real_decode,
                                  .slice = real_slice,
+                                 .score = real_score,
                                  .packed = real_packed,
                                  .shift = real_shift};
 }

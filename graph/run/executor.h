@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "graph/run/events.h"
-#include "graph/run/launch.h"
+#include "graph/run/launch_score.h"
 
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4 };
 
@@ -39,11 +39,14 @@ struct tec_frame_input {
     struct tec_further_prompt further[TEC_MAX_MODELS - 1];
 };
 
-/* Work of requests: a private prefill, or a decode of n rows by k steps. */
+/* Work of requests: a private prefill, a decode of n rows by k steps, or a tree of texts behind the
+ * prefix of one. */
 struct tec_soft_job {
     bool prefill;
-    int region;                  /* prefill: where to */
-    struct tec_row_state **rows; /* decode: [n] */
+    int region;                        /* prefill: where to */
+    const struct tec_token_tree *tree; /* of rows[0], n and k 1; NULL: no tree */
+    float *likely;                     /* [tree->n_entries] out */
+    struct tec_row_state **rows;       /* decode: [n] */
     int n, k;
     int *tokens, *made; /* out, as of tec_launch_decode */
     bool after_prefill; /* beside: not before the frame's own prefill has ended */
@@ -75,6 +78,9 @@ struct tec_executor {
      * plan is. */
     void (*slice)(void *self, int at, int region, const struct tec_prefix_input *prompt,
                   struct tec_replay *replay);
+    /* How likely each entry of a tree is behind a request's prefix. */
+    void (*score)(void *self, const struct tec_token_tree *tree, const struct tec_row_state *row,
+                  float *likely, struct tec_replay *replay);
     /* A ring's: a forward with a new sequence; moves between its regions, each at most once. NULL
      * where the plan has none. */
     void (*packed)(void *self, struct tec_ring_launch *launch);

@@ -231,6 +231,7 @@ void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int r
                                   .tail = plan->tails[seat],
                                   .left = max_tokens,
                                   .eos = eos,
+                                  .place = -1,
                                   .seen = plan->seen ? plan->seen[seat] : NULL};
     if (row->seen)
         memset(row->seen, 0, (size_t)plan->seen_words * sizeof *row->seen);

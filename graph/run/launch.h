@@ -67,6 +67,7 @@ struct tec_row_state {
     int own_tokens; /* of that prompt, in all */
     int steps;      /* that it took part in, in its last launch */
     struct tec_sampling sampling;
+    int place;      /* in the plan's places; -1 = any text */
     unsigned *seen; /* the plan's, of its seat: tokens that it has read or made; or NULL */
 };
 

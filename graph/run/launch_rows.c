@@ -25,6 +25,8 @@ void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i
         t->seed[2 * i] = (unsigned)row->sampling.seed;
         t->seed[2 * i + 1] = (unsigned)(row->sampling.seed >> 32);
     }
+    if (t->place)
+        t->place[i] = row->place;
     size_t words = (size_t)t->words;
     if (t->seen && row->seen)
         memcpy(t->seen + (size_t)i * words, row->seen, words * sizeof *t->seen);
@@ -45,6 +47,8 @@ void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state 
     row->left = t->left[i];
     row->done = t->done[i];
     row->steps = t->produced[i];
+    if (t->place)
+        row->place = t->place[i];
     size_t words = (size_t)t->words;
     if (t->seen && row->seen)
         memcpy(row->seen, t->seen + (size_t)i * words, words * sizeof *t->seen);

@@ -214,6 +214,17 @@ static void start_warm_rows(struct tec_loop *l, const struct tec_frame_input *in
     }
 }
 
+static void warm_scores(struct tec_loop *l, const struct tec_row_state *row)
+{
+    for (int d = 0; d < l->o.n_decoders; d++) {
+        struct tec_replay replay = {0};
+        if (!l->o.decoders[d].tree)
+            continue;
+        l->o.executor.score(l->o.executor.self, l->o.decoders[d].tree, row, l->likely, &replay);
+        tec_loop_measure_score(l, &replay);
+    }
+}
+
 /* Every part of the second set, beside a frame. Costs are those of launches that have the device.
  */
 static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input, int region)
@@ -233,6 +244,10 @@ static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input,
                                   .k = 1,
                                   .tokens = l->tokens,
                                   .made = l->made};
+    for (int d = 0; d < l->o.n_decoders && n < TEC_MAX_LAUNCHES; d++)
+        if (l->o.decoders[d].tree)
+            l->jobs[n++] = (struct tec_soft_job){
+                .tree = l->o.decoders[d].tree, .likely = l->likely, .rows = list, .n = 1, .k = 1};
     e->beside(e->self, l->jobs, n, input);
     e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
     e->join(e->self);
@@ -266,6 +281,10 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
             replay = (struct tec_replay){0};
             l->o.executor.decode(l->o.executor.self, list, n, 1, l->tokens, l->made, &replay);
             tec_loop_measure_decode(l, 0, &replay, s->batches[b], 1, 1);
+        }
+        if (s->trees.rows) {
+            start_warm_rows(l, input, region, rows, list);
+            warm_scores(l, &rows[0]);
         }
     }
     if (s->beside && l->o.executor.beside)
@@ -315,6 +334,7 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
         l->texts[i].tokens = TEC_NEW(&l->arena, (size_t)l->new_tokens + 1, int);
         ok = l->texts[i].tokens != NULL;
     }
+    ok = ok && tec_rank_memory(l);
     return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame loop");
 }
 

@@ -16,7 +16,7 @@
 
 enum { TEC_MAX_LAUNCHES = 2 + 2 * TEC_MAX_ROWS, TEC_MAX_DECODERS = 8, TEC_MAX_TICKING = 16 };
 
-/* One language task of the pipeline: a decode node. */
+/* One language task of the pipeline: a decode node, or one that ranks texts. */
 struct tec_decoder {
     const char *name;
     int node;  /* index into the topology */
@@ -28,9 +28,13 @@ struct tec_decoder {
                             before, and in its first frame */
     bool supersede;      /* a new request gives up the older ones of its session */
     const char *stop;    /* a text that ends an answer; NULL = none */
-    struct tec_sampling sampling; /* of its seed each request's is made */
-    int own;                      /* 1 + index of its own prompt in the input; 0 = none */
-    int model;                    /* 0: the frames'; i: further[i - 1] */
+    struct tec_sampling sampling;      /* of its seed each request's is made */
+    const struct tec_token_tree *tree; /* ranks these texts; NULL: decodes */
+    bool end, mean;                    /* tree: end tokens are in it; sums by tokens */
+    bool chooses;                      /* answers with one of a list, which begins at `root` */
+    int root;
+    int own;   /* 1 + index of its own prompt in the input; 0 = none */
+    int model; /* 0: the frames'; i: further[i - 1] */
 };
 
 /* A model besides the frames': its requests wait for prefills of their own. */
@@ -68,14 +72,23 @@ struct tec_tick {
     bool *cancelled;        /* [n_cancels] out: it was alive; NULL is allowed */
 };
 
+/* A text of a list: its index there, and the sum or mean of its tokens' log-probabilities. */
+struct tec_ranked {
+    int index;
+    double likely;
+};
+
 /* A request's text, for one reader. Tokens are stored, then `count` is published (release). */
 struct tec_utterance {
     int64_t id;
     int decoder;
     int64_t frame;           /* that it was born in */
     _Atomic int count, done; /* done: 1 by end or length, 2 shed */
-    char reason[32];         /* set before done: "eos", "length", or why it was given up */
-    int *tokens;             /* [max_tokens] */
+    char reason[32];         /* set before done: "eos", "length", "stop", "choice", "ranked", or why
+                              * it was given up */
+    int *tokens;             /* [max_tokens]; of a ranking the likeliest text's */
+    int n_ranked;            /* set before done, too: of a ranking, the likeliest first */
+    struct tec_ranked *ranked;
     int64_t finished_ns;
 };
 

@@ -50,12 +50,11 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
     }
     XXH128_hash_t vocabulary = XXH3_128bits_digest(hash);
     XXH3_freeState(hash);
-    *key = (struct tec_log_key){
-        .tokenizer = {vocabulary.low64, vocabulary.high64},
-        .layers = (uint32_t)s->layers,
-        .row_bytes =
-            (uint32_t)(s->kv_heads * s->head_dim) * (m->options.bf16 ? 2U : 4U),
-        .dim = (uint32_t)m->dim};
+    *key = (struct tec_log_key){.tokenizer = {vocabulary.low64, vocabulary.high64},
+                                .layers = (uint32_t)s->layers,
+                                .row_bytes = (uint32_t)(s->kv_heads * s->head_dim) *
+                                             (m->options.bf16 ? 2U : 4U),
+                                .dim = (uint32_t)m->dim};
     hash_text(key->model, m->options.weights);
     hash_text(key->dtype, m->options.bf16 ? "bf16, k before rotation" : "f32, k before rotation");
     return TEC_OK;
@@ -72,13 +71,15 @@ static void remote_event(void *user, const struct tec_remote_event *event)
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_decl_resource *r = m->resource;
-    struct tec_store_options o = {.path = r->store,
+    struct tec_store_options o = {.path = m->options.forgets ? NULL : r->store,
                                   .max_units = MAX_UNITS,
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
                                   .ram_bytes = r->tiers.host,
                                   .log = {.max_bytes = r->tiers.disk},
-                                  .remote = {.address = r->remote, .user = m, .event = remote_event}};
+                                  .remote = {.address = m->options.forgets ? NULL : r->remote,
+                                             .user = m,
+                                             .event = remote_event}};
     TEC_TRY(key_of(m, &o.key, err));
     if (o.ram_bytes == 0) /* nothing is said: as much as the units of a prompt twice over */
         o.ram_bytes = 4LL * r->tokens * o.key.row_bytes * o.key.layers;
@@ -243,9 +244,8 @@ static enum tec_status change(struct tec_memory *m, json_t *json, struct tec_err
                         "%s: changes are {\"put\": {ID: TEXT}, \"remove\": [ID]}", m->input->name);
     for (size_t i = 0; i < json_array_size(removes); i++) {
         id = json_string_value(json_array_get(removes, i));
-        enum tec_status status =
-            id ? tec_store_remove(m->store, id, &done, err)
-               : tec_fail(err, TEC_MALFORMED, "remove[%zu] is no string", i);
+        enum tec_status status = id ? tec_store_remove(m->store, id, &done, err)
+                                    : tec_fail(err, TEC_MALFORMED, "remove[%zu] is no string", i);
         TEC_TRY(tec_context(err, status, "%s: remove", m->input->name));
     }
     json_object_foreach(puts, id, text) TEC_TRY(put(m, id, text, err));
@@ -290,7 +290,7 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .remember_ns = n[TEC_COUNT_REMEMBER_NS],
                                       .failed = n[TEC_COUNT_FAILED],
                                       .feed = m->feed ? tec_feed_counts(m->feed)
-                                                          : (struct tec_feed_counts){0},
+                                                      : (struct tec_feed_counts){0},
                                       .store = tec_store_counts(m->store)};
 }
 

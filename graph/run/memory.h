@@ -15,8 +15,8 @@
 
 #include "base/text/tokenizer.h"
 #include "graph/load/pipeline.h"
-#include "graph/memory/store.h"
 #include "graph/memory/feed.h"
+#include "graph/memory/store.h"
 #include "graph/run/executor.h"
 #include "graph/run/planner.h"
 #include "graph/run/recall.h"
@@ -31,6 +31,7 @@ struct tec_memory_options {
     const struct tec_tokenizer *tokenizer; /* NULL: words become made-up ids */
     const char *root;                      /* holds pipelines/ */
     bool bf16;
+    bool forgets;                            /* neither file nor server, whatever the file says */
     const struct tec_device_options *device; /* kind and tier of the encoder's */
 };
 
@@ -78,7 +79,8 @@ enum tec_status tec_memory_prompt(struct tec_memory *memory, struct tec_memory_p
 void tec_memory_drop(struct tec_memory *memory, struct tec_memory_prompt *prompt);
 
 /* An executor that recalls where an input has a memory prompt, else does as `inner`. */
-struct tec_executor tec_memory_executor(struct tec_memory *memory, const struct tec_executor *inner);
+struct tec_executor tec_memory_executor(struct tec_memory *memory,
+                                        const struct tec_executor *inner);
 
 struct tec_memory_counts {
     int64_t prompts, units, missing; /* of prompts: units, those without kept KV */

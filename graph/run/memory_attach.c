@@ -14,14 +14,15 @@ static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
     j->first = TEC_NEW(&m->arena, units, int);
     j->tokens = TEC_NEW(&m->arena, units, int);
     j->ids = TEC_NEW(&m->arena, tokens, int);
-    bool whole = j->texts && j->handles && j->versions && j->epochs && j->first && j->tokens &&
-                 j->ids;
+    bool whole =
+        j->texts && j->handles && j->versions && j->epochs && j->first && j->tokens && j->ids;
     if (!tec_device_reads_host(m->plan->device)) {
         j->k = TEC_NEW(&m->arena, (size_t)m->layers * tokens * m->row, unsigned char);
         j->v = TEC_NEW(&m->arena, (size_t)m->layers * tokens * m->row, unsigned char);
         whole = whole && j->k && j->v;
     }
-    return whole ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to remember %zu tokens", tokens);
+    return whole ? TEC_OK
+                 : tec_fail(err, TEC_NO_MEMORY, "no memory to remember %zu tokens", tokens);
 }
 
 /* A place for each piece, for KV that is not in RAM. */
@@ -98,9 +99,9 @@ enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
     TEC_TRY(take_held(m, err));
     TEC_TRY(tec_recall_create(&m->recall, plan, &m->arena, err));
     const struct tec_feed_options o = {.layers = m->layers,
-                                         .units = m->input->max_segments,
-                                         .grain_bytes = 64 << 10,
-                                         .direct = true};
+                                       .units = m->input->max_segments,
+                                       .grain_bytes = 64 << 10,
+                                       .direct = true};
     TEC_TRY(tec_feed_create(&m->feed, m->store, &o, m->heap, err));
     m->pieces = tec_feed_pieces(m->feed);
     TEC_TRY(keep_beginning(m, err));

@@ -31,10 +31,9 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
                                struct tec_error *err)
 {
     const struct tec_template_values none = {.text = ""};
-    const struct tec_decl_resource *frame =
-        &m->options.pipeline->resources[m->node->into.index];
+    const struct tec_decl_resource *frame = &m->options.pipeline->resources[m->node->into.index];
     size_t room = (size_t)frame->tokens, n = 0;
-    if (t->memory < 0)
+    if (!t->memory)
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' brings units to prompt template '%s', which has no {memory}",
                         m->node->where.file ? m->node->where.file : "?", m->node->where.line,
@@ -45,7 +44,7 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
     struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
     enum tec_status status =
-        encode_calls(m, 0, t->memory, &none, m->beginning, room, &n, &m->scratch, err);
+        encode_calls(m, 0, t->memory - 1, &none, m->beginning, room, &n, &m->scratch, err);
     tec_arena_rewind(&m->scratch, mark);
     TEC_TRY(status);
     if (n >= room)
@@ -88,9 +87,9 @@ static struct tec_segment_view view_of(const struct tec_memory *m,
     return (struct tec_segment_view){.id = (int64_t)unit->unit,
                                      .tokens = (int)unit->tokens,
                                      .importance = m->importance[p->handles[u]],
-                                     .tier = unit->in_ram  ? TEC_KEPT_RAM
-                                             : p->kv[u]    ? TEC_KEPT_FILE
-                                                           : TEC_KEPT_PLACES,
+                                     .tier = unit->in_ram ? TEC_KEPT_RAM
+                                             : p->kv[u]   ? TEC_KEPT_FILE
+                                                          : TEC_KEPT_PLACES,
                                      .dirty = !p->kv[u],
                                      .fixed = unit->epoch != 0,
                                      .last_used = m->step};
@@ -129,8 +128,8 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
     int *query = TEC_NEW(scratch, (size_t)room, int);
     if (!found || !query)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
-    TEC_TRY(encode_calls(m, m->template->memory + 1, m->template->n_calls, values, query,
-                         (size_t)room, &n, scratch, err));
+    TEC_TRY(encode_calls(m, m->template->memory, m->template->n_calls, values, query, (size_t)room,
+                         &n, scratch, err));
     if (n < 1 || n + (size_t)m->n_beginning > (size_t)room)
         return tec_fail(err, TEC_INVALID,
                         "the query has %zu tokens and the beginning %d; the frame holds %d", n,

@@ -57,8 +57,7 @@ static int add_group(struct tec_memory *m, const uint32_t *handles, uint32_t n)
         }
     }
     if (j->n_tokens > tokens)
-        j->texts[j->n_texts++] =
-            (struct tec_remember_text){j->ids + tokens, j->n_tokens - tokens};
+        j->texts[j->n_texts++] = (struct tec_remember_text){j->ids + tokens, j->n_tokens - tokens};
     return (int)i;
 }
 
@@ -96,7 +95,8 @@ void tec_memory_run_job(struct tec_memory *m)
 static bool keep_unit(struct tec_memory *m, int u, struct tec_error *err)
 {
     struct tec_remember_job *j = &m->job;
-    size_t bytes = (size_t)j->tokens[u] * m->row, layer = (size_t)m->plan->spec.unit_tokens * m->row;
+    size_t bytes = (size_t)j->tokens[u] * m->row,
+           layer = (size_t)m->plan->spec.unit_tokens * m->row;
     unsigned char *room = tec_heap_get(m->heap, 2 * bytes * (size_t)m->layers);
     const void **pieces = tec_heap_get(m->heap, (size_t)m->layers * sizeof *pieces);
     enum tec_status status =
@@ -112,8 +112,8 @@ static bool keep_unit(struct tec_memory *m, int u, struct tec_error *err)
             tec_remember_read(m->plan, j->first[u], j->tokens[u], l, to, to + bytes);
     }
     if (status == TEC_OK)
-        status = tec_store_put_kv(m->store, j->handles[u], j->versions[u], j->epochs[u], pieces,
-                                  err);
+        status =
+            tec_store_put_kv(m->store, j->handles[u], j->versions[u], j->epochs[u], pieces, err);
     tec_heap_put(m->heap, pieces);
     tec_heap_put(m->heap, room);
     return status == TEC_OK || status == TEC_NOT_FOUND; /* it has changed meanwhile */
@@ -142,7 +142,8 @@ static void *work(void *self)
     while (!atomic_load_explicit(&m->stops, memory_order_relaxed)) {
         int state = atomic_load_explicit(&m->job.state, memory_order_acquire);
         if (state == TEC_JOB_DONE) {
-            int64_t failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
+            int64_t failed =
+                atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
             tec_memory_keep_job(m);
             failed -= atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
             rests = failed ? RESTS : 0;

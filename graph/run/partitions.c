@@ -23,8 +23,8 @@ static bool decodes(const struct tec_pipeline *p)
     if (tec_pipeline_ring(p))
         return false;
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_DECODE && !p->nodes[i].culled &&
-            p->nodes[i].model.index == tec_pipeline_main(p))
+        if (!p->nodes[i].culled && p->nodes[i].model.index == tec_pipeline_main(p) &&
+            (p->nodes[i].kind == TEC_DECL_DECODE || p->nodes[i].kind == TEC_DECL_SCORE))
             return true;
     return false;
 }
@@ -65,6 +65,13 @@ static void await_prefill(struct tec_partitions *p)
         tec_spin(&turns);
 }
 
+static void score(struct tec_plan *plan, struct tec_soft_job *job)
+{
+    const struct tec_score_launch launch =
+        tec_score_launch_of(job->tree, job->rows[0], job->likely);
+    tec_launch_score(plan, tec_plan_part_beside(plan, TEC_PART_SCORE, 0), &launch, &job->replay);
+}
+
 static void work(void *user)
 {
     struct tec_partitions *p = user;
@@ -75,6 +82,8 @@ static void work(void *user)
         if (j->prefill)
             tec_launch_prefix(p->plan, tec_plan_part_beside(p->plan, TEC_PART_PREFIX, 0), j->region,
                               &p->input->prefix, NULL, &j->replay);
+        else if (j->tree)
+            score(p->plan, j);
         else
             tec_launch_decode(p->plan, tec_plan_part_beside(p->plan, TEC_PART_DECODE, j->n),
                               j->rows, j->n, j->k, j->tokens, j->made, &j->replay);
@@ -118,6 +127,13 @@ static void parted_decode(void *self, struct tec_row_state *const *rows, int n, 
 {
     struct tec_partitions *p = self;
     p->whole.decode(p->whole.self, rows, n, k, tokens, made, replay);
+}
+
+static void parted_score(void *self, const struct tec_token_tree *tree,
+                         const struct tec_row_state *row, float *likely, struct tec_replay *replay)
+{
+    struct tec_partitions *p = self;
+    p->whole.score(p->whole.self, tree, row, likely, replay);
 }
 
 static void parted_beside(void *self, struct tec_soft_job *jobs, int n,
@@ -169,6 +185,7 @@ struct tec_executor tec_partitions_executor(struct tec_partitions *p)
                                  .prefix = parted_prefix,
                                  .actions = parted_actions,
                                  .decode = parted_decode,
+                                 .score = parted_score,
                                  .beside = parted_beside,
                                  .join = parted_join};
 }

@@ -21,6 +21,13 @@ const char *tec_cause_name(enum tec_cause cause)
     return cause < TEC_CAUSES ? cause_names[cause] : "?";
 }
 
+bool tec_topology_decodes(const struct tec_topology *t, int node)
+{
+    return !t->ring && node >= 0 && node < t->n_nodes &&
+           (strcmp(t->nodes[node].kind, "decode") == 0 ||
+            strcmp(t->nodes[node].kind, "score") == 0);
+}
+
 int tec_snap_down(const int *points, int n, int wish)
 {
     int best = 0;

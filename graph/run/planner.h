@@ -119,6 +119,10 @@ struct tec_topology {
     uint64_t seed;
 };
 
+/* Whether requests are this node's: it decodes (no ring), or ranks texts. In their order these
+ * nodes are the loop's decoders. */
+bool tec_topology_decodes(const struct tec_topology *topology, int node);
+
 /* What to do with one request, row i of the view. */
 struct tec_row_decision {
     int k;        /* captured steps; 0 = paused */

@@ -22,7 +22,8 @@ struct tec_recall_input {
     const struct tec_unit_place *units; /* [n_units] ascending; the beginning ends with the first */
     const int *local; /* [n_units] position of a unit's first key as it was kept; NULL: 0 */
     int n_units;
-    const bool *fresh; /* [n_units + 1] nothing is kept of it: computed at every layer; NULL: none */
+    const bool
+        *fresh; /* [n_units + 1] nothing is kept of it: computed at every layer; NULL: none */
     int query;  /* the first token of the query */
     int region; /* of the plan's prefixes, held by the caller */
 };

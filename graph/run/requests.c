@@ -43,6 +43,7 @@ static void give_text(struct tec_loop *l, struct tec_request *r)
     t->decoder = r->decoder;
     t->frame = l->tick->frame;
     t->reason[0] = '\0';
+    t->n_ranked = 0;
     t->finished_ns = -1;
 }
 
@@ -63,11 +64,11 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
                       int tokens, int64_t at_ns)
 {
     const struct tec_loop_space *s = &l->spaces[r ? tec_model_of(l, r) : 0];
-    int kv = r ? s->kv_requests : s->kv_frame;
+    int kv = r && s->kv_requests >= 0 ? s->kv_requests : s->kv_frame;
     bool forks = strcmp(what, "fork") == 0;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
-                                        .kv = kv < 0 ? "" : l->kv[kv].name,
+                                        .kv = l->kv[kv].name,
                                         .from = forks ? l->kv[s->kv_frame].name : NULL,
                                         .node = -1,
                                         .request = r ? r->id : -1,
@@ -189,7 +190,9 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
                                 .decoder = decoder,
                                 .session = l->tick->session,
                                 .seat = free_seat(l, d->model),
-                                .max = shorter ? ask->max_tokens : d->max_tokens,
+                                .max = d->tree   ? 1
+                                       : shorter ? ask->max_tokens
+                                                 : d->max_tokens,
                                 .prio = ask ? ask->prio : 0,
                                 .born_ns = now,
                                 .deadline_ns =
@@ -286,6 +289,8 @@ void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
     r->row.sampling.seed = seed_of(r->row.sampling.seed, r->id);
     tec_row_prompt(&r->row, r->own ? own_of(l, r->seat) : NULL, r->own);
     r->row.request = r->id;
+    if (l->o.decoders[r->decoder].chooses)
+        r->row.place = l->o.decoders[r->decoder].root;
 }
 
 /* The row of a request that ran beside the hard nodes was started with its launch. */
@@ -297,11 +302,8 @@ void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, i
     tec_loop_tell_kv(l, "store", r, 0, at_ns);
 }
 
-static void finish(struct tec_loop *l, struct tec_request *r, bool stopped, int64_t at_ns)
+static void finish(struct tec_loop *l, struct tec_request *r, const char *reason, int64_t at_ns)
 {
-    bool ended = r->made > 0 && tec_model_ends(tec_space_of(l, r)->plan->model,
-                                               l->texts[r->text].tokens[r->made - 1]);
-    const char *reason = stopped ? "stop" : ended ? "eos" : "length";
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .node = l->o.decoders[r->decoder].node,
                                         .request = r->id,
@@ -311,6 +313,21 @@ static void finish(struct tec_loop *l, struct tec_request *r, bool stopped, int6
                                         .t_ns = at_ns,
                                         .since_ns = r->born_ns});
     tec_requests_end(l, r, reason, 1, at_ns);
+}
+
+/* Why a row is done: an answer of a list is one when its place there is no root any more and
+ * tokens are left, or when it has said the end token. */
+static const char *reason_of(const struct tec_loop *l, const struct tec_request *r, bool stopped)
+{
+    const struct tec_decoder *d = &l->o.decoders[r->decoder];
+    const int *tokens = l->texts[r->text].tokens;
+    const struct tec_model *model = l->spaces[d->model].plan->model;
+    bool ended = r->made > 0 && tec_model_ends(model, tokens[r->made - 1]);
+    if (stopped)
+        return "stop";
+    if (d->chooses && (ended || r->row.left > 0))
+        return "choice";
+    return ended ? "eos" : "length";
 }
 
 /* Of n new tokens those up to the one that completes the text that ends an answer; -1: none does.
@@ -347,7 +364,22 @@ void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *t
                                         .done = r->made,
                                         .t_ns = at_ns});
     if (r->row.done)
-        finish(l, r, keep >= 0, at_ns);
+        finish(l, r, reason_of(l, r, keep >= 0), at_ns);
     else
         tec_loop_tell_kv(l, "update", r, length(r), at_ns);
+}
+
+void tec_requests_rank(struct tec_loop *l, struct tec_request *r, const float *likely,
+                       int64_t at_ns)
+{
+    struct tec_utterance *t = &l->texts[r->text];
+    const struct tec_decoder *d = &l->o.decoders[r->decoder];
+    tec_rank(d, likely, t->ranked, l->sums);
+    const struct tec_token_text *best = &d->tree->texts[t->ranked[0].index];
+    memcpy(t->tokens, best->ids, (size_t)best->n * sizeof *best->ids);
+    t->n_ranked = d->tree->n_texts;
+    r->made = 1;
+    atomic_store_explicit(&t->count, best->n, memory_order_release);
+    l->record.tokens += best->n;
+    finish(l, r, "ranked", at_ns);
 }

@@ -65,6 +65,9 @@ static void add_decode(struct tec_loop *l, int first, int n)
     job->k = k < max_k ? k : max_k;
     job->tokens = l->tokens + (ptrdiff_t)first * l->max_k;
     job->made = l->made + first;
+    job->tree = l->o.decoders[l->requests[l->order[first]].decoder].tree;
+    job->likely = l->likely + (ptrdiff_t)first * l->o.plan->spec.trees.entries;
+    job->k = job->tree ? 1 : job->k;
     for (int i = first; i < first + n; i++) {
         const struct tec_request *r = &l->requests[l->order[i]];
         l->states[i] = &l->requests[l->order[i]].row;
@@ -72,10 +75,17 @@ static void add_decode(struct tec_loop *l, int first, int n)
     }
 }
 
+static bool ranks(const struct tec_loop *l, int at)
+{
+    return l->o.decoders[l->requests[l->order[at]].decoder].tree != NULL;
+}
+
 static bool same_launch(const struct tec_loop *l, int a, int b)
 {
     const struct tec_row_decision *x = &l->decision.rows[l->order[a]],
                                   *y = &l->decision.rows[l->order[b]];
+    if (ranks(l, a) || ranks(l, b))
+        return false; /* a tree is a launch of its own */
     return x->k == y->k && x->group == y->group &&
            tec_model_of(l, &l->requests[l->order[a]]) ==
                tec_model_of(l, &l->requests[l->order[b]]) &&
@@ -101,7 +111,7 @@ static void add_decodes(struct tec_loop *l, bool beside)
 {
     for (int i = 0, n; i < l->n_order; i += n) {
         const struct tec_costs *costs = tec_space_of(l, &l->requests[l->order[i]])->costs;
-        int largest = costs->batches[costs->n_batches - 1];
+        int largest = costs->n_batches ? costs->batches[costs->n_batches - 1] : 1;
         for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
             ;
         if (is_beside(l, l->order[i]) == beside)
@@ -146,9 +156,10 @@ static void settle_prefill(struct tec_loop *l, int at)
 static void tell_rows(const struct tec_loop *l, const char *what, const struct tec_loop_space *s,
                       const int64_t *ids, int n, int64_t at_ns)
 {
+    int kv = s->kv_requests < 0 ? s->kv_frame : s->kv_requests;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
-                                        .kv = s->kv_requests < 0 ? "" : l->kv[s->kv_requests].name,
+                                        .kv = l->kv[kv].name,
                                         .node = -1,
                                         .request = -1,
                                         .requests = ids,
@@ -176,6 +187,22 @@ static void tell_launch(struct tec_loop *l, const struct tec_soft_job *job,
                                         .request = -1,
                                         .t_ns = p->end_ns,
                                         .since_ns = p->start_ns});
+}
+
+static void settle_score(struct tec_loop *l, int at)
+{
+    const struct tec_soft_job *job = &l->jobs[at];
+    struct tec_request *r = &l->requests[l->order[l->notes[at].first]];
+    const struct tec_loop_space *s = tec_space_of(l, r);
+    int node = l->o.decoders[r->decoder].node;
+    tell_launch(l, job, s, &r->id, node, 1);
+    tell_rows(l, "unbatch", s, &r->id, 1, job->replay.end_ns);
+    tec_requests_rank(l, r, job->likely, job->replay.end_ns);
+    struct tec_launch_record *launch =
+        tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, job->replay.end_ns);
+    launch->rows = launch->batch = launch->k = 1;
+    l->record.rows++;
+    tec_loop_measure_score(l, &job->replay);
 }
 
 static void settle_decode(struct tec_loop *l, int at)
@@ -220,6 +247,8 @@ static void settle(struct tec_loop *l, int at)
     }
     if (l->jobs[at].prefill)
         settle_prefill(l, at);
+    else if (l->jobs[at].tree)
+        settle_score(l, at);
     else
         settle_decode(l, at);
 }
@@ -233,6 +262,8 @@ static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *in
     struct tec_executor *e = tec_space_of(l, &l->requests[row])->executor;
     if (job->prefill)
         e->prefix(e->self, TEC_PART_PREFIX, job->region, input, &job->replay);
+    else if (job->tree)
+        e->score(e->self, job->tree, job->rows[0], job->likely, &job->replay);
     else
         e->decode(e->self, job->rows, job->n, job->k, job->tokens, job->made, &job->replay);
     settle(l, at);

@@ -15,7 +15,7 @@ static int view_of(const struct tec_loop *l, const char *name, int otherwise)
 static int language_of(const struct tec_loop *l, int model)
 {
     for (int i = 0; i < l->o.n_decoders; i++)
-        if (l->o.decoders[i].model == model)
+        if (l->o.decoders[i].model == model && !l->o.decoders[i].tree)
             return l->o.decoders[i].node;
     return -1;
 }

@@ -91,6 +91,8 @@ struct tec_loop {
     int64_t n_ended, *text_ended;        /* [n_texts] when it ended, as a count; 0 = not yet used */
     float *chunk;                        /* [horizon, dim] */
     int *tokens, *made;                  /* of a frame's launches: [seats, max_k], [seats] */
+    float *likely;                       /* of a frame's launches: [seats, trees.entries] */
+    double *sums;                        /* scratch of a ranking */
     int *own;                            /* [seats, own_tokens] prompts of their own, by seat */
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
     int region;                          /* the frame's prefix, -1 = none */
@@ -158,11 +160,20 @@ void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, i
 /* n tokens of a launch that ended at `at_ns`; the last ones when its row is done. */
 void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n,
                          int64_t at_ns);
+/* Its ranking, from how likely each entry of its tree is: it is finished. */
+void tec_requests_rank(struct tec_loop *l, struct tec_request *r, const float *likely,
+                       int64_t at_ns);
 /* Give up: an event says why, the seat is free after the next sweep. */
 void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *reason);
 void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
                       int64_t at_ns);
 void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and their decisions */
+
+/* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
+ * number last; out [n_texts], scratch [n_texts + n_places]. And memory for it, by utterance. */
+void tec_rank(const struct tec_decoder *decoder, const float *likely, struct tec_ranked *out,
+              double *scratch);
+bool tec_rank_memory(struct tec_loop *l);
 
 /* view.c: what policies see, costs included. */
 void tec_loop_prepare_view(struct tec_loop *l);
@@ -223,6 +234,7 @@ void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /*
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
 void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
                              int k, int steps);
+void tec_loop_measure_score(struct tec_loop *l, const struct tec_replay *r);
 /* A launch of a model: of at most `times` steps, of which `steps` were made. */
 void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
                       int steps, int64_t ns);

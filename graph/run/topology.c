@@ -33,6 +33,8 @@ void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipelin
             add_node(t, p, &p->nodes[i]);
     copy_points(&t->n_batch, t->batch, &p->capture.batch);
     copy_points(&t->n_k, t->k, &p->capture.k);
+    if (t->n_k == 0 && spec->trees.rows) /* a ranking is one step */
+        t->k[t->n_k++] = 1;
     copy_points(&t->n_depth, t->depth, &p->capture.depth);
     for (t->n_ratio = 0; t->n_ratio < p->capture.ratio.n && t->n_ratio < TEC_MAX_AXIS; t->n_ratio++)
         t->ratio[t->n_ratio] = p->capture.ratio.item[t->n_ratio];

@@ -163,7 +163,10 @@ static double packed_cost(const struct tec_loop *l, int depth, double q)
 double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_kind kind, int rows,
                             double q)
 {
-    static const char *const words[] = {"prefill", "action", "decode"};
+    static const char *const words[TEC_COST_KINDS] = {[TEC_COST_PREFILL] = "prefill",
+                                                      [TEC_COST_ACTION] = "action",
+                                                      [TEC_COST_DECODE] = "decode",
+                                                      [TEC_COST_SCORE] = "score"};
     if (l->o.ring)
         return ring_cost(l, kind, rows, q);
     const struct tec_loop_space *s = &l->spaces[model];
@@ -247,6 +250,8 @@ void tec_loop_prepare_view(struct tec_loop *l)
     int most = 2 * (1 + l->o.n_further);
     l->view.n_kv = l->o.topology->n_kv < most ? l->o.topology->n_kv : most;
     l->view.kv = l->kv;
+    if (l->view.n_kv == 1) /* of requests that hold on to a prefix alone */
+        l->kv[1].name = l->o.topology->kv[0];
     for (int i = 0; i < l->view.n_kv; i++)
         l->kv[i].name = l->o.topology->kv[i];
     for (int m = 0; m <= l->o.n_further; m++)

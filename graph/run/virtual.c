@@ -12,6 +12,7 @@ static int64_t took(const struct tec_virtual *v, int mark, int rows, int k)
     return mark == TEC_MARK_PREFILL || mark == TEC_MARK_PACKED ? v->prefill_ns
            : mark == TEC_MARK_ACTION                           ? v->action_ns
            : mark == TEC_MARK_SHIFT                            ? 0
+           : mark == TEC_MARK_SCORE                            ? v->step_ns
                                                                : v->step_ns * k;
 }
 
@@ -50,12 +51,16 @@ static void begin_hard(struct both *w)
         w->a.left = (double)took(w->v, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, 1, 1);
 }
 
+static int mark_of(const struct tec_soft_job *job)
+{
+    return job->prefill ? TEC_MARK_PREFILL : job->tree ? TEC_MARK_SCORE : TEC_MARK_DECODE;
+}
+
 static void begin_job(struct both *w)
 {
     const struct tec_soft_job *j = &w->v->jobs[w->b.at];
     w->b.start = w->now;
-    w->b.left = (double)took(w->v, j->prefill ? TEC_MARK_PREFILL : TEC_MARK_DECODE,
-                             j->prefill ? 1 : j->n, j->prefill ? 1 : j->k);
+    w->b.left = (double)took(w->v, mark_of(j), j->prefill ? 1 : j->n, j->prefill ? 1 : j->k);
 }
 
 static void end_hard(struct both *w)
@@ -70,7 +75,7 @@ static void end_job(struct both *w)
 {
     struct tec_replay *r = &w->v->jobs[w->b.at].replay;
     r->start_ns = llround(w->b.start);
-    r->mark_ns[w->v->jobs[w->b.at].prefill ? TEC_MARK_PREFILL : TEC_MARK_DECODE] = llround(w->now);
+    r->mark_ns[mark_of(&w->v->jobs[w->b.at])] = llround(w->now);
     r->end_ns = llround(w->now);
     w->b.at++;
     w->b.left = -1.0;
@@ -119,6 +124,23 @@ static void make_tokens(const struct tec_virtual *v, struct tec_row_state *const
         }
         r->steps = read + made[i];
     }
+}
+
+/* Every token is as likely as the others: a shorter text is likelier. */
+static void make_scores(const struct tec_token_tree *tree, float *likely)
+{
+    for (int i = 0; i < tree->n_entries; i++)
+        likely[i] = -1.0F;
+}
+
+static void virtual_score(void *self, const struct tec_token_tree *tree,
+                          const struct tec_row_state *row, float *likely, struct tec_replay *replay)
+{
+    struct tec_virtual *v = self;
+    (void)row;
+    replay->start_ns = *v->clock_ns;
+    make_scores(tree, likely);
+    mark(v, replay, TEC_MARK_SCORE, *v->clock_ns + took(v, TEC_MARK_SCORE, 1, 1));
 }
 
 static void virtual_prefix(void *self, enum tec_part_kind kind, int region,
@@ -219,7 +241,9 @@ static void virtual_beside(void *self, struct tec_soft_job *jobs, int n,
     v->jobs = jobs;
     v->n_jobs = n;
     for (int i = 0; i < n; i++)
-        if (!jobs[i].prefill)
+        if (jobs[i].tree)
+            make_scores(jobs[i].tree, jobs[i].likely);
+        else if (!jobs[i].prefill)
             make_tokens(v, jobs[i].rows, jobs[i].n, jobs[i].k, jobs[i].tokens, jobs[i].made);
 }
 
@@ -239,6 +263,7 @@ struct tec_executor tec_executor_virtual(struct tec_virtual *device)
                                  .actions = virtual_actions,
                                  .decode = virtual_decode,
                                  .slice = virtual_slice,
+                                 .score = virtual_score,
                                  .packed = virtual_packed,
                                  .shift = virtual_shift,
                                  .await = virtual_await,

@@ -25,15 +25,16 @@ static void check_marks(struct tec_fields *f, struct tec_template *t, const char
         if (starts(c, text_mark) || starts(c, state_mark))
             c = strchr(c, '}');
         else if (*c == '{' || *c == '}')
-            tec_fields_fail(f, TEC_MALFORMED, "'%.40s': a call knows {text} and {state}, or is {memory}", c);
+            tec_fields_fail(f, TEC_MALFORMED,
+                            "'%.40s': a call knows {text} and {state}, or is {memory}", c);
     }
 }
 
 static void check_memory(struct tec_fields *f, struct tec_template *t, int i)
 {
-    if (t->memory >= 0)
+    if (t->memory)
         tec_fields_fail(f, TEC_MALFORMED, "a prompt has one {memory}, this is a second");
-    t->memory = i;
+    t->memory = i + 1;
     for (int k = 0; k < i; k++)
         if (strstr(t->calls[k].text, text_mark) || strstr(t->calls[k].text, state_mark))
             tec_fields_fail(f, TEC_MALFORMED,
@@ -65,7 +66,6 @@ static enum tec_status read_template(struct tec_template *t, const json_t *json,
     static const char *const fields[] = {"clean", "lower", "ending", "ending_piece", "calls"};
     struct tec_fields f = tec_fields_open(json, fields, 5, where, arena, err);
     tec_fields_need(&f, "calls");
-    t->memory = -1;
     t->clean = tec_fields_bool(&f, "clean", false);
     t->lower = tec_fields_bool(&f, "lower", false);
     t->ending = tec_fields_string(&f, "ending", NULL);
@@ -212,8 +212,8 @@ static enum tec_status end_ids(const struct tec_template *t, const struct tec_to
 enum tec_status tec_template_encode_calls(const struct tec_template *t, int from, int to,
                                           const struct tec_tokenizer *tokenizer,
                                           const struct tec_template_values *values, int *ids,
-                                          size_t capacity, size_t *count,
-                                          struct tec_arena *scratch, struct tec_error *err)
+                                          size_t capacity, size_t *count, struct tec_arena *scratch,
+                                          struct tec_error *err)
 {
     struct tec_arena_mark mark = tec_arena_mark(scratch);
     enum tec_status status = TEC_OK;
@@ -235,7 +235,7 @@ enum tec_status tec_template_encode(const struct tec_template *t,
                                     size_t capacity, size_t *count, struct tec_arena *scratch,
                                     struct tec_error *err)
 {
-    if (t->memory >= 0)
+    if (t->memory)
         return tec_fail(err, TEC_INVALID,
                         "prompt '%s' has {memory}, but the pipeline has no memory_load node",
                         t->name);

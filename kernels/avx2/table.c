@@ -11,6 +11,7 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->embed_f32 = tec_embed_f32_avx2;
     kernels->embed_bf16 = tec_embed_bf16_avx2;
     kernels->next_token = tec_next_token_avx2;
+    kernels->log_prob = tec_log_prob_avx2;
     kernels->layernorm = tec_layernorm_avx2;
     kernels->rmsnorm = tec_rmsnorm_avx2;
     kernels->rope_f32 = tec_rope_f32_avx2;

@@ -8,9 +8,7 @@
 #include "kernels/cuda/gemm_int4_tiles.cuh"
 #include "kernels/cuda/row.cuh"
 
-namespace
-{
-struct store_rows {
+struct store_sums {
     float *y;
     int ldy, add;
 
@@ -59,7 +57,8 @@ template <class S> struct int4_feed {
 
 /* The sums of a warp's panels and rows; with DEEP, of its split. */
 template <class S, int TERMS>
-__device__ __forceinline__ void run_steps(sums<S::M, S::N> &total, const struct int4_feed<S> &feed)
+static __device__ __forceinline__ void run_steps(sums<S::M, S::N> &total,
+                                                 const struct int4_feed<S> &feed)
 {
     sums<S::M, S::N> c, split;
     clear(c);
@@ -87,7 +86,8 @@ __device__ __forceinline__ void run_steps(sums<S::M, S::N> &total, const struct 
 
 /* Splits of DEEP warps meet in the first of them. */
 template <class S>
-__device__ __forceinline__ bool meet(sums<S::M, S::N> &total, unsigned char *shared, int splits)
+static __device__ __forceinline__ bool meet(sums<S::M, S::N> &total, unsigned char *shared,
+                                            int splits)
 {
     float *all = reinterpret_cast<float *>(shared);
     int deep = (int)threadIdx.x / S::EACH, thread = (int)threadIdx.x % S::EACH;
@@ -107,7 +107,7 @@ __device__ __forceinline__ bool meet(sums<S::M, S::N> &total, unsigned char *sha
 
 /* Panels of the tile from `from` on that share the order of that one. */
 template <class S>
-__device__ __forceinline__ int alike(const struct tec_gemm_args &a, int panel, int from)
+static __device__ __forceinline__ int alike(const struct tec_gemm_args &a, int panel, int from)
 {
     int n = 1;
     while (a.order && a.order_of && from + n < S::PANELS && panel + from + n < a.n / 16 &&
@@ -117,7 +117,7 @@ __device__ __forceinline__ int alike(const struct tec_gemm_args &a, int panel, i
 }
 
 template <class S, int TERMS>
-__global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
+static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     gemm_int4_kernel(struct tec_gemm_args a, struct int4_cut cut)
 {
     TEC_SHARED(unsigned char, shared);
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
             int place = warp % S::ACROSS * S::M + i;
             taken[i] = place >= from && place < from + n ? feed.panel + place : a.n / 16;
         }
-        struct single_finish<store_rows> finish = {
+        struct single_finish<store_sums> finish = {
             a,
             {
                 a.y, a.ldy, a.add
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
 }
 
 template <class S, int TERMS>
-void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+static void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
     dim3 grid((unsigned)ceil_div(a->max_rows, S::ROWS), (unsigned)ceil_div(a->n, S::COLUMNS));
     tec_cuda_start(launch, gemm_int4_kernel<S, TERMS>, grid, dim3(S::THREADS), S::SHARED, *a,
@@ -185,7 +185,6 @@ typedef int4_shape<INT4_SPLITS, 1, 1, 2, 1, 128, 3> rows_8;
 typedef int4_shape<INT4_SPLITS, 1, 1, 2, 2, 64, 4> rows_16;
 typedef int4_shape<1, 4, 1, 1, 4, 64, 4> rows_32;
 typedef int4_shape<1, 4, 2, 2, 4, 64, 4> rows_64;
-} // namespace
 
 void tec_cuda_gemm_int4(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {

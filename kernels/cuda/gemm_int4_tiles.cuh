@@ -80,7 +80,7 @@ static __device__ __forceinline__ struct int4_step int4_step(const struct int4_c
     struct int4_step s;
     s.group = split * c.each + step / c.pieces;
     s.k = s.group * c.group + step % c.pieces * S::K;
-    s.depth = min(min(s.k + S::K, (s.group + 1) * c.group), c.k) - s.k;
+    s.depth = max(min(min(s.k + S::K, (s.group + 1) * c.group), c.k) - s.k, 0);
     if (step / c.pieces >= c.each || s.group >= c.groups)
         s.group = c.groups, s.depth = 0;
     s.ends = s.group < c.groups && (step + 1) % c.pieces == 0;

@@ -80,6 +80,28 @@ static __device__ __forceinline__ bool is_end(const struct tec_next_token_args &
     return ends;
 }
 
+/* As kernels/next_token.h: row r, which appended `id`, goes on in its tree; is that an end? */
+static __device__ __forceinline__ bool leaves_tree(const struct tec_next_token_args &a, int r,
+                                                   int id)
+{
+    const struct tec_places &p = a.places;
+    int at = p.n > 0 ? a.place[r] : -1;
+    if (at < 0 || at >= p.n)
+        return false;
+    int low = p.first[at], end = p.first[at + 1], high = end;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (p.id[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low >= end || p.id[low] != id)
+        return true;
+    at = a.place[r] = p.next[low];
+    return at < 0 || at >= p.n || p.first[at] == p.first[at + 1];
+}
+
 /* As kernels/next_token.h: a row that lives and is not given its next input appends `id`. */
 static __device__ __forceinline__ void step(const struct tec_next_token_args &a, int r, int id)
 {
@@ -88,7 +110,8 @@ static __device__ __forceinline__ void step(const struct tec_next_token_args &a,
         return;
     }
     a.tokens[(size_t)r * (size_t)a.max_tokens + (size_t)a.produced[r]++] = id;
-    if (--a.left[r] <= 0 || is_end(a, r, id))
+    bool leaves = leaves_tree(a, r, id);
+    if (--a.left[r] <= 0 || leaves || is_end(a, r, id))
         a.done[r] = 1;
     else
         next_input(a, r, id);

@@ -15,6 +15,13 @@ return {
   -- OpenVLA's: training put the empty piece between the colon and the action.
   openvla    = { lower = true, ending_piece = "▁",
                  calls = { { text = "In: What action should the robot take to {text}?\nOut:", bos = true } } },
+  -- A task and the number of its first step, as LoTA-Bench asks for it; skills continue it.
+  skills     = { calls = {
+    { text = "Robot: Hi there, I'm a robot operating in a house.\n"
+             .. "Robot: You can ask me to do various tasks and I'll tell you the sequence of actions I would do to "
+             .. "accomplish your task.\n\nHuman: " },
+    { text = "{text}", literal = true },
+    { text = "\nRobot: 1." } } },
   -- One turn of ChatML with the default system text of Qwen2.5.
   chatml     = { calls = {
     { text = "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant."

@@ -25,7 +25,11 @@ static const struct world_shape edges[] = {{1, 1, 1, 1, 1, 1, WORLD_ALL, false, 
                                            {3, 2, 90, 4, 1, 264, WORLD_ANY, true, false},
                                            {1, 3, 300, 2, 1, 512, WORLD_CAUSAL, false, false},
                                            {9, 5, 40, 3, 1, 21, WORLD_SOME, false, false},
-                                           {1, 2, 800, 2, 1, 16, WORLD_ALL, false, true}};
+                                           {1, 2, 800, 2, 1, 16, WORLD_ALL, false, true},
+                                           {9, 2, 300, 6, 2, 64, WORLD_FORKED, false, false},
+                                           {20, 1, 500, 7, 1, 128, WORLD_FORKED, true, true},
+                                           {5, 9, 150, 4, 4, 33, WORLD_FORKED, false, true},
+                                           {30, 3, 200, 2, 1, 40, WORLD_FORKED, false, true}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
 
 /* Softmax over all keys at once in float64, and how far float32 may be from it.

@@ -20,7 +20,9 @@ static const struct world_shape edges[] = {{1, 1, 1, 1, 1, 1, WORLD_ALL, false, 
                                            {1, 3, 300, 2, 1, 512, WORLD_CAUSAL, false, false},
                                            {9, 5, 40, 3, 1, 21, WORLD_SOME, false, false},
                                            {1, 2, 800, 2, 1, 16, WORLD_ALL, false, true},
-                                           {1, 17, 100, 40, 2, 16, WORLD_ANY, false, false}};
+                                           {1, 17, 100, 40, 2, 16, WORLD_ANY, false, false},
+                                           {9, 2, 300, 6, 2, 64, WORLD_FORKED, false, false},
+                                           {20, 1, 500, 7, 1, 40, WORLD_FORKED, false, true}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
 
 /* Ranges of all lengths, empty ones among them; the last may end anywhere, also past all keys. */

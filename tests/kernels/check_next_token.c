@@ -55,6 +55,27 @@ static int *some_ints(struct conform *c, int rows, int low, int high)
     return buf;
 }
 
+/* A tree of which place 1 is an end: from 0 everything leads to 2, from 2 half of it to the end; 3
+ * knows no token. */
+static void plant(struct conform *c, struct tec_next_token_args *a)
+{
+    enum { PLACES = 4 };
+    int *first = conform_ints(c, PLACES + 1, 0), n = 0;
+    int *id = conform_ints(c, 2 * (size_t)a->cols + 1, 0);
+    int *next = conform_ints(c, 2 * (size_t)a->cols + 1, 2);
+    for (int p = 0; p < PLACES; p++) {
+        for (int k = 0; k < a->cols && p % 2 == 0; k++) {
+            id[n] = k;
+            next[n++] = p == 2 && k % 2 ? 1 : 2;
+        }
+        if (p == 3)
+            id[n++] = a->cols;
+        first[p + 1] = n;
+    }
+    a->places = (struct tec_places){.n = PLACES, .first = first, .id = id, .next = next};
+    a->place = some_ints(c, a->max_rows, -1, PLACES);
+}
+
 static struct tec_next_token_args arguments(struct conform *c, int rows, int cols, int kind)
 {
     int ld = conform_ld(cols);
@@ -84,6 +105,8 @@ static struct tec_next_token_args arguments(struct conform *c, int rows, int col
     a.stop = conform_ints(c, 1, 0);
     a.best = conform_ints(c, (size_t)rows, -7);
     a.rows = conform_live(c, rows);
+    if (kind % 4 == 1 && cols < 3000)
+        plant(c, &a);
     if (kind % 3)
         return a;
     a.max_forced = FORCED;
@@ -118,28 +141,40 @@ static void next_token_shape(struct conform *c, int rows, int cols, int kind)
     struct tec_next_token_args a = arguments(c, rows, cols, kind);
     int was_done = a.done[0], was_produced = a.produced[0];
     int was_waiting = a.max_forced ? a.waiting[0] : 0;
+    int was_place = a.places.n ? a.place[0] : -1;
     bool given = was_waiting > 0 && was_waiting <= FORCED;
-    struct conform_call call = {
-        .ref = &a, .fast = &a, .live = rows, .full = true, .outs = 9 + (a.max_forced > 0)};
+    struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 9};
+    int waits = a.max_forced > 0 ? call.outs++ : -1, goes = a.places.n > 0 ? call.outs++ : -1;
     int *states[] = {a.token, a.pos, a.slot, a.visible, a.left, a.done, a.produced};
     for (int i = 0; i < 7; i++)
         call.out[i] = (struct conform_out){states[i], rows, 4, 4, NULL, 0, 1};
     call.out[7] =
         (struct conform_out){a.tokens, rows, (size_t)TOKENS * 4, (size_t)TOKENS * 4, NULL, 0, 1};
     call.out[8] = (struct conform_out){.at = a.stop};
-    call.out[9] = (struct conform_out){a.waiting, rows, 4, 4, NULL, 0, 1};
+    if (waits >= 0)
+        call.out[waits] = (struct conform_out){a.waiting, rows, 4, 4, NULL, 0, 1};
+    if (goes >= 0)
+        call.out[goes] = (struct conform_out){a.place, rows, 4, 4, NULL, 0, 1};
     conform_run(c, &call);
     for (int o = 0; o < 8; o++)
         conform_same(c, o, (size_t)rows * (o == 7 ? TOKENS * 4 : 4), "%d rows of %d", rows, cols);
     conform_same(c, 8, 4, "stop of %d rows", rows);
     int id = answer(a.logits, cols, a.round);
-    if (a.max_forced)
-        conform_same(c, 9, (size_t)rows * 4, "%d rows that wait", rows);
+    if (waits >= 0)
+        conform_same(c, waits, (size_t)rows * 4, "%d rows that wait", rows);
+    if (goes >= 0)
+        conform_same(c, goes, (size_t)rows * 4, "places of %d rows", rows);
+    if (goes >= 0 && !was_done && !given && was_produced < TOKENS) {
+        int went = was_place == 0 ? 2 : was_place == 2 ? 2 - id % 2 : was_place;
+        conform_close(c, ((const int *)c->got[goes])[0], went, 0.0, "place of row 0");
+        if (went == 1 || was_place == 3)
+            conform_close(c, ((const int *)c->got[5])[0], 1, 0.0, "row 0 leaves its tree");
+    }
     if (!was_done && given) {
         int next = a.forced[FORCED - was_waiting];
         conform_close(c, ((const int *)c->got[0])[0], next, 0.0, "row 0, whose next one is given");
         conform_close(c, ((const int *)c->got[6])[0], was_produced, 0.0, "row 0 makes nothing");
-        conform_close(c, ((const int *)c->got[9])[0], was_waiting - 1, 0.0, "row 0 waits");
+        conform_close(c, ((const int *)c->got[waits])[0], was_waiting - 1, 0.0, "row 0 waits");
     } else if (!was_done && was_produced < TOKENS)
         conform_close(c, ((const int *)c->got[7])[was_produced], id, 0.0, "row 0 of %d columns",
                       cols);

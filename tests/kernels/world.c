@@ -38,6 +38,11 @@ static void cut_spans(struct conform *c, struct world *w, struct world_shape s)
             w->spans[at] = w->spans[other];
             w->spans[other] = x;
         }
+    for (int i = 2; s.view == WORLD_FORKED && i < s.seqs; i += 1 + i % 3) {
+        struct tec_span *own = &w->spans[seqs[i].first];
+        w->length[i] += w->spans[0].length - own->length;
+        *own = w->spans[0];
+    }
     w->a.seqs = seqs;
     w->a.spans = w->spans;
 }

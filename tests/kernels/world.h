@@ -4,8 +4,9 @@
 
 #include "tests/kernels/conform.h"
 
-/* How far each row sees. WORLD_SOME: every other sequence, nothing. */
-enum world_view { WORLD_ALL, WORLD_CAUSAL, WORLD_ANY, WORLD_SOME };
+/* How far each row sees. WORLD_SOME: every other sequence, nothing. WORLD_FORKED: any, and some
+ * sequences begin with the span that the first one begins with. */
+enum world_view { WORLD_ALL, WORLD_CAUSAL, WORLD_ANY, WORLD_SOME, WORLD_FORKED };
 
 struct world_shape {
     int seqs, rows, keys; /* a sequence has up to `rows` rows and `keys` keys */

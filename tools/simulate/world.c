@@ -19,8 +19,11 @@ static bool now(const struct tec_world *w, const struct tec_happening *h)
 
 static int node_of(const struct tec_world *w, int model, int mark)
 {
-    static const char *const kinds[] = {"prefill", "action", "decode"};
-    if (mark >= TEC_MARK_PACKED)
+    static const char *const kinds[] = {[TEC_MARK_PREFILL] = "prefill",
+                                        [TEC_MARK_ACTION] = "action",
+                                        [TEC_MARK_DECODE] = "decode",
+                                        [TEC_MARK_SCORE] = "score"};
+    if (mark == TEC_MARK_PACKED || mark == TEC_MARK_SHIFT)
         return 0;
     for (int i = 0; i < topology(w)->n_nodes; i++)
         if (topology(w)->nodes[i].model == model &&
@@ -50,7 +53,7 @@ static int64_t took(void *user, int model, int mark, int rows, int k)
                     : tec_snap_up(spec->batches, spec->n_batches, rows);
     if (mark == TEC_MARK_SHIFT)
         return copied(w, rows);
-    if (mark < TEC_MARK_DECODE)
+    if (mark < TEC_MARK_DECODE || mark == TEC_MARK_SCORE)
         batch = 0;
     const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, batch);
     double us = tec_cost_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
@@ -256,7 +259,7 @@ static int decoder_of(const struct tec_world *w, const char *node)
 {
     int at = 0;
     for (int i = 0; i < topology(w)->n_nodes; i++) {
-        if (strcmp(topology(w)->nodes[i].kind, "decode") != 0)
+        if (!tec_topology_decodes(topology(w), i))
             continue;
         if (!node || strcmp(topology(w)->nodes[i].name, node) == 0)
             return at;

@@ -1,0 +1,33 @@
+#include "kernels/ref/ref.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Between two entries, which ascend, everything is out. */
+static void allow(const struct tec_allow_args *a, float *x, int place)
+{
+    const struct tec_places *p = &a->places;
+    int next = 0;
+    for (int e = p->first[place]; e < p->first[place + 1]; e++) {
+        int id = p->id[e];
+        if (id < next || id >= a->cols)
+            continue;
+        for (; next < id; next++)
+            x[next] = -INFINITY;
+        x[id] = x[id] > -INFINITY ? x[id] : -FLT_MAX;
+        next = id + 1;
+    }
+    for (; next < a->cols; next++)
+        x[next] = -INFINITY;
+}
+
+void tec_allow_ref(const struct tec_allow_args *a, struct tec_part part)
+{
+    struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
+    for (int r = rows.first; r < rows.last; r++) {
+        int place = a->place[r];
+        if (place >= 0 && place < a->places.n &&
+            a->places.first[place] < a->places.first[place + 1])
+            allow(a, a->x + (size_t)r * (size_t)a->ld, place);
+    }
+}

@@ -1,0 +1,22 @@
+#include "kernels/log_prob.h"
+#include "kernels/ref/ref.h"
+
+static double logit(const float *row, int c, int round)
+{
+    return (double)(round ? tec_bf16_round(row[c]) : row[c]);
+}
+
+static double log_sum(const float *row, int cols, int round)
+{
+    double top = -HUGE_VAL, sum = 0.0;
+    for (int c = 0; c < cols; c++)
+        top = fmax(top, logit(row, c, round));
+    for (int c = 0; c < cols; c++)
+        sum += exp(logit(row, c, round) - top);
+    return top + log(sum);
+}
+
+void tec_log_prob_ref(const struct tec_log_prob_args *a, struct tec_part part)
+{
+    tec_log_prob_rows(a, part, log_sum);
+}

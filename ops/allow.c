@@ -1,0 +1,37 @@
+/* allow.c - tokens that may not follow a row's place in a tree are out.
+ *   x [rows, vocabulary], in place. args: place, places. */
+#include "ops/program.h"
+
+static enum tec_status infer(const struct tec_program *program, struct tec_call *call,
+                             struct tec_error *err)
+{
+    const struct tec_tensor *x = tec_out(program, call, 0);
+    struct tec_allow_args *a = &call->args.allow;
+    const struct tec_places *p = &a->places;
+    TEC_TRY(TEC_NEED(call, x && a->place, err, "needs x and place"));
+    TEC_TRY(TEC_NEED(call, p->n >= 0 && p->first && p->id && p->next, err, "lacks its places"));
+    a->rows = x->live;
+    a->max_rows = x->rows;
+    a->ld = x->ld;
+    a->cols = x->cols;
+    return TEC_OK;
+}
+
+static void record(const struct tec_program *program, const struct tec_call *call,
+                   struct tec_capture *capture)
+{
+    struct tec_allow_args a = call->args.allow;
+    a.x = (float *)(void *)tec_out(program, call, 0)->at;
+    tec_capture_add(capture, TEC_KERNEL_allow, &a, call->barrier, call->label);
+}
+
+/* R rows of c: each number is compared and written over; of a row its place is read. The few
+ * entries of a place are not counted. */
+static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
+{
+    const struct tec_allow_args *a = &call->args.allow;
+    int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows), n = rows * a->cols;
+    return (struct tec_cost){.other = n, .read = rows * 4, .written = n * 4};
+}
+
+const struct tec_op tec_op_allow = {.infer = infer, .record = record, .cost = cost};
