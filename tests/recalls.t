@@ -44,9 +44,10 @@ check "four prompts are answered" test $? -eq 0 -a "$(wc -l <out)" -eq 4
 check "each found its units" test "$(last units)" -eq 11
 check "and computed fewer rows than a prefill" test "$(last rows)" -lt "$(last rows_full)"
 check "what was said is in a file" test -s planner.memory
-run more.jsonl
+run more.jsonl --policy default
 check "another run remembers" test "$(last stored)" -eq 2 -a "$(last units)" -eq 4
-check "keys and values come from the file" test "$(last missing)" -eq 0
+check "keys and values come from the file" grep -q "\"file\":[1-9]" out
+check "and are not computed" test "$(last remembered_tokens)" -eq 0
 run more.jsonl --policy default --set nodes.recall.select=full
 tokens >full
 run more.jsonl --policy default --set nodes.recall.recompute.first=1 \

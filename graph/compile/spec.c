@@ -193,6 +193,10 @@ static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_er
                                "units are brought into the kv.frame that the prefill writes; not "
                                "so by",
                                n->name);
+    if (p->n_partitions)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release has no partitions beside a memory; leave them out for",
+                               n->name);
     if (n->reads.n != 1)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release reads one segments input; more are read by", n->name);

@@ -6,14 +6,16 @@
  * ranges a unit (what lies before it, its first token, its middle, its last three), so that every
  * rule finds its sums. Rules by name are in scorings.def:
  *
- *   paper       a[x][j]: mean over heads, rows of x, keys of j (0 where j is behind x). Hop 0
- * scores by a[query]. A hop takes the best `count` units R and scores anew: (a[query][j] + sum of
- * a[x][j] over x in R, x != j) / (1 + |R|). It ends when R is equal to an earlier R, or after
- * max_hops of them; the last R counts query_only  hop 0 alone code        what the published code
- * does: sums over the last three rows of query and of units lift        as paper, but each row's
- * weights are taken times the keys that it sees (1 = even attention), and the mean is over the
- * sources that can see j. Rows early in a prompt spread their weight over few keys and late units
- * have few units behind them; both make `paper` prefer early units
+ * - paper: a[x][j] is the mean over heads, rows of x and keys of j (0 where j is behind x). Hop 0
+ *   scores by a[query]. A hop takes the best `count` units R and scores anew:
+ *   (a[query][j] + sum of a[x][j] over x in R, x != j) / (1 + |R|). It ends when R is equal to an
+ *   earlier R, or after max_hops of them; the last R counts.
+ * - query_only: hop 0 alone.
+ * - code: what the published code does, sums over the last three rows of query and of units.
+ * - lift: as paper, but each row's weights are taken times the keys that it sees (1 = even
+ *   attention), and the mean is over the sources that can see j. Rows early in a prompt spread
+ *   their weight over few keys and late units have few units behind them; both make `paper` prefer
+ *   early units.
  *
  * Ties go to the lower unit. Pure functions of their inputs, in double; no allocation after create.
  */

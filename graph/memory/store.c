@@ -296,13 +296,37 @@ enum tec_status tec_store_query(struct tec_store *s, const float *embedding, uin
 
 uint32_t tec_store_missing(struct tec_store *s, uint32_t *out, uint32_t most)
 {
+    return tec_store_missing_from(s, 0, out, most);
+}
+
+uint32_t tec_store_members(struct tec_store *s, uint32_t unit, uint32_t *out, uint32_t most)
+{
     struct tec_group_view g;
     uint32_t n = 0;
+    pthread_mutex_lock(&s->lock);
+    if (tec_store_epoch(s, unit) && tec_groups_of(s->groups, unit, &g)) {
+        n = g.members;
+        uint32_t u = g.first;
+        for (uint32_t i = 0; n <= most && i < n && u != TEC_NO_UNIT; i++) {
+            out[i] = u;
+            u = tec_groups_next(s->groups, u);
+        }
+    } else if (most > 0) {
+        out[n++] = unit;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+uint32_t tec_store_missing_from(struct tec_store *s, uint32_t skip, uint32_t *out, uint32_t most)
+{
+    struct tec_group_view g;
+    uint32_t n = 0, seen = 0;
     pthread_mutex_lock(&s->lock);
     for (bool more = tec_groups_each(s->groups, NULL, &g); more && n < most;
          more = tec_groups_each(s->groups, &g, &g))
         for (uint32_t u = g.first; u != TEC_NO_UNIT && n < most; u = tec_groups_next(s->groups, u))
-            if (!tec_store_kv_good(s, u))
+            if (!tec_store_kv_good(s, u) && seen++ >= skip)
                 out[n++] = u;
     pthread_mutex_unlock(&s->lock);
     return n;

@@ -121,6 +121,12 @@ enum tec_status tec_store_query(struct tec_store *store, const float *embedding,
 /* Units without KV in the form they should have, in order of groups and members: up to `most`. The
  * members of a static group come one after the other: their KV is computed together. */
 uint32_t tec_store_missing(struct tec_store *store, uint32_t *out, uint32_t most);
+/* The same behind the first `skip` of them. */
+uint32_t tec_store_missing_from(struct tec_store *store, uint32_t skip, uint32_t *out,
+                                uint32_t most);
+/* All members of a unit's static group in order, with KV or without: their KV is one sequence. 1
+ * and the unit itself where it is alone; more than `most`: how many there are, none is written. */
+uint32_t tec_store_members(struct tec_store *store, uint32_t unit, uint32_t *out, uint32_t most);
 
 /* Ask the server for those units: what it has is then no longer missing (pin and read it). Asks
  * no more after timeout_ns (then still waits for one answer), not at all while the server is away.

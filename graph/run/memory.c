@@ -63,9 +63,7 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
 static void remote_event(void *user, const struct tec_remote_event *event)
 {
     struct tec_memory *m = user;
-    pthread_mutex_lock(&m->lock);
-    snprintf(m->trouble, sizeof m->trouble, "%s", event->here ? "" : event->message);
-    pthread_mutex_unlock(&m->lock);
+    tec_memory_say(m, event->here ? "" : event->message);
 }
 
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
@@ -88,7 +86,7 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
     o.max_units = most < MAX_UNITS ? (uint32_t)most : MAX_UNITS;
     m->row = o.key.row_bytes;
     m->layers = (int)o.key.layers;
-    m->importance = TEC_NEW(&m->arena, o.max_units, double);
+    m->importance = TEC_NEW(&m->arena, o.max_units, _Atomic float);
     if (!m->importance)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %u units", o.max_units);
     TEC_TRY(tec_store_open(&m->store, &o, m->heap, err));
@@ -103,6 +101,7 @@ static enum tec_status fill(struct tec_memory *m, struct tec_error *err)
     m->ids = TEC_NEW(&m->arena, (size_t)m->input->tokens_each + 1, int);
     if (!m->embedding || !m->ids || !tec_arena_push(&m->scratch, SCRATCH, 1, 64))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
+    tec_arena_rewind(&m->scratch, (struct tec_arena_mark){m->scratch.block, 0});
     return open_store(m, err);
 }
 
@@ -121,6 +120,7 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
     tec_arena_init(&m->arena, heap);
     tec_arena_init(&m->scratch, heap);
     pthread_mutex_init(&m->lock, NULL);
+    pthread_mutex_init(&m->words, NULL);
     enum tec_status status = fill(m, err);
     if (status != TEC_OK) {
         tec_memory_close(m);
@@ -142,6 +142,7 @@ void tec_memory_close(struct tec_memory *m)
     tec_store_close(m->store);
     tec_encoder_close(m->encoder);
     pthread_mutex_destroy(&m->lock);
+    pthread_mutex_destroy(&m->words);
     tec_arena_finish(&m->scratch);
     tec_arena_finish(&m->arena);
     tec_heap_put(m->heap, m);
@@ -246,6 +247,8 @@ static enum tec_status change(struct tec_memory *m, json_t *json, struct tec_err
         id = json_string_value(json_array_get(removes, i));
         enum tec_status status = id ? tec_store_remove(m->store, id, &done, err)
                                     : tec_fail(err, TEC_MALFORMED, "remove[%zu] is no string", i);
+        if (status == TEC_NOT_FOUND) /* said before: changes may be sent again */
+            status = TEC_OK;
         TEC_TRY(tec_context(err, status, "%s: remove", m->input->name));
     }
     json_object_foreach(puts, id, text) TEC_TRY(put(m, id, text, err));
@@ -266,8 +269,11 @@ enum tec_status tec_memory_apply(struct tec_memory *m, const char *json, size_t 
     }
     pthread_mutex_lock(&m->lock);
     enum tec_status status = tec_store_step(m->store, ++m->step, &done, err);
+    int64_t moved = (changes != NULL) + (status == TEC_OK && done.n_promoted > 0);
     if (status == TEC_OK && changes)
         status = change(m, changes, err);
+    if (moved)
+        atomic_fetch_add_explicit(&m->changes, moved, memory_order_release);
     pthread_mutex_unlock(&m->lock);
     json_decref(changes);
     return status;
@@ -296,7 +302,7 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
 
 void tec_memory_trouble(struct tec_memory *m, char out[256])
 {
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&m->words);
     memcpy(out, m->trouble, sizeof m->trouble);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&m->words);
 }

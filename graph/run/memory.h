@@ -63,6 +63,7 @@ struct tec_memory_prompt {
     int n, query, n_units;
     struct tec_unit_place *units; /* [max_segments] */
     uint32_t *handles;            /* [max_segments] */
+    int *local;                   /* [max_segments] tokens before it in its static group */
     struct tec_kv **kv;           /* [max_segments] pinned; NULL: it has none */
     struct tec_segment_view *views;
 };

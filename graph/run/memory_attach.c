@@ -1,7 +1,11 @@
 /* memory_attach.c - a memory gets its plan: everything that frames use is taken here. */
 #include "graph/run/memory_own.h"
 
+#include "base/clock.h"
+
 #include <string.h>
+
+#define START_NS INT64_C(10000000000)
 
 static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
 {
@@ -37,9 +41,10 @@ static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
     m->skipped = TEC_NEW(&m->arena, units + 1, bool);
     m->set = TEC_NEW(&m->arena, units + 1, unsigned char);
     m->order = TEC_NEW(&m->arena, units + 1, int);
+    m->looked = TEC_NEW(&m->arena, units + 1, uint32_t);
     m->score = TEC_NEW(&m->arena, units + 1, double);
     if (!m->staging || !m->stage || !m->first || !m->fresh || !m->skipped || !m->set || !m->order ||
-        !m->score)
+        !m->looked || !m->score)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu units on its way", units);
     for (size_t i = 0; i < layers * units; i++)
         m->staging[i] = m->stage + i * most;
@@ -70,7 +75,10 @@ static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *er
     unsigned char *v = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);
     if (!k || !v)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to keep the beginning of prompts");
+    const struct tec_clock real = {NULL};
+    int64_t begin = tec_clock_now(&real);
     TEC_TRY(tec_remember_run(m->plan, &text, 1, err));
+    m->token_ns = (tec_clock_now(&real) - begin) / m->n_beginning;
     for (int l = 0; l < m->layers; l++)
         tec_remember_read(m->plan, 0, m->n_beginning, l, k + (size_t)l * bytes,
                           v + (size_t)l * bytes);
@@ -79,21 +87,54 @@ static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *er
     return TEC_OK;
 }
 
-/* What a file brought along without KV, before the first frame. */
+/* What a file brought along without KV, before the first frame: each unit once, and no longer than
+ * a start may take. What is left is computed between frames. */
 static void fill_store(struct tec_memory *m)
 {
-    int64_t failed = 0;
-    while (!failed && tec_memory_fill_job(m)) {
+    const struct tec_clock real = {NULL};
+    int64_t failed = 0, until = tec_clock_now(&real) + START_NS;
+    int64_t left = tec_store_counts(m->store).units;
+    while (!failed && left > 0 && tec_clock_now(&real) < until && tec_memory_fill_job(m)) {
+        left -= m->job.n_units;
         tec_memory_run_job(m);
         tec_memory_keep_job(m);
         failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
     }
+    m->cursor = 0;
+}
+
+/* Every piece of the recall has run before the first frame: a prompt of the beginning alone. */
+static enum tec_status warm(struct tec_memory *m, struct tec_error *err)
+{
+    const struct tec_recall_rule whole = {.selection = TEC_SELECTION_full};
+    const struct tec_recall_source none = {.self = m};
+    int *ids = TEC_NEW(&m->arena, (size_t)m->n_beginning + 1, int);
+    int region = tec_kv_pool_take(&m->plan->prefixes);
+    if (!ids || region < 0)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a first prompt");
+    memcpy(ids, m->beginning, (size_t)m->n_beginning * sizeof *ids);
+    const struct tec_recall_input in = {
+        .ids = ids, .n = m->n_beginning + 1, .query = m->n_beginning, .region = region};
+    enum tec_status status = tec_recall_run(&m->recall, &in, &whole, &none, err);
+    tec_kv_pool_drop(&m->plan->prefixes, region);
+    return status;
+}
+
+static enum tec_status check_layers(const struct tec_memory *m, struct tec_error *err)
+{
+    const struct tec_decl_node *n = m->node;
+    if (n->select != TEC_SELECTION_cacheblend || n->check_layer < m->layers - 1)
+        return TEC_OK;
+    return tec_fail(err, TEC_INVALID, "%s:%d: '%s' compares at layer %d; the model has %d layers",
+                    n->where.file ? n->where.file : "?", n->where.line, n->name, n->check_layer,
+                    m->layers);
 }
 
 enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
                                   struct tec_error *err)
 {
     m->plan = plan;
+    TEC_TRY(check_layers(m, err));
     TEC_TRY(take_job(m, err));
     TEC_TRY(take_staging(m, err));
     TEC_TRY(take_held(m, err));
@@ -105,6 +146,7 @@ enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
     TEC_TRY(tec_feed_create(&m->feed, m->store, &o, m->heap, err));
     m->pieces = tec_feed_pieces(m->feed);
     TEC_TRY(keep_beginning(m, err));
+    TEC_TRY(warm(m, err));
     fill_store(m);
     return tec_memory_start_worker(m, err);
 }

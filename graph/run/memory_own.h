@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { TEC_WORDS_DIM = 256 }; /* of an embedding made from words */
+enum { TEC_WORDS_DIM = 256, COLD = 64 }; /* of an embedding made from words */
 
 /* KV to compute: filled by the worker, computed by the frame thread, kept by the worker. */
 enum tec_job_state { TEC_JOB_EMPTY, TEC_JOB_READY, TEC_JOB_DONE };
@@ -21,7 +21,7 @@ struct tec_remember_job {
     int *first, *tokens;  /* [max] of each unit */
     int *ids;             /* [unit_tokens] */
     unsigned char *k, *v; /* [layers, unit_tokens, row]: copies, where the host cannot read */
-    int64_t took_ns;      /* of the last one */
+    struct tec_error err;
     bool failed;
 };
 
@@ -32,12 +32,15 @@ struct tec_memory {
     const struct tec_decl_input *input;
     struct tec_heap *heap;
     struct tec_arena arena, scratch; /* scratch: of whoever holds the lock */
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, words;     /* words: of `trouble` alone, never held long */
     struct tec_store *store;
     struct tec_encoder *encoder; /* NULL: words */
     int dim;
     float *embedding; /* [dim] */
     int64_t step;
+    _Atomic int64_t changes; /* of texts and groups */
+    uint32_t cold[COLD],
+        n_cold; /* units whose KV is not in RAM, found by prompts; under the lock */
     const struct tec_template *template;
     int *ids; /* [tokens_each] room to count */
 
@@ -49,6 +52,8 @@ struct tec_memory {
     unsigned char *begin_k, *begin_v; /* [layers, n_beginning, row]; NULL: not yet kept */
     struct tec_remember_job job;
     pthread_t worker;
+    uint32_t cursor, *looked; /* the worker's; [units] */
+    int64_t token_ns;         /* of a launch of units, believed; the frame thread's */
     bool works;
     _Atomic bool stops;
     unsigned char **staging, *stage; /* [layers, units] */
@@ -63,15 +68,15 @@ struct tec_memory {
     const struct tec_memory_prompt *prompt; /* of the running recall */
     unsigned char *first;                   /* [units + 1] S(0) */
     unsigned char *set;                     /* [units] what the feed is told */
-    bool *fresh, *skipped; /* [units + 1] nothing kept is brought; by the frame's decision */
-    int *order;            /* [units] which is loaded first, by decision */
-    double *score;         /* [units] */
-    int **held, *n_held;   /* [regions] ids whose full KV a region has */
-    double *importance;    /* [max_units] as last chosen by */
+    bool *fresh, *skipped;     /* [units + 1] nothing kept is brought; by the frame's decision */
+    int *order;                /* [units] which is loaded first, by decision */
+    double *score;             /* [units] */
+    int **held, *n_held;       /* [regions] ids whose full KV a region has */
+    _Atomic float *importance; /* [max_units] as last chosen by */
     const unsigned char *const *pieces;
 
     _Atomic int64_t counts[16]; /* memory.c: which is which */
-    char trouble[256];          /* under the lock */
+    char trouble[256];          /* under `words` */
 };
 
 enum {
@@ -104,6 +109,8 @@ enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t 
 bool tec_memory_fill_job(struct tec_memory *m);
 void tec_memory_run_job(struct tec_memory *m);
 void tec_memory_keep_job(struct tec_memory *m);
+/* Something went wrong without hurting an answer. Any thread. */
+void tec_memory_say(struct tec_memory *m, const char *sentence);
 enum tec_status tec_memory_start_worker(struct tec_memory *m, struct tec_error *err);
 void tec_memory_stop_worker(struct tec_memory *m);
 

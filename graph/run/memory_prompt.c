@@ -64,9 +64,10 @@ enum tec_status tec_memory_rooms(struct tec_memory *m, struct tec_memory_prompt 
         struct tec_memory_prompt *p = &rooms[i];
         *p = (struct tec_memory_prompt){.units = TEC_NEW(arena, units, struct tec_unit_place),
                                         .handles = TEC_NEW(arena, units, uint32_t),
+                                        .local = TEC_NEW(arena, units, int),
                                         .kv = TEC_NEW(arena, units, struct tec_kv *),
                                         .views = TEC_NEW(arena, units, struct tec_segment_view)};
-        if (!p->units || !p->handles || !p->kv || !p->views)
+        if (!p->units || !p->handles || !p->local || !p->kv || !p->views)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu units of a prompt", units);
     }
     return TEC_OK;
@@ -84,15 +85,29 @@ static struct tec_segment_view view_of(const struct tec_memory *m,
                                        const struct tec_memory_prompt *p, int u,
                                        const struct tec_unit_view *unit)
 {
-    return (struct tec_segment_view){.id = (int64_t)unit->unit,
-                                     .tokens = (int)unit->tokens,
-                                     .importance = m->importance[p->handles[u]],
-                                     .tier = unit->in_ram ? TEC_KEPT_RAM
-                                             : p->kv[u]   ? TEC_KEPT_FILE
-                                                          : TEC_KEPT_PLACES,
-                                     .dirty = !p->kv[u],
-                                     .fixed = unit->epoch != 0,
-                                     .last_used = m->step};
+    return (struct tec_segment_view){
+        .id = (int64_t)unit->unit,
+        .tokens = (int)unit->tokens,
+        .importance =
+            (double)atomic_load_explicit(&m->importance[p->handles[u]], memory_order_relaxed),
+        .tier = p->kv[u] ? (int)tec_kv_tier(p->kv[u]) : TEC_KEPT_PLACES,
+        .dirty = !p->kv[u],
+        .fixed = unit->epoch != 0,
+        .last_used = m->step};
+}
+
+/* Tokens before a unit in its static group: where its keys were computed. */
+static int before(struct tec_memory *m, uint32_t handle, uint64_t epoch)
+{
+    uint32_t members[TEC_MAX_SEGMENTS], n = 0;
+    struct tec_unit_view unit;
+    int tokens = 0;
+    if (epoch == 0 || m->node->positions != TEC_POSITIONS_LOCAL0)
+        return 0;
+    n = tec_store_members(m->store, handle, members, TEC_MAX_SEGMENTS);
+    for (uint32_t i = 0; n <= TEC_MAX_SEGMENTS && i < n && members[i] != handle; i++)
+        tokens += tec_store_view(m->store, members[i], &unit) ? (int)unit.tokens : 0;
+    return tokens;
 }
 
 /* Unit u of the prompt behind `at` tokens; false: it does not fit any more, and is left out. */
@@ -110,12 +125,32 @@ static bool add_unit(struct tec_memory *m, struct tec_memory_prompt *p, uint32_t
         return false;
     p->units[u] = (struct tec_unit_place){*at, *at + (int)n};
     p->handles[u] = handle;
-    if (tec_store_pin(m->store, handle, &p->kv[u], NULL) != TEC_OK)
+    p->local[u] = before(m, handle, unit.epoch);
+    /* A file may hold longer units than this pipeline has room for: those are computed. */
+    if (unit.tokens > (uint32_t)m->input->tokens_each ||
+        tec_store_pin(m->store, handle, &p->kv[u], NULL) != TEC_OK)
         p->kv[u] = NULL;
+    if (p->kv[u] && tec_kv_tier(p->kv[u]) != TEC_KEPT_RAM && m->n_cold < COLD)
+        m->cold[m->n_cold++] = handle;
     p->views[u] = view_of(m, p, u, &unit);
     *at += (int)n;
     p->n_units++;
     return true;
+}
+
+/* Tokens of the texts that the prefill reads, after the template. */
+static size_t query_room(const struct tec_memory *m)
+{
+    const struct tec_pipeline *p = m->options.pipeline;
+    size_t room = 0;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->kind != TEC_DECL_PREFILL || n->culled || n->writes.index != m->node->into.index)
+            continue;
+        for (int k = 0; k < n->reads.n; k++)
+            room += (size_t)p->inputs[n->reads.item[k].index].max_tokens;
+    }
+    return room;
 }
 
 /* Query ids stand at the end of `ids` until it is known how many units fit. */
@@ -130,6 +165,12 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
     TEC_TRY(encode_calls(m, m->template->memory, m->template->n_calls, values, query, (size_t)room,
                          &n, scratch, err));
+    if (n > query_room(m))
+        return tec_fail(
+            err, TEC_INVALID,
+            "the prompt behind the units has %zu tokens, the pipeline allows %zu: raise "
+            "max_tokens or shorten it",
+            n, query_room(m));
     if (n < 1 || n + (size_t)m->n_beginning > (size_t)room)
         return tec_fail(err, TEC_INVALID,
                         "the query has %zu tokens and the beginning %d; the frame holds %d", n,

@@ -131,6 +131,7 @@ static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *r
                                         .n = o->n_text,
                                         .units = p->units,
                                         .n_units = p->n_units,
+                                        .local = p->local,
                                         .fresh = m->fresh,
                                         .query = p->query,
                                         .region = region};
@@ -156,7 +157,9 @@ static void count(struct tec_memory *m, const struct tec_memory_prompt *p, int n
     tec_memory_count(m, TEC_COUNT_CHOOSE, r->times.choose);
     const struct tec_importance *im = &r->importance;
     for (int u = 0; r->rule.selection == TEC_SELECTION_keep && im->n_hops && u < p->n_units; u++)
-        m->importance[p->handles[u]] = im->scores[(im->n_hops - 1) * p->n_units + u];
+        atomic_store_explicit(&m->importance[p->handles[u]],
+                              (float)im->scores[(im->n_hops - 1) * p->n_units + u],
+                              memory_order_relaxed);
 }
 
 /* Units by score, the higher first; equal ones as they stand in the prompt. */
@@ -173,10 +176,18 @@ static void order_units(struct tec_memory *m, int n)
 /* The next token behind the prompt in a region. Seat 0 lends a slot that nobody reads. */
 static int next_token(struct tec_memory *m, int region, const struct tec_prefix_input *o)
 {
-    struct tec_row_state row, *rows[] = {&row};
+    struct tec_row_state row = {.token = o->ids[o->n_text - 1],
+                                .pos = o->n_text - 1,
+                                .slot = m->plan->trash[0],
+                                .visible = o->n_text,
+                                .region = region,
+                                .prefix = o->n_text,
+                                .tail = m->plan->tails[0],
+                                .left = 1,
+                                .eos = -1};
+    struct tec_row_state *rows[] = {&row};
     struct tec_replay replay = {0};
     int token = -1, made = 0;
-    tec_row_start(&row, m->plan, region, o->n_text, o->ids[o->n_text - 1], 0, 1, -1);
     m->inner.decode(m->inner.self, rows, 1, 1, &token, &made, &replay);
     return made ? token : -1;
 }
@@ -189,7 +200,7 @@ static enum tec_status audit(struct tec_memory *m, int region, const struct tec_
     *rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
     enum tec_status status = run(m, rule, region, o);
     m->audits++;
-    m->agreed += status == TEC_OK && next_token(m, region, o) == first;
+    m->agreed += status == TEC_OK && first >= 0 && next_token(m, region, o) == first;
     return status;
 }
 
@@ -250,6 +261,13 @@ static void decode(void *self, struct tec_row_state *const *rows, int n, int k, 
     m->inner.decode(m->inner.self, rows, n, k, tokens, made, replay);
 }
 
+static void score(void *self, const struct tec_token_tree *tree, const struct tec_row_state *row,
+                  float *likely, struct tec_replay *replay)
+{
+    struct tec_memory *m = self;
+    m->inner.score(m->inner.self, tree, row, likely, replay);
+}
+
 static void recompute(void *self, const struct tec_decision *d)
 {
     struct tec_memory *m = self;
@@ -271,7 +289,8 @@ static void idle(void *self, int64_t until_ns)
     struct tec_memory *m = self;
     if (atomic_load_explicit(&m->job.state, memory_order_acquire) != TEC_JOB_READY)
         return;
-    if (until_ns != INT64_MAX && tec_clock_now(&real) + 2 * m->job.took_ns > until_ns)
+    int64_t takes = m->token_ns * m->job.n_tokens * 3 / 2;
+    if (until_ns != INT64_MAX && (!m->token_ns || tec_clock_now(&real) + takes > until_ns))
         return;
     tec_memory_run_job(m);
     atomic_store_explicit(&m->job.state, TEC_JOB_DONE, memory_order_release);
@@ -287,6 +306,8 @@ struct tec_executor tec_memory_executor(struct tec_memory *m, const struct tec_e
     e.decode = decode;
     e.recompute = recompute;
     e.idle = idle;
+    e.score = score;
+    e.slice = NULL; /* of other models' executors */
     e.report = report;
     e.packed = NULL;
     e.shift = NULL;

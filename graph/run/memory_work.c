@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-/* Tokens of a launch beyond which nothing is added; how long to rest after what could not be kept.
+/* A turn of the worker; turns between two syncs; tokens of a launch beyond which nothing is added.
  */
-enum { REST_NS = 1000000, SOME = 256, RESTS = 1000 };
+enum { REST_NS = 1000000, RESTS = 1000, SOME = 256, LOOK_NS = 1000000000 };
 
 static const struct tec_clock real = {NULL};
 
@@ -34,44 +34,54 @@ static bool add(struct tec_memory *m, uint32_t handle, struct tec_unit_view *uni
     return true;
 }
 
-/* Members of a static group come one after the other and are one sequence: all of them or none. */
-static int add_group(struct tec_memory *m, const uint32_t *handles, uint32_t n)
+/* A unit, or all members of its static group as one sequence: their KV is of them all, also where
+ * some of them have it. False: it does not fit behind what is there. */
+static bool add_sequence(struct tec_memory *m, uint32_t handle, uint32_t *members)
 {
     struct tec_remember_job *j = &m->job;
     struct tec_unit_view unit;
+    uint32_t most = (uint32_t)m->plan->spec.units;
+    uint32_t n = tec_store_members(m->store, handle, members, most);
     int units = j->n_units, tokens = j->n_tokens;
-    uint32_t i = 0;
-    uint64_t epoch = 0;
-    for (; i < n; i++) {
-        if (!tec_store_view(m->store, handles[i], &unit) || (i > 0 && unit.epoch != epoch))
-            break;
-        epoch = unit.epoch;
-        if (!add(m, handles[i], &unit)) {
+    for (uint32_t i = 0; i < n; i++)
+        if (n > most || !add(m, members[i], &unit)) {
             j->n_units = units;
             j->n_tokens = tokens;
-            return 0;
+            return false;
         }
-        if (epoch == 0) {
-            i++;
-            break;
-        }
-    }
     if (j->n_tokens > tokens)
         j->texts[j->n_texts++] = (struct tec_remember_text){j->ids + tokens, j->n_tokens - tokens};
-    return (int)i;
+    return true;
 }
 
+/* Whether a unit is in the job already, with its group. */
+static bool added(const struct tec_remember_job *j, uint32_t handle)
+{
+    for (int u = 0; u < j->n_units; u++)
+        if (j->handles[u] == handle)
+            return true;
+    return false;
+}
+
+/* From m->cursor on, which counts missing units that fit no launch: they are computed with each
+ * prompt. */
 bool tec_memory_fill_job(struct tec_memory *m)
 {
     struct tec_remember_job *j = &m->job;
     struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
-    uint32_t most = (uint32_t)m->plan->spec.units, at = 0;
+    uint32_t most = (uint32_t)m->plan->spec.units;
     uint32_t *missing = TEC_NEW(&m->scratch, most, uint32_t);
+    uint32_t *members = TEC_NEW(&m->scratch, most, uint32_t);
     j->n_texts = j->n_units = j->n_tokens = 0;
-    uint32_t n = missing ? tec_store_missing(m->store, missing, most) : 0;
-    while (at < n && j->n_tokens < SOME) {
-        int took = add_group(m, missing + at, n - at);
-        at += took ? (uint32_t)took : 1; /* what fits no launch is computed in each prompt */
+    uint32_t n =
+        missing && members ? tec_store_missing_from(m->store, m->cursor, missing, most) : 0;
+    for (uint32_t i = 0; i < n && j->n_tokens < SOME; i++) {
+        if (added(j, missing[i]) || add_sequence(m, missing[i], members))
+            continue;
+        if (j->n_units == 0) /* alone, too, it does not fit */
+            m->cursor++;
+        else
+            break;
     }
     tec_arena_rewind(&m->scratch, mark);
     return j->n_texts > 0;
@@ -81,14 +91,18 @@ void tec_memory_run_job(struct tec_memory *m)
 {
     struct tec_remember_job *j = &m->job;
     int64_t begin = tec_clock_now(&real);
-    j->failed = tec_remember_run(m->plan, j->texts, j->n_texts, NULL) != TEC_OK;
+    j->err.message[0] = '\0';
+    j->failed = tec_remember_run(m->plan, j->texts, j->n_texts, &j->err) != TEC_OK;
     size_t layer = (size_t)m->plan->spec.unit_tokens * m->row;
     for (int l = 0; j->k && !j->failed && l < m->layers; l++)
         tec_remember_read(m->plan, 0, j->n_tokens, l, j->k + (size_t)l * layer,
                           j->v + (size_t)l * layer);
-    j->took_ns = tec_clock_now(&real) - begin;
+    int64_t took = tec_clock_now(&real) - begin;
+    /* Believed of the next: the dearest of late, which fades. */
+    int64_t each = took / (j->n_tokens ? j->n_tokens : 1), faded = m->token_ns - m->token_ns / 8;
+    m->token_ns = each > faded ? each : faded;
     tec_memory_count(m, TEC_COUNT_REMEMBERED, j->n_tokens);
-    tec_memory_count(m, TEC_COUNT_REMEMBER_NS, j->took_ns);
+    tec_memory_count(m, TEC_COUNT_REMEMBER_NS, took);
 }
 
 /* A unit's pieces, one after the other: K, then V behind it at the form's place. */
@@ -119,47 +133,102 @@ static bool keep_unit(struct tec_memory *m, int u, struct tec_error *err)
     return status == TEC_OK || status == TEC_NOT_FOUND; /* it has changed meanwhile */
 }
 
+void tec_memory_say(struct tec_memory *m, const char *sentence)
+{
+    pthread_mutex_lock(&m->words);
+    snprintf(m->trouble, sizeof m->trouble, "%.255s", sentence);
+    pthread_mutex_unlock(&m->words);
+}
+
 void tec_memory_keep_job(struct tec_memory *m)
 {
     struct tec_remember_job *j = &m->job;
-    struct tec_error err;
+    struct tec_error err = j->err;
     for (int u = 0; u < j->n_units; u++) {
-        err.message[0] = '\0';
         if (!j->failed && keep_unit(m, u, &err))
             continue;
         tec_memory_count(m, TEC_COUNT_FAILED, 1);
-        pthread_mutex_lock(&m->lock);
-        snprintf(m->trouble, sizeof m->trouble, "%.240s", err.message);
-        pthread_mutex_unlock(&m->lock);
+        tec_memory_say(m, err.message);
     }
+}
+
+/* What others have computed is not missing. Waits for a server, under no lock. */
+static void look(struct tec_memory *m)
+{
+    uint32_t n =
+        tec_store_missing_from(m->store, m->cursor, m->looked, (uint32_t)m->plan->spec.units);
+    uint32_t found;
+    if (n > 0 && m->resource->remote && !m->options.forgets)
+        (void)tec_store_look(m->store, m->looked, n, LOOK_NS, &found, NULL);
+}
+
+/* KV that a prompt had to read from a file or a server comes into RAM. */
+static void warm(struct tec_memory *m)
+{
+    uint32_t handle = TEC_NO_UNIT;
+    struct tec_kv *kv;
+    pthread_mutex_lock(&m->lock);
+    if (m->n_cold > 0)
+        handle = m->cold[--m->n_cold];
+    pthread_mutex_unlock(&m->lock);
+    if (handle == TEC_NO_UNIT || tec_store_pin(m->store, handle, &kv, NULL) != TEC_OK)
+        return;
+    (void)tec_store_warm(m->store, kv, NULL);
+    tec_store_drop(m->store, kv);
+}
+
+/* After a change: until nothing is missing any more. What leaves for want of room is not computed
+ * again before the next change. */
+static bool fill(struct tec_memory *m, int64_t *seen, bool *busy)
+{
+    int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
+    if (changes != *seen) {
+        m->cursor = 0;
+        *seen = changes;
+        *busy = true;
+        look(m);
+    }
+    if (!*busy)
+        return false;
+    pthread_mutex_lock(&m->lock);
+    bool ready = tec_memory_fill_job(m);
+    pthread_mutex_unlock(&m->lock);
+    *busy = ready;
+    return ready;
+}
+
+static void sync_changes(struct tec_memory *m, int64_t *synced)
+{
+    int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
+    struct tec_error err;
+    if (changes != *synced && tec_store_sync(m->store, &err) != TEC_OK)
+        tec_memory_say(m, err.message);
+    *synced = changes;
 }
 
 static void *work(void *self)
 {
     struct tec_memory *m = self;
     const struct timespec rest = {0, REST_NS};
-    int rests = 0;
-    while (!atomic_load_explicit(&m->stops, memory_order_relaxed)) {
+    int64_t seen = -1, synced = 0, failed = 0;
+    bool busy = false;
+    for (int turn = 0; !atomic_load_explicit(&m->stops, memory_order_relaxed);
+         turn = (turn + 1) % RESTS) {
         int state = atomic_load_explicit(&m->job.state, memory_order_acquire);
         if (state == TEC_JOB_DONE) {
-            int64_t failed =
-                atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
             tec_memory_keep_job(m);
-            failed -= atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
-            rests = failed ? RESTS : 0;
+            int64_t now = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
+            busy = busy && now == failed; /* not again before the next change */
+            failed = now;
             atomic_store_explicit(&m->job.state, TEC_JOB_EMPTY, memory_order_relaxed);
             continue;
         }
-        bool ready = false;
-        if (state == TEC_JOB_EMPTY && --rests <= 0) {
-            pthread_mutex_lock(&m->lock);
-            ready = tec_memory_fill_job(m);
-            pthread_mutex_unlock(&m->lock);
-        }
-        if (ready)
+        if (state == TEC_JOB_EMPTY && fill(m, &seen, &busy))
             atomic_store_explicit(&m->job.state, TEC_JOB_READY, memory_order_release);
-        else
-            nanosleep(&rest, NULL);
+        warm(m);
+        if (turn == 0)
+            sync_changes(m, &synced);
+        nanosleep(&rest, NULL);
     }
     return NULL;
 }

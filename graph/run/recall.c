@@ -326,6 +326,7 @@ enum tec_status tec_recall_run(struct tec_recall *r, const struct tec_recall_inp
     r->rule = *rule;
     r->source = *source;
     r->times = (struct tec_recall_times){0};
+    r->importance.n_hops = 0;
     TEC_TRY(begin(r, err));
     for (int layer = 0; layer < r->layers; layer++)
         TEC_TRY(run_layer(r, layer, err));

@@ -273,7 +273,7 @@ static double ratio(lua_State *L, struct tec_policy *policy, int i)
     lua_rawgeti(L, 3, i + 1);
     double wish = number(L, -1, "a ratio");
     lua_pop(L, 1);
-    double most = t->n_ratio ? t->ratio[t->n_ratio - 1] : 0;
+    double most = t->n_ratio ? t->ratio[t->n_ratio - 1] : 1;
     if (i > 0 && policy->scratch.ratios[i - 1] < most)
         most = policy->scratch.ratios[i - 1];
     double share = wish < 0 ? 0 : wish > most ? most : wish;
