@@ -160,21 +160,25 @@ static size_t word_at(const char *text, size_t n, size_t *at)
     return begin;
 }
 
-/* Words to the vector that counts them: each adds 1 to one place and takes it from another. */
+/* A word adds 1 to one place of the vector and takes it from another. */
+static void count_word(struct tec_memory *m, const char *text, size_t n)
+{
+    char word[32];
+    size_t length = n < sizeof word ? n : sizeof word;
+    for (size_t i = 0; i < length; i++)
+        word[i] = (char)tolower((unsigned char)text[i]);
+    uint64_t h = XXH3_64bits(word, length);
+    m->embedding[h % TEC_WORDS_DIM] += 1.0F;
+    m->embedding[(h >> 32) % TEC_WORDS_DIM] -= 1.0F;
+}
+
 static void embed_words(struct tec_memory *m, const char *text, size_t n)
 {
     memset(m->embedding, 0, (size_t)m->dim * sizeof *m->embedding);
     for (size_t at = 0; at < n;) {
-        char word[32];
-        size_t begin = word_at(text, n, &at), length = at - begin;
-        length = length < sizeof word ? length : sizeof word;
-        for (size_t i = 0; i < length; i++)
-            word[i] = (char)tolower((unsigned char)text[begin + i]);
-        if (!length)
-            continue;
-        uint64_t h = XXH3_64bits(word, length);
-        m->embedding[h % TEC_WORDS_DIM] += 1.0F;
-        m->embedding[(h >> 32) % TEC_WORDS_DIM] -= 1.0F;
+        size_t begin = word_at(text, n, &at);
+        if (at > begin)
+            count_word(m, text + begin, at - begin);
     }
 }
 

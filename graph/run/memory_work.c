@@ -105,29 +105,37 @@ void tec_memory_run_job(struct tec_memory *m)
     tec_memory_count(m, TEC_COUNT_REMEMBER_NS, took);
 }
 
-/* A unit's pieces, one after the other: K, then V behind it at the form's place. */
+/* A unit's K and V of a layer, one after the other. */
+static void read_piece(struct tec_memory *m, int u, int l, unsigned char *to)
+{
+    const struct tec_remember_job *j = &m->job;
+    size_t bytes = (size_t)j->tokens[u] * m->row;
+    size_t at =
+        (size_t)l * (size_t)m->plan->spec.unit_tokens * m->row + (size_t)j->first[u] * m->row;
+    if (!j->k) {
+        tec_remember_read(m->plan, j->first[u], j->tokens[u], l, to, to + bytes);
+        return;
+    }
+    memcpy(to, j->k + at, bytes);
+    memcpy(to + bytes, j->v + at, bytes);
+}
+
 static bool keep_unit(struct tec_memory *m, int u, struct tec_error *err)
 {
-    struct tec_remember_job *j = &m->job;
-    size_t bytes = (size_t)j->tokens[u] * m->row,
-           layer = (size_t)m->plan->spec.unit_tokens * m->row;
-    unsigned char *room = tec_heap_get(m->heap, 2 * bytes * (size_t)m->layers);
+    const struct tec_remember_job *j = &m->job;
+    size_t piece = 2 * (size_t)j->tokens[u] * m->row;
+    unsigned char *room = tec_heap_get(m->heap, piece * (size_t)m->layers);
     const void **pieces = tec_heap_get(m->heap, (size_t)m->layers * sizeof *pieces);
-    enum tec_status status =
-        room && pieces ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to keep a unit");
-    for (int l = 0; status == TEC_OK && l < m->layers; l++) {
-        unsigned char *to = room + 2 * bytes * (size_t)l;
-        pieces[l] = to;
-        if (j->k) {
-            size_t at = (size_t)l * layer + (size_t)j->first[u] * m->row;
-            memcpy(to, j->k + at, bytes);
-            memcpy(to + bytes, j->v + at, bytes);
-        } else
-            tec_remember_read(m->plan, j->first[u], j->tokens[u], l, to, to + bytes);
-    }
-    if (status == TEC_OK)
+    enum tec_status status = TEC_NO_MEMORY;
+    if (room && pieces) {
+        for (int l = 0; l < m->layers; l++) {
+            pieces[l] = room + piece * (size_t)l;
+            read_piece(m, u, l, room + piece * (size_t)l);
+        }
         status =
             tec_store_put_kv(m->store, j->handles[u], j->versions[u], j->epochs[u], pieces, err);
+    } else
+        tec_fail(err, TEC_NO_MEMORY, "no memory to keep a unit");
     tec_heap_put(m->heap, pieces);
     tec_heap_put(m->heap, room);
     return status == TEC_OK || status == TEC_NOT_FOUND; /* it has changed meanwhile */

@@ -85,7 +85,7 @@ static void read_slots(struct tec_keep *j, int layer, bool values, const int *to
     const unsigned char *from = (values ? s->v : s->k)[layer];
     unsigned char *line = TEC_NEW(j->pi->v->arena, bytes, unsigned char);
     for (int i = 0; line && i < n; i++, out += row) {
-        size_t slot = (size_t)(j->plan->prefixes.first[j->region] + tokens[i]);
+        size_t slot = (size_t)j->plan->prefixes.first[j->region] + (size_t)tokens[i];
         tec_device_download(j->plan->device, TEC_STREAM_MAIN, line, from + slot * bytes, bytes);
         for (size_t c = 0; c < row; c++)
             out[c] = s->shape.bf16 ? tec_bf16_float(((const uint16_t *)(const void *)line)[c])
