@@ -34,7 +34,7 @@ static void make_texts(uint64_t seed, int vocab)
 static void check_chain(const struct tec_token_tree *t, const int *parent, int r)
 {
     const struct tec_seq *seq = &t->chains[t->chain[r]];
-    int slots[LONGEST + 2], n = 0, at = r;
+    int slots[LONGEST + 2] = {0}, n = 0, at = r;
     for (int i = 1; i < seq->spans; i++)
         for (int k = 0; k < t->spans[seq->first + i].length && n < t->depth[r]; k++)
             slots[n++] = t->spans[seq->first + i].slot + k;
@@ -53,7 +53,7 @@ static struct tec_tree_end behind(int token)
 static void check_tree(int n, int end)
 {
     struct tec_token_tree t;
-    int parent[TEXTS * (LONGEST + 1) + 1];
+    int parent[TEXTS * (LONGEST + 1) + 1] = {0};
     REQUIRE(tec_token_tree_create(&t, texts, n, behind(end), &arena, &err) == TEC_OK);
     parent[0] = -1;
     for (int p = 0; p < t.n_places; p++) {
@@ -370,8 +370,9 @@ TEST(an_answer_is_one_of_the_list)
         REQUIRE(tec_plan_choose(tiny.plan, trees, LISTS, root, &arena, &err) == TEC_OK);
         make_prompt(tiny.model->text.vocab);
         for (int i = 0; i < LISTS; i++) {
-            int want[LONGEST + 2], got[2 * LONGEST + 2], one[2 * LONGEST + 2];
+            int want[LONGEST + 2] = {0}, got[2 * LONGEST + 2], one[2 * LONGEST + 2];
             int n = answer_by_hand(&tree[i], want), listed = 0;
+            REQUIRE(n > 0 && n <= LONGEST + 2);
             CHECK_INT(answer(root[i], LONGEST + 1, got), ==, n);
             CHECK(memcmp(got, want, (size_t)n * sizeof *got) == 0);
             CHECK_INT(answer(root[i], 1, one), ==, n);

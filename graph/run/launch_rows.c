@@ -1,5 +1,6 @@
 #include "graph/run/launch_rows.h"
 
+#include <stddef.h>
 #include <string.h>
 
 void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i,
@@ -22,8 +23,8 @@ void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i
         t->temperature[i] = row->sampling.temperature;
         t->top_p[i] = row->sampling.top_p;
         t->top_k[i] = row->sampling.top_k;
-        t->seed[2 * i] = (unsigned)row->sampling.seed;
-        t->seed[2 * i + 1] = (unsigned)(row->sampling.seed >> 32);
+        t->seed[2 * (ptrdiff_t)i] = (unsigned)row->sampling.seed;
+        t->seed[2 * (ptrdiff_t)i + 1] = (unsigned)(row->sampling.seed >> 32);
     }
     if (t->place)
         t->place[i] = row->place;

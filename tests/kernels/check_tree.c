@@ -71,7 +71,8 @@ static void allow_shape(struct conform *c, int i)
         for (int k = 0; k < cols; k++) {
             size_t at = (size_t)r * (size_t)a.ld + (size_t)k;
             float want = allowed(&a, r, k, before[at]);
-            if (memcmp(&got[at], &want, sizeof want) || memcmp(&ref[at], &want, sizeof want))
+            if (memcmp(&got[at], &want, sizeof want) != 0 ||
+                memcmp(&ref[at], &want, sizeof want) != 0)
                 conform_fail(c, "[%dx%d] row %d column %d: %g, reference %g, want %g", rows, cols,
                              r, k, (double)got[at], (double)ref[at], (double)want);
         }
