@@ -123,10 +123,10 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
     pthread_mutex_init(&m->words, NULL);
     enum tec_status status = fill(m, err);
     if (status != TEC_OK) {
+        const struct tec_decl_resource *r = m->resource;
         tec_memory_close(m);
-        return tec_context(err, status, "%s:%d: memory '%s'",
-                           m->resource->where.file ? m->resource->where.file : "?",
-                           m->resource->where.line, m->resource->name);
+        return tec_context(err, status, "%s:%d: memory '%s'", r->where.file ? r->where.file : "?",
+                           r->where.line, r->name);
     }
     *out = m;
     return TEC_OK;
