@@ -133,7 +133,8 @@ static const unsigned char *meta_of(struct scan *s, enum tec_status *status, str
     bool put = s->head.type == TEC_LOG_PUT;
     uint64_t tail = put ? (uint64_t)m.dim * sizeof(float) + m.id_bytes + m.text_bytes : 0;
     if (sizeof m + tail != s->head.meta_bytes || (put && m.dim != s->log->key.dim) ||
-        m.id_bytes > TEC_LOG_MAX_ID || m.text_bytes > TEC_LOG_MAX_TEXT)
+        m.id_bytes > TEC_LOG_MAX_ID || m.text_bytes > TEC_LOG_MAX_TEXT ||
+        tec_log_piece_bytes(&s->log->key, m.tokens) > TEC_LOG_MAX_PIECE)
         return NULL;
     if (s->head.type == TEC_LOG_KV && s->head.stride != tec_log_piece_bytes(&s->log->key, m.tokens))
         return NULL;
