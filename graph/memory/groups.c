@@ -397,7 +397,7 @@ enum tec_status tec_groups_restore(struct tec_groups *g, uint32_t unit,
         member_append(g, at, unit);
     }
     g->groups[at].is_static = false;
-    g->groups[at].changed = changed;
+    g->groups[at].changed = changed > 0 ? changed : 0; /* a file may say anything */
     g->groups[at].epoch = g->next_epoch++;
     return TEC_OK;
 }
@@ -409,7 +409,7 @@ enum tec_status tec_groups_restore_group(struct tec_groups *g, uint64_t id, bool
     if (at == TEC_NO_UNIT)
         return tec_fail(err, TEC_NOT_FOUND, "there is no group %llu", (unsigned long long)id);
     g->groups[at].is_static = is_static;
-    g->groups[at].changed = changed;
+    g->groups[at].changed = changed > 0 ? changed : 0; /* a file may say anything */
     g->groups[at].epoch = epoch;
     if (epoch >= g->next_epoch)
         g->next_epoch = epoch + 1;
