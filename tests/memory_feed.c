@@ -1,4 +1,4 @@
-/* A stream: pieces are right and there in time, whatever the rule, the tier and the speed; what
+/* A feed: pieces are right and there in time, whatever the rule, the tier and the speed; what
  * fails makes a forward void; what is counted. */
 #include "base/clock.h"
 #include "graph/memory/feed_own.h"
@@ -59,7 +59,7 @@ static void open_store(int64_t ram)
         .threshold = 2.0,
         .stable_steps = 1,
         .ram_bytes = ram};
-    strcpy(folder, "/tmp/tectum_stream_XXXXXX");
+    strcpy(folder, "/tmp/tectum_feed_XXXXXX");
     REQUIRE(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/store", folder);
     memset(&heap, 0, sizeof heap);
@@ -93,11 +93,11 @@ static void drop_all(void)
 static struct tec_feed *start(const struct tec_feed_options *given)
 {
     struct tec_feed_options options = *given;
-    struct tec_feed *stream = NULL;
+    struct tec_feed *feed = NULL;
     options.layers = LAYERS;
     options.units = UNITS;
-    REQUIRE(tec_feed_create(&stream, store, &options, &heap, NULL) == TEC_OK);
-    return stream;
+    REQUIRE(tec_feed_create(&feed, store, &options, &heap, NULL) == TEC_OK);
+    return feed;
 }
 
 static uint32_t dice(uint32_t *seed)

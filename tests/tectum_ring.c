@@ -86,8 +86,9 @@ TEST(ticks_of_a_ring_are_given_what_leaves_in_them)
     struct tectum *t = open_ring(NULL);
     struct tectum_handed handed;
     static double actions[64];
-    int fresh = 0, aged = 0;
-    for (int i = 0; i < 20; i++) {
+    int fresh = 0, aged = 0, ticks = 0;
+    /* A busy machine hands out fewer fresh ones, so it is given more ticks, not asked for less. */
+    for (int i = 0; i < 200 && (fresh < 4 || i <= 12); i++, ticks++) {
         bool blind = i == 12;
         int64_t number = blind ? -1 : submit_ring(t, 1, EDGE, 4, 0);
         REQUIRE(tectum_handout(t, number, tectum_now() + 2 * 20000000, actions, 64, &handed,
@@ -97,8 +98,8 @@ TEST(ticks_of_a_ring_are_given_what_leaves_in_them)
         fresh++;
         aged += handed.observation < i && handed.age_ns > 0;
     }
-    printf("# %d of 20 ticks had a fresh action\n", fresh); /* on a busy machine, few */
-    CHECK(fresh >= 1);
+    printf("# %d of %d ticks had a fresh action\n", fresh, ticks);
+    CHECK(fresh >= 4);
     CHECK_INT(aged, ==, fresh);
     tectum_close(&t);
 }

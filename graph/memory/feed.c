@@ -1,4 +1,4 @@
-/* A stream from outside: its life, and the frame's side, which only reads and writes atomics. */
+/* A feed from outside: its life, and the frame's side, which only reads and writes atomics. */
 #include "graph/memory/feed_own.h"
 
 #include "base/clock.h"
@@ -20,7 +20,7 @@ static enum tec_status options_check(const struct tec_feed_options *o, struct te
         o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->poll_ns < 0 ||
         o->poll_ns > 999999999)
         return tec_fail(err, TEC_INVALID,
-                        "memory: a stream of %d layers, %d units, %lld bytes of grain, asking each "
+                        "memory: a feed of %d layers, %d units, %lld bytes of grain, asking each "
                         "%lld ns; up to %d, %d and 1 s are possible",
                         o->layers, o->units, (long long)o->grain_bytes, (long long)o->poll_ns,
                         TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_UNITS);
@@ -65,7 +65,7 @@ enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
     TEC_TRY(options_check(options, err));
     struct tec_feed *s = tec_heap_get(heap, sizeof *s);
     if (!s)
-        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a stream");
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a feed");
     s->heap = heap;
     s->store = store;
     s->options = *options;
@@ -81,8 +81,8 @@ enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
     }
     tec_feed_destroy(s);
     if (room)
-        return tec_fail(err, TEC_IO, "memory: no thread for a stream");
-    return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a stream of %d layers of %d units",
+        return tec_fail(err, TEC_IO, "memory: no thread for a feed");
+    return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a feed of %d layers of %d units",
                     options->layers, options->units);
 }
 
@@ -111,7 +111,7 @@ static enum tec_status forward_check(const struct tec_feed *s, const struct tec_
     if (f->layers < 1 || f->layers > s->options.layers || f->units < 0 ||
         f->units > s->options.units)
         return tec_fail(err, TEC_INVALID,
-                        "memory: a forward of %d layers, %d units on a stream of "
+                        "memory: a forward of %d layers, %d units on a feed of "
                         "%d, %d",
                         f->layers, f->units, s->options.layers, s->options.units);
     if ((f->units > 0 && (!f->kv || !f->staging || !f->first)) || !f->reveal_ns != !f->layer_ns)
@@ -202,16 +202,16 @@ void tec_feed_ended(struct tec_feed *s, int layer)
     told(s, &s->ended, layer, s->ended_at);
 }
 
-bool tec_feed_ready(const struct tec_feed *stream, int layer)
+bool tec_feed_ready(const struct tec_feed *feed, int layer)
 {
-    struct tec_feed *s = (struct tec_feed *)(uintptr_t)stream; /* atomics are read */
+    struct tec_feed *s = (struct tec_feed *)(uintptr_t)feed; /* atomics are read */
     return atomic_load_explicit(&s->ready, memory_order_acquire) > layer ||
            atomic_load_explicit(&s->void_, memory_order_acquire);
 }
 
-bool tec_feed_wait(const struct tec_feed *stream, int layer)
+bool tec_feed_wait(const struct tec_feed *feed, int layer)
 {
-    struct tec_feed *s = (struct tec_feed *)(uintptr_t)stream;
+    struct tec_feed *s = (struct tec_feed *)(uintptr_t)feed;
     int turns = 0;
     while (!tec_feed_ready(s, layer))
         tec_spin(&turns);

@@ -100,35 +100,35 @@ enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
                                 const struct tec_feed_options *options, struct tec_heap *heap,
                                 struct tec_error *err);
 /* Ends the thread; a forward that is open is finished. NULL is allowed. */
-void tec_feed_destroy(struct tec_feed *stream);
+void tec_feed_destroy(struct tec_feed *feed);
 
 /* A forward begins. One non-blocking wake-up. TEC_INVALID: out of range, a unit without KV outside
  * S(0), no place for a piece, an array missing, or the one before is not finished. */
-enum tec_status tec_feed_begin(struct tec_feed *stream, const struct tec_feed_forward *forward,
+enum tec_status tec_feed_begin(struct tec_feed *feed, const struct tec_feed_forward *forward,
                                struct tec_error *err);
 
 /* Where pieces lie: [layers, units], the same array for all forwards (rows of `units` of the
  * forward). An entry is set before its layer is ready. */
-const unsigned char *const *tec_feed_pieces(const struct tec_feed *stream);
+const unsigned char *const *tec_feed_pieces(const struct tec_feed *feed);
 
 /* The frame side. A set that grows, or a layer out of order, makes the forward void: finish says
  * TEC_INVALID. */
-void tec_feed_started(struct tec_feed *stream, int layer);
-void tec_feed_known(struct tec_feed *stream, int layer, const unsigned char *set);
-void tec_feed_ended(struct tec_feed *stream, int layer);
+void tec_feed_started(struct tec_feed *feed, int layer);
+void tec_feed_known(struct tec_feed *feed, int layer, const unsigned char *set);
+void tec_feed_ended(struct tec_feed *feed, int layer);
 /* All of the layer is there, or never will be (false from wait, then). */
-bool tec_feed_ready(const struct tec_feed *stream, int layer);
-bool tec_feed_wait(const struct tec_feed *stream, int layer);
+bool tec_feed_ready(const struct tec_feed *feed, int layer);
+bool tec_feed_wait(const struct tec_feed *feed, int layer);
 
 /* Give up what is still to load, wait for the piece on the link (spins), say what happened. Without
  * a forward: TEC_OK and zeros. */
-enum tec_status tec_feed_finish(struct tec_feed *stream, struct tec_feed_result *result,
+enum tec_status tec_feed_finish(struct tec_feed *feed, struct tec_feed_result *result,
                                 struct tec_error *err);
 
 /* Of all forwards that are finished. */
-struct tec_feed_counts tec_feed_counts(const struct tec_feed *stream);
+struct tec_feed_counts tec_feed_counts(const struct tec_feed *feed);
 
 /* What loading so many bytes from a tier is believed to take, ns. */
-int64_t tec_feed_believed(const struct tec_feed *stream, enum tec_kept_in tier, size_t bytes);
+int64_t tec_feed_believed(const struct tec_feed *feed, enum tec_kept_in tier, size_t bytes);
 
 #endif

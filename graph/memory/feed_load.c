@@ -1,4 +1,4 @@
-/* A stream's thread: hears how far the forward is, asks the rules, loads, tells what is there. */
+/* A feed's thread: hears how far the forward is, asks the rules, loads, tells what is there. */
 #include "graph/memory/feed_own.h"
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* What a stream measures: how long loads take, who waited for whom. */
+/* What a feed measures: how long loads take, who waited for whom. */
 #include "graph/memory/feed_own.h"
 
 #define FADE 0.97           /* weight of a pair after the next one */

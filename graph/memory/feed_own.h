@@ -1,4 +1,4 @@
-/* feed_own.h - the inside of a stream, for its source files. */
+/* feed_own.h - the inside of a feed, for its source files. */
 #ifndef TEC_GRAPH_MEMORY_FEED_OWN_H
 #define TEC_GRAPH_MEMORY_FEED_OWN_H
 
@@ -57,13 +57,13 @@ struct tec_feed {
     struct tec_feed_counts counts, all;
 };
 
-int64_t tec_feed_now(const struct tec_feed *stream); /* since begin */
+int64_t tec_feed_now(const struct tec_feed *feed); /* since begin */
 /* The thread: forwards until the end. */
-void *tec_feed_run(void *stream);
+void *tec_feed_run(void *feed);
 /* A load took so long; what that says of others. */
 void tec_feed_line_add(struct tec_feed_line *line, size_t bytes, int64_t ns);
 int64_t tec_feed_line_at(const struct tec_feed_line *line, size_t bytes);
 /* Bubbles, overlap, means, once a forward is over. */
-void tec_feed_measure(struct tec_feed *stream);
+void tec_feed_measure(struct tec_feed *feed);
 
 #endif

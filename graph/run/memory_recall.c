@@ -120,13 +120,13 @@ static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *r
                            const struct tec_prefix_input *o)
 {
     const struct tec_memory_prompt *p = m->prompt;
-    bool streams = rule->selection != TEC_SELECTION_full && rule->selection != TEC_SELECTION_prefix;
+    bool fed = rule->selection != TEC_SELECTION_full && rule->selection != TEC_SELECTION_prefix;
     const struct tec_recall_source source = {.self = m,
                                              .find = find,
-                                             .wait = streams ? wait : NULL,
-                                             .known = streams ? known : NULL,
-                                             .started = streams ? started : NULL,
-                                             .ended = streams ? ended : NULL};
+                                             .wait = fed ? wait : NULL,
+                                             .known = fed ? known : NULL,
+                                             .started = fed ? started : NULL,
+                                             .ended = fed ? ended : NULL};
     const struct tec_recall_input in = {.ids = o->ids,
                                         .n = o->n_text,
                                         .units = p->units,
@@ -138,7 +138,7 @@ static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *r
     struct tec_feed_result result;
     enum tec_status status =
         begin(m, rule) ? tec_recall_run(&m->recall, &in, rule, &source, NULL) : TEC_NOT_FOUND;
-    if (streams && tec_feed_finish(m->feed, &result, NULL) != TEC_OK && status == TEC_OK)
+    if (fed && tec_feed_finish(m->feed, &result, NULL) != TEC_OK && status == TEC_OK)
         status = TEC_NOT_FOUND;
     return status;
 }

@@ -56,5 +56,6 @@ void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input)
     l->o.executor.shift(l->o.executor.self, moves, stages - 1, &replay);
     if (replay.status == TEC_OK)
         tec_costs_warm(&l->costs, TEC_COST_SHIFT, 0,
-                       (replay.end_ns - replay.start_ns) / ((stages - 1) * l->prefix_rows));
+                       (replay.end_ns - replay.start_ns) /
+                           ((int64_t)(stages - 1) * l->prefix_rows));
 }

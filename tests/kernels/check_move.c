@@ -23,8 +23,9 @@ static unsigned char *slots(struct conform *c, struct shape s)
 static struct tec_move *moves(struct conform *c, struct shape s, bool any)
 {
     struct tec_move *m = conform_buf(c, (size_t)s.moves, sizeof *m);
+    int steps = s.regions > 1 ? s.regions - 1 : 1;
     for (int i = 0; i < s.moves; i++) {
-        int from = s.regions - 2 - i % (s.regions - 1), to = from + 1;
+        int from = steps - 1 - i % steps, to = from + 1;
         if (any) {
             from = conform_int(0, s.regions - 1);
             to = conform_int(0, s.regions - 1);

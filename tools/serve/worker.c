@@ -201,9 +201,10 @@ static void tell_texts(struct tec_worker *w)
         if (!w->jobs[job].waits)
             continue;
         bool gone = atomic_load_explicit(&w->exchange->jobs[job].gone, memory_order_relaxed);
-        for (int i = 0; i < tec_loop_utterances(loop) && !u; i++)
-            if (tec_loop_utterance(loop, i)->id == w->jobs[job].request)
-                u = tec_loop_utterance(loop, i);
+        for (int i = 0; i < tec_loop_utterances(loop) && !u; i++) {
+            const struct tec_utterance *one = tec_loop_utterance(loop, i);
+            u = one && one->id == w->jobs[job].request ? one : NULL;
+        }
         gone |= expired(w, job);
         if (gone && u && !atomic_load_explicit(&u->done, memory_order_acquire))
             w->cancels[w->n_cancels++] = u->id; /* nobody wants it any more */
@@ -299,12 +300,12 @@ static void run_job(struct tec_worker *w, int job)
 /* One frame: for a job, or without observation. */
 static void run_frame(struct tec_worker *w, int job)
 {
-    struct tec_worker_job *s = job < 0 ? NULL : &w->jobs[job];
+    bool asked = job >= 0;
     struct tec_error err;
     w->running = job;
-    w->running_text = s && w->request.wants_text;
+    w->running_text = asked && w->request.wants_text;
     w->acted = w->holds = w->lost = false;
-    if (s)
+    if (asked)
         run_job(w, job);
     else
         run_tick(w, -1);
@@ -312,13 +313,13 @@ static void run_frame(struct tec_worker *w, int job)
         lose(w, &err);
         return;
     }
-    if (s && !w->acted && w->lost) {
+    if (asked && !w->acted && w->lost) {
         answer_lost(w, job);
-    } else if (s && !w->acted && (s->wants_actions || !w->running_text)) {
+    } else if (asked && !w->acted && (w->jobs[job].wants_actions || !w->running_text)) {
         tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
                  w->opened.pipeline->name);
         answer_failure(w, job, &err);
-    } else if (s && w->running >= 0) {
+    } else if (asked && w->running >= 0) {
         await_text(w, job);
     }
     w->running = -1;

@@ -40,6 +40,20 @@ enum tec_status tec_keep_remember(struct tec_keep *j, struct tec_error *err);
 /* Every run that the case names. */
 enum tec_status tec_keep_runs(struct tec_keep *j, struct tec_error *err);
 
+/* A tensor of the run: of a layer, or of it all (-1). Lives as long as the case. */
+const char *tec_keep_name(struct tec_keep *j, int layer, const char *what);
+
+/* Whether the engine's own choice of `what` ("same_sets", "same_tokens") counts: in float32 always,
+ * in bf16 where the case says that its own run in bf16 chose the same. */
+bool tec_keep_own(const struct tec_keep *j, const char *what);
+
+/* Logits of the query's rows, and of n steps that are given the case's ids [n]. */
+void tec_keep_logits(struct tec_keep *j, const int *ids, int n);
+
+/* The tokens of n steps against the case's ids [n]: free in float32; in bf16 step by step, where
+ * a near tie may go either way (doc/decisions/014-near-ties-of-bf16-tokens.md). */
+void tec_keep_tokens(struct tec_keep *j, const int *ids, int n);
+
 /* What a case gives no bounds for, by a bound of our own. */
 void tec_keep_near(struct tec_keep *j, const char *check, const double *got, size_t n,
                    double bound);

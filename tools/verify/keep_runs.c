@@ -1,15 +1,14 @@
 /* keep_runs.c - the runs of a case of kind "selective". Tensors are compared with the sets of the
- * case (its errors are of those); sets and tokens with what the engine chooses by itself. */
+ * case (its errors are of those); sets and tokens with what the engine chooses by itself. What bf16
+ * is not held to is a line that says so. */
 #include "kernels/bf16.h"
 #include "tools/verify/keep.h"
 #include "tools/verify/pi_text.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor of the run: of a layer, or of it all (-1). */
-static const char *named(struct tec_keep *j, int layer, const char *what)
+const char *tec_keep_name(struct tec_keep *j, int layer, const char *what)
 {
     struct tec_arena *arena = j->pi->v->arena;
     const char *name = layer < 0 ? tec_arena_printf(arena, "%s.%s", j->name, what)
@@ -42,17 +41,32 @@ static json_t *list_of(const bool *set, int n)
     return list;
 }
 
+static const char no_bound[] = "not judged: the case gives no error of bf16";
+static const char others[] = "not judged: the case's own bf16 run chooses others";
+
+static bool bf16(const struct tec_keep *j)
+{
+    return strcmp(j->pi->v->dtype, "bf16") == 0;
+}
+
+/* What only float32 is held to: a line that says why. */
+static void not_judged(struct tec_keep *j, const char *check, const char *why)
+{
+    tec_verify_report(j->pi->v, check, 0.0, 0.0, 0.0, true, NULL, why);
+}
+
 static void compare_scores(struct tec_keep *j, const struct tec_recall *r, int layer)
 {
     const struct tec_importance *im = &r->importance;
-    bool bf16 = strcmp(j->pi->v->dtype, "bf16") == 0;
     size_t n = (size_t)j->n_units;
-    /* Weights are below 1 and float32 where they are summed; the case gives no error of bf16. */
-    if (bf16)
+    if (bf16(j)) {
+        not_judged(j, tec_keep_name(j, layer, "scores"), no_bound);
         return;
-    tec_keep_near(j, named(j, layer, "scores"), im->scores, (size_t)im->n_hops * n, 1e-5);
+    }
+    /* Weights are below 1 and float32 where they are summed. */
+    tec_keep_near(j, tec_keep_name(j, layer, "scores"), im->scores, (size_t)im->n_hops * n, 1e-5);
     if (j->recall.rule.scoring == TEC_SCORING_paper)
-        tec_keep_near(j, named(j, layer, "unit_attention"), im->from, (n + 1) * n, 1e-5);
+        tec_keep_near(j, tec_keep_name(j, layer, "unit_attention"), im->from, (n + 1) * n, 1e-5);
 }
 
 static void watch(void *user, const struct tec_recall *r, int layer, bool chosen)
@@ -102,20 +116,20 @@ static void compare_layer(struct tec_keep *j, int layer)
     const struct tec_kv_shape *s = &j->plan->space.shape;
     size_t row = (size_t)s->kv_heads * (size_t)s->head_dim, got;
     float *values = TEC_NEW(pi->v->arena, (size_t)n * row + 1, float);
-    const char *name = named(j, layer, "rows");
+    const char *name = tec_keep_name(j, layer, "rows");
     if (tec_tensors_find(pi->expected, name)) {
         size_t n_want = 0;
         const int *want = tec_pi_ids(pi, name, &n_want);
         tec_verify_ids(pi->v, name, tokens, (size_t)n, want, want ? n_want : 0);
     }
     for (int i = 0; values && i < 2; i++) {
-        name = named(j, layer, i ? "v" : "k_rope");
+        name = tec_keep_name(j, layer, i ? "v" : "k_rope");
         if (!tec_tensors_find(pi->expected, name))
             continue;
         read_slots(j, layer, i, tokens, n, values);
         tec_pi_compare(pi, name, values, (size_t)n * row, NULL);
     }
-    name = named(j, layer, "query_out");
+    name = tec_keep_name(j, layer, "query_out");
     if (!tec_tensors_find(pi->expected, name))
         return;
     const float *out = tec_pi_tap(pi, j->recall.part,
@@ -124,104 +138,20 @@ static void compare_layer(struct tec_keep *j, int layer)
     tec_pi_compare(pi, name, out, out ? got : 0, NULL);
 }
 
-/* A row of the prompt as a decode step repeats it, or the request after the prompt. */
-static const float *step(struct tec_keep *j, struct tec_row_state *row, int *token)
-{
-    struct tec_plan_part *part = tec_plan_part(j->plan, TEC_PART_DECODE, 1);
-    struct tec_row_state *rows[] = {row};
-    struct tec_replay replay = {0};
-    size_t n;
-    int made;
-    tec_launch_decode(j->plan, part, rows, 1, 1, token, &made, &replay);
-    return tec_pi_tap(j->pi, part, "logits", 0, 1, &n);
-}
-
-static void start(struct tec_keep *j, struct tec_row_state *row, int tokens)
-{
-    tec_row_start(row, j->plan, j->region, tokens, j->ids[tokens - 1], 0, TEC_KEEP_STEPS, -1);
-    row->pos = j->pos[tokens - 1];
-}
-
-static void compare_logits(struct tec_keep *j, const int *ids, int n)
-{
-    struct tec_pi *pi = j->pi;
-    size_t vocab = (size_t)pi->model->text.vocab, rows = (size_t)(j->n - j->query);
-    float *all = TEC_NEW(pi->v->arena, (rows + (size_t)n) * vocab, float);
-    struct tec_row_state row;
-    int token;
-    for (size_t i = 0; all && i < rows; i++) {
-        start(j, &row, j->query + (int)i + 1);
-        const float *logits = step(j, &row, &token);
-        if (logits)
-            memcpy(all + i * vocab, logits, vocab * sizeof *all);
-    }
-    tec_pi_compare(pi, named(j, -1, "logits"), all, all ? rows * vocab : 0, NULL);
-    start(j, &row, j->n);
-    for (int i = 0; all && i < n; i++) {
-        row.token = i ? ids[i - 1] : row.token;
-        const float *logits = step(j, &row, &token);
-        if (logits)
-            memcpy(all + (size_t)i * vocab, logits, vocab * sizeof *all);
-    }
-    tec_pi_compare(pi, named(j, -1, "step_logits"), all, all ? (size_t)n * vocab : 0, NULL);
-}
-
-/* How far apart bf16 numbers are where the largest logits of the case lie. */
-static double bf16_spacing(struct tec_keep *j)
-{
-    const struct tec_stored *t = tec_tensors_find(j->pi->expected, named(j, -1, "step_logits"));
-    size_t n = t ? t->bytes / 4 : 0;
-    float *logits = TEC_NEW(j->pi->v->arena, n + 1, float);
-    double largest = 0.0;
-    if (!t || !logits || tec_tensors_read_f32(j->pi->expected, t, 0, logits, n, NULL) != TEC_OK)
-        return 0.0;
-    for (size_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs((double)logits[i]));
-    return largest > 0.0 ? ldexp(1.0, ilogb(largest) - 7) : 0.0;
-}
-
-/* In bf16 the case's tokens count where its own bf16 run agrees; but a margin below the spacing of
- * bf16 logits is decided by how they are rounded, and then the count is only shown. */
-static void compare_tokens(struct tec_keep *j, const int *want, int n)
-{
-    struct tec_row_state row;
-    int got[TEC_KEEP_STEPS], differ = 0;
-    const json_t *own = json_object_get(j->pi->v->json, "own_choice");
-    bool bf16 = strcmp(j->pi->v->dtype, "bf16") == 0;
-    own = json_object_get(json_object_get(own, "bfloat16"), j->name);
-    start(j, &row, j->n);
-    for (int i = 0; i < n; i++) {
-        step(j, &row, &got[i]);
-        differ += got[i] != want[i];
-    }
-    if (!bf16) {
-        tec_verify_ids(j->pi->v, named(j, -1, "tokens"), got, (size_t)n, want, (size_t)n);
-        return;
-    }
-    if (!json_is_true(json_object_get(own, "same_tokens")))
-        return;
-    bool near = json_number_value(json_object_get(j->run, "margin_min")) < bf16_spacing(j);
-    tec_verify_report(j->pi->v, named(j, -1, "tokens"), differ, 0.0, near ? n : 0.0,
-                      near || differ == 0, NULL,
-                      near ? "the case's margin is below the spacing of bf16 logits" : NULL);
-}
-
 static void compare_json(struct tec_keep *j, const char *key, const json_t *got)
 {
     const json_t *want = json_object_get(j->run, key);
     bool same = json_equal(got, want);
     char *text = same ? NULL : json_dumps(got, JSON_COMPACT);
-    tec_verify_report(j->pi->v, named(j, -1, key), same ? 0.0 : 1.0, 0.0, 0.0, same, NULL, text);
+    tec_verify_report(j->pi->v, tec_keep_name(j, -1, key), same ? 0.0 : 1.0, 0.0, 0.0, same, NULL,
+                      text);
     free(text);
 }
 
 /* Units of each layer and the hops that led there. */
 static void compare_sets(struct tec_keep *j)
 {
-    const json_t *own = json_object_get(j->pi->v->json, "own_choice");
-    bool bf16 = strcmp(j->pi->v->dtype, "bf16") == 0;
     json_t *counts = json_array(), *sets = json_array();
-    own = json_object_get(json_object_get(own, bf16 ? "bfloat16" : "float32"), j->name);
     for (int l = 0; l < j->layers; l++) {
         json_t *set = json_array();
         json_array_append_new(counts, json_integer(j->recall.counts[l]));
@@ -234,9 +164,14 @@ static void compare_sets(struct tec_keep *j)
         json_array_append_new(sets, set);
     }
     compare_json(j, "counts", counts);
-    if (!bf16 || json_is_true(json_object_get(own, "same_sets")))
+    if (tec_keep_own(j, "same_sets"))
         compare_json(j, "sets", sets);
-    if (!bf16)
+    else
+        not_judged(j, tec_keep_name(j, -1, "sets"), others);
+    if (bf16(j))
+        not_judged(j, tec_keep_name(j, -1, "hops"),
+                   "not judged: the case says of sets alone what bf16 chooses");
+    else
         compare_json(j, "hops", j->hops);
     json_decref(counts);
     json_decref(sets);
@@ -251,12 +186,16 @@ static void compare_blend(struct tec_keep *j)
         if (j->layer_rows[i] < j->query)
             json_array_append_new(got, json_integer(j->layer_rows[i]));
     bool same = json_equal(got, want);
-    tec_verify_report(j->pi->v, named(j, -1, "selected"), same ? 0.0 : 1.0, 0.0, 0.0, same, NULL,
-                      NULL);
+    tec_verify_report(j->pi->v, tec_keep_name(j, -1, "selected"), same ? 0.0 : 1.0, 0.0, 0.0, same,
+                      NULL, NULL);
     json_decref(got);
-    if (strcmp(j->pi->v->dtype, "bf16") != 0 &&
-        tec_tensors_find(j->pi->expected, named(j, -1, "deviation")))
-        tec_keep_near(j, named(j, -1, "deviation"), j->recall.worst, (size_t)j->query, 1e-4);
+    if (!tec_tensors_find(j->pi->expected, tec_keep_name(j, -1, "deviation")))
+        return;
+    if (bf16(j))
+        not_judged(j, tec_keep_name(j, -1, "deviation"), no_bound);
+    else
+        tec_keep_near(j, tec_keep_name(j, -1, "deviation"), j->recall.worst, (size_t)j->query,
+                      1e-4);
 }
 
 static bool has(const char *name, const char *what)
@@ -359,7 +298,7 @@ static enum tec_status judge_run(struct tec_keep *j, struct tec_error *err)
     TEC_TRY(recall(j, &rule, true, err));
     for (int l = 0; l < j->layers; l++)
         compare_layer(j, l);
-    compare_logits(j, ids, n);
+    tec_keep_logits(j, ids, n);
     rule.forced = NULL;
     j->hops = json_array();
     enum tec_status status = recall(j, &rule, false, err);
@@ -374,7 +313,7 @@ static enum tec_status judge_run(struct tec_keep *j, struct tec_error *err)
         compare_json(j, "reused_tokens", reused);
         json_decref(reused);
     }
-    compare_tokens(j, ids, n);
+    tec_keep_tokens(j, ids, n);
     return TEC_OK;
 }
 
