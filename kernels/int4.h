@@ -54,4 +54,18 @@ TEC_INT4_INLINE float tec_half_float(uint16_t bits)
     return value;
 }
 
+/* On the CPU a product takes x as whole numbers of a unit of each group's own, a power of two:
+ * round(x / unit), 24 bits with their sign, as three digits of 8, lowest first. So sums of a group
+ * are exact, and what is left out is half a unit: below 2^-22.9 of the group's largest |x|.
+ *
+ * log2 of 1 / unit, from the bits of that largest: it becomes at most 127 * (65536 + 256 + 1). */
+TEC_INT4_INLINE int tec_int4_finer(uint32_t largest)
+{
+    int exponent = (int)(largest >> 23) - 127;
+    int finer = 22 - exponent - ((largest & 0x7fffffU) > 0x7efefeU ? 1 : 0);
+    return finer > 126 ? 126 : finer; /* below 2^-104, units of 2^-126 */
+}
+
+enum { TEC_INT4_DIGITS = 3 };
+
 #endif

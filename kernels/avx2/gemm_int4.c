@@ -4,18 +4,19 @@
 #include "kernels/avx2/panels.h"
 #include "kernels/int4.h"
 
-/* Vectors of sums; rows of the largest tile that is unpacked in registers; passes of those. */
-enum { INT4_MOST = 8, INT4_ROWS = 4, INT4_PASSES = 2 };
+#define INT4_TARGET VEC_TARGET
+#define INT4_INLINE VEC_INLINE
 
-typedef __m256i int4_words;
+enum { INT4_MOST = 12, INT4_ROWS = 4 };
 
-VEC_INLINE vec int4_zeros(const char *at)
+typedef __m256i int4_ints;
+
+INT4_INLINE int4_ints int4_zeros(const char *at)
 {
-    return _mm256_cvtepi32_ps(
-        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at)));
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
 }
 /* Once a group: not worth an instruction set of its own. */
-VEC_INLINE vec int4_scales(const char *at)
+INT4_INLINE vec int4_scales(const char *at)
 {
     uint16_t bits[VEC_WIDTH];
     float scales[VEC_WIDTH];
@@ -24,35 +25,49 @@ VEC_INLINE vec int4_scales(const char *at)
         scales[i] = tec_half_float(bits[i]);
     return vec_load(scales);
 }
-VEC_INLINE int4_words int4_shifted(const char *at, int bits)
+INT4_INLINE int4_ints int4_times(int4_ints x, int y)
 {
-    return _mm256_srli_epi32(_mm256_loadu_si256((const __m256i *)(const void *)at), bits);
+    return _mm256_mullo_epi32(x, _mm256_set1_epi32(y));
 }
-/* 2^(23 - 4 place) + the nibble that lies at bit 4 place. */
-VEC_INLINE vec int4_raised(int4_words words, int place)
+INT4_INLINE vec int4_floats(int4_ints x)
 {
-    const __m256i mask = _mm256_set1_epi32(15 << (4 * place));
-    const __m256i exponent = _mm256_set1_epi32((127 + 23 - 4 * place) << 23);
-    return _mm256_castsi256_ps(_mm256_or_si256(_mm256_and_si256(words, mask), exponent));
+    return _mm256_cvtepi32_ps(x);
+}
+INT4_INLINE int4_ints int4_words(const char *at)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)at);
+}
+INT4_INLINE int4_ints int4_even(int4_ints words)
+{
+    return _mm256_and_si256(words, _mm256_set1_epi8(15));
+}
+INT4_INLINE int4_ints int4_odd(int4_ints words)
+{
+    return _mm256_and_si256(_mm256_srli_epi32(words, 4), _mm256_set1_epi8(15));
+}
+/* Pairs are at most 4 * 15 * 128: they have room in 16 bits. */
+INT4_INLINE int4_ints int4_dot(int4_ints sum, int4_ints even, int4_ints odd, const unsigned char *x)
+{
+    int two[2];
+    memcpy(two, x, sizeof two);
+    __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(even, _mm256_set1_epi32(two[0])),
+                                     _mm256_maddubs_epi16(odd, _mm256_set1_epi32(two[1])));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
 #include "kernels/panels/gemm_int4.inc"
 
 /* clang-format off */
-INT4(1, 2) INT4(1, 1) INT4(2, 1) INT4(3, 1) INT4(4, 1)
-MANY(1, 1) MANY(2, 1) MANY(3, 1) MANY(4, 1) MANY(5, 1) MANY(6, 1)
-    /* clang-format on */
+INT4(1, 2) INT4(2, 2)
+INT4(1, 1) INT4(2, 1) INT4(3, 1) INT4(4, 1)
 
-    static const
-    struct int4_tiles tiles = {{{2, int4_1_2, int4_1_1},
-                                {1, int4_2_1, int4_2_1},
-                                {1, int4_3_1, int4_3_1},
-                                {1, int4_4_1, int4_4_1}},
-                               {{many_1_1, many_2_1, many_3_1, many_4_1, many_5_1, many_6_1}}};
+static const struct int4_tiles tiles[INT4_ROWS] = {
+    {2, int4_1_2, int4_1_1}, {2, int4_2_2, int4_2_1}, {1, NULL, int4_3_1}, {1, NULL, int4_4_1}};
+/* clang-format on */
 
 void tec_gemm_int4_avx2(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_int4(a, part, &tiles);
+    run_int4(a, part, tiles);
 }
 
 #endif

@@ -3,26 +3,66 @@
 
 #include <math.h>
 
+/* Part of a row of x, and of a panel with its order: what a group needs. */
+struct group {
+    const float *x;
+    const int *order;
+    const unsigned char *at; /* its line of scales */
+    int first, last;
+};
+
+static float nth(const struct group *g, int k)
+{
+    return g->x[g->order ? g->order[k] : k];
+}
+
+/* 1 / unit; 0 where an x is not finite. */
+static float finer(const struct group *g)
+{
+    uint32_t largest = 0;
+    for (int k = g->first; k < g->last; k++) {
+        float x = fabsf(nth(g, k));
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000U ? ldexpf(1.0F, tec_int4_finer(largest)) : 0.0F;
+}
+
+/* Sum of x (nibble - zero) over a group. */
+static float dot(const struct group *g, int c)
+{
+    int sums[TEC_INT4_DIGITS] = {0}, zero = g->at[TEC_INT4_ZEROS + c];
+    float per = finer(g);
+    if (per == 0.0F)
+        return NAN;
+    for (int k = g->first; k < g->last; k++) {
+        uint32_t word;
+        size_t line = (size_t)(1 + (k - g->first) / TEC_INT4_DEEP) * TEC_INT4_LINE;
+        memcpy(&word, g->at + line + 4 * (size_t)c, sizeof word);
+        int nibble = (int)(word >> (4 * (k % TEC_INT4_DEEP)) & 15U);
+        int x = (int)rintf(nth(g, k) * per);
+        for (int d = 0; d < TEC_INT4_DIGITS; d++) {
+            int digit = ((x + 128) & 255) - 128;
+            sums[d] += digit * (nibble - zero);
+            x = (x - digit) / 256;
+        }
+    }
+    return fmaf(fmaf((float)sums[2], 256.0F, (float)sums[1]), 256.0F, (float)sums[0]) / per;
+}
+
 /* One column of a panel times one row. */
-static float dot(const struct tec_gemm_args *a, const float *x, const unsigned char *panel, int c,
-                 const int *order)
+static float column(const struct tec_gemm_args *a, const float *x, const unsigned char *panel,
+                    int c, const int *order)
 {
     float sum = 0.0F;
     for (int first = 0; first < a->k; first += a->group) {
         const unsigned char *at = panel + tec_int4_group(first / a->group, a->group);
         int last = a->k - first < a->group ? a->k : first + a->group;
+        struct group g = {x, order, at, first, last};
         uint16_t scale;
         memcpy(&scale, at + 2 * (size_t)c, sizeof scale);
-        int zero = at[TEC_INT4_ZEROS + c];
-        float part = 0.0F;
-        for (int k = first; k < last; k++) {
-            uint32_t word;
-            size_t line = (size_t)(1 + (k - first) / TEC_INT4_DEEP) * TEC_INT4_LINE;
-            memcpy(&word, at + line + 4 * (size_t)c, sizeof word);
-            int nibble = (int)(word >> (4 * (k % TEC_INT4_DEEP)) & 15U);
-            part = fmaf(x[order ? order[k] : k], (float)(nibble - zero), part);
-        }
-        sum = fmaf(part, tec_half_float(scale), sum);
+        sum = fmaf(dot(&g, c), tec_half_float(scale), sum);
     }
     return sum;
 }
@@ -49,6 +89,6 @@ void tec_gemm_int4_ref(const struct tec_gemm_args *a, struct tec_part part)
         if (order && a->order_of)
             order += (size_t)a->order_of[c / 16] * (size_t)a->k;
         for (int r = 0; r < rows; r++)
-            finish(a, r, c, dot(a, a->x + (size_t)r * (size_t)a->ldx, panel, c % 16, order));
+            finish(a, r, c, column(a, a->x + (size_t)r * (size_t)a->ldx, panel, c % 16, order));
     }
 }

@@ -9,10 +9,13 @@
 /* Edges of groups, panels and register tiles; then layers of real models. */
 static const struct {
     int rows, n, k, group;
-} edges[] = {{1, 16, 8, 8},      {2, 16, 96, 64},     {3, 48, 160, 64},     {4, 64, 128, 128},
-             {5, 80, 136, 128},  {7, 96, 256, 32},    {8, 112, 72, 8},      {9, 144, 264, 128},
-             {13, 16, 504, 504}, {29, 272, 88, 40},   {1, 2560, 2048, 128}, {33, 1024, 1024, 128},
-             {17, 80, 256, 128}, {60, 304, 272, 264}, {107, 48, 136, 32}};
+} edges[] = {{1, 16, 8, 8},        {2, 16, 96, 64},      {3, 48, 160, 64},
+             {4, 64, 128, 128},    {5, 80, 136, 128},    {7, 96, 256, 32},
+             {8, 112, 72, 8},      {9, 144, 264, 128},   {13, 16, 504, 504},
+             {29, 272, 88, 40},    {1, 2560, 2048, 128}, {33, 1024, 1024, 128},
+             {17, 80, 256, 128},   {60, 304, 272, 264},  {107, 48, 136, 32},
+             {19, 560, 8192, 128}, {16, 32, 9000, 4504}, {1, 16, 90000, 90000}}; /* pieces of k */
+
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
 
 /* Words of any bits; scales from float16's subnormals up; zeros 0 .. 16. */
@@ -65,30 +68,40 @@ static double weight(const struct tec_gemm_args *a, int k, int n)
            (double)tec_half_float(scale);
 }
 
-/* What an element is in float64, and the size of what is added up for it, times the gate. */
-static double exact(const struct tec_gemm_args *a, const float *before, int r, int n, double *size)
+/* What an element is in float64, the size of what is added up for it, and what half a unit of each
+ * group's digits may be off, all times the gate. */
+static double exact(const struct tec_gemm_args *a, const float *before, int r, int n, double *size,
+                    double *cut)
 {
-    double sum = 0.0;
+    double sum = 0.0, largest = 0.0, weights = 0.0;
     const int *order = a->order;
     if (order && a->order_of)
         order += (size_t)a->order_of[n / 16] * (size_t)a->k;
-    *size = 0.0;
+    *size = *cut = 0.0;
     for (int k = 0; k < a->k; k++) {
         double x = (double)a->x[(size_t)r * (size_t)a->ldx + (size_t)(order ? order[k] : k)];
         sum += x * weight(a, k, n);
         *size += fabs(x * weight(a, k, n));
+        largest = fmax(largest, fabs(x));
+        weights += fabs(weight(a, k, n));
+        if ((k + 1) % a->group == 0 || k + 1 == a->k) {
+            *cut += ldexp(largest, -23) * 1.005 * weights; /* 127 * 65793 units are 1.993 * 2^22 */
+            largest = weights = 0.0;
+        }
     }
     double bias = a->bias ? (double)a->bias[n] : 0.0, gate = a->gate ? (double)a->gate[n] : 1.0;
     *size = (*size + fabs(bias)) * fabs(gate);
+    *cut *= fabs(gate);
     return gate * (sum + bias) +
            (a->add ? (double)before[(size_t)r * (size_t)a->ldy + (size_t)n] : 0.0);
 }
 
-/* The chain of a group and the one over groups: each step is rounded once. */
-static double one_chain(const struct tec_gemm_args *a, double size, double want)
+/* Sums of digits are exact; each group is rounded five times and added once, then bias, gate, add.
+ */
+static double digits(const struct tec_gemm_args *a, double size, double cut, double want)
 {
-    int steps = a->group + a->k / a->group + 8;
-    return (steps * size + 4.0 * fabs(want)) * (double)FLT_EPSILON + ldexp(1.0, -120);
+    int steps = a->k / a->group + 10;
+    return cut + (steps * size + 4.0 * fabs(want)) * (double)FLT_EPSILON + ldexp(1.0, -120);
 }
 
 /* On tensor cores: 16 products and the sum so far are aligned and cut at 2^-23 of the largest,
@@ -106,9 +119,9 @@ static double tensor_cores(const struct tec_gemm_args *a, double size, double wa
 static void check_one(struct conform *c, const struct tec_gemm_args *a, const float *before, int r,
                       int n)
 {
-    double size, want = exact(a, before, r, n, &size);
+    double size, cut, want = exact(a, before, r, n, &size, &cut);
     size_t at = (size_t)r * (size_t)a->ldy + (size_t)n;
-    conform_close(c, (double)((const float *)c->want[0])[at], want, one_chain(a, size, want),
+    conform_close(c, (double)((const float *)c->want[0])[at], want, digits(a, size, cut, want),
                   "reference [%dx%dx%d] groups of %d row %d column %d", a->max_rows, a->n, a->k,
                   a->group, r, n);
     if (!c->same_order)
@@ -124,6 +137,46 @@ static float *filled(struct conform *c, size_t count)
     return x;
 }
 
+/* A row of x: of one size; of sizes that differ between and within groups; at the edge of what the
+ * digits hold. */
+static void fill_x(float *x, int k)
+{
+    int family = conform_int(0, 2);
+    conform_fill(x, (size_t)k, CONFORM_NORMAL, 1.0F);
+    for (int i = 0; i < k && family == 1; i++)
+        x[i] = ldexpf(x[i], i / 24 % 3 ? conform_int(-3, 3) : conform_int(-30, 20));
+    for (int i = 0; i < k && family == 2; i++) {
+        uint32_t bits = 0x3f7efefcU + (uint32_t)conform_int(0, 5) + ((uint32_t)(i / 40 % 5) << 23);
+        memcpy(&x[i], &bits, sizeof bits);
+        x[i] = conform_int(0, 1) ? x[i] : -x[i];
+    }
+}
+
+/* A row that holds what is not a number, or is infinite, is not a number; the others stay. */
+static void not_finite(struct conform *c)
+{
+    enum { ROWS = 5, N = 48, K = 80 };
+    float *x = filled(c, (size_t)ROWS * K);
+    struct tec_gemm_args a = {.x = x, .ldx = K, .ldy = N, .n = N, .k = K, .group = 32};
+    float *y[2] = {conform_buf(c, (size_t)ROWS * N, sizeof(float)),
+                   conform_buf(c, (size_t)ROWS * N, sizeof(float))};
+    a.w = packed(c, N, K, a.group);
+    a.max_rows = ROWS;
+    a.rows = conform_ints(c, 1, ROWS);
+    for (int i = 0; i < 2; i++) {
+        a.y = y[i];
+        c->fast->gemm_int4(&a, (struct tec_part){0, 1});
+        x[1 * K + 40] = INFINITY;
+        x[3 * K + 7] = NAN;
+    }
+    for (int i = 0; i < ROWS * N; i++) {
+        bool bad = i / N == 1 || i / N == 3;
+        if (bad ? !isnan(y[1][i]) : memcmp(&y[0][i], &y[1][i], sizeof(float)) != 0)
+            conform_fail(c, "row %d column %d is %g", i / N, i % N, (double)y[1][i]);
+    }
+    conform_end(c);
+}
+
 static void shape(struct conform *c, int rows, int n, int k, int group)
 {
     struct tec_gemm_args a = {.max_rows = rows, .n = n, .k = k, .group = group};
@@ -133,7 +186,7 @@ static void shape(struct conform *c, int rows, int n, int k, int group)
     size_t size = (size_t)rows * (size_t)a.ldy;
     float *x = conform_buf(c, (size_t)rows * (size_t)a.ldx, sizeof *x); /* NaN beyond k */
     for (int r = 0; r < rows; r++)
-        conform_fill(x + (size_t)r * (size_t)a.ldx, (size_t)k, CONFORM_NORMAL, 1.0F);
+        fill_x(x + (size_t)r * (size_t)a.ldx, k);
     a.x = x;
     a.w = packed(c, n, k, group);
     a.bias = conform_int(0, 1) ? filled(c, (size_t)n) : NULL;
@@ -149,7 +202,7 @@ static void shape(struct conform *c, int rows, int n, int k, int group)
     struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .outs = 1, .full = true};
     call.out[0] = (struct conform_out){a.y, rows, (size_t)n * 4, (size_t)a.ldy * 4, NULL, 0, 1};
     conform_run(c, &call);
-    for (int r = 0; r < rows && c->same_order; r++) /* one chain: the same bits */
+    for (int r = 0; r < rows && c->same_order; r++) /* exact sums: the same bits */
         for (int i = 0; i < n; i++) {
             size_t at = (size_t)r * (size_t)a.ldy + (size_t)i;
             conform_close(c, (double)((const float *)c->got[0])[at],
@@ -200,6 +253,8 @@ void conform_gemm_int4(struct conform *c)
     capacities(c, 144, 264, 40, true);
     capacities(c, 16, 96, 96, false);
     capacities(c, 80, 8 * conform_int(20, 70), 8 * conform_int(1, 20), conform_int(0, 1));
+    if (c->same_order)
+        not_finite(c);
     for (int i = 0; i < EDGES; i++)
         shape(c, edges[i].rows, conform_scale(c, edges[i].n, 160),
               conform_scale(c, edges[i].k, 512) / 8 * 8, edges[i].group);
