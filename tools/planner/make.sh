@@ -1,7 +1,7 @@
 #!/bin/sh
 # make.sh - the shipped planner and its measurement from nothing, with the time each step took.
 # usage: tools/planner/make.sh OUT
-# Seven trainings one after the other. The Python environment is made in build/planner/venv.
+# Twelve trainings one after the other. The Python environment is made in build/planner/venv.
 set -eu
 cd "$(dirname "$0")/../.."
 case ${1:--} in -*) echo "usage: tools/planner/make.sh OUT" >&2; exit 2 ;; esac
@@ -46,7 +46,15 @@ for seed in 0 1 2; do
     ready plain$seed --seed $seed --last 4 --steps 600 --notes 0
     runs="$runs notes$seed=$out/bf16/notes$seed plain$seed=$out/bf16/plain$seed"
 done
+# Those that had not learned the task by then, three times as long.
+for name in notes1 notes2 plain0 plain1 plain2; do
+    case $name in plain*) notes=0 ;; *) notes=0.5 ;; esac
+    ready long$name --seed "${name#?????}" --last 4 --steps 1800 --notes $notes
+    runs="$runs long$name=$out/bf16/long$name"
+done
 $python tools/planner/questions.py "$out/questions8.jsonl" --objects 8
 # shellcheck disable=SC2086 # runs is a list
-step "the evaluation of seeds" $python tools/planner/evaluate.py "$out/questions8.jsonl" "$out/seeds.json" $runs
-for results in shipped seeds; do $python tools/planner/report.py "$out/$results.json"; done
+step "the evaluation of seeds" $python tools/planner/evaluate.py "$out/questions8.jsonl" "$out/seeds.json" \
+    --ratios 0.2,0.3,0.4,0.6 $runs
+$python tools/planner/report.py "$out/shipped.json"
+$python tools/planner/report.py "$out/seeds.json" --apart

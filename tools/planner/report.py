@@ -1,12 +1,13 @@
-"""Tables of what evaluate.py wrote: python report.py RESULTS.json
+"""Tables of what evaluate.py wrote: python report.py RESULTS.json [--apart]
 
 Runs whose names differ in a last digit alone are training seeds of one variant. A figure is the mean over seeds and questions;
 its standard error has two parts, added as squares: of the mean over questions (each question's mean over seeds is one value)
-and of the mean over seeds. Differences are taken question by question, so that what is hard for both cancels.
+and of the mean over seeds. Differences are taken question by question, so that what is hard for both cancels. --apart: every run for itself; differences are then the
+mean over all ratios, for each question.
 """
+import argparse
 import json
 import re
-import sys
 
 import numpy as np
 
@@ -70,8 +71,29 @@ def tell(name, seeds, hops):
         table(["as full recompute answers, %"] + head, [[n] + [figure(agree[n, r]) for r in ratios] for n in names])
 
 
+def apart(runs, hops):
+    right = {name: values([run]) for name, run in runs.items()}
+    split = lambda x: " / ".join(f"{100 * x[:, hops == d].mean():.0f}" for d in sorted(set(hops)))
+    one = next(iter(right.values()))
+    ratios = sorted({r for _, r in one if 0 < r < 1})
+    names = list(dict.fromkeys(s for s, r in one if 0 < r < 1))
+    whole = [("full recompute", 1.0), ("full reuse", 0.0)]
+    table(["right, %"] + [w for w, _ in whole], [[n] + [f"{figure(x[w])} ({split(x[w])})" for w in whole] for n, x in right.items()])
+    table(["right, %; ratio"] + [f"{r:g}" for r in ratios],
+          [[f"{n}: {s}"] + [figure(x[s, r]) for r in ratios] for n, x in right.items() for s in names])
+    table(["difference, mean over ratios"] + list(right), [
+        [f"{a} - {b}"] + [figure(np.mean([x[a, r] - x[b, r] for r in ratios], 0), "+") for x in right.values()]
+        for a, b in PAIRS if a in names and b in names])
+
+
 def main():
-    whole = json.load(open(sys.argv[1]))
+    p = argparse.ArgumentParser()
+    p.add_argument("results")
+    p.add_argument("--apart", action="store_true", help="every run for itself")
+    a = p.parse_args()
+    whole = json.load(open(a.results))
+    if a.apart:
+        return apart(whole["runs"], np.array(whole["hops"]))
     for name, seeds in variants(whole["runs"]).items():
         tell(name, seeds, np.array(whole["hops"]))
 
