@@ -40,6 +40,7 @@ check $? "the same rows alone say the same, byte for byte"
 awk '/"method":/ { full = /"full"/; fulls += full }
     full && /"rows_share"/ { bad += $2 + 0 != 1 }
     full && /"agree"/ { bad += $2 + 0 != 1 }
+    full && /"skill"/ { bad += $2 + 0 != 1 }
     full && /"kl"/ { bad += $2 + 0 > 1e-9 }
     !full && /"rows_share"/ { bad += $2 + 0 >= 1 || $2 + 0 <= 0 }
     END { exit bad || fulls != 5 }' "$json"
@@ -53,7 +54,7 @@ awk '/"experiment":/ { links = /"links"/ }
     END { for (s in share) a++; for (b in bytes) c++; for (k in kl) d++; exit a != 1 || c != 1 || d != 1 }' "$json"
 check $? "how loads overlap changes nothing that is computed"
 for field in machine commit command p50 p99 max ttft_ms refresh_ms prefill_ms wait_ms choose_ms score_ms \
-    rows_share prefill_speedup of_bound over_bare agree kl refreshed_tokens placed_bytes retrieve_ms \
+    rows_share prefill_speedup of_bound over_bare agree skill kl refreshed_tokens placed_bytes retrieve_ms \
     changes_segment_step compute_ms loaded_bytes; do
     grep -q "\"$field\"" "$json"; check $? "the report has $field"
 done

@@ -67,6 +67,7 @@ struct tec_keeping_row {
     int64_t behind_ns;
     int64_t loaded; /* bytes of kept pieces that were placed */
     int64_t agree;  /* steps whose likeliest token is the full one's */
+    int64_t skill;  /* steps whose best skill is the full one's */
     int64_t right;  /* questions: answers that are right */
     double kl;      /* sum of KL(full || this) of the next token, nats */
     bool same;      /* bare: every byte of logits was its neighbour's */
@@ -131,6 +132,7 @@ double tec_keeping_over_bare(const struct tec_keeping_cell *cell, const struct t
                              bool cpu);
 double tec_keeping_right(const struct tec_keeping_row *row);
 double tec_keeping_agree(const struct tec_keeping_row *row);
+double tec_keeping_skill(const struct tec_keeping_row *row);
 double tec_keeping_kl(const struct tec_keeping_row *row);
 
 /* DIR/suite.json; DIR/fig*.svg; DIR/keep.md. */

@@ -52,6 +52,8 @@ static json_t *row_json(const struct tec_keeping *s, const struct tec_keeping_ce
     if (s->weights)
         json_object_set_new(j, "right", NUMBER(tec_keeping_right(r)));
     json_object_set_new(j, "agree", NUMBER(tec_keeping_agree(r)));
+    if (!s->weights)
+        json_object_set_new(j, "skill", NUMBER(tec_keeping_skill(r)));
     json_object_set_new(j, "kl", NUMBER(tec_keeping_kl(r)));
     json_object_set_new(j, "refreshed_tokens", NUMBER(each(r, (double)r->refreshed)));
     json_object_set_new(j, "joined_tokens", NUMBER(each(r, (double)r->behind)));

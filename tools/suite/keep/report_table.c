@@ -163,6 +163,7 @@ static void row(const struct table *t, const struct tec_keeping_cell *c,
     tec_suite_cell(t->out, (double)r->refreshed / n, 1, "");
     tec_suite_cell(t->out, (double)r->loaded / n / 1e6, 2, "");
     tec_suite_cell(t->out, tec_keeping_agree(r), 2, "");
+    tec_suite_cell(t->out, tec_keeping_skill(r), 2, "");
     fprintf(t->out, " %.2g |\n", tec_keeping_kl(r));
 }
 
@@ -175,8 +176,8 @@ static void cell(const struct table *t, const struct tec_keeping_cell *c)
             "changes, %lld groups became static, %lld dynamic.\n\n"
             "| method | TTFT p50 | p99 | max | refresh | prefill | its CPU | wait | choose | score "
             "| rows | "
-            "full over it | refreshed tokens | placed MB | agree | KL |\n"
-            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+            "full over it | refreshed tokens | placed MB | agree | skill | KL |\n"
+            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
             c->experiment, c->segments, c->link.name ? ", " : "", c->link.name ? c->link.name : "",
             (double)c->tokens / n, (double)c->query / n, (double)c->units / n,
             (double)c->joined / n, tec_keeping_ms(&c->retrieve, 0.5), (long long)c->changes,

@@ -1,8 +1,7 @@
-/* step.c - one step of the trace by one method: what it lacks is computed, the prompt is recalled,
- * a token is made and compared. */
+/* step.c - one step of the trace by one method: what it lacks is computed, the prompt is recalled
+ * and answered. */
 #include "tools/suite/keep/world.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Where a row's kept pieces are, and what its layers took. */
@@ -22,8 +21,8 @@ struct source {
 };
 
 struct timing {
-    int64_t prefill, cpu, score;
-    bool right; /* the answer to a question */
+    int64_t prefill, cpu;
+    struct tec_keeping_answer answer;
 };
 
 static int64_t now(void)
@@ -225,61 +224,6 @@ static enum tec_status recall(struct source *s, const struct tec_keeping_method 
     return status;
 }
 
-/* --- the next token -------------------------------------------------------------------------- */
-
-static enum tec_status score(struct tec_keeping_world *w, const struct tec_keeping_method *m,
-                             int64_t *took, bool *right, struct tec_error *err)
-{
-    const struct tec_keeping_prompt *p = &w->prompt;
-    struct tec_plan_part *part = tec_plan_part(w->plan, TEC_PART_DECODE, 1);
-    struct tec_row_state row, *rows[] = {&row};
-    struct tec_replay replay = {0};
-    int token, made, region = m->selection == TEC_SELECTION_prefix ? w->own : w->region;
-    int64_t begin = now();
-    int most = w->question ? w->question->n_answer : 1;
-    tec_row_start(&row, w->plan, region, p->n, p->ids[p->n - 1], 0, most, -1);
-    tec_launch_decode(w->plan, part, rows, 1, 1, &token, &made, &replay);
-    *took = now() - begin;
-    *right = w->question && token == w->question->answer[0];
-    if (w->logits >= 0)
-        tec_device_download(w->device, part->stream, w->made, part->program.tensors[w->logits].at,
-                            (size_t)w->model->text.vocab * sizeof *w->made);
-    for (int i = 1; i < most && *right; i++) {
-        tec_launch_decode(w->plan, part, rows, 1, 1, &token, &made, &replay);
-        *right = token == w->question->answer[i];
-    }
-    return tec_device_failure(w->device, err);
-}
-
-static int likeliest(const float *x, int n)
-{
-    int best = 0;
-    for (int i = 1; i < n; i++)
-        if (x[i] > x[best])
-            best = i;
-    return best;
-}
-
-static double log_sum(const float *x, int n, float most)
-{
-    double sum = 0.0;
-    for (int i = 0; i < n; i++)
-        sum += exp((double)x[i] - (double)most);
-    return (double)most + log(sum);
-}
-
-static void compare(struct tec_keeping_world *w, struct tec_keeping_row *row)
-{
-    int n = w->model->text.vocab, a = likeliest(w->full, n), b = likeliest(w->made, n);
-    double za = log_sum(w->full, n, w->full[a]), zb = log_sum(w->made, n, w->made[b]), kl = 0.0;
-    for (int i = 0; i < n; i++) {
-        double p = (double)w->full[i] - za;
-        kl += exp(p) * (p - ((double)w->made[i] - zb));
-    }
-    row->agree += a == b;
-    row->kl += kl > 0.0 ? kl : 0.0;
-}
-
 /* --- all of it ------------------------------------------------------------------------------- */
 
 static void count(struct source *s, const struct timing *t, int64_t retrieve)
@@ -297,11 +241,11 @@ static void count(struct source *s, const struct timing *t, int64_t retrieve)
         push(&row->cpu, t->cpu);
     push(&row->waited, r->times.waited);
     push(&row->choose, r->times.choose);
-    push(&row->score, t->score);
-    push(&row->ttft, retrieve + row->refresh.ns[row->refresh.n - 1] + t->prefill + t->score);
+    push(&row->score, t->answer.ns);
+    push(&row->ttft, retrieve + row->refresh.ns[row->refresh.n - 1] + t->prefill + t->answer.ns);
     if (w->logits >= 0)
-        compare(w, row);
-    row->right += t->right;
+        tec_keeping_compare(w, &t->answer, row);
+    row->right += t->answer.right;
     row->steps++;
 }
 
@@ -320,9 +264,11 @@ static enum tec_status run(struct source *s, const struct tec_keeping_method *m,
     t.cpu = tec_clock_thread() - cpu;
     if (m->bare)
         memcpy(w->near, w->made, vocab * sizeof *w->made);
-    TEC_TRY(score(w, m, &t.score, &t.right, err));
-    if (m->selection == TEC_SELECTION_full)
+    TEC_TRY(tec_keeping_reply(w, m, &t.answer, err));
+    if (m->selection == TEC_SELECTION_full) {
         memcpy(w->full, w->made, vocab * sizeof *w->made);
+        w->best = t.answer.skill;
+    }
     if (m->bare)
         s->row->same = s->row->same && memcmp(w->near, w->made, vocab * sizeof *w->made) == 0;
     if (s->counted)

@@ -64,6 +64,11 @@ double tec_keeping_agree(const struct tec_keeping_row *r)
     return r->steps ? (double)r->agree / (double)r->steps : (double)NAN;
 }
 
+double tec_keeping_skill(const struct tec_keeping_row *r)
+{
+    return r->steps ? (double)r->skill / (double)r->steps : (double)NAN;
+}
+
 double tec_keeping_kl(const struct tec_keeping_row *r)
 {
     return r->steps ? r->kl / (double)r->steps : (double)NAN;

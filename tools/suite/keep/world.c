@@ -56,6 +56,11 @@ static enum tec_status open_model(struct tec_keeping_world *w, struct tec_error 
 
 static enum tec_status open_plan(struct tec_keeping_world *w, struct tec_error *err)
 {
+    const struct tec_token_tree *tree = &w->skills.tree;
+    const struct tec_score_limits trees = {.rows = tree->n_rows,
+                                           .entries = tree->n_entries,
+                                           .chains = tree->n_chains,
+                                           .spans = tree->n_spans};
     const struct tec_plan_spec spec = {.frame_tokens = w->most,
                                        .text_tokens = w->most,
                                        .seats = 1,
@@ -64,7 +69,8 @@ static enum tec_status open_plan(struct tec_keeping_world *w, struct tec_error *
                                        .batches = {1},
                                        .max_k = 1,
                                        .units = TEC_KEEPING_UNITS + 1,
-                                       .unit_tokens = w->most};
+                                       .unit_tokens = w->most,
+                                       .trees = trees};
     const struct tec_plan_inputs in = {.spec = &spec,
                                        .model = w->model,
                                        .weights = w->weights,
@@ -133,6 +139,8 @@ enum tec_status tec_keeping_open(struct tec_keeping_world *w, struct tec_keeping
                                  suite->steps, &w->arena, err));
         w->most = w->questions.most;
         suite->steps = w->questions.n;
+    } else {
+        TEC_TRY(tec_keeping_skills_make(&w->skills, w->model->text.vocab, &w->arena, err));
     }
     TEC_TRY(open_plan(w, err));
     TEC_TRY(take_room(w, err));

@@ -2,9 +2,10 @@
 #ifndef TEC_TOOLS_SUITE_KEEP_WORLD_H
 #define TEC_TOOLS_SUITE_KEEP_WORLD_H
 
-#include "graph/run/launch.h"
+#include "graph/run/launch_score.h"
 #include "tools/suite/keep/keeping.h"
 #include "tools/suite/keep/questions.h"
+#include "tools/suite/keep/skills.h"
 
 /* One piece of text with its keys and values: [layers] of K, then V, [tokens, row] each. */
 struct tec_keeping_slot {
@@ -41,6 +42,7 @@ struct tec_keeping_world {
     struct tec_checkpoint *checkpoint; /* NULL: random weights */
     struct tec_tokenizer *tokenizer;
     struct tec_keeping_questions questions;
+    struct tec_keeping_skills skills; /* of the trace; questions have none */
     struct tec_weight_source source;
     struct tec_model *model;
     struct tec_weights *weights;
@@ -51,6 +53,7 @@ struct tec_keeping_world {
     int region, own;           /* of the plan's prefixes: everybody's; that of prefix caching */
     int logits;                /* tensor of the decode part; -1: none */
     float *full, *made, *near; /* [vocab] of the full row, of this one, of its neighbour */
+    int best;                  /* the full row's skill */
     struct tec_keeping_slot beginning;
     /* Of a cell. */
     int64_t at;                                  /* the step */
@@ -109,6 +112,21 @@ int tec_keeping_blocks(struct tec_keeping_world *w, int block, struct tec_unit_p
 /* Compute one text by itself into a slot. */
 enum tec_status tec_keeping_fill(struct tec_keeping_world *w, struct tec_keeping_slot *slot,
                                  const int *ids, int n, struct tec_error *err);
+
+/* What a row made of its prompt. */
+struct tec_keeping_answer {
+    int64_t ns; /* ranking all skills; of a question, the first token */
+    int skill;  /* the likeliest */
+    bool right; /* of a question */
+};
+
+/* The prompt that was computed last, by that method; logits of the next token into w->made. */
+enum tec_status tec_keeping_reply(struct tec_keeping_world *w, const struct tec_keeping_method *m,
+                                  struct tec_keeping_answer *answer, struct tec_error *err);
+
+/* Count whether it is what the full row made. */
+void tec_keeping_compare(const struct tec_keeping_world *w, const struct tec_keeping_answer *answer,
+                         struct tec_keeping_row *row);
 
 /* One row of a cell at this step; `counted`: into its figures. */
 enum tec_status tec_keeping_step(struct tec_keeping_world *w, struct tec_keeping_cell *cell,
