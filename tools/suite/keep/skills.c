@@ -21,7 +21,7 @@ enum tec_status tec_keeping_skills_make(struct tec_keeping_skills *skills, int v
                                         struct tec_arena *arena, struct tec_error *err)
 {
     struct tec_token_text *texts = TEC_NEW(arena, TEC_KEEPING_SKILLS, struct tec_token_text);
-    int *ids = TEC_NEW(arena, TEC_KEEPING_SKILLS * LONGEST, int), n = 0;
+    int *ids = TEC_NEW(arena, (size_t)TEC_KEEPING_SKILLS * LONGEST, int), n = 0;
     for (size_t v = 0; texts && ids && v < sizeof verbs / sizeof verbs[0]; v++)
         for (int i = verbs[v].first; i < verbs[v].last && n < TEC_KEEPING_SKILLS; i++, n++) {
             char text[64];
