@@ -24,8 +24,10 @@
  * written: changes fail with TEC_IO and are not done, reading goes on. (Where only making it
  * durable fails, the change is done in memory, and TEC_IO says that it is not durable.)
  *
- * Thread-safe: one lock for everything but the reading of KV, which only waits where the file is
- * just being replaced. The embedder and the model that computes KV are the caller's. */
+ * Thread-safe: one lock for everything but the reading of KV, which waits for what it reads and for
+ * nothing else: the file is replaced under it by a descriptor. tec_store_sync waits for the disk
+ * under no lock; what appends (with sync_each also makes durable) and compaction hold it. The
+ * embedder and the model that computes KV are the caller's. */
 #ifndef TEC_GRAPH_MEMORY_STORE_H
 #define TEC_GRAPH_MEMORY_STORE_H
 
