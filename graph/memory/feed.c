@@ -17,8 +17,8 @@ int64_t tec_feed_now(const struct tec_feed *s)
 static enum tec_status options_check(const struct tec_feed_options *o, struct tec_error *err)
 {
     if (o->layers < 1 || o->layers > TEC_MAX_LOADING_LAYERS || o->units < 1 ||
-        o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->poll_ns < 0 ||
-        o->poll_ns > 999999999)
+        o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->remote_ns < 0 ||
+        o->poll_ns < 0 || o->poll_ns > 999999999)
         return tec_fail(err, TEC_INVALID,
                         "memory: a feed of %d layers, %d units, %lld bytes of grain, asking each "
                         "%lld ns; up to %d, %d and 1 s are possible",

@@ -127,8 +127,9 @@ static bool load(struct tec_feed *s, const struct tec_load *load)
     }
     size_t from = load->from > 0 ? byte_at(s, load, load->from, bytes) : 0;
     size_t to = load->last ? bytes : byte_at(s, load, load->to, bytes);
+    int64_t until = s->options.remote_ns > 0 ? s->begin + s->options.remote_ns : INT64_MAX;
     enum tec_status status = kv ? tec_store_read_part(s->store, kv, (uint32_t)load->layer, from, to,
-                                                      s->staging[where], &tier, NULL)
+                                                      s->staging[where], until, &tier, NULL)
                                 : TEC_NOT_FOUND;
     if (status != TEC_OK) {
         s->failed[load->unit] = 1;

@@ -64,6 +64,7 @@ static void remote_event(void *user, const struct tec_remote_event *event)
 {
     struct tec_memory *m = user;
     tec_memory_say(m, event->here ? "" : event->message);
+    atomic_fetch_add_explicit(&m->changes, 1, memory_order_release); /* of what is missing */
 }
 
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)

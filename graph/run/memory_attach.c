@@ -142,6 +142,7 @@ enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
     const struct tec_feed_options o = {.layers = m->layers,
                                        .units = m->input->max_segments,
                                        .grain_bytes = 64 << 10,
+                                       .remote_ns = (int64_t)(m->resource->remote_ms * 1e6),
                                        .direct = true};
     TEC_TRY(tec_feed_create(&m->feed, m->store, &o, m->heap, err));
     m->pieces = tec_feed_pieces(m->feed);
