@@ -237,9 +237,8 @@ static enum tec_status verdict(const struct tec_feed *s, struct tec_error *err)
     for (int u = 0; u < s->forward.units; u++)
         if (s->failed[u])
             return tec_fail(err, TEC_NOT_FOUND,
-                            "memory: unit %d of a forward has KV in no tier any more; it must be "
-                            "computed",
-                            u);
+                            "memory: KV of unit %d of a forward did not come: %.300s", u,
+                            s->why.message);
     return tec_fail(err, TEC_INVALID,
                     "memory: a forward told its layers or sets out of order, or did not wait");
 }

@@ -129,8 +129,8 @@ static bool load(struct tec_feed *s, const struct tec_load *load)
     size_t to = load->last ? bytes : byte_at(s, load, load->to, bytes);
     int64_t until = s->options.remote_ns > 0 ? s->begin + s->options.remote_ns : INT64_MAX;
     enum tec_status status = kv ? tec_store_read_part(s->store, kv, (uint32_t)load->layer, from, to,
-                                                      s->staging[where], until, &tier, NULL)
-                                : TEC_NOT_FOUND;
+                                                      s->staging[where], until, &tier, &s->why)
+                                : tec_fail(&s->why, TEC_NOT_FOUND, "it has no KV");
     if (status != TEC_OK) {
         s->failed[load->unit] = 1;
         return false;

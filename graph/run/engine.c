@@ -226,7 +226,9 @@ static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
                                          .root = o->root,
                                          .forgets = o->forgets,
                                          .bf16 = tec_engine_bf16(e, &e->models[0]),
-                                         .device = &o->device};
+                                         .device = &o->device,
+                                         .trouble = o->trouble,
+                                         .user = o->user};
     return tec_memory_open(&e->memory, &m, e->heap, err);
 }
 

@@ -35,6 +35,7 @@ struct tec_engine_options {
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
     void (*lost)(void *user, int64_t seen, int64_t captured_ns); /* see loop.h */
     void *user;
+    void (*trouble)(void *user, const char *line); /* of the memory, see memory.h; or NULL */
     struct tec_event_sink events;                  /* see loop.h */
     int64_t (*wanted)(void *self, int64_t now_ns); /* see loop.h */
     void *wanted_self;

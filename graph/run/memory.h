@@ -33,6 +33,12 @@ struct tec_memory_options {
     bool bf16;
     bool forgets;                            /* neither file nor server, whatever the file says */
     const struct tec_device_options *device; /* kind and tier of the encoder's */
+    /* Something went wrong without hurting an answer: one line with node, memory and cause. The
+     * first four at once, later ones every 10 s at most, with how many were not said; close says
+     * the last of those that are left. From threads of the memory's or a consumer's, never the
+     * frame's, under no lock; must not call the memory. NULL: nobody hears. */
+    void (*trouble)(void *user, const char *line);
+    void *user;
 };
 
 struct tec_memory;
@@ -96,6 +102,7 @@ struct tec_memory_counts {
 struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);
 
 /* The newest thing that went wrong without hurting an answer, or "". Copied. */
-void tec_memory_trouble(struct tec_memory *memory, char out[256]);
+enum { TEC_MEMORY_TEXT = 600 };
+void tec_memory_trouble(struct tec_memory *memory, char out[TEC_MEMORY_TEXT]);
 
 #endif
