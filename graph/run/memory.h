@@ -78,10 +78,19 @@ struct tec_memory_prompt {
 enum tec_status tec_memory_rooms(struct tec_memory *memory, struct tec_memory_prompt *rooms, int n,
                                  struct tec_arena *arena, struct tec_error *err);
 
-/* Find units for a query text, assemble beginning, units and query: ids [room]. What the prompt
- * pinned before is dropped. TEC_INVALID: more tokens than room. */
+/* What a prompt asks for: a text, put behind the units by the template; or, where `ids` is not
+ * NULL, those in place of all that stands behind the units. Units are found by the text; where that
+ * is empty, by what the tokenizer makes of the ids. */
+struct tec_memory_query {
+    struct tec_template_values values;
+    const int *ids; /* [n] of the model's vocabulary */
+    int n;
+};
+
+/* Find units for a query, assemble beginning, units and query: ids [room]. What the prompt pinned
+ * before is dropped. TEC_INVALID: more tokens than room. */
 enum tec_status tec_memory_prompt(struct tec_memory *memory, struct tec_memory_prompt *prompt,
-                                  const struct tec_template_values *values, int *ids, int room,
+                                  const struct tec_memory_query *query, int *ids, int room,
                                   struct tec_arena *scratch, struct tec_error *err);
 void tec_memory_drop(struct tec_memory *memory, struct tec_memory_prompt *prompt);
 
