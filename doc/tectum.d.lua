@@ -318,7 +318,7 @@ function capture(t) end
 ---Memory budgets: a plan that needs more is refused before weights are loaded.
 ---@class tectum.memory
 ---@field device? string|integer of the device, such as "9GiB"
----@field host? string|integer of the host
+---@field host? string|integer of the host: captures, keys and values that a memory keeps there and brings to prompts
 
 ---@param t tectum.memory
 ---@return tectum.memory

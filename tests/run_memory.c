@@ -413,4 +413,36 @@ TEST(a_goal_may_be_token_ids)
     folder_remove();
 }
 
+/* What attach takes for KV on its way is what the plan says, and a budget may refuse it. */
+TEST(kv_on_its_way_is_in_the_budget_of_the_host)
+{
+    struct open o;
+    struct tec_measured m;
+    struct tec_arena arena;
+    folder_make();
+    REQUIRE(open_planner(&o, "", "resources.mem.tiers.host=1MiB", NULL) == TEC_OK);
+    const struct tec_memory *memory = o.engine->memory;
+    tec_arena_init(&arena, &heap);
+    struct tec_engine_options options = o.engine->options;
+    REQUIRE(tec_engine_measure(&m, &options, &heap, &arena, &err) == TEC_OK);
+    size_t piece = (2 * 128 * memory->row + 8 + 63) / 64 * 64;
+    int64_t pieces = 40 * memory->layers;
+    CHECK_INT(m.memory.kept, ==, 1 << 20);
+    if (tec_device_reads_host(o.engine->device))
+        CHECK_INT(m.memory.staging, ==, pieces * (int64_t)piece);
+    CHECK_INT(memory->staging[pieces - 1] - memory->staging[0], ==, (pieces - 1) * (int64_t)piece);
+    CHECK_INT(m.host, ==, m.bytes.captures + m.memory.staging + m.memory.kept);
+    tec_arena_finish(&arena);
+    close_planner(&o);
+    CHECK_INT(open_planner(&o, path, "memory.host=2MiB", "resources.mem.tiers.host=1MiB"), ==,
+              TEC_NO_MEMORY);
+    printf("# %s\n", err.message);
+    CHECK(strstr(err.message, "qwen_planner.lua:39: memory.host: "));
+    CHECK(strstr(err.message, "keys and values of 'mem' on their way"));
+    CHECK(strstr(err.message, "budget is 2.0 MiB"));
+    struct stat about;
+    CHECK_INT(stat(path, &about), !=, 0); /* before the store is opened */
+    folder_remove();
+}
+
 TAP_MAIN

@@ -77,14 +77,12 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .max_units = MAX_UNITS,
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
-                                  .ram_bytes = r->tiers.host,
                                   .log = {.max_bytes = r->tiers.disk},
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,
                                              .event = remote_event}};
     TEC_TRY(key_of(m, &o.key, err));
-    if (o.ram_bytes == 0) /* nothing is said: as much as the units of a prompt twice over */
-        o.ram_bytes = 4LL * r->tokens * o.key.row_bytes * o.key.layers;
+    o.ram_bytes = tec_memory_kept(r, o.key.row_bytes, (int)o.key.layers);
     /* An index of so many units is large where vectors are; most memories are small. */
     int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200);
     o.max_units = most < MAX_UNITS ? (uint32_t)most : MAX_UNITS;

@@ -43,6 +43,18 @@ struct tec_memory_options {
 
 struct tec_memory;
 
+/* Host memory that a pipeline's memory takes: zeros where it has none. */
+struct tec_memory_bytes {
+    int64_t staging; /* of KV on its way to a prompt, and back to the store: taken at attach */
+    int64_t kept;    /* the most that tiers.host takes, by and by */
+};
+/* `plan` may be one that only measures. */
+struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *pipeline,
+                                           const struct tec_plan *plan);
+
+/* The memory_load node that runs, or NULL. */
+const struct tec_decl_node *tec_memory_node(const struct tec_pipeline *pipeline);
+
 /* Store, server, encoder. Errors are those of store.h and encoder.h, with the pipeline's name. */
 enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
                                 struct tec_heap *heap, struct tec_error *err);

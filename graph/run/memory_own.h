@@ -108,6 +108,9 @@ static inline void tec_memory_count(struct tec_memory *m, int what, int64_t n)
     atomic_fetch_add_explicit(&m->counts[what], n, memory_order_relaxed);
 }
 
+/* Bytes of KV that a memory keeps in RAM, at most. */
+int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers);
+
 /* The ids of a unit's text; *n, which may be more than room. Under the lock. */
 enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
                                   size_t room, size_t *n, struct tec_error *err);
