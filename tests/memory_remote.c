@@ -427,12 +427,12 @@ static void *slow_way(void *user)
     return NULL;
 }
 
-static pthread_t way_open(char slow[96])
+static pthread_t way_open(char slow[128])
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     pthread_t thread;
     snprintf(a.sun_path, sizeof a.sun_path, "%s/slow", folder);
-    snprintf(slow, 96, "unix:%s", a.sun_path);
+    snprintf(slow, 128, "unix:%s", a.sun_path);
     way_in = socket(AF_UNIX, SOCK_STREAM, 0);
     REQUIRE(bind(way_in, (struct sockaddr *)&a, sizeof a) == 0 && listen(way_in, 64) == 0);
     REQUIRE(pthread_create(&thread, NULL, slow_way, NULL) == 0);
@@ -474,7 +474,7 @@ TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
     struct tec_feed *stream = NULL;
     enum tec_status status;
     uint32_t unit[UNITS];
-    char slow[96];
+    char slow[128];
     if (!program())
         SKIP("neither valkey-server nor redis-server is installed");
     folder_make();
