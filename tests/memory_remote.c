@@ -304,6 +304,8 @@ TEST(a_server_that_comes_late_gets_what_was_computed)
 
 static _Alignas(64) unsigned char room[PIECES][PIECE];
 
+static int compute_ms; /* of a layer */
+
 /* A forward of a stream whose server is killed before layer `when`; how many layers were ready. */
 static int forward(struct tec_store *s, struct tec_feed *stream, const uint32_t *unit, int when,
                    enum tec_status *status)
@@ -334,6 +336,7 @@ static int forward(struct tec_store *s, struct tec_feed *stream, const uint32_t 
             CHECK_INT(room[l * UNITS + (int)u][5], ==, byte_of(u, 0, (uint32_t)l, false));
         if (l + 1 < LAYERS)
             tec_feed_known(stream, l + 1, first);
+        nap_ms(compute_ms);
         tec_feed_ended(stream, l);
     }
     *status = tec_feed_finish(stream, &result, NULL);
@@ -502,6 +505,14 @@ TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
     (void)look(s);
     CHECK_INT(forward(s, stream, unit, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
+    atomic_store(&delay_ms, 5); /* 40 ms a layer, of which it waits for the first alone */
+    compute_ms = 80;
+    begin = now_ms();
+    CHECK_INT(forward(s, stream, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(status, ==, TEC_OK);
+    CHECK_INT(now_ms() - begin, >=, LAYERS * compute_ms);
+    compute_ms = 0;
+    CHECK_INT(tec_store_counts(s).remote.late, ==, 1);
     tec_feed_destroy(stream);
     tec_store_close(s);
     way_close(thread, slow);

@@ -151,6 +151,7 @@ enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward
     memset(s->bubble_ns, 0, layers * sizeof *s->bubble_ns);
     memset(s->failed, 0, units);
     s->n_loads = 0;
+    s->remote_left = s->options.remote_ns > 0 ? s->options.remote_ns : INT64_MAX;
     s->counts = (struct tec_feed_counts){.forwards = 1};
     s->begin = tec_clock_now(&clock);
     atomic_store(&s->started, 0);

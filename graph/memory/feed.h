@@ -33,8 +33,9 @@
  * to blame and why (TEC_NOT_FOUND). They count as missing in the store: compute them, or begin
  * again with them in every set. No wrong byte is ever said to be ready.
  *
- * A forward has remote_ns from its begin on for all that it gets from a server: what has not come
- * by then makes it void like what is gone, and the server is left alone for a while (remote.h).
+ * A forward waits remote_ns in all for what it gets from a server, and no load takes longer than
+ * what is left of that; time in which the forward computes does not count. Then it is void like one
+ * whose KV is gone, and the server is left alone for a while (remote.h).
  *
  * Times that are believed: of loads, a line (fixed + per byte) for each tier, fitted to what was
  * measured with older measurements fading; of layers, what the caller gives, else means of the
