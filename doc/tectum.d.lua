@@ -134,6 +134,7 @@ function kv.ring(t) end
 ---@field threshold? number least cosine between a unit and a group that it joins; above 1: every unit alone; default 0.6
 ---@field store? string the file that remembers; without it memory ends with the program
 ---@field remote? string a server that shares keys and values: redis://host:port or unix:/path
+---@field remote_ms? number a prompt waits so long in all for the server, then it is computed and the server rests; default 500
 ---@field encoder? string directory of a sentence encoder; without it texts are alike by their words
 ---@field tiers? tectum.tiers bytes of each place; default {}
 
@@ -317,7 +318,7 @@ function capture(t) end
 ---Memory budgets: a plan that needs more is refused before weights are loaded.
 ---@class tectum.memory
 ---@field device? string|integer of the device, such as "9GiB"
----@field host? string|integer of the host
+---@field host? string|integer of the host: captures, keys and values that a memory keeps there and brings to prompts
 
 ---@param t tectum.memory
 ---@return tectum.memory

@@ -36,6 +36,6 @@ return pipeline {
   },
 
   capture = capture { batch = { 1 }, k = { PLAN }, ratio = { 0.15, 0.25, 0.5, 1.0 } },
-  memory  = memory { device = "40GiB", host = "8GiB" },
+  memory  = memory { device = "40GiB", host = "10GiB" },
   policy  = use { name = "keep", params = { target_ms = 240 } },
 }

@@ -86,6 +86,10 @@ run 1 "check with a wrong --set" check --set nodes.act.steps=x pipelines/demo_me
 run 1 "a policy that is not there" check --set policy.name=oxigen pipelines/demo_metaworld.lua
 out "did you mean 'oxygen'"
 run 1 "a budget too small" check --set memory.device=1MiB pipelines/demo_metaworld.lua; out "E040"
+run 0 "check a memory" check pipelines/qwen_planner.lua
+out "; host plan 8.06 GiB: KV on its way 60.1 MiB, KV kept at most 8.00 GiB, .*; budget 10.0 GiB"
+run 1 "a budget too small for it" check --set memory.host=8GiB pipelines/qwen_planner.lua; out "E040"
+out "host memory needs 8.06 GiB (keys and values on their way to prompts 60.1 MiB, .*budget is 8.00 GiB"
 run 1 "check a bad file" check --format json tests/pipelines/bad/many.lua
 json lines file line col severity code message help
 [ "$(wc -l <"$W/out")" -ge 5 ]; ok $? "every error of a file at once"

@@ -213,9 +213,15 @@ static enum tec_status compact(struct tec_log *log, struct state *s, struct tec_
         status = tec_log_copy(fresh, log, &r, err);
         s->kv[u] = r.place;
     }
+    bool placed = false;
     if (status == TEC_OK)
-        return tec_log_compact_end(log, fresh, err);
-    tec_log_compact_abandon(fresh);
+        status = tec_log_compact_place(log, fresh, &placed, err);
+    if (!placed) {
+        tec_log_compact_abandon(fresh);
+        return status;
+    }
+    tec_log_compact_switch(log, fresh);
+    tec_log_close(fresh);
     return status;
 }
 

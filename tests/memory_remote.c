@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -114,8 +115,11 @@ static struct tec_store *open_at(const char *where, const char *file, int64_t ra
         .threshold = 0.99,
         .stable_steps = 2,
         .ram_bytes = ram,
-        .remote = {
-            .address = where, .retry_ns = 20000000, .retry_most_ns = 80000000, .event = on_event}};
+        .remote = {.address = where,
+                   .retry_ns = 20000000,
+                   .retry_most_ns = 80000000,
+                   .rest_ns = 400000000,
+                   .event = on_event}};
     struct tec_store *s = NULL;
     struct tec_error err;
     enum tec_status status = tec_store_open(&s, &options, &heap, &err);
@@ -300,6 +304,8 @@ TEST(a_server_that_comes_late_gets_what_was_computed)
 
 static _Alignas(64) unsigned char room[PIECES][PIECE];
 
+static int compute_ms; /* of a layer */
+
 /* A forward of a stream whose server is killed before layer `when`; how many layers were ready. */
 static int forward(struct tec_store *s, struct tec_feed *stream, const uint32_t *unit, int when,
                    enum tec_status *status)
@@ -330,6 +336,7 @@ static int forward(struct tec_store *s, struct tec_feed *stream, const uint32_t 
             CHECK_INT(room[l * UNITS + (int)u][5], ==, byte_of(u, 0, (uint32_t)l, false));
         if (l + 1 < LAYERS)
             tec_feed_known(stream, l + 1, first);
+        nap_ms(compute_ms);
         tec_feed_ended(stream, l);
     }
     *status = tec_feed_finish(stream, &result, NULL);
@@ -376,6 +383,139 @@ TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
     tec_feed_destroy(stream);
     tec_store_close(s);
     tec_store_close(writer);
+    server_kill();
+    CHECK_INT(heap.live, ==, 0);
+    folder_remove();
+}
+
+/* A server behind a slow way: every answer takes so long, none too long by itself. */
+static _Atomic int delay_ms;
+static int way_in;
+
+static bool pass(int from, int to, int wait_ms)
+{
+    static _Thread_local char bytes[1 << 16];
+    ssize_t n = recv(from, bytes, sizeof bytes, 0);
+    nap_ms(n > 0 ? wait_ms : 0);
+    return n > 0 && send(to, bytes, (size_t)n, MSG_NOSIGNAL) == n;
+}
+
+static void *pass_both(void *user)
+{
+    int client = (int)(intptr_t)user, real = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    bool open = connect(real, (struct sockaddr *)&a, sizeof a) == 0;
+    while (open) {
+        struct pollfd p[] = {{client, POLLIN, 0}, {real, POLLIN, 0}};
+        if (poll(p, 2, -1) < 0)
+            continue;
+        open = (!p[0].revents || pass(client, real, 0)) &&
+               (!p[1].revents || pass(real, client, atomic_load(&delay_ms)));
+    }
+    close(client);
+    close(real);
+    return NULL;
+}
+
+static void *slow_way(void *user)
+{
+    pthread_t threads[64];
+    int n = 0;
+    (void)user;
+    for (int to; n < 64 && (to = accept(way_in, NULL, NULL)) >= 0; n++)
+        pthread_create(&threads[n], NULL, pass_both, (void *)(intptr_t)to);
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    return NULL;
+}
+
+static pthread_t way_open(char slow[128])
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    pthread_t thread;
+    snprintf(a.sun_path, sizeof a.sun_path, "%s/slow", folder);
+    snprintf(slow, 128, "unix:%s", a.sun_path);
+    way_in = socket(AF_UNIX, SOCK_STREAM, 0);
+    REQUIRE(bind(way_in, (struct sockaddr *)&a, sizeof a) == 0 && listen(way_in, 64) == 0);
+    REQUIRE(pthread_create(&thread, NULL, slow_way, NULL) == 0);
+    return thread;
+}
+
+static void way_close(pthread_t thread, const char *slow)
+{
+    shutdown(way_in, SHUT_RDWR);
+    close(way_in);
+    pthread_join(thread, NULL);
+    unlink(slow + strlen("unix:"));
+}
+
+/* It was late: nobody asks it for a while, what it alone has is missing, then it is as before. */
+static void check_left_alone(struct tec_store *s)
+{
+    struct tec_unit_view view;
+    struct tec_kv *kv = NULL;
+    uint32_t missing[UNITS];
+    struct tec_store_counts c = tec_store_counts(s);
+    int64_t begin = now_ms();
+    CHECK_INT(c.remote.late, ==, 1);
+    CHECK_INT(c.remote.away, ==, 1);
+    CHECK(!c.remote.here);
+    CHECK(strstr(said, "keys and values did not come in time"));
+    CHECK(strstr(said, "tried again in 400 ms"));
+    CHECK_INT(tec_store_missing(s, missing, UNITS), ==, UNITS);
+    CHECK(tec_store_view(s, missing[0], &view) && !view.has_kv);
+    CHECK_INT(tec_store_pin(s, missing[0], &kv, NULL), ==, TEC_NOT_FOUND);
+    here(s);
+    CHECK_INT(now_ms() - begin, >=, 300);
+}
+
+TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
+{
+    const struct tec_feed_options options = {
+        .layers = LAYERS, .units = UNITS, .remote_ns = 100000000};
+    struct tec_feed *stream = NULL;
+    enum tec_status status;
+    uint32_t unit[UNITS];
+    char slow[128];
+    if (!program())
+        SKIP("neither valkey-server nor redis-server is installed");
+    folder_make();
+    server_start("0", "100mb");
+    struct tec_store *writer = open_at(address, NULL, 1 << 24);
+    for (uint32_t i = 0; i < UNITS; i++)
+        give(writer, put(writer, i, 0), i, 0);
+    AWAIT(writer, sent, UNITS);
+    tec_store_close(writer);
+    pthread_t thread = way_open(slow);
+    struct tec_store *s = open_at(slow, NULL, 0);
+    here(s);
+    for (uint32_t i = 0; i < UNITS; i++)
+        unit[i] = put(s, i, 0);
+    CHECK_INT(look(s), ==, UNITS);
+    REQUIRE(tec_feed_create(&stream, s, &options, &heap, NULL) == TEC_OK);
+    atomic_store(&delay_ms, 30); /* 32 pieces: a second */
+    int64_t begin = now_ms();
+    CHECK_INT(forward(s, stream, unit, -1, &status), <, LAYERS);
+    CHECK_INT(status, ==, TEC_NOT_FOUND);
+    printf("# void after %d ms: %s\n", (int)(now_ms() - begin), said);
+    CHECK_INT(now_ms() - begin, <, 400);
+    atomic_store(&delay_ms, 0);
+    check_left_alone(s);
+    (void)look(s);
+    CHECK_INT(forward(s, stream, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(status, ==, TEC_OK);
+    atomic_store(&delay_ms, 5); /* 40 ms a layer, of which it waits for the first alone */
+    compute_ms = 80;
+    begin = now_ms();
+    CHECK_INT(forward(s, stream, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(status, ==, TEC_OK);
+    CHECK_INT(now_ms() - begin, >=, LAYERS * compute_ms);
+    compute_ms = 0;
+    CHECK_INT(tec_store_counts(s).remote.late, ==, 1);
+    tec_feed_destroy(stream);
+    tec_store_close(s);
+    way_close(thread, slow);
     server_kill();
     CHECK_INT(heap.live, ==, 0);
     folder_remove();

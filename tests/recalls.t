@@ -87,5 +87,8 @@ check "a file that is no memory is refused and left alone" test $? -ne 0 -a "$(s
 rm planner.memory
 run first.jsonl --set resources.mem.remote=unix:/nowhere/socket
 check "a server that is not there costs nothing but its memory" test $? -eq 0 -a "$(wc -l <out)" -eq 4
+check "and is named, with the node, the memory and the cause" \
+    grep -qE "^tectum run: .*qwen_planner.lua:[0-9]+: 'recall', memory 'mem': memory: server unix:/nowhere/socket: No such file" err
+check "at a bounded rate" test "$(grep -c nowhere err)" -le 5
 echo "1..$n"
 exit $bad

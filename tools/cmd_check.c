@@ -124,6 +124,21 @@ static void say_ok(struct tec_invocation *call, const char *path, const struct t
     tec_ring_print(p, plan->known ? &plan->measured : NULL, call->out);
 }
 
+static void check_host(struct tec_diagnostics *d, const struct tec_pipeline *p,
+                       const struct tec_measured *m)
+{
+    char need[24], staging[24], kept[24], captures[24], budget[24];
+    if (!p->memory.host || m->host <= p->memory.host)
+        return;
+    tec_diagnostics_add(d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
+                        "host memory needs %s (keys and values on their way to prompts %s, kept "
+                        "in tiers.host %s, captures %s), budget is %s",
+                        tec_bytes_text(need, m->host), tec_bytes_text(staging, m->memory.staging),
+                        tec_bytes_text(kept, m->memory.kept),
+                        tec_bytes_text(captures, m->bytes.captures),
+                        tec_bytes_text(budget, p->memory.host));
+}
+
 static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p,
                          const struct tec_byte_plan *bytes)
 {
@@ -151,12 +166,14 @@ static enum tec_status check_plan(struct tec_invocation *call, const struct tec_
     if (status == TEC_OK) {
         plan->known = true;
         check_budget(d, pipeline, &measured->bytes);
+        check_host(d, pipeline, measured);
         plan->text = tec_arena_printf(
-            call->arena, "captures take %s; device plan %s%s%s%s",
+            call->arena, "captures take %s; device plan %s%s%s%s%s",
             tec_bytes_text(captures, measured->bytes.captures),
             tec_measure_text(&measured->bytes, call->arena),
             pipeline->memory.device ? "; budget " : "",
             pipeline->memory.device ? tec_bytes_text(budget, pipeline->memory.device) : "",
+            tec_measure_host_text(measured, pipeline, call->arena),
             by == TEC_MEASURED_FULL ? " (full size: the checkpoint is not here)" : "");
         return TEC_OK;
     }

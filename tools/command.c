@@ -48,9 +48,11 @@ void tec_say(const struct tec_invocation *call, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
+    flockfile(stderr); /* lines of other threads do not come in between */
     fprintf(stderr, "tectum %s: ", call->verb);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
+    funlockfile(stderr);
     va_end(args);
 }
 

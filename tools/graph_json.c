@@ -14,13 +14,16 @@ static json_t *item_json(const struct tec_item *item)
                      "deadline", deadline, "culled", item->culled);
 }
 
-static json_t *bytes_json(const struct tec_byte_plan *b)
+static json_t *bytes_json(const struct tec_measured *m)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "total", (json_int_t)b->total,
-                     "weights", (json_int_t)b->weights, "kv", (json_int_t)b->kv, "activations",
-                     (json_int_t)b->activations, "tables", (json_int_t)b->tables, "constants",
-                     (json_int_t)b->constants, "frames", (json_int_t)b->frames, "captures",
-                     (json_int_t)b->captures);
+    const struct tec_byte_plan *b = &m->bytes;
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "total",
+                     (json_int_t)b->total, "weights", (json_int_t)b->weights, "kv",
+                     (json_int_t)b->kv, "activations", (json_int_t)b->activations, "tables",
+                     (json_int_t)b->tables, "constants", (json_int_t)b->constants, "frames",
+                     (json_int_t)b->frames, "captures", (json_int_t)b->captures, "kv_on_its_way",
+                     (json_int_t)m->memory.staging, "kv_kept", (json_int_t)m->memory.kept, "host",
+                     (json_int_t)m->host);
 }
 
 static json_t *compiled_json(const struct tec_measured *m)
@@ -34,7 +37,7 @@ static json_t *compiled_json(const struct tec_measured *m)
             json_object_set_new(part, "slices", json_integer(m->slices[i]));
         json_array_append_new(parts, part);
     }
-    return json_pack("{s:o, s:o}", "parts", parts, "bytes", bytes_json(&m->bytes));
+    return json_pack("{s:o, s:o}", "parts", parts, "bytes", bytes_json(m));
 }
 
 enum tec_status tec_graph_json(const struct tec_drawing *d, FILE *out, struct tec_error *err)
@@ -93,6 +96,9 @@ void tec_graph_text(const struct tec_drawing *d, FILE *out)
         {"frames", m->bytes.frames},
         {"device, all", m->bytes.total},
         {"captures (host)", m->bytes.captures},
+        {"KV on its way (host)", m->memory.staging},
+        {"KV kept (host, most)", m->memory.kept},
+        {"host, all", m->host},
     };
     fprintf(out, "\n%-24s %12s\n", "memory", "bytes");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

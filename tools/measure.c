@@ -74,3 +74,17 @@ const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena
                                    tec_bytes_text(text, parts[i].bytes));
     return all;
 }
+
+const char *tec_measure_host_text(const struct tec_measured *m, const struct tec_pipeline *pipeline,
+                                  struct tec_arena *arena)
+{
+    char host[24], staging[24], kept[24], captures[24], budget[24];
+    if (!m->memory.staging)
+        return "";
+    return tec_arena_printf(
+        arena, "; host plan %s: KV on its way %s, KV kept at most %s, captures %s%s%s",
+        tec_bytes_text(host, m->host), tec_bytes_text(staging, m->memory.staging),
+        tec_bytes_text(kept, m->memory.kept), tec_bytes_text(captures, m->bytes.captures),
+        pipeline->memory.host ? "; budget " : "",
+        pipeline->memory.host ? tec_bytes_text(budget, pipeline->memory.host) : "");
+}

@@ -25,4 +25,9 @@ enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *
 /* "6.12 GiB: weights 5.96 GiB, KV 150 MiB, ..." in the arena; NULL when it is full. */
 const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena);
 
+/* "; host plan 8.94 GiB: KV on its way 960 MiB, KV kept at most 8.00 GiB, captures 400 KiB; budget
+ * 10 GiB", or "" for a pipeline without a memory. */
+const char *tec_measure_host_text(const struct tec_measured *measured,
+                                  const struct tec_pipeline *pipeline, struct tec_arena *arena);
+
 #endif

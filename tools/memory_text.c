@@ -17,12 +17,13 @@ void tec_memory_line(FILE *out, struct tec_memory *memory)
 json_t *tec_memory_json(struct tec_memory *memory)
 {
     const struct tec_memory_counts c = tec_memory_counts(memory);
-    char trouble[256];
+    char trouble[TEC_MEMORY_TEXT];
     tec_memory_trouble(memory, trouble);
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:s}", "prompts",
-        (json_int_t)c.prompts, "units", (json_int_t)c.units, "missing", (json_int_t)c.missing,
-        "whole", (json_int_t)c.whole, "rows", (json_int_t)c.rows, "rows_full",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:s}",
+        "prompts", (json_int_t)c.prompts, "units", (json_int_t)c.units, "missing",
+        (json_int_t)c.missing, "whole", (json_int_t)c.whole, "late",
+        (json_int_t)c.store.remote.late, "rows", (json_int_t)c.rows, "rows_full",
         (json_int_t)c.rows_full, "waited_us", (json_int_t)(c.waited_ns / 1000), "choose_us",
         (json_int_t)(c.choose_ns / 1000), "remembered_tokens", (json_int_t)c.remembered_tokens,
         "stored", (json_int_t)c.store.units, "loaded_bytes", "ram",

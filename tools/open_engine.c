@@ -30,6 +30,12 @@ static void show_progress(void *user, const char *what, int64_t done, int64_t to
     fflush(stderr);
 }
 
+static void say_trouble(void *user, const char *line)
+{
+    const struct tec_opened *o = user;
+    tec_say(o->call, "%s", line);
+}
+
 static void pass_release(void *user, const float *chunk, const struct tec_frame_record *record)
 {
     const struct tec_opened *o = user;
@@ -74,6 +80,7 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .progress = show_progress,
                                            .released = out->more.released ? pass_release : NULL,
                                            .lost = out->more.lost ? pass_loss : NULL,
+                                           .trouble = say_trouble,
                                            .user = out};
     enum tec_status status = tec_device_choice(call, &options->device, err);
     if (status == TEC_OK)

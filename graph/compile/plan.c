@@ -99,6 +99,13 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
     return TEC_OK;
 }
 
+size_t tec_plan_recall_bytes(const struct tec_plan *p)
+{
+    const struct tec_kv_shape *s = &p->space.shape;
+    size_t row = (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
+    return tec_device_reads_host(p->device) ? 0 : 2 * (size_t)p->spec.frame_tokens * row;
+}
+
 /* Slots: prefix regions, private tails, one trash slot a seat, the suffix's scratch. */
 static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
 {
@@ -139,7 +146,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
                           &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
         tec_kv_space_reserve(&p->kept, s->unit_tokens);
         TEC_TRY(tec_kv_space_create(&p->kept, p->device, &p->arena, err));
-        p->bytes.kv += tec_kv_space_bytes(&p->kept);
+        p->bytes.kv += tec_kv_space_bytes(&p->kept) + (int64_t)tec_plan_recall_bytes(p);
     }
     if (!s->gathers)
         return TEC_OK;

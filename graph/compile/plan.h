@@ -141,6 +141,10 @@ enum tec_status tec_plan_create(struct tec_plan **out, const struct tec_plan_inp
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
 
+/* Bytes of device memory that a recall of the plan takes for kept pieces of a layer: 0 where the
+ * device reads the host's. In bytes.kv. */
+size_t tec_plan_recall_bytes(const struct tec_plan *plan);
+
 /* Where the activations of a part lie. */
 unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct tec_plan_part *part,
                                     size_t *bytes);

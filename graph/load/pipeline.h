@@ -125,6 +125,7 @@ struct tec_decl_resource {
     int stable_steps;                     /* segments */
     double threshold;                     /* segments: least likeness in a group */
     const char *store, *remote, *encoder; /* segments: a file, a server, a directory; or NULL */
+    double remote_ms;                     /* segments: of a prompt, for what the server has */
     struct tec_decl_tiers tiers;          /* segments */
     struct tec_ints shape;                /* buffer, 1 to TEC_MAX_RANK sizes */
     int dtype;                            /* buffer */

@@ -17,8 +17,8 @@ int64_t tec_feed_now(const struct tec_feed *s)
 static enum tec_status options_check(const struct tec_feed_options *o, struct tec_error *err)
 {
     if (o->layers < 1 || o->layers > TEC_MAX_LOADING_LAYERS || o->units < 1 ||
-        o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->poll_ns < 0 ||
-        o->poll_ns > 999999999)
+        o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->remote_ns < 0 ||
+        o->poll_ns < 0 || o->poll_ns > 999999999)
         return tec_fail(err, TEC_INVALID,
                         "memory: a feed of %d layers, %d units, %lld bytes of grain, asking each "
                         "%lld ns; up to %d, %d and 1 s are possible",
@@ -151,6 +151,7 @@ enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward
     memset(s->bubble_ns, 0, layers * sizeof *s->bubble_ns);
     memset(s->failed, 0, units);
     s->n_loads = 0;
+    s->remote_left = s->options.remote_ns > 0 ? s->options.remote_ns : INT64_MAX;
     s->counts = (struct tec_feed_counts){.forwards = 1};
     s->begin = tec_clock_now(&clock);
     atomic_store(&s->started, 0);
@@ -237,9 +238,8 @@ static enum tec_status verdict(const struct tec_feed *s, struct tec_error *err)
     for (int u = 0; u < s->forward.units; u++)
         if (s->failed[u])
             return tec_fail(err, TEC_NOT_FOUND,
-                            "memory: unit %d of a forward has KV in no tier any more; it must be "
-                            "computed",
-                            u);
+                            "memory: KV of unit %d of a forward did not come: %.300s", u,
+                            s->why.message);
     return tec_fail(err, TEC_INVALID,
                     "memory: a forward told its layers or sets out of order, or did not wait");
 }

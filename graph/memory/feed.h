@@ -33,6 +33,10 @@
  * to blame and why (TEC_NOT_FOUND). They count as missing in the store: compute them, or begin
  * again with them in every set. No wrong byte is ever said to be ready.
  *
+ * A forward waits remote_ns in all for what it gets from a server, and no load takes longer than
+ * what is left of that; time in which the forward computes does not count. Then it is void like one
+ * whose KV is gone, and the server is left alone for a while (remote.h).
+ *
  * Times that are believed: of loads, a line (fixed + per byte) for each tier, fitted to what was
  * measured with older measurements fading; of layers, what the caller gives, else means of the
  * forwards before, fading the same. They choose the order of loads, never a result.
@@ -54,6 +58,7 @@ struct tec_feed_limit {
 struct tec_feed_options {
     int layers, units;   /* most of a forward, 1 .. TEC_MAX_LOADING_LAYERS, _UNITS */
     int64_t grain_bytes; /* `bounded`: smallest part of a load that is split; 0: none is */
+    int64_t remote_ns;   /* see above; 0: each load has the server's own time-out, and no more */
     int64_t poll_ns;     /* how long the thread sleeps when nothing may be loaded yet; 0: 50000 */
     bool direct;         /* KV in RAM is not copied */
     struct tec_feed_limit limit[TEC_KEPT_PLACES];

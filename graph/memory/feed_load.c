@@ -112,6 +112,28 @@ static void hold(const struct tec_feed *s, enum tec_kept_in tier, int64_t start,
         tec_clock_wait(&clock, s->begin + start + ns);
 }
 
+/* How long of start .. end the forward waited for its next layer. */
+static int64_t waited(const struct tec_feed *feed, int64_t start, int64_t end)
+{
+    struct tec_feed *s = (struct tec_feed *)(uintptr_t)feed; /* atomics are read */
+    int next = atomic_load(&s->started);
+    int64_t since = 0;
+    if (next >= s->forward.layers || atomic_load(&s->ended) < next ||
+        atomic_load(&s->known) <= next || atomic_load(&s->ready) > next)
+        return 0;
+    if (next > 0)
+        since =
+            s->ended_at[next - 1] > s->known_at[next] ? s->ended_at[next - 1] : s->known_at[next];
+    since = since > start ? since : start;
+    return end > since ? end - since : 0;
+}
+
+/* Until when a load may wait for a server. */
+static int64_t remote_until(const struct tec_feed *s, int64_t start)
+{
+    return s->remote_left < INT64_MAX ? s->begin + start + s->remote_left : INT64_MAX;
+}
+
 static bool load(struct tec_feed *s, const struct tec_load *load)
 {
     struct tec_kv *kv = s->kv[load->unit];
@@ -127,15 +149,18 @@ static bool load(struct tec_feed *s, const struct tec_load *load)
     }
     size_t from = load->from > 0 ? byte_at(s, load, load->from, bytes) : 0;
     size_t to = load->last ? bytes : byte_at(s, load, load->to, bytes);
+    int64_t until = remote_until(s, start);
     enum tec_status status = kv ? tec_store_read_part(s->store, kv, (uint32_t)load->layer, from, to,
-                                                      s->staging[where], &tier, NULL)
-                                : TEC_NOT_FOUND;
+                                                      s->staging[where], until, &tier, &s->why)
+                                : tec_fail(&s->why, TEC_NOT_FOUND, "it has no KV");
     if (status != TEC_OK) {
         s->failed[load->unit] = 1;
         return false;
     }
     hold(s, tier, start, to - from);
     int64_t end = tec_feed_now(s);
+    if (tier == TEC_KEPT_REMOTE && s->remote_left < INT64_MAX)
+        s->remote_left -= waited(s, start, end);
     if (to > from)
         tec_feed_line_add(&s->lines[tier], to - from, end - start);
     s->counts.bytes[tier] += (int64_t)(to - from);

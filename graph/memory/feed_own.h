@@ -51,6 +51,8 @@ struct tec_feed {
     int64_t *bubble_ns; /* [layers] */
     int64_t *mean_reveal, *mean_layer;
     unsigned char *failed;
+    struct tec_error why; /* the first of them */
+    int64_t remote_left;  /* ns that the forward may still wait for a server; INT64_MAX: any */
     struct tec_load_event *loads;
     size_t n_loads, room_loads;
     struct tec_feed_line lines[TEC_KEPT_PLACES];

@@ -1,10 +1,9 @@
-/* Appending to a log, reading pieces, writing it anew. */
+/* Appending to a log, reading pieces. */
 #include "graph/memory/log_own.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -189,16 +188,6 @@ static size_t encode(struct tec_log *log, const struct tec_log_record *r)
     return total;
 }
 
-/* Nothing more is written; the file ends where it was whole. A cut that fails is no loss: what is
- * torn is found at the next open. */
-static void stop(struct tec_log *log, int64_t end)
-{
-    log->read_only = true;
-    log->end = end;
-    if (ftruncate(log->file, end) != 0)
-        return;
-}
-
 static enum tec_status write_pieces(struct tec_log *log, const struct tec_log_record *r,
                                     const struct tec_log *from, int64_t at, struct tec_error *err)
 {
@@ -236,10 +225,10 @@ static enum tec_status append(struct tec_log *log, struct tec_log_record *r,
         status = write_pieces(log, r, from, begin + (int64_t)head, err);
     if (status == TEC_MALFORMED || status == TEC_NO_MEMORY) { /* nothing is wrong with this file */
         bool cut = ftruncate(log->file, begin) == 0;
-        return cut ? status : (stop(log, begin), status);
+        return cut ? status : (tec_log_stop(log, begin), status);
     }
     if (status != TEC_OK) {
-        stop(log, begin);
+        tec_log_stop(log, begin);
         return tec_context(err, status, "store file, read-only from now on");
     }
     r->place = begin + (int64_t)head;
@@ -260,33 +249,10 @@ enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
     return append(to, record, from, err);
 }
 
-enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err)
-{
-    if (log->read_only)
-        return log->end <= log->synced
-                   ? TEC_OK
-                   : tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
-                              log->path);
-    errno = EIO;
-    bool broken = log->options.fail_sync > 0 && ++log->syncs > log->options.fail_sync;
-    if (broken || fdatasync(log->file) != 0) {
-        int why = errno;
-        stop(log, log->synced); /* what the system still has of it is not known */
-        return tec_fail(err, TEC_IO, "%s: cannot be made durable, read-only from now on: %s",
-                        log->path, strerror(why));
-    }
-    log->synced = log->end;
-    return TEC_OK;
-}
-
 void tec_log_throttle(const struct tec_log *log, size_t bytes)
 {
-    if (log->options.read_bytes_per_sec <= 0)
-        return;
-    double seconds = (double)bytes / (double)log->options.read_bytes_per_sec;
-    struct timespec pause = {.tv_sec = (time_t)seconds,
-                             .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&pause, NULL);
+    if (log->options.read_bytes_per_sec > 0)
+        tec_log_rest((int64_t)((double)bytes * 1e9 / (double)log->options.read_bytes_per_sec));
 }
 
 enum tec_status tec_log_read(struct tec_log *log, int64_t place, uint64_t unit, uint64_t version,
@@ -300,44 +266,6 @@ enum tec_status tec_log_read(struct tec_log *log, int64_t place, uint64_t unit, 
                         "%s: KV of unit %llu, version %llu, layer %u is damaged", log->path,
                         (unsigned long long)unit, (unsigned long long)version, layer);
     return TEC_OK;
-}
-
-enum tec_status tec_log_compact_begin(struct tec_log *log, struct tec_log **fresh,
-                                      struct tec_error *err)
-{
-    char path[PATH_MAX + 8];
-    snprintf(path, sizeof path, "%s.new", log->path);
-    return tec_log_create(fresh, path, log, err);
-}
-
-void tec_log_compact_abandon(struct tec_log *fresh)
-{
-    if (fresh)
-        unlink(fresh->path);
-    tec_log_close(fresh);
-}
-
-enum tec_status tec_log_compact_end(struct tec_log *log, struct tec_log *fresh,
-                                    struct tec_error *err)
-{
-    enum tec_status status = tec_log_sync(fresh, err);
-    if (status == TEC_OK && rename(fresh->path, log->path) != 0)
-        status =
-            tec_fail(err, TEC_IO, "%s: cannot be put in place: %s", fresh->path, strerror(errno));
-    if (status != TEC_OK) {
-        tec_log_compact_abandon(fresh);
-        return status;
-    }
-    int old = log->file;
-    log->file = fresh->file;
-    log->end = fresh->end;
-    log->synced = fresh->synced;
-    log->sequence = fresh->sequence;
-    log->salt = fresh->salt;
-    log->read_only = false;
-    fresh->file = old;
-    tec_log_close(fresh);
-    return tec_log_sync_folder(log->path, err);
 }
 
 int64_t tec_log_bytes(const struct tec_log *log)

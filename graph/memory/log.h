@@ -98,6 +98,7 @@ struct tec_log_options {
     int64_t fail_after;         /* for tests: bytes after which the disk is full; 0: never */
     int64_t fail_sync;          /* for tests: so many syncs work, the next does not; 0: all do */
     int64_t read_bytes_per_sec; /* for tests: at most so fast; 0: as fast as it goes */
+    int64_t slow_sync_ns;       /* for tests: waiting for the disk takes so much longer; 0 */
 };
 
 struct tec_log;
@@ -121,6 +122,23 @@ enum tec_status tec_log_append(struct tec_log *log, struct tec_log_record *recor
 /* Everything appended is durable when this returns TEC_OK. */
 enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err);
 
+/* The same in three steps, for an owner that holds a lock around its log, but not while it waits
+ * for the disk: begin and end are under it, wait is not and touches nothing but `syncing`; between
+ * them the log may be appended to and compacted. What was appended before begin is durable when end
+ * returns TEC_OK. Where begin fails there is nothing to wait for or to end. TEC_IO. */
+struct tec_log_syncing {
+    int file;         /* a descriptor of its own; -1: nothing to wait for */
+    const char *name; /* its folder is to be synced too; NULL: no need */
+    int64_t end, slow_ns;
+    uint64_t salt;
+    int failed; /* errno */
+};
+enum tec_status tec_log_sync_begin(struct tec_log *log, struct tec_log_syncing *syncing,
+                                   struct tec_error *err);
+void tec_log_sync_wait(struct tec_log_syncing *syncing);
+enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_syncing *syncing,
+                                 struct tec_error *err);
+
 /* Bytes of a piece as it lies in the file: what tec_log_read writes, and where V begins in it. */
 size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens);
 size_t tec_log_piece_value(const struct tec_log_key *key, uint32_t tokens);
@@ -136,13 +154,18 @@ enum tec_status tec_log_read(struct tec_log *log, int64_t place, uint64_t unit, 
                              uint32_t tokens, uint32_t layer, void *piece, struct tec_error *err);
 
 /* Write the file anew: begin gives an empty log under a temporary name, to which the caller
- * appends what lives (tec_log_copy for KV); end syncs it and puts it in the place of the old one,
- * with which `log` goes on; where that fails the old one stays. abandon removes it. Both take
- * `fresh`. A crash at any point leaves the old file or the new one, whole. */
+ * appends what lives (tec_log_copy for KV); place makes it durable and gives it the name of the old
+ * one, which stays open: reads go on; switch lets `log` go on with it, and waits for no disk: only
+ * then are places those of the new file. `fresh` is the old file from then on, to be closed by
+ * tec_log_close. Where place fails with *placed false, the old one stays in force: abandon, which
+ * removes and takes `fresh`. With *placed true the switch is due all the same: TEC_IO says that the
+ * name is not durable yet, the next sync tries again. A crash at any point leaves the old file or
+ * the new one, whole. */
 enum tec_status tec_log_compact_begin(struct tec_log *log, struct tec_log **fresh,
                                       struct tec_error *err);
-enum tec_status tec_log_compact_end(struct tec_log *log, struct tec_log *fresh,
-                                    struct tec_error *err);
+enum tec_status tec_log_compact_place(const struct tec_log *log, struct tec_log *fresh,
+                                      bool *placed, struct tec_error *err);
+void tec_log_compact_switch(struct tec_log *log, struct tec_log *fresh);
 void tec_log_compact_abandon(struct tec_log *fresh);
 
 /* Append a KV record whose pieces lie at record->place of `from`; place becomes the new one. A

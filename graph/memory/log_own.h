@@ -35,6 +35,7 @@ struct tec_log {
     struct tec_log_options options;
     int file;
     bool read_only;
+    bool nameless; /* its name in the folder may not be durable */
     int64_t end, synced;
     uint64_t sequence, salt;
     int64_t written; /* bytes since open, for fail_after */
@@ -71,6 +72,13 @@ enum tec_status tec_log_pread(const struct tec_log *log, void *to, size_t n, int
 
 /* Checksum of a head; the salt of the file keeps texts that look like records from being any. */
 uint64_t tec_log_head_sum(const struct tec_log *log, const struct tec_log_head *head);
+
+/* Nothing more is written; the file ends where it was whole. A cut that fails is no loss: what is
+ * torn is found at the next open. */
+void tec_log_stop(struct tec_log *log, int64_t end);
+
+/* Wait so long, if it is more than nothing: for what tests slow down. */
+void tec_log_rest(int64_t ns);
 
 /* Wait as long as reading so many bytes shall take (options.read_bytes_per_sec). */
 void tec_log_throttle(const struct tec_log *log, size_t bytes);

@@ -25,7 +25,7 @@ static int64_t or_default(int64_t value, int64_t fallback)
 enum tec_status tec_remote_check(const struct tec_remote_options *o, struct tec_error *err)
 {
     struct tec_remote_place place;
-    const int64_t times[] = {o->timeout_ns, o->retry_ns, o->retry_most_ns};
+    const int64_t times[] = {o->timeout_ns, o->retry_ns, o->retry_most_ns, o->rest_ns};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (times[i] < 0 || times[i] > 3600 * SECOND)
             return tec_fail(err, TEC_INVALID,
@@ -58,26 +58,45 @@ static void tell(struct tec_remote *r, bool here, const char *message)
         r->options.event(r->options.user, &event);
 }
 
-void tec_remote_lost(struct tec_remote *r, const struct tec_error *why)
+static void back_off(struct tec_remote *r)
+{
+    int64_t twice = 2 * r->backoff, most = r->options.retry_most_ns;
+    r->backoff = twice < most ? twice : most;
+}
+
+/* rest_ns 0: as long as it was not there by its own fault. */
+static void leave(struct tec_remote *r, const struct tec_error *why, int64_t rest_ns)
 {
     char message[512];
     pthread_mutex_lock(&r->lock);
     bool was = atomic_exchange(&r->here, false), first = was || !r->told;
+    int64_t rest = rest_ns > 0 ? rest_ns : r->backoff;
     r->told = true;
     if (first) {
         r->counts.away++;
-        r->retry_at = now() + r->backoff;
+        r->counts.late += rest_ns > 0;
+        r->retry_at = now() + rest;
         snprintf(message, sizeof message,
                  "memory: server %.120s: %.200s; what it alone has is computed again, it is tried "
                  "again in %lld ms",
-                 r->address, why->message, (long long)(r->backoff / 1000000));
-        r->backoff =
-            2 * r->backoff < r->options.retry_most_ns ? 2 * r->backoff : r->options.retry_most_ns;
+                 r->address, why->message, (long long)(rest / 1000000));
+        if (rest_ns <= 0)
+            back_off(r);
         pthread_cond_signal(&r->work);
     }
     pthread_mutex_unlock(&r->lock);
     if (first)
         tell(r, false, message);
+}
+
+void tec_remote_lost(struct tec_remote *r, const struct tec_error *why)
+{
+    leave(r, why, 0);
+}
+
+void tec_remote_late(struct tec_remote *r, const struct tec_error *why)
+{
+    leave(r, why, r->options.rest_ns);
 }
 
 void tec_remote_good(struct tec_remote *r)
@@ -125,8 +144,7 @@ static void connect_all(struct tec_remote *r)
         atomic_store(&r->here, true);
     } else if (r->told) { /* said once; the next time is later */
         r->retry_at = now() + r->backoff;
-        r->backoff =
-            2 * r->backoff < r->options.retry_most_ns ? 2 * r->backoff : r->options.retry_most_ns;
+        back_off(r);
     }
     pthread_mutex_unlock(&r->lock);
     if (status != TEC_OK)
@@ -286,6 +304,7 @@ enum tec_status tec_remote_open(struct tec_remote **out, const struct tec_log_ke
     r->options.timeout_ns = or_default(options->timeout_ns, SECOND / 5);
     r->options.retry_ns = or_default(options->retry_ns, SECOND / 10);
     r->options.retry_most_ns = or_default(options->retry_most_ns, 5 * SECOND);
+    r->options.rest_ns = or_default(options->rest_ns, 5 * SECOND);
     r->options.queue_bytes = or_default(options->queue_bytes, 64 << 20);
     r->backoff = r->options.retry_ns;
     r->user = user;

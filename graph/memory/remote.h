@@ -20,7 +20,9 @@
  * sent lies in a queue of at most queue_bytes; what does not fit is not sent, and counted. After a
  * failure the server is away: nobody waits for it, a thread tries again after retry_ns, then after
  * twice that, up to retry_most_ns, for as long as the store lives. `event` hears once that it is
- * away, and once that it is back. (A host's name is looked up by that thread alone.)
+ * away, and once that it is back. (A host's name is looked up by that thread alone.) A server that
+ * answers each question in time, but keeps a forward waiting for longer than it may in all
+ * (feed.h), is late: away too, and left alone for rest_ns.
  *
  * A server that is full (OOM) is not away: what it refuses is counted and not tried again. */
 #ifndef TEC_GRAPH_MEMORY_REMOTE_H
@@ -43,6 +45,7 @@ struct tec_remote_options {
     int64_t timeout_ns;    /* for one question, 0: 200 ms */
     int64_t retry_ns;      /* 0: 100 ms */
     int64_t retry_most_ns; /* 0: 5 s */
+    int64_t rest_ns;       /* 0: 5 s */
     int64_t queue_bytes;   /* of KV waiting to be sent, 0: 64 MiB */
     int64_t keep_seconds;  /* the server forgets a string after so long; 0: when it likes */
     void *user;
@@ -53,6 +56,7 @@ struct tec_remote_options {
 struct tec_remote_counts {
     bool here;
     int64_t away;          /* times that it went away, also at open */
+    int64_t late;          /* of those, because a forward could wait no longer */
     int64_t tries;         /* connections tried */
     int64_t sent, refused; /* units: taken by the server; not (full, or it says no) */
     int64_t dropped;       /* units not sent: queue full, or away */

@@ -1,8 +1,13 @@
 /* Questions that somebody waits for: which strings are there, and their bytes. */
 #include "graph/memory/remote_state.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+static const struct tec_clock real = {NULL};
 
 static enum tec_status away(const struct tec_remote *r, struct tec_error *err)
 {
@@ -60,32 +65,68 @@ uint32_t tec_remote_look(struct tec_remote *r, const struct tec_remote_name *nam
     return right;
 }
 
-enum tec_status tec_remote_read(struct tec_remote *r, struct tec_remote_name name, size_t from,
-                                size_t size, unsigned char *into, struct tec_error *err)
+/* The line to read by; NULL: it could not be had in time. Who connects again holds it for as long
+ * as that takes: a forward does not wait for that. */
+static struct tec_remote_line *take_line(struct tec_remote *r, int64_t until_ns)
 {
-    char key[TEC_REMOTE_KEY], first[24], last[24];
+    const struct timespec pause = {.tv_nsec = 50000};
+    bool bound = until_ns != INT64_MAX;
+    struct tec_remote_line *line = &r->lines[bound ? TEC_REMOTE_READS : TEC_REMOTE_COPIES];
+    if (!bound)
+        pthread_mutex_lock(&line->lock);
+    while (bound && pthread_mutex_trylock(&line->lock) != 0) {
+        if (!tec_remote_here(r) || tec_clock_now(&real) >= until_ns)
+            return NULL;
+        nanosleep(&pause, NULL);
+    }
+    return line;
+}
+
+/* GETRANGE; whether the deadline was the forward's. */
+static enum tec_status read_range(struct tec_remote *r, const char *key, size_t from,
+                                  struct tec_answer *answer, int64_t until_ns, bool *late,
+                                  struct tec_error *why)
+{
+    char first[24], last[24];
+    int64_t own = tec_remote_deadline(r, answer->room), deadline = own < until_ns ? own : until_ns;
+    snprintf(first, sizeof first, "%zu", from);
+    snprintf(last, sizeof last, "%zu", from + answer->room - 1);
+    const char *words[] = {"GETRANGE", key, first, last};
+    const size_t sizes[] = {8, strlen(key), strlen(first), strlen(last)};
+    enum tec_status status = tec_fail(why, TEC_IO, "it is being connected again");
+    struct tec_remote_line *line = tec_clock_now(&real) < until_ns ? take_line(r, until_ns) : NULL;
+    if (line) {
+        status = tec_remote_link_ask(&line->link, 4, words, sizes, deadline, why);
+        if (status == TEC_OK)
+            status = tec_remote_link_answer(&line->link, answer, deadline, why);
+        pthread_mutex_unlock(&line->lock);
+    }
+    *late = status == TEC_IO && tec_clock_now(&real) >= until_ns;
+    return *late ? tec_fail(why, TEC_IO, "a forward's keys and values did not come in time")
+                 : status;
+}
+
+enum tec_status tec_remote_read(struct tec_remote *r, struct tec_remote_name name, size_t from,
+                                size_t size, unsigned char *into, int64_t until_ns,
+                                struct tec_error *err)
+{
+    char key[TEC_REMOTE_KEY];
+    bool late = false;
     struct tec_error why = {TEC_OK, ""};
-    struct tec_remote_line *line = &r->lines[TEC_REMOTE_READS];
+    struct tec_answer answer = {.into = into, .room = size};
     if (!tec_remote_here(r))
         return away(r, err);
     if (size < 1)
         return TEC_OK;
     tec_remote_key(r, name, key);
-    snprintf(first, sizeof first, "%zu", from);
-    snprintf(last, sizeof last, "%zu", from + size - 1);
-    const char *words[] = {"GETRANGE", key, first, last};
-    const size_t sizes[] = {8, strlen(key), strlen(first), strlen(last)};
-    struct tec_answer answer = {.into = into, .room = size};
-    int64_t deadline = tec_remote_deadline(r, size);
-    pthread_mutex_lock(&line->lock);
-    enum tec_status status = tec_remote_link_ask(&line->link, 4, words, sizes, deadline, &why);
-    if (status == TEC_OK)
-        status = tec_remote_link_answer(&line->link, &answer, deadline, &why);
-    pthread_mutex_unlock(&line->lock);
+    enum tec_status status = read_range(r, key, from, &answer, until_ns, &late, &why);
     if (status != TEC_OK) {
         if (status == TEC_MALFORMED)
             tec_remote_bad(r);
-        tec_remote_lost(r, &why);
+        if (late)
+            tec_remote_late(r, &why);
+        else
+            tec_remote_lost(r, &why);
         return tec_fail(err, status, "memory: server %.120s: %s", r->address, why.message);
     }
     if (answer.kind == TEC_ANSWER_STRING && answer.size == size) {

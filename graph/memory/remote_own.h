@@ -1,7 +1,8 @@
 /* remote_own.h - the server as a store sees it: strings that are sent, looked for, read.
  *
  * tec_remote_send never waits. look and read wait within bounds, each on a connection of its own,
- * and not at all while the server is away. Thread-safe. */
+ * and not at all while the server is away; a forward's read waits for no lock that is held longer.
+ * Thread-safe. */
 #ifndef TEC_GRAPH_MEMORY_REMOTE_OWN_H
 #define TEC_GRAPH_MEMORY_REMOTE_OWN_H
 
@@ -43,9 +44,12 @@ enum { TEC_REMOTE_LOOK = 64 };
 uint32_t tec_remote_look(struct tec_remote *remote, const struct tec_remote_name *names,
                          const size_t *sizes, uint32_t n, bool *found);
 
-/* Bytes from .. from + size of a string. TEC_NOT_FOUND, TEC_MALFORMED, TEC_IO (it is away). */
+/* Bytes from .. from + size of a string. TEC_NOT_FOUND, TEC_MALFORMED, TEC_IO (it is away).
+ * `until_ns` of the monotonic clock: nothing is waited for beyond that, and with it the server is
+ * late; INT64_MAX: no forward waits. Those that do have a connection of their own. */
 enum tec_status tec_remote_read(struct tec_remote *remote, struct tec_remote_name name, size_t from,
-                                size_t size, unsigned char *into, struct tec_error *err);
+                                size_t size, unsigned char *into, int64_t until_ns,
+                                struct tec_error *err);
 
 /* A piece that was read had another checksum. */
 void tec_remote_bad(struct tec_remote *remote);

@@ -9,7 +9,13 @@
 #include <stdatomic.h>
 
 /* One connection for each kind of question, so that none waits for another. */
-enum { TEC_REMOTE_SENDS, TEC_REMOTE_LOOKS, TEC_REMOTE_READS, TEC_REMOTE_LINES };
+enum {
+    TEC_REMOTE_SENDS,
+    TEC_REMOTE_LOOKS,
+    TEC_REMOTE_READS,  /* of forwards */
+    TEC_REMOTE_COPIES, /* reads that nobody's forward waits for */
+    TEC_REMOTE_LINES
+};
 
 enum {
     TEC_REMOTE_KEY = 96,
@@ -56,8 +62,10 @@ struct tec_remote {
 int64_t tec_remote_deadline(const struct tec_remote *remote, size_t bytes);
 void tec_remote_key(const struct tec_remote *remote, struct tec_remote_name name,
                     char key[TEC_REMOTE_KEY]);
-/* A question failed: the server is away. It answered as it should: it is not. Under no lock. */
+/* A question failed: the server is away. Late: it is, because a forward could not wait. It answered
+ * as it should: it is not. Under no lock. */
 void tec_remote_lost(struct tec_remote *remote, const struct tec_error *why);
+void tec_remote_late(struct tec_remote *remote, const struct tec_error *why);
 void tec_remote_good(struct tec_remote *remote);
 
 #endif

@@ -334,8 +334,16 @@ uint32_t tec_store_missing_from(struct tec_store *s, uint32_t skip, uint32_t *ou
 
 enum tec_status tec_store_sync(struct tec_store *s, struct tec_error *err)
 {
+    struct tec_log_syncing syncing;
+    if (!s->log)
+        return TEC_OK;
     pthread_mutex_lock(&s->lock);
-    enum tec_status status = s->log ? tec_log_sync(s->log, err) : TEC_OK;
+    enum tec_status status = tec_log_sync_begin(s->log, &syncing, err);
+    pthread_mutex_unlock(&s->lock);
+    TEC_TRY(status);
+    tec_log_sync_wait(&syncing); /* whoever prepares a prompt meanwhile is not in its way */
+    pthread_mutex_lock(&s->lock);
+    status = tec_log_sync_end(s->log, &syncing, err);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -24,8 +24,10 @@
  * written: changes fail with TEC_IO and are not done, reading goes on. (Where only making it
  * durable fails, the change is done in memory, and TEC_IO says that it is not durable.)
  *
- * Thread-safe: one lock for everything but the reading of KV, which only waits where the file is
- * just being replaced. The embedder and the model that computes KV are the caller's. */
+ * Thread-safe: one lock for everything but the reading of KV, which waits for what it reads and for
+ * nothing else: the file is replaced under it by a descriptor. tec_store_sync waits for the disk
+ * under no lock; what appends (with sync_each also makes durable) and compaction hold it. The
+ * embedder and the model that computes KV are the caller's. */
 #ifndef TEC_GRAPH_MEMORY_STORE_H
 #define TEC_GRAPH_MEMORY_STORE_H
 
@@ -81,7 +83,7 @@ struct tec_unit_view {
     uint64_t unit, version;
     uint64_t epoch; /* form of KV it should have: 0 alone, else of its group */
     uint32_t tokens;
-    bool has_kv; /* in that form, in some tier */
+    bool has_kv; /* in that form, in some tier; not where the server alone has it and is away */
     bool in_ram;
 };
 
@@ -142,7 +144,8 @@ enum tec_status tec_store_look(struct tec_store *store, const uint32_t *units, u
 enum tec_status tec_store_put_kv(struct tec_store *store, uint32_t unit, uint64_t version,
                                  uint64_t epoch, const void *const *pieces, struct tec_error *err);
 
-/* Hold the KV of a unit in the form it should have. TEC_NOT_FOUND: there is none, compute it. */
+/* Hold the KV of a unit in the form it should have. TEC_NOT_FOUND: there is none, or a server that
+ * is away has it: compute it. */
 enum tec_status tec_store_pin(struct tec_store *store, uint32_t unit, struct tec_kv **out,
                               struct tec_error *err);
 void tec_store_drop(struct tec_store *store, struct tec_kv *kv);
@@ -163,10 +166,12 @@ enum tec_kept_in tec_kv_tier(const struct tec_kv *kv);
 enum tec_status tec_store_read(struct tec_store *store, struct tec_kv *kv, uint32_t layer,
                                void *piece, struct tec_error *err);
 /* The same for bytes from .. to of it, to the same place in `piece`. With the part that ends the
- * piece the whole of it is checked, and, where that fails, read again from the next tier. *tier
- * (may be NULL): where the part came from. */
+ * piece the whole of it is checked, and, where that fails, read again from the next tier. until_ns
+ * (monotonic clock; INT64_MAX: no bound but the server's own): what the server has not given by
+ * then counts as missing, and the server as late (remote.h). *tier (may be NULL): where the part
+ * came from. */
 enum tec_status tec_store_read_part(struct tec_store *store, struct tec_kv *kv, uint32_t layer,
-                                    size_t from, size_t to, unsigned char *piece,
+                                    size_t from, size_t to, unsigned char *piece, int64_t until_ns,
                                     enum tec_kept_in *tier, struct tec_error *err);
 /* Bring pinned KV into RAM, and what only the server had into the file too. TEC_NO_MEMORY: too much
  * of it is pinned. */

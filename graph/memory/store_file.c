@@ -234,12 +234,17 @@ enum tec_status tec_store_compact_locked(struct tec_store *s, struct tec_error *
         tec_log_compact_abandon(fresh);
         return tec_context(err, status, "compaction");
     }
-    pthread_rwlock_wrlock(&s->files);
-    int old = tec_log_file(s->log);
-    status = tec_log_compact_end(s->log, fresh, err);
-    if (tec_log_file(s->log) != old)
-        move_places(s);
+    bool placed = false;
+    status = tec_log_compact_place(s->log, fresh, &placed, err);
+    if (!placed) {
+        tec_log_compact_abandon(fresh);
+        return status;
+    }
+    pthread_rwlock_wrlock(&s->files); /* a forward's reads wait for this: nothing here waits */
+    tec_log_compact_switch(s->log, fresh);
+    move_places(s);
     pthread_rwlock_unlock(&s->files);
+    tec_log_close(fresh);
     if (status == TEC_OK) {
         s->counts.compactions++;
         s->compact_at = 2 * tec_log_bytes(s->log);

@@ -88,8 +88,10 @@ uint64_t tec_store_epoch(struct tec_store *s, uint32_t handle)
 bool tec_store_kv_good(struct tec_store *s, uint32_t handle)
 {
     const struct tec_store_unit *u = &s->units[handle];
-    return u->kv && u->kv->version == u->version && u->kv->epoch == tec_store_epoch(s, handle) &&
-           tec_kv_tier(u->kv) != TEC_KEPT_PLACES;
+    if (!u->kv || u->kv->version != u->version || u->kv->epoch != tec_store_epoch(s, handle))
+        return false;
+    enum tec_kept_in tier = tec_kv_tier(u->kv);
+    return tier == TEC_KEPT_REMOTE ? tec_remote_here(s->remote) : tier != TEC_KEPT_PLACES;
 }
 
 struct tec_kv *tec_store_kv_new(struct tec_store *s, uint32_t handle, uint64_t epoch)

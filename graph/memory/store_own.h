@@ -78,7 +78,7 @@ struct tec_kv *tec_store_kv_new(struct tec_store *store, uint32_t handle, uint64
 struct tec_remote_name tec_store_remote_name(struct tec_store *store, uint32_t handle);
 /* Connect; what the thread says of what it has sent. */
 enum tec_status tec_store_remote_open(struct tec_store *store, struct tec_error *err);
-/* Whether the unit has KV in the form it should have. */
+/* Whether the unit has KV in the form it should have, where it can be had now. */
 bool tec_store_kv_good(struct tec_store *store, uint32_t handle);
 uint64_t tec_store_epoch(struct tec_store *store, uint32_t handle);
 /* Append; where the file is full, make room and try again. */

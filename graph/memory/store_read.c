@@ -53,7 +53,7 @@ static enum tec_status file_part(struct tec_store *s, struct tec_kv *kv, uint32_
 
 static enum tec_status part_read(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
                                  enum tec_kept_in tier, size_t from, size_t to,
-                                 unsigned char *piece, struct tec_error *err)
+                                 unsigned char *piece, int64_t until_ns, struct tec_error *err)
 {
     const unsigned char *there = tec_kv_piece(kv, layer);
     if (tier == TEC_KEPT_RAM && there)
@@ -62,7 +62,7 @@ static enum tec_status part_read(struct tec_store *s, struct tec_kv *kv, uint32_
         return file_part(s, kv, layer, from, to, piece, err);
     else if (tier == TEC_KEPT_REMOTE)
         return tec_remote_read(s->remote, kv->name, (size_t)layer * kv->stride + from, to - from,
-                               piece + from, err);
+                               piece + from, until_ns, err);
     return TEC_OK;
 }
 
@@ -99,7 +99,7 @@ static void give_up(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tie
 }
 
 enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
-                                    size_t from, size_t to, unsigned char *piece,
+                                    size_t from, size_t to, unsigned char *piece, int64_t until_ns,
                                     enum tec_kept_in *tier, struct tec_error *err)
 {
     enum tec_status status = TEC_NOT_FOUND;
@@ -114,7 +114,7 @@ enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint
                        : tec_fail(err, status, "memory: KV of unit %llu is in no tier any more",
                                   (unsigned long long)kv->unit);
         bool moved = false, sure = to < kv->stride || (t == TEC_KEPT_RAM && from == 0);
-        status = part_read(s, kv, layer, t, from, to, piece, err);
+        status = part_read(s, kv, layer, t, from, to, piece, until_ns, err);
         if (status == TEC_OK && !sure && !whole(kv, layer, t, piece)) {
             moved = from > 0; /* perhaps the parts before, from elsewhere, are to blame */
             status = no_whole(s, kv, layer, t, err);
@@ -136,5 +136,5 @@ enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint
 enum tec_status tec_store_read(struct tec_store *s, struct tec_kv *kv, uint32_t layer, void *piece,
                                struct tec_error *err)
 {
-    return tec_store_read_part(s, kv, layer, 0, kv->stride, piece, NULL, err);
+    return tec_store_read_part(s, kv, layer, 0, kv->stride, piece, INT64_MAX, NULL, err);
 }

@@ -1,5 +1,6 @@
 #include "graph/run/engine.h"
 
+#include "graph/run/engine_budget.h"
 #include "graph/run/engine_loop.h"
 #include "graph/run/engine_models.h"
 #include "graph/run/session_given.h"
@@ -117,6 +118,8 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
         out->kv_token = tec_kv_token_bytes(&e->plan->space.shape);
         for (int i = 0; i < e->n_models; i++)
             add_plan(e, &e->models[i], out, arena);
+        out->memory = tec_memory_measure(e->options.pipeline, e->plan);
+        out->host = out->bytes.captures + out->memory.staging + out->memory.kept;
         status = check_captures(e, out, err);
     }
     drop_dry(e);
@@ -127,43 +130,6 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
                         plain.message);
     }
     return status;
-}
-
-/* MemAvailable of this machine in bytes, or -1. */
-static int64_t available_memory(void)
-{
-    char line[128];
-    long long kib = -1;
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && kib < 0 && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
-            kib = -1;
-    if (f)
-        fclose(f);
-    return kib < 0 ? -1 : (int64_t)kib * 1024;
-}
-
-/* Before anything large is taken: the pipeline's budget, and what is free where it will lie. */
-static enum tec_status check_memory(const struct tec_engine *e, const struct tec_measured *m,
-                                    struct tec_error *err)
-{
-    const struct tec_engine_options *o = &e->options;
-    const double gib = 1024.0 * 1024.0 * 1024.0;
-    bool host = tec_device_reads_host(e->device);
-    int64_t budget = o->pipeline->memory.device;
-    int64_t there = host ? available_memory() : tec_device_room(e->device);
-    double need = (double)m->bytes.total / gib, weights = (double)m->bytes.weights / gib;
-    if (budget && m->bytes.total > budget)
-        return tec_fail(err, TEC_NO_MEMORY,
-                        "%s:%d: static plan needs %.2f GiB (weights %.2f + rest %.2f), budget is "
-                        "%.2f GiB",
-                        o->pipeline->memory.where.file, o->pipeline->memory.where.line, need,
-                        weights, need - weights, (double)budget / gib);
-    if (there >= 0 && m->bytes.total - m->bytes.workspace > there)
-        return tec_fail(err, TEC_NO_MEMORY,
-                        "static plan needs %.2f GiB (weights %.2f), the %s has %.2f GiB free", need,
-                        weights, host ? "machine" : "device", (double)there / gib);
-    return TEC_OK;
 }
 
 static enum tec_status load_weights(struct tec_engine *e, const struct tec_measured *measured,
@@ -210,23 +176,22 @@ static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_
 static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
-    int node = -1;
-    for (int i = 0; i < o->pipeline->n_nodes; i++)
-        if (o->pipeline->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !o->pipeline->nodes[i].culled)
-            node = i;
-    if (node < 0)
+    const struct tec_decl_node *node = tec_memory_node(o->pipeline);
+    if (!node)
         return TEC_OK;
     const char *made = tec_arena_printf(&e->arena, "random %llu, %s", (unsigned long long)o->seed,
                                         o->size ? o->size : "full");
     const struct tec_memory_options m = {.pipeline = o->pipeline,
-                                         .node = node,
+                                         .node = (int)(node - o->pipeline->nodes),
                                          .model = e->model,
                                          .weights = e->checkpoint ? e->checkpoint->hash : made,
                                          .tokenizer = e->tokenizer,
                                          .root = o->root,
                                          .forgets = o->forgets,
                                          .bf16 = tec_engine_bf16(e, &e->models[0]),
-                                         .device = &o->device};
+                                         .device = &o->device,
+                                         .trouble = o->trouble,
+                                         .user = o->user};
     return tec_memory_open(&e->memory, &m, e->heap, err);
 }
 
@@ -292,7 +257,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     struct tec_measured measured;
     TEC_TRY(describe(e, &measured, &e->arena, err));
     TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
-    TEC_TRY(check_memory(e, &measured, err));
+    TEC_TRY(tec_engine_check_budget(e, &measured, err));
     TEC_TRY(open_tokenizers(e, err));
     TEC_TRY(open_memory(e, err));
     TEC_TRY(open_session(e, &measured.spec, err));

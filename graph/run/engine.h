@@ -35,6 +35,7 @@ struct tec_engine_options {
     void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
     void (*lost)(void *user, int64_t seen, int64_t captured_ns); /* see loop.h */
     void *user;
+    void (*trouble)(void *user, const char *line); /* of the memory, see memory.h; or NULL */
     struct tec_event_sink events;                  /* see loop.h */
     int64_t (*wanted)(void *self, int64_t now_ns); /* see loop.h */
     void *wanted_self;
@@ -81,9 +82,11 @@ void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_
 enum { TEC_MEASURED_PARTS = TEC_MAX_MODELS * TEC_MAX_PARTS };
 struct tec_measured {
     struct tec_byte_plan bytes;
-    struct tec_plan_spec spec; /* of the frames' model */
-    int64_t kv_token;          /* bytes of a token's keys and values, the same */
-    int captures;              /* parts and slices */
+    struct tec_plan_spec spec;      /* of the frames' model */
+    struct tec_memory_bytes memory; /* not in `bytes`, which are the device's */
+    int64_t host;                   /* most host memory: the memory's, and bytes.captures */
+    int64_t kv_token;               /* bytes of a token's keys and values, the same */
+    int captures;                   /* parts and slices */
     int parts;
     const char *part_names[TEC_MEASURED_PARTS]; /* in `arena` */
     int commands[TEC_MEASURED_PARTS], barriers[TEC_MEASURED_PARTS];

@@ -63,7 +63,11 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
 static void remote_event(void *user, const struct tec_remote_event *event)
 {
     struct tec_memory *m = user;
-    tec_memory_say(m, event->here ? "" : event->message);
+    if (event->here)
+        tec_memory_well(m);
+    else
+        tec_memory_say(m, "%s", event->message);
+    atomic_fetch_add_explicit(&m->changes, 1, memory_order_release); /* of what is missing */
 }
 
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
@@ -73,14 +77,12 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .max_units = MAX_UNITS,
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
-                                  .ram_bytes = r->tiers.host,
                                   .log = {.max_bytes = r->tiers.disk},
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,
                                              .event = remote_event}};
     TEC_TRY(key_of(m, &o.key, err));
-    if (o.ram_bytes == 0) /* nothing is said: as much as the units of a prompt twice over */
-        o.ram_bytes = 4LL * r->tokens * o.key.row_bytes * o.key.layers;
+    o.ram_bytes = tec_memory_kept(r, o.key.row_bytes, (int)o.key.layers);
     /* An index of so many units is large where vectors are; most memories are small. */
     int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200);
     o.max_units = most < MAX_UNITS ? (uint32_t)most : MAX_UNITS;
@@ -139,7 +141,8 @@ void tec_memory_close(struct tec_memory *m)
     tec_memory_stop_worker(m);
     tec_feed_destroy(m->feed);
     tec_recall_finish(&m->recall);
-    tec_store_close(m->store);
+    tec_store_close(m->store); /* with the server's thread, which may have something to say */
+    tec_memory_tell_rest(m);
     tec_encoder_close(m->encoder);
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->words);
@@ -302,11 +305,4 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .feed = m->feed ? tec_feed_counts(m->feed)
                                                       : (struct tec_feed_counts){0},
                                       .store = tec_store_counts(m->store)};
-}
-
-void tec_memory_trouble(struct tec_memory *m, char out[256])
-{
-    pthread_mutex_lock(&m->words);
-    memcpy(out, m->trouble, sizeof m->trouble);
-    pthread_mutex_unlock(&m->words);
 }

@@ -33,9 +33,27 @@ struct tec_memory_options {
     bool bf16;
     bool forgets;                            /* neither file nor server, whatever the file says */
     const struct tec_device_options *device; /* kind and tier of the encoder's */
+    /* Something went wrong without hurting an answer: one line with node, memory and cause. The
+     * first four at once, later ones every 10 s at most, with how many were not said; close says
+     * the last of those that are left. From threads of the memory's or a consumer's, never the
+     * frame's, under no lock; must not call the memory. NULL: nobody hears. */
+    void (*trouble)(void *user, const char *line);
+    void *user;
 };
 
 struct tec_memory;
+
+/* Host memory that a pipeline's memory takes: zeros where it has none. */
+struct tec_memory_bytes {
+    int64_t staging; /* of KV on its way to a prompt, and back to the store: taken at attach */
+    int64_t kept;    /* the most that tiers.host takes, by and by */
+};
+/* `plan` may be one that only measures. */
+struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *pipeline,
+                                           const struct tec_plan *plan);
+
+/* The memory_load node that runs, or NULL. */
+const struct tec_decl_node *tec_memory_node(const struct tec_pipeline *pipeline);
 
 /* Store, server, encoder. Errors are those of store.h and encoder.h, with the pipeline's name. */
 enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
@@ -72,10 +90,19 @@ struct tec_memory_prompt {
 enum tec_status tec_memory_rooms(struct tec_memory *memory, struct tec_memory_prompt *rooms, int n,
                                  struct tec_arena *arena, struct tec_error *err);
 
-/* Find units for a query text, assemble beginning, units and query: ids [room]. What the prompt
- * pinned before is dropped. TEC_INVALID: more tokens than room. */
+/* What a prompt asks for: a text, put behind the units by the template; or, where `ids` is not
+ * NULL, those in place of all that stands behind the units. Units are found by the text; where that
+ * is empty, by what the tokenizer makes of the ids. */
+struct tec_memory_query {
+    struct tec_template_values values;
+    const int *ids; /* [n] of the model's vocabulary */
+    int n;
+};
+
+/* Find units for a query, assemble beginning, units and query: ids [room]. What the prompt pinned
+ * before is dropped. TEC_INVALID: more tokens than room. */
 enum tec_status tec_memory_prompt(struct tec_memory *memory, struct tec_memory_prompt *prompt,
-                                  const struct tec_template_values *values, int *ids, int room,
+                                  const struct tec_memory_query *query, int *ids, int room,
                                   struct tec_arena *scratch, struct tec_error *err);
 void tec_memory_drop(struct tec_memory *memory, struct tec_memory_prompt *prompt);
 
@@ -96,6 +123,7 @@ struct tec_memory_counts {
 struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);
 
 /* The newest thing that went wrong without hurting an answer, or "". Copied. */
-void tec_memory_trouble(struct tec_memory *memory, char out[256]);
+enum { TEC_MEMORY_TEXT = 600 };
+void tec_memory_trouble(struct tec_memory *memory, char out[TEC_MEMORY_TEXT]);
 
 #endif

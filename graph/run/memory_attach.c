@@ -7,6 +7,47 @@
 
 #define START_NS INT64_C(10000000000)
 
+const struct tec_decl_node *tec_memory_node(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled)
+            return &p->nodes[i];
+    return NULL;
+}
+
+int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers)
+{
+    /* Nothing is said: as much as the units of a prompt twice over. */
+    return r->tiers.host ? r->tiers.host : 4LL * r->tokens * (int64_t)row * layers;
+}
+
+static size_t piece_most(const struct tec_decl_input *in, size_t row)
+{
+    return (2 * (size_t)in->tokens_each * row + 8 + 63) / 64 * 64;
+}
+
+/* K, or V, of all units that a launch computes, where the host cannot read the device's. */
+static size_t copy_bytes(const struct tec_plan *plan, size_t row, int layers)
+{
+    bool reads = tec_device_reads_host(plan->device);
+    return reads ? 0 : (size_t)layers * (size_t)plan->spec.unit_tokens * row;
+}
+
+struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p,
+                                           const struct tec_plan *plan)
+{
+    const struct tec_decl_node *n = tec_memory_node(p);
+    const struct tec_kv_shape *s = &plan->space.shape;
+    if (!n)
+        return (struct tec_memory_bytes){0};
+    const struct tec_decl_input *in = &p->inputs[n->reads.item[0].index];
+    size_t row = (size_t)(s->kv_heads * s->head_dim) * (s->bf16 ? 2 : 4);
+    size_t pieces = (size_t)s->layers * (size_t)in->max_segments * piece_most(in, row);
+    return (struct tec_memory_bytes){
+        .staging = (int64_t)(pieces + 2 * copy_bytes(plan, row, s->layers)),
+        .kept = tec_memory_kept(&p->resources[n->from.index], row, s->layers)};
+}
+
 static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
 {
     struct tec_remember_job *j = &m->job;
@@ -20,9 +61,10 @@ static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
     j->ids = TEC_NEW(&m->arena, tokens, int);
     bool whole =
         j->texts && j->handles && j->versions && j->epochs && j->first && j->tokens && j->ids;
-    if (!tec_device_reads_host(m->plan->device)) {
-        j->k = TEC_NEW(&m->arena, (size_t)m->layers * tokens * m->row, unsigned char);
-        j->v = TEC_NEW(&m->arena, (size_t)m->layers * tokens * m->row, unsigned char);
+    size_t copies = copy_bytes(m->plan, m->row, m->layers);
+    if (copies) {
+        j->k = TEC_NEW(&m->arena, copies, unsigned char);
+        j->v = TEC_NEW(&m->arena, copies, unsigned char);
         whole = whole && j->k && j->v;
     }
     return whole ? TEC_OK
@@ -33,7 +75,7 @@ static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
 static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
 {
     size_t units = (size_t)m->input->max_segments, layers = (size_t)m->layers;
-    size_t most = (2 * (size_t)m->input->tokens_each * m->row + 8 + 63) / 64 * 64;
+    size_t most = piece_most(m->input, m->row);
     m->staging = TEC_NEW(&m->arena, layers * units, unsigned char *);
     m->stage = tec_arena_push(&m->arena, layers * units * most, 1, 64);
     m->first = TEC_NEW(&m->arena, units + 1, unsigned char);
@@ -142,6 +184,7 @@ enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
     const struct tec_feed_options o = {.layers = m->layers,
                                        .units = m->input->max_segments,
                                        .grain_bytes = 64 << 10,
+                                       .remote_ns = (int64_t)(m->resource->remote_ms * 1e6),
                                        .direct = true};
     TEC_TRY(tec_feed_create(&m->feed, m->store, &o, m->heap, err));
     m->pieces = tec_feed_pieces(m->feed);

@@ -25,6 +25,15 @@ struct tec_remember_job {
     bool failed;
 };
 
+/* Why a recall failed: left by the frame's side, said by the worker. */
+struct tec_memory_heard {
+    _Atomic bool full;
+    _Atomic int64_t others; /* since then */
+    struct tec_error why;
+    uint32_t handle; /* TEC_NO_UNIT: of no unit in particular */
+    int64_t unit;    /* serial number */
+};
+
 struct tec_memory {
     struct tec_memory_options options;
     const struct tec_decl_node *node;
@@ -76,7 +85,9 @@ struct tec_memory {
     const unsigned char *const *pieces;
 
     _Atomic int64_t counts[16]; /* memory.c: which is which */
-    char trouble[256];          /* under `words` */
+    struct tec_memory_heard heard;
+    char trouble[TEC_MEMORY_TEXT]; /* these three: under `words` */
+    int64_t calm_ns, unsaid;       /* when as many as may be can be said again; troubles not said */
 };
 
 enum {
@@ -97,6 +108,9 @@ static inline void tec_memory_count(struct tec_memory *m, int what, int64_t n)
     atomic_fetch_add_explicit(&m->counts[what], n, memory_order_relaxed);
 }
 
+/* Bytes of KV that a memory keeps in RAM, at most. */
+int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers);
+
 /* The ids of a unit's text; *n, which may be more than room. Under the lock. */
 enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
                                   size_t room, size_t *n, struct tec_error *err);
@@ -109,8 +123,18 @@ enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t 
 bool tec_memory_fill_job(struct tec_memory *m);
 void tec_memory_run_job(struct tec_memory *m);
 void tec_memory_keep_job(struct tec_memory *m);
-/* Something went wrong without hurting an answer. Any thread. */
-void tec_memory_say(struct tec_memory *m, const char *sentence);
+
+/* memory_say.c. Something went wrong without hurting an answer: any thread but the frame's, under
+ * no lock. It is well again. */
+void tec_memory_say(struct tec_memory *m, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void tec_memory_well(struct tec_memory *m);
+/* The frame's side: the running prompt could not be recalled, because of its `unit` (-1: of none).
+ * The worker's: say so. When nothing comes any more: what was held back. */
+void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int unit);
+void tec_memory_tell(struct tec_memory *m);
+void tec_memory_tell_rest(struct tec_memory *m);
+
 enum tec_status tec_memory_start_worker(struct tec_memory *m, struct tec_error *err);
 void tec_memory_stop_worker(struct tec_memory *m);
 

@@ -153,9 +153,37 @@ static size_t query_room(const struct tec_memory *m)
     return room;
 }
 
+/* What stands behind the units; *n, which may be more than room. */
+static enum tec_status query_ids(struct tec_memory *m, const struct tec_memory_query *q, int *ids,
+                                 size_t room, size_t *n, struct tec_arena *scratch,
+                                 struct tec_error *err)
+{
+    const struct tec_template *t = m->template;
+    if (!q->ids)
+        return encode_calls(m, t->memory, t->n_calls, &q->values, ids, room, n, scratch, err);
+    *n = (size_t)q->n;
+    memcpy(ids, q->ids, (*n < room ? *n : room) * sizeof *ids);
+    return TEC_OK;
+}
+
+/* What units are compared with, to m->embedding. */
+static enum tec_status query_vector(struct tec_memory *m, const struct tec_memory_query *q,
+                                    struct tec_arena *scratch, struct tec_error *err)
+{
+    const char *text = q->values.text;
+    char *said = NULL;
+    size_t n = q->values.n;
+    if (q->ids && n == 0 && m->options.tokenizer) {
+        TEC_TRY(tec_tokenizer_decode(m->options.tokenizer, q->ids, (size_t)q->n, true, scratch,
+                                     &said, &n, err));
+        text = said;
+    }
+    return tec_memory_embed(m, text, n, err);
+}
+
 /* Query ids stand at the end of `ids` until it is known how many units fit. */
 static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *p,
-                                const struct tec_template_values *values, int *ids, int room,
+                                const struct tec_memory_query *q, int *ids, int room,
                                 struct tec_arena *scratch, struct tec_error *err)
 {
     size_t n = 0;
@@ -163,8 +191,7 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
     int *query = TEC_NEW(scratch, (size_t)room, int);
     if (!found || !query)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
-    TEC_TRY(encode_calls(m, m->template->memory, m->template->n_calls, values, query, (size_t)room,
-                         &n, scratch, err));
+    TEC_TRY(query_ids(m, q, query, (size_t)room, &n, scratch, err));
     if (n > query_room(m))
         return tec_fail(
             err, TEC_INVALID,
@@ -175,7 +202,7 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
         return tec_fail(err, TEC_INVALID,
                         "the query has %zu tokens and the beginning %d; the frame holds %d", n,
                         m->n_beginning, room);
-    TEC_TRY(tec_memory_embed(m, values->text, values->n, err));
+    TEC_TRY(query_vector(m, q, scratch, err));
     TEC_TRY(tec_store_query(m->store, m->embedding, (uint32_t)m->input->max_segments, found,
                             &n_found, err));
     int at = m->n_beginning, most = room - (int)n;
@@ -189,13 +216,13 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
 }
 
 enum tec_status tec_memory_prompt(struct tec_memory *m, struct tec_memory_prompt *prompt,
-                                  const struct tec_template_values *values, int *ids, int room,
+                                  const struct tec_memory_query *query, int *ids, int room,
                                   struct tec_arena *scratch, struct tec_error *err)
 {
     tec_memory_drop(m, prompt);
     pthread_mutex_lock(&m->lock);
     struct tec_arena_mark mark = tec_arena_mark(scratch);
-    enum tec_status status = assemble(m, prompt, values, ids, room, scratch, err);
+    enum tec_status status = assemble(m, prompt, query, ids, room, scratch, err);
     tec_arena_rewind(scratch, mark);
     pthread_mutex_unlock(&m->lock);
     if (status != TEC_OK)

@@ -90,8 +90,9 @@ static void hold(struct tec_memory *m, int region, const struct tec_prefix_input
         memcpy(m->held[region], o->ids, (size_t)o->n_text * sizeof *o->ids);
 }
 
-/* False: no feed runs, nothing kept can be read. */
-static bool begin(struct tec_memory *m, const struct tec_recall_rule *rule)
+/* Where it fails no feed runs, nothing kept can be read. */
+static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule *rule,
+                             struct tec_error *err)
 {
     const struct tec_memory_prompt *p = m->prompt;
     /* What the first layer computes: KEEP all units, unless nothing at all is computed anew. */
@@ -105,7 +106,7 @@ static bool begin(struct tec_memory *m, const struct tec_recall_rule *rule)
     }
     m->fresh[p->n_units] = !m->begin_k;
     if (none)
-        return true;
+        return TEC_OK;
     const struct tec_feed_forward f = {.layers = m->layers,
                                        .units = p->n_units,
                                        .overlap = (enum tec_overlap)m->node->overlap,
@@ -113,11 +114,26 @@ static bool begin(struct tec_memory *m, const struct tec_recall_rule *rule)
                                        .staging = m->staging,
                                        .first = m->first,
                                        .order = m->by_score ? m->order : NULL};
-    return tec_feed_begin(m->feed, &f, NULL) == TEC_OK;
+    return tec_feed_begin(m->feed, &f, err) == TEC_OK ? TEC_OK : TEC_NOT_FOUND;
 }
 
+/* What the feed says of a forward that is void is why; the unit is the first that failed. */
+static enum tec_status finish(struct tec_memory *m, enum tec_status status, int *unit,
+                              struct tec_error *err)
+{
+    struct tec_feed_result result;
+    struct tec_error why = {TEC_OK, ""};
+    if (tec_feed_finish(m->feed, &result, &why) == TEC_OK ||
+        (status != TEC_OK && status != TEC_NOT_FOUND))
+        return status;
+    for (int u = m->prompt->n_units - 1; u >= 0; u--)
+        *unit = result.failed[u] ? u : *unit;
+    return tec_fail(err, TEC_NOT_FOUND, "%s", why.message);
+}
+
+/* *unit: to blame for TEC_NOT_FOUND; unchanged where none is. */
 static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *rule, int region,
-                           const struct tec_prefix_input *o)
+                           const struct tec_prefix_input *o, int *unit, struct tec_error *err)
 {
     const struct tec_memory_prompt *p = m->prompt;
     bool fed = rule->selection != TEC_SELECTION_full && rule->selection != TEC_SELECTION_prefix;
@@ -135,12 +151,9 @@ static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *r
                                         .fresh = m->fresh,
                                         .query = p->query,
                                         .region = region};
-    struct tec_feed_result result;
-    enum tec_status status =
-        begin(m, rule) ? tec_recall_run(&m->recall, &in, rule, &source, NULL) : TEC_NOT_FOUND;
-    if (fed && tec_feed_finish(m->feed, &result, NULL) != TEC_OK && status == TEC_OK)
-        status = TEC_NOT_FOUND;
-    return status;
+    TEC_TRY(begin(m, rule, err));
+    enum tec_status status = tec_recall_run(&m->recall, &in, rule, &source, err);
+    return fed ? finish(m, status, unit, err) : status;
 }
 
 static void count(struct tec_memory *m, const struct tec_memory_prompt *p, int n)
@@ -198,7 +211,8 @@ static enum tec_status audit(struct tec_memory *m, int region, const struct tec_
 {
     int first = next_token(m, region, o);
     *rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
-    enum tec_status status = run(m, rule, region, o);
+    int unit = -1;
+    enum tec_status status = run(m, rule, region, o, &unit, NULL);
     m->audits++;
     m->agreed += status == TEC_OK && first >= 0 && next_token(m, region, o) == first;
     return status;
@@ -229,11 +243,15 @@ static void recall(void *self, enum tec_part_kind kind, int region,
     m->decided = false;
     rule.reused = held(m, region, o, m->prompt->query);
     replay->start_ns = tec_clock_now(&real);
-    enum tec_status status = run(m, &rule, region, o);
+    int unit = -1;
+    struct tec_error err = {TEC_OK, ""};
+    enum tec_status status = run(m, &rule, region, o, &unit, &err);
+    if (status != TEC_OK)
+        tec_memory_hear(m, &err, unit);
     if (status == TEC_NOT_FOUND) { /* what was kept is gone: nothing of it is needed */
         rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
         tec_memory_count(m, TEC_COUNT_WHOLE, 1);
-        status = run(m, &rule, region, o);
+        status = run(m, &rule, region, o, &unit, NULL);
     }
     if (status == TEC_OK && m->audit)
         status = audit(m, region, o, &rule);

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -141,13 +140,6 @@ static bool keep_unit(struct tec_memory *m, int u, struct tec_error *err)
     return status == TEC_OK || status == TEC_NOT_FOUND; /* it has changed meanwhile */
 }
 
-void tec_memory_say(struct tec_memory *m, const char *sentence)
-{
-    pthread_mutex_lock(&m->words);
-    snprintf(m->trouble, sizeof m->trouble, "%.255s", sentence);
-    pthread_mutex_unlock(&m->words);
-}
-
 void tec_memory_keep_job(struct tec_memory *m)
 {
     struct tec_remember_job *j = &m->job;
@@ -156,7 +148,7 @@ void tec_memory_keep_job(struct tec_memory *m)
         if (!j->failed && keep_unit(m, u, &err))
             continue;
         tec_memory_count(m, TEC_COUNT_FAILED, 1);
-        tec_memory_say(m, err.message);
+        tec_memory_say(m, "a unit is not kept: %s", err.message);
     }
 }
 
@@ -210,7 +202,7 @@ static void sync_changes(struct tec_memory *m, int64_t *synced)
     int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
     struct tec_error err;
     if (changes != *synced && tec_store_sync(m->store, &err) != TEC_OK)
-        tec_memory_say(m, err.message);
+        tec_memory_say(m, "changes are not durable: %s", err.message);
     *synced = changes;
 }
 
@@ -234,6 +226,7 @@ static void *work(void *self)
         if (state == TEC_JOB_EMPTY && fill(m, &seen, &busy))
             atomic_store_explicit(&m->job.state, TEC_JOB_READY, memory_order_release);
         warm(m);
+        tec_memory_tell(m);
         if (turn == 0)
             sync_changes(m, &synced);
         nanosleep(&rest, NULL);
@@ -256,4 +249,5 @@ void tec_memory_stop_worker(struct tec_memory *m)
     m->works = false;
     if (atomic_load_explicit(&m->job.state, memory_order_acquire) == TEC_JOB_DONE)
         tec_memory_keep_job(m);
+    tec_memory_tell(m);
 }

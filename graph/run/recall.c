@@ -40,7 +40,7 @@ static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struc
         return tec_fail(err, TEC_NO_MEMORY, "no memory to recall %zu tokens", tokens);
     if (tec_device_reads_host(r->plan->device))
         return TEC_OK;
-    r->staging_bytes = 2 * tokens * token_bytes(r->plan);
+    r->staging_bytes = tec_plan_recall_bytes(r->plan);
     r->staging = tec_device_get(r->plan->device, r->staging_bytes);
     return r->staging ? TEC_OK
                       : tec_fail(err, TEC_NO_MEMORY, "kept pieces need %zu bytes on the device",

@@ -5,6 +5,7 @@
 #include "graph/run/session_given.h"
 #include "graph/run/session_own.h"
 #include "graph/run/session_robot.h"
+#include "graph/run/session_text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -237,8 +238,19 @@ static enum tec_status fail_long(const struct tec_session *s, size_t count, stru
                     most < s->options.max_text ? "robot" : "pipeline", most);
 }
 
-static enum tec_status take_ids(const struct tec_session *s, const struct tec_value *value,
-                                struct set *set, int *n, struct tec_error *err)
+static enum tec_status check_vocabulary(const struct tec_session *s, const int *ids, int n,
+                                        const char *why, struct tec_error *err)
+{
+    int vocab = s->options.model->text.vocab;
+    for (int i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= vocab)
+            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
+                            s->robot->prompt_input, i + 1, ids[i], vocab, why);
+    return TEC_OK;
+}
+
+static enum tec_status check_ids(const struct tec_session *s, const struct tec_value *value,
+                                 struct tec_error *err)
 {
     if (value->kind != TEC_VALUE_I32 || value->rank != 1 || value->shape[0] < 1 ||
         (uint64_t)value->shape[0] > SIZE_MAX / sizeof(int) ||
@@ -246,9 +258,13 @@ static enum tec_status take_ids(const struct tec_session *s, const struct tec_va
         return tec_fail(err, TEC_SHAPE, "%s: token ids are i32 [n], at least one", value->name);
     if (value->shape[0] > allowed(s))
         return fail_long(s, (size_t)value->shape[0], err);
-    memcpy(set->ids, value->data, value->bytes);
-    *n = (int)value->shape[0];
-    return TEC_OK;
+    return check_vocabulary(s, value->data, (int)value->shape[0], "", err);
+}
+
+static int take_ids(const struct tec_value *ids, struct set *set)
+{
+    memcpy(set->ids, ids->data, ids->bytes);
+    return (int)ids->shape[0];
 }
 
 /* Without a tokenizer a prompt is as long as can be: what a measurement wants. */
@@ -285,14 +301,19 @@ static uint64_t key_of(const struct tec_value *ids, const struct tec_observation
                : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
 }
 
-/* What has changed in the world, then the units that the query finds. */
+/* What has changed in the world, then the units that the query finds. `ids` (NULL = none) are the
+ * query; a text beside them finds the units. */
 static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
-                              size_t n_values, struct set *set, int *n, struct tec_error *err)
+                              size_t n_values, const struct tec_value *ids, struct set *set, int *n,
+                              struct tec_error *err)
 {
     const struct tec_pipeline *p = s->options.pipeline;
     const struct tec_observation *seen = &set->seen;
-    const struct tec_template_values query = {seen->text, seen->text_bytes, seen->bins,
-                                              seen->n_bins};
+    bool said = !ids || tec_text_find(values, n_values, s->robot->prompt_input, "");
+    const struct tec_memory_query query = {
+        .values = {seen->text, said ? seen->text_bytes : 0, seen->bins, seen->n_bins},
+        .ids = ids ? ids->data : NULL,
+        .n = ids ? (int)ids->shape[0] : 0};
     struct tec_memory_prompt *prompt = &s->remembered[s->turn];
     const struct tec_value *changes = NULL;
     for (int i = 0; i < p->n_inputs; i++)
@@ -315,11 +336,12 @@ static enum tec_status make_prompt(struct tec_session *s, const struct tec_value
                                    struct tec_error *err)
 {
     const struct tec_value *ids = tec_robot_prompt_ids(s->robot, values, n_values);
-    int vocab = s->options.model->text.vocab;
+    if (ids)
+        TEC_TRY(check_ids(s, ids, err));
     if (s->options.memory)
-        TEC_TRY(recall(s, values, n_values, set, n, err));
+        TEC_TRY(recall(s, values, n_values, ids, set, n, err));
     else if (ids)
-        TEC_TRY(take_ids(s, ids, set, n, err));
+        *n = take_ids(ids, set);
     else if (s->options.tokenizer)
         TEC_TRY(encode(s, set, n, err));
     else
@@ -327,12 +349,7 @@ static enum tec_status make_prompt(struct tec_session *s, const struct tec_value
     if (*n < 1)
         return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
     *key = key_of(ids, &set->seen);
-    for (int i = 0; i < *n; i++)
-        if (set->ids[i] < 0 || set->ids[i] >= vocab)
-            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
-                            s->robot->prompt_input, i + 1, set->ids[i], vocab,
-                            ids ? "" : "; the tokenizer is another model's");
-    return TEC_OK;
+    return check_vocabulary(s, set->ids, *n, "; the tokenizer is another model's", err);
 }
 
 /* The model reads u8: x = k / 255 comes back as k. */

@@ -51,9 +51,10 @@ void tec_session_destroy(struct tec_session *session); /* NULL is allowed */
  * the next two are prepared. On failure the last good input is untouched and the session goes on.
  *
  * A value named "KEY#ids" (KEY: the robot's prompt input) gives a prompt as token ids (I32, rank
- * 1). A prompt with more tokens than the plan or the robot allows is TEC_INVALID; it is cut on the
- * right only where the robot says truncate = true. Pictures that the robot wants as floats
- * (LeRobot's resize) are rounded to u8, which is what the model reads.
+ * 1); with a memory, what stands behind its units. A prompt with more tokens than the plan or the
+ * robot allows is TEC_INVALID; it is cut on the right only where the robot says truncate = true.
+ * Pictures that the robot wants as floats (LeRobot's resize) are rounded to u8, which is what the
+ * model reads.
  *
  * Where an action node has a prefix, the value of its name (F32 or F64 [d, columns], 0 <= d <= the
  * rows declared; absent: d = 0) gives the first d actions in the robot's units. They become the

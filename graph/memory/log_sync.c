@@ -1,0 +1,127 @@
+/* Making a log durable, and putting one that was written anew in its place. */
+#include "graph/memory/log_own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void tec_log_stop(struct tec_log *log, int64_t end)
+{
+    log->read_only = true;
+    log->end = end;
+    if (ftruncate(log->file, end) != 0)
+        return;
+}
+
+enum tec_status tec_log_sync_begin(struct tec_log *log, struct tec_log_syncing *s,
+                                   struct tec_error *err)
+{
+    *s = (struct tec_log_syncing){.file = -1,
+                                  .name = log->nameless ? log->path : NULL,
+                                  .end = log->end,
+                                  .slow_ns = log->options.slow_sync_ns,
+                                  .salt = log->salt};
+    if (log->read_only)
+        return log->end <= log->synced && !log->nameless
+                   ? TEC_OK
+                   : tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
+                              log->path);
+    if (log->options.fail_sync > 0 && ++log->syncs > log->options.fail_sync)
+        s->failed = EIO;
+    s->file = fcntl(log->file, F_DUPFD_CLOEXEC, 0);
+    return s->file >= 0 ? TEC_OK
+                        : tec_fail(err, TEC_IO, "%s: no descriptor to make it durable: %s",
+                                   log->path, strerror(errno));
+}
+
+void tec_log_rest(int64_t ns)
+{
+    const struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    if (ns > 0)
+        nanosleep(&pause, NULL);
+}
+
+void tec_log_sync_wait(struct tec_log_syncing *s)
+{
+    if (s->file < 0)
+        return;
+    tec_log_rest(s->slow_ns);
+    if (!s->failed && fdatasync(s->file) != 0)
+        s->failed = errno;
+    close(s->file);
+    s->file = -1;
+    if (!s->failed && s->name && tec_log_sync_folder(s->name, NULL) != TEC_OK)
+        s->failed = EIO;
+}
+
+enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_syncing *s,
+                                 struct tec_error *err)
+{
+    if (log->salt != s->salt) /* written anew meanwhile: the new file was synced with all of it */
+        return !log->nameless ? TEC_OK
+                              : tec_fail(err, TEC_IO, "%s: its name is not durable yet", log->path);
+    if (s->failed) {
+        tec_log_stop(log, log->synced); /* what the system still has of it is not known */
+        return tec_fail(err, TEC_IO, "%s: cannot be made durable, read-only from now on: %s",
+                        log->path, strerror(s->failed));
+    }
+    if (log->end < s->end) /* another one failed meanwhile, and the file was cut */
+        return tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
+                        log->path);
+    log->synced = s->end > log->synced ? s->end : log->synced;
+    log->nameless = log->nameless && !s->name;
+    return TEC_OK;
+}
+
+enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err)
+{
+    struct tec_log_syncing syncing;
+    TEC_TRY(tec_log_sync_begin(log, &syncing, err));
+    tec_log_sync_wait(&syncing);
+    return tec_log_sync_end(log, &syncing, err);
+}
+
+enum tec_status tec_log_compact_begin(struct tec_log *log, struct tec_log **fresh,
+                                      struct tec_error *err)
+{
+    char path[PATH_MAX + 8];
+    snprintf(path, sizeof path, "%s.new", log->path);
+    return tec_log_create(fresh, path, log, err);
+}
+
+void tec_log_compact_abandon(struct tec_log *fresh)
+{
+    if (fresh)
+        unlink(fresh->path);
+    tec_log_close(fresh);
+}
+
+enum tec_status tec_log_compact_place(const struct tec_log *log, struct tec_log *fresh,
+                                      bool *placed, struct tec_error *err)
+{
+    *placed = false;
+    TEC_TRY(tec_log_sync(fresh, err));
+    if (rename(fresh->path, log->path) != 0)
+        return tec_fail(err, TEC_IO, "%s: cannot be put in place: %s", fresh->path,
+                        strerror(errno));
+    *placed = true;
+    enum tec_status status = tec_log_sync_folder(log->path, err);
+    fresh->nameless = status != TEC_OK;
+    return status;
+}
+
+void tec_log_compact_switch(struct tec_log *log, struct tec_log *fresh)
+{
+    int old = log->file;
+    log->file = fresh->file;
+    log->end = fresh->end;
+    log->synced = fresh->synced;
+    log->sequence = fresh->sequence;
+    log->salt = fresh->salt;
+    log->nameless = fresh->nameless;
+    log->read_only = false;
+    fresh->file = old;
+}

@@ -1,0 +1,68 @@
+#include "graph/run/engine_budget.h"
+
+#include <stdio.h>
+
+static double gib(int64_t bytes)
+{
+    return (double)bytes / (1024.0 * 1024.0 * 1024.0);
+}
+
+static double mib(int64_t bytes)
+{
+    return (double)bytes / (1024.0 * 1024.0);
+}
+
+/* MemAvailable of this machine in bytes, or -1. */
+static int64_t available_memory(void)
+{
+    char line[128];
+    long long kib = -1;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && kib < 0 && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
+            kib = -1;
+    if (f)
+        fclose(f);
+    return kib < 0 ? -1 : (int64_t)kib * 1024;
+}
+
+static enum tec_status check_host(const struct tec_pipeline *p, const struct tec_measured *m,
+                                  struct tec_error *err)
+{
+    const struct tec_decl_node *node = tec_memory_node(p);
+    if (!p->memory.host || m->host <= p->memory.host)
+        return TEC_OK;
+    return tec_fail(err, TEC_NO_MEMORY,
+                    "%s:%d: memory.host: %.1f MiB of host memory are needed (keys and values of "
+                    "'%s' on their way %.1f, kept %.1f), budget is %.1f MiB",
+                    p->memory.where.file ? p->memory.where.file : "?", p->memory.where.line,
+                    mib(m->host), node ? p->resources[node->from.index].name : "no memory",
+                    mib(m->memory.staging), mib(m->memory.kept), mib(p->memory.host));
+}
+
+enum tec_status tec_engine_check_budget(const struct tec_engine *e, const struct tec_measured *m,
+                                        struct tec_error *err)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    bool host = tec_device_reads_host(e->device);
+    int64_t budget = p->memory.device, staging = m->memory.staging, machine = available_memory();
+    int64_t there = host ? machine : tec_device_room(e->device);
+    int64_t need = m->bytes.total - m->bytes.workspace + (host ? staging : 0);
+    double total = gib(m->bytes.total), weights = gib(m->bytes.weights);
+    TEC_TRY(check_host(p, m, err));
+    if (budget && m->bytes.total > budget)
+        return tec_fail(err, TEC_NO_MEMORY,
+                        "%s:%d: static plan needs %.2f GiB (weights %.2f + rest %.2f), budget is "
+                        "%.2f GiB",
+                        p->memory.where.file, p->memory.where.line, total, weights, total - weights,
+                        gib(budget));
+    if (there >= 0 && need > there)
+        return tec_fail(err, TEC_NO_MEMORY,
+                        "static plan needs %.2f GiB (weights %.2f), the %s has %.2f GiB free",
+                        gib(need), weights, host ? "machine" : "device", gib(there));
+    if (!host && machine >= 0 && staging > machine)
+        return tec_fail(err, TEC_NO_MEMORY,
+                        "keys and values on their way need %.2f GiB, the machine has %.2f GiB free",
+                        gib(staging), gib(machine));
+    return TEC_OK;
+}

@@ -1,0 +1,105 @@
+/* memory_say.c - what goes wrong without hurting an answer is said: the first few at once, later
+ * ones at a bounded rate. The frame's side leaves it for the worker: it neither waits nor prints.
+ */
+#include "graph/run/memory_own.h"
+
+#include "base/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EACH_NS INT64_C(10000000000)
+#define AT_ONCE 4
+
+static const struct tec_clock real = {NULL};
+
+/* Say the newest, and how many were not said since the last. */
+static void pass_on(const struct tec_memory *m, const char *text, int64_t others)
+{
+    char line[TEC_MEMORY_TEXT + 64];
+    if (!m->options.trouble)
+        return;
+    snprintf(line, sizeof line, others > 0 ? "%s (and %lld others before it)" : "%s", text,
+             (long long)others);
+    m->options.trouble(m->options.user, line);
+}
+
+void tec_memory_say(struct tec_memory *m, const char *format, ...)
+{
+    const struct tec_where *where = &m->node->where;
+    char text[TEC_MEMORY_TEXT], what[TEC_MEMORY_TEXT - 180];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    snprintf(text, sizeof text, "%.80s:%d: '%.32s', memory '%.32s': %s",
+             where->file ? where->file : "?", where->line, m->node->name, m->resource->name, what);
+    int64_t now = tec_clock_now(&real), others;
+    pthread_mutex_lock(&m->words);
+    memcpy(m->trouble, text, sizeof text);
+    bool due = m->calm_ns - now <= (AT_ONCE - 1) * EACH_NS;
+    others = m->unsaid;
+    if (due)
+        m->calm_ns = (m->calm_ns > now ? m->calm_ns : now) + EACH_NS;
+    m->unsaid = due ? 0 : others + 1;
+    pthread_mutex_unlock(&m->words);
+    if (due)
+        pass_on(m, text, others);
+}
+
+void tec_memory_well(struct tec_memory *m)
+{
+    pthread_mutex_lock(&m->words);
+    m->trouble[0] = '\0';
+    pthread_mutex_unlock(&m->words);
+}
+
+void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int unit)
+{
+    struct tec_memory_heard *h = &m->heard;
+    const struct tec_memory_prompt *p = m->prompt;
+    if (atomic_load_explicit(&h->full, memory_order_acquire)) {
+        atomic_fetch_add_explicit(&h->others, 1, memory_order_relaxed);
+        return;
+    }
+    h->why = *why;
+    h->handle = unit >= 0 ? p->handles[unit] : TEC_NO_UNIT;
+    h->unit = unit >= 0 ? p->views[unit].id : 0;
+    atomic_store_explicit(&h->full, true, memory_order_release);
+}
+
+void tec_memory_tell(struct tec_memory *m)
+{
+    struct tec_memory_heard *h = &m->heard;
+    struct tec_unit_view view;
+    char whose[64] = "";
+    if (!atomic_load_explicit(&h->full, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&m->lock); /* names are borrowed */
+    if (h->handle != TEC_NO_UNIT && tec_store_view(m->store, h->handle, &view) &&
+        (int64_t)view.unit == h->unit)
+        snprintf(whose, sizeof whose, "unit '%.48s': ", view.id);
+    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_lock(&m->words);
+    m->unsaid += atomic_exchange_explicit(&h->others, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&m->words);
+    tec_memory_say(m, "a prompt %s: %s%s",
+                   h->why.status == TEC_NOT_FOUND ? "was computed whole" : "failed", whose,
+                   h->why.message);
+    atomic_store_explicit(&h->full, false, memory_order_release);
+}
+
+void tec_memory_tell_rest(struct tec_memory *m)
+{
+    if (m->unsaid > 0)
+        pass_on(m, m->trouble[0] ? m->trouble : "memory", m->unsaid - 1);
+    m->unsaid = 0;
+}
+
+void tec_memory_trouble(struct tec_memory *m, char out[TEC_MEMORY_TEXT])
+{
+    pthread_mutex_lock(&m->words);
+    memcpy(out, m->trouble, sizeof m->trouble);
+    pthread_mutex_unlock(&m->words);
+}

@@ -1,0 +1,189 @@
+/* Who waits for a disk that takes its time: whoever asked for what needs it. Reads of a forward and
+ * the questions of who prepares a prompt go on. */
+#include "base/clock.h"
+#include "graph/memory/store.h"
+#include "tests/tap.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { LAYERS = 3, ROW = 32, DIM = 4, TOKENS = 5, UNITS = 8 };
+#define SLOW_NS INT64_C(400000000)
+#define MOST_NS (SLOW_NS / 2) /* test machines are shared */
+
+static const struct tec_clock real = {NULL};
+static char path[64], folder[32];
+static struct tec_heap heap;
+static struct tec_store *store;
+
+static void put(uint32_t i, int round)
+{
+    static unsigned char rows[LAYERS][2 * TOKENS * ROW];
+    const void *pieces[LAYERS];
+    const float v[DIM] = {1.0f, (float)i};
+    struct tec_groups_change change;
+    struct tec_unit_view view;
+    char id[8], text[32];
+    uint32_t unit = 0;
+    snprintf(id, sizeof id, "u%u", i);
+    int n = snprintf(text, sizeof text, "%u in round %d", i, round);
+    REQUIRE(tec_store_put(store, id, text, (size_t)n, TOKENS, v, &unit, &change, NULL) == TEC_OK);
+    REQUIRE(unit == i && tec_store_view(store, unit, &view));
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        memset(rows[l], (int)(i * 7 + l), sizeof rows[l]);
+        pieces[l] = rows[l];
+    }
+    REQUIRE(tec_store_put_kv(store, unit, view.version, view.epoch, pieces, NULL) == TEC_OK);
+}
+
+/* Everything in the file and nothing in RAM. */
+static void open_store(int64_t slow_ns)
+{
+    const struct tec_store_options options = {
+        .path = path,
+        .key = {.layers = LAYERS, .row_bytes = ROW, .dim = DIM},
+        .log.slow_sync_ns = slow_ns,
+        .max_units = UNITS,
+        .threshold = 2.0,
+        .stable_steps = 1};
+    REQUIRE(tec_store_open(&store, &options, &heap, NULL) == TEC_OK);
+}
+
+static void begin(void)
+{
+    strcpy(folder, "/tmp/tectum_waits_XXXXXX");
+    REQUIRE(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/store", folder);
+    heap = (struct tec_heap){0};
+    open_store(SLOW_NS);
+    for (uint32_t i = 0; i < UNITS; i++)
+        put(i, 0);
+}
+
+static void end(void)
+{
+    tec_store_close(store);
+    CHECK_INT(heap.live, ==, 0);
+    unlink(path);
+    rmdir(folder);
+}
+
+/* A thread that has something done by the disk. */
+static struct work {
+    enum tec_status (*what)(struct tec_store *store, struct tec_error *err);
+    enum tec_status status;
+    struct tec_error err;
+    int64_t took;
+    _Atomic bool done;
+    pthread_t thread;
+} work;
+
+static void *run_work(void *user)
+{
+    struct work *w = user;
+    int64_t from = tec_clock_now(&real);
+    w->status = w->what(store, &w->err);
+    w->took = tec_clock_now(&real) - from;
+    atomic_store(&w->done, true);
+    return NULL;
+}
+
+static void start(enum tec_status (*what)(struct tec_store *, struct tec_error *))
+{
+    work = (struct work){.what = what};
+    REQUIRE(pthread_create(&work.thread, NULL, run_work, &work) == 0);
+}
+
+static void join(void)
+{
+    pthread_join(work.thread, NULL);
+    CHECK_INT(work.status, ==, TEC_OK);
+    CHECK(work.took >= SLOW_NS);
+}
+
+static void longer(int64_t *most, int64_t from)
+{
+    int64_t took = tec_clock_now(&real) - from;
+    *most = took > *most ? took : *most;
+}
+
+TEST(reads_do_not_wait_while_the_file_is_replaced)
+{
+    unsigned char piece[2 * TOKENS * ROW + 64];
+    struct tec_kv *kv = NULL;
+    int64_t most = 0;
+    int reads = 0;
+    begin();
+    REQUIRE(tec_store_pin(store, 3, &kv, NULL) == TEC_OK);
+    CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_FILE);
+    start(tec_store_compact);
+    for (; !atomic_load(&work.done); reads++) {
+        int64_t from = tec_clock_now(&real);
+        for (uint32_t l = 0; l < LAYERS; l++)
+            REQUIRE(tec_store_read(store, kv, l, piece, NULL) == TEC_OK && piece[0] == 21 + l);
+        longer(&most, from);
+        usleep(100);
+    }
+    join();
+    printf("# %d reads beside a replacement of %.0f ms, the longest took %.3f ms\n", reads,
+           (double)work.took / 1e6, (double)most / 1e6);
+    CHECK(reads > 10);
+    CHECK_INT(most, <, MOST_NS);
+    CHECK_INT(tec_store_counts(store).compactions, ==, 1);
+    REQUIRE(tec_store_read(store, kv, 1, piece, NULL) == TEC_OK && piece[0] == 22);
+    tec_store_drop(store, kv);
+    end();
+}
+
+TEST(prompts_are_prepared_while_changes_are_made_durable)
+{
+    const float v[DIM] = {1.0f};
+    struct tec_unit_view view;
+    struct tec_kv *kv = NULL;
+    uint32_t found[UNITS], n = 0;
+    int64_t most = 0;
+    int asked = 0;
+    begin();
+    start(tec_store_sync);
+    for (; !atomic_load(&work.done); asked++) {
+        int64_t from = tec_clock_now(&real);
+        REQUIRE(tec_store_query(store, v, UNITS, found, &n, NULL) == TEC_OK && n == UNITS);
+        REQUIRE(tec_store_view(store, found[0], &view));
+        REQUIRE(tec_store_pin(store, found[0], &kv, NULL) == TEC_OK);
+        tec_store_drop(store, kv);
+        longer(&most, from);
+        usleep(100);
+    }
+    join();
+    printf("# %d questions beside a sync of %.0f ms, the longest took %.3f ms\n", asked,
+           (double)work.took / 1e6, (double)most / 1e6);
+    CHECK(asked > 10);
+    CHECK_INT(most, <, MOST_NS);
+    end();
+}
+
+/* A file that is replaced under a sync has all that the sync promised. */
+TEST(a_sync_that_the_file_changes_under_keeps_its_promise)
+{
+    struct tec_unit_view view;
+    begin();
+    for (uint32_t i = 0; i < UNITS; i++)
+        put(i, 1);
+    start(tec_store_sync);
+    usleep(50000);
+    CHECK_INT(tec_store_compact(store, NULL), ==, TEC_OK);
+    join();
+    put(2, 2);
+    CHECK_INT(tec_store_sync(store, NULL), ==, TEC_OK);
+    tec_store_close(store);
+    open_store(0);
+    for (uint32_t i = 0; i < UNITS; i++) {
+        REQUIRE(tec_store_view(store, i, &view) && view.has_kv);
+        CHECK_INT(view.version, ==, i == 2 ? 3 : 2);
+    }
+    end();
+}
+
+TAP_MAIN

@@ -1,0 +1,448 @@
+/* A pipeline's memory at work, through the engine: texts are added, changed and removed between
+ * frames, the store fails under it, and answers stay those of full prompts. */
+#include "base/clock.h"
+#include "graph/run/engine.h"
+#include "graph/run/memory_own.h"
+#include "tests/tap.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PLAN = 16, SETTINGS = 8, LINES = 8 };
+#define PIPELINE TECTUM_SOURCE "/pipelines/qwen_planner.lua"
+#define FULL "nodes.recall.select=full"
+#define FIRST "nodes.recall.recompute.first=1"
+#define DECAY "nodes.recall.recompute.decay=1"
+#define NO_RAM "resources.mem.tiers.host=1"
+
+static struct tec_error err;
+static char folder[32], path[64];
+static struct tec_heap heap;
+
+/* What the memory said went wrong. */
+static struct {
+    pthread_mutex_t lock;
+    int n;
+    char lines[LINES][TEC_MEMORY_TEXT + 64];
+} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void hear(void *user, const char *line)
+{
+    (void)user;
+    pthread_mutex_lock(&said.lock);
+    if (said.n < LINES)
+        snprintf(said.lines[said.n], sizeof said.lines[0], "%s", line);
+    said.n++;
+    pthread_mutex_unlock(&said.lock);
+}
+
+/* How many lines there are, once there are so many, or after 10 s. */
+static int lines(int awaited)
+{
+    const struct timespec rest = {0, 2000000};
+    int n = 0;
+    for (int i = 0; i < 5000; i++) {
+        pthread_mutex_lock(&said.lock);
+        n = said.n;
+        pthread_mutex_unlock(&said.lock);
+        if (n >= awaited)
+            break;
+        nanosleep(&rest, NULL);
+    }
+    return n;
+}
+
+static void folder_make(void)
+{
+    strcpy(folder, "/tmp/tectum_run_XXXXXX");
+    REQUIRE(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/store", folder);
+    said.n = 0;
+}
+
+static void folder_remove(void)
+{
+    unlink(path);
+    CHECK_INT(rmdir(folder), ==, 0);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+struct open {
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine;
+    int frame;
+};
+
+/* The planner at its smallest; `more` and `most` (may be NULL): settings. `file`: its store, or
+ * "": none. */
+static enum tec_status open_planner(struct open *o, const char *file, const char *more,
+                                    const char *most)
+{
+    char store[96];
+    struct tec_diagnostics d;
+    snprintf(store, sizeof store, "resources.mem.store=%s", *file ? file : "unused");
+    const char *set[SETTINGS] = {store, more, most};
+    const struct tec_load_options load = {.path = PIPELINE,
+                                          .root = TECTUM_SOURCE "/pipelines",
+                                          .set = set,
+                                          .n_set = most   ? 3
+                                                   : more ? 2
+                                                          : 1};
+    *o = (struct open){.pipeline = NULL};
+    tec_diagnostics_init(&d, &heap);
+    enum tec_status status = tec_pipeline_load(&o->pipeline, &load, &heap, &d, &err);
+    tec_diagnostics_finish(&d);
+    REQUIRE(status == TEC_OK);
+    const struct tec_engine_options options = {
+        .pipeline = o->pipeline,
+        .root = TECTUM_SOURCE,
+        .random = true,
+        .seed = 1,
+        .size = "tiny",
+        .saturated = true,
+        .forgets = !*file,
+        .trouble = hear,
+        .device = {.kind = tap.device, .threads = 1, .tier = tec_tier_best()}};
+    status = tec_engine_open(&o->engine, &options, &heap, &err);
+    if (status != TEC_OK)
+        tec_pipeline_free(o->pipeline);
+    return status;
+}
+
+static void close_planner(struct open *o)
+{
+    tec_engine_close(o->engine);
+    tec_pipeline_free(o->pipeline);
+}
+
+static struct tec_memory_counts counts(const struct open *o)
+{
+    return tec_memory_counts(o->engine->memory);
+}
+
+struct answer {
+    int n, tokens[PLAN];
+};
+
+/* One frame with whatever it asks for, to its end. */
+static struct answer run(struct open *o, const struct tec_frame_input *input)
+{
+    struct answer a = {0};
+    struct tec_loop *loop = o->engine->loop;
+    const struct tec_frame_record *r = tec_loop_frame(loop, input, 0, input ? 1 : 0);
+    CHECK(!r->failed);
+    for (int i = 0; i < 40 && tec_loop_live(loop) > 0; i++)
+        (void)tec_loop_frame(loop, NULL, 0, 0);
+    CHECK_INT(tec_loop_live(loop), ==, 0);
+    int64_t newest = -1;
+    for (int i = 0; i < tec_loop_utterances(loop); i++) {
+        const struct tec_utterance *u = tec_loop_utterance(loop, i);
+        if (u->id <= newest)
+            continue;
+        newest = u->id;
+        a.n = u->count;
+        REQUIRE(a.n <= PLAN);
+        memcpy(a.tokens, u->tokens, (size_t)a.n * sizeof(int));
+    }
+    return a;
+}
+
+static enum tec_status see(struct open *o, const struct tec_value *values, size_t n,
+                           struct tec_frame_input *input)
+{
+    return tec_session_observe(o->engine->session, values, n, NULL, o->frame++, 0, input, NULL,
+                               &err);
+}
+
+static struct tec_value text_value(const char *name, const char *text)
+{
+    return (struct tec_value){
+        .name = name, .kind = TEC_VALUE_TEXT, .data = text, .bytes = strlen(text)};
+}
+
+/* A goal and changes, or NULL: none. */
+static struct answer ask(struct open *o, const char *goal, const char *changes)
+{
+    const struct tec_value values[] = {text_value("goal", goal),
+                                       text_value("memory", changes ? changes : "")};
+    struct tec_frame_input input;
+    enum tec_status status = see(o, values, changes ? 2 : 1, &input);
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+    return run(o, &input);
+}
+
+/* Frames without an observation until every unit has kept keys and values. */
+static void settle(struct open *o)
+{
+    const struct timespec rest = {0, 2000000};
+    uint32_t unit;
+    for (int i = 0; i < 2000; i++) {
+        (void)tec_loop_frame(o->engine->loop, NULL, 0, 0);
+        nanosleep(&rest, NULL);
+        if (tec_store_missing(o->engine->memory->store, &unit, 1) == 0)
+            return;
+    }
+    CHECK(!"units are kept");
+}
+
+static bool same(const struct answer *a, const struct answer *b)
+{
+    return a->n > 0 && a->n == b->n && !memcmp(a->tokens, b->tokens, (size_t)a->n * sizeof(int));
+}
+
+/* What happens to a kitchen, and how many units a prompt has behind it. */
+static const struct {
+    const char *goal, *changes;
+    int units, fresh; /* fresh: of them not kept when the prompt is made */
+} story[] = {
+    {"put a clean apple in the fridge",
+     "{\"put\": {\"apple\": \"the apple is in the fridge and is sliced\\n\", \"cup\": \"the cup is "
+     "on "
+     "the table and is dirty\\n\", \"fridge\": \"the fridge is in the kitchen\\n\"}}",
+     3, 3},
+    {"put a clean cup in the fridge", NULL, 3, 0},
+    {"where is the cup", "{\"put\": {\"cup\": \"the cup is on the shelf\\n\"}}", 3, 1},
+    {"where is the cup now", "{\"put\": {\"cup\": \"the cup is on the shelf\\n\"}}", 3, 0},
+    {"wash the knife", "{\"put\": {\"knife\": \"a knife is in the drawer\\n\"}}", 4, 1},
+    {"bring a cup", "{\"remove\": [\"cup\", \"spoon\"]}", 3, 0},
+    {"bring it again",
+     "{\"put\": {\"cup\": \"the cup is dirty again\\n\"}, \"remove\": [\"apple\"]}", 3, 1},
+    {"and the knife", NULL, 3, 0},
+};
+enum { CHAPTERS = sizeof story / sizeof *story };
+
+TEST(answers_are_those_of_full_prompts)
+{
+    struct open full, keep;
+    int units = 0, fresh = 0, different = 0;
+    struct answer before = {0};
+    folder_make();
+    REQUIRE(open_planner(&full, "", FULL, NULL) == TEC_OK);
+    REQUIRE(open_planner(&keep, path, FIRST, DECAY) == TEC_OK);
+    int beginning = keep.engine->memory->n_beginning * keep.engine->memory->layers;
+    for (int i = 0; i < CHAPTERS; i++) {
+        struct answer want = ask(&full, story[i].goal, story[i].changes);
+        struct answer is = ask(&keep, story[i].goal, story[i].changes);
+        CHECK(same(&want, &is));
+        different += !same(&is, &before);
+        before = is;
+        settle(&keep);
+        struct tec_memory_counts c = counts(&keep);
+        CHECK_INT(c.prompts, ==, i + 1);
+        CHECK_INT(c.units, ==, units += story[i].units);
+        CHECK_INT(c.missing, ==, fresh += story[i].fresh);
+        CHECK_INT(c.rows, ==, c.rows_full - (i + 1) * beginning); /* which never changes */
+        CHECK_INT(c.whole + c.failed, ==, 0);
+    }
+    CHECK(different > CHAPTERS / 2); /* else equal answers say nothing */
+    struct tec_memory_counts c = counts(&keep);
+    CHECK_INT(c.store.units, ==, 3);
+    CHECK_INT(c.store.puts, ==, 6);
+    CHECK_INT(c.store.same, ==, 1);
+    CHECK_INT(c.store.removes, ==, 2);
+    CHECK(c.remembered_tokens > 0);
+    CHECK_INT(lines(0), ==, 0);
+    close_planner(&keep);
+    close_planner(&full);
+    folder_remove();
+}
+
+TEST(kept_keys_spare_rows_and_survive_the_program)
+{
+    struct open o;
+    folder_make();
+    REQUIRE(open_planner(&o, path, "nodes.recall.select=reuse", NULL) == TEC_OK);
+    ask(&o, story[0].goal, story[0].changes);
+    settle(&o);
+    struct tec_memory_counts one = counts(&o);
+    CHECK_INT(one.missing, ==, 3);
+    struct answer kept = ask(&o, story[1].goal, NULL);
+    struct tec_memory_counts two = counts(&o);
+    CHECK_INT(two.missing, ==, 3);
+    CHECK(two.rows - one.rows < (two.rows_full - one.rows_full) / 2);
+    CHECK(two.feed.bytes[TEC_KEPT_RAM] > 0);
+    close_planner(&o);
+    REQUIRE(open_planner(&o, path, "nodes.recall.select=reuse", NULL) == TEC_OK);
+    struct answer again = ask(&o, story[1].goal, NULL);
+    CHECK(same(&kept, &again));
+    CHECK_INT(counts(&o).missing, ==, 0);
+    CHECK_INT(counts(&o).remembered_tokens, ==, 0);
+    CHECK(counts(&o).feed.bytes[TEC_KEPT_FILE] > 0);
+    close_planner(&o);
+    folder_remove();
+}
+
+/* Everything behind the first page of the file. */
+static void spoil(void)
+{
+    static const unsigned char zeros[4096];
+    struct stat about;
+    int file = open(path, O_WRONLY);
+    REQUIRE(file >= 0 && fstat(file, &about) == 0);
+    for (int64_t at = 4096; at < about.st_size; at += 4096) {
+        int64_t n = about.st_size - at < 4096 ? about.st_size - at : 4096;
+        REQUIRE(pwrite(file, zeros, (size_t)n, at) == n);
+    }
+    close(file);
+}
+
+TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
+{
+    struct open full, o;
+    int64_t whole = 0;
+    folder_make();
+    REQUIRE(open_planner(&full, "", FULL, NULL) == TEC_OK);
+    REQUIRE(open_planner(&o, path, "nodes.recall.select=reuse", NO_RAM) == TEC_OK);
+    ask(&o, story[0].goal, story[0].changes);
+    ask(&full, story[0].goal, story[0].changes);
+    settle(&o);
+    ask(&o, story[1].goal, NULL);
+    CHECK_INT(counts(&o).whole, ==, 0);
+    CHECK(counts(&o).feed.bytes[TEC_KEPT_FILE] > 0);
+    spoil();
+    for (int i = 0; i < 5; i++) { /* a unit after the other is found out */
+        char goal[32];
+        snprintf(goal, sizeof goal, "bring cup number %d", i);
+        struct answer is = ask(&o, goal, NULL), want = ask(&full, goal, NULL);
+        CHECK(counts(&o).whole > whole || i > 0);
+        if (counts(&o).whole > whole) /* it was a full prompt */
+            CHECK(same(&is, &want));
+        whole = counts(&o).whole;
+        CHECK_INT(lines((int)whole), ==, whole);
+    }
+    CHECK(whole >= 1 && whole <= 3);
+    CHECK_INT(counts(&o).store.damages, ==, 3);
+    printf("# %s\n", said.lines[0]);
+    CHECK(strstr(said.lines[0], "pipelines/qwen_planner.lua:"));
+    CHECK(strstr(said.lines[0], "'recall', memory 'mem': a prompt was computed whole: unit '"));
+    CHECK(strstr(said.lines[0], "is damaged"));
+    CHECK(strstr(said.lines[0], path));
+    ask(&o, "now a knife", "{\"put\": {\"knife\": \"a knife is in the drawer\\n\"}}");
+    settle(&o); /* what was spoiled is computed and kept again */
+    struct tec_memory_counts before = counts(&o);
+    ask(&o, "and the knife", NULL);
+    CHECK_INT(counts(&o).missing, ==, before.missing);
+    CHECK_INT(counts(&o).whole, ==, whole);
+    close_planner(&o);
+    close_planner(&full);
+    folder_remove();
+}
+
+/* A disk that takes nothing more: changes are refused, answers go on. */
+TEST(a_full_disk_refuses_changes_and_nothing_else)
+{
+    struct open full, o;
+    struct stat about;
+    struct rlimit limit;
+    struct tec_frame_input input;
+    const struct tec_value values[] = {
+        text_value("goal", "wash the knife"),
+        text_value("memory", "{\"put\": {\"knife\": \"a knife is in the drawer\\n\"}}")};
+    folder_make();
+    REQUIRE(open_planner(&full, "", FULL, NULL) == TEC_OK);
+    REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
+    ask(&o, story[0].goal, story[0].changes);
+    ask(&full, story[0].goal, story[0].changes);
+    settle(&o);
+    REQUIRE(stat(path, &about) == 0 && getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    struct rlimit small = {.rlim_cur = (rlim_t)about.st_size, .rlim_max = limit.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    CHECK_INT(see(&o, values, 2, &input), ==, TEC_IO);
+    printf("# %s\n", err.message);
+    CHECK(strstr(err.message, "'knife'") && strstr(err.message, "read-only from now on"));
+    struct answer is = ask(&o, story[1].goal, NULL), want = ask(&full, story[1].goal, NULL);
+    CHECK(same(&is, &want));
+    CHECK_INT(counts(&o).store.units, ==, 3);
+    CHECK_INT(counts(&o).missing, ==, 3);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    close_planner(&o);
+    REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
+    CHECK_INT(counts(&o).store.units, ==, 3);
+    is = ask(&o, story[1].goal, NULL);
+    CHECK(same(&is, &want));
+    close_planner(&o);
+    close_planner(&full);
+    folder_remove();
+}
+
+/* What a text makes of a prompt behind its units, given as ids, makes the same prompt. */
+TEST(a_goal_may_be_token_ids)
+{
+    struct open o;
+    struct tec_frame_input input;
+    static int ids[600], first[3072];
+    folder_make();
+    REQUIRE(open_planner(&o, "", FIRST, DECAY) == TEC_OK);
+    ask(&o, story[0].goal, story[0].changes);
+    struct tec_value values[] = {text_value("goal", "put the cup there"), {.name = NULL}};
+    REQUIRE(see(&o, values, 1, &input) == TEC_OK);
+    int n = input.prefix.n_text, query = input.memory->query;
+    REQUIRE(n <= 3072 && n - query <= 300);
+    memcpy(first, input.prefix.ids, (size_t)n * sizeof(int));
+    memcpy(ids, first + query, (size_t)(n - query) * sizeof(int));
+    struct answer of_text = run(&o, &input);
+    values[1] = (struct tec_value){"goal#ids",  TEC_VALUE_I32, 1,
+                                   {n - query}, ids,           (size_t)(n - query) * sizeof(int)};
+    REQUIRE(see(&o, values, 2, &input) == TEC_OK); /* with the text that finds the units */
+    CHECK_INT(input.prefix.n_text, ==, n);
+    CHECK_INT(memcmp(input.prefix.ids, first, (size_t)n * sizeof(int)), ==, 0);
+    struct answer of_ids = run(&o, &input);
+    CHECK(same(&of_text, &of_ids));
+    ids[2] = (ids[2] + 1) % 500;
+    REQUIRE(see(&o, values + 1, 1, &input) == TEC_OK); /* without */
+    CHECK_INT(input.memory->n_units, ==, 3);
+    CHECK_INT(input.prefix.ids[input.memory->query + 2], ==, ids[2]);
+    ids[1] = -1;
+    CHECK_INT(see(&o, values + 1, 1, &input), ==, TEC_INVALID);
+    CHECK_STR(err.message, "goal: token 2 is -1, the model's vocabulary has 512");
+    ids[1] = 1;
+    values[1].shape[0] = 300;
+    values[1].bytes = 300 * sizeof(int);
+    CHECK_INT(see(&o, values + 1, 1, &input), ==, TEC_INVALID);
+    CHECK(
+        strstr(err.message, "the prompt behind the units has 300 tokens, the pipeline allows 256"));
+    close_planner(&o);
+    folder_remove();
+}
+
+/* What attach takes for KV on its way is what the plan says, and a budget may refuse it. */
+TEST(kv_on_its_way_is_in_the_budget_of_the_host)
+{
+    struct open o;
+    struct tec_measured m;
+    struct tec_arena arena;
+    folder_make();
+    REQUIRE(open_planner(&o, "", "resources.mem.tiers.host=1MiB", NULL) == TEC_OK);
+    const struct tec_memory *memory = o.engine->memory;
+    tec_arena_init(&arena, &heap);
+    struct tec_engine_options options = o.engine->options;
+    REQUIRE(tec_engine_measure(&m, &options, &heap, &arena, &err) == TEC_OK);
+    size_t piece = (2 * 128 * memory->row + 8 + 63) / 64 * 64;
+    int64_t pieces = 40 * memory->layers;
+    CHECK_INT(m.memory.kept, ==, 1 << 20);
+    if (tec_device_reads_host(o.engine->device))
+        CHECK_INT(m.memory.staging, ==, pieces * (int64_t)piece);
+    CHECK_INT(memory->staging[pieces - 1] - memory->staging[0], ==, (pieces - 1) * (int64_t)piece);
+    CHECK_INT(m.host, ==, m.bytes.captures + m.memory.staging + m.memory.kept);
+    tec_arena_finish(&arena);
+    close_planner(&o);
+    CHECK_INT(open_planner(&o, path, "memory.host=2MiB", "resources.mem.tiers.host=1MiB"), ==,
+              TEC_NO_MEMORY);
+    printf("# %s\n", err.message);
+    CHECK(strstr(err.message, "qwen_planner.lua:39: memory.host: "));
+    CHECK(strstr(err.message, "keys and values of 'mem' on their way"));
+    CHECK(strstr(err.message, "budget is 2.0 MiB"));
+    struct stat about;
+    CHECK_INT(stat(path, &about), !=, 0); /* before the store is opened */
+    folder_remove();
+}
+
+TAP_MAIN
