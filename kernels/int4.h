@@ -56,7 +56,8 @@ TEC_INT4_INLINE float tec_half_float(uint16_t bits)
 
 /* On the CPU a product takes x as whole numbers of a unit of each group's own, a power of two:
  * round(x / unit), 24 bits with their sign, as three digits of 8, lowest first. So sums of a group
- * are exact, and what is left out is half a unit: below 2^-22.9 of the group's largest |x|.
+ * are exact, and what is left out is half a unit: below 2^-22.9 of the group's largest |x|, or
+ * 2^-127 where that is smaller still.
  *
  * log2 of 1 / unit, from the bits of that largest: it becomes at most 127 * (65536 + 256 + 1). */
 TEC_INT4_INLINE int tec_int4_finer(uint32_t largest)
@@ -66,6 +67,6 @@ TEC_INT4_INLINE int tec_int4_finer(uint32_t largest)
     return finer > 126 ? 126 : finer; /* below 2^-104, units of 2^-126 */
 }
 
-enum { TEC_INT4_DIGITS = 3 };
+enum { TEC_INT4_DIGITS = 3, TEC_INT4_GROUP = 1 << 19 /* k of the longest: sums fit 32 bits */ };
 
 #endif

@@ -95,6 +95,20 @@ static void *work(void *arg)
     }
 }
 
+bool tec_lane_start(pthread_t *thread, void *(*run)(void *user), void *user)
+{
+    pthread_attr_t attributes;
+    size_t size = 0;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_getstacksize(&attributes, &size);
+    if (size < TEC_LANE_STACK)
+        pthread_attr_setstacksize(&attributes, TEC_LANE_STACK);
+    bool started = pthread_create(thread, &attributes, run, user) == 0;
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
 enum tec_status tec_team_create(struct tec_team **out, int lanes, int spin_us,
                                 struct tec_heap *heap, struct tec_error *err)
 {
@@ -124,7 +138,7 @@ enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int besi
         w->team = team;
         w->crew = i < lanes - beside ? &team->crew : &team->split;
         w->lane = i;
-        w->started = pthread_create(&w->thread, NULL, work, w) == 0;
+        w->started = tec_lane_start(&w->thread, work, w);
         if (!w->started) {
             tec_team_destroy(team);
             return tec_fail(err, TEC_NO_MEMORY, "cannot start thread %d of %d", i, lanes);

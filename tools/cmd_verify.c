@@ -25,7 +25,7 @@ struct walk {
     struct tec_invocation *call;
     struct tec_device_options device;
     struct tec_words cases;
-    int checks, failed;
+    int checks, failed, unjudged;
 };
 
 static bool is_case(const char *dir, struct tec_arena *arena)
@@ -79,6 +79,7 @@ static void run_case(struct walk *w, const char *dir)
     /* A case that cannot be judged has reported so itself, as a check that is not ok. */
     enum tec_status status = tec_verify_case(&v, dir, &err);
     w->checks += v.checks;
+    w->unjudged += v.unjudged;
     w->failed += v.failed + (status != TEC_OK && v.failed == 0);
     tec_arena_finish(&arena);
     fflush(w->call->out);
@@ -130,6 +131,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     for (int i = 0; i < call->args.n; i++)
         TEC_TRY(verify_path(&w, call->args.item[i], err));
     call->wrong = w.failed > 0;
+    if (call->shared.format == TEC_FORMAT_TEXT && w.unjudged > 0)
+        fprintf(call->out, "%d more not judged, their lines say why\n", w.unjudged);
     if (call->shared.format == TEC_FORMAT_TEXT)
         fprintf(call->out, "%d checks, %d not ok\n", w.checks, w.failed);
     return TEC_OK;

@@ -40,10 +40,12 @@ INT4_INLINE int4_ints int4_odd(int4_ints words)
 {
     return _mm512_and_si512(_mm512_srli_epi32(words, 4), _mm512_set1_epi8(15));
 }
-/* By hand: compilers (gcc 12) copy sums that the intrinsic adds to, and take x through a register. */
+/* By hand: compilers (gcc 12) copy sums that the intrinsic adds to, and take x through a register.
+ */
 INT4_INLINE int4_ints int4_dot(int4_ints sum, int4_ints even, int4_ints odd, const unsigned char *x)
 {
-    const int *two = (const int *)(const void *)x;
+    typedef const int __attribute__((may_alias)) digits;
+    digits *two = (digits *)(const void *)x;
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(even), "m"(two[0]));
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(odd), "m"(two[1]));
     return sum;

@@ -23,7 +23,11 @@ static unsigned char *slots(struct conform *c, struct shape s)
 static struct tec_move *moves(struct conform *c, struct shape s, bool any)
 {
     struct tec_move *m = conform_buf(c, (size_t)s.moves, sizeof *m);
-    int steps = s.regions > 1 ? s.regions - 1 : 1;
+    int steps = s.regions - 1;
+    if (steps < 1) {
+        conform_fail(c, "%d regions: none has a next", s.regions);
+        return m;
+    }
     for (int i = 0; i < s.moves; i++) {
         int from = steps - 1 - i % steps, to = from + 1;
         if (any) {

@@ -43,9 +43,10 @@ enum tec_status tec_keep_runs(struct tec_keep *j, struct tec_error *err);
 /* A tensor of the run: of a layer, or of it all (-1). Lives as long as the case. */
 const char *tec_keep_name(struct tec_keep *j, int layer, const char *what);
 
-/* Whether the engine's own choice of `what` ("same_sets", "same_tokens") counts: in float32 always,
- * in bf16 where the case says that its own run in bf16 chose the same. */
-bool tec_keep_own(const struct tec_keep *j, const char *what);
+/* Whether the engine's own choice counts: in float32 always, in bf16 where the case says by `key`
+ * ("same_sets", "same_tokens") that its own run in bf16 chose the same. Else a line of `check` says
+ * that it is not judged, or that the case does not tell. */
+bool tec_keep_own(struct tec_keep *j, const char *key, const char *check);
 
 /* Logits of the query's rows, and of n steps that are given the case's ids [n]. */
 void tec_keep_logits(struct tec_keep *j, const int *ids, int n);

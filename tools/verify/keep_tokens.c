@@ -4,13 +4,19 @@
 
 #include <string.h>
 
-bool tec_keep_own(const struct tec_keep *j, const char *what)
+bool tec_keep_own(struct tec_keep *j, const char *key, const char *check)
 {
-    const json_t *own = json_object_get(j->pi->v->json, "own_choice");
-    if (strcmp(j->pi->v->dtype, "bf16") != 0)
-        return true;
-    own = json_object_get(json_object_get(own, "bfloat16"), j->name);
-    return json_is_true(json_object_get(own, what));
+    struct tec_verify *v = j->pi->v;
+    const json_t *own = json_object_get(json_object_get(v->json, "own_choice"), "bfloat16");
+    const json_t *same = json_object_get(json_object_get(own, j->name), key);
+    bool bf16 = strcmp(v->dtype, "bf16") == 0;
+    if (bf16 && json_is_false(same))
+        tec_verify_unjudged(v, tec_keep_name(j, -1, check),
+                            "not judged: the case's own bf16 run chooses others");
+    else if (bf16 && !json_is_true(same))
+        tec_verify_report(v, tec_keep_name(j, -1, check), 1.0, 0.0, 0.0, false, NULL,
+                          "the case does not say what its own bf16 run chooses");
+    return !bf16 || json_is_true(same);
 }
 
 /* A row of the prompt as a decode step repeats it, or the request after the prompt. */
@@ -82,12 +88,14 @@ static void judge_steps(struct tec_keep *j, const int *want, int n)
     const float *logits = expected(j, (size_t)n * vocab);
     double near = own_error(j);
     struct tec_row_state row;
-    int got, differ = 0, tied = 0;
+    int differ = 0, tied = 0;
     start(j, &row, j->n);
     for (int i = 0; i < n; i++, logits += logits ? vocab : 0) {
+        int got = -1;
         row.token = i ? want[i - 1] : row.token;
         step(j, &row, &got);
-        bool tie = got != want[i] && logits && (double)(logits[want[i]] - logits[got]) < near;
+        bool tie =
+            got >= 0 && got != want[i] && logits && (double)(logits[want[i]] - logits[got]) < near;
         tied += tie;
         differ += got != want[i] && !tie;
     }
@@ -103,12 +111,9 @@ void tec_keep_tokens(struct tec_keep *j, const int *ids, int n)
 {
     const char *check = tec_keep_name(j, -1, "tokens");
     struct tec_row_state row;
-    int got[TEC_KEEP_STEPS];
-    if (!tec_keep_own(j, "same_tokens")) {
-        tec_verify_report(j->pi->v, check, 0.0, 0.0, 0.0, true, NULL,
-                          "not judged: the case's own bf16 run chooses others");
+    int got[TEC_KEEP_STEPS] = {0};
+    if (!tec_keep_own(j, "same_tokens", "tokens"))
         return;
-    }
     if (strcmp(j->pi->v->dtype, "bf16") == 0) {
         judge_steps(j, ids, n);
         return;

@@ -28,11 +28,9 @@ static void print_json(const struct tec_verify *v, const char *check, double max
     json_decref(line);
 }
 
-void tec_verify_report(struct tec_verify *v, const char *check, double max_abs, double rms,
-                       double bound, bool ok, const char *tap, const char *note)
+static void print(const struct tec_verify *v, const char *check, double max_abs, double rms,
+                  double bound, bool ok, const char *tap, const char *note)
 {
-    v->checks++;
-    v->failed += !ok;
     if (!v->out)
         return;
     if (!v->text) {
@@ -41,6 +39,20 @@ void tec_verify_report(struct tec_verify *v, const char *check, double max_abs, 
     }
     fprintf(v->out, "%-6s %s: %s  max %.3g  rms %.3g  bound %.3g%s%s\n", ok ? "ok" : "NOT OK",
             v->dir, check, max_abs, rms, bound, note ? "  " : "", note ? note : "");
+}
+
+void tec_verify_report(struct tec_verify *v, const char *check, double max_abs, double rms,
+                       double bound, bool ok, const char *tap, const char *note)
+{
+    v->checks++;
+    v->failed += !ok;
+    print(v, check, max_abs, rms, bound, ok, tap, note);
+}
+
+void tec_verify_unjudged(struct tec_verify *v, const char *check, const char *why)
+{
+    v->unjudged++;
+    print(v, check, 0.0, 0.0, 0.0, true, NULL, why);
 }
 
 void tec_verify_cannot(struct tec_verify *v, const char *check, const struct tec_error *err)

@@ -22,6 +22,7 @@ struct tec_verify {
     FILE *out;               /* JSON lines; NULL prints nothing */
     bool text;               /* human lines in place of JSON lines */
     int checks, failed;      /* counted by the report functions */
+    int unjudged;            /* lines of tec_verify_unjudged */
 };
 
 /* One result line. For token, byte and event checks max_abs counts differences, rms and bound are
@@ -29,6 +30,10 @@ struct tec_verify {
  */
 void tec_verify_report(struct tec_verify *v, const char *check, double max_abs, double rms,
                        double bound, bool ok, const char *tap, const char *note);
+
+/* What a dtype is not held to, by the rules of the case: a line with ok = true and why; no check.
+ */
+void tec_verify_unjudged(struct tec_verify *v, const char *check, const char *why);
 
 /* Something could not be judged at all: a line with ok = false and the reason. */
 void tec_verify_cannot(struct tec_verify *v, const char *check, const struct tec_error *err);

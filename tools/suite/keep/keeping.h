@@ -43,7 +43,7 @@ struct tec_keeping_method {
     int first;                /* epic */
     bool local, code_mask;
     bool bare;                /* the rows of the row before it, and nothing else */
-    enum tec_overlap overlap; /* STREAM */
+    enum tec_overlap overlap; /* FEED */
 };
 
 /* A link of a tier, slower than it is. */

@@ -1,5 +1,5 @@
-/* skills.c - verbs by what can be done with a thing: everything is found and gone to, what is no
- * furniture nor appliance is carried and washed, what has a door or a lid is opened. */
+/* skills.c - verbs with the things they are said of: all are found and gone to, what is no
+ * furniture nor appliance is carried, rinsed and looked at, the rest is opened and closed. */
 #include "tools/suite/keep/skills.h"
 
 #include "tools/suite/keep/trace_words.h"
@@ -28,7 +28,9 @@ enum tec_status tec_keeping_skills_make(struct tec_keeping_skills *skills, int v
             int *to = ids + (size_t)n * LONGEST;
             snprintf(text, sizeof text, "%s %s", verbs[v].verb, tec_trace_nouns[i].word);
             int tokens = tec_trace_tokens(text, vocab, to, LONGEST);
-            texts[n] = (struct tec_token_text){to, tokens < LONGEST ? tokens : LONGEST};
+            if (tokens > LONGEST)
+                return tec_fail(err, TEC_INVALID, "skill '%s' has %d tokens", text, tokens);
+            texts[n] = (struct tec_token_text){to, tokens};
         }
     if (n < TEC_KEEPING_SKILLS)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for skills");

@@ -17,7 +17,7 @@ struct source {
     struct tec_kv *kv[TEC_KEEPING_UNITS];
     unsigned char *staging[TEC_KEEPING_LAYERS * TEC_KEEPING_UNITS];
     int64_t began[TEC_KEEPING_LAYERS], waited_ns;
-    struct tec_error err; /* of the stream */
+    struct tec_error err; /* of the feed */
 };
 
 struct timing {
@@ -257,7 +257,8 @@ static enum tec_status run(struct source *s, const struct tec_keeping_method *m,
     size_t vocab = (size_t)w->model->text.vocab;
     TEC_TRY(prepare(s, m, err));
     if (!s->counted && w->suite->full && m->selection != TEC_SELECTION_prefix)
-        return TEC_OK;
+        return m->selection == TEC_SELECTION_full ? tec_keeping_reply(w, m, &t.answer, err)
+                                                  : TEC_OK;
     int64_t begin = now(), cpu = tec_clock_thread();
     TEC_TRY(recall(s, m, err));
     t.prefill = now() - begin;

@@ -60,7 +60,9 @@ static enum tec_status open_plan(struct tec_keeping_world *w, struct tec_error *
     const struct tec_score_limits trees = {.rows = tree->n_rows,
                                            .entries = tree->n_entries,
                                            .chains = tree->n_chains,
-                                           .spans = tree->n_spans};
+                                           .spans = tree->n_spans,
+                                           .depths = tree->depths,
+                                           .reached = tree->reached};
     const struct tec_plan_spec spec = {.frame_tokens = w->most,
                                        .text_tokens = w->most,
                                        .seats = 1,
