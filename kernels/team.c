@@ -2,11 +2,11 @@
 
 #include "base/clock.h"
 #include "base/spin.h"
+#include "base/thread.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -70,21 +70,10 @@ static void wait_for_work(const struct tec_team *team, struct crew *crew, uint32
     }
 }
 
-/* Whoever asks the program to end asks the thread that can end it. */
-static void leave_signals(void)
-{
-    sigset_t others;
-    sigemptyset(&others);
-    sigaddset(&others, SIGINT);
-    sigaddset(&others, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &others, NULL);
-}
-
 static void *work(void *arg)
 {
     const struct worker *self = arg;
     struct crew *crew = self->crew;
-    leave_signals();
     for (uint32_t seen = 0;;) {
         wait_for_work(self->team, crew, seen);
         seen++;
@@ -93,20 +82,6 @@ static void *work(void *arg)
         crew->run(crew->user, self->lane - crew->first);
         atomic_fetch_add(&crew->finished, 1);
     }
-}
-
-bool tec_lane_start(pthread_t *thread, void *(*run)(void *user), void *user)
-{
-    pthread_attr_t attributes;
-    size_t size = 0;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_getstacksize(&attributes, &size);
-    if (size < TEC_LANE_STACK)
-        pthread_attr_setstacksize(&attributes, TEC_LANE_STACK);
-    bool started = pthread_create(thread, &attributes, run, user) == 0;
-    pthread_attr_destroy(&attributes);
-    return started;
 }
 
 enum tec_status tec_team_create(struct tec_team **out, int lanes, int spin_us,
@@ -138,7 +113,7 @@ enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int besi
         w->team = team;
         w->crew = i < lanes - beside ? &team->crew : &team->split;
         w->lane = i;
-        w->started = tec_lane_start(&w->thread, work, w);
+        w->started = tec_thread_start(&w->thread, work, w);
         if (!w->started) {
             tec_team_destroy(team);
             return tec_fail(err, TEC_NO_MEMORY, "cannot start thread %d of %d", i, lanes);

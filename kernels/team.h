@@ -7,20 +7,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-
 struct tec_team;
 
-/* Bytes of stack that the caller of run needs: gemm_int4 takes 0.3 MiB. */
-enum { TEC_LANE_STACK = 1 << 20 };
-
-/* Start a thread that may be a lane, where the system's stacks are too small for that as well
- * (musl: 128 KiB). false: none was started. */
-bool tec_lane_start(pthread_t *thread, void *(*run)(void *user), void *user);
-
 /* `lanes` >= 1; workers spin `spin_us` between runs before they park (0: park at once). One owner
- * at a time: the thread that calls run, fork and join. */
+ * at a time: the thread that calls run, fork and join, with TEC_THREAD_STACK of base/thread.h. */
 enum tec_status tec_team_create(struct tec_team **out, int lanes, int spin_us,
                                 struct tec_heap *heap, struct tec_error *err);
 

@@ -111,7 +111,7 @@ build() {
 
 # Tests whose sources use threads, by what they include.
 threaded() {
-    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/ring\.h"|"graph/memory/(loader|feed|feed_own)\.h"|<pthread\.h>)' \
+    grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/(ring|thread)\.h"|"graph/memory/(loader|feed|feed_own)\.h"|<pthread\.h>)' \
         tests/*.c | sed 's|.*/||; s|\.c$|.t|'
 }
 

@@ -545,6 +545,21 @@ def it_ends_with_a_line_of_figures(server):
     check("requests" in err.splitlines()[-1] and "overhead p50" in err, err)
 
 
+@test
+def a_memory_s_threads_leave_it_to_end(_):
+    """Also where whoever started it ignores SIGINT, as a shell does for what runs behind it."""
+    for how, before in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.SIG_DFL),
+                        (signal.SIGINT, signal.SIG_IGN)):
+        old = signal.signal(signal.SIGINT, before)
+        try:
+            planner = Server("--random-weights", "1", "--size", "tiny",
+                             pipeline="pipelines/qwen_planner.lua")
+        finally:
+            signal.signal(signal.SIGINT, old)
+        code, _out, err = planner.end(how)
+        check(code == 0 and "requests" in err.splitlines()[-1], code, err)
+
+
 def main():
     server, failed = Server("--stall-s", "20"), 0
     for i, t in enumerate(tests):

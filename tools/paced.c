@@ -1,6 +1,6 @@
 #include "tools/paced.h"
 
-#include "kernels/team.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -264,7 +264,7 @@ static enum tec_status run(struct paced *p, struct tec_error *err)
     p->acts = p->o.frames->action != NULL;
     TEC_TRY(take_memory(p, err));
     p->o.frames->outlet = &p->outlet;
-    p->started = tec_lane_start(&p->thread, run_frames, p);
+    p->started = tec_thread_start(&p->thread, run_frames, p);
     if (!p->started)
         return tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
     return run_ticks(p, err);

@@ -2,7 +2,7 @@
 #include "tools/live.h"
 
 #include "base/clock.h"
-#include "kernels/team.h"
+#include "base/thread.h"
 #include "tools/choose_device.h"
 #include "tools/root.h"
 #include "tools/topology.h"
@@ -169,7 +169,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
     TEC_TRY(tec_outlet_create(&t->outlet, t->engine, o->actions, &t->arena, err));
     TEC_TRY(tec_seen_create(&t->seen, t->engine, &t->arena, err));
-    t->started = tec_lane_start(&t->thread, tec_live_run, t);
+    t->started = tec_thread_start(&t->thread, tec_live_run, t);
     return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/spin.h"
+#include "base/thread.h"
 
 #include <string.h>
 
@@ -74,7 +75,7 @@ enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
     tec_arena_init(&s->rules_arena, heap);
     sem_init(&s->go, 0, 0);
     bool room = arrays_take(s);
-    s->started_thread = room && pthread_create(&s->thread, NULL, tec_feed_run, s) == 0;
+    s->started_thread = room && tec_thread_start(&s->thread, tec_feed_run, s);
     if (s->started_thread) {
         *out = s;
         return TEC_OK;

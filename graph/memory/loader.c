@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/ring.h"
+#include "base/thread.h"
 #include "graph/memory/loader_uring.h"
 #include "graph/memory/store_own.h"
 
@@ -63,7 +64,7 @@ static enum tec_status start(struct tec_loader *l, const struct tec_loader_optio
     l->depth = o->depth;
     if (!o->no_uring)
         l->uring = tec_loader_uring_open(o->depth, l->heap);
-    if (pthread_create(&l->thread, NULL, run, l) != 0)
+    if (!tec_thread_start(&l->thread, run, l))
         return tec_fail(err, TEC_IO, "memory: the loader's thread cannot be started");
     l->started = true;
     return TEC_OK;

@@ -2,6 +2,7 @@
 #include "graph/memory/remote_state.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -313,7 +314,7 @@ enum tec_status tec_remote_open(struct tec_remote **out, const struct tec_log_ke
     (void)tec_remote_place_parse(&r->place, options->address, NULL);
     prefix_make(r);
     locks_init(r);
-    r->started = pthread_create(&r->thread, NULL, run, r) == 0;
+    r->started = tec_thread_start(&r->thread, run, r);
     if (r->started) {
         *out = r;
         return TEC_OK;

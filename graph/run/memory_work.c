@@ -3,6 +3,7 @@
 #include "graph/run/memory_own.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <string.h>
 #include <time.h>
@@ -236,7 +237,7 @@ static void *work(void *self)
 
 enum tec_status tec_memory_start_worker(struct tec_memory *m, struct tec_error *err)
 {
-    m->works = pthread_create(&m->worker, NULL, work, m) == 0;
+    m->works = tec_thread_start(&m->worker, work, m);
     return m->works ? TEC_OK : tec_fail(err, TEC_IO, "no thread for a memory");
 }
 

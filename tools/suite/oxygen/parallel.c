@@ -1,7 +1,7 @@
 /* parallel.c - the parallel baseline: two engines at work at once. */
 #include "tools/suite/oxygen/parallel.h"
 
-#include "kernels/team.h"
+#include "base/thread.h"
 #include "tools/topology.h"
 
 #include <pthread.h>
@@ -75,7 +75,7 @@ enum tec_status tec_oxygen_pair_frame(struct tec_oxygen_pair *pair, struct tec_o
     struct actions a = {&pair->act, index, NULL};
     struct tec_frame_input input = pair->talk.input[index % TEC_BENCH_INPUTS];
     pthread_t thread;
-    if (!tec_lane_start(&thread, run_actions, &a))
+    if (!tec_thread_start(&thread, run_actions, &a))
         return tec_fail(err, TEC_NO_MEMORY, "no thread for the parallel baseline");
     const struct tec_frame_record *talk =
         tec_suite_ask(pair->talk.base.opened.engine->loop, &input, &ask);
