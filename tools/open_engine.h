@@ -33,8 +33,8 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                  struct tec_invocation *call, const char *path,
                                  const struct tec_engine_options *more, struct tec_error *err);
 
-/* The status of a tec_engine_open that failed: what files and pipeline say does not fit, which is
- * no mistake of the command line. */
+/* The status of an engine or a policy that was opened from files alone: what they say does not fit,
+ * which is no mistake of the command line. */
 enum tec_status tec_opened_status(enum tec_status status);
 
 /* Let this policy plan from the next frame on, in place of the one in use: a name or a file, NULL =
