@@ -250,6 +250,7 @@ function score(t) end
 ---@field select? "keep"|"full"|"prefix"|"reuse"|"cacheblend"|"epic" what is computed anew; all but keep are baselines; default keep
 ---@field scoring? "paper"|"query_only"|"code"|"lift" how keep finds the units that matter; default lift
 ---@field positions? "relocate"|"local0" kept keys are rotated to their place, or stay where they were computed (reuse); default relocate
+---@field order? "best_first"|"as_put" how units stand in the prompt: the most alike first, or as they were first put; default best_first
 ---@field share? number of the tokens, cacheblend; default 0.16
 ---@field check_layer? integer where cacheblend compares; default 1
 ---@field first_tokens? integer of each unit, epic; default 16

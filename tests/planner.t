@@ -53,6 +53,10 @@ report "the planner runs" "$([ $? -eq 0 ] || cat "$W/err")"
 right=$(paste -d ' ' "$W/one" "$W/want" | awk '$1 == $2 { n++ } END { print n + 0 }')
 [ "$right" -ge 99 ]
 report "$right of $asked answers are right, at least 99" "$([ "$right" -ge 99 ] || paste "$W/one" "$W/want" | head)"
+# The line of doc/planner.md, as it stands there.
+grep '^{"prompt": "robot memory' doc/planner.md >"$W/line.jsonl"
+timeout 120 "$T" run pipelines/demo_planner.lua --threads 1 --inputs "$W/line.jsonl" >"$W/out" 2>"$W/err" </dev/null
+report "the line of doc/planner.md is answered" "$(grep -q '  ":fridge:open"$' "$W/out" || cat "$W/out" "$W/err")"
 answers again --threads 2
 report "the same answers with two threads" "$(cmp "$W/one" "$W/again" 2>&1)"
 echo "1..$n"

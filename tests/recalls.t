@@ -74,7 +74,7 @@ printf '{"goal": "x", "memory": {"put": {"long": "%s"}}}\n' "$(seq -s ' ' 300)" 
 check "a unit that is too long is refused" test "$(run long.jsonl; echo $?)" -ne 0
 check "with both numbers" grep -q "'long' has 300 tokens, the pipeline allows 1 to 128" err
 "$T" run "$ROOT/pipelines/qwen_planner.lua" --random-weights 2 --size tiny --inputs more.jsonl >out 2>err
-check "another model's keys and values are refused" test $? -ne 0
+check "another model's keys and values are refused: exit 3" test $? -eq 3
 check "by name" grep -q "memory 'mem'" err
 size=$(stat -c %s planner.memory)
 cp planner.memory whole

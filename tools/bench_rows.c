@@ -54,8 +54,9 @@ static enum tec_status add_row(struct tec_bench *b, const char *name, const char
     if (b->n_rows == TEC_BENCH_ROWS)
         return tec_fail(err, TEC_INVALID, "more than %d rows: fewer policies or values",
                         TEC_BENCH_ROWS);
-    TEC_TRY(tec_open_policy(&r->owner, b->opened.pipeline, name, b->call->root,
-                            &b->opened.engine->topology, NULL, 0, b->call->heap, err));
+    TEC_TRY(tec_opened_status(tec_open_policy(&r->owner, b->opened.pipeline, name, b->call->root,
+                                              &b->opened.engine->topology, NULL, 0, b->call->heap,
+                                              err)));
     b->n_rows++; /* closed with the others from here on */
     r->planner = tec_policy_planner(r->owner);
     r->policy = tec_policy_name(r->owner);

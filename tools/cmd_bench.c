@@ -74,7 +74,7 @@ static enum tec_status open_bench(struct tec_bench *b, const struct bench_option
     options_of.progress = note_progress;
     options_of.released = tec_bench_released;
     options_of.user = b;
-    TEC_TRY(tec_engine_open(&b->opened.engine, &options_of, b->call->heap, err));
+    TEC_TRY(tec_opened_status(tec_engine_open(&b->opened.engine, &options_of, b->call->heap, err)));
     b->opened_ns = tec_clock_now(&clock);
     if (b->call->progress)
         fputs("\r\033[K", stderr);

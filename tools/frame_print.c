@@ -207,7 +207,7 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     if (r->missed)
         fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
     if (f->opened.engine->memory)
-        tec_memory_line(out, f->opened.engine->memory);
+        tec_memory_line(out, &f->remembered, f->opened.engine->memory);
     for (int i = 0; i < frame->n_asks; i++)
         if (frame->asks[i].refused)
             fprintf(out, "  %s refused (%s)", f->decoders[frame->asks[i].decoder],

@@ -228,6 +228,8 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
 {
     TEC_TRY(tec_device_failure(f->opened.engine->device, err));
     f->out = (struct tec_frame_out){.observed = values != NULL};
+    if (f->opened.engine->memory)
+        f->remembered = tec_memory_counts(f->opened.engine->memory);
     f->n_left = 0;
     tec_arena_finish(&f->moment);
     if (!values)

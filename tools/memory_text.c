@@ -1,17 +1,16 @@
 #include "tools/memory_text.h"
 
-static double share(const struct tec_memory_counts *c)
-{
-    return c->rows_full ? 100.0 * (double)c->rows / (double)c->rows_full : 0.0;
-}
-
-void tec_memory_line(FILE *out, struct tec_memory *memory)
+void tec_memory_line(FILE *out, const struct tec_memory_counts *before, struct tec_memory *memory)
 {
     const struct tec_memory_counts c = tec_memory_counts(memory);
-    fprintf(out, "  memory %lld units, %lld without kept keys, %.0f %% of rows", (long long)c.units,
-            (long long)c.missing, share(&c));
-    if (c.whole)
-        fprintf(out, ", %lld prompts whole", (long long)c.whole);
+    int64_t full = c.rows_full - before->rows_full;
+    fprintf(out, "  memory: %u remembered", c.store.units);
+    if (c.prompts > before->prompts)
+        fprintf(out, ", %lld in the prompt, %lld without kept keys, %.0f %% of rows",
+                (long long)(c.units - before->units), (long long)(c.missing - before->missing),
+                full ? 100.0 * (double)(c.rows - before->rows) / (double)full : 0.0);
+    if (c.whole > before->whole)
+        fputs(", computed whole", out);
 }
 
 json_t *tec_memory_json(struct tec_memory *memory)

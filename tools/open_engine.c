@@ -17,6 +17,11 @@ static enum tec_status load(struct tec_opened *out, const char *path, struct tec
     return status;
 }
 
+enum tec_status tec_opened_status(enum tec_status status)
+{
+    return status == TEC_INVALID ? TEC_MALFORMED : status;
+}
+
 static void show_progress(void *user, const char *what, int64_t done, int64_t total)
 {
     const struct tec_opened *o = user;
@@ -48,6 +53,14 @@ static void pass_loss(void *user, int64_t seen, int64_t captured_ns)
     o->more.lost(o->more.user, seen, captured_ns);
 }
 
+static enum tec_status pass_prepared(void *user, struct tec_session *session, struct tec_error *err)
+{
+    struct tec_opened *o = user;
+    enum tec_status status = o->more.prepared(o->more.prepared_user, session, err);
+    o->unprepared = status != TEC_OK;
+    return status;
+}
+
 /* Random weights have a seed of their own; noise then comes from it too. */
 static uint64_t seed_of(const struct tec_shared *s, const struct tec_pipeline *p)
 {
@@ -75,8 +88,8 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .tokenizer = s->tokenizer,
                                            .forgets = out->more.forgets,
                                            .saturated = out->more.saturated,
-                                           .prepared = out->more.prepared,
-                                           .prepared_user = out->more.prepared_user,
+                                           .prepared = out->more.prepared ? pass_prepared : NULL,
+                                           .prepared_user = out,
                                            .progress = show_progress,
                                            .released = out->more.released ? pass_release : NULL,
                                            .lost = out->more.lost ? pass_loss : NULL,
@@ -97,6 +110,8 @@ enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *c
     struct tec_engine_options options;
     TEC_TRY(tec_open_options(out, &options, call, path, more, err));
     enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
+    if (!out->unprepared)
+        status = tec_opened_status(status);
     if (call->progress)
         fputs("\r\033[K", stderr);
     if (status == TEC_OK)
@@ -138,8 +153,11 @@ enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct te
     if (!name)
         name = s->policy;
     TEC_TRY(open_fallback(o, err));
-    TEC_TRY(tec_open_policy(&policy, o->pipeline, name, o->call->root, &o->engine->topology,
-                            s->param.item, s->param.n, o->call->heap, err));
+    enum tec_status status =
+        tec_open_policy(&policy, o->pipeline, name, o->call->root, &o->engine->topology,
+                        s->param.item, s->param.n, o->call->heap, err);
+    if (status != TEC_OK)
+        return s->param.n ? status : tec_opened_status(status); /* --param's fault, or the file's */
     tec_policy_set_fallback(policy, o->fallback);
     struct tec_planner planner = tec_policy_planner(policy);
     tec_loop_set_planner(o->engine->loop, &planner);

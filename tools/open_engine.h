@@ -15,6 +15,7 @@ struct tec_opened {
     struct tec_policy *fallback;    /* that of the guard; NULL = the default plan */
     struct tec_helm *helm;          /* NULL: the policy in use stays */
     struct tec_engine_options more; /* as given to open */
+    bool unprepared;                /* more.prepared has failed */
 };
 
 /* Load the pipeline file and open its engine as the shared options say. What is wrong with the file
@@ -31,6 +32,10 @@ void tec_close_engine(struct tec_opened *opened); /* zeroed is allowed */
 enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_options *options,
                                  struct tec_invocation *call, const char *path,
                                  const struct tec_engine_options *more, struct tec_error *err);
+
+/* The status of an engine or a policy that was opened from files alone: what they say does not fit,
+ * which is no mistake of the command line. */
+enum tec_status tec_opened_status(enum tec_status status);
 
 /* Let this policy plan from the next frame on, in place of the one in use: a name or a file, NULL =
  * --policy, or what the pipeline names, or the default plan. Parameters are the pipeline's where it

@@ -49,6 +49,9 @@ static const struct tec_word scoring_words[] = {
 static const struct tec_word positions_words[] = {{"relocate", TEC_POSITIONS_RELOCATE, false},
                                                   {"local0", TEC_POSITIONS_LOCAL0, false},
                                                   {NULL, 0, false}};
+static const struct tec_word order_words[] = {{"best_first", TEC_ORDER_BEST_FIRST, false},
+                                              {"as_put", TEC_ORDER_AS_PUT, false},
+                                              {NULL, 0, false}};
 static const struct tec_word hard_miss_words[] = {{"hold", TEC_MISS_HOLD, false},
                                                   {"hold_last", TEC_MISS_HOLD, true},
                                                   {"decay", TEC_MISS_DECAY, false},

@@ -167,6 +167,7 @@ struct tec_decl_out {
     int buffer; /* index of the buffer resource; -1 for a stream or none */
 };
 
+enum tec_unit_order { TEC_ORDER_BEST_FIRST, TEC_ORDER_AS_PUT };
 enum tec_kept_at { TEC_POSITIONS_RELOCATE, TEC_POSITIONS_LOCAL0 };
 
 /* recompute = { first, decay, floor }: ratio of layer i = max(floor, first * decay^i). */
@@ -214,6 +215,7 @@ struct tec_decl_node {
     bool when_policy;               /* when = policy(): a decision may skip it */
     int overlap;                    /* memory_load: enum tec_overlap */
     int select, scoring, positions; /* memory_load: enum tec_selection, _scoring, tec_kept_at */
+    int order;                      /* memory_load: enum tec_unit_order */
     double share;                   /* memory_load: of the tokens, cacheblend */
     int check_layer, first_tokens;  /* memory_load: cacheblend; epic */
     struct tec_decl_recompute recompute;

@@ -181,6 +181,33 @@ static enum tec_status query_vector(struct tec_memory *m, const struct tec_memor
     return tec_memory_embed(m, text, n, err);
 }
 
+/* Of those found, best first, the ones that fit into `room` tokens, as they were first put: a unit
+ * keeps its serial number through all its changes. */
+static enum tec_status put_in_order(struct tec_memory *m, uint32_t *found, uint32_t *n_found,
+                                    int room, struct tec_arena *scratch, struct tec_error *err)
+{
+    uint64_t *serials = TEC_NEW(scratch, (size_t)*n_found + 1, uint64_t);
+    struct tec_unit_view unit;
+    uint32_t n = 0;
+    if (!serials)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
+    for (uint32_t i = 0; i < *n_found; i++) {
+        uint32_t at = n, handle = found[i];
+        if (!tec_store_view(m->store, handle, &unit) || (int64_t)unit.tokens > room)
+            continue;
+        room -= (int)unit.tokens;
+        for (; at > 0 && serials[at - 1] > unit.unit; at--) {
+            serials[at] = serials[at - 1];
+            found[at] = found[at - 1];
+        }
+        serials[at] = unit.unit;
+        found[at] = handle;
+        n++;
+    }
+    *n_found = n;
+    return TEC_OK;
+}
+
 /* Query ids stand at the end of `ids` until it is known how many units fit. */
 static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *p,
                                 const struct tec_memory_query *q, int *ids, int room,
@@ -207,6 +234,8 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
                             &n_found, err));
     int at = m->n_beginning, most = room - (int)n;
     memcpy(ids, m->beginning, (size_t)at * sizeof *ids);
+    if (m->node->order == TEC_ORDER_AS_PUT)
+        TEC_TRY(put_in_order(m, found, &n_found, most - at, scratch, err));
     for (uint32_t i = 0; i < n_found; i++)
         add_unit(m, p, found[i], ids, most, &at);
     memcpy(ids + at, query, n * sizeof *ids);

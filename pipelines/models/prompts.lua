@@ -28,6 +28,12 @@ return {
              .. "<|im_end|>\n<|im_start|>" },
     { text = "user\n{text}", literal = true },
     { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
+  -- What the bundled planner was trained on (tools/planner): facts, each with its own end of line, and a
+  -- question with none.
+  facts      = { calls = {
+    { text = "robot memory:\n" },
+    { text = "{memory}" },
+    { text = "{text}", literal = true } } },
   -- LoTA-Bench's planner prompt with the rules and the list of objects that KEEP adds; units of the
   -- memory stand in the middle, each with its own end of line.
   planner_memory = { calls = {

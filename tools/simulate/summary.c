@@ -137,7 +137,7 @@ void tec_summary_print(struct tec_summary *s, const char *policy, FILE *out)
     for (int i = 1; i < TEC_CAUSES; i++)
         if (s->causes[i])
             fprintf(out, ", %s %lld", tec_cause_name((enum tec_cause)i), (long long)s->causes[i]);
-    fprintf(out, "\n  actions %.2f Hz, %.1f tokens/s, %.2f rows a frame\n",
+    fprintf(out, "\n  %.2f action rows/s, %.1f tokens/s, %.2f rows a frame\n",
             (double)s->horizon * (double)s->releases / span_s(s), (double)s->tokens / span_s(s),
             s->frames ? (double)s->rows / (double)s->frames : 0.0);
     if (s->ring)

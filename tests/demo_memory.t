@@ -1,0 +1,117 @@
+#!/bin/sh
+# demo_memory.t - the bundled planner with its memory, as doc/memory.md shows it: facts put, changed and removed
+# between questions, kept over a restart and a kill -9; its prompt is the text that the planner was trained on.
+# usage: tests/demo_memory.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
+cd "$(dirname "$0")/.." || exit 1
+T=${1:-${TECTUM:-}}
+[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
+if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
+W=$(mktemp -d) || exit 1
+trap 'rm -rf "$W"' EXIT
+C=pipelines/checkpoints/planner
+n=0 bad=0
+
+# check TEXT CONDITION...: one line of TAP.
+check() {
+    text=$1 n=$((n + 1))
+    shift
+    if "$@" >/dev/null 2>&1; then echo "ok $n - $text"
+    else bad=1; echo "not ok $n - $text"; head -c 800 "$W/out" "$W/err" | sed 's/^/# /' >&2; fi
+}
+# tell STORE OPTION...: frames into $W/out; said: what was answered, on one line.
+tell() {
+    store=$1
+    shift
+    timeout 120 "$T" run pipelines/demo_memory.lua --threads 1 --set "resources.mem.store=$W/$store" "$@" \
+        >"$W/out" 2>"$W/err" </dev/null
+}
+said() { sed -n 's/.*  "\(.*\)"$/\1/p' "$W/out" | tr '\n' ' '; }
+counts() { sed -n 's/.*memory: \([0-9]* remembered, [0-9]* in the prompt\).*/\1/p' "$W/out" | tr '\n' ';'; }
+
+# What the document says: its lines, and what it says that they print.
+grep '^{"goal"' doc/memory.md >"$W/facts.jsonl"
+sed -n 's/^ *[0-9]  no actions .*  "\(:.*\)"$/\1/p' doc/memory.md >"$W/printed"
+check "doc/memory.md has four lines and five answers" \
+    test "$(wc -l <"$W/facts.jsonl")" -eq 4 -a "$(wc -l <"$W/printed")" -eq 5
+tell m --inputs "$W/facts.jsonl"
+check "they run" test $? -eq 0
+check "put, changed, removed: each answer is right" test "$(said)" = ":fridge:open :table:go :table :table:go "
+check "as the document prints them" test "$(said)" = "$(head -n 4 "$W/printed" | tr '\n' ' ')"
+check "a frame's line has what is there and what its prompt had" test "$(counts)" = \
+    "3 remembered, 3 in the prompt;3 remembered, 3 in the prompt;2 remembered, 2 in the prompt;2 remembered, 2 in the prompt;"
+tell m --input goal=find:fork
+check "a restart remembers" test "$(said)" = ":table " -a "$(counts)" = "2 remembered, 2 in the prompt;"
+tell m --input goal=find:fork --frames 3 --set 'nodes.answer.spawn=on_change()'
+check "on_change() asks when the goal changes, and then alone" test "$(said)" = ":table "
+
+# Where not all fit, the best are taken, and stand as they were put.
+cat >"$W/many.jsonl" <<'END'
+{"goal": "fetch:fork", "memory": {"put": {"fridge": "{position:kitchen,state:closed,object:fridge}\n", "cup": "{position:fridge,state:clean,object:cup}\n", "fork": "{position:fridge,state:dirty,object:fork}\n", "pan": "{position:sofa,state:dirty,object:pan}\n", "box": "{position:bed,state:dirty,object:box}\n"}}}
+{"goal": "find:box"}
+END
+tell m3 --inputs "$W/many.jsonl" --set resources.ctx.tokens=30
+check "three facts of five fit: the right ones" test "$(said)" = ":fridge:open :bed " -a "$(counts)" = \
+    "5 remembered, 3 in the prompt;5 remembered, 3 in the prompt;"
+
+# Killed while frames run: what was put is there, and the answers are right.
+"$T" run pipelines/demo_memory.lua --threads 1 --set "resources.mem.store=$W/killed" --frames 100000000 \
+    --input goal=find:fork --input 'memory={"put": {"cup": "{position:sofa,state:none,object:cup}\n",
+        "fork": "{position:cup,state:none,object:fork}\n"}}' >"$W/out" 2>"$W/err" </dev/null &
+program=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    sleep 1
+    [ "$(wc -l <"$W/out")" -lt 20 ] || break
+done
+kill -9 $program
+wait $program 2>/dev/null
+check "a run that is killed was answering" grep -q '":sofa"' "$W/out"
+tell killed --input goal=fetch:fork
+check "after kill -9 everything is remembered" test "$(said)" = ":sofa:go " -a \
+    "$(counts)" = "2 remembered, 2 in the prompt;"
+
+# Everything computed anew: the ids are those of the whole text, the answers those of the whole prompt.
+if command -v python3 >/dev/null 2>&1; then
+    cat >"$W/ask.py" <<'END'
+import json, sys
+kind, source, folder = sys.argv[1:]
+if kind == "write":
+    facts, whole, want, before = [], [], [], []
+    for k, line in enumerate(open(source)):
+        if k == 60:
+            break
+        q = json.loads(line)
+        ids = [f"{k}.{i}" for i in range(len(q["units"]))]
+        facts.append({"goal": q["query"], "memory": {"remove": before, "put": dict(zip(ids, q["units"]))}})
+        whole.append({"prompt": q["prefix"] + "".join(q["units"]) + q["query"]})
+        want.append(q["answer"])
+        before = ids
+    for name, rows in (("facts.jsonl", facts), ("whole.jsonl", whole)):
+        open(f"{folder}/{name}", "w").write("".join(json.dumps(r) + "\n" for r in rows))
+    open(f"{folder}/want", "w").write("\n".join(want) + "\n")
+else: # the prompts of a dump, as bytes
+    data = open(source, "rb").read()
+    head = int.from_bytes(data[:8], "little")
+    tensors = json.loads(data[8:8 + head])
+    at = lambda name: data[8 + head + tensors[name]["data_offsets"][0]:8 + head + tensors[name]["data_offsets"][1]]
+    counts, ids = memoryview(at("prompt_tokens")).cast("i"), memoryview(at("prompt_ids")).cast("i")
+    room = len(ids) // len(counts)
+    for i, n in enumerate(counts):
+        print(ids[i * room:i * room + n].tolist())
+END
+    python3 "$W/ask.py" write $C/questions.jsonl "$W"
+    tell q --inputs "$W/facts.jsonl" --dump "$W/facts.dump"
+    said | tr ' ' '\n' | sed '/^$/d' >"$W/answers"
+    check "60 questions of those that ship: right answers" cmp "$W/answers" "$W/want"
+    timeout 120 "$T" run pipelines/demo_planner.lua --threads 1 --inputs "$W/whole.jsonl" --dump "$W/whole.dump" \
+        --drain >"$W/out" 2>"$W/err" </dev/null
+    python3 "$W/ask.py" read "$W/facts.dump" "$W" >"$W/facts.ids"
+    python3 "$W/ask.py" read "$W/whole.dump" "$W" >"$W/whole.ids"
+    check "the ids of a prompt with a memory are those of the whole text" cmp "$W/facts.ids" "$W/whole.ids"
+    check "and there are 60" test "$(wc -l <"$W/facts.ids")" -eq 60
+    tell q2 --inputs "$W/facts.jsonl" --set nodes.recall.order=best_first
+    said | tr ' ' '\n' | sed '/^$/d' >"$W/answers"
+    check "the best first, which it was not trained on, is worse" test \
+        "$(paste -d ' ' "$W/answers" "$W/want" | awk '$1 == $2' | wc -l)" -lt 50
+fi
+echo "1..$n"
+exit $bad
