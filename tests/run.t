@@ -9,6 +9,7 @@ if [ ! -x "$T" ]; then
     echo "1..0 # SKIP no program: give one as an argument"
     exit 0
 fi
+case $T in /*) ;; *) T=$PWD/$T ;; esac
 W=$(mktemp -d) || exit 1
 trap 'rm -rf "$W"' EXIT
 n=0 failed=0
@@ -131,6 +132,15 @@ printf 'return extend("demo_metaworld.lua", {\n  name = "away",\n  model = { wei
 tectum run "$W/away.lua" --inputs "$W/button.jsonl"
 [ $? -eq 3 ]; ok $? "weights that are nowhere: exit 3"
 err "away.lua:3: weights: no/such: .*neither in the current folder nor in /"
+for encoder in no/such tests/golden/encoders/mpnet_odd/checkpoint; do
+    (cd "$W" && timeout 60 "$T" run "$OLDPWD/pipelines/qwen_planner.lua" --random-weights 1 --size tiny \
+        --threads 1 --set resources.mem.encoder=$encoder --set resources.mem.tiers.host=1MiB \
+        --set resources.mem.store="$W/memory" --input goal=a) >"$W/out" 2>"$W/err" </dev/null
+    code=$?
+    [ $encoder = no/such ] || { ok $code "so is an encoder"; continue; }
+    [ $code -eq 3 ]; ok $? "an encoder that is nowhere: exit 3"
+    err "qwen_planner.lua:.*: memory 'mem': encoder: no/such: .*neither in the current folder nor in /"
+done
 printf 'return extend("demo_metaworld.lua", {\n  inputs = { tensor { name = "observation/state", shape = { 5 } } },\n})\n' \
     >"$W/five.lua"
 tectum run "$W/five.lua" --inputs "$W/button.jsonl"

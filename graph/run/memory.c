@@ -15,13 +15,11 @@ enum { MAX_UNITS = 1 << 17, SCRATCH = 1 << 20 };
 static enum tec_status open_encoder(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_memory_options *o = &m->options;
-    const struct tec_where *at = &m->resource->where;
     const char *path = m->resource->encoder;
     m->dim = TEC_WORDS_DIM;
     if (!path)
         return TEC_OK;
-    TEC_TRY(tec_context(err, tec_find_path(&path, path, o->root, &m->arena, err), "%s:%d: encoder",
-                        at->file ? at->file : "?", at->line));
+    TEC_TRY(tec_context(err, tec_find_path(&path, path, o->root, &m->arena, err), "encoder"));
     const struct tec_encoder_options e = {
         .path = path,
         .models = tec_arena_printf(&m->arena, "%s/pipelines/models", o->root),
