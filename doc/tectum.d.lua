@@ -32,7 +32,7 @@ function pipeline(t) end
 ---@class tectum.model
 ---@field name? string what nodes call it; needed when there are several; default main
 ---@field arch string model description: models/<arch>.lua
----@field weights? string checkpoint folder; `--weights` overrides it
+---@field weights? string checkpoint folder, of the current folder or of the root; `--weights` overrides it
 ---@field dtype? "bf16"|"f32" what weights and caches are rounded to; default bf16
 ---@field where? string device, as for `--device`; without it the run's
 
@@ -135,7 +135,7 @@ function kv.ring(t) end
 ---@field store? string the file that remembers; without it memory ends with the program
 ---@field remote? string a server that shares keys and values: redis://host:port or unix:/path
 ---@field remote_ms? number a prompt waits so long in all for the server, then it is computed and the server rests; default 500
----@field encoder? string directory of a sentence encoder; without it texts are alike by their words
+---@field encoder? string directory of a sentence encoder, found as weights are; without it texts are alike by their words
 ---@field tiers? tectum.tiers bytes of each place; default {}
 
 ---@param t tectum.kv_segments

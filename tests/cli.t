@@ -106,6 +106,71 @@ run 1 "check an empty file" check "$W/empty.lua"
 head -c 4096 /dev/urandom >"$W/noise.lua"
 run 1 "check noise" check "$W/noise.lua"
 
+# check: what every frame of `run` would be refused for, without a checkpoint, whatever the size
+misfit() { # misfit TEXT MORE OPTIONS...: an overlay of a robot with MORE is an error
+    text=$1
+    printf 'return extend("pi05_my_arm.lua", {\n  name = "misfit",\n  %s\n})\n' "$2" >"$W/misfit.lua"
+    shift 2
+    run 1 "$text" check "$W/misfit.lua" "$@"
+}
+cameras() { # cameras LAST MISSING: the robot's, with a third one under the slot LAST
+    printf 'robot = { cameras = { { slot = "base_0_rgb", input = "camera/top" }, '
+    printf '{ slot = "left_wrist_0_rgb", input = "camera/wrist", missing = "%s" }, ' "$2"
+    printf '{ slot = "%s", input = "camera/side", missing = "%s" } } },' "$1" "$2"
+}
+SIDE='inputs = { image { name = "camera/side", h = 224, w = 224, optional = true } },
+  nodes = { prefill { name = "see", reads = { "camera/top", "camera/wrist", "camera/side", "joints", "prompt" } } },'
+for size in full small tiny; do
+    misfit "three cameras, room for two ($size)" "$(cameras right_wrist_0_rgb error) $SIDE" \
+        --random-weights 1 --size $size
+    out "robot my_arm sends 3 pictures of 256 tokens, 'obs' has room for 2 beside the prompt"
+    out "raise its tokens by 256"
+done
+misfit "with a strange camera slot" "$(cameras base_rgb error) $SIDE"
+out "did you mean 'base_0_rgb'"; out "misfit.lua:3$" "at the overlay's robot"
+printf 'return extend("pi05_my_arm.lua", { name = "misfit", %s %s })' \
+    "$(cameras right_wrist_0_rgb mask)" "$SIDE" >"$W/masked.lua"
+run 0 "three cameras that may be absent" check "$W/masked.lua"
+out "^warning\[W106\]: robot my_arm sends up to 3 pictures"
+run 1 "and strictly" check --strict "$W/masked.lua"
+run 0 "with room for them" check --strict --set resources.obs.tokens=968 \
+    --set resources.lang.tokens=1032 "$W/masked.lua"
+misfit "a template that is not there" 'robot = { prompt = { template = "with_stat" } },'
+out "did you mean 'with_state'"; out "misfit.lua:3$"
+misfit "a prefill with such a template" 'nodes = { prefill { name = "see", template = "with_stat" } },'
+out "did you mean 'with_state'"; out "misfit.lua:3$" "at the overlay's template"
+misfit "a state that is too wide" 'robot = { state = { inputs = { { input = "joints", size = 40 } } } },
+  inputs = { tensor { name = "joints", shape = { 40 } } },' --random-weights 1 --size tiny
+out "robot my_arm has a state of 40 entries, the model takes 32"
+misfit "an input of another size" 'inputs = { tensor { name = "joints", shape = { 9 } } },'
+out "'joints': shape must be { 7 }"; out "misfit.lua:3:48$" "at the overlay's shape"
+misfit "a state of integers" 'inputs = { tensor { name = "joints", shape = { 7 }, dtype = "i32" } },'
+out "'joints' is i32, a state is f32 or f64"
+misfit "a camera misspelt, and a size" 'inputs = { without "camera/wrist", image { name = "camera/rist", h = 224, w = 224 },
+    tensor { name = "joints", shape = { 9 } } },
+  nodes = { prefill { name = "see", reads = { "camera/top", "camera/rist", "joints", "prompt" } } },
+  resources = { buffer { name = "chunk", shape = { 15, 7 } } },'
+out "did you mean 'camera/wrist'"; out "'joints': shape must be"; out "must be {15, 32}"
+[ "$(grep -c '^error' "$W/out")" -eq 3 ]; ok $? "every error at once"
+misfit "a chunk of another width" 'resources = { buffer { name = "chunk", shape = { 15, 7 } } },' \
+    --random-weights 1
+out "buffer 'chunk' must be {15, 32}"; out "misfit.lua:3$" "at the overlay's buffer"
+misfit "an instruction under another name" 'robot = { prompt = { input = "task" } },'
+out "robot my_arm needs text 'task' in every frame"
+misfit "a model that nobody describes" 'model = { arch = "pi5" },'; out "models/pi5.lua"
+printf 'return extend("qwen_planner.lua", { name = "m", nodes = { prefill { name = "ask", template = "chatml" } } })' \
+    >"$W/memory.lua"
+run 1 "a memory whose template has none" check "$W/memory.lua"
+out "'recall' brings units to prompt template 'chatml', which has no {memory}"
+sed 's/pi05_droid/pi05_libero/; s/robots.droid.lua/robots\/lerobot.lua/' pipelines/pi05_droid.lua >"$W/lerobot.lua"
+run 0 "a robot that only a checkpoint knows" check --random-weights 1 "$W/lerobot.lua"
+out "not looked at: robot, inputs, template"
+
+# A shipped pipeline from another folder: its checkpoint is found from the program's root.
+(cd "$W" && "$T" check --format text "$OLDPWD/pipelines/demo_metaworld.lua") >"$W/out" 2>"$W/err"
+ok $? "check from another folder"
+out "device plan 4.83 MiB" "and it has the checkpoint's sizes"
+
 # expand
 run 0 "expand" expand pipelines/pi05_my_arm.lua; json whole name schema nodes
 cp "$W/out" "$W/form.json"

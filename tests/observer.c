@@ -289,7 +289,7 @@ TEST(pictures_as_floats)
     close_session();
     REQUIRE(open_session("{'resize':'none'}") == TEC_OK);
     CHECK(observe() == TEC_SHAPE);
-    CHECK_SAYS("images/wrist: the picture is 8 x 4, the model takes 4 x 4");
+    CHECK_SAYS("images/wrist: the picture is 8 high, 4 wide, the model takes 4 high, 4 wide");
     close_session();
 }
 

@@ -9,6 +9,7 @@ if [ ! -x "$T" ]; then
     echo "1..0 # SKIP no program: give one as an argument"
     exit 0
 fi
+case $T in /*) ;; *) T=$PWD/$T ;; esac
 W=$(mktemp -d) || exit 1
 trap 'rm -rf "$W"' EXIT
 n=0 failed=0
@@ -121,6 +122,33 @@ tectum run pipelines/pi05_libero.lua --random-weights 1 --size tiny --threads 1 
     --input 'observation/state=[0, 0.5, 0, 0, 0, 0, 0, 1]' --input 'prompt#ids=[2, 3, 4]'
 ok $? "pictures, an array and ids with random weights"
 [ "$(wc -l <"$W/out")" -eq 2 ]; ok $? "the same input in two frames"
+
+# From another folder, paths of the pipeline are found from the program's root.
+(cd "$W" && timeout 60 "$T" run "$OLDPWD/$P" --threads 1 --inputs "$W/button.jsonl") \
+    >"$W/out" 2>"$W/err" </dev/null
+ok $? "a shipped pipeline runs from another folder"
+printf 'return extend("demo_metaworld.lua", {\n  name = "away",\n  model = { weights = "no/such" },\n})\n' \
+    >"$W/away.lua"
+tectum run "$W/away.lua" --inputs "$W/button.jsonl"
+[ $? -eq 3 ]; ok $? "weights that are nowhere: exit 3"
+err "away.lua:3: weights: no/such: .*neither in the current folder nor in /"
+for encoder in no/such tests/golden/encoders/mpnet_odd/checkpoint; do
+    (cd "$W" && timeout 60 "$T" run "$OLDPWD/pipelines/qwen_planner.lua" --random-weights 1 --size tiny \
+        --threads 1 --set resources.mem.encoder=$encoder --set resources.mem.tiers.host=1MiB \
+        --set resources.mem.store="$W/memory" --input goal=a) >"$W/out" 2>"$W/err" </dev/null
+    code=$?
+    [ $encoder = no/such ] || { ok $code "so is an encoder"; continue; }
+    [ $code -eq 3 ]; ok $? "an encoder that is nowhere: exit 3"
+    err "qwen_planner.lua:.*: memory 'mem': encoder: no/such: .*neither in the current folder nor in /"
+done
+printf 'return extend("demo_metaworld.lua", {\n  inputs = { tensor { name = "observation/state", shape = { 5 } } },\n})\n' \
+    >"$W/five.lua"
+tectum run "$W/five.lua" --inputs "$W/button.jsonl"
+[ $? -eq 3 ] && [ ! -s "$W/out" ]; ok $? "an input that is not the robot's is refused before a frame"
+err "five.lua:2:.*'observation/state': shape must be { 4 }"
+printf '{}\n' >"$W/nothing.jsonl"
+tectum run pipelines/demo_planner.lua --inputs "$W/nothing.jsonl"
+err "the pipeline needs this text" "a pipeline without a robot is not called one"
 
 # Bad input.
 given() { # given NAME VALUE: the good inputs with one of them replaced; VALUE - leaves it out

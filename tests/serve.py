@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -550,13 +551,15 @@ def a_memory_s_threads_leave_it_to_end(_):
     """Also where whoever started it ignores SIGINT, as a shell does for what runs behind it."""
     for how, before in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.SIG_DFL),
                         (signal.SIGINT, signal.SIG_IGN)):
-        old = signal.signal(signal.SIGINT, before)
-        try:
-            planner = Server("--random-weights", "1", "--size", "tiny",
-                             pipeline="pipelines/qwen_planner.lua")
-        finally:
-            signal.signal(signal.SIGINT, old)
-        code, _out, err = planner.end(how)
+        with tempfile.TemporaryDirectory() as folder:
+            old = signal.signal(signal.SIGINT, before)
+            try:
+                planner = Server("--random-weights", "1", "--size", "tiny", "--set",
+                                 "resources.mem.store=" + folder + "/store",
+                                 pipeline="pipelines/qwen_planner.lua")
+            finally:
+                signal.signal(signal.SIGINT, old)
+            code, _out, err = planner.end(how)
         check(code == 0 and "requests" in err.splitlines()[-1], code, err)
 
 

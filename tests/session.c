@@ -286,8 +286,13 @@ TEST(more_pictures_than_a_frame_holds_are_refused)
 {
     open_demo();
     tec_session_destroy(d.session);
+    d.session = NULL;
     d.options.max_pictures = 1;
+    CHECK(create() == TEC_MALFORMED);
+    CHECK_SAYS("robot metaworld sends 2 pictures of 16 tokens, 'obs' has room for 1 beside the ");
+    d.options.found = &d.diagnostics; /* all that is wrong is collected, and creating goes on */
     REQUIRE(create() == TEC_OK);
+    CHECK_INT(d.diagnostics.n_errors, ==, 1);
     CHECK(observe() == TEC_INVALID);
     CHECK_SAYS("robot metaworld: 2 pictures, the pipeline's kv.frame has room for 1 beside the "
                "prompt: raise its tokens by 16");
@@ -312,7 +317,8 @@ TEST(wrong_inputs_are_named_and_survived)
     d.values[1].shape[0] = SIDE / 2;
     d.values[1].bytes = PIXELS / 2;
     CHECK(observe() == TEC_SHAPE);
-    CHECK_SAYS("observation/wrist_image: the picture is 32 x 64, the model takes 64 x 64");
+    CHECK_SAYS("observation/wrist_image: the picture is 32 high, 64 wide, the model takes 64 high, "
+               "64 wide");
     request(0, "press");
     d.values[2].kind = TEC_VALUE_I32;
     CHECK(observe() == TEC_SHAPE);

@@ -21,27 +21,51 @@ static const struct tec_option options[] = {
     {"explain", 0, TEC_OPTION_TEXT, "CODE", "what a code such as E026 means", AT(explain), 0, 0},
 };
 
-/* The place "path:LINE:" in a message, 0 when there is none; *rest is what follows it. */
-static int line_in(const char *message, const char *path, const char **rest)
+/* The place at the beginning of a message, "FILE:LINE: "; line 0 when there is none. *rest is what
+ * follows it. */
+static struct tec_where place_in(const char *message, const char **rest, struct tec_arena *arena)
 {
-    const char *at = strstr(message, path);
-    size_t n = strlen(path);
-    for (; at; at = strstr(at + 1, path)) {
+    *rest = message;
+    for (const char *at = strchr(message, ':'); at; at = strchr(at + 1, ':')) {
         char *end = NULL;
-        long line = at[n] == ':' ? strtol(at + n + 1, &end, 10) : 0;
-        if (line > 0 && line < 1 << 30 && end && *end == ':') {
-            *rest = end + 1 + strspn(end + 1, " ");
-            return (int)line;
-        }
+        long line = at[1] >= '0' && at[1] <= '9' ? strtol(at + 1, &end, 10) : 0;
+        if (line < 1 || line >= 1 << 30 || !end || *end != ':')
+            continue;
+        *rest = end + 1 + strspn(end + 1, " ");
+        return (struct tec_where){tec_arena_strndup(arena, message, (size_t)(at - message)),
+                                  (int)line, 0, 0};
     }
-    return 0;
+    return (struct tec_where){NULL, 0, 0, 0};
+}
+
+static bool is_of(const struct tec_where *where, const char *file)
+{
+    return where->file && strcmp(where->file, file) == 0;
+}
+
+/* Is this one of the files that the pipeline was made of, or its command line? */
+static bool is_its_file(const struct tec_pipeline *p, const char *file)
+{
+    bool is = strcmp(file, p->file) == 0 || strcmp(file, "--set") == 0 || is_of(&p->where, file) ||
+              is_of(&p->robot_where, file) || is_of(&p->capture.where, file);
+    for (int i = 0; i < p->n_models; i++)
+        is |= is_of(&p->models[i].where_arch, file) || is_of(&p->models[i].where_weights, file);
+    for (int i = 0; i < p->n_inputs; i++)
+        is |= is_of(&p->inputs[i].where, file) || is_of(&p->inputs[i].where_shape, file);
+    for (int i = 0; i < p->n_resources; i++)
+        is |= is_of(&p->resources[i].where, file) || is_of(&p->resources[i].where_size, file);
+    for (int i = 0; i < p->n_nodes; i++)
+        is |= is_of(&p->nodes[i].where, file) || is_of(&p->nodes[i].where_template, file);
+    return is;
 }
 
 /* A policy's failure as a diagnostic. */
-static void report_policy(struct tec_diagnostics *d, const char *path, const char *message)
+static void report_policy(struct tec_diagnostics *d, const char *path, const char *message,
+                          struct tec_arena *arena)
 {
-    const char *rest = message;
-    struct tec_where where = {.file = path, .line = line_in(message, path, &rest)};
+    const char *rest;
+    struct tec_where where = place_in(message, &rest, arena);
+    where.file = path;
     tec_diagnostics_add(d, TEC_E001, where, "%s", rest);
 }
 
@@ -62,7 +86,7 @@ static enum tec_status check_policy_file(struct tec_invocation *call, const char
     if (status == TEC_NO_MEMORY && atomic_load(&call->heap->fail_at))
         return tec_fail(err, status, "%s", mine.message);
     if (status != TEC_OK)
-        report_policy(d, path, mine.message);
+        report_policy(d, path, mine.message, call->arena);
     else if (call->shared.format == TEC_FORMAT_TEXT) {
         fprintf(call->out, "%s: ok  policy %s, version %d\n", path, tec_policy_name(policy),
                 tec_policy_version(policy));
@@ -154,43 +178,90 @@ static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p
     tec_diagnostics_help(d, entry, "tectum graph --compiled -T text shows what takes it");
 }
 
+/* What was measured, in a sentence. */
+static void say_plan(struct plan_text *plan, struct tec_invocation *call,
+                     const struct tec_pipeline *pipeline, enum tec_measured_by by)
+{
+    const struct tec_measured *m = &plan->measured;
+    bool absent = by == TEC_MEASURED_FULL;
+    const char *unseen = !m->robot ? "not looked at: robot, inputs, template, statistics, tokenizer"
+                         : absent  ? "not looked at: statistics, tokenizer"
+                                   : NULL;
+    char captures[24], budget[24];
+    plan->known = true;
+    plan->text = tec_arena_printf(
+        call->arena, "captures take %s; device plan %s%s%s%s%s%s%s",
+        tec_bytes_text(captures, m->bytes.captures), tec_measure_text(&m->bytes, call->arena),
+        pipeline->memory.device ? "; budget " : "",
+        pipeline->memory.device ? tec_bytes_text(budget, pipeline->memory.device) : "",
+        tec_measure_host_text(m, pipeline, call->arena),
+        absent   ? " (full size: the checkpoint is not here; "
+        : unseen ? " ("
+                 : "",
+        unseen ? unseen : "", unseen ? ")" : "");
+}
+
+/* Why it could not be measured: an error of the file, or something that is not here. */
+static enum tec_status judge_failure(struct tec_invocation *call,
+                                     const struct tec_pipeline *pipeline, enum tec_measured_by by,
+                                     enum tec_status status, const char *message,
+                                     struct tec_diagnostics *d, struct plan_text *plan,
+                                     struct tec_error *err)
+{
+    const char *rest;
+    struct tec_where where = place_in(message, &rest, call->arena);
+    bool located = where.file && is_its_file(pipeline, where.file);
+    bool outside = status == TEC_DEVICE || status == TEC_NO_MEMORY || status == TEC_INVALID;
+    if (!located && (call->shared.weights || outside))
+        return tec_fail(err, status, "%s", message);
+    if (status == TEC_UNSUPPORTED && !located) {
+        plan->text = tec_arena_printf(call->arena,
+                                      "not measured: %s; not looked at: bytes, robot, inputs and "
+                                      "template",
+                                      message);
+        return TEC_OK;
+    }
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_E011, located ? where : pipeline->where, "%s", located ? rest : message);
+    if (by == TEC_MEASURED_FULL && status != TEC_NOT_FOUND)
+        tec_diagnostics_help(d, entry,
+                             "the checkpoint is not here: this is the model's description; name "
+                             "one with --weights DIR");
+    return TEC_OK;
+}
+
+static enum tec_status measure(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                               struct tec_diagnostics *found, struct tec_diagnostics *d,
+                               struct plan_text *plan, struct tec_error *err)
+{
+    struct tec_error mine = {0};
+    enum tec_measured_by by;
+    enum tec_status status = tec_measure(&plan->measured, &by, call, pipeline, found, &mine);
+    if (status != TEC_OK)
+        return judge_failure(call, pipeline, by, status, mine.message, d, plan, err);
+    say_plan(plan, call, pipeline, by);
+    return TEC_OK;
+}
+
+/* Made-up weights of a small size have small pictures: what fits them is no answer. */
 static enum tec_status check_plan(struct tec_invocation *call, const struct tec_pipeline *pipeline,
                                   struct tec_diagnostics *d, struct plan_text *plan,
                                   struct tec_error *err)
 {
-    struct tec_measured *measured = &plan->measured;
-    struct tec_error mine = {0};
-    enum tec_measured_by by;
-    char captures[24], budget[24];
-    enum tec_status status = tec_measure(measured, &by, call, pipeline, &mine);
-    if (status == TEC_OK) {
-        plan->known = true;
-        check_budget(d, pipeline, &measured->bytes);
-        check_host(d, pipeline, measured);
-        plan->text = tec_arena_printf(
-            call->arena, "captures take %s; device plan %s%s%s%s%s",
-            tec_bytes_text(captures, measured->bytes.captures),
-            tec_measure_text(&measured->bytes, call->arena),
-            pipeline->memory.device ? "; budget " : "",
-            pipeline->memory.device ? tec_bytes_text(budget, pipeline->memory.device) : "",
-            tec_measure_host_text(measured, pipeline, call->arena),
-            by == TEC_MEASURED_FULL ? " (full size: the checkpoint is not here)" : "");
-        return TEC_OK;
+    int size = call->shared.size;
+    if (size) {
+        call->shared.size = 0;
+        enum tec_status status = measure(call, pipeline, d, d, plan, err);
+        call->shared.size = size;
+        if (status != TEC_OK || d->n_errors)
+            return status;
     }
-    const char *rest = mine.message;
-    struct tec_where where = pipeline->where;
-    int line = where.file ? line_in(mine.message, where.file, &rest) : 0;
-    bool wrong = status == TEC_MALFORMED || (status == TEC_INVALID && line) ||
-                 (status != TEC_UNSUPPORTED && by == TEC_MEASURED_CHECKPOINT);
-    if (call->shared.weights || status == TEC_DEVICE || (status == TEC_INVALID && !line))
-        return tec_fail(err, status, "%s", mine.message);
-    if (wrong) {
-        if (line)
-            where = (struct tec_where){.file = where.file, .line = line};
-        tec_diagnostics_add(d, TEC_E011, where, "%s", rest);
+    enum tec_status status = measure(call, pipeline, size ? NULL : d, d, plan, err);
+    if (status == TEC_OK && plan->known) {
+        check_budget(d, pipeline, &plan->measured.bytes);
+        check_host(d, pipeline, &plan->measured);
     }
-    plan->text = tec_arena_printf(call->arena, "not measured: %s", mine.message);
-    return TEC_OK;
+    return status;
 }
 
 static enum tec_status check_pipeline(struct tec_invocation *call, const char *path,
@@ -243,7 +314,7 @@ static enum tec_status explain(struct tec_invocation *call, const char *name, st
 {
     enum tec_code code = tec_code_find(name);
     if (code == TEC_CODES)
-        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W104",
+        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W106",
                         name);
     fprintf(call->out, "%s: %s\n", tec_code_name(code), tec_code_meaning(code));
     return TEC_OK;

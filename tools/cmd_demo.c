@@ -1,4 +1,5 @@
 /* cmd_demo.c - the bundled model on recorded robot episodes, under two policies. */
+#include "base/store/find.h"
 #include "tools/demo.h"
 #include "tools/frame_timeline.h"
 #include "tools/measure.h"
@@ -64,36 +65,30 @@ static enum tec_status make_folder(const char *path, struct tec_arena *arena, st
     return TEC_OK;
 }
 
-/* Paths of everything, relative to the current folder where that is the root. */
 struct paths {
-    char *pipeline, *episodes, *graph, *timeline;
-    const char *weights, *out;
+    const char *pipeline, *episodes, *weights, *out;
+    char *graph, *timeline;
 };
 
+/* Everything is found as the weights of a pipeline are. */
 static enum tec_status find_paths(struct paths *p, struct tec_invocation *call,
                                   struct tec_error *err)
 {
+    static const char *const names[] = {"pipelines/demo_metaworld.lua",
+                                        "pipelines/checkpoints/metaworld/episodes",
+                                        "pipelines/checkpoints/metaworld"};
     const struct demo_options *o = call->options;
+    const char **found[] = {&p->pipeline, &p->episodes, &p->weights};
     TEC_TRY(tec_need_root(call, err));
-    char *here = realpath(".", NULL), *there = realpath(call->root, NULL);
-    bool same = here && there && strcmp(here, there) == 0;
-    free(here);
-    free(there);
-    const char *root = same ? "" : tec_arena_printf(call->arena, "%s/", call->root);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        TEC_TRY(tec_find_path(found[i], names[i], call->root, call->arena, err));
     p->out = o->out ? o->out : "build/demo";
-    if (root) {
-        p->pipeline = tec_arena_printf(call->arena, "%spipelines/demo_metaworld.lua", root);
-        p->episodes =
-            tec_arena_printf(call->arena, "%spipelines/checkpoints/metaworld/episodes", root);
-        p->weights = tec_arena_printf(call->arena, "%spipelines/checkpoints/metaworld", root);
-        p->graph = tec_arena_printf(call->arena, "%s/graph.svg", p->out);
-        p->timeline = tec_arena_printf(call->arena, "%s/timeline.svg", p->out);
-    }
-    if (!root || !p->pipeline || !p->episodes || !p->weights || !p->graph || !p->timeline)
+    p->graph = tec_arena_printf(call->arena, "%s/graph.svg", p->out);
+    p->timeline = tec_arena_printf(call->arena, "%s/timeline.svg", p->out);
+    if (!p->graph || !p->timeline)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     if (call->shared.weights)
         p->weights = call->shared.weights;
-    call->shared.weights = p->weights;
     return make_folder(p->out, call->arena, err);
 }
 
@@ -104,9 +99,10 @@ static bool show_model(struct tec_invocation *call, const struct paths *p)
          option[] = "--root";
     char *root = tec_arena_strdup(call->arena, call->root);
     char *weights = tec_arena_strdup(call->arena, p->weights);
+    char *pipeline = tec_arena_strdup(call->arena, p->pipeline);
     char *look[] = {program, inspect, option, root, weights, NULL};
-    char *draw[] = {program, graph, type, option, root, p->pipeline, NULL};
-    if (!root || !weights)
+    char *draw[] = {program, graph, type, option, root, pipeline, NULL};
+    if (!root || !weights || !pipeline)
         return false;
     if (call->shared.format == TEC_FORMAT_TEXT) {
         fprintf(call->out, "$ tectum inspect %s\n", p->weights);

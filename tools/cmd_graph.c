@@ -155,7 +155,7 @@ static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeli
     enum tec_measured_by by;
     TEC_TRY(tec_drawing_make(&drawing, pipeline, call->arena, err));
     if (o->compiled) {
-        TEC_TRY(tec_measure(&measured, &by, call, pipeline, err));
+        TEC_TRY(tec_measure(&measured, &by, call, pipeline, NULL, err));
         drawing.measured = &measured;
         say_measured(call, pipeline, by);
     }

@@ -1,11 +1,15 @@
 #include "tools/measure.h"
 
+#include "base/store/find.h"
 #include "base/store/kind.h"
 #include "tools/bytes.h"
 
-static bool is_here(const char *weights)
+static bool is_here(const struct tec_invocation *call, const char *weights)
 {
-    enum tec_path_kind kind = weights ? tec_path_kind(weights) : TEC_PATH_MISSING;
+    const char *path;
+    if (!weights || tec_find_path(&path, weights, call->root, call->arena, NULL) != TEC_OK)
+        return false;
+    enum tec_path_kind kind = tec_path_kind(path);
     return kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
 }
 
@@ -16,7 +20,7 @@ enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
     bool here = pipeline->n_models > 0;
     for (int i = 0; i < pipeline->n_models; i++) /* all of them, or none counts */
         if (tec_pipeline_runs(pipeline, i) && !(i == main && call->shared.weights))
-            here = here && is_here(pipeline->models[i].weights);
+            here = here && is_here(call, pipeline->models[i].weights);
     return call->shared.random_weights.given ? TEC_MEASURED_SIZE
            : here                            ? TEC_MEASURED_CHECKPOINT
                                              : TEC_MEASURED_FULL;
@@ -32,7 +36,8 @@ static enum tec_status options_of(struct tec_engine_options *options, enum tec_m
                                            .root = call->root,
                                            .weights = s->weights,
                                            .random = *by != TEC_MEASURED_CHECKPOINT,
-                                           .size = tec_size_names[s->size]};
+                                           .size = tec_size_names[s->size],
+                                           .tokenizer = s->tokenizer};
     if (pipeline->n_models == 0)
         return tec_fail(err, TEC_UNSUPPORTED, "it has no model");
     return tec_device_choice(call, &options->device, err);
@@ -40,10 +45,12 @@ static enum tec_status options_of(struct tec_engine_options *options, enum tec_m
 
 enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
                             struct tec_invocation *call, const struct tec_pipeline *pipeline,
-                            struct tec_error *err)
+                            struct tec_diagnostics *found, struct tec_error *err)
 {
     struct tec_engine_options options;
     TEC_TRY(options_of(&options, by, call, pipeline, err));
+    options.found = found;
+    options.absent = *by == TEC_MEASURED_FULL;
     return tec_engine_measure(out, &options, call->heap, call->arena, err);
 }
 

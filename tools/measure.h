@@ -12,10 +12,11 @@ enum tec_measured_by { TEC_MEASURED_CHECKPOINT, TEC_MEASURED_SIZE, TEC_MEASURED_
 enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
                                      const struct tec_pipeline *pipeline);
 
-/* Measure with the shared options of `call`. Texts are owned by its arena. */
+/* Measure with the shared options of `call`. Texts are owned by its arena. `found` (may be NULL)
+ * gets what inputs and kv.frame have that does not fit, see engine.h. */
 enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
                             struct tec_invocation *call, const struct tec_pipeline *pipeline,
-                            struct tec_error *err);
+                            struct tec_diagnostics *found, struct tec_error *err);
 
 /* The captures themselves, with nothing behind their addresses; tec_engine_close. */
 enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *by,

@@ -101,8 +101,8 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         if (r->tokens < need)
             return tec_fail(err, TEC_INVALID,
                             "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
-                            r->where.file, r->where.line, r->name, r->tokens, s->frame_tokens,
-                            own + n->max_tokens, (long long)need);
+                            r->where_size.file, r->where_size.line, r->name, r->tokens,
+                            s->frame_tokens, own + n->max_tokens, (long long)need);
         s->seats = r->slots;
     }
     s->seats += seats;
@@ -123,7 +123,7 @@ static enum tec_status check_chunk(const struct tec_decl_node *action, const str
     if (b->shape.n == 2 && b->shape.item[0] == m->flow.horizon && b->shape.item[1] == m->flow.dim)
         return TEC_OK;
     return tec_fail(err, TEC_SHAPE, "%s:%d: buffer '%s' must be {%d, %d} for this model's chunk",
-                    b->where.file, b->where.line, b->name, m->flow.horizon, m->flow.dim);
+                    b->where_size.file, b->where_size.line, b->name, m->flow.horizon, m->flow.dim);
 }
 
 /* Actions that are given sit at time 0 beside others that are not: each row has norms of its own

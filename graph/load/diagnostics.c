@@ -386,3 +386,17 @@ void tec_diagnostics_print(const struct tec_diagnostics *d, enum tec_diagnostics
     if (lost > 0 && format == TEC_PRINT_TEXT)
         fprintf(out, "\nand %d more\n", lost);
 }
+
+enum tec_status tec_diagnostics_first(const struct tec_diagnostics *d, const char *path,
+                                      struct tec_error *err)
+{
+    for (int i = 0; i < d->n; i++) {
+        const struct tec_diagnostic *e = &d->list[i];
+        if (e->severity != TEC_ERROR)
+            continue;
+        return tec_fail(err, TEC_MALFORMED, "%s:%d:%d: %s (%d error%s in all)",
+                        e->where.file ? e->where.file : path, e->where.line, e->where.col,
+                        e->message, d->n_errors, d->n_errors == 1 ? "" : "s");
+    }
+    return tec_fail(err, TEC_MALFORMED, "%s: %d errors", path, d->n_errors);
+}

@@ -86,6 +86,11 @@ enum tec_diagnostics_format { TEC_PRINT_TEXT, TEC_PRINT_JSON, TEC_PRINT_GITHUB }
 void tec_diagnostics_print(const struct tec_diagnostics *d, enum tec_diagnostics_format format,
                            FILE *out);
 
+/* For callers that stop at the first error: its place and sentence, and how many there are.
+ * TEC_MALFORMED. `path` stands where a place has no file. */
+enum tec_status tec_diagnostics_first(const struct tec_diagnostics *d, const char *path,
+                                      struct tec_error *err);
+
 /* "E010"; a sentence on what the code means; a code by its name, TEC_CODES when unknown. */
 const char *tec_code_name(enum tec_code code);
 const char *tec_code_meaning(enum tec_code code);

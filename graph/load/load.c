@@ -36,20 +36,6 @@ static struct tec_value *read_file(struct tec_loader *ld, enum tec_status *statu
     return v;
 }
 
-static enum tec_status first_error(const struct tec_diagnostics *d, const char *path,
-                                   struct tec_error *err)
-{
-    for (int i = 0; i < d->n; i++) {
-        const struct tec_diagnostic *e = &d->list[i];
-        if (e->severity != TEC_ERROR)
-            continue;
-        return tec_fail(err, TEC_MALFORMED, "%s:%d:%d: %s (%d error%s in all)",
-                        e->where.file ? e->where.file : path, e->where.line, e->where.col,
-                        e->message, d->n_errors, d->n_errors == 1 ? "" : "s");
-    }
-    return tec_fail(err, TEC_MALFORMED, "%s: %d errors", path, d->n_errors);
-}
-
 static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
 {
     enum tec_status status = TEC_OK;
@@ -75,7 +61,7 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
     tec_diagnostics_sort(ld->d);
     if (ld->out_of_memory || ld->d->out_of_memory)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for the pipeline", ld->options->path);
-    return ld->d->n_errors ? first_error(ld->d, ld->options->path, err) : TEC_OK;
+    return ld->d->n_errors ? tec_diagnostics_first(ld->d, ld->options->path, err) : TEC_OK;
 }
 
 enum tec_status tec_pipeline_load(struct tec_pipeline **out, const struct tec_load_options *options,

@@ -145,6 +145,11 @@ struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
             e->key = key;
         } else {
             e->value = merged;
+            if (strcmp(e->key, "robot") == 0) { /* judged as a whole: shown where it was changed */
+                e->source = change->source;
+                e->open = change->open;
+                e->item = change->item;
+            }
         }
     }
     return out;

@@ -59,9 +59,9 @@ struct tec_numbers {
 
 /* model { ... } */
 struct tec_decl_model {
-    struct tec_where where;
-    const char *name; /* "main" unless given */
-    const char *arch; /* pipelines/models/<arch>.lua */
+    struct tec_where where, where_arch, where_weights; /* of the whole; of these fields */
+    const char *name;                                  /* "main" unless given */
+    const char *arch;                                  /* pipelines/models/<arch>.lua */
     const char *weights;
     int dtype;          /* enum tec_decl_dtype: BF16 or F32 */
     const char *device; /* field `where`: a device as on the command line, NULL = the run's */
@@ -82,7 +82,7 @@ enum tec_input_kind { TEC_INPUT_IMAGE, TEC_INPUT_TENSOR, TEC_INPUT_TEXT, TEC_INP
 
 /* image { }, tensor { }, text { }, segments { }: members of other kinds are 0. */
 struct tec_decl_input {
-    struct tec_where where;
+    struct tec_where where, where_shape; /* of the whole; of a tensor's shape, as it is now */
     enum tec_input_kind kind;
     const char *name;
     int h, w;              /* image: pixels, 3 channels */
@@ -113,7 +113,8 @@ struct tec_decl_tiers {
 };
 
 struct tec_decl_resource {
-    struct tec_where where;
+    struct tec_where where,
+        where_size; /* of the whole; of tokens or a buffer's shape, as it is now */
     enum tec_resource_kind kind;
     const char *name;
     int model;                            /* of the nodes that use it; -1 for buffers */
@@ -187,7 +188,7 @@ enum tec_decl_node_kind {
 /* prefill { }, action { }, decode { }, score { }, memory_load { }: members of other kinds are 0,
  * NULL or -1. */
 struct tec_decl_node {
-    struct tec_where where;
+    struct tec_where where, where_template; /* of the whole; of the template, as it is now */
     enum tec_decl_node_kind kind;
     const char *name;
     struct tec_ref model;
@@ -270,13 +271,14 @@ struct tec_pipeline {
     const char *name;
     int schema;
     int64_t seed;
-    const json_t *robot;       /* the robot's description, an object; NULL: none, or see below */
-    const char *robot_file;    /* as written; NULL when inline or none */
-    const char *robot_variant; /* field `variant`; NULL = the description's default */
-    const char *robot_path;    /* where `robot` was read from; NULL when inline or none. A file that
-                                  needs the checkpoint (it names `given`) is read later from here,
-                                  `robot` is NULL then */
-    const char *robot_root;    /* the folder that this file may include from */
+    const json_t *robot;          /* the robot's description, an object; NULL: none, or see below */
+    struct tec_where robot_where; /* of the value of `robot`; file NULL: none */
+    const char *robot_file;       /* as written; NULL when inline or none */
+    const char *robot_variant;    /* field `variant`; NULL = the description's default */
+    const char *robot_path; /* where `robot` was read from; NULL when inline or none. A file that
+                               needs the checkpoint (it names `given`) is read later from here,
+                               `robot` is NULL then */
+    const char *robot_root; /* the folder that this file may include from */
     struct tec_decl_frame frame;
     struct tec_decl_capture capture;
     struct tec_decl_memory memory;

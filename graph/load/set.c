@@ -409,6 +409,7 @@ static void set_robot(struct tec_loader *ld, const struct tec_field *f, const st
 {
     struct tec_pipeline *p = out;
     struct tec_error why = {TEC_OK, ""};
+    p->robot_where = tec_where_value(ld, e);
     if (e->value->kind != TEC_VALUE_STRING) {
         set_object(ld, f, e, p);
     } else if (tec_loader_robot(ld, e->value->string, &why) != TEC_OK) {

@@ -23,6 +23,29 @@ static struct tec_where where_section(const struct tec_loader *ld, const char *n
     return tec_where_thing(ld, &top);
 }
 
+/* What the compiler will judge: an overlay or --set may have it, not the file of the whole. */
+static void keep_places(struct tec_loader *ld)
+{
+    struct tec_pipeline *p = ld->pipeline;
+    struct tec_decl_model *models = ld->lists[TEC_MODELS];
+    struct tec_decl_input *inputs = ld->lists[TEC_INPUTS];
+    struct tec_decl_resource *resources = ld->lists[TEC_RESOURCES];
+    struct tec_decl_node *nodes = ld->lists[TEC_NODES];
+    for (int i = 0; i < p->n_models; i++) {
+        models[i].where_arch = tec_where_field(ld, &ld->models[i], "arch");
+        models[i].where_weights = tec_where_field(ld, &ld->models[i], "weights");
+    }
+    for (int i = 0; i < p->n_inputs; i++)
+        inputs[i].where_shape = tec_where_field(ld, &ld->inputs[i], "shape");
+    for (int i = 0; i < p->n_resources; i++) {
+        bool buffer = p->resources[i].kind == TEC_RESOURCE_BUFFER;
+        resources[i].where_size =
+            tec_where_field(ld, &ld->resources[i], buffer ? "shape" : "tokens");
+    }
+    for (int i = 0; i < p->n_nodes; i++)
+        nodes[i].where_template = tec_where_field(ld, &ld->nodes[i], "template");
+}
+
 static void check_deadline(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
@@ -269,6 +292,7 @@ static void check_padding(struct tec_loader *ld)
 
 void tec_check_sizes(struct tec_loader *ld)
 {
+    keep_places(ld);
     for (int i = 0; i < ld->pipeline->n_nodes; i++) {
         check_deadline(ld, i);
         check_slots(ld, i);

@@ -56,7 +56,7 @@ static const struct tec_where *where_rows(const struct tec_pipeline *p, int mode
     for (int i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].writes.index >= 0 &&
             p->nodes[i].model.index == model)
-            return &p->resources[p->nodes[i].writes.index].where;
+            return &p->resources[p->nodes[i].writes.index].where_size;
     return NULL;
 }
 
@@ -165,7 +165,8 @@ static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_
                                     .root = e->options.root,
                                     .max_text = spec->text_tokens,
                                     .max_pictures = spec->pictures,
-                                    .seed = e->options.seed};
+                                    .seed = e->options.seed,
+                                    .found = e->options.found};
     for (int i = 1; i < e->n_models; i++)
         s.further[s.n_further++] = (struct tec_session_model){.index = e->models[i].index,
                                                               .model = e->models[i].model,
@@ -345,14 +346,28 @@ enum tec_status tec_engine_simulate(struct tec_engine **out,
     return keep(out, e, tec_engine_make_loop(e, executors, err));
 }
 
-/* What open would find wrong with a checkpoint's tokenizer, statistics or robot. */
-static enum tec_status try_session(struct tec_engine *e, const struct tec_plan_spec *spec,
+/* A description that a checkpoint completes cannot be read without one, and the robot of a pipeline
+ * that names none may be in it. Texts alone need none. */
+static bool knows_robot(const struct tec_engine *e)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    bool texts = true;
+    for (int i = 0; i < p->n_inputs; i++)
+        texts &= p->inputs[i].kind == TEC_INPUT_TEXT || p->inputs[i].kind == TEC_INPUT_SEGMENTS;
+    if (e->checkpoint || p->robot)
+        return true;
+    return !p->robot_path && (texts || !e->options.absent);
+}
+
+/* What open would find wrong with a tokenizer, statistics, robot, template or inputs. */
+static enum tec_status try_session(struct tec_engine *e, struct tec_measured *out,
                                    struct tec_error *err)
 {
-    if (!e->checkpoint)
+    out->robot = knows_robot(e);
+    if (!out->robot)
         return TEC_OK;
     TEC_TRY(open_tokenizers(e, err));
-    return open_session(e, spec, err);
+    return open_session(e, &out->spec, err);
 }
 
 enum tec_status tec_engine_measure(struct tec_measured *out,
@@ -362,8 +377,12 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
     struct tec_engine *e;
     TEC_TRY(create(&e, options, heap, err));
     enum tec_status status = describe(e, out, arena, err);
+    if (status != TEC_OK && options->found && e->models[0].spec.text_tokens > 0) {
+        out->spec = e->models[0].spec; /* what else there is */
+        (void)try_session(e, out, NULL);
+    }
     if (status == TEC_OK)
-        status = try_session(e, &out->spec, err);
+        status = try_session(e, out, err);
     tec_engine_close(e);
     return status;
 }

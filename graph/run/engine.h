@@ -22,6 +22,11 @@ struct tec_engine_options {
     const char *size;      /* "full", "small", "tiny"; NULL = full */
     const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
     const char *tokenizer; /* file, of the frames' model; NULL: the checkpoint's */
+    /* Of tec_engine_measure, which then says all that it finds: what inputs and kv.frame have that
+     * does not fit goes here; see session.h. */
+    struct tec_diagnostics *found;
+    bool
+        absent; /* the same: random stands for a checkpoint that is not here and may have a robot */
     struct tec_device_options device;
     const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
                                          * they take in the warm-up */
@@ -86,6 +91,7 @@ struct tec_measured {
     struct tec_memory_bytes memory; /* not in `bytes`, which are the device's */
     int64_t host;                   /* most host memory: the memory's, and bytes.captures */
     int64_t kv_token;               /* bytes of a token's keys and values, the same */
+    bool robot;                     /* robot, inputs and template were looked at */
     int captures;                   /* parts and slices */
     int parts;
     const char *part_names[TEC_MEASURED_PARTS]; /* in `arena` */

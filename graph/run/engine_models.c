@@ -1,5 +1,7 @@
 #include "graph/run/engine_models.h"
 
+#include "base/store/find.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -36,16 +38,28 @@ enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *e
 
 /* --- checkpoint and description -------------------------------------------------------------- */
 
-static enum tec_status open_checkpoint(const struct tec_engine *e, struct tec_engine_model *m,
+static enum tec_status at_field(const struct tec_where *w, const char *field,
+                                enum tec_status status, struct tec_error *err)
+{
+    return tec_context(err, status, "%s:%d: %s", w->file ? w->file : "?", w->line, field);
+}
+
+/* --weights is as given; a path of the pipeline's is of the current folder or of the root. */
+static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_model *m,
                                        struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
     const struct tec_decl_model *d = declared(e, m);
-    const char *path = first(e, m) && o->weights ? o->weights : d->weights;
+    const char *given = first(e, m) ? o->weights : NULL, *path;
     if (o->random)
         return TEC_OK;
-    if (path)
+    if (given)
+        return tec_checkpoint_open(&m->checkpoint, given, e->heap, err);
+    if (d->weights) {
+        enum tec_status status = tec_find_path(&path, d->weights, o->root, &e->arena, err);
+        TEC_TRY(at_field(&d->where_weights, "weights", status, err));
         return tec_checkpoint_open(&m->checkpoint, path, e->heap, err);
+    }
     if (!first(e, m))
         return tec_fail(err, TEC_NOT_FOUND,
                         "pipeline '%s' names no weights for model '%s': give --set "
@@ -113,6 +127,8 @@ static enum tec_status open_model(const struct tec_engine *e, struct tec_engine_
                                             .checkpoint = m->checkpoint};
     enum tec_status status = tec_model_open(&m->model, &choice, e->heap, err);
     json_decref(given);
+    if (status == TEC_NOT_FOUND || status == TEC_IO)
+        return at_field(&declared(e, m)->where_arch, "arch", status, err);
     return status;
 }
 

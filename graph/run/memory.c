@@ -1,5 +1,7 @@
 #include "graph/run/memory_own.h"
 
+#include "base/store/find.h"
+
 #include <ctype.h>
 #include <jansson.h>
 #include <math.h>
@@ -9,14 +11,15 @@
 
 enum { MAX_UNITS = 1 << 17, SCRATCH = 1 << 20 };
 
-/* A directory of a sentence encoder is relative to the folder that holds pipelines/. */
+/* The directory of a sentence encoder is found as weights are. */
 static enum tec_status open_encoder(struct tec_memory *m, struct tec_error *err)
 {
+    const struct tec_memory_options *o = &m->options;
     const char *path = m->resource->encoder;
     m->dim = TEC_WORDS_DIM;
     if (!path)
         return TEC_OK;
-    const struct tec_memory_options *o = &m->options;
+    TEC_TRY(tec_context(err, tec_find_path(&path, path, o->root, &m->arena, err), "encoder"));
     const struct tec_encoder_options e = {
         .path = path,
         .models = tec_arena_printf(&m->arena, "%s/pipelines/models", o->root),

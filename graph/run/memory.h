@@ -60,8 +60,8 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_memory_close(struct tec_memory *memory); /* NULL is allowed */
 
-/* The template of its prompts, which must have {memory}: what stands before that is the fixed
- * beginning. TEC_MALFORMED, TEC_INVALID: it does not fit the frame. */
+/* The template of its prompts, one with {memory}: what stands before that is the fixed beginning.
+ * TEC_INVALID: it does not fit the frame. */
 enum tec_status tec_memory_use(struct tec_memory *memory, const struct tec_template *t,
                                struct tec_error *err);
 

@@ -33,11 +33,6 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
     const struct tec_template_values none = {.text = ""};
     const struct tec_decl_resource *frame = &m->options.pipeline->resources[m->node->into.index];
     size_t room = (size_t)frame->tokens, n = 0;
-    if (!t->memory)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s:%d: '%s' brings units to prompt template '%s', which has no {memory}",
-                        m->node->where.file ? m->node->where.file : "?", m->node->where.line,
-                        m->node->name, t->name);
     m->template = t;
     m->beginning = TEC_NEW(&m->arena, room, int);
     if (!m->beginning)

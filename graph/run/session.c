@@ -1,6 +1,7 @@
 #include "graph/run/session.h"
 
 #include "graph/run/memory.h"
+#include "graph/run/session_fit.h"
 #include "graph/run/session_further.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_own.h"
@@ -121,7 +122,7 @@ static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err
     for (int i = 0; i < SETS; i++)
         TEC_TRY(tec_further_take(&s->further, s->sets[i].further, &s->arena, err));
     return all ? TEC_OK
-               : tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", s->robot->name);
+               : tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", s->robot->called);
 }
 
 static enum tec_status check_options(const struct tec_session_options *o, struct tec_error *err)
@@ -134,34 +135,11 @@ static enum tec_status check_options(const struct tec_session_options *o, struct
     return TEC_OK;
 }
 
-/* LeRobot calls its pictures as the data set does: they are the model's slots in their order. */
-static enum tec_status match_slots(const struct tec_session *s, struct tec_observer_needs *needs,
-                                   struct tec_error *err)
-{
-    const struct tec_model *m = s->options.model;
-    const struct tec_checkpoint *c = s->options.checkpoint;
-    needs->slots = m->slots;
-    needs->n_slots = m->n_slots;
-    for (int i = 0; i < s->robot->n_cameras; i++)
-        for (int k = 0; k < m->n_slots; k++)
-            if (strcmp(s->robot->cameras[i].slot, m->slots[k]) == 0)
-                return TEC_OK;
-    if (!c || c->layout != TEC_LAYOUT_LEROBOT)
-        return TEC_OK;
-    if (s->robot->n_cameras > m->n_slots)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "robot %s: the checkpoint has %d pictures, the model %d slots",
-                        s->robot->name, s->robot->n_cameras, m->n_slots);
-    needs->slots = NULL;
-    needs->n_slots = s->robot->n_cameras;
-    return TEC_OK;
-}
-
 static enum tec_status fill(struct tec_session *s, struct tec_error *err)
 {
     const struct tec_session_options *o = &s->options;
-    const struct tec_model *m = o->model;
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
+    TEC_TRY(tec_session_fit(o, s->robot, s->plain, s->heap, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
     TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
@@ -171,21 +149,8 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     }
     TEC_TRY(tec_further_init(&s->further, o, &s->arena, err));
     s->text_max = 1024 + 8 * o->max_text;
-    /* A model of text alone has neither pictures nor actions: nothing of these sizes is ever made.
-     */
-    int side = m->vision.image_size > 0 ? m->vision.image_size : 1;
-    struct tec_observer_needs needs = {.image_h = side,
-                                       .image_w = side,
-                                       .state_width = tec_model_state(m),
-                                       .action_width = m->flow.dim > 0 ? m->flow.dim : 1,
-                                       .tokens = {m->tokens.vocab, m->tokens.bins, m->text.eos},
-                                       .text_max = s->text_max,
-                                       .text_optional = !o->tokenizer};
-    TEC_TRY(match_slots(s, &needs, err));
-    if (o->checkpoint)
-        TEC_TRY(tec_robot_norms(s->robot, o->checkpoint, NULL, &needs.state_norm,
-                                &needs.action_norm, &s->arena, err));
-    TEC_TRY(tec_observer_create(&s->observer, s->robot, &needs, s->heap, err));
+    TEC_TRY(
+        tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
     return give_buffers(s, err);
 }
 
@@ -372,9 +337,9 @@ static enum tec_status check_pictures(const struct tec_session *s, const struct 
         n += set->seen.valid[i];
     if (most > 0 && n > most)
         return tec_fail(err, TEC_INVALID,
-                        "robot %s: %d pictures, the pipeline's kv.frame has room for %d beside the "
+                        "%s: %d pictures, the pipeline's kv.frame has room for %d beside the "
                         "prompt: raise its tokens by %d",
-                        s->robot->name, n, most, (n - most) * s->options.model->vision.tokens);
+                        s->robot->called, n, most, (n - most) * s->options.model->vision.tokens);
     return TEC_OK;
 }
 

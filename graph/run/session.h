@@ -30,6 +30,8 @@ struct tec_session_options {
     struct tec_memory *memory;               /* prompts are of its units; NULL = none */
     int max_pictures;                        /* that the plan has rows for; 0: all slots */
     uint64_t seed;                           /* of the noise */
+    struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
+                                    * create goes on; NULL: the first such error ends it */
     int n_further;
     struct tec_session_model further[TEC_MAX_MODELS - 1];
 };

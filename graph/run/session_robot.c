@@ -1,8 +1,18 @@
 #include "graph/run/session_robot.h"
 
 #include "base/lua.h"
+#include "graph/run/memory.h"
 
 #include <string.h>
+
+/* A failure gets the place of the pipeline's `robot`, where it has one. */
+static enum tec_status at_robot(const struct tec_session_options *options, enum tec_status status,
+                                struct tec_error *err)
+{
+    const struct tec_where *w = &options->pipeline->robot_where;
+    bool located = w->file && status != TEC_NO_MEMORY;
+    return located ? tec_context(err, status, "%s:%d", w->file, w->line) : status;
+}
 
 /* Slots that no picture names are taken in the model's order. */
 static const char *free_slot(const struct tec_session_options *o, int *next)
@@ -102,6 +112,8 @@ static enum tec_status make_plain(struct tec_robot **out, const struct tec_sessi
         status = plain_state(parts, o, err);
     if (status == TEC_OK)
         status = tec_robot_parse(out, robot, NULL, o->pipeline->file, arena, err);
+    if (status == TEC_OK)
+        (*out)->called = "the pipeline";
     json_decref(robot);
     json_decref(cameras);
     json_decref(parts);
@@ -141,18 +153,7 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
     }
     if (status == TEC_OK && !c)
         (*out)->norm = TEC_NORM_NONE;
-    return status;
-}
-
-static const char *template_name(const struct tec_pipeline *p, const struct tec_robot *robot)
-{
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template &&
-            p->nodes[i].model.index == tec_pipeline_main(p))
-            return p->nodes[i].template;
-    if (robot->prompt_template)
-        return robot->prompt_template;
-    return robot->state_in_prompt ? "with_state" : "plain";
+    return at_robot(options, status, err);
 }
 
 enum tec_status tec_session_read_template(struct tec_template **out, const char *root,
@@ -170,18 +171,109 @@ enum tec_status tec_session_read_template(struct tec_template **out, const char 
     return status;
 }
 
+/* The frames' prefill that names its template; NULL: the robot does, or nobody. */
+static const struct tec_decl_node *find_naming(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template &&
+            p->nodes[i].model.index == tec_pipeline_main(p))
+            return &p->nodes[i];
+    return NULL;
+}
+
+static enum tec_status check_template(const struct tec_template *t, const struct tec_pipeline *p,
+                                      const struct tec_robot *robot, struct tec_error *err)
+{
+    const struct tec_decl_node *memory = tec_memory_node(p);
+    if (t->state && !robot->state_in_prompt)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s: prompt template '%s' has {state}, but the robot's prompt does not "
+                        "say state = true",
+                        robot->called, t->name);
+    if (t->memory && !memory)
+        return tec_fail(err, TEC_MALFORMED,
+                        "prompt template '%s' has {memory}, but the pipeline has no memory_load "
+                        "node",
+                        t->name);
+    if (memory && !t->memory)
+        return tec_fail(err, TEC_MALFORMED,
+                        "'%s' brings units to prompt template '%s', which has no {memory}",
+                        memory->name, t->name);
+    return TEC_OK;
+}
+
 enum tec_status tec_session_find_template(struct tec_template **out,
                                           const struct tec_session_options *options,
                                           const struct tec_robot *robot, struct tec_arena *arena,
                                           struct tec_error *err)
 {
-    const char *name = template_name(options->pipeline, robot);
-    TEC_TRY(tec_session_read_template(out, options->root, name, arena, err));
-    if ((*out)->state && !robot->state_in_prompt)
-        return tec_fail(
-            err, TEC_MALFORMED,
-            "robot %s: prompt template '%s' has {state}, but the robot's prompt does not "
-            "say state = true",
-            robot->name, name);
+    const struct tec_pipeline *p = options->pipeline;
+    const struct tec_decl_node *node = find_naming(p);
+    const char *name = node                     ? node->template
+                       : robot->prompt_template ? robot->prompt_template
+                       : robot->state_in_prompt ? "with_state"
+                                                : "plain";
+    enum tec_status status = tec_session_read_template(out, options->root, name, arena, err);
+    if (status == TEC_OK)
+        status = check_template(*out, p, robot, err);
+    if (!node || status == TEC_NO_MEMORY)
+        return at_robot(options, status, err);
+    const struct tec_where *at = &node->where_template;
+    return tec_context(err, status, "%s:%d", at->file ? at->file : "?", at->line);
+}
+
+/* LeRobot calls its pictures as the data set does: they are the model's slots in their order. */
+static enum tec_status match_slots(const struct tec_session_options *o,
+                                   const struct tec_robot *robot, struct tec_observer_needs *needs,
+                                   struct tec_error *err)
+{
+    const struct tec_model *m = o->model;
+    const struct tec_checkpoint *c = o->checkpoint;
+    needs->slots = m->slots;
+    needs->n_slots = m->n_slots;
+    for (int i = 0; i < robot->n_cameras; i++)
+        for (int k = 0; k < m->n_slots; k++)
+            if (strcmp(robot->cameras[i].slot, m->slots[k]) == 0)
+                return TEC_OK;
+    if (!c || c->layout != TEC_LAYOUT_LEROBOT)
+        return TEC_OK;
+    if (robot->n_cameras > m->n_slots)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "%s: the checkpoint has %d pictures, the model %d slots", robot->called,
+                        robot->n_cameras, m->n_slots);
+    needs->slots = NULL;
+    needs->n_slots = robot->n_cameras;
     return TEC_OK;
+}
+
+static enum tec_status make_observer(struct tec_observer **out, const struct tec_session_options *o,
+                                     const struct tec_robot *robot, int text_max,
+                                     struct tec_arena *arena, struct tec_heap *heap,
+                                     struct tec_error *err)
+{
+    const struct tec_model *m = o->model;
+    /* A model of text alone has neither pictures nor actions: nothing of these sizes is ever made.
+     */
+    int side = m->vision.image_size > 0 ? m->vision.image_size : 1;
+    struct tec_observer_needs needs = {.image_h = side,
+                                       .image_w = side,
+                                       .state_width = tec_model_state(m),
+                                       .action_width = m->flow.dim > 0 ? m->flow.dim : 1,
+                                       .tokens = {m->tokens.vocab, m->tokens.bins, m->text.eos},
+                                       .text_max = text_max,
+                                       .text_optional = !o->tokenizer};
+    TEC_TRY(match_slots(o, robot, &needs, err));
+    if (o->checkpoint)
+        TEC_TRY(tec_robot_norms(robot, o->checkpoint, NULL, &needs.state_norm, &needs.action_norm,
+                                arena, err));
+    return tec_observer_create(out, robot, &needs, heap, err);
+}
+
+enum tec_status tec_session_make_observer(struct tec_observer **out,
+                                          const struct tec_session_options *options,
+                                          const struct tec_robot *robot, int text_max,
+                                          struct tec_arena *arena, struct tec_heap *heap,
+                                          struct tec_error *err)
+{
+    return at_robot(options, make_observer(out, options, robot, text_max, arena, heap, err), err);
 }

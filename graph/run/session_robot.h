@@ -6,7 +6,8 @@
 
 /* The pipeline's robot; else LeRobot's, when the checkpoint has processors; else one made of the
  * pipeline's inputs (*plain = true): pictures in slot order, float vectors joined to the state,
- * actions as they are. Without a checkpoint its statistics are not asked for. */
+ * actions as they are. Without a checkpoint its statistics are not asked for.
+ * Failures of a robot, here and below, have the place of the pipeline's `robot`. */
 enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
                                        const struct tec_session_options *options,
                                        struct tec_arena *arena, struct tec_error *err);
@@ -20,6 +21,13 @@ enum tec_status tec_session_read_template(struct tec_template **out, const char 
 enum tec_status tec_session_find_template(struct tec_template **out,
                                           const struct tec_session_options *options,
                                           const struct tec_robot *robot, struct tec_arena *arena,
+                                          struct tec_error *err);
+
+/* What the robot makes of values, for this model and with the checkpoint's statistics. */
+enum tec_status tec_session_make_observer(struct tec_observer **out,
+                                          const struct tec_session_options *options,
+                                          const struct tec_robot *robot, int text_max,
+                                          struct tec_arena *arena, struct tec_heap *heap,
                                           struct tec_error *err);
 
 #endif

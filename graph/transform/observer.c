@@ -35,8 +35,8 @@ static enum tec_status find_slot(struct tec_observer *o, int camera, struct tec_
             return TEC_OK;
         }
     const char *near = tec_nearest(slot, needs->slots, needs->n_slots);
-    return tec_fail(err, TEC_MALFORMED, "robot %s: the model has no camera slot '%s'%s%s%s",
-                    o->robot->name, slot, near ? "; did you mean '" : "", near ? near : "",
+    return tec_fail(err, TEC_MALFORMED, "%s: the model has no camera slot '%s'%s%s%s",
+                    o->robot->called, slot, near ? "; did you mean '" : "", near ? near : "",
                     near ? "'?" : "");
 }
 
@@ -48,31 +48,29 @@ static enum tec_status check_needs(const struct tec_robot *robot,
     if (robot->picture_h &&
         (robot->picture_h != needs->image_h || robot->picture_w != needs->image_w))
         return tec_fail(err, TEC_MALFORMED,
-                        "robot %s: the checkpoint's pictures are %d x %d, the model takes %d x %d",
-                        robot->name, robot->picture_w, robot->picture_h, needs->image_w,
+                        "%s: the checkpoint's pictures are %d x %d, the model takes %d x %d",
+                        robot->called, robot->picture_w, robot->picture_h, needs->image_w,
                         needs->image_h);
     if (!needs->slots && needs->n_slots != robot->n_cameras)
-        return tec_fail(err, TEC_MALFORMED, "robot %s has %d cameras, the model %d slots",
-                        robot->name, robot->n_cameras, needs->n_slots);
+        return tec_fail(err, TEC_MALFORMED, "%s has %d cameras, the model %d slots", robot->called,
+                        robot->n_cameras, needs->n_slots);
     if (robot->n_state > needs->state_width)
-        return tec_fail(err, TEC_MALFORMED,
-                        "robot %s has a state of %d entries, the model takes %d", robot->name,
-                        robot->n_state, needs->state_width);
+        return tec_fail(err, TEC_MALFORMED, "%s has a state of %d entries, the model takes %d",
+                        robot->called, robot->n_state, needs->state_width);
     if (robot->state_pad_to > needs->state_width)
-        return tec_fail(err, TEC_MALFORMED, "robot %s: state_pad_to = %d, the model's state has %d",
-                        robot->name, robot->state_pad_to, needs->state_width);
+        return tec_fail(err, TEC_MALFORMED, "%s: state_pad_to = %d, the model's state has %d",
+                        robot->called, robot->state_pad_to, needs->state_width);
     if (robot->n_model_actions > needs->action_width)
-        return tec_fail(err, TEC_MALFORMED,
-                        "robot %s uses %d columns of the actions, the model makes %d", robot->name,
-                        robot->n_model_actions, needs->action_width);
+        return tec_fail(err, TEC_MALFORMED, "%s uses %d columns of the actions, the model makes %d",
+                        robot->called, robot->n_model_actions, needs->action_width);
     if (robot->n_state > 0)
         TEC_TRY(tec_robot_check_norm(robot, &needs->state_norm, "state", err));
     int flat = tec_norm_flat(&needs->state_norm, (size_t)robot->n_state);
     if (flat >= 0)
         return tec_fail(err, TEC_MALFORMED,
-                        "robot %s: the statistics of the state have no width at entry %d, which "
+                        "%s: the statistics of the state have no width at entry %d, which "
                         "cannot be normalised; mask it there, or give norm.eps",
-                        robot->name, flat);
+                        robot->called, flat);
     return tec_robot_check_norm(robot, &needs->action_norm, "actions", err);
 }
 
@@ -92,7 +90,7 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
     o->slot = TEC_NEW(&o->arena, n + 1, int);
     struct tec_picture *pictures = TEC_NEW(&o->arena, n + 1, struct tec_picture);
     if (!o->x || !o->scratch || !o->act_x || !o->act_scratch || !o->binned || !o->slot || !pictures)
-        return tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", robot->name);
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", robot->called);
     for (size_t i = 0; i < n; i++) {
         pictures[i].camera = &robot->cameras[i];
         pictures[i].out_h = o->needs.image_h;
@@ -117,7 +115,7 @@ enum tec_status tec_observer_create(struct tec_observer **out, const struct tec_
     TEC_TRY(check_needs(robot, needs, err));
     struct tec_observer *o = tec_heap_get(heap, sizeof *o);
     if (!o)
-        return tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", robot->name);
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", robot->called);
     o->heap = heap;
     o->robot = robot;
     o->needs = *needs;
@@ -149,8 +147,8 @@ static enum tec_status fail_absent(const struct tec_robot *robot, const char *wh
     for (size_t i = 0; i < known; i++)
         names[i] = values[i].name;
     const char *near = tec_nearest(key, names, (int)known);
-    return tec_fail(err, TEC_NOT_FOUND, "%s: robot %s needs this %s in every request%s%.80s%s", key,
-                    robot->name, what, near ? "; there is '" : "", near ? near : "",
+    return tec_fail(err, TEC_NOT_FOUND, "%s: %s needs this %s in every request%s%.80s%s", key,
+                    robot->called, what, near ? "; there is '" : "", near ? near : "",
                     near ? "'" : "");
 }
 
@@ -179,9 +177,9 @@ static enum tec_status check_unknown(const struct tec_robot *robot, const struct
             is_known(robot, values[i].name))
             continue;
         const char *near = tec_nearest(values[i].name, names, robot->n_cameras);
-        return tec_fail(err, TEC_NOT_FOUND, "%.100s: robot %s has no such camera%s%s%s",
-                        values[i].name, robot->name, near ? "; did you mean '" : "",
-                        near ? near : "", near ? "'?" : "");
+        return tec_fail(err, TEC_NOT_FOUND, "%.100s: %s has no such camera%s%s%s", values[i].name,
+                        robot->called, near ? "; did you mean '" : "", near ? near : "",
+                        near ? "'?" : "");
     }
     return TEC_OK;
 }
@@ -287,8 +285,8 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
     tec_transforms_run(&robot->state, x, NULL, o->scratch);
     for (int i = 0; i < robot->n_state; i++) {
         if (!isfinite(x[i]))
-            return tec_fail(err, TEC_INVALID, "robot %s: entry %d of its state is not finite",
-                            robot->name, i + 1);
+            return tec_fail(err, TEC_INVALID, "%s: entry %d of its state is not finite",
+                            robot->called, i + 1);
         out->state_raw[i] = x[i];
     }
     tec_norm_apply(&o->needs.state_norm, x, (size_t)robot->n_state, out->state_f64);

@@ -14,7 +14,7 @@ enum tec_status tec_observer_fill_decode(struct tec_observer *o, struct tec_erro
     o->decode = *from;
     o->decode.steps = TEC_NEW(&o->arena, (size_t)from->n + 1, struct tec_transform);
     if (!o->decode.steps)
-        return tec_fail(err, TEC_NO_MEMORY, "robot %s: no memory for a session", robot->name);
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", robot->called);
     snprintf(where, sizeof where, "robot %.60s: actions.decode", robot->name);
     for (int i = 0; i < from->n; i++) {
         struct tec_transform *step = &o->decode.steps[i];

@@ -108,8 +108,9 @@ static enum tec_status plan(struct tec_picture *p, int h, int w, const char *nam
     tec_arena_finish(&p->arena);
     bool same = h == p->out_h && w == p->out_w;
     if (!same && !p->resizes)
-        return tec_fail(err, TEC_SHAPE, "%s: the picture is %d x %d, the model takes %d x %d", name,
-                        h, w, p->out_h, p->out_w);
+        return tec_fail(err, TEC_SHAPE,
+                        "%s: the picture is %d high, %d wide, the model takes %d high, %d wide",
+                        name, h, w, p->out_h, p->out_w);
     if (!same)
         TEC_TRY(tec_context(err, plan_resize(p, h, w, err), "%s", name));
     p->bytes = p->as_float ? NULL : tec_arena_push(&p->arena, n, 1, 64);

@@ -49,6 +49,7 @@ struct tec_robot_part {
 /* Immutable, in the arena given to tec_robot_parse. */
 struct tec_robot {
     const char *name;    /* "libero" */
+    const char *called;  /* in messages: "robot libero", or "the pipeline" where that has none */
     const char *variant; /* the one chosen, NULL = the file has none */
 
     struct tec_robot_camera *cameras; /* in the model's slot order */

@@ -1,0 +1,203 @@
+#include "graph/run/session_fit.h"
+
+#include "base/nearest.h"
+
+#include <string.h>
+
+struct fit {
+    struct tec_diagnostics *found;
+    const struct tec_session_options *options;
+    const struct tec_pipeline *pipeline;
+    const struct tec_robot *robot;
+};
+
+enum { MAX_NAMES = 64 };
+
+static void suggest(const struct fit *f, struct tec_diagnostic *d, const char *name,
+                    const char *const *names, int n)
+{
+    const char *near = tec_nearest(name, names, n);
+    if (near)
+        tec_diagnostics_help(f->found, d, "did you mean '%s'?", near);
+}
+
+static bool is_prefix(const struct tec_pipeline *p, int input)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].prefix.index == input)
+            return true;
+    return false;
+}
+
+/* By name, or by the slot that the input is for. */
+static bool is_camera(const struct tec_decl_input *in, const struct tec_robot_camera *camera)
+{
+    if (in->kind != TEC_INPUT_IMAGE || !camera->input)
+        return false;
+    return strcmp(in->name, camera->input) == 0 ||
+           (in->slot && strcmp(in->slot, camera->slot) == 0);
+}
+
+static bool has_camera(const struct fit *f, const struct tec_robot_camera *camera)
+{
+    for (int i = 0; i < f->pipeline->n_inputs; i++)
+        if (is_camera(&f->pipeline->inputs[i], camera))
+            return true;
+    return false;
+}
+
+/* Something that the robot needs in every frame. */
+static void check_declared(const struct fit *f, enum tec_input_kind kind, const char *name,
+                           const char *what)
+{
+    const struct tec_pipeline *p = f->pipeline;
+    const char *names[MAX_NAMES];
+    int n = 0;
+    for (int i = 0; i < p->n_inputs; i++) {
+        if (p->inputs[i].kind != kind || is_prefix(p, i))
+            continue;
+        if (strcmp(p->inputs[i].name, name) == 0)
+            return;
+        if (n < MAX_NAMES)
+            names[n++] = p->inputs[i].name;
+    }
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(f->found, TEC_E060, p->robot_where,
+                            "%s needs %s '%s' in every frame, the pipeline has no such %s input",
+                            f->robot->called, what, name, tec_input_word(kind));
+    suggest(f, d, name, names, n);
+}
+
+static void check_picture(const struct fit *f, const struct tec_decl_input *in)
+{
+    const struct tec_robot *robot = f->robot;
+    const char *names[TEC_ROBOT_MAX_CAMERAS];
+    int n = 0;
+    for (int i = 0; i < robot->n_cameras; i++) {
+        if (is_camera(in, &robot->cameras[i]))
+            return;
+        if (robot->cameras[i].input)
+            names[n++] = robot->cameras[i].input;
+    }
+    for (int i = 0; i < robot->n_ignored; i++)
+        if (strcmp(robot->ignored[i], in->name) == 0)
+            return;
+    if (robot->unknown_cameras)
+        return;
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(f->found, TEC_E060, in->where, "input '%s': %s has no such camera",
+                            in->name, robot->called);
+    suggest(f, d, in->name, names, n);
+}
+
+static void check_tensor(const struct fit *f, const struct tec_decl_input *in)
+{
+    const struct tec_robot *robot = f->robot;
+    const char *names[MAX_NAMES];
+    const struct tec_robot_part *part = NULL;
+    int n = 0;
+    for (int i = 0; i < robot->n_parts; i++) {
+        if (strcmp(robot->parts[i].input, in->name) == 0)
+            part = &robot->parts[i];
+        if (n < MAX_NAMES)
+            names[n++] = robot->parts[i].input;
+    }
+    if (!part) {
+        struct tec_diagnostic *d = tec_diagnostics_add(f->found, TEC_E060, in->where,
+                                                       "input '%s' is no part of the state of %s",
+                                                       in->name, robot->called);
+        suggest(f, d, in->name, names, n);
+    } else if (in->shape.n != 1 || in->shape.item[0] != part->size) {
+        tec_diagnostics_add(f->found, TEC_E060, in->where_shape,
+                            "input '%s': shape must be { %d }, that is what %s has", in->name,
+                            part->size, robot->called);
+    } else if (in->dtype != TEC_DECL_F32 && in->dtype != TEC_DECL_F64) {
+        tec_diagnostics_add(f->found, TEC_E060, in->where,
+                            "input '%s' is %s, a state is f32 or f64", in->name,
+                            tec_decl_dtype_word(in->dtype));
+    }
+}
+
+static void check_inputs(const struct fit *f)
+{
+    const struct tec_pipeline *p = f->pipeline;
+    const struct tec_robot *robot = f->robot;
+    for (int i = 0; i < p->n_inputs; i++) {
+        if (p->inputs[i].kind == TEC_INPUT_IMAGE)
+            check_picture(f, &p->inputs[i]);
+        else if (p->inputs[i].kind == TEC_INPUT_TENSOR && !is_prefix(p, i))
+            check_tensor(f, &p->inputs[i]);
+    }
+    for (int i = 0; i < robot->n_cameras; i++)
+        if (robot->cameras[i].input && !robot->cameras[i].optional &&
+            !has_camera(f, &robot->cameras[i]))
+            check_declared(f, TEC_INPUT_IMAGE, robot->cameras[i].input, "camera");
+    for (int i = 0; i < robot->n_parts; i++)
+        check_declared(f, TEC_INPUT_TENSOR, robot->parts[i].input, "part of the state");
+    check_declared(f, TEC_INPUT_TEXT, robot->prompt_input, "text");
+}
+
+/* Where the rows of a frame are declared. */
+static const struct tec_decl_resource *rows_of(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_PREFILL &&
+            p->nodes[i].writes.index >= 0 && p->nodes[i].model.index == tec_pipeline_main(p))
+            return &p->resources[p->nodes[i].writes.index];
+    return NULL;
+}
+
+static void check_room(const struct fit *f)
+{
+    const struct tec_decl_resource *rows = rows_of(f->pipeline);
+    int room = f->options->max_pictures, tokens = f->options->model->vision.tokens;
+    int always = 0, all = 0;
+    for (int i = 0; i < f->robot->n_cameras; i++) {
+        const struct tec_robot_camera *camera = &f->robot->cameras[i];
+        bool needed = camera->input && !camera->optional;
+        always += needed;
+        all += needed || has_camera(f, camera);
+    }
+    if (room < 1 || all <= room || !rows)
+        return;
+    bool wrong = always > room;
+    int n = wrong ? always : all;
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        f->found, wrong ? TEC_E060 : TEC_W106, rows->where_size,
+        "%s sends %s%d pictures of %d tokens, '%s' has room for %d beside the prompt",
+        f->robot->called, wrong ? "" : "up to ", n, tokens, rows->name, room);
+    tec_diagnostics_help(f->found, d, "raise its tokens by %d, and those of what shares it",
+                         (all - room) * tokens);
+    if (f->pipeline->robot_where.file)
+        tec_diagnostics_also(f->found, d, f->pipeline->robot_where, "the robot's cameras");
+}
+
+static void check(struct tec_diagnostics *found, const struct tec_session_options *options,
+                  const struct tec_robot *robot, bool plain)
+{
+    const struct tec_pipeline *p = options->pipeline;
+    const struct fit f = {.found = found, .options = options, .pipeline = p, .robot = robot};
+    if (!plain && p->robot_where.file)
+        check_inputs(&f);
+    check_room(&f);
+}
+
+enum tec_status tec_session_fit(const struct tec_session_options *options,
+                                const struct tec_robot *robot, bool plain, struct tec_heap *heap,
+                                struct tec_error *err)
+{
+    struct tec_diagnostics d;
+    enum tec_status status = TEC_OK;
+    if (options->found) {
+        check(options->found, options, robot, plain);
+        return TEC_OK;
+    }
+    tec_diagnostics_init(&d, heap);
+    check(&d, options, robot, plain);
+    if (d.n_errors)
+        status = tec_diagnostics_first(&d, options->pipeline->file, err);
+    else if (d.out_of_memory)
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory to check the inputs");
+    tec_diagnostics_finish(&d);
+    return status;
+}
