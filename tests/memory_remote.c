@@ -418,15 +418,21 @@ static void *pass_both(void *user)
     return NULL;
 }
 
-static void *slow_way(void *user)
+/* Who comes, each by a thread of its own, until nobody is let in any more. */
+static void let_in(int from, void *(*one)(void *user))
 {
-    pthread_t threads[64];
+    pthread_t threads[512];
     int n = 0;
-    (void)user;
-    for (int to; n < 64 && (to = accept(way_in, NULL, NULL)) >= 0; n++)
-        pthread_create(&threads[n], NULL, pass_both, (void *)(intptr_t)to);
+    for (int to; n < 512 && (to = accept(from, NULL, NULL)) >= 0; n++)
+        pthread_create(&threads[n], NULL, one, (void *)(intptr_t)to);
     for (int i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
+}
+
+static void *slow_way(void *user)
+{
+    (void)user;
+    let_in(way_in, pass_both);
     return NULL;
 }
 
@@ -714,13 +720,8 @@ static void *serve_one(void *user)
 
 static void *serve(void *user)
 {
-    pthread_t threads[512];
-    int n = 0;
     (void)user;
-    for (int to; n < 512 && (to = accept(listener, NULL, NULL)) >= 0; n++)
-        pthread_create(&threads[n], NULL, serve_one, (void *)(intptr_t)to);
-    for (int i = 0; i < n; i++)
-        pthread_join(threads[i], NULL);
+    let_in(listener, serve_one);
     return NULL;
 }
 
