@@ -120,12 +120,12 @@ cameras() { # cameras LAST MISSING: the robot's, with a third one under the slot
 }
 SIDE='inputs = { image { name = "camera/side", h = 224, w = 224, optional = true } },
   nodes = { prefill { name = "see", reads = { "camera/top", "camera/wrist", "camera/side", "joints", "prompt" } } },'
-for size in full small tiny; do
-    misfit "three cameras, room for two ($size)" "$(cameras right_wrist_0_rgb error) $SIDE" \
-        --random-weights 1 --size $size
+for size in '' '--random-weights 1'; do
+    misfit "three cameras, room for two $size" "$(cameras right_wrist_0_rgb error) $SIDE" $size
     out "robot my_arm sends 3 pictures of 256 tokens, 'obs' has room for 2 beside the prompt"
     out "raise its tokens by 256"
 done
+run 0 "a size is judged as it is asked for" check "$W/misfit.lua" --random-weights 1 --size tiny
 misfit "with a strange camera slot" "$(cameras base_rgb error) $SIDE"
 out "did you mean 'base_0_rgb'"; out "misfit.lua:3$" "at the overlay's robot"
 printf 'return extend("pi05_my_arm.lua", { name = "misfit", %s %s })' \

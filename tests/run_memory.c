@@ -189,7 +189,7 @@ static void settle(struct open *o)
         if (tec_store_missing(o->engine->memory->store, &unit, 1) == 0)
             return;
     }
-    CHECK(!"units are kept");
+    CHECK(false); /* units are kept */
 }
 
 static bool same(const struct answer *a, const struct answer *b)

@@ -231,32 +231,23 @@ static enum tec_status judge_failure(struct tec_invocation *call,
 }
 
 static enum tec_status measure(struct tec_invocation *call, const struct tec_pipeline *pipeline,
-                               struct tec_diagnostics *found, struct tec_diagnostics *d,
-                               struct plan_text *plan, struct tec_error *err)
+                               struct tec_diagnostics *d, struct plan_text *plan,
+                               struct tec_error *err)
 {
     struct tec_error mine = {0};
     enum tec_measured_by by;
-    enum tec_status status = tec_measure(&plan->measured, &by, call, pipeline, found, &mine);
+    enum tec_status status = tec_measure(&plan->measured, &by, call, pipeline, d, &mine);
     if (status != TEC_OK)
         return judge_failure(call, pipeline, by, status, mine.message, d, plan, err);
     say_plan(plan, call, pipeline, by);
     return TEC_OK;
 }
 
-/* Made-up weights of a small size have small pictures: what fits them is no answer. */
 static enum tec_status check_plan(struct tec_invocation *call, const struct tec_pipeline *pipeline,
                                   struct tec_diagnostics *d, struct plan_text *plan,
                                   struct tec_error *err)
 {
-    int size = call->shared.size;
-    if (size) {
-        call->shared.size = 0;
-        enum tec_status status = measure(call, pipeline, d, d, plan, err);
-        call->shared.size = size;
-        if (status != TEC_OK || d->n_errors)
-            return status;
-    }
-    enum tec_status status = measure(call, pipeline, size ? NULL : d, d, plan, err);
+    enum tec_status status = measure(call, pipeline, d, plan, err);
     if (status == TEC_OK && plan->known) {
         check_budget(d, pipeline, &plan->measured.bytes);
         check_host(d, pipeline, &plan->measured);

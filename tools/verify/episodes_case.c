@@ -66,6 +66,7 @@ static enum tec_status make_robot(struct tec_episodes *j, struct tec_error *err)
     json_object_update(j->robot, over);
     json_decref(over);
     j->pipeline.robot = j->robot;
+    j->pipeline.robot_where.file = NULL; /* its inputs are the case's, no part of the pipeline */
     j->n_state = n_state;
     return TEC_OK;
 }
