@@ -67,6 +67,6 @@ TEC_INT4_INLINE int tec_int4_finer(uint32_t largest)
     return finer > 126 ? 126 : finer; /* below 2^-104, units of 2^-126 */
 }
 
-enum { TEC_INT4_DIGITS = 3, TEC_INT4_GROUP = 1 << 19 /* k of the longest: sums fit 32 bits */ };
+enum { TEC_INT4_DIGITS = 3, TEC_INT4_LONGEST = 1 << 19 /* k of the longest: sums fit 32 bits */ };
 
 #endif

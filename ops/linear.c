@@ -17,8 +17,8 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
                      "%d weight columns do not fit a row of %d", a->n, y->ld));
     TEC_TRY(TEC_NEED(call, a->group >= 0 && a->group % 8 == 0 && (!a->group || a->k % 8 == 0), err,
                      "groups of %d in %d columns: both must be multiples of 8", a->group, a->k));
-    TEC_TRY(TEC_NEED(call, a->group <= TEC_INT4_GROUP, err,
-                     "groups of %d columns; up to %d are taken", a->group, TEC_INT4_GROUP));
+    TEC_TRY(TEC_NEED(call, a->group <= TEC_INT4_LONGEST, err,
+                     "groups of %d columns; up to %d are taken", a->group, TEC_INT4_LONGEST));
     TEC_TRY(TEC_NEED(call, !a->fixed || (!call->in_row && !call->out_row), err,
                      "fixed rows are counted from row 0 of x and y"));
     if (!a->rows) {

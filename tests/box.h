@@ -14,10 +14,16 @@ struct box {
     char dir[64], path[400];
 };
 
+/* An empty folder, which its maker removes. */
+static inline void box_folder(char *dir, size_t size)
+{
+    snprintf(dir, size, "%s/tec-box-XXXXXX", P_tmpdir);
+    REQUIRE(mkdtemp(dir));
+}
+
 static inline void box_make(struct box *b)
 {
-    snprintf(b->dir, sizeof b->dir, "/tmp/tec-box-XXXXXX");
-    REQUIRE(mkdtemp(b->dir));
+    box_folder(b->dir, sizeof b->dir);
 }
 
 static inline int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)

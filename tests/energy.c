@@ -1,7 +1,7 @@
 /* energy.c - joules from a folder of counters: going round, parts left out, counters that go. */
 #include "tools/energy.h"
 
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +32,7 @@ static void zone(const char *name, const char *label, const char *uj)
 /* A machine with two packages, a part of one, its memory, and the platform around them. */
 static void make_machine(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/tectum_energy_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     zone("intel-rapl:0", "package-0\n", "900000000\n");
     zone("intel-rapl:0:0", "core\n", "100\n");
     zone("intel-rapl:0:1", "dram\n", "5000000\n");

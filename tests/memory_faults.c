@@ -1,7 +1,7 @@
 /* What may happen to a memory while a forward loads it: whatever it is, no wrong byte is used, what
  * was acknowledged is there afterwards, and a sentence says where. */
 #include "graph/memory/feed.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -43,8 +43,7 @@ static enum tec_status open_store(int64_t ram, int64_t most)
 
 static void begin(int64_t ram, int64_t most)
 {
-    strcpy(folder, "/tmp/tectum_faults_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/store", folder);
     memset(&heap, 0, sizeof heap);
     REQUIRE(open_store(ram, most) == TEC_OK);

@@ -2,7 +2,7 @@
  * fails makes a forward void; what is counted. */
 #include "base/clock.h"
 #include "graph/memory/feed_own.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -59,8 +59,7 @@ static void open_store(int64_t ram)
         .threshold = 2.0,
         .stable_steps = 1,
         .ram_bytes = ram};
-    strcpy(folder, "/tmp/tectum_feed_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/store", folder);
     memset(&heap, 0, sizeof heap);
     REQUIRE(tec_store_open(&store, &options, &heap, NULL) == TEC_OK);

@@ -1,7 +1,7 @@
 /* The loader's thread: what it reads, in which order, by io_uring and by pread, beside changes. */
 #include "base/clock.h"
 #include "graph/memory/loader.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -49,8 +49,7 @@ static void open_store(int64_t ram, int64_t speed)
         .threshold = 2.0, /* groups of one */
         .stable_steps = 1,
         .ram_bytes = ram};
-    strcpy(folder, "/tmp/tectum_loader_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/store", folder);
     memset(&heap, 0, sizeof heap);
     REQUIRE(tec_store_open(&store, &options, &heap, NULL) == TEC_OK);

@@ -2,7 +2,7 @@
  * is damaged is named and the rest kept; another model's file is refused. */
 #include "base/clock.h"
 #include "graph/memory/log.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -31,8 +31,7 @@ static uint64_t mix(uint64_t x)
 
 static void make_path(void)
 {
-    strcpy(folder, "/tmp/tectum_log_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/store", folder);
 }
 

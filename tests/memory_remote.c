@@ -2,7 +2,7 @@
  * lies costs time at most. Servers are started here, on sockets in a folder of their own. */
 #include "base/clock.h"
 #include "graph/memory/feed.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -48,8 +48,7 @@ static int64_t now_ms(void)
 
 static void folder_make(void)
 {
-    strcpy(folder, "/tmp/tectum_remote_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/socket", folder);
     snprintf(address, sizeof address, "unix:%s", path);
     events_away = events_here = 0;
@@ -306,8 +305,20 @@ static _Alignas(64) unsigned char room[PIECES][PIECE];
 
 static int compute_ms; /* of a layer */
 
-/* A forward of a stream whose server is killed before layer `when`; how many layers were ready. */
-static int forward(struct tec_store *s, struct tec_feed *stream, const uint32_t *unit, int when,
+/* A server that has all units, and the store that sent them. */
+static struct tec_store *fill_server(void)
+{
+    folder_make();
+    server_start("0", "100mb");
+    struct tec_store *writer = open_at(address, NULL, 1 << 24);
+    for (uint32_t i = 0; i < UNITS; i++)
+        give(writer, put(writer, i, 0), i, 0);
+    AWAIT(writer, sent, UNITS);
+    return writer;
+}
+
+/* A forward of a feed whose server is killed before layer `when`; how many layers were ready. */
+static int forward(struct tec_store *s, struct tec_feed *feed, const uint32_t *unit, int when,
                    enum tec_status *status)
 {
     unsigned char *staging[PIECES], first[UNITS] = {0};
@@ -324,22 +335,22 @@ static int forward(struct tec_store *s, struct tec_feed *stream, const uint32_t 
                                        .kv = kv,
                                        .staging = staging,
                                        .first = first};
-    REQUIRE(tec_feed_begin(stream, &f, NULL) == TEC_OK);
+    REQUIRE(tec_feed_begin(feed, &f, NULL) == TEC_OK);
     for (int l = 0; l < LAYERS; l++) {
         if (l == when)
             server_kill();
-        if (!tec_feed_wait(stream, l))
+        if (!tec_feed_wait(feed, l))
             break;
         ready++;
-        tec_feed_started(stream, l);
+        tec_feed_started(feed, l);
         for (uint32_t u = 0; u < UNITS; u++)
             CHECK_INT(room[l * UNITS + (int)u][5], ==, byte_of(u, 0, (uint32_t)l, false));
         if (l + 1 < LAYERS)
-            tec_feed_known(stream, l + 1, first);
+            tec_feed_known(feed, l + 1, first);
         nap_ms(compute_ms);
-        tec_feed_ended(stream, l);
+        tec_feed_ended(feed, l);
     }
-    *status = tec_feed_finish(stream, &result, NULL);
+    *status = tec_feed_finish(feed, &result, NULL);
     for (uint32_t i = 0; i < UNITS; i++)
         tec_store_drop(s, kv[i]);
     return ready;
@@ -351,27 +362,22 @@ TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
         .layers = LAYERS,
         .units = UNITS,
         .limit = {[TEC_KEPT_REMOTE] = {.bytes_per_sec = 8000000}}}; /* 8 ms a layer */
-    struct tec_feed *stream = NULL;
+    struct tec_feed *feed = NULL;
     enum tec_status status;
     uint32_t unit[UNITS];
     if (!program())
         SKIP("neither valkey-server nor redis-server is installed");
-    folder_make();
-    server_start("0", "100mb");
-    struct tec_store *writer = open_at(address, NULL, 1 << 24);
-    for (uint32_t i = 0; i < UNITS; i++)
-        give(writer, put(writer, i, 0), i, 0);
-    AWAIT(writer, sent, UNITS);
+    struct tec_store *writer = fill_server();
     struct tec_store *s = open_at(address, NULL, 0); /* has nothing but the server */
     here(s);
     for (uint32_t i = 0; i < UNITS; i++)
         unit[i] = put(s, i, 0);
     CHECK_INT(look(s), ==, UNITS);
-    REQUIRE(tec_feed_create(&stream, s, &options, &heap, NULL) == TEC_OK);
-    CHECK_INT(forward(s, stream, unit, -1, &status), ==, LAYERS);
+    REQUIRE(tec_feed_create(&feed, s, &options, &heap, NULL) == TEC_OK);
+    CHECK_INT(forward(s, feed, unit, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
-    CHECK_INT(tec_feed_counts(stream).bytes[TEC_KEPT_REMOTE], ==, PIECES * PIECE);
-    CHECK_INT(forward(s, stream, unit, 2, &status), <, LAYERS);
+    CHECK_INT(tec_feed_counts(feed).bytes[TEC_KEPT_REMOTE], ==, PIECES * PIECE);
+    CHECK_INT(forward(s, feed, unit, 2, &status), <, LAYERS);
     CHECK_INT(status, ==, TEC_NOT_FOUND);
     printf("# %s\n", said);
     CHECK_INT(tec_store_counts(s).remote.away, ==, 1);
@@ -380,7 +386,7 @@ TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
     uint32_t missing[UNITS], n = tec_store_missing(s, missing, UNITS);
     CHECK_INT(n, >, 0);
     (void)look(s); /* finds nothing; others still believe in theirs until they read */
-    tec_feed_destroy(stream);
+    tec_feed_destroy(feed);
     tec_store_close(s);
     tec_store_close(writer);
     server_kill();
@@ -480,18 +486,13 @@ TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
 {
     const struct tec_feed_options options = {
         .layers = LAYERS, .units = UNITS, .remote_ns = 100000000};
-    struct tec_feed *stream = NULL;
+    struct tec_feed *feed = NULL;
     enum tec_status status;
     uint32_t unit[UNITS];
     char slow[128];
     if (!program())
         SKIP("neither valkey-server nor redis-server is installed");
-    folder_make();
-    server_start("0", "100mb");
-    struct tec_store *writer = open_at(address, NULL, 1 << 24);
-    for (uint32_t i = 0; i < UNITS; i++)
-        give(writer, put(writer, i, 0), i, 0);
-    AWAIT(writer, sent, UNITS);
+    struct tec_store *writer = fill_server();
     tec_store_close(writer);
     pthread_t thread = way_open(slow);
     struct tec_store *s = open_at(slow, NULL, 0);
@@ -499,27 +500,27 @@ TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
     for (uint32_t i = 0; i < UNITS; i++)
         unit[i] = put(s, i, 0);
     CHECK_INT(look(s), ==, UNITS);
-    REQUIRE(tec_feed_create(&stream, s, &options, &heap, NULL) == TEC_OK);
+    REQUIRE(tec_feed_create(&feed, s, &options, &heap, NULL) == TEC_OK);
     atomic_store(&delay_ms, 30); /* 32 pieces: a second */
     int64_t begin = now_ms();
-    CHECK_INT(forward(s, stream, unit, -1, &status), <, LAYERS);
+    CHECK_INT(forward(s, feed, unit, -1, &status), <, LAYERS);
     CHECK_INT(status, ==, TEC_NOT_FOUND);
     printf("# void after %d ms: %s\n", (int)(now_ms() - begin), said);
     CHECK_INT(now_ms() - begin, <, 400);
     atomic_store(&delay_ms, 0);
     check_left_alone(s);
     (void)look(s);
-    CHECK_INT(forward(s, stream, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(forward(s, feed, unit, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
     atomic_store(&delay_ms, 5); /* 40 ms a layer, of which it waits for the first alone */
     compute_ms = 80;
     begin = now_ms();
-    CHECK_INT(forward(s, stream, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(forward(s, feed, unit, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
     CHECK_INT(now_ms() - begin, >=, LAYERS * compute_ms);
     compute_ms = 0;
     CHECK_INT(tec_store_counts(s).remote.late, ==, 1);
-    tec_feed_destroy(stream);
+    tec_feed_destroy(feed);
     tec_store_close(s);
     way_close(thread, slow);
     server_kill();

@@ -2,7 +2,7 @@
  */
 #include "base/clock.h"
 #include "graph/memory/store.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,8 +18,7 @@ static char path[64], folder[32];
 
 static void make_path(void)
 {
-    strcpy(folder, "/tmp/tectum_store_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/kitchen.mem", folder);
 }
 

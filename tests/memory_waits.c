@@ -2,7 +2,7 @@
  * the questions of who prepares a prompt go on. */
 #include "base/clock.h"
 #include "graph/memory/store.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -53,8 +53,7 @@ static void open_store(int64_t slow_ns)
 
 static void begin(void)
 {
-    strcpy(folder, "/tmp/tectum_waits_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/store", folder);
     heap = (struct tec_heap){0};
     open_store(SLOW_NS);

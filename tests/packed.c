@@ -1,7 +1,7 @@
 /* packed.c - matrices of 4-bit weights from files that lie: every index and scale is looked at. */
 #include "graph/model/weights.h"
 #include "kernels/device.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,8 @@ static void copy_file(const char *from, const char *to, const char *old, const c
 /* The checkpoint `from` with `old` replaced in its configuration by as many bytes. */
 static void make(struct scratch *s, const char *from, const char *old, const char *new)
 {
-    char name[200], dir[64] = "/tmp/tec-packed-XXXXXX";
-    REQUIRE(mkdtemp(dir));
+    char name[200], dir[64];
+    box_folder(dir, sizeof dir);
     memcpy(s->dir, dir, sizeof dir);
     static const char *const files[] = {"config.json", "model.safetensors"};
     for (int i = 0; i < 2; i++) {

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "graph/run/engine.h"
 #include "graph/run/memory_own.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -59,8 +59,7 @@ static int lines(int awaited)
 
 static void folder_make(void)
 {
-    strcpy(folder, "/tmp/tectum_run_XXXXXX");
-    REQUIRE(mkdtemp(folder));
+    box_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/store", folder);
     said.n = 0;
 }

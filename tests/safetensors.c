@@ -1,7 +1,7 @@
 /* safetensors.c - tensor files: the golden cases, conversions, reading, writing, failures. */
 #include "base/store/safetensors.h"
 #include "base/store/scan.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 #include "tools/verify/sha256.h"
 #include "tools/verify/verify.h"
 
@@ -18,8 +18,7 @@ struct scratch {
 
 static void scratch_make(struct scratch *s)
 {
-    snprintf(s->dir, sizeof s->dir, "/tmp/tec-safetensors-XXXXXX");
-    REQUIRE(mkdtemp(s->dir));
+    box_folder(s->dir, sizeof s->dir);
     snprintf(s->path, sizeof s->path, "%s/x.safetensors", s->dir);
 }
 
