@@ -106,7 +106,7 @@ run 1 "check an empty file" check "$W/empty.lua"
 head -c 4096 /dev/urandom >"$W/noise.lua"
 run 1 "check noise" check "$W/noise.lua"
 
-# check: what every frame of `run` would be refused for, without a checkpoint, whatever the size
+# check: what every frame of `run` would be refused for, without a checkpoint
 misfit() { # misfit TEXT MORE OPTIONS...: an overlay of a robot with MORE is an error
     text=$1
     printf 'return extend("pi05_my_arm.lua", {\n  name = "misfit",\n  %s\n})\n' "$2" >"$W/misfit.lua"
