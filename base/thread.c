@@ -1,3 +1,4 @@
+/* thread.c - threads of the engine's own. */
 #include "base/thread.h"
 
 #include <signal.h>
@@ -10,6 +11,7 @@ bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
     sigemptyset(&others);
     sigaddset(&others, SIGINT);
     sigaddset(&others, SIGTERM);
+    sigaddset(&others, SIGHUP);
     if (pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_getstacksize(&attributes, &size);

@@ -5,15 +5,23 @@
 #include "tools/serve/net.h"
 #include "tools/serve/worker.h"
 
-#include <signal.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { PORT = 8000, MAX_MESSAGE_MIB = 64, MAX_CONNECTIONS = 16, STALL_S = 30, MIB = 1 << 20 };
+enum {
+    PORT = 8000,
+    MAX_MESSAGE_MIB = 64,
+    MAX_CONNECTIONS = 16,
+    STALL_S = 30,
+    MIB = 1 << 20,
+    DESCRIPTORS = 64 /* of everything but connections: control, memory, files that are read */
+};
+
+#define LOCAL "127.0.0.1"
 
 struct serve_options {
-    const char *port, *host, *default_prompt;
+    const char *port, *host, *key, *default_prompt;
     struct tec_control_options control;
     int max_message_mib, max_connections, limit_rows, stall_s, actions;
 };
@@ -21,8 +29,10 @@ struct serve_options {
 #define AT(member) offsetof(struct serve_options, member)
 static const struct tec_option options[] = {
     {"port", 'p', TEC_OPTION_TEXT, "N", "8000; 0 = any that is free, printed", AT(port), 0, 0},
-    {"host", 0, TEC_OPTION_TEXT, "ADDRESS", "to listen on; 0.0.0.0, every interface", AT(host), 0,
-     0},
+    {"host", 0, TEC_OPTION_TEXT, "ADDRESS",
+     "to listen on; 127.0.0.1, this machine alone; 0.0.0.0: every interface", AT(host), 0, 0},
+    {"key", 0, TEC_OPTION_TEXT, "FILE",
+     "its first line is what clients must send as Authorization: Api-Key KEY", AT(key), 0, 0},
     {"default-prompt", 0, TEC_OPTION_TEXT, "TEXT", "for requests without one", AT(default_prompt),
      0, 0},
     {"limit-rows", 0, TEC_OPTION_INT, "N", "at most N rows of actions in a reply; all",
@@ -50,9 +60,12 @@ struct job {
     struct tec_exchange exchange;
     struct tec_worker worker;
     struct tec_net net;
+    struct tec_guard guard;
     struct tec_control control;
+    struct tec_listener listener;
+    struct tec_key key;
     json_t *metadata;
-    int listener, signals, port;
+    int port;
 };
 
 static int or_else(int given, int otherwise)
@@ -81,17 +94,28 @@ static enum tec_status read_metadata(struct job *job, struct tec_error *err)
                          : tec_fail(err, TEC_NO_MEMORY, "no memory for the robot's metadata");
 }
 
-/* From here on these signals are read, by the connection thread: the running frame is finished. */
-static enum tec_status hold_signals(int *fd, struct tec_error *err)
+/* A signal has come: the running frame is finished, then the program ends. */
+static void end(void *user)
 {
-    sigset_t ours;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    if (pthread_sigmask(SIG_BLOCK, &ours, NULL) != 0 ||
-        (*fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
-        return tec_fail(err, TEC_IO, "signals cannot be read");
-    return TEC_OK;
+    struct job *job = user;
+    tec_exchange_end(&job->exchange);
+}
+
+static bool rescue(void *user)
+{
+    struct job *job = user;
+    return tec_net_rescue(&job->net);
+}
+
+/* The last words of a program that ends because its connection thread is lost. */
+static void lost(void *user)
+{
+    const struct job *job = user;
+    char text[128];
+    int n = snprintf(text, sizeof text, "tectum serve: %lld requests and %lld errors until then\n",
+                     (long long)job->net.stats.requests, (long long)job->net.stats.errors);
+    ssize_t written = write(2, text, (size_t)n);
+    (void)written;
 }
 
 /* What a reply holds at its deadline: as the hard action node says. */
@@ -111,28 +135,34 @@ static struct tec_watch_options watch_options(const struct job *job)
 static enum tec_status start(struct job *job, struct tec_error *err)
 {
     const struct serve_options *o = job->o;
-    TEC_TRY(hold_signals(&job->signals, err));
+    tec_guard_hold_signals(&job->guard);
     TEC_TRY(read_metadata(job, err));
-    TEC_TRY(tec_listen_start(job->listener, &job->port, err));
+    TEC_TRY(tec_listen_start(&job->listener, &job->port, err));
     const size_t mib = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB);
     const struct tec_net_options net = {.exchange = &job->exchange,
                                         .heap = job->call->heap,
                                         .listener = job->listener,
-                                        .signals = job->signals,
+                                        .key = job->key,
+                                        .guard = &job->guard,
                                         .max_message = mib * MIB,
                                         .max_connections =
                                             or_else(o->max_connections, MAX_CONNECTIONS),
                                         .watch = watch_options(job),
                                         .stall_s = or_else(o->stall_s, STALL_S),
                                         .metadata = job->metadata};
-    job->listener = job->signals = -1; /* given */
-    return tec_net_start(&job->net, &net, err);
+    job->listener = (struct tec_listener){-1, -1}; /* given */
+    TEC_TRY(tec_net_start(&job->net, &net, err));
+    const struct tec_guard_options guard = {
+        .end = end, .rescue = rescue, .lost = lost, .user = job};
+    return tec_guard_start(&job->guard, &guard)
+               ? TEC_OK
+               : tec_fail(err, TEC_NO_MEMORY, "the thread for signals does not start");
 }
 
 static void say_ready(const struct job *job)
 {
     const struct tec_worker *w = &job->worker;
-    const char *host = job->o->host ? job->o->host : "0.0.0.0";
+    const char *host = job->o->host ? job->o->host : LOCAL;
     const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
     FILE *out = job->call->out;
     fprintf(out, "serving %s on ws://%s%s%s:%d (policy %s, actions [%d, %d])\n",
@@ -144,10 +174,17 @@ static void say_ready(const struct job *job)
 static enum tec_status serve(struct job *job, struct tec_error *err)
 {
     const struct serve_options *o = job->o;
-    const char *host = o->host ? o->host : "0.0.0.0";
     int port = 0;
     TEC_TRY(read_port(&port, o->port, err));
-    TEC_TRY(tec_listen_bind(&job->listener, host, port, err));
+    TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
+    TEC_TRY(tec_listen_descriptors(
+        DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
+    TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));
+    if (!o->key && !tec_listen_is_local(&job->listener))
+        tec_say(job->call,
+                "%s is not this machine alone, and no --key is given: whoever reaches "
+                "the port can move the robot",
+                o->host);
     TEC_TRY(tec_control_open(&job->control, job->call, &o->control, err));
     TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
                             2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
@@ -169,14 +206,15 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a server");
     job->o = call->options;
     job->call = call;
-    job->listener = job->signals = -1;
+    job->listener = (struct tec_listener){-1, -1};
     enum tec_status status = serve(job, err);
     tec_net_stop(&job->net);
     tec_control_close(&job->control);
-    if (job->listener >= 0)
-        close(job->listener);
-    if (job->signals >= 0)
-        close(job->signals);
+    if (job->listener.fd >= 0)
+        close(job->listener.fd);
+    if (job->listener.spare >= 0)
+        close(job->listener.spare);
+    tec_guard_stop(&job->guard);
     json_decref(job->metadata);
     tec_worker_close(&job->worker);
     return status;
@@ -188,8 +226,9 @@ const struct tec_command tec_command_serve = {
         "Speaks the protocol of openpi's policy server: the unmodified openpi-client works.\n"
         "A client is answered in its turn; what it sends beside the robot's inputs is\n"
         "ignored, but for the map `tectum` {seed, noise, tasks, deadline_ms, ...}. GET /healthz\n"
-        "answers OK. There is no encryption and no check of who connects: choose --host, or\n"
-        "put a proxy in front. Ends at SIGINT or SIGTERM with a line of figures on standard\n"
+        "answers OK. It listens on this machine alone unless --host says otherwise; --key asks\n"
+        "clients for a key; there is no encryption. Ends at SIGINT, SIGTERM or SIGHUP with a line "
+        "of figures on standard\n"
         "error, with --format json as an object on standard output.\n",
     .example = "  tectum serve pipelines/demo_metaworld.lua --host 127.0.0.1\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |

@@ -1,11 +1,14 @@
+/* listen.c - the listening socket: bound, started, its connections taken or turned away. */
 #include "tools/serve/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +29,8 @@ static enum tec_status bind_one(int *out, const struct addrinfo *a)
     return TEC_OK;
 }
 
-enum tec_status tec_listen_bind(int *out, const char *host, int port, struct tec_error *err)
+enum tec_status tec_listen_bind(struct tec_listener *l, const char *host, int port,
+                                struct tec_error *err)
 {
     const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
                                    .ai_socktype = SOCK_STREAM};
@@ -38,7 +42,7 @@ enum tec_status tec_listen_bind(int *out, const char *host, int port, struct tec
         return tec_fail(err, TEC_INVALID, "--host %.100s: %s", host, gai_strerror(bad));
     enum tec_status status = TEC_IO;
     for (const struct addrinfo *a = list; a && status != TEC_OK; a = a->ai_next)
-        status = bind_one(out, a);
+        status = bind_one(&l->fd, a);
     int why = errno;
     freeaddrinfo(list);
     if (status != TEC_OK)
@@ -47,19 +51,58 @@ enum tec_status tec_listen_bind(int *out, const char *host, int port, struct tec
     return TEC_OK;
 }
 
-enum tec_status tec_listen_start(int fd, int *port, struct tec_error *err)
+/* A descriptor that is only there to be closed. */
+static int spare(void)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } bound = {.v6 = {.sin6_port = 0}};
-    socklen_t size = sizeof bound;
-    if (listen(fd, 64) != 0 || getsockname(fd, &bound.any, &size) != 0)
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* The address that a socket has; port in host order. */
+static bool bound_address(int fd, struct sockaddr_storage *address, int *port)
+{
+    socklen_t size = sizeof *address;
+    if (getsockname(fd, (struct sockaddr *)address, &size) != 0)
+        return false;
+    *port = ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+                                                 : ((const struct sockaddr_in *)address)->sin_port);
+    return true;
+}
+
+bool tec_listen_is_local(const struct tec_listener *l)
+{
+    struct sockaddr_storage address;
+    int port;
+    if (!bound_address(l->fd, &address, &port))
+        return false;
+    if (address.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address)->sin6_addr);
+    uint32_t ip = ntohl(((const struct sockaddr_in *)&address)->sin_addr.s_addr);
+    return address.ss_family == AF_INET && ip >> 24 == IN_LOOPBACKNET;
+}
+
+enum tec_status tec_listen_start(struct tec_listener *l, int *port, struct tec_error *err)
+{
+    struct sockaddr_storage address;
+    l->spare = spare();
+    if (listen(l->fd, 64) != 0 || !bound_address(l->fd, &address, port))
         return tec_fail(err, TEC_IO, "listening: %s%s", strerror(errno),
                         errno == EADDRINUSE ? "; choose another port with --port" : "");
-    *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
     return TEC_OK;
+}
+
+enum tec_status tec_listen_descriptors(int n, struct tec_error *err)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= (rlim_t)n)
+        return TEC_OK;
+    rlim_t had = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max < (rlim_t)n ? limit.rlim_max : (rlim_t)n;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= (rlim_t)n)
+        return TEC_OK;
+    return tec_fail(err, TEC_UNSUPPORTED,
+                    "--max-connections: so many need %d file descriptors, this process may have "
+                    "%llu; raise the limit with `ulimit -n %d`, or take fewer",
+                    n, (unsigned long long)(limit.rlim_max > had ? limit.rlim_max : had), n);
 }
 
 /* A peer that is gone without a word is noticed after a minute. */
@@ -73,12 +116,26 @@ static void keep_alive(int connection)
     setsockopt(connection, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-int tec_listen_accept(int fd)
+/* No descriptor is left. The socket would stay in the queue, and the listener readable for ever:
+ * the spare descriptor takes it, so that its client is told, and then is the spare one again. */
+static void turn_away(struct tec_listener *l)
+{
+    close(l->spare);
+    int connection = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection >= 0)
+        tec_listen_refuse(connection);
+    l->spare = spare();
+}
+
+int tec_listen_accept(struct tec_listener *l)
 {
     int on = 1;
-    int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (connection < 0)
-        return connection;
+    int connection = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection < 0) {
+        if (errno == EMFILE || errno == ENFILE)
+            turn_away(l);
+        return -1;
+    }
     setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     keep_alive(connection);
     return connection;

@@ -1,21 +1,37 @@
 /* listen.h - the server's socket: bound while the model loads, so that a port in use is known at
  * once, but not listening before it is ready: a client that is too early is refused and tries
- * again.
- */
+ * again. */
 #ifndef TEC_TOOLS_SERVE_LISTEN_H
 #define TEC_TOOLS_SERVE_LISTEN_H
 
 #include "base/error.h"
 
-/* Bind a TCP socket. `host`: an address or a name; `port` 0 = any that is free. *out is closed by
- * the caller. TEC_INVALID for a host that there is not, TEC_IO for a port that cannot be had. */
-enum tec_status tec_listen_bind(int *out, const char *host, int port, struct tec_error *err);
+#include <stdbool.h>
+
+/* A socket to listen on, and a descriptor that is only there to be given up where no other is left.
+ * -1: not open. Closed by the caller. */
+struct tec_listener {
+    int fd, spare;
+};
+
+/* Bind a TCP socket. `host`: an address or a name; `port` 0 = any that is free. TEC_INVALID for a
+ * host that there is not, TEC_IO for a port that cannot be had. */
+enum tec_status tec_listen_bind(struct tec_listener *l, const char *host, int port,
+                                struct tec_error *err);
+
+/* Whether only this machine can reach what was bound. */
+bool tec_listen_is_local(const struct tec_listener *l);
+
+/* Room for `n` file descriptors: the soft limit is raised as far as the hard one allows.
+ * TEC_UNSUPPORTED with the number that would do. */
+enum tec_status tec_listen_descriptors(int n, struct tec_error *err);
 
 /* Connections are taken from now on. *port: the one that was bound. */
-enum tec_status tec_listen_start(int fd, int *port, struct tec_error *err);
+enum tec_status tec_listen_start(struct tec_listener *l, int *port, struct tec_error *err);
 
-/* The next connection, not blocking and without delay, or -1. */
-int tec_listen_accept(int fd);
+/* The next connection, not blocking and without delay, or -1: there is none, or no descriptor is
+ * left for it, and it was told so. */
+int tec_listen_accept(struct tec_listener *l);
 
 /* Tell a connection that there is no room, and close it. */
 void tec_listen_refuse(int connection);

@@ -4,6 +4,9 @@
 #define TEC_TOOLS_SERVE_NET_H
 
 #include "base/clock.h"
+#include "tools/serve/guard.h"
+#include "tools/serve/key.h"
+#include "tools/serve/listen.h"
 #include "tools/serve/reply.h"
 #include "tools/serve/slot.h"
 #include "tools/serve/stats.h"
@@ -15,8 +18,9 @@
 struct tec_net_options {
     struct tec_exchange *exchange; /* borrowed; its wake and user are set here */
     struct tec_heap *heap;         /* borrowed */
-    int listener;                  /* a socket that listens; given */
-    int signals;                   /* a signalfd whose signals end the server; given; -1 = none */
+    struct tec_listener listener;  /* it listens; given */
+    struct tec_key key;            /* that clients must show */
+    struct tec_guard *guard;       /* is told that the thread comes round; borrowed; NULL: none */
     size_t max_message;            /* bytes */
     int max_connections; /* at most the exchange's jobs: more of those let a client connect
                             again while the engine still has its last job */
@@ -25,11 +29,15 @@ struct tec_net_options {
     const json_t *metadata; /* the first message of a connection; NULL = {}; borrowed */
 };
 
+/* Sockets beyond the connections: handshakes in progress, /healthz. */
+enum { TEC_NET_HANDSHAKES = 128, TEC_NET_SPARE = 32 };
+
 /* Rings when a slot's reply is due. */
 struct tec_net_alarm {
     lws_sorted_usec_list_t list;
     struct tec_net *net;
     struct tec_watch watch;
+    int fd; /* of the slot's connection; for tec_net_rescue alone */
 };
 
 /* Owned by the caller of start until stop; must not move in between. */
@@ -39,8 +47,12 @@ struct tec_net {
     struct tec_net_alarm *alarms; /* [exchange->n] */
     struct tec_slot *slots;       /* [exchange->n] one a job */
     struct lws_context *context;
-    struct lws *listener, *signals;
-    int sockets; /* open, with or without a handshake */
+    struct lws *listener;
+    struct lws *handshakes[TEC_NET_HANDSHAKES]; /* in progress, the oldest first */
+    int n_handshakes, sockets;                  /* sockets: open, with or without a handshake */
+    lws_sorted_usec_list_t beat;
+    pthread_mutex_t turn; /* recursive; held in every event, by the connection thread or by
+                             tec_net_rescue */
     uint8_t *hello;
     size_t hello_n;
     struct tec_serve_stats stats; /* to be read after stop */
@@ -50,6 +62,14 @@ struct tec_net {
     bool started;
     pthread_t thread;
 };
+
+/* Sockets that a server for so many connections has open at most. */
+int tec_net_sockets(int max_connections);
+
+/* The connection thread does not come round: send, from the calling thread, the replies that are
+ * ready or due, each as one WebSocket message past the library. False: that thread is inside an
+ * event, nothing can be done. */
+bool tec_net_rescue(struct tec_net *net);
 
 /* Start the thread. Connections are taken as soon as it runs. */
 enum tec_status tec_net_start(struct tec_net *net, const struct tec_net_options *options,

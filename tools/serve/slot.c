@@ -24,7 +24,7 @@ void tec_slot_open(struct tec_slot *s, void *connection, int64_t now)
 {
     s->connection = connection;
     s->client = ++s->exchange->clients;
-    s->greeted = s->early = s->closing = false;
+    s->greeted = s->early = s->closing = s->replaced = false;
     s->state = TEC_SLOT_IDLE;
     s->began_ns = now;
     s->whole_by_ns = s->taken_by_ns = 0;

@@ -35,6 +35,7 @@ struct tec_slot {
     void *connection; /* NULL: the client is gone, or the slot was never used */
     bool greeted;     /* the metadata has left */
     bool closing;     /* it is being closed: nothing more is done for it */
+    bool replaced;    /* ... because its place was given to another client */
     bool early;       /* `filling` is whole and waits */
     bool held;        /* by the engine, although it is answered */
     enum tec_slot_state state;

@@ -11,6 +11,7 @@ struct tec_serve_stats {
     int64_t requests;    /* answered with a result */
     int64_t substitutes; /* answered at their deadline in place of a result */
     int64_t errors;      /* refused requests and messages */
+    int64_t rescued;     /* sent by the guard's thread, see net_rescue.c */
     int64_t connections;
     struct tec_histogram infer;    /* observe, frame and actions; the text too where it was asked */
     struct tec_histogram waited;   /* from the whole message until the engine took it */

@@ -1,0 +1,120 @@
+/* guard.c - the thread that waits for signals and watches the connection thread. */
+#include "tools/serve/guard.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 100, EXIT_LOST = 5 };
+
+void tec_guard_hold_signals(struct tec_guard *g)
+{
+    sigemptyset(&g->signals);
+    sigaddset(&g->signals, SIGINT);
+    sigaddset(&g->signals, SIGTERM);
+    sigaddset(&g->signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &g->signals, &g->before);
+}
+
+/* Not fprintf: another thread may hold the lock of stderr for ever. */
+static void say(const char *text)
+{
+    ssize_t n = write(2, text, strlen(text));
+    (void)n;
+}
+
+static void end_now(struct tec_guard *g, const char *why)
+{
+    say(why);
+    if (g->o.lost)
+        g->o.lost(g->o.user);
+    _exit(EXIT_LOST);
+}
+
+/* What the last look found. Owned by run(). */
+struct look {
+    int64_t at_ns;    /* when it was */
+    int64_t ended_ns; /* when a signal came; 0: none has */
+    bool late;        /* the turn that runs was told already */
+};
+
+/* A signal within LOOK_MS, or none. */
+static void wait_for_signal(struct tec_guard *g, struct look *look)
+{
+    const struct timespec wait = {.tv_nsec = LOOK_MS * 1000000L};
+    int signal = sigtimedwait(&g->signals, NULL, &wait);
+    if (signal < 0 || atomic_load(&g->stopping))
+        return;
+    if (look->ended_ns)
+        end_now(g, "tectum serve: a second signal; ended at once\n");
+    look->ended_ns = tec_clock_now(&g->clock);
+    g->o.end(g->o.user);
+}
+
+static void watch_turn(struct tec_guard *g, struct look *look, int64_t now)
+{
+    int64_t late_ns = now - atomic_load(&g->turn_ns);
+    if (late_ns < TEC_GUARD_LATE_MS * 1000000LL) {
+        if (look->late)
+            say("tectum serve: the connection thread goes on\n");
+        look->late = false;
+        return;
+    }
+    if (!look->late) {
+        atomic_fetch_add(&g->late, 1);
+        say("tectum serve: the connection thread does not come round since a second; "
+            "replies that are due are sent without it\n");
+    }
+    look->late = true;
+    if (g->o.rescue)
+        g->o.rescue(g->o.user);
+    if (late_ns > TEC_GUARD_LOST_S * 1000000000LL)
+        end_now(g, "tectum serve: the connection thread is lost; this is a bug of tectum; the "
+                   "program ends so that robots notice\n");
+}
+
+static void *run(void *user)
+{
+    struct tec_guard *g = user;
+    struct look look = {.at_ns = tec_clock_now(&g->clock)};
+    while (!atomic_load(&g->stopping)) {
+        wait_for_signal(g, &look);
+        int64_t now = tec_clock_now(&g->clock);
+        bool paused = now - look.at_ns > TEC_GUARD_LATE_MS * 500000LL;
+        look.at_ns = now;
+        if (paused) /* the whole program stood still: the other thread gets its time, too */
+            tec_guard_turn(g);
+        else
+            watch_turn(g, &look, now);
+        if (look.ended_ns && now - look.ended_ns > TEC_GUARD_GRACE_S * 1000000000LL)
+            end_now(g, "tectum serve: not ended in good order within 10 s of the signal; ended at "
+                       "once\n");
+    }
+    return NULL;
+}
+
+void tec_guard_turn(struct tec_guard *g)
+{
+    atomic_store_explicit(&g->turn_ns, tec_clock_now(&g->clock), memory_order_relaxed);
+}
+
+bool tec_guard_start(struct tec_guard *g, const struct tec_guard_options *options)
+{
+    g->o = *options;
+    tec_guard_turn(g);
+    g->started = pthread_create(&g->thread, NULL, run, g) == 0;
+    return g->started;
+}
+
+void tec_guard_stop(struct tec_guard *g)
+{
+    if (!g->started)
+        return;
+    atomic_store(&g->stopping, true);
+    pthread_kill(g->thread, SIGTERM); /* it waits for signals: this one only wakes it */
+    pthread_join(g->thread, NULL);
+    g->started = false;
+}

@@ -1,0 +1,55 @@
+/* guard.h - the thread beside the connection thread: it waits for signals, and notices when the
+ * connection thread does not come round.
+ *
+ * A signal ends the program whatever the connection thread does: first in good order, and after
+ * TEC_GUARD_GRACE_S seconds, or at a second signal, at once with exit code 5. A turn of the
+ * connection thread that takes longer than TEC_GUARD_LATE_MS is told on stderr, and from then on
+ * this thread sends the replies that are ready or due. After TEC_GUARD_LOST_S it ends the program
+ * with exit code 5, so that robots see their connection end and whoever supervises the server
+ * starts it again. */
+#ifndef TEC_TOOLS_SERVE_GUARD_H
+#define TEC_TOOLS_SERVE_GUARD_H
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TEC_GUARD_LATE_MS = 1000, TEC_GUARD_LOST_S = 10, TEC_GUARD_GRACE_S = 10 };
+
+struct tec_guard_options {
+    void (*end)(void *user);    /* a signal has come: begin to end; any thread, never blocks */
+    bool (*rescue)(void *user); /* the connection thread is late: send what is due; false: it
+                                   cannot be done now */
+    void (*lost)(void *user);   /* last words before the program ends with exit code 5 */
+    void *user;
+};
+
+/* Owned by the caller of start until stop; must not move in between. Zeroed is stopped. */
+struct tec_guard {
+    struct tec_guard_options o;
+    struct tec_clock clock;
+    sigset_t signals, before;
+    pthread_t thread;
+    bool started;
+    _Atomic bool stopping;
+    _Atomic int64_t turn_ns; /* when the connection thread came round last */
+    _Atomic int late;        /* turns that took too long, so far */
+};
+
+/* Block SIGINT, SIGTERM and SIGHUP in the calling thread, and in those that it starts from here on.
+ * Call it before any other thread is started. */
+void tec_guard_hold_signals(struct tec_guard *g);
+
+/* Start the thread; false: none can be started. */
+bool tec_guard_start(struct tec_guard *g, const struct tec_guard_options *options);
+
+/* The connection thread is alive. It must be called at least every TEC_GUARD_LATE_MS / 2. */
+void tec_guard_turn(struct tec_guard *g);
+
+/* End the thread and give the signals back. The grace of a signal is over with it. */
+void tec_guard_stop(struct tec_guard *g);
+
+#endif
