@@ -9,8 +9,9 @@
 /* Bytes of stack that a thread needs which runs kernels: gemm_int4 takes 0.3 MiB. */
 enum { TEC_THREAD_STACK = 1 << 20 };
 
-/* Start a thread with SIGINT, SIGTERM and SIGHUP blocked from its first instruction on, and with at least
- * TEC_THREAD_STACK where the system's stacks are smaller (musl: 128 KiB). false: none was started.
+/* Start a thread with SIGINT, SIGTERM and SIGHUP blocked from its first instruction on, and with at
+ * least TEC_THREAD_STACK where the system's stacks are smaller (musl: 128 KiB). false: none was
+ * started.
  */
 bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
 

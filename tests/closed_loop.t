@@ -27,7 +27,7 @@ ok $? "two episodes under two policies and a random one: the same success, steps
 grep -q '^metaworld_aged 50 ms .* 100.0 %' "$W/out"; ok $? "the aged policy does its tasks at 50 ms"
 grep -q '"age_ms": 50.0' "$W/prove.json" && [ -s "$W/ages.svg" ]; ok $? "the report and the plot are written"
 
-"$T" serve pipelines/demo_metaworld.lua --host 127.0.0.1 --port 0 >"$W/serving" 2>/dev/null &
+"$T" serve pipelines/demo_metaworld.lua --late-ok --port 0 >"$W/serving" 2>/dev/null &
 server=$! port=
 for _ in 1 2 3 4 5 6 7 8 9 10; do
     port=$(sed -n 's|^serving .* on ws://[^ ]*:\([0-9]*\) .*|\1|p' "$W/serving")

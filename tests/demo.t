@@ -58,7 +58,7 @@ expect "the server is stopped" "stopped" "$tree/stopped"
 touch "$tree/broken"
 rollout --tasks button
 expect "a server that ends is an error" "status 1" "$work/out"
-expect "and what it said is shown" "server: called with serve pipelines/demo_metaworld.lua --host 127.0.0.1 --port 0 --threads 1" "$work/out"
+expect "and what it said is shown" "server: called with serve pipelines/demo_metaworld.lua --late-ok --port 0 --threads 1" "$work/out"
 rollout --given
 expect "a policy that is given actions has its own pipeline" "serve pipelines/demo_metaworld_aged.lua --host" "$work/out"
 

@@ -81,7 +81,7 @@ ids = [int(x) for i, x in enumerate(struct.unpack("<%df" % (len(chunk) // 4), ch
 config = json.load(open(folder + "/config.json"))
 config["text_config"]["eos_token_id"] = collections.Counter(ids).most_common(1)[0][0]
 json.dump(config, open(folder + "/config.json", "w"))
-server = subprocess.Popen([program, "serve", folder + "/parallel.lua", "--root", ".", "--weights", folder, "--device",
+server = subprocess.Popen([program, "serve", folder + "/parallel.lua", "--late-ok", "--root", ".", "--weights", folder, "--device",
                            "cpu", "--port", "0", "--host", "127.0.0.1"], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True)
 try:

@@ -350,7 +350,7 @@ def bench_has_the_age_beside_the_rate():
 class Server:
     def __init__(self, *options, model=MODEL):
         self.p = subprocess.Popen(
-            [PROGRAM, "serve", PIPELINE, *model, "--port", "0", "--host", "127.0.0.1", *options],
+            [PROGRAM, "serve", PIPELINE, *model, "--port", "0", "--late-ok", *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.p.stdout.readline()
         if " on ws://" not in line:

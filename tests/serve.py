@@ -46,7 +46,7 @@ class Server:
     def __init__(self, *options, pipeline=PIPELINE):
         self.p = subprocess.Popen(
             [PROGRAM, "serve", pipeline, "--port", "0", "--host", "127.0.0.1", "--threads", "1",
-             *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             "--late-ok", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         Server.all.append(self.p)
         self.line = self.p.stdout.readline()
         if " on ws://" not in self.line:
@@ -434,8 +434,15 @@ def a_stop_lasts_until_reset(_):
         r, _ = timed(s, deadline_ms=ms)
         check(r["tectum"]["source"] == "stopped" and rows(r) == [], r)
     check(timed(s)[0]["tectum"]["source"] == "stopped")
-    check(timed(s, reset=True)[0]["tectum"]["source"] == "fresh")
-    server.end()
+    other = server.connect()  # the stop is the server's, not the connection's
+    check(timed(other)[0]["tectum"]["source"] == "stopped")
+    s.close()
+    again = server.connect()
+    check(timed(again)[0]["tectum"]["source"] == "stopped")
+    check(timed(again, reset=True)[0]["tectum"]["source"] == "fresh")
+    check(timed(other)[0]["tectum"]["source"] == "fresh")
+    _, _, err = server.end()
+    check("stopped, for every client" in err and "the stop was reset" in err, err)
 
 
 @test

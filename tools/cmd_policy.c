@@ -169,7 +169,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     const char *near = tec_nearest(name, names, n);
     return tec_fail(err, TEC_INVALID,
                     "policy: '%s' is none of check, test, load, fallback, reinstate, rollback, "
-                    "drop, set, status, dump%s%s%s",
+                    "drop, set, status, reset, dump%s%s%s",
                     name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -185,6 +185,7 @@ const struct tec_command tec_command_policy = {
         "not ok.\n"
         "With --control PATH a running robot is told: load (a policy, on trial first), fallback,\n"
         "reinstate, rollback, drop, set NAME=VALUE, status, dump; doc/policies.md describes them.\n"
+        "reset ends a server's stop (doc/deadlines.md).\n"
         "load --wait ends with exit code 1 when the policy was rejected or is gone again.\n",
     .example = "  tectum policy check mine.lua --pipeline robot.lua --costs robot.costs\n"
                "  tectum policy test tests/policies/edf.lua\n"

@@ -24,6 +24,7 @@ struct serve_options {
     const char *port, *host, *key, *default_prompt;
     struct tec_control_options control;
     int max_message_mib, max_connections, limit_rows, stall_s, actions;
+    bool late_ok;
 };
 
 #define AT(member) offsetof(struct serve_options, member)
@@ -40,6 +41,8 @@ static const struct tec_option options[] = {
     {"actions", 0, TEC_OPTION_INT, "N",
      "rows that a client carries out between requests, see doc/deadlines.md; all", AT(actions), 1,
      1 << 20},
+    {"late-ok", 0, TEC_OPTION_FLAG, NULL,
+     "hand out actions that are late, in place of what on_miss says", AT(late_ok), 0, 0},
     {"max-message-mib", 0, TEC_OPTION_INT, "N", "larger messages are refused; 64",
      AT(max_message_mib), 1, 1024},
     {"max-connections", 0, TEC_OPTION_INT, "N", "further ones are told 503; 16",
@@ -64,6 +67,7 @@ struct job {
     struct tec_control control;
     struct tec_listener listener;
     struct tec_key key;
+    struct tec_safety_log told;
     json_t *metadata;
     int port;
 };
@@ -107,6 +111,18 @@ static bool rescue(void *user)
     return tec_net_rescue(&job->net);
 }
 
+/* Misses, and a stop: a line on stderr, at most one a second. */
+static void look(void *user)
+{
+    static const struct tec_clock clock = {NULL};
+    struct job *job = user;
+    char text[256];
+    int n = tec_safety_tell(&job->exchange.safety, &job->told, tec_clock_now(&clock), text,
+                            sizeof text);
+    if (n > 0)
+        tec_guard_say(text);
+}
+
 /* The last words of a program that ends because its connection thread is lost. */
 static void lost(void *user)
 {
@@ -122,8 +138,14 @@ static void lost(void *user)
 static struct tec_watch_options watch_options(const struct job *job)
 {
     const struct tec_worker *w = &job->worker;
-    const struct tec_decl_deadline *d = tec_outlet_deadline(w->opened.pipeline);
+    const struct tec_pipeline *p = w->opened.pipeline;
+    const struct tec_decl_deadline *d = tec_outlet_deadline(p);
+    for (int i = 0; i < p->n_nodes && !d; i++) /* of a pipeline of text */
+        if (p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
+            d = &p->nodes[i].deadline;
     return (struct tec_watch_options){.acts = w->rows > 0 && w->columns > 0,
+                                      .deadline_ns =
+                                          d && !job->o->late_ok ? (int64_t)(d->ms * 1e6) : 0,
                                       .handout = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
                                                   .limit = d ? d->limit : 0,
                                                   .decay_actions = d ? d->decay_actions : 0,
@@ -153,7 +175,7 @@ static enum tec_status start(struct job *job, struct tec_error *err)
     job->listener = (struct tec_listener){-1, -1}; /* given */
     TEC_TRY(tec_net_start(&job->net, &net, err));
     const struct tec_guard_options guard = {
-        .end = end, .rescue = rescue, .lost = lost, .user = job};
+        .end = end, .rescue = rescue, .lost = lost, .look = look, .user = job};
     return tec_guard_start(&job->guard, &guard)
                ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "the thread for signals does not start");
@@ -185,7 +207,9 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
                 "%s is not this machine alone, and no --key is given: whoever reaches "
                 "the port can move the robot",
                 o->host);
-    TEC_TRY(tec_control_open(&job->control, job->call, &o->control, err));
+    struct tec_control_options control = o->control;
+    control.safety = &job->exchange.safety;
+    TEC_TRY(tec_control_open(&job->control, job->call, &control, err));
     TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
                             2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
                             o->default_prompt, err));
@@ -195,7 +219,8 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
     tec_control_close(&job->control);
-    tec_serve_stats_print(&job->net.stats, tec_policy_in_use(&job->worker.opened), job->call);
+    tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
+                          tec_policy_in_use(&job->worker.opened), job->call);
     return TEC_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "tools/control/peer.h"
 #include "tools/control/socket.h"
 #include "tools/open_engine.h"
+#include "tools/serve/safety.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -23,6 +24,7 @@ enum { TEC_CONTROL_PEERS = 4, TEC_CONTROL_EVENTS = 16 };
 struct tec_control_options {
     const char *path;     /* of the socket; NULL = none */
     const char *dump_dir; /* NULL: beside the socket, without one nowhere */
+    struct tec_safety *safety; /* a server's, borrowed; NULL: there is none */
 };
 
 /* What became of the newest policy that was loaded. */

@@ -119,6 +119,14 @@ static enum tec_status obey_status(struct order *o, struct tec_error *err)
     return o->reply ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for an answer");
 }
 
+static enum tec_status obey_reset(struct order *o, struct tec_error *err)
+{
+    if (!o->c->options.safety)
+        return tec_fail(err, TEC_UNSUPPORTED, "reset: this program hands no actions to clients");
+    tec_safety_reset(o->c->options.safety);
+    return TEC_OK;
+}
+
 static enum tec_status obey_dump(struct order *o, struct tec_error *err)
 {
     struct tec_control_dump *d = &o->c->dump;

@@ -96,15 +96,29 @@ static json_t *params_json(const struct tec_helm_status *s)
     return params;
 }
 
+/* What a server's clients were not given by their deadline; NULL: this is no server. */
+static json_t *safety_json(const struct tec_safety *safety)
+{
+    if (!safety)
+        return json_null();
+    json_t *misses = json_object();
+    for (int i = 0; i < TEC_CAUSES; i++)
+        if (atomic_load(&safety->misses[i]) > 0)
+            json_object_set_new(misses, tec_cause_name((enum tec_cause)i),
+                                json_integer((json_int_t)atomic_load(&safety->misses[i])));
+    return json_pack("{s:b, s:I, s:o}", "stopped", (int)atomic_load(&safety->stopped), "missed",
+                     (json_int_t)tec_safety_misses(safety), "by_cause", misses);
+}
+
 json_t *tec_control_status(struct tec_control *c)
 {
     const struct tec_helm_status *s = tec_helm_look(c->helm);
-    return json_pack("{s:b, s:I, s:o, s:i, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "ok", 1,
+    return json_pack("{s:b, s:I, s:o, s:i, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ok", 1,
                      "frame", (json_int_t)s->frame, "policy", tec_control_text(s->policy),
                      "version", s->version, "decides", tec_control_text(s->decides), "quarantined",
                      (int)s->report.quarantined, "standby", (int)s->report.standby, "params",
                      params_json(s), "report", report_json(&s->report), "previous",
                      named(s->previous, s->previous_version), "candidate",
-                     named(s->candidate, s->candidate_version), "load", load_json(c, s), "events",
-                     events_json(c));
+                     named(s->candidate, s->candidate_version), "load", load_json(c, s), "deadlines",
+                     safety_json(c->options.safety), "events", events_json(c));
 }

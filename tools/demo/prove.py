@@ -36,7 +36,7 @@ class Serve:
     """`tectum serve` on a free port."""
 
     def __init__(self, tectum, pipeline, *options):
-        command = [tectum, "serve", pipeline, "--host", "127.0.0.1", "--port", "0", "--threads", "1", "--format", "json", *GUARD, *options]
+        command = [tectum, "serve", pipeline, "--late-ok", "--port", "0", "--threads", "1", "--format", "json", *GUARD, *options]
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if "ws://" not in line:

@@ -1,4 +1,11 @@
+/* exchange.c - what the two threads of the server share: jobs, and two rings of their numbers. */
 #include "tools/serve/exchange.h"
+
+bool tec_job_in_time(const struct tec_job *j)
+{
+    return j->due_acts && atomic_load_explicit(&j->acted, memory_order_acquire) &&
+           j->released_ns <= j->due_ns;
+}
 
 enum tec_status tec_exchange_init(struct tec_exchange *x, int n, size_t reply,
                                   struct tec_arena *arena, struct tec_error *err)

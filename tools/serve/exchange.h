@@ -13,6 +13,7 @@
 
 #include "base/ring.h"
 #include "tools/mailbox.h"
+#include "tools/serve/safety.h"
 
 enum { TEC_REPLY_HEAD = 64 /* bytes before a reply, for the frame's header */ };
 
@@ -26,6 +27,7 @@ struct tec_job {
     bool is_text; /* it came as a text message: refused */
     int64_t received_ns;
     int64_t due_ns;     /* the reply leaves by then; 0: whenever it is ready */
+    bool due_acts;      /* due_ns is of the actions alone: with them in time, text may follow */
     int64_t client;     /* of the connection, each another */
     double previous_ms; /* duration of the connection's cycle before; negative: none */
 
@@ -49,11 +51,16 @@ struct tec_job {
     _Atomic bool gone; /* the client left: the result is not needed. Relaxed: only saves work */
 };
 
+/* Whether the deadline was of the actions alone, and they were made by then: the reply waits for
+ * its text. Either thread. */
+bool tec_job_in_time(const struct tec_job *job);
+
 struct tec_exchange {
     int n;
     struct tec_job *jobs; /* [n] */
     int64_t clients;      /* the connection thread's: connections so far */
     struct tec_ring inbox, outbox;
+    struct tec_safety safety;
     struct tec_bell work;     /* rings for the engine thread */
     _Atomic bool ending;      /* the engine thread returns */
     void (*wake)(void *user); /* the connection thread; any thread may call it, it never blocks */

@@ -1,7 +1,7 @@
 /* guard.c - the thread that waits for signals and watches the connection thread. */
 #include "tools/serve/guard.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,16 +19,18 @@ void tec_guard_hold_signals(struct tec_guard *g)
     pthread_sigmask(SIG_BLOCK, &g->signals, &g->before);
 }
 
-/* Not fprintf: another thread may hold the lock of stderr for ever. */
-static void say(const char *text)
+void tec_guard_say(const char *text)
 {
+    struct pollfd out = {.fd = 2, .events = POLLOUT};
+    if (poll(&out, 1, 0) <= 0)
+        return;
     ssize_t n = write(2, text, strlen(text));
     (void)n;
 }
 
 static void end_now(struct tec_guard *g, const char *why)
 {
-    say(why);
+    tec_guard_say(why);
     if (g->o.lost)
         g->o.lost(g->o.user);
     _exit(EXIT_LOST);
@@ -59,14 +61,14 @@ static void watch_turn(struct tec_guard *g, struct look *look, int64_t now)
     int64_t late_ns = now - atomic_load(&g->turn_ns);
     if (late_ns < TEC_GUARD_LATE_MS * 1000000LL) {
         if (look->late)
-            say("tectum serve: the connection thread goes on\n");
+            tec_guard_say("tectum serve: the connection thread goes on\n");
         look->late = false;
         return;
     }
     if (!look->late) {
         atomic_fetch_add(&g->late, 1);
-        say("tectum serve: the connection thread does not come round since a second; "
-            "replies that are due are sent without it\n");
+        tec_guard_say("tectum serve: the connection thread does not come round since a second; "
+                      "replies that are due are sent without it\n");
     }
     look->late = true;
     if (g->o.rescue)
@@ -89,6 +91,8 @@ static void *run(void *user)
             tec_guard_turn(g);
         else
             watch_turn(g, &look, now);
+        if (g->o.look)
+            g->o.look(g->o.user);
         if (look.ended_ns && now - look.ended_ns > TEC_GUARD_GRACE_S * 1000000000LL)
             end_now(g, "tectum serve: not ended in good order within 10 s of the signal; ended at "
                        "once\n");

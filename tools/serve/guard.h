@@ -24,6 +24,7 @@ struct tec_guard_options {
     bool (*rescue)(void *user); /* the connection thread is late: send what is due; false: it
                                    cannot be done now */
     void (*lost)(void *user);   /* last words before the program ends with exit code 5 */
+    void (*look)(void *user);   /* every 100 ms, for what there is to tell; or NULL */
     void *user;
 };
 
@@ -48,6 +49,10 @@ bool tec_guard_start(struct tec_guard *g, const struct tec_guard_options *option
 
 /* The connection thread is alive. It must be called at least every TEC_GUARD_LATE_MS / 2. */
 void tec_guard_turn(struct tec_guard *g);
+
+/* Write a text to stderr without the lock that another thread may hold for ever. What does not go
+ * out at once is lost: a terminal that stands still does not stop this thread. */
+void tec_guard_say(const char *text);
 
 /* End the thread and give the signals back. The grace of a signal is over with it. */
 void tec_guard_stop(struct tec_guard *g);

@@ -1,10 +1,12 @@
+/* msgpack_read.c - one msgpack value after the other, out of a bounded message. */
 #include "tools/serve/msgpack_read.h"
 
 #include <string.h>
 
 void tec_msgpack_open(struct tec_msgpack *r, const void *message, size_t n)
 {
-    const uint8_t *bytes = message;
+    static const uint8_t nothing[1]; /* an empty message may have no memory */
+    const uint8_t *bytes = n ? message : nothing;
     *r = (struct tec_msgpack){
         .begin = bytes, .at = bytes, .end = bytes + n, .left = TEC_MSGPACK_TOKENS};
 }

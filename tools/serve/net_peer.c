@@ -201,7 +201,7 @@ static int send_reply(struct tec_net *net, struct lws *wsi, struct tec_slot *slo
 {
     const struct tec_job *job = &slot->exchange->jobs[slot->job];
     if (net->alarms[slot->job].watch.replied)
-        net->stats.substitutes++;
+        net->stats.requests++, net->stats.substitutes++;
     else
         tec_serve_stats_add(&net->stats, job, tec_clock_now(&net->clock));
     slot->state = TEC_SLOT_SENDING;

@@ -1,3 +1,4 @@
+/* slot.c - one connection's messages and replies, and in which order they come. */
 #include "tools/serve/slot.h"
 
 #include <string.h>
@@ -83,6 +84,7 @@ static void submit(struct tec_slot *s)
     job->is_text = whole.is_text;
     job->received_ns = s->filled_ns;
     job->due_ns = s->early_due_ns;
+    job->due_acts = s->early_due_acts;
     s->tick = s->n_requests - 1;
     atomic_store_explicit(&job->answer, TEC_JOB_OPEN, memory_order_relaxed);
     atomic_store_explicit(&job->acted, false, memory_order_relaxed);
@@ -91,10 +93,11 @@ static void submit(struct tec_slot *s)
     tec_exchange_submit(s->exchange, s->job);
 }
 
-void tec_slot_whole(struct tec_slot *s, int64_t now, int64_t due_ns)
+void tec_slot_whole(struct tec_slot *s, int64_t now, int64_t due_ns, bool due_acts)
 {
     s->filled_ns = now;
     s->early_due_ns = due_ns;
+    s->early_due_acts = due_acts;
     s->n_requests++;
     s->early = s->state != TEC_SLOT_IDLE || s->held;
     if (!s->early)

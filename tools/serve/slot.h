@@ -46,6 +46,7 @@ struct tec_slot {
     int64_t taken_by_ns;  /* when the reply must have left; 0 = none is stuck */
     int64_t filled_ns;    /* when `filling` was whole */
     int64_t early_due_ns; /* by when its reply leaves; 0 = whenever */
+    bool early_due_acts;  /* tec_job.due_acts of it */
     int64_t n_requests;   /* whole messages of this connection so far */
     int64_t tick;         /* which of them is with the engine, or was last */
     int64_t held_tick;    /* of the held one */
@@ -61,8 +62,8 @@ void tec_slot_leave(struct tec_slot *slot);
  * False without memory. */
 bool tec_slot_append(struct tec_slot *slot, const void *bytes, size_t n);
 /* It is whole: it goes to the engine now, or when the reply before has left. Its reply leaves by
- * `due_ns`; 0: whenever. */
-void tec_slot_whole(struct tec_slot *slot, int64_t now, int64_t due_ns);
+ * `due_ns` (0: whenever); `due_acts` is tec_job's. */
+void tec_slot_whole(struct tec_slot *slot, int64_t now, int64_t due_ns, bool due_acts);
 /* The engine has given the job back; false when nobody wants the reply. */
 bool tec_slot_answered(struct tec_slot *slot);
 /* The engine has given a job back that was answered at its deadline. */

@@ -1,3 +1,4 @@
+/* stats.c - what the server tells about itself at its end. */
 #include "tools/serve/stats.h"
 
 #include <jansson.h>
@@ -35,13 +36,44 @@ static json_t *policy_json(const struct tec_policy *policy)
                      (int)r->quarantined);
 }
 
-void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_policy *policy,
-                           struct tec_invocation *call)
+json_t *tec_serve_misses_json(const struct tec_safety *safety)
+{
+    json_t *json = json_pack("{s:I}", "total", (json_int_t)tec_safety_misses(safety));
+    for (int i = 0; json && i < TEC_CAUSES; i++) {
+        int64_t n = atomic_load(&safety->misses[i]);
+        if (n > 0)
+            json_object_set_new(json, tec_cause_name((enum tec_cause)i), json_integer(n));
+    }
+    return json;
+}
+
+/* "tectum serve: 5 requests missed their deadline (plan 4, host 1)" */
+static void say_misses(const struct tec_safety *safety, struct tec_invocation *call)
+{
+    char text[200] = "";
+    size_t n = 0;
+    for (int i = 0; i < TEC_CAUSES && n < sizeof text; i++) {
+        long long misses = (long long)atomic_load(&safety->misses[i]);
+        if (misses > 0)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %lld", n ? ", " : "",
+                                  tec_cause_name((enum tec_cause)i), misses);
+    }
+    if (n)
+        tec_say(call, "%lld requests missed their deadline (%s)",
+                (long long)tec_safety_misses(safety), text);
+}
+
+void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_safety *safety,
+                           const struct tec_policy *policy, struct tec_invocation *call)
 {
     json_t *json;
+    say_misses(safety, call);
     if (s->substitutes)
         tec_say(call, "%lld requests were answered at their deadline, before their result",
                 (long long)s->substitutes);
+    if (s->rescued)
+        tec_say(call, "%lld replies were sent while the connection thread did not come round",
+                (long long)s->rescued);
     if (policy && tec_policy_report(policy)->failures)
         tec_say(call, "%lld of %lld calls of the policy failed; the last: %s",
                 (long long)tec_policy_report(policy)->failures,
@@ -59,8 +91,9 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_pol
                 (double)tec_histogram_at(&s->own, 0.99) / 1e3);
         return;
     }
-    json = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "requests",
-                     (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "errors",
+    json = json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "requests",
+                     (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "misses",
+                     tec_serve_misses_json(safety), "rescued", (json_int_t)s->rescued, "errors",
                      (json_int_t)s->errors, "connections", (json_int_t)s->connections, "infer_ms",
                      quantiles(&s->infer, 1e6), "overhead_us", quantiles(&s->overhead, 1e3),
                      "waited_us", quantiles(&s->waited, 1e3), "own_us", quantiles(&s->own, 1e3),

@@ -7,9 +7,11 @@
 #include "tools/command.h"
 #include "tools/serve/exchange.h"
 
+#include <jansson.h>
+
 struct tec_serve_stats {
-    int64_t requests;    /* answered with a result */
-    int64_t substitutes; /* answered at their deadline in place of a result */
+    int64_t requests;    /* answered */
+    int64_t substitutes; /* of them at their deadline, in place of a result */
     int64_t errors;      /* refused requests and messages */
     int64_t rescued;     /* sent by the guard's thread, see net_rescue.c */
     int64_t connections;
@@ -23,9 +25,12 @@ struct tec_serve_stats {
 /* A reply is queued for sending at `now`. */
 void tec_serve_stats_add(struct tec_serve_stats *stats, const struct tec_job *job, int64_t now);
 
+/* {"total":3,"plan":2,"host":1}: misses by cause; free with json_decref. NULL without memory. */
+json_t *tec_serve_misses_json(const struct tec_safety *safety);
+
 /* A line on stderr, or with --format json an object on stdout; and how the policy fared (NULL:
  * there was none), so that nobody takes the default plan for it. */
-void tec_serve_stats_print(const struct tec_serve_stats *stats, const struct tec_policy *policy,
-                           struct tec_invocation *call);
+void tec_serve_stats_print(const struct tec_serve_stats *stats, const struct tec_safety *safety,
+                           const struct tec_policy *policy, struct tec_invocation *call);
 
 #endif

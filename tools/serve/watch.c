@@ -1,3 +1,4 @@
+/* watch.c - replies in place of the engine's, by the deadlines of one connection. */
 #include "tools/serve/watch.h"
 
 #include "tools/serve/reply.h"
@@ -21,6 +22,48 @@ void tec_watch_open(struct tec_watch *w)
         tec_handout_forget(w->handout);
 }
 
+static struct tec_handout_chunk chunk_of(const struct tec_watch *w, int64_t tick)
+{
+    const struct tec_job *j = job_of(w);
+    return (struct tec_handout_chunk){tick, j->captured_ns, j->actions, j->chunk_id};
+}
+
+static struct tec_safety *safety_of(const struct tec_watch *w)
+{
+    return &w->slot->exchange->safety;
+}
+
+/* Somebody has ended a stop since: this connection's is over, too. */
+static void follow_resets(struct tec_watch *w)
+{
+    uint32_t resets = atomic_load(&safety_of(w)->resets);
+    if (w->handout && w->resets != resets)
+        tec_handout_reset(w->handout);
+    w->resets = resets;
+}
+
+/* A stop is the server's: what one connection comes to holds for all. */
+static struct tec_handed latch(struct tec_watch *w, struct tec_handed handed)
+{
+    if (handed.source == TEC_SOURCE_STOPPED)
+        atomic_store(&safety_of(w)->stopped, true);
+    else if (atomic_load(&safety_of(w)->stopped))
+        handed = (struct tec_handed){.source = TEC_SOURCE_STOPPED, .frame = -1, .seen = -1};
+    return handed;
+}
+
+/* Actions in place of the request's own, or those. */
+static struct tec_handed hand_out(struct tec_watch *w, int64_t tick, bool fresh)
+{
+    follow_resets(w);
+    if (!w->handout) /* a pipeline of text */
+        return (struct tec_handed){.source = TEC_SOURCE_NONE, .frame = -1, .seen = -1};
+    if (!fresh) /* the job may be the engine's: nothing of it is read */
+        return latch(w, tec_handout_missed(w->handout, tick));
+    const struct tec_handout_chunk chunk = chunk_of(w, tick);
+    return latch(w, tec_handout_fresh(w->handout, &chunk));
+}
+
 /* The request that the engine has from now on. */
 static void begin(struct tec_watch *w)
 {
@@ -36,20 +79,18 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
     int64_t due = 0;
     /* What is wrong with a message is the engine's to say. */
     bool good = tec_request_options(&w->options, m->data, m->n, w->moment, &err) == TEC_OK;
-    if (good && w->options.deadline_ms > 0.0)
+    bool own = good && w->options.deadline_ms > 0.0;
+    if (own)
         due = now + (int64_t)(w->options.deadline_ms * 1e6);
+    else if (good && w->o.deadline_ns > 0 && (w->options.wants_actions || !w->handout))
+        due = now + w->o.deadline_ns;
     tec_arena_finish(w->moment);
-    if (good && w->handout && w->options.reset)
-        tec_handout_reset(w->handout);
-    tec_slot_whole(w->slot, now, w->handout ? due : 0);
+    if (good && w->options.reset)
+        tec_safety_reset(safety_of(w));
+    follow_resets(w);
+    tec_slot_whole(w->slot, now, due, !own && w->options.wants_text && w->handout);
     if (!w->slot->early)
         begin(w);
-}
-
-static struct tec_handout_chunk chunk_of(const struct tec_watch *w, int64_t tick)
-{
-    const struct tec_job *j = job_of(w);
-    return (struct tec_handout_chunk){tick, j->captured_ns, j->actions, j->chunk_id};
 }
 
 /* A reply in place of the engine's. `fresh`: the request's own actions are there, its text is not.
@@ -58,13 +99,7 @@ static void reply(struct tec_watch *w, int64_t tick, bool fresh, const char *cau
 {
     struct tec_job *j = job_of(w);
     struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
-    struct tec_handed handed;
-    if (fresh) {
-        const struct tec_handout_chunk chunk = chunk_of(w, tick);
-        handed = tec_handout_fresh(w->handout, &chunk);
-    } else { /* the job may be the engine's: nothing of it is read */
-        handed = tec_handout_missed(w->handout, tick);
-    }
+    const struct tec_handed handed = hand_out(w, tick, fresh);
     bool own = handed.source == TEC_SOURCE_FRESH;
     const double *actions = own ? j->actions : handed.actions;
     const struct tec_reply r = {.actions = !w->wants_actions ? NULL
@@ -79,7 +114,7 @@ static void reply(struct tec_watch *w, int64_t tick, bool fresh, const char *cau
                                 .has_text = w->wants_text,
                                 .text = "",
                                 .request = -1,
-                                .reason = "",
+                                .reason = w->wants_text ? "deadline" : "",
                                 .chunk_id = fresh ? j->chunk_id : -1,
                                 .obs_ts = handed.captured_ns,
                                 .source = tec_source_word(handed.source),
@@ -98,6 +133,8 @@ static bool expire(struct tec_watch *w, int64_t now)
 {
     struct tec_job *j = job_of(w);
     int open = TEC_JOB_OPEN;
+    if (tec_job_in_time(j))
+        return false; /* they wait for their text, as was asked for */
     if (!atomic_compare_exchange_strong(&j->answer, &open, TEC_JOB_BY_WATCH))
         return false;
     bool acted = atomic_load_explicit(&j->acted, memory_order_acquire);
@@ -116,8 +153,7 @@ static void keep(struct tec_watch *w, int64_t now)
     }
     if (!w->handout || j->failed || !atomic_load_explicit(&j->acted, memory_order_acquire))
         return;
-    const struct tec_handout_chunk chunk = chunk_of(w, w->slot->tick);
-    if (tec_handout_fresh(w->handout, &chunk).source == TEC_SOURCE_STOPPED)
+    if (hand_out(w, w->slot->tick, true).source == TEC_SOURCE_STOPPED)
         reply(w, w->slot->tick, true, NULL, now); /* says so */
 }
 
@@ -154,7 +190,7 @@ void tec_watch_sent(struct tec_watch *w, int64_t now)
 bool tec_watch_look(struct tec_watch *w, int64_t now)
 {
     struct tec_slot *s = w->slot;
-    if (!s->connection || !w->handout)
+    if (!s->connection)
         return false;
     int64_t at = now + TEC_WATCH_LEAD_NS;
     if (s->state == TEC_SLOT_ENGINE)
@@ -163,6 +199,7 @@ bool tec_watch_look(struct tec_watch *w, int64_t now)
         return false;
     begin(w);
     tec_slot_early_expired(s);
+    tec_safety_skip(safety_of(w));
     reply(w, s->tick, false, NULL, now);
     return true;
 }
@@ -170,8 +207,9 @@ bool tec_watch_look(struct tec_watch *w, int64_t now)
 int64_t tec_watch_next(const struct tec_watch *w)
 {
     const struct tec_slot *s = w->slot;
-    int64_t due = !s->connection || !w->handout           ? 0
-                  : s->state == TEC_SLOT_ENGINE           ? job_of(w)->due_ns
+    const struct tec_job *j = &s->exchange->jobs[s->job];
+    int64_t due = !s->connection                          ? 0
+                  : s->state == TEC_SLOT_ENGINE           ? (tec_job_in_time(j) ? 0 : j->due_ns)
                   : s->state == TEC_SLOT_IDLE && s->early ? s->early_due_ns
                                                           : 0;
     return due ? due - TEC_WATCH_LEAD_NS : INT64_MAX;

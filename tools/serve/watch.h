@@ -15,6 +15,7 @@ enum { TEC_WATCH_LEAD_NS = 500000 };
 struct tec_watch_options {
     struct tec_handout_options handout; /* of a reply's actions: its rows, `actions` a substitute */
     bool acts;                          /* false: the pipeline makes no actions, nothing is held */
+    int64_t deadline_ns;                /* of requests that name none; 0: whenever they are ready */
 };
 
 /* One connection's last command and the deadlines of its requests. Owned by the connection thread.
@@ -26,6 +27,7 @@ struct tec_watch {
     struct tec_arena *moment;           /* borrowed; scratch */
     struct tec_request_message options; /* of the newest whole message */
     bool wants_actions, wants_text;     /* of the request with the engine, or that was last */
+    uint32_t resets;                    /* of the exchange's safety, as far as it is followed */
     bool told;                          /* its own actions were told at the deadline */
     bool replied;                       /* the reply is the watch's */
 };

@@ -17,10 +17,11 @@ static bool ours(struct tec_worker *w, int job)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     int open = TEC_JOB_OPEN;
-    bool late = j->due_ns && tec_clock_now(&w->clock) > j->due_ns;
+    bool late = j->due_ns && tec_clock_now(&w->clock) > j->due_ns && !tec_job_in_time(j);
     if (!late && atomic_compare_exchange_strong(&j->answer, &open, TEC_JOB_BY_ENGINE))
         return true;
     w->jobs[job].waits = false;
+    w->jobs[job].by_watch = true;
     tec_exchange_return(w->exchange, job);
     return false;
 }
@@ -271,17 +272,30 @@ static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
 /* A ring that gives nothing is given the same observation again, until it gives something or that
  * observation's own actions are lost: again they would be. Once it gives something in every frame,
  * one that ended early is the request's. */
-static void fill_ring(struct tec_worker *w, int job)
+static const struct tec_frame_record *fill_ring(struct tec_worker *w, int job,
+                                                const struct tec_frame_record *r)
 {
     for (int i = 0; i < w->stages && !w->acted && !w->lost && !expired(w, job); i++) {
-        const struct tec_frame_record *r = run_tick(w, job);
+        r = run_tick(w, job);
         if (r->failed)
-            return;
+            break;
         w->lost |= r->cause == TEC_CAUSE_MODEL;
     }
+    return r;
 }
 
-static void run_job(struct tec_worker *w, int job)
+/* Whether the robot was given the request's own actions by the deadline; counted where not. */
+static void note_miss(struct tec_worker *w, int job, const struct tec_frame_record *r)
+{
+    const struct tec_worker_job *s = &w->jobs[job];
+    int64_t due_ns = s->due_ns ? s->due_ns : r->deadline_ns;
+    int64_t until_ns = w->acted ? r->release_ns : tec_clock_now(&w->clock);
+    bool missed = s->by_watch || (w->acted ? s->missed : due_ns > 0);
+    if (s->wants_actions && (missed || r->cause == TEC_CAUSE_MODEL))
+        tec_safety_miss(&w->exchange->safety, r->frame, r->cause, until_ns - due_ns);
+}
+
+static const struct tec_frame_record *run_job(struct tec_worker *w, int job)
 {
     struct tec_worker_job *s = &w->jobs[job];
     const struct tec_job *j = &w->exchange->jobs[job];
@@ -292,9 +306,11 @@ static void run_job(struct tec_worker *w, int job)
     w->began_ns = tec_clock_now(&w->clock);
     s->extended = w->request.extended;
     s->wants_actions = w->request.wants_actions;
-    s->refused = false;
-    w->lost |= run_tick(w, job)->cause == TEC_CAUSE_MODEL;
-    fill_ring(w, job);
+    s->refused = s->by_watch = false;
+    s->due_ns = j->due_ns;
+    const struct tec_frame_record *r = run_tick(w, job);
+    w->lost |= r->cause == TEC_CAUSE_MODEL;
+    return fill_ring(w, job, r);
 }
 
 /* One frame: for a job, or without observation. */
@@ -306,7 +322,7 @@ static void run_frame(struct tec_worker *w, int job)
     w->running_text = asked && w->request.wants_text;
     w->acted = w->holds = w->lost = false;
     if (asked)
-        run_job(w, job);
+        note_miss(w, job, run_job(w, job));
     else
         run_tick(w, -1);
     if (tec_device_failure(w->opened.engine->device, &err) != TEC_OK) {
@@ -334,6 +350,7 @@ static void serve(struct tec_worker *w, int job)
     j->captured_ns = j->received_ns;
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
     if (expired(w, job)) { /* answered already: its tick is over */
+        tec_safety_skip(&w->exchange->safety);
         tec_exchange_return(w->exchange, job);
         return;
     }

@@ -25,7 +25,9 @@ struct tec_worker_job {
     double *actions; /* [rows, columns] */
     double policy_ms;
     int64_t started_ns, chunk_id; /* chunk_id: of the observation that its actions are of */
+    int64_t due_ns;               /* as the exchange's job had it: that is given back meanwhile */
     bool extended, wants_actions, missed;
+    bool by_watch; /* the connection thread has answered it at its deadline */
     int age_frames;
 };
 

@@ -1,0 +1,84 @@
+/* safety.c - counts of missed deadlines, and the latch of a stop. */
+#include "tools/serve/safety.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SECOND_NS = 1000000000 };
+
+static const char *const meanings[] = {
+#define CAUSE(name, word, meaning) meaning,
+#include "graph/run/causes.def"
+#undef CAUSE
+};
+
+void tec_safety_miss(struct tec_safety *s, int64_t frame, enum tec_cause cause, int64_t late_ns)
+{
+    /* The robot did not get its actions, although the frame says nothing: the time between. */
+    if (cause == TEC_CAUSE_NONE)
+        cause = TEC_CAUSE_HOST;
+    atomic_store_explicit(&s->frame, frame, memory_order_relaxed);
+    atomic_store_explicit(&s->late_us, late_ns > 0 ? late_ns / 1000 : 0, memory_order_relaxed);
+    atomic_store_explicit(&s->cause, (int)cause, memory_order_relaxed);
+    atomic_fetch_add(&s->misses[cause], 1);
+}
+
+void tec_safety_skip(struct tec_safety *s)
+{
+    int cause = atomic_load(&s->cause);
+    tec_safety_miss(s, -1, cause == TEC_CAUSE_NONE ? TEC_CAUSE_PLAN : (enum tec_cause)cause, 0);
+}
+
+int64_t tec_safety_misses(const struct tec_safety *s)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < TEC_CAUSES; i++)
+        sum += atomic_load(&s->misses[i]);
+    return sum;
+}
+
+void tec_safety_reset(struct tec_safety *s)
+{
+    atomic_store(&s->stopped, false);
+    atomic_fetch_add(&s->resets, 1);
+}
+
+static int tell_misses(const struct tec_safety *s, int64_t n, char *text, size_t room)
+{
+    int cause = atomic_load(&s->cause);
+    long long frame = (long long)atomic_load(&s->frame);
+    double late_ms = (double)atomic_load(&s->late_us) / 1e3;
+    const char *name = tec_cause_name((enum tec_cause)cause), *meaning = meanings[cause];
+    const char *count = n == 1 ? "request" : "requests";
+    if (frame < 0)
+        return snprintf(
+            text, room,
+            "tectum serve: %lld %s missed the deadline; the last was not begun: %s (%s)\n",
+            (long long)n, count, name, meaning);
+    return snprintf(
+        text, room,
+        "tectum serve: %lld %s missed the deadline; the last in frame %lld, %.2f ms late: "
+        "%s (%s)\n",
+        (long long)n, count, frame, late_ms, name, meaning);
+}
+
+int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now, char *text,
+                    size_t room)
+{
+    int64_t misses = tec_safety_misses(s);
+    bool stopped = atomic_load(&s->stopped);
+    int n = 0;
+    if (stopped != log->stopped) {
+        log->stopped = stopped;
+        n = snprintf(text, room, "tectum serve: %s\n",
+                     stopped
+                         ? "the robot is stopped, for every client, until a request with reset or "
+                           "`tectum policy reset`"
+                         : "the stop was reset");
+    } else if (misses > log->told && now >= log->due_ns) {
+        n = tell_misses(s, misses - log->told, text, room);
+        log->told = misses;
+        log->due_ns = now + SECOND_NS;
+    }
+    return n < (int)room ? n : (int)room - 1;
+}

@@ -1,0 +1,46 @@
+/* safety.h - what a server's threads share about deadlines: how many were missed and why, and
+ * whether the robot was stopped.
+ *
+ * A stop is the server's: it stays for every connection, present or new, until somebody resets it
+ * (a request with `reset`, or `tectum policy reset`). Everything here is atomic; a reader may see a
+ * count before its cause. */
+#ifndef TEC_TOOLS_SERVE_SAFETY_H
+#define TEC_TOOLS_SERVE_SAFETY_H
+
+#include "graph/run/planner.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+struct tec_safety {
+    _Atomic int64_t misses[TEC_CAUSES]; /* by cause; of NONE there are none */
+    _Atomic int64_t frame, late_us;     /* of the last one; frame -1: no frame was run for it */
+    _Atomic int cause;                  /* enum tec_cause of the last one */
+    _Atomic bool stopped;
+    _Atomic uint32_t resets; /* so many so far */
+};
+
+/* One more request whose own actions did not leave by its deadline. */
+void tec_safety_miss(struct tec_safety *s, int64_t frame, enum tec_cause cause, int64_t late_ns);
+
+/* A request for which no frame was run: blamed on what was in its way. */
+void tec_safety_skip(struct tec_safety *s);
+
+int64_t tec_safety_misses(const struct tec_safety *s);
+
+/* Go on after a stop. */
+void tec_safety_reset(struct tec_safety *s);
+
+/* What was told so far. Owned by the thread that tells. */
+struct tec_safety_log {
+    int64_t told;   /* misses */
+    int64_t due_ns; /* not before */
+    bool stopped;
+};
+
+/* One line of text about misses since the last line, at most one a second, and about a stop; 0:
+ * there is nothing to tell now. The length otherwise, with its line end. */
+int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now, char *text,
+                    size_t room);
+
+#endif
