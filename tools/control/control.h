@@ -22,8 +22,8 @@ enum { TEC_CONTROL_PEERS = 4, TEC_CONTROL_EVENTS = 16 };
 
 /* Of a verb that runs long. */
 struct tec_control_options {
-    const char *path;     /* of the socket; NULL = none */
-    const char *dump_dir; /* NULL: beside the socket, without one nowhere */
+    const char *path;          /* of the socket; NULL = none */
+    const char *dump_dir;      /* NULL: beside the socket, without one nowhere */
     struct tec_safety *safety; /* a server's, borrowed; NULL: there is none */
 };
 

@@ -17,7 +17,7 @@
 enum { ANSWER_S = 15, LARGEST = 1 << 22, POLL_MS = 50, WAIT_S = 60 };
 
 const char *const tec_live_orders[] = {"load", "fallback", "reinstate", "rollback", "drop",
-                                       "set",  "status",   "reset",     "dump",      NULL};
+                                       "set",  "status",   "reset",     "dump",     NULL};
 
 /* --- a request and its answer ----------------------------------------------------------------- */
 
