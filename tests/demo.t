@@ -60,7 +60,7 @@ rollout --tasks button
 expect "a server that ends is an error" "status 1" "$work/out"
 expect "and what it said is shown" "server: called with serve pipelines/demo_metaworld.lua --late-ok --port 0 --threads 1" "$work/out"
 rollout --given
-expect "a policy that is given actions has its own pipeline" "serve pipelines/demo_metaworld_aged.lua --host" "$work/out"
+expect "a policy that is given actions has its own pipeline" "serve pipelines/demo_metaworld_aged.lua --late-ok" "$work/out"
 
 # When is observed and what is executed, without a robot.
 numpy=

@@ -17,8 +17,7 @@ trap 'rm -rf "$work"' EXIT
 
 # The tests that the table names, built and passing without any mistake.
 lines=$(grep -v -e '^#' -e '^$' tests/mutations.txt)
-binaries=$(printf '%s\n' "$lines" | awk -F ' :: ' '{ split($3, word, " "); print word[1] }' | sort -u)
-{ cmake --preset "$preset" && cmake --build --preset "$preset" -j"$jobs" --target $binaries; } \
+{ cmake --preset "$preset" && cmake --build --preset "$preset" -j"$jobs" --target tests tectum; } \
     >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; exit 1; }
 
 # test LIMIT BINARY TEST [SCHEDULE...]: run a test with another binary in its place; kernels until
@@ -68,9 +67,10 @@ options=${options% -o *}
     >>"$out" 2>&1 || { echo "the mutant does not compile" >>"$out"; exit 1; }
 
 # Linked in place of the object; an object in front of a library is not pulled from it.
-object=${command#* -o } object=${object%% *} binary=${test%% *}
-link=$(sed "s| $object | |; s| -o $binary | $here/mutant.o -o $here/$binary |" \
-    "$build/CMakeFiles/$binary.dir/link.txt")
+object=${command#* -o } object=${object%% *} binary=${test%% *} target=tests
+[ "$binary" != tectum ] || target=tectum
+link=$(sed "s| $object | |; s| -o $target | $here/mutant.o -o $here/$binary |" \
+    "$build/CMakeFiles/$target.dir/link.txt")
 (cd "$build" && eval "$link") >>"$out" 2>&1 || { echo "the mutant does not link" >>"$out"; exit 1; }
 # What hangs has ten times what the test takes, and half a minute.
 at=$(grep -nxF -e "$(echo "$test" | sed 's/ --schedule [0-9]//')" "$work/tests" | cut -d: -f1)

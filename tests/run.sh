@@ -1,22 +1,23 @@
 #!/bin/sh
-# run.sh - every check of the project.  sh tests/run.sh [--long] [--since REV] [stage...]
+# run.sh - every check of the project.  sh tests/run.sh [--all] [--long] [--since REV] [--jobs N] [stage...]
 #
 #   setup    install the packages that are missing (tools/setup.sh --test)
 #   format   clang-format, on every C file
 #   release  build optimised, warnings are errors; run every test and every check of the tree
 #   cuda     the CUDA device and its kernels on an emulator: kernels, failures, frames, whole models
-#   asan     all C tests with address and undefined-behaviour sanitizers
+#   registers  what nvcc gives each CUDA kernel: registers, no spilling (compiles every kernel once more)
+#   asan     build with clang, warnings are errors; all C tests with address and undefined-behaviour sanitizers
 #   cuda_asan  kernels and device on the emulator with the same sanitizers; only --long or by name
 #   tsan     the tests that use threads, with the thread sanitizer
-#   clang    build with clang, warnings are errors
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision
 #   lua      luacheck on pipelines, policies and their tests
 #   fuzz     each fuzz target for 20 s
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
-# Without stages, all of them in this order but cuda_asan. --long: ten minutes for each fuzz target, three seeds
-# for the kernels, every golden case and mistake on the emulator. A tool that is not installed skips
-# its stage, but fails it where CI is set.
+# Without stages: setup, format, release, lua and docs. --all: all of them but cuda_asan, in this order.
+# --long: cuda_asan too, ten minutes for each fuzz target, three seeds for the kernels, every golden case
+# and mistake on the emulator. --jobs N: so many tests side by side; as many as there are processors.
+# A tool that is not installed skips its stage, but fails it where CI is set.
 # What tests print is kept in build/results/. Prints failures as they come, and as its last line
 # `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 set -u
@@ -25,12 +26,14 @@ cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
 results=$root/build/results
 jobs=$(nproc 2>/dev/null || echo 2)
-stages="setup format release cuda asan cuda_asan tsan clang tidy lua fuzz docs"
-long= since= chosen=
+stages="setup format release cuda registers asan cuda_asan tsan tidy lua fuzz docs"
+long= since= chosen= every="setup format release lua docs"
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --long) long=1 ;;
+    --all) every=$(echo " $stages " | sed 's/ cuda_asan / /') ;;
+    --long) long=1 every=$stages ;;
+    --jobs) jobs=${2:?--jobs needs a number}; shift ;;
     --since) since=${2:?--since needs a revision}; shift ;;
     -h | --help) sed -n '2,/^set -u/{/^set/d;s/^# \{0,1\}//;p;}' "$0"; exit 0 ;;
     *) case " $stages " in
@@ -45,19 +48,30 @@ totals=$results/totals.$$
 : >"$totals"
 trap 'rm -f "$totals"' EXIT
 
+# side COMMAND...: run a command beside others, at most $jobs of them at a time; together: wait for all.
+slots=$results/slots.$$
+mkfifo "$slots" && exec 9<>"$slots" && rm -f "$slots" || exit 1
+for slot in $(seq "$jobs"); do echo "$slot" >&9; done
+side() {
+    read -r slot <&9
+    { "$@"; echo "$slot" >&9; } &
+}
+together() { wait; }
+
 # tap NAME LIMIT COMMAND...: run a program that prints TAP, count its lines.
 tap() {
     name=$1 limit=$2
     shift 2
     file=$results/$(echo "$name" | tr / -)
+    : >"$file.why"
     begin=$(date +%s)
     timeout -k 10 "$limit" "$@" >"$file.tap" 2>"$file.err" </dev/null
     status=$?
     awk -v name="$name" -v status=$status -v seconds=$(($(date +%s) - begin)) \
         -f tests/tap.awk "$file.tap" >"$file.sum"
-    cat "$file.sum"
+    ! grep -q '^not ok' "$file.sum" || head -n 40 "$file.err" | sed 's/^\([^#]\)/# \1/' >"$file.why"
     tail -n 1 "$file.sum" >>"$totals"
-    ! grep -q '^not ok' "$file.sum" || head -n 40 "$file.err" | sed 's/^\([^#]\)/# \1/'
+    cat "$file.sum" "$file.why" # at once: others print, too
 }
 
 # step NAME COMMAND...: run a command that only succeeds or fails; one line of TAP.
@@ -109,6 +123,9 @@ build() {
     else cmake --build --preset "$preset" -j"$jobs"; fi
 }
 
+# The subjects of the C tests of a build.
+subjects() { "build/$1/tests"; }
+
 # Tests whose sources use threads, by what they include.
 threaded() {
     grep -lE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/(ring|thread)\.h"|"graph/memory/(loader|feed|feed_own)\.h"|<pthread\.h>)' \
@@ -130,19 +147,28 @@ installs() (
         done
 )
 
+# Subjects that hold a policy to its budget of time by the clock of the CPU: nothing runs beside them.
+alone="^(attacks|policy_guard|policy_cost)$"
+
+# Tests that take long come first, so that none is left alone at the end.
+slow="gpu_check.t rings.t serve.t verify.t control.t oft.t simulate.t serve_hostile.t"
 stage_release() {
     step "release builds" build release || return 1
     step "release installs" installs
-    for test in build/release/*.t; do tap "release/$(basename "$test")" 300 "$test"; done
     TECTUM=$root/build/release/tectum && export TECTUM
+    for test in $slow; do side tap "tree/$test" 600 sh "tests/$test"; done
+    for test in $(subjects release | grep -vE "$alone"); do side tap "release/$test.t" 600 "build/release/$test.t"; done
     for test in tests/*.t; do
-        limit=300 options=
-        case $test in */cuda_registers.t) limit=1200 options=${long:+--all} ;; esac # compiles
-        tap "tree/$(basename "$test")" $limit sh "$test" $options
+        case " cuda_registers.t $slow " in *" ${test#tests/} "*) continue ;; esac
+        side tap "tree/${test#tests/}" 600 sh "$test"
     done
     [ -z "$long" ] || for seed in 1 2 3; do
-        tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
+        side tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
+    together
+    for test in $(subjects release | grep -E "$alone"); do tap "release/$test.t" 600 "build/release/$test.t"; done
 }
+
+stage_registers() { tap tree/cuda_registers.t 1800 sh tests/cuda_registers.t ${long:+--all}; }
 
 # golden_cuda DTYPE CASE: every check of a golden case holds on the device.
 golden_cuda() {
@@ -155,61 +181,62 @@ golden_short="keep/odd pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/
 
 stage_cuda() {
     step "cuda builds" build emulator || return 1
-    for test in emulator stand_in stand_in_graph device chains weights failure engine frames; do
-        tap "cuda/cuda_$test.t" 600 build/emulator/cuda_$test.t
-    done
     for schedule in 0 1 2; do
-        tap "cuda/kernels.t schedule $schedule" 900 \
+        side tap "cuda/kernels.t schedule $schedule" 900 \
             build/emulator/kernels.t --tier cuda --schedule $schedule
     done
     for test in $on_device ${long:+partitions prefix two_models}; do
-        tap "cuda/$test.t" 1200 "build/emulator/$test.t" --device cuda
+        side tap "cuda/$test.t" 1200 "build/emulator/$test.t" --device cuda
+    done
+    for test in emulator stand_in stand_in_graph device chains weights failure engine frames; do
+        side tap "cuda/cuda_$test.t" 600 build/emulator/cuda_$test.t
     done
     cases=$golden_short
     [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* encoders/*_odd encoders/*_tiny)
     for case in $cases; do for dtype in f32 bf16; do
-        step "cuda/golden $case $dtype" golden_cuda $dtype "$case"
+        side step "cuda/golden $case $dtype" golden_cuda $dtype "$case"
     done; done
+    together
     [ -z "$long" ] || tap cuda/mutate_cuda 7200 sh tests/mutate_cuda.sh
 }
 
 stage_asan() {
+    needs asan clang || return 1
     step "asan builds" build asan || return 1
-    for test in build/asan/*.t; do
-        ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
-            tap "asan/$(basename "$test")" 600 "$test"
-    done
-    TEST_SLOWNESS=10 tap asan/serve.t 600 sh tests/serve.t build/asan/tectum
+    export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+    side tap asan/serve.t 600 env TEST_SLOWNESS=10 sh tests/serve.t build/asan/tectum
+    for test in $(subjects asan | grep -vE "$alone"); do side tap "asan/$test.t" 600 "build/asan/$test.t"; done
+    together
+    for test in $(subjects asan | grep -E "$alone"); do tap "asan/$test.t" 600 "build/asan/$test.t"; done
+    unset ASAN_OPTIONS UBSAN_OPTIONS
 }
 
 stage_cuda_asan() {
     tests="kernels.t cuda_device.t"
     [ -z "$long" ] || tests="$tests cuda_failure.t cuda_engine.t cuda_emulator.t"
-    step "cuda_asan builds" build emulator_asan $tests || return 1
+    step "cuda_asan builds" build emulator_asan tests cuda_emulator.t || return 1
     for test in $tests; do
         only=
         [ "$test" != kernels.t ] || only="--tier cuda --schedule 0"
-        tap "cuda_asan/$test" 1200 "build/emulator_asan/$test" $only
+        side tap "cuda_asan/$test" 1200 "build/emulator_asan/$test" $only
     done
+    together
 }
 
 stage_tsan() {
-    tests=$(threaded)
-    step "tsan builds" build tsan tectum $tests || return 1
+    step "tsan builds" build tsan tectum tests || return 1
     # Address-space layout of newer kernels is more random than this sanitizer of gcc 12 allows for.
     fixed=; ! setarch "$(uname -m)" -R true 2>/dev/null || fixed="setarch $(uname -m) -R"
-    for test in $tests; do
-        TSAN_OPTIONS=halt_on_error=1 tap "tsan/$test" 600 $fixed "build/tsan/$test"
-    done
-    TSAN_OPTIONS=halt_on_error=1 TEST_SLOWNESS=10 \
-        tap tsan/serve.t 600 $fixed sh tests/serve.t build/tsan/tectum
+    export TSAN_OPTIONS=halt_on_error=1
+    side tap tsan/serve.t 600 env TEST_SLOWNESS=10 $fixed sh tests/serve.t build/tsan/tectum
+    for test in kernels.t $(threaded); do side tap "tsan/$test" 900 $fixed "build/tsan/$test"; done
+    together
+    unset TSAN_OPTIONS
 }
 
-stage_clang() { needs clang clang && step "clang builds" build clang; }
-
 tidy_all() {
-    cmake --preset clang || return 1
-    sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' | xargs -r -n 4 -P "$jobs" clang-tidy -p build/clang --quiet
+    cmake --preset asan || return 1
+    sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' | xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
 
@@ -224,7 +251,7 @@ fuzz_one() {
     esac
     [ ! -d "tests/fuzz/seeds/$1" ] || seeds="$seeds tests/fuzz/seeds/$1"
     mkdir -p "build/fuzz/corpus/$1" "build/fuzz/found"
-    "build/fuzz/fuzz_$1" -max_total_time=$([ -n "$long" ] && echo 600 || echo 20) -timeout=20 \
+    "build/asan/fuzz_$1" -max_total_time=$([ -n "$long" ] && echo 600 || echo 20) -timeout=20 \
         -rss_limit_mb=3000 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$1-" \
         "build/fuzz/corpus/$1" $seeds
 }
@@ -232,14 +259,14 @@ stage_fuzz() {
     needs fuzz clang || return 1
     targets=$(for file in tests/fuzz/*.c; do [ ! -f "$file" ] || basename "$file" .c; done)
     [ -n "$targets" ] || return 0
-    step "fuzz builds" build fuzz $(for target in $targets; do echo "fuzz_$target"; done) || return 1
-    for target in $targets; do step "fuzz/$target" fuzz_one "$target"; done
+    step "fuzz builds" build asan $(for target in $targets; do echo "fuzz_$target"; done) || return 1
+    for target in $targets; do side step "fuzz/$target" fuzz_one "$target"; done
+    together
 }
 
 stage_docs() { step docs sh tools/docs.sh --check; }
 
 started=$(date +%s)
-[ -n "$long" ] && every=$stages || every=$(echo " $stages " | sed 's/ cuda_asan / /')
 for stage in ${chosen:-$every}; do
     start=$(date +%s)
     echo "# stage $stage"

@@ -317,7 +317,7 @@ def a_connection_thread_that_hangs_holds_no_reply_back():
             f.write(STALL)
         if subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"]).returncode:
             return "no C compiler"
-        server = Server("--set", "nodes.act.steps=400", env={"LD_PRELOAD": library})
+        server = Server("--late-ok", "--set", "nodes.act.steps=400", env={"LD_PRELOAD": library})
         robot = server.connect()
         bad = socket.create_connection(("127.0.0.1", server.port))
         robot.send(OBSERVATION)

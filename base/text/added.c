@@ -81,11 +81,11 @@ bool tec_cutter_next(struct tec_cutter *c, struct tec_cut *cut)
         return true;
     }
     bool found = c->keys->n > 0 && find(c, &start, &end, &id);
-    struct tec_cut token = {{c->text.at + start, end - start}, id};
-    struct tec_cut plain = {{c->text.at + c->done, start - c->done}, -1};
     bool gap = start > c->done;
     if (!found && !gap)
-        return false;
+        return false; /* also of a text without a byte, whose address may be NULL */
+    struct tec_cut token = {{c->text.at + start, end - start}, id};
+    struct tec_cut plain = {{c->text.at + c->done, start - c->done}, -1};
     c->done = end > c->done ? end : c->done;
     c->at = c->at > c->done ? c->at : c->done;
     *cut = gap ? plain : token;

@@ -381,6 +381,8 @@ static void check_cuda(const struct options *o, struct tally *tally, const struc
     cuda_tier_close();
 }
 
+int main(int argc, char **argv); /* by another name where tests are linked into one program */
+
 int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
