@@ -10,6 +10,9 @@
  * longer that the hook comes more often. Work of memory counts as instructions: BYTES_WORK bytes
  * asked for, or COLLECT_WORK bytes gone through by a collection, as one. */
 enum { HOOK_EVERY = 100, HOOK_OFTEN = 20, LONG = 256, BYTES_WORK = 128, COLLECT_WORK = 64 };
+/* One instruction may fill a block of many KiB: a table of 2048 keys is rehashed in 60 us. After so
+ * many bytes the clock is looked at before the next instruction. */
+enum { LOOK_BYTES = 8192 };
 enum { MIB = 1 << 20, STRING_HEADER = 25, SPARE = 10, KEPT = 256, PIECE = 64, MAX_LEVELS = 16 };
 enum { PARSE_NS = 2000000000 }; /* where calls have no budget */
 
@@ -65,6 +68,9 @@ static void note_block(struct tec_lua *lua, size_t old, size_t nsize, bool is_st
     lua->allocations++;
     lua->bytes = lua->bytes - old + nsize;
     lua->used += (int64_t)nsize / BYTES_WORK;
+    lua->unseen += nsize;
+    if (lua->unseen >= LOOK_BYTES && lua->depth > 0 && lua->armed > 1)
+        arm(lua, 1);
     if (!is_string || nsize < LONG || lua->long_texts)
         return;
     lua->long_texts = true;
@@ -173,6 +179,7 @@ static void hook(lua_State *L, lua_Debug *event)
     struct tec_lua *lua = tec_lua_of(L);
     int every = lua->long_texts ? HOOK_OFTEN : HOOK_EVERY;
     lua->used += lua->armed;
+    lua->unseen = 0;
     if (lua->expired || spent(lua))
         expire(L, 0); /* a hook has no frame of its own */
     if (lua->armed != every)
@@ -355,6 +362,7 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
     lua_State *L = lua->state;
     if (lua->depth == 0) {
         lua->used = lua->pending = 0;
+        lua->unseen = 0;
         lua->expired = lua->refused = lua->extended = false;
         lua->include_depth = 0;
         lua->sampled = false;

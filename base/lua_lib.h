@@ -14,6 +14,7 @@ struct tec_lua {
     int64_t allocations;
     int64_t used;               /* instructions of the running call, `armed` at a time */
     int64_t pending;            /* work of C functions not yet checked against the budget */
+    size_t unseen;              /* bytes asked for since the clock was last looked at */
     int64_t cpu_ns, sampled_ns; /* CPU clock and clock when the call was seen to be long */
     bool sampled;
     int64_t until_ns;      /* end of the running call's time */

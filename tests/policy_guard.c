@@ -521,10 +521,10 @@ TEST(a_policy_beside_another_does_not_answer_for_misses)
 {
     struct tec_topology t = view_topology();
     struct tec_policy *policy = short_oxygen(&t);
-    tec_policy_answers(policy, false);
+    tec_policy_on_trial(policy, true);
     misses(policy, &t, 0, 100, 16, TEC_CAUSE_PLAN);
     CHECK_INT(tec_policy_report(policy)->struck, ==, 0);
-    tec_policy_answers(policy, true);
+    tec_policy_on_trial(policy, false);
     misses(policy, &t, 100, 31, 16, TEC_CAUSE_PLAN);
     CHECK_INT(tec_policy_report(policy)->struck, ==, 0);
     misses(policy, &t, 131, 1, 16, TEC_CAUSE_PLAN);

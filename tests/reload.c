@@ -24,15 +24,22 @@ static struct tec_decision d;
 
 #define CARRY "migrate = function(old, v) old.from = v return old end,"
 
-static void frame_of(struct tec_helm *helm, const struct tec_topology *t, int64_t index)
+static void frame_with(struct tec_helm *helm, const struct tec_topology *t, int64_t index,
+                       bool observation)
 {
     struct tec_planner planner = tec_helm_planner(helm);
     struct tec_frame_result result = {.n_nodes = 5};
     char reason[32];
-    view_fill(&f, index, 3, 2);
+    view_fill(&f, index, observation ? 3 : 2, 2);
+    f.view.idle = !observation;
     planner.admit(planner.self, &f.view, &f.req[0], reason);
     view_plan(&planner, t, &f.view, &d, NULL);
     planner.observe(planner.self, &f.view, &result);
+}
+
+static void frame_of(struct tec_helm *helm, const struct tec_topology *t, int64_t index)
+{
+    frame_with(helm, t, index, true);
 }
 
 static struct tec_helm *helm_of(const char *text, const struct tec_topology *t, int trial,
@@ -353,6 +360,69 @@ TEST(the_first_failed_call_ends_a_trial)
         CHECK_INT(load(helm, text), ==, TEC_OK); /* another one may come */
         tec_helm_destroy(helm);
     }
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Between two observations a paused text makes many frames, on which this policy never fails. */
+TEST(frames_without_an_observation_prove_nothing)
+{
+    static const char fails[] = "return policy { name = 'fails', api = 1, plan = function(S, F, D) "
+                                "if F.nreq == 3 then error('an observation') end end }";
+    struct tec_topology t = view_topology();
+    struct tec_helm *helm = helm_of(COUNTER("1", "5", "") " end }", &t, 20, NULL);
+    int64_t index = 0;
+    CHECK_INT(load(helm, fails), ==, TEC_OK);
+    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    for (int i = 0; i < 500; i++)
+        frame_with(helm, &t, index++, false);
+    next(helm, TEC_HELM_TRIAL);
+    CHECK(quiet(helm)); /* still on trial */
+    frame_with(helm, &t, index++, true);
+    CHECK(strstr(next(helm, TEC_HELM_REJECTED).message, "an observation") != NULL);
+    tec_helm_destroy(helm);
+
+    /* Its strikes are as many frames with an observation apart: three of them quarantine it. */
+    struct tec_policy *policy = view_policy(fails, &t, &patient, &heap);
+    struct tec_planner planner = tec_policy_planner(policy);
+    struct tec_frame_result result = {.n_nodes = 5};
+    for (int i = 0; i < 3; i++) {
+        for (int idle = 0; idle < 3000; idle++) {
+            view_fill(&f, index++, 2, 0);
+            f.view.idle = true;
+            view_plan(&planner, &t, &f.view, &d, NULL);
+            planner.observe(planner.self, &f.view, &result);
+        }
+        CHECK(!tec_policy_report(policy)->quarantined);
+        view_fill(&f, index++, 3, 0);
+        view_plan(&planner, &t, &f.view, &d, NULL);
+        planner.observe(planner.self, &f.view, &result);
+    }
+    CHECK(tec_policy_report(policy)->quarantined);
+    tec_policy_close(policy);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Calls that never end in a strike, but take ten times what a call should: the gate would say so.
+ */
+TEST(a_candidate_that_is_always_slow_is_rejected)
+{
+    static const char slow[] =
+        "return policy { name = 'slow', api = 1, plan = function(S, F, D) local x = 0 "
+        "for i = 1, 30000 do x = (x * 3 + i) % 65536 end D:note('x', x) end }";
+    struct tec_topology t = view_topology();
+    const struct tec_policy_limits limits = {.soft_us = 20, .hard_us = 2000000};
+    const struct tec_helm_options options = {
+        .topology = &t, .root = ".", .limits = limits, .trial_frames = 40};
+    struct tec_helm *helm = NULL;
+    struct tec_policy *first = view_policy(COUNTER("1", "5", "") " end }", &t, &patient, &heap);
+    REQUIRE(tec_helm_create(&helm, &options, first, &heap, &err) == TEC_OK);
+    CHECK_INT(load(helm, slow), ==, TEC_OK);
+    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    for (int64_t i = 0; i < 50; i++)
+        frame_of(helm, &t, i);
+    next(helm, TEC_HELM_TRIAL);
+    CHECK(strstr(next(helm, TEC_HELM_REJECTED).message, "budget: 5 of ") != NULL);
+    tec_helm_destroy(helm);
     CHECK_INT(heap.live, ==, 0);
 }
 

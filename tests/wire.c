@@ -338,6 +338,30 @@ TEST(hostile_arrays_are_refused)
     CHECK_INT(READ("\x81\xa1x\x81\xab__ndarray__\xc3"), ==, TEC_MALFORMED);
 }
 
+/* The connection thread reads the map `tectum`: it does no work for what it will refuse. */
+TEST(arrays_of_the_map_are_judged_before_they_are_converted)
+{
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa4seed\x92\x01\x02"), ==, TEC_SHAPE);
+    CHECK(strstr(err.message, "tectum.seed: a list of 2 numbers, at most 1"));
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa4seed\x84\xab__ndarray__\xc3\xa4"
+                   "data\xc4\x04\1\0\2\0"
+                   "\xa5"
+                   "dtype\xa3<i2\xa5shape\x91\x02"),
+              ==, TEC_UNSUPPORTED);
+    CHECK(strstr(err.message, "tectum.seed: 2 elements to convert, at most 1"));
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa4seed\x84\xab__ndarray__\xc3\xa4"
+                   "data\xc4\x02\7\0"
+                   "\xa5"
+                   "dtype\xa3<i2\xa5shape\x91\x01"),
+              ==, TEC_INVALID); /* one element, but no scalar */
+    CHECK_INT(READ("\x81\xa6tectum\x81\xa4seed\x84\xab__ndarray__\xc3\xa4"
+                   "data\xc4\x02\7\0"
+                   "\xa5"
+                   "dtype\xa3<i2\xa5shape\x90"),
+              ==, TEC_OK);
+    CHECK(request.has_seed && request.seed == 7);
+}
+
 TEST(depth_and_counts_cost_nothing)
 {
     memset(bytes, 0x91, MAX); /* lists in lists */

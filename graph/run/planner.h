@@ -82,6 +82,7 @@ struct tec_device_view {
 /* The frame as a policy sees it. Arrays are owned by the loop and refreshed in place. */
 struct tec_frame_view {
     int64_t index, now_us, deadline_us, budget_us, period_us;
+    bool idle; /* without an observation: language goes on alone */
     int n_req, slots, horizon;
     const struct tec_request_view *req;
     int n_kv;

@@ -60,6 +60,7 @@ void tec_loop_view(struct tec_loop *l)
                     : units->n_units > TEC_MAX_SEGMENTS ? TEC_MAX_SEGMENTS
                                                         : units->n_units;
     l->view.index = l->tick->frame;
+    l->view.idle = l->input == NULL;
     l->view.now_us = tec_loop_now(l) / 1000;
     l->view.deadline_us = l->record.deadline_ns >= 0 ? l->record.deadline_ns / 1000 : INT64_MAX;
     l->view.budget_us =

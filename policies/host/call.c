@@ -5,16 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GARBAGE = 1024, NS_PER_US = 1000 };
+/* BEYOND_US: what a call may take over its budget before the clock is looked at. TIMED: so many
+ * calls are timed on the CPU after one that took longer than that on the wall. */
+enum { GARBAGE = 1024, NS_PER_US = 1000, BEYOND_US = 200, TIMED = 1000 };
 
 static const struct tec_clock real_clock = {NULL};
 
 /* --- failures ----------------------------------------------------------------------------- */
 
-static int recent_strikes(const struct tec_policy *policy, int64_t frame)
+/* The window counts frames with an observation: others may be many between two of them. */
+static int recent_strikes(const struct tec_policy *policy)
 {
     int n = 0;
-    while (n < policy->n_strikes && frame - policy->strike_frames[n] < policy->limits.window_frames)
+    while (n < policy->n_strikes &&
+           policy->observed - policy->strikes_at[n] < policy->limits.window_frames)
         n++;
     return n;
 }
@@ -23,12 +27,12 @@ static int recent_strikes(const struct tec_policy *policy, int64_t frame)
 static void strike(struct tec_policy *policy, int64_t frame, const char *what, const char *then)
 {
     struct tec_policy_report *report = &policy->report;
-    memmove(policy->strike_frames + 1, policy->strike_frames,
-            (TEC_MAX_STRIKES - 1) * sizeof policy->strike_frames[0]);
-    policy->strike_frames[0] = frame;
+    memmove(policy->strikes_at + 1, policy->strikes_at,
+            (TEC_MAX_STRIKES - 1) * sizeof policy->strikes_at[0]);
+    policy->strikes_at[0] = policy->observed;
     if (policy->n_strikes < TEC_MAX_STRIKES)
         policy->n_strikes++;
-    policy->n_strikes = recent_strikes(policy, frame);
+    policy->n_strikes = recent_strikes(policy);
     report->strikes = policy->n_strikes;
     report->struck++;
     report->last_failure = frame;
@@ -55,7 +59,7 @@ static void blame(struct tec_policy *policy, int64_t frame, const struct tec_fra
 {
     char what[120];
     int window = policy->limits.window_frames;
-    int missed = policy->blameless ? 0 : tec_misses_add(&policy->misses, window, result);
+    int missed = policy->on_trial ? 0 : tec_misses_add(&policy->misses, window, result);
     if (!missed)
         return;
     snprintf(what, sizeof what, "missed the deadline in %d of %d frames, by plan or policy", missed,
@@ -64,9 +68,9 @@ static void blame(struct tec_policy *policy, int64_t frame, const struct tec_fra
     tec_record_failure(policy->record, frame, policy->report.message, "");
 }
 
-void tec_policy_answers(struct tec_policy *policy, bool answers)
+void tec_policy_on_trial(struct tec_policy *policy, bool on_trial)
 {
-    policy->blameless = !answers;
+    policy->on_trial = on_trial;
     policy->misses = (struct tec_misses){.parts = 0};
 }
 
@@ -134,12 +138,36 @@ static void explain(struct tec_policy *policy, enum tec_status status, struct te
                     policy->limits.hard_us, policy->early_calls);
 }
 
+/* The CPU time of a call is two system calls, which a policy in time is not charged with: it is
+ * taken on trial, and for a while after a call that was too long on the wall. */
+static bool timed(struct tec_policy *policy)
+{
+    policy->timed -= policy->timed > 0;
+    return policy->on_trial || policy->timed > 0;
+}
+
+/* A call that ended by itself, `cpu_ns` of CPU time or -1: too long all the same? */
+static enum tec_status judge_time(struct tec_policy *policy, int64_t budget, int64_t took,
+                                  int64_t cpu_ns, struct tec_error *err)
+{
+    int64_t most = budget + BEYOND_US * NS_PER_US;
+    policy->report.slow += took > (int64_t)policy->limits.soft_us * NS_PER_US;
+    policy->report.costly += cpu_ns > (int64_t)policy->limits.soft_us * NS_PER_US;
+    if (cpu_ns <= most && took > most)
+        policy->timed = TIMED;
+    if (cpu_ns <= most)
+        return TEC_OK;
+    return tec_fail(err, TEC_TIME, "the call took %lld us of CPU time, %lld us are allowed",
+                    (long long)cpu_ns / NS_PER_US, (long long)budget / NS_PER_US);
+}
+
 /* One hook on the view that the caller has set, for at most `budget` ns; a failure is a strike. */
 static enum tec_status ask(struct tec_policy *policy, enum tec_hook hook, int64_t budget,
                            const struct tec_frame_view *view, struct tec_error *err)
 {
     struct tec_error own = {TEC_OK, ""};
-    int64_t start = tec_clock_now(&real_clock);
+    bool is_timed = timed(policy);
+    int64_t start = tec_clock_now(&real_clock), cpu_ns = is_timed ? tec_clock_thread() : 0;
     policy->hook = hook;
     policy->view = view;
     policy->draws = 0;
@@ -152,11 +180,13 @@ static enum tec_status ask(struct tec_policy *policy, enum tec_hook hook, int64_
     policy->view = NULL;
     policy->deciding = false;
     int64_t took = tec_clock_now(&real_clock) - start;
+    cpu_ns = is_timed ? tec_clock_thread() - cpu_ns : -1;
     if (hook == TEC_HOOK_plan)
         policy->report.last_ns = took;
     if (is_early(hook))
         policy->early_ns += took;
-    policy->report.slow += took > (int64_t)policy->limits.soft_us * NS_PER_US;
+    enum tec_status in_time = judge_time(policy, budget, took, cpu_ns, &own);
+    status = status == TEC_OK ? in_time : status;
     if (status == TEC_OK)
         return TEC_OK;
     explain(policy, status, &own);
@@ -180,11 +210,12 @@ static void obey(struct tec_policy *policy)
 }
 
 /* A frame begins with its first hook: what others asked for happens here. */
-static void begin(struct tec_policy *policy, int64_t frame)
+static void begin(struct tec_policy *policy, const struct tec_frame_view *view)
 {
-    if (!policy->ended && policy->frame == frame)
+    if (!policy->ended && policy->frame == view->index)
         return;
-    policy->frame = frame;
+    policy->frame = view->index;
+    policy->observed += !view->idle;
     policy->ended = false;
     forget_early(policy);
     obey(policy);
@@ -197,12 +228,12 @@ static void begin(struct tec_policy *policy, int64_t frame)
 /* The policy that decides in this frame; NULL: the default plan does. */
 static struct tec_policy *acting(struct tec_policy *policy, const struct tec_frame_view *view)
 {
-    begin(policy, view->index);
+    begin(policy, view);
     if (policy->standby) {
         policy = policy->fallback;
         if (!policy)
             return NULL;
-        begin(policy, view->index);
+        begin(policy, view);
     }
     return policy->standby || policy->report.quarantined ? NULL : policy;
 }

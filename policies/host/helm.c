@@ -38,7 +38,7 @@ static void take_helm(struct tec_helm *h, struct tec_planner planner, int64_t si
     h->struck = tec_policy_report(policy)->struck;
     h->standby = tec_policy_report(policy)->standby;
     tec_policy_set_fallback(policy, h->o.fallback);
-    tec_policy_answers(policy, true);
+    tec_policy_on_trial(policy, false);
     atomic_store_explicit(&h->at_helm, policy, memory_order_release);
 }
 
@@ -55,7 +55,7 @@ static void take_candidate(struct tec_helm *h)
         return;
     struct tec_policy *policy = atomic_exchange_explicit(&h->incoming, NULL, memory_order_acquire);
     h->candidate = tec_policy_planner(policy);
-    tec_policy_answers(policy, false);
+    tec_policy_on_trial(policy, true);
     h->trial = (struct tec_helm_trial){.first_differing = -1};
     tell(h, TEC_HELM_TRIAL, policy, "");
 }
@@ -93,12 +93,21 @@ static void judge_active(struct tec_helm *h)
     retire(h, &failed);
 }
 
-/* The first failure ends a trial at once: a frame pays for no second one. */
+/* The first failure ends a trial at once: a frame pays for no second one. So does the call that
+ * makes more than a tenth of its frames' calls too long: the gate's check of the budget, on a robot
+ * whose caches are busy with more than the policy. */
 static void heed_failure(struct tec_helm *h)
 {
     const struct tec_policy_report *report = tec_policy_report(policy_of(&h->candidate));
-    if (report->failures)
+    char why[160];
+    if (report->failures) {
         end_trial(h, report->message);
+    } else if (report->costly > h->o.trial_frames / 10) {
+        snprintf(why, sizeof why,
+                 "budget: %lld of %lld calls took more CPU time than guard.soft_us allows",
+                 (long long)report->costly, (long long)report->calls);
+        end_trial(h, why);
+    }
 }
 
 static void judge_candidate(struct tec_helm *h)
@@ -123,18 +132,18 @@ static void watch(struct tec_helm *h)
 }
 
 /* A frame begins with its first call: the only place where the helm changes hands. */
-static void begin(struct tec_helm *h, int64_t frame)
+static void begin(struct tec_helm *h, const struct tec_frame_view *view)
 {
-    if (!h->ended && h->frame == frame)
+    if (!h->ended && h->frame == view->index)
         return;
-    h->frame = frame;
+    h->frame = view->index;
     h->ended = false;
     watch(h);
     judge_active(h);
     take_candidate(h);
     obey(h);
     judge_candidate(h);
-    h->since++;
+    h->since += !view->idle;
 }
 
 /* --- the planner -------------------------------------------------------------------------- */
@@ -151,7 +160,7 @@ static void compare(struct tec_helm *h, const struct tec_frame_view *view,
 {
     struct tec_helm_trial *trial = &h->trial;
     h->candidate.plan(h->candidate.self, view, &h->shadow, NULL);
-    trial->frames++;
+    trial->frames += !view->idle;
     if (!tec_decision_same(decision, &h->shadow, h->o.topology->n_nodes)) {
         if (trial->differing++ == 0)
             trial->first_differing = view->index;
@@ -167,7 +176,7 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
                             struct tec_decision *decision, struct tec_error *err)
 {
     struct tec_helm *h = self;
-    begin(h, view->index);
+    begin(h, view);
     if (h->candidate.self)
         tec_decision_copy(&h->shadow, decision, h->o.topology->n_nodes);
     enum tec_status status = h->active.plan(h->active.self, view, decision, err);
@@ -181,7 +190,7 @@ static bool admit(void *self, const struct tec_frame_view *view, const struct te
 {
     struct tec_helm *h = self;
     char other[32];
-    begin(h, view->index);
+    begin(h, view);
     bool yes = h->active.admit(h->active.self, view, r, reason);
     if (h->candidate.self) {
         h->trial.other_answers += h->candidate.admit(h->candidate.self, view, r, other) != yes;
@@ -193,7 +202,7 @@ static bool admit(void *self, const struct tec_frame_view *view, const struct te
 static int evict(void *self, const struct tec_frame_view *view, int n)
 {
     struct tec_helm *h = self;
-    begin(h, view->index);
+    begin(h, view);
     int victim = h->active.evict(h->active.self, view, n);
     if (h->candidate.self) {
         h->trial.other_answers += h->candidate.evict(h->candidate.self, view, n) != victim;
@@ -206,7 +215,7 @@ static void observe(void *self, const struct tec_frame_view *view,
                     const struct tec_frame_result *result)
 {
     struct tec_helm *h = self;
-    begin(h, view->index);
+    begin(h, view);
     h->active.observe(h->active.self, view, result);
     if (h->candidate.self) {
         h->candidate.observe(h->candidate.self, view, result);

@@ -14,7 +14,9 @@
  *     a failure in its first `probation_frames` frames: the old one is back in the next frame
  *
  * Every failure on this way leaves the running policy where it is. In its trial a candidate may
- * cost a frame its own time limit once: the first failure ends the trial. */
+ * cost a frame its own time limit once: the first failure ends the trial. One whose calls take more
+ * than soft_us of CPU time in more than a tenth of as many calls as the trial has frames is
+ * rejected, too. */
 #ifndef TEC_POLICIES_HOST_HELM_H
 #define TEC_POLICIES_HOST_HELM_H
 
@@ -25,8 +27,8 @@ struct tec_helm_options {
     const struct tec_topology *topology; /* borrowed */
     const char *root;                    /* borrowed; see tec_policy_open */
     struct tec_policy_limits limits;     /* of the policies it loads */
-    int trial_frames;                    /* 100; negative: none */
-    int probation_frames;                /* 1000 */
+    int trial_frames;                    /* with an observation; 100; negative: none */
+    int probation_frames;                /* with an observation; 1000 */
     size_t state;                        /* largest state that is handed on; 64 KiB */
     struct tec_policy *fallback; /* borrowed: who decides after a quarantine; NULL: nobody */
     /* Called on the loader thread with each policy that is about to be closed, NULL = not. */

@@ -32,7 +32,7 @@ struct tec_helm {
     struct tec_planner active, previous, candidate; /* self NULL: nobody */
     int64_t frame;
     bool ended;     /* observed: the next call begins a frame */
-    int64_t since;  /* frames of the active policy */
+    int64_t since;  /* frames of the active policy that had an observation */
     int64_t struck; /* strikes it had when it took the helm */
     bool standby;   /* its fallback decided in the last frame */
     struct tec_helm_trial trial;

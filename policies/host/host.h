@@ -53,7 +53,7 @@ struct tec_policy {
     _Atomic uint32_t orders; /* of any thread, taken when a frame begins */
 
     /* The frame. */
-    int64_t frame;
+    int64_t frame, observed;     /* the frame's number; frames with an observation so far */
     bool ended;                  /* observed: the next call begins a frame */
     bool stood_down;             /* by order */
     bool standby;                /* in this frame the fallback decides */
@@ -85,11 +85,12 @@ struct tec_policy {
     size_t settled; /* bytes after the last collection */
     bool unfit;     /* it needs an axis that the pipeline lacks */
     bool collect;   /* a call was cut short: collect it all */
+    int timed; /* calls whose CPU time is taken yet: one before them was too long on the wall */
     struct tec_policy_report report;
-    int64_t strike_frames[TEC_MAX_STRIKES]; /* newest first */
+    int64_t strikes_at[TEC_MAX_STRIKES]; /* `observed` then, newest first */
     int n_strikes;
     struct tec_misses misses;
-    bool blameless; /* others decide: what is missed is not its own */
+    bool on_trial; /* others decide: what is missed is not its own, and its calls are timed */
 };
 
 /* What C functions keep for the state, in one table. A_HOOK + hook are the functions. */

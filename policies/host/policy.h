@@ -2,7 +2,8 @@
  *
  * A policy runs inline on the frame thread, in a bounded state that allocates nothing in steady
  * state. Whatever it does wrong, the frame gets the default plan and the policy a strike; after
- * `strikes` of them within `window_frames` frames it is not asked any more. Not thread-safe: open
+ * `strikes` of them within `window_frames` frames with an observation it is not asked any more. Not
+ * thread-safe: open
  * anywhere, then one owner at a time (the frame thread). What other threads may call says so. */
 #ifndef TEC_POLICIES_HOST_POLICY_H
 #define TEC_POLICIES_HOST_POLICY_H
@@ -20,7 +21,8 @@ enum { TEC_MAX_PARAMS = 16, TEC_MAX_STRIKES = 16 };
 struct tec_policy_limits {
     int soft_us;          /* a call that takes longer is counted as slow; 100 */
     int hard_us;          /* a call that takes longer, or all of admit and evict in a frame, is
-                             ended: a strike; 500 */
+                             ended: a strike; 500. So is one that nothing could end in time, but
+                             that took 200 us more of the CPU than it had. */
     int setup_us;         /* loading and setup; 100000 */
     int state_us;         /* copying the state for a new version, at the end of a frame; 300 */
     size_t heap;          /* bytes of Lua memory; 512 KiB. It bounds the longest collection. */
@@ -51,6 +53,7 @@ struct tec_policy_report {
     int64_t failures;     /* calls that ended in an error */
     int64_t struck;       /* strikes so far: failures, and windows full of missed deadlines */
     int64_t slow;         /* calls over soft_us */
+    int64_t costly;       /* calls over soft_us of CPU time, of those on trial */
     int64_t last_ns;      /* duration of the newest plan */
     int64_t last_failure; /* frame of the last strike, -1 = none */
     char message[480];    /* of the last strike, one line */
@@ -79,9 +82,10 @@ struct tec_planner tec_policy_planner(struct tec_policy *policy);
  * plan: its own fallback is not asked. For the owner. */
 void tec_policy_set_fallback(struct tec_policy *policy, struct tec_policy *fallback);
 
-/* Does it answer for deadlines that are missed? A policy that is only asked beside another one does
- * not. Either way the count begins anew. At first it does. For the owner. */
-void tec_policy_answers(struct tec_policy *policy, bool answers);
+/* Is it only asked beside another one, to be judged? Then it does not answer for deadlines that are
+ * missed, and the CPU time of its calls is taken (report.costly). Either way the count of missed
+ * deadlines begins anew. At first it is not. For the owner. */
+void tec_policy_on_trial(struct tec_policy *policy, bool on_trial);
 
 /* An operator's word, from any thread, obeyed when the next frame begins: let the fallback decide
  * now; let the policy decide again, its strikes forgiven. */

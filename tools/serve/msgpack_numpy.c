@@ -18,6 +18,7 @@ struct packed {
 struct reading {
     struct tec_msgpack *r;
     const char *name;
+    size_t most; /* elements that may change their type */
     struct tec_arena *arena;
     struct tec_error *err;
 };
@@ -159,10 +160,10 @@ static enum tec_status no_memory(const struct reading *in)
 static enum tec_status convert(struct tec_value *out, const struct packed *p, char letter,
                                size_t size, size_t n, const struct reading *in)
 {
-    if (n > TEC_NUMPY_CONVERTED)
+    if (n > in->most)
         return tec_fail(in->err, TEC_UNSUPPORTED,
-                        "%.80s: %zu elements to convert, at most %d are; send u1, f4 or f8",
-                        in->name, n, TEC_NUMPY_CONVERTED);
+                        "%.80s: %zu elements to convert, at most %zu are; send u1, f4 or f8",
+                        in->name, n, in->most);
     double *x = TEC_NEW(in->arena, n + 1, double);
     if (!x)
         return no_memory(in);
@@ -290,6 +291,9 @@ static enum tec_status read_list(struct tec_value *out, enum tec_numpy_found *fo
         if (__builtin_mul_overflow(n, (size_t)out->shape[i], &n) || n > TEC_MSGPACK_TOKENS)
             return tec_fail(in->err, TEC_SHAPE, "%.80s: too long a list; send an ndarray",
                             in->name);
+    if (n > in->most)
+        return tec_fail(in->err, TEC_SHAPE, "%.80s: a list of %zu numbers, at most %zu are taken",
+                        in->name, n, in->most);
     double *x = TEC_NEW(in->arena, n + 1, double);
     if (!x)
         return no_memory(in);
@@ -316,9 +320,10 @@ static enum tec_status read_list(struct tec_value *out, enum tec_numpy_found *fo
 
 enum tec_status tec_numpy_read(struct tec_value *out, enum tec_numpy_found *found,
                                struct tec_msgpack *r, const struct tec_msgpack_token *token,
-                               const char *name, struct tec_arena *arena, struct tec_error *err)
+                               const char *name, size_t most, struct tec_arena *arena,
+                               struct tec_error *err)
 {
-    const struct reading in = {r, name, arena, err};
+    const struct reading in = {r, name, most, arena, err};
     struct packed p;
     *found = TEC_NUMPY_VALUE;
     switch (token->kind) {

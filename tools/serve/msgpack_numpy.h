@@ -11,7 +11,7 @@
 
 enum {
     TEC_NUMPY_RANK = 4,
-    TEC_NUMPY_CONVERTED = 1 << 20 /* most elements of one array that change their type */
+    TEC_NUMPY_CONVERTED = 1 << 20 /* most elements of an observation's array to be converted */
 };
 
 /* What a value turned out to be. */
@@ -28,10 +28,12 @@ enum tec_numpy_found {
  *     str, bin, 0-d <U and |S           a text, UTF-8
  *     numbers, numpy scalars            float64, rank 0
  *     arrays (lists) of numbers         float64, rank 1 to 4, all rows of one length
- * `name` is for messages and becomes the value's. TEC_MALFORMED, TEC_SHAPE, TEC_UNSUPPORTED or
+ * `name` is for messages and becomes the value's. What has to be changed and has more elements than
+ * `most` is refused before any of them is. TEC_MALFORMED, TEC_SHAPE, TEC_UNSUPPORTED or
  * TEC_NO_MEMORY: one sentence that begins with the name. */
 enum tec_status tec_numpy_read(struct tec_value *out, enum tec_numpy_found *found,
                                struct tec_msgpack *r, const struct tec_msgpack_token *token,
-                               const char *name, struct tec_arena *arena, struct tec_error *err);
+                               const char *name, size_t most, struct tec_arena *arena,
+                               struct tec_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { MAX_NAME = 200, MAX_DEADLINE_MS = 1000000000 };
+enum { MAX_NAME = 200, MAX_DEADLINE_MS = 1000000000, NOISE = 1 << 16 }; /* NOISE: most of it */
 
 #define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset"
 
@@ -64,7 +64,7 @@ static enum tec_status read_seed(struct reading *in)
         return TEC_OK;
     }
     /* np.int64(7) comes as a scalar. */
-    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, "tectum.seed", in->arena, in->err));
+    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, "tectum.seed", 1, in->arena, in->err));
     double x = -1.0;
     if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
         memcpy(&x, value.data, sizeof x);
@@ -81,8 +81,8 @@ static enum tec_status read_noise(struct reading *in)
     struct tec_msgpack_token t;
     enum tec_numpy_found found;
     TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
-    TEC_TRY(
-        tec_numpy_read(&in->out->noise, &found, &in->r, &t, "tectum.noise", in->arena, in->err));
+    TEC_TRY(tec_numpy_read(&in->out->noise, &found, &in->r, &t, "tectum.noise", NOISE, in->arena,
+                           in->err));
     if (found != TEC_NUMPY_VALUE)
         in->out->noise.name = NULL;
     if (found == TEC_NUMPY_MAP || (found == TEC_NUMPY_NOTHING && t.kind != TEC_MSGPACK_NIL))
@@ -126,7 +126,8 @@ static enum tec_status read_deadline(struct reading *in)
     enum tec_numpy_found found;
     double ms = -1.0;
     TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
-    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, "tectum.deadline_ms", in->arena, in->err));
+    TEC_TRY(
+        tec_numpy_read(&value, &found, &in->r, &t, "tectum.deadline_ms", 1, in->arena, in->err));
     if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
         memcpy(&ms, value.data, sizeof ms);
     if (!(ms > 0.0) && t.kind != TEC_MSGPACK_NIL)
@@ -167,7 +168,7 @@ static enum tec_status read_count(int *out, struct reading *in, const char *name
     enum tec_numpy_found found;
     double x = -1.0;
     TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
-    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, name, in->arena, in->err));
+    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, name, 1, in->arena, in->err));
     if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
         memcpy(&x, value.data, sizeof x);
     if (!(x >= low && x <= INT_MAX) || x != (double)(int)x)
@@ -287,7 +288,8 @@ static enum tec_status read_pair(struct reading *in, const char *outer)
     if (in->depth == 1 && strcmp(name, "tectum") == 0)
         return read_options(in);
     TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
-    TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, name, in->arena, in->err));
+    TEC_TRY(
+        tec_numpy_read(&value, &found, &in->r, &t, name, TEC_NUMPY_CONVERTED, in->arena, in->err));
     if (found == TEC_NUMPY_MAP)
         return enter(in, name, t.n);
     return found == TEC_NUMPY_VALUE ? add_value(in, &value) : TEC_OK;

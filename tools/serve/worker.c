@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14 };
+enum { FIRST_REST_NS = 500000, LONGEST_REST_NS = 4000000 };
 
 static double ms(int64_t ns)
 {
@@ -318,13 +319,14 @@ static void run_frame(struct tec_worker *w, int job)
 {
     bool asked = job >= 0;
     struct tec_error err;
+    w->idles = false;
     w->running = job;
     w->running_text = asked && w->request.wants_text;
     w->acted = w->holds = w->lost = false;
     if (asked)
         note_miss(w, job, run_job(w, job));
     else
-        run_tick(w, -1);
+        w->idles = run_tick(w, -1)->n_launches == 0;
     if (tec_device_failure(w->opened.engine->device, &err) != TEC_OK) {
         lose(w, &err);
         return;
@@ -365,6 +367,21 @@ static void serve(struct tec_worker *w, int job)
         answer_failure(w, job, &err);
 }
 
+/* Language goes on alone. A frame that launched nothing, because the policy lets language wait or a
+ * memory is being read, is followed by a rest, longer each time: only time or a request can change
+ * that, and frames one after the other would keep a processor busy. */
+static void go_on(struct tec_worker *w, uint32_t seen)
+{
+    run_frame(w, -1);
+    if (!w->idles) {
+        w->rest_ns = 0;
+        return;
+    }
+    w->rest_ns = w->rest_ns ? 2 * w->rest_ns : FIRST_REST_NS;
+    w->rest_ns = w->rest_ns < LONGEST_REST_NS ? w->rest_ns : LONGEST_REST_NS;
+    tec_bell_wait(&w->exchange->work, seen, tec_clock_now(&w->clock) + w->rest_ns);
+}
+
 void tec_worker_run(struct tec_worker *w)
 {
     struct tec_exchange *x = w->exchange;
@@ -372,11 +389,12 @@ void tec_worker_run(struct tec_worker *w)
     while (!atomic_load(&x->ending)) {
         uint32_t seen = atomic_load(&x->work.rings);
         int job = tec_exchange_take(x);
-        if (job >= 0)
+        if (job >= 0) {
+            w->rest_ns = 0;
             serve(w, job);
-        else if (!w->stages && tec_loop_live(loop) &&
-                 tec_device_failure(w->opened.engine->device, NULL) == TEC_OK)
-            run_frame(w, -1);
+        } else if (!w->stages && tec_loop_live(loop) &&
+                   tec_device_failure(w->opened.engine->device, NULL) == TEC_OK)
+            go_on(w, seen);
         else if (!atomic_load(&x->ending))
             tec_bell_wait(&x->work, seen, INT64_MAX);
         tec_arena_finish(&w->moment);

@@ -60,6 +60,8 @@ struct tec_worker {
     const char *default_prompt;  /* NULL = the robot's */
     struct tec_worker_job *jobs; /* [n] */
     int64_t observations;
+    bool idles;      /* the last frame launched nothing */
+    int64_t rest_ns; /* after that frame; 0 = none */
     bool warned;
     struct tec_clock clock;
 };
