@@ -1,9 +1,9 @@
 /* escape.c - text from outside becomes one line of plain UTF-8, in messages too. */
 #include "base/escape.h"
 #include "base/error.h"
+#include "base/json_text.h"
 #include "tests/tap.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 static const struct {
@@ -93,6 +93,33 @@ TEST(messages_are_one_line_of_text)
     far[sizeof far - 1] = '\0';
     tec_fail(&err, TEC_MALFORMED, "%s", far);
     CHECK_INT(strlen(err.message), ==, 396); /* 99 escapes: cut between them */
+}
+
+TEST(foreign_text_is_a_json_string)
+{
+    json_t *plain = tec_json_shown("\xc3\xa9\x1b"), *bytes = tec_json_shown("a\xff/b");
+    CHECK_STR(json_string_value(plain), "\xc3\xa9\x1b"); /* JSON has its own escapes */
+    CHECK_STR(json_string_value(bytes), "a\\xff/b");
+    json_decref(plain);
+    json_decref(bytes);
+    CHECK(!tec_json_shown(NULL));
+}
+
+TEST(a_json_value_is_printed_whole_or_not)
+{
+    struct tec_error err;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    json_t *json = json_pack("{s:s}", "a\x1b", "b");
+    REQUIRE(f);
+    CHECK_INT(tec_json_print(f, json, JSON_COMPACT, "a line", &err), ==, TEC_OK);
+    CHECK_INT(tec_json_print(f, NULL, JSON_COMPACT, "a line", &err), ==, TEC_NO_MEMORY);
+    CHECK_STR(err.message, "no memory for a line");
+    fclose(f);
+    CHECK_STR(text, "{\"a\\u001B\":\"b\"}\n");
+    free(text);
+    json_decref(json);
 }
 
 TAP_MAIN

@@ -1,5 +1,7 @@
 #include "tools/policy/checks.h"
 
+#include "base/json_text.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -37,10 +39,11 @@ enum tec_status tec_checks_json(const struct tec_checks *checks, FILE *out, stru
     json_t *list = json_array();
     bool good = list != NULL;
     for (const struct tec_check *check = checks->first; check && good; check = check->next)
-        good = json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "name", check->name, "ok",
-                                                     check->ok, "detail", check->detail)) == 0;
+        good = json_array_append_new(list, json_pack("{s:s, s:b, s:o}", "name", check->name, "ok",
+                                                     check->ok, "detail",
+                                                     tec_json_shown(check->detail))) == 0;
     json_t *all = good ? json_pack("{s:b, s:O}", "ok", checks->failed == 0, "checks", list) : NULL;
-    char *text = all ? json_dumps(all, JSON_ENSURE_ASCII) : NULL;
+    char *text = all ? tec_json_whole(all, JSON_ENSURE_ASCII) : NULL;
     json_decref(list);
     json_decref(all);
     if (!text)
