@@ -19,6 +19,11 @@ static size_t take(char unit[UNIT], const char *text)
 {
     static const char named[] = "\n\r\t", letters[] = "nrt";
     utf8proc_int32_t code = 0;
+    if (*text >= ' ' && *text < 0x7f) { /* nearly all of it */
+        unit[0] = *text;
+        unit[1] = '\0';
+        return 1;
+    }
     utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &code);
     const char *name = memchr(named, *text, sizeof named - 1);
     if (n < 1) {

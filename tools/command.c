@@ -48,16 +48,14 @@ int tec_exit_code(enum tec_status status)
 
 void tec_say(const struct tec_invocation *call, const char *format, ...)
 {
-    char text[8192];
+    char text[8192], shown[8192];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    flockfile(stderr); /* lines of other threads do not come in between */
-    fprintf(stderr, "tectum %s: ", call->verb);
-    tec_escape_print(stderr, text);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    tec_escape(shown, sizeof shown, text);
+    /* one write: lines of other threads do not come in between */
+    fprintf(stderr, "tectum %s: %s\n", call->verb, shown);
 }
 
 enum tec_status tec_need_root(struct tec_invocation *call, struct tec_error *err)

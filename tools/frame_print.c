@@ -145,8 +145,7 @@ void tec_frame_trouble(char *text, size_t room, const struct tec_frames *f,
     text[0] = '\0';
     if (frame->acted && frame->actions && frame->rows < rows)
         snprintf(text, room,
-                 "row %d of %d of the actions is not finite: it and what follows is not "
-                 "given",
+                 "row %d of %d of the actions is not finite: no row from it on is given",
                  frame->rows, rows);
 }
 
