@@ -41,6 +41,8 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 
+/* Seen by shared libraries too. */
+#pragma GCC visibility push(default)
 static bool fails(void)
 {
     if (!counter)
@@ -73,6 +75,7 @@ int posix_memalign(void **out, size_t align, size_t size)
     *out = fails() ? NULL : __libc_memalign(align, size);
     return *out ? 0 : ENOMEM;
 }
+#pragma GCC visibility pop
 #endif
 
 /* --- the program in a child ------------------------------------------------------------------- */
