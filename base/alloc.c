@@ -31,8 +31,12 @@ void *tec_heap_get(struct tec_heap *heap, size_t size)
 {
     int64_t call = atomic_fetch_add_explicit(&heap->calls, 1, memory_order_relaxed) + 1;
     int64_t fail_at = atomic_load_explicit(&heap->fail_at, memory_order_relaxed);
-    if (size > (size_t)INT64_MAX / 2 || (fail_at && call >= fail_at))
+    if (size > (size_t)INT64_MAX / 2)
         return NULL;
+    if (fail_at && call >= fail_at) {
+        atomic_fetch_add_explicit(&heap->refused, 1, memory_order_relaxed);
+        return NULL;
+    }
     size_t total = sizeof(struct header) + (size + ALIGN - 1) / ALIGN * ALIGN;
     int64_t bytes = atomic_fetch_add(&heap->bytes, (int64_t)size) + (int64_t)size;
     struct header *block = NULL;
@@ -40,6 +44,7 @@ void *tec_heap_get(struct tec_heap *heap, size_t size)
         block = take(total);
     if (!block) {
         atomic_fetch_sub(&heap->bytes, (int64_t)size);
+        atomic_fetch_add_explicit(&heap->refused, 1, memory_order_relaxed);
         return NULL;
     }
     int64_t peak = atomic_load(&heap->peak);

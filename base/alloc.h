@@ -14,6 +14,7 @@ struct tec_heap {
     _Atomic int64_t bytes;   /* bytes in live blocks */
     _Atomic int64_t peak;    /* largest value of `bytes` */
     _Atomic int64_t fail_at; /* the n-th call from 1 and every later one fails; 0 = never */
+    _Atomic int64_t refused; /* allocations that the machine, the limit or fail_at refused */
     size_t limit;            /* most live bytes; 0 = no limit */
 };
 

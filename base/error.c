@@ -1,4 +1,7 @@
+/* error.c - how a call reports failure: a status to branch on, a sentence to read. */
 #include "base/error.h"
+
+#include "base/escape.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,10 +31,12 @@ const char *tec_status_name(enum tec_status status)
 enum tec_status tec_fail(struct tec_error *err, enum tec_status status, const char *format, ...)
 {
     if (err) {
+        char text[sizeof err->message];
         va_list args;
         va_start(args, format);
-        vsnprintf(err->message, sizeof err->message, format, args);
+        vsnprintf(text, sizeof text, format, args);
         va_end(args);
+        tec_escape(err->message, sizeof err->message, text);
         err->status = status;
     }
     return status;
@@ -40,16 +45,14 @@ enum tec_status tec_fail(struct tec_error *err, enum tec_status status, const ch
 enum tec_status tec_context(struct tec_error *err, enum tec_status status, const char *format, ...)
 {
     if (status != TEC_OK && err) {
-        char prefix[sizeof err->message / 2];
+        char text[sizeof err->message / 2 + sizeof err->message + 2];
         va_list args;
         va_start(args, format);
-        vsnprintf(prefix, sizeof prefix, format, args);
+        vsnprintf(text, sizeof err->message / 2, format, args);
         va_end(args);
-        size_t n = strlen(prefix), room = sizeof err->message - n - 3;
-        memmove(err->message + n + 2, err->message, room);
-        memcpy(err->message, prefix, n);
-        memcpy(err->message + n, ": ", 2);
-        err->message[sizeof err->message - 1] = '\0';
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n, ": %s", err->message);
+        tec_escape(err->message, sizeof err->message, text);
     }
     return status;
 }

@@ -363,7 +363,7 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
     if (lua->depth == 0) {
         lua->used = lua->pending = 0;
         lua->unseen = 0;
-        lua->expired = lua->refused = lua->extended = false;
+        lua->expired = lua->refused = lua->starved = lua->extended = false;
         lua->include_depth = 0;
         lua->sampled = false;
         if (lua->limits.budget_ns)
@@ -390,7 +390,7 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
                         "Lua: more memory than allowed (%zu bytes in all, %zu a block, %zu a "
                         "string), %zu in use",
                         lua->limits.heap, lua->limits.block, lua->limits.string, lua->bytes);
-    return tec_fail(err, TEC_POLICY, "%s", message);
+    return tec_fail(err, lua->starved ? TEC_NO_MEMORY : TEC_POLICY, "%s", message);
 }
 
 void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budget_ns)

@@ -1,4 +1,5 @@
 /* Files for Lua: reading them with bounds, include(), and descriptions that are one value. */
+#include "base/file_kind.h"
 #include "base/lua_lib.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ static enum tec_status slurp(char **out, size_t *n, int fd, const char *path, st
     if (fstat(fd, &info) != 0)
         return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
     if (!S_ISREG(info.st_mode))
-        return tec_fail(err, TEC_IO, "%s: not a regular file", path);
+        return tec_fail(err, TEC_IO, "%s: is %s, not a regular file", path,
+                        tec_file_type(info.st_mode));
     if (info.st_size > MAX_TEXT)
         return tec_fail(err, TEC_MALFORMED, "%s: %lld bytes, a Lua file has at most %d", path,
                         (long long)info.st_size, MAX_TEXT);
@@ -58,7 +60,7 @@ enum tec_status tec_lua_slurp(char **out, size_t *n, int dir, const char *path,
 {
     *out = NULL;
     /* O_NONBLOCK: opening a pipe must not wait for a writer. */
-    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return tec_fail(err, errno == ENOENT ? TEC_NOT_FOUND : TEC_IO, "%s: %s", path,
                         strerror(errno));
@@ -128,7 +130,9 @@ static int lib_include(lua_State *L)
                           MAX_INCLUDES, MAX_INCLUDE_DEPTH);
     lua->includes++;
     struct tec_error err;
-    if (load_below(lua, path, &err) != TEC_OK)
+    enum tec_status status = load_below(lua, path, &err);
+    lua->starved |= status == TEC_NO_MEMORY;
+    if (status != TEC_OK)
         return luaL_error(L, "%s", err.message);
     lua->include_depth++;
     lua_call(L, 0, 1);

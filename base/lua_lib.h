@@ -23,6 +23,7 @@ struct tec_lua {
     int armed;             /* instructions from hook to hook */
     bool long_texts;       /* strings exist with which one instruction takes microseconds */
     bool expired, refused; /* in the running call: out of time, out of memory */
+    bool starved;          /* in the running call: the machine had no memory for a file */
     bool keeping;          /* a collection runs because memory was refused: free nothing */
     void *kept;            /* list of blocks freed meanwhile */
     size_t kept_bytes;

@@ -100,7 +100,10 @@ enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *e
     if (capture->open >= 0)
         capture->status = TEC_INVALID;
     if (capture->status != TEC_OK)
-        return tec_fail(err, capture->status, "recording a capture of %d commands failed",
+        return tec_fail(err, capture->status,
+                        capture->status == TEC_NO_MEMORY
+                            ? "no memory to record a capture of %d commands"
+                            : "recording a capture of %d commands failed",
                         capture->n);
     const struct tec_device *device = capture->device;
     capture->nodes = capture->n; /* of a list that is run as it is */

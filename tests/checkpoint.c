@@ -360,7 +360,7 @@ TEST(broken_directories_are_refused)
     box_path(&b, "model.safetensors");
     check_message(b.dir, TEC_NOT_FOUND, "holds neither model.safetensors nor");
     CHECK(mkdir(b.path, 0777) == 0);
-    check_message(b.dir, TEC_IO, "model.safetensors: is not a regular file");
+    check_message(b.dir, TEC_IO, "model.safetensors: is a directory, not a regular file");
     box_put(&b, "model.safetensors.index.json",
             "{\"weight_map\": {\"w\": \"../model.safetensors\"}}");
     check_message(b.dir, TEC_MALFORMED, "'../model.safetensors' is not a plain file name");

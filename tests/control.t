@@ -123,6 +123,11 @@ for bad in (b"\n", b"{}\n", b"[]\n", b"nul\0l\n", b"\xff\xfe\n", b'{"cmd":5}\n',
             b'{"cmd":"set","param":"k","value":1e999}\n', b'{"cmd":"dump","path":"/nowhere/x"}\n', b"[" * 60000 + b"\n"):
     r = ask(bad)
     assert r["ok"] is False and r["error"] and r["status"], (bad[:40], r)
+os.mkfifo(sys.argv[1] + ".fifo")                # dumps: neither the socket itself nor what may stall the robot
+for path, why in ((sys.argv[1], "is a socket"), (sys.argv[1] + ".fifo", "is a FIFO")):
+    r = ask(b'{"cmd":"dump","path":"%s"}\n' % path.encode())
+    assert r["ok"] is False and why in r["error"], r
+assert ask(b'{"cmd":"status"}\n')["ok"]
 assert "at most 65536 bytes" in ask(b"x" * 65536)["error"]
 s = open_()                                     # half lines, then two at once
 for byte in b'{"cmd":"status"}':

@@ -2,6 +2,8 @@
  * mean alone. */
 #include "tools/bench.h"
 
+#include "base/json_text.h"
+#include "base/out_file.h"
 #include "tools/bandwidth.h"
 #include "tools/machine.h"
 
@@ -334,10 +336,10 @@ static enum tec_status write_row(const struct tec_bench_row *r, int index, const
                                  struct tec_error *err)
 {
     char path[1024];
+    struct tec_out_file out = {0};
     snprintf(path, sizeof path, "%s/row%d.hist", dir, index);
-    FILE *f = fopen(path, "we");
-    if (!f)
-        return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
+    TEC_TRY(tec_out_file_open(&out, path, err));
+    FILE *f = out.file;
     fprintf(f, "# %s %s: microseconds of a frame, frames\n", r->policy, r->params);
     for (int i = 0, n; i < r->frame.n; i += n) {
         int64_t us = r->frame.ns[i] / 1000;
@@ -345,7 +347,7 @@ static enum tec_status write_row(const struct tec_bench_row *r, int index, const
             n++;
         fprintf(f, "%lld %d\n", (long long)us, n);
     }
-    return fclose(f) == 0 ? TEC_OK : tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
+    return tec_out_file_keep(&out, err);
 }
 
 enum tec_status tec_bench_write(const struct tec_bench *b, const json_t *report, const char *dir,
@@ -355,8 +357,7 @@ enum tec_status tec_bench_write(const struct tec_bench *b, const json_t *report,
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
         return tec_fail(err, TEC_IO, "%s: %s", dir, strerror(errno));
     snprintf(path, sizeof path, "%s/bench.json", dir);
-    if (json_dump_file(report, path, JSON_INDENT(1)) != 0)
-        return tec_fail(err, TEC_IO, "%s: cannot be written", path);
+    TEC_TRY(tec_json_write(path, report, JSON_INDENT(1), err));
     for (int i = 0; i < b->n_rows; i++)
         TEC_TRY(write_row(&b->rows[i], i, dir, err));
     return TEC_OK;

@@ -1,4 +1,5 @@
 /* cmd_bench.c - runs of policies or settings that take turns, reported by quantiles. */
+#include "base/json_text.h"
 #include "tools/bandwidth.h"
 #include "tools/bench.h"
 #include "tools/machine.h"
@@ -114,15 +115,11 @@ static enum tec_status report(struct tec_bench *b, const struct bench_options *o
                               struct tec_error *err)
 {
     json_t *json = tec_bench_json(b, command_of(b->call, o));
-    if (!json)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a report");
     enum tec_status status = o->out ? tec_bench_write(b, json, o->out, err) : TEC_OK;
-    if (b->call->shared.format == TEC_FORMAT_JSON) {
-        json_dumpf(json, b->call->out, JSON_INDENT(1));
-        fputc('\n', b->call->out);
-    } else {
+    if (b->call->shared.format != TEC_FORMAT_JSON)
         tec_bench_print(b, o->node, b->call->out);
-    }
+    else if (status == TEC_OK)
+        status = tec_json_print(b->call->out, json, JSON_INDENT(1), "a report", err);
     json_decref(json);
     return status;
 }

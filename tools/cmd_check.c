@@ -1,4 +1,6 @@
 /* cmd_check.c - every error of pipeline and policy files, located. */
+#include "base/escape.h"
+#include "base/json_text.h"
 #include "tools/bytes.h"
 #include "tools/costs_file.h"
 #include "tools/expect.h"
@@ -80,15 +82,17 @@ static enum tec_status check_policy_file(struct tec_invocation *call, const char
     if (!name)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     tec_topology_sample(&topology);
+    int64_t refused = atomic_load(&call->heap->refused);
     enum tec_status status =
         tec_policy_open(&policy, name, call->root, &topology, &(struct tec_policy_limits){0}, NULL,
                         0, call->heap, &mine);
-    if (status == TEC_NO_MEMORY && atomic_load(&call->heap->fail_at))
+    if (status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused)
         return tec_fail(err, status, "%s", mine.message);
     if (status != TEC_OK)
         report_policy(d, path, mine.message, call->arena);
     else if (call->shared.format == TEC_FORMAT_TEXT) {
-        fprintf(call->out, "%s: ok  policy %s, version %d\n", path, tec_policy_name(policy),
+        tec_escape_print(call->out, path);
+        fprintf(call->out, ": ok  policy %s, version %d\n", tec_policy_name(policy),
                 tec_policy_version(policy));
         for (int i = 0; tec_policy_param(policy, i); i++) {
             const struct tec_param *param = tec_policy_param(policy, i);
@@ -108,11 +112,13 @@ static enum tec_status check_use(struct tec_invocation *call, const struct tec_p
     struct tec_policy *policy = NULL;
     struct tec_error mine = {0};
     TEC_TRY(tec_topology_of(&topology, pipeline, 0, 0, call->arena, err));
+    int64_t refused = atomic_load(&call->heap->refused);
     enum tec_status status =
         tec_open_policy(&policy, pipeline, call->shared.policy, call->root, &topology,
                         call->shared.param.item, call->shared.param.n, call->heap, &mine);
     struct tec_where where = pipeline->policy.where.file ? pipeline->policy.where : pipeline->where;
-    if (call->shared.policy && status != TEC_OK)
+    bool ours = status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused;
+    if ((call->shared.policy || ours) && status != TEC_OK) /* else it passed a limit of its own */
         return tec_fail(err, status, "%s", mine.message);
     if (status != TEC_OK)
         tec_diagnostics_add(d, status == TEC_NOT_FOUND ? TEC_E021 : TEC_E011, where, "%s",
@@ -134,7 +140,8 @@ static void say_ok(struct tec_invocation *call, const char *path, const struct t
 {
     int captures =
         plan->known && p->n_models > 1 ? plan->measured.captures : tec_pipeline_captures(p);
-    fprintf(call->out, "%s: ok  ", path);
+    tec_escape_print(call->out, path);
+    fputs(": ok  ", call->out);
     if (p->n_models > 1)
         fprintf(call->out, "%d models, ", p->n_models);
     fprintf(call->out, "%d input%s, %d resource%s, %d node%s, %d capture%s; %s\n", p->n_inputs,
@@ -272,6 +279,8 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
         status = tec_costs_open(&costs, call, pipeline, err);
     if (costs)
         tec_costs_check(d, costs, pipeline, call->shared.costs);
+    if (status == TEC_OK && tec_json_refused())
+        status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to check it", path);
     if (status == TEC_OK && d->n_errors == 0 && call->shared.format == TEC_FORMAT_TEXT)
         say_ok(call, path, pipeline, &plan);
     tec_pipeline_free(pipeline);
@@ -294,8 +303,11 @@ static enum tec_status check_file(struct tec_invocation *call, const char *path,
         status = check_policy_file(call, path, &d, err);
     else
         status = check_pipeline(call, path, &d, err);
+    if (tec_json_refused() || d.out_of_memory) /* what was found then need not be so */
+        status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to check it", path);
     tec_diagnostics_sort(&d);
-    tec_diagnostics_print(&d, formats[call->shared.format], call->out);
+    if (status != TEC_NO_MEMORY)
+        tec_diagnostics_print(&d, formats[call->shared.format], call->out);
     call->wrong |= d.n_errors > 0 || (o->strict && d.n_warnings > 0);
     tec_diagnostics_finish(&d);
     return status;

@@ -1,11 +1,12 @@
 /* cmd_demo.c - the bundled model on recorded robot episodes, under two policies. */
+#include "base/json_text.h"
+#include "base/out_file.h"
 #include "base/store/find.h"
 #include "tools/demo.h"
 #include "tools/frame_timeline.h"
 #include "tools/measure.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,9 +29,9 @@ static const struct tec_option options[] = {
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
 };
 
-/* Another verb, as a user would call it, with its output in `path` (NULL: where ours goes). It runs
- * in a child before anything is opened here. */
-static bool run_verb(char **argv, const char *path)
+/* Another verb, as a user would call it, with its output in `to` (-1: where ours goes). It runs in
+ * a child before anything is opened here. */
+static bool run_verb(char **argv, int to)
 {
     int argc = 0, state = 0;
     while (argv[argc])
@@ -39,8 +40,7 @@ static bool run_verb(char **argv, const char *path)
     fflush(stderr);
     pid_t child = fork();
     if (child == 0) {
-        int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : 1;
-        if (fd < 0 || dup2(fd, 1) < 0)
+        if (to >= 0 && dup2(to, 1) < 0)
             _exit(TEC_EXIT_INPUT);
         _exit(tec_command_main(argc, argv));
     }
@@ -106,9 +106,13 @@ static bool show_model(struct tec_invocation *call, const struct paths *p)
         return false;
     if (call->shared.format == TEC_FORMAT_TEXT) {
         fprintf(call->out, "$ tectum inspect %s\n", p->weights);
-        run_verb(look, NULL);
+        run_verb(look, -1);
     }
-    return run_verb(draw, p->graph);
+    struct tec_out_file out = {0};
+    bool drawn = tec_out_file_open(&out, p->graph, NULL) == TEC_OK && run_verb(draw, out.fd) &&
+                 tec_out_file_keep(&out, NULL) == TEC_OK;
+    tec_out_file_drop(&out);
+    return drawn;
 }
 
 static void print_plan(const struct tec_demo *demo)
@@ -203,11 +207,9 @@ static enum tec_status conclude(struct tec_demo *demo, const struct paths *p, bo
                                "One frame of the demo", err));
     if (call->shared.format == TEC_FORMAT_JSON) {
         json_t *json = tec_demo_json(demo);
-        bool written =
-            json && json_dumpf(json, call->out, JSON_COMPACT) == 0 && fputc('\n', call->out) != EOF;
-        enum tec_status none = json ? TEC_IO : TEC_NO_MEMORY;
+        enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT, "a report", err);
         json_decref(json);
-        return written ? TEC_OK : tec_fail(err, none, "the report cannot be written");
+        return status;
     }
     tec_demo_print(demo, call->out);
     fprintf(call->out, "\npictures: %s%s%s\n", drawn ? p->graph : "", drawn ? ", " : "",

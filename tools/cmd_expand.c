@@ -1,4 +1,5 @@
 /* cmd_expand.c - the canonical JSON form of a pipeline file. */
+#include "base/json_text.h"
 #include "tools/open_pipeline.h"
 
 struct expand_options {
@@ -18,8 +19,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     TEC_TRY(tec_open_pipeline(&pipeline, call, call->args.item[0], err));
     enum tec_status status = tec_pipeline_expand(&form, pipeline, err);
     if (status == TEC_OK) {
-        if (json_dumpf(form, call->out, o->compact ? JSON_COMPACT : JSON_INDENT(2)) == 0)
-            fputc('\n', call->out);
+        status = tec_json_print(call->out, form, o->compact ? JSON_COMPACT : JSON_INDENT(2),
+                                "the form", err);
         json_decref(form);
     }
     tec_pipeline_free(pipeline);

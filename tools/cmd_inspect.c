@@ -1,4 +1,5 @@
 /* cmd_inspect.c - what a checkpoint, a tokenizer or a safetensors file holds. */
+#include "base/json_text.h"
 #include "graph/encoder/directory.h"
 #include "tools/command.h"
 #include "tools/expect.h"
@@ -108,11 +109,14 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     json_t *report = json_object();
     if (!report)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
+    int64_t refused = atomic_load(&call->heap->refused);
     enum tec_status status = inspect(call, report, call->args.item[0], err);
-    if (status == TEC_OK && call->shared.format == TEC_FORMAT_JSON) {
-        if (json_dumpf(report, call->out, JSON_COMPACT) == 0)
-            fputc('\n', call->out);
-    } else if (status == TEC_OK)
+    bool whole = !tec_json_refused() && atomic_load(&call->heap->refused) == refused;
+    if (status == TEC_OK && !whole) /* what could not be looked at would be missing */
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
+    if (status == TEC_OK && call->shared.format == TEC_FORMAT_JSON)
+        status = tec_json_print(call->out, report, JSON_COMPACT, "the report", err);
+    else if (status == TEC_OK)
         tec_inspect_print(report, call->out);
     json_decref(report);
     return status;

@@ -1,6 +1,7 @@
 /* cmd_profile.c - what every variant of a pipeline costs, into a file that others start from. */
+#include "base/json_text.h"
+#include "base/out_file.h"
 #include "tools/machine.h"
-#include "tools/out_file.h"
 #include "tools/profile.h"
 
 enum { MAX_FRAMES = 1000000 };
@@ -28,15 +29,13 @@ static enum tec_status write_costs(const struct tec_profile *p, const char *path
 {
     struct tec_out_file out = {.file = NULL};
     json_t *costs = tec_profile_costs(p);
-    if (!costs)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
     enum tec_status status = tec_out_file_open(&out, path, err);
     if (status == TEC_OK) {
-        bool bad = json_dumpf(costs, out.file, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0;
-        bad |= fputc('\n', out.file) == EOF;
-        status = bad ? tec_fail(err, TEC_IO, "%s: cannot be written", path)
-                     : tec_out_file_keep(&out, err);
+        status =
+            tec_json_print(out.file, costs, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "costs", err);
     }
+    if (status == TEC_OK)
+        status = tec_out_file_keep(&out, err);
     tec_out_file_drop(&out);
     json_decref(costs);
     return status;
@@ -48,12 +47,10 @@ static enum tec_status report(const struct tec_profile *p, const char *path, str
         TEC_TRY(write_costs(p, path, err));
     if (p->call->shared.format == TEC_FORMAT_JSON) {
         json_t *json = tec_profile_json(p);
-        if (!json)
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for a report");
-        json_dumpf(json, p->call->out, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-        fputc('\n', p->call->out);
+        enum tec_status status = tec_json_print(
+            p->call->out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "a report", err);
         json_decref(json);
-        return TEC_OK;
+        return status;
     }
     tec_profile_print(p, p->call->out);
     if (path)

@@ -1,10 +1,10 @@
 /* cmd_run.c - frames: inputs in, actions and text out. */
+#include "base/out_file.h"
 #include "tools/control/control.h"
 #include "tools/dump.h"
 #include "tools/frame_print.h"
 #include "tools/frame_timeline.h"
 #include "tools/noise_file.h"
-#include "tools/out_file.h"
 #include "tools/tick_print.h"
 
 #include <string.h>
@@ -73,6 +73,11 @@ static void warn(struct job *job, const struct tec_frame_out *frame)
     if (frame->warning[0] && !job->warned)
         tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, frame->warning);
     job->warned |= frame->warning[0] != '\0';
+    char trouble[120];
+    tec_frame_trouble(trouble, sizeof trouble, &job->frames, frame);
+    if (trouble[0] && !job->call->wrong)
+        tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, trouble);
+    job->call->wrong |= trouble[0] != '\0';
 }
 
 /* Of a frame, or where frames are paced of a tick. */
@@ -90,9 +95,11 @@ static enum tec_status print(struct job *job, const struct tec_frame_out *frame,
         status = tick ? tec_tick_json(&json, &job->frames, tick, err)
                       : tec_frame_json(&json, &job->frames, frame, err);
     if (status == TEC_OK && to_stdout)
-        status = tec_frame_line(job->call->out, json, "standard output", err);
+        status = tec_frame_line(job->call->out, json, err);
     if (status == TEC_OK && job->out.file)
-        status = tec_frame_line(job->out.file, json, job->o->out, err);
+        status = tec_frame_line(job->out.file, json, err);
+    if (status == TEC_OK && job->out.file && ferror(job->out.file))
+        status = tec_out_file_failed(&job->out, err);
     json_decref(json);
     return status;
 }
@@ -211,6 +218,12 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         .dtype = dtypes[o->dtype], .prepared = try_inputs, .prepared_user = job};
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
+    if (o->dump)
+        TEC_TRY(tec_context(err, tec_out_file_check(o->dump, err), "--dump"));
+    if (o->timeline)
+        TEC_TRY(tec_context(err, tec_out_file_check(o->timeline, err), "--timeline"));
+    if (o->out)
+        TEC_TRY(tec_context(err, tec_out_file_open(&job->out, o->out, err), "--out"));
     TEC_TRY(tec_control_open(&job->control, call, &o->control, err));
     TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
         &job->frames, call, call->args.item[0], &more, err));
@@ -221,8 +234,6 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         TEC_TRY(tec_noise_file_open(&job->noise, o->noise, &e->model->flow, call->heap, err));
     if (o->dump)
         TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
-    if (o->out)
-        TEC_TRY(tec_out_file_open(&job->out, o->out, err));
     return tec_control_start(&job->control, &job->frames.opened, err);
 }
 
@@ -271,8 +282,9 @@ const struct tec_command tec_command_run = {
         "refused}] and cancelled [{request, live}] where there were such members; of a ring also\n"
         "seen (frame of the observation whose actions left), filling, in_flight, depth, and "
         "earlier\n"
-        "[{seen, age_us, actions}] where several left in one frame. A text of a score node that "
-        "is\n"
+        "[{seen, age_us, actions}] where several left in one frame. Where a row of the actions is\n"
+        "not finite, only those before it are given, trouble says so, and the exit code is 1. A\n"
+        "text of a score node that is\n"
         "done has its ranking [{index, text, log_likelihood}].\n"
         "With --clock paced a frame opens each period of the pipeline, and actions are what the\n"
         "robot is given by the deadline: late ones are replaced as on_miss says.\n",

@@ -1,6 +1,7 @@
 /* cmd_simulate.c - the frame loop and the policies on a virtual clock with a table of costs. */
+#include "base/json_text.h"
+#include "base/out_file.h"
 #include "tools/machine.h"
-#include "tools/out_file.h"
 #include "tools/simulate/simulate.h"
 
 enum { MAX_FRAMES = 1000000000 };
@@ -40,19 +41,20 @@ static json_t *report(struct tec_simulation *s)
                      tec_machine_commit(), "rows", row);
 }
 
-static void tell(struct tec_invocation *call, struct tec_simulation *s)
+static enum tec_status tell(struct tec_invocation *call, struct tec_simulation *s,
+                            struct tec_error *err)
 {
     const struct tec_policy_report *p = tec_policy_report(s->opened.policy);
     if (p->struck)
         tec_say(call, "%s", p->message);
     if (call->shared.format != TEC_FORMAT_JSON) {
         tec_summary_print(&s->world.summary, tec_used_policy(&s->opened), call->out);
-        return;
+        return TEC_OK;
     }
     json_t *json = report(s);
-    json_dumpf(json, call->out, JSON_INDENT(1));
-    fputc('\n', call->out);
+    enum tec_status status = tec_json_print(call->out, json, JSON_INDENT(1), "a report", err);
     json_decref(json);
+    return status;
 }
 
 /* No file is written for a policy that stayed in force. */
@@ -89,12 +91,14 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     enum tec_status status = tec_simulation_open(s, call, &options_of, err);
     if (status == TEC_OK)
         status = tec_simulation_run(s, err);
+    if (trace.why)
+        status = tec_out_file_failed(&trace, err);
     if (status == TEC_OK && o->trace)
         status = tec_out_file_keep(&trace, err);
     if (status == TEC_OK)
         status = write_dump(o->dump, s, err);
     if (status == TEC_OK)
-        tell(call, s);
+        status = tell(call, s, err);
     tec_out_file_drop(&trace);
     tec_simulation_close(s);
     return status;

@@ -1,4 +1,5 @@
 /* cmd_tokenize.c - lines of text to token ids, and back. */
+#include "base/json_text.h"
 #include "base/text/tokenizer.h"
 #include "tools/command.h"
 #include "tools/expect.h"
@@ -76,12 +77,11 @@ static enum tec_status decode_ids(const struct job *job, const int *ids, size_t 
                                  &text, &bytes, err));
     if (job->options->json_strings) {
         json_t *string = json_stringn(text, bytes);
-        int bad = !string || json_dumpf(string, job->out, JSON_ENCODE_ANY) != 0;
+        enum tec_status status = tec_json_print(job->out, string, JSON_ENCODE_ANY, "a text", err);
         json_decref(string);
-        if (bad && !ferror(job->out))
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for a text of %zu bytes", bytes);
-    } else
-        fwrite(text, 1, bytes, job->out);
+        return status;
+    }
+    fwrite(text, 1, bytes, job->out);
     fputc('\n', job->out);
     return TEC_OK;
 }

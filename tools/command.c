@@ -1,5 +1,7 @@
 #include "tools/command.h"
 
+#include "base/escape.h"
+#include "base/json_text.h"
 #include "base/nearest.h"
 #include "tools/crash.h"
 #include "tools/help.h"
@@ -46,14 +48,14 @@ int tec_exit_code(enum tec_status status)
 
 void tec_say(const struct tec_invocation *call, const char *format, ...)
 {
+    char text[8192], shown[8192];
     va_list args;
     va_start(args, format);
-    flockfile(stderr); /* lines of other threads do not come in between */
-    fprintf(stderr, "tectum %s: ", call->verb);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    tec_escape(shown, sizeof shown, text);
+    /* one write: lines of other threads do not come in between */
+    fprintf(stderr, "tectum %s: %s\n", call->verb, shown);
 }
 
 enum tec_status tec_need_root(struct tec_invocation *call, struct tec_error *err)
@@ -147,6 +149,8 @@ static int run_verb(const struct tec_verb *verb, int argc, char *const *argv)
                                   .color = isatty(1) && !(plain && *plain),
                                   .progress = isatty(2) != 0};
     enum tec_status status = parse_and_run(verb, &call, argc, argv, &err);
+    if (tec_json_refused() && status != TEC_NO_MEMORY)
+        status = tec_fail(&err, TEC_NO_MEMORY, "no memory for a JSON value; results are not whole");
     if (status != TEC_OK) {
         fflush(stdout);
         tec_say(&call, "%s", err.message[0] ? err.message : tec_status_text(status));
@@ -164,11 +168,14 @@ static int unknown_verb(const char *word)
     for (int i = 0; i < N_VERBS; i++)
         names[i] = verbs[i].name;
     const char *near = tec_nearest(word, names, N_VERBS);
+    char shown[200];
+    tec_escape(shown, sizeof shown, word);
     const char *what = word[0] == '-' ? "option" : "verb";
     if (near && word[0] != '-')
-        fprintf(stderr, "tectum: unknown verb '%s'; did you mean '%s'?\n", word, near);
+        fprintf(stderr, "tectum: unknown verb '%s'; did you mean '%s'?\n", shown, near);
     else
-        fprintf(stderr, "tectum: unknown %s '%s'; tectum --help lists what there is\n", what, word);
+        fprintf(stderr, "tectum: unknown %s '%s'; tectum --help lists what there is\n", what,
+                shown);
     return TEC_EXIT_USAGE;
 }
 
@@ -203,6 +210,7 @@ int tec_command_main(int argc, char **argv)
 {
     hold_standard_files();
     tec_crash_handlers();
+    tec_json_watch();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     return finish_output(dispatch(argc, argv));

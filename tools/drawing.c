@@ -1,5 +1,6 @@
 #include "tools/drawing.h"
 
+#include "base/escape.h"
 #include "tools/bytes.h"
 
 #include <stdarg.h>
@@ -273,7 +274,9 @@ enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipelin
 
 void tec_graph_escape(const char *text, FILE *out)
 {
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    char shown[4096]; /* names and titles are far shorter */
+    tec_escape(shown, sizeof shown, text);
+    for (const char *c = shown; *c; c++) {
         if (*c == '&')
             fputs("&amp;", out);
         else if (*c == '<')
@@ -283,6 +286,6 @@ void tec_graph_escape(const char *text, FILE *out)
         else if (*c == '"')
             fputs("&quot;", out);
         else
-            fputc(*c < 0x20 || *c == 0x7F ? ' ' : *c, out);
+            fputc(*c, out);
     }
 }

@@ -1,5 +1,6 @@
 #include "tools/expect.h"
 
+#include "base/file_kind.h"
 #include "base/store/checkpoint.h"
 
 #include <stdbool.h>
@@ -18,8 +19,9 @@ enum tec_status tec_expect(const char *path, const char *wanted, struct tec_erro
     enum tec_path_kind kind = tec_path_kind(path);
     if (kind == TEC_PATH_MISSING)
         return tec_fail(err, TEC_NOT_FOUND, "%s: there is no such file or folder", path);
-    if (kind == TEC_PATH_UNKNOWN && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return tec_fail(err, TEC_MALFORMED, "%s: this is a folder, not %s", path, wanted);
+    if (kind == TEC_PATH_UNKNOWN && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return tec_fail(err, TEC_MALFORMED, "%s: this is %s, not %s", path,
+                        S_ISDIR(st.st_mode) ? "a folder" : tec_file_type(st.st_mode), wanted);
     if (kind == TEC_PATH_UNKNOWN)
         return tec_fail(err, TEC_MALFORMED, "%s: this is not %s", path, wanted);
     return tec_fail(err, TEC_MALFORMED, "%s: this is %s, not %s", path, tec_path_kind_text(kind),
@@ -30,7 +32,7 @@ enum tec_status tec_expect_pipeline(const char *path, struct tec_error *err)
 {
     struct stat st;
     enum tec_path_kind kind = tec_path_kind(path);
-    bool regular = stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+    bool regular = stat(path, &st) == 0 && S_ISREG(st.st_mode);
     if (kind == TEC_PATH_PIPELINE)
         return TEC_OK;
     if (kind == TEC_PATH_UNKNOWN && regular &&

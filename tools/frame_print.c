@@ -1,10 +1,10 @@
 #include "tools/frame_print.h"
 
+#include "base/escape.h"
+#include "base/json_text.h"
 #include "tools/memory_text.h"
 #include "tools/ranking.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static json_t *number_or_null(int64_t value)
@@ -24,10 +24,16 @@ static json_t *rows_json(const double *actions, int rows, int columns)
     return all;
 }
 
+/* Actions that are not finite do not leave: JSON has no word for them, a robot no use. */
+static bool leaves(const struct tec_frame_out *frame)
+{
+    return frame->acted && (!frame->actions || frame->rows > 0);
+}
+
 static json_t *actions_json(const struct tec_frames *f, const struct tec_frame_out *frame)
 {
     json_t *all = json_object();
-    if (frame->acted)
+    if (leaves(frame))
         json_object_set_new(all, f->action, rows_json(frame->actions, frame->rows, frame->columns));
     return all;
 }
@@ -126,6 +132,23 @@ static void add_asked(json_t *out, const struct tec_frames *f, const struct tec_
     json_decref(cancelled);
 }
 
+static const char *source_word(const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    bool fresh = f->stages ? frame->acted : frame->observed;
+    return fresh && (leaves(frame) || !frame->acted) ? "fresh" : "none";
+}
+
+void tec_frame_trouble(char *text, size_t room, const struct tec_frames *f,
+                       const struct tec_frame_out *frame)
+{
+    int rows = tec_session_rows(f->opened.engine->session);
+    text[0] = '\0';
+    if (frame->acted && frame->actions && frame->rows < rows)
+        snprintf(text, room,
+                 "row %d of %d of the actions is not finite: no row from it on is given",
+                 frame->rows, rows);
+}
+
 enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
                                const struct tec_frame_out *frame, struct tec_error *err)
 {
@@ -136,10 +159,14 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
         "start_us", (json_int_t)((r->start_ns - f->began_ns) / 1000), "end_us",
         (json_int_t)((r->end_ns - f->began_ns) / 1000), "age_us", number_or_null(r->age_us),
         "missed", (int)r->missed, "cause", cause ? json_string(cause) : json_null(), "source",
-        (f->stages ? frame->acted : frame->observed) ? "fresh" : "none", "actions",
-        actions_json(f, frame), "text", texts_json(f, frame), "plan", plan_json(f, r));
+        source_word(f, frame), "actions", actions_json(f, frame), "text", texts_json(f, frame),
+        "plan", plan_json(f, r));
     if (!*out)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+    char trouble[120];
+    tec_frame_trouble(trouble, sizeof trouble, f, frame);
+    if (trouble[0])
+        json_object_set_new(*out, "trouble", json_string(trouble));
     add_ring(*out, f, frame);
     add_asked(*out, f, frame);
     if (f->opened.engine->memory)
@@ -147,18 +174,12 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
     return TEC_OK;
 }
 
-enum tec_status tec_frame_line(FILE *out, const json_t *frame, const char *name,
-                               struct tec_error *err)
+enum tec_status tec_frame_line(FILE *out, const json_t *frame, struct tec_error *err)
 {
-    char *text = json_dumps(frame, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    if (!text)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
-    errno = 0;
-    bool bad = fputs(text, out) == EOF || fputc('\n', out) == EOF || fflush(out) != 0;
-    free(text); /* jansson's own memory */
-    if (bad && out != stdout)
-        return tec_fail(err, TEC_IO, "%s: %s", name, strerror(errno));
-    return TEC_OK; /* a lost standard output is told of at the end */
+    TEC_TRY(
+        tec_json_print(out, frame, JSON_COMPACT | JSON_REAL_PRECISION(17), "a frame's line", err));
+    fflush(out); /* whether it could be written, the stream knows */
+    return TEC_OK;
 }
 
 void tec_frame_print_ring(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame)
@@ -183,8 +204,7 @@ static void print_action(FILE *out, const struct tec_frame_out *frame)
 void tec_frame_print_sentence(FILE *out, const char *text)
 {
     fputs("  \"", out);
-    for (; *text; text++)
-        fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
+    tec_escape_print(out, text);
     fputc('"', out);
 }
 

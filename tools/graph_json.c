@@ -1,4 +1,5 @@
 /* graph_json.c - a drawing as JSON, and the compiled parts as JSON and lines. */
+#include "base/json_text.h"
 #include "tools/bytes.h"
 #include "tools/drawing.h"
 #include "tools/ring_text.h"
@@ -50,18 +51,15 @@ enum tec_status tec_graph_json(const struct tec_drawing *d, FILE *out, struct te
             edges, json_pack("{s:s, s:s, s:s}", "from", d->items[d->links[i].from].id, "to",
                              d->items[d->links[i].to].id, "kind", tec_link_word(d->links[i].kind)));
     json_t *all =
-        json_pack("{s:s, s:s, s:f, s:s, s:i, s:o, s:o}", "name", d->title, "file",
-                  d->pipeline->file, "period_ms", d->pipeline->frame.period_ms, "policy",
-                  d->pipeline->policy.name ? d->pipeline->policy.name : "default", "captures",
-                  tec_pipeline_captures(d->pipeline), "nodes", nodes, "edges", edges);
+        json_pack("{s:s, s:o, s:f, s:s, s:i, s:o, s:o}", "name", d->title, "file",
+                  tec_json_shown(d->pipeline->file), "period_ms", d->pipeline->frame.period_ms,
+                  "policy", d->pipeline->policy.name ? d->pipeline->policy.name : "default",
+                  "captures", tec_pipeline_captures(d->pipeline), "nodes", nodes, "edges", edges);
     if (all && d->measured)
         json_object_set_new(all, "compiled", compiled_json(d->measured));
-    if (!all)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for the graph as JSON");
-    if (json_dumpf(all, out, JSON_INDENT(2)) == 0)
-        fputc('\n', out);
+    enum tec_status status = tec_json_print(out, all, JSON_INDENT(2), "the graph as JSON", err);
     json_decref(all);
-    return TEC_OK;
+    return status;
 }
 
 void tec_graph_text(const struct tec_drawing *d, FILE *out)

@@ -1,11 +1,14 @@
 /* graph_mermaid.c - a drawing as a Mermaid flow chart, for documents. */
+#include "base/escape.h"
 #include "tools/bytes.h"
 #include "tools/drawing.h"
 
 /* Inside "...": Mermaid has entities of its own, with # for &. */
 static void print_text(const char *text, FILE *out)
 {
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    char shown[4096]; /* names and titles are far shorter */
+    tec_escape(shown, sizeof shown, text);
+    for (const char *c = shown; *c; c++) {
         if (*c == '"')
             fputs("#quot;", out);
         else if (*c == '<')
@@ -15,7 +18,7 @@ static void print_text(const char *text, FILE *out)
         else if (*c == '#')
             fputs("#35;", out);
         else
-            fputc(*c < 0x20 || *c == 0x7F ? ' ' : *c, out);
+            fputc(*c, out);
     }
 }
 

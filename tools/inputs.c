@@ -1,9 +1,9 @@
 #include "tools/inputs.h"
 
+#include "base/json_text.h"
 #include "base/nearest.h"
 #include "tools/lines.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,7 +238,7 @@ static bool is_memory(const struct tec_inputs *in, const char *name)
 static enum tec_status put_changes(struct tec_inputs *in, struct tec_inputs_frame *frame,
                                    const char *name, const json_t *object, struct tec_error *err)
 {
-    char *text = json_dumps(object, JSON_COMPACT);
+    char *text = tec_json_whole(object, JSON_COMPACT);
     json_t *json = text ? json_string(text) : NULL;
     enum tec_status status =
         json ? put_named(in, frame, tec_arena_strdup(&in->moment, name), json, err)
@@ -367,11 +367,7 @@ static enum tec_status open_file(struct tec_inputs *in, const char *file, struct
     if (!in->file || !in->folder)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     in->lines.heap = in->heap;
-    in->lines.in = fopen(file, "re");
-    if (!in->lines.in)
-        return tec_fail(err, errno == ENOENT ? TEC_NOT_FOUND : TEC_IO, "--inputs %s: %s", file,
-                        strerror(errno));
-    return TEC_OK;
+    return tec_context(err, tec_lines_open(&in->lines, file, err), "--inputs");
 }
 
 enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_session *session,

@@ -1,5 +1,6 @@
 #include "tools/inspect.h"
 
+#include "base/json_text.h"
 #include "base/text/tokenizer.h"
 
 #include <stdlib.h>
@@ -23,10 +24,11 @@ static json_t *list_tensors(const struct tec_tensors *t)
     json_t *list = json_array();
     for (size_t i = 0; i < tec_tensors_count(t); i++) {
         const struct tec_stored *s = tec_tensors_at(t, i);
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:o, s:I, s:s}", "name", s->name, "dtype",
-                            tec_dtype_name(s->dtype), "shape", shape_json(s->rank, s->shape),
-                            "bytes", (json_int_t)s->bytes, "file", tec_tensors_file(t, s->file)));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I, s:o}", "name", s->name, "dtype",
+                                              tec_dtype_name(s->dtype), "shape",
+                                              shape_json(s->rank, s->shape), "bytes",
+                                              (json_int_t)s->bytes, "file",
+                                              tec_json_shown(tec_tensors_file(t, s->file))));
     }
     return list;
 }
@@ -62,7 +64,8 @@ static void add_norm(json_t *list, const char *asset, const char *key, const str
         json_array_append_new(has, json_string("quantile"));
     if (norm->min && norm->max)
         json_array_append_new(has, json_string("min_max"));
-    json_array_append_new(list, json_pack("{s:s?, s:s, s:I, s:o}", "asset", asset, "key", key,
+    json_array_append_new(list, json_pack("{s:o, s:s, s:I, s:o}", "asset",
+                                          asset ? tec_json_shown(asset) : json_null(), "key", key,
                                           "size", (json_int_t)norm->n, "modes", has));
 }
 
@@ -99,8 +102,8 @@ enum tec_status tec_inspect_tokenizer(json_t *report, const char *path, struct t
 {
     struct tec_tokenizer *t = NULL;
     TEC_TRY(tec_tokenizer_open(&t, path, heap, err));
-    json_t *facts = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "path", path, "kind",
-                              tec_tokenizer_kind(t), "size", tec_tokenizer_size(t), "bos",
+    json_t *facts = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:i}", "path", tec_json_shown(path),
+                              "kind", tec_tokenizer_kind(t), "size", tec_tokenizer_size(t), "bos",
                               tec_tokenizer_bos(t), "eos", tec_tokenizer_eos(t), "pad",
                               tec_tokenizer_pad(t), "unk", tec_tokenizer_unk(t));
     tec_tokenizer_close(t);
@@ -116,7 +119,8 @@ static enum tec_status add_tokenizer(json_t *report, const struct tec_checkpoint
         return json_object_set_new(report, "tokenizer", json_null()) ? no_memory(err) : TEC_OK;
     if (tec_inspect_tokenizer(report, c->tokenizer, c->heap, &mine) == TEC_OK)
         return TEC_OK;
-    json_t *bad = json_pack("{s:s, s:s}", "path", c->tokenizer, "error", mine.message);
+    json_t *bad =
+        json_pack("{s:o, s:s}", "path", tec_json_shown(c->tokenizer), "error", mine.message);
     return json_object_set_new(report, "tokenizer", bad) ? no_memory(err) : TEC_OK;
 }
 
@@ -126,8 +130,8 @@ enum tec_status tec_inspect_checkpoint(json_t *report, const struct tec_checkpoi
     int64_t elements = 0;
     json_t *assets = json_array();
     for (size_t i = 0; i < c->n_assets; i++)
-        json_array_append_new(assets, json_string(c->assets[i]));
-    int bad = json_object_set_new(report, "path", json_string(c->path));
+        json_array_append_new(assets, tec_json_shown(c->assets[i]));
+    int bad = json_object_set_new(report, "path", tec_json_shown(c->path));
     bad |= json_object_set_new(report, "layout", json_string(tec_layout_name(c->layout)));
     bad |= json_object_set_new(report, "model", json_null());
     bad |= json_object_set_new(report, "tensors",

@@ -1,4 +1,5 @@
 /* inspect_text.c - the report of an inspection as lines. */
+#include "base/escape.h"
 #include "tools/bytes.h"
 #include "tools/inspect.h"
 
@@ -6,6 +7,14 @@ static const char *text_of(const json_t *report, const char *key)
 {
     const char *text = json_string_value(json_object_get(report, key));
     return text ? text : "-";
+}
+
+/* Names are of the file: nothing in them may reach the terminal but as text. */
+static void print_name(const char *before, const char *name, const char *after, FILE *out)
+{
+    fputs(before, out);
+    tec_escape_print(out, name ? name : "-");
+    fputs(after, out);
 }
 
 static void print_shape(const json_t *shape, FILE *out)
@@ -48,9 +57,9 @@ static void print_tokenizer(const json_t *t, FILE *out)
         return;
     }
     const char *error = json_string_value(json_object_get(t, "error"));
-    fprintf(out, "tokenizer  %s\n", text_of(t, "path"));
+    print_name("tokenizer  ", text_of(t, "path"), "\n", out);
     if (error) {
-        fprintf(out, "  cannot be read: %s\n", error);
+        print_name("  cannot be read: ", error, "\n", out);
         return;
     }
     fprintf(out, "  %s, %lld ids", text_of(t, "kind"),
@@ -67,8 +76,9 @@ static void print_norms(const json_t *norms, FILE *out)
     for (size_t i = 0; i < json_array_size(norms); i++) {
         const json_t *n = json_array_get(norms, i), *modes = json_object_get(n, "modes");
         const char *asset = json_string_value(json_object_get(n, "asset"));
-        fprintf(out, "norm       %s%s%s: %lld values,", asset ? asset : "", asset ? "/" : "",
-                text_of(n, "key"), (long long)json_integer_value(json_object_get(n, "size")));
+        print_name("norm       ", asset ? asset : "", asset ? "/" : "", out);
+        print_name("", text_of(n, "key"), "", out);
+        fprintf(out, ": %lld values,", (long long)json_integer_value(json_object_get(n, "size")));
         for (size_t m = 0; m < json_array_size(modes); m++)
             fprintf(out, " %s", json_string_value(json_array_get(modes, m)));
         fputc('\n', out);
@@ -81,7 +91,7 @@ static void print_encoder(const json_t *e, FILE *out)
     if (!e)
         return;
     if (error) {
-        fprintf(out, "encoder    does not run here: %s\n", error);
+        print_name("encoder    does not run here: ", error, "\n", out);
         return;
     }
     json_int_t tokens = json_integer_value(json_object_get(e, "max_tokens"));
@@ -100,7 +110,7 @@ static void print_names(const char *title, const json_t *names, FILE *out)
     size_t n = json_array_size(names);
     fprintf(out, "%-10s %zu\n", title, n);
     for (size_t i = 0; i < n && i < SHOWN; i++)
-        fprintf(out, "  %s\n", json_string_value(json_array_get(names, i)));
+        print_name("  ", json_string_value(json_array_get(names, i)), "\n", out);
     if (n > SHOWN)
         fprintf(out, "  and %zu more (--format json lists all)\n", n - SHOWN);
 }
@@ -109,7 +119,7 @@ static void print_mismatched(const json_t *list, FILE *out)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *e = json_array_get(list, i);
-        fprintf(out, "%s%s is ", i ? "  " : "mismatched\n  ", text_of(e, "name"));
+        print_name(i ? "  " : "mismatched\n  ", text_of(e, "name"), " is ", out);
         print_shape(json_object_get(e, "is"), out);
         fputs(", must be ", out);
         print_shape(json_object_get(e, "must"), out);
@@ -121,7 +131,8 @@ static void print_list(const json_t *list, FILE *out)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *e = json_array_get(list, i);
-        fprintf(out, "%-5s %s ", text_of(e, "dtype"), text_of(e, "name"));
+        fprintf(out, "%-5s ", text_of(e, "dtype"));
+        print_name("", text_of(e, "name"), " ", out);
         print_shape(json_object_get(e, "shape"), out);
         fputc('\n', out);
     }
@@ -135,10 +146,10 @@ void tec_inspect_print(const json_t *report, FILE *out)
         return;
     }
     const char *note = json_string_value(json_object_get(report, "note"));
-    fprintf(out, "%s: layout %s, model %s\n", text_of(report, "path"), text_of(report, "layout"),
-            text_of(report, "model"));
+    print_name("", text_of(report, "path"), "", out);
+    fprintf(out, ": layout %s, model %s\n", text_of(report, "layout"), text_of(report, "model"));
     if (note)
-        fprintf(out, "  %s\n", note);
+        print_name("  ", note, "\n", out);
     print_sizes(json_object_get(report, "sizes"), out);
     fprintf(out, "tensors    %lld, %lld values, %s\n",
             (long long)json_integer_value(json_object_get(report, "tensors")),

@@ -1,7 +1,10 @@
 #include "tools/lines.h"
 
+#include "base/file_kind.h"
+
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum tec_status grow(struct tec_lines *lines, struct tec_error *err)
 {
@@ -16,6 +19,18 @@ static enum tec_status grow(struct tec_lines *lines, struct tec_error *err)
     lines->text = text;
     lines->room = room;
     return TEC_OK;
+}
+
+enum tec_status tec_lines_open(struct tec_lines *lines, const char *path, struct tec_error *err)
+{
+    struct stat st;
+    int fd = -1;
+    TEC_TRY(tec_file_open_regular(&fd, &st, path, err));
+    lines->in = fdopen(fd, "r");
+    if (lines->in)
+        return TEC_OK;
+    close(fd);
+    return tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read it", path);
 }
 
 enum tec_status tec_lines_next(struct tec_lines *lines, bool *more, struct tec_error *err)

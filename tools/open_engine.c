@@ -1,5 +1,6 @@
 #include "tools/open_engine.h"
 
+#include "base/json_text.h"
 #include "tools/costs_file.h"
 #include "tools/topology.h"
 
@@ -110,6 +111,8 @@ enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *c
     struct tec_engine_options options;
     TEC_TRY(tec_open_options(out, &options, call, path, more, err));
     enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
+    if (tec_json_refused() && status != TEC_NO_MEMORY) /* a description may lack something */
+        status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read what it names", path);
     if (!out->unprepared)
         status = tec_opened_status(status);
     if (call->progress)

@@ -1,5 +1,6 @@
 #include "tools/open_pipeline.h"
 
+#include "base/json_text.h"
 #include "tools/expect.h"
 
 enum tec_status tec_load_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
@@ -15,7 +16,14 @@ enum tec_status tec_load_pipeline(struct tec_pipeline **out, struct tec_invocati
         .n_set = call->shared.set.n};
     if (!options.root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
-    return tec_pipeline_load(out, &options, call->heap, d, err);
+    enum tec_status status = tec_pipeline_load(out, &options, call->heap, d, err);
+    if (status == TEC_NO_MEMORY || (!tec_json_refused() && !d->out_of_memory))
+        return status;
+    if (status == TEC_OK) {
+        tec_pipeline_free(*out); /* it may lack what memory was refused for */
+        *out = NULL;
+    }
+    return tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read it", path);
 }
 
 enum tec_status tec_open_pipeline(struct tec_pipeline **out, struct tec_invocation *call,

@@ -1,7 +1,7 @@
 /* plot.c - charts as SVG. */
 #include "tools/plot.h"
 
-#include "tools/out_file.h"
+#include "base/out_file.h"
 #include "tools/plot_panel.h"
 
 #include <math.h>
@@ -129,12 +129,10 @@ enum tec_status tec_plot_write(const struct tec_plot *plot, const char *path, st
     enum tec_status status = tec_plot_svg(plot, &text, &n, &arena, err);
     if (status == TEC_OK)
         status = tec_out_file_open(&out, path, err);
-    if (status == TEC_OK && fwrite(text, 1, n, out.file) != n)
-        status = tec_fail(err, TEC_IO, "%s: cannot be written", path);
-    if (status == TEC_OK)
+    if (status == TEC_OK) {
+        fwrite(text, 1, n, out.file);
         status = tec_out_file_keep(&out, err);
-    else
-        tec_out_file_drop(&out);
+    }
     tec_arena_finish(&arena);
     return status;
 }

@@ -1,5 +1,6 @@
 #include "tools/registry.h"
 
+#include "base/json_text.h"
 #include "base/nearest.h"
 
 #include <jansson.h>
@@ -115,12 +116,9 @@ static enum tec_status print_json(const struct registry *r, FILE *out, struct te
             json_object_set_new(entry, r->columns[c], json_string(r->rows[i].cells[c]));
         json_array_append_new(list, entry);
     }
-    if (!list)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a list");
-    if (json_dumpf(list, out, JSON_INDENT(1)) == 0)
-        fputc('\n', out);
+    enum tec_status printed = tec_json_print(out, list, JSON_INDENT(1), "a list", err);
     json_decref(list);
-    return TEC_OK;
+    return printed;
 }
 
 enum tec_status tec_registry_print(const char *name, bool json, FILE *out, struct tec_error *err)

@@ -1,4 +1,5 @@
 /* roofline_report.c - predictions as tables and as JSON. */
+#include "base/json_text.h"
 #include "tools/machine.h"
 #include "tools/roofline.h"
 
@@ -171,10 +172,8 @@ enum tec_status tec_roofline_json(const struct tec_roofline *r, FILE *out, struc
                   r->size.pictures, "prompt_tokens", r->size.text, "made", r->size.made, "steps",
                   r->plan->spec.steps, "horizon", r->plan->model->flow.horizon, "bf16",
                   r->plan->weights->bf16, "k", k, "machines", machines, "rows", rows);
-    if (!json)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a roofline as JSON");
-    if (json_dumpf(json, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0)
-        fputc('\n', out);
+    enum tec_status status = tec_json_print(out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9),
+                                            "a roofline as JSON", err);
     json_decref(json);
-    return TEC_OK;
+    return status;
 }

@@ -1,10 +1,10 @@
 /* timeline.c - draws a timeline that was laid out. */
 #include "tools/timeline.h"
 
+#include "base/out_file.h"
 #include "tools/svg.h"
 #include "tools/timeline_layout.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -278,28 +278,20 @@ enum tec_status tec_timeline_svg(const struct tec_timeline *t, const char **text
     return tec_svg_end(&svg, text, n, err);
 }
 
-static enum tec_status write_error(const char *path, struct tec_error *err)
-{
-    char text[128];
-    int code = errno;
-    return tec_fail(err, TEC_IO, "%s: %s", path, strerror_r(code, text, sizeof text));
-}
-
 enum tec_status tec_timeline_write(const struct tec_timeline *timeline, const char *path,
                                    struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_arena arena;
+    struct tec_out_file out = {0};
     const char *text = NULL;
     size_t n = 0;
     tec_arena_init(&arena, heap);
     enum tec_status status = tec_timeline_svg(timeline, &text, &n, &arena, err);
-    FILE *file = status == TEC_OK ? fopen(path, "wbe") : NULL;
-    if (status == TEC_OK && !file)
-        status = write_error(path, err);
-    if (file) {
-        bool written = fwrite(text, 1, n, file) == n;
-        if (fclose(file) != 0 || !written)
-            status = write_error(path, err);
+    if (status == TEC_OK)
+        status = tec_out_file_open(&out, path, err);
+    if (out.file) {
+        fwrite(text, 1, n, out.file);
+        status = tec_out_file_keep(&out, err);
     }
     tec_arena_finish(&arena);
     return status;

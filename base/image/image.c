@@ -1,11 +1,12 @@
 /* image.c - new pictures, and pictures from files. */
 #include "base/image/image.h"
 
+#include "base/file_kind.h"
+
 #include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 enum tec_status tec_image_new(struct tec_image *out, int height, int width, int channels,
                               struct tec_arena *arena, struct tec_error *err)
@@ -34,42 +35,43 @@ static enum tec_status read_error(const char *path, struct tec_error *err)
     return tec_fail(err, TEC_IO, "%s: %s", path, strerror_r(code, text, sizeof text));
 }
 
-static enum tec_status read_file(FILE *file, const char *path, struct tec_arena *arena,
-                                 unsigned char **bytes, size_t *n, struct tec_error *err)
+static enum tec_status read_file(int fd, size_t n, const char *path, struct tec_arena *arena,
+                                 unsigned char **bytes, struct tec_error *err)
 {
-    struct stat info;
-    if (fstat(fileno(file), &info) != 0)
-        return read_error(path, err);
-    if (!S_ISREG(info.st_mode))
-        return tec_fail(err, TEC_IO, "%s: not a file", path);
-    if ((uint64_t)info.st_size > TEC_IMAGE_FILE_BYTES)
-        return tec_fail(err, TEC_UNSUPPORTED, "%s: %jd bytes; a picture may have %zu", path,
-                        (intmax_t)info.st_size, TEC_IMAGE_FILE_BYTES);
-    *n = (size_t)info.st_size;
-    *bytes = tec_arena_push(arena, *n, 1, 1);
+    if (n > TEC_IMAGE_FILE_BYTES)
+        return tec_fail(err, TEC_UNSUPPORTED, "%s: %zu bytes; a picture may have %zu", path, n,
+                        TEC_IMAGE_FILE_BYTES);
+    *bytes = tec_arena_push(arena, n, 1, 1);
     if (!*bytes)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its %zu bytes", path, *n);
-    if (fread(*bytes, 1, *n, file) == *n)
-        return TEC_OK;
-    return ferror(file) ? read_error(path, err)
-                        : tec_fail(err, TEC_IO, "%s: shrank while it was read", path);
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its %zu bytes", path, n);
+    for (size_t at = 0; at < n;) {
+        ssize_t got = read(fd, *bytes + at, n - at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return read_error(path, err);
+        if (got == 0)
+            return tec_fail(err, TEC_IO, "%s: shrank while it was read", path);
+        at += (size_t)got;
+    }
+    return TEC_OK;
 }
 
 enum tec_status tec_image_load(struct tec_image *out, const char *path, struct tec_arena *arena,
                                struct tec_error *err)
 {
     struct tec_arena scratch;
+    struct stat info;
     unsigned char *bytes = NULL;
-    size_t n = 0;
+    int fd = -1;
     *out = (struct tec_image){0};
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return read_error(path, err);
+    TEC_TRY(tec_file_open_regular(&fd, &info, path, err));
+    size_t n = (size_t)info.st_size;
     tec_arena_init(&scratch, arena->heap);
-    enum tec_status status = read_file(file, path, &scratch, &bytes, &n, err);
+    enum tec_status status = read_file(fd, n, path, &scratch, &bytes, err);
     if (status == TEC_OK)
         status = tec_context(err, tec_image_decode(out, bytes, n, arena, err), "%s", path);
     tec_arena_finish(&scratch);
-    fclose(file);
+    close(fd);
     return status;
 }

@@ -36,7 +36,8 @@ struct tec_image {
 enum tec_status tec_image_decode(struct tec_image *out, const void *bytes, size_t n,
                                  struct tec_arena *arena, struct tec_error *err);
 
-/* Read the file and decode it. TEC_IO when it cannot be read. */
+/* Read the file and decode it. TEC_NOT_FOUND where there is none, TEC_IO when it cannot be read or
+ * is no regular file: neither a FIFO nor a device is waited for. */
 enum tec_status tec_image_load(struct tec_image *out, const char *path, struct tec_arena *arena,
                                struct tec_error *err);
 

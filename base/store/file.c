@@ -1,5 +1,7 @@
 #include "base/store/file.h"
 
+#include "base/file_kind.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,18 +14,10 @@ enum { MAX_JSON = 64 << 20 };
 enum tec_status tec_file_open(const char *path, int *fd, uint64_t *bytes, struct tec_error *err)
 {
     struct stat st;
-    char why[80] = "";
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (*fd < 0)
-        return tec_fail(err, errno == ENOENT ? TEC_NOT_FOUND : TEC_IO, "%s: cannot be opened: %s",
-                        path, strerror_r(errno, why, sizeof why));
-    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        *bytes = (uint64_t)st.st_size;
-        return TEC_OK;
-    }
-    close(*fd);
-    *fd = -1;
-    return tec_fail(err, TEC_IO, "%s: is not a regular file", path);
+    *bytes = 0;
+    TEC_TRY(tec_file_open_regular(fd, &st, path, err));
+    *bytes = (uint64_t)st.st_size;
+    return TEC_OK;
 }
 
 enum tec_status tec_file_read(int fd, const char *path, uint64_t offset, void *dst, size_t bytes,

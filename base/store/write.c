@@ -1,16 +1,14 @@
+/* write.c - a safetensors file from tensors in memory. */
 #include "base/arena.h"
+#include "base/out_file.h"
 #include "base/store/safetensors.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <utf8proc.h>
-
-enum { MAX_TRIES = 100 };
 
 /* Widest first, then by name, so that data stays aligned; equal widths by their place in dtype.def,
  * later first. The reference writer's order, but that BOOL is not behind the types below a byte. */
@@ -58,100 +56,95 @@ static enum tec_status entry_bytes(const struct tec_tensor_entry *e, uint64_t *b
                     e->name);
 }
 
-/* A JSON string; only quotes, backslashes and control characters need escapes. */
-static void put_string(FILE *f, const char *s)
+/* The header's text: counted first, for its length stands before it, then written. */
+struct header {
+    FILE *f; /* NULL: only counted */
+    size_t n;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct header *h, const char *format, ...)
 {
-    fputc('"', f);
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (h->f)
+        fwrite(text, 1, (size_t)n, h->f);
+    h->n += (size_t)n;
+}
+
+/* A JSON string; only quotes, backslashes and control characters need escapes. */
+static void put_string(struct header *h, const char *s)
+{
+    put(h, "\"");
     for (; *s; s++) {
         if (*s == '"' || *s == '\\')
-            fprintf(f, "\\%c", *s);
+            put(h, "\\%c", *s);
         else if ((unsigned char)*s < 0x20)
-            fprintf(f, "\\u%04x", (unsigned)*s);
+            put(h, "\\u%04x", (unsigned)*s);
         else
-            fputc(*s, f);
+            put(h, "%c", *s);
     }
-    fputc('"', f);
+    put(h, "\"");
 }
 
-static void put_entry(FILE *f, const struct tec_tensor_entry *e, uint64_t begin, uint64_t bytes)
+static enum tec_status put_header(struct header *h, const struct tec_tensor_entry *const *order,
+                                  size_t n, struct tec_error *err)
 {
-    put_string(f, e->name);
-    fprintf(f, ":{\"dtype\":\"%s\",\"shape\":[", tec_dtype_name(e->dtype));
-    for (int i = 0; i < e->rank; i++)
-        fprintf(f, "%s%" PRId64, i ? "," : "", e->shape[i]);
-    fprintf(f, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, begin + bytes);
+    uint64_t begin = 0, bytes = 0;
+    put(h, "{");
+    for (size_t i = 0; i < n; i++, begin += bytes) {
+        const struct tec_tensor_entry *e = order[i];
+        TEC_TRY(entry_bytes(e, &bytes, err));
+        put(h, i ? "," : "");
+        put_string(h, e->name);
+        put(h, ":{\"dtype\":\"%s\",\"shape\":[", tec_dtype_name(e->dtype));
+        for (int k = 0; k < e->rank; k++)
+            put(h, "%s%" PRId64, k ? "," : "", e->shape[k]);
+        put(h, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, begin + bytes);
+    }
+    put(h, "}");
+    while (h->n % 8)
+        put(h, " ");
+    return TEC_OK;
 }
 
-/* The header's length is known when it is written: it goes in last, over the eight zeros. */
 static enum tec_status put_all(FILE *f, const struct tec_tensor_entry *const *order, size_t n,
                                struct tec_error *err)
 {
-    uint64_t begin = 0, bytes = 0;
-    unsigned char length[8] = {0};
+    struct header counted = {NULL, 0}, written = {f, 0};
+    uint64_t bytes = 0;
+    unsigned char length[8];
+    TEC_TRY(put_header(&counted, order, n, err));
+    for (int i = 0; i < 8; i++)
+        length[i] = (unsigned char)((uint64_t)counted.n >> 8 * i);
     fwrite(length, 1, sizeof length, f);
-    fputc('{', f);
-    for (size_t i = 0; i < n; i++, begin += bytes) {
-        TEC_TRY(entry_bytes(order[i], &bytes, err));
-        if (i)
-            fputc(',', f);
-        put_entry(f, order[i], begin, bytes);
-    }
-    fputc('}', f);
-    long end = ftell(f);
-    for (; end > 0 && end % 8; end++)
-        fputc(' ', f);
-    for (size_t i = 0; i < n; i++) {
+    TEC_TRY(put_header(&written, order, n, err));
+    for (size_t i = 0; i < n && !ferror(f); i++) {
         TEC_TRY(entry_bytes(order[i], &bytes, err));
         if (bytes)
             fwrite(order[i]->data, 1, (size_t)bytes, f);
     }
-    for (int i = 0; i < 8; i++)
-        length[i] = (unsigned char)((uint64_t)(end - 8) >> 8 * i);
-    rewind(f);
-    fwrite(length, 1, sizeof length, f);
-    return ferror(f) || end < 0 ? TEC_IO : TEC_OK;
-}
-
-/* A new file beside `path`, so that the rename stays inside one file system. */
-static FILE *open_beside(const char *path, char **temporary, struct tec_arena *arena)
-{
-    for (int i = 0; i < MAX_TRIES; i++) {
-        *temporary = tec_arena_printf(arena, "%s.%ld.%d.tmp", path, (long)getpid(), i);
-        int fd = *temporary ? open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
-        if (fd >= 0)
-            return fdopen(fd, "wb");
-        if (!*temporary || errno != EEXIST)
-            return NULL;
-    }
-    return NULL;
+    return TEC_OK;
 }
 
 static enum tec_status write_order(const char *path, const struct tec_tensor_entry **order,
-                                   size_t n, struct tec_arena *arena, struct tec_error *err)
+                                   size_t n, struct tec_error *err)
 {
-    char *temporary = NULL, why[80] = "";
+    struct tec_out_file out = {0};
     qsort(order, n, sizeof(void *), compare_names);
     for (size_t i = 1; i < n; i++)
         if (compare_names(&order[i - 1], &order[i]) == 0)
             return tec_fail(err, TEC_INVALID, "%s: tensor '%.80s' is given twice", path,
                             order[i]->name);
     qsort(order, n, sizeof(void *), compare);
-    FILE *f = open_beside(path, &temporary, arena);
-    if (!f)
-        return tec_fail(err, TEC_IO, "%s: cannot be written: %s", path,
-                        strerror_r(errno, why, sizeof why));
-    enum tec_status status = put_all(f, order, n, err);
-    if (fclose(f) != 0 && status == TEC_OK)
-        status = TEC_IO;
-    if (status == TEC_OK && rename(temporary, path) != 0)
-        status = TEC_IO;
+    TEC_TRY(tec_out_file_open(&out, path, err));
+    enum tec_status status = tec_context(err, put_all(out.file, order, n, err), "%s", path);
     if (status == TEC_OK)
-        return TEC_OK;
-    strerror_r(errno, why, sizeof why);
-    unlink(temporary);
-    if (status == TEC_IO)
-        return tec_fail(err, TEC_IO, "%s: cannot be written: %s", path, why);
-    return tec_context(err, status, "%s", path);
+        status = tec_out_file_keep(&out, err);
+    tec_out_file_drop(&out);
+    return status;
 }
 
 enum tec_status tec_tensors_write(const char *path, const struct tec_tensor_entry *entries,
@@ -166,7 +159,7 @@ enum tec_status tec_tensors_write(const char *path, const struct tec_tensor_entr
     for (size_t i = 0; order && i < n; i++)
         order[i] = &entries[i];
     if (status == TEC_OK)
-        status = write_order(path, order, n, &arena, err);
+        status = write_order(path, order, n, err);
     tec_arena_finish(&arena);
     return status;
 }

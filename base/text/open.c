@@ -1,4 +1,5 @@
 #include "base/text/open.h"
+#include "base/file_kind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,15 +70,13 @@ enum tec_status tec_text_read_file(const char *path, struct tec_heap *heap, char
                                    struct tec_error *err)
 {
     struct stat about;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return tec_fail(err, errno == ENOENT ? TEC_NOT_FOUND : TEC_IO, "%s: %s", path,
-                        strerror(errno));
+    int file = -1;
     enum tec_status status = TEC_OK;
     char *all = NULL;
-    if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > LARGEST_FILE)
-        status = tec_fail(err, TEC_IO, "%s: not a file of at most %lld bytes", path,
-                          (long long)LARGEST_FILE);
+    TEC_TRY(tec_file_open_regular(&file, &about, path, err));
+    if (about.st_size > LARGEST_FILE)
+        status = tec_fail(err, TEC_IO, "%s: %lld bytes; a tokenizer file has at most %lld", path,
+                          (long long)about.st_size, (long long)LARGEST_FILE);
     else if (!(all = tec_heap_get(heap, (size_t)about.st_size + 1)))
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory for %lld bytes", path,
                           (long long)about.st_size);

@@ -1,6 +1,8 @@
 /* diagnostics.c - the list of what is wrong with a file. */
 #include "graph/load/diagnostics.h"
 
+#include "base/escape.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,28 +73,15 @@ static int sequence(const unsigned char *s)
     return 0;
 }
 
-/* Names and strings of a hostile file end up in messages: no control bytes, valid UTF-8. */
-static void clean(char *text)
-{
-    for (unsigned char *s = (unsigned char *)text; *s;) {
-        int n = sequence(s);
-        if (n == 0 || *s < 0x20 || *s == 0x7F) {
-            *s++ = '?';
-            continue;
-        }
-        s += n;
-    }
-}
-
 static const char *format_text(struct tec_diagnostics *d, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
 static const char *format_text(struct tec_diagnostics *d, const char *format, va_list args)
 {
-    char line[512];
+    char line[512], shown[512];
     vsnprintf(line, sizeof line, format, args);
-    clean(line);
-    const char *copy = tec_arena_strdup(&d->arena, line);
+    tec_escape(shown, sizeof shown, line); /* a hostile file's names and strings are in it */
+    const char *copy = tec_arena_strdup(&d->arena, shown);
     d->out_of_memory |= copy == NULL;
     return copy ? copy : "out of memory";
 }
@@ -250,9 +239,12 @@ static void print_excerpt(const struct tec_source_text *s, struct tec_where w, i
     if (!s || w.line < 1 || !find_line(s, w.line, &text, &n))
         return;
     fprintf(out, "%*s |\n%*d | ", gutter, "", gutter, w.line);
-    for (int i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
-        fputc((c < 0x20 && c != '\t') || c == 0x7F ? '?' : c, out);
+    for (int i = 0; i < n;) { /* a column each, for the mark below: no escapes */
+        size_t plain = text[i] == '\t' ? 1 : tec_escape_plain(text + i, (size_t)(n - i));
+        fwrite(plain ? text + i : "?", 1, plain ? plain : 1, out);
+        i += plain ? (int)plain : 1;
+        while (!plain && i < n && is_tail((unsigned char)text[i]))
+            i++;
     }
     fputc('\n', out);
     if (w.col < 1 || w.col > n + 1)
@@ -271,7 +263,7 @@ static void print_excerpt(const struct tec_source_text *s, struct tec_where w, i
 
 static void print_place(struct tec_where w, FILE *out)
 {
-    fputs(w.file ? w.file : "?", out);
+    tec_escape_print(out, w.file ? w.file : "?");
     if (w.line > 0)
         fprintf(out, ":%d", w.line);
     if (w.line > 0 && w.col > 0)
@@ -352,8 +344,10 @@ static void print_escaped(const char *s, bool property, FILE *out)
 
 static void print_github(const struct tec_diagnostic *e, FILE *out)
 {
+    char file[4096];
+    tec_escape(file, sizeof file, e->where.file ? e->where.file : "");
     fprintf(out, "::%s file=", e->severity == TEC_ERROR ? "error" : "warning");
-    print_escaped(e->where.file ? e->where.file : "", true, out);
+    print_escaped(file, true, out);
     if (e->where.line > 0)
         fprintf(out, ",line=%d", e->where.line);
     if (e->where.col > 0)

@@ -1,4 +1,5 @@
 /* files.c - the files a pipeline is made of: bounded, and only from its own folder or the root. */
+#include "base/file_kind.h"
 #include "base/lua.h"
 #include "graph/load/loader.h"
 
@@ -23,7 +24,8 @@ static enum tec_status read_fd(struct tec_loader *ld, int fd, const char *path, 
                         checkpoint ? "checkpoint folder" : "folder");
     }
     if (!S_ISREG(st.st_mode))
-        return tec_fail(err, TEC_IO, "%s: not a regular file", path);
+        return tec_fail(err, TEC_IO, "%s: is %s, not a regular file", path,
+                        tec_file_type(st.st_mode));
     if (st.st_size > TEC_MAX_SOURCE)
         return tec_fail(err, TEC_MALFORMED, "%s: %lld bytes, a pipeline file has at most %d", path,
                         (long long)st.st_size, TEC_MAX_SOURCE);
@@ -76,7 +78,7 @@ enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err)
                         o->path, o->n, TEC_MAX_SOURCE);
     if (o->text)
         return take(ld, o->path, o->text, o->n, err);
-    int fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return tec_fail(err, TEC_IO, "%s: %s", o->path, strerror(errno));
     char *text = NULL;
@@ -154,7 +156,7 @@ int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *er
     const char *folder, *full = look_up(ld, path, &folder, err);
     if (!full)
         return -1;
-    int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         tec_fail(err, TEC_IO, "%s: %s", full, strerror(errno));
         return -1;
@@ -174,7 +176,7 @@ static enum tec_status needs_checkpoint(struct tec_loader *ld, const char *path,
 {
     char *text = NULL;
     size_t n = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
     enum tec_status status = read_fd(ld, fd, path, &text, &n, err);

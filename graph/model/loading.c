@@ -23,8 +23,8 @@ enum tec_status tec_loading_block(struct tec_loading *l, size_t size, void **blo
     *block = tec_device_get(l->options->device, size);
     if (!*block)
         return tec_fail(l->err, TEC_NO_MEMORY,
-                        "weights need %zu more bytes after %lld; the device has no more", size,
-                        (long long)w->bytes);
+                        "no memory for weights: %zu more bytes after %lld; the device has no more",
+                        size, (long long)w->bytes);
     w->blocks[w->n_blocks++] = *block;
     w->bytes += (int64_t)size;
     if (l->options->progress)

@@ -117,7 +117,8 @@ enum tec_status tec_block_take(struct tec_table_block *block, struct tec_device 
     block->host = tec_arena_push(arena, block->size, 1, TEC_DEAL_ALIGN);
     block->device = tec_device_get(device, block->size);
     if (!block->host || !block->device)
-        return tec_fail(err, TEC_NO_MEMORY, "a frame table needs %zu bytes", block->size);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame table of %zu bytes",
+                        block->size);
     return TEC_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "graph/transform/robot.h"
 
+#include "base/json_text.h"
 #include "base/nearest.h"
 #include "graph/transform/fields.h"
 
@@ -255,7 +256,7 @@ static void read_metadata(struct reading *r, struct tec_fields *f)
         tec_fields_fail(f, TEC_MALFORMED, "metadata must be an object");
         return;
     }
-    char *text = json_dumps(json, JSON_COMPACT);
+    char *text = tec_json_whole(json, JSON_COMPACT);
     size_t n = text ? strlen(text) : 0;
     if (n > MOST)
         tec_fields_fail(f, TEC_UNSUPPORTED, "metadata of %zu bytes; at most %d", n, MOST);

@@ -1,4 +1,5 @@
 /* The record of a policy as JSON lines. Off the frame path: this may allocate. */
+#include "base/json_text.h"
 #include "policies/host/host.h"
 #include "policies/host/view_fields.h"
 
@@ -153,7 +154,7 @@ static json_t *decision_json(const struct tec_topology *t, const struct tec_deci
     for (int i = 0; i < d->n_notes; i++)
         json_object_set_new(notes, d->notes[i].key,
                             d->notes[i].is_number ? number(d->notes[i].number)
-                                                  : json_string(d->notes[i].text));
+                                                  : tec_json_shown(d->notes[i].text));
     json_object_set_new(object, "rows", rows);
     json_object_set_new(object, "nodes", nodes_json(t, d));
     json_object_set_new(object, "depth", json_integer(d->depth));
@@ -177,20 +178,6 @@ static json_t *frame_json(const struct tec_topology *t, const struct tec_record_
     return object;
 }
 
-/* What is not UTF-8 in a message must not take the rest of the line with it. */
-static json_t *text(const char *bytes)
-{
-    char plain[1024];
-    json_t *string = json_string(bytes);
-    if (string)
-        return string;
-    size_t n = 0;
-    for (; bytes[n] && n + 1 < sizeof plain; n++)
-        plain[n] = (char)((unsigned char)bytes[n] < 128 ? bytes[n] : '?');
-    plain[n] = '\0';
-    return json_string(plain);
-}
-
 static json_t *failure_json(const struct tec_record *record)
 {
     json_t *object, *lines = json_array();
@@ -203,12 +190,12 @@ static json_t *failure_json(const struct tec_record *record)
         size_t n = strcspn(at, "\n");
         memcpy(line, at, n);
         line[n] = '\0';
-        json_array_append_new(lines, text(line));
+        json_array_append_new(lines, tec_json_shown(line));
         at += n + (at[n] == '\n');
     }
     object = json_object();
     json_object_set_new(object, "frame", json_integer(record->failed_frame));
-    json_object_set_new(object, "message", text(record->message));
+    json_object_set_new(object, "message", tec_json_shown(record->message));
     json_object_set_new(object, "traceback", lines);
     return object;
 }
@@ -219,7 +206,7 @@ static json_t *head_json(const struct tec_policy *policy)
     json_t *object = json_object(), *params = json_object();
     for (int i = 0; i < policy->n_params; i++)
         json_object_set_new(params, policy->params[i].name, number(record->params[i].value));
-    json_object_set_new(object, "policy", text(policy->name));
+    json_object_set_new(object, "policy", tec_json_shown(policy->name));
     json_object_set_new(object, "version", json_integer(policy->version));
     json_object_set_new(object, "params", params);
     json_object_set_new(object, "quarantined", json_boolean(record->quarantined));
@@ -230,13 +217,9 @@ static json_t *head_json(const struct tec_policy *policy)
 /* Takes the value. */
 static enum tec_status write_line(json_t *value, FILE *to, struct tec_error *err)
 {
-    if (!value)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for the record of a policy");
-    int rc = json_dumpf(value, to, JSON_COMPACT);
+    enum tec_status status = tec_json_print(to, value, JSON_COMPACT, "the record of a policy", err);
     json_decref(value);
-    if (rc != 0 || fputc('\n', to) == EOF)
-        return tec_fail(err, TEC_IO, "the record of a policy cannot be written");
-    return TEC_OK;
+    return status;
 }
 
 enum tec_status tec_policy_dump(struct tec_policy *policy, FILE *to, struct tec_error *err)

@@ -110,7 +110,7 @@ void tec_policy_go_on(struct tec_policy *policy);
 
 /* Write the record as JSON lines: one about the policy and its last failure with the Lua traceback,
  * then one for each frame, oldest first: view, costs that plan asked for, decision, duration,
- * result. TEC_NO_MEMORY, TEC_IO. */
+ * result. A line is whole or not there: TEC_NO_MEMORY. Whether it could be written, `to` knows. */
 enum tec_status tec_policy_dump(struct tec_policy *policy, FILE *to, struct tec_error *err);
 
 const char *tec_policy_name(const struct tec_policy *policy);

@@ -101,7 +101,6 @@ void tec_control_obey(struct tec_control *control, int peer, const char *line, s
 
 /* report.c: what is known, as JSON (new references, NULL without memory). */
 
-json_t *tec_control_text(const char *bytes);
 json_t *tec_control_status(struct tec_control *control);
 char *tec_control_failure(const struct tec_error *err);
 

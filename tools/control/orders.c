@@ -1,4 +1,5 @@
 /* Requests of the control socket: one JSON object a line, checked, obeyed, answered. */
+#include "base/json_text.h"
 #include "tools/control/control.h"
 
 #include "base/nearest.h"
@@ -223,7 +224,7 @@ void tec_control_obey(struct tec_control *c, int peer, const char *line, size_t 
         o.reply = json_pack("{s:b}", "ok", 1);
     tec_peer_answer(&c->peers[peer],
                     status == TEC_OK && o.reply
-                        ? json_dumps(o.reply, JSON_COMPACT | JSON_REAL_PRECISION(6))
+                        ? tec_json_whole(o.reply, JSON_COMPACT | JSON_REAL_PRECISION(6))
                         : tec_control_failure(&err));
     json_decref(o.reply);
 }

@@ -1,29 +1,16 @@
 /* What the control socket answers, as JSON. */
+#include "base/json_text.h"
 #include "tools/control/control.h"
 
 #include <jansson.h>
 #include <string.h>
 
-/* Messages may carry what is not UTF-8. */
-json_t *tec_control_text(const char *bytes)
-{
-    char plain[4096];
-    size_t n = 0;
-    json_t *string = json_string(bytes);
-    if (string)
-        return string;
-    for (; bytes[n] && n + 1 < sizeof plain; n++)
-        plain[n] = (char)((unsigned char)bytes[n] < 128 ? bytes[n] : '?');
-    plain[n] = '\0';
-    return json_string(plain);
-}
-
 char *tec_control_failure(const struct tec_error *err)
 {
     const char *text = err->message[0] ? err->message : tec_status_text(err->status);
     json_t *reply = json_pack("{s:b, s:s, s:o}", "ok", 0, "status", tec_status_name(err->status),
-                              "error", tec_control_text(text));
-    char *line = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
+                              "error", tec_json_shown(text));
+    char *line = reply ? tec_json_whole(reply, JSON_COMPACT) : NULL;
     json_decref(reply);
     return line;
 }
@@ -46,7 +33,7 @@ static json_t *trial_json(const struct tec_helm_trial *t, int frames)
 
 static json_t *named(const char *name, int version)
 {
-    return name[0] ? json_pack("{s:o, s:i}", "policy", tec_control_text(name), "version", version)
+    return name[0] ? json_pack("{s:o, s:i}", "policy", tec_json_shown(name), "version", version)
                    : json_null();
 }
 
@@ -56,7 +43,7 @@ static json_t *report_json(const struct tec_policy_report *r)
                      "failures", (json_int_t)r->failures, "slow", (json_int_t)r->slow, "strikes",
                      r->strikes, "last_us", (double)r->last_ns / 1e3, "last_failure",
                      r->last_failure >= 0 ? json_integer(r->last_failure) : json_null(), "message",
-                     tec_control_text(r->message));
+                     tec_json_shown(r->message));
 }
 
 static json_t *load_json(const struct tec_control *c, const struct tec_helm_status *s)
@@ -67,9 +54,9 @@ static json_t *load_json(const struct tec_control *c, const struct tec_helm_stat
     const struct tec_helm_trial *trial = l->judged ? &l->trial : &s->trial;
     bool tried = strcmp(l->state, "built") != 0 && (l->judged || s->candidate[0]);
     return json_pack("{s:I, s:s, s:o, s:i, s:o, s:o}", "load", (json_int_t)l->number, "state",
-                     l->state, "policy", tec_control_text(l->policy), "version", l->version,
-                     "trial", tried ? trial_json(trial, s->trial_frames) : json_null(), "message",
-                     tec_control_text(l->message));
+                     l->state, "policy", tec_json_shown(l->policy), "version", l->version, "trial",
+                     tried ? trial_json(trial, s->trial_frames) : json_null(), "message",
+                     tec_json_shown(l->message));
 }
 
 static json_t *events_json(const struct tec_control *c)
@@ -80,8 +67,8 @@ static json_t *events_json(const struct tec_control *c)
         const struct tec_helm_event *e = &c->events[i % TEC_CONTROL_EVENTS];
         json_array_append_new(
             list, json_pack("{s:s, s:I, s:o, s:i, s:o}", "event", tec_helm_event_name(e->kind),
-                            "frame", (json_int_t)e->frame, "policy", tec_control_text(e->policy),
-                            "version", e->version, "message", tec_control_text(e->message)));
+                            "frame", (json_int_t)e->frame, "policy", tec_json_shown(e->policy),
+                            "version", e->version, "message", tec_json_shown(e->message)));
     }
     return list;
 }
@@ -114,8 +101,8 @@ json_t *tec_control_status(struct tec_control *c)
 {
     const struct tec_helm_status *s = tec_helm_look(c->helm);
     return json_pack("{s:b, s:I, s:o, s:i, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ok",
-                     1, "frame", (json_int_t)s->frame, "policy", tec_control_text(s->policy),
-                     "version", s->version, "decides", tec_control_text(s->decides), "quarantined",
+                     1, "frame", (json_int_t)s->frame, "policy", tec_json_shown(s->policy),
+                     "version", s->version, "decides", tec_json_shown(s->decides), "quarantined",
                      (int)s->report.quarantined, "standby", (int)s->report.standby, "params",
                      params_json(s), "report", report_json(&s->report), "previous",
                      named(s->previous, s->previous_version), "candidate",

@@ -1,26 +1,14 @@
 /* What happens to policies, told on stderr and kept for those that ask; and the dumps. */
+#include "base/json_text.h"
 #include "tools/control/control.h"
 
-#include "tools/out_file.h"
+#include "base/out_file.h"
 
 #include <ctype.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <string.h>
 
 enum { MAX_DUMPS = 16, HOLD_S = 5 };
-
-/* One write: lines of other threads do not come in between. */
-__attribute__((format(printf, 2, 3))) static void say(const struct tec_control *c,
-                                                      const char *format, ...)
-{
-    char line[8192];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    fprintf(stderr, "tectum %s: %s\n", c->call->verb, line);
-}
 
 /* --- dumps -------------------------------------------------------------------------------- */
 
@@ -29,7 +17,7 @@ static enum tec_status write_dump(struct tec_policy *policy, const char *path,
                                   struct tec_error *err)
 {
     struct tec_out_file out = {0};
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_out_file_open_regular(&out, path, err));
     enum tec_status status = tec_policy_dump(policy, out.file, err);
     if (status == TEC_OK)
         status = tec_out_file_keep(&out, err);
@@ -78,15 +66,15 @@ static void tell_quarantine(struct tec_control *c, struct tec_policy *policy, co
         return;
     c->told = policy;
     keep_record(c, policy, frame, where);
-    say(c, "%s; '%s' decides; %s", message, c->fallback, where);
+    tec_say(c->call, "%s; '%s' decides; %s", message, c->fallback, where);
 }
 
 static void answer_dump(struct tec_control *c, enum tec_status status, const struct tec_error *err)
 {
     json_t *reply = status == TEC_OK
-                        ? json_pack("{s:b, s:o}", "ok", 1, "path", tec_control_text(c->dump.path))
+                        ? json_pack("{s:b, s:o}", "ok", 1, "path", tec_json_shown(c->dump.path))
                         : NULL;
-    char *line = reply ? json_dumps(reply, JSON_COMPACT) : tec_control_failure(err);
+    char *line = reply ? tec_json_whole(reply, JSON_COMPACT) : tec_control_failure(err);
     json_decref(reply);
     tec_peer_answer(&c->peers[c->dump.peer], line);
     c->dump.peer = -1;
@@ -157,8 +145,8 @@ static void tell(struct tec_control *c, const struct tec_helm_event *e)
         tec_policy_hold(policy))
         tell_quarantine(c, policy, e->message, tec_helm_look(c->helm)->report.last_failure);
     else
-        say(c, "frame %lld: policy '%s' %s%s", (long long)e->frame, e->policy, words[e->kind],
-            e->message);
+        tec_say(c->call, "frame %lld: policy '%s' %s%s", (long long)e->frame, e->policy,
+                words[e->kind], e->message);
 }
 
 /* Strikes that lead to nothing yet. */
@@ -169,7 +157,7 @@ static void tell_strikes(struct tec_control *c)
         return;
     c->struck = r->last_failure;
     if (!r->quarantined)
-        say(c, "%s", r->message);
+        tec_say(c->call, "%s", r->message);
 }
 
 void tec_control_watch(struct tec_control *c)
@@ -186,7 +174,7 @@ void tec_control_watch(struct tec_control *c)
         c->load.state = "rejected";
         c->load.judged = true;
         snprintf(c->load.message, sizeof c->load.message, "%s", err.message);
-        say(c, "a policy was rejected: %s", err.message);
+        tec_say(c->call, "a policy was rejected: %s", err.message);
     }
     if (!c->ended)
         return;
@@ -212,5 +200,5 @@ void tec_control_closing(void *control, struct tec_policy *policy)
     if (!c->options.path && !c->options.dump_dir)
         return;
     keep_record(c, policy, tec_policy_report(policy)->last_failure, where);
-    say(c, "policy '%s' was closed; %s", tec_policy_name(policy), where);
+    tec_say(c->call, "policy '%s' was closed; %s", tec_policy_name(policy), where);
 }

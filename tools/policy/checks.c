@@ -1,5 +1,8 @@
 #include "tools/policy/checks.h"
 
+#include "base/escape.h"
+#include "base/json_text.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -24,12 +27,21 @@ enum tec_status tec_checks_add(struct tec_checks *checks, bool ok, const char *n
     return TEC_OK;
 }
 
+/* Names and details are of test files and policies. */
+static void print_check(const struct tec_check *check, FILE *out)
+{
+    fputs(check->ok ? "ok    " : "FAIL  ", out);
+    tec_escape_print(out, check->name);
+    fputs(*check->detail ? ": " : "", out);
+    tec_escape_print(out, check->detail);
+    fputc('\n', out);
+}
+
 void tec_checks_print(const struct tec_checks *checks, bool failed_only, FILE *out)
 {
     for (const struct tec_check *check = checks->first; check; check = check->next)
         if (!check->ok || !failed_only)
-            fprintf(out, "%s  %s%s%s\n", check->ok ? "ok  " : "FAIL", check->name,
-                    *check->detail ? ": " : "", check->detail);
+            print_check(check, out);
 }
 
 enum tec_status tec_checks_json(const struct tec_checks *checks, FILE *out, struct tec_error *err)
@@ -37,10 +49,11 @@ enum tec_status tec_checks_json(const struct tec_checks *checks, FILE *out, stru
     json_t *list = json_array();
     bool good = list != NULL;
     for (const struct tec_check *check = checks->first; check && good; check = check->next)
-        good = json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "name", check->name, "ok",
-                                                     check->ok, "detail", check->detail)) == 0;
+        good = json_array_append_new(list, json_pack("{s:o, s:b, s:o}", "name",
+                                                     tec_json_shown(check->name), "ok", check->ok,
+                                                     "detail", tec_json_shown(check->detail))) == 0;
     json_t *all = good ? json_pack("{s:b, s:O}", "ok", checks->failed == 0, "checks", list) : NULL;
-    char *text = all ? json_dumps(all, JSON_ENSURE_ASCII) : NULL;
+    char *text = all ? tec_json_whole(all, JSON_ENSURE_ASCII) : NULL;
     json_decref(list);
     json_decref(all);
     if (!text)

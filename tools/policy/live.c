@@ -1,6 +1,7 @@
 #include "tools/policy/live.h"
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "tools/control/socket.h"
 #include "tools/options.h"
 
@@ -77,7 +78,7 @@ static enum tec_status ask(struct tec_invocation *call, const char *path, json_t
                            json_t **answer, struct tec_error *err)
 {
     const struct timeval patience = {.tv_sec = ANSWER_S};
-    char *line = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    char *line = request ? tec_json_whole(request, JSON_COMPACT) : NULL;
     char *text = tec_heap_get(call->heap, LARGEST);
     int fd = -1;
     size_t n = 0;
@@ -310,13 +311,13 @@ static void print_status(const json_t *s, FILE *out)
                 text(event, "message")[0] ? ": " : "", text(event, "message"));
 }
 
-static void print(struct tec_invocation *call, const struct tec_live_options *o,
-                  const json_t *answer)
+static enum tec_status print(struct tec_invocation *call, const struct tec_live_options *o,
+                             const json_t *answer, struct tec_error *err)
 {
     const char *order = call->args.item[0];
     if (call->shared.format == TEC_FORMAT_JSON) {
-        json_dumpf(answer, call->out, JSON_REAL_PRECISION(6) | JSON_COMPACT);
-        fputc('\n', call->out);
+        return tec_json_print(call->out, answer, JSON_REAL_PRECISION(6) | JSON_COMPACT, "an answer",
+                              err);
     } else if (strcmp(order, "status") == 0) {
         print_status(answer, call->out);
     } else if (strcmp(order, "dump") == 0) {
@@ -328,6 +329,7 @@ static void print(struct tec_invocation *call, const struct tec_live_options *o,
     } else {
         fprintf(call->out, "from the next frame on: %s\n", order);
     }
+    return TEC_OK;
 }
 
 enum tec_status tec_policy_live(struct tec_invocation *call, const struct tec_live_options *o,
@@ -339,7 +341,7 @@ enum tec_status tec_policy_live(struct tec_invocation *call, const struct tec_li
     if (status == TEC_OK && o->wait)
         status = wait_for(call, o, &answer, err);
     if (status == TEC_OK)
-        print(call, o, answer);
+        status = print(call, o, answer, err);
     json_decref(answer);
     return status;
 }

@@ -1,14 +1,16 @@
 /* ticks.c - what happens by itself: ticks that find their session busy, and actions that are due.
  * At equal times a frame's events come first, also those of one that opens, then actions, then
  * ticks that open nothing. */
+#include "base/json_text.h"
 #include "tools/simulate/world.h"
 
 #include <string.h>
 
 void tec_world_write(struct tec_world *w, json_t *line)
 {
-    if (!line || json_dumpf(line, w->o.trace, JSON_COMPACT) != 0 || fputc('\n', w->o.trace) == EOF)
-        w->failed = true;
+    enum tec_status status = tec_json_print(w->o.trace, line, JSON_COMPACT, "an event", NULL);
+    if (w->failed == TEC_OK)
+        w->failed = ferror(w->o.trace) ? TEC_IO : status;
     json_decref(line);
 }
 
@@ -48,7 +50,7 @@ void tec_world_expect(struct tec_world *w, int session, int64_t frame, int64_t a
     if (!w->sessions[session].handout)
         return;
     if (w->n_due == TEC_WORLD_DUE) {
-        w->failed = true;
+        w->failed = TEC_UNSUPPORTED;
         return;
     }
     w->due[w->n_due++] = (struct tec_world_due){session, frame, at_ns};

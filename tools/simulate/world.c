@@ -173,7 +173,8 @@ static void hold_back(struct tec_world *w, const struct tec_event *e, bool relea
     json_t *entry =
         json_pack("[I,i,i,o,I,I]", (json_int_t)e->t_ns, e->lane, release ? 1 + e->flag : 0, line,
                   (json_int_t)r.seen, (json_int_t)r.captured_ns);
-    w->failed |= json_array_append_new(w->held, entry) != 0;
+    if (json_array_append_new(w->held, entry) != 0)
+        w->failed = TEC_NO_MEMORY;
 }
 
 static void write_held(struct tec_world *w)
@@ -181,7 +182,7 @@ static void write_held(struct tec_world *w)
     size_t n = json_array_size(w->held);
     struct held *order = tec_arena_push(w->arena, n + 1, sizeof *order, 16);
     if (!order) {
-        w->failed = true;
+        w->failed = TEC_NO_MEMORY;
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -312,7 +313,7 @@ static void note_cancels(struct tec_world *w, int n_asks)
         if (w->cancel_after[i] == 0 || w->asks[i].refused)
             continue;
         if (w->n_later == TEC_WORLD_LATER)
-            w->failed = true;
+            w->failed = TEC_UNSUPPORTED;
         else
             w->later[w->n_later++] =
                 (struct tec_world_later){w->frame + w->cancel_after[i], w->asks[i].id};
@@ -389,9 +390,13 @@ static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_
     tec_loop_run(w->o.engine->loop, missing(w) ? NULL : &w->input, &tick);
     note_cancels(w, tick.n_asks);
     w->running = -1;
-    return w->failed
-               ? tec_fail(err, TEC_IO, "the trace cannot be written, or too much happens at once")
-               : TEC_OK;
+    return w->failed == TEC_OK          ? TEC_OK
+           : w->failed == TEC_NO_MEMORY ? tec_fail(err, TEC_NO_MEMORY, "no memory for an event")
+           : w->failed == TEC_IO        ? tec_fail(err, TEC_IO, "the trace cannot be written")
+                                        : tec_fail(err, TEC_UNSUPPORTED,
+                                                   "more than %d actions or %d cancellations are "
+                                                          "due at once",
+                                                   TEC_WORLD_DUE, TEC_WORLD_LATER);
 }
 
 static enum tec_status run_saturated(struct tec_world *w, struct tec_error *err)

@@ -48,7 +48,8 @@ struct tec_world {
     struct tec_world_options o;
     struct tec_arena *arena;
     int64_t now_ns;
-    bool paced, failed;      /* failed: the trace could not be written */
+    bool paced;
+    enum tec_status failed;  /* no memory or no disk for the trace; too much at once */
     int n_sessions, running; /* running: session of the open frame, -1 = none */
     struct tec_world_session sessions[TEC_MAX_SESSIONS];
     const struct tec_cost_table *costs; /* that is true now */

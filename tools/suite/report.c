@@ -1,4 +1,5 @@
 /* report.c - what the reports of all suites share. */
+#include "base/json_text.h"
 #include "tools/suite/suite.h"
 
 #include "tools/machine.h"
@@ -52,16 +53,14 @@ enum tec_status tec_suite_write_json(const struct tec_invocation *call, const ch
                                      json_t *json, bool ended, struct tec_error *err)
 {
     char path[1024];
-    if (!json)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a report");
     snprintf(path, sizeof path, "%s/suite.json", dir);
-    int failed = json_dump_file(json, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    if (!failed && ended && call->shared.format == TEC_FORMAT_JSON) {
-        json_dumpf(json, call->out, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-        fputc('\n', call->out);
-    }
+    enum tec_status status =
+        tec_json_write(path, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9), err);
+    if (status == TEC_OK && ended && call->shared.format == TEC_FORMAT_JSON)
+        status = tec_json_print(call->out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9),
+                                "a report", err);
     json_decref(json);
-    return failed ? tec_fail(err, TEC_IO, "%s: cannot be written", path) : TEC_OK;
+    return status;
 }
 
 struct tec_plot_panel *tec_suite_panel(struct tec_plot *plot, enum tec_plot_kind kind,

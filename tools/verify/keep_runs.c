@@ -1,6 +1,7 @@
 /* keep_runs.c - the runs of a case of kind "selective". Tensors are compared with the sets of the
  * case (its errors are of those); sets and tokens with what the engine chooses by itself. What bf16
  * is not held to is a line that says so. */
+#include "base/json_text.h"
 #include "kernels/bf16.h"
 #include "tools/verify/keep.h"
 #include "tools/verify/pi_text.h"
@@ -137,7 +138,7 @@ static void compare_json(struct tec_keep *j, const char *key, const json_t *got)
 {
     const json_t *want = json_object_get(j->run, key);
     bool same = json_equal(got, want);
-    char *text = same ? NULL : json_dumps(got, JSON_COMPACT);
+    char *text = same ? NULL : tec_json_whole(got, JSON_COMPACT);
     tec_verify_report(j->pi->v, tec_keep_name(j, -1, key), same ? 0.0 : 1.0, 0.0, 0.0, same, NULL,
                       text);
     free(text);

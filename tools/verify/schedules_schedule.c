@@ -1,6 +1,7 @@
 /* schedules_schedule.c - judges simulated schedules: every golden event must appear, in its order,
  * with every golden field equal; times within 1 us, other real numbers within 1e-6 of their size.
  */
+#include "base/json_text.h"
 #include "tools/root.h"
 #include "tools/simulate/simulate.h"
 #include "tools/verify/verify.h"
@@ -75,7 +76,7 @@ static json_t *read_lines(FILE *in, struct tec_arena *arena)
 
 static void report(struct tec_verify *v, size_t found, size_t events, const json_t *missing)
 {
-    char note[400] = "", *text = missing ? json_dumps(missing, JSON_COMPACT) : NULL;
+    char note[400] = "", *text = missing ? tec_json_whole(missing, JSON_COMPACT) : NULL;
     if (text)
         snprintf(note, sizeof note, "event %zu does not appear: %.300s", found, text);
     free(text);

@@ -1,5 +1,7 @@
 #include "tools/verify/verify.h"
 
+#include "base/json_text.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -23,8 +25,7 @@ static void print_json(const struct tec_verify *v, const char *check, double max
         json_object_set_new(line, "tap", json_string(tap));
     if (line && note)
         json_object_set_new(line, "note", json_string(note));
-    if (line && json_dumpf(line, v->out, JSON_COMPACT) == 0)
-        fputc('\n', v->out);
+    tec_json_print(v->out, line, JSON_COMPACT, "a check", NULL);
     json_decref(line);
 }
 

@@ -2,7 +2,7 @@
  * made of, and calls beside the machine's ceilings. */
 #include "tools/suite/actionflow/actionflow.h"
 
-#include "tools/out_file.h"
+#include "base/out_file.h"
 
 #include <math.h>
 #include <string.h>

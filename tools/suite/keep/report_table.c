@@ -2,7 +2,7 @@
  * often classes changed. */
 #include "tools/suite/keep/keeping.h"
 
-#include "tools/out_file.h"
+#include "base/out_file.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * SETTING/CONFIG/denoiseS_decodeN[_stepK_ARRIVALS].json, a record for each frame. */
 #include "tools/suite/oxygen/oxygen.h"
 
+#include "base/json_text.h"
 #include "tools/machine.h"
 
 #include <errno.h>
@@ -116,11 +117,10 @@ static enum tec_status write_point(const struct tec_oxygen *s, const struct tec_
         return tec_fail(err, TEC_INVALID, "%.80s: the path is too long", s->dir);
     TEC_TRY(make_folders(path, err));
     json_t *result = result_of(s, p);
-    if (!result)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %s", path);
-    int failed = json_dump_file(result, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    enum tec_status status =
+        tec_json_write(path, result, JSON_INDENT(2) | JSON_REAL_PRECISION(9), err);
     json_decref(result);
-    return failed ? tec_fail(err, TEC_IO, "%s: cannot be written", path) : TEC_OK;
+    return status;
 }
 
 enum tec_status tec_oxygen_write_layout(const struct tec_oxygen *s, struct tec_error *err)

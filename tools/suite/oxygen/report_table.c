@@ -1,7 +1,7 @@
 /* report_table.c - DIR/oxygen.md: the paper's ratios beside ours, and what ours were made of. */
 #include "tools/suite/oxygen/oxygen.h"
 
-#include "tools/out_file.h"
+#include "base/out_file.h"
 
 #include <math.h>
 #include <string.h>
