@@ -55,7 +55,7 @@ refused "a FIFO as a JPEG" "is a FIFO" ${picture}"$W/in/x.jpg"
 refused "a folder as a picture" "is a directory" ${picture}"$W/in/folder.png"
 refused "a FIFO as a tensor" "is a FIFO" ${picture}"$W/in/x.safetensors#image"
 refused "a folder as a tensor" "holds neither model.safetensors" ${picture}"$W/in/folder.safetensors#image"
-refused "a FIFO as noise" "is a FIFO" run "$P" --noise "@$W/in/x.safetensors#n" \
+refused "a FIFO as noise" "is a FIFO" run "$P" --device cpu --noise "@$W/in/x.safetensors#n" \
     --input "observation/image=@$I#button.image[0]" --input "observation/state=[0,0,0,0]" \
     --input "observation/wrist_image=@$I#button.wrist_image[0]" --input prompt=x
 refused "a FIFO as frames" "is a FIFO" run "$P" --inputs "$W/in/x.jsonl"

@@ -2,6 +2,7 @@
  * allocation and lock of the process seen, and with every system call but two forbidden. */
 #include "base/clock.h"
 #include "policies/host/policy.h"
+#include "tests/allocations.h"
 #include "tests/tiny.h"
 
 #include <errno.h>
@@ -18,90 +19,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WATCHED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define WATCHED 0
-#endif
-#endif
-#ifndef WATCHED
-#define WATCHED 1
-#endif
-
 static struct tec_error err;
 
 /* --- every allocation and lock of the process ------------------------------------------------ */
 
-static _Atomic long allocations, locks;
-
-#if WATCHED
-/* glibc's own, behind the names that this file takes over. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
-void *__libc_memalign(size_t align, size_t size);
-void __libc_free(void *p);
-
-void *malloc(size_t size)
+static long allocated_or_freed(void)
 {
-    atomic_fetch_add(&allocations, 1);
-    return __libc_malloc(size);
+    return allocations->calls + allocations->frees;
 }
-void *calloc(size_t n, size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    return __libc_calloc(n, size);
-}
-void *realloc(void *p, size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    return __libc_realloc(p, size);
-}
-void *aligned_alloc(size_t align, size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    return __libc_memalign(align, size);
-}
-int posix_memalign(void **out, size_t align, size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    *out = __libc_memalign(align, size);
-    return *out ? 0 : ENOMEM;
-}
-void free(void *p)
-{
-    atomic_fetch_add(&allocations, p != NULL);
-    __libc_free(p);
-}
-
-/* glibc has no other name for its own: this waits by trying. Other tests of the program use it. */
-int pthread_mutex_lock(pthread_mutex_t *mutex)
-{
-    int failed;
-    atomic_fetch_add(&locks, 1);
-    while ((failed = pthread_mutex_trylock(mutex)) == EBUSY)
-        sched_yield();
-    return failed;
-}
-#endif
 
 static bool unwatched(void)
 {
-    if (!WATCHED)
+    if (!ALLOCATIONS_SEEN)
         tap.skip = "a sanitizer has taken the allocator over";
-    return !WATCHED;
+    return !ALLOCATIONS_SEEN;
 }
 
 TEST(the_watch_sees_allocations)
 {
     if (unwatched())
         return;
-    long before = allocations;
+    long before = allocated_or_freed();
     void *volatile p = malloc(32);
     free(p);
-    CHECK_INT(allocations - before, ==, 2);
+    CHECK_INT(allocated_or_freed() - before, ==, 2);
 }
 
 /* --- frames ---------------------------------------------------------------------------------- */
@@ -164,11 +105,11 @@ static void frames_are_quiet(const char *name, bool virtual, int warm, int frame
     o.user = &sums;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     run_frames(loop, 0, warm, virtual ? &now : NULL, &sums);
-    long before = allocations, locked = locks;
+    long before = allocated_or_freed(), locked = allocations->locks;
     int64_t asked = tiny_heap.calls, by_script = tec_policy_allocations(policy);
     run_frames(loop, warm, frames, virtual ? &now : NULL, &sums);
-    CHECK_INT(allocations - before, ==, 0);
-    CHECK_INT(locks - locked, ==, 0);
+    CHECK_INT(allocated_or_freed() - before, ==, 0);
+    CHECK_INT(allocations->locks - locked, ==, 0);
     CHECK_INT(tiny_heap.calls - asked, ==, 0);
     CHECK_INT(tec_policy_allocations(policy) - by_script, ==, 0);
     CHECK_INT(tec_policy_report(policy)->failures, ==, 0);
@@ -196,7 +137,7 @@ TEST(real_frames_allocate_nothing)
 
 /* --- system calls ---------------------------------------------------------------------------- */
 
-#if defined(__x86_64__) && WATCHED
+#if defined(__x86_64__) && ALLOCATIONS_SEEN
 #define ALLOW(call)                                        \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)

@@ -1,6 +1,7 @@
 /* no_memory.c - any allocation of the program may fail, jansson's and the C library's too: it then
  * ends with the exit code for memory and no half result, or its results are what they always are.
  */
+#include "tests/allocations.h"
 #include "tests/box.h"
 #include "tools/command.h"
 
@@ -11,72 +12,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FAILS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define FAILS 0
-#endif
-#endif
-#ifndef FAILS
-#define FAILS 1
-#endif
-
 enum { MAX_ARGS = 20, TIMEOUT_S = 60, SAMPLES = 40 };
-
-/* --- an allocator that fails on request ------------------------------------------------------- */
-
-/* Shared with the child that counts. */
-static struct counter {
-    _Atomic long calls;
-    long fail_at;  /* the call that fails, from 1; 0: none does */
-    bool for_ever; /* and each one behind it */
-} * counter;
-
-#if FAILS
-/* glibc's own, behind the names that this file takes over. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
-void *__libc_memalign(size_t align, size_t size);
-
-/* Seen by shared libraries too. */
-#pragma GCC visibility push(default)
-static bool fails(void)
-{
-    if (!counter)
-        return false;
-    long call = atomic_fetch_add(&counter->calls, 1) + 1;
-    bool now = counter->fail_at &&
-               (call == counter->fail_at || (counter->for_ever && call > counter->fail_at));
-    if (now)
-        errno = ENOMEM;
-    return now;
-}
-void *malloc(size_t size)
-{
-    return fails() ? NULL : __libc_malloc(size);
-}
-void *calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __libc_calloc(n, size);
-}
-void *realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __libc_realloc(p, size);
-}
-void *aligned_alloc(size_t align, size_t size)
-{
-    return fails() ? NULL : __libc_memalign(align, size);
-}
-int posix_memalign(void **out, size_t align, size_t size)
-{
-    *out = fails() ? NULL : __libc_memalign(align, size);
-    return *out ? 0 : ENOMEM;
-}
-#pragma GCC visibility pop
-#endif
 
 /* --- the program in a child ------------------------------------------------------------------- */
 
@@ -131,9 +67,9 @@ static void child(const struct line *line, long fail_at, bool for_ever)
     redirect("stdout", 1);
     redirect("stderr", 2);
     alarm(TIMEOUT_S);
-    atomic_store(&counter->calls, 0);
-    counter->for_ever = for_ever;
-    counter->fail_at = fail_at;
+    atomic_store(&allocations->calls, 0);
+    allocations->for_ever = for_ever;
+    allocations->fail_at = fail_at;
     _exit(tec_command_main(argc, argv));
 }
 
@@ -149,7 +85,7 @@ static struct ended run(const struct line *line, long fail_at, bool for_ever)
         child(line, fail_at, for_ever);
     while (pid > 0 && waitpid(pid, &e.state, 0) < 0 && errno == EINTR)
         continue;
-    counter->fail_at = 0;
+    allocations->fail_at = 0;
     e.out = read_text("stdout");
     e.err = read_text("stderr");
     e.file = read_text("file");
@@ -227,6 +163,8 @@ static const char *judge(const struct line *line, const struct ended *good, cons
                    : "exit 0 with another result";
     if (code != TEC_EXIT_DEVICE)
         return "another exit code than 4";
+    if (!e->err || !e->out)
+        return "no standard output or error";
     if (!strstr(e->err, "memory") && !strstr(e->err, " bytes")) /* what is needed counts as well */
         return "no word of memory";
     if (e->file && !same(line, good->file, e->file))
@@ -237,7 +175,7 @@ static const char *judge(const struct line *line, const struct ended *good, cons
 static void sweep(const struct line *line)
 {
     struct ended good = run(line, 0, false);
-    long calls = counter->calls, step = calls / SAMPLES + 1, failures = 0, refused = 0;
+    long calls = allocations->calls, step = calls / SAMPLES + 1, failures = 0, refused = 0;
     CHECK_INT(good.state, ==, 0);
     CHECK_INT(calls, >, 20);
     for (long n = 1; n <= calls; n += n < 10 ? 1 : step) {
@@ -257,15 +195,17 @@ static void sweep(const struct line *line)
 
 static void test_line(const struct line *line)
 {
-    if (!FAILS)
+    if (!ALLOCATIONS_SEEN)
         SKIP("a sanitizer has taken the allocator over");
+    struct allocations *own = allocations;
+    struct allocations *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(shared != MAP_FAILED);
     box_make(&box);
-    counter =
-        mmap(NULL, sizeof *counter, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(counter != MAP_FAILED);
+    allocations = shared;
     sweep(line);
-    munmap(counter, sizeof *counter);
-    counter = NULL;
+    allocations = own;
+    munmap(shared, sizeof *shared);
     box_remove(&box);
 }
 

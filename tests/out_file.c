@@ -195,8 +195,10 @@ TEST(folders_and_sockets_are_refused)
     CHECK(lstat(b.path, &st) == 0 && S_ISSOCK(st.st_mode));
     close(fd);
     box_path(&b, "none/x");
-    rmdir(strcat(b.dir, "/none"));
-    *strrchr(b.dir, '/') = '\0';
+    char *slash = strrchr(b.path, '/');
+    *slash = '\0';
+    rmdir(b.path);
+    *slash = '/';
     CHECK_INT(put(b.path, "x"), ==, TEC_IO);
     CHECK(strstr(err.message, "No such file or directory"));
     CHECK_INT(tec_out_file_check(b.path, &err), ==, TEC_IO);

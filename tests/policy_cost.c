@@ -119,7 +119,8 @@ static void rounds_of(struct tec_policy *policy, const struct tec_topology *t, i
         rounds++;
         memcpy(sorted, loop_best, sizeof sorted);
         qsort(sorted, CALLS, sizeof sorted[0], by_value);
-        cost->turn_ns = (double)sorted[CALLS / 2] / TURNS;
+        int64_t median = sorted[CALLS / 2];
+        cost->turn_ns = (double)median / TURNS;
         memcpy(sorted, best, sizeof sorted);
         qsort(sorted, CALLS, sizeof sorted[0], by_value);
         cost->best_p50 = sorted[CALLS / 2];

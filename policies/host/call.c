@@ -150,7 +150,7 @@ static bool timed(struct tec_policy *policy)
 static enum tec_status judge_time(struct tec_policy *policy, int64_t budget, int64_t took,
                                   int64_t cpu_ns, struct tec_error *err)
 {
-    int64_t most = budget + BEYOND_US * NS_PER_US;
+    int64_t most = budget + (int64_t)BEYOND_US * NS_PER_US;
     policy->report.slow += took > (int64_t)policy->limits.soft_us * NS_PER_US;
     policy->report.costly += cpu_ns > (int64_t)policy->limits.soft_us * NS_PER_US;
     if (cpu_ns <= most && took > most)

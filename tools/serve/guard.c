@@ -118,7 +118,7 @@ void tec_guard_stop(struct tec_guard *g)
     if (!g->started)
         return;
     atomic_store(&g->stopping, true);
-    pthread_kill(g->thread, SIGTERM); /* it waits for signals: this one only wakes it */
+    pthread_kill(g->thread, SIGINT); /* it waits for signals: this one only wakes it */
     pthread_join(g->thread, NULL);
     g->started = false;
 }

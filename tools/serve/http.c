@@ -22,8 +22,7 @@ static int respond(struct lws *wsi, unsigned status, const char *body)
                                       (const unsigned char *)challenge, 6, &p, end)) ||
         lws_finalize_http_header(wsi, &p, end) || (size_t)(end - p) < n)
         return -1;
-    memcpy(p, body, n);
-    p += n;
+    p = mempcpy(p, body, n);
     int sent = lws_write(wsi, start, (size_t)(p - start), LWS_WRITE_HTTP_FINAL);
     (void)sent; /* whether it was or not, the socket is closed */
     return -1;

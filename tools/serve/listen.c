@@ -61,6 +61,7 @@ static int spare(void)
 static bool bound_address(int fd, struct sockaddr_storage *address, int *port)
 {
     socklen_t size = sizeof *address;
+    memset(address, 0, size);
     if (getsockname(fd, (struct sockaddr *)address, &size) != 0)
         return false;
     *port = ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port

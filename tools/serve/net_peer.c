@@ -81,8 +81,8 @@ static void handshake_ends(struct tec_net *net, const struct lws *wsi)
     if (i == net->n_handshakes)
         return;
     net->n_handshakes--;
-    memmove(&net->handshakes[i], &net->handshakes[i + 1],
-            (size_t)(net->n_handshakes - i) * sizeof net->handshakes[0]);
+    for (; i < net->n_handshakes; i++)
+        net->handshakes[i] = net->handshakes[i + 1];
 }
 
 /* A new socket comes: where handshakes fill every place, the oldest one gives way, so that nobody
