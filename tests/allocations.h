@@ -1,7 +1,7 @@
 /* allocations.h - the allocator of the test program: every call is counted, and fails on request.
  *
- * It stands in for glibc's names in the whole process, shared libraries included. Sanitizers bring an
- * allocator of their own: ALLOCATIONS_SEEN is then 0 and nothing is counted.
+ * It stands in for glibc's names in the whole process, shared libraries included. Sanitizers bring
+ * an allocator of their own: ALLOCATIONS_SEEN is then 0 and nothing is counted.
  */
 #ifndef TECTUM_TESTS_ALLOCATIONS_H
 #define TECTUM_TESTS_ALLOCATIONS_H
