@@ -286,6 +286,20 @@ static void print_trial(const json_t *load, FILE *out)
             mean_us(trial, "policy_us"));
 }
 
+/* What a server's clients were not given in time, for which causes, and whether it is stopped. */
+static void print_deadlines(const json_t *d, FILE *out)
+{
+    const char *cause;
+    json_t *n;
+    fprintf(out, "deadlines: %lld missed", number(d, "missed"));
+    json_object_foreach(json_object_get(d, "by_cause"), cause, n)
+        fprintf(out, ", %lld because of %s", (long long)json_integer_value(n), cause);
+    fprintf(out, "%s\n",
+            json_is_true(json_object_get(d, "stopped"))
+                ? "; the robot is stopped until `tectum policy reset`"
+                : "");
+}
+
 static void print_status(const json_t *s, FILE *out)
 {
     const json_t *report = json_object_get(s, "report"), *event, *value;
@@ -303,6 +317,8 @@ static void print_status(const json_t *s, FILE *out)
             number(report, "strikes"), json_number_value(json_object_get(report, "last_us")));
     if (text(report, "message")[0])
         fprintf(out, "%s\n", text(report, "message"));
+    if (json_is_object(json_object_get(s, "deadlines")))
+        print_deadlines(json_object_get(s, "deadlines"), out);
     if (json_is_object(json_object_get(s, "load")))
         print_trial(json_object_get(s, "load"), out);
     json_array_foreach(json_object_get(s, "events"), i, event)

@@ -1,5 +1,6 @@
 /* stats.c - what the server tells about itself at its end. */
 #include "tools/serve/stats.h"
+#include "base/json_text.h"
 
 #include <jansson.h>
 
@@ -98,9 +99,9 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
                      quantiles(&s->infer, 1e6), "overhead_us", quantiles(&s->overhead, 1e3),
                      "waited_us", quantiles(&s->waited, 1e3), "own_us", quantiles(&s->own, 1e3),
                      "policy", policy_json(policy));
-    if (json) {
-        json_dumpf(json, call->out, JSON_REAL_PRECISION(6) | JSON_COMPACT);
-        fputc('\n', call->out);
-    }
+    struct tec_error err;
+    if (tec_json_print(call->out, json, JSON_REAL_PRECISION(6) | JSON_COMPACT, "the summary",
+                       &err) != TEC_OK)
+        tec_say(call, "%s", err.message);
     json_decref(json);
 }

@@ -1,0 +1,219 @@
+"""serve_deadlines.py - deadlines of a server's clients, TAP.  python3 tests/serve_deadlines.py PROGRAM
+
+A client that knows nothing of tectum is given what on_miss says at the pipeline's hard deadline; a
+stop holds for every client until it is reset; misses and their causes are told on stderr, in the
+summary and in the status. Each server runs a pipeline with a deadline that its frames cannot keep,
+or that they always keep.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from serve_client import Array, Socket  # noqa: E402
+
+PROGRAM = sys.argv[1]
+SLOW = float(os.environ.get("TEST_SLOWNESS", "1"))
+SIDE = 64
+picture = Array("|u1", [SIDE, SIDE, 3], bytes(SIDE * SIDE * 3))
+OBSERVATION = {"observation/image": picture, "observation/wrist_image": picture,
+               "observation/state": Array.floats([0.0, 0.6, 0.2, 1.0]), "prompt": "press the button"}
+TOO_SHORT_MS, AMPLE_MS = 0.6, 9000 # of a frame's 10 s
+BOX = tempfile.mkdtemp()
+tests, servers = [], []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def check(x, *what):
+    if not x:
+        raise AssertionError(what)
+
+
+def variant(name, text):
+    """A pipeline file beside copies of those that the project ships."""
+    folder = os.path.join(BOX, "pipelines")
+    if not os.path.isdir(folder):
+        shutil.copytree("pipelines", folder, ignore=shutil.ignore_patterns("checkpoints"))
+    path = os.path.join(folder, name + ".lua")
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def arm(ms, on_miss):
+    return variant("arm", 'return extend("demo_metaworld.lua", { name = "arm", frame = { period_ms = '
+                   '10000 }, nodes = { action { name = "act", deadline = hard { ms = %s, on_miss = "%s" } } } })' % (ms, on_miss))
+
+
+class Server:
+    def __init__(self, pipeline, *options):
+        self.control = os.path.join(BOX, "control-%d" % len(servers))
+        self.p = subprocess.Popen([PROGRAM, "serve", pipeline, "--port", "0", "--threads", "1",
+                                   "--control", self.control, *options],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        servers.append(self.p)
+        line = self.p.stdout.readline()
+        check(" on ws://" in line, line, self.p.poll() is not None and self.p.stderr.read())
+        self.port = int(line.split("ws://")[1].split()[0].split(":")[-1])
+
+    def connect(self):
+        s = Socket(self.port, timeout=20 * SLOW)
+        check(s.reply() == {})
+        return s
+
+    def order(self, *words):
+        return subprocess.run([PROGRAM, "policy", *words, "--control", self.control],
+                              capture_output=True, text=True, timeout=20 * SLOW)
+
+    def cpu_s(self):
+        fields = open("/proc/%d/stat" % self.p.pid).read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self):
+        self.p.send_signal(signal.SIGTERM)
+        out, err = self.p.communicate(timeout=30 * SLOW)
+        check(self.p.returncode == 0, self.p.returncode, err)
+        return out, err
+
+
+def patient(**options):
+    """The observation with a deadline that its frame keeps."""
+    return {**OBSERVATION, "tectum": {"deadline_ms": 9000, **options}}
+
+
+def shape(reply):
+    return reply["actions"].shape
+
+
+@test
+def a_plain_client_gets_what_on_miss_says():
+    server = Server(arm(TOO_SHORT_MS, "zeros"))
+    client = server.connect()
+    check(shape(client.infer(OBSERVATION))[0] == 0)  # before the first command there is none
+    check(shape(client.infer(patient())) == (16, 4))
+    for _ in range(4):
+        reply = client.infer(OBSERVATION)
+        check(shape(reply) == (16, 4) and not any(reply["actions"].data), reply)
+    server.end()
+
+
+@test
+def with_late_ok_it_waits_for_its_actions():
+    server = Server(arm(TOO_SHORT_MS, "zeros"), "--late-ok")
+    reply = server.connect().infer(OBSERVATION)
+    check(shape(reply) == (16, 4) and any(reply["actions"].data))
+    server.end()
+
+
+@test
+def a_deadline_that_is_kept_changes_nothing():
+    server = Server(arm(AMPLE_MS, "zeros"))
+    client = server.connect()
+    for _ in range(3):
+        reply = client.infer({**OBSERVATION, "tectum": {"seed": 7}})
+        check(reply["tectum"]["source"] == "fresh" and any(reply["actions"].data), reply["tectum"])
+    out, err = server.end()
+    check("missed" not in err, err)
+
+
+@test
+def a_stop_holds_for_everybody_until_it_is_reset():
+    server = Server(arm(TOO_SHORT_MS, "stop"))
+    first = server.connect()
+    check(shape(first.infer(OBSERVATION))[0] == 0)
+    first.close()
+    other = server.connect()
+    reply = other.infer(patient())
+    check(reply["tectum"]["source"] == "stopped" and shape(reply)[0] == 0, reply["tectum"])
+    status = server.order("status", "--format", "json")
+    check(json.loads(status.stdout)["deadlines"]["stopped"] is True, status.stdout)
+    check("stopped" in server.order("status").stdout)
+    time.sleep(0.5)  # it is told by a thread that looks ten times a second
+    check(server.order("reset").returncode == 0)
+    reply = other.infer(patient())
+    check(reply["tectum"]["source"] == "fresh" and shape(reply) == (16, 4), reply["tectum"])
+    check(json.loads(server.order("status", "--format", "json").stdout)["deadlines"]["stopped"] is False)
+    time.sleep(0.5)
+    reply = other.infer(OBSERVATION)
+    check(shape(reply)[0] == 0)
+    reply = other.infer(patient(reset=True))
+    check(reply["tectum"]["source"] == "fresh", reply["tectum"])
+    _, err = server.end()
+    check("the robot is stopped, for every client" in err and "the stop was reset" in err, err)
+
+
+@test
+def misses_are_told_with_their_causes():
+    server = Server(arm(TOO_SHORT_MS, "zeros"))
+    client = server.connect()
+    began, n = time.monotonic(), 0
+    while time.monotonic() - began < 2.5 or n < 20:
+        client.infer(OBSERVATION)
+        n += 1
+    status = json.loads(server.order("status", "--format", "json").stdout)["deadlines"]
+    check(status["missed"] == n and sum(status["by_cause"].values()) == n, status, n)
+    check("%d missed" % n in server.order("status").stdout, server.order("status").stdout)
+    seconds = time.monotonic() - began
+    out, err = server.end()
+    lines = [line for line in err.splitlines() if "missed the deadline" in line]
+    check(2 <= len(lines) <= seconds + 2, lines)
+    check(str(n) in err.splitlines()[-1] or str(n) in out, out, err)
+
+
+@test
+def text_has_the_deadline_of_its_node():
+    pipeline = variant("words", 'return extend("demo_planner.lua", { name = "words", nodes = { decode { '
+                       'name = "answer", deadline = hard { ms = %s, on_miss = "zeros" } } } })'
+                       % TOO_SHORT_MS)
+    server = Server(pipeline)
+    client = server.connect()
+    question = {"prompt": "cup on shelf. where is the cup"}
+    late = client.infer({**question, "tectum": {"tasks": ["text"]}})
+    check(late["tectum"]["text_done"] is False and late["tectum"]["missed"] is True, late)
+    whole = client.infer({**question, "tectum": {"tasks": ["text"], "deadline_ms": 9000}})
+    check(whole["tectum"]["text_done"] is True and whole["tectum"]["text"], whole)
+    server.end()
+
+
+@test
+def a_server_that_waits_does_not_spin():
+    server = Server(arm(AMPLE_MS, "hold"))
+    server.connect().infer(OBSERVATION)
+    before = server.cpu_s()
+    time.sleep(2)
+    check(server.cpu_s() - before < 1.0, server.cpu_s() - before)
+    server.end()
+
+
+def main():
+    print("1..%d" % len(tests))
+    failed = 0
+    for i, t in enumerate(tests):
+        try:
+            t()
+            print("ok %d - %s" % (i + 1, t.__name__), flush=True)
+        except Exception as e:  # noqa: BLE001
+            failed += 1
+            print("not ok %d - %s" % (i + 1, t.__name__), flush=True)
+            print("# %r" % (e,), file=sys.stderr, flush=True)
+        while servers:
+            p = servers.pop()
+            if p.poll() is None:
+                p.kill()
+            p.wait()
+    shutil.rmtree(BOX)
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
