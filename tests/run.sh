@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh - every check of the project.  sh tests/run.sh [--all] [--long] [--since REV] [--jobs N] [stage...]
+# run.sh - every check of the project.  sh tests/run.sh [--all] [--long] [--campaign HOURS] [--since REV] [--jobs N] [stage...]
 #
 #   setup    install the packages that are missing (tools/setup.sh --test)
 #   format   clang-format, on every C file
@@ -12,11 +12,14 @@
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision
 #   lua      luacheck on pipelines, policies and their tests
 #   fuzz     each fuzz target for 20 s
+#   campaign  attacks, for an hour; only by name or with --campaign
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
 # Without stages: setup, format, release, lua and docs. --all: all of them but cuda_asan, in this order.
 # --long: cuda_asan too, ten minutes for each fuzz target, three seeds for the kernels, every golden case
 # and mistake on the emulator. --jobs N: so many tests side by side; as many as there are processors.
+# --campaign HOURS: only attacks, for so long (doc/testing.md): fuzz targets, a live server, kills of a
+# memory's writer, memory that runs out in a server. Counts are in build/results/campaign.md.
 # A tool that is not installed skips its stage, but fails it where CI is set.
 # What tests print is kept in build/results/. Prints failures as they come, and as its last line
 # `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
@@ -26,13 +29,14 @@ cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
 results=$root/build/results
 jobs=$(nproc 2>/dev/null || echo 2)
-stages="setup format release cuda registers asan cuda_asan tsan tidy lua fuzz docs"
-long= since= chosen= every="setup format release lua docs"
+stages="setup format release cuda registers asan cuda_asan tsan tidy lua fuzz docs campaign"
+long= hours=1 since= chosen= every="setup format release lua docs"
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --all) every=$(echo " $stages " | sed 's/ cuda_asan / /') ;;
-    --long) long=1 every=$stages ;;
+    --all) every=$(echo " $stages " | sed 's/ cuda_asan / /; s/ campaign / /') ;;
+    --long) long=1 every=${stages% campaign} ;;
+    --campaign) hours=${2:?--campaign needs hours} every=campaign; shift ;;
     --jobs) jobs=${2:?--jobs needs a number}; shift ;;
     --since) since=${2:?--since needs a revision}; shift ;;
     -h | --help) sed -n '2,/^set -u/{/^set/d;s/^# \{0,1\}//;p;}' "$0"; exit 0 ;;
@@ -247,11 +251,12 @@ fuzz_one() {
     seeds=
     case $1 in
     image) seeds="tests/golden/images/decode" ;;
+    policy) seeds="policies tests/policies" ;;
     safetensors) seeds="tests/golden/safetensors/files" ;;
     esac
     [ ! -d "tests/fuzz/seeds/$1" ] || seeds="$seeds tests/fuzz/seeds/$1"
     mkdir -p "build/fuzz/corpus/$1" "build/fuzz/found"
-    "build/asan/fuzz_$1" -max_total_time=$([ -n "$long" ] && echo 600 || echo 20) -timeout=20 \
+    "build/asan/fuzz_$1" -max_total_time="${2:-$([ -n "$long" ] && echo 600 || echo 20)}" -timeout=20 \
         -rss_limit_mb=3000 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$1-" \
         "build/fuzz/corpus/$1" $seeds
 }
@@ -262,6 +267,36 @@ stage_fuzz() {
     step "fuzz builds" build asan $(for target in $targets; do echo "fuzz_$target"; done) || return 1
     for target in $targets; do side step "fuzz/$target" fuzz_one "$target"; done
     together
+}
+
+# A campaign gives fuzz targets half of its time, the live server three tenths, a server whose memory
+# runs out and a memory's writer that is killed one tenth each. The server is the one with sanitizers.
+kill_writers() {
+    end=$(($(date +%s) + $1)) round=0
+    while [ "$(date +%s)" -lt "$end" ]; do
+        build/release/memory_log.t --rounds 500 nothing_acknowledged_is_lost_by_kills || return 1
+        round=$((round + 1))
+    done
+}
+refuse_memory() {
+    cc -O1 -shared -fPIC -D_GNU_SOURCE -I. tests/allocations.c tests/campaign/refuse.c -o build/results/refuse.so &&
+        python3 tests/campaign/refuse.py build/release/tectum build/results/refuse.so "$1"
+}
+stage_campaign() {
+    needs campaign clang python3 || return 1
+    step "release builds" build release || return 1
+    step "asan builds" build asan || return 1
+    seconds=$(awk "BEGIN { print int($hours * 3600) }")
+    targets=$(for file in tests/fuzz/*.c; do basename "$file" .c; done)
+    each=$((seconds / 2 * jobs / $(echo "$targets" | wc -l) + 1))
+    for target in $targets; do side step "campaign/$target" fuzz_one "$target" $each; done
+    together
+    export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+    step campaign/live python3 tests/campaign/live.py build/asan/tectum $((seconds * 3 / 10)) "$(date +%s)"
+    unset ASAN_OPTIONS UBSAN_OPTIONS
+    step campaign/refuse refuse_memory $((seconds / 10))
+    step campaign/kills kill_writers $((seconds / 10))
+    sh tests/campaign/report.sh "$results" "$hours" >"$results/campaign.md"
 }
 
 stage_docs() { step docs sh tools/docs.sh --check; }

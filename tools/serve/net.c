@@ -151,7 +151,7 @@ static enum tec_status open_context(struct tec_net *net, struct tec_error *err)
     lws_set_log_level(0, NULL);
     net->context = lws_create_context(&info);
     if (!net->context)
-        return tec_fail(err, TEC_NO_MEMORY, "libwebsockets does not start");
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for libwebsockets");
     net->listener = adopt(net, o->listener.fd);
     if (!net->listener)
         return tec_fail(err, TEC_NO_MEMORY, "libwebsockets does not take the listening socket");
@@ -171,7 +171,7 @@ enum tec_status tec_net_start(struct tec_net *net, const struct tec_net_options 
     if (status == TEC_OK)
         status = open_context(net, err);
     if (status == TEC_OK && pthread_create(&net->thread, NULL, run, net) != 0)
-        status = tec_fail(err, TEC_NO_MEMORY, "the connection thread does not start");
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for the connection thread");
     if (status != TEC_OK) {
         if (net->context)
             lws_context_destroy(net->context);
