@@ -50,12 +50,26 @@ static void arm(struct tec_lua *lua, int every)
     lua_sethook(lua->state, hook, LUA_MASKCOUNT, every);
 }
 
+/* Where the script is. No handler runs after an error of memory, which could ask then. */
+static void note_line(struct tec_lua *lua)
+{
+    lua_Debug at;
+    snprintf(lua->line, sizeof lua->line, "Lua");
+    for (int level = 0; lua->depth > 0 && lua_getstack(lua->state, level, &at); level++)
+        if (lua_getinfo(lua->state, "Sl", &at) && at.currentline > 0) {
+            snprintf(lua->line, sizeof lua->line, "%s:%d", at.short_src, at.currentline);
+            return;
+        }
+}
+
 /* Lua answers a refusal with a full collection, which the next instruction pays for: where memory
  * is short there would otherwise be one for each allocation, and many between two hooks. Under a
  * stopped collector it is a surprise in a call that has little time: see tec_lua_release. */
-static void note_refusal(struct tec_lua *lua)
+static void note_refusal(struct tec_lua *lua, bool over)
 {
     lua->refused = true;
+    lua->over = over;
+    note_line(lua);
     lua->keeping = lua->state && !lua_gc(lua->state, LUA_GCISRUNNING);
     lua->used += (int64_t)lua->bytes / COLLECT_WORK;
     if (lua->depth > 0)
@@ -106,14 +120,15 @@ static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
 {
     struct tec_lua *lua = ud;
     size_t old = p ? osize : 0;
+    bool over = nsize > 0 && refused(lua, p, osize, nsize);
     if (nsize == 0) {
         give_back(lua, p, old);
         return NULL;
     }
     lua->keeping = lua->keeping && nsize <= old;
-    void *fresh = refused(lua, p, osize, nsize) ? NULL : tec_heap_get(lua->heap, nsize);
+    void *fresh = over ? NULL : tec_heap_get(lua->heap, nsize);
     if (!fresh && nsize > old) {
-        note_refusal(lua);
+        note_refusal(lua, over);
         return NULL;
     }
     note_block(lua, old, nsize, !p && osize == LUA_TSTRING);
@@ -363,7 +378,7 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
     if (lua->depth == 0) {
         lua->used = lua->pending = 0;
         lua->unseen = 0;
-        lua->expired = lua->refused = lua->starved = lua->extended = false;
+        lua->expired = lua->refused = lua->over = lua->starved = lua->extended = false;
         lua->include_depth = 0;
         lua->sampled = false;
         if (lua->limits.budget_ns)
@@ -387,9 +402,10 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
         return tec_fail(err, TEC_TIME, "%s", message);
     if (rc == LUA_ERRMEM && lua->refused) /* error("not enough memory") looks the same */
         return tec_fail(err, TEC_NO_MEMORY,
-                        "Lua: more memory than allowed (%zu bytes in all, %zu a block, %zu a "
+                        "%s: more memory than allowed (%zu bytes in all, %zu a block, %zu a "
                         "string), %zu in use",
-                        lua->limits.heap, lua->limits.block, lua->limits.string, lua->bytes);
+                        lua->line, lua->limits.heap, lua->limits.block, lua->limits.string,
+                        lua->bytes);
     return tec_fail(err, lua->starved ? TEC_NO_MEMORY : TEC_POLICY, "%s", message);
 }
 
@@ -397,6 +413,11 @@ void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budge
 {
     lua->limits.instructions = instructions;
     lua->limits.budget_ns = budget_ns;
+}
+
+bool tec_lua_over_limit(const struct tec_lua *lua)
+{
+    return lua->over;
 }
 
 size_t tec_lua_bytes(const struct tec_lua *lua)

@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 #include <lua.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tec_lua_limits {
@@ -71,6 +72,9 @@ void tec_lua_set_budget(struct tec_lua *lua, int64_t instructions, int64_t budge
  * limit: giving back thousands takes longer than finding them, and they wait, at most as many bytes
  * as the limit, for a better moment. Not inside a call. */
 void tec_lua_release(struct tec_lua *lua);
+
+/* Was it its own limits, and not the machine, that refused the last call memory? */
+bool tec_lua_over_limit(const struct tec_lua *lua);
 
 /* Bytes held and allocations made so far. */
 size_t tec_lua_bytes(const struct tec_lua *lua);

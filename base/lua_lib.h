@@ -23,6 +23,8 @@ struct tec_lua {
     int armed;             /* instructions from hook to hook */
     bool long_texts;       /* strings exist with which one instruction takes microseconds */
     bool expired, refused; /* in the running call: out of time, out of memory */
+    bool over;             /* its last refusal was for its own limits */
+    char line[80];         /* "path:line" of the last refusal; "Lua" outside of a script */
     bool starved;          /* in the running call: the machine had no memory for a file */
     bool keeping;          /* a collection runs because memory was refused: free nothing */
     void *kept;            /* list of blocks freed meanwhile */

@@ -14,14 +14,11 @@
 
 #include <pthread.h>
 
-/* A prepared observation, in memory of its own. */
+/* A prepared observation. The mailbox's place is the number of the session's set that it points
+ * into, so the set that a frame reads is never the one that is written. */
 struct tec_live_input {
     struct tec_frame_input input;
-    uint8_t *pictures[TEC_MAX_CAMERAS];
-    int *ids;
-    int *own; /* [TEC_MAX_PROMPTS, own_tokens] */
-    float *noise, *state;
-    double *state_raw; /* what actions are made absolute with */
+    const double *state_raw; /* there too: what actions are made absolute with */
     int64_t number;
     int64_t submitted_ns, ready_ns; /* tectum_submit was called; the input was complete */
 };

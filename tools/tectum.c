@@ -18,6 +18,7 @@ _Static_assert((int)TECTUM_TYPE_U8 == (int)TEC_VALUE_U8, "u8");
 _Static_assert((int)TECTUM_TYPE_F32 == (int)TEC_VALUE_F32, "f32");
 _Static_assert((int)TECTUM_TYPE_F64 == (int)TEC_VALUE_F64, "f64");
 _Static_assert((int)TECTUM_TYPE_I32 == (int)TEC_VALUE_I32, "i32");
+_Static_assert((int)TEC_MAILBOX_PLACES == (int)TEC_SESSION_SETS, "a set for each place");
 
 enum { MAX_VALUES = 64 };
 
@@ -99,26 +100,14 @@ static enum tec_status give_rankings(struct tectum *t, struct tec_error *err)
 static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
     const struct tec_model *m = t->engine->model;
-    size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
     size_t state = (size_t)tec_model_state(m);
-    size_t chunk = (size_t)m->flow.horizon * dim, own = (size_t)t->engine->plan->spec.own_tokens;
+    size_t chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
     bool ok = true;
     for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
-        struct tec_live_input *in = &t->inputs[i];
         struct tec_live_output *out = &t->outputs[i];
-        in->ids = TEC_NEW(&t->arena, (size_t)t->engine->plan->spec.text_tokens, int);
-        in->own = TEC_NEW(&t->arena, TEC_MAX_PROMPTS * own + 1, int);
-        in->noise = TEC_NEW(&t->arena, chunk, float);
-        in->state = TEC_NEW(&t->arena, state, float);
-        in->state_raw = TEC_NEW(&t->arena, state, double);
         out->chunk = TEC_NEW(&t->arena, chunk, float);
         out->state_raw = TEC_NEW(&t->arena, state, double);
-        ok = ok && in->ids && in->own && in->noise && in->state && in->state_raw && out->chunk &&
-             out->state_raw;
-        for (int s = 0; s < m->n_slots; s++) {
-            in->pictures[s] = TEC_NEW(&t->arena, side * side * 3, uint8_t);
-            ok = ok && in->pictures[s];
-        }
+        ok = ok && out->chunk && out->state_raw;
     }
     t->n_texts = tec_loop_utterances(t->engine->loop);
     t->places = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_place);
@@ -230,43 +219,17 @@ void tectum_close(struct tectum **engine)
 
 /* --- observations ---------------------------------------------------------------------------- */
 
-/* The session's buffers are used in turn; what the frame thread reads must stay. */
-static void copy_input(const struct tectum *t, struct tec_live_input *to,
-                       const struct tec_frame_input *from)
-{
-    const struct tec_model *m = t->engine->model;
-    size_t side = (size_t)m->vision.image_size, dim = (size_t)m->flow.dim;
-    size_t state = (size_t)tec_model_state(m);
-    to->input = *from;
-    for (int i = 0; i < from->prefix.n_pictures; i++) {
-        memcpy(to->pictures[i], from->prefix.picture[i], side * side * 3);
-        to->input.prefix.picture[i] = to->pictures[i];
-    }
-    memcpy(to->ids, from->prefix.ids, (size_t)from->prefix.n_text * sizeof(int));
-    for (int i = 0; i < TEC_MAX_PROMPTS; i++) {
-        int *own = to->own + (ptrdiff_t)i * t->engine->plan->spec.own_tokens;
-        if (from->own[i].n > 0)
-            memcpy(own, from->own[i].ids, (size_t)from->own[i].n * sizeof(int));
-        to->input.own[i].ids = own;
-    }
-    memcpy(to->noise, from->noise, (size_t)m->flow.horizon * dim * sizeof(float));
-    memcpy(to->state, from->state, state * sizeof(float));
-    memcpy(to->state_raw, tec_session_seen(t->engine->session)->state_raw, state * sizeof(double));
-    to->input.prefix.ids = to->ids;
-    to->input.noise = to->noise;
-    to->input.state = to->state;
-}
-
 static enum tec_status submit(struct tectum *t, const struct tec_value *values, size_t n,
                               int64_t submitted_ns, int64_t captured_ns, int64_t *number,
                               struct tec_error *err)
 {
-    struct tec_frame_input input;
-    TEC_TRY(tec_session_observe(t->engine->session, values, n, NULL, atomic_load(&t->submitted),
-                                captured_ns ? captured_ns : submitted_ns, &input, NULL, err));
-    TEC_TRY(tec_prefix_check(t->engine->plan, &input.prefix, err));
+    struct tec_session *session = t->engine->session;
     struct tec_live_input *box = &t->inputs[t->inbox.writing];
-    copy_input(t, box, &input);
+    tec_session_use(session, t->inbox.writing); /* nobody reads the set of this place */
+    TEC_TRY(tec_session_observe(session, values, n, NULL, atomic_load(&t->submitted),
+                                captured_ns ? captured_ns : submitted_ns, &box->input, NULL, err));
+    TEC_TRY(tec_prefix_check(t->engine->plan, &box->input.prefix, err));
+    box->state_raw = tec_session_seen(session)->state_raw;
     box->submitted_ns = submitted_ns;
     box->ready_ns = tec_clock_now(&wall);
     box->number = *number = atomic_fetch_add(&t->submitted, 1);

@@ -8,7 +8,7 @@
 
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 16, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 3 };
+enum { TEC_MAX_BATCHES = 64, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 3 };
 
 enum tec_part_kind {
     TEC_PART_FRAME,    /* prefill and, where there is one, the action node */

@@ -46,7 +46,7 @@ enum tec_field_type {
     TEC_FIELD_THINGS  /* array of a struct; its count beside it */
 };
 
-enum { TEC_MAX_POINTS = 16 }; /* of an axis: what policies can see */
+enum { TEC_MAX_POINTS = 64 }; /* of an axis: what policies can see */
 
 /* An allowed word and its value; or a constructor's word and its enum tec_constructor. */
 struct tec_word {

@@ -400,6 +400,7 @@ struct tec_value *tec_load_script(struct tec_loader *ld, enum tec_status *status
     if (*status != TEC_OK)
         return NULL;
     *status = run(&sc, &why);
+    bool over = *status == TEC_NO_MEMORY && tec_lua_over_limit(sc.lua);
     tec_lua_destroy(sc.lua);
     if (*status == TEC_OK && sc.nothing) {
         report(&sc, "the file returns nothing", "end it with `return pipeline { ... }`");
@@ -407,8 +408,10 @@ struct tec_value *tec_load_script(struct tec_loader *ld, enum tec_status *status
     }
     if (*status == TEC_OK)
         return sc.result;
-    if (*status == TEC_NO_MEMORY) {
+    if (over) {
         report(&sc, why.message, "a pipeline file may use 16 MiB");
+        *status = TEC_MALFORMED;
+    } else if (*status == TEC_NO_MEMORY) {
         tec_fail(err, TEC_NO_MEMORY, "%s: %s", ld->sources[0].file, why.message);
     } else if (why.message[0]) {
         report(&sc, why.message,

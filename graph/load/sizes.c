@@ -46,6 +46,23 @@ static void keep_places(struct tec_loader *ld)
         nodes[i].where_template = tec_where_field(ld, &ld->nodes[i], "template");
 }
 
+/* Robots' times are given in seconds elsewhere; no frame is shorter than a millisecond. */
+static void check_unit(struct tec_loader *ld, double ms, struct tec_where where)
+{
+    if (ms <= 0 || ms >= 1)
+        return;
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(ld->d, TEC_W107, where, "%g ms is less than a millisecond", ms);
+    tec_diagnostics_help(ld->d, d, "times are in milliseconds: %g s are %g", ms, ms * 1e3);
+}
+
+static void check_period(struct tec_loader *ld)
+{
+    const struct tec_entry *frame = section(ld, "frame");
+    if (frame)
+        check_unit(ld, ld->pipeline->frame.period_ms, tec_where_field(ld, frame, "period_ms"));
+}
+
 static void check_deadline(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
@@ -54,6 +71,8 @@ static void check_deadline(struct tec_loader *ld, int i)
     struct tec_decl_node *nodes = ld->lists[TEC_NODES];
     if (e)
         nodes[i].deadline.where_ms = tec_where_field(ld, e, "ms");
+    if (e)
+        check_unit(ld, dl->ms, nodes[i].deadline.where_ms);
     if (dl->kind != TEC_DEADLINE_HARD || !e)
         return;
     if (dl->on_miss == TEC_MISS_DECAY && dl->decay_actions == 0 &&
@@ -241,28 +260,39 @@ static void check_idle(struct tec_loader *ld)
                                 "no node runs model '%s'", p->models[i].name);
 }
 
-/* With k steps a frame a request lives ceil(max_tokens / k) frames, unless the next one ends it. */
-static void check_slots(struct tec_loader *ld, int i)
+/* How many requests that a node spawns are in flight: with k steps a frame each lives ceil(tokens /
+ * k) frames, unless the next one ends it. 0: another kind of node, or nobody knows. */
+static int in_flight(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    if (n->spawn.kind != TEC_SPAWN_EVERY || p->capture.k.n == 0 || n->max_tokens == 0)
+        return 0;
+    int own = n->prompt.index < 0 ? 0 : p->inputs[n->prompt.index].max_tokens;
+    int k = p->capture.k.item[0], frames = (own + n->max_tokens + k - 1) / k;
+    return n->supersede ? 1 : (frames + n->spawn.frames - 1) / n->spawn.frames;
+}
+
+/* The slots of a resource against the requests of all its nodes together. */
+static void check_slots(struct tec_loader *ld, int resource)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    const struct tec_decl_node *n = &p->nodes[i];
-    if (n->spawn.kind != TEC_SPAWN_EVERY || n->supersede || n->kv.index < 0 ||
-        p->capture.k.n == 0 || n->max_tokens == 0)
-        return;
-    const struct tec_decl_resource *res = &p->resources[n->kv.index];
-    int k = p->capture.k.item[0];
-    int own = n->prompt.index < 0 ? 0 : p->inputs[n->prompt.index].max_tokens;
-    int frames = (own + n->max_tokens + k - 1) / k;
-    int alive = (frames + n->spawn.frames - 1) / n->spawn.frames;
+    const struct tec_decl_resource *res = &p->resources[resource];
+    int alive = 0;
+    for (int i = 0; i < p->n_nodes; i++)
+        alive += p->nodes[i].kv.index == resource ? in_flight(p, &p->nodes[i]) : 0;
     if (res->kind != TEC_RESOURCE_REQUESTS || res->slots == 0 || alive <= res->slots)
         return;
+    int k = p->capture.k.item[0];
     struct tec_diagnostic *d = tec_diagnostics_add(
-        ld->d, TEC_W102, tec_where_field(ld, &ld->resources[n->kv.index], "slots"),
+        ld->d, TEC_W102, tec_where_field(ld, &ld->resources[resource], "slots"),
         "at k = %d up to %d requests are in flight, but '%s' has %d slots: requests will be shed",
         k, alive, shown(res->name), res->slots);
-    tec_diagnostics_also(ld->d, d, n->where,
-                         "'%s' spawns one request every %d frame(s), %d tokens each",
-                         shown(n->name), n->spawn.frames, n->max_tokens);
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->kv.index == resource && in_flight(p, n) > 0)
+            tec_diagnostics_also(ld->d, d, n->where,
+                                 "'%s' spawns one request every %d frame(s), %d tokens each: %d",
+                                 shown(n->name), n->spawn.frames, n->max_tokens, in_flight(p, n));
+    }
     if (p->capture.k.n > 1)
         tec_diagnostics_help(ld->d, d,
                              "raise slots to %d, spawn less often, or drop k = %d from capture.k",
@@ -295,9 +325,11 @@ void tec_check_sizes(struct tec_loader *ld)
     keep_places(ld);
     for (int i = 0; i < ld->pipeline->n_nodes; i++) {
         check_deadline(ld, i);
-        check_slots(ld, i);
         check_given(ld, i);
     }
+    for (int i = 0; i < ld->pipeline->n_resources; i++)
+        check_slots(ld, i);
+    check_period(ld);
     check_axes(ld);
     check_depth(ld);
     check_captures(ld);

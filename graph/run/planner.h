@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TEC_MAX_AXIS = 16, TEC_MAX_NOTES = 8, TEC_MAX_NODES = 32, TEC_MAX_ROWS = 64 };
+enum { TEC_MAX_AXIS = 64, TEC_MAX_NOTES = 8, TEC_MAX_NODES = 32, TEC_MAX_ROWS = 64 };
 enum { TEC_MAX_LAYERS = 128, TEC_MAX_SEGMENTS = 128 }; /* of memory that is loaded */
 
 /* One live language request, ordered by id. Times in microseconds of the frame clock. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { SETS = 3 };
+enum { SETS = TEC_SESSION_SETS };
 
 /* What one input points into. */
 struct set {
@@ -365,6 +365,11 @@ static void point(const struct tec_session *s, const struct set *set, int n_text
     for (int i = 0; i < s->options.model->n_slots; i++)
         if (set->seen.valid[i])
             input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];
+}
+
+void tec_session_use(struct tec_session *session, int set)
+{
+    session->turn = set;
 }
 
 enum tec_status tec_session_observe(struct tec_session *session, const struct tec_value *values,

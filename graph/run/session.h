@@ -48,6 +48,12 @@ enum tec_status tec_session_create(struct tec_session **out,
                                    struct tec_error *err);
 void tec_session_destroy(struct tec_session *session); /* NULL is allowed */
 
+enum { TEC_SESSION_SETS = 3 };
+
+/* Which set of buffers, 0 to TEC_SESSION_SETS - 1, the next observation is prepared in, in place of
+ * the oldest: for a caller that knows which ones another thread still reads. */
+void tec_session_use(struct tec_session *session, int set);
+
 /* One observation from named values. `noise` [horizon, dim], or NULL: tec_noise of (seed, frame).
  * The input points into one of three sets of buffers that are used in turn, so it stays valid while
  * the next two are prepared. On failure the last good input is untouched and the session goes on.

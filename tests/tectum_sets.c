@@ -1,0 +1,93 @@
+/* tectum_sets.c - observations that come while a frame runs leave the one that it reads alone: its
+ * prompt, and the facts that the prompt holds. The thread sanitizer sees every torn one.
+ */
+#include "tectum.h"
+
+#include "tests/box.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { OBSERVATIONS = 400, KINDS = 4, AT_ONCE = 5 };
+static const int64_t patience = 120000000000;
+static const char *const goals[KINDS] = {"find:cup", "fetch:fork", "find:box", "find:fork"};
+static const char facts[] = "{\"put\": {"
+                            "\"fridge\": \"{position:kitchen,state:closed,object:fridge}\\n\","
+                            "\"cup\": \"{position:fridge,state:clean,object:cup}\\n\","
+                            "\"fork\": \"{position:fridge,state:dirty,object:fork}\\n\","
+                            "\"box\": \"{position:bed,state:dirty,object:box}\\n\"}}";
+static struct tectum_error err;
+
+static int64_t submit(struct tectum *t, const char *goal, const char *memory)
+{
+    int64_t number = -1;
+    const struct tectum_value values[] = {
+        {"goal", TECTUM_TYPE_TEXT, 0, {0}, goal, strlen(goal)},
+        {"memory", TECTUM_TYPE_TEXT, 0, {0}, memory, strlen(memory)}};
+    if (tectum_submit(t, values, 2, 0, &number, &err) != TECTUM_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    return number;
+}
+
+/* The next whole text; returns the observation that it answers, or -1 when none comes. */
+static int64_t read_text(struct tectum *t, int64_t timeout_ns, char text[400])
+{
+    static struct tectum_piece piece;
+    text[0] = '\0';
+    while (tectum_read(t, timeout_ns, &piece, &err) == TECTUM_OK) {
+        if (piece.token < 0)
+            return piece.observation;
+        size_t n = strlen(text);
+        snprintf(text + n, 400 - n, "%.20s", piece.text);
+    }
+    return -1;
+}
+
+static struct tectum *open_memory(struct box *b)
+{
+    struct tectum *t = NULL;
+    char store[500];
+    box_make(b);
+    box_path(b, "store");
+    snprintf(store, sizeof store, "resources.mem.store=%s", b->path);
+    const char *const set[] = {store};
+    const struct tectum_options options = {.pipeline = "pipelines/demo_memory.lua",
+                                           .root = ".",
+                                           .threads = 1,
+                                           .device = "cpu",
+                                           .set = set,
+                                           .n_set = 1};
+    if (tectum_open(&t, &options, &err) != TECTUM_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(t);
+    return t;
+}
+
+TEST(an_observation_does_not_touch_the_one_that_a_frame_reads)
+{
+    struct box b;
+    struct tectum *t = open_memory(&b);
+    char text[400], alone[KINDS][400];
+    int answered = 0;
+    REQUIRE(submit(t, goals[0], facts) == 0 && read_text(t, patience, text) == 0);
+    for (int kind = 0; kind < KINDS; kind++) {
+        int64_t number = submit(t, goals[kind], "");
+        REQUIRE(number >= 0 && read_text(t, patience, alone[kind]) == number);
+        CHECK(alone[kind][0] == ':');
+    }
+    for (int i = 0, first = 1 + KINDS; i < OBSERVATIONS; i++) {
+        int64_t number = submit(t, goals[i % KINDS], i % 3 ? "" : facts);
+        CHECK_INT(number, ==, first + i);
+        while (i % AT_ONCE == 0 && (number = read_text(t, 1000000, text)) >= 0) {
+            CHECK_STR(text, alone[(number - first) % KINDS]);
+            answered++;
+        }
+    }
+    for (int64_t number; (number = read_text(t, 500000000, text)) >= 0; answered++)
+        CHECK_STR(text, alone[(number - 1 - KINDS) % KINDS]);
+    CHECK_INT(answered, >, 5);
+    tectum_close(&t);
+    box_remove(&b);
+}
+
+TAP_MAIN
