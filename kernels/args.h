@@ -321,12 +321,12 @@ struct tec_sample_args {
  * id = argmax over cols of logits[r] (a tie goes to the lowest id). A row with done[r] = 0 appends
  * id to tokens[r], then is done when id is an end token (eos[r], or for a row that has one any of
  * `ends`) or left[r] reaches 0; else id becomes its
- * next input: token = id, position and visible grow by one, the slot is tail[r] + (pos -
- * prefix[r]). A row with waiting[r] > 0 has its next input given instead: the token at [r,
- * max_forced - waiting[r]] of `forced` becomes it, waiting[r] falls by one, nothing is appended. A
- * row at a place of a tree that appends id goes where that leads, and is done at an end or when id
- * leads nowhere. A done row changes nothing. When every row is done, *stop becomes 1. Run by lane 0
- * alone but for the argmax. */
+ * next input: token = id, position and visible grow by one, the slot is tail[r] + (visible -
+ * 1 - prefix[r]): positions may have gaps. A row with waiting[r] > 0 has its next input given
+ * instead: the token at [r, max_forced - waiting[r]] of `forced` becomes it, waiting[r] falls by
+ * one, nothing is appended. A row at a place of a tree that appends id goes where that leads, and
+ * is done at an end or when id leads nowhere. A done row changes nothing. When every row is done,
+ * *stop becomes 1. Run by lane 0 alone but for the argmax. */
 struct tec_next_token_args {
     const float *logits;               /* [max_rows, ld] */
     int *token, *pos, *slot, *visible; /* [max_rows] inputs of the next step */

@@ -9,7 +9,7 @@ static inline void tec_next_token_input(const struct tec_next_token_args *a, int
     a->token[r] = id;
     a->pos[r]++;
     a->visible[r]++;
-    a->slot[r] = a->tail[r] + (a->pos[r] - a->prefix[r]);
+    a->slot[r] = a->tail[r] + a->visible[r] - 1 - a->prefix[r]; /* positions may have gaps */
 }
 
 static inline bool tec_next_token_ends(const struct tec_next_token_args *a, int r, int id)

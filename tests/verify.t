@@ -31,8 +31,8 @@ for dtype in f32 bf16; do
     judge "golden/openvla in $dtype" 300 --dtype $dtype tests/golden/openvla/tiny \
         tests/golden/openvla/odd tests/golden/openvla/vocab32k tests/golden/openvla/oft \
         tests/golden/openvla/actionflow tests/golden/openvla/preproc
-    judge "golden/keep selective in $dtype" $([ $dtype = bf16 ] && echo 529 || echo 583) --dtype $dtype tests/golden/keep/tiny \
-        tests/golden/keep/odd
+    judge "golden/keep selective in $dtype" $([ $dtype = bf16 ] && echo 726 || echo 799) --dtype $dtype tests/golden/keep/tiny \
+        tests/golden/keep/odd tests/golden/keep/gap
     judge "golden/encoders in $dtype" 560 --dtype $dtype tests/golden/encoders
     [ $dtype = bf16 ] || judge "golden/keep" 192 tests/golden/keep/groups_t3 \
         tests/golden/keep/groups_t10 tests/golden/keep/loading

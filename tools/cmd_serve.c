@@ -5,6 +5,7 @@
 #include "tools/serve/net.h"
 #include "tools/serve/worker.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,6 +69,8 @@ struct job {
     struct tec_listener listener;
     struct tec_key key;
     struct tec_safety_log told;
+    pthread_mutex_t telling; /* the guard's lines, and the summary, behind which none comes */
+    bool summed;
     json_t *metadata;
     int port;
 };
@@ -117,10 +120,22 @@ static void look(void *user)
     static const struct tec_clock clock = {NULL};
     struct job *job = user;
     char text[256];
-    int n = tec_safety_tell(&job->exchange.safety, &job->told, tec_clock_now(&clock), text,
-                            sizeof text);
+    pthread_mutex_lock(&job->telling);
+    int n = job->summed ? 0
+                        : tec_safety_tell(&job->exchange.safety, &job->told, tec_clock_now(&clock),
+                                          text, sizeof text);
     if (n > 0)
         tec_guard_say(text);
+    pthread_mutex_unlock(&job->telling);
+}
+
+static void sum_up(struct job *job)
+{
+    pthread_mutex_lock(&job->telling);
+    job->summed = true;
+    tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
+                          tec_policy_in_use(&job->worker.opened), job->call);
+    pthread_mutex_unlock(&job->telling);
 }
 
 /* The last words of a program that ends because its connection thread is lost. */
@@ -219,8 +234,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
     tec_control_close(&job->control);
-    tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
-                          tec_policy_in_use(&job->worker.opened), job->call);
+    sum_up(job);
     return TEC_OK;
 }
 
@@ -232,6 +246,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     job->o = call->options;
     job->call = call;
     job->listener = (struct tec_listener){-1, -1};
+    pthread_mutex_init(&job->telling, NULL);
     enum tec_status status = serve(job, err);
     tec_net_stop(&job->net);
     tec_control_close(&job->control);
@@ -241,6 +256,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         close(job->listener.spare);
     tec_guard_stop(&job->guard);
     json_decref(job->metadata);
+    pthread_mutex_destroy(&job->telling);
     tec_worker_close(&job->worker);
     return status;
 }

@@ -249,7 +249,7 @@ void tec_row_prompt(struct tec_row_state *row, const int *ids, int n)
     if (n < 1)
         return;
     row->token = ids[0];
-    row->pos = row->prefix;
+    row->pos++;
     row->slot = row->tail;
     row->visible = row->prefix + 1;
     row->own = ids + 1;

@@ -69,7 +69,7 @@ static __device__ __forceinline__ void next_input(const struct tec_next_token_ar
     a.token[r] = id;
     a.pos[r]++;
     a.visible[r]++;
-    a.slot[r] = a.tail[r] + (a.pos[r] - a.prefix[r]);
+    a.slot[r] = a.tail[r] + a.visible[r] - 1 - a.prefix[r];
 }
 
 static __device__ __forceinline__ bool is_end(const struct tec_next_token_args &a, int r, int id)
