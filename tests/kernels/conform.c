@@ -1,5 +1,6 @@
-/* kernels.t [--bench] [--layers [--peak TFLOP/s]] [--first] [--seed N] [--tier NAME]
- * [--schedule 0..2] [--capability 80] [pattern]; --first ends at the first failure. */
+/* kernels.t [--bench] [--layers [--peak TFLOP/s]] [--first] [--small] [--seed N]
+ * [--tier NAME] [--schedule 0..2] [--capability 80] [pattern]; --first ends at the first failure,
+ * --small tries no sizes of real models. */
 #include "tests/kernels/conform.h"
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
@@ -249,17 +250,19 @@ struct options {
     int schedule; /* of the emulator, -1: each */
     int like;     /* a compute capability, 0: that of the device */
     double peak;  /* of bf16 products, for --layers; 0 = not known */
-    bool bench, layers;
+    bool bench, layers, small;
 };
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {"*", "*", (uint64_t)time(NULL), -1, 0, 0.0, false, false};
+    struct options o = {"*", "*", (uint64_t)time(NULL), -1, 0, 0.0, false, false, false};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0)
             o.bench = true;
         else if (strcmp(argv[i], "--first") == 0)
             first_only = true;
+        else if (strcmp(argv[i], "--small") == 0)
+            o.small = true;
         else if (strcmp(argv[i], "--layers") == 0)
             o.layers = true;
         else if (strcmp(argv[i], "--peak") == 0 && i + 1 < argc)
@@ -318,6 +321,7 @@ static void check_cpu(const struct options *o, struct tally *tally, const struct
                                .ref = ref,                             \
                                .fast = &fast,                          \
                                .bench = o->bench && t > TEC_TIER_ref,  \
+                               .slow = o->small,                       \
                                .same_order = true},                    \
               skip, conform_##name);
 #include "kernels/kernels.def"
