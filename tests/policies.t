@@ -120,6 +120,8 @@ unfit tests/policies/unfit/lattice.lua lattice $slow --most-snapped 50
 unfit default "no starvation" $slow
 "$tectum" policy check slack_k $robot --format json | grep -q '^{"ok": true, "checks": \[{"name": "no failure", "ok": true, "detail": "'
 check $? "the gate's json"
+says "weights that are not there" 3 "/none/here: there is no such" check slack_k --pipeline pipelines/demo_metaworld.lua \
+    --costs tests/golden/schedules/paced_edf/costs.json --weights /none/here
 says "a policy that cannot be loaded" 3 "unknown name 'nosuch'" check "$dir/wrong.lua" $robot
 says "a pipeline where a policy is expected" 3 "this is a pipeline file, not a policy" check tests/golden/schedules/paced_edf/pipeline.lua $robot
 says "no costs" 2 "needs --pipeline FILE and --costs FILE" check slack_k --pipeline pipelines/pi05_aloha.lua

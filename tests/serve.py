@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -49,9 +50,9 @@ class Server:
              "--late-ok", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         Server.all.append(self.p)
         self.line = self.p.stdout.readline()
-        if " on ws://" not in self.line:
+        if "ws://" not in self.line:
             raise AssertionError("not ready: " + self.line + self.p.stderr.read())
-        self.port = int(self.line.split("ws://")[1].split()[0].split(":")[-1])
+        self.port = int(re.search(r"ws://[^ \"]*:(\d+)", self.line)[1])
 
     def connect(self, **how):
         s = Socket(self.port, timeout=20 * SLOW, **how)
@@ -512,6 +513,8 @@ def options_bound_what_is_served(_):
         b.infer(observation())
     code, out, err = server.end(signal.SIGINT)
     check(code == 0 and b.failure()[1] == 1001, code)
+    ready = json.loads(server.line)
+    check(ready["serving"] == "demo_metaworld" and ready["columns"] == COLUMNS, ready)
     stats = json.loads(out)
     check(stats["policy"]["calls"] >= 31 and not stats["policy"]["failures"], stats["policy"])
     check(stats["requests"] == 31 and stats["errors"] == 2 and stats["connections"] == 3, stats)

@@ -47,9 +47,10 @@ static bool any_live(const struct tec_live_options *o)
     return o->control || o->wait || o->timeout_s || o->out;
 }
 
-static bool any_check(const struct policy_options *o)
+static bool any_check(const struct policy_options *o, const struct tec_shared *s)
 {
-    return o->pipeline || o->costs || o->frames || o->patience || o->clock || o->most_snapped;
+    return s->weights || s->tokenizer || s->random_weights.given || s->size || o->pipeline ||
+           o->costs || o->frames || o->patience || o->clock || o->most_snapped;
 }
 
 /* --- policy test -------------------------------------------------------------------------- */
@@ -60,7 +61,7 @@ static enum tec_status run_tests(struct tec_invocation *call, struct tec_checks 
     const struct policy_options *o = call->options;
     const struct tec_shared *s = &call->shared;
     bool text = s->format == TEC_FORMAT_TEXT;
-    if (any_check(o) || any_live(&o->live) || s->set.n || s->param.n || s->seed.given)
+    if (any_check(o, s) || any_live(&o->live) || s->set.n || s->param.n || s->seed.given)
         return tec_fail(err, TEC_INVALID,
                         "policy test takes files and --format: the rest stands in the files");
     if (call->args.n < 2)
@@ -124,7 +125,7 @@ static enum tec_status run_live(struct tec_invocation *call, struct tec_checks *
 {
     const struct policy_options *o = call->options;
     (void)checks;
-    if (any_check(o))
+    if (any_check(o, &call->shared))
         return tec_fail(err, TEC_INVALID, "policy %s: only policy check takes --pipeline and such",
                         call->args.item[0]);
     return tec_policy_live(call, &o->live, err);
@@ -190,7 +191,7 @@ const struct tec_command tec_command_policy = {
     .example = "  tectum policy check mine.lua --pipeline robot.lua --costs robot.costs\n"
                "  tectum policy test tests/policies/edf.lua\n"
                "  tectum policy load mine.lua --control /run/user/1000/robot --wait\n",
-    .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_POLICY | TEC_TAKES_SEED,
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_MODEL | TEC_TAKES_SET | TEC_TAKES_POLICY | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct policy_options),

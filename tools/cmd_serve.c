@@ -1,4 +1,5 @@
 /* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
+#include "base/json_text.h"
 #include "tools/control/control.h"
 #include "tools/outlet.h"
 #include "tools/serve/listen.h"
@@ -196,16 +197,29 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                : tec_fail(err, TEC_NO_MEMORY, "the thread for signals does not start");
 }
 
-static void say_ready(const struct job *job)
+/* The one line of a server that takes connections: a program that started it waits for it. */
+static enum tec_status say_ready(const struct job *job, struct tec_error *err)
 {
     const struct tec_worker *w = &job->worker;
     const char *host = job->o->host ? job->o->host : LOCAL;
     const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
+    const char *name = w->opened.pipeline->name, *policy = tec_used_policy(&w->opened);
     FILE *out = job->call->out;
-    fprintf(out, "serving %s on ws://%s%s%s:%d (policy %s, actions [%d, %d])\n",
-            w->opened.pipeline->name, open, host, close, job->port, tec_used_policy(&w->opened),
-            w->rows, w->columns);
+    enum tec_status status = TEC_OK;
+    char url[400];
+    snprintf(url, sizeof url, "ws://%s%.300s%s:%d", open, host, close, job->port);
+    if (job->call->shared.format == TEC_FORMAT_JSON) {
+        json_t *line =
+            json_pack("{s:o, s:s, s:o, s:i, s:i}", "serving", tec_json_shown(name), "url", url,
+                      "policy", tec_json_shown(policy), "rows", w->rows, "columns", w->columns);
+        status = tec_json_print(out, line, JSON_COMPACT, "the line of a server", err);
+        json_decref(line);
+    } else {
+        fprintf(out, "serving %s on %s (policy %s, actions [%d, %d])\n", name, url, policy, w->rows,
+                w->columns);
+    }
     fflush(out);
+    return status;
 }
 
 static enum tec_status serve(struct job *job, struct tec_error *err)
@@ -230,7 +244,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
                             o->default_prompt, err));
     TEC_TRY(start(job, err));
     TEC_TRY(tec_control_start(&job->control, &job->worker.opened, err));
-    say_ready(job);
+    TEC_TRY(say_ready(job, err));
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
     tec_control_close(&job->control);

@@ -41,7 +41,7 @@ class Serve:
         line = self.process.stdout.readline()
         if "ws://" not in line:
             raise SystemExit(f"prove: {' '.join(command)} did not start: {line}")
-        self.port = int(line.split("ws://")[1].split()[0].rstrip("/").rsplit(":", 1)[1])
+        self.port = int(json.loads(line)["url"].rsplit(":", 1)[1])
 
     def __enter__(self):
         return self
