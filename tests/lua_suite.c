@@ -121,7 +121,7 @@ static void note(struct run *r, int line, const char *what)
     const char *colon = strstr(what, ".lua:");
     colon = colon ? strstr(colon, ": ") : NULL;
     what = colon ? colon + 2 : what;
-    bool memory = strncmp(what, "Lua: more memory", 16) == 0; /* how much is in use may vary */
+    bool memory = strncmp(what, "more memory", 11) == 0; /* how much is in use may vary */
     int i = 0, n = (int)(memory ? strcspn(what, "(") - 1 : strlen(what));
     n = n < CAUSE ? n : CAUSE - 1;
     while (i < r->n_causes && strncmp(r->causes[i].what, what, (size_t)n) != 0)
