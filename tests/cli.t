@@ -98,6 +98,7 @@ out "^::error file="
 printf 'return policy {\n  name = "x", api = 1, version = 1,\n  plann = 1 }\n' >"$W/bad.lua"
 run 1 "check a bad policy" check --format json "$W/bad.lua"; json lines file line message
 run 3 "check nothing" check nowhere.lua
+run 3 "check a robot" check pipelines/robots/aloha_sim.lua; err "this is a robot's file"
 run 3 "check a checkpoint" check "$CHECKPOINT"; err "this is a checkpoint"
 run 2 "check without a file" check
 run 0 "check --explain" check --explain E026; out "E026"

@@ -6,7 +6,7 @@
 #include "base/text/utf8.h"
 #include "graph/transform/prompt.h"
 #include "graph/transform/template.h"
-#include "tests/tap.h"
+#include "tests/box.h"
 #include "tools/verify/verify.h"
 
 #include <math.h>
@@ -273,6 +273,14 @@ TEST(directories_and_kinds)
     CHECK_INT(tec_tokenizer_open(&t, GOLDEN "/none", &heap, &err), ==, TEC_NOT_FOUND);
     CHECK_INT(tec_tokenizer_open(&t, "base/text", &heap, &err), ==, TEC_NOT_FOUND);
     CHECK_INT(tec_tokenizer_open(&t, "tests/tap.h", &heap, &err), ==, TEC_UNSUPPORTED);
+    struct box b;
+    box_make(&b);
+    box_put(&b, "merges.txt", "#version: 0.2\n");
+    CHECK_INT(tec_tokenizer_open(&t, b.dir, &heap, &err), ==, TEC_NOT_FOUND);
+    CHECK(strstr(err.message, "vocab.json is missing"));
+    CHECK_INT(tec_tokenizer_open(&t, b.path, &heap, &err), ==, TEC_NOT_FOUND);
+    CHECK(strstr(err.message, "vocab.json is missing"));
+    box_remove(&b);
     tec_tokenizer_close(NULL);
     CHECK_INT(heap.live, ==, 0);
 }

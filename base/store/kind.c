@@ -36,10 +36,12 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* A Lua file tells itself by the constructor it returns. */
+/* A Lua file tells itself by the constructor it returns; a robot, which has none, by the fields
+ * that every robot has. */
 static enum tec_path_kind by_text(const char *path)
 {
     static char const *const pipeline = "return pipeline", *const policy = "return policy";
+    bool cameras = false, actions = false, nodes = false;
     char text[4096 + 1], kept[16] = "";
     int fd;
     uint64_t bytes;
@@ -58,12 +60,18 @@ static enum tec_path_kind by_text(const char *path)
             kind = TEC_PATH_POLICY;
         else if (strstr(text, pipeline))
             kind = TEC_PATH_PIPELINE;
+        cameras |= strstr(text, "cameras") != NULL;
+        actions |= strstr(text, "actions") != NULL;
+        nodes |= strstr(text, "nodes") || strstr(text, "extend") || strstr(text, "pipeline");
         size_t total = strlen(text), keep = total < 15 ? total : 15;
         memcpy(kept, text + total - keep, keep);
         kept[keep] = '\0';
         at += n;
     }
     close(fd);
+    bool robot = (cameras && actions && !nodes) || strstr(path, "robots/");
+    if (kind == TEC_PATH_UNKNOWN && robot && ends_with(path, ".lua"))
+        return TEC_PATH_ROBOT;
     return kind;
 }
 
@@ -96,6 +104,7 @@ const char *tec_path_kind_text(enum tec_path_kind kind)
         [TEC_PATH_SAFETENSORS] = "a safetensors file",
         [TEC_PATH_PIPELINE] = "a pipeline file",
         [TEC_PATH_POLICY] = "a policy",
+        [TEC_PATH_ROBOT] = "a robot's file, which a pipeline names (`robot = FILE`)",
         [TEC_PATH_TOKENIZER] = "a tokenizer",
         [TEC_PATH_ORBAX] = "a JAX (orbax) checkpoint, which must be converted to PyTorch first",
         [TEC_PATH_RECORDING] = "a recording",

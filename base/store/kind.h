@@ -9,6 +9,7 @@ enum tec_path_kind {
     TEC_PATH_SAFETENSORS, /* one file of tensors */
     TEC_PATH_PIPELINE,
     TEC_PATH_POLICY,
+    TEC_PATH_ROBOT,
     TEC_PATH_TOKENIZER, /* a file, or a directory with nothing more than one */
     TEC_PATH_RECORDING,
     TEC_PATH_ORBAX /* a JAX checkpoint */

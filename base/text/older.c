@@ -193,8 +193,10 @@ static enum tec_status open_merges(struct tec_tokenizer **out, const char *dir, 
 enum tec_status tec_text_open_merges(struct tec_tokenizer **out, const char *dir,
                                      struct tec_arena *scratch, struct tec_error *err)
 {
-    json_t *vocab, *settings;
+    json_t *vocab = NULL, *settings;
     TEC_TRY(load_json(dir, "vocab.json", scratch, JSON_REJECT_DUPLICATES, &vocab, err));
+    if (!vocab)
+        return tec_fail(err, TEC_NOT_FOUND, "%s: vocab.json is missing", dir);
     enum tec_status status =
         load_json(dir, "tokenizer_config.json", scratch,
                   JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &settings, err);

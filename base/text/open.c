@@ -136,6 +136,9 @@ static enum tec_status open_directory(struct tec_tokenizer **out, const char *di
         return tec_text_open_merges(out, dir, names, err);
     if (is_file(path[4]))
         return tec_text_open_words(out, dir, names, err);
+    if (is_file(path[2]) != is_file(path[3]))
+        return tec_fail(err, TEC_NOT_FOUND, "%s: %s is missing: there is %s, which needs it", dir,
+                        files[is_file(path[2]) ? 3 : 2], files[is_file(path[2]) ? 2 : 3]);
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s: holds no tokenizer.json, tokenizer.model, vocab.json with merges.txt, or "
                     "vocab.txt",
@@ -164,7 +167,7 @@ static enum tec_status open_path(struct tec_tokenizer **out, const char *path,
         TEC_TRY(open_directory(&t, path, names, err));
     else if (ends_with(path, ".model"))
         TEC_TRY(open_one(&t, path, TEC_TEXT_MODEL, names->heap, err));
-    else if (ends_with(path, "vocab.json"))
+    else if (ends_with(path, "vocab.json") || ends_with(path, "merges.txt"))
         TEC_TRY(tec_text_open_merges(&t, dir, names, err));
     else if (ends_with(path, ".json"))
         TEC_TRY(open_one(&t, path, TEC_TEXT_JSON, names->heap, err));
