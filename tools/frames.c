@@ -222,7 +222,6 @@ void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks)
     }
 }
 
-/* captured_ns negative: now. */
 static enum tec_status observe(struct tec_frames *f, const struct tec_value *values, size_t n,
                                const float *noise, int64_t captured_ns, struct tec_error *err)
 {
@@ -234,8 +233,7 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
     tec_arena_finish(&f->moment);
     if (!values)
         return TEC_OK;
-    return tec_session_observe(f->opened.engine->session, values, n, noise, f->frame,
-                               captured_ns < 0 ? tec_clock_now(&f->clock) : captured_ns,
+    return tec_session_observe(f->opened.engine->session, values, n, noise, f->frame, captured_ns,
                                &f->out.input, f->out.warning, err);
 }
 
@@ -294,8 +292,10 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
                                 const float *noise, const struct tec_frame_out **out,
                                 struct tec_error *err)
 {
-    TEC_TRY(observe(f, values, n, noise, -1, err));
-    struct tec_tick tick = tec_loop_tick(f->opened.engine->loop, tec_clock_now(&f->clock), 0);
+    int64_t begin = tec_clock_now(&f->clock);
+    TEC_TRY(observe(f, values, n, noise, begin, err));
+    struct tec_tick tick = tec_loop_tick(f->opened.engine->loop, begin, 0);
+    tick.late_ns = values ? tec_clock_now(&f->clock) - begin : 0;
     if (f->frame == 0)
         f->began_ns = tick.tick_ns;
     return run(f, &tick, out, err);

@@ -108,7 +108,8 @@ void tec_frames_close(struct tec_frames *f); /* zeroed is allowed */
 /* Requests that the next frame starts or gives up. */
 void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks);
 
-/* Run one frame; values NULL: no observation. `noise` [horizon, dim] or NULL. On failure nothing
+/* Run one frame, whose tick is now: preparing the values is in its deadline. values NULL: no
+ * observation. `noise` [horizon, dim] or NULL. On failure nothing
  * has run. The frame's number is that of its noise. */
 enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
                                 const float *noise, const struct tec_frame_out **out,

@@ -71,7 +71,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_resource *lang = NULL;
     struct tec_plan_spec *s = set->spec;
-    int seats = 0;
+    int seats = 0, longest = 0;
     bool decodes = false;
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
@@ -97,14 +97,14 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         s->draws |= n->temperature > 0.0;
         int own;
         TEC_TRY(fill_own(set, n, &own, err));
-        int64_t need = (int64_t)s->frame_tokens + own + n->max_tokens;
-        if (r->tokens < need)
-            return tec_fail(err, TEC_INVALID,
-                            "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
-                            r->where_size.file, r->where_size.line, r->name, r->tokens,
-                            s->frame_tokens, own + n->max_tokens, (long long)need);
+        longest = own + n->max_tokens > longest ? own + n->max_tokens : longest;
         s->seats = r->slots;
     }
+    if (lang && lang->tokens < (int64_t)s->frame_tokens + longest)
+        return tec_fail(err, TEC_INVALID,
+                        "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
+                        lang->where_size.file, lang->where_size.line, lang->name, lang->tokens,
+                        s->frame_tokens, longest, (long long)s->frame_tokens + longest);
     s->seats += seats;
     s->isolated = s->seats > 0;
     s->penalty = set->model->text.penalty;

@@ -130,6 +130,20 @@ static void check_node(struct checker *c, int i)
                     "memory_load reads a segments input, '%s' is not one", n->reads.item[k].name);
 }
 
+/* Tokens of the longest answer kept in a resource, with a prompt of its own; at least one. */
+static int longest_answer(const struct tec_pipeline *p, int resource)
+{
+    int most = 1;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->kv.index != resource)
+            continue;
+        int own = n->prompt.index < 0 ? 0 : p->inputs[n->prompt.index].max_tokens;
+        most = own + n->max_tokens > most ? own + n->max_tokens : most;
+    }
+    return most;
+}
+
 static void check_prefix(struct checker *c, int i)
 {
     const struct tec_decl_resource *res = &c->p->resources[i];
@@ -149,7 +163,8 @@ static void check_prefix(struct checker *c, int i)
                 c->ld->d, TEC_E011, tec_where_field(c->ld, &c->ld->resources[i], "tokens"),
                 "'%s' holds %d tokens, its prefix '%s' alone has up to %d",
                 res->name ? res->name : "?", res->tokens, prefix->name, prefix->tokens),
-            "give it the prefix and the longest answer: %d or more", prefix->tokens + 1);
+            "give it the prefix and the longest answer: %d or more",
+            prefix->tokens + longest_answer(c->p, i));
 }
 
 /* All resources that node i fills: at most three. */
@@ -206,8 +221,11 @@ static void check_writers(struct checker *c)
                     c->p->nodes[j].name ? c->p->nodes[j].name : "?", n->name ? n->name : "?",
                     c->p->resources[list[k]].name);
                 tec_diagnostics_also(c->ld->d, d, c->p->nodes[j].where, "the other writer");
+                bool actions = n->kind == TEC_DECL_ACTION && c->p->nodes[j].kind == TEC_DECL_ACTION;
                 tec_diagnostics_help(c->ld->d, d,
-                                     "give each its own resource, or order them with `after`");
+                                     actions ? "a pipeline runs one action node: leave one out"
+                                             : "give each its own resource, or order them with "
+                                               "`after`");
                 j = i;
             }
         }
