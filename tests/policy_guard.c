@@ -123,7 +123,7 @@ TEST(many_short_calls_use_the_limit_up)
 TEST(a_fast_admit_is_asked_for_every_request)
 {
     struct tec_topology t = view_topology();
-    static const struct tec_policy_limits limits = {.hard_us = OVER_NS > 1000000 ? 50000 : 500};
+    static const struct tec_policy_limits limits = {.hard_us = OVER_NS > 1000000 ? 5000000 : 500};
     struct tec_policy *policy = view_policy(
         "return policy { name = 'fast', api = 1, admit = function(S, F, r) S.n = (S.n or 0) + 1\n"
         "return S.n % 2 == 0, 'odd' end, evict = function() return 1 end,\n"
