@@ -149,7 +149,7 @@ static struct tectum *open_still(const char *policy)
 static void settle(struct tectum *t)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    while (atomic_load(&t->inbox.between) & TEC_MAILBOX_NEW || atomic_load(&t->emptying))
+    while (atomic_load(&t->inbox.between) & TEC_TRIPLE_NEW || atomic_load(&t->emptying))
         nanosleep(&pause, NULL);
     while (atomic_load(&t->work.waiting) == 0)
         nanosleep(&pause, NULL);

@@ -5,8 +5,8 @@
 #ifndef TEC_TOOLS_ASKS_H
 #define TEC_TOOLS_ASKS_H
 
+#include "base/bell.h"
 #include "graph/run/loop.h"
-#include "tools/mailbox.h"
 
 #include <pthread.h>
 

@@ -23,7 +23,7 @@ void tec_live_released(void *user, const float *chunk, const struct tec_frame_re
     out->captured_ns = record->captured_ns;
     out->released_ns = record->release_ns;
     out->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
-    tec_mailbox_post(&t->outbox);
+    tec_triple_post(&t->outbox);
     tec_bell_ring(&t->done);
     tec_outlet_post(&t->outlet, t->tick, record, chunk, seen);
     t->released = seen->number > t->released ? seen->number : t->released;
@@ -58,7 +58,7 @@ static void tell_loss(struct tectum *t)
     *place = t->loss;
     place->told_ns = tec_clock_now(&wall);
     t->loss.number = -1;
-    tec_mailbox_post(&t->lossbox);
+    tec_triple_post(&t->lossbox);
     tec_bell_ring(&t->done);
 }
 
@@ -94,7 +94,7 @@ static void post_ranking(struct tectum *t, const struct tec_utterance *u)
     to->observation = t->observation_of[u->frame % TEC_LIVE_FRAMES];
     to->n = u->n_ranked;
     memcpy(to->items, u->ranked, (size_t)u->n_ranked * sizeof *u->ranked);
-    tec_mailbox_post(&r->box);
+    tec_triple_post(&r->box);
 }
 
 /* A full ring loses tokens, not time; the end of the text says so. */
@@ -160,7 +160,7 @@ static void note_tick(struct tectum *t)
  * before it, too, and goes with what is in flight. */
 static bool take_input(struct tectum *t)
 {
-    bool fresh = tec_mailbox_take(&t->inbox);
+    bool fresh = tec_triple_take(&t->inbox);
     if (atomic_exchange(&t->emptying, false))
         empty(t);
     return fresh && t->inputs[t->inbox.reading].number >= atomic_load(&t->forgets);

@@ -61,8 +61,8 @@ struct tec_live_ranking {
 
 /* The newest of a decoder. */
 struct tec_live_rankings {
-    struct tec_mailbox box;
-    struct tec_live_ranking places[TEC_MAILBOX_PLACES];
+    struct tec_triple box;
+    struct tec_live_ranking places[TEC_TRIPLE_PLACES];
     int64_t taken; /* request of places[box.reading], -1 = none */
 };
 
@@ -83,8 +83,8 @@ struct tectum {
     _Atomic bool ending;
 
     pthread_mutex_t lock; /* consumers': what prepares inputs, inbox.writing */
-    struct tec_mailbox inbox;
-    struct tec_live_input inputs[TEC_MAILBOX_PLACES];
+    struct tec_triple inbox;
+    struct tec_live_input inputs[TEC_TRIPLE_PLACES];
     _Atomic int64_t submitted;
     _Atomic int64_t *due; /* [TEC_LIVE_FRAMES] deadlines by observation */
     int64_t deadline_ns;  /* of the action node, after its tick; 0 = none */
@@ -95,11 +95,11 @@ struct tectum {
                                   prepares an input under it, so that a slow picture keeps no
                                   actions back */
     struct tec_outlet outlet;
-    struct tec_mailbox outbox;
-    struct tec_live_output outputs[TEC_MAILBOX_PLACES];
+    struct tec_triple outbox;
+    struct tec_live_output outputs[TEC_TRIPLE_PLACES];
     int64_t taken; /* number of outputs[outbox.reading], -1 = none */
-    struct tec_mailbox lossbox;
-    struct tec_live_loss losses[TEC_MAILBOX_PLACES];
+    struct tec_triple lossbox;
+    struct tec_live_loss losses[TEC_TRIPLE_PLACES];
     int64_t missed_up_to;                 /* number of losses[lossbox.reading], -1 = none */
     struct tec_bell done;                 /* rings for those that wait for actions */
     const struct tec_live_input *running; /* the frame thread's; NULL = no observation */

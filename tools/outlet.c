@@ -21,7 +21,7 @@ static enum tec_status take_memory(struct tec_outlet *o, const struct tec_engine
     size_t chunk = (size_t)f->horizon * (size_t)f->dim;
     o->numbers = TEC_NEW(arena, (size_t)o->rows * (size_t)o->columns, double);
     bool ok = o->numbers != NULL;
-    for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
+    for (int i = 0; i < TEC_TRIPLE_PLACES; i++) {
         o->places[i].chunk = TEC_NEW(arena, chunk, float);
         o->places[i].state_raw = TEC_NEW(arena, state, double);
         ok = ok && o->places[i].chunk && o->places[i].state_raw;
@@ -41,7 +41,7 @@ enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine 
                              .chunk = {.frame = -1}};
     if (o->rows < 1) /* a pipeline without actions: none is ever posted */
         o->rows = o->columns = 1;
-    tec_mailbox_init(&o->box);
+    tec_triple_init(&o->box);
     o->actions = actions > 0 ? actions : o->rows;
     const struct tec_handout_options options = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
                                                 .limit = d ? d->limit : 0,
@@ -58,7 +58,7 @@ void tec_outlet_flush(struct tec_outlet *o)
     if (!o->holds)
         return;
     o->holds = false;
-    tec_mailbox_post(&o->box);
+    tec_triple_post(&o->box);
     tec_bell_ring(&o->bell);
 }
 
@@ -80,7 +80,7 @@ void tec_outlet_post(struct tec_outlet *o, int64_t frame, const struct tec_frame
 /* The newest chunk in the robot's numbers; rows that are not finite end it. */
 static void take(struct tec_outlet *o)
 {
-    if (!tec_mailbox_take(&o->box))
+    if (!tec_triple_take(&o->box))
         return;
     const struct tec_outlet_place *p = &o->places[o->box.reading];
     if (p->seen < o->forgets)

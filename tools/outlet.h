@@ -7,9 +7,10 @@
 #ifndef TEC_TOOLS_OUTLET_H
 #define TEC_TOOLS_OUTLET_H
 
+#include "base/bell.h"
+#include "base/triple.h"
 #include "graph/run/engine.h"
 #include "graph/run/handout.h"
-#include "tools/mailbox.h"
 #include "tools/seen.h"
 
 /* What the robot is given. */
@@ -27,8 +28,8 @@ struct tec_outlet_place {
 
 /* Owned by the caller of create, as long as its arena. */
 struct tec_outlet {
-    struct tec_mailbox box;
-    struct tec_outlet_place places[TEC_MAILBOX_PLACES];
+    struct tec_triple box;
+    struct tec_outlet_place places[TEC_TRIPLE_PLACES];
     struct tec_bell bell; /* rings when a chunk is posted */
     bool holds;           /* the frame thread's: places[box.writing] is complete, not posted */
 

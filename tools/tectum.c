@@ -18,7 +18,7 @@ _Static_assert((int)TECTUM_TYPE_U8 == (int)TEC_VALUE_U8, "u8");
 _Static_assert((int)TECTUM_TYPE_F32 == (int)TEC_VALUE_F32, "f32");
 _Static_assert((int)TECTUM_TYPE_F64 == (int)TEC_VALUE_F64, "f64");
 _Static_assert((int)TECTUM_TYPE_I32 == (int)TEC_VALUE_I32, "i32");
-_Static_assert((int)TEC_MAILBOX_PLACES == (int)TEC_SESSION_SETS, "a set for each place");
+_Static_assert((int)TEC_TRIPLE_PLACES == (int)TEC_SESSION_SETS, "a set for each place");
 
 enum { MAX_VALUES = 64 };
 
@@ -86,9 +86,9 @@ static enum tec_status give_rankings(struct tectum *t, struct tec_error *err)
     t->rankings = TEC_NEW(&t->arena, (size_t)o->n_decoders + 1, struct tec_live_rankings);
     bool ok = t->rankings != NULL;
     for (int d = 0; ok && d < o->n_decoders; d++) {
-        tec_mailbox_init(&t->rankings[d].box);
+        tec_triple_init(&t->rankings[d].box);
         t->rankings[d].taken = -1;
-        for (int i = 0; ok && o->decoders[d].tree && i < TEC_MAILBOX_PLACES; i++) {
+        for (int i = 0; ok && o->decoders[d].tree && i < TEC_TRIPLE_PLACES; i++) {
             struct tec_live_ranking *r = &t->rankings[d].places[i];
             r->items = TEC_NEW(&t->arena, (size_t)o->decoders[d].tree->n_texts, struct tec_ranked);
             ok = r->items != NULL;
@@ -103,7 +103,7 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
     size_t state = (size_t)tec_model_state(m);
     size_t chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
     bool ok = true;
-    for (int i = 0; i < TEC_MAILBOX_PLACES; i++) {
+    for (int i = 0; i < TEC_TRIPLE_PLACES; i++) {
         struct tec_live_output *out = &t->outputs[i];
         out->chunk = TEC_NEW(&t->arena, chunk, float);
         out->state_raw = TEC_NEW(&t->arena, state, double);
@@ -175,9 +175,9 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     if (!t)
         return fail(err, TEC_NO_MEMORY, "tectum_open: no memory");
     tec_arena_init(&t->arena, &t->heap);
-    tec_mailbox_init(&t->inbox);
-    tec_mailbox_init(&t->outbox);
-    tec_mailbox_init(&t->lossbox);
+    tec_triple_init(&t->inbox);
+    tec_triple_init(&t->outbox);
+    tec_triple_init(&t->lossbox);
     tec_asks_init(&t->asks);
     t->taken = -1;
     t->tick = -1;
@@ -234,7 +234,7 @@ static enum tec_status submit(struct tectum *t, const struct tec_value *values, 
     box->ready_ns = tec_clock_now(&wall);
     box->number = *number = atomic_fetch_add(&t->submitted, 1);
     atomic_store(&t->due[box->number % TEC_LIVE_FRAMES], submitted_ns + t->deadline_ns);
-    tec_mailbox_post(&t->inbox);
+    tec_triple_post(&t->inbox);
     return TEC_OK;
 }
 
@@ -303,9 +303,9 @@ static bool take_loss(const struct tectum *t, int64_t from, struct tectum_chunk 
 /* Losses are looked at first: what left before one is seen behind it. */
 static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_chunk *chunk)
 {
-    if (tec_mailbox_take(&t->lossbox))
+    if (tec_triple_take(&t->lossbox))
         t->missed_up_to = t->losses[t->lossbox.reading].number;
-    if (tec_mailbox_take(&t->outbox))
+    if (tec_triple_take(&t->outbox))
         t->taken = t->outputs[t->outbox.reading].number;
     const struct tec_live_output *out = &t->outputs[t->outbox.reading];
     if (t->taken < 0 || t->taken < from || t->taken < atomic_load(&t->forgets))

@@ -101,7 +101,7 @@ const char *tectum_candidate(const struct tectum *t, const char *node, int index
 static bool take_ranking(struct tec_live_rankings *r, int64_t from, struct tectum_ranked *ranked,
                          size_t room, struct tectum_ranking *out)
 {
-    if (tec_mailbox_take(&r->box))
+    if (tec_triple_take(&r->box))
         r->taken = r->places[r->box.reading].request;
     const struct tec_live_ranking *place = &r->places[r->box.reading];
     if (r->taken < 0 || r->taken < from)

@@ -29,7 +29,7 @@ static enum tec_status take_memory(struct tec_helm *h, struct tec_error *err)
 {
     h->copy.size = h->o.state;
     h->copy.bytes = tec_arena_push(&h->arena, h->copy.size, 1, 64);
-    h->views = TEC_NEW(&h->arena, TEC_HELM_VIEWS, struct tec_helm_status);
+    h->views = TEC_NEW(&h->arena, TEC_TRIPLE_PLACES, struct tec_helm_status);
     if (!h->copy.bytes || !h->views ||
         tec_ring_init(&h->retired, &h->arena, TEC_HELM_POLICIES, sizeof(struct tec_policy *)) !=
             TEC_OK ||
@@ -65,8 +65,7 @@ enum tec_status tec_helm_create(struct tec_helm **out, const struct tec_helm_opt
     h->since = (int64_t)h->o.probation_frames + 1;
     tec_policy_set_fallback(first, h->o.fallback);
     atomic_store(&h->at_helm, first);
-    h->reading = 2;
-    atomic_store(&h->between, 1U);
+    tec_triple_init(&h->newest);
     tec_helm_show(h);
     *out = h;
     return TEC_OK;

@@ -3,6 +3,7 @@
 #define TEC_POLICIES_HOST_HELM_STATE_H
 
 #include "base/ring.h"
+#include "base/triple.h"
 #include "policies/host/helm.h"
 #include "policies/host/state.h"
 
@@ -20,9 +21,6 @@ enum tec_helm_order {
 /* The frame thread writes `copy` in ASKED, the loader reads it in TAKEN. */
 enum tec_helm_copy { TEC_HELM_COPY_IDLE, TEC_HELM_COPY_ASKED, TEC_HELM_COPY_TAKEN };
 
-/* Three places: one is written, one is read, one lies between; NEW: nobody has read that one. */
-enum { TEC_HELM_VIEWS = 3, TEC_HELM_VIEW_NEW = 4 };
-
 struct tec_helm {
     struct tec_helm_options o; /* immutable after create */
     struct tec_heap *heap;
@@ -37,7 +35,6 @@ struct tec_helm {
     bool standby;   /* its fallback decided in the last frame */
     struct tec_helm_trial trial;
     struct tec_decision shadow; /* the candidate's */
-    int writing;                /* of views */
 
     /* Shared. */
     _Atomic(struct tec_policy *) at_helm;  /* stored by the frame thread */
@@ -48,16 +45,15 @@ struct tec_helm {
     struct tec_ring retired; /* struct tec_policy *, to the loader */
     struct tec_ring events;  /* struct tec_helm_event, to the loader */
 
-    struct tec_helm_status *views; /* [TEC_HELM_VIEWS] */
-    _Atomic unsigned between;      /* of views */
+    struct tec_helm_status *views; /* [TEC_TRIPLE_PLACES] */
+    struct tec_triple newest;      /* of views: the frame thread writes, the loader reads */
 
     _Atomic bool busy; /* a candidate is on its way or on trial */
 
     /* The loader's. */
     struct tec_policy *built; /* waits for the state */
     bool needs_state;
-    int alive;   /* policies not yet closed */
-    int reading; /* of views */
+    int alive; /* policies not yet closed */
 };
 
 /* The frame thread's: show how things stand. */

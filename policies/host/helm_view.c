@@ -15,7 +15,7 @@ static void name_of(char name[64], int *version, const struct tec_planner *plann
 
 void tec_helm_show(struct tec_helm *h)
 {
-    struct tec_helm_status *s = &h->views[h->writing];
+    struct tec_helm_status *s = &h->views[h->newest.writing];
     const struct tec_policy *policy = h->active.self;
     const struct tec_param *param;
     s->frame = h->frame;
@@ -28,15 +28,11 @@ void tec_helm_show(struct tec_helm *h)
     s->trial_frames = h->o.trial_frames;
     for (s->n_params = 0; (param = tec_policy_param(policy, s->n_params)); s->n_params++)
         s->params[s->n_params] = *param;
-    unsigned full = (unsigned)h->writing | TEC_HELM_VIEW_NEW;
-    h->writing = (int)(atomic_exchange_explicit(&h->between, full, memory_order_acq_rel) & 3U);
+    tec_triple_post(&h->newest);
 }
 
 const struct tec_helm_status *tec_helm_look(struct tec_helm *h)
 {
-    if (atomic_load_explicit(&h->between, memory_order_relaxed) & TEC_HELM_VIEW_NEW)
-        h->reading = (int)(atomic_exchange_explicit(&h->between, (unsigned)h->reading,
-                                                    memory_order_acq_rel) &
-                           3U);
-    return &h->views[h->reading];
+    tec_triple_take(&h->newest);
+    return &h->views[h->newest.reading];
 }

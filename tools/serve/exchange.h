@@ -11,8 +11,8 @@
 #ifndef TEC_TOOLS_SERVE_EXCHANGE_H
 #define TEC_TOOLS_SERVE_EXCHANGE_H
 
+#include "base/bell.h"
 #include "base/ring.h"
-#include "tools/mailbox.h"
 #include "tools/serve/safety.h"
 
 enum { TEC_REPLY_HEAD = 64 /* bytes before a reply, for the frame's header */ };

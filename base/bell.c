@@ -1,4 +1,5 @@
-#include "tools/mailbox.h"
+/* bell.c - the bell, on one futex. */
+#include "base/bell.h"
 
 #include <limits.h>
 #include <linux/futex.h>
