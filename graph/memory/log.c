@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+enum { END_BYTES = sizeof(struct tec_log_head) + sizeof(struct tec_log_meta) };
+
 void tec_log_close(struct tec_log *log)
 {
     if (!log)
@@ -128,7 +130,8 @@ static enum tec_status record_check(const struct tec_log *log, const struct tec_
         return tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
                         log->path);
     int64_t bytes = tec_log_record_bytes(&log->key, r), most = log->options.max_bytes;
-    if (most > 0 && log->end + bytes > most)
+    int64_t kept = r->type == TEC_LOG_CLOCK ? 0 : END_BYTES; /* a full file, too, is ended */
+    if (most > 0 && log->end + bytes + kept > most)
         return tec_fail(err, TEC_NO_MEMORY, "%s: %lld of %lld bytes are used, %lld more are wanted",
                         log->path, (long long)log->end, (long long)most, (long long)bytes);
     return TEC_OK;
@@ -163,7 +166,9 @@ static size_t encode(struct tec_log *log, const struct tec_log_record *r)
                              .tokens = r->tokens,
                              .dim = put ? log->key.dim : 0,
                              .id_bytes = put ? (uint32_t)r->id_bytes : 0,
-                             .text_bytes = put ? (uint32_t)r->text_bytes : 0};
+                             .text_bytes = put ? (uint32_t)r->text_bytes : 0,
+                             .before_unit = log->before_unit,
+                             .before_type = log->before_type};
     memcpy(at, &m, sizeof m);
     if (put) {
         unsigned char *tail = at + sizeof m;
@@ -232,6 +237,9 @@ static enum tec_status append(struct tec_log *log, struct tec_log_record *r,
         return tec_context(err, status, "store file, read-only from now on");
     }
     r->place = begin + (int64_t)head;
+    log->before_unit = r->unit;
+    log->before_type = (uint32_t)r->type;
+    log->ended = false;
     log->sequence++;
     log->end = begin + tec_log_record_bytes(&log->key, r);
     return TEC_OK;

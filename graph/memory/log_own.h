@@ -25,7 +25,8 @@ struct tec_log_meta {
     uint64_t version, group, epoch;
     int64_t step;
     uint32_t tokens, dim, id_bytes, text_bytes;
-    uint64_t reserved[2];
+    uint64_t before_unit; /* of the record before this one: who is to blame where that is lost */
+    uint32_t before_type, zero;
 };
 _Static_assert(sizeof(struct tec_log_meta) == 64, "a meta begins with one line");
 
@@ -38,6 +39,9 @@ struct tec_log {
     bool nameless; /* its name in the folder may not be durable */
     int64_t end, synced;
     uint64_t sequence, salt;
+    uint64_t before_unit; /* of the last record */
+    uint32_t before_type;
+    bool ended;      /* the last record is an end (tec_log_end) */
     int64_t written; /* bytes since open, for fail_after */
     int64_t syncs;
     unsigned char *buffer; /* for heads and metas that are written */

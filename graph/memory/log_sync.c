@@ -84,6 +84,18 @@ enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err)
     return tec_log_sync_end(log, &syncing, err);
 }
 
+enum tec_status tec_log_end(struct tec_log *log, struct tec_log_record *clock,
+                            struct tec_error *err)
+{
+    TEC_TRY(tec_log_sync(log, err));
+    if (log->ended || log->read_only || log->sequence == 0)
+        return TEC_OK;
+    TEC_TRY(tec_log_append(log, clock, err)); /* its head says that all before it is durable */
+    TEC_TRY(tec_log_sync(log, err));
+    log->ended = true;
+    return TEC_OK;
+}
+
 enum tec_status tec_log_compact_begin(struct tec_log *log, struct tec_log **fresh,
                                       struct tec_error *err)
 {
@@ -120,6 +132,9 @@ void tec_log_compact_switch(struct tec_log *log, struct tec_log *fresh)
     log->end = fresh->end;
     log->synced = fresh->synced;
     log->sequence = fresh->sequence;
+    log->before_unit = fresh->before_unit;
+    log->before_type = fresh->before_type;
+    log->ended = fresh->ended;
     log->salt = fresh->salt;
     log->nameless = fresh->nameless;
     log->read_only = false;

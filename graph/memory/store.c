@@ -67,8 +67,7 @@ void tec_store_close(struct tec_store *s)
     if (!s)
         return;
     tec_remote_close(s->remote); /* its thread uses the rest */
-    if (s->log)
-        (void)tec_log_sync(s->log, NULL);
+    (void)tec_store_end(s, NULL);
     for (uint32_t i = 0; s->units && i < s->options.max_units; i++)
         if (s->units[i].id)
             tec_store_unit_free(s, i);

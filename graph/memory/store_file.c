@@ -191,14 +191,25 @@ static enum tec_status copy_unit(struct tec_store *s, struct tec_log *fresh, uin
     return TEC_OK;
 }
 
-static enum tec_status copy_all(struct tec_store *s, struct tec_log *fresh, struct tec_error *err)
+static struct tec_log_record clock_record(const struct tec_store *s)
 {
-    struct tec_group_view g;
-    struct tec_log_record clock = {.type = TEC_LOG_CLOCK,
+    return (struct tec_log_record){.type = TEC_LOG_CLOCK,
                                    .unit = s->next_unit,
                                    .group = tec_groups_next_group(s->groups),
                                    .epoch = tec_groups_next_epoch(s->groups),
                                    .step = tec_groups_now(s->groups)};
+}
+
+enum tec_status tec_store_end(struct tec_store *s, struct tec_error *err)
+{
+    struct tec_log_record clock = clock_record(s);
+    return s->log ? tec_log_end(s->log, &clock, err) : TEC_OK;
+}
+
+static enum tec_status copy_all(struct tec_store *s, struct tec_log *fresh, struct tec_error *err)
+{
+    struct tec_group_view g;
+    struct tec_log_record clock = clock_record(s);
     TEC_TRY(tec_log_append(fresh, &clock, err));
     for (bool more = tec_groups_each(s->groups, NULL, &g); more;
          more = tec_groups_each(s->groups, &g, &g)) {

@@ -103,6 +103,8 @@ void tec_store_unit_free(struct tec_store *store, uint32_t handle);
 enum tec_status tec_store_stale_warm(struct tec_store *store, struct tec_error *err);
 /* KV that nothing pins leaves the file; where it is not in RAM either, its unit has none. */
 void tec_store_file_evict(struct tec_store *store, struct tec_kv *kv);
+/* Everything is durable, and the file says that nothing in it is torn. */
+enum tec_status tec_store_end(struct tec_store *store, struct tec_error *err);
 /* Open the log and take over what it holds. */
 enum tec_status tec_store_replay(struct tec_store *store, struct tec_error *err);
 
