@@ -412,6 +412,92 @@ TEST(a_goal_may_be_token_ids)
     folder_remove();
 }
 
+/* A message of changes: units a0, a1, ... of `bytes` spaces each, and what stands behind them. */
+static char *message(int n, size_t bytes, const char *rest)
+{
+    size_t room = (size_t)n * (bytes + 32) + strlen(rest) + 64, at = 0;
+    char *text = malloc(room);
+    REQUIRE(text);
+    at += (size_t)snprintf(text, room, "{\"put\": {");
+    for (int i = 0; i < n; i++) {
+        at += (size_t)snprintf(text + at, room - at, "%s\"a%d\": \"", i ? ", " : "", i);
+        memset(text + at, ' ', bytes);
+        at += bytes;
+        at += (size_t)snprintf(text + at, room - at, "\"");
+    }
+    snprintf(text + at, room - at, "%s", rest);
+    return text;
+}
+
+/* Spaces are one made-up token, however many: what is refused is refused for its bytes. */
+TEST(changes_beyond_a_bound_are_refused_as_a_whole)
+{
+    static const struct {
+        int n;
+        size_t bytes;
+        const char *rest, *why;
+    } wrong[] = {
+        {1, 1 << 16, "}}", NULL},
+        {1, (1 << 16) + 1, "}}", "memory: 'a0' has 65537 bytes; at most 65536 are possible"},
+        {3, 9, ", \"\": \"x\"}}", "an id of 0 bytes"},
+        {3, 9, ", \"b\": 7}}", "the text of 'b' is no string"},
+        {3, 9, "}, \"remove\": [\"a0\", 7]}", "remove[1] is no string"},
+        {3, 9, "}, \"remove\": \"a0\"}", "changes are"},
+        {1024, 9, "}}", NULL},
+        {1025, 9, "}}", "changes of 1025 units in one observation; at most 1024"},
+        {1023, 9, "}, \"remove\": [\"b\", \"c\"]}", "changes of 1025 units"},
+        {16, 1 << 16, "}}", NULL},
+        {17, 1 << 16, "}}", "up to 'a16' the texts of one observation have 1114112 bytes"},
+        {140, 1 << 16, "}}", "at most 8388608 are possible"},
+    };
+    struct open o;
+    struct tec_frame_input input;
+    folder_make();
+    REQUIRE(open_planner(&o, "", NULL, NULL) == TEC_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct tec_store_counts before = counts(&o).store;
+        char *text = message(wrong[i].n, wrong[i].bytes, wrong[i].rest);
+        const struct tec_value values[] = {text_value("goal", "find it"),
+                                           text_value("memory", text)};
+        enum tec_status status = see(&o, values, 2, &input);
+        struct tec_store_counts after = counts(&o).store;
+        CHECK((status == TEC_OK) == !wrong[i].why);
+        if (wrong[i].why && !strstr(err.message, wrong[i].why))
+            CHECK_STR(err.message, wrong[i].why);
+        if (wrong[i].why) {
+            CHECK_INT(after.step, ==, before.step);
+            CHECK_INT(after.puts + after.same + after.removes, ==,
+                      before.puts + before.same + before.removes);
+        }
+        free(text);
+    }
+    const struct tec_value goal = text_value("goal", "find it");
+    REQUIRE(see(&o, &goal, 1, &input) == TEC_OK);
+    CHECK_INT(counts(&o).store.units, ==, 1024);
+    close_planner(&o);
+    folder_remove();
+}
+
+/* Of two texts the second has a word too many: the first is not put either. */
+TEST(a_text_of_too_many_tokens_changes_nothing)
+{
+    struct open o;
+    struct tec_frame_input input;
+    char text[1024] = "{\"put\": {\"a\": \"fine\", \"b\": \"";
+    folder_make();
+    REQUIRE(open_planner(&o, "", NULL, NULL) == TEC_OK);
+    for (int i = 0; i < 129; i++)
+        strcat(text, "w ");
+    strcat(text, "\"}}");
+    const struct tec_value values[] = {text_value("goal", "find it"), text_value("memory", text)};
+    CHECK_INT(see(&o, values, 2, &input), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "memory: 'b' has 129 tokens, the pipeline allows 1 to 128"));
+    CHECK_INT(counts(&o).store.units, ==, 0);
+    CHECK_INT(counts(&o).store.step, ==, 0);
+    close_planner(&o);
+    folder_remove();
+}
+
 /* What attach takes for KV on its way is what the plan says, and a budget may refuse it. */
 TEST(kv_on_its_way_is_in_the_budget_of_the_host)
 {

@@ -70,9 +70,20 @@ enum tec_status tec_memory_use(struct tec_memory *memory, const struct tec_templ
 enum tec_status tec_memory_attach(struct tec_memory *memory, struct tec_plan *plan,
                                   struct tec_error *err);
 
+/* Bounds of the changes of one observation, which are judged before any of it is tokenised. A
+ * unit's text has at most what tokens_each tokens of the tokenizer can stand for (tokens_each times
+ * the bytes of its longest piece, and 1 KiB), and never more than TEC_MEMORY_UNIT. */
+enum {
+    TEC_MEMORY_UNIT = 64 << 10,  /* bytes of a text */
+    TEC_MEMORY_TEXTS = 1 << 20,  /* of all texts together */
+    TEC_MEMORY_JSON = 8 << 20,   /* of the changes as they come */
+    TEC_MEMORY_CHANGES = 1 << 10 /* units that are put or removed */
+};
+
 /* A step of time and its changes, JSON: {"put": {ID: TEXT, ...}, "remove": [ID, ...]} ; NULL or ""
- * is no change. TEC_MALFORMED, TEC_INVALID (a unit longer than tokens_each) name the entry; what
- * stands before it is done. */
+ * is no change. TEC_MALFORMED, TEC_INVALID (beyond a bound, longer than tokens_each) name the
+ * entry, and nothing is done. Where the store fails (TEC_IO, TEC_NO_MEMORY), what stands before the
+ * entry that is named is done. */
 enum tec_status tec_memory_apply(struct tec_memory *memory, const char *json, size_t bytes,
                                  struct tec_error *err);
 

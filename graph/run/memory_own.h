@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+enum { TEC_MEMORY_SLACK = 1024 };        /* bytes that a normaliser may drop */
 enum { TEC_WORDS_DIM = 256, COLD = 64 }; /* of an embedding made from words */
 
 /* KV to compute: filled by the worker, computed by the frame thread, kept by the worker. */
@@ -51,7 +52,8 @@ struct tec_memory {
     uint32_t cold[COLD],
         n_cold; /* units whose KV is not in RAM, found by prompts; under the lock */
     const struct tec_template *template;
-    int *ids; /* [tokens_each] room to count */
+    int *ids;          /* [tokens_each] room to count */
+    size_t unit_bytes; /* most of a unit's text: what tokens_each tokens can stand for */
 
     /* With a plan. */
     struct tec_plan *plan;
