@@ -523,6 +523,46 @@ TEST(changes_never_reach_a_reader)
     remove_path();
 }
 
+/* Who computes what is missing looks at each unit once or twice, however many there are and
+ * whether they are of one group or of many: counted, not timed. */
+TEST(what_is_missing_is_found_in_one_pass)
+{
+    enum { MANY = 600, AT_ONCE = 4 };
+    for (int groups = 0; groups < 2; groups++) {
+        struct tec_heap heap = {0};
+        struct tec_store *s = NULL;
+        struct tec_groups_change change;
+        struct tec_store_cursor from = {.inside = false};
+        uint32_t unit = 0, list[AT_ONCE], n, done = 0, passed = 0;
+        struct tec_store_options options = plain(NULL);
+        options.max_units = MANY;
+        options.ram_bytes = 1 << 24;
+        options.threshold = groups ? 2.0 : -1.0; /* each its own, or all in one */
+        REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
+        for (uint32_t i = 0; i < MANY; i++)
+            REQUIRE(put(s, i, 0, &unit, &change, NULL) == TEC_OK);
+        while ((n = tec_store_missing_from(s, &from, list, AT_ONCE)) > 0)
+            for (uint32_t i = 0; i < n; i++)
+                if (list[i] % 10 == 9) { /* it cannot be computed */
+                    tec_store_pass(s, &from, list[i]);
+                    passed++;
+                } else {
+                    REQUIRE(give_kv(s, list[i], NULL) == TEC_OK);
+                    done++;
+                }
+        CHECK_INT(tec_store_counts(s).looked, <=, 3 * MANY);
+        CHECK_INT(done, ==, MANY / 10 * 9);
+        CHECK_INT(passed, ==, MANY / 10);
+        from = (struct tec_store_cursor){.inside = false};
+        CHECK_INT(tec_store_missing_from(s, &from, list, AT_ONCE), ==, AT_ONCE);
+        REQUIRE(tec_store_remove(s, "unit9", &change, NULL) == TEC_OK); /* where the place is */
+        CHECK_INT(tec_store_missing_from(s, &from, list, AT_ONCE), ==, AT_ONCE);
+        CHECK_INT(list[0], ==, 19);
+        tec_store_close(s);
+        CHECK_INT(heap.live, ==, 0);
+    }
+}
+
 TEST(a_hundred_thousand_units_open_fast)
 {
     enum { MANY = 100000 };

@@ -293,44 +293,6 @@ enum tec_status tec_store_query(struct tec_store *s, const float *embedding, uin
     return status;
 }
 
-uint32_t tec_store_missing(struct tec_store *s, uint32_t *out, uint32_t most)
-{
-    return tec_store_missing_from(s, 0, out, most);
-}
-
-uint32_t tec_store_members(struct tec_store *s, uint32_t unit, uint32_t *out, uint32_t most)
-{
-    struct tec_group_view g;
-    uint32_t n = 0;
-    pthread_mutex_lock(&s->lock);
-    if (tec_store_epoch(s, unit) && tec_groups_of(s->groups, unit, &g)) {
-        n = g.members;
-        uint32_t u = g.first;
-        for (uint32_t i = 0; n <= most && i < n && u != TEC_NO_UNIT; i++) {
-            out[i] = u;
-            u = tec_groups_next(s->groups, u);
-        }
-    } else if (most > 0) {
-        out[n++] = unit;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return n;
-}
-
-uint32_t tec_store_missing_from(struct tec_store *s, uint32_t skip, uint32_t *out, uint32_t most)
-{
-    struct tec_group_view g;
-    uint32_t n = 0, seen = 0;
-    pthread_mutex_lock(&s->lock);
-    for (bool more = tec_groups_each(s->groups, NULL, &g); more && n < most;
-         more = tec_groups_each(s->groups, &g, &g))
-        for (uint32_t u = g.first; u != TEC_NO_UNIT && n < most; u = tec_groups_next(s->groups, u))
-            if (!tec_store_kv_good(s, u) && seen++ >= skip)
-                out[n++] = u;
-    pthread_mutex_unlock(&s->lock);
-    return n;
-}
-
 enum tec_status tec_store_sync(struct tec_store *s, struct tec_error *err)
 {
     struct tec_log_syncing syncing;
@@ -370,8 +332,6 @@ struct tec_store_counts tec_store_counts(struct tec_store *s)
     c.step = tec_groups_now(s->groups);
     if (s->log) {
         c.file_bytes = tec_log_bytes(s->log);
-        c.useless_bytes = c.file_bytes - tec_store_live(s);
-        c.useless_bytes = c.useless_bytes < 0 ? 0 : c.useless_bytes;
     }
     for (int t = 0; t < TEC_KEPT_PLACES; t++)
         c.read_bytes[t] = atomic_load(&s->read_bytes[t]);

@@ -68,11 +68,11 @@ struct tec_store_counts {
     uint32_t units;
     int64_t step;                       /* the newest */
     int64_t ram_bytes, file_bytes;      /* now; the file as a whole */
-    int64_t useless_bytes;              /* of the file: records that something newer replaced */
     int64_t puts, same, removes, loads; /* calls that did something; puts of the same text */
     int64_t evicted[TEC_KEPT_PLACES];   /* KV of how many units */
     int64_t read_bytes[TEC_KEPT_PLACES];
     int64_t compactions, damages; /* damages: found at open and by reading */
+    int64_t looked;               /* units that searches for what is missing looked at */
     struct tec_remote_counts remote;
 };
 
@@ -123,9 +123,18 @@ enum tec_status tec_store_query(struct tec_store *store, const float *embedding,
 /* Units without KV in the form they should have, in order of groups and members: up to `most`. The
  * members of a static group come one after the other: their KV is computed together. */
 uint32_t tec_store_missing(struct tec_store *store, uint32_t *out, uint32_t most);
-/* The same behind the first `skip` of them. */
-uint32_t tec_store_missing_from(struct tec_store *store, uint32_t skip, uint32_t *out,
-                                uint32_t most);
+/* The same from a place on ({0}: the beginning), which moves on to the first of them: whoever
+ * computes what is found and asks again looks at each unit once. Units before the place that miss
+ * theirs later are found from the beginning alone. */
+struct tec_store_cursor {
+    uint64_t group;
+    uint32_t unit;
+    bool inside; /* at `unit` of the group, else at its beginning */
+};
+uint32_t tec_store_missing_from(struct tec_store *store, struct tec_store_cursor *from,
+                                uint32_t *out, uint32_t most);
+/* Move the place behind a unit. */
+void tec_store_pass(struct tec_store *store, struct tec_store_cursor *from, uint32_t unit);
 /* All members of a unit's static group in order, with KV or without: their KV is one sequence. 1
  * and the unit itself where it is alone; more than `most`: how many there are, none is written. */
 uint32_t tec_store_members(struct tec_store *store, uint32_t unit, uint32_t *out, uint32_t most);

@@ -63,8 +63,9 @@ struct tec_memory {
     unsigned char *begin_k, *begin_v; /* [layers, n_beginning, row]; NULL: not yet kept */
     struct tec_remember_job job;
     pthread_t worker;
-    uint32_t cursor, *looked; /* the worker's; [units] */
-    int64_t token_ns;         /* of a launch of units, believed; the frame thread's */
+    struct tec_store_cursor cursor; /* the worker's */
+    uint32_t *looked;               /* [units] */
+    int64_t token_ns;               /* of a launch of units, believed; the frame thread's */
     bool works;
     _Atomic bool stops;
     unsigned char **staging, *stage; /* [layers, units] */

@@ -63,8 +63,7 @@ static bool added(const struct tec_remember_job *j, uint32_t handle)
     return false;
 }
 
-/* From m->cursor on, which counts missing units that fit no launch: they are computed with each
- * prompt. */
+/* From m->cursor on, which passes units that fit no launch: they are computed with each prompt. */
 bool tec_memory_fill_job(struct tec_memory *m)
 {
     struct tec_remember_job *j = &m->job;
@@ -74,12 +73,12 @@ bool tec_memory_fill_job(struct tec_memory *m)
     uint32_t *members = TEC_NEW(&m->scratch, most, uint32_t);
     j->n_texts = j->n_units = j->n_tokens = 0;
     uint32_t n =
-        missing && members ? tec_store_missing_from(m->store, m->cursor, missing, most) : 0;
+        missing && members ? tec_store_missing_from(m->store, &m->cursor, missing, most) : 0;
     for (uint32_t i = 0; i < n && j->n_tokens < SOME; i++) {
         if (added(j, missing[i]) || add_sequence(m, missing[i], members))
             continue;
         if (j->n_units == 0) /* alone, too, it does not fit */
-            m->cursor++;
+            tec_store_pass(m->store, &m->cursor, missing[i]);
         else
             break;
     }
@@ -156,8 +155,8 @@ void tec_memory_keep_job(struct tec_memory *m)
 /* What others have computed is not missing. Waits for a server, under no lock. */
 static void look(struct tec_memory *m)
 {
-    uint32_t n =
-        tec_store_missing_from(m->store, m->cursor, m->looked, (uint32_t)m->plan->spec.units);
+    struct tec_store_cursor from = m->cursor;
+    uint32_t n = tec_store_missing_from(m->store, &from, m->looked, (uint32_t)m->plan->spec.units);
     uint32_t found;
     if (n > 0 && m->resource->remote && !m->options.forgets)
         (void)tec_store_look(m->store, m->looked, n, LOOK_NS, &found, NULL);
@@ -184,7 +183,7 @@ static bool fill(struct tec_memory *m, int64_t *seen, bool *busy)
 {
     int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
     if (changes != *seen) {
-        m->cursor = 0;
+        m->cursor = (struct tec_store_cursor){.inside = false};
         *seen = changes;
         *busy = true;
         look(m);
