@@ -318,6 +318,13 @@ TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
     }
     CHECK(whole >= 1 && whole <= 3);
     CHECK_INT(counts(&o).store.damages, ==, 3);
+    struct tec_memory_damages damages;
+    tec_memory_damages(o.engine->memory, &damages);
+    CHECK_INT(damages.n, ==, 3);
+    CHECK(damages.first[0].serial >= 1 && damages.first[0].serial <= 3);
+    char place[48];
+    snprintf(place, sizeof place, "is damaged, at byte %lld", (long long)damages.first[0].offset);
+    CHECK(strstr(said.lines[0], place));
     printf("# %s\n", said.lines[0]);
     CHECK(strstr(said.lines[0], "pipelines/qwen_planner.lua:"));
     CHECK(strstr(said.lines[0], "'recall', memory 'mem': a prompt was computed whole: unit '"));
@@ -356,12 +363,25 @@ TEST(a_full_disk_refuses_changes_and_nothing_else)
     REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
     CHECK_INT(see(&o, values, 2, &input), ==, TEC_IO);
     printf("# %s\n", err.message);
-    CHECK(strstr(err.message, "'knife'") && strstr(err.message, "read-only from now on"));
+    CHECK(strstr(err.message, "'knife'") && strstr(err.message, "not written"));
+    CHECK_INT(lines(1), ==, 1);
+    CHECK(strstr(said.lines[0], "'knife'") && strstr(said.lines[0], "not written"));
+    CHECK(tec_memory_fails(o.engine->memory));
     struct answer is = ask(&o, story[1].goal, NULL), want = ask(&full, story[1].goal, NULL);
     CHECK(same(&is, &want));
     CHECK_INT(counts(&o).store.units, ==, 3);
     CHECK_INT(counts(&o).missing, ==, 3);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    REQUIRE(see(&o, values, 2, &input) == TEC_OK); /* there is room again */
+    CHECK(!tec_memory_fails(o.engine->memory));
+    CHECK_INT(lines(2), ==, 2);
+    CHECK(strstr(said.lines[1], "is written again"));
+    char trouble[TEC_MEMORY_TEXT] = "x";
+    for (int i = 0; i < 1000 && trouble[0]; i++, usleep(1000))
+        tec_memory_trouble(o.engine->memory, trouble);
+    CHECK_STR(trouble, "");
+    const struct tec_value away[] = {values[0], text_value("memory", "{\"remove\": [\"knife\"]}")};
+    REQUIRE(see(&o, away, 2, &input) == TEC_OK);
     close_planner(&o);
     REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
     CHECK_INT(counts(&o).store.units, ==, 3);
@@ -369,6 +389,44 @@ TEST(a_full_disk_refuses_changes_and_nothing_else)
     CHECK(same(&is, &want));
     close_planner(&o);
     close_planner(&full);
+    folder_remove();
+}
+
+/* One bit of the newest text: the unit goes, and everybody is told which, where and of what file.
+ */
+TEST(damage_that_is_found_when_the_file_is_opened_is_said)
+{
+    static char all[1 << 20];
+    static const char newest[] = "the cup is on the shelf";
+    struct open o;
+    struct tec_memory_damages d;
+    folder_make();
+    REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
+    ask(&o, story[0].goal, story[0].changes);
+    ask(&o, story[2].goal, story[2].changes);
+    settle(&o);
+    close_planner(&o);
+    int file = open(path, O_RDWR);
+    ssize_t n = read(file, all, sizeof all);
+    REQUIRE(n > 4096);
+    const char *text = memmem(all, (size_t)n, newest, sizeof newest - 1);
+    REQUIRE(text && pwrite(file, "T", 1, text - all) == 1);
+    close(file);
+    said.n = 0;
+    REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
+    CHECK_INT(counts(&o).store.units, ==, 2);
+    CHECK_INT(lines(1), ==, 1);
+    printf("# %s\n", said.lines[0]);
+    tec_memory_damages(o.engine->memory, &d);
+    CHECK_INT(d.n, ==, 1);
+    CHECK_STR(d.first[0].unit, "cup");
+    CHECK(d.first[0].offset < text - all && d.first[0].offset + d.first[0].bytes > text - all);
+    CHECK_STR(tec_memory_file(o.engine->memory), path);
+    char want[160];
+    snprintf(want, sizeof want, "%s is damaged at byte %lld: unit 'cup', the record is damaged",
+             path, (long long)d.first[0].offset);
+    CHECK(strstr(said.lines[0], want));
+    close_planner(&o);
     folder_remove();
 }
 

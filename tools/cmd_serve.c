@@ -220,7 +220,8 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     tec_net_stop(&job->net);
     tec_control_close(&job->control);
     tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
-                          tec_policy_in_use(&job->worker.opened), job->call);
+                          tec_policy_in_use(&job->worker.opened), job->worker.opened.engine->memory,
+                          job->call);
     return TEC_OK;
 }
 

@@ -127,7 +127,7 @@ static enum tec_status record_check(const struct tec_log *log, const struct tec_
         return tec_fail(err, TEC_INVALID, "%s: a unit of %u tokens is too long", log->path,
                         r->tokens);
     if (log->read_only)
-        return tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
+        return tec_fail(err, TEC_IO, "%s: could not be made durable, and is not written any more",
                         log->path);
     int64_t bytes = tec_log_record_bytes(&log->key, r), most = log->options.max_bytes;
     int64_t kept = r->type == TEC_LOG_CLOCK ? 0 : END_BYTES; /* a full file, too, is ended */
@@ -228,14 +228,13 @@ static enum tec_status append(struct tec_log *log, struct tec_log_record *r,
     enum tec_status status = tec_log_pwrite(log, log->buffer, head, begin, err);
     if (status == TEC_OK && r->type == TEC_LOG_KV)
         status = write_pieces(log, r, from, begin + (int64_t)head, err);
-    if (status == TEC_MALFORMED || status == TEC_NO_MEMORY) { /* nothing is wrong with this file */
+    if (status != TEC_OK) { /* a cut that fails is no loss: the next record is written over it */
+        log->fails = status == TEC_IO || log->fails;
         bool cut = ftruncate(log->file, begin) == 0;
-        return cut ? status : (tec_log_stop(log, begin), status);
+        (void)cut;
+        return status == TEC_IO ? tec_context(err, status, "store file, not written") : status;
     }
-    if (status != TEC_OK) {
-        tec_log_stop(log, begin);
-        return tec_context(err, status, "store file, read-only from now on");
-    }
+    log->fails = false;
     r->place = begin + (int64_t)head;
     log->before_unit = r->unit;
     log->before_type = (uint32_t)r->type;
@@ -289,6 +288,11 @@ int64_t tec_log_synced(const struct tec_log *log)
 bool tec_log_read_only(const struct tec_log *log)
 {
     return log->read_only;
+}
+
+bool tec_log_fails(const struct tec_log *log)
+{
+    return log->fails || log->read_only;
 }
 
 const struct tec_log_key *tec_log_key(const struct tec_log *log)

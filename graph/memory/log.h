@@ -21,8 +21,10 @@
  * what is damaged is told by the marks in heads: all before the newest was durable. A log that is
  * ended (tec_log_end) has one behind all else, so that nothing in it counts as torn but that one
  * record. Heads and metas are checked at open, pieces when they are read. A disk that is full or
- * fails: the call says so, the file is cut back to what was whole, and from then on nothing more is
- * written (tec_log_read_only); reading goes on.
+ * fails: the call says so, the file is cut back to what was whole, and the next write tries again
+ * (tec_log_fails until one succeeds). Where fdatasync fails, the system may have lost what it had
+ * taken: the file is cut back to what was durable and is not written any more
+ * (tec_log_read_only), until it is written anew. Reading goes on.
  *
  * A file has one owner at a time (flock). Not thread-safe, but tec_log_read may be called from any
  * thread, beside anything but compact and close.
@@ -86,6 +88,8 @@ struct tec_log_damage {
     uint64_t unit;          /* 0: not known; of the last record, where several are lost */
     enum tec_log_type type; /* 0: not known; of the same */
     const char *what;       /* "record is damaged", ... */
+    const char *id;         /* from a store: the unit's name; NULL: not known */
+    bool reading;           /* from a store: whoever reads it was told, too */
 };
 
 /* Called while a file is opened, in the order of the file. A failure of `record` ends the open. */
@@ -184,7 +188,8 @@ enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
 
 int64_t tec_log_bytes(const struct tec_log *log);  /* of the file */
 int64_t tec_log_synced(const struct tec_log *log); /* up to where it is durable */
-bool tec_log_read_only(const struct tec_log *log); /* after a full or failing disk */
+bool tec_log_read_only(const struct tec_log *log); /* after a sync that failed */
+bool tec_log_fails(const struct tec_log *log);     /* so it is, or the newest write failed */
 const struct tec_log_key *tec_log_key(const struct tec_log *log);
 const char *tec_log_path(const struct tec_log *log);
 int tec_log_file(const struct tec_log *log); /* descriptor, for reads by other means; borrowed */

@@ -27,8 +27,7 @@ enum tec_status tec_log_sync_begin(struct tec_log *log, struct tec_log_syncing *
     if (log->read_only)
         return log->end <= log->synced && !log->nameless
                    ? TEC_OK
-                   : tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
-                              log->path);
+                   : tec_fail(err, TEC_IO, "%s: could not be made durable before", log->path);
     if (log->options.fail_sync > 0 && ++log->syncs > log->options.fail_sync)
         s->failed = EIO;
     s->file = fcntl(log->file, F_DUPFD_CLOEXEC, 0);
@@ -65,12 +64,11 @@ enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_synci
                               : tec_fail(err, TEC_IO, "%s: its name is not durable yet", log->path);
     if (s->failed) {
         tec_log_stop(log, log->synced); /* what the system still has of it is not known */
-        return tec_fail(err, TEC_IO, "%s: cannot be made durable, read-only from now on: %s",
+        return tec_fail(err, TEC_IO, "%s: cannot be made durable, to be written anew: %s",
                         log->path, strerror(s->failed));
     }
     if (log->end < s->end) /* another one failed meanwhile, and the file was cut */
-        return tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
-                        log->path);
+        return tec_fail(err, TEC_IO, "%s: could not be made durable before", log->path);
     log->synced = s->end > log->synced ? s->end : log->synced;
     log->nameless = log->nameless && !s->name;
     return TEC_OK;
@@ -135,8 +133,9 @@ void tec_log_compact_switch(struct tec_log *log, struct tec_log *fresh)
     log->before_unit = fresh->before_unit;
     log->before_type = fresh->before_type;
     log->ended = fresh->ended;
+    log->syncs = fresh->syncs;
     log->salt = fresh->salt;
     log->nameless = fresh->nameless;
-    log->read_only = false;
+    log->read_only = log->fails = false;
     fresh->file = old;
 }

@@ -299,7 +299,9 @@ enum tec_status tec_store_sync(struct tec_store *s, struct tec_error *err)
     if (!s->log)
         return TEC_OK;
     pthread_mutex_lock(&s->lock);
-    enum tec_status status = tec_log_sync_begin(s->log, &syncing, err);
+    enum tec_status status = tec_store_recover(s, err);
+    if (status == TEC_OK)
+        status = tec_log_sync_begin(s->log, &syncing, err);
     pthread_mutex_unlock(&s->lock);
     TEC_TRY(status);
     tec_log_sync_wait(&syncing); /* whoever prepares a prompt meanwhile is not in its way */
@@ -317,10 +319,10 @@ enum tec_status tec_store_compact(struct tec_store *s, struct tec_error *err)
     return status;
 }
 
-bool tec_store_read_only(struct tec_store *s)
+bool tec_store_fails(struct tec_store *s)
 {
     pthread_mutex_lock(&s->lock);
-    bool is = s->log && tec_log_read_only(s->log);
+    bool is = s->log && tec_log_fails(s->log);
     pthread_mutex_unlock(&s->lock);
     return is;
 }

@@ -85,6 +85,8 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
                                   .log = {.max_bytes = r->tiers.disk},
+                                  .user = m,
+                                  .damage = tec_memory_damaged,
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,
                                              .event = remote_event}};
@@ -98,7 +100,11 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
     m->importance = TEC_NEW(&m->arena, o.max_units, _Atomic float);
     if (!m->importance)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %u units", o.max_units);
-    TEC_TRY(tec_store_open(&m->store, &o, m->heap, err));
+    struct tec_store *store = NULL;
+    TEC_TRY(tec_store_open(&store, &o, m->heap, err));
+    pthread_mutex_lock(&m->words); /* who reads `store` there: the store's own threads */
+    m->store = store;
+    pthread_mutex_unlock(&m->words);
     m->step = tec_store_counts(m->store).step;
     return TEC_OK;
 }
@@ -148,6 +154,11 @@ void tec_memory_close(struct tec_memory *m)
     tec_memory_stop_worker(m);
     tec_feed_destroy(m->feed);
     tec_recall_finish(&m->recall);
+    struct tec_error err;
+    if (m->store && tec_store_end(m->store, &err) != TEC_OK)
+        tec_memory_say(m, "changes are not durable: %s", err.message);
+    if (m->store)
+        tec_memory_tell_damage(m);
     tec_store_close(m->store); /* with the server's thread, which may have something to say */
     tec_memory_tell_rest(m);
     tec_encoder_close(m->encoder);
@@ -244,4 +255,19 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .feed = m->feed ? tec_feed_counts(m->feed)
                                                       : (struct tec_feed_counts){0},
                                       .store = tec_store_counts(m->store)};
+}
+
+const char *tec_memory_file(const struct tec_memory *m)
+{
+    return m->options.forgets ? NULL : m->resource->store;
+}
+
+bool tec_memory_fails(struct tec_memory *m)
+{
+    return tec_store_fails(m->store);
+}
+
+uint32_t tec_memory_stored(struct tec_memory *m)
+{
+    return tec_store_counts(m->store).units;
 }

@@ -133,6 +133,27 @@ struct tec_memory_counts {
 };
 struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);
 
+/* What of the file could not be used: how many parts, and the first few of them. Copied; any
+ * thread. */
+enum { TEC_MEMORY_DAMAGES = 8 };
+struct tec_memory_damage {
+    int64_t offset, bytes; /* in the file */
+    char unit[64];         /* its name, "" where that is not known */
+    uint64_t serial;       /* its number, 0 where that is not known */
+    char what[64];
+};
+struct tec_memory_damages {
+    int64_t n;
+    struct tec_memory_damage first[TEC_MEMORY_DAMAGES];
+};
+void tec_memory_damages(struct tec_memory *memory, struct tec_memory_damages *out);
+/* The store's file as the pipeline names it, NULL where there is none; whether the newest write to
+ * it failed. Any thread. */
+const char *tec_memory_file(const struct tec_memory *memory);
+bool tec_memory_fails(struct tec_memory *memory);
+/* Units in the store. Any thread. */
+uint32_t tec_memory_stored(struct tec_memory *memory);
+
 /* The newest thing that went wrong without hurting an answer, or "". Copied. */
 enum { TEC_MEMORY_TEXT = 600 };
 void tec_memory_trouble(struct tec_memory *memory, char out[TEC_MEMORY_TEXT]);

@@ -136,15 +136,20 @@ static enum tec_status carry_out(struct tec_memory *m, const struct changes *c,
     return TEC_OK;
 }
 
-/* Under the lock. */
-static enum tec_status step(struct tec_memory *m, struct changes *c, struct tec_error *err)
+/* Under the lock. `unwritten`: why the file does not know that groups became static, which is no
+ * failure: their joint keys and values would be computed again. */
+static enum tec_status step(struct tec_memory *m, struct changes *c, struct tec_error *unwritten,
+                            struct tec_error *err)
 {
     struct tec_groups_change done;
     if (c->all)
         TEC_TRY(judge_tokens(m, c, err));
-    enum tec_status status = tec_store_step(m->store, ++m->step, &done, err);
-    int64_t moved = (c->all != NULL) + (status == TEC_OK && done.n_promoted > 0);
-    if (status == TEC_OK && c->all)
+    enum tec_status status = tec_store_step(m->store, ++m->step, &done, unwritten);
+    if (status != TEC_OK && status != TEC_IO && status != TEC_NO_MEMORY)
+        return tec_fail(err, status, "%s", unwritten->message);
+    int64_t moved = (c->all != NULL) + (done.n_promoted > 0);
+    status = TEC_OK;
+    if (c->all)
         status = carry_out(m, c, err);
     if (moved)
         atomic_fetch_add_explicit(&m->changes, moved, memory_order_release);
@@ -155,18 +160,21 @@ enum tec_status tec_memory_apply(struct tec_memory *m, const char *json, size_t 
                                  struct tec_error *err)
 {
     struct changes c = {.all = NULL};
+    struct tec_error unwritten = {TEC_OK, ""}, why = {TEC_OK, ""};
     enum tec_status status = TEC_OK;
     if (json && bytes)
-        status = read_changes(m, json, bytes, &c, err);
+        status = read_changes(m, json, bytes, &c, &why);
     if (status == TEC_OK && c.all)
-        status = judge_sizes(m, &c, err);
+        status = judge_sizes(m, &c, &why);
     if (status == TEC_OK) {
         pthread_mutex_lock(&m->lock);
         struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
-        status = step(m, &c, err);
+        status = step(m, &c, &unwritten, &why);
         tec_arena_rewind(&m->scratch, mark);
         pthread_mutex_unlock(&m->lock);
     }
     json_decref(c.all);
-    return status;
+    if (status == TEC_IO || unwritten.status != TEC_OK)
+        tec_memory_say_failing(m, status == TEC_IO ? why.message : unwritten.message);
+    return status == TEC_OK ? TEC_OK : tec_fail(err, status, "%s", why.message);
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -148,7 +149,12 @@ void tec_memory_keep_job(struct tec_memory *m)
         if (!j->failed && keep_unit(m, u, &err))
             continue;
         tec_memory_count(m, TEC_COUNT_FAILED, 1);
-        tec_memory_say(m, "a unit is not kept: %s", err.message);
+        char why[TEC_MEMORY_TEXT];
+        snprintf(why, sizeof why, "a unit is not kept: %s", err.message);
+        if (err.status == TEC_IO)
+            tec_memory_say_failing(m, why);
+        else
+            tec_memory_say(m, "%s", why);
     }
 }
 
@@ -201,9 +207,17 @@ static void sync_changes(struct tec_memory *m, int64_t *synced)
 {
     int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
     struct tec_error err;
-    if (changes != *synced && tec_store_sync(m->store, &err) != TEC_OK)
-        tec_memory_say(m, "changes are not durable: %s", err.message);
-    *synced = changes;
+    bool fails = tec_store_fails(m->store);
+    if (changes == *synced && !fails)
+        return;
+    if (tec_store_sync(m->store, &err) == TEC_OK) {
+        *synced = changes;
+        tec_memory_written(m);
+        return;
+    }
+    char why[TEC_MEMORY_TEXT];
+    snprintf(why, sizeof why, "changes are not durable: %.400s", err.message);
+    tec_memory_say_failing(m, why);
 }
 
 static void *work(void *self)
