@@ -15,7 +15,7 @@ struct tec_arena_block {
 void tec_arena_init(struct tec_arena *arena, struct tec_heap *heap)
 {
     arena->heap = heap;
-    arena->block = NULL;
+    arena->block = arena->spare = NULL;
 }
 
 void tec_arena_finish(struct tec_arena *arena)
@@ -31,10 +31,15 @@ static struct tec_arena_block *grow(struct tec_arena *arena, size_t size)
         step = LARGEST_STEP;
     if (step < size)
         step = size;
-    struct tec_arena_block *block = tec_heap_get(arena->heap, sizeof *block + step);
-    if (!block)
-        return NULL;
-    block->size = step;
+    struct tec_arena_block *block = arena->spare;
+    if (block && block->size >= size) {
+        arena->spare = NULL;
+    } else {
+        block = tec_heap_get(arena->heap, sizeof *block + step);
+        if (!block)
+            return NULL;
+        block->size = step;
+    }
     block->next = arena->block;
     return arena->block = block;
 }
@@ -64,12 +69,21 @@ struct tec_arena_mark tec_arena_mark(const struct tec_arena *arena)
 void tec_arena_rewind(struct tec_arena *arena, struct tec_arena_mark mark)
 {
     while (arena->block != mark.block) {
-        struct tec_arena_block *next = arena->block->next;
-        tec_heap_put(arena->heap, arena->block);
-        arena->block = next;
+        struct tec_arena_block *block = arena->block;
+        arena->block = block->next;
+        if (block->size <= LARGEST_STEP && (!arena->spare || arena->spare->size < block->size)) {
+            struct tec_arena_block *smaller = arena->spare;
+            arena->spare = block;
+            block = smaller;
+        }
+        tec_heap_put(arena->heap, block);
     }
-    if (arena->block)
+    if (arena->block) {
         arena->block->used = mark.used;
+    } else {
+        tec_heap_put(arena->heap, arena->spare);
+        arena->spare = NULL;
+    }
 }
 
 char *tec_arena_strndup(struct tec_arena *arena, const char *s, size_t n)

@@ -8,10 +8,14 @@
 #include <stddef.h>
 
 /* A bump allocator over a chain of blocks taken from one heap. What is pushed stays where it is
- * until rewind, reset or finish. Not thread-safe: one owner at a time. */
+ * until rewind, reset or finish. Rewind to a place within keeps
+ * one block of at most 1 MiB for later. Not
+ * thread-safe: one owner at a time. */
 struct tec_arena {
     struct tec_heap *heap;         /* borrowed */
     struct tec_arena_block *block; /* newest first */
+    struct tec_arena_block *spare; /* kept by rewind, or NULL: pushing and rewinding again and
+                                    * again at a block's end asks the heap for nothing */
 };
 
 struct tec_arena_mark {

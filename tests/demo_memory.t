@@ -69,6 +69,32 @@ tell killed --input goal=fetch:fork
 check "after kill -9 everything is remembered" test "$(said)" = ":sofa:go " -a \
     "$(counts)" = "2 remembered, 2 in the prompt;"
 
+# One bit of the newest text of a file that was closed: the unit is gone, and run and serve say which, where and of
+# what file; the older text is not back.
+at=$(grep -abo 'position:table' "$W/m" | head -n 1 | cut -d : -f 1)
+cp "$W/m" "$W/spoilt"
+printf 'q' | dd of="$W/spoilt" bs=1 seek="$((at))" conv=notrunc 2>/dev/null
+cp "$W/spoilt" "$W/spoilt2"
+tell spoilt --input goal=find:fork --format json
+check "a damaged record is said, with file, byte and unit" \
+    grep -q "$W/spoilt is damaged at byte [0-9]*: unit 'cup', the record is damaged" "$W/err"
+check "and is in the JSON" grep -q "\"damaged\":{\"records\":1,\"file\":\"$W/spoilt\",\"first\":\[{\"offset\":[0-9]*,\"bytes\":[0-9]*,\"unit\":\"cup\"" "$W/out"
+check "no older text is back" grep -q '"stored":1,' "$W/out"
+"$T" serve pipelines/demo_memory.lua --threads 1 --port 0 --control "$W/socket" --format json \
+    --set "resources.mem.store=$W/spoilt2" >"$W/out" 2>"$W/err" </dev/null &
+program=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    ! grep -q '^serving' "$W/out" || break
+    sleep 1
+done
+"$T" policy status --control "$W/socket" --format json >"$W/status" 2>&1
+kill $program
+wait $program
+check "serve says it, too" grep -q "$W/spoilt2 is damaged at byte [0-9]*: unit 'cup'" "$W/err"
+check "it is in the status of a server" grep -q '"memory": *{"stored": *1, *"damaged": *{"records": *1' "$W/status"
+check "and in its summary" grep -q '"memory":{"stored":1,"damaged":{"records":1' "$W/out"
+check "which is said in words" grep -q "$W/spoilt2: 1 damaged part could not be used, the first at byte [0-9]* (cup: " "$W/err"
+
 # Everything computed anew: the ids are those of the whole text, the answers those of the whole prompt.
 if command -v python3 >/dev/null 2>&1; then
     cat >"$W/ask.py" <<'END'

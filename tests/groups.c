@@ -203,15 +203,54 @@ TEST(a_zero_vector_is_like_nothing)
     tec_groups_destroy(g);
 }
 
+/* Vectors that are all apart: `bit` and sign of two places. */
+static void apart(uint32_t i, float *v, int dim)
+{
+    memset(v, 0, (size_t)dim * sizeof *v);
+    v[i % (uint32_t)dim] = 1.0F;
+    v[i / (uint32_t)dim % (uint32_t)dim] += 2.0F;
+}
+
+/* What a new unit costs does not grow with the groups there are: counted, not timed. */
+TEST(a_new_unit_is_compared_with_the_newest_groups_alone)
+{
+    enum { WIDE = 64, MANY = 3000 };
+    struct tec_heap heap = {0};
+    struct tec_groups *g = NULL;
+    struct tec_groups_change change;
+    const struct tec_groups_options options = {
+        .dim = WIDE, .max_units = MANY, .threshold = 0.999, .stable_steps = 3};
+    float v[WIDE];
+    int64_t before = 0;
+    REQUIRE(tec_groups_create(&g, &options, &heap, NULL) == TEC_OK);
+    for (uint32_t i = 0; i + 2 < MANY; i++) {
+        apart(i, v, WIDE);
+        const struct tec_unit_given given = {v, 1, {i, 1}};
+        REQUIRE(tec_groups_add(g, i, &given, &change, NULL) == TEC_OK);
+        CHECK_INT(change.group, ==, i);
+        int64_t now = tec_groups_totals(g).compared;
+        CHECK_INT(now - before, ==, i < TEC_NEAR_GROUPS ? i : TEC_NEAR_GROUPS);
+        before = now;
+    }
+    for (uint32_t i = 0; i < 2; i++) { /* like one of the newest, and like the first */
+        apart(i == 0 ? MANY - 2 - TEC_NEAR_GROUPS : 0, v, WIDE);
+        const struct tec_unit_given given = {v, 1, {i, 2}};
+        REQUIRE(tec_groups_add(g, MANY - 2 + i, &given, &change, NULL) == TEC_OK);
+        CHECK_INT(change.group, ==, i == 0 ? MANY - 2 - TEC_NEAR_GROUPS : MANY - 2);
+    }
+    tec_groups_destroy(g);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(a_heap_that_refuses_is_reported_and_nothing_is_kept)
 {
-    for (int64_t n = 1; n <= 8; n++) {
+    for (int64_t n = 1; n <= 9; n++) {
         struct tec_heap heap = {.fail_at = n};
         struct tec_groups *groups = NULL;
         const struct tec_groups_options options = {
             .dim = DIM, .max_units = UNITS, .threshold = 0.7, .stable_steps = 3};
         enum tec_status status = tec_groups_create(&groups, &options, &heap, NULL);
-        CHECK(status == TEC_NO_MEMORY || (n == 8 && status == TEC_OK));
+        CHECK(status == TEC_NO_MEMORY || (n == 9 && status == TEC_OK));
         tec_groups_destroy(groups);
         CHECK_INT(heap.live, ==, 0);
     }

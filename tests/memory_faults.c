@@ -376,7 +376,7 @@ TEST(a_disk_that_fills_up_loses_nothing_acknowledged)
             if (u == 5)
                 CHECK_INT(forward(s), ==, TEC_OK); /* reading goes on */
         }
-    CHECK(failed > 0 && tec_store_read_only(store));
+    CHECK(failed > 0 && tec_store_fails(store));
     CHECK(strstr(err.message, path) != NULL);
     tec_feed_destroy(s);
     tec_store_close(store);

@@ -321,6 +321,13 @@ TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
     }
     CHECK(whole >= 1 && whole <= 3);
     CHECK_INT(counts(&o).store.damages, ==, 3);
+    struct tec_memory_damages damages;
+    tec_memory_damages(o.engine->memory, &damages);
+    CHECK_INT(damages.n, ==, 3);
+    CHECK(damages.first[0].serial >= 1 && damages.first[0].serial <= 3);
+    char place[48];
+    snprintf(place, sizeof place, "is damaged, at byte %lld", (long long)damages.first[0].offset);
+    CHECK(strstr(said.lines[0], place));
     printf("# %s\n", said.lines[0]);
     CHECK(strstr(said.lines[0], "pipelines/qwen_planner.lua:"));
     CHECK(strstr(said.lines[0], "'recall', memory 'mem': a prompt was computed whole: unit '"));
@@ -359,12 +366,25 @@ TEST(a_full_disk_refuses_changes_and_nothing_else)
     REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
     CHECK_INT(see(&o, values, 2, &input), ==, TEC_IO);
     printf("# %s\n", err.message);
-    CHECK(strstr(err.message, "'knife'") && strstr(err.message, "read-only from now on"));
+    CHECK(strstr(err.message, "'knife'") && strstr(err.message, "not written"));
+    CHECK_INT(lines(1), ==, 1);
+    CHECK(strstr(said.lines[0], "'knife'") && strstr(said.lines[0], "not written"));
+    CHECK(tec_memory_fails(o.engine->memory));
     struct answer is = ask(&o, story[1].goal, NULL), want = ask(&full, story[1].goal, NULL);
     CHECK(same(&is, &want));
     CHECK_INT(counts(&o).store.units, ==, 3);
     CHECK_INT(counts(&o).missing, ==, 3);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    REQUIRE(see(&o, values, 2, &input) == TEC_OK); /* there is room again */
+    CHECK(!tec_memory_fails(o.engine->memory));
+    CHECK_INT(lines(2), ==, 2);
+    CHECK(strstr(said.lines[1], "is written again"));
+    char trouble[TEC_MEMORY_TEXT] = "x";
+    for (int i = 0; i < 1000 && trouble[0]; i++, usleep(1000))
+        tec_memory_trouble(o.engine->memory, trouble);
+    CHECK_STR(trouble, "");
+    const struct tec_value away[] = {values[0], text_value("memory", "{\"remove\": [\"knife\"]}")};
+    REQUIRE(see(&o, away, 2, &input) == TEC_OK);
     close_planner(&o);
     REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
     CHECK_INT(counts(&o).store.units, ==, 3);
@@ -372,6 +392,44 @@ TEST(a_full_disk_refuses_changes_and_nothing_else)
     CHECK(same(&is, &want));
     close_planner(&o);
     close_planner(&full);
+    folder_remove();
+}
+
+/* One bit of the newest text: the unit goes, and everybody is told which, where and of what file.
+ */
+TEST(damage_that_is_found_when_the_file_is_opened_is_said)
+{
+    static char all[1 << 20];
+    static const char newest[] = "the cup is on the shelf";
+    struct open o;
+    struct tec_memory_damages d;
+    folder_make();
+    REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
+    ask(&o, story[0].goal, story[0].changes);
+    ask(&o, story[2].goal, story[2].changes);
+    settle(&o);
+    close_planner(&o);
+    int file = open(path, O_RDWR);
+    ssize_t n = read(file, all, sizeof all);
+    REQUIRE(n > 4096);
+    const char *text = memmem(all, (size_t)n, newest, sizeof newest - 1);
+    REQUIRE(text && pwrite(file, "T", 1, text - all) == 1);
+    close(file);
+    said.n = 0;
+    REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
+    CHECK_INT(counts(&o).store.units, ==, 2);
+    CHECK_INT(lines(1), ==, 1);
+    printf("# %s\n", said.lines[0]);
+    tec_memory_damages(o.engine->memory, &d);
+    CHECK_INT(d.n, ==, 1);
+    CHECK_STR(d.first[0].unit, "cup");
+    CHECK(d.first[0].offset < text - all && d.first[0].offset + d.first[0].bytes > text - all);
+    CHECK_STR(tec_memory_file(o.engine->memory), path);
+    char want[160];
+    snprintf(want, sizeof want, "%s is damaged at byte %lld: unit 'cup', the record is damaged",
+             path, (long long)d.first[0].offset);
+    CHECK(strstr(said.lines[0], want));
+    close_planner(&o);
     folder_remove();
 }
 
@@ -411,6 +469,92 @@ TEST(a_goal_may_be_token_ids)
     CHECK_INT(see(&o, values + 1, 1, &input), ==, TEC_INVALID);
     CHECK(
         strstr(err.message, "the prompt behind the units has 300 tokens, the pipeline allows 256"));
+    close_planner(&o);
+    folder_remove();
+}
+
+/* A message of changes: units a0, a1, ... of `bytes` spaces each, and what stands behind them. */
+static char *message(int n, size_t bytes, const char *rest)
+{
+    size_t room = (size_t)n * (bytes + 32) + strlen(rest) + 64, at = 0;
+    char *text = malloc(room);
+    REQUIRE(text);
+    at += (size_t)snprintf(text, room, "{\"put\": {");
+    for (int i = 0; i < n; i++) {
+        at += (size_t)snprintf(text + at, room - at, "%s\"a%d\": \"", i ? ", " : "", i);
+        memset(text + at, ' ', bytes);
+        at += bytes;
+        at += (size_t)snprintf(text + at, room - at, "\"");
+    }
+    snprintf(text + at, room - at, "%s", rest);
+    return text;
+}
+
+/* Spaces are one made-up token, however many: what is refused is refused for its bytes. */
+TEST(changes_beyond_a_bound_are_refused_as_a_whole)
+{
+    static const struct {
+        int n;
+        size_t bytes;
+        const char *rest, *why;
+    } wrong[] = {
+        {1, 1 << 16, "}}", NULL},
+        {1, (1 << 16) + 1, "}}", "memory: 'a0' has 65537 bytes; at most 65536 are possible"},
+        {3, 9, ", \"\": \"x\"}}", "an id of 0 bytes"},
+        {3, 9, ", \"b\": 7}}", "the text of 'b' is no string"},
+        {3, 9, "}, \"remove\": [\"a0\", 7]}", "remove[1] is no string"},
+        {3, 9, "}, \"remove\": \"a0\"}", "changes are"},
+        {1024, 9, "}}", NULL},
+        {1025, 9, "}}", "changes of 1025 units in one observation; at most 1024"},
+        {1023, 9, "}, \"remove\": [\"b\", \"c\"]}", "changes of 1025 units"},
+        {16, 1 << 16, "}}", NULL},
+        {17, 1 << 16, "}}", "up to 'a16' the texts of one observation have 1114112 bytes"},
+        {140, 1 << 16, "}}", "at most 8388608 are possible"},
+    };
+    struct open o;
+    struct tec_frame_input input;
+    folder_make();
+    REQUIRE(open_planner(&o, "", NULL, NULL) == TEC_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct tec_store_counts before = counts(&o).store;
+        char *text = message(wrong[i].n, wrong[i].bytes, wrong[i].rest);
+        const struct tec_value values[] = {text_value("goal", "find it"),
+                                           text_value("memory", text)};
+        enum tec_status status = see(&o, values, 2, &input);
+        struct tec_store_counts after = counts(&o).store;
+        CHECK((status == TEC_OK) == !wrong[i].why);
+        if (wrong[i].why && !strstr(err.message, wrong[i].why))
+            CHECK_STR(err.message, wrong[i].why);
+        if (wrong[i].why) {
+            CHECK_INT(after.step, ==, before.step);
+            CHECK_INT(after.puts + after.same + after.removes, ==,
+                      before.puts + before.same + before.removes);
+        }
+        free(text);
+    }
+    const struct tec_value goal = text_value("goal", "find it");
+    REQUIRE(see(&o, &goal, 1, &input) == TEC_OK);
+    CHECK_INT(counts(&o).store.units, ==, 1024);
+    close_planner(&o);
+    folder_remove();
+}
+
+/* Of two texts the second has a word too many: the first is not put either. */
+TEST(a_text_of_too_many_tokens_changes_nothing)
+{
+    struct open o;
+    struct tec_frame_input input;
+    char text[1024] = "{\"put\": {\"a\": \"fine\", \"b\": \"";
+    folder_make();
+    REQUIRE(open_planner(&o, "", NULL, NULL) == TEC_OK);
+    for (int i = 0; i < 129; i++)
+        strcat(text, "w ");
+    strcat(text, "\"}}");
+    const struct tec_value values[] = {text_value("goal", "find it"), text_value("memory", text)};
+    CHECK_INT(see(&o, values, 2, &input), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "memory: 'b' has 129 tokens, the pipeline allows 1 to 128"));
+    CHECK_INT(counts(&o).store.units, ==, 0);
+    CHECK_INT(counts(&o).store.step, ==, 0);
     close_planner(&o);
     folder_remove();
 }

@@ -394,6 +394,38 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* The list of words has a block of its own, which is full: the heap is asked a few times for the
+ * whole text all the same, not for each word. */
+TEST(words_ask_the_heap_for_nothing)
+{
+    enum { BYTES = 400000 };
+    static const char *const names[] = {"gemma_like/tokenizer.model", "qwen_like", "t5_like"};
+    struct tec_heap heap = {0}, own = {0};
+    struct tec_error err;
+    char *text = malloc(BYTES);
+    REQUIRE(text);
+    for (int i = 0; i < BYTES; i++)
+        text[i] = "the cup is on a shelf now. "[i % 27];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct tec_tokenizer *t = open_golden(&own, names[i]);
+        REQUIRE(t);
+        struct tec_arena arena;
+        size_t n;
+        int64_t before = heap.calls;
+        tec_arena_init(&arena, &heap);
+        CHECK_INT(
+            tec_tokenizer_encode(t, text, BYTES, (struct tec_encode){0}, NULL, 0, &n, &arena, &err),
+            ==, TEC_OK);
+        CHECK(n > BYTES / 8);
+        CHECK_INT(heap.calls - before, <=, 60);
+        tec_arena_finish(&arena);
+        tec_tokenizer_close(t);
+    }
+    free(text);
+    CHECK_INT(heap.live, ==, 0);
+    CHECK_INT(own.live, ==, 0);
+}
+
 /* Texts that make naive engines quadratic. Two seconds is generous for 400 kB, even sanitized. */
 TEST(long_runs_take_linear_time)
 {

@@ -135,7 +135,8 @@ static void sum_up(struct job *job)
     pthread_mutex_lock(&job->telling);
     job->summed = true;
     tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
-                          tec_policy_in_use(&job->worker.opened), job->call);
+                          tec_policy_in_use(&job->worker.opened), job->worker.opened.engine->memory,
+                          job->call);
     pthread_mutex_unlock(&job->telling);
 }
 

@@ -3,6 +3,7 @@
 #define TEC_TOOLS_MEMORY_TEXT_H
 
 #include "graph/run/memory.h"
+#include "tools/command.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -13,7 +14,15 @@ void tec_memory_line(FILE *out, const struct tec_memory_counts *before, struct t
 
 /* Sums of all frames so far as an object: prompts, units, missing, whole, late (forwards that a
  * server kept waiting), rows, rows_full, waited_us, choose_us, remembered_tokens, stored,
- * loaded_bytes {ram, file, remote}, trouble. Owned by the caller. */
+ * loaded_bytes {ram, file, remote}, damaged, writable, trouble. Owned by the caller. */
 json_t *tec_memory_json(struct tec_memory *memory);
+
+/* How a memory is, as an object, from any thread while the engine is open: stored, damaged (records
+ * of the file that could not be used: records, file, first [{offset, bytes, unit, what}]),
+ * writable, trouble; null for NULL. Owned by the caller. */
+json_t *tec_memory_state_json(struct tec_memory *memory);
+
+/* Its damage and whether it can be written, a sentence each, where there is something to say. */
+void tec_memory_say_state(struct tec_memory *memory, struct tec_invocation *call);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { FIXED_BITS = 40 };
 
@@ -43,7 +44,9 @@ enum tec_status tec_groups_create(struct tec_groups **out, const struct tec_grou
     g->sums = tec_heap_get(heap, n * dim * sizeof *g->sums);
     g->promoted = tec_heap_get(heap, n * sizeof *g->promoted);
     g->ranked = tec_heap_get(heap, n * sizeof *g->ranked);
-    if (!g->units || !g->groups || !g->embeddings || !g->sums || !g->promoted || !g->ranked) {
+    g->buckets = tec_heap_get(heap, n * sizeof *g->buckets);
+    if (!g->units || !g->groups || !g->embeddings || !g->sums || !g->promoted || !g->ranked ||
+        !g->buckets) {
         tec_groups_destroy(g);
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu memory units of %zu numbers", n,
                         dim);
@@ -51,8 +54,9 @@ enum tec_status tec_groups_create(struct tec_groups **out, const struct tec_grou
     for (uint32_t i = 0; i < n; i++) {
         g->units[i].group = TEC_NO_UNIT;
         g->groups[i].next = i + 1 < n ? i + 1 : TEC_NO_UNIT;
+        g->buckets[i] = TEC_NO_UNIT;
     }
-    g->first = g->last = g->found = TEC_NO_UNIT;
+    g->first = g->last = TEC_NO_UNIT;
     g->next_epoch = 1;
     *out = g;
     return TEC_OK;
@@ -68,6 +72,7 @@ void tec_groups_destroy(struct tec_groups *groups)
     tec_heap_put(groups->heap, groups->sums);
     tec_heap_put(groups->heap, groups->promoted);
     tec_heap_put(groups->heap, groups->ranked);
+    tec_heap_put(groups->heap, groups->buckets);
     tec_heap_put(groups->heap, groups);
 }
 
@@ -110,19 +115,36 @@ double tec_groups_cosine(const float *a, double inverse_a, const int64_t *sum, i
     return squares > 0.0 ? dot * inverse_a / sqrt(squares) : 0.0;
 }
 
-/* The group that a new embedding joins, or TEC_NO_UNIT. */
-static uint32_t nearest(const struct tec_groups *g, const float *v, double inverse)
+/* The group that a new embedding joins, or TEC_NO_UNIT; of equals the oldest. */
+static uint32_t nearest(struct tec_groups *g, const float *v, double inverse)
 {
-    uint32_t best = TEC_NO_UNIT;
+    uint32_t best = TEC_NO_UNIT, i = g->last;
     double most = 0.0;
-    for (uint32_t i = g->first; i != TEC_NO_UNIT; i = g->groups[i].next) {
+    for (int n = 0; i != TEC_NO_UNIT && n < TEC_NEAR_GROUPS; i = g->groups[i].prev, n++) {
         double cosine = tec_groups_cosine(v, inverse, tec_groups_sum(g, i), g->is.dim);
-        if (cosine >= g->is.threshold && (best == TEC_NO_UNIT || cosine > most)) {
+        g->totals.compared++;
+        if (cosine >= g->is.threshold && (best == TEC_NO_UNIT || cosine >= most)) {
             best = i;
             most = cosine;
         }
     }
     return best;
+}
+
+/* Where the chain of an id begins. The address is a seed: a file cannot make its ids meet in one
+ * chain, and no result depends on the order within one. */
+static uint32_t *bucket(const struct tec_groups *g, uint64_t id)
+{
+    return &g->buckets[XXH3_64bits_withSeed(&id, sizeof id, (uint64_t)(uintptr_t)g) %
+                       g->is.max_units];
+}
+
+uint32_t tec_groups_find(const struct tec_groups *g, uint64_t id)
+{
+    uint32_t i = *bucket(g, id);
+    while (i != TEC_NO_UNIT && g->groups[i].id != id)
+        i = g->groups[i].chain;
+    return i;
 }
 
 /* A new group with this id, at its place in the list: at the end but for restored ones. */
@@ -133,8 +155,13 @@ static uint32_t group_open(struct tec_groups *g, uint64_t id)
     while (before != TEC_NO_UNIT && g->groups[before].id > id)
         before = g->groups[before].prev;
     uint32_t after = before == TEC_NO_UNIT ? g->first : g->groups[before].next;
-    g->groups[at] = (struct tec_groups_group){
-        .id = id, .first = TEC_NO_UNIT, .last = TEC_NO_UNIT, .next = after, .prev = before};
+    g->groups[at] = (struct tec_groups_group){.id = id,
+                                              .first = TEC_NO_UNIT,
+                                              .last = TEC_NO_UNIT,
+                                              .next = after,
+                                              .prev = before,
+                                              .chain = *bucket(g, id)};
+    *bucket(g, id) = at;
     *(before == TEC_NO_UNIT ? &g->first : &g->groups[before].next) = at;
     *(after == TEC_NO_UNIT ? &g->last : &g->groups[after].prev) = at;
     memset(tec_groups_sum(g, at), 0, (size_t)g->is.dim * sizeof(int64_t));
@@ -148,9 +175,12 @@ static void group_close(struct tec_groups *g, uint32_t at)
     struct tec_groups_group *group = &g->groups[at];
     *(group->prev == TEC_NO_UNIT ? &g->first : &g->groups[group->prev].next) = group->next;
     *(group->next == TEC_NO_UNIT ? &g->last : &g->groups[group->next].prev) = group->prev;
+    uint32_t *link = bucket(g, group->id);
+    while (*link != at)
+        link = &g->groups[*link].chain;
+    *link = group->chain;
     group->next = g->free;
     g->free = at;
-    g->found = TEC_NO_UNIT;
 }
 
 static void member_append(struct tec_groups *g, uint32_t at, uint32_t unit)
@@ -273,21 +303,8 @@ static enum tec_status unit_free(const struct tec_groups *g, uint32_t unit, stru
     return TEC_OK;
 }
 
-/* Ids are looked up in order when a state is restored: the search starts where it last ended. */
-static uint32_t group_find(struct tec_groups *g, uint64_t id)
-{
-    uint32_t i = g->found == TEC_NO_UNIT ? g->last : g->found;
-    while (i != TEC_NO_UNIT && g->groups[i].id > id)
-        i = g->groups[i].prev;
-    while (i != TEC_NO_UNIT && g->groups[i].id < id)
-        i = g->groups[i].next;
-    if (i == TEC_NO_UNIT || g->groups[i].id != id)
-        return TEC_NO_UNIT;
-    return g->found = i;
-}
-
-enum tec_status tec_groups_choose(const struct tec_groups *g, const float *embedding,
-                                  uint64_t *group, struct tec_error *err)
+enum tec_status tec_groups_choose(struct tec_groups *g, const float *embedding, uint64_t *group,
+                                  struct tec_error *err)
 {
     TEC_TRY(tec_groups_check(g, embedding, err));
     uint32_t at = nearest(g, embedding, tec_groups_inverse(embedding, g->is.dim));
@@ -301,7 +318,7 @@ enum tec_status tec_groups_add_to(struct tec_groups *g, uint32_t unit,
 {
     TEC_TRY(unit_free(g, unit, err));
     TEC_TRY(tec_groups_check(g, given->embedding, err));
-    uint32_t at = group_find(g, group);
+    uint32_t at = tec_groups_find(g, group);
     if (at == TEC_NO_UNIT && group != g->next_group)
         return tec_fail(err, TEC_NOT_FOUND, "there is no group %llu", (unsigned long long)group);
     *change = no_change(g);
@@ -391,7 +408,7 @@ enum tec_status tec_groups_restore(struct tec_groups *g, uint32_t unit,
     } else {
         TEC_TRY(unit_free(g, unit, err));
         unit_set(g, unit, given);
-        at = group_find(g, id);
+        at = tec_groups_find(g, id);
         if (at == TEC_NO_UNIT)
             at = group_open(g, id);
         member_append(g, at, unit);
@@ -405,7 +422,7 @@ enum tec_status tec_groups_restore(struct tec_groups *g, uint32_t unit,
 enum tec_status tec_groups_restore_group(struct tec_groups *g, uint64_t id, bool is_static,
                                          int64_t changed, uint64_t epoch, struct tec_error *err)
 {
-    uint32_t at = group_find(g, id);
+    uint32_t at = tec_groups_find(g, id);
     if (at == TEC_NO_UNIT)
         return tec_fail(err, TEC_NOT_FOUND, "there is no group %llu", (unsigned long long)id);
     g->groups[at].is_static = is_static;

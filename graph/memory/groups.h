@@ -2,9 +2,10 @@
  *
  * A unit is one piece of text with an embedding and a number of tokens. A new one joins the group
  * whose centroid (the sum of its members' unit vectors) is most similar, if that cosine reaches the
- * threshold; else it opens a group. Any change of a group makes it dynamic at once: each member has
- * KV of its own. A group unchanged for `stable_steps` steps becomes static: one KV computed
- * jointly, retrieved as a whole. A group of one has the same KV in both forms.
+ * threshold; else it opens a group. It is compared with the TEC_NEAR_GROUPS newest groups, so that
+ * what a unit costs does not grow with the memory. Any change of a group makes it dynamic at once:
+ * each member has KV of its own. A group unchanged for `stable_steps` steps becomes static: one KV
+ * computed jointly, retrieved as a whole. A group of one has the same KV in both forms.
  *
  * Only the bookkeeping is here, no KV: every call says how many stored tokens became useless and
  * how many must be computed to make the store whole again.
@@ -25,7 +26,7 @@
 #define TEC_NO_UNIT UINT32_MAX
 #define TEC_NO_GROUP UINT64_MAX
 
-enum { TEC_MAX_EMBEDDING = 4096 };
+enum { TEC_MAX_EMBEDDING = 4096, TEC_NEAR_GROUPS = 512 };
 
 struct tec_groups_options {
     int dim;              /* numbers in an embedding, 1 .. TEC_MAX_EMBEDDING */
@@ -59,6 +60,7 @@ struct tec_groups_change {
 /* Everything that happened since create. */
 struct tec_groups_totals {
     int64_t invalidated, computed, promotions, demotions;
+    int64_t compared; /* centroids that new embeddings were compared with */
 };
 
 /* What can be retrieved: a static group as a whole, or one unit of a dynamic group. */
@@ -102,7 +104,7 @@ enum tec_status tec_groups_add(struct tec_groups *groups, uint32_t unit,
 /* The same in two halves, for whoever writes down what will happen before it does: the group that
  * an embedding would join (tec_groups_next_group where it would open one), and the unit put there.
  */
-enum tec_status tec_groups_choose(const struct tec_groups *groups, const float *embedding,
+enum tec_status tec_groups_choose(struct tec_groups *groups, const float *embedding,
                                   uint64_t *group, struct tec_error *err);
 enum tec_status tec_groups_add_to(struct tec_groups *groups, uint32_t unit,
                                   const struct tec_unit_given *given, uint64_t group,
@@ -144,6 +146,8 @@ enum tec_status tec_groups_query(struct tec_groups *groups, const float *embeddi
 /* Groups in order of their ids: NULL for `after` starts; false at the end. */
 bool tec_groups_each(const struct tec_groups *groups, const struct tec_group_view *after,
                      struct tec_group_view *out);
+/* The group with this id, or else the next one; false: there is none. */
+bool tec_groups_from(const struct tec_groups *groups, uint64_t id, struct tec_group_view *out);
 /* The group of a unit; false: no such unit. */
 bool tec_groups_of(const struct tec_groups *groups, uint32_t unit, struct tec_group_view *out);
 /* The next member of its group, or TEC_NO_UNIT. */

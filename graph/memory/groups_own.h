@@ -17,6 +17,7 @@ struct tec_groups_group {
     int64_t changed, tokens;
     uint32_t members, first, last;
     uint32_t next, prev; /* by id; in a free one `next` is the next free one */
+    uint32_t chain;      /* the next one in its bucket */
     bool is_static;
 };
 
@@ -29,8 +30,8 @@ struct tec_groups {
     int64_t *sums;                /* [max_units, dim], by group */
     uint64_t *promoted;           /* [max_units] */
     struct tec_candidate *ranked; /* [max_units] */
+    uint32_t *buckets;            /* [max_units] groups by id */
     uint32_t first, last, free;
-    uint32_t found; /* where the last search ended; TEC_NO_UNIT: at the end */
     int64_t step;
     uint64_t next_group, next_epoch;
     struct tec_groups_totals totals;
@@ -50,6 +51,9 @@ static inline int64_t *tec_groups_sum(const struct tec_groups *g, uint32_t group
 /* 1 / length of a vector, 0 for a zero one; a number that is not finite is TEC_INVALID. */
 double tec_groups_inverse(const float *v, int dim);
 enum tec_status tec_groups_check(const struct tec_groups *g, const float *v, struct tec_error *err);
+
+/* The group with this id, or TEC_NO_UNIT. */
+uint32_t tec_groups_find(const struct tec_groups *g, uint64_t id);
 
 /* Cosine of a vector, given with 1 / its length, and a sum of unit vectors. */
 double tec_groups_cosine(const float *v, double inverse, const int64_t *sum, int dim);

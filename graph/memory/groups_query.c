@@ -116,6 +116,18 @@ bool tec_groups_each(const struct tec_groups *g, const struct tec_group_view *af
     return true;
 }
 
+bool tec_groups_from(const struct tec_groups *g, uint64_t id, struct tec_group_view *out)
+{
+    uint32_t at = tec_groups_find(g, id);
+    if (at == TEC_NO_UNIT && g->last != TEC_NO_UNIT && g->groups[g->last].id > id)
+        for (at = g->first; g->groups[at].id < id;)
+            at = g->groups[at].next;
+    if (at == TEC_NO_UNIT)
+        return false;
+    *out = view_of(&g->groups[at]);
+    return true;
+}
+
 static bool unit_known(const struct tec_groups *g, uint32_t unit)
 {
     return unit < g->is.max_units && g->units[unit].group != TEC_NO_UNIT;

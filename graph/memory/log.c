@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+enum { END_BYTES = sizeof(struct tec_log_head) + sizeof(struct tec_log_meta) };
+
 void tec_log_close(struct tec_log *log)
 {
     if (!log)
@@ -125,10 +127,11 @@ static enum tec_status record_check(const struct tec_log *log, const struct tec_
         return tec_fail(err, TEC_INVALID, "%s: a unit of %u tokens is too long", log->path,
                         r->tokens);
     if (log->read_only)
-        return tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
+        return tec_fail(err, TEC_IO, "%s: could not be made durable, and is not written any more",
                         log->path);
     int64_t bytes = tec_log_record_bytes(&log->key, r), most = log->options.max_bytes;
-    if (most > 0 && log->end + bytes > most)
+    int64_t kept = r->type == TEC_LOG_CLOCK ? 0 : END_BYTES; /* a full file, too, is ended */
+    if (most > 0 && log->end + bytes + kept > most)
         return tec_fail(err, TEC_NO_MEMORY, "%s: %lld of %lld bytes are used, %lld more are wanted",
                         log->path, (long long)log->end, (long long)most, (long long)bytes);
     return TEC_OK;
@@ -163,7 +166,9 @@ static size_t encode(struct tec_log *log, const struct tec_log_record *r)
                              .tokens = r->tokens,
                              .dim = put ? log->key.dim : 0,
                              .id_bytes = put ? (uint32_t)r->id_bytes : 0,
-                             .text_bytes = put ? (uint32_t)r->text_bytes : 0};
+                             .text_bytes = put ? (uint32_t)r->text_bytes : 0,
+                             .before_unit = log->before_unit,
+                             .before_type = log->before_type};
     memcpy(at, &m, sizeof m);
     if (put) {
         unsigned char *tail = at + sizeof m;
@@ -223,15 +228,17 @@ static enum tec_status append(struct tec_log *log, struct tec_log_record *r,
     enum tec_status status = tec_log_pwrite(log, log->buffer, head, begin, err);
     if (status == TEC_OK && r->type == TEC_LOG_KV)
         status = write_pieces(log, r, from, begin + (int64_t)head, err);
-    if (status == TEC_MALFORMED || status == TEC_NO_MEMORY) { /* nothing is wrong with this file */
+    if (status != TEC_OK) { /* a cut that fails is no loss: the next record is written over it */
+        log->fails = status == TEC_IO || log->fails;
         bool cut = ftruncate(log->file, begin) == 0;
-        return cut ? status : (tec_log_stop(log, begin), status);
+        (void)cut;
+        return status == TEC_IO ? tec_context(err, status, "store file, not written") : status;
     }
-    if (status != TEC_OK) {
-        tec_log_stop(log, begin);
-        return tec_context(err, status, "store file, read-only from now on");
-    }
+    log->fails = false;
     r->place = begin + (int64_t)head;
+    log->before_unit = r->unit;
+    log->before_type = (uint32_t)r->type;
+    log->ended = false;
     log->sequence++;
     log->end = begin + tec_log_record_bytes(&log->key, r);
     return TEC_OK;
@@ -281,6 +288,11 @@ int64_t tec_log_synced(const struct tec_log *log)
 bool tec_log_read_only(const struct tec_log *log)
 {
     return log->read_only;
+}
+
+bool tec_log_fails(const struct tec_log *log)
+{
+    return log->fails || log->read_only;
 }
 
 const struct tec_log_key *tec_log_key(const struct tec_log *log)

@@ -16,10 +16,15 @@
  * not acknowledged are there or not, as a prefix of the order in which they were appended: what is
  * torn at the end is found by lengths and checksums and cut off.
  *
- * Damage elsewhere is skipped to the next whole record and named (tec_log_damage). Heads and metas
- * are checked at open, pieces when they are read. A disk that is full or fails: the call says so,
- * the file is cut back to what was whole, and from then on nothing more is written
- * (tec_log_read_only); reading goes on.
+ * Damage elsewhere is skipped to the next whole record and named (tec_log_damage). Where it hides a
+ * head, the record behind it says which unit the last of what is lost was about. What is torn and
+ * what is damaged is told by the marks in heads: all before the newest was durable. A log that is
+ * ended (tec_log_end) has one behind all else, so that nothing in it counts as torn but that one
+ * record. Heads and metas are checked at open, pieces when they are read. A disk that is full or
+ * fails: the call says so, the file is cut back to what was whole, and the next write tries again
+ * (tec_log_fails until one succeeds). Where fdatasync fails, the system may have lost what it had
+ * taken: the file is cut back to what was durable and is not written any more
+ * (tec_log_read_only), until it is written anew. Reading goes on.
  *
  * A file has one owner at a time (flock). Not thread-safe, but tec_log_read may be called from any
  * thread, beside anything but compact and close.
@@ -80,9 +85,11 @@ struct tec_log_record {
 /* A part of a file that could not be used. */
 struct tec_log_damage {
     int64_t offset, bytes;
-    uint64_t unit;          /* 0: not known */
-    enum tec_log_type type; /* 0: not known */
+    uint64_t unit;          /* 0: not known; of the last record, where several are lost */
+    enum tec_log_type type; /* 0: not known; of the same */
     const char *what;       /* "record is damaged", ... */
+    const char *id;         /* from a store: the unit's name; NULL: not known */
+    bool reading;           /* from a store: whoever reads it was told, too */
 };
 
 /* Called while a file is opened, in the order of the file. A failure of `record` ends the open. */
@@ -139,6 +146,12 @@ void tec_log_sync_wait(struct tec_log_syncing *syncing);
 enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_syncing *syncing,
                                  struct tec_error *err);
 
+/* An orderly end: everything is made durable, then `clock` (of type CLOCK) is appended and made
+ * durable too, unless the file ends with one already. Whatever is not whole before it at the next
+ * open is damage, never a torn end. Before tec_log_close; the log may go on. */
+enum tec_status tec_log_end(struct tec_log *log, struct tec_log_record *clock,
+                            struct tec_error *err);
+
 /* Bytes of a piece as it lies in the file: what tec_log_read writes, and where V begins in it. */
 size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens);
 size_t tec_log_piece_value(const struct tec_log_key *key, uint32_t tokens);
@@ -175,7 +188,8 @@ enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
 
 int64_t tec_log_bytes(const struct tec_log *log);  /* of the file */
 int64_t tec_log_synced(const struct tec_log *log); /* up to where it is durable */
-bool tec_log_read_only(const struct tec_log *log); /* after a full or failing disk */
+bool tec_log_read_only(const struct tec_log *log); /* after a sync that failed */
+bool tec_log_fails(const struct tec_log *log);     /* so it is, or the newest write failed */
 const struct tec_log_key *tec_log_key(const struct tec_log *log);
 const char *tec_log_path(const struct tec_log *log);
 int tec_log_file(const struct tec_log *log); /* descriptor, for reads by other means; borrowed */

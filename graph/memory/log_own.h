@@ -25,7 +25,8 @@ struct tec_log_meta {
     uint64_t version, group, epoch;
     int64_t step;
     uint32_t tokens, dim, id_bytes, text_bytes;
-    uint64_t reserved[2];
+    uint64_t before_unit; /* of the record before this one: who is to blame where that is lost */
+    uint32_t before_type, zero;
 };
 _Static_assert(sizeof(struct tec_log_meta) == 64, "a meta begins with one line");
 
@@ -34,10 +35,14 @@ struct tec_log {
     struct tec_log_key key;
     struct tec_log_options options;
     int file;
-    bool read_only;
-    bool nameless; /* its name in the folder may not be durable */
+    bool read_only; /* it could not be made durable: what the system has of it is not known */
+    bool fails;     /* the newest write did */
+    bool nameless;  /* its name in the folder may not be durable */
     int64_t end, synced;
     uint64_t sequence, salt;
+    uint64_t before_unit; /* of the last record */
+    uint32_t before_type;
+    bool ended;      /* the last record is an end (tec_log_end) */
     int64_t written; /* bytes since open, for fail_after */
     int64_t syncs;
     unsigned char *buffer; /* for heads and metas that are written */
@@ -73,7 +78,7 @@ enum tec_status tec_log_pread(const struct tec_log *log, void *to, size_t n, int
 /* Checksum of a head; the salt of the file keeps texts that look like records from being any. */
 uint64_t tec_log_head_sum(const struct tec_log *log, const struct tec_log_head *head);
 
-/* Nothing more is written; the file ends where it was whole. A cut that fails is no loss: what is
+/* Nothing more is written; the file ends where it was durable. A cut that fails is no loss: what is
  * torn is found at the next open. */
 void tec_log_stop(struct tec_log *log, int64_t end);
 

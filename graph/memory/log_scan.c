@@ -27,7 +27,10 @@ struct scan {
     uint64_t sequence;         /* of the last whole record */
     const struct tec_log_visitor *visitor;
     struct tec_log_head head;
-    int64_t at; /* where the head lies */
+    int64_t at;    /* where the head lies */
+    uint64_t unit; /* of the last whole record, with its type */
+    uint32_t type;
+    bool end; /* it is an end of the log */
 };
 
 uint64_t tec_log_head_sum(const struct tec_log *log, const struct tec_log_head *head)
@@ -87,38 +90,16 @@ static bool head_whole(const struct scan *s, const unsigned char *bytes, int64_t
            out->synced % TEC_LOG_ALIGN == 0 && fits(s, out, at);
 }
 
-static void damage(const struct scan *s, int64_t at, int64_t bytes, const char *what, bool known)
+static void damage(const struct scan *s, int64_t at, int64_t bytes, const char *what, uint64_t unit,
+                   uint32_t type)
 {
     const struct tec_log_damage d = {.offset = at,
                                      .bytes = bytes,
-                                     .unit = known ? s->head.unit : 0,
-                                     .type = known ? (enum tec_log_type)s->head.type : 0,
+                                     .unit = unit,
+                                     .type = type < MOST_TYPES ? (enum tec_log_type)type : 0,
                                      .what = what};
     if (s->visitor && s->visitor->damage)
         s->visitor->damage(s->visitor->user, &d);
-}
-
-/* The next whole head at or after `at`: s->at, s->head. False at the end of the file, or with a
- * failure in *status. What was skipped is named. */
-static bool next_head(struct scan *s, int64_t at, enum tec_status *status, struct tec_error *err)
-{
-    int64_t line = (int64_t)sizeof s->head, from = at;
-    *status = TEC_OK;
-    for (; s->size - at >= line; at += line) {
-        const unsigned char *bytes = look(s, at, line, status, err);
-        if (!bytes)
-            return false;
-        if (!head_whole(s, bytes, at, &s->head))
-            continue;
-        if (at > from)
-            damage(s, from, at - from, "no whole record", false);
-        s->at = at;
-        s->sequence = s->head.sequence;
-        return true;
-    }
-    if (s->size > from)
-        damage(s, from, s->size - from, "no whole record up to the end of the file", false);
-    return false;
 }
 
 /* The meta of the record at s->at when it is whole, else NULL. */
@@ -139,6 +120,43 @@ static const unsigned char *meta_of(struct scan *s, enum tec_status *status, str
     if (s->head.type == TEC_LOG_KV && s->head.stride != tec_log_piece_bytes(&s->log->key, m.tokens))
         return NULL;
     return bytes;
+}
+
+/* No whole head from `from` to s->at: the record there says whose the last of what is lost was. */
+static void lost(struct scan *s, int64_t from, enum tec_status *status, struct tec_error *err)
+{
+    struct tec_log_meta m = {0};
+    const unsigned char *meta = s->visitor ? meta_of(s, status, err) : NULL;
+    if (meta)
+        memcpy(&m, meta, sizeof m);
+    if (*status == TEC_OK)
+        damage(s, from, s->at - from, "no whole record", m.before_unit, m.before_type);
+}
+
+/* The next whole head at or after `at`: s->at, s->head. False at the end of the file, or with a
+ * failure in *status. What was skipped is named. */
+static bool next_head(struct scan *s, int64_t at, enum tec_status *status, struct tec_error *err)
+{
+    int64_t line = (int64_t)sizeof s->head, from = at;
+    *status = TEC_OK;
+    for (; s->size - at >= line; at += line) {
+        const unsigned char *bytes = look(s, at, line, status, err);
+        if (!bytes)
+            return false;
+        if (!head_whole(s, bytes, at, &s->head))
+            continue;
+        s->at = at;
+        if (at > from)
+            lost(s, from, status, err);
+        s->sequence = s->head.sequence;
+        s->unit = s->head.unit;
+        s->type = s->head.type;
+        s->end = s->head.type == TEC_LOG_CLOCK && (int64_t)s->head.synced == at;
+        return *status == TEC_OK;
+    }
+    if (s->size > from)
+        damage(s, from, s->size - from, "no whole record up to the end of the file", 0, 0);
+    return false;
 }
 
 /* Whether every piece of the KV record at s->at is whole. */
@@ -225,7 +243,8 @@ static enum tec_status visit_all(struct scan *s, struct tec_error *err)
         if (meta)
             status = visit(s, meta, err);
         else if (status == TEC_OK)
-            damage(s, s->at, tec_log_head_total(&s->head), "the record is damaged", true);
+            damage(s, s->at, tec_log_head_total(&s->head), "the record is damaged", s->unit,
+                   s->type);
         if (status != TEC_OK)
             return status;
     }
@@ -235,9 +254,10 @@ static enum tec_status visit_all(struct scan *s, struct tec_error *err)
 enum tec_status tec_log_scan(struct tec_log *log, int64_t size,
                              const struct tec_log_visitor *visitor, struct tec_error *err)
 {
-    struct scan s = {.log = log, .size = size, .room = WINDOW};
+    struct scan s = {
+        .log = log, .size = size, .room = size < WINDOW ? tec_log_round(size) : WINDOW};
     int64_t mark = 0, cut = 0;
-    s.window = tec_heap_get(log->heap, WINDOW);
+    s.window = tec_heap_get(log->heap, (size_t)s.room);
     if (!s.window)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read", log->path);
     enum tec_status status = find_mark(&s, &mark, err);
@@ -245,13 +265,16 @@ enum tec_status tec_log_scan(struct tec_log *log, int64_t size,
         status = find_cut(&s, mark, &cut, err);
     s.visitor = visitor;
     if (status == TEC_OK && cut < size)
-        damage(&s, cut, size - cut, "torn end of the file, cut off", false);
+        damage(&s, cut, size - cut, "torn end of the file, cut off", 0, 0);
     s.size = cut;
     s.held = 0;
     if (status == TEC_OK)
         status = visit_all(&s, err);
     tec_heap_put(log->heap, s.window);
     log->sequence = s.sequence;
+    log->before_unit = s.sequence ? s.unit : 0;
+    log->before_type = s.sequence ? s.type : 0;
+    log->ended = s.sequence && s.end;
     log->end = cut;
     log->synced = mark;
     return status;

@@ -27,8 +27,7 @@ enum tec_status tec_log_sync_begin(struct tec_log *log, struct tec_log_syncing *
     if (log->read_only)
         return log->end <= log->synced && !log->nameless
                    ? TEC_OK
-                   : tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
-                              log->path);
+                   : tec_fail(err, TEC_IO, "%s: could not be made durable before", log->path);
     if (log->options.fail_sync > 0 && ++log->syncs > log->options.fail_sync)
         s->failed = EIO;
     s->file = fcntl(log->file, F_DUPFD_CLOEXEC, 0);
@@ -65,12 +64,11 @@ enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_synci
                               : tec_fail(err, TEC_IO, "%s: its name is not durable yet", log->path);
     if (s->failed) {
         tec_log_stop(log, log->synced); /* what the system still has of it is not known */
-        return tec_fail(err, TEC_IO, "%s: cannot be made durable, read-only from now on: %s",
+        return tec_fail(err, TEC_IO, "%s: cannot be made durable, to be written anew: %s",
                         log->path, strerror(s->failed));
     }
     if (log->end < s->end) /* another one failed meanwhile, and the file was cut */
-        return tec_fail(err, TEC_IO, "%s: is read-only since the disk was full or failed",
-                        log->path);
+        return tec_fail(err, TEC_IO, "%s: could not be made durable before", log->path);
     log->synced = s->end > log->synced ? s->end : log->synced;
     log->nameless = log->nameless && !s->name;
     return TEC_OK;
@@ -82,6 +80,18 @@ enum tec_status tec_log_sync(struct tec_log *log, struct tec_error *err)
     TEC_TRY(tec_log_sync_begin(log, &syncing, err));
     tec_log_sync_wait(&syncing);
     return tec_log_sync_end(log, &syncing, err);
+}
+
+enum tec_status tec_log_end(struct tec_log *log, struct tec_log_record *clock,
+                            struct tec_error *err)
+{
+    TEC_TRY(tec_log_sync(log, err));
+    if (log->ended || log->read_only || log->sequence == 0)
+        return TEC_OK;
+    TEC_TRY(tec_log_append(log, clock, err)); /* its head says that all before it is durable */
+    TEC_TRY(tec_log_sync(log, err));
+    log->ended = true;
+    return TEC_OK;
 }
 
 enum tec_status tec_log_compact_begin(struct tec_log *log, struct tec_log **fresh,
@@ -120,8 +130,12 @@ void tec_log_compact_switch(struct tec_log *log, struct tec_log *fresh)
     log->end = fresh->end;
     log->synced = fresh->synced;
     log->sequence = fresh->sequence;
+    log->before_unit = fresh->before_unit;
+    log->before_type = fresh->before_type;
+    log->ended = fresh->ended;
+    log->syncs = fresh->syncs;
     log->salt = fresh->salt;
     log->nameless = fresh->nameless;
-    log->read_only = false;
+    log->read_only = log->fails = false;
     fresh->file = old;
 }

@@ -67,8 +67,7 @@ void tec_store_close(struct tec_store *s)
     if (!s)
         return;
     tec_remote_close(s->remote); /* its thread uses the rest */
-    if (s->log)
-        (void)tec_log_sync(s->log, NULL);
+    (void)tec_store_end(s, NULL);
     for (uint32_t i = 0; s->units && i < s->options.max_units; i++)
         if (s->units[i].id)
             tec_store_unit_free(s, i);
@@ -294,51 +293,15 @@ enum tec_status tec_store_query(struct tec_store *s, const float *embedding, uin
     return status;
 }
 
-uint32_t tec_store_missing(struct tec_store *s, uint32_t *out, uint32_t most)
-{
-    return tec_store_missing_from(s, 0, out, most);
-}
-
-uint32_t tec_store_members(struct tec_store *s, uint32_t unit, uint32_t *out, uint32_t most)
-{
-    struct tec_group_view g;
-    uint32_t n = 0;
-    pthread_mutex_lock(&s->lock);
-    if (tec_store_epoch(s, unit) && tec_groups_of(s->groups, unit, &g)) {
-        n = g.members;
-        uint32_t u = g.first;
-        for (uint32_t i = 0; n <= most && i < n && u != TEC_NO_UNIT; i++) {
-            out[i] = u;
-            u = tec_groups_next(s->groups, u);
-        }
-    } else if (most > 0) {
-        out[n++] = unit;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return n;
-}
-
-uint32_t tec_store_missing_from(struct tec_store *s, uint32_t skip, uint32_t *out, uint32_t most)
-{
-    struct tec_group_view g;
-    uint32_t n = 0, seen = 0;
-    pthread_mutex_lock(&s->lock);
-    for (bool more = tec_groups_each(s->groups, NULL, &g); more && n < most;
-         more = tec_groups_each(s->groups, &g, &g))
-        for (uint32_t u = g.first; u != TEC_NO_UNIT && n < most; u = tec_groups_next(s->groups, u))
-            if (!tec_store_kv_good(s, u) && seen++ >= skip)
-                out[n++] = u;
-    pthread_mutex_unlock(&s->lock);
-    return n;
-}
-
 enum tec_status tec_store_sync(struct tec_store *s, struct tec_error *err)
 {
     struct tec_log_syncing syncing;
     if (!s->log)
         return TEC_OK;
     pthread_mutex_lock(&s->lock);
-    enum tec_status status = tec_log_sync_begin(s->log, &syncing, err);
+    enum tec_status status = tec_store_recover(s, err);
+    if (status == TEC_OK)
+        status = tec_log_sync_begin(s->log, &syncing, err);
     pthread_mutex_unlock(&s->lock);
     TEC_TRY(status);
     tec_log_sync_wait(&syncing); /* whoever prepares a prompt meanwhile is not in its way */
@@ -356,10 +319,10 @@ enum tec_status tec_store_compact(struct tec_store *s, struct tec_error *err)
     return status;
 }
 
-bool tec_store_read_only(struct tec_store *s)
+bool tec_store_fails(struct tec_store *s)
 {
     pthread_mutex_lock(&s->lock);
-    bool is = s->log && tec_log_read_only(s->log);
+    bool is = s->log && tec_log_fails(s->log);
     pthread_mutex_unlock(&s->lock);
     return is;
 }
@@ -371,8 +334,6 @@ struct tec_store_counts tec_store_counts(struct tec_store *s)
     c.step = tec_groups_now(s->groups);
     if (s->log) {
         c.file_bytes = tec_log_bytes(s->log);
-        c.useless_bytes = c.file_bytes - tec_store_live(s);
-        c.useless_bytes = c.useless_bytes < 0 ? 0 : c.useless_bytes;
     }
     for (int t = 0; t < TEC_KEPT_PLACES; t++)
         c.read_bytes[t] = atomic_load(&s->read_bytes[t]);

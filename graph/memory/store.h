@@ -20,9 +20,11 @@
  * where the server alone has it, a read may fail.
  *
  * A change (put, remove) is written to the file before it is done in memory. With sync_each it is
- * durable when the call returns; else when tec_store_sync does. A file that can no longer be
- * written: changes fail with TEC_IO and are not done, reading goes on. (Where only making it
- * durable fails, the change is done in memory, and TEC_IO says that it is not durable.)
+ * durable when the call returns; else when tec_store_sync does. A change that
+ * cannot be written fails with TEC_IO and is not done, reading goes on, and the next one tries
+ * again. (Where only making it durable fails, the change is done in memory, and TEC_IO says that it
+ * is not durable. The file is then written anew: by the next change or sync, and every five
+ * seconds until that succeeds.)
  *
  * Thread-safe: one lock for everything but the reading of KV, which waits for what it reads and for
  * nothing else: the file is replaced under it by a descriptor. tec_store_sync waits for the disk
@@ -61,18 +63,20 @@ struct tec_store_options {
     struct tec_remote_options remote; /* address NULL: no server */
     void *user;                       /* of the functions below, which may be NULL */
     void (*evict)(void *user, const struct tec_eviction *eviction);
-    void (*damage)(void *user, const struct tec_log_damage *damage); /* while opening */
+    /* A part of the file that could not be used: while it is opened, read or written anew. From any
+     * thread that reads, also under the store's lock: must not call the store. */
+    void (*damage)(void *user, const struct tec_log_damage *damage);
 };
 
 struct tec_store_counts {
     uint32_t units;
     int64_t step;                       /* the newest */
     int64_t ram_bytes, file_bytes;      /* now; the file as a whole */
-    int64_t useless_bytes;              /* of the file: records that something newer replaced */
     int64_t puts, same, removes, loads; /* calls that did something; puts of the same text */
     int64_t evicted[TEC_KEPT_PLACES];   /* KV of how many units */
     int64_t read_bytes[TEC_KEPT_PLACES];
     int64_t compactions, damages; /* damages: found at open and by reading */
+    int64_t looked;               /* units that searches for what is missing looked at */
     struct tec_remote_counts remote;
 };
 
@@ -123,9 +127,18 @@ enum tec_status tec_store_query(struct tec_store *store, const float *embedding,
 /* Units without KV in the form they should have, in order of groups and members: up to `most`. The
  * members of a static group come one after the other: their KV is computed together. */
 uint32_t tec_store_missing(struct tec_store *store, uint32_t *out, uint32_t most);
-/* The same behind the first `skip` of them. */
-uint32_t tec_store_missing_from(struct tec_store *store, uint32_t skip, uint32_t *out,
-                                uint32_t most);
+/* The same from a place on ({0}: the beginning), which moves on to the first of them: whoever
+ * computes what is found and asks again looks at each unit once. Units before the place that miss
+ * theirs later are found from the beginning alone. */
+struct tec_store_cursor {
+    uint64_t group;
+    uint32_t unit;
+    bool inside; /* at `unit` of the group, else at its beginning */
+};
+uint32_t tec_store_missing_from(struct tec_store *store, struct tec_store_cursor *from,
+                                uint32_t *out, uint32_t most);
+/* Move the place behind a unit. */
+void tec_store_pass(struct tec_store *store, struct tec_store_cursor *from, uint32_t unit);
 /* All members of a unit's static group in order, with KV or without: their KV is one sequence. 1
  * and the unit itself where it is alone; more than `most`: how many there are, none is written. */
 uint32_t tec_store_members(struct tec_store *store, uint32_t unit, uint32_t *out, uint32_t most);
@@ -181,7 +194,11 @@ enum tec_status tec_store_warm(struct tec_store *store, struct tec_kv *kv, struc
 enum tec_status tec_store_sync(struct tec_store *store, struct tec_error *err);
 /* Write the file anew without what is of no use. Happens by itself when the file is full. */
 enum tec_status tec_store_compact(struct tec_store *store, struct tec_error *err);
-bool tec_store_read_only(struct tec_store *store);
+/* Whether the newest write to the file failed, or it could not be made durable. */
+bool tec_store_fails(struct tec_store *store);
+/* Everything is durable, and the file says that nothing in it is torn: before close, for who wants
+ * to know whether it fails. */
+enum tec_status tec_store_end(struct tec_store *store, struct tec_error *err);
 struct tec_store_counts tec_store_counts(struct tec_store *store);
 
 #endif

@@ -1,9 +1,13 @@
 /* A store and its file: taking over what it holds, making room, writing it anew. */
+#include "base/clock.h"
 #include "graph/memory/store_own.h"
 
 #include <string.h>
 
 enum { LOOK_FROM = 16 << 20 };
+#define RETRY_NS INT64_C(5000000000)
+
+static const struct tec_clock real = {NULL};
 
 static void forget(struct tec_store *s, uint32_t handle)
 {
@@ -18,10 +22,27 @@ static void on_damage(void *user, const struct tec_log_damage *damage)
     atomic_fetch_add(&s->damages, 1);
     uint32_t at = damage->unit ? tec_store_serial(s, damage->unit) : TEC_NO_UNIT;
     bool text = damage->type == TEC_LOG_PUT || damage->type == TEC_LOG_DELETE;
+    struct tec_log_damage named = *damage;
+    named.id = at != TEC_NO_UNIT ? s->units[at].id : NULL;
+    if (s->options.damage)
+        s->options.damage(s->options.user, &named);
     if (at != TEC_NO_UNIT && text) /* what is known of it is older than what is lost */
         forget(s, at);
+}
+
+void tec_store_kv_damaged(struct tec_store *s, struct tec_kv *kv, uint32_t layer, bool reading)
+{
+    if (atomic_exchange(&kv->damaged, true))
+        return;
+    const struct tec_log_damage d = {.offset = kv->place + (int64_t)layer * (int64_t)kv->stride,
+                                     .bytes = (int64_t)kv->stride,
+                                     .unit = kv->unit,
+                                     .type = TEC_LOG_KV,
+                                     .what = "keys and values are damaged",
+                                     .reading = reading};
+    atomic_fetch_add(&s->damages, 1);
     if (s->options.damage)
-        s->options.damage(s->options.user, damage);
+        s->options.damage(s->options.user, &d);
 }
 
 /* A record that is whole, but says what cannot be: nothing of ours wrote it. */
@@ -147,9 +168,11 @@ static struct tec_log_record group_record(const struct tec_group_view *group)
                                    .is_static = group->is_static};
 }
 
-static bool kept(const struct tec_kv *kv)
+/* Behind the end: it was cut off when the file could not be made durable. */
+static bool kept(const struct tec_store *s, const struct tec_kv *kv)
 {
-    return kv && kv->place != 0 && !atomic_load(&((struct tec_kv *)(uintptr_t)kv)->damaged);
+    return kv && kv->place != 0 && kv->place < tec_log_bytes(s->log) &&
+           !atomic_load(&((struct tec_kv *)(uintptr_t)kv)->damaged);
 }
 
 int64_t tec_store_live(const struct tec_store *s)
@@ -164,7 +187,7 @@ int64_t tec_store_live(const struct tec_store *s)
         for (uint32_t u = g.first; u != TEC_NO_UNIT; u = tec_groups_next(s->groups, u)) {
             r = text_record(s, u, &g);
             bytes += tec_log_record_bytes(key, &r);
-            if (!kept(s->units[u].kv))
+            if (!kept(s, s->units[u].kv))
                 continue;
             r = kv_record(s->units[u].kv);
             bytes += tec_log_record_bytes(key, &r);
@@ -178,27 +201,47 @@ static enum tec_status copy_unit(struct tec_store *s, struct tec_log *fresh, uin
 {
     struct tec_log_record r = text_record(s, unit, group);
     struct tec_kv *kv = s->units[unit].kv;
+    if (kv)
+        kv->moved = 0;
     TEC_TRY(tec_log_append(fresh, &r, err));
-    if (!kept(kv))
+    if (!kept(s, kv))
         return TEC_OK;
     r = kv_record(kv);
     enum tec_status status = tec_log_copy(fresh, s->log, &r, err);
     kv->moved = status == TEC_OK ? r.place : 0;
     if (status != TEC_MALFORMED)
         return status;
-    if (!atomic_exchange(&kv->damaged, true))
-        atomic_fetch_add(&s->damages, 1);
+    tec_store_kv_damaged(s, kv, 0, false);
     return TEC_OK;
+}
+
+static struct tec_log_record clock_record(const struct tec_store *s)
+{
+    return (struct tec_log_record){.type = TEC_LOG_CLOCK,
+                                   .unit = s->next_unit,
+                                   .group = tec_groups_next_group(s->groups),
+                                   .epoch = tec_groups_next_epoch(s->groups),
+                                   .step = tec_groups_now(s->groups)};
+}
+
+enum tec_status tec_store_end(struct tec_store *s, struct tec_error *err)
+{
+    if (!s->log)
+        return TEC_OK;
+    pthread_mutex_lock(&s->lock);
+    struct tec_log_record clock = clock_record(s);
+    s->retry_ns = 0;
+    enum tec_status status = tec_store_recover(s, err);
+    if (status == TEC_OK)
+        status = tec_log_end(s->log, &clock, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
 }
 
 static enum tec_status copy_all(struct tec_store *s, struct tec_log *fresh, struct tec_error *err)
 {
     struct tec_group_view g;
-    struct tec_log_record clock = {.type = TEC_LOG_CLOCK,
-                                   .unit = s->next_unit,
-                                   .group = tec_groups_next_group(s->groups),
-                                   .epoch = tec_groups_next_epoch(s->groups),
-                                   .step = tec_groups_now(s->groups)};
+    struct tec_log_record clock = clock_record(s);
     TEC_TRY(tec_log_append(fresh, &clock, err));
     for (bool more = tec_groups_each(s->groups, NULL, &g); more;
          more = tec_groups_each(s->groups, &g, &g)) {
@@ -215,7 +258,7 @@ static void move_places(struct tec_store *s)
 {
     for (uint32_t i = 0; i < s->options.max_units; i++)
         if (s->units[i].id && s->units[i].kv) {
-            s->units[i].kv->place = kept(s->units[i].kv) ? s->units[i].kv->moved : 0;
+            s->units[i].kv->place = s->units[i].kv->moved;
             s->units[i].kv->moved = 0;
         }
     for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_KEPT_FILE].next)
@@ -253,6 +296,19 @@ enum tec_status tec_store_compact_locked(struct tec_store *s, struct tec_error *
     return status;
 }
 
+enum tec_status tec_store_recover(struct tec_store *s, struct tec_error *err)
+{
+    int64_t now = tec_clock_now(&real);
+    if (!tec_log_read_only(s->log))
+        return TEC_OK;
+    if (now < s->retry_ns)
+        return tec_fail(err, TEC_IO, "%s: could not be made durable; it is soon written anew",
+                        tec_log_path(s->log));
+    s->retry_ns = now + RETRY_NS;
+    return tec_context(err, tec_store_compact_locked(s, err),
+                       "a store file that could not be made durable");
+}
+
 /* The file is full: KV leaves it until three quarters are enough, and it is written anew. */
 static enum tec_status make_room(struct tec_store *s, int64_t bytes, struct tec_error *err)
 {
@@ -276,6 +332,7 @@ enum tec_status tec_store_append(struct tec_store *s, struct tec_log_record *r,
     struct tec_error first = {TEC_OK, ""};
     if (!s->log)
         return TEC_OK;
+    TEC_TRY(tec_store_recover(s, err));
     if (tec_log_bytes(s->log) > s->compact_at) {
         s->compact_at = 2 * tec_log_bytes(s->log);
         if (tec_store_live(s) < tec_log_bytes(s->log) / 2)

@@ -62,6 +62,7 @@ struct tec_store {
     struct tec_kv *stale; /* pinned, no longer current; linked by links[TEC_KEPT_FILE] */
     struct tec_store_counts counts;
     _Atomic int64_t read_bytes[TEC_KEPT_PLACES], damages;
+    int64_t retry_ns;   /* when a file that could not be made durable may be written anew */
     int64_t compact_at; /* size of the file at which it is looked whether half of it is useless */
 };
 
@@ -103,6 +104,11 @@ void tec_store_unit_free(struct tec_store *store, uint32_t handle);
 enum tec_status tec_store_stale_warm(struct tec_store *store, struct tec_error *err);
 /* KV that nothing pins leaves the file; where it is not in RAM either, its unit has none. */
 void tec_store_file_evict(struct tec_store *store, struct tec_kv *kv);
+/* A file that could not be made durable is written anew, when it is time to try again. */
+enum tec_status tec_store_recover(struct tec_store *store, struct tec_error *err);
+/* KV in the file that is not whole; `reading`: whoever reads it is told, too. Also under no lock.
+ */
+void tec_store_kv_damaged(struct tec_store *store, struct tec_kv *kv, uint32_t layer, bool reading);
 /* Open the log and take over what it holds. */
 enum tec_status tec_store_replay(struct tec_store *store, struct tec_error *err);
 

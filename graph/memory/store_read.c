@@ -2,6 +2,7 @@
 #include "graph/memory/log_own.h"
 #include "graph/memory/store_own.h"
 
+#include <stdio.h>
 #include <string.h>
 
 uint32_t tec_kv_tokens(const struct tec_kv *kv)
@@ -77,21 +78,25 @@ static bool whole(struct tec_kv *kv, uint32_t layer, enum tec_kept_in tier, unsi
     return true;
 }
 
-static enum tec_status no_whole(struct tec_store *s, const struct tec_kv *kv, uint32_t layer,
+static enum tec_status no_whole(struct tec_store *s, struct tec_kv *kv, uint32_t layer,
                                 enum tec_kept_in tier, struct tec_error *err)
 {
+    char place[48] = "";
     const char *where = tier == TEC_KEPT_FILE ? tec_log_path(s->log) : s->options.remote.address;
+    if (tier == TEC_KEPT_FILE)
+        snprintf(place, sizeof place, ", at byte %lld",
+                 (long long)(kv->place + (int64_t)layer * (int64_t)kv->stride));
     return tec_fail(err, TEC_MALFORMED,
-                    "%.120s: KV of unit %llu, version %llu, layer %u is damaged", where,
-                    (unsigned long long)kv->unit, (unsigned long long)kv->version, layer);
+                    "%.120s: KV of unit %llu, version %llu, layer %u is damaged%s", where,
+                    (unsigned long long)kv->unit, (unsigned long long)kv->version, layer, place);
 }
 
 /* The tier does not give it: it is asked no more for this KV. */
-static void give_up(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier,
+static void give_up(struct tec_store *s, struct tec_kv *kv, uint32_t layer, enum tec_kept_in tier,
                     enum tec_status why)
 {
-    if (tier == TEC_KEPT_FILE && !atomic_exchange(&kv->damaged, true))
-        atomic_fetch_add(&s->damages, 1);
+    if (tier == TEC_KEPT_FILE)
+        tec_store_kv_damaged(s, kv, layer, true);
     if (tier == TEC_KEPT_REMOTE)
         atomic_store(&kv->remote, false);
     if (tier == TEC_KEPT_REMOTE && why != TEC_IO)
@@ -128,7 +133,7 @@ enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint
             return TEC_OK;
         }
         if (!moved && tec_kv_tier(kv) == t)
-            give_up(s, kv, t, status);
+            give_up(s, kv, layer, t, status);
         from = 0;
     }
 }

@@ -3,7 +3,6 @@
 #include "base/store/find.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,14 +44,19 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
     if (!hash)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to name a tokenizer");
     XXH3_128bits_reset(hash);
+    size_t longest = 0;
     for (int i = 0; t && i < tec_tokenizer_size(t); i++) {
         size_t n = 0;
         const char *piece = tec_tokenizer_piece(t, i, &n);
         if (piece)
             XXH3_128bits_update(hash, piece, n + 1);
+        longest = piece && n > longest ? n : longest;
     }
     XXH128_hash_t vocabulary = XXH3_128bits_digest(hash);
     XXH3_freeState(hash);
+    m->unit_bytes = (size_t)m->input->tokens_each * longest + TEC_MEMORY_SLACK;
+    if (!t || m->unit_bytes > TEC_MEMORY_UNIT)
+        m->unit_bytes = TEC_MEMORY_UNIT;
     *key = (struct tec_log_key){.tokenizer = {vocabulary.low64, vocabulary.high64},
                                 .layers = (uint32_t)s->layers,
                                 .row_bytes = (uint32_t)(s->kv_heads * s->head_dim) *
@@ -81,6 +85,8 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
                                   .log = {.max_bytes = r->tiers.disk},
+                                  .user = m,
+                                  .damage = tec_memory_damaged,
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,
                                              .event = remote_event}};
@@ -94,7 +100,11 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
     m->importance = TEC_NEW(&m->arena, o.max_units, _Atomic float);
     if (!m->importance)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %u units", o.max_units);
-    TEC_TRY(tec_store_open(&m->store, &o, m->heap, err));
+    struct tec_store *store = NULL;
+    TEC_TRY(tec_store_open(&store, &o, m->heap, err));
+    pthread_mutex_lock(&m->words); /* who reads `store` there: the store's own threads */
+    m->store = store;
+    pthread_mutex_unlock(&m->words);
     m->step = tec_store_counts(m->store).step;
     return TEC_OK;
 }
@@ -144,6 +154,11 @@ void tec_memory_close(struct tec_memory *m)
     tec_memory_stop_worker(m);
     tec_feed_destroy(m->feed);
     tec_recall_finish(&m->recall);
+    struct tec_error err;
+    if (m->store && tec_store_end(m->store, &err) != TEC_OK)
+        tec_memory_say(m, "changes are not durable: %s", err.message);
+    if (m->store)
+        tec_memory_tell_damage(m);
     tec_store_close(m->store); /* with the server's thread, which may have something to say */
     tec_memory_tell_rest(m);
     tec_encoder_close(m->encoder);
@@ -221,74 +236,6 @@ enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t
     return TEC_OK;
 }
 
-static enum tec_status put(struct tec_memory *m, const char *id, const json_t *text,
-                           struct tec_error *err)
-{
-    struct tec_groups_change change;
-    uint32_t unit;
-    size_t n = 0, bytes = json_string_length(text);
-    if (!json_is_string(text))
-        return tec_fail(err, TEC_MALFORMED, "%s: the text of '%.60s' is no string", m->input->name,
-                        id);
-    TEC_TRY(tec_memory_encode(m, json_string_value(text), bytes, m->ids,
-                              (size_t)m->input->tokens_each, &n, err));
-    if (n < 1 || n > (size_t)m->input->tokens_each)
-        return tec_fail(err, TEC_INVALID,
-                        "%s: '%.60s' has %zu tokens, the pipeline allows 1 to %d: raise "
-                        "tokens_each or shorten it",
-                        m->input->name, id, n, m->input->tokens_each);
-    TEC_TRY(tec_memory_embed(m, json_string_value(text), bytes, err));
-    enum tec_status status = tec_store_put(m->store, id, json_string_value(text), bytes,
-                                           (uint32_t)n, m->embedding, &unit, &change, err);
-    return tec_context(err, status, "%s: '%.60s'", m->input->name, id);
-}
-
-static enum tec_status change(struct tec_memory *m, json_t *json, struct tec_error *err)
-{
-    const char *id;
-    json_t *text, *puts = json_object_get(json, "put"), *removes = json_object_get(json, "remove");
-    size_t known = (puts ? 1U : 0U) + (removes ? 1U : 0U);
-    struct tec_groups_change done;
-    if (!json_is_object(json) || json_object_size(json) != known ||
-        (puts && !json_is_object(puts)) || (removes && !json_is_array(removes)))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: changes are {\"put\": {ID: TEXT}, \"remove\": [ID]}", m->input->name);
-    for (size_t i = 0; i < json_array_size(removes); i++) {
-        id = json_string_value(json_array_get(removes, i));
-        enum tec_status status = id ? tec_store_remove(m->store, id, &done, err)
-                                    : tec_fail(err, TEC_MALFORMED, "remove[%zu] is no string", i);
-        if (status == TEC_NOT_FOUND) /* said before: changes may be sent again */
-            status = TEC_OK;
-        TEC_TRY(tec_context(err, status, "%s: remove", m->input->name));
-    }
-    json_object_foreach(puts, id, text) TEC_TRY(put(m, id, text, err));
-    return TEC_OK;
-}
-
-enum tec_status tec_memory_apply(struct tec_memory *m, const char *json, size_t bytes,
-                                 struct tec_error *err)
-{
-    json_error_t where;
-    struct tec_groups_change done;
-    json_t *changes = NULL;
-    if (json && bytes) {
-        changes = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &where);
-        if (!changes)
-            return tec_fail(err, TEC_MALFORMED, "%s: column %d: %s", m->input->name, where.column,
-                            where.text);
-    }
-    pthread_mutex_lock(&m->lock);
-    enum tec_status status = tec_store_step(m->store, ++m->step, &done, err);
-    int64_t moved = (changes != NULL) + (status == TEC_OK && done.n_promoted > 0);
-    if (status == TEC_OK && changes)
-        status = change(m, changes, err);
-    if (moved)
-        atomic_fetch_add_explicit(&m->changes, moved, memory_order_release);
-    pthread_mutex_unlock(&m->lock);
-    json_decref(changes);
-    return status;
-}
-
 struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
 {
     int64_t n[TEC_COUNT_FAILED + 1];
@@ -308,4 +255,19 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .feed = m->feed ? tec_feed_counts(m->feed)
                                                       : (struct tec_feed_counts){0},
                                       .store = tec_store_counts(m->store)};
+}
+
+const char *tec_memory_file(const struct tec_memory *m)
+{
+    return m->options.forgets ? NULL : m->resource->store;
+}
+
+bool tec_memory_fails(struct tec_memory *m)
+{
+    return tec_store_fails(m->store);
+}
+
+uint32_t tec_memory_stored(struct tec_memory *m)
+{
+    return tec_store_counts(m->store).units;
 }

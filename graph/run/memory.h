@@ -70,9 +70,20 @@ enum tec_status tec_memory_use(struct tec_memory *memory, const struct tec_templ
 enum tec_status tec_memory_attach(struct tec_memory *memory, struct tec_plan *plan,
                                   struct tec_error *err);
 
+/* Bounds of the changes of one observation, which are judged before any of it is tokenised. A
+ * unit's text has at most what tokens_each tokens of the tokenizer can stand for (tokens_each times
+ * the bytes of its longest piece, and 1 KiB), and never more than TEC_MEMORY_UNIT. */
+enum {
+    TEC_MEMORY_UNIT = 64 << 10,  /* bytes of a text */
+    TEC_MEMORY_TEXTS = 1 << 20,  /* of all texts together */
+    TEC_MEMORY_JSON = 8 << 20,   /* of the changes as they come */
+    TEC_MEMORY_CHANGES = 1 << 10 /* units that are put or removed */
+};
+
 /* A step of time and its changes, JSON: {"put": {ID: TEXT, ...}, "remove": [ID, ...]} ; NULL or ""
- * is no change. TEC_MALFORMED, TEC_INVALID (a unit longer than tokens_each) name the entry; what
- * stands before it is done. */
+ * is no change. TEC_MALFORMED, TEC_INVALID (beyond a bound, longer than tokens_each) name the
+ * entry, and nothing is done. Where the store fails (TEC_IO, TEC_NO_MEMORY), what stands before the
+ * entry that is named is done. */
 enum tec_status tec_memory_apply(struct tec_memory *memory, const char *json, size_t bytes,
                                  struct tec_error *err);
 
@@ -121,6 +132,27 @@ struct tec_memory_counts {
     struct tec_store_counts store;
 };
 struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);
+
+/* What of the file could not be used: how many parts, and the first few of them. Copied; any
+ * thread. */
+enum { TEC_MEMORY_DAMAGES = 8 };
+struct tec_memory_damage {
+    int64_t offset, bytes; /* in the file */
+    char unit[64];         /* its name, "" where that is not known */
+    uint64_t serial;       /* its number, 0 where that is not known */
+    char what[64];
+};
+struct tec_memory_damages {
+    int64_t n;
+    struct tec_memory_damage first[TEC_MEMORY_DAMAGES];
+};
+void tec_memory_damages(struct tec_memory *memory, struct tec_memory_damages *out);
+/* The store's file as the pipeline names it, NULL where there is none; whether the newest write to
+ * it failed. Any thread. */
+const char *tec_memory_file(const struct tec_memory *memory);
+bool tec_memory_fails(struct tec_memory *memory);
+/* Units in the store. Any thread. */
+uint32_t tec_memory_stored(struct tec_memory *memory);
 
 /* The newest thing that went wrong without hurting an answer, or "". Copied. */
 enum { TEC_MEMORY_TEXT = 600 };

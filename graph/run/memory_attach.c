@@ -142,7 +142,7 @@ static void fill_store(struct tec_memory *m)
         tec_memory_keep_job(m);
         failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
     }
-    m->cursor = 0;
+    m->cursor = (struct tec_store_cursor){.inside = false};
 }
 
 /* Every piece of the recall has run before the first frame: a prompt of the beginning alone. */

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+enum { TEC_MEMORY_SLACK = 1024 };        /* bytes that a normaliser may drop */
 enum { TEC_WORDS_DIM = 256, COLD = 64 }; /* of an embedding made from words */
 
 /* KV to compute: filled by the worker, computed by the frame thread, kept by the worker. */
@@ -51,7 +52,8 @@ struct tec_memory {
     uint32_t cold[COLD],
         n_cold; /* units whose KV is not in RAM, found by prompts; under the lock */
     const struct tec_template *template;
-    int *ids; /* [tokens_each] room to count */
+    int *ids;          /* [tokens_each] room to count */
+    size_t unit_bytes; /* most of a unit's text: what tokens_each tokens can stand for */
 
     /* With a plan. */
     struct tec_plan *plan;
@@ -61,8 +63,9 @@ struct tec_memory {
     unsigned char *begin_k, *begin_v; /* [layers, n_beginning, row]; NULL: not yet kept */
     struct tec_remember_job job;
     pthread_t worker;
-    uint32_t cursor, *looked; /* the worker's; [units] */
-    int64_t token_ns;         /* of a launch of units, believed; the frame thread's */
+    struct tec_store_cursor cursor; /* the worker's */
+    uint32_t *looked;               /* [units] */
+    int64_t token_ns;               /* of a launch of units, believed; the frame thread's */
     bool works;
     _Atomic bool stops;
     unsigned char **staging, *stage; /* [layers, units] */
@@ -86,8 +89,11 @@ struct tec_memory {
 
     _Atomic int64_t counts[16]; /* memory.c: which is which */
     struct tec_memory_heard heard;
-    char trouble[TEC_MEMORY_TEXT]; /* these three: under `words` */
-    int64_t calm_ns, unsaid;       /* when as many as may be can be said again; troubles not said */
+    struct tec_memory_damages damages; /* with the four below: under `words` */
+    int64_t told;                      /* damages that were said */
+    char trouble[TEC_MEMORY_TEXT];
+    int64_t calm_ns, unsaid; /* when as many as may be can be said again; troubles not said */
+    _Atomic bool failing;    /* it was said that the store's file cannot be written */
 };
 
 enum {
@@ -129,6 +135,14 @@ void tec_memory_keep_job(struct tec_memory *m);
 void tec_memory_say(struct tec_memory *m, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void tec_memory_well(struct tec_memory *m);
+/* The store's file cannot be written, for that reason; it was written again, if it could not be
+ * before. */
+void tec_memory_say_failing(struct tec_memory *m, const char *why);
+void tec_memory_written(struct tec_memory *m);
+/* Of the store, any thread: a part of its file cannot be used. Said at once while the store is
+ * opened, else by the worker: tell_damage. */
+void tec_memory_damaged(void *memory, const struct tec_log_damage *damage);
+void tec_memory_tell_damage(struct tec_memory *m);
 /* The frame's side: the running prompt could not be recalled, because of its `unit` (-1: of none).
  * The worker's: say so. When nothing comes any more: what was held back. */
 void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int unit);

@@ -55,6 +55,71 @@ void tec_memory_well(struct tec_memory *m)
     pthread_mutex_unlock(&m->words);
 }
 
+void tec_memory_say_failing(struct tec_memory *m, const char *why)
+{
+    atomic_store(&m->failing, true);
+    tec_memory_say(m, "%s", why);
+}
+
+void tec_memory_written(struct tec_memory *m)
+{
+    if (!atomic_load(&m->failing) || tec_store_fails(m->store))
+        return;
+    atomic_store(&m->failing, false);
+    tec_memory_say(m, "%s is written again", m->resource->store);
+    tec_memory_well(m);
+}
+
+static void say_damage(struct tec_memory *m, const struct tec_memory_damage *d)
+{
+    char whose[100] = "";
+    if (d->unit[0])
+        snprintf(whose, sizeof whose, "unit '%s', ", d->unit);
+    else if (d->serial)
+        snprintf(whose, sizeof whose, "unit number %llu, ", (unsigned long long)d->serial);
+    tec_memory_say(m, "%.200s is damaged at byte %lld: %s%s (%lld bytes)", m->resource->store,
+                   (long long)d->offset, whose, d->what, (long long)d->bytes);
+}
+
+void tec_memory_damaged(void *memory, const struct tec_log_damage *damage)
+{
+    struct tec_memory *m = memory;
+    struct tec_memory_damage d = {
+        .offset = damage->offset, .bytes = damage->bytes, .serial = damage->unit};
+    snprintf(d.what, sizeof d.what, "%s", damage->what);
+    snprintf(d.unit, sizeof d.unit, "%s", damage->id ? damage->id : "");
+    pthread_mutex_lock(&m->words);
+    int64_t n = m->damages.n++;
+    m->damages.first[n < TEC_MEMORY_DAMAGES ? n : TEC_MEMORY_DAMAGES - 1] = d;
+    bool opening = !m->store;
+    if (opening || damage->reading) /* a prompt's failure is said, with its cause */
+        m->told++;
+    pthread_mutex_unlock(&m->words);
+    if (opening)
+        say_damage(m, &d);
+}
+
+void tec_memory_tell_damage(struct tec_memory *m)
+{
+    struct tec_memory_damage d = {.offset = 0};
+    pthread_mutex_lock(&m->words);
+    int64_t n = m->damages.n, more = n - m->told;
+    if (more > 0) /* the newest that is remembered */
+        d = m->damages.first[n <= TEC_MEMORY_DAMAGES ? n - 1 : TEC_MEMORY_DAMAGES - 1];
+    m->unsaid += more > 1 ? more - 1 : 0;
+    m->told = n;
+    pthread_mutex_unlock(&m->words);
+    if (more > 0)
+        say_damage(m, &d);
+}
+
+void tec_memory_damages(struct tec_memory *m, struct tec_memory_damages *out)
+{
+    pthread_mutex_lock(&m->words);
+    *out = m->damages;
+    pthread_mutex_unlock(&m->words);
+}
+
 void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int unit)
 {
     struct tec_memory_heard *h = &m->heard;
@@ -74,6 +139,7 @@ void tec_memory_tell(struct tec_memory *m)
     struct tec_memory_heard *h = &m->heard;
     struct tec_unit_view view;
     char whose[64] = "";
+    tec_memory_tell_damage(m);
     if (!atomic_load_explicit(&h->full, memory_order_acquire))
         return;
     pthread_mutex_lock(&m->lock); /* names are borrowed */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -63,8 +64,7 @@ static bool added(const struct tec_remember_job *j, uint32_t handle)
     return false;
 }
 
-/* From m->cursor on, which counts missing units that fit no launch: they are computed with each
- * prompt. */
+/* From m->cursor on, which passes units that fit no launch: they are computed with each prompt. */
 bool tec_memory_fill_job(struct tec_memory *m)
 {
     struct tec_remember_job *j = &m->job;
@@ -74,12 +74,12 @@ bool tec_memory_fill_job(struct tec_memory *m)
     uint32_t *members = TEC_NEW(&m->scratch, most, uint32_t);
     j->n_texts = j->n_units = j->n_tokens = 0;
     uint32_t n =
-        missing && members ? tec_store_missing_from(m->store, m->cursor, missing, most) : 0;
+        missing && members ? tec_store_missing_from(m->store, &m->cursor, missing, most) : 0;
     for (uint32_t i = 0; i < n && j->n_tokens < SOME; i++) {
         if (added(j, missing[i]) || add_sequence(m, missing[i], members))
             continue;
         if (j->n_units == 0) /* alone, too, it does not fit */
-            m->cursor++;
+            tec_store_pass(m->store, &m->cursor, missing[i]);
         else
             break;
     }
@@ -149,15 +149,20 @@ void tec_memory_keep_job(struct tec_memory *m)
         if (!j->failed && keep_unit(m, u, &err))
             continue;
         tec_memory_count(m, TEC_COUNT_FAILED, 1);
-        tec_memory_say(m, "a unit is not kept: %s", err.message);
+        char why[TEC_MEMORY_TEXT];
+        snprintf(why, sizeof why, "a unit is not kept: %s", err.message);
+        if (err.status == TEC_IO)
+            tec_memory_say_failing(m, why);
+        else
+            tec_memory_say(m, "%s", why);
     }
 }
 
 /* What others have computed is not missing. Waits for a server, under no lock. */
 static void look(struct tec_memory *m)
 {
-    uint32_t n =
-        tec_store_missing_from(m->store, m->cursor, m->looked, (uint32_t)m->plan->spec.units);
+    struct tec_store_cursor from = m->cursor;
+    uint32_t n = tec_store_missing_from(m->store, &from, m->looked, (uint32_t)m->plan->spec.units);
     uint32_t found;
     if (n > 0 && m->resource->remote && !m->options.forgets)
         (void)tec_store_look(m->store, m->looked, n, LOOK_NS, &found, NULL);
@@ -184,7 +189,7 @@ static bool fill(struct tec_memory *m, int64_t *seen, bool *busy)
 {
     int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
     if (changes != *seen) {
-        m->cursor = 0;
+        m->cursor = (struct tec_store_cursor){.inside = false};
         *seen = changes;
         *busy = true;
         look(m);
@@ -202,9 +207,17 @@ static void sync_changes(struct tec_memory *m, int64_t *synced)
 {
     int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
     struct tec_error err;
-    if (changes != *synced && tec_store_sync(m->store, &err) != TEC_OK)
-        tec_memory_say(m, "changes are not durable: %s", err.message);
-    *synced = changes;
+    bool fails = tec_store_fails(m->store);
+    if (changes == *synced && !fails)
+        return;
+    if (tec_store_sync(m->store, &err) == TEC_OK) {
+        *synced = changes;
+        tec_memory_written(m);
+        return;
+    }
+    char why[TEC_MEMORY_TEXT];
+    snprintf(why, sizeof why, "changes are not durable: %.400s", err.message);
+    tec_memory_say_failing(m, why);
 }
 
 static void *work(void *self)

@@ -1,6 +1,7 @@
 /* What the control socket answers, as JSON. */
 #include "base/json_text.h"
 #include "tools/control/control.h"
+#include "tools/memory_text.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -100,12 +101,13 @@ static json_t *safety_json(const struct tec_safety *safety)
 json_t *tec_control_status(struct tec_control *c)
 {
     const struct tec_helm_status *s = tec_helm_look(c->helm);
-    return json_pack("{s:b, s:I, s:o, s:i, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ok",
-                     1, "frame", (json_int_t)s->frame, "policy", tec_json_shown(s->policy),
+    return json_pack("{s:b, s:I, s:o, s:i, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "ok", 1, "frame", (json_int_t)s->frame, "policy", tec_json_shown(s->policy),
                      "version", s->version, "decides", tec_json_shown(s->decides), "quarantined",
                      (int)s->report.quarantined, "standby", (int)s->report.standby, "params",
                      params_json(s), "report", report_json(&s->report), "previous",
                      named(s->previous, s->previous_version), "candidate",
                      named(s->candidate, s->candidate_version), "load", load_json(c, s),
-                     "deadlines", safety_json(c->options.safety), "events", events_json(c));
+                     "deadlines", safety_json(c->options.safety), "memory",
+                     tec_memory_state_json(c->memory), "events", events_json(c));
 }

@@ -1,6 +1,7 @@
 /* stats.c - what the server tells about itself at its end. */
 #include "tools/serve/stats.h"
 #include "base/json_text.h"
+#include "tools/memory_text.h"
 
 #include <jansson.h>
 
@@ -65,9 +66,11 @@ static void say_misses(const struct tec_safety *safety, struct tec_invocation *c
 }
 
 void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_safety *safety,
-                           const struct tec_policy *policy, struct tec_invocation *call)
+                           const struct tec_policy *policy, struct tec_memory *memory,
+                           struct tec_invocation *call)
 {
     json_t *json;
+    tec_memory_say_state(memory, call);
     say_misses(safety, call);
     if (s->substitutes)
         tec_say(call, "%lld requests were answered at their deadline, before their result",
@@ -92,13 +95,13 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
                 (double)tec_histogram_at(&s->own, 0.99) / 1e3);
         return;
     }
-    json = json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "requests",
+    json = json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "requests",
                      (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "misses",
                      tec_serve_misses_json(safety), "rescued", (json_int_t)s->rescued, "errors",
                      (json_int_t)s->errors, "connections", (json_int_t)s->connections, "infer_ms",
                      quantiles(&s->infer, 1e6), "overhead_us", quantiles(&s->overhead, 1e3),
                      "waited_us", quantiles(&s->waited, 1e3), "own_us", quantiles(&s->own, 1e3),
-                     "policy", policy_json(policy));
+                     "policy", policy_json(policy), "memory", tec_memory_state_json(memory));
     struct tec_error err;
     if (tec_json_print(call->out, json, JSON_REAL_PRECISION(6) | JSON_COMPACT, "the summary",
                        &err) != TEC_OK)

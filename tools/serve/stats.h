@@ -3,6 +3,7 @@
 #define TEC_TOOLS_SERVE_STATS_H
 
 #include "graph/run/costs.h"
+#include "graph/run/memory.h"
 #include "policies/host/policy.h"
 #include "tools/command.h"
 #include "tools/serve/exchange.h"
@@ -29,8 +30,10 @@ void tec_serve_stats_add(struct tec_serve_stats *stats, const struct tec_job *jo
 json_t *tec_serve_misses_json(const struct tec_safety *safety);
 
 /* A line on stderr, or with --format json an object on stdout; and how the policy fared (NULL:
- * there was none), so that nobody takes the default plan for it. */
+ * there was none), so that nobody takes the default plan for it, and how the memory is (NULL: there
+ * is none). */
 void tec_serve_stats_print(const struct tec_serve_stats *stats, const struct tec_safety *safety,
-                           const struct tec_policy *policy, struct tec_invocation *call);
+                           const struct tec_policy *policy, struct tec_memory *memory,
+                           struct tec_invocation *call);
 
 #endif

@@ -1,0 +1,81 @@
+/* Which units of a store have no KV in the form they should have. */
+#include "graph/memory/store_own.h"
+
+uint32_t tec_store_members(struct tec_store *s, uint32_t unit, uint32_t *out, uint32_t most)
+{
+    struct tec_group_view g;
+    uint32_t n = 0;
+    pthread_mutex_lock(&s->lock);
+    if (tec_store_epoch(s, unit) && tec_groups_of(s->groups, unit, &g)) {
+        n = g.members;
+        uint32_t u = g.first;
+        for (uint32_t i = 0; n <= most && i < n && u != TEC_NO_UNIT; i++) {
+            out[i] = u;
+            u = tec_groups_next(s->groups, u);
+        }
+    } else if (most > 0) {
+        out[n++] = unit;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+/* Where the search goes on: a unit of a group, and the group. False: at the end. */
+static bool resume(struct tec_store *s, const struct tec_store_cursor *from, uint32_t *unit,
+                   struct tec_group_view *g)
+{
+    if (from->inside && tec_groups_of(s->groups, from->unit, g) && g->id == from->group) {
+        *unit = from->unit;
+        return true;
+    }
+    bool there = tec_groups_from(s->groups, from->group, g);
+    *unit = there ? g->first : TEC_NO_UNIT;
+    return there;
+}
+
+/* The unit behind another one, of its group or the next. */
+static uint32_t unit_after(struct tec_store *s, uint32_t unit, struct tec_group_view *g)
+{
+    uint32_t next = tec_groups_next(s->groups, unit);
+    if (next == TEC_NO_UNIT && tec_groups_each(s->groups, g, g))
+        next = g->first;
+    return next;
+}
+
+uint32_t tec_store_missing_from(struct tec_store *s, struct tec_store_cursor *from, uint32_t *out,
+                                uint32_t most)
+{
+    struct tec_group_view g;
+    uint32_t n = 0, unit = TEC_NO_UNIT;
+    pthread_mutex_lock(&s->lock);
+    for (bool more = most > 0 && resume(s, from, &unit, &g); more && unit != TEC_NO_UNIT;
+         unit = unit_after(s, unit, &g)) {
+        s->counts.looked++;
+        if (tec_store_kv_good(s, unit))
+            continue;
+        if (n == 0)
+            *from = (struct tec_store_cursor){g.id, unit, true};
+        out[n++] = unit;
+        if (n == most)
+            break;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+uint32_t tec_store_missing(struct tec_store *s, uint32_t *out, uint32_t most)
+{
+    return tec_store_missing_from(s, &(struct tec_store_cursor){.inside = false}, out, most);
+}
+
+void tec_store_pass(struct tec_store *s, struct tec_store_cursor *from, uint32_t unit)
+{
+    struct tec_group_view g;
+    pthread_mutex_lock(&s->lock);
+    if (tec_groups_of(s->groups, unit, &g)) {
+        uint32_t next = unit_after(s, unit, &g);
+        bool there = next != TEC_NO_UNIT;
+        *from = (struct tec_store_cursor){there ? g.id : TEC_NO_GROUP, next, there};
+    }
+    pthread_mutex_unlock(&s->lock);
+}
