@@ -363,16 +363,21 @@ TEST(actions_go_back)
     /* Rows of 3 columns, 2 used; q01 = -1, q99 = 1, eps 0: the value itself. */
     float actions[12] = {0.5F, 0.25F, 9.0F, 0.0F, -3.0F, 9.0F, 100.0F, 0.0F, 9.0F, 0, 0, 0};
     double out[8];
-    int clamped = -1;
+    struct tec_beyond beyond;
+    char text[120];
     REQUIRE(open_session("{}") == TEC_OK);
     REQUIRE(observe() == TEC_OK);
-    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &clamped), ==, 3);
+    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &beyond), ==, 3);
     CHECK(out[0] == 1.5 && out[1] == 0.25); /* column 1 counts from the state, 1.0 */
     CHECK(out[2] == 1.0 && out[3] == -1.0);
     CHECK(out[4] == 50.0 && out[5] == 0.0);
-    CHECK_INT(clamped, ==, 2);
+    CHECK_INT(beyond.n, ==, 2);
+    tec_beyond_text(text, sizeof text, &beyond);
+    CHECK_STR(text, "2 values beyond the robot's limits, clipped: row 2, column 2 is -3, below -1");
     actions[4] = NAN;
-    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &clamped), ==, 1);
+    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &beyond), ==, 1);
+    actions[4] = INFINITY;
+    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &beyond), ==, 1);
     close_session();
 }
 

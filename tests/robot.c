@@ -139,7 +139,7 @@ TEST(robot_parses)
     CHECK(r->norm == TEC_NORM_QUANTILE && r->state_in_prompt);
     CHECK_STR(r->asset, "x/y");
     CHECK_STR(r->prompt_input, "prompt");
-    CHECK(r->low[0] == -50.0 && r->high[1] == 1.0 && r->rate_hz == 10.0);
+    CHECK(r->limits.min[0] == -50.0 && r->limits.max[1] == 1.0 && r->rate_hz == 10.0);
     tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);
 }
@@ -260,8 +260,14 @@ static const struct {
     {"'state':{'inputs':[{'input':'s','size':2.5}]}", "'size' must be a whole number"},
     {"'state':{'inputs':[{'input':'','size':2}]}", "not empty"},
     {"'state':{'inputs':[{'input':'s','size':1000},{'input':'t','size':1000}]}", "more than"},
-    {"'actions':{'size':2,'low':[1]}", "lists 1 limits for 2 columns"},
-    {"'actions':{'size':2,'low':[1,1],'high':[0,2]}", "low[1] = 1 is above high[1] = 0"},
+    {"'actions':{'size':2,'limits':{'min':[1]}}", "actions.limits: 'min' lists 1 limits for 2"},
+    {"'actions':{'size':2,'limits':{'min':1,'max':[0,2]}}", "min[1] = 1 is above max[1] = 0"},
+    {"'actions':{'size':2,'limits':{'max':['1',2]}}", "'max[1]' must be a finite number, or false"},
+    {"'actions':{'size':2,'limits':{'max':'1'}}", "'max' must be a number, or a list of 2"},
+    {"'actions':{'size':2,'limits':{'max_step':[1,0]}}", "max_step[2] = 0 must be more than 0"},
+    {"'actions':{'size':2,'limits':{'on':'clamp'}}", "unknown word for 'on': 'clamp'"},
+    {"'actions':{'size':2,'limits':{'low':1}}", "unknown field 'low'"},
+    {"'actions':{'size':2,'limits':true}", "actions.limits"},
     {"'actions':{'size':2,'inputs':3}", "its steps give 3 columns, size says 2"},
     {"'actions':{'size':'2'}", "'size' must be a whole number"},
     {"'actions':{}", "'size' is missing"},

@@ -445,6 +445,65 @@ def a_stop_lasts_until_reset(_):
     check("stopped, for every client" in err and "the stop was reset" in err, err)
 
 
+def limited_server(limits, *options):
+    """The bundled robot with these limits of its actions."""
+    folder = tempfile.mkdtemp()
+    path = folder + "/arm.lua"
+    with open(path, "w") as f:
+        f.write('local robot = include "robots/metaworld.lua"\nrobot.actions.limits = %s\n'
+                'return extend("demo_metaworld.lua", { robot = robot })\n' % limits)
+    server = Server(*options, pipeline=path)
+    os.unlink(path)
+    os.rmdir(folder)
+    return server
+
+
+@test
+def actions_beyond_the_limits_are_clipped(_):
+    server = limited_server("{ max = 0.5 }", "--format", "json")
+    s = server.connect()
+    r = s.infer(asked(seed=7))
+    values = [v for row in rows(r) for v in row]
+    check(max(values) == 0.5 and len(values) == ROWS * COLUMNS, values)
+    check(r["tectum"]["source"] == "fresh" and r["tectum"]["limited"] > 0, r)
+    check(max(v for row in rows(s.infer(observation())) for v in row) == 0.5)
+    code, out, err = server.end()
+    limits = json.loads(out.splitlines()[-1])["limits"]
+    check(limits["requests"] == 2 and limits["refused"] == 0 and limits["values"] > 2, limits)
+    check(code == 0 and "beyond the robot's limits; the last: row 1, column 2 is" in err, err)
+
+
+@test
+def a_chunk_begins_a_step_from_the_last_command(_):
+    server = limited_server("{ max_step = 0.05 }")
+    s = server.connect()
+    last = rows(s.infer(asked(seed=7)))[7]  # the robot says execute = 8
+    for seed in range(8, 12):
+        r = s.infer(asked(seed=seed, tasks=["action", "text"]) if seed == 9 else asked(seed=seed))
+        far = max(abs(a - b) for a, b in zip(rows(r)[0], last))
+        check(far <= 0.05 + 1e-9, seed, far)
+        check(seed != 9 or r["tectum"]["text"], r)  # the text is as it was
+        last = rows(r)[7]
+    server.end()
+
+
+@test
+def actions_beyond_the_limits_are_held_or_stop(_):
+    server = limited_server('{ max = 0.5, on = "hold" }')
+    s = server.connect()
+    r = s.infer(asked())
+    check(r["tectum"]["source"] == "none" and r["tectum"]["cause"] == "limits", r)
+    check(rows(r) == [] and r["tectum"]["missed"], r)
+    check(s.infer(asked(tasks=["text"]))["tectum"]["text"] != "")
+    server.end()
+    server = limited_server('{ max = 0.5, on = "stop" }')
+    s = server.connect()
+    check(s.infer(asked())["tectum"]["source"] == "stopped")
+    check(rows(server.connect().infer(observation())) == [])
+    _, _, err = server.end()
+    check("stopped, for every client" in err and "were refused" in err, err)
+
+
 @test
 def observations_have_the_age_that_clients_say(server):
     s = server.connect()

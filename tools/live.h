@@ -98,6 +98,7 @@ struct tectum {
                                   prepares an input under it, so that a slow picture keeps no
                                   actions back */
     struct tec_outlet outlet;
+    bool stopped; /* by a limit of the robot, for tectum_wait too */
     struct tec_mailbox outbox;
     struct tec_live_output outputs[TEC_MAILBOX_PLACES];
     int64_t taken; /* number of outputs[outbox.reading], -1 = none */

@@ -337,6 +337,23 @@ static bool take_loss(const struct tectum *t, int64_t from, struct tectum_chunk 
     return true;
 }
 
+/* The robot's actions, unless they are beyond its limits: a stop is one for tectum_handout too. */
+static void judge(struct tectum *t, const struct tec_live_output *out, double *actions,
+                  struct tectum_chunk *chunk)
+{
+    struct tec_beyond beyond;
+    int rows = tec_session_act_on(t->engine->session, out->state_raw, out->chunk, actions, &beyond);
+    chunk->limited = beyond.n;
+    if (beyond.n > 0 && beyond.on == TEC_LIMIT_STOP) {
+        t->stopped = true;
+        tec_outlet_stop(&t->outlet);
+    }
+    chunk->rows = t->stopped ? 0 : rows;
+    if (t->stopped || tec_beyond_refused(&beyond))
+        snprintf(chunk->reason, sizeof chunk->reason, "%s",
+                 tec_beyond_refused(&beyond) ? "limits" : "stopped");
+}
+
 /* Losses are looked at first: what left before one is seen behind it. */
 static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_chunk *chunk)
 {
@@ -352,7 +369,7 @@ static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_
                                    .captured_ns = out->captured_ns,
                                    .released_ns = out->released_ns,
                                    .missed = out->missed};
-    chunk->rows = tec_session_act_on(t->engine->session, out->state_raw, out->chunk, actions);
+    judge(t, out, actions, chunk);
     return true;
 }
 

@@ -105,6 +105,10 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
     o->pictures = pictures;
     for (int i = 0; i < robot->n_cameras; i++)
         TEC_TRY(find_slot(o, i, err));
+    bool declared = robot->limits.min || robot->limits.max;
+    if (!declared && !robot->unlimited)
+        TEC_TRY(tec_limits_trained(&o->trained, &o->needs.action_norm, robot->n_model_actions,
+                                   robot->limits.on, &o->arena, err));
     return tec_observer_fill_decode(o, err);
 }
 

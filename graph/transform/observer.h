@@ -120,10 +120,12 @@ enum tec_action_ids tec_robot_judge_ids(const struct tec_observer *o, const floa
 /* Model actions [rows, action_width] f32 to robot actions [rows', n_actions] f64, rows' = rows or
  * the robot's max_rows if that is less; returns rows'. A row that is not finite ends the chunk, as
  * does one of token ids that is TEC_IDS_ENDED: only the rows before it are returned. state_raw is
- * that of the observation that the actions were computed from. Values beyond the robot's limits are
- * clamped and counted in *clamped (NULL is allowed). Takes no memory. */
+ * that of the observation that the actions were computed from. Values beyond a limit are told in
+ * *beyond (NULL is allowed) and clipped; where the robot says on = "hold" or "stop" instead, no row
+ * is returned. The change to the first row from a command before it is not looked at. Takes no
+ * memory. */
 int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
-                  double *out, int *clamped);
+                  double *out, struct tec_beyond *beyond);
 
 /* Can robot actions be turned back into the model's? TEC_MALFORMED, naming the step, when one of
  * the robot's action steps has no inverse. */

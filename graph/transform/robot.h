@@ -7,6 +7,7 @@
 #include "base/image/reshape.h"
 #include "base/store/checkpoint.h"
 #include "base/store/norm.h"
+#include "graph/transform/limits.h"
 #include "graph/transform/transform.h"
 
 #include <jansson.h>
@@ -73,7 +74,8 @@ struct tec_robot {
     struct tec_transforms actions; /* after un-normalisation: n_model_actions -> n_actions */
     int n_actions;
     int max_rows;             /* most rows handed to the robot, 0 = all */
-    const double *low, *high; /* [n_actions] limits of a robot action, NULL = none */
+    struct tec_limits limits; /* of its actions, in its own units */
+    bool unlimited;           /* limits = false: those of the statistics do not hold either */
 
     enum tec_norm_mode norm; /* what the statistics must be */
     bool norm_any;           /* any: the checkpoint says (LeRobot's files do) */
@@ -106,13 +108,17 @@ struct tec_robot {
  *     unknown_cameras  "error" (default) | "ignore"
  *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def}
  *     actions    {size, decode?, ops?, inputs? = model columns used (default size), max_rows?,
- *                low?, high? = lists of limits}: steps of decode run before un-normalisation, on
- * the model's columns, and keep their number; those of ops after it norm       {mode =
- * "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?} prompt     {input? = "prompt",
- * template?, state? = boolean, default?, state_pad_to?, max_tokens?, truncate? = boolean} rate_hz,
- * execute metadata   an object for clients of a server, {reset_pose = {...}} variants   {NAME =
- * {any of the above but name}}: fields that replace the common ones; inside state, actions, norm
- * and prompt field by field variant    the default one
+ *                limits?}: steps of decode run before un-normalisation, on the model's columns, and
+ *                keep their number; those of ops after it. limits: tec_limits_parse; without its
+ *                min and max, and unless it is false, those of the statistics hold
+ *     norm       {mode = "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?}
+ *     prompt     {input? = "prompt", template?, state? = boolean, default?, state_pad_to?,
+ *                max_tokens?, truncate? = boolean}
+ *     rate_hz, execute
+ *     metadata   an object for clients of a server, {reset_pose = {...}}
+ *     variants   {NAME = {any of the above but name}}: fields that replace the common ones; inside
+ *                state, actions, norm and prompt field by field
+ *     variant    the default one
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The

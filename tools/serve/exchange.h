@@ -12,6 +12,7 @@
 #define TEC_TOOLS_SERVE_EXCHANGE_H
 
 #include "base/ring.h"
+#include "graph/transform/limits.h"
 #include "tools/mailbox.h"
 #include "tools/serve/safety.h"
 
@@ -35,6 +36,8 @@ struct tec_job {
     const double *actions; /* [rows, columns] of a reply; read them when `acted` */
     int64_t captured_ns, released_ns, chunk_id; /* of the observation that the actions are of */
     bool slow;                                  /* the pipeline's own deadline was over */
+    struct tec_beyond beyond; /* of these actions: where they are refused, there is no reply yet */
+    size_t actions_at;        /* of their bytes in the reply; 0: it has none */
     bool lost; /* the model ended the actions before they were whole: there is no reply yet, and the
                   connection thread makes one */
 

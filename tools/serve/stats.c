@@ -47,6 +47,13 @@ json_t *tec_serve_misses_json(const struct tec_safety *safety)
     return json;
 }
 
+json_t *tec_serve_limits_json(const struct tec_safety *safety)
+{
+    return json_pack("{s:I, s:I, s:I}", "requests", (json_int_t)atomic_load(&safety->limited),
+                     "values", (json_int_t)atomic_load(&safety->limited_values), "refused",
+                     (json_int_t)atomic_load(&safety->refused));
+}
+
 /* "tectum serve: 5 requests missed their deadline (plan 4, host 1)" */
 static void say_misses(const struct tec_safety *safety, struct tec_invocation *call)
 {
@@ -67,7 +74,12 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
                            const struct tec_policy *policy, struct tec_invocation *call)
 {
     json_t *json;
+    long long limited = (long long)atomic_load(&safety->limited);
     say_misses(safety, call);
+    if (limited)
+        tec_say(call,
+                "%lld requests had actions beyond the robot's limits, %lld of them were refused",
+                limited, (long long)atomic_load(&safety->refused));
     if (s->substitutes)
         tec_say(call, "%lld requests were answered at their deadline, before their result",
                 (long long)s->substitutes);
@@ -91,13 +103,14 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
                 (double)tec_histogram_at(&s->own, 0.99) / 1e3);
         return;
     }
-    json = json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "requests",
-                     (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "misses",
-                     tec_serve_misses_json(safety), "rescued", (json_int_t)s->rescued, "errors",
-                     (json_int_t)s->errors, "connections", (json_int_t)s->connections, "infer_ms",
-                     quantiles(&s->infer, 1e6), "overhead_us", quantiles(&s->overhead, 1e3),
-                     "waited_us", quantiles(&s->waited, 1e3), "own_us", quantiles(&s->own, 1e3),
-                     "policy", policy_json(policy));
+    json =
+        json_pack("{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "requests",
+                  (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "misses",
+                  tec_serve_misses_json(safety), "limits", tec_serve_limits_json(safety), "rescued",
+                  (json_int_t)s->rescued, "errors", (json_int_t)s->errors, "connections",
+                  (json_int_t)s->connections, "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
+                  quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3), "own_us",
+                  quantiles(&s->own, 1e3), "policy", policy_json(policy));
     if (json) {
         json_dumpf(json, call->out, JSON_REAL_PRECISION(6) | JSON_COMPACT);
         fputc('\n', call->out);
