@@ -77,5 +77,25 @@ err "actions.limits: unknown field 'low'"
 printf 'local robot = include "robots/metaworld.lua"\nrobot.actions.low = { 1 }\n%s\n' \
     'return extend("demo_metaworld.lua", { robot = robot })' >"$W/arm.lua"
 run; [ $? -eq 3 ]; ok $? "the old names are gone: exit 3"
+
+# Noise, statistics and states from elsewhere.
+{
+    printf '\100\0\0\0\0\0\0\0%-64s' '{"x":{"dtype":"F32","shape":[16,4],"data_offsets":[0,256]}}'
+    printf '\0\0\0\0\0\0\050\301' # 0, -10.5
+    dd if=/dev/zero bs=248 count=1 2>/dev/null
+} >"$W/noise.safetensors"
+demo() { tectum run pipelines/demo_metaworld.lua --threads 1 "$@"; }
+demo --inputs "$W/button.jsonl" --noise "@$W/noise.safetensors#x"; [ $? -eq 3 ] && [ "$(wc -l <"$W/err")" -eq 1 ]
+ok $? "noise of no normal draw: exit 3, one line"
+err 'noise.safetensors#x: frame 0: element 2 is -10.5; standard normal noise is within +-10'
+cp -r pipelines/checkpoints/metaworld "$W/weights"
+stats=$W/weights/assets/metaworld/norm_stats.json
+tr -d ' \n' <"$stats" | sed 's/"q99":\[\([^]]*\),1.0\]}}}$/"q99":[\1,1e300]}}}/' >"$W/stats"
+cp "$W/stats" "$stats"
+demo --inputs "$W/button.jsonl" --weights "$W/weights"; [ $? -eq 3 ]; ok $? "statistics of 1e300: exit 3"
+err 'assets/metaworld/norm_stats.json: norm_stats.actions: q99\[3\] is 1e+300'
+sed 's/"observation.state": "[^"]*"/"observation\/state": [0, 0.6, 1e7, 1]/' "$W/button.jsonl" >"$W/far.jsonl"
+demo --inputs "$W/far.jsonl"; [ $? -eq 3 ]; ok $? "a state of 1e7: exit 3"
+err 'observation/state: entry 3 is 1e+07'
 echo "1..$n"
 exit $failed

@@ -309,6 +309,36 @@ TEST(observe_warns)
     close_session();
 }
 
+TEST(a_state_out_of_the_world_is_refused)
+{
+    REQUIRE(open_session("{}") == TEC_OK);
+    s.joints[2] = 2e6F;
+    CHECK(observe() == TEC_INVALID);
+    CHECK_SAYS("joints: entry 3 is 2e+06; a state is within +-1e+06");
+    s.joints[2] = 30000.0F; /* q01 = 0, q99 = 2 */
+    CHECK(observe() == TEC_INVALID);
+    CHECK_SAYS("entry 3 of its state is 30000, normalised 29999");
+    s.joints[2] = 5000.0F; /* warned about */
+    CHECK(observe() == TEC_OK);
+    close_session();
+}
+
+/* What never moved in the training data may move a little: its range has no width. */
+TEST(a_constant_entry_of_the_state_may_move)
+{
+    static const double same[4] = {0, 0, 0.5, 0};
+    REQUIRE(open_session("{}") == TEC_OK);
+    tec_observer_destroy(s.observer);
+    s.needs.state_norm.q01 = s.needs.state_norm.q99 = same;
+    s.needs.state_norm.eps = 1e-6;
+    REQUIRE(tec_observer_create(&s.observer, s.robot, &s.needs, &heap, &err) == TEC_OK);
+    s.joints[2] = 1.0F;
+    CHECK(observe() == TEC_OK);
+    s.joints[2] = 20.0F;
+    CHECK(observe() == TEC_INVALID);
+    close_session();
+}
+
 TEST(statistics_must_fit)
 {
     REQUIRE(open_session("{}") == TEC_OK);

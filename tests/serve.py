@@ -215,6 +215,10 @@ def wrong_requests_are_told_and_end_only_their_own(server):
         (pack(observation(**{IMAGE: Array("|O", [1], b"12345678")})), "|O"),
         (pack(asked(sead=1)), "did you mean 'seed'"), (pack(asked(tasks=["fly"])), "tasks"),
         (pack(asked(noise=Array.floats([1.0], "<f4"))), "noise"),
+        (pack(asked(noise=Array("<f4", [ROWS, COLUMNS], struct.pack(
+            "<%df" % (ROWS * COLUMNS), *[0.0] * 5, 10.5, *[0.0] * (ROWS * COLUMNS - 6))))),
+         "tectum.noise: element 6 is 10.5; standard normal noise is within"),
+        (pack(observation(**{STATE: Array.floats([0.0, 1e300, 0.0, 0.0])})), "entry 2 is 1e+300"),
         (pack([1, 2]), "map"), (b"", "msgpack"), (b"\xc1", "msgpack"),
         (pack(observation())[:-1], "msgpack"), (pack(observation()) + b"\xc0", "follow"),
         (b"\x81\xa1x" * 9 + b"\x01", "deep"), (b"\x81\xa1x" * 30000, "msgpack"), (b"\xdf\xff\xff\xff\xff", "msgpack"),

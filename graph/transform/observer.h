@@ -91,11 +91,11 @@ void tec_observer_destroy(struct tec_observer *o); /* NULL is allowed */
  *
  * Refused with the key and the numbers (TEC_SHAPE, TEC_INVALID; TEC_NOT_FOUND for what is
  * absent): a missing camera, state part or prompt; a picture under an unknown key; a wrong shape,
- * dtype or byte count; NaN or infinity; float pictures outside [0, 1] by more than 1/255; an
- * instruction longer than text_max.
- * Float pictures become u8 as openpi does it: 255 * x in the picture's precision, truncated.
- * Warned about: more than half of the normalised state beyond +-5; two cameras that exchanged their
- * sizes. */
+ * dtype or byte count; NaN or infinity; an entry of the state beyond +-1e6, or normalised beyond
+ * +-1e4 and more than 10 from the middle of its statistics; float pictures outside [0, 1] by more
+ * than 1/255; an instruction longer than text_max. Float pictures become u8 as openpi does it: 255
+ * * x in the picture's precision, truncated. Warned about: more than half of the normalised state
+ * beyond +-5; two cameras that exchanged their sizes. */
 enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value *values,
                                   size_t n_values, struct tec_observation *out,
                                   struct tec_error *err);
