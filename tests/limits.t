@@ -78,6 +78,23 @@ printf 'local robot = include "robots/metaworld.lua"\nrobot.actions.low = { 1 }\
     'return extend("demo_metaworld.lua", { robot = robot })' >"$W/arm.lua"
 run; [ $? -eq 3 ]; ok $? "the old names are gone: exit 3"
 
+# Commands that are changes are not repeated for ever.
+printf 'return extend("demo_metaworld.lua", { nodes = { action { name = "act", deadline = hard { ms = 90, on_miss = "hold", limit = 0 } } } })' >"$W/hold.lua"
+tectum check "$W/hold.lua"; ok $? "a warning is no error"
+out "warning\[W107\]: commands of robot metaworld are changes: 'act' repeats them"
+out '^  --> .*lua:'
+tectum check pipelines/demo_metaworld.lua; ! grep -q W107 "$W/out"; ok $? "none where limit is said"
+tectum check "$W/hold.lua" --set nodes.act.deadline.on_miss=zeros; ! grep -q W107 "$W/out"
+ok $? "none with zeros"
+tectum run "$W/hold.lua" --threads 1 --inputs "$W/button.jsonl" --clock paced --format json --set frame.period_ms=50 \
+    --set nodes.act.deadline.ms=0.01
+[ "$(grep -c '"source":"fresh"' "$W/out")" -eq 0 ]; ok $? "three late ticks"
+for i in 1 2 3; do cat "$W/button.jsonl"; done >"$W/long.jsonl"
+tectum run "$W/hold.lua" --threads 1 --inputs "$W/long.jsonl" --clock paced --format json --set frame.period_ms=50 \
+    --set nodes.act.deadline.ms=0.01
+[ "$(grep -c '"source":"none"' "$W/out")" -eq 3 ] && [ "$(grep -c '"source":"stopped"' "$W/out")" -eq 6 ]
+ok $? "the fourth one stops the robot"
+
 # Noise, statistics and states from elsewhere.
 {
     printf '\100\0\0\0\0\0\0\0%-64s' '{"x":{"dtype":"F32","shape":[16,4],"data_offsets":[0,256]}}'

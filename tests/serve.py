@@ -366,7 +366,8 @@ SOON, LATE = 1.0, 60000.0  # ms: before any frame ends, after every one
 
 def slow_server(*options):
     """Frames of a hundred milliseconds and more."""
-    return Server("--set", "nodes.act.steps=%d" % (400 / SLOW), *options)
+    return Server("--set", "nodes.act.steps=%d" % (400 / SLOW),
+                  "--set", "nodes.act.deadline.limit=1000", *options)
 
 
 def rows(r):

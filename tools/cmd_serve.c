@@ -148,7 +148,7 @@ static struct tec_watch_options watch_options(const struct job *job)
         .acts = w->rows > 0 && w->columns > 0,
         .deadline_ns = d && !job->o->late_ok ? (int64_t)(d->ms * 1e6) : 0,
         .handout = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
-                    .limit = d ? d->limit : 0,
+                    .limit = tec_session_miss_limit(session, d),
                     .decay_actions = d ? d->decay_actions : 0,
                     .actions = or_else(job->o->actions, w->rows),
                     .rows = w->rows,

@@ -48,7 +48,7 @@ static enum tec_status make_handout(struct tec_frames *f, struct tec_error *err)
     const struct tec_session *session = f->opened.engine->session;
     const struct tec_decl_deadline *d = tec_outlet_deadline(f->opened.pipeline);
     const struct tec_handout_options options = {.on_miss = TEC_MISS_HOLD,
-                                                .limit = d ? d->limit : 0,
+                                                .limit = tec_session_miss_limit(session, d),
                                                 .actions = tec_session_rows(session),
                                                 .rows = tec_session_rows(session),
                                                 .width = tec_session_columns(session),

@@ -45,7 +45,7 @@ enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine 
     o->actions = actions > 0 ? actions : o->rows;
     const struct tec_handout_options options = {
         .on_miss = d ? d->on_miss : TEC_MISS_HOLD,
-        .limit = d ? d->limit : 0,
+        .limit = tec_session_miss_limit(o->session, d),
         .decay_actions = d ? d->decay_actions : 0,
         .actions = o->actions,
         .rows = o->rows,

@@ -431,6 +431,14 @@ const struct tec_limits *tec_session_limits(const struct tec_session *session)
     return l->min || l->max || l->max_step ? l : NULL;
 }
 
+int tec_session_miss_limit(const struct tec_session *session, const struct tec_decl_deadline *d)
+{
+    enum { MOST_RELATIVE = 3 };
+    if (d && d->limit > 0)
+        return d->limit;
+    return session->robot->relative && tec_session_repeats(d) ? MOST_RELATIVE : 0;
+}
+
 int tec_session_executed(const struct tec_session *session)
 {
     return session->robot->execute;

@@ -85,6 +85,10 @@ int tec_session_act_on(struct tec_session *session, const double *state_raw, con
                        double *out, struct tec_beyond *beyond);
 /* Of the robot's commands, for whoever hands them out; as long as the session. NULL = none. */
 const struct tec_limits *tec_session_limits(const struct tec_session *session);
+/* Misses in a row that `deadline` (NULL: none) bridges, then the robot stops; 0 = all. Where it
+ * does not say, and would repeat commands of a robot that goes on moving then: 3. */
+int tec_session_miss_limit(const struct tec_session *session,
+                           const struct tec_decl_deadline *deadline);
 /* Rows of a chunk that the robot says it carries out before the next one; 0 = not said. */
 int tec_session_executed(const struct tec_session *session);
 /* Why row `row` of such a chunk ends the robot's actions, as the end of a sentence that begins with

@@ -156,7 +156,8 @@ static enum tec_status read_state(struct reading *r, const json_t *json)
 
 static enum tec_status read_actions(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"size", "inputs", "decode", "ops", "max_rows", "limits"};
+    static const char *const fields[] = {"size",     "inputs", "decode",  "ops",
+                                         "max_rows", "limits", "relative"};
     struct tec_robot *robot = r->robot;
     char where[200], where_ops[200];
     struct tec_fields f = tec_fields_open(
@@ -165,6 +166,7 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
     robot->n_actions = tec_fields_int(&f, "size", 1, TEC_ROBOT_MAX_VALUES, 1);
     robot->n_model_actions =
         tec_fields_int(&f, "inputs", 1, TEC_ROBOT_MAX_VALUES, robot->n_actions);
+    robot->relative = tec_fields_bool(&f, "relative", false);
     robot->max_rows = tec_fields_int(&f, "max_rows", 1, 1 << 20, 0);
     TEC_TRY(f.status);
     TEC_TRY(tec_transforms_parse(

@@ -75,7 +75,8 @@ struct tec_robot {
     int n_actions;
     int max_rows;             /* most rows handed to the robot, 0 = all */
     struct tec_limits limits; /* of its actions, in its own units */
-    bool unlimited;           /* limits = false: those of the statistics do not hold either */
+    bool relative;  /* commands are changes or speeds: repeated, the robot goes on moving */
+    bool unlimited; /* limits = false: those of the statistics do not hold either */
 
     enum tec_norm_mode norm; /* what the statistics must be */
     bool norm_any;           /* any: the checkpoint says (LeRobot's files do) */
@@ -108,17 +109,15 @@ struct tec_robot {
  *     unknown_cameras  "error" (default) | "ignore"
  *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def}
  *     actions    {size, decode?, ops?, inputs? = model columns used (default size), max_rows?,
- *                limits?}: steps of decode run before un-normalisation, on the model's columns, and
- *                keep their number; those of ops after it. limits: tec_limits_parse; without its
- *                min and max, and unless it is false, those of the statistics hold
- *     norm       {mode = "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?}
- *     prompt     {input? = "prompt", template?, state? = boolean, default?, state_pad_to?,
- *                max_tokens?, truncate? = boolean}
- *     rate_hz, execute
- *     metadata   an object for clients of a server, {reset_pose = {...}}
- *     variants   {NAME = {any of the above but name}}: fields that replace the common ones; inside
- *                state, actions, norm and prompt field by field
- *     variant    the default one
+ *                limits?, relative? = boolean}: steps of decode run before un-normalisation, on the
+ * model's columns, and keep their number; those of ops after it. limits: tec_limits_parse; without
+ * its min and max, and unless it is false, those of the statistics hold. relative: the robot's
+ * commands are changes or speeds, not places norm       {mode =
+ * "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?} prompt     {input? = "prompt",
+ * template?, state? = boolean, default?, state_pad_to?, max_tokens?, truncate? = boolean} rate_hz,
+ * execute metadata   an object for clients of a server, {reset_pose = {...}} variants   {NAME =
+ * {any of the above but name}}: fields that replace the common ones; inside state, actions, norm
+ * and prompt field by field variant    the default one
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The
