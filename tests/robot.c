@@ -365,4 +365,75 @@ TEST(shipped_robots_parse)
     CHECK_INT(heap.live, ==, 0);
 }
 
+/* A checkpoint of LeRobot's layout that only says what its files say. */
+static struct tec_checkpoint says(const char *config, const char *before, const char *after)
+{
+    return (struct tec_checkpoint){.layout = TEC_LAYOUT_LEROBOT,
+                                   .root = "ckpt",
+                                   .path = "ckpt",
+                                   .config = json(config),
+                                   .preprocessor = json(before),
+                                   .postprocessor = json(after)};
+}
+
+static void forget(struct tec_checkpoint *c)
+{
+    json_decref(c->config);
+    json_decref(c->preprocessor);
+    json_decref(c->postprocessor);
+}
+
+#define FEATURES(state, actions, more)                                                  \
+    "{'input_features':{'observation.state':{'shape':[" state "]}},'output_features':{" \
+    "'action':{'shape':[" actions "]}}" more "}"
+#define STEP(name, enabled) \
+    "{'steps':[{'registry_name':'" name "','config':{'enabled':" enabled "}}]}"
+
+TEST(a_robot_that_contradicts_its_checkpoint)
+{
+    static const struct {
+        const char *config, *before, *after, *says;
+    } cases[] = {
+        {FEATURES("4", "2", ""), "{}", "{}", NULL},
+        {FEATURES("4", "2", ",'use_relative_actions':false"),
+         STEP("relative_actions_processor", "false"), "{}", NULL},
+        {FEATURES("4", "3", ""), "{}", "{}",
+         "r.lua: robot small takes 2 columns of the actions, but ckpt/config.json: action has 3"},
+        {FEATURES("5", "2", ""), "{}", "{}",
+         "r.lua: robot small has a state of 4 entries, but ckpt/config.json: observation.state has "
+         "5"},
+        {FEATURES("4", "2", ""), STEP("relative_actions_processor", "true"), "{}",
+         "has no add_state, but ckpt/policy_preprocessor.json: relative_actions_processor is "
+         "enabled"},
+        {FEATURES("4", "2", ""), "{}", STEP("absolute_actions_processor", "true"),
+         "ckpt/policy_postprocessor.json: absolute_actions_processor is enabled"},
+        {FEATURES("4", "2", ",'use_relative_actions':true"), "{}", "{}",
+         "ckpt/config.json: use_relative_actions is true"},
+        {"{}", "{'steps':[7,{}]}", "{'steps':7}", NULL},
+    };
+    struct tec_arena arena;
+    struct tec_robot *plain = NULL, *adding = NULL;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(parse(&adding, "{" SMALL "}", NULL, &arena) == TEC_OK);
+    json_t *base = json("{" SMALL "}"), *over = json("{'actions':{'size':2}}");
+    json_object_update(base, over);
+    REQUIRE(tec_robot_parse(&plain, base, NULL, "r.lua", &arena, &err) == TEC_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tec_checkpoint c = says(cases[i].config, cases[i].before, cases[i].after);
+        enum tec_status status = tec_robot_agree(plain, &c, &err);
+        CHECK_INT(status, ==, cases[i].says ? TEC_MALFORMED : TEC_OK);
+        if (cases[i].says)
+            CHECK_SAYS(cases[i].says);
+        if (i > 3)
+            CHECK(tec_robot_agree(adding, &c, &err) == TEC_OK);
+        c.layout = TEC_LAYOUT_OPENPI;
+        CHECK(tec_robot_agree(plain, &c, &err) == TEC_OK);
+        forget(&c);
+    }
+    json_decref(base);
+    json_decref(over);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TAP_MAIN

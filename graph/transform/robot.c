@@ -261,6 +261,7 @@ static enum tec_status read_robot(struct reading *r, const json_t *json)
     tec_fields_need(&f, "actions");
     tec_fields_need(&f, "norm");
     r->robot->name = tec_fields_string(&f, "name", NULL);
+    r->robot->where = tec_arena_strdup(r->arena, r->where);
     r->robot->rate_hz = tec_fields_number(&f, "rate_hz", 0.0);
     if (r->robot->rate_hz < 0.0)
         tec_fields_fail(&f, TEC_MALFORMED, "rate_hz = %g must not be negative", r->robot->rate_hz);
@@ -268,7 +269,7 @@ static enum tec_status read_robot(struct reading *r, const json_t *json)
     read_metadata(r, &f);
     TEC_TRY(f.status);
     r->robot->called = tec_arena_printf(r->arena, "robot %s", r->robot->name);
-    if (!r->robot->called)
+    if (!r->robot->called || !r->robot->where)
         return tec_fail(r->err, TEC_NO_MEMORY, "%s: no memory for its name", r->where);
     TEC_TRY(read_cameras(r, &f));
     TEC_TRY(read_state(r, tec_fields_get(&f, "state")));

@@ -50,6 +50,7 @@ struct tec_robot_part {
 /* Immutable, in the arena given to tec_robot_parse. */
 struct tec_robot {
     const char *name;    /* "libero" */
+    const char *where;   /* the file of the description */
     const char *called;  /* in messages: "robot libero", or "the pipeline" where that has none */
     const char *variant; /* the one chosen, NULL = the file has none */
 
@@ -150,9 +151,15 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
                                 struct tec_norm *state, struct tec_norm *actions,
                                 struct tec_arena *arena, struct tec_error *err);
 
+/* Do a robot and the LeRobot checkpoint that drives it say the same: how many numbers a state and an
+ * action have, and that a model whose actions are changes of the state is one that the robot adds
+ * the state to? TEC_MALFORMED names both files. Other layouts do not say. */
+enum tec_status tec_robot_agree(const struct tec_robot *robot,
+                                const struct tec_checkpoint *checkpoint, struct tec_error *err);
+
 /* Do these statistics fit this robot? `what` is "state" or "actions". TEC_MALFORMED when the mode
  * is not the robot's, arrays are missing or shorter than the vector, and those of a dataset when
- * they are longer. openpi pads short z-score
+ * they are longer, as LeRobot's. openpi pads short z-score
  * statistics with mean 0, std 1, which in practice hides a wrong asset; it is refused here. */
 enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct tec_norm *norm,
                                      const char *what, struct tec_error *err);
