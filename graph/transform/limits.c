@@ -135,6 +135,21 @@ static void note(struct tec_beyond *b, const struct tec_limits *l, enum tec_limi
     b->limit = limit;
 }
 
+/* One column towards the command before; `beyond` NULL: told already. */
+static bool keep_step(const struct tec_limits *l, int i, int row, const double *before, double *x,
+                      struct tec_beyond *beyond)
+{
+    if (!l->max_step || !before)
+        return false;
+    double step = l->max_step[i], change = x[i] - before[i];
+    if (!isfinite(step) || !(fabs(change) > step + 1e-9 * (step + fabs(before[i]))))
+        return false;
+    x[i] = before[i] + copysign(step, change);
+    if (beyond)
+        note(beyond, l, TEC_LIMIT_STEP, row, i, fabs(change), step);
+    return true;
+}
+
 /* Bounds first: what is within them stays so when it is moved towards the command before. A change
  * that rounding alone makes too large is none, so that a chunk that was held to the limits is
  * within them when it is looked at again. */
@@ -153,14 +168,7 @@ bool tec_limits_keep(const struct tec_limits *l, int row, const double *before, 
         bool outside = x[i] != was;
         if (outside)
             note(beyond, l, was < x[i] ? TEC_LIMIT_MIN : TEC_LIMIT_MAX, row, i, was, x[i]);
-        double step = l->max_step && before ? l->max_step[i] : HUGE_VAL;
-        double change = before ? x[i] - before[i] : 0.0;
-        if (isfinite(step) && fabs(change) > step + 1e-9 * (step + fabs(before[i]))) {
-            x[i] = before[i] + copysign(step, change);
-            if (!outside)
-                note(beyond, l, TEC_LIMIT_STEP, row, i, fabs(change), step);
-            outside = true;
-        }
+        outside |= keep_step(l, i, row, before, x, outside ? NULL : beyond);
         changed |= outside;
     }
     return changed;

@@ -151,9 +151,9 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
                                 struct tec_norm *state, struct tec_norm *actions,
                                 struct tec_arena *arena, struct tec_error *err);
 
-/* Do a robot and the LeRobot checkpoint that drives it say the same: how many numbers a state and an
- * action have, and that a model whose actions are changes of the state is one that the robot adds
- * the state to? TEC_MALFORMED names both files. Other layouts do not say. */
+/* Do a robot and the LeRobot checkpoint that drives it say the same: how many numbers a state and
+ * an action have, and that a model whose actions are changes of the state is one that the robot
+ * adds the state to? TEC_MALFORMED names both files. Other layouts do not say. */
 enum tec_status tec_robot_agree(const struct tec_robot *robot,
                                 const struct tec_checkpoint *checkpoint, struct tec_error *err);
 
