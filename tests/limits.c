@@ -41,7 +41,7 @@ TEST(limits_are_read)
 TEST(limits_keep_a_command)
 {
     const double before[COLUMNS] = {0.0, 0.0};
-    double x[COLUMNS] = {3.0, -0.25}, y[COLUMNS] = {NAN, INFINITY};
+    double x[COLUMNS] = {3.0, -0.25}, y[COLUMNS] = {(double)NAN, HUGE_VAL};
     struct tec_beyond b = {0};
     char text[160];
     tec_arena_init(&arena, &heap);
