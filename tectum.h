@@ -127,8 +127,10 @@ struct tectum_chunk {
     int64_t captured_ns; /* of the observation */
     int64_t released_ns; /* when the actions were ready */
     int missed;          /* 1: later than the action node's deadline, counted from tectum_submit */
-    char reason[16];     /* of a ring, where rows is 0: why there are none. "eos": the model ended
-                          * the action before it was whole; "reset": tectum_reset dropped it */
+    char reason[16];     /* where rows is 0: why there are none. Of a ring "eos": the model ended
+                          * the action before it was whole; "reset": tectum_reset dropped it. Of
+                          * any: "limits", the robot's are on = "hold" or "stop"; "stopped" */
+    int limited; /* values that were beyond the robot's limits, and were clipped if rows > 0 */
 };
 
 /* Most rows, and the columns, of a chunk: what tectum_wait needs room for. */
@@ -174,6 +176,8 @@ struct tectum_handed {
     int64_t captured_ns; /* of that observation; 0 for none */
     int64_t handed_ns;   /* when this was decided */
     int64_t age_ns;      /* handed_ns - captured_ns, substitutes' too; -1 for none */
+    int limited;         /* values of the observation's own actions that were beyond the robot's
+                          * limits: clipped where the source is FRESH, else why it is not */
 };
 
 /* The actions of a tick: those of `observation` (or of a later one) if they are ready by the

@@ -276,7 +276,7 @@ function recompute(t) end
 ---@class tectum.hard
 ---@field ms number milliseconds after the tick, at most the period
 ---@field on_miss? "hold"|"decay"|"last_chunk"|"zeros"|"stop" what the robot is given instead; default hold
----@field limit? integer misses in a row that are bridged, then stop; 0 = all; default 0
+---@field limit? integer misses in a row that are bridged, then stop; 0 = all, or 3 of a robot whose commands are changes; default 0
 ---@field decay_actions? integer `decay`: actions until the command is zero
 
 ---@param t tectum.hard

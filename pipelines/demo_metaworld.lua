@@ -29,7 +29,7 @@ return pipeline {
                                      "prompt" },
               writes = "obs" },
     action  { name = "act", kv = "obs", steps = 10, out = "chunk",
-              deadline = hard { ms = 90, on_miss = "hold" } },
+              deadline = hard { ms = 90, on_miss = "hold", limit = 3 } },
     decode  { name = "talk", kv = "lang", spawn = every(1), max_tokens = 12,
               out = stream "narration", deadline = soft { ms = 2000, on_miss = "shed" } },
   },

@@ -3,6 +3,6 @@
 return extend("openvla_ring.lua", {
   name   = "openvla_bridge",
   frame  = { period_ms = 200 },
-  nodes  = { decode { name = "advance", deadline = hard { ms = 190, on_miss = "hold" } } },
+  nodes  = { decode { name = "advance", deadline = hard { ms = 190, on_miss = "hold", limit = 3 } } },
   policy = use { name = "actionflow_fresh" },
 })

@@ -6,6 +6,6 @@ return extend("openvla_ring.lua", {
   model  = { weights = "openvla-7b-finetuned-libero-spatial" },
   robot  = "robots/openvla_libero.lua",
   frame  = { period_ms = 50, clock = "external" },
-  nodes  = { decode { name = "advance", deadline = hard { ms = 50, on_miss = "hold" } } },
+  nodes  = { decode { name = "advance", deadline = hard { ms = 50, on_miss = "hold", limit = 3 } } },
   policy = use { name = "actionflow", params = { depth = 1 } },
 })

@@ -28,7 +28,7 @@ return pipeline {
               reads = { "observation/image", "observation/wrist_image", "observation/state",
                         "prompt" } },
     action  { name = "act", kv = "obs", out = "chunk",
-              deadline = hard { ms = 400, on_miss = "hold" } },
+              deadline = hard { ms = 400, on_miss = "hold", limit = 3 } },
   },
 
   memory = memory { device = "18GiB" },

@@ -26,7 +26,7 @@ return pipeline {
   nodes = {
     prefill { name = "enter", reads = { "observation/image", "prompt" }, writes = "ring" },
     decode  { name = "advance", kv = prev "ring", max_tokens = K, pack_with = "enter",
-              out = "action", deadline = hard { ms = 55, on_miss = "hold" } },
+              out = "action", deadline = hard { ms = 55, on_miss = "hold", limit = 3 } },
   },
 
   capture = capture { depth = { 1, 4, K } },

@@ -31,7 +31,7 @@ return pipeline {
                         "observation/joint_position", "observation/gripper_position",
                         "prompt" } },
     action  { name = "act", kv = "obs", steps = 10, out = "chunk",
-              deadline = hard { ms = 60, on_miss = "hold" } },
+              deadline = hard { ms = 60, on_miss = "hold", limit = 3 } },
     decode  { name = "talk", kv = "lang", spawn = every(1), max_tokens = 30,
               out = stream "narration", deadline = soft { ms = 2000, on_miss = "shed" } },
   },

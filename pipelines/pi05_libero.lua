@@ -29,7 +29,7 @@ return pipeline {
               reads = { "observation/image", "observation/wrist_image", "observation/state",
                         "prompt" } },
     action  { name = "act", kv = "obs", steps = 10, out = "chunk",
-              deadline = hard { ms = 90, on_miss = "hold" } },
+              deadline = hard { ms = 90, on_miss = "hold", limit = 3 } },
     decode  { name = "talk", kv = "lang", spawn = every(1), max_tokens = 30,
               out = stream "narration", deadline = soft { ms = 3000, on_miss = "shed" } },
   },

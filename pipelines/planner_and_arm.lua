@@ -37,7 +37,7 @@ return pipeline {
               reads = { "observation/image", "observation/wrist_image", "observation/state",
                         "prompt" } },
     action  { name = "act", model = "arm", kv = "obs", steps = 10, out = "chunk",
-              deadline = hard { ms = 90, on_miss = "hold" } },
+              deadline = hard { ms = 90, on_miss = "hold", limit = 3 } },
     -- A new goal ends the plan for the old one, also while its prefill is under way.
     prefill { name = "think", model = "planner", reads = { "goal" }, writes = "context",
               template = "chatml" },

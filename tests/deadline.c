@@ -105,12 +105,12 @@ static struct tectum *open_demo(const char *setting, bool device)
     char periods[64], deadlines[64];
     snprintf(periods, sizeof periods, "frame.period_ms=%d", (int)(period / ms));
     snprintf(deadlines, sizeof deadlines, "nodes.act.deadline.ms=%d", (int)(in_time / ms));
-    const char *const set[] = {periods, deadlines, setting};
+    const char *const set[] = {periods, deadlines, "nodes.act.deadline.limit=1000", setting};
     const struct tectum_options o = {.pipeline = "pipelines/demo_metaworld.lua",
                                      .root = ".",
                                      .threads = 1,
                                      .set = set,
-                                     .n_set = setting ? 3 : 2,
+                                     .n_set = setting ? 4 : 3,
                                      .actions = ACTIONS};
     struct tectum *t = NULL;
     enum tectum_status status = tectum_open(&t, &o, &err);

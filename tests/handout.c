@@ -37,7 +37,8 @@ static struct tec_handout_chunk chunk_of(int64_t frame, double *numbers, int row
     for (int i = 0; i < rows; i++)
         for (int c = 0; c < WIDTH; c++)
             numbers[i * WIDTH + c] = chunk_at(frame, i, c);
-    return (struct tec_handout_chunk){frame, 1000 + frame, numbers, 2000 + frame};
+    return (struct tec_handout_chunk){
+        .frame = frame, .captured_ns = 1000 + frame, .actions = numbers, .seen = 2000 + frame};
 }
 
 static struct tec_handed fresh(struct tec_handout *h, int64_t frame)

@@ -252,6 +252,9 @@ static const struct {
     {"{\"mean\": [1], \"std\": [1], \"q01\": [2], \"q99\": [1]}", "value 0 are 2 and 1"},
     {"{\"mean\": [NaN], \"std\": [1]}", "line 1, column"},
     {"{\"mean\": [Infinity], \"std\": [1]}", "not a JSON number"},
+    {"{\"mean\": [1], \"std\": [1], \"q01\": [0], \"q99\": [1e300]}",
+     "state: q99[0] is 1e+300; statistics are within +-1e+06"},
+    {"{\"mean\": [0, -2e6], \"std\": [1, 1]}", "mean[1] is -2e+06"},
     {"{\"mean\": [1e999], \"std\": [1]}", "line 1, column"},
 };
 

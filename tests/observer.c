@@ -309,6 +309,36 @@ TEST(observe_warns)
     close_session();
 }
 
+TEST(a_state_out_of_the_world_is_refused)
+{
+    REQUIRE(open_session("{}") == TEC_OK);
+    s.joints[2] = 2e6F;
+    CHECK(observe() == TEC_INVALID);
+    CHECK_SAYS("joints: entry 3 is 2e+06; a state is within +-1e+06");
+    s.joints[2] = 30000.0F; /* q01 = 0, q99 = 2 */
+    CHECK(observe() == TEC_INVALID);
+    CHECK_SAYS("entry 3 of its state is 30000, normalised 29999");
+    s.joints[2] = 5000.0F; /* warned about */
+    CHECK(observe() == TEC_OK);
+    close_session();
+}
+
+/* What never moved in the training data may move a little: its range has no width. */
+TEST(a_constant_entry_of_the_state_may_move)
+{
+    static const double same[4] = {0, 0, 0.5, 0};
+    REQUIRE(open_session("{}") == TEC_OK);
+    tec_observer_destroy(s.observer);
+    s.needs.state_norm.q01 = s.needs.state_norm.q99 = same;
+    s.needs.state_norm.eps = 1e-6;
+    REQUIRE(tec_observer_create(&s.observer, s.robot, &s.needs, &heap, &err) == TEC_OK);
+    s.joints[2] = 1.0F;
+    CHECK(observe() == TEC_OK);
+    s.joints[2] = 20.0F;
+    CHECK(observe() == TEC_INVALID);
+    close_session();
+}
+
 TEST(statistics_must_fit)
 {
     REQUIRE(open_session("{}") == TEC_OK);
@@ -363,16 +393,21 @@ TEST(actions_go_back)
     /* Rows of 3 columns, 2 used; q01 = -1, q99 = 1, eps 0: the value itself. */
     float actions[12] = {0.5F, 0.25F, 9.0F, 0.0F, -3.0F, 9.0F, 100.0F, 0.0F, 9.0F, 0, 0, 0};
     double out[8];
-    int clamped = -1;
+    struct tec_beyond beyond;
+    char text[120];
     REQUIRE(open_session("{}") == TEC_OK);
     REQUIRE(observe() == TEC_OK);
-    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &clamped), ==, 3);
+    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &beyond), ==, 3);
     CHECK(out[0] == 1.5 && out[1] == 0.25); /* column 1 counts from the state, 1.0 */
     CHECK(out[2] == 1.0 && out[3] == -1.0);
     CHECK(out[4] == 50.0 && out[5] == 0.0);
-    CHECK_INT(clamped, ==, 2);
+    CHECK_INT(beyond.n, ==, 2);
+    tec_beyond_text(text, sizeof text, &beyond);
+    CHECK_STR(text, "2 values beyond the robot's limits, clipped: row 2, column 2 is -3, below -1");
     actions[4] = NAN;
-    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &clamped), ==, 1);
+    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &beyond), ==, 1);
+    actions[4] = INFINITY;
+    CHECK_INT(tec_robot_act(s.observer, actions, 4, s.state_raw, out, &beyond), ==, 1);
     close_session();
 }
 

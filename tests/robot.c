@@ -139,7 +139,7 @@ TEST(robot_parses)
     CHECK(r->norm == TEC_NORM_QUANTILE && r->state_in_prompt);
     CHECK_STR(r->asset, "x/y");
     CHECK_STR(r->prompt_input, "prompt");
-    CHECK(r->low[0] == -50.0 && r->high[1] == 1.0 && r->rate_hz == 10.0);
+    CHECK(r->limits.min[0] == -50.0 && r->limits.max[1] == 1.0 && r->rate_hz == 10.0);
     tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);
 }
@@ -260,8 +260,14 @@ static const struct {
     {"'state':{'inputs':[{'input':'s','size':2.5}]}", "'size' must be a whole number"},
     {"'state':{'inputs':[{'input':'','size':2}]}", "not empty"},
     {"'state':{'inputs':[{'input':'s','size':1000},{'input':'t','size':1000}]}", "more than"},
-    {"'actions':{'size':2,'low':[1]}", "lists 1 limits for 2 columns"},
-    {"'actions':{'size':2,'low':[1,1],'high':[0,2]}", "low[1] = 1 is above high[1] = 0"},
+    {"'actions':{'size':2,'limits':{'min':[1]}}", "actions.limits: 'min' lists 1 limits for 2"},
+    {"'actions':{'size':2,'limits':{'min':1,'max':[0,2]}}", "min[1] = 1 is above max[1] = 0"},
+    {"'actions':{'size':2,'limits':{'max':['1',2]}}", "'max[1]' must be a finite number, or false"},
+    {"'actions':{'size':2,'limits':{'max':'1'}}", "'max' must be a number, or a list of 2"},
+    {"'actions':{'size':2,'limits':{'max_step':[1,0]}}", "max_step[2] = 0 must be more than 0"},
+    {"'actions':{'size':2,'limits':{'on':'clamp'}}", "unknown word for 'on': 'clamp'"},
+    {"'actions':{'size':2,'limits':{'low':1}}", "unknown field 'low'"},
+    {"'actions':{'size':2,'limits':true}", "actions.limits"},
     {"'actions':{'size':2,'inputs':3}", "its steps give 3 columns, size says 2"},
     {"'actions':{'size':'2'}", "'size' must be a whole number"},
     {"'actions':{}", "'size' is missing"},
@@ -356,6 +362,77 @@ TEST(shipped_robots_parse)
     }
     closedir(dir);
     CHECK_INT(files, >=, 7);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* A checkpoint of LeRobot's layout that only says what its files say. */
+static struct tec_checkpoint says(const char *config, const char *before, const char *after)
+{
+    return (struct tec_checkpoint){.layout = TEC_LAYOUT_LEROBOT,
+                                   .root = "ckpt",
+                                   .path = "ckpt",
+                                   .config = json(config),
+                                   .preprocessor = json(before),
+                                   .postprocessor = json(after)};
+}
+
+static void forget(struct tec_checkpoint *c)
+{
+    json_decref(c->config);
+    json_decref(c->preprocessor);
+    json_decref(c->postprocessor);
+}
+
+#define FEATURES(state, actions, more)                                                  \
+    "{'input_features':{'observation.state':{'shape':[" state "]}},'output_features':{" \
+    "'action':{'shape':[" actions "]}}" more "}"
+#define STEP(name, enabled) \
+    "{'steps':[{'registry_name':'" name "','config':{'enabled':" enabled "}}]}"
+
+TEST(a_robot_that_contradicts_its_checkpoint)
+{
+    static const struct {
+        const char *config, *before, *after, *says;
+    } cases[] = {
+        {FEATURES("4", "2", ""), "{}", "{}", NULL},
+        {FEATURES("4", "2", ",'use_relative_actions':false"),
+         STEP("relative_actions_processor", "false"), "{}", NULL},
+        {FEATURES("4", "3", ""), "{}", "{}",
+         "r.lua: robot small takes 2 columns of the actions, but ckpt/config.json: action has 3"},
+        {FEATURES("5", "2", ""), "{}", "{}",
+         "r.lua: robot small has a state of 4 entries, but ckpt/config.json: observation.state has "
+         "5"},
+        {FEATURES("4", "2", ""), STEP("relative_actions_processor", "true"), "{}",
+         "has no add_state, but ckpt/policy_preprocessor.json: relative_actions_processor is "
+         "enabled"},
+        {FEATURES("4", "2", ""), "{}", STEP("absolute_actions_processor", "true"),
+         "ckpt/policy_postprocessor.json: absolute_actions_processor is enabled"},
+        {FEATURES("4", "2", ",'use_relative_actions':true"), "{}", "{}",
+         "ckpt/config.json: use_relative_actions is true"},
+        {"{}", "{'steps':[7,{}]}", "{'steps':7}", NULL},
+    };
+    struct tec_arena arena;
+    struct tec_robot *plain = NULL, *adding = NULL;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(parse(&adding, "{" SMALL "}", NULL, &arena) == TEC_OK);
+    json_t *base = json("{" SMALL "}"), *over = json("{'actions':{'size':2}}");
+    json_object_update(base, over);
+    REQUIRE(tec_robot_parse(&plain, base, NULL, "r.lua", &arena, &err) == TEC_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tec_checkpoint c = says(cases[i].config, cases[i].before, cases[i].after);
+        enum tec_status status = tec_robot_agree(plain, &c, &err);
+        CHECK_INT(status, ==, cases[i].says ? TEC_MALFORMED : TEC_OK);
+        if (cases[i].says)
+            CHECK_SAYS(cases[i].says);
+        if (i > 3)
+            CHECK(tec_robot_agree(adding, &c, &err) == TEC_OK);
+        c.layout = TEC_LAYOUT_OPENPI;
+        CHECK(tec_robot_agree(plain, &c, &err) == TEC_OK);
+        forget(&c);
+    }
+    json_decref(base);
+    json_decref(over);
+    tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);
 }
 

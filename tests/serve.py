@@ -216,6 +216,10 @@ def wrong_requests_are_told_and_end_only_their_own(server):
         (pack(observation(**{IMAGE: Array("|O", [1], b"12345678")})), "|O"),
         (pack(asked(sead=1)), "did you mean 'seed'"), (pack(asked(tasks=["fly"])), "tasks"),
         (pack(asked(noise=Array.floats([1.0], "<f4"))), "noise"),
+        (pack(asked(noise=Array("<f4", [ROWS, COLUMNS], struct.pack(
+            "<%df" % (ROWS * COLUMNS), *[0.0] * 5, 10.5, *[0.0] * (ROWS * COLUMNS - 6))))),
+         "tectum.noise: element 6 is 10.5; standard normal noise is within"),
+        (pack(observation(**{STATE: Array.floats([0.0, 1e300, 0.0, 0.0])})), "entry 2 is 1e+300"),
         (pack([1, 2]), "map"), (b"", "msgpack"), (b"\xc1", "msgpack"),
         (pack(observation())[:-1], "msgpack"), (pack(observation()) + b"\xc0", "follow"),
         (b"\x81\xa1x" * 9 + b"\x01", "deep"), (b"\x81\xa1x" * 30000, "msgpack"), (b"\xdf\xff\xff\xff\xff", "msgpack"),
@@ -363,7 +367,8 @@ SOON, LATE = 1.0, 60000.0  # ms: before any frame ends, after every one
 
 def slow_server(*options):
     """Frames of a hundred milliseconds and more."""
-    return Server("--set", "nodes.act.steps=%d" % (400 / SLOW), *options)
+    return Server("--set", "nodes.act.steps=%d" % (400 / SLOW),
+                  "--set", "nodes.act.deadline.limit=1000", *options)
 
 
 def rows(r):
@@ -444,6 +449,65 @@ def a_stop_lasts_until_reset(_):
     check(timed(other)[0]["tectum"]["source"] == "fresh")
     _, _, err = server.end()
     check("stopped, for every client" in err and "the stop was reset" in err, err)
+
+
+def limited_server(limits, *options):
+    """The bundled robot with these limits of its actions."""
+    folder = tempfile.mkdtemp()
+    path = folder + "/arm.lua"
+    with open(path, "w") as f:
+        f.write('local robot = include "robots/metaworld.lua"\nrobot.actions.limits = %s\n'
+                'return extend("demo_metaworld.lua", { robot = robot })\n' % limits)
+    server = Server(*options, pipeline=path)
+    os.unlink(path)
+    os.rmdir(folder)
+    return server
+
+
+@test
+def actions_beyond_the_limits_are_clipped(_):
+    server = limited_server("{ max = 0.5 }", "--format", "json")
+    s = server.connect()
+    r = s.infer(asked(seed=7))
+    values = [v for row in rows(r) for v in row]
+    check(max(values) == 0.5 and len(values) == ROWS * COLUMNS, values)
+    check(r["tectum"]["source"] == "fresh" and r["tectum"]["limited"] > 0, r)
+    check(max(v for row in rows(s.infer(observation())) for v in row) == 0.5)
+    code, out, err = server.end()
+    limits = json.loads(out.splitlines()[-1])["limits"]
+    check(limits["requests"] == 2 and limits["refused"] == 0 and limits["values"] > 2, limits)
+    check(code == 0 and "beyond the robot's limits; the last: row 1, column 2 is" in err, err)
+
+
+@test
+def a_chunk_begins_a_step_from_the_last_command(_):
+    server = limited_server("{ max_step = 0.05 }")
+    s = server.connect()
+    last = rows(s.infer(asked(seed=7)))[7]  # the robot says execute = 8
+    for seed in range(8, 12):
+        r = s.infer(asked(seed=seed, tasks=["action", "text"]) if seed == 9 else asked(seed=seed))
+        far = max(abs(a - b) for a, b in zip(rows(r)[0], last))
+        check(far <= 0.05 + 1e-9, seed, far)
+        check(seed != 9 or r["tectum"]["text"], r)  # the text is as it was
+        last = rows(r)[7]
+    server.end()
+
+
+@test
+def actions_beyond_the_limits_are_held_or_stop(_):
+    server = limited_server('{ max = 0.5, on = "hold" }')
+    s = server.connect()
+    r = s.infer(asked())
+    check(r["tectum"]["source"] == "none" and r["tectum"]["cause"] == "limits", r)
+    check(rows(r) == [] and r["tectum"]["missed"], r)
+    check(s.infer(asked(tasks=["text"]))["tectum"]["text"] != "")
+    server.end()
+    server = limited_server('{ max = 0.5, on = "stop" }')
+    s = server.connect()
+    check(s.infer(asked())["tectum"]["source"] == "stopped")
+    check(rows(server.connect().infer(observation())) == [])
+    _, _, err = server.end()
+    check("stopped, for every client" in err and "were refused" in err, err)
 
 
 @test

@@ -530,4 +530,42 @@ TEST(lerobot_checkpoints_bring_their_robot)
     close_all();
 }
 
+/* A robot of one's own over LeRobot's checkpoint: three cameras' slots, 8 numbers in, 7 out. */
+#define OWN(norm, state, actions)                                                                  \
+    "return pipeline { name='p', schema=1, model = model { arch='pi0', weights='x' },\n"           \
+    " robot = { name='own', cameras = {}, state = { inputs = { { input='joints', size=" state      \
+    " } } },\n  actions = { size=" actions " }, norm = { mode='" norm "' }, prompt = { input='t' " \
+    "} },\n frame = frame { period_ms=100, clock='external' },\n"                                  \
+    " inputs = { tensor { name='joints', shape={" state "} }, text { name='t', max_tokens=8 } "    \
+    "},\n resources = { kv.frame { name='obs', tokens=100 }, buffer { name='chunk', "              \
+    "shape={50,32} } },"                                                                           \
+    " nodes = { prefill { name='see', reads={'joints','t'}, writes='obs' },\n"                     \
+    "   action { name='act', kv='obs', steps=2, out='chunk',\n"                                    \
+    "     deadline=hard { ms=90, on_miss='zeros' } } } }"
+
+TEST(a_robot_of_its_own_must_not_contradict_the_checkpoint)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {OWN("mean_std", "8", "7"), NULL},
+        {OWN("quantile", "8", "7"), "robot own wants quantile statistics for its state, the "
+                                    "checkpoint's are mean_std"},
+        {OWN("mean_std", "8", "6"), "robot own takes 6 columns of the actions, but"},
+        {OWN("mean_std", "7", "7"), "robot own has a state of 7 entries, but"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        open_parts("pipelines/plain.lua", cases[i].text, LEROBOT,
+                   LEROBOT "/tokenizer/tokenizer.json");
+        enum tec_status status = create();
+        CHECK_INT(status, ==, cases[i].says ? TEC_MALFORMED : TEC_OK);
+        if (cases[i].says) {
+            CHECK_SAYS(cases[i].says);
+            CHECK_SAYS("pipelines/plain.lua");
+            CHECK_SAYS(LEROBOT);
+        }
+        close_all();
+    }
+}
+
 TAP_MAIN

@@ -198,6 +198,32 @@ TEST(actions_equal_those_of_the_loop)
     CHECK_INT(heap.live, ==, 0);
 }
 
+/* A stop by the robot's limits holds for both ways to the actions, until a reset. */
+TEST(actions_beyond_the_limits_stop)
+{
+    static double actions[ROOM];
+    struct tectum_options o = demo;
+    struct tectum_value v[4];
+    struct tectum_chunk chunk;
+    struct tectum_handed handed;
+    struct tectum *t = NULL;
+    o.pipeline = "tests/pipelines/limited.lua";
+    REQUIRE(tectum_open(&t, &o, &err) == TECTUM_OK);
+    values_of(0, v);
+    for (int i = 0; i < 3; i++) {
+        if (i == 2)
+            tectum_reset(t);
+        REQUIRE(tectum_submit(t, v, 4, 0, NULL, &err) == TECTUM_OK);
+        REQUIRE(tectum_wait(t, i, patience, actions, ROOM, &chunk, &err) == TECTUM_OK);
+        CHECK(chunk.rows == 0 && chunk.limited > 0);
+        CHECK_STR(chunk.reason, "limits");
+        int64_t far = tectum_now() + patience;
+        REQUIRE(tectum_handout(t, i, far, actions, ROOM, &handed, &err) == TECTUM_OK);
+        CHECK(handed.source == TECTUM_SOURCE_STOPPED && handed.rows == 0 && handed.limited > 0);
+    }
+    tectum_close(&t);
+}
+
 /* --- several consumers ----------------------------------------------------------------------- */
 
 struct consumer {

@@ -34,14 +34,14 @@ static inline json_t *json(const char *text)
 }
 
 /* The fields of a description: three cameras, four values of state, two columns of actions. */
-#define SMALL                                                                              \
-    "'name':'small','cameras':[{'slot':'a','input':'images/front'},"                       \
-    "{'slot':'b','input':'images/wrist','missing':'mask'},{'slot':'c'}],"                  \
-    "'ignore':['images/low'],'resize':'openpi_pil',"                                       \
-    "'state':{'inputs':[{'input':'joints','size':3},{'input':'gripper','size':1}],"        \
-    "'ops':[{'op':'multiply','at':[2],'by':-1}]},"                                         \
-    "'actions':{'size':2,'ops':[{'op':'add_state','at':[1]}],'max_rows':3,'low':[-50,-1]," \
-    "'high':[50,1]},'norm':{'mode':'quantile','asset':'x/y'},"                             \
+#define SMALL                                                                           \
+    "'name':'small','cameras':[{'slot':'a','input':'images/front'},"                    \
+    "{'slot':'b','input':'images/wrist','missing':'mask'},{'slot':'c'}],"               \
+    "'ignore':['images/low'],'resize':'openpi_pil',"                                    \
+    "'state':{'inputs':[{'input':'joints','size':3},{'input':'gripper','size':1}],"     \
+    "'ops':[{'op':'multiply','at':[2],'by':-1}]},"                                      \
+    "'actions':{'size':2,'ops':[{'op':'add_state','at':[1]}],'max_rows':3,"             \
+    "'limits':{'min':[-50,-1],'max':[50,1]}},'norm':{'mode':'quantile','asset':'x/y'}," \
     "'prompt':{'state':true,'default':'wave'},'rate_hz':10,'execute':2"
 
 #endif

@@ -65,15 +65,36 @@ struct job {
     struct tec_out_file out;
     struct tec_dump *dump;
     struct tec_frame_record last;
-    bool warned, over; /* over: standard output is lost */
+    bool warned, over;        /* over: standard output is lost */
+    int64_t limited, told_ns; /* frames beyond limits; when one was told, not sooner than again */
 };
+
+/* Limits do their work: nothing is wrong with the call. At most one line a second. */
+static void tell_limits(struct job *job, int64_t frame, const struct tec_beyond *beyond)
+{
+    enum { SECOND_NS = 1000000000 };
+    char text[160];
+    int64_t now = tec_clock_now(&job->frames.clock);
+    if (beyond->n == 0)
+        return;
+    job->limited++;
+    if (job->told_ns && now - job->told_ns < SECOND_NS)
+        return;
+    job->told_ns = now;
+    tec_beyond_text(text, sizeof text, beyond);
+    tec_say(job->call, "frame %lld: %s", (long long)frame, text);
+}
 
 static void warn(struct job *job, const struct tec_frame_out *frame)
 {
     if (frame->warning[0] && !job->warned)
         tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, frame->warning);
     job->warned |= frame->warning[0] != '\0';
-    char trouble[120];
+    if (frame->beyond.n) {
+        tell_limits(job, frame->record->frame, &frame->beyond);
+        return;
+    }
+    char trouble[160];
     tec_frame_trouble(trouble, sizeof trouble, &job->frames, frame);
     if (trouble[0] && !job->call->wrong)
         tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, trouble);
@@ -129,6 +150,7 @@ static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
                                  struct tec_error *err)
 {
     struct job *job = user;
+    tell_limits(job, tick->frame, &tick->beyond);
     if (tick->out) {
         job->last = *tick->out->record;
         warn(job, tick->out);
@@ -174,6 +196,9 @@ static enum tec_status run_frames(struct job *job, struct tec_error *err)
     const struct tec_loop *loop = job->frames.opened.engine->loop;
     for (int i = 0; job->o->drain && tec_loop_live(loop) && i < MAX_DRAIN; i++)
         TEC_TRY(run_frame(job, NULL, err));
+    if (job->limited > 1 && !paced)
+        tec_say(job->call, "%lld frames had actions beyond the robot's limits",
+                (long long)job->limited);
     return TEC_OK;
 }
 

@@ -38,6 +38,13 @@ static json_t *actions_json(const struct tec_frames *f, const struct tec_frame_o
     return all;
 }
 
+/* The robot was given other actions than the frame's own: those are beyond its limits, or it is
+ * stopped for earlier ones. */
+static bool refused(const struct tec_frame_out *frame)
+{
+    return frame->acted && frame->source != TEC_SOURCE_FRESH;
+}
+
 /* Of a ring: whose actions left, how far it is filled; and what left before them. */
 static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_frame_out *frame)
 {
@@ -135,6 +142,8 @@ static void add_asked(json_t *out, const struct tec_frames *f, const struct tec_
 static const char *source_word(const struct tec_frames *f, const struct tec_frame_out *frame)
 {
     bool fresh = f->stages ? frame->acted : frame->observed;
+    if (refused(frame))
+        return tec_source_word(frame->source);
     return fresh && (leaves(frame) || !frame->acted) ? "fresh" : "none";
 }
 
@@ -142,8 +151,8 @@ void tec_frame_trouble(char *text, size_t room, const struct tec_frames *f,
                        const struct tec_frame_out *frame)
 {
     int rows = tec_session_rows(f->opened.engine->session);
-    text[0] = '\0';
-    if (frame->acted && frame->actions && frame->rows < rows)
+    tec_beyond_text(text, room, &frame->beyond);
+    if (frame->acted && frame->actions && frame->rows < rows && !refused(frame))
         snprintf(text, room,
                  "row %d of %d of the actions is not finite: no row from it on is given",
                  frame->rows, rows);
@@ -153,17 +162,17 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
                                const struct tec_frame_out *frame, struct tec_error *err)
 {
     const struct tec_frame_record *r = frame->record;
-    const char *cause = tec_cause_word(r->cause);
+    const char *cause = tec_cause_word(refused(frame) ? TEC_CAUSE_LIMITS : r->cause);
     *out = json_pack(
         "{s:I, s:I, s:I, s:o, s:b, s:o, s:s, s:o, s:o, s:o}", "frame", (json_int_t)r->frame,
         "start_us", (json_int_t)((r->start_ns - f->began_ns) / 1000), "end_us",
         (json_int_t)((r->end_ns - f->began_ns) / 1000), "age_us", number_or_null(r->age_us),
-        "missed", (int)r->missed, "cause", cause ? json_string(cause) : json_null(), "source",
-        source_word(f, frame), "actions", actions_json(f, frame), "text", texts_json(f, frame),
-        "plan", plan_json(f, r));
+        "missed", (int)(r->missed || refused(frame)), "cause",
+        cause ? json_string(cause) : json_null(), "source", source_word(f, frame), "actions",
+        actions_json(f, frame), "text", texts_json(f, frame), "plan", plan_json(f, r));
     if (!*out)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
-    char trouble[120];
+    char trouble[160];
     tec_frame_trouble(trouble, sizeof trouble, f, frame);
     if (trouble[0])
         json_object_set_new(*out, "trouble", json_string(trouble));
@@ -215,7 +224,11 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     if (frame->acted && frame->rows > 0)
         print_action(out, frame);
     else
-        fputs(frame->acted ? "actions are not finite" : "no actions", out);
+        fputs(frame->acted && !refused(frame) ? "actions are not finite" : "no actions", out);
+    if (refused(frame))
+        fprintf(out, "  %s", tec_source_word(frame->source));
+    if (frame->beyond.n)
+        fprintf(out, "  %d limited", frame->beyond.n);
     if (r->age_us >= 0)
         fprintf(out, "  age %6.2f ms", (double)r->age_us / 1e3);
     if (r->age_us >= 0 && r->deadline_ns >= 0)
@@ -224,7 +237,9 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
         tec_frame_print_ring(out, f, frame);
     else
         fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
-    if (r->missed)
+    if (refused(frame))
+        fputs("  missed (limits)", out);
+    else if (r->missed)
         fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
     if (f->opened.engine->memory)
         tec_memory_line(out, &f->remembered, f->opened.engine->memory);

@@ -41,6 +41,22 @@ static void find_nodes(struct tec_frames *f)
     }
 }
 
+/* Frames that follow each other miss nothing: the robot carries out all of a chunk, or as much as
+ * it says. */
+static enum tec_status make_handout(struct tec_frames *f, struct tec_error *err)
+{
+    const struct tec_session *session = f->opened.engine->session;
+    const struct tec_decl_deadline *d = tec_outlet_deadline(f->opened.pipeline);
+    const struct tec_handout_options options = {.on_miss = TEC_MISS_HOLD,
+                                                .limit = tec_session_miss_limit(session, d),
+                                                .actions = tec_session_rows(session),
+                                                .rows = tec_session_rows(session),
+                                                .width = tec_session_columns(session),
+                                                .executed = tec_session_executed(session),
+                                                .limits = tec_session_limits(session)};
+    return tec_handout_create(&f->handout, &options, &f->arena, err);
+}
+
 static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
 {
     const struct tec_engine *e = f->opened.engine;
@@ -58,6 +74,8 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     if (!f->left || !f->chunks || !f->actions || !f->readers || !f->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
     TEC_TRY(tec_seen_create(&f->seen, e, &f->arena, err));
+    if (f->action)
+        TEC_TRY(make_handout(f, err));
     tec_frames_reset(f);
     return TEC_OK;
 }
@@ -119,6 +137,8 @@ void tec_frames_reset(struct tec_frames *f)
     }
     f->n_asks = f->n_cancels = 0;
     f->frame = 0;
+    if (f->handout)
+        tec_handout_forget(f->handout);
 }
 
 /* The text that n tokens add; at the end also what was held back. */
@@ -237,6 +257,25 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
                                &f->out.input, f->out.warning, err);
 }
 
+/* A chunk beside the command before it, and what leaves in place of one beyond the limits. Rows
+ * that are not finite are told of as they are. */
+static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, double *actions)
+{
+    const struct tec_session *session = f->opened.engine->session;
+    bool whole = left->rows == tec_session_rows(session) && tec_session_limits(session);
+    if (!whole && !tec_beyond_refused(&left->beyond))
+        return;
+    const struct tec_handout_chunk chunk = {
+        .frame = f->frame, .actions = actions, .seen = left->seen, .beyond = left->beyond};
+    const struct tec_handed handed = tec_handout_fresh(f->handout, &chunk);
+    left->source = handed.source;
+    left->beyond = handed.beyond;
+    left->rows = handed.n;
+    if (handed.n > 0)
+        memcpy(actions, handed.actions,
+               (size_t)handed.n * (size_t)tec_session_columns(session) * sizeof *actions);
+}
+
 /* What left, in the robot's numbers; with an outlet these are made where it is taken from. */
 static void take_left(struct tec_frames *f)
 {
@@ -245,8 +284,9 @@ static void take_left(struct tec_frames *f)
     for (int i = 0; i < f->n_left && !f->outlet; i++) {
         double *actions = f->actions + (ptrdiff_t)i * rows * columns;
         f->left[i].actions = actions;
-        f->left[i].rows =
-            tec_session_act_on(session, f->left[i].state_raw, f->left[i].chunk, actions);
+        f->left[i].rows = tec_session_act_on(session, f->left[i].state_raw, f->left[i].chunk,
+                                             actions, &f->left[i].beyond);
+        hold_to_limits(f, &f->left[i], actions);
     }
     f->out.n_left = f->n_left;
     f->out.left = f->left;
@@ -256,6 +296,8 @@ static void take_left(struct tec_frames *f)
     f->out.acted = true;
     f->out.chunk = last->chunk;
     f->out.actions = last->actions;
+    f->out.source = last->source;
+    f->out.beyond = last->beyond;
     f->out.rows = last->rows;
     f->out.columns = columns;
 }

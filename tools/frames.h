@@ -29,10 +29,12 @@ struct tec_frame_text {
 struct tec_frame_left {
     int64_t seen; /* number of the frame whose observation they are of */
     int64_t age_us, released_ns;
-    int rows;                /* of actions; fewer than there are where one is not finite */
-    const double *actions;   /* [rows, columns] of the robot; NULL with an outlet */
-    const float *chunk;      /* [horizon, dim] of the model */
-    const double *state_raw; /* of that observation */
+    enum tec_source source;   /* with an outlet FRESH: there it is decided */
+    struct tec_beyond beyond; /* of its own actions; others were given where these were refused */
+    int rows;                 /* of actions; fewer than there are where one is not finite */
+    const double *actions;    /* [rows, columns] of the robot; NULL with an outlet */
+    const float *chunk;       /* [horizon, dim] of the model */
+    const double *state_raw;  /* of that observation */
 };
 
 /* What one frame came to; valid until the next one. */
@@ -41,6 +43,8 @@ struct tec_frame_out {
     bool observed;
     struct tec_frame_input input; /* where observed */
     bool acted;
+    enum tec_source source;
+    struct tec_beyond beyond;
     int rows, columns;
     const double *actions;             /* [rows, columns] of the robot: those that left last */
     const float *chunk;                /* [horizon, dim] of the model */
@@ -78,6 +82,7 @@ struct tec_frames {
     struct tec_clock clock;
     struct tec_outlet *outlet; /* gets every chunk the moment it is released; NULL = none. Borrowed.
                                   Whoever takes from it makes robot actions: `out` has none then */
+    struct tec_handout *handout; /* without an outlet: the last command, and the robot's limits */
     struct tec_seen_list seen;
     size_t chunk; /* numbers of the model's */
     int n_left, max_left;

@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-/* A prepared observation. The mailbox's place is the number of the session's set that it points
+/* A prepared observation. The triple buffer's place is the number of the session's set that it points
  * into, so the set that a frame reads is never the one that is written. */
 struct tec_live_input {
     struct tec_frame_input input;
@@ -95,6 +95,7 @@ struct tectum {
                                   prepares an input under it, so that a slow picture keeps no
                                   actions back */
     struct tec_outlet outlet;
+    bool stopped; /* by a limit of the robot, for tectum_wait too */
     struct tec_triple outbox;
     struct tec_live_output outputs[TEC_TRIPLE_PLACES];
     int64_t taken; /* number of outputs[outbox.reading], -1 = none */

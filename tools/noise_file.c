@@ -1,6 +1,7 @@
 #include "tools/noise_file.h"
 
-#include <math.h>
+#include "graph/run/noise.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -69,11 +70,8 @@ enum tec_status tec_noise_file_at(struct tec_noise_file *noise, int64_t frame, c
     uint64_t first = noise->frames >= 0 ? (uint64_t)frame * noise->chunk : 0;
     TEC_TRY(tec_tensors_read_f32(noise->tensors, noise->stored, first, noise->values, noise->chunk,
                                  err));
-    for (size_t i = 0; i < noise->chunk; i++)
-        if (!isfinite(noise->values[i]))
-            return tec_fail(err, TEC_MALFORMED, "--noise %s: element %zu of frame %lld is %s",
-                            noise->name, i + 1, (long long)frame,
-                            isnan(noise->values[i]) ? "NaN" : "infinite");
+    TEC_TRY(tec_context(err, tec_noise_check(noise->values, noise->chunk, err),
+                        "--noise %.200s: frame %lld", noise->name, (long long)frame));
     *out = noise->values;
     return TEC_OK;
 }

@@ -43,12 +43,15 @@ enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine 
         o->rows = o->columns = 1;
     tec_triple_init(&o->box);
     o->actions = actions > 0 ? actions : o->rows;
-    const struct tec_handout_options options = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
-                                                .limit = d ? d->limit : 0,
-                                                .decay_actions = d ? d->decay_actions : 0,
-                                                .actions = o->actions,
-                                                .rows = o->rows,
-                                                .width = o->columns};
+    const struct tec_handout_options options = {
+        .on_miss = d ? d->on_miss : TEC_MISS_HOLD,
+        .limit = tec_session_miss_limit(o->session, d),
+        .decay_actions = d ? d->decay_actions : 0,
+        .actions = o->actions,
+        .rows = o->rows,
+        .width = o->columns,
+        .executed = actions > 0 ? 0 : tec_session_executed(o->session),
+        .limits = tec_session_limits(o->session)};
     TEC_TRY(tec_handout_create(&o->handout, &options, arena, err));
     return take_memory(o, engine, arena, err);
 }
@@ -85,10 +88,15 @@ static void take(struct tec_outlet *o)
     const struct tec_outlet_place *p = &o->places[o->box.reading];
     if (p->seen < o->forgets)
         return;
-    int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers);
+    struct tec_beyond beyond;
+    int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers, &beyond);
     for (int i = rows * o->columns; i < o->rows * o->columns; i++)
         o->numbers[i] = (double)NAN;
-    o->chunk = (struct tec_handout_chunk){p->frame, p->captured_ns, o->numbers, p->seen};
+    o->chunk = (struct tec_handout_chunk){.frame = p->frame,
+                                          .captured_ns = p->captured_ns,
+                                          .actions = o->numbers,
+                                          .seen = p->seen,
+                                          .beyond = beyond};
     o->released_ns = p->released_ns;
 }
 
@@ -121,6 +129,11 @@ void tec_outlet_hand(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
             return;
         tec_bell_wait(&o->bell, seen, deadline_ns);
     }
+}
+
+void tec_outlet_stop(struct tec_outlet *o)
+{
+    tec_handout_stop(o->handout);
 }
 
 void tec_outlet_reset(struct tec_outlet *o)

@@ -76,6 +76,9 @@ bool tec_outlet_look(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
 void tec_outlet_hand(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
                      struct tec_outlet_given *given);
 
+/* Nothing leaves until a reset. */
+void tec_outlet_stop(struct tec_outlet *o);
+
 /* Go on after a stop. */
 void tec_outlet_reset(struct tec_outlet *o);
 

@@ -131,12 +131,14 @@ static enum tec_status tell(struct paced *p, struct tec_paced_tick *tick,
         p->cause = r->cause;
     tick->missed = !r || r->missed || (p->acts && tick->source != TEC_SOURCE_FRESH && !r->filling);
     tick->cause = !tick->missed                                    ? TEC_CAUSE_NONE
+                  : tec_beyond_refused(&tick->beyond)              ? TEC_CAUSE_LIMITS
                   : r && !out->observed && !(r->depth && r->cause) ? TEC_CAUSE_INPUT
                   : r                                              ? r->cause
                                                                    : p->cause;
     p->counts->ticks++;
     p->counts->skipped += !r;
     p->counts->missed += tick->missed;
+    p->counts->beyond += tick->beyond.n > 0;
     p->counts->causes[tick->cause]++;
     return p->o.tell(p->o.user, tick, err);
 }
@@ -206,6 +208,7 @@ static enum tec_status hand(struct paced *p, struct tec_paced_tick tick, bool op
     tick.actions = given.handed.actions;
     tick.handed_ns = given.handed_ns;
     tick.age_ns = given.age_ns;
+    tick.beyond = given.handed.beyond;
     if (!opened && p->n_pending >= PENDING - 1) /* a frame that does not end: tell at once */
         return tell(p, &tick, NULL, err);
     struct pending *last = &p->pending[p->n_pending++];

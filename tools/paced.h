@@ -18,7 +18,9 @@ struct tec_paced_tick {
     const double *actions; /* [rows, columns] of the robot */
     int64_t handed_ns;
     int64_t age_ns; /* of the observation that they come from; -1 = none */
-    bool missed;    /* they are not the tick's own, or the frame ended after the next tick */
+    struct tec_beyond
+        beyond;  /* of the tick's own actions; held or stopped where they were refused */
+    bool missed; /* they are not the tick's own, or the frame ended after the next tick */
     enum tec_cause cause;
     const struct tec_frame_out *out; /* NULL: the tick was skipped */
 };
@@ -26,6 +28,7 @@ struct tec_paced_tick {
 struct tec_paced_counts {
     int64_t ticks, skipped, missed;
     int64_t causes[TEC_CAUSES];
+    int64_t beyond; /* ticks with actions beyond the limits, clipped ones too */
 };
 
 struct tec_paced_options {

@@ -115,7 +115,7 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
     t->observation_of = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, int64_t);
     t->due = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, _Atomic int64_t);
     if (!ok || !t->places || !t->texts || !t->observation_of || !t->due)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for mailboxes");
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for observations");
     for (int i = 0; i < t->n_texts; i++)
         t->places[i].id = t->texts[i].request = -1;
     TEC_TRY(give_rankings(t, err));
@@ -300,6 +300,23 @@ static bool take_loss(const struct tectum *t, int64_t from, struct tectum_chunk 
     return true;
 }
 
+/* The robot's actions, unless they are beyond its limits: a stop is one for tectum_handout too. */
+static void judge(struct tectum *t, const struct tec_live_output *out, double *actions,
+                  struct tectum_chunk *chunk)
+{
+    struct tec_beyond beyond;
+    int rows = tec_session_act_on(t->engine->session, out->state_raw, out->chunk, actions, &beyond);
+    chunk->limited = beyond.n;
+    if (beyond.n > 0 && beyond.on == TEC_LIMIT_STOP) {
+        t->stopped = true;
+        tec_outlet_stop(&t->outlet);
+    }
+    chunk->rows = t->stopped ? 0 : rows;
+    if (t->stopped || tec_beyond_refused(&beyond))
+        snprintf(chunk->reason, sizeof chunk->reason, "%s",
+                 tec_beyond_refused(&beyond) ? "limits" : "stopped");
+}
+
 /* Losses are looked at first: what left before one is seen behind it. */
 static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_chunk *chunk)
 {
@@ -315,7 +332,7 @@ static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_
                                    .captured_ns = out->captured_ns,
                                    .released_ns = out->released_ns,
                                    .missed = out->missed};
-    chunk->rows = tec_session_act_on(t->engine->session, out->state_raw, out->chunk, actions);
+    judge(t, out, actions, chunk);
     return true;
 }
 

@@ -16,7 +16,7 @@ const char *tectum_source_name(enum tectum_source source)
     return tec_source_word((enum tec_source)source);
 }
 
-static void tell(const struct tectum *t, const struct tec_outlet_given *given, double *actions,
+static void tell(struct tectum *t, const struct tec_outlet_given *given, double *actions,
                  struct tectum_handed *handed)
 {
     const struct tec_handed *h = &given->handed;
@@ -26,7 +26,9 @@ static void tell(const struct tectum *t, const struct tec_outlet_given *given, d
                                      .observation = h->seen,
                                      .captured_ns = h->captured_ns,
                                      .handed_ns = given->handed_ns,
-                                     .age_ns = given->age_ns};
+                                     .age_ns = given->age_ns,
+                                     .limited = h->beyond.n};
+    t->stopped |= h->beyond.n > 0 && h->beyond.on == TEC_LIMIT_STOP;
     if (h->n > 0)
         memcpy(actions, h->actions, (size_t)h->n * (size_t)t->outlet.columns * sizeof *actions);
 }
@@ -90,6 +92,7 @@ void tectum_reset(struct tectum *t)
         pthread_mutex_lock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);
     tec_outlet_reset(&t->outlet);
+    t->stopped = false;
     if (ring) {
         int64_t next = atomic_load(&t->submitted);
         atomic_store(&t->forgets, next);

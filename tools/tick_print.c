@@ -49,6 +49,10 @@ enum tec_status tec_tick_json(json_t **out, const struct tec_frames *f,
                   !tick->out, "tick_us", since(f, tick->tick_ns), "deadline_us",
                   since(f, tick->deadline_ns), "handed_us", since(f, tick->handed_ns));
     bool good = *out && more && json_object_update(*out, more) == 0;
+    char trouble[160];
+    tec_beyond_text(trouble, sizeof trouble, &tick->beyond);
+    if (good && trouble[0])
+        good = json_object_set_new(*out, "trouble", json_string(trouble)) == 0;
     json_decref(more);
     return good ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
 }
@@ -61,6 +65,8 @@ void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_
         fprintf(out, "%s%7.3f", c ? " " : "[", tick->actions[c]);
     fputs(tick->rows == 0 ? "no actions" : tick->columns > SHOWN ? " ...]" : "]", out);
     fprintf(out, "  %s", tec_source_word(tick->source));
+    if (tick->beyond.n)
+        fprintf(out, " (%d limited)", tick->beyond.n);
     if (tick->age_ns >= 0)
         fprintf(out, "  age %6.2f ms", (double)tick->age_ns / 1e6);
     if (tick->out && f->stages)
@@ -91,5 +97,8 @@ void tec_paced_counts_print(FILE *out, const struct tec_paced_counts *counts)
                 (long long)counts->causes[c]);
         between = ", ";
     }
-    fputs(between[0] == ',' ? ")\n" : "\n", out);
+    fputs(between[0] == ',' ? ")" : "", out);
+    if (counts->beyond)
+        fprintf(out, ", %lld beyond limits", (long long)counts->beyond);
+    fputc('\n', out);
 }

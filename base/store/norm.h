@@ -60,8 +60,8 @@ void tec_norm_undo_f32(const struct tec_norm *norm, const float *x, size_t n, do
 
 /* Statistics from {"mean": [...], "std": [...], "q01": [...] | null, "q99": [...] | null} in the
  * openpi convention. TEC_MALFORMED, with key and index, for: arrays of different length, more than
- * 65536 values, a value that is not a finite number, std < 0, q99 < q01; a mode whose arrays are
- * missing. `where` begins the message. */
+ * 65536 values, a value that is not a finite number within +-1e6, std < 0, q99 < q01; a mode whose
+ * arrays are missing. `where` begins the message. */
 enum tec_status tec_norm_from_json(struct tec_norm *norm, const json_t *stats,
                                    enum tec_norm_mode mode, const char *where,
                                    struct tec_arena *arena, struct tec_error *err);

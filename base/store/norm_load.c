@@ -50,15 +50,27 @@ static enum tec_status check_order(const double *low, const double *high, size_t
     return TEC_OK;
 }
 
+/* Statistics of what a robot measures and does, in its units: what is larger is a mistake in the
+ * file, which would become a command. */
+static enum tec_status check_size(double value, const char *name, size_t i, const char *where,
+                                  struct tec_error *err)
+{
+    const double most = 1e6;
+    if (!isfinite(value))
+        return tec_fail(err, TEC_MALFORMED, "%s: %s[%zu] is not finite", where, name, i);
+    if (fabs(value) > most)
+        return tec_fail(err, TEC_MALFORMED, "%s: %s[%zu] is %g; statistics are within +-%g", where,
+                        name, i, value, most);
+    return TEC_OK;
+}
+
 /* Finite values, in order, and the arrays that the mode needs. */
 static enum tec_status check_values(struct tec_norm *norm, const char *where, struct tec_error *err)
 {
     for (size_t k = 0; k < N_STATS; k++) {
         const double *a = *place(norm, k);
         for (size_t i = 0; a && i < norm->n; i++)
-            if (!isfinite(a[i]))
-                return tec_fail(err, TEC_MALFORMED, "%s: %s[%zu] is not finite", where,
-                                stats_names[k].name, i);
+            TEC_TRY(check_size(a[i], stats_names[k].name, i, where, err));
     }
     for (size_t i = 0; norm->std && i < norm->n; i++)
         if (norm->std[i] < 0.0)

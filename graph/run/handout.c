@@ -13,6 +13,7 @@ struct tec_handout {
     struct tec_handout_options o;
     double *newest;        /* [newest_rows, width] finite rows of a chunk */
     double *last, *stable; /* [width] last command; last fresh one */
+    double *before;        /* [width] the command that the robot carries out before the next one */
     double *out;           /* [actions, width] */
     int newest_rows;       /* 0 = none */
     struct origin of_newest, of_last, of_stable;
@@ -44,7 +45,7 @@ enum tec_status tec_handout_create(struct tec_handout **out,
         return tec_fail(err, TEC_INVALID, "on_miss = \"decay\" needs decay_actions of at least 1");
     struct tec_handout *h = TEC_NEW(arena, 1, struct tec_handout);
     size_t width = (size_t)o->width, rows = (size_t)o->rows;
-    double *numbers = TEC_NEW(arena, width * (2 * rows + 2), double);
+    double *numbers = TEC_NEW(arena, width * (2 * rows + 3), double);
     if (!h || !numbers)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the last actions");
     *h = (struct tec_handout){.o = *o,
@@ -52,6 +53,7 @@ enum tec_status tec_handout_create(struct tec_handout **out,
                               .out = numbers + rows * width,
                               .last = numbers + 2 * rows * width,
                               .stable = numbers + (2 * rows + 1) * width,
+                              .before = numbers + (2 * rows + 2) * width,
                               .of_newest = nowhere,
                               .of_last = nowhere,
                               .of_stable = nowhere};
@@ -70,10 +72,27 @@ static struct tec_handed nothing(enum tec_source source)
     return (struct tec_handed){.source = source, .frame = -1, .seen = -1};
 }
 
+/* Rows held to the limits, each beside the one before it. True: something was moved. */
+static bool keep_limits(const struct tec_handout *h, double *rows, int n, struct tec_beyond *beyond)
+{
+    const double *before = h->given ? h->before : NULL;
+    bool moved = false;
+    for (int i = 0; h->o.limits && i < n; i++) {
+        double *row = rows + (ptrdiff_t)i * h->o.width;
+        moved |= tec_limits_keep(h->o.limits, i, before, row, beyond);
+        before = row;
+    }
+    return moved;
+}
+
 static struct tec_handed give(struct tec_handout *h, enum tec_source source, struct origin from)
 {
+    struct tec_beyond unused = {0};
     size_t width = (size_t)h->o.width, n = (size_t)h->o.actions;
+    if (source != TEC_SOURCE_FRESH)
+        keep_limits(h, h->out, h->o.actions, &unused);
     memcpy(h->last, h->out + (n - 1) * width, width * sizeof *h->last);
+    memcpy(h->before, h->last, width * sizeof *h->last);
     h->of_last = from;
     h->given = true;
     return (struct tec_handed){.source = source,
@@ -103,27 +122,74 @@ static void keep(struct tec_handout *h, const struct tec_handout_chunk *chunk, i
     h->of_newest = (struct origin){chunk->frame, chunk->captured_ns, chunk->seen};
 }
 
+static struct tec_handed hold(struct tec_handout *h, const double *command, struct origin from)
+{
+    for (int i = 0; i < h->o.actions; i++)
+        put(h, i, command, 1.0);
+    return give(h, TEC_SOURCE_HELD, from);
+}
+
+/* One more miss in a row; true: it stops the robot. */
+static bool count_miss(struct tec_handout *h, bool stops)
+{
+    h->misses += h->misses < INT32_MAX;
+    if (stops || (h->o.limit > 0 && h->misses > h->o.limit))
+        h->stopped = true;
+    return h->stopped;
+}
+
+/* A chunk beyond the limits does not leave, whatever on_miss says. */
+static struct tec_handed refuse(struct tec_handout *h, const struct tec_beyond *beyond)
+{
+    struct tec_handed handed = count_miss(h, beyond->on == TEC_LIMIT_STOP)
+                                   ? nothing(TEC_SOURCE_STOPPED)
+                               : !h->given ? nothing(TEC_SOURCE_NONE)
+                                           : hold(h, h->before, h->of_last);
+    handed.beyond = *beyond;
+    return handed;
+}
+
+static struct tec_handed leave(struct tec_handout *h, int rows)
+{
+    int executed = h->o.executed > 0 && h->o.executed < rows ? h->o.executed : h->o.actions;
+    size_t bytes = (size_t)h->o.width * sizeof *h->newest;
+    for (int i = 0; i < h->o.actions; i++)
+        put(h, i, h->newest + (ptrdiff_t)i * h->o.width, 1.0);
+    h->misses = 0;
+    h->substitutes = 0;
+    struct tec_handed handed = give(h, TEC_SOURCE_FRESH, h->of_newest);
+    memcpy(h->before, h->newest + (ptrdiff_t)(executed - 1) * h->o.width, bytes);
+    memcpy(h->stable, h->last, bytes);
+    h->of_stable = h->of_last;
+    handed.chunk = h->newest;
+    return handed;
+}
+
 struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_handout_chunk *chunk)
 {
+    struct tec_beyond beyond = chunk->beyond;
+    if (tec_beyond_refused(&beyond))
+        return refuse(h, &beyond);
     int rows = finite_rows(h, chunk->actions);
     if (rows < h->o.actions)
         return tec_handout_missed(h, chunk->frame);
     keep(h, chunk, rows);
     if (h->stopped)
         return nothing(TEC_SOURCE_STOPPED);
-    for (int i = 0; i < h->o.actions; i++)
-        put(h, i, chunk->actions + (ptrdiff_t)i * h->o.width, 1.0);
-    h->misses = 0;
-    h->substitutes = 0;
-    struct tec_handed handed = give(h, TEC_SOURCE_FRESH, h->of_newest);
-    memcpy(h->stable, h->last, (size_t)h->o.width * sizeof *h->last);
-    h->of_stable = h->of_last;
+    bool moved = keep_limits(h, h->newest, rows, &beyond);
+    if (tec_beyond_refused(&beyond)) {
+        h->newest_rows = 0;
+        return refuse(h, &beyond);
+    }
+    struct tec_handed handed = leave(h, rows);
+    handed.moved = moved;
+    handed.beyond = beyond;
     return handed;
 }
 
 void tec_handout_late(struct tec_handout *h, const struct tec_handout_chunk *chunk)
 {
-    if (chunk->frame > h->of_newest.frame)
+    if (chunk->frame > h->of_newest.frame && !tec_beyond_refused(&chunk->beyond))
         keep(h, chunk, finite_rows(h, chunk->actions));
 }
 
@@ -135,17 +201,15 @@ void tec_handout_forget(struct tec_handout *h)
     h->given = h->stopped = false;
 }
 
+void tec_handout_stop(struct tec_handout *h)
+{
+    h->stopped = true;
+}
+
 void tec_handout_reset(struct tec_handout *h)
 {
     h->stopped = false;
     h->misses = 0;
-}
-
-static struct tec_handed hold(struct tec_handout *h, const double *command, struct origin from)
-{
-    for (int i = 0; i < h->o.actions; i++)
-        put(h, i, command, 1.0);
-    return give(h, TEC_SOURCE_HELD, from);
 }
 
 /* Substitute j of the last fresh command is it times 1 - j / decay_actions. */
@@ -175,10 +239,7 @@ static struct tec_handed align(struct tec_handout *h, int64_t frame)
 
 struct tec_handed tec_handout_missed(struct tec_handout *h, int64_t frame)
 {
-    h->misses += h->misses < INT32_MAX;
-    if (h->o.on_miss == TEC_MISS_STOP || (h->o.limit > 0 && h->misses > h->o.limit))
-        h->stopped = true;
-    if (h->stopped)
+    if (count_miss(h, h->o.on_miss == TEC_MISS_STOP))
         return nothing(TEC_SOURCE_STOPPED);
     if (h->o.on_miss == TEC_MISS_LAST_CHUNK && h->newest_rows > 0)
         return align(h, frame);

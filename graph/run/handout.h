@@ -8,13 +8,19 @@
  *
  * Numbers that are not finite never leave: a chunk is worth its leading rows that are finite. One
  * that has too few for its frame counts as a miss; a late one without any is forgotten. What
- * substitutes are made of is therefore finite always. */
+ * substitutes are made of is therefore finite always.
+ *
+ * Nor do numbers beyond the robot's limits. A chunk that was refused for them (on = "hold", "stop")
+ * is forgotten, and the robot is given its last command, or stopped. The change from the command
+ * before to the first of a chunk is judged here; substitutes are held to the limits whatever `on`
+ * says. */
 #ifndef TEC_GRAPH_RUN_HANDOUT_H
 #define TEC_GRAPH_RUN_HANDOUT_H
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "graph/load/pipeline.h"
+#include "graph/transform/limits.h"
 
 enum tec_source {
 #define SOURCE(name, word, meaning) TEC_SOURCE_##name,
@@ -27,11 +33,13 @@ enum tec_source {
 const char *tec_source_word(enum tec_source source);
 
 struct tec_handout_options {
-    int on_miss;       /* enum tec_on_miss of a hard deadline */
-    int limit;         /* misses in a row that are bridged, then stop; 0 = all */
-    int decay_actions; /* DECAY: actions until the command is zero */
-    int actions;       /* handed out a frame, 1 .. rows */
-    int rows, width;   /* of a chunk */
+    int on_miss;                     /* enum tec_on_miss of a hard deadline */
+    int limit;                       /* misses in a row that are bridged, then stop; 0 = all */
+    int decay_actions;               /* DECAY: actions until the command is zero */
+    int actions;                     /* handed out a frame, 1 .. rows */
+    int rows, width;                 /* of a chunk */
+    int executed;                    /* of its rows, until the next one comes; 0 = `actions` */
+    const struct tec_limits *limits; /* of the robot, borrowed; NULL = none */
 };
 
 struct tec_handout;
@@ -47,6 +55,7 @@ struct tec_handout_chunk {
     int64_t captured_ns;   /* of its observation; any clock */
     const double *actions; /* [rows, width] */
     int64_t seen; /* the observation, by the caller's count: a ring's is of an older frame */
+    struct tec_beyond beyond; /* what was beyond its limits */
 };
 
 /* Actions for a frame: [n, width], n 0 or `actions`; valid until the next call. */
@@ -54,9 +63,12 @@ struct tec_handed {
     enum tec_source source;
     int n;
     const double *actions;
-    int64_t frame;       /* whose chunk they come from; -1: none, as zeros and no actions do */
-    int64_t captured_ns; /* of its observation; 0 for none */
-    int64_t seen;        /* of its chunk; -1: none */
+    int64_t frame;            /* whose chunk they come from; -1: none, as zeros and no actions do */
+    int64_t captured_ns;      /* of its observation; 0 for none */
+    int64_t seen;             /* of its chunk; -1: none */
+    const double *chunk;      /* FRESH: all its finite rows, `actions` are the first of them */
+    bool moved;               /* ... which are not as they were given: the step to the first one */
+    struct tec_beyond beyond; /* of the frame's own chunk */
 };
 struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_handout_chunk *chunk);
 /* Frames only go up. A stop stays until reset. */
@@ -68,6 +80,9 @@ void tec_handout_late(struct tec_handout *h, const struct tec_handout_chunk *chu
 
 /* As after create: for another robot. */
 void tec_handout_forget(struct tec_handout *h);
+
+/* Nothing leaves from now on, until reset. */
+void tec_handout_stop(struct tec_handout *h);
 
 /* Go on after a stop; the last command stays, misses are counted from 0. */
 void tec_handout_reset(struct tec_handout *h);

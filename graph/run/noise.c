@@ -34,3 +34,14 @@ void tec_noise(uint64_t seed, enum tec_noise_purpose purpose, int64_t frame, flo
             out[i + j] = (float)normal[j];
     }
 }
+
+enum tec_status tec_noise_check(const float *noise, size_t n, struct tec_error *err)
+{
+    enum { MOST = 10 }; /* standard deviations */
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(noise[i]) <= (float)MOST))
+            return tec_fail(err, TEC_INVALID,
+                            "element %zu is %g; standard normal noise is within +-%d", i + 1,
+                            (double)noise[i], MOST);
+    return TEC_OK;
+}

@@ -418,16 +418,35 @@ int tec_session_act(struct tec_session *session, const struct tec_frame_input *i
     for (int i = 0; i < SETS; i++) {
         const struct tec_observation *seen = &session->sets[i].seen;
         if (seen->state == input->state)
-            return tec_session_act_on(session, seen->state_raw, chunk, out);
+            return tec_session_act_on(session, seen->state_raw, chunk, out, NULL);
     }
     return 0;
 }
 
 int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
-                       double *out)
+                       double *out, struct tec_beyond *beyond)
 {
     return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon, state_raw,
-                         out, NULL);
+                         out, beyond);
+}
+
+const struct tec_limits *tec_session_limits(const struct tec_session *session)
+{
+    const struct tec_limits *l = &session->robot->limits;
+    return l->min || l->max || l->max_step ? l : NULL;
+}
+
+int tec_session_miss_limit(const struct tec_session *session, const struct tec_decl_deadline *d)
+{
+    enum { MOST_RELATIVE = 3 };
+    if (d && d->limit > 0)
+        return d->limit;
+    return session->robot->relative && tec_session_repeats(d) ? MOST_RELATIVE : 0;
+}
+
+int tec_session_executed(const struct tec_session *session)
+{
+    return session->robot->execute;
 }
 
 void tec_session_judge(const struct tec_session *session, const float *chunk, int row, char *out,

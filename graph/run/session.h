@@ -86,10 +86,17 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
 int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
                     const float *chunk, double *out);
 /* The same for a chunk whose input is gone: state_raw is that of its observation
- * (tec_session_seen).
- */
+ * (tec_session_seen). *beyond (NULL is allowed): what was beyond the limits, as tec_robot_act. */
 int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
-                       double *out);
+                       double *out, struct tec_beyond *beyond);
+/* Of the robot's commands, for whoever hands them out; as long as the session. NULL = none. */
+const struct tec_limits *tec_session_limits(const struct tec_session *session);
+/* Misses in a row that `deadline` (NULL: none) bridges, then the robot stops; 0 = all. Where it
+ * does not say, and would repeat commands of a robot that goes on moving then: 3. */
+int tec_session_miss_limit(const struct tec_session *session,
+                           const struct tec_decl_deadline *deadline);
+/* Rows of a chunk that the robot says it carries out before the next one; 0 = not said. */
+int tec_session_executed(const struct tec_session *session);
 /* Why row `row` of such a chunk ends the robot's actions, as the end of a sentence that begins with
  * "row 2 of the model's": "is not finite", "ended early: token 3 of 7 is id 2, the end of the
  * text". Takes no memory. */

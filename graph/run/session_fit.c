@@ -172,6 +172,27 @@ static void check_room(const struct fit *f)
         tec_diagnostics_also(f->found, d, f->pipeline->robot_where, "the robot's cameras");
 }
 
+bool tec_session_repeats(const struct tec_decl_deadline *d)
+{
+    return !d || d->on_miss == TEC_MISS_HOLD || d->on_miss == TEC_MISS_LAST_CHUNK;
+}
+
+/* A change of place that is repeated is a movement that goes on. */
+static void check_hold(const struct fit *f)
+{
+    const struct tec_decl_node *actor = tec_pipeline_actor(f->pipeline);
+    if (!actor || actor->deadline.kind != TEC_DEADLINE_HARD || !f->robot->relative ||
+        !tec_session_repeats(&actor->deadline) || actor->deadline.limit > 0)
+        return;
+    struct tec_diagnostic *d = tec_diagnostics_add(f->found, TEC_W108, actor->deadline.where,
+                                                   "commands of %s are changes: '%s' repeats them "
+                                                   "when it is late, and the robot goes on moving",
+                                                   f->robot->called, actor->name);
+    tec_diagnostics_help(f->found, d,
+                         "it stops after 3 misses in a row; say so with limit = 3, or how many, or "
+                         "on_miss = \"zeros\" or \"decay\"");
+}
+
 static void check(struct tec_diagnostics *found, const struct tec_session_options *options,
                   const struct tec_robot *robot, bool plain)
 {
@@ -180,6 +201,7 @@ static void check(struct tec_diagnostics *found, const struct tec_session_option
     if (!plain && p->robot_where.file)
         check_inputs(&f);
     check_room(&f);
+    check_hold(&f);
 }
 
 enum tec_status tec_session_fit(const struct tec_session_options *options,

@@ -246,6 +246,21 @@ static enum tec_status match_slots(const struct tec_session_options *o,
     return TEC_OK;
 }
 
+/* What does not fit names the robot's file and the checkpoint. */
+static enum tec_status find_norms(struct tec_observer_needs *needs, const struct tec_checkpoint *c,
+                                  const struct tec_robot *robot, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    TEC_TRY(tec_robot_agree(robot, c, err));
+    TEC_TRY(tec_robot_norms(robot, c, NULL, &needs->state_norm, &needs->action_norm, arena, err));
+    enum tec_status status = TEC_OK;
+    if (robot->n_state > 0)
+        status = tec_robot_check_norm(robot, &needs->state_norm, "state", err);
+    if (status == TEC_OK)
+        status = tec_robot_check_norm(robot, &needs->action_norm, "actions", err);
+    return tec_context(err, status, "%s, %s", robot->where, c->root);
+}
+
 static enum tec_status make_observer(struct tec_observer **out, const struct tec_session_options *o,
                                      const struct tec_robot *robot, int text_max,
                                      struct tec_arena *arena, struct tec_heap *heap,
@@ -264,8 +279,7 @@ static enum tec_status make_observer(struct tec_observer **out, const struct tec
                                        .text_optional = !o->tokenizer};
     TEC_TRY(match_slots(o, robot, &needs, err));
     if (o->checkpoint)
-        TEC_TRY(tec_robot_norms(robot, o->checkpoint, NULL, &needs.state_norm, &needs.action_norm,
-                                arena, err));
+        TEC_TRY(find_norms(&needs, o->checkpoint, robot, arena, err));
     return tec_observer_create(out, robot, &needs, heap, err);
 }
 

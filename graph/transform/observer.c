@@ -105,6 +105,10 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
     o->pictures = pictures;
     for (int i = 0; i < robot->n_cameras; i++)
         TEC_TRY(find_slot(o, i, err));
+    bool declared = robot->limits.min || robot->limits.max;
+    if (!declared && !robot->unlimited)
+        TEC_TRY(tec_limits_trained(&o->trained, &o->needs.action_norm, robot->n_model_actions,
+                                   robot->limits.on, &o->arena, err));
     return tec_observer_fill_decode(o, err);
 }
 
@@ -229,6 +233,10 @@ static enum tec_status observe_cameras(struct tec_observer *o, const struct tec_
     return TEC_OK;
 }
 
+/* What no robot is in, in its units and normalised; and how far an entry that never moved while the
+ * statistics were taken may be from where it was. */
+static const double largest = 1e6, largest_normalised = 1e4, near = 10.0;
+
 /* One part of the state, widened to float64. */
 static enum tec_status read_part(const struct tec_robot_part *part, const struct tec_value *value,
                                  double *x, struct tec_error *err)
@@ -255,6 +263,9 @@ static enum tec_status read_part(const struct tec_robot_part *part, const struct
         if (!isfinite(x[i]))
             return tec_fail(err, TEC_INVALID, "%s: entry %zu is %s", part->input, i + 1,
                             isnan(x[i]) ? "NaN" : "infinite");
+        if (fabs(x[i]) > largest)
+            return tec_fail(err, TEC_INVALID, "%s: entry %zu is %g; a state is within +-%g",
+                            part->input, i + 1, x[i], largest);
     }
     return TEC_OK;
 }
@@ -269,6 +280,23 @@ static void warn_norm(const struct tec_observer *o, struct tec_observation *out)
                  "%d of %d state entries lie beyond +-5 when normalised: norm stats do not fit "
                  "this robot or mode",
                  far, n);
+}
+
+/* x: as measured, after the steps; y: normalised. */
+static enum tec_status check_normalised(struct tec_observer *o, const double *x, const double *y,
+                                        struct tec_error *err)
+{
+    size_t n = (size_t)o->robot->n_state;
+    double *middle = o->scratch;
+    memset(middle, 0, n * sizeof *middle);
+    tec_norm_undo(&o->needs.state_norm, middle, n, middle);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(y[i]) <= largest_normalised) && fabs(x[i] - middle[i]) > near)
+            return tec_fail(err, TEC_INVALID,
+                            "%s: entry %zu of its state is %g, normalised %g: the statistics know "
+                            "nothing like it",
+                            o->robot->called, i + 1, x[i], y[i]);
+    return TEC_OK;
 }
 
 static enum tec_status observe_state(struct tec_observer *o, const struct tec_value *values,
@@ -290,6 +318,7 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
         out->state_raw[i] = x[i];
     }
     tec_norm_apply(&o->needs.state_norm, x, (size_t)robot->n_state, out->state_f64);
+    TEC_TRY(check_normalised(o, x, out->state_f64, err));
     /* openpi adds deltas to the state that it gets back from the normalised one: the last bit. */
     if (o->needs.state_norm.convention == TEC_NORM_OPENPI)
         tec_norm_undo(&o->needs.state_norm, out->state_f64, (size_t)robot->n_state, out->state_raw);

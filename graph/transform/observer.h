@@ -91,11 +91,11 @@ void tec_observer_destroy(struct tec_observer *o); /* NULL is allowed */
  *
  * Refused with the key and the numbers (TEC_SHAPE, TEC_INVALID; TEC_NOT_FOUND for what is
  * absent): a missing camera, state part or prompt; a picture under an unknown key; a wrong shape,
- * dtype or byte count; NaN or infinity; float pictures outside [0, 1] by more than 1/255; an
- * instruction longer than text_max.
- * Float pictures become u8 as openpi does it: 255 * x in the picture's precision, truncated.
- * Warned about: more than half of the normalised state beyond +-5; two cameras that exchanged their
- * sizes. */
+ * dtype or byte count; NaN or infinity; an entry of the state beyond +-1e6, or normalised beyond
+ * +-1e4 and more than 10 from the middle of its statistics; float pictures outside [0, 1] by more
+ * than 1/255; an instruction longer than text_max. Float pictures become u8 as openpi does it: 255
+ * * x in the picture's precision, truncated. Warned about: more than half of the normalised state
+ * beyond +-5; two cameras that exchanged their sizes. */
 enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value *values,
                                   size_t n_values, struct tec_observation *out,
                                   struct tec_error *err);
@@ -120,10 +120,12 @@ enum tec_action_ids tec_robot_judge_ids(const struct tec_observer *o, const floa
 /* Model actions [rows, action_width] f32 to robot actions [rows', n_actions] f64, rows' = rows or
  * the robot's max_rows if that is less; returns rows'. A row that is not finite ends the chunk, as
  * does one of token ids that is TEC_IDS_ENDED: only the rows before it are returned. state_raw is
- * that of the observation that the actions were computed from. Values beyond the robot's limits are
- * clamped and counted in *clamped (NULL is allowed). Takes no memory. */
+ * that of the observation that the actions were computed from. Values beyond a limit are told in
+ * *beyond (NULL is allowed) and clipped; where the robot says on = "hold" or "stop" instead, no row
+ * is returned. The change to the first row from a command before it is not looked at. Takes no
+ * memory. */
 int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
-                  double *out, int *clamped);
+                  double *out, struct tec_beyond *beyond);
 
 /* Can robot actions be turned back into the model's? TEC_MALFORMED, naming the step, when one of
  * the robot's action steps has no inverse. */

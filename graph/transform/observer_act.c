@@ -37,17 +37,11 @@ enum tec_status tec_observer_fill_decode(struct tec_observer *o, struct tec_erro
     return TEC_OK;
 }
 
-/* Clamp to the robot's limits; false when a value is not finite. */
-static bool limit(const struct tec_robot *robot, double *x, int *clamped)
+static bool all_finite(const double *x, int n)
 {
-    for (int i = 0; i < robot->n_actions; i++) {
+    for (int i = 0; i < n; i++)
         if (!isfinite(x[i]))
             return false;
-        bool below = robot->low && x[i] < robot->low[i];
-        bool above = robot->high && x[i] > robot->high[i];
-        x[i] = below ? robot->low[i] : above ? robot->high[i] : x[i];
-        *clamped += below || above;
-    }
     return true;
 }
 
@@ -88,24 +82,46 @@ static bool decode_row(struct tec_observer *o, const float *row)
     return true;
 }
 
+/* Un-normalised values as the statistics allow, then the robot's own. The row before is held
+ * already. False: it is no action. */
+static bool act_row(struct tec_observer *o, const float *row, int n, const double *state_raw,
+                    const double *before, struct tec_beyond *beyond)
+{
+    const struct tec_robot *robot = o->robot;
+    struct tec_beyond trained = {0}, own = {0};
+    if (!decode_row(o, row))
+        return false;
+    tec_limits_keep(&o->trained, n, NULL, o->act_x, &trained);
+    trained.trained = true;
+    tec_transforms_run(&robot->actions, o->act_x, state_raw, o->act_scratch);
+    if (!all_finite(o->act_x, robot->n_actions))
+        return false;
+    tec_limits_keep(&robot->limits, n, before, o->act_x, &own);
+    if (beyond->n == 0 && trained.n + own.n > 0) {
+        *beyond = trained.n ? trained : own;
+        beyond->n = 0;
+    }
+    beyond->n += trained.n + own.n;
+    return true;
+}
+
 int tec_robot_act(struct tec_observer *o, const float *actions, int rows, const double *state_raw,
-                  double *out, int *clamped)
+                  double *out, struct tec_beyond *beyond)
 {
     const struct tec_robot *robot = o->robot;
     int most = robot->max_rows > 0 && robot->max_rows < rows ? robot->max_rows : rows, n = 0;
-    int n_clamped = 0;
+    struct tec_beyond found = {0};
+    size_t columns = (size_t)robot->n_actions;
     for (; n < most; n++) {
-        if (!decode_row(o, actions + (size_t)n * (size_t)o->needs.action_width))
+        double *to = out + (size_t)n * columns;
+        if (!act_row(o, actions + (size_t)n * (size_t)o->needs.action_width, n, state_raw,
+                     n > 0 ? to - columns : NULL, &found))
             break;
-        tec_transforms_run(&robot->actions, o->act_x, state_raw, o->act_scratch);
-        if (!limit(robot, o->act_x, &n_clamped))
-            break;
-        memcpy(out + (size_t)n * (size_t)robot->n_actions, o->act_x,
-               (size_t)robot->n_actions * sizeof *out);
+        memcpy(to, o->act_x, columns * sizeof *to);
     }
-    if (clamped)
-        *clamped = n_clamped;
-    return n;
+    if (beyond)
+        *beyond = found;
+    return tec_beyond_refused(&found) ? 0 : n;
 }
 
 enum tec_status tec_robot_check_undo(const struct tec_robot *robot, struct tec_error *err)

@@ -13,6 +13,7 @@ struct tec_observer {
     struct tec_picture *pictures; /* [n_cameras] */
     int *slot;                    /* [n_cameras] index among the model's slots */
     struct tec_transforms decode; /* the robot's, with the numbers of the model's tokens */
+    struct tec_limits trained;    /* of the model's columns, un-normalised */
     double *x, *scratch, *binned;
     double *act_x, *act_scratch; /* of tec_robot_act alone, which may run beside the others */
 };

@@ -154,20 +154,10 @@ static enum tec_status read_state(struct reading *r, const json_t *json)
     return TEC_OK;
 }
 
-static const double *read_limits(struct tec_fields *f, const char *name, int n_actions)
-{
-    int n = 0;
-    const double *limits = tec_fields_numbers(f, name, TEC_ROBOT_MAX_VALUES, &n);
-    if (limits && n != n_actions)
-        tec_fields_fail(f, TEC_MALFORMED, "'%s' lists %d limits for %d columns", name, n,
-                        n_actions);
-    return limits;
-}
-
 static enum tec_status read_actions(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"size",     "inputs", "decode", "ops",
-                                         "max_rows", "low",    "high"};
+    static const char *const fields[] = {"size",     "inputs", "decode",  "ops",
+                                         "max_rows", "limits", "relative"};
     struct tec_robot *robot = r->robot;
     char where[200], where_ops[200];
     struct tec_fields f = tec_fields_open(
@@ -176,13 +166,8 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
     robot->n_actions = tec_fields_int(&f, "size", 1, TEC_ROBOT_MAX_VALUES, 1);
     robot->n_model_actions =
         tec_fields_int(&f, "inputs", 1, TEC_ROBOT_MAX_VALUES, robot->n_actions);
+    robot->relative = tec_fields_bool(&f, "relative", false);
     robot->max_rows = tec_fields_int(&f, "max_rows", 1, 1 << 20, 0);
-    robot->low = read_limits(&f, "low", robot->n_actions);
-    robot->high = read_limits(&f, "high", robot->n_actions);
-    for (int i = 0; f.status == TEC_OK && robot->low && robot->high && i < robot->n_actions; i++)
-        if (!(robot->low[i] <= robot->high[i]))
-            tec_fields_fail(&f, TEC_MALFORMED, "low[%d] = %g is above high[%d] = %g", i + 1,
-                            robot->low[i], i + 1, robot->high[i]);
     TEC_TRY(f.status);
     TEC_TRY(tec_transforms_parse(
         &robot->decode, tec_fields_get(&f, "decode"), robot->n_model_actions, 0,
@@ -197,7 +182,10 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
     if (robot->actions.n_out != robot->n_actions)
         tec_fields_fail(&f, TEC_MALFORMED, "its steps give %d columns, size says %d",
                         robot->actions.n_out, robot->n_actions);
-    return f.status;
+    TEC_TRY(f.status);
+    return tec_limits_parse(
+        &robot->limits, &robot->unlimited, tec_fields_get(&f, "limits"), robot->n_actions,
+        place(r, "actions.limits", where_ops, sizeof where_ops), r->arena, r->err);
 }
 
 static enum tec_status read_norm(struct reading *r, const json_t *json)
@@ -273,6 +261,7 @@ static enum tec_status read_robot(struct reading *r, const json_t *json)
     tec_fields_need(&f, "actions");
     tec_fields_need(&f, "norm");
     r->robot->name = tec_fields_string(&f, "name", NULL);
+    r->robot->where = tec_arena_strdup(r->arena, r->where);
     r->robot->rate_hz = tec_fields_number(&f, "rate_hz", 0.0);
     if (r->robot->rate_hz < 0.0)
         tec_fields_fail(&f, TEC_MALFORMED, "rate_hz = %g must not be negative", r->robot->rate_hz);
@@ -280,7 +269,7 @@ static enum tec_status read_robot(struct reading *r, const json_t *json)
     read_metadata(r, &f);
     TEC_TRY(f.status);
     r->robot->called = tec_arena_printf(r->arena, "robot %s", r->robot->name);
-    if (!r->robot->called)
+    if (!r->robot->called || !r->robot->where)
         return tec_fail(r->err, TEC_NO_MEMORY, "%s: no memory for its name", r->where);
     TEC_TRY(read_cameras(r, &f));
     TEC_TRY(read_state(r, tec_fields_get(&f, "state")));

@@ -7,6 +7,7 @@
 #include "base/image/reshape.h"
 #include "base/store/checkpoint.h"
 #include "base/store/norm.h"
+#include "graph/transform/limits.h"
 #include "graph/transform/transform.h"
 
 #include <jansson.h>
@@ -49,6 +50,7 @@ struct tec_robot_part {
 /* Immutable, in the arena given to tec_robot_parse. */
 struct tec_robot {
     const char *name;    /* "libero" */
+    const char *where;   /* the file of the description */
     const char *called;  /* in messages: "robot libero", or "the pipeline" where that has none */
     const char *variant; /* the one chosen, NULL = the file has none */
 
@@ -73,7 +75,9 @@ struct tec_robot {
     struct tec_transforms actions; /* after un-normalisation: n_model_actions -> n_actions */
     int n_actions;
     int max_rows;             /* most rows handed to the robot, 0 = all */
-    const double *low, *high; /* [n_actions] limits of a robot action, NULL = none */
+    struct tec_limits limits; /* of its actions, in its own units */
+    bool relative;  /* commands are changes or speeds: repeated, the robot goes on moving */
+    bool unlimited; /* limits = false: those of the statistics do not hold either */
 
     enum tec_norm_mode norm; /* what the statistics must be */
     bool norm_any;           /* any: the checkpoint says (LeRobot's files do) */
@@ -106,8 +110,10 @@ struct tec_robot {
  *     unknown_cameras  "error" (default) | "ignore"
  *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def}
  *     actions    {size, decode?, ops?, inputs? = model columns used (default size), max_rows?,
- *                low?, high? = lists of limits}: steps of decode run before un-normalisation, on
- * the model's columns, and keep their number; those of ops after it norm       {mode =
+ *                limits?, relative? = boolean}: steps of decode run before un-normalisation, on the
+ * model's columns, and keep their number; those of ops after it. limits: tec_limits_parse; without
+ * its min and max, and unless it is false, those of the statistics hold. relative: the robot's
+ * commands are changes or speeds, not places norm       {mode =
  * "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?} prompt     {input? = "prompt",
  * template?, state? = boolean, default?, state_pad_to?, max_tokens?, truncate? = boolean} rate_hz,
  * execute metadata   an object for clients of a server, {reset_pose = {...}} variants   {NAME =
@@ -145,9 +151,15 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
                                 struct tec_norm *state, struct tec_norm *actions,
                                 struct tec_arena *arena, struct tec_error *err);
 
+/* Do a robot and the LeRobot checkpoint that drives it say the same: how many numbers a state and
+ * an action have, and that a model whose actions are changes of the state is one that the robot
+ * adds the state to? TEC_MALFORMED names both files. Other layouts do not say. */
+enum tec_status tec_robot_agree(const struct tec_robot *robot,
+                                const struct tec_checkpoint *checkpoint, struct tec_error *err);
+
 /* Do these statistics fit this robot? `what` is "state" or "actions". TEC_MALFORMED when the mode
  * is not the robot's, arrays are missing or shorter than the vector, and those of a dataset when
- * they are longer. openpi pads short z-score
+ * they are longer, as LeRobot's. openpi pads short z-score
  * statistics with mean 0, std 1, which in practice hides a wrong asset; it is refused here. */
 enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct tec_norm *norm,
                                      const char *what, struct tec_error *err);

@@ -104,7 +104,7 @@ enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct
                         "the statistics of the %s have %zu entries, robot %s has %d; another "
                         "robot's asset?",
                         what, norm->n, robot->name, n);
-    if (norm->convention == TEC_NORM_DATASET && norm->n != (size_t)n)
+    if (norm->convention != TEC_NORM_OPENPI && norm->n != (size_t)n)
         return tec_fail(err, TEC_MALFORMED,
                         "the statistics of the %s have %zu entries, robot %s has %d; those of "
                         "another dataset?",

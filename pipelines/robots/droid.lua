@@ -23,7 +23,7 @@ return {
       { input = "observation/gripper_position", size = 1 },
     },
   },
-  actions = { size = 8 },
+  actions = { size = 8, relative = true },
   norm    = { mode = "quantile", asset = "droid" },
   prompt  = { template = "with_state", state = true, max_tokens = 200 },
 
@@ -34,7 +34,7 @@ return {
   variants = {
     pi05_droid               = {},
     pi05_droid_finetune      = {},
-    pi05_full_droid_finetune = { actions = { ops = joint_positions } },
+    pi05_full_droid_finetune = { actions = { ops = joint_positions, relative = false } },
     pi0_droid = {
       norm   = { mode = "mean_std" },
       prompt = { template = "plain", state = false, max_tokens = 48 },

@@ -14,7 +14,7 @@ return {
   resize = "openpi_pil",
 
   state   = { inputs = { { input = "observation/state", size = 8 } } },
-  actions = { size = 7 },
+  actions = { size = 7, relative = true },
   norm    = { mode = "quantile", asset = "physical-intelligence/libero" },
   -- openpi trained this one with discrete_state_input = False: no state in its prompt.
   prompt  = { template = "plain", max_tokens = 200 },

@@ -13,7 +13,7 @@ return {
   resize = "none",
 
   state   = { inputs = { { input = "observation/state", size = 4 } } },
-  actions = { size = 4 },
+  actions = { size = 4, relative = true },
   norm    = { mode = "quantile", asset = "metaworld" },
   prompt  = { template = "with_state", state = true, max_tokens = 32 },
 

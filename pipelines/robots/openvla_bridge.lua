@@ -11,7 +11,7 @@ return {
   cameras = { { slot = "full_image", input = "observation/image" } },
   resize  = "checkpoint",
 
-  actions = { size = 7, decode = { { op = "bins" } } },
+  actions = { size = 7, relative = true, decode = { { op = "bins" } } },
   norm    = { mode = "quantile", asset = "bridge_orig" },
   prompt  = { template = "openvla" },
 

@@ -17,7 +17,7 @@ return {
   resize  = "checkpoint",
 
   actions = {
-    size   = 7,
+    size   = 7, relative = true,
     decode = { { op = "bins" } }, -- token ids; how many bins there are is the model's to say
     ops    = {
       { op = "unit_to_range", at = { 7 }, low = -1, high = 1 },

@@ -13,6 +13,7 @@
 
 #include "base/bell.h"
 #include "base/ring.h"
+#include "graph/transform/limits.h"
 #include "tools/serve/safety.h"
 
 enum { TEC_REPLY_HEAD = 64 /* bytes before a reply, for the frame's header */ };
@@ -35,6 +36,8 @@ struct tec_job {
     const double *actions; /* [rows, columns] of a reply; read them when `acted` */
     int64_t captured_ns, released_ns, chunk_id; /* of the observation that the actions are of */
     bool slow;                                  /* the pipeline's own deadline was over */
+    struct tec_beyond beyond; /* of these actions: where they are refused, there is no reply yet */
+    size_t actions_at;        /* of their bytes in the reply; 0: it has none */
     bool lost; /* the model ended the actions before they were whole: there is no reply yet, and the
                   connection thread makes one */
 

@@ -41,6 +41,7 @@ static void put_array(msgpack_packer *p, const double *x, int rows, int columns)
     msgpack_pack_true(p);
     put_bin_key(p, "data");
     msgpack_pack_bin(p, bytes);
+    ((struct tec_reply_buffer *)p->data)->actions_at = ((struct tec_reply_buffer *)p->data)->n;
     msgpack_pack_bin_body(p, x, bytes);
     put_bin_key(p, "dtype");
     put_key(p, "<f8");
@@ -53,7 +54,7 @@ static void put_array(msgpack_packer *p, const double *x, int rows, int columns)
 static void put_extended(msgpack_packer *p, const struct tec_reply *r)
 {
     put_key(p, "tectum");
-    msgpack_pack_map(p, (r->has_text ? 10U : 5U) + (r->cause != NULL));
+    msgpack_pack_map(p, (r->has_text ? 10U : 5U) + (r->cause != NULL) + (r->limited > 0));
     if (r->has_text) {
         put_key(p, "text");
         put_str(p, r->text, r->text_bytes);
@@ -75,6 +76,10 @@ static void put_extended(msgpack_packer *p, const struct tec_reply *r)
     if (r->cause) {
         put_key(p, "cause");
         put_key(p, r->cause);
+    }
+    if (r->limited > 0) {
+        put_key(p, "limited");
+        msgpack_pack_int(p, r->limited);
     }
     put_key(p, "age_us");
     r->age_us >= 0 ? msgpack_pack_int64(p, r->age_us) : msgpack_pack_nil(p);

@@ -11,6 +11,7 @@
 struct tec_reply_buffer {
     uint8_t *data;
     size_t room, n;
+    size_t actions_at; /* where the numbers of the actions begin */
     bool full;
 };
 
@@ -37,6 +38,7 @@ struct tec_reply {
     const char *source; /* NULL: "fresh" */
     const char *cause;  /* why there are no actions of the request's own; NULL: not said */
     int64_t age_us;     /* of that observation when the actions leave; negative: there is none */
+    int limited;        /* values of the actions that were held to the robot's limits */
     bool missed;        /* the actions are not the request's own, or left after the pipeline's
                            deadline */
 };

@@ -29,6 +29,18 @@ void tec_safety_skip(struct tec_safety *s)
     tec_safety_miss(s, -1, cause == TEC_CAUSE_NONE ? TEC_CAUSE_PLAN : (enum tec_cause)cause, 0);
 }
 
+void tec_safety_limit(struct tec_safety *s, const struct tec_beyond *b)
+{
+    atomic_store_explicit(&s->limit_kind, (int)b->kind, memory_order_relaxed);
+    atomic_store_explicit(&s->limit_row, b->row, memory_order_relaxed);
+    atomic_store_explicit(&s->limit_column, b->column, memory_order_relaxed);
+    atomic_store_explicit(&s->limit_value, b->value, memory_order_relaxed);
+    atomic_store_explicit(&s->limit, b->limit, memory_order_relaxed);
+    atomic_fetch_add(&s->refused, tec_beyond_refused(b));
+    atomic_fetch_add(&s->limited_values, b->n);
+    atomic_fetch_add(&s->limited, 1);
+}
+
 int64_t tec_safety_misses(const struct tec_safety *s)
 {
     int64_t sum = 0;
@@ -62,10 +74,22 @@ static int tell_misses(const struct tec_safety *s, int64_t n, char *text, size_t
         (long long)n, count, frame, late_ms, name, meaning);
 }
 
+static int tell_limits(const struct tec_safety *s, int64_t n, char *text, size_t room)
+{
+    static const char *const words[] = {"is", "is", "changes by"};
+    return snprintf(
+        text, room,
+        "tectum serve: %lld request%s had actions beyond the robot's limits; the last: row "
+        "%d, column %d %s %.6g, the limit is %.6g\n",
+        (long long)n, n == 1 ? "" : "s", atomic_load(&s->limit_row) + 1,
+        atomic_load(&s->limit_column) + 1, words[atomic_load(&s->limit_kind) % 3],
+        atomic_load(&s->limit_value), atomic_load(&s->limit));
+}
+
 int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now, char *text,
                     size_t room)
 {
-    int64_t misses = tec_safety_misses(s);
+    int64_t misses = tec_safety_misses(s), limited = atomic_load(&s->limited);
     bool stopped = atomic_load(&s->stopped);
     int n = 0;
     if (stopped != log->stopped) {
@@ -78,6 +102,10 @@ int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int6
     } else if (misses > log->told && now >= log->due_ns) {
         n = tell_misses(s, misses - log->told, text, room);
         log->told = misses;
+        log->due_ns = now + SECOND_NS;
+    } else if (limited > log->limited && now >= log->due_ns) {
+        n = tell_limits(s, limited - log->limited, text, room);
+        log->limited = limited;
         log->due_ns = now + SECOND_NS;
     }
     return n < (int)room ? n : (int)room - 1;

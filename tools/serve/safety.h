@@ -8,6 +8,7 @@
 #define TEC_TOOLS_SERVE_SAFETY_H
 
 #include "graph/run/planner.h"
+#include "graph/transform/limits.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -16,6 +17,11 @@ struct tec_safety {
     _Atomic int64_t misses[TEC_CAUSES]; /* by cause; of NONE there are none */
     _Atomic int64_t frame, late_us;     /* of the last one; frame -1: no frame was run for it */
     _Atomic int cause;                  /* enum tec_cause of the last one */
+    _Atomic int64_t limited, limited_values; /* requests with actions beyond the limits; values */
+    _Atomic int64_t refused;                 /* of those requests: held or stopped */
+    /* Of the last such request's first value, as struct tec_beyond has it. */
+    _Atomic int limit_kind, limit_row, limit_column;
+    _Atomic double limit_value, limit;
     _Atomic bool stopped;
     _Atomic uint32_t resets; /* so many so far */
 };
@@ -26,6 +32,9 @@ void tec_safety_miss(struct tec_safety *s, int64_t frame, enum tec_cause cause, 
 /* A request for which no frame was run: blamed on what was in its way. */
 void tec_safety_skip(struct tec_safety *s);
 
+/* One more request whose actions were beyond the robot's limits. */
+void tec_safety_limit(struct tec_safety *s, const struct tec_beyond *beyond);
+
 int64_t tec_safety_misses(const struct tec_safety *s);
 
 /* Go on after a stop. */
@@ -33,13 +42,13 @@ void tec_safety_reset(struct tec_safety *s);
 
 /* What was told so far. Owned by the thread that tells. */
 struct tec_safety_log {
-    int64_t told;   /* misses */
-    int64_t due_ns; /* not before */
+    int64_t told, limited; /* misses, requests beyond limits */
+    int64_t due_ns;        /* not before */
     bool stopped;
 };
 
-/* One line of text about misses since the last line, at most one a second, and about a stop; 0:
- * there is nothing to tell now. The length otherwise, with its line end. */
+/* One line of text about misses or limits since the last line, at most one a second, and about a
+ * stop; 0: there is nothing to tell now. The length otherwise, with its line end. */
 int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now, char *text,
                     size_t room);
 

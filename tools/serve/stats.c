@@ -49,6 +49,13 @@ json_t *tec_serve_misses_json(const struct tec_safety *safety)
     return json;
 }
 
+json_t *tec_serve_limits_json(const struct tec_safety *safety)
+{
+    return json_pack("{s:I, s:I, s:I}", "requests", (json_int_t)atomic_load(&safety->limited),
+                     "values", (json_int_t)atomic_load(&safety->limited_values), "refused",
+                     (json_int_t)atomic_load(&safety->refused));
+}
+
 /* "tectum serve: 5 requests missed their deadline (plan 4, host 1)" */
 static void say_misses(const struct tec_safety *safety, struct tec_invocation *call)
 {
@@ -65,13 +72,51 @@ static void say_misses(const struct tec_safety *safety, struct tec_invocation *c
                 (long long)tec_safety_misses(safety), text);
 }
 
+static void print_text(const struct tec_serve_stats *s, struct tec_invocation *call)
+{
+    tec_say(call,
+            "%lld requests, %lld errors; infer p50 %.2f ms, p99 %.2f ms; server overhead p50 "
+            "%.0f us, p99 %.0f us, without waiting for the engine p50 %.0f us, p99 %.0f us",
+            (long long)s->requests, (long long)s->errors,
+            (double)tec_histogram_at(&s->infer, 0.5) / 1e6,
+            (double)tec_histogram_at(&s->infer, 0.99) / 1e6,
+            (double)tec_histogram_at(&s->overhead, 0.5) / 1e3,
+            (double)tec_histogram_at(&s->overhead, 0.99) / 1e3,
+            (double)tec_histogram_at(&s->own, 0.5) / 1e3,
+            (double)tec_histogram_at(&s->own, 0.99) / 1e3);
+}
+
+static void print_json(const struct tec_serve_stats *s, const struct tec_safety *safety,
+                       const struct tec_policy *policy, struct tec_memory *memory,
+                       struct tec_invocation *call)
+{
+    struct tec_error err;
+    json_t *json =
+        json_pack("{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "requests",
+                  (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "misses",
+                  tec_serve_misses_json(safety), "limits", tec_serve_limits_json(safety), "rescued",
+                  (json_int_t)s->rescued, "errors", (json_int_t)s->errors, "connections",
+                  (json_int_t)s->connections, "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
+                  quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3), "own_us",
+                  quantiles(&s->own, 1e3), "policy", policy_json(policy), "memory",
+                  tec_memory_state_json(memory));
+    if (tec_json_print(call->out, json, JSON_REAL_PRECISION(6) | JSON_COMPACT, "the summary",
+                       &err) != TEC_OK)
+        tec_say(call, "%s", err.message);
+    json_decref(json);
+}
+
 void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_safety *safety,
                            const struct tec_policy *policy, struct tec_memory *memory,
                            struct tec_invocation *call)
 {
-    json_t *json;
+    long long limited = (long long)atomic_load(&safety->limited);
     tec_memory_say_state(memory, call);
     say_misses(safety, call);
+    if (limited)
+        tec_say(call,
+                "%lld requests had actions beyond the robot's limits, %lld of them were refused",
+                limited, (long long)atomic_load(&safety->refused));
     if (s->substitutes)
         tec_say(call, "%lld requests were answered at their deadline, before their result",
                 (long long)s->substitutes);
@@ -82,29 +127,8 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
         tec_say(call, "%lld of %lld calls of the policy failed; the last: %s",
                 (long long)tec_policy_report(policy)->failures,
                 (long long)tec_policy_report(policy)->calls, tec_policy_report(policy)->message);
-    if (call->shared.format != TEC_FORMAT_JSON) {
-        tec_say(call,
-                "%lld requests, %lld errors; infer p50 %.2f ms, p99 %.2f ms; server overhead p50 "
-                "%.0f us, p99 %.0f us, without waiting for the engine p50 %.0f us, p99 %.0f us",
-                (long long)s->requests, (long long)s->errors,
-                (double)tec_histogram_at(&s->infer, 0.5) / 1e6,
-                (double)tec_histogram_at(&s->infer, 0.99) / 1e6,
-                (double)tec_histogram_at(&s->overhead, 0.5) / 1e3,
-                (double)tec_histogram_at(&s->overhead, 0.99) / 1e3,
-                (double)tec_histogram_at(&s->own, 0.5) / 1e3,
-                (double)tec_histogram_at(&s->own, 0.99) / 1e3);
-        return;
-    }
-    json = json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "requests",
-                     (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "misses",
-                     tec_serve_misses_json(safety), "rescued", (json_int_t)s->rescued, "errors",
-                     (json_int_t)s->errors, "connections", (json_int_t)s->connections, "infer_ms",
-                     quantiles(&s->infer, 1e6), "overhead_us", quantiles(&s->overhead, 1e3),
-                     "waited_us", quantiles(&s->waited, 1e3), "own_us", quantiles(&s->own, 1e3),
-                     "policy", policy_json(policy), "memory", tec_memory_state_json(memory));
-    struct tec_error err;
-    if (tec_json_print(call->out, json, JSON_REAL_PRECISION(6) | JSON_COMPACT, "the summary",
-                       &err) != TEC_OK)
-        tec_say(call, "%s", err.message);
-    json_decref(json);
+    if (call->shared.format == TEC_FORMAT_JSON)
+        print_json(s, safety, policy, memory, call);
+    else
+        print_text(s, call);
 }

@@ -29,6 +29,10 @@ void tec_serve_stats_add(struct tec_serve_stats *stats, const struct tec_job *jo
 /* {"total":3,"plan":2,"host":1}: misses by cause; free with json_decref. NULL without memory. */
 json_t *tec_serve_misses_json(const struct tec_safety *safety);
 
+/* {"requests":4,"values":9,"refused":0}: what was beyond the robot's limits; free with json_decref.
+ * NULL without memory. */
+json_t *tec_serve_limits_json(const struct tec_safety *safety);
+
 /* A line on stderr, or with --format json an object on stdout; and how the policy fared (NULL:
  * there was none), so that nobody takes the default plan for it, and how the memory is (NULL: there
  * is none). */

@@ -3,6 +3,8 @@
 
 #include "tools/serve/reply.h"
 
+#include <string.h>
+
 static struct tec_job *job_of(const struct tec_watch *w)
 {
     return &w->slot->exchange->jobs[w->slot->job];
@@ -25,7 +27,11 @@ void tec_watch_open(struct tec_watch *w)
 static struct tec_handout_chunk chunk_of(const struct tec_watch *w, int64_t tick)
 {
     const struct tec_job *j = job_of(w);
-    return (struct tec_handout_chunk){tick, j->captured_ns, j->actions, j->chunk_id};
+    return (struct tec_handout_chunk){.frame = tick,
+                                      .captured_ns = j->captured_ns,
+                                      .actions = j->actions,
+                                      .seen = j->chunk_id,
+                                      .beyond = j->beyond};
 }
 
 static struct tec_safety *safety_of(const struct tec_watch *w)
@@ -61,7 +67,10 @@ static struct tec_handed hand_out(struct tec_watch *w, int64_t tick, bool fresh)
     if (!fresh) /* the job may be the engine's: nothing of it is read */
         return latch(w, tec_handout_missed(w->handout, tick));
     const struct tec_handout_chunk chunk = chunk_of(w, tick);
-    return latch(w, tec_handout_fresh(w->handout, &chunk));
+    const struct tec_handed handed = tec_handout_fresh(w->handout, &chunk);
+    if (handed.beyond.n)
+        tec_safety_limit(safety_of(w), &handed.beyond);
+    return latch(w, handed);
 }
 
 /* The request that the engine has from now on. */
@@ -95,13 +104,13 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
 
 /* A reply in place of the engine's. `fresh`: the request's own actions are there, its text is not.
  * `cause`: why they are not, where it is known. */
-static void reply(struct tec_watch *w, int64_t tick, bool fresh, const char *cause, int64_t now)
+static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, const char *cause,
+                  int64_t now)
 {
     struct tec_job *j = job_of(w);
     struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
-    const struct tec_handed handed = hand_out(w, tick, fresh);
     bool own = handed.source == TEC_SOURCE_FRESH;
-    const double *actions = own ? j->actions : handed.actions;
+    const double *actions = own ? handed.chunk : handed.actions;
     const struct tec_reply r = {.actions = !w->wants_actions ? NULL
                                            : actions         ? actions
                                                              : j->actions,
@@ -119,6 +128,7 @@ static void reply(struct tec_watch *w, int64_t tick, bool fresh, const char *cau
                                 .obs_ts = handed.captured_ns,
                                 .source = tec_source_word(handed.source),
                                 .cause = cause,
+                                .limited = own ? handed.beyond.n : 0,
                                 .age_us = handed.frame < 0 ? -1 : (now - handed.captured_ns) / 1000,
                                 .missed = !own || j->slow};
     tec_reply_pack(&out, &r);
@@ -138,7 +148,8 @@ static bool expire(struct tec_watch *w, int64_t now)
     if (!atomic_compare_exchange_strong(&j->answer, &open, TEC_JOB_BY_WATCH))
         return false;
     bool acted = atomic_load_explicit(&j->acted, memory_order_acquire);
-    reply(w, w->slot->tick, acted && j->released_ns <= j->due_ns, NULL, now);
+    bool fresh = acted && j->released_ns <= j->due_ns;
+    reply(w, hand_out(w, w->slot->tick, fresh), fresh, NULL, now);
     tec_slot_expired(w->slot);
     return true;
 }
@@ -147,14 +158,22 @@ static bool expire(struct tec_watch *w, int64_t now)
 static void keep(struct tec_watch *w, int64_t now)
 {
     struct tec_job *j = job_of(w);
+    bool refused = tec_beyond_refused(&j->beyond) && w->wants_actions;
     if (w->handout && j->lost) {
-        reply(w, w->slot->tick, false, "model", now);
+        reply(w, hand_out(w, w->slot->tick, false), false, "model", now);
         return;
     }
-    if (!w->handout || j->failed || !atomic_load_explicit(&j->acted, memory_order_acquire))
+    bool acted = atomic_load_explicit(&j->acted, memory_order_acquire);
+    if (!w->handout || j->failed || (!acted && !refused))
         return;
-    if (hand_out(w, w->slot->tick, true).source == TEC_SOURCE_STOPPED)
-        reply(w, w->slot->tick, true, NULL, now); /* says so */
+    const struct tec_handed handed = hand_out(w, w->slot->tick, true);
+    if (tec_beyond_refused(&handed.beyond))
+        reply(w, handed, false, tec_cause_name(TEC_CAUSE_LIMITS), now);
+    else if (handed.source != TEC_SOURCE_FRESH)
+        reply(w, handed, true, NULL, now);  /* says so: stopped */
+    else if (handed.moved && j->actions_at) /* the step to the first row; a text stays */
+        memcpy(j->reply + j->actions_at, handed.chunk,
+               (size_t)w->o.handout.rows * (size_t)w->o.handout.width * sizeof *handed.chunk);
 }
 
 bool tec_watch_collected(struct tec_watch *w, int64_t now)
@@ -200,7 +219,7 @@ bool tec_watch_look(struct tec_watch *w, int64_t now)
     begin(w);
     tec_slot_early_expired(s);
     tec_safety_skip(safety_of(w));
-    reply(w, s->tick, false, NULL, now);
+    reply(w, hand_out(w, s->tick, false), false, NULL, now);
     return true;
 }
 

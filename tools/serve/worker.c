@@ -86,6 +86,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
                                     .chunk_id = s->chunk_id,
                                     .obs_ts = j->captured_ns,
                                     .age_us = s->wants_actions ? (now - j->captured_ns) / 1000 : -1,
+                                    .limited = s->wants_actions ? j->beyond.n : 0,
                                     .missed = s->missed};
     tec_reply_pack(&out, &reply);
     if (out.full) {
@@ -96,7 +97,19 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
         return;
     }
     j->reply_n = out.n;
+    j->actions_at = s->wants_actions ? out.actions_at : 0;
     j->failed = false;
+    w->jobs[job].waits = false;
+    tec_exchange_return(w->exchange, job);
+}
+
+/* No actions: the connection's last command, on_miss and the limits, which are the connection
+ * thread's, say what leaves. */
+static void answer_without(struct tec_worker *w, int job)
+{
+    if (!ours(w, job))
+        return;
+    w->exchange->jobs[job].infer_ns = tec_clock_now(&w->clock) - w->jobs[job].started_ns;
     w->jobs[job].waits = false;
     tec_exchange_return(w->exchange, job);
 }
@@ -107,14 +120,19 @@ static void send_actions(struct tec_worker *w)
     int job = w->running;
     struct tec_job *j = &w->exchange->jobs[job];
     struct tec_error err;
-    bool good = w->good_rows >= w->rows;
+    bool good = w->good_rows >= w->rows, refused = tec_beyond_refused(&j->beyond);
+    bool unasked = refused && !w->jobs[job].wants_actions;
     w->holds = false;
     atomic_store_explicit(&j->acted, good, memory_order_release);
-    if (good && w->running_text)
+    if ((good || unasked) && w->running_text)
         return;
     w->running = -1;
-    if (good) {
+    if (good || unasked) {
         answer(w, job, NULL, false, "");
+        return;
+    }
+    if (refused) {
+        answer_without(w, job);
         return;
     }
     tec_fail(&err, TEC_INVALID, "actions: row %d of the model's %s", w->good_rows + 1, w->why);
@@ -130,9 +148,9 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
         return;
     struct tec_worker_job *s = &w->jobs[w->running];
     struct tec_job *j = &w->exchange->jobs[w->running];
-    w->good_rows =
-        tec_session_act_on(w->opened.engine->session, seen->state_raw, chunk, w->actions);
-    if (w->good_rows < w->rows)
+    w->good_rows = tec_session_act_on(w->opened.engine->session, seen->state_raw, chunk, w->actions,
+                                      &j->beyond);
+    if (w->good_rows < w->rows && !tec_beyond_refused(&j->beyond))
         tec_session_judge(w->opened.engine->session, chunk, w->good_rows, w->why, sizeof w->why);
     s->policy_ms = ms(record->release_ns - w->began_ns);
     s->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
@@ -155,18 +173,6 @@ static void lost(void *user, int64_t frame, int64_t captured_ns)
     const struct tec_seen *seen = tec_seen_find(&w->seen, frame);
     (void)captured_ns;
     w->lost |= w->running >= 0 && seen && seen->number == w->number;
-}
-
-/* No actions: the connection's last command and on_miss, which are the connection thread's, say
- * what leaves. */
-static void answer_lost(struct tec_worker *w, int job)
-{
-    if (!ours(w, job))
-        return;
-    w->exchange->jobs[job].lost = true;
-    w->exchange->jobs[job].infer_ns = tec_clock_now(&w->clock) - w->jobs[job].started_ns;
-    w->jobs[job].waits = false;
-    tec_exchange_return(w->exchange, job);
 }
 
 /* The request that was asked for in this frame: its text is waited for, or a refusal is told. */
@@ -332,7 +338,8 @@ static void run_frame(struct tec_worker *w, int job)
         return;
     }
     if (asked && !w->acted && w->lost) {
-        answer_lost(w, job);
+        w->exchange->jobs[job].lost = true;
+        answer_without(w, job);
     } else if (asked && !w->acted && (w->jobs[job].wants_actions || !w->running_text)) {
         tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
                  w->opened.pipeline->name);
@@ -349,6 +356,7 @@ static void serve(struct tec_worker *w, int job)
     struct tec_job *j = &w->exchange->jobs[job];
     struct tec_error err = {.message = ""};
     j->lost = false;
+    j->beyond = (struct tec_beyond){.n = 0};
     j->captured_ns = j->received_ns;
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
     if (expired(w, job)) { /* answered already: its tick is over */

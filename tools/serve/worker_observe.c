@@ -71,11 +71,7 @@ static enum tec_status find_noise(struct tec_worker *w, const float **noise, str
         given->shape[1] != f->dim)
         return tec_fail(err, TEC_SHAPE, "tectum.noise: must be f32 [%d, %d]", f->horizon, f->dim);
     memcpy(w->noise, given->data, n * sizeof *w->noise);
-    for (size_t i = 0; i < n; i++)
-        if (!(w->noise[i] >= -1e6F && w->noise[i] <= 1e6F))
-            return tec_fail(err, TEC_INVALID, "tectum.noise: entry %zu is not a finite number",
-                            i + 1);
-    return TEC_OK;
+    return tec_context(err, tec_noise_check(w->noise, n, err), "tectum.noise");
 }
 
 /* When the cameras saw it: as the client says, else when the request was whole. */

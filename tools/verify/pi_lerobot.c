@@ -195,7 +195,11 @@ static enum tec_status judge_actions(struct processing *p, struct tec_error *err
     double *out = TEC_NEW(p->v->arena, n + 1, double);
     if (!actions || !out || n % width != 0)
         return tec_fail(err, TEC_NOT_FOUND, "the case has no model.actions of %zu columns", width);
-    int rows = tec_robot_act(p->observer, actions, (int)(n / width), p->seen.state_raw, out, NULL);
+    struct tec_beyond beyond;
+    int rows =
+        tec_robot_act(p->observer, actions, (int)(n / width), p->seen.state_raw, out, &beyond);
+    if (beyond.n > 0)
+        return tec_fail(err, TEC_INVALID, "limits changed %d of the case's actions", beyond.n);
     judge(p, "robot.actions", out, (size_t)rows * (size_t)p->robot->n_actions);
     return TEC_OK;
 }

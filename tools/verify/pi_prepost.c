@@ -286,7 +286,10 @@ static enum tec_status judge_actions(struct prepost *p, struct tec_observer *o,
     if (!actions || !out || n % WIDTH != 0)
         return tec_fail(err, TEC_NOT_FOUND, "%s: no model_actions of %d columns", p->key,
                         (int)WIDTH);
-    rows = tec_robot_act(o, actions, rows, p->seen.state_raw, out, NULL);
+    struct tec_beyond beyond;
+    rows = tec_robot_act(o, actions, rows, p->seen.state_raw, out, &beyond);
+    if (beyond.n > 0)
+        return tec_fail(err, TEC_INVALID, "%s: limits changed %d of its actions", p->key, beyond.n);
     judge_f64(p, "robot_actions", out, (size_t)rows * (size_t)p->robot->n_actions);
     return TEC_OK;
 }
