@@ -5,6 +5,13 @@
 
 kv = {}
 
+---Of a robot's description: `actions = { size = 7, limits = { ... } }`; false: none.
+---@class tectum.limits
+---@field min? number|(number|false)[] lowest value, of all columns or of each
+---@field max? number|(number|false)[] highest value
+---@field max_step? number|(number|false)[] largest change between two commands
+---@field on? "clip"|"hold"|"stop" what a chunk beyond them does; default clip
+
 ---The whole file: `return pipeline { ... }`.
 ---@class tectum.pipeline
 ---@field name string name in reports and traces

@@ -188,6 +188,11 @@ TEST(a_step_too_large_is_held_or_stops)
     CHECK(got.source == TEC_SOURCE_HELD && got.actions[0] == 1.0);
     got = tec_handout_missed(h, 2); /* the chunk that was refused is not the newest */
     CHECK(got.actions[0] == 1.0);
+    double numbers[ROWS * COLUMNS] = {2, 2, 2, 2, 2, 2, 2, 2};
+    const struct tec_handout_chunk chunk = {
+        .frame = 3, .actions = numbers, .seen = 3, .beyond = {.n = 1, .on = TEC_LIMIT_HOLD}};
+    tec_handout_late(h, &chunk); /* nor when it comes late */
+    CHECK(tec_handout_missed(h, 4).frame == 0);
     tec_arena_finish(&arena);
 }
 

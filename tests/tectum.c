@@ -198,29 +198,40 @@ TEST(actions_equal_those_of_the_loop)
     CHECK_INT(heap.live, ==, 0);
 }
 
+/* What both ways to the actions give for the demo's observation number i. */
+static void give(struct tectum *t, int i, struct tectum_chunk *chunk, struct tectum_handed *handed)
+{
+    static double actions[ROOM];
+    struct tectum_value v[4];
+    int64_t number = -1;
+    values_of(i, v);
+    REQUIRE(tectum_submit(t, v, 4, 0, &number, &err) == TECTUM_OK);
+    REQUIRE(tectum_wait(t, number, patience, actions, ROOM, chunk, &err) == TECTUM_OK);
+    int64_t far = tectum_now() + patience;
+    REQUIRE(tectum_handout(t, number, far, actions, ROOM, handed, &err) == TECTUM_OK);
+}
+
 /* A stop by the robot's limits holds for both ways to the actions, until a reset. */
 TEST(actions_beyond_the_limits_stop)
 {
-    static double actions[ROOM];
     struct tectum_options o = demo;
-    struct tectum_value v[4];
     struct tectum_chunk chunk;
     struct tectum_handed handed;
     struct tectum *t = NULL;
     o.pipeline = "tests/pipelines/limited.lua";
     REQUIRE(tectum_open(&t, &o, &err) == TECTUM_OK);
-    values_of(0, v);
-    for (int i = 0; i < 3; i++) {
-        if (i == 2)
-            tectum_reset(t);
-        REQUIRE(tectum_submit(t, v, 4, 0, NULL, &err) == TECTUM_OK);
-        REQUIRE(tectum_wait(t, i, patience, actions, ROOM, &chunk, &err) == TECTUM_OK);
-        CHECK(chunk.rows == 0 && chunk.limited > 0);
-        CHECK_STR(chunk.reason, "limits");
-        int64_t far = tectum_now() + patience;
-        REQUIRE(tectum_handout(t, i, far, actions, ROOM, &handed, &err) == TECTUM_OK);
-        CHECK(handed.source == TECTUM_SOURCE_STOPPED && handed.rows == 0 && handed.limited > 0);
-    }
+    give(t, 1, &chunk, &handed);
+    CHECK(chunk.rows > 0 && chunk.limited == 0 && handed.source == TECTUM_SOURCE_FRESH);
+    give(t, 0, &chunk, &handed);
+    CHECK(chunk.rows == 0 && chunk.limited > 0);
+    CHECK_STR(chunk.reason, "limits");
+    CHECK(handed.source == TECTUM_SOURCE_STOPPED && handed.rows == 0 && handed.limited > 0);
+    give(t, 1, &chunk, &handed);
+    CHECK(chunk.rows == 0 && chunk.limited == 0 && handed.source == TECTUM_SOURCE_STOPPED);
+    CHECK_STR(chunk.reason, "stopped");
+    tectum_reset(t);
+    give(t, 1, &chunk, &handed);
+    CHECK(chunk.rows > 0 && handed.source == TECTUM_SOURCE_FRESH && handed.rows > 0);
     tectum_close(&t);
 }
 

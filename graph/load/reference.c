@@ -160,6 +160,14 @@ void tec_pipeline_stub(FILE *out)
     fputs("---@meta\n-- Pipeline files for editors (LuaLS). Generated: do not edit.\n\n"
           "---@class tectum.call\n\nkv = {}\n",
           out);
+    fputs(
+        "\n---Of a robot's description: `actions = { size = 7, limits = { ... } }`; false: none.\n"
+        "---@class tectum.limits\n"
+        "---@field min? number|(number|false)[] lowest value, of all columns or of each\n"
+        "---@field max? number|(number|false)[] highest value\n"
+        "---@field max_step? number|(number|false)[] largest change between two commands\n"
+        "---@field on? \"clip\"|\"hold\"|\"stop\" what a chunk beyond them does; default clip\n",
+        out);
     for (int i = TEC_CON_NONE + 1; i < TEC_CONSTRUCTORS; i++) {
         const struct tec_constructor_info *info = &tec_constructors[i];
         if (info->size > 0) {
