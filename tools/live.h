@@ -14,8 +14,8 @@
 
 #include <pthread.h>
 
-/* A prepared observation. The triple buffer's place is the number of the session's set that it points
- * into, so the set that a frame reads is never the one that is written. */
+/* A prepared observation. The triple buffer's place is the number of the session's set that it
+ * points into, so the set that a frame reads is never the one that is written. */
 struct tec_live_input {
     struct tec_frame_input input;
     const double *state_raw; /* there too: what actions are made absolute with */
