@@ -1,5 +1,5 @@
 /* The cells of ActionFlow's experiments, and what their samples come to. */
-#include "tools/suite/actionflow/actionflow.h"
+#include "tests/experiments/actionflow/actionflow.h"
 
 #include "tests/tap.h"
 

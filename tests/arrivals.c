@@ -1,5 +1,5 @@
 /* arrivals.c - generators of requests: what they draw, and what a specification may say. */
-#include "tools/arrivals.h"
+#include "tools/measure/arrivals.h"
 
 #include "tests/tap.h"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench_actionflow.t - bench --suite actionflow from the outside: what it writes, and what must hold
+# bench_actionflow.t - experiments actionflow from the outside: what it writes, and what must hold
 # in any run of it. Sizes are tiny: no time that is measured here means anything.
 cd "$(dirname "$0")/.." || exit 1
 tectum=
@@ -10,6 +10,7 @@ if [ -z "$tectum" ]; then
     echo "1..0 # SKIP tectum is not built"
     exit 0
 fi
+experiments=${tectum%tectum}experiments
 n=0 bad=0
 check() {
     n=$((n + 1))
@@ -23,7 +24,7 @@ count() {
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 out=$dir/out json=$dir/out/suite.json
-"$tectum" bench --suite actionflow --random-weights 1 --size tiny --quick --frames 4 -o "$out" \
+"$experiments" actionflow --random-weights 1 --size tiny --quick --frames 4 -o "$out" \
     >"$dir/log" 2>&1
 check $? "it ends well"
 cat "$dir/log" >&2
@@ -53,9 +54,9 @@ for chart in fig2 fig5 age; do
 done
 [ "$(grep -c '^| 7 | .* | yes |$' "$out/actionflow.md")" = 8 ]
 check $? "the tables have a row for each variant"
-"$tectum" bench --suite actionflow --size tiny >/dev/null 2>&1
+"$experiments" actionflow --size tiny >/dev/null 2>&1
 [ $? = 2 ]; check $? "without --out it is refused"
-"$tectum" bench --suite actionflow --size tiny --policy actionflow -o "$out" >/dev/null 2>&1
+"$experiments" actionflow --size tiny --policy actionflow -o "$out" >/dev/null 2>&1
 [ $? = 2 ]; check $? "a policy is refused: depths are the suite's"
 echo "1..$n"
 exit $bad

@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench_keep.t - bench --suite keep from the outside: what it writes, and what must hold in any run of
+# bench_keep.t - experiments keep from the outside: what it writes, and what must hold in any run of
 # it. Sizes are tiny: no time that is measured here means anything.
 cd "$(dirname "$0")/.." || exit 1
 tectum=
@@ -10,6 +10,7 @@ if [ -z "$tectum" ]; then
     echo "1..0 # SKIP tectum is not built"
     exit 0
 fi
+experiments=${tectum%tectum}experiments
 n=0 bad=0
 check() {
     n=$((n + 1))
@@ -23,7 +24,7 @@ count() {
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 out=$dir/out json=$dir/out/suite.json
-"$tectum" bench --suite keep --random-weights 1 --size tiny --quick --frames 1 --threads 1 -o "$out" \
+"$experiments" keep --random-weights 1 --size tiny --quick --frames 1 --threads 1 -o "$out" \
     >"$dir/log" 2>&1
 check $? "it ends well"
 cat "$dir/log" >&2
@@ -66,12 +67,12 @@ for table in 'Table 1: full over KEEP' 'Table 3: without multi-hop' 'Fig 5' 'Fig
     grep -q "$table" "$out/keep.md"; check $? "the tables have $table"
 done
 [ ! -e "$out/keep.store" ]; check $? "the store of a link is removed"
-"$tectum" bench --suite keep --size tiny >/dev/null 2>&1
+"$experiments" keep --size tiny >/dev/null 2>&1
 [ $? = 2 ]; check $? "without --out it is refused"
-"$tectum" bench --suite keep --random-weights 1 --size tiny --quick --set experiment=all -o "$out" \
+"$experiments" keep --random-weights 1 --size tiny --quick --set experiment=all -o "$out" \
     >"$dir/log" 2>&1
 [ $? = 2 ] && grep -q 'experiment=methods' "$dir/log"; check $? "an unknown word is refused with what is known"
-"$tectum" bench --suite keep --weights pipelines/checkpoints/planner --quick --threads 1 -o "$out" \
+"$experiments" keep --weights pipelines/checkpoints/planner --quick --threads 1 -o "$out" \
     >"$dir/log" 2>&1
 check $? "a trained planner answers questions"
 awk '/"method":/ { full = /"full"/; one = /"(1.0|cacheblend 1.0)"/ }
@@ -81,7 +82,7 @@ awk '/"method":/ { full = /"full"/; one = /"(1.0|cacheblend 1.0)"/ }
 check $? "computing everything is right, and a share of 1 is the same"
 head -c 4 "$out/answers.svg" | grep -q '<svg' && grep -q '^| lift | 0.4 |' "$out/keep.md"
 check $? "its answers are drawn and listed"
-"$tectum" bench --suite keep --weights pipelines/checkpoints/metaworld --quick -o "$out" >"$dir/log" 2>&1
+"$experiments" keep --weights pipelines/checkpoints/metaworld --quick -o "$out" >"$dir/log" 2>&1
 [ $? != 0 ]; check $? "a checkpoint without questions is refused"
 server=
 for name in valkey-server redis-server; do
@@ -91,7 +92,7 @@ if [ -n "$server" ]; then
     "$server" --port 0 --unixsocket "$dir/server" --save "" --dir "$dir" >"$dir/server.log" 2>&1 &
     pid=$!
     for _ in 1 2 3 4 5 6 7 8 9 10; do [ -S "$dir/server" ] || sleep 0.2; done
-    "$tectum" bench --suite keep --random-weights 1 --size tiny --quick --frames 1 --threads 1 \
+    "$experiments" keep --random-weights 1 --size tiny --quick --frames 1 --threads 1 \
         --set experiment=links --set memory.remote="unix:$dir/server" -o "$out" >"$dir/log" 2>&1
     check $? "KV on a server alone"
     kill $pid

@@ -1,7 +1,7 @@
 /* deadline.c - deadlines on the real clock: whatever stalls, actions leave on time. */
 #include "graph/run/state.h"
 #include "tests/tap.h"
-#include "tools/live.h"
+#include "tools/api/live.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* energy.c - joules from a folder of counters: going round, parts left out, counters that go. */
-#include "tools/energy.h"
+#include "tools/measure/energy.h"
 
 #include "tests/box.h"
 

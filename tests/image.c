@@ -1,8 +1,8 @@
 /* image.c - pictures: golden cases, refusals, memory, plans that run without allocation. */
 #include "base/image/image.h"
 #include "base/image/reshape.h"
+#include "tests/judge/verify.h"
 #include "tests/tap.h"
-#include "tools/verify/verify.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The trace of KEEP's experiments, their cells, and what samples come to. */
-#include "tools/suite/keep/keeping.h"
-#include "tools/suite/keep/trace_words.h"
+#include "tests/experiments/keep/keeping.h"
+#include "tests/experiments/keep/trace_words.h"
 
 #include "tests/tap.h"
 

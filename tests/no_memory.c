@@ -3,7 +3,7 @@
  */
 #include "tests/allocations.h"
 #include "tests/box.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Calls of a part timed one by one: they are the part's calls, with its costs, and leave what it
  * computes as it is. And what a device's products reach. */
-#include "tools/op_times.h"
-#include "tools/peak_gemm.h"
+#include "tools/measure/op_times.h"
+#include "tools/measure/peak_gemm.h"
 
 #include "tests/tiny.h"
 

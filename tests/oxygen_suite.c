@@ -1,6 +1,6 @@
 /* oxygen_suite.c - the grid of OxyGen's experiments, and sums over frames by the definitions of its
  * analysis. */
-#include "tools/suite/oxygen/oxygen.h"
+#include "tests/experiments/oxygen/oxygen.h"
 
 #include "tests/tap.h"
 

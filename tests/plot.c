@@ -1,8 +1,8 @@
 /* plot.c - charts as SVG: what is drawn for each value, axes, refusals. */
-#include "tools/plot.h"
+#include "tools/picture/plot.h"
 
 #include "tests/tap.h"
-#include "tools/plot_panel.h"
+#include "tools/picture/plot_panel.h"
 
 #include <math.h>
 #include <stdlib.h>

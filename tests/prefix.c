@@ -5,7 +5,7 @@
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
 #include "tests/tap.h"
-#include "tools/inputs.h"
+#include "tools/frames/inputs.h"
 
 #include "tectum.h"
 

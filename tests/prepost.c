@@ -1,7 +1,7 @@
 /* prepost.c - golden cases of models that act by tokens: what stands around the model. */
 #include "tests/tap.h"
 
-#include "tools/verify/openvla_prepost.h"
+#include "tests/judge/openvla_prepost.h"
 
 #define FOLDER "tests/golden/openvla/"
 

@@ -2,8 +2,8 @@
 #include "base/store/safetensors.h"
 #include "base/store/scan.h"
 #include "tests/box.h"
-#include "tools/verify/sha256.h"
-#include "tools/verify/verify.h"
+#include "tests/judge/sha256.h"
+#include "tests/judge/verify.h"
 
 #include <math.h>
 #include <stdlib.h>

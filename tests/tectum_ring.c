@@ -3,7 +3,7 @@
 #include "tectum.h"
 
 #include "tests/tap.h"
-#include "tools/live.h"
+#include "tools/api/live.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
 /* timeline.c - timelines as SVG: well-formed XML for any label, places, refusals. */
-#include "tools/timeline.h"
+#include "tools/picture/timeline.h"
 
 #include "tests/tap.h"
-#include "tools/svg.h"
-#include "tools/timeline_layout.h"
+#include "tools/picture/svg.h"
+#include "tools/picture/timeline_layout.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "graph/transform/prompt.h"
 #include "graph/transform/template.h"
 #include "tests/box.h"
-#include "tools/verify/verify.h"
+#include "tests/judge/verify.h"
 
 #include <math.h>
 #include <stdlib.h>

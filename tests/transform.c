@@ -1,7 +1,7 @@
 #include "tests/tap.h"
 
-#include "tools/verify/pi_lerobot.h"
-#include "tools/verify/verify.h"
+#include "tests/judge/pi_lerobot.h"
+#include "tests/judge/verify.h"
 
 static struct tec_heap heap;
 static struct tec_error err;

@@ -2,7 +2,7 @@
 #include "graph/compile/work.h"
 
 #include "tests/tiny.h"
-#include "tools/roofline.h"
+#include "tools/measure/roofline.h"
 
 #include <math.h>
 #include <string.h>

@@ -33,7 +33,7 @@ strange=$(ldd "$build/device_check" | awk '{ print $1 }' |
 rm -rf "$tree"
 mkdir -p "$tree/bin" "$tree/tools" "$tree/tests/golden/pi" "$tree/doc/measurements"
 strip -o "$tree/bin/device_check" "$build/device_check"
-cp tools/gpu_check.sh tools/bench_peers.py "$tree/tools/"
+cp tools/gpu_check.sh tools/measure/bench_peers.py "$tree/tools/"
 cp -R tools/gpu "$tree/tools/"
 mkdir -p "$tree/tests/kernels" && cp tests/kernels/bench_layers.def "$tree/tests/kernels/"
 cp -R policies "$tree/"

@@ -10,9 +10,9 @@
 #ifndef TEC_TOOLS_CONTROL_CONTROL_H
 #define TEC_TOOLS_CONTROL_CONTROL_H
 
+#include "tools/cli/open_engine.h"
 #include "tools/control/peer.h"
 #include "tools/control/socket.h"
-#include "tools/open_engine.h"
 #include "tools/serve/safety.h"
 
 #include <jansson.h>

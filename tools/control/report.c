@@ -1,7 +1,7 @@
 /* What the control socket answers, as JSON. */
 #include "base/json_text.h"
 #include "tools/control/control.h"
-#include "tools/memory_text.h"
+#include "tools/frames/memory_text.h"
 
 #include <jansson.h>
 #include <string.h>

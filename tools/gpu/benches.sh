@@ -155,7 +155,7 @@ run_peers() {
         record peers bench_peers skipped 0 "there is no python3"
         return
     fi
-    attempt peers bench_peers 60 python3 tools/bench_peers.py --device "$device" --seconds "$(limit 45)"
+    attempt peers bench_peers 60 python3 tools/measure/bench_peers.py --device "$device" --seconds "$(limit 45)"
     case $? in
     0) record peers bench_peers ok "$a_seconds" "$(wc -l <"$work/bench_peers.out") lines" ;;
     3) record peers bench_peers skipped 0 "$(sed -n 's/.*"missing": "\([^"]*\)".*/no \1/p' "$work/bench_peers.out")"

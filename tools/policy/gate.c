@@ -1,9 +1,9 @@
 #include "tools/policy/gate.h"
 
 #include "policies/host/state.h"
+#include "tools/api/topology.h"
 #include "tools/policy/gate_run.h"
 #include "tools/policy/workload.h"
-#include "tools/topology.h"
 
 #include <stdarg.h>
 #include <stdio.h>

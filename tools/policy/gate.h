@@ -5,7 +5,7 @@
 #ifndef TEC_TOOLS_POLICY_GATE_H
 #define TEC_TOOLS_POLICY_GATE_H
 
-#include "tools/command.h"
+#include "tools/cli/command.h"
 #include "tools/policy/checks.h"
 
 struct tec_gate_options {

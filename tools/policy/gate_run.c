@@ -1,9 +1,9 @@
 #include "tools/policy/gate_run.h"
 
-#include "tools/measure.h"
+#include "tools/measure/measure.h"
 
 #include "policies/host/state.h"
-#include "tools/topology.h"
+#include "tools/api/topology.h"
 
 #include <stdlib.h>
 #include <string.h>

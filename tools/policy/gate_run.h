@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_POLICY_GATE_RUN_H
 #define TEC_TOOLS_POLICY_GATE_RUN_H
 
-#include "tools/open_engine.h"
+#include "tools/cli/open_engine.h"
 #include "tools/simulate/world.h"
 
 /* One live request and how long it has waited. */

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "tools/cli/options.h"
 #include "tools/control/socket.h"
-#include "tools/options.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -3,7 +3,7 @@
 #ifndef TEC_TOOLS_POLICY_LIVE_H
 #define TEC_TOOLS_POLICY_LIVE_H
 
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 struct tec_live_options {
     const char *control; /* path of the socket */

@@ -1,6 +1,6 @@
 #include "tools/policy/mock.h"
 
-#include "tools/topology.h"
+#include "tools/api/topology.h"
 
 #include <math.h>
 #include <string.h>

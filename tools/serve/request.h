@@ -3,7 +3,7 @@
 #ifndef TEC_TOOLS_SERVE_REQUEST_H
 #define TEC_TOOLS_SERVE_REQUEST_H
 
-#include "tools/inputs.h"
+#include "tools/frames/inputs.h"
 #include "tools/serve/msgpack_numpy.h"
 
 enum { TEC_REQUEST_DEPTH = 4 /* of maps in maps */ };

@@ -1,7 +1,7 @@
 /* stats.c - what the server tells about itself at its end. */
 #include "tools/serve/stats.h"
 #include "base/json_text.h"
-#include "tools/memory_text.h"
+#include "tools/frames/memory_text.h"
 
 #include <jansson.h>
 

@@ -5,7 +5,7 @@
 #include "graph/run/costs.h"
 #include "graph/run/memory.h"
 #include "policies/host/policy.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 #include "tools/serve/exchange.h"
 
 #include <jansson.h>

@@ -12,8 +12,8 @@
 #ifndef TEC_TOOLS_SERVE_WORKER_H
 #define TEC_TOOLS_SERVE_WORKER_H
 
-#include "tools/open_engine.h"
-#include "tools/seen.h"
+#include "tools/api/seen.h"
+#include "tools/cli/open_engine.h"
 #include "tools/serve/exchange.h"
 #include "tools/serve/request.h"
 

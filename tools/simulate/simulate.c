@@ -1,6 +1,6 @@
 #include "tools/simulate/simulate.h"
 
-#include "tools/measure.h"
+#include "tools/measure/measure.h"
 
 enum { PATIENCE_US = 200000 };
 

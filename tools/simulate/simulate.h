@@ -3,17 +3,18 @@
 #ifndef TEC_TOOLS_SIMULATE_SIMULATE_H
 #define TEC_TOOLS_SIMULATE_SIMULATE_H
 
-#include "tools/open_engine.h"
+#include "tools/cli/open_engine.h"
 #include "tools/simulate/world.h"
 
 /* The pipeline's policy, or that of the call's --policy, with its parameters. */
 struct tec_simulation_options {
     const char *pipeline, *costs;
     const char *scenario; /* NULL: 100 frames, nothing from outside */
-    const char *arrivals; /* a generator's specification, see tools/arrivals.h; NULL = none */
-    int frames;           /* 0: the scenario's */
-    int clock;            /* 0 the scenario's, 1 saturated, 2 paced */
-    FILE *trace;          /* event lines; NULL = none */
+    const char
+        *arrivals; /* a generator's specification, see tools/measure/arrivals.h; NULL = none */
+    int frames;    /* 0: the scenario's */
+    int clock;     /* 0 the scenario's, 1 saturated, 2 paced */
+    FILE *trace;   /* event lines; NULL = none */
 };
 
 /* Owned by the caller of open until close; must not move in between. */

@@ -7,7 +7,7 @@
 #include "graph/run/engine.h"
 #include "graph/run/handout.h"
 #include "policies/host/policy.h"
-#include "tools/arrivals.h"
+#include "tools/measure/arrivals.h"
 #include "tools/simulate/scenario.h"
 #include "tools/simulate/summary.h"
 

@@ -1,0 +1,52 @@
+/* pieces.c - the timed calls of forwards as pieces of a frame, and beside the machine's ceilings.
+ */
+#include "tests/experiments/actionflow/actionflow.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const tec_actionflow_pieces[TEC_ACTIONFLOW_PIECES] = {"pictures", "prefix", "decode",
+                                                                  "head", "copies"};
+
+static enum tec_actionflow_piece piece_of(const struct tec_op_time *op, bool decode)
+{
+    if (strcmp(op->label, "head") == 0 || strcmp(op->label, "next_token") == 0)
+        return TEC_ACTIONFLOW_HEAD;
+    if (strcmp(op->label, "gather") == 0)
+        return TEC_ACTIONFLOW_MOVES;
+    if (op->stage == TEC_STAGE_PICTURES)
+        return TEC_ACTIONFLOW_PICTURES;
+    return decode ? TEC_ACTIONFLOW_DECODE : TEC_ACTIONFLOW_PREFIX;
+}
+
+static double ms_of(const struct tec_actionflow *s, int forward, enum tec_actionflow_piece piece)
+{
+    const struct tec_actionflow_forward *f = &s->forwards[forward];
+    double ns = f->known ? 0.0 : (double)NAN;
+    for (int i = 0; i < f->times.n && f->known; i++)
+        if (piece_of(&f->times.items[i], forward == TEC_ACTIONFLOW_ONE) == piece)
+            ns += f->times.items[i].ns;
+    return ns / 1e6;
+}
+
+double tec_actionflow_piece_ms(const struct tec_actionflow *s, enum tec_actionflow_variant variant,
+                               enum tec_actionflow_piece piece)
+{
+    const struct tec_actionflow_cell *c = &s->cells[s->apart];
+    const struct tec_samples *copy = &c->rows[TEC_ACTIONFLOW_COPY].copy;
+    if (variant == TEC_ACTIONFLOW_GATHER)
+        return ms_of(s, TEC_ACTIONFLOW_GATHERED, piece);
+    if (variant == TEC_ACTIONFLOW_SEQUENTIAL)
+        return ms_of(s, TEC_ACTIONFLOW_ALONE, piece) +
+               (c->stages > 1 ? (c->stages - 1) * ms_of(s, TEC_ACTIONFLOW_ONE, piece) : 0.0);
+    if (variant == TEC_ACTIONFLOW_COPY && piece == TEC_ACTIONFLOW_MOVES)
+        return copy->n ? (double)tec_samples_at(copy, 0.5) / 1e6 : 0.0;
+    return ms_of(s, TEC_ACTIONFLOW_FULL, piece);
+}
+
+double tec_actionflow_roof_ns(const struct tec_actionflow *s, const struct tec_cost *cost)
+{
+    double flop = (double)tec_cost_flops(cost) / s->flop_s;
+    double bytes = (double)tec_cost_bytes(cost) / s->read_s;
+    return isnan(flop) || isnan(bytes) ? (double)NAN : 1e9 * (flop > bytes ? flop : bytes);
+}

@@ -1,0 +1,158 @@
+/* cmd_verify.c - golden cases, judged: one line for each comparison. */
+#include "tests/judge/verify.h"
+#include "tools/cli/command.h"
+#include "tools/cli/expect.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_DEPTH = 8, MAX_CASES = 4096 };
+
+struct verify_options {
+    int dtype;
+};
+
+static const struct tec_option options[] = {
+    {"dtype", 0, TEC_OPTION_WORD, "f32|bf16", "what the engine computes in; f32",
+     offsetof(struct verify_options, dtype), 0, 0},
+};
+
+/* The cases found, and what has been counted. */
+struct walk {
+    struct tec_invocation *call;
+    struct tec_device_options device;
+    struct tec_words cases;
+    int checks, failed, unjudged;
+};
+
+static bool is_case(const char *dir, struct tec_arena *arena)
+{
+    const char *path = tec_arena_printf(arena, "%s/case.json", dir);
+    return path && access(path, F_OK) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names of the folders in `dir`, sorted. */
+static enum tec_status list_folders(const char *dir, struct tec_words *names,
+                                    struct tec_arena *arena, struct tec_error *err)
+{
+    DIR *handle = opendir(dir);
+    if (!handle)
+        return tec_fail(err, TEC_IO, "%s: this folder cannot be read", dir);
+    names->item = TEC_NEW(arena, MAX_CASES, const char *);
+    enum tec_status status = names->item ? TEC_OK : TEC_NO_MEMORY;
+    for (struct dirent *e = readdir(handle); e && status == TEC_OK; e = readdir(handle)) {
+        struct stat st;
+        const char *path = tec_arena_printf(arena, "%s/%s", dir, e->d_name);
+        if (!path)
+            status = TEC_NO_MEMORY;
+        else if (e->d_name[0] != '.' && names->n < MAX_CASES && lstat(path, &st) == 0 &&
+                 S_ISDIR(st.st_mode))
+            names->item[names->n++] = path;
+    }
+    closedir(handle);
+    if (status != TEC_OK)
+        return tec_fail(err, status, "%s: no memory for the list of its folders", dir);
+    qsort(names->item, (size_t)names->n, sizeof *names->item, by_name);
+    return TEC_OK;
+}
+
+static void run_case(struct walk *w, const char *dir)
+{
+    const struct verify_options *o = w->call->options;
+    struct tec_arena arena;
+    struct tec_error err = {0};
+    tec_arena_init(&arena, w->call->heap);
+    struct tec_verify v = {.dtype = o->dtype ? "bf16" : "f32",
+                           .device = w->device,
+                           .heap = w->call->heap,
+                           .arena = &arena,
+                           .out = w->call->out,
+                           .text = w->call->shared.format == TEC_FORMAT_TEXT};
+    /* A case that cannot be judged has reported so itself, as a check that is not ok. */
+    enum tec_status status = tec_verify_case(&v, dir, &err);
+    w->checks += v.checks;
+    w->unjudged += v.unjudged;
+    w->failed += v.failed + (status != TEC_OK && v.failed == 0);
+    tec_arena_finish(&arena);
+    fflush(w->call->out);
+}
+
+/* Run the case in `dir`, and those in folders below it. */
+static enum tec_status walk(struct walk *w, const char *dir, int depth, int *found,
+                            struct tec_error *err)
+{
+    struct tec_words folders = {0};
+    if (is_case(dir, w->call->arena)) {
+        ++*found;
+        run_case(w, dir);
+    }
+    if (depth >= MAX_DEPTH || ferror(w->call->out))
+        return TEC_OK;
+    TEC_TRY(list_folders(dir, &folders, w->call->arena, err));
+    for (int i = 0; i < folders.n && !ferror(w->call->out); i++)
+        TEC_TRY(walk(w, folders.item[i], depth + 1, found, err));
+    return TEC_OK;
+}
+
+static enum tec_status verify_path(struct walk *w, const char *given, struct tec_error *err)
+{
+    struct stat st;
+    int found = 0;
+    char *path = tec_arena_strdup(w->call->arena, given);
+    if (!path)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = '\0';
+    if (stat(path, &st) != 0)
+        return tec_fail(err, TEC_NOT_FOUND, "%s: there is no such folder", path);
+    size_t n = strlen(path);
+    if (!S_ISDIR(st.st_mode) && n > 10 && strcmp(path + n - 10, "/case.json") == 0)
+        path[n - 10] = '\0';
+    else if (!S_ISDIR(st.st_mode))
+        return tec_expect(path, "a folder with a case.json", err);
+    TEC_TRY(walk(w, path, 0, &found, err));
+    if (!found)
+        return tec_expect(path, "a folder with a case.json", err);
+    return TEC_OK;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    struct walk w = {.call = call};
+    TEC_TRY(tec_device_choice(call, &w.device, err));
+    for (int i = 0; i < call->args.n; i++)
+        TEC_TRY(verify_path(&w, call->args.item[i], err));
+    call->wrong = w.failed > 0;
+    if (call->shared.format == TEC_FORMAT_TEXT && w.unjudged > 0)
+        fprintf(call->out, "%d more not judged, their lines say why\n", w.unjudged);
+    if (call->shared.format == TEC_FORMAT_TEXT)
+        fprintf(call->out, "%d checks, %d not ok\n", w.checks, w.failed);
+    return TEC_OK;
+}
+
+const struct tec_command tec_command_verify = {
+    .usage = "verify [options] CASE...",
+    .about =
+        "A case is a folder with case.json (tests/golden/README.md); folders are searched for\n"
+        "cases. Prints a line for each comparison: {case, check, max_abs, rms, bound, ok}.\n"
+        "Exit code 1 when any is not ok.\n",
+    .example = "  tectum verify tests/golden/pi/pi05_tiny\n"
+               "  tectum verify --format text --dtype bf16 tests/golden/pi\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE,
+    .format = TEC_FORMAT_JSON,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct verify_options),
+    .min_args = 1,
+    .max_args = -1,
+    .args = "a golden case",
+    .run = run,
+};

@@ -1,0 +1,240 @@
+#include "tests/judge/pi.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *tec_pi_path(const struct tec_pi *pi, const char *name)
+{
+    const char *path = tec_arena_printf(pi->v->arena, "%s/%s", pi->v->dir, name);
+    return path ? path : "";
+}
+
+static enum tec_status open_device(struct tec_pi *pi, struct tec_error *err)
+{
+    return tec_device_open(&pi->device, &pi->v->device, pi->v->heap, err);
+}
+
+enum tec_status tec_pi_open(struct tec_pi *pi, struct tec_verify *v, const char *path,
+                            const char *mask, struct tec_error *err)
+{
+    *pi = (struct tec_pi){.v = v};
+    if (!path)
+        path = json_string_value(json_object_get(v->json, "checkpoint"));
+    if (!path)
+        return tec_fail(err, TEC_MALFORMED, "%s/case.json: no checkpoint", v->dir);
+    json_t *overrides = mask ? json_pack("{s:s}", "mask", mask) : NULL;
+    enum tec_status status = tec_pi_open_beside(pi, v, path, NULL, overrides, err);
+    json_decref(overrides);
+    return status;
+}
+
+enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, const char *path,
+                                   const char *beside, json_t *overrides, struct tec_error *err)
+{
+    *pi = (struct tec_pi){.v = v};
+    const json_t *config = json_object_get(v->json, "config");
+    TEC_TRY(open_device(pi, err));
+    TEC_TRY(tec_checkpoint_open(&pi->checkpoint, tec_pi_path(pi, path), v->heap, err));
+    const struct tec_model_choice choice = {
+        .root = "pipelines/models",
+        .arch = json_string_value(json_object_get(overrides, "arch")),
+        .overrides = overrides,
+        .checkpoint = pi->checkpoint,
+        .beside = beside ? tec_pi_path(pi, beside) : NULL};
+    TEC_TRY(tec_model_open(&pi->model, &choice, v->heap, err));
+    pi->tensors = json_object_get(v->json, "tensors");
+    pi->max_text = (int)json_integer_value(json_object_get(config, "max_token_len"));
+    if (pi->max_text < 1)
+        pi->max_text = pi->model->text.max_tokens;
+    const struct tec_weights_options options = {.model = pi->model,
+                                                .source = {.checkpoint = pi->checkpoint},
+                                                .device = pi->device,
+                                                .bf16 = strcmp(v->dtype, "bf16") == 0,
+                                                .language = true};
+    return tec_weights_load(&pi->weights, &options, v->heap, err);
+}
+
+void tec_pi_finish(struct tec_pi *pi)
+{
+    tec_tensors_close(pi->inputs);
+    tec_tensors_close(pi->expected);
+    json_decref(pi->sibling);
+    tec_weights_close(pi->weights);
+    tec_model_close(pi->model);
+    tec_checkpoint_close(pi->checkpoint);
+    tec_device_close(pi->device);
+}
+
+/* Bounds stand in the case, or in the case whose inputs it shares. */
+static void find_bounds(struct tec_pi *pi, const char *inputs)
+{
+    char dir[1024];
+    const char *slash = strrchr(inputs, '/');
+    if (pi->tensors || !slash || (size_t)(slash - inputs) >= sizeof dir)
+        return;
+    memcpy(dir, inputs, (size_t)(slash - inputs));
+    dir[slash - inputs] = '\0';
+    const char *path = tec_arena_printf(pi->v->arena, "%s/%s/case.json", pi->v->dir, dir);
+    pi->sibling = path ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    pi->tensors = json_object_get(pi->sibling, "tensors");
+}
+
+enum tec_status tec_pi_open_tensors(struct tec_pi *pi, struct tec_error *err)
+{
+    const char *inputs = json_string_value(json_object_get(pi->v->json, "same_inputs_as"));
+    if (!inputs)
+        inputs = "inputs.safetensors";
+    find_bounds(pi, inputs);
+    TEC_TRY(tec_tensors_open(&pi->inputs, tec_pi_path(pi, inputs), pi->v->heap, err));
+    return tec_tensors_open(&pi->expected, tec_pi_path(pi, "expected.safetensors"), pi->v->heap,
+                            err);
+}
+
+enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps, int seats,
+                            int new_tokens, bool taps, struct tec_error *err)
+{
+    const struct tec_model *m = pi->model;
+    const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens +
+                                                       pi->max_text + tec_head_rows(m),
+                                       .text_tokens = pi->max_text,
+                                       .positions = pi->positions,
+                                       .penalty = pi->penalty,
+                                       .units = pi->units,
+                                       .unit_tokens = pi->unit_tokens,
+                                       .steps = steps,
+                                       .fixed = pi->fixed,
+                                       .seats = seats,
+                                       .new_tokens = new_tokens,
+                                       .isolated = seats > 0,
+                                       .n_batches = seats > 1 ? 2 : 1,
+                                       .batches = {1, seats},
+                                       .max_k = new_tokens,
+                                       .taps = taps,
+                                       .whole = taps};
+    const struct tec_plan_inputs in = {.spec = &spec,
+                                       .model = m,
+                                       .weights = pi->weights,
+                                       .source = {.checkpoint = pi->checkpoint},
+                                       .device = pi->device};
+    return tec_plan_create(plan, &in, pi->v->heap, err);
+}
+
+/* A named input of that many bytes as stored; NULL with the failure. */
+static void *read_input(struct tec_pi *pi, const char *prefix, const char *name,
+                        enum tec_dtype dtype, size_t *bytes, struct tec_error *err)
+{
+    const char *full = tec_arena_printf(pi->v->arena, "%s%s", prefix, name);
+    const struct tec_stored *t = full ? tec_tensors_find(pi->inputs, full) : NULL;
+    void *p = t ? tec_arena_push(pi->v->arena, t->bytes + 1, 1, 16) : NULL;
+    if (!p || t->dtype != dtype) {
+        tec_fail(err, TEC_NOT_FOUND, "inputs: no %s tensor '%s'", tec_dtype_name(dtype),
+                 full ? full : name);
+        return NULL;
+    }
+    *bytes = t->bytes;
+    return tec_tensors_read(pi->inputs, t, 0, p, t->bytes, err) == TEC_OK ? p : NULL;
+}
+
+static enum tec_status read_pictures(struct tec_pi *pi, const char *prefix,
+                                     struct tec_pi_inputs *in, struct tec_error *err)
+{
+    const struct tec_model *m = pi->model;
+    size_t size = (size_t)m->vision.image_size, want = size * size * 3, n;
+    char name[128];
+    for (int s = 0; s < m->n_slots; s++) {
+        snprintf(name, sizeof name, "image_mask.%s", m->slots[s]);
+        const unsigned char *mask = read_input(pi, prefix, name, TEC_BOOL, &n, err);
+        if (!mask)
+            return err->status;
+        in->camera_valid[s] = mask[0] != 0;
+        if (!in->camera_valid[s])
+            continue;
+        snprintf(name, sizeof name, "image.%s", m->slots[s]);
+        const uint8_t *picture = read_input(pi, prefix, name, TEC_U8, &n, err);
+        if (!picture || n != want)
+            return tec_fail(err, TEC_SHAPE, "inputs: '%s' must hold %zu bytes", name, want);
+        in->slot_row[s] = in->o.n_pictures;
+        in->o.picture[in->o.n_pictures++] = picture;
+    }
+    return TEC_OK;
+}
+
+enum tec_status tec_pi_read(struct tec_pi *pi, const char *prefix, struct tec_pi_inputs *in,
+                            struct tec_error *err)
+{
+    *in = (struct tec_pi_inputs){.o = {.n_pictures = 0}};
+    size_t n_ids, n_mask, n;
+    const int *ids = read_input(pi, prefix, "tokens", TEC_I32, &n_ids, err);
+    const unsigned char *mask =
+        ids ? read_input(pi, prefix, "token_mask", TEC_BOOL, &n_mask, err) : NULL;
+    in->noise = mask ? read_input(pi, prefix, "noise", TEC_F32, &n, err) : NULL;
+    in->state = in->noise ? read_input(pi, prefix, "state", TEC_F32, &n, err) : NULL;
+    if (!in->state)
+        return err->status;
+    int *kept = TEC_NEW(pi->v->arena, n_mask, int);
+    for (size_t i = 0; kept && i < n_mask && i < n_ids / sizeof(int); i++)
+        if (mask[i])
+            kept[in->o.n_text++] = ids[i];
+    in->o.ids = kept;
+    return read_pictures(pi, prefix, in, err);
+}
+
+void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size_t n,
+                    const char *tap)
+{
+    struct tec_error err;
+    const struct tec_stored *t = tec_tensors_find(pi->expected, check);
+    const json_t *bounds = json_object_get(pi->tensors, check);
+    size_t want = 1;
+    for (int i = 0; t && i < t->rank; i++)
+        want *= (size_t)t->shape[i];
+    if (!t || !bounds || want != n) {
+        tec_fail(&err, TEC_SHAPE, "expected holds %zu values, the engine made %zu%s", t ? want : 0,
+                 n, bounds ? "" : "; no bounds in the case");
+        tec_verify_cannot(pi->v, check, &err);
+        return;
+    }
+    float *values = TEC_NEW(pi->v->arena, n, float);
+    if (!values || tec_tensors_read_f32(pi->expected, t, 0, values, n, &err) != TEC_OK) {
+        tec_verify_cannot(pi->v, check, &err);
+        return;
+    }
+    tec_verify_floats(pi->v, check, got, values, n, bounds, tap);
+}
+
+int tec_pi_live(struct tec_pi *pi, const struct tec_tap *tap)
+{
+    int live = tap->rows;
+    if (tap->live)
+        tec_device_download(pi->device, TEC_STREAM_MAIN, &live, tap->live, sizeof live);
+    return live;
+}
+
+float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const char *name, int first,
+                  int rows, size_t *n)
+{
+    for (int i = 0; i < part->taps.n; i++) {
+        const struct tec_tap *t = &part->taps.items[i];
+        if (strcmp(t->name, name) != 0)
+            continue;
+        int live = tec_pi_live(pi, t), take = rows >= 0 ? rows : live - first;
+        float *out = TEC_NEW(pi->v->arena, (size_t)take * (size_t)t->cols, float);
+        for (int r = 0; out && r < take; r++)
+            tec_device_download(pi->device, TEC_STREAM_MAIN, out + (size_t)r * (size_t)t->cols,
+                                t->data + (size_t)(first + r) * (size_t)t->ld,
+                                (size_t)t->cols * sizeof(float));
+        *n = (size_t)take * (size_t)t->cols;
+        return out;
+    }
+    return NULL;
+}
+
+void tec_pi_same(struct tec_pi *pi, const char *check, const void *a, const void *b, size_t bytes)
+{
+    const unsigned char *x = a, *y = b;
+    size_t wrong = 0;
+    for (size_t i = 0; i < bytes; i++)
+        wrong += x[i] != y[i];
+    tec_verify_report(pi->v, check, (double)wrong, 0.0, 0.0, wrong == 0, NULL,
+                      wrong ? "bytes differ" : NULL);
+}

@@ -1,0 +1,215 @@
+/* pi_actions.c - judges cases of kind "actions": every tap of one prefill and one action chunk. */
+#include "tests/judge/pi.h"
+#include "tests/judge/pi_lerobot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct judge {
+    struct tec_pi *pi;
+    struct tec_pi_inputs in;
+    struct tec_plan *plan; /* with taps */
+    int rows;
+};
+
+static const float *read_tap(struct judge *j, const char *name, int first, int rows, size_t *n)
+{
+    return tec_pi_tap(j->pi, &j->plan->parts[0], name, first, rows, n);
+}
+
+/* vision.<slot>.<what>: the rows of that slot's picture. */
+static const float *read_vision(struct judge *j, const char *name, size_t *n)
+{
+    const struct tec_model *m = j->pi->model;
+    char tap[128];
+    const char *slot = name + strlen("vision.");
+    for (int s = 0; s < m->n_slots; s++) {
+        size_t length = strlen(m->slots[s]);
+        if (strncmp(slot, m->slots[s], length) != 0 || slot[length] != '.' ||
+            !j->in.camera_valid[s])
+            continue;
+        snprintf(tap, sizeof tap, "vision.%s", slot + length + 1);
+        return read_tap(j, tap, j->in.slot_row[s] * m->vision.tokens, m->vision.tokens, n);
+    }
+    return NULL;
+}
+
+/* suffix.stepS.cond and ....mod come from the tables, without padding. */
+static const float *read_table(struct judge *j, const char *name, size_t *n)
+{
+    const struct tec_flow_tables *t = j->plan->flow;
+    int step = atoi(name + strlen("suffix.step")), layer = 0, norm;
+    const char *what = strchr(name + strlen("suffix.step"), '.') + 1;
+    if (step >= t->steps || !t->condition)
+        return NULL;
+    if (strcmp(what, "cond") == 0) {
+        *n = (size_t)t->width;
+        return t->condition + (size_t)step * (size_t)t->width;
+    }
+    if (strcmp(what, "norm.mod") == 0)
+        norm = t->n_norms - 1;
+    else {
+        layer = atoi(what + strlen("layer"));
+        norm = 2 * layer + (strstr(what, "post_attention") ? 1 : 0);
+    }
+    float *out = TEC_NEW(j->pi->v->arena, (size_t)3 * (size_t)t->width, float);
+    if (!out || norm >= t->n_norms)
+        return NULL;
+    for (int part = 0; part < 3; part++)
+        tec_device_download(j->pi->device, TEC_STREAM_MAIN, out + (ptrdiff_t)part * t->width,
+                            tec_modulation(t, step, norm) + (ptrdiff_t)part * t->padded,
+                            (size_t)t->width * sizeof(float));
+    *n = (size_t)3 * (size_t)t->width;
+    return out;
+}
+
+/* x_t [S + 1, H, A] or v_t [S, H, A], put together from the steps' taps. */
+static const float *read_steps(struct judge *j, bool x, size_t *n)
+{
+    const struct tec_flow *f = &j->pi->model->flow;
+    int steps = j->plan->spec.steps;
+    size_t chunk = (size_t)f->horizon * (size_t)f->dim, one;
+    float *out = TEC_NEW(j->pi->v->arena, (size_t)(steps + 1) * chunk, float);
+    if (!out)
+        return NULL;
+    if (x)
+        memcpy(out, j->in.noise, chunk * sizeof *out);
+    for (int s = 0; s < steps; s++) {
+        char name[32];
+        snprintf(name, sizeof name, x ? "x_t.%d" : "v_t.%d", x ? s + 1 : s);
+        const float *tap = read_tap(j, name, 0, f->horizon, &one);
+        if (!tap || one != chunk)
+            return NULL;
+        memcpy(out + (size_t)(x ? s + 1 : s) * chunk, tap, chunk * sizeof *out);
+    }
+    *n = (size_t)(x ? steps + 1 : steps) * chunk;
+    return out;
+}
+
+static const float *find(struct judge *j, const char *name, size_t *n)
+{
+    if (strcmp(name, "x_t") == 0 || strcmp(name, "v_t") == 0)
+        return read_steps(j, name[0] == 'x', n);
+    if (strcmp(name, "actions") == 0) {
+        const float *x = read_steps(j, true, n);
+        size_t chunk = (size_t)j->pi->model->flow.horizon * (size_t)j->pi->model->flow.dim;
+        *n = chunk;
+        return x ? x + (size_t)j->plan->spec.steps * chunk : NULL;
+    }
+    size_t length = strlen(name);
+    if (strncmp(name, "vision.", 7) == 0)
+        return read_vision(j, name, n);
+    if (strncmp(name, "suffix.step", 11) == 0 &&
+        (strcmp(name + length - 4, ".mod") == 0 || strcmp(name + length - 5, ".cond") == 0))
+        return read_table(j, name, n);
+    return read_tap(j, name, 0, -1, n);
+}
+
+/* prefix.position and prefix.valid say which rows there are. */
+static bool check_integers(struct judge *j, const char *name)
+{
+    struct tec_pi *pi = j->pi;
+    const struct tec_stored *t = tec_tensors_find(pi->expected, name);
+    if (strcmp(name, "prefix.position") == 0) {
+        int *want = TEC_NEW(pi->v->arena, t->bytes / 4 + 1, int);
+        if (want && tec_tensors_read(pi->expected, t, 0, want, t->bytes, NULL) == TEC_OK)
+            tec_verify_ids(pi->v, name, j->plan->parts[0].prefix.prefix.pos, (size_t)j->rows, want,
+                           t->bytes / 4);
+        return true;
+    }
+    if (strcmp(name, "prefix.valid") != 0)
+        return false;
+    unsigned char *valid = tec_arena_push(pi->v->arena, t->bytes + 1, 1, 1);
+    int n = 0;
+    if (valid && tec_tensors_read(pi->expected, t, 0, valid, t->bytes, NULL) == TEC_OK)
+        for (size_t i = 0; i < t->bytes; i++)
+            n += valid[i];
+    tec_verify_ids(pi->v, name, &j->rows, 1, &n, 1);
+    return true;
+}
+
+/* Every expected tensor whose name begins with `prefix`. */
+static void judge_all(struct judge *j, const char *prefix)
+{
+    struct tec_pi *pi = j->pi;
+    for (size_t i = 0; i < tec_tensors_count(pi->expected); i++) {
+        const char *name = tec_tensors_at(pi->expected, i)->name;
+        bool three = strncmp(name, "s3.", 3) == 0;
+        if (three != (prefix[0] != '\0') || strstr(name, "normalised.") || strstr(name, "robot."))
+            continue;
+        if (check_integers(j, name))
+            continue;
+        size_t n = 0;
+        const float *got = find(j, name + strlen(prefix), &n);
+        tec_pi_compare(pi, name, got, got ? n : 0, "unfused");
+    }
+}
+
+/* The plan without taps and with the last layer's shortcut gives the same chunk. */
+static enum tec_status judge_fused(struct judge *j, int steps, struct tec_error *err)
+{
+    struct tec_pi *pi = j->pi;
+    struct tec_plan *plan = NULL;
+    size_t n;
+    TEC_TRY(tec_pi_plan(pi, &plan, steps, 0, 0, false, err));
+    const struct tec_action_inputs a = {.noise = j->in.noise, .state = j->in.state};
+    struct tec_replay replay = {0};
+    const float *unfused = find(j, "actions", &n);
+    float *chunk = TEC_NEW(pi->v->arena, n, float);
+    int region = tec_kv_pool_take(&plan->prefixes);
+    tec_launch_prefix(plan, &plan->parts[0], region, &j->in.o, &a, &replay);
+    if (chunk && unfused) {
+        tec_launch_actions(plan, &plan->parts[0], chunk);
+        tec_pi_same(pi,
+                    steps == 3 ? "s3.actions.fused_equals_unfused" : "actions.fused_equals_unfused",
+                    chunk, unfused, n * sizeof(float));
+    }
+    tec_plan_destroy(plan);
+    return TEC_OK;
+}
+
+static enum tec_status judge_steps(struct judge *j, int steps, const char *prefix,
+                                   struct tec_error *err)
+{
+    struct tec_pi *pi = j->pi;
+    TEC_TRY(tec_pi_plan(pi, &j->plan, steps, 0, 0, true, err));
+    TEC_TRY(tec_prefix_check(j->plan, &j->in.o, err));
+    j->rows = tec_prefix_rows(j->plan, &j->in.o);
+    const struct tec_action_inputs a = {.noise = j->in.noise, .state = j->in.state};
+    struct tec_replay replay = {0};
+    int region = tec_kv_pool_take(&j->plan->prefixes);
+    tec_launch_prefix(j->plan, &j->plan->parts[0], region, &j->in.o, &a, &replay);
+    judge_all(j, prefix);
+    return judge_fused(j, steps, err);
+}
+
+static bool has_three(const struct tec_pi *pi)
+{
+    return tec_tensors_find(pi->expected, "s3.actions") != NULL;
+}
+
+static enum tec_status judge_case(struct tec_pi *pi, struct tec_error *err)
+{
+    struct judge j = {.pi = pi};
+    TEC_TRY(tec_pi_open_tensors(pi, err));
+    TEC_TRY(tec_pi_read(pi, "", &j.in, err));
+    enum tec_status status = judge_steps(&j, 10, "", err);
+    tec_plan_destroy(j.plan);
+    j.plan = NULL;
+    if (status == TEC_OK && has_three(pi))
+        status = judge_steps(&j, 3, "s3.", err);
+    tec_plan_destroy(j.plan);
+    if (status == TEC_OK && json_object_get(pi->v->json, "processing"))
+        tec_verify_lerobot_processing(pi->v);
+    return status;
+}
+
+enum tec_status tec_verify_pi_actions(struct tec_verify *v, struct tec_error *err)
+{
+    struct tec_pi pi;
+    enum tec_status status = tec_pi_open(&pi, v, NULL, NULL, err);
+    if (status == TEC_OK)
+        status = judge_case(&pi, err);
+    tec_pi_finish(&pi);
+    return status;
+}

@@ -1,0 +1,169 @@
+/* qwen_tensors.c - every tensor of a text model's case by its name: taps of one causal pass, the
+ * same pass at far positions, logits of each row, unpacked weights. */
+#include "graph/run/launch_rows.h"
+#include "kernels/int4.h"
+#include "tests/judge/qwen.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The first prompt as one pass whose positions begin at `far`. */
+static enum tec_status prefill(struct tec_qwen *q, struct tec_qwen_prompt *p, int far,
+                               struct tec_error *err)
+{
+    struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_FRAME, 0);
+    struct tec_pi_request *r = &p->request;
+    TEC_TRY(tec_prefix_check(q->plan, &p->in.o, err));
+    if (r->region < 0)
+        r->region = tec_kv_pool_take(&q->plan->prefixes);
+    if (r->region < 0)
+        return tec_fail(err, TEC_NO_MEMORY, "no region for a prompt");
+    tec_fill_prefix(q->plan, part, r->region, &p->in.o);
+    for (int i = 0; i < p->in.o.n_text; i++)
+        part->prefix.prefix.pos[i] += far;
+    struct tec_replay replay = {0};
+    tec_device_upload(q->plan->device, part->stream, part->block.device, part->block.host,
+                      part->block.size);
+    tec_device_replay(q->plan->device, part->capture, &replay);
+    return tec_device_failure(q->plan->device, err);
+}
+
+/* Logits of each row of the prompt: a decode step repeats the row over the keys before it. */
+static float *row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, int far)
+{
+    struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_DECODE, 1);
+    size_t vocab = (size_t)q->pi->model->text.vocab;
+    float *all = TEC_NEW(q->pi->v->arena, (size_t)p->in.o.n_text * vocab, float);
+    for (int i = 0; all && i < p->in.o.n_text; i++) {
+        struct tec_row_state row, *rows[] = {&row};
+        struct tec_replay replay = {0};
+        int token, made;
+        tec_row_start(&row, q->plan, p->request.region, i + 1, p->in.o.ids[i], p->request.seat, 2,
+                      -1);
+        row.pos += far;
+        tec_launch_decode(q->plan, part, rows, 1, 1, &token, &made, &replay);
+        tec_qwen_tap(q, q->plan, "logits", all + (size_t)i * vocab);
+    }
+    return all;
+}
+
+/* What the plan calls a tap of the case. */
+static const char *tap_of(const struct tec_qwen *q, const char *name)
+{
+    struct tec_arena *arena = q->pi->v->arena;
+    const char *dot = strrchr(name, '.');
+    if (strcmp(name, "embed") == 0)
+        return "prefix.embeds";
+    if (strcmp(name, "norm") == 0)
+        return "prefix.final_norm";
+    if (dot && strcmp(dot, ".out") == 0)
+        return tec_arena_printf(arena, "prefix.%.*s.hidden", (int)(dot - name), name);
+    if (dot && strcmp(dot, ".mlp") == 0)
+        return tec_arena_printf(arena, "prefix.%s_out", name);
+    return tec_arena_printf(arena, "prefix.%s", name);
+}
+
+/* Tensors of one pass; `skip` bytes of their names are not the tap's. */
+static void judge_pass(struct tec_qwen *q, const float *logits, bool far)
+{
+    struct tec_pi *pi = q->pi;
+    const struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_FRAME, 0);
+    size_t n_logits = (size_t)q->prompts[0].in.o.n_text * (size_t)pi->model->text.vocab;
+    for (size_t i = 0; i < tec_tensors_count(pi->expected); i++) {
+        const char *name = tec_tensors_at(pi->expected, i)->name, *tap = name;
+        bool is_far = strncmp(name, "far.", 4) == 0;
+        bool elsewhere = strstr(name, "step_logits") || strstr(name, "penalty_scores") ||
+                         strncmp(name, "dequant.", 8) == 0;
+        if (is_far != far || elsewhere)
+            continue;
+        tap += is_far ? 4 : 0;
+        size_t n = 0;
+        if (strcmp(tap, "logits") == 0 || strcmp(tap, "exact.logits") == 0) {
+            tec_pi_compare(pi, name, logits, logits ? n_logits : 0, NULL);
+            continue;
+        }
+        const float *got = tec_pi_tap(pi, part, tap_of(q, tap), 0, -1, &n);
+        tec_pi_compare(pi, name, got, got ? n : 0, "unfused");
+    }
+}
+
+enum tec_status tec_qwen_tensors(struct tec_qwen *q, struct tec_error *err)
+{
+    struct tec_qwen_prompt *p = &q->prompts[0];
+    TEC_TRY(prefill(q, p, 0, err));
+    judge_pass(q, row_logits(q, p, 0), false);
+    if (!q->far)
+        return TEC_OK;
+    TEC_TRY(prefill(q, p, q->far, err));
+    judge_pass(q, row_logits(q, p, q->far), true);
+    return TEC_OK;
+}
+
+static float unpacked(const struct tec_matrix *m, const unsigned char *w, int k, int n)
+{
+    int at = k, panel = n / 16;
+    for (int i = 0; m->order && i < m->k; i++)
+        if (m->order[(size_t)m->order_of[panel] * (size_t)m->k + (size_t)i] == k)
+            at = i;
+    const unsigned char *group = w + (size_t)panel * tec_int4_panel(m->k, m->group) +
+                                 tec_int4_group(at / m->group, m->group);
+    uint16_t scale;
+    uint32_t word;
+    size_t line = (size_t)(1 + at % m->group / TEC_INT4_DEEP) * TEC_INT4_LINE;
+    memcpy(&scale, group + 2 * (size_t)(n % 16), sizeof scale);
+    memcpy(&word, group + line + 4 * (size_t)(n % 16), sizeof word);
+    int nibble = (int)(word >> (4 * (at % TEC_INT4_DEEP)) & 15U);
+    return (float)(nibble - group[TEC_INT4_ZEROS + n % 16]) * tec_half_float(scale);
+}
+
+/* Where a published matrix lies among the joined ones: its first column. */
+static const struct tec_matrix *find_matrix(const struct tec_layer *l, const char *name, int *first)
+{
+    const struct {
+        const char *name;
+        const struct tec_matrix *m;
+        int first;
+    } all[] = {{"q_proj", &l->qkv, l->q_at},      {"k_proj", &l->qkv, l->k_at},
+               {"v_proj", &l->qkv, l->v_at},      {"o_proj", &l->o, 0},
+               {"gate_proj", &l->up, l->gate_at}, {"up_proj", &l->up, l->up_at},
+               {"down_proj", &l->down, 0}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].name, name) == 0) {
+            *first = all[i].first;
+            return all[i].m;
+        }
+    return NULL;
+}
+
+/* [in, out] of the case, value by value, without an error. */
+static void judge_weight(struct tec_qwen *q, const struct tec_stored *t)
+{
+    struct tec_pi *pi = q->pi;
+    int layer = -1, first = 0, used = 0;
+    struct tec_error err;
+    if (sscanf(t->name, "dequant.layer%d.%n", &layer, &used) != 1 || layer < 0 ||
+        layer >= pi->model->text.stack.layers)
+        return;
+    const struct tec_matrix *m =
+        find_matrix(&pi->weights->text.layers[layer], t->name + used, &first);
+    size_t n = t->bytes / sizeof(float), wrong = 0, cols = t->rank == 2 ? (size_t)t->shape[1] : 0;
+    float *want = TEC_NEW(pi->v->arena, n + 1, float);
+    bool ok = m && m->group && want && t->rank == 2 && t->shape[0] == m->k &&
+              tec_tensors_read_f32(pi->expected, t, 0, want, n, &err) == TEC_OK;
+    for (size_t i = 0; ok && i < n; i++) {
+        float got = unpacked(m, m->w, (int)(i / cols), first + (int)(i % cols));
+        wrong += got < want[i] || got > want[i];
+    }
+    tec_verify_report(pi->v, t->name, ok ? (double)wrong : 1.0, 0.0, 0.0, ok && wrong == 0, NULL,
+                      ok ? NULL : "no such matrix");
+}
+
+enum tec_status tec_qwen_weights(struct tec_qwen *q, struct tec_error *err)
+{
+    (void)err;
+    bool host = tec_device_reads_host(q->pi->device);
+    for (size_t i = 0; host && i < tec_tensors_count(q->pi->expected); i++)
+        if (strncmp(tec_tensors_at(q->pi->expected, i)->name, "dequant.", 8) == 0)
+            judge_weight(q, tec_tensors_at(q->pi->expected, i));
+    return TEC_OK;
+}

@@ -1,0 +1,146 @@
+/* qwen_tokens.c - what a text model says: greedy, under its repetition penalty, as its files say
+ * that it ends; and the logits that chose each token. */
+#include "tests/judge/qwen.h"
+
+#include <string.h>
+
+struct tec_row_state tec_qwen_row(const struct tec_qwen *q, struct tec_plan *plan,
+                                  const struct tec_qwen_prompt *p, int eos)
+{
+    struct tec_row_state row;
+    (void)q;
+    tec_row_start(&row, plan, p->request.region, p->in.o.n_text, p->in.o.ids[p->in.o.n_text - 1],
+                  p->request.seat, p->request.n + 1, eos);
+    tec_row_saw(&row, plan, p->in.o.ids, p->in.o.n_text);
+    return row;
+}
+
+void tec_qwen_tap(const struct tec_qwen *q, struct tec_plan *plan, const char *name, float *out)
+{
+    size_t n;
+    const float *row = tec_pi_tap(q->pi, tec_plan_part(plan, TEC_PART_DECODE, 1), name, 0, 1, &n);
+    if (row)
+        memcpy(out, row, n * sizeof *out);
+}
+
+static enum tec_status prefill(struct tec_plan *plan, struct tec_qwen_prompt *p, int *region,
+                               struct tec_error *err)
+{
+    struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_FRAME, 0);
+    const struct tec_action_inputs none = {.noise = NULL};
+    struct tec_replay replay = {0};
+    TEC_TRY(tec_prefix_check(plan, &p->in.o, err));
+    if (*region < 0)
+        *region = tec_kv_pool_take(&plan->prefixes);
+    if (*region < 0)
+        return tec_fail(err, TEC_NO_MEMORY, "no region for a prompt");
+    tec_launch_prefix(plan, part, *region, &p->in.o, &none, &replay);
+    return tec_device_failure(plan->device, err);
+}
+
+/* Single steps with the tokens given; tap `name` of each step from `first` on. */
+static float *forced(struct tec_qwen *q, struct tec_plan *plan, const struct tec_qwen_prompt *p,
+                     const int *ids, int n, int first, const char *name)
+{
+    struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_DECODE, 1);
+    size_t vocab = (size_t)q->pi->model->text.vocab;
+    float *all = TEC_NEW(q->pi->v->arena, (size_t)(n - first) * vocab, float);
+    struct tec_row_state row = tec_qwen_row(q, plan, p, -1), *rows[] = {&row};
+    for (int i = 0; all && i < n; i++) {
+        struct tec_replay replay = {0};
+        int token, made;
+        row.token = i ? ids[i - 1] : row.token;
+        tec_launch_decode(plan, part, rows, 1, 1, &token, &made, &replay);
+        if (i >= first)
+            tec_qwen_tap(q, plan, name, all + (size_t)(i - first) * vocab);
+    }
+    return all;
+}
+
+/* Decode freely, k tokens a launch, all prompts of `others` beside it; how many were made. */
+static int run(struct tec_qwen *q, struct tec_plan *plan, int index, int k, bool beside, int eos,
+               int *tokens)
+{
+    struct tec_row_state row[TEC_QWEN_PROMPTS], *rows[TEC_QWEN_PROMPTS];
+    int n = 0, made[TEC_QWEN_PROMPTS], have = 0, want = q->prompts[index].request.n;
+    int *got = TEC_NEW(q->pi->v->arena, (size_t)TEC_QWEN_PROMPTS * TEC_QWEN_STEPS, int);
+    for (int i = 0; i < q->n; i++) {
+        int at = (index + i) % q->n;
+        if (i && !beside)
+            break;
+        row[n] = tec_qwen_row(q, plan, &q->prompts[at], eos);
+        rows[n] = &row[n];
+        n++;
+    }
+    struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_DECODE, n);
+    while (got && have < want && !row[0].done) {
+        struct tec_replay replay = {0};
+        int step = k < want - have ? k : want - have;
+        tec_launch_decode(plan, part, rows, n, step, got, made, &replay);
+        memcpy(tokens + have, got, (size_t)made[0] * sizeof *tokens);
+        have += made[0];
+    }
+    return have;
+}
+
+/* The same ids alone in one launch, one a launch, and beside the other prompts. */
+static void judge_runs(struct tec_qwen *q, struct tec_plan *plan, int index, const char *key,
+                       int eos)
+{
+    struct tec_pi *pi = q->pi;
+    const struct tec_qwen_prompt *p = &q->prompts[index];
+    int n_want, once[TEC_QWEN_STEPS], single[TEC_QWEN_STEPS], batch[TEC_QWEN_STEPS];
+    const int *want = tec_qwen_ids(q, p->entry, key, &n_want);
+    if (!want)
+        return;
+    int n = run(q, plan, index, p->request.n, false, eos, once);
+    int n_single = run(q, plan, index, 1, false, eos, single);
+    int n_batch = run(q, plan, index, 5, true, eos, batch);
+    const char *name = tec_arena_printf(pi->v->arena, "%s%s", p->name, key);
+    if (p->counts)
+        tec_verify_ids(pi->v, name, once, (size_t)n, want, (size_t)n_want);
+    tec_verify_ids(pi->v, tec_arena_printf(pi->v->arena, "%s.k1_equals_once", name), single,
+                   (size_t)n_single, once, (size_t)n);
+    tec_verify_ids(pi->v, tec_arena_printf(pi->v->arena, "%s.batched_equals_alone", name), batch,
+                   (size_t)n_batch, once, (size_t)n);
+}
+
+static void judge_logits(struct tec_qwen *q, int index)
+{
+    struct tec_pi *pi = q->pi;
+    const struct tec_qwen_prompt *p = &q->prompts[index];
+    size_t vocab = (size_t)pi->model->text.vocab;
+    int n = 0;
+    const int *ids = tec_qwen_ids(q, p->entry, "greedy", &n);
+    const char *name = tec_arena_printf(pi->v->arena, "%sstep_logits", p->name);
+    if (ids && name && tec_tensors_find(pi->expected, name))
+        tec_pi_compare(pi, name, forced(q, q->plan, p, ids, n, 0, "logits"), (size_t)n * vocab,
+                       NULL);
+    ids = tec_qwen_ids(q, p->entry, "greedy_penalty", &n);
+    name = tec_arena_printf(pi->v->arena, "%spenalty_scores", p->name);
+    if (ids && q->penal && name && tec_tensors_find(pi->expected, name))
+        tec_pi_compare(pi, name, forced(q, q->penal, p, ids, n, n - 1, "scores"), vocab, NULL);
+}
+
+enum tec_status tec_qwen_tokens(struct tec_qwen *q, struct tec_error *err)
+{
+    int regions[TEC_QWEN_PROMPTS];
+    for (int i = 0; i < q->n; i++) {
+        regions[i] = -1;
+        TEC_TRY(prefill(q->plan, &q->prompts[i], &q->prompts[i].request.region, err));
+        if (q->penal)
+            TEC_TRY(prefill(q->penal, &q->prompts[i], &regions[i], err));
+        /* Both pools are fresh and alike: a prompt has the same region in both. */
+        if (q->penal && regions[i] != q->prompts[i].request.region)
+            return tec_fail(err, TEC_INVALID, "prompt %d has two regions", i);
+    }
+    for (int i = 0; i < q->n; i++) {
+        judge_logits(q, i);
+        judge_runs(q, q->plan, i, "greedy", -1);
+        if (!q->penal)
+            continue;
+        judge_runs(q, q->penal, i, "greedy_penalty", -1);
+        judge_runs(q, q->penal, i, "generate", q->pi->model->text.eos);
+    }
+    return TEC_OK;
+}

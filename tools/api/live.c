@@ -1,0 +1,198 @@
+/* live.c - the frame thread: newest observation in, actions out, language in between. It takes no
+ * lock; between frames it waits on one futex. */
+#include "tools/api/live.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+static const struct tec_clock wall = {NULL};
+
+void tec_live_released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct tectum *t = user;
+    const struct tec_flow *f = &t->engine->model->flow;
+    struct tec_live_output *out = &t->outputs[t->outbox.writing];
+    const struct tec_seen *seen = tec_seen_find(&t->seen, record->seen);
+    if (!seen)
+        return;
+    memcpy(out->chunk, chunk, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
+    memcpy(out->state_raw, seen->state_raw,
+           (size_t)tec_model_state(t->engine->model) * sizeof(double));
+    out->number = seen->number;
+    out->captured_ns = record->captured_ns;
+    out->released_ns = record->release_ns;
+    out->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
+    tec_triple_post(&t->outbox);
+    tec_bell_ring(&t->done);
+    tec_outlet_post(&t->outlet, t->tick, record, chunk, seen);
+    t->released = seen->number > t->released ? seen->number : t->released;
+    if (t->loss.number <= t->released)
+        t->loss.number = -1;
+}
+
+static void lose(struct tectum *t, int64_t number, int64_t captured_ns, const char *reason)
+{
+    if (number <= t->loss.number || number <= t->released)
+        return;
+    t->loss = (struct tec_live_loss){number, captured_ns, 0, reason};
+}
+
+void tec_live_lost(void *user, int64_t seen, int64_t captured_ns)
+{
+    struct tectum *t = user;
+    const struct tec_seen *of = tec_seen_find(&t->seen, seen);
+    if (of)
+        lose(t, of->number, captured_ns, "eos");
+}
+
+/* A loss is told when nothing older is in flight any more: what waits for an older observation is
+ * given that one's actions. What came after it is in flight, but for what a flush took, which took
+ * all that is older, too. */
+static void tell_loss(struct tectum *t)
+{
+    if (t->loss.number < 0 ||
+        tec_loop_live(t->engine->loop) > tec_seen_after(&t->seen, t->loss.number))
+        return;
+    struct tec_live_loss *place = &t->losses[t->lossbox.writing];
+    *place = t->loss;
+    place->told_ns = tec_clock_now(&wall);
+    t->loss.number = -1;
+    tec_triple_post(&t->lossbox);
+    tec_bell_ring(&t->done);
+}
+
+/* A reset of a ring: what is in flight is dropped, and who waits for it is told. */
+static void empty(struct tectum *t)
+{
+    int64_t below = atomic_load(&t->forgets);
+    tec_loop_reset(t->engine->loop);
+    lose(t, below - 1, 0, "reset");
+    tell_loss(t);
+}
+
+static bool push(struct tectum *t, struct tec_live_place *place, const struct tec_utterance *u,
+                 int token, const char *reason)
+{
+    const struct tec_live_event event = {.request = u->id,
+                                         .observation =
+                                             t->observation_of[u->frame % TEC_LIVE_FRAMES],
+                                         .reason = reason,
+                                         .token = token,
+                                         .decoder = u->decoder,
+                                         .lost = place->lost};
+    return tec_ring_push(&t->events, &event);
+}
+
+static void post_ranking(struct tectum *t, const struct tec_utterance *u)
+{
+    struct tec_live_rankings *r = &t->rankings[u->decoder];
+    struct tec_live_ranking *to = &r->places[r->box.writing];
+    if (u->n_ranked == 0)
+        return;
+    to->request = u->id;
+    to->observation = t->observation_of[u->frame % TEC_LIVE_FRAMES];
+    to->n = u->n_ranked;
+    memcpy(to->items, u->ranked, (size_t)u->n_ranked * sizeof *u->ranked);
+    tec_triple_post(&r->box);
+}
+
+/* A full ring loses tokens, not time; the end of the text says so. */
+static void tell(struct tectum *t)
+{
+    bool said = false;
+    for (int i = 0; i < t->n_texts; i++) {
+        const struct tec_utterance *u = tec_loop_utterance(t->engine->loop, i);
+        struct tec_live_place *place = &t->places[i];
+        if (u->id < 0)
+            continue;
+        if (u->id != place->id)
+            *place = (struct tec_live_place){.id = u->id};
+        for (int n = u->count; place->told < n; place->told++) {
+            place->lost |= !push(t, place, u, u->tokens[place->told], NULL);
+            said = true;
+        }
+        if (u->done && !place->ended) {
+            if (!place->ranked)
+                post_ranking(t, u);
+            place->ranked = true;
+            place->ended = push(t, place, u, -1, u->reason);
+            said = true;
+        }
+    }
+    if (said)
+        tec_bell_ring(&t->said);
+}
+
+/* An observation's tick is the moment it was submitted: preparing it is in its deadline. */
+static void run_frame(struct tectum *t, int64_t now)
+{
+    struct tec_loop *loop = t->engine->loop;
+    struct tec_tick tick = tec_loop_tick(loop, t->running ? t->running->submitted_ns : now, 0);
+    if (t->running)
+        tick.late_ns = t->running->ready_ns - t->running->submitted_ns;
+    if (t->running)
+        tec_seen_put(&t->seen, tick.frame, t->running->number, t->running->input.captured_ns,
+                     t->running->state_raw);
+    tec_asks_put(&t->asks, &tick, t->running != NULL);
+    tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
+    tec_outlet_flush(&t->outlet);
+    tell_loss(t);
+    tec_asks_settle(&t->asks);
+    if (tec_device_failure(t->engine->device, NULL) != TEC_OK) { /* who waits is told */
+        tec_bell_ring(&t->done);
+        tec_bell_ring(&t->said);
+    }
+}
+
+/* The robot's tick that a frame acts for: its observation's; where there is none, the newest tick
+ * that had none either. */
+static void note_tick(struct tectum *t)
+{
+    int64_t blind = atomic_load(&t->blind);
+    if (t->running)
+        t->tick = t->running->number;
+    else if (blind > t->tick)
+        t->tick = blind;
+}
+
+/* A new observation, but those from before a reset. What is taken before the reset is seen is from
+ * before it, too, and goes with what is in flight. */
+static bool take_input(struct tectum *t)
+{
+    bool fresh = tec_triple_take(&t->inbox);
+    if (atomic_exchange(&t->emptying, false))
+        empty(t);
+    return fresh && t->inputs[t->inbox.reading].number >= atomic_load(&t->forgets);
+}
+
+void *tec_live_run(void *engine)
+{
+    struct tectum *t = engine;
+    struct tec_loop *loop = t->engine->loop;
+    int64_t period = t->engine->topology.period_us * 1000, last = 0;
+    bool ring = t->engine->topology.stages > 0;
+    if (period <= 0)
+        period = 10000000;
+    if (ring) /* not in a race with the next observation of a steady robot */
+        period += period / 2;
+    for (int64_t frame = 0;;) {
+        uint32_t seen = atomic_load(&t->work.rings);
+        if (atomic_load(&t->ending))
+            return NULL;
+        bool fresh = take_input(t);
+        int64_t now = tec_clock_now(&wall);
+        bool live = tec_loop_live(loop) > 0;
+        if (!fresh && (live ? now < last + period : !tec_asks_cancels_wait(&t->asks))) {
+            tec_bell_wait(&t->work, seen, live ? last + period : INT64_MAX);
+            continue;
+        }
+        t->running = fresh ? &t->inputs[t->inbox.reading] : NULL;
+        note_tick(t);
+        t->observation_of[frame % TEC_LIVE_FRAMES] = fresh ? t->running->number : -1;
+        run_frame(t, now);
+        last = ring ? tec_clock_now(&wall) : now; /* a slow frame does not eat up the pause */
+        tell(t);
+        frame++;
+    }
+}

@@ -1,0 +1,140 @@
+/* live.h - behind tectum.h: an engine, its frame thread, and what passes between it and consumers.
+ */
+#ifndef TEC_TOOLS_API_LIVE_H
+#define TEC_TOOLS_API_LIVE_H
+
+#include "base/ring.h"
+#include "graph/run/engine.h"
+#include "policies/host/policy.h"
+#include "tools/api/asks.h"
+#include "tools/api/outlet.h"
+#include "tools/api/seen.h"
+
+#include "tectum.h"
+
+#include <pthread.h>
+
+/* A prepared observation. The triple buffer's place is the number of the session's set that it
+ * points into, so the set that a frame reads is never the one that is written. */
+struct tec_live_input {
+    struct tec_frame_input input;
+    const double *state_raw; /* there too: what actions are made absolute with */
+    int64_t number;
+    int64_t submitted_ns, ready_ns; /* tectum_submit was called; the input was complete */
+};
+
+/* Actions of the model, with what turns them into the robot's. */
+struct tec_live_output {
+    float *chunk;
+    double *state_raw;
+    int64_t number, captured_ns, released_ns;
+    bool missed;
+};
+
+/* Why there will be no actions of the observations up to one. */
+struct tec_live_loss {
+    int64_t number, captured_ns, told_ns;
+    const char *reason; /* static */
+};
+
+/* What the frame thread says of a text. */
+struct tec_live_event {
+    int64_t request, observation;
+    const char *reason; /* static; NULL: a token */
+    int token, decoder;
+    bool lost; /* tokens before this one did not fit the ring */
+};
+
+/* The frame thread's place in a text of the loop. */
+struct tec_live_place {
+    int64_t id;
+    int told;
+    bool ended, lost, ranked;
+};
+
+/* A ranking of a score node. */
+struct tec_live_ranking {
+    int64_t request, observation;
+    int n;
+    struct tec_ranked *items;
+};
+
+/* The newest of a decoder. */
+struct tec_live_rankings {
+    struct tec_triple box;
+    struct tec_live_ranking places[TEC_TRIPLE_PLACES];
+    int64_t taken; /* request of places[box.reading], -1 = none */
+};
+
+/* A reader's text in progress. */
+struct tec_live_text {
+    int64_t request; /* -1: free */
+    struct tec_detokenizer decoder;
+};
+
+struct tectum {
+    struct tec_heap heap;
+    struct tec_arena arena;
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine;
+    struct tec_policy *policy;
+    pthread_t thread;
+    bool started;
+    _Atomic bool ending;
+
+    pthread_mutex_t lock; /* consumers': what prepares inputs, inbox.writing */
+    struct tec_triple inbox;
+    struct tec_live_input inputs[TEC_TRIPLE_PLACES];
+    _Atomic int64_t submitted;
+    _Atomic int64_t *due; /* [TEC_LIVE_FRAMES] deadlines by observation */
+    int64_t deadline_ns;  /* of the action node, after its tick; 0 = none */
+    struct tec_bell work; /* rings for the frame thread */
+    struct tec_asks asks; /* requests that are asked for or given up */
+
+    pthread_mutex_t hand_lock; /* consumers': actions, outbox.reading, the outlet's end. Nobody
+                                  prepares an input under it, so that a slow picture keeps no
+                                  actions back */
+    struct tec_outlet outlet;
+    bool stopped; /* by a limit of the robot, for tectum_wait too */
+    struct tec_triple outbox;
+    struct tec_live_output outputs[TEC_TRIPLE_PLACES];
+    int64_t taken; /* number of outputs[outbox.reading], -1 = none */
+    struct tec_triple lossbox;
+    struct tec_live_loss losses[TEC_TRIPLE_PLACES];
+    int64_t missed_up_to;                 /* number of losses[lossbox.reading], -1 = none */
+    struct tec_bell done;                 /* rings for those that wait for actions */
+    const struct tec_live_input *running; /* the frame thread's; NULL = no observation */
+    struct tec_seen_list seen;            /* the frame thread's */
+    struct tec_live_loss loss; /* the frame thread's: newest that is not told, number -1 = none */
+    int64_t released;          /* the frame thread's: newest observation that gave actions */
+    _Atomic int64_t forgets;   /* a reset: observations below this number are dropped */
+    _Atomic bool emptying;     /* the frame thread has not emptied the ring yet */
+    int64_t tick;              /* the frame thread's: that its frame acts for */
+    _Atomic int64_t blind;     /* newest tick without an observation; -1 = none */
+
+    pthread_mutex_t text_lock; /* consumers that read: ring's end, texts */
+    struct tec_ring events;
+    struct tec_bell said;          /* rings for those that read */
+    struct tec_live_place *places; /* [n_texts], the frame thread's */
+    int64_t *observation_of;       /* [FRAMES_KEPT] by frame, the frame thread's */
+    int n_texts;
+    struct tec_live_text *texts;        /* [n_texts] */
+    struct tec_live_rankings *rankings; /* [n_decoders]; their reading ends under text_lock */
+};
+
+enum { TEC_LIVE_FRAMES = 4096 };
+
+/* The frame thread's body; what the loop calls when actions are ready. */
+void *tec_live_run(void *engine);
+void tec_live_released(void *user, const float *chunk, const struct tec_frame_record *record);
+void tec_live_lost(void *user, int64_t seen, int64_t captured_ns);
+
+/* For the public functions: fill the error with one sentence. */
+enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status,
+                                 const char *text);
+enum tectum_status tec_live_convert(struct tectum_error *err, const struct tec_error *from);
+
+/* When a wait of so many nanoseconds ends; below 0: never. */
+int64_t tec_live_end(int64_t timeout_ns);
+
+#endif

@@ -1,0 +1,149 @@
+#include "tools/api/outlet.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct tec_clock wall = {NULL};
+
+const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *actor = tec_pipeline_actor(p);
+    return actor && actor->deadline.kind == TEC_DEADLINE_HARD ? &actor->deadline : NULL;
+}
+
+static enum tec_status take_memory(struct tec_outlet *o, const struct tec_engine *e,
+                                   struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_flow *f = &e->model->flow;
+    size_t state = (size_t)tec_model_state(e->model);
+    size_t chunk = (size_t)f->horizon * (size_t)f->dim;
+    o->numbers = TEC_NEW(arena, (size_t)o->rows * (size_t)o->columns, double);
+    bool ok = o->numbers != NULL;
+    for (int i = 0; i < TEC_TRIPLE_PLACES; i++) {
+        o->places[i].chunk = TEC_NEW(arena, chunk, float);
+        o->places[i].state_raw = TEC_NEW(arena, state, double);
+        ok = ok && o->places[i].chunk && o->places[i].state_raw;
+    }
+    o->chunk_bytes = chunk * sizeof(float);
+    o->state_bytes = state * sizeof(double);
+    return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for actions");
+}
+
+enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine *engine,
+                                  int actions, struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_decl_deadline *d = tec_outlet_deadline(engine->options.pipeline);
+    *o = (struct tec_outlet){.session = engine->session,
+                             .rows = tec_session_rows(engine->session),
+                             .columns = tec_session_columns(engine->session),
+                             .chunk = {.frame = -1}};
+    if (o->rows < 1) /* a pipeline without actions: none is ever posted */
+        o->rows = o->columns = 1;
+    tec_triple_init(&o->box);
+    o->actions = actions > 0 ? actions : o->rows;
+    const struct tec_handout_options options = {
+        .on_miss = d ? d->on_miss : TEC_MISS_HOLD,
+        .limit = tec_session_miss_limit(o->session, d),
+        .decay_actions = d ? d->decay_actions : 0,
+        .actions = o->actions,
+        .rows = o->rows,
+        .width = o->columns,
+        .executed = actions > 0 ? 0 : tec_session_executed(o->session),
+        .limits = tec_session_limits(o->session)};
+    TEC_TRY(tec_handout_create(&o->handout, &options, arena, err));
+    return take_memory(o, engine, arena, err);
+}
+
+void tec_outlet_flush(struct tec_outlet *o)
+{
+    if (!o->holds)
+        return;
+    o->holds = false;
+    tec_triple_post(&o->box);
+    tec_bell_ring(&o->bell);
+}
+
+void tec_outlet_post(struct tec_outlet *o, int64_t frame, const struct tec_frame_record *record,
+                     const float *chunk, const struct tec_seen *seen)
+{
+    struct tec_outlet_place *place = &o->places[o->box.writing];
+    place->frame = frame;
+    place->seen = seen->number;
+    place->captured_ns = seen->captured_ns;
+    place->released_ns = record->release_ns;
+    memcpy(place->chunk, chunk, o->chunk_bytes);
+    memcpy(place->state_raw, seen->state_raw, o->state_bytes);
+    o->holds = true;
+    if (record->to_come == 0)
+        tec_outlet_flush(o);
+}
+
+/* The newest chunk in the robot's numbers; rows that are not finite end it. */
+static void take(struct tec_outlet *o)
+{
+    if (!tec_triple_take(&o->box))
+        return;
+    const struct tec_outlet_place *p = &o->places[o->box.reading];
+    if (p->seen < o->forgets)
+        return;
+    struct tec_beyond beyond;
+    int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers, &beyond);
+    for (int i = rows * o->columns; i < o->rows * o->columns; i++)
+        o->numbers[i] = (double)NAN;
+    o->chunk = (struct tec_handout_chunk){.frame = p->frame,
+                                          .captured_ns = p->captured_ns,
+                                          .actions = o->numbers,
+                                          .seen = p->seen,
+                                          .beyond = beyond};
+    o->released_ns = p->released_ns;
+}
+
+bool tec_outlet_look(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
+                     struct tec_outlet_given *given)
+{
+    take(o);
+    int64_t now = tec_clock_now(&wall);
+    bool in_time = o->chunk.frame >= frame && o->released_ns <= deadline_ns;
+    if (!in_time && now < deadline_ns)
+        return false;
+    bool known = o->chunk.frame >= 0, own = o->chunk.frame >= frame;
+    if (known && !own)
+        tec_handout_late(o->handout, &o->chunk);
+    given->handed =
+        in_time ? tec_handout_fresh(o->handout, &o->chunk) : tec_handout_missed(o->handout, frame);
+    if (known && own && !in_time) /* late: for the frames after this one */
+        tec_handout_late(o->handout, &o->chunk);
+    given->handed_ns = now;
+    given->age_ns = given->handed.frame < 0 ? -1 : now - given->handed.captured_ns;
+    return true;
+}
+
+void tec_outlet_hand(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
+                     struct tec_outlet_given *given)
+{
+    for (;;) {
+        uint32_t seen = atomic_load(&o->bell.rings);
+        if (tec_outlet_look(o, frame, deadline_ns, given))
+            return;
+        tec_bell_wait(&o->bell, seen, deadline_ns);
+    }
+}
+
+void tec_outlet_stop(struct tec_outlet *o)
+{
+    tec_handout_stop(o->handout);
+}
+
+void tec_outlet_reset(struct tec_outlet *o)
+{
+    tec_handout_reset(o->handout);
+}
+
+void tec_outlet_forget(struct tec_outlet *o, int64_t from)
+{
+    o->forgets = from;
+    if (o->chunk.seen < from)
+        o->chunk.frame = -1;
+}

@@ -1,0 +1,45 @@
+#include "tools/api/seen.h"
+
+#include <string.h>
+
+enum tec_status tec_seen_create(struct tec_seen_list *list, const struct tec_engine *engine,
+                                struct tec_arena *arena, struct tec_error *err)
+{
+    *list = (struct tec_seen_list){.width = (size_t)tec_model_state(engine->model)};
+    for (int i = 0; i < TEC_SEEN; i++) {
+        list->items[i].frame = -1;
+        list->items[i].state_raw = TEC_NEW(arena, list->width + 1, double);
+        if (!list->items[i].state_raw)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for observations");
+    }
+    return TEC_OK;
+}
+
+void tec_seen_put(struct tec_seen_list *list, int64_t frame, int64_t number, int64_t captured_ns,
+                  const double *state_raw)
+{
+    struct tec_seen *s = &list->items[list->n++ % TEC_SEEN];
+    s->frame = frame;
+    s->number = number;
+    s->captured_ns = captured_ns;
+    memcpy(s->state_raw, state_raw, list->width * sizeof *state_raw);
+}
+
+int tec_seen_after(const struct tec_seen_list *list, int64_t number)
+{
+    int n = 0;
+    for (int i = 0; i < TEC_SEEN; i++)
+        n += list->items[i].frame >= 0 && list->items[i].number > number;
+    return n;
+}
+
+const struct tec_seen *tec_seen_find(const struct tec_seen_list *list, int64_t frame)
+{
+    int64_t kept = list->n < TEC_SEEN ? list->n : TEC_SEEN;
+    for (int64_t i = 1; i <= kept; i++) {
+        const struct tec_seen *s = &list->items[(list->n - i) % TEC_SEEN];
+        if (s->frame == frame)
+            return s;
+    }
+    return NULL;
+}

@@ -1,0 +1,439 @@
+/* tectum.c - the public interface over the engine: open and close, submit, wait, ask. */
+#include "tools/api/live.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "tools/api/choose_device.h"
+#include "tools/api/root.h"
+#include "tools/api/topology.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STATUS(name, text) _Static_assert((int)TECTUM_##name == (int)TEC_##name, #name);
+#include "base/status.def"
+#undef STATUS
+_Static_assert((int)TECTUM_TYPE_TEXT == (int)TEC_VALUE_TEXT, "text");
+_Static_assert((int)TECTUM_TYPE_U8 == (int)TEC_VALUE_U8, "u8");
+_Static_assert((int)TECTUM_TYPE_F32 == (int)TEC_VALUE_F32, "f32");
+_Static_assert((int)TECTUM_TYPE_F64 == (int)TEC_VALUE_F64, "f64");
+_Static_assert((int)TECTUM_TYPE_I32 == (int)TEC_VALUE_I32, "i32");
+_Static_assert((int)TEC_TRIPLE_PLACES == (int)TEC_SESSION_SETS, "a set for each place");
+
+enum { MAX_VALUES = 64 };
+
+static const struct tec_clock wall = {NULL};
+
+const char *tectum_status_name(enum tectum_status status)
+{
+    return tec_status_name((enum tec_status)status);
+}
+
+enum tectum_status tec_live_convert(struct tectum_error *err, const struct tec_error *from)
+{
+    if (err) {
+        err->status = (enum tectum_status)from->status;
+        memcpy(err->message, from->message, sizeof err->message);
+    }
+    return (enum tectum_status)from->status;
+}
+
+static enum tectum_status fail(struct tectum_error *err, enum tec_status status, const char *text)
+{
+    struct tec_error mine = {0};
+    tec_fail(&mine, status, "%s", text);
+    return tec_live_convert(err, &mine);
+}
+
+enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status, const char *text)
+{
+    return fail(err, status, text);
+}
+
+int64_t tectum_now(void)
+{
+    return tec_clock_now(&wall);
+}
+
+int64_t tec_live_end(int64_t timeout_ns)
+{
+    int64_t now = tec_clock_now(&wall);
+    return timeout_ns < 0 || timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns;
+}
+
+/* --- open and close -------------------------------------------------------------------------- */
+
+static enum tec_status load(struct tectum *t, const struct tectum_options *o, const char *root,
+                            struct tec_error *err)
+{
+    struct tec_diagnostics d;
+    struct tec_load_options options = {.path = o->pipeline,
+                                       .root = tec_arena_printf(&t->arena, "%s/pipelines", root),
+                                       .set = o->set,
+                                       .n_set = o->n_set};
+    if (!options.root)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    tec_diagnostics_init(&d, &t->heap);
+    enum tec_status status = tec_pipeline_load(&t->pipeline, &options, &t->heap, &d, err);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+/* Three places for the newest ranking of each node that ranks. */
+static enum tec_status give_rankings(struct tectum *t, struct tec_error *err)
+{
+    const struct tec_loop_options *o = tec_loop_settings(t->engine->loop);
+    t->rankings = TEC_NEW(&t->arena, (size_t)o->n_decoders + 1, struct tec_live_rankings);
+    bool ok = t->rankings != NULL;
+    for (int d = 0; ok && d < o->n_decoders; d++) {
+        tec_triple_init(&t->rankings[d].box);
+        t->rankings[d].taken = -1;
+        for (int i = 0; ok && o->decoders[d].tree && i < TEC_TRIPLE_PLACES; i++) {
+            struct tec_live_ranking *r = &t->rankings[d].places[i];
+            r->items = TEC_NEW(&t->arena, (size_t)o->decoders[d].tree->n_texts, struct tec_ranked);
+            ok = r->items != NULL;
+        }
+    }
+    return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for rankings");
+}
+
+static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
+{
+    const struct tec_model *m = t->engine->model;
+    size_t state = (size_t)tec_model_state(m);
+    size_t chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
+    bool ok = true;
+    for (int i = 0; i < TEC_TRIPLE_PLACES; i++) {
+        struct tec_live_output *out = &t->outputs[i];
+        out->chunk = TEC_NEW(&t->arena, chunk, float);
+        out->state_raw = TEC_NEW(&t->arena, state, double);
+        ok = ok && out->chunk && out->state_raw;
+    }
+    t->n_texts = tec_loop_utterances(t->engine->loop);
+    t->places = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_place);
+    t->texts = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_text);
+    t->observation_of = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, int64_t);
+    t->due = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, _Atomic int64_t);
+    if (!ok || !t->places || !t->texts || !t->observation_of || !t->due)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for observations");
+    for (int i = 0; i < t->n_texts; i++)
+        t->places[i].id = t->texts[i].request = -1;
+    TEC_TRY(give_rankings(t, err));
+    uint32_t events = (uint32_t)(t->n_texts * (t->engine->plan->spec.new_tokens + 2) * 2);
+    return tec_ring_init(&t->events, &t->arena, events, sizeof(struct tec_live_event));
+}
+
+static enum tec_status open_engine(struct tectum *t, const struct tectum_options *o,
+                                   struct tec_error *err)
+{
+    const char *root;
+    TEC_TRY(tec_root_find(&root, o->root, &t->arena, err));
+    TEC_TRY(load(t, o, root, err));
+    const char *names[] = {o->weights, o->tokenizer, o->size, o->dtype};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i] && !(names[i] = tec_arena_strdup(&t->arena, names[i])))
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for options");
+    char note[200];
+    struct tec_device_options device = {
+        .threads = o->threads, .spin_us = -1, .tier = tec_tier_best()};
+    TEC_TRY(tec_choose_device(&device, o->device, note, err));
+    const struct tec_engine_options options = {.pipeline = t->pipeline,
+                                               .root = root,
+                                               .weights = names[0],
+                                               .random = o->random_weights != 0,
+                                               .seed = o->seed,
+                                               .size = names[2],
+                                               .dtype = names[3],
+                                               .tokenizer = names[1],
+                                               .device = device,
+                                               .released = tec_live_released,
+                                               .lost = tec_live_lost,
+                                               .user = t};
+    TEC_TRY(tec_engine_open(&t->engine, &options, &t->heap, err));
+    TEC_TRY(tec_open_policy(&t->policy, t->pipeline, o->policy, root, &t->engine->topology, NULL, 0,
+                            &t->heap, err));
+    struct tec_planner planner = tec_policy_planner(t->policy);
+    tec_loop_set_planner(t->engine->loop, &planner);
+    TEC_TRY(give_boxes(t, err));
+    t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
+    TEC_TRY(tec_outlet_create(&t->outlet, t->engine, o->actions, &t->arena, err));
+    TEC_TRY(tec_seen_create(&t->seen, t->engine, &t->arena, err));
+    t->started = tec_thread_start(&t->thread, tec_live_run, t);
+    return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
+}
+
+enum tectum_status tectum_open(struct tectum **out, const struct tectum_options *options,
+                               struct tectum_error *err)
+{
+    struct tec_error mine = {0};
+    if (!out || !options || !options->pipeline)
+        return fail(err, TEC_INVALID, "tectum_open: out, options and options->pipeline are needed");
+    if (options->threads < 0 || options->n_set < 0 || (options->n_set && !options->set) ||
+        options->actions < 0)
+        return fail(err, TEC_INVALID, "tectum_open: threads, set, n_set or actions out of range");
+    struct tectum *t = calloc(1, sizeof *t);
+    if (!t)
+        return fail(err, TEC_NO_MEMORY, "tectum_open: no memory");
+    tec_arena_init(&t->arena, &t->heap);
+    tec_triple_init(&t->inbox);
+    tec_triple_init(&t->outbox);
+    tec_triple_init(&t->lossbox);
+    tec_asks_init(&t->asks);
+    t->taken = -1;
+    t->tick = -1;
+    t->released = -1;
+    t->missed_up_to = -1;
+    t->loss.number = -1;
+    atomic_store(&t->blind, -1);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->hand_lock, NULL);
+    pthread_mutex_init(&t->text_lock, NULL);
+    if (open_engine(t, options, &mine) != TEC_OK) {
+        tectum_close(&t);
+        return tec_live_convert(err, &mine);
+    }
+    *out = t;
+    return TECTUM_OK;
+}
+
+void tectum_close(struct tectum **engine)
+{
+    struct tectum *t = engine ? *engine : NULL;
+    if (!t)
+        return;
+    *engine = NULL;
+    atomic_store(&t->ending, true);
+    tec_bell_ring(&t->work);
+    if (t->started)
+        pthread_join(t->thread, NULL);
+    tec_engine_close(t->engine);
+    tec_policy_close(t->policy);
+    tec_pipeline_free(t->pipeline);
+    tec_arena_finish(&t->arena);
+    tec_asks_finish(&t->asks);
+    pthread_mutex_destroy(&t->lock);
+    pthread_mutex_destroy(&t->hand_lock);
+    pthread_mutex_destroy(&t->text_lock);
+    free(t);
+}
+
+/* --- observations ---------------------------------------------------------------------------- */
+
+static enum tec_status submit(struct tectum *t, const struct tec_value *values, size_t n,
+                              int64_t submitted_ns, int64_t captured_ns, int64_t *number,
+                              struct tec_error *err)
+{
+    struct tec_session *session = t->engine->session;
+    struct tec_live_input *box = &t->inputs[t->inbox.writing];
+    tec_session_use(session, t->inbox.writing); /* nobody reads the set of this place */
+    TEC_TRY(tec_session_observe(session, values, n, NULL, atomic_load(&t->submitted),
+                                captured_ns ? captured_ns : submitted_ns, &box->input, NULL, err));
+    TEC_TRY(tec_prefix_check(t->engine->plan, &box->input.prefix, err));
+    box->state_raw = tec_session_seen(session)->state_raw;
+    box->submitted_ns = submitted_ns;
+    box->ready_ns = tec_clock_now(&wall);
+    box->number = *number = atomic_fetch_add(&t->submitted, 1);
+    atomic_store(&t->due[box->number % TEC_LIVE_FRAMES], submitted_ns + t->deadline_ns);
+    tec_triple_post(&t->inbox);
+    return TEC_OK;
+}
+
+enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *values, size_t n,
+                                 int64_t captured_ns, int64_t *observation,
+                                 struct tectum_error *err)
+{
+    struct tec_value own[MAX_VALUES];
+    struct tec_error mine = {0};
+    int64_t number = -1, now = tec_clock_now(&wall);
+    if (!t || !values || n < 1 || n > MAX_VALUES)
+        return fail(err, TEC_INVALID, "tectum_submit: an engine and 1 to 64 values are needed");
+    for (size_t i = 0; i < n; i++) {
+        const struct tectum_value *v = &values[i];
+        if (!v->name || (!v->data && v->bytes) || v->rank < 0 || v->rank > 4 ||
+            (unsigned)v->type > TECTUM_TYPE_I32)
+            return fail(err, TEC_INVALID,
+                        "tectum_submit: a value without name or data, or of unknown type or rank");
+        own[i] = (struct tec_value){.name = v->name,
+                                    .kind = (enum tec_value_kind)v->type,
+                                    .rank = v->rank,
+                                    .data = v->data,
+                                    .bytes = v->bytes};
+        memcpy(own[i].shape, v->shape, sizeof v->shape);
+    }
+    pthread_mutex_lock(&t->lock);
+    enum tec_status status = tec_device_failure(t->engine->device, &mine);
+    if (status == TEC_OK)
+        status = submit(t, own, n, now, captured_ns, &number, &mine);
+    pthread_mutex_unlock(&t->lock);
+    if (status != TEC_OK)
+        return tec_live_convert(err, &mine);
+    tec_bell_ring(&t->work);
+    if (observation)
+        *observation = number;
+    return TECTUM_OK;
+}
+
+/* --- actions --------------------------------------------------------------------------------- */
+
+int tectum_rows(const struct tectum *t)
+{
+    return t ? tec_session_rows(t->engine->session) : 0;
+}
+
+int tectum_columns(const struct tectum *t)
+{
+    return t ? tec_session_columns(t->engine->session) : 0;
+}
+
+/* Nothing will come of the observations up to a lost one. */
+static bool take_loss(const struct tectum *t, int64_t from, struct tectum_chunk *chunk)
+{
+    const struct tec_live_loss *lost = &t->losses[t->lossbox.reading];
+    if (t->missed_up_to < 0 || t->missed_up_to < from)
+        return false;
+    *chunk = (struct tectum_chunk){.observation = lost->number,
+                                   .columns = tectum_columns(t),
+                                   .captured_ns = lost->captured_ns,
+                                   .released_ns = lost->told_ns,
+                                   .missed = 1};
+    snprintf(chunk->reason, sizeof chunk->reason, "%s", lost->reason);
+    return true;
+}
+
+/* The robot's actions, unless they are beyond its limits: a stop is one for tectum_handout too. */
+static void judge(struct tectum *t, const struct tec_live_output *out, double *actions,
+                  struct tectum_chunk *chunk)
+{
+    struct tec_beyond beyond;
+    int rows = tec_session_act_on(t->engine->session, out->state_raw, out->chunk, actions, &beyond);
+    chunk->limited = beyond.n;
+    if (beyond.n > 0 && beyond.on == TEC_LIMIT_STOP) {
+        t->stopped = true;
+        tec_outlet_stop(&t->outlet);
+    }
+    chunk->rows = t->stopped ? 0 : rows;
+    if (t->stopped || tec_beyond_refused(&beyond))
+        snprintf(chunk->reason, sizeof chunk->reason, "%s",
+                 tec_beyond_refused(&beyond) ? "limits" : "stopped");
+}
+
+/* Losses are looked at first: what left before one is seen behind it. */
+static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_chunk *chunk)
+{
+    if (tec_triple_take(&t->lossbox))
+        t->missed_up_to = t->losses[t->lossbox.reading].number;
+    if (tec_triple_take(&t->outbox))
+        t->taken = t->outputs[t->outbox.reading].number;
+    const struct tec_live_output *out = &t->outputs[t->outbox.reading];
+    if (t->taken < 0 || t->taken < from || t->taken < atomic_load(&t->forgets))
+        return take_loss(t, from, chunk);
+    *chunk = (struct tectum_chunk){.observation = out->number,
+                                   .columns = tectum_columns(t),
+                                   .captured_ns = out->captured_ns,
+                                   .released_ns = out->released_ns,
+                                   .missed = out->missed};
+    judge(t, out, actions, chunk);
+    return true;
+}
+
+enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_ns, double *actions,
+                               size_t room, struct tectum_chunk *chunk, struct tectum_error *err)
+{
+    struct tectum_chunk unused;
+    struct tec_error lost;
+    if (!t || !actions)
+        return fail(err, TEC_INVALID, "tectum_wait: an engine and room for actions are needed");
+    if (room < (size_t)tectum_rows(t) * (size_t)tectum_columns(t))
+        return fail(err, TEC_INVALID, "tectum_wait: actions need room for tectum_rows x columns");
+    for (int64_t until = tec_live_end(timeout_ns);;) {
+        uint32_t seen = atomic_load(&t->done.rings);
+        pthread_mutex_lock(&t->hand_lock);
+        bool got = take(t, from, actions, chunk ? chunk : &unused);
+        pthread_mutex_unlock(&t->hand_lock);
+        if (got)
+            return TECTUM_OK;
+        if (tec_device_failure(t->engine->device, &lost) != TEC_OK)
+            return tec_live_convert(err, &lost);
+        if (tec_clock_now(&wall) >= until)
+            return fail(err, TEC_TIME, "no actions of that observation yet");
+        tec_bell_wait(&t->done, seen, until);
+    }
+}
+
+enum tectum_status tectum_poll(struct tectum *t, int64_t from, double *actions, size_t room,
+                               struct tectum_chunk *chunk, struct tectum_error *err)
+{
+    return tectum_wait(t, from, 0, actions, room, chunk, err);
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static enum tectum_status leave(struct tectum *t, const struct tec_ticket *ticket, int64_t *number,
+                                struct tectum_error *err)
+{
+    int64_t taken = tec_asks_leave(&t->asks, ticket);
+    if (taken < 0)
+        return fail(err, TEC_TIME, "64 asks and cancels wait for a frame already: wait for one");
+    if (number)
+        *number = taken;
+    return TECTUM_OK;
+}
+
+enum tectum_status tectum_ask(struct tectum *t, const char *node, int max_tokens, int priority,
+                              int64_t *ticket, struct tectum_error *err)
+{
+    if (!t || max_tokens < 0 || priority < 0)
+        return fail(err, TEC_INVALID,
+                    "tectum_ask: an engine, max_tokens and priority from 0 are needed");
+    const struct tec_loop_options *o = tec_loop_settings(t->engine->loop);
+    struct tec_ticket mine = {
+        .ask = {.decoder = node ? -1 : 0, .max_tokens = max_tokens, .prio = priority}};
+    for (int i = 0; node && i < o->n_decoders; i++)
+        if (strcmp(o->decoders[i].name, node) == 0)
+            mine.ask.decoder = i;
+    if (o->n_decoders == 0 || mine.ask.decoder < 0)
+        return fail(err, TEC_NOT_FOUND, "tectum_ask: the pipeline has no such decode node");
+    return leave(t, &mine, ticket, err);
+}
+
+enum tectum_status tectum_cancel(struct tectum *t, int64_t request, int64_t *ticket,
+                                 struct tectum_error *err)
+{
+    if (!t || request < 0)
+        return fail(err, TEC_INVALID, "tectum_cancel: an engine and a request are needed");
+    enum tectum_status status =
+        leave(t, &(struct tec_ticket){.cancel = true, .request = request}, ticket, err);
+    if (status == TECTUM_OK)
+        tec_bell_ring(&t->work);
+    return status;
+}
+
+static void make_outcome(struct tectum_outcome *out, int64_t number, const struct tec_ticket *from)
+{
+    *out = (struct tectum_outcome){.ticket = number,
+                                   .request = from->cancel ? from->request : from->ask.id,
+                                   .refused = from->cancel ? !from->live : from->ask.refused};
+    const char *reason = from->cancel ? (from->live ? "" : "not alive") : from->ask.reason;
+    snprintf(out->reason, sizeof out->reason, "%s", reason);
+}
+
+enum tectum_status tectum_asked(struct tectum *t, int64_t ticket, int64_t timeout_ns,
+                                struct tectum_outcome *outcome, struct tectum_error *err)
+{
+    if (!t || !outcome)
+        return fail(err, TEC_INVALID, "tectum_asked: an engine and an outcome are needed");
+    for (int64_t until = tec_live_end(timeout_ns);;) {
+        struct tec_ticket from;
+        uint32_t seen = atomic_load(&t->asks.done.rings);
+        enum tec_asks_state state = tec_asks_look(&t->asks, ticket, &from);
+        if (state == TEC_ASKS_SETTLED) {
+            make_outcome(outcome, ticket, &from);
+            return TECTUM_OK;
+        }
+        if (state == TEC_ASKS_UNKNOWN)
+            return fail(err, TEC_NOT_FOUND, "no such ticket; the newest 64 are kept");
+        if (tec_clock_now(&wall) >= until)
+            return fail(err, TEC_TIME, "no frame has answered that ticket yet");
+        tec_bell_wait(&t->asks.done, seen, until);
+    }
+}

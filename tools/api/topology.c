@@ -1,0 +1,203 @@
+#include "tools/api/topology.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int points(int to[TEC_MAX_AXIS], const struct tec_ints *from)
+{
+    int n = from->n < TEC_MAX_AXIS ? from->n : TEC_MAX_AXIS;
+    for (int i = 0; i < n; i++)
+        to[i] = from->item[i];
+    return n;
+}
+
+enum { SLICES = 16 }; /* where the model that would say how many is not known */
+
+static bool any_hard(const struct tec_pipeline *p)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].culled && p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
+            return true;
+    return false;
+}
+
+/* As the engine numbers them: the frames' model first. */
+static int model_of(const struct tec_pipeline *p, int index)
+{
+    int main = tec_pipeline_main(p), n = 1;
+    for (int i = 0; i < index; i++)
+        n += i != main && tec_pipeline_runs(p, i);
+    return index == main ? 0 : n;
+}
+
+static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
+                     const struct tec_decl_node *node)
+{
+    if (node->culled || t->n_nodes >= TEC_MAX_NODES)
+        return;
+    int at = t->n_nodes++;
+    t->nodes[at].model = model_of(p, node->model.index);
+    if (t->nodes[at].model && node->kind == TEC_DECL_PREFILL)
+        t->nodes[at].slices = !any_hard(p) ? 1 : p->capture.slices ? p->capture.slices : SLICES;
+    t->nodes[at].name = node->name;
+    t->nodes[at].kind = tec_decl_node_word(node->kind);
+    t->nodes[at].partition = node->partition.name;
+    t->nodes[at].deadline_us = (int64_t)llround(node->deadline.ms * 1000.0);
+    t->nodes[at].hard = node->deadline.kind == TEC_DEADLINE_HARD;
+    t->nodes[at].optional = node->when_policy;
+}
+
+enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipeline *pipeline,
+                                int layers, int horizon, struct tec_arena *arena,
+                                struct tec_error *err)
+{
+    const struct tec_pipeline *p = pipeline;
+    const char **inputs = TEC_NEW(arena, (size_t)p->n_inputs + 1, const char *);
+    const char **kv = TEC_NEW(arena, (size_t)p->n_resources + 1, const char *);
+    const char **partitions = TEC_NEW(arena, (size_t)p->n_partitions + 1, const char *);
+    if (!inputs || !kv || !partitions)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the pipeline's names");
+    *t = (struct tec_topology){.inputs = inputs,
+                               .kv = kv,
+                               .partitions = partitions,
+                               .layers = layers,
+                               .horizon = horizon,
+                               .period_us = (int64_t)llround(p->frame.period_ms * 1000.0),
+                               .seed = (uint64_t)p->seed};
+    for (int i = 0; i < p->n_nodes; i++)
+        add_node(t, p, &p->nodes[p->order[i]]);
+    for (int i = 0; i < p->n_inputs; i++)
+        inputs[t->n_inputs++] = p->inputs[i].name;
+    for (int i = 0; i < p->n_partitions; i++)
+        partitions[t->n_partitions++] = p->partitions[i].name;
+    for (int i = 0; i < p->n_resources; i++) {
+        if (p->resources[i].kind != TEC_RESOURCE_BUFFER)
+            kv[t->n_kv++] = p->resources[i].name;
+        t->slots += p->resources[i].slots;
+    }
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    if (ring) {
+        t->ring = p->resources[ring->kv.index].name;
+        t->stages = p->resources[ring->kv.index].stages;
+    }
+    t->n_batch = points(t->batch, &p->capture.batch);
+    t->n_k = points(t->k, &p->capture.k);
+    t->n_depth = points(t->depth, &p->capture.depth);
+    for (int i = 0; i < p->capture.ratio.n && i < TEC_MAX_AXIS; i++)
+        t->ratio[t->n_ratio++] = p->capture.ratio.item[i];
+    return TEC_OK;
+}
+
+void tec_topology_sample(struct tec_topology *t)
+{
+    static const char *const inputs[] = {"image", "state", "prompt"};
+    static const char *const kv[] = {"obs", "ring", "lang"};
+    static const char *const partitions[] = {"rt", "bg"};
+    *t = (struct tec_topology){
+        .n_nodes = 4,
+        .nodes = {{"see", "prefill", NULL, 0, false, false, 0, 0},
+                  {"act", "action", "rt", 45000, true, false, 0, 0},
+                  {"talk", "decode", "bg", 1500000, false, false, 0, 0},
+                  {"recall", "memory_load", NULL, 0, false, true, 0, 0}},
+        .n_batch = 4,
+        .batch = {1, 2, 4, 8},
+        .n_k = 4,
+        .k = {1, 2, 4, 8},
+        .n_depth = 3,
+        .depth = {1, 4, 7},
+        .n_ratio = 3,
+        .ratio = {0.25, 0.5, 1.0},
+        .n_inputs = 3,
+        .inputs = inputs,
+        .n_kv = 3,
+        .kv = kv,
+        .stages = 7,
+        .ring = "ring",
+        .n_partitions = 2,
+        .partitions = partitions,
+        .slots = 8,
+        .horizon = 50,
+        .layers = 18,
+        .period_us = 50000,
+    };
+}
+
+/* The parameters of the file, then those of the command line, which win. */
+struct values {
+    struct tec_param_value item[2 * TEC_MAX_PARAMS];
+    char names[TEC_MAX_PARAMS][32];
+    int n, n_names;
+};
+
+static enum tec_status set_value(struct values *values, const char *name, double value,
+                                 struct tec_error *err)
+{
+    for (int i = 0; i < values->n; i++)
+        if (strcmp(values->item[i].name, name) == 0) {
+            values->item[i].value = value;
+            return TEC_OK;
+        }
+    if (values->n >= 2 * TEC_MAX_PARAMS)
+        return tec_fail(err, TEC_INVALID, "a policy has at most %d parameters", TEC_MAX_PARAMS);
+    values->item[values->n++] = (struct tec_param_value){name, value};
+    return TEC_OK;
+}
+
+static enum tec_status from_file(struct values *values, const json_t *params, struct tec_error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)params, name, value)
+    {
+        if (!json_is_number(value))
+            return tec_fail(err, TEC_MALFORMED, "parameter '%s' of the policy is not a number",
+                            name);
+        TEC_TRY(set_value(values, name, json_number_value(value), err));
+    }
+    return TEC_OK;
+}
+
+static enum tec_status from_words(struct values *values, const char *const *words, int n,
+                                  struct tec_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        const char *equals = strchr(words[i], '=');
+        size_t length = equals ? (size_t)(equals - words[i]) : 0;
+        char *end = NULL;
+        double value = equals ? strtod(equals + 1, &end) : 0.0;
+        if (length == 0 || length >= sizeof values->names[0] || values->n_names >= TEC_MAX_PARAMS ||
+            end == equals + 1 || *end || !isfinite(value))
+            return tec_fail(err, TEC_INVALID, "--param: '%s' is not NAME=NUMBER", words[i]);
+        char *name = values->names[values->n_names++];
+        memcpy(name, words[i], length);
+        name[length] = '\0';
+        TEC_TRY(set_value(values, name, value, err));
+    }
+    return TEC_OK;
+}
+
+struct tec_policy_limits tec_guard_limits(const struct tec_pipeline *pipeline)
+{
+    const struct tec_decl_guard *guard = &pipeline->guard;
+    return (struct tec_policy_limits){.soft_us = guard->soft_us,
+                                      .hard_us = guard->hard_us,
+                                      .heap = (size_t)guard->heap,
+                                      .strikes = guard->strikes,
+                                      .window_frames = guard->window_frames};
+}
+
+enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
+                                const char *name, const char *root,
+                                const struct tec_topology *topology, const char *const *words,
+                                int n_words, struct tec_heap *heap, struct tec_error *err)
+{
+    struct values values = {.n = 0};
+    const char *own = pipeline->policy.name ? pipeline->policy.name : "default";
+    struct tec_policy_limits limits = tec_guard_limits(pipeline);
+    if (!name || strcmp(name, own) == 0)
+        TEC_TRY(from_file(&values, pipeline->policy.params, err));
+    TEC_TRY(from_words(&values, words, n_words, err));
+    return tec_policy_open(out, name ? name : own, root, topology, &limits, values.item, values.n,
+                           heap, err);
+}

@@ -1,0 +1,28 @@
+/* topology.h - what a policy may know of a pipeline, from the declaration alone: enough to load a
+ * policy and run its setup where no model is there. */
+#ifndef TEC_TOOLS_API_TOPOLOGY_H
+#define TEC_TOOLS_API_TOPOLOGY_H
+
+#include "graph/load/pipeline.h"
+#include "policies/host/policy.h"
+
+/* Fill `t`; what it points to belongs to the pipeline and the arena. `layers` and `horizon` are the
+ * model's, 0 where it is not known. */
+enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipeline *pipeline,
+                                int layers, int horizon, struct tec_arena *arena,
+                                struct tec_error *err);
+
+/* A topology with one node of each kind and all axes, to load a policy without a pipeline. */
+void tec_topology_sample(struct tec_topology *t);
+
+/* Limits of a policy as `guard` says. */
+struct tec_policy_limits tec_guard_limits(const struct tec_pipeline *pipeline);
+
+/* Open a pipeline's policy, or `name` in place of it when that is not NULL: parameters (the
+ * pipeline's when the policy is its own, then "NAME=VALUE" words) and limits of guard. */
+enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
+                                const char *name, const char *root,
+                                const struct tec_topology *topology, const char *const *words,
+                                int n_words, struct tec_heap *heap, struct tec_error *err);
+
+#endif

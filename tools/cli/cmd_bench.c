@@ -1,0 +1,179 @@
+/* cmd_bench.c - runs of policies or settings that take turns, reported by quantiles. */
+#include "base/json_text.h"
+#include "tools/measure/bandwidth.h"
+#include "tools/measure/bench.h"
+#include "tools/measure/machine.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_FRAMES = 10000000, READ_BYTES = 512 << 20, READ_TIMES = 5 };
+
+struct bench_options {
+    const char *sweep, *inputs, *out, *node;
+    int frames, warmup, rounds, prompt, clock, dtype;
+};
+
+#define AT(member) offsetof(struct bench_options, member)
+static const struct tec_option options[] = {
+    {"sweep", 0, TEC_OPTION_TEXT, "NAME=v1,v2", "a row for each value of a policy's parameter",
+     AT(sweep), 0, 0},
+    {"clock", 0, TEC_OPTION_WORD, "saturated|paced",
+     "a frame after the other, or one each period of the pipeline", AT(clock), 0, 0},
+    {"frames", 'n', TEC_OPTION_INT, "N", "measured frames of each row; 30", AT(frames), 1,
+     MAX_FRAMES},
+    {"warmup", 0, TEC_OPTION_INT, "N", "frames before them in each turn; 10", AT(warmup), 1,
+     MAX_FRAMES},
+    {"rounds", 0, TEC_OPTION_INT, "N", "turns of each row; 3", AT(rounds), 1, 1000},
+    {"inputs", 0, TEC_OPTION_TEXT, "FILE.jsonl", "one object of inputs a frame; else random ones",
+     AT(inputs), 0, 0},
+    {"prompt-tokens", 0, TEC_OPTION_INT, "N", "of random inputs; 20", AT(prompt), 1, 4096},
+    {"node", 0, TEC_OPTION_TEXT, "NAME", "print the times of this node, too", AT(node), 0, 0},
+    {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
+     "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
+    {"out", 'o', TEC_OPTION_TEXT, "DIR", "bench.json and a histogram of 1 us a row", AT(out), 0, 0},
+};
+
+/* When each part of opening began. */
+static void note_progress(void *user, const char *what, int64_t done, int64_t total)
+{
+    struct tec_bench *b = user;
+    const struct tec_clock clock = {NULL};
+    int64_t now = tec_clock_now(&clock);
+    if (strcmp(what, "weights") == 0 && !b->weights_ns)
+        b->weights_ns = now;
+    if (strcmp(what, "captures") == 0 && !b->captures_ns)
+        b->captures_ns = now;
+    if (strcmp(what, "warm-up") == 0 && !b->warm_ns)
+        b->warm_ns = now;
+    if (b->call->progress)
+        fprintf(stderr, "\r\033[Kbench: %s %.0f %%", what,
+                total > 0 ? 100.0 * (double)done / (double)total : 0.0);
+}
+
+static enum tec_status open_bench(struct tec_bench *b, const struct bench_options *o,
+                                  struct tec_error *err)
+{
+    static const char *const dtypes[] = {NULL, "bf16", "f32"};
+    const struct tec_clock clock = {NULL};
+    struct tec_engine_options options_of;
+    const struct tec_engine_options more = {
+        .dtype = dtypes[o->dtype], .saturated = !b->paced, .forgets = true};
+    b->start_ns = tec_clock_now(&clock);
+    TEC_TRY(tec_open_options(&b->opened, &options_of, b->call, b->call->args.item[0], &more, err));
+    options_of.progress = note_progress;
+    options_of.released = tec_bench_released;
+    options_of.user = b;
+    TEC_TRY(tec_opened_status(tec_engine_open(&b->opened.engine, &options_of, b->call->heap, err)));
+    b->opened_ns = tec_clock_now(&clock);
+    if (b->call->progress)
+        fputs("\r\033[K", stderr);
+    TEC_TRY(tec_bench_make_rows(b, b->call->shared.policy, o->sweep, err));
+    if (o->inputs)
+        return tec_inputs_open(&b->inputs, b->opened.engine->session, b->opened.pipeline,
+                               &(struct tec_words){0}, o->inputs, b->call->heap, err);
+    return tec_bench_random(b, b->call->shared.seed.given ? b->call->shared.seed.value : 1, err);
+}
+
+/* The words of this call, as they could be typed again. */
+static const char *command_of(const struct tec_invocation *call, const struct bench_options *o)
+{
+    const struct tec_shared *s = &call->shared;
+    const char *text = tec_arena_printf(
+        call->arena, "tectum bench %s --policy %s --clock %s --frames %d --warmup %d --rounds %d",
+        call->args.item[0], s->policy ? s->policy : "(pipeline)", o->clock ? "paced" : "saturated",
+        o->frames, o->warmup, o->rounds);
+    if (text && o->sweep)
+        text = tec_arena_printf(call->arena, "%s --sweep %s", text, o->sweep);
+    if (text && s->random_weights.given)
+        text =
+            tec_arena_printf(call->arena, "%s --random-weights %llu --size %s", text,
+                             (unsigned long long)s->random_weights.value, tec_size_names[s->size]);
+    if (text && o->inputs)
+        text = tec_arena_printf(call->arena, "%s --inputs %s", text, o->inputs);
+    if (text && s->costs)
+        text = tec_arena_printf(call->arena, "%s --costs %s", text, s->costs);
+    for (int i = 0; text && i < s->set.n; i++)
+        text = tec_arena_printf(call->arena, "%s --set %s", text, s->set.item[i]);
+    for (int i = 0; text && i < s->param.n; i++)
+        text = tec_arena_printf(call->arena, "%s --param %s", text, s->param.item[i]);
+    return text ? text : "";
+}
+
+static enum tec_status report(struct tec_bench *b, const struct bench_options *o,
+                              struct tec_error *err)
+{
+    json_t *json = tec_bench_json(b, command_of(b->call, o));
+    enum tec_status status = o->out ? tec_bench_write(b, json, o->out, err) : TEC_OK;
+    if (b->call->shared.format != TEC_FORMAT_JSON)
+        tec_bench_print(b, o->node, b->call->out);
+    else if (status == TEC_OK)
+        status = tec_json_print(b->call->out, json, JSON_INDENT(1), "a report", err);
+    json_decref(json);
+    return status;
+}
+
+static enum tec_status measure(struct tec_bench *b, const struct bench_options *o,
+                               struct tec_error *err)
+{
+    TEC_TRY(open_bench(b, o, err));
+    bool known = !o->node;
+    for (int i = 0; i < b->n_nodes; i++)
+        known = known || strcmp(b->nodes[i], o->node) == 0;
+    if (!known)
+        return tec_fail(err, TEC_INVALID, "--node: no node is named '%s'", o->node);
+    b->load_before = tec_machine_load();
+    TEC_TRY(tec_bench_run(b, err));
+    b->load_after = tec_machine_load();
+    b->peak = atomic_load(&b->call->heap->peak);
+    TEC_TRY(tec_bandwidth_read(&b->read_s, tec_device_lanes(b->opened.engine->device), READ_BYTES,
+                               READ_TIMES, b->call->heap, err));
+    return report(b, o, err);
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    struct bench_options *o = call->options;
+    o->frames = o->frames ? o->frames : 30;
+    o->warmup = o->warmup ? o->warmup : 10;
+    o->rounds = o->rounds ? o->rounds : 3;
+    if (o->rounds > o->frames)
+        o->rounds = o->frames;
+    struct tec_bench *b = TEC_NEW(call->arena, 1, struct tec_bench);
+    if (!b)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a measurement");
+    b->call = call;
+    b->frames = o->frames;
+    b->warmup = o->warmup;
+    b->rounds = o->rounds;
+    b->paced = o->clock == 1;
+    b->prompt_tokens = o->prompt ? o->prompt : 20;
+    enum tec_status status = measure(b, o, err);
+    tec_inputs_close(b->inputs);
+    tec_bench_close_rows(b);
+    tec_close_engine(&b->opened);
+    return status;
+}
+
+const struct tec_command tec_command_bench = {
+    .usage = "bench [options] FILE",
+    .about = "Quantiles and the worst frame of each row, with what took longer in it. Rows are\n"
+             "policies (--policy A,B) and values of a parameter (--sweep); they take turns on one\n"
+             "engine: reset, warm-up, frames, then the next row, several rounds.\n",
+    .example =
+        "  tectum bench pipelines/pi05_droid.lua --random-weights 1 --policy oxygen,isolated\n"
+        "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
+    .format = TEC_FORMAT_TEXT,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct bench_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a pipeline file",
+    .run = run,
+};

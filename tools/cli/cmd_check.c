@@ -1,0 +1,365 @@
+/* cmd_check.c - every error of pipeline and policy files, located. */
+#include "base/escape.h"
+#include "base/json_text.h"
+#include "tools/api/topology.h"
+#include "tools/cli/bytes.h"
+#include "tools/cli/expect.h"
+#include "tools/cli/open_pipeline.h"
+#include "tools/frames/ring_text.h"
+#include "tools/measure/costs_file.h"
+#include "tools/measure/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct check_options {
+    bool strict;
+    const char *explain;
+};
+
+#define AT(member) offsetof(struct check_options, member)
+static const struct tec_option options[] = {
+    {"strict", 0, TEC_OPTION_FLAG, NULL, "warnings are errors", AT(strict), 0, 0},
+    {"explain", 0, TEC_OPTION_TEXT, "CODE", "what a code such as E026 means", AT(explain), 0, 0},
+};
+
+/* The place at the beginning of a message, "FILE:LINE: "; line 0 when there is none. *rest is what
+ * follows it. */
+static struct tec_where place_in(const char *message, const char **rest, struct tec_arena *arena)
+{
+    *rest = message;
+    for (const char *at = strchr(message, ':'); at; at = strchr(at + 1, ':')) {
+        char *end = NULL;
+        long line = at[1] >= '0' && at[1] <= '9' ? strtol(at + 1, &end, 10) : 0;
+        if (line < 1 || line >= 1 << 30 || !end || *end != ':')
+            continue;
+        *rest = end + 1 + strspn(end + 1, " ");
+        return (struct tec_where){tec_arena_strndup(arena, message, (size_t)(at - message)),
+                                  (int)line, 0, 0};
+    }
+    return (struct tec_where){NULL, 0, 0, 0};
+}
+
+static bool is_of(const struct tec_where *where, const char *file)
+{
+    return where->file && strcmp(where->file, file) == 0;
+}
+
+/* Is this one of the files that the pipeline was made of, or its command line? */
+static bool is_its_file(const struct tec_pipeline *p, const char *file)
+{
+    bool is = strcmp(file, p->file) == 0 || strcmp(file, "--set") == 0 || is_of(&p->where, file) ||
+              is_of(&p->robot_where, file) || is_of(&p->capture.where, file);
+    for (int i = 0; i < p->n_models; i++)
+        is |= is_of(&p->models[i].where_arch, file) || is_of(&p->models[i].where_weights, file);
+    for (int i = 0; i < p->n_inputs; i++)
+        is |= is_of(&p->inputs[i].where, file) || is_of(&p->inputs[i].where_shape, file);
+    for (int i = 0; i < p->n_resources; i++)
+        is |= is_of(&p->resources[i].where, file) || is_of(&p->resources[i].where_size, file);
+    for (int i = 0; i < p->n_nodes; i++)
+        is |= is_of(&p->nodes[i].where, file) || is_of(&p->nodes[i].where_template, file);
+    return is;
+}
+
+/* A policy's failure as a diagnostic. */
+static void report_policy(struct tec_diagnostics *d, const char *path, const char *message,
+                          struct tec_arena *arena)
+{
+    const char *rest;
+    struct tec_where where = place_in(message, &rest, arena);
+    where.file = path;
+    tec_diagnostics_add(d, TEC_E001, where, "%s", rest);
+}
+
+static enum tec_status check_policy_file(struct tec_invocation *call, const char *path,
+                                         struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_topology topology;
+    struct tec_policy *policy = NULL;
+    struct tec_error mine = {0};
+    const char *name = strchr(path, '/') ? path : tec_arena_printf(call->arena, "./%s", path);
+    TEC_TRY(tec_need_root(call, err));
+    if (!name)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    tec_topology_sample(&topology);
+    int64_t refused = atomic_load(&call->heap->refused);
+    enum tec_status status =
+        tec_policy_open(&policy, name, call->root, &topology, &(struct tec_policy_limits){0}, NULL,
+                        0, call->heap, &mine);
+    if (status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused)
+        return tec_fail(err, status, "%s", mine.message);
+    if (status != TEC_OK)
+        report_policy(d, path, mine.message, call->arena);
+    else if (call->shared.format == TEC_FORMAT_TEXT) {
+        tec_escape_print(call->out, path);
+        fprintf(call->out, ": ok  policy %s, version %d\n", tec_policy_name(policy),
+                tec_policy_version(policy));
+        for (int i = 0; tec_policy_param(policy, i); i++) {
+            const struct tec_param *param = tec_policy_param(policy, i);
+            fprintf(call->out, "  %s = %g, %g to %g\n", param->name, param->def, param->min,
+                    param->max);
+        }
+    }
+    tec_policy_close(policy);
+    return TEC_OK;
+}
+
+/* The policy that a pipeline names must be there and take its parameters. */
+static enum tec_status check_use(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                 struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_topology topology;
+    struct tec_policy *policy = NULL;
+    struct tec_error mine = {0};
+    TEC_TRY(tec_topology_of(&topology, pipeline, 0, 0, call->arena, err));
+    int64_t refused = atomic_load(&call->heap->refused);
+    enum tec_status status =
+        tec_open_policy(&policy, pipeline, call->shared.policy, call->root, &topology,
+                        call->shared.param.item, call->shared.param.n, call->heap, &mine);
+    struct tec_where where = pipeline->policy.where.file ? pipeline->policy.where : pipeline->where;
+    bool ours = status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused;
+    if ((call->shared.policy || ours) && status != TEC_OK) /* else it passed a limit of its own */
+        return tec_fail(err, status, "%s", mine.message);
+    if (status != TEC_OK)
+        tec_diagnostics_add(d, status == TEC_NOT_FOUND ? TEC_E021 : TEC_E011, where, "%s",
+                            mine.message);
+    tec_policy_close(policy);
+    return TEC_OK;
+}
+
+/* What measuring came to: a sentence, and what was measured where it could be. */
+struct plan_text {
+    const char *text;
+    bool known;
+    struct tec_measured measured;
+};
+
+/* What is said of a pipeline without errors. */
+static void say_ok(struct tec_invocation *call, const char *path, const struct tec_pipeline *p,
+                   const struct plan_text *plan)
+{
+    int captures =
+        plan->known && p->n_models > 1 ? plan->measured.captures : tec_pipeline_captures(p);
+    tec_escape_print(call->out, path);
+    fputs(": ok  ", call->out);
+    if (p->n_models > 1)
+        fprintf(call->out, "%d models, ", p->n_models);
+    fprintf(call->out, "%d input%s, %d resource%s, %d node%s, %d capture%s; %s\n", p->n_inputs,
+            p->n_inputs == 1 ? "" : "s", p->n_resources, p->n_resources == 1 ? "" : "s", p->n_nodes,
+            p->n_nodes == 1 ? "" : "s", captures, captures == 1 ? "" : "s",
+            plan->text ? plan->text : "");
+    for (int i = 0; plan->known && p->n_models > 1 && i < plan->measured.parts; i++)
+        if (plan->measured.slices[i])
+            fprintf(call->out, "  %s in %d slices\n", plan->measured.part_names[i],
+                    plan->measured.slices[i]);
+    tec_ring_print(p, plan->known ? &plan->measured : NULL, call->out);
+}
+
+static void check_host(struct tec_diagnostics *d, const struct tec_pipeline *p,
+                       const struct tec_measured *m)
+{
+    char need[24], staging[24], kept[24], captures[24], budget[24];
+    if (!p->memory.host || m->host <= p->memory.host)
+        return;
+    tec_diagnostics_add(d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
+                        "host memory needs %s (keys and values on their way to prompts %s, kept "
+                        "in tiers.host %s, captures %s), budget is %s",
+                        tec_bytes_text(need, m->host), tec_bytes_text(staging, m->memory.staging),
+                        tec_bytes_text(kept, m->memory.kept),
+                        tec_bytes_text(captures, m->bytes.captures),
+                        tec_bytes_text(budget, p->memory.host));
+}
+
+static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p,
+                         const struct tec_byte_plan *bytes)
+{
+    char need[24], weights[24], rest[24], budget[24];
+    if (!p->memory.device || bytes->total <= p->memory.device)
+        return;
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
+        "static plan needs %s (weights %s + resources %s), budget is %s",
+        tec_bytes_text(need, bytes->total), tec_bytes_text(weights, bytes->weights),
+        tec_bytes_text(rest, bytes->total - bytes->weights),
+        tec_bytes_text(budget, p->memory.device));
+    tec_diagnostics_help(d, entry, "tectum graph --compiled -T text shows what takes it");
+}
+
+/* What was measured, in a sentence. */
+static void say_plan(struct plan_text *plan, struct tec_invocation *call,
+                     const struct tec_pipeline *pipeline, enum tec_measured_by by)
+{
+    const struct tec_measured *m = &plan->measured;
+    bool absent = by == TEC_MEASURED_FULL;
+    const char *unseen = !m->robot ? "not looked at: robot, inputs, template, statistics, tokenizer"
+                         : absent  ? "not looked at: statistics, tokenizer"
+                                   : NULL;
+    char captures[24], budget[24];
+    plan->known = true;
+    plan->text = tec_arena_printf(
+        call->arena, "captures take %s; device plan %s%s%s%s%s%s%s",
+        tec_bytes_text(captures, m->bytes.captures), tec_measure_text(&m->bytes, call->arena),
+        pipeline->memory.device ? "; budget " : "",
+        pipeline->memory.device ? tec_bytes_text(budget, pipeline->memory.device) : "",
+        tec_measure_host_text(m, pipeline, call->arena),
+        absent   ? " (full size: the checkpoint is not here; "
+        : unseen ? " ("
+                 : "",
+        unseen ? unseen : "", unseen ? ")" : "");
+}
+
+/* Why it could not be measured: an error of the file, or something that is not here. */
+static enum tec_status judge_failure(struct tec_invocation *call,
+                                     const struct tec_pipeline *pipeline, enum tec_measured_by by,
+                                     enum tec_status status, const char *message,
+                                     struct tec_diagnostics *d, struct plan_text *plan,
+                                     struct tec_error *err)
+{
+    const char *rest;
+    struct tec_where where = place_in(message, &rest, call->arena);
+    bool located = where.file && is_its_file(pipeline, where.file);
+    bool outside = status == TEC_DEVICE || status == TEC_NO_MEMORY || status == TEC_INVALID;
+    if (!located && (call->shared.weights || outside))
+        return tec_fail(err, status, "%s", message);
+    if (status == TEC_UNSUPPORTED && !located) {
+        plan->text = tec_arena_printf(call->arena,
+                                      "not measured: %s; not looked at: bytes, robot, inputs and "
+                                      "template",
+                                      message);
+        return TEC_OK;
+    }
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_E011, located ? where : pipeline->where, "%s", located ? rest : message);
+    if (by == TEC_MEASURED_FULL && status != TEC_NOT_FOUND)
+        tec_diagnostics_help(d, entry,
+                             "the checkpoint is not here: this is the model's description; name "
+                             "one with --weights DIR");
+    return TEC_OK;
+}
+
+static enum tec_status measure(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                               struct tec_diagnostics *d, struct plan_text *plan,
+                               struct tec_error *err)
+{
+    struct tec_error mine = {0};
+    enum tec_measured_by by;
+    enum tec_status status = tec_measure(&plan->measured, &by, call, pipeline, d, &mine);
+    if (status != TEC_OK)
+        return judge_failure(call, pipeline, by, status, mine.message, d, plan, err);
+    say_plan(plan, call, pipeline, by);
+    return TEC_OK;
+}
+
+static enum tec_status check_plan(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                  struct tec_diagnostics *d, struct plan_text *plan,
+                                  struct tec_error *err)
+{
+    enum tec_status status = measure(call, pipeline, d, plan, err);
+    if (status == TEC_OK && plan->known) {
+        check_budget(d, pipeline, &plan->measured.bytes);
+        check_host(d, pipeline, &plan->measured);
+    }
+    return status;
+}
+
+static enum tec_status check_pipeline(struct tec_invocation *call, const char *path,
+                                      struct tec_diagnostics *d, struct tec_error *err)
+{
+    struct tec_pipeline *pipeline = NULL;
+    enum tec_status status = tec_load_pipeline(&pipeline, call, path, d, err);
+    if (status == TEC_MALFORMED && d->n_errors > 0)
+        return TEC_OK;
+    TEC_TRY(status);
+    struct plan_text plan = {.known = false};
+    const struct tec_cost_table *costs = NULL;
+    status = check_use(call, pipeline, d, err);
+    if (status == TEC_OK)
+        status = check_plan(call, pipeline, d, &plan, err);
+    if (status == TEC_OK)
+        status = tec_costs_open(&costs, call, pipeline, err);
+    if (costs)
+        tec_costs_check(d, costs, pipeline, call->shared.costs);
+    if (status == TEC_OK && tec_json_refused())
+        status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to check it", path);
+    if (status == TEC_OK && d->n_errors == 0 && call->shared.format == TEC_FORMAT_TEXT)
+        say_ok(call, path, pipeline, &plan);
+    tec_pipeline_free(pipeline);
+    return status;
+}
+
+static enum tec_status check_file(struct tec_invocation *call, const char *path,
+                                  struct tec_error *err)
+{
+    static const enum tec_diagnostics_format formats[] = {
+        [TEC_FORMAT_TEXT] = TEC_PRINT_TEXT,
+        [TEC_FORMAT_JSON] = TEC_PRINT_JSON,
+        [TEC_FORMAT_GITHUB] = TEC_PRINT_GITHUB,
+    };
+    const struct check_options *o = call->options;
+    struct tec_diagnostics d;
+    tec_diagnostics_init(&d, call->heap);
+    enum tec_status status;
+    if (tec_path_kind(path) == TEC_PATH_POLICY)
+        status = check_policy_file(call, path, &d, err);
+    else
+        status = check_pipeline(call, path, &d, err);
+    if (tec_json_refused() || d.out_of_memory) /* what was found then need not be so */
+        status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to check it", path);
+    tec_diagnostics_sort(&d);
+    if (status != TEC_NO_MEMORY)
+        tec_diagnostics_print(&d, formats[call->shared.format], call->out);
+    call->wrong |= d.n_errors > 0 || (o->strict && d.n_warnings > 0);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+static enum tec_status explain(struct tec_invocation *call, const char *name, struct tec_error *err)
+{
+    enum tec_code code = tec_code_find(name);
+    if (code == TEC_CODES)
+        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W108",
+                        name);
+    fprintf(call->out, "%s: %s\n", tec_code_name(code), tec_code_meaning(code));
+    return TEC_OK;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct check_options *o = call->options;
+    enum tec_status worst = TEC_OK;
+    if (o->explain)
+        return explain(call, o->explain, err);
+    if (call->args.n == 0)
+        return tec_fail(err, TEC_INVALID, "a pipeline or policy file is missing: tectum %s",
+                        tec_command_check.usage);
+    for (int i = 0; i < call->args.n; i++) {
+        struct tec_error mine = {0};
+        enum tec_status status = check_file(call, call->args.item[i], &mine);
+        if (status == TEC_OK)
+            continue;
+        if (worst != TEC_OK) /* every file is told of, the last one by the caller */
+            tec_say(call, "%s", err->message);
+        *err = mine;
+        worst = status;
+    }
+    return worst;
+}
+
+const struct tec_command tec_command_check = {
+    .usage = "check [options] FILE...",
+    .about = "Every error of every file at once, each with its place and a code. Exit code 1 when\n"
+             "there is any.\n",
+    .example = "  tectum check pipelines/pi05_aloha.lua policies/oxygen.lua\n"
+               "  tectum check --costs robot.costs pipelines/pi05_aloha.lua\n"
+               "  tectum check --set frame.period_ms=33 pipelines/pi05_aloha.lua\n"
+               "  tectum check --explain E026\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_GITHUB | TEC_TAKES_SET | TEC_TAKES_POLICY |
+             TEC_TAKES_MODEL | TEC_TAKES_DEVICE | TEC_TAKES_COSTS,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct check_options),
+    .min_args = 0,
+    .max_args = -1,
+    .args = "a pipeline or policy file",
+    .run = run,
+};

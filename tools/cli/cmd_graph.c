@@ -1,0 +1,206 @@
+/* cmd_graph.c - a pipeline as a picture; the registries. */
+#include "tools/cli/open_pipeline.h"
+#include "tools/cli/registry.h"
+#include "tools/measure/measure.h"
+#include "tools/measure/roofline.h"
+#include "tools/picture/drawing.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum kind { DOT, SVG, HTML, MERMAID, JSON, TEXT };
+
+struct graph_options {
+    int type;
+    bool compiled;
+    const char *list, *roofline;
+    int pictures, prompt, made;
+};
+
+enum { MAX_SIZE = 1000000 };
+
+#define AT(member) offsetof(struct graph_options, member)
+static const struct tec_option options[] = {
+    {"type", 'T', TEC_OPTION_WORD, "dot|svg|html|mermaid|json|text",
+     "language of the picture; dot. svg needs Graphviz", AT(type), 0, 0},
+    {"compiled", 0, TEC_OPTION_FLAG, NULL, "with the captured parts, their commands and bytes",
+     AT(compiled), 0, 0},
+    {"list", 0, TEC_OPTION_TEXT, "NAME",
+     "a registry: ops, kernels, nodes, hooks, status, passes, tiers, verbs, machines", AT(list), 0,
+     0},
+    {"roofline", 0, TEC_OPTION_TEXT, "MACHINE,...",
+     "work and predicted times of the captured parts; machines are in --list machines",
+     AT(roofline), 0, 0},
+    {"pictures", 0, TEC_OPTION_INT, "N", "of the roofline: cameras; as many as there are",
+     AT(pictures), 1, MAX_SIZE},
+    {"prompt-tokens", 0, TEC_OPTION_INT, "N", "of the roofline; as many as fit", AT(prompt), 1,
+     MAX_SIZE},
+    {"made", 0, TEC_OPTION_INT, "N", "of the roofline: tokens that requests have made; 0", AT(made),
+     0, MAX_SIZE},
+};
+
+/* The child: dot reads `in` and writes to our standard output. */
+static void exec_dot(int in)
+{
+    char program[] = "dot", type[] = "-Tsvg";
+    char *const argv[] = {program, type, NULL};
+    signal(SIGPIPE, SIG_DFL);
+    if (dup2(in, 0) == 0)
+        execvp("dot", argv);
+    _exit(127);
+}
+
+static enum tec_status run_dot(FILE *source, struct tec_error *err)
+{
+    int state = 0;
+    pid_t child = fork();
+    if (child == 0)
+        exec_dot(fileno(source));
+    if (child < 0)
+        return tec_fail(err, TEC_IO, "dot cannot be started: %s", strerror(errno));
+    while (waitpid(child, &state, 0) < 0)
+        if (errno != EINTR)
+            return tec_fail(err, TEC_IO, "dot was lost: %s", strerror(errno));
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
+        return TEC_OK;
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 127)
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "-T svg needs Graphviz, whose program 'dot' is not here: apt-get install "
+                        "graphviz, or use -T html");
+    if (WIFSIGNALED(state) && WTERMSIG(state) == SIGPIPE)
+        return TEC_OK; /* our reader went away */
+    return tec_fail(err, TEC_IO, "dot failed; -T dot prints what it was given");
+}
+
+static enum tec_status print_svg(const struct tec_drawing *drawing, FILE *out,
+                                 struct tec_error *err)
+{
+    FILE *source = tmpfile();
+    if (!source)
+        return tec_fail(err, TEC_IO, "no temporary file: %s", strerror(errno));
+    tec_graph_dot(drawing, source);
+    bool bad = fflush(source) != 0 || ferror(source) || lseek(fileno(source), 0, SEEK_SET) != 0;
+    fflush(out);
+    enum tec_status status =
+        bad ? tec_fail(err, TEC_IO, "a temporary file cannot be written") : run_dot(source, err);
+    fclose(source);
+    return status;
+}
+
+static enum tec_status print(struct tec_invocation *call, const struct tec_drawing *drawing,
+                             struct tec_error *err)
+{
+    const struct graph_options *o = call->options;
+    switch ((enum kind)o->type) {
+    case DOT:
+        tec_graph_dot(drawing, call->out);
+        return TEC_OK;
+    case SVG:
+        return print_svg(drawing, call->out, err);
+    case HTML:
+        return tec_graph_html(drawing, call->arena, call->out, err);
+    case MERMAID:
+        tec_graph_mermaid(drawing, call->out);
+        return TEC_OK;
+    case JSON:
+        return tec_graph_json(drawing, call->out, err);
+    case TEXT:
+        tec_graph_text(drawing, call->out);
+        return TEC_OK;
+    }
+    return TEC_OK;
+}
+
+static void say_measured(const struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                         enum tec_measured_by by)
+{
+    if (by == TEC_MEASURED_FULL)
+        tec_say(call, "no checkpoint '%s' here: measured the model's full size",
+                pipeline->models[tec_pipeline_main(pipeline)].weights
+                    ? pipeline->models[tec_pipeline_main(pipeline)].weights
+                    : "");
+}
+
+static enum tec_status predict(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                               struct tec_error *err)
+{
+    const struct graph_options *o = call->options;
+    struct tec_roofline roofline = {
+        .pipeline = pipeline,
+        .size = {.pictures = o->pictures, .text = o->prompt, .made = o->made}};
+    struct tec_engine *engine = NULL;
+    enum tec_measured_by by;
+    TEC_TRY(tec_roofline_choose(&roofline, o->roofline, err));
+    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, err));
+    say_measured(call, pipeline, by);
+    roofline.plan = engine->plan;
+    enum tec_status status = tec_roofline_make(&roofline, call->arena, err);
+    if (status == TEC_OK && o->type == JSON)
+        status = tec_roofline_json(&roofline, call->out, err);
+    else if (status == TEC_OK)
+        tec_roofline_print(&roofline, call->out);
+    tec_engine_close(engine);
+    return status;
+}
+
+static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                            struct tec_error *err)
+{
+    const struct graph_options *o = call->options;
+    struct tec_drawing drawing;
+    struct tec_measured measured;
+    enum tec_measured_by by;
+    TEC_TRY(tec_drawing_make(&drawing, pipeline, call->arena, err));
+    if (o->compiled) {
+        TEC_TRY(tec_measure(&measured, &by, call, pipeline, NULL, err));
+        drawing.measured = &measured;
+        say_measured(call, pipeline, by);
+    }
+    return print(call, &drawing, err);
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    struct graph_options *o = call->options;
+    struct tec_pipeline *pipeline = NULL;
+    bool json = call->shared.format == TEC_FORMAT_JSON;
+    if (o->list && call->args.n > 0)
+        return tec_fail(err, TEC_INVALID, "--list takes no pipeline file");
+    if (o->list)
+        return tec_registry_print(o->list, json, call->out, err);
+    if (call->args.n == 0)
+        return tec_fail(err, TEC_INVALID, "a pipeline file is missing: tectum %s",
+                        tec_command_graph.usage);
+    if (json && o->type == DOT)
+        o->type = JSON;
+    if (!o->roofline && (o->pictures || o->prompt || o->made))
+        return tec_fail(err, TEC_INVALID, "--pictures, --prompt-tokens and --made need --roofline");
+    if (o->roofline && o->type != DOT && o->type != TEXT && o->type != JSON)
+        return tec_fail(err, TEC_INVALID, "--roofline prints text or json");
+    TEC_TRY(tec_open_pipeline(&pipeline, call, call->args.item[0], err));
+    enum tec_status status = o->roofline ? predict(call, pipeline, err) : draw(call, pipeline, err);
+    tec_pipeline_free(pipeline);
+    return status;
+}
+
+const struct tec_command tec_command_graph = {
+    .usage = "graph [options] FILE",
+    .about = "Boxes are nodes, cylinders key-value resources, pink has a hard deadline; a dashed\n"
+             "arrow reads the previous frame, a dotted one shares a prefix without a copy.\n",
+    .example = "  tectum graph -T svg pipelines/pi05_aloha.lua > pi05_aloha.svg\n"
+               "  tectum graph -T text --compiled pipelines/demo_metaworld.lua\n"
+               "  tectum graph --roofline h200,orin --random-weights 1 --pictures 2 "
+               "pipelines/pi05_libero.lua\n"
+               "  tectum graph --list ops\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct graph_options),
+    .min_args = 0,
+    .max_args = 1,
+    .args = "a pipeline file",
+    .run = run,
+};

@@ -1,0 +1,139 @@
+/* cmd_inspect.c - what a checkpoint, a tokenizer or a safetensors file holds. */
+#include "base/json_text.h"
+#include "graph/encoder/directory.h"
+#include "tools/cli/command.h"
+#include "tools/cli/expect.h"
+#include "tools/measure/inspect.h"
+
+#include <string.h>
+
+struct inspect_options {
+    bool list;
+    const char *model;
+};
+
+#define AT(member) offsetof(struct inspect_options, member)
+static const struct tec_option options[] = {
+    {"list", 0, TEC_OPTION_FLAG, NULL, "every tensor: name, dtype, shape, bytes, file", AT(list), 0,
+     0},
+    {"model", 0, TEC_OPTION_TEXT, "NAME", "hold it against this model; recognised by itself",
+     AT(model), 0, 0},
+};
+
+/* The checkpoint's own facts are those with the parts that its model names. */
+static enum tec_status hold_against_model(struct tec_invocation *call, json_t *report,
+                                          struct tec_checkpoint *c, struct tec_error *err)
+{
+    const struct inspect_options *o = call->options;
+    struct tec_model *model = NULL;
+    struct tec_error mine = {0};
+    TEC_TRY(tec_need_root(call, err));
+    struct tec_model_choice choice = {
+        .root = tec_arena_printf(call->arena, "%s/pipelines/models", call->root),
+        .arch = o->model,
+        .checkpoint = c};
+    if (!choice.root)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    enum tec_status status = tec_model_open(&model, &choice, call->heap, &mine);
+    enum tec_status own = tec_inspect_checkpoint(report, c, o->list, call->arena, err);
+    if (status == TEC_OK) {
+        status = own == TEC_OK ? tec_inspect_model(report, c, model, call->arena, err) : own;
+        tec_model_close(model);
+    } else if (own != TEC_OK) {
+        return own;
+    } else if (o->model || status == TEC_NO_MEMORY) {
+        return tec_fail(err, status, "%s", mine.message);
+    } else {
+        json_object_set_new(report, "note",
+                            json_string(c->layout == TEC_LAYOUT_FILE
+                                            ? "no model description recognises it"
+                                            : mine.message));
+        status = TEC_OK; /* an unknown model is a fact of the file */
+    }
+    return status;
+}
+
+static enum tec_status inspect_checkpoint(struct tec_invocation *call, json_t *report,
+                                          const char *path, struct tec_error *err)
+{
+    struct tec_checkpoint *c = NULL;
+    TEC_TRY(tec_checkpoint_open(&c, path, call->heap, err));
+    enum tec_status status = hold_against_model(call, report, c, err);
+    tec_checkpoint_close(c);
+    return status;
+}
+
+/* A sentence encoder: what its modules say, and its checkpoint. Modules that do not run here are a
+ * fact of the folder. */
+static enum tec_status inspect_encoder(struct tec_invocation *call, json_t *report,
+                                       const char *path, struct tec_error *err)
+{
+    struct tec_encoder_directory d;
+    struct tec_error mine;
+    enum tec_status status = tec_encoder_directory_read(&d, path, call->heap, call->arena, &mine);
+    json_t *facts = status == TEC_OK ? json_pack("{s:i, s:i, s:b}", "max_tokens", d.max_tokens,
+                                                 "width", d.width, "unit", d.unit)
+                                     : json_pack("{s:s}", "error", mine.message);
+    status = inspect_checkpoint(call, report, status == TEC_OK ? d.checkpoint : path, err);
+    if (status != TEC_OK) {
+        json_decref(facts);
+        return status;
+    }
+    if (json_object_set_new(report, "encoder", facts) != 0)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
+    return TEC_OK;
+}
+
+/* vocab.json and vocab.txt are tokenizers by their name alone. */
+static bool is_vocabulary(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return strcmp(name, "vocab.json") == 0 || strcmp(name, "vocab.txt") == 0;
+}
+
+static enum tec_status inspect(struct tec_invocation *call, json_t *report, const char *path,
+                               struct tec_error *err)
+{
+    enum tec_path_kind kind = tec_path_kind(path);
+    if (tec_encoder_directory_is(path))
+        return inspect_encoder(call, report, path, err);
+    if (kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS)
+        return inspect_checkpoint(call, report, path, err);
+    if (kind == TEC_PATH_TOKENIZER || (kind == TEC_PATH_UNKNOWN && is_vocabulary(path)))
+        return tec_inspect_tokenizer(report, path, call->heap, err);
+    return tec_expect(path, "a checkpoint, tokenizer or safetensors file", err);
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    json_t *report = json_object();
+    if (!report)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
+    int64_t refused = atomic_load(&call->heap->refused);
+    enum tec_status status = inspect(call, report, call->args.item[0], err);
+    bool whole = !tec_json_refused() && atomic_load(&call->heap->refused) == refused;
+    if (status == TEC_OK && !whole) /* what could not be looked at would be missing */
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
+    if (status == TEC_OK && call->shared.format == TEC_FORMAT_JSON)
+        status = tec_json_print(call->out, report, JSON_COMPACT, "the report", err);
+    else if (status == TEC_OK)
+        tec_inspect_print(report, call->out);
+    json_decref(report);
+    return status;
+}
+
+const struct tec_command tec_command_inspect = {
+    .usage = "inspect [options] PATH",
+    .about = "PATH is a checkpoint (openpi, lerobot or hf layout), a sentence encoder, a\n"
+             ".safetensors file or a tokenizer. Only headers are read. The hash covers headers and "
+             "sizes.\n",
+    .example = "  tectum inspect tests/golden/demo/episodes/checkpoint\n",
+    .takes = TEC_TAKES_FORMAT,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct inspect_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a checkpoint, tokenizer or safetensors file",
+    .run = run,
+};

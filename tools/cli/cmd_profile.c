@@ -1,0 +1,113 @@
+/* cmd_profile.c - what every variant of a pipeline costs, into a file that others start from. */
+#include "base/json_text.h"
+#include "base/out_file.h"
+#include "tools/measure/machine.h"
+#include "tools/measure/profile.h"
+
+enum { MAX_FRAMES = 1000000 };
+
+struct profile_options {
+    const char *out;
+    int frames, rounds, prompt, dtype;
+};
+
+#define AT(member) offsetof(struct profile_options, member)
+static const struct tec_option options[] = {
+    {"frames", 'n', TEC_OPTION_INT, "N", "samples of each variant; 300", AT(frames), 1, MAX_FRAMES},
+    {"rounds", 0, TEC_OPTION_INT, "N", "that they are taken in, and compared; 3", AT(rounds), 1,
+     1000},
+    {"prompt-tokens", 0, TEC_OPTION_INT, "N", "of the observation; as many as fit", AT(prompt), 1,
+     4096},
+    {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
+     "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
+    {"out", 'o', TEC_OPTION_TEXT, "FILE.costs", "the measured costs, whole or not at all", AT(out),
+     0, 0},
+};
+
+static enum tec_status write_costs(const struct tec_profile *p, const char *path,
+                                   struct tec_error *err)
+{
+    struct tec_out_file out = {.file = NULL};
+    json_t *costs = tec_profile_costs(p);
+    enum tec_status status = tec_out_file_open(&out, path, err);
+    if (status == TEC_OK) {
+        status =
+            tec_json_print(out.file, costs, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "costs", err);
+    }
+    if (status == TEC_OK)
+        status = tec_out_file_keep(&out, err);
+    tec_out_file_drop(&out);
+    json_decref(costs);
+    return status;
+}
+
+static enum tec_status report(const struct tec_profile *p, const char *path, struct tec_error *err)
+{
+    if (path)
+        TEC_TRY(write_costs(p, path, err));
+    if (p->call->shared.format == TEC_FORMAT_JSON) {
+        json_t *json = tec_profile_json(p);
+        enum tec_status status = tec_json_print(
+            p->call->out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "a report", err);
+        json_decref(json);
+        return status;
+    }
+    tec_profile_print(p, p->call->out);
+    if (path)
+        fprintf(p->call->out, "wrote %s (%d variants)\n", path, p->n_variants);
+    return TEC_OK;
+}
+
+static enum tec_status profile(struct tec_profile *p, const struct profile_options *o,
+                               struct tec_error *err)
+{
+    static const char *const dtypes[] = {NULL, "bf16", "f32"};
+    const struct tec_engine_options more = {
+        .dtype = dtypes[o->dtype], .saturated = true, .forgets = true};
+    const struct tec_seed *seed = &p->call->shared.seed;
+    TEC_TRY(tec_open_engine(&p->opened, p->call, p->call->args.item[0], &more, err));
+    TEC_TRY(tec_profile_prepare(p, seed->given ? seed->value : 1, err));
+    p->load_before = tec_machine_load();
+    tec_profile_run(p);
+    p->load_after = tec_machine_load();
+    return report(p, o->out, err);
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct profile_options *o = call->options;
+    struct tec_profile *p = TEC_NEW(call->arena, 1, struct tec_profile);
+    if (!p)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a measurement");
+    p->call = call;
+    p->frames = o->frames ? o->frames : 300;
+    p->rounds = o->rounds ? o->rounds : 3;
+    p->rounds = p->rounds < p->frames ? p->rounds : p->frames;
+    p->prompt_tokens = o->prompt;
+    enum tec_status status = profile(p, o, err);
+    tec_close_engine(&p->opened);
+    return status;
+}
+
+const struct tec_command tec_command_profile = {
+    .usage = "profile [options] FILE",
+    .about = "Every variant of the pipeline on this machine: prefill and action, a private "
+             "prefill, one\n"
+             "decode step at each captured batch (the captured k take turns); of a ring its "
+             "launches\n"
+             "with each number of rows, and its copies. Variants take turns, with\n"
+             "all cameras and the longest prompt. run, bench, serve and check take the file with\n"
+             "--costs; simulate runs on it.\n",
+    .example = "  tectum profile pipelines/demo_metaworld.lua -o robot.costs\n"
+               "  tectum check pipelines/demo_metaworld.lua --costs robot.costs\n"
+               "  tectum profile pipelines/pi05_droid.lua --random-weights 1 --frames 20\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET | TEC_TAKES_SEED,
+    .format = TEC_FORMAT_TEXT,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct profile_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a pipeline file",
+    .run = run,
+};

@@ -1,0 +1,331 @@
+/* cmd_run.c - frames: inputs in, actions and text out. */
+#include "base/out_file.h"
+#include "tools/control/control.h"
+#include "tools/frames/dump.h"
+#include "tools/frames/frame_print.h"
+#include "tools/frames/noise_file.h"
+#include "tools/frames/tick_print.h"
+#include "tools/picture/frame_timeline.h"
+
+#include <string.h>
+
+enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
+
+struct run_options {
+    struct tec_words input;
+    struct tec_control_options control;
+    const char *inputs, *out, *dump, *noise, *timeline;
+    int frames, dtype, clock, actions;
+    bool drain;
+};
+
+enum { CLOCK_SATURATED, CLOCK_PACED };
+
+#define AT(member) offsetof(struct run_options, member)
+static const struct tec_option options[] = {
+    {"input", 'i', TEC_OPTION_LIST, "NAME=VALUE", "an input of every frame, see above", AT(input),
+     0, 0},
+    {"inputs", 0, TEC_OPTION_TEXT, "FILE.jsonl", "one object of such values a frame", AT(inputs), 0,
+     0},
+    {"frames", 'n', TEC_OPTION_INT, "N", "at most N; without --inputs 1", AT(frames), 1,
+     MAX_FRAMES},
+    {"clock", 0, TEC_OPTION_WORD, "saturated|paced",
+     "a frame after the other; one each period, actions handed out by their deadline", AT(clock), 0,
+     0},
+    {"actions", 0, TEC_OPTION_INT, "N", "paced: rows that the robot carries out a tick; all",
+     AT(actions), 1, 1 << 20},
+    {"out", 'o', TEC_OPTION_TEXT, "FILE.jsonl", "the JSON lines into a file, whole or not at all",
+     AT(out), 0, 0},
+    {"dump", 0, TEC_OPTION_TEXT, "FILE.safetensors",
+     "what the model got and gave: prompts, states, noise, chunks, tokens", AT(dump), 0, 0},
+    {"noise", 0, TEC_OPTION_TEXT, "@FILE#TENSOR",
+     "what actions start from, [frames, horizon, dim]; drawn from --seed", AT(noise), 0, 0},
+    {"timeline", 0, TEC_OPTION_TEXT, "FILE.svg", "a picture of what ran when in the last frame",
+     AT(timeline), 0, 0},
+    {"drain", 0, TEC_OPTION_FLAG, NULL,
+     "go on without observations until every text has ended, every action of a ring has left",
+     AT(drain), 0, 0},
+    {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
+     "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
+    {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
+     AT(control.path), 0, 0},
+    {"dump-dir", 0, TEC_OPTION_TEXT, "DIR",
+     "for the last frames of a policy that was quarantined; beside the socket",
+     AT(control.dump_dir), 0, 0},
+};
+
+/* One call. */
+struct job {
+    const struct run_options *o;
+    struct tec_invocation *call;
+    struct tec_frames frames;
+    struct tec_control control;
+    struct tec_inputs *inputs;
+    struct tec_noise_file noise;
+    struct tec_out_file out;
+    struct tec_dump *dump;
+    struct tec_frame_record last;
+    bool warned, over;        /* over: standard output is lost */
+    int64_t limited, told_ns; /* frames beyond limits; when one was told, not sooner than again */
+};
+
+/* Limits do their work: nothing is wrong with the call. At most one line a second. */
+static void tell_limits(struct job *job, int64_t frame, const struct tec_beyond *beyond)
+{
+    enum { SECOND_NS = 1000000000 };
+    char text[160];
+    int64_t now = tec_clock_now(&job->frames.clock);
+    if (beyond->n == 0)
+        return;
+    job->limited++;
+    if (job->told_ns && now - job->told_ns < SECOND_NS)
+        return;
+    job->told_ns = now;
+    tec_beyond_text(text, sizeof text, beyond);
+    tec_say(job->call, "frame %lld: %s", (long long)frame, text);
+}
+
+static void warn(struct job *job, const struct tec_frame_out *frame)
+{
+    if (frame->warning[0] && !job->warned)
+        tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, frame->warning);
+    job->warned |= frame->warning[0] != '\0';
+    if (frame->beyond.n) {
+        tell_limits(job, frame->record->frame, &frame->beyond);
+        return;
+    }
+    char trouble[160];
+    tec_frame_trouble(trouble, sizeof trouble, &job->frames, frame);
+    if (trouble[0] && !job->call->wrong)
+        tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, trouble);
+    job->call->wrong |= trouble[0] != '\0';
+}
+
+/* Of a frame, or where frames are paced of a tick. */
+static enum tec_status print(struct job *job, const struct tec_frame_out *frame,
+                             const struct tec_paced_tick *tick, struct tec_error *err)
+{
+    json_t *json = NULL;
+    bool to_stdout = job->call->shared.format == TEC_FORMAT_JSON;
+    enum tec_status status = TEC_OK;
+    if (!to_stdout && tick)
+        tec_tick_text_line(job->call->out, &job->frames, tick);
+    else if (!to_stdout)
+        tec_frame_text_line(job->call->out, &job->frames, frame);
+    if (to_stdout || job->out.file)
+        status = tick ? tec_tick_json(&json, &job->frames, tick, err)
+                      : tec_frame_json(&json, &job->frames, frame, err);
+    if (status == TEC_OK && to_stdout)
+        status = tec_frame_line(job->call->out, json, err);
+    if (status == TEC_OK && job->out.file)
+        status = tec_frame_line(job->out.file, json, err);
+    if (status == TEC_OK && job->out.file && ferror(job->out.file))
+        status = tec_out_file_failed(&job->out, err);
+    json_decref(json);
+    return status;
+}
+
+static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame *given,
+                                 struct tec_error *err)
+{
+    const struct tec_frame_out *frame = NULL;
+    const float *noise = NULL;
+    bool observed = given && !given->none;
+    if (observed)
+        TEC_TRY(tec_noise_file_at(&job->noise, job->frames.frame, &noise, err));
+    if (given)
+        tec_frames_ask(&job->frames, &given->asks);
+    enum tec_status status = tec_frames_next(&job->frames, observed ? given->values : NULL,
+                                             observed ? given->n : 0, noise, &frame, err);
+    if (status != TEC_OK)
+        return tec_context(err, status, "%.180s", tec_inputs_place(job->inputs));
+    job->last = *frame->record;
+    if (job->dump)
+        TEC_TRY(tec_dump_frame(job->dump, &job->frames, frame, err));
+    warn(job, frame);
+    return print(job, frame, NULL, err);
+}
+
+static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
+                                 struct tec_error *err)
+{
+    struct job *job = user;
+    tell_limits(job, tick->frame, &tick->beyond);
+    if (tick->out) {
+        job->last = *tick->out->record;
+        warn(job, tick->out);
+        if (job->dump)
+            TEC_TRY(tec_dump_frame(job->dump, &job->frames, tick->out, err));
+    }
+    job->over = ferror(job->call->out) != 0;
+    return print(job, NULL, tick, err);
+}
+
+static enum tec_status run_paced(struct job *job, int64_t most, struct tec_error *err)
+{
+    struct tec_paced_counts counts;
+    const struct tec_paced_options o = {.frames = &job->frames,
+                                        .inputs = job->inputs,
+                                        .noise = &job->noise,
+                                        .actions = job->o->actions,
+                                        .most = most,
+                                        .over = &job->over,
+                                        .tell = tell_tick,
+                                        .user = job};
+    enum tec_status status = tec_paced_run(&o, &counts, job->call->heap, err);
+    if (counts.ticks > 0)
+        tec_paced_counts_print(stderr, &counts);
+    return status;
+}
+
+static enum tec_status run_frames(struct job *job, struct tec_error *err)
+{
+    struct tec_inputs_frame given;
+    int64_t most = job->o->frames                    ? job->o->frames
+                   : tec_inputs_endless(job->inputs) ? 1
+                                                     : INT64_MAX;
+    bool paced = job->o->clock == CLOCK_PACED;
+    if (paced)
+        TEC_TRY(run_paced(job, most, err));
+    while (!paced && job->frames.frame < most && !ferror(job->call->out)) {
+        TEC_TRY(tec_inputs_next(job->inputs, &given, err));
+        if (given.ended)
+            break;
+        TEC_TRY(run_frame(job, &given, err));
+    }
+    const struct tec_loop *loop = job->frames.opened.engine->loop;
+    for (int i = 0; job->o->drain && tec_loop_live(loop) && i < MAX_DRAIN; i++)
+        TEC_TRY(run_frame(job, NULL, err));
+    if (job->limited > 1 && !paced)
+        tec_say(job->call, "%lld frames had actions beyond the robot's limits",
+                (long long)job->limited);
+    return TEC_OK;
+}
+
+static enum tec_status finish(struct job *job, struct tec_error *err)
+{
+    if (job->frames.frame == 0)
+        return tec_fail(err, TEC_MALFORMED, "%s: there is no frame in it",
+                        job->o->inputs ? job->o->inputs : "--input");
+    if (job->o->timeline)
+        TEC_TRY(tec_frame_timeline(job->o->timeline, &job->frames, &job->last, NULL, err));
+    if (job->dump)
+        TEC_TRY(tec_dump_write(job->dump, job->o->dump, err));
+    return tec_out_file_keep(&job->out, err);
+}
+
+/* The first frame's inputs against the robot, before minutes go into reading weights. */
+static enum tec_status try_inputs(void *user, struct tec_session *session, struct tec_error *err)
+{
+    const struct job *job = user;
+    struct tec_inputs *inputs = NULL;
+    struct tec_inputs_frame given;
+    struct tec_frame_input input;
+    char warning[200];
+    TEC_TRY(tec_inputs_open(&inputs, session, job->frames.opened.pipeline, &job->o->input,
+                            job->o->inputs, job->call->heap, err));
+    enum tec_status status = tec_inputs_next(inputs, &given, err);
+    if (status == TEC_OK && !given.ended && !given.none) {
+        status =
+            tec_session_observe(session, given.values, given.n, NULL, 0, 0, &input, warning, err);
+        tec_context(err, status, "%.180s", tec_inputs_place(inputs));
+    }
+    tec_inputs_close(inputs);
+    return status == TEC_INVALID ? TEC_MALFORMED : status;
+}
+
+static enum tec_status prepare(struct job *job, struct tec_error *err)
+{
+    static const char *const dtypes[] = {NULL, "bf16", "f32"};
+    const struct run_options *o = job->o;
+    struct tec_invocation *call = job->call;
+    const struct tec_engine_options more = {
+        .dtype = dtypes[o->dtype], .prepared = try_inputs, .prepared_user = job};
+    if (o->actions && o->clock != CLOCK_PACED)
+        return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
+    if (o->dump)
+        TEC_TRY(tec_context(err, tec_out_file_check(o->dump, err), "--dump"));
+    if (o->timeline)
+        TEC_TRY(tec_context(err, tec_out_file_check(o->timeline, err), "--timeline"));
+    if (o->out)
+        TEC_TRY(tec_context(err, tec_out_file_open(&job->out, o->out, err), "--out"));
+    TEC_TRY(tec_control_open(&job->control, call, &o->control, err));
+    TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
+        &job->frames, call, call->args.item[0], &more, err));
+    const struct tec_engine *e = job->frames.opened.engine;
+    TEC_TRY(tec_inputs_open(&job->inputs, e->session, job->frames.opened.pipeline, &o->input,
+                            o->inputs, call->heap, err));
+    if (o->noise)
+        TEC_TRY(tec_noise_file_open(&job->noise, o->noise, &e->model->flow, call->heap, err));
+    if (o->dump)
+        TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
+    return tec_control_start(&job->control, &job->frames.opened, err);
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    struct job *job = tec_arena_push(call->arena, 1, sizeof *job, 64);
+    if (!job)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a run");
+    job->o = call->options;
+    job->call = call;
+    enum tec_status status = prepare(job, err);
+    if (status == TEC_OK)
+        status = run_frames(job, err);
+    if (status == TEC_OK)
+        status = finish(job, err);
+    bool reading = job->inputs != NULL;
+    tec_control_close(&job->control);
+    tec_out_file_drop(&job->out);
+    tec_dump_destroy(job->dump);
+    tec_noise_file_close(&job->noise);
+    tec_inputs_close(job->inputs);
+    tec_frames_close(&job->frames);
+    return status == TEC_INVALID && reading ? TEC_MALFORMED : status;
+}
+
+const struct tec_command tec_command_run = {
+    .usage = "run [options] FILE",
+    .about =
+        "Frames follow each other as fast as they can, or with --clock paced one each period. A\n"
+        "VALUE is one of\n"
+        "  @x.jpg, @x.png             a picture\n"
+        "  @x.safetensors#tensor      a tensor; tensor[3]: one entry of its first axis;\n"
+        "                             tensor[*]: the entry of the frame's number, to the last one\n"
+        "  [0.1, 0.2]                 a JSON array\n"
+        "  press the button           a text; \"@@x\" is the text \"@x\"\n"
+        "A line of FILE.jsonl is an object {\"NAME\": VALUE, ...} with arrays and numbers as they\n"
+        "are and paths relative to FILE.jsonl, or null for a frame without observation. It may "
+        "ask\n"
+        "for language and give it up: \"#ask\": [{\"node\": NAME, \"max_tokens\": N, \"prio\": "
+        "P}],\n"
+        "\"#cancel\": [REQUEST].\n"
+        "Text: frame, first action, age of the observation and slack when the actions left, rows\n"
+        "in one decode launch, sentences that ended, of a score node its likeliest texts. JSON: a\n"
+        "line a frame {frame, start_us,\n"
+        "end_us, age_us, missed, cause, source, actions, text, plan}, with asked [{node, request,\n"
+        "refused}] and cancelled [{request, live}] where there were such members; of a ring also\n"
+        "seen (frame of the observation whose actions left), filling, in_flight, depth, and "
+        "earlier\n"
+        "[{seen, age_us, actions}] where several left in one frame. Where a row of the actions is\n"
+        "not finite, only those before it are given, trouble says so, and the exit code is 1. A\n"
+        "text of a score node that is\n"
+        "done has its ranking [{index, text, log_likelihood}].\n"
+        "With --clock paced a frame opens each period of the pipeline, and actions are what the\n"
+        "robot is given by the deadline: late ones are replaced as on_miss says.\n",
+    .example =
+        "  tectum run pipelines/demo_metaworld.lua \\\n"
+        "    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl\n"
+        "  tectum run pipelines/pi05_libero.lua --weights MY_CHECKPOINT \\\n"
+        "    --input observation/image=@front.jpg --input observation/wrist_image=@wrist.jpg \\\n"
+        "    --input 'observation/state=[0,0,0,0,0,0,0,0]' --input 'prompt=pick up the cup'\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct run_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a pipeline file",
+    .run = run,
+};

@@ -1,0 +1,303 @@
+/* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
+#include "base/json_text.h"
+#include "base/number.h"
+#include "tools/api/outlet.h"
+#include "tools/control/control.h"
+#include "tools/serve/listen.h"
+#include "tools/serve/net.h"
+#include "tools/serve/worker.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PORT = 8000,
+    MAX_MESSAGE_MIB = 64,
+    MAX_CONNECTIONS = 16,
+    STALL_S = 30,
+    MIB = 1 << 20,
+    DESCRIPTORS = 64 /* of everything but connections: control, memory, files that are read */
+};
+
+#define LOCAL "127.0.0.1"
+
+struct serve_options {
+    const char *port, *host, *key, *default_prompt;
+    struct tec_control_options control;
+    int max_message_mib, max_connections, limit_rows, stall_s, actions;
+    bool late_ok;
+};
+
+#define AT(member) offsetof(struct serve_options, member)
+static const struct tec_option options[] = {
+    {"port", 'p', TEC_OPTION_TEXT, "N", "8000; 0 = any that is free, printed", AT(port), 0, 0},
+    {"host", 0, TEC_OPTION_TEXT, "ADDRESS",
+     "to listen on; 127.0.0.1, this machine alone; 0.0.0.0: every interface", AT(host), 0, 0},
+    {"key", 0, TEC_OPTION_TEXT, "FILE",
+     "its first line is what clients must send as Authorization: Api-Key KEY", AT(key), 0, 0},
+    {"default-prompt", 0, TEC_OPTION_TEXT, "TEXT", "for requests without one", AT(default_prompt),
+     0, 0},
+    {"limit-rows", 0, TEC_OPTION_INT, "N", "at most N rows of actions in a reply; all",
+     AT(limit_rows), 1, 1 << 20},
+    {"actions", 0, TEC_OPTION_INT, "N",
+     "rows that a client carries out between requests, see doc/deadlines.md; all", AT(actions), 1,
+     1 << 20},
+    {"late-ok", 0, TEC_OPTION_FLAG, NULL,
+     "hand out actions that are late, in place of what on_miss says", AT(late_ok), 0, 0},
+    {"max-message-mib", 0, TEC_OPTION_INT, "N", "larger messages are refused; 64",
+     AT(max_message_mib), 1, 1024},
+    {"max-connections", 0, TEC_OPTION_INT, "N", "further ones are told 503; 16",
+     AT(max_connections), 1, 1024},
+    {"stall-s", 0, TEC_OPTION_INT, "N",
+     "seconds for a message to be whole, a reply to be taken; 30", AT(stall_s), 1, 86400},
+    {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
+     AT(control.path), 0, 0},
+    {"dump-dir", 0, TEC_OPTION_TEXT, "DIR",
+     "for the last frames of a policy that was quarantined; beside the socket",
+     AT(control.dump_dir), 0, 0},
+};
+
+/* One call. */
+struct job {
+    const struct serve_options *o;
+    struct tec_invocation *call;
+    struct tec_exchange exchange;
+    struct tec_worker worker;
+    struct tec_net net;
+    struct tec_guard guard;
+    struct tec_control control;
+    struct tec_listener listener;
+    struct tec_key key;
+    struct tec_safety_log told;
+    pthread_mutex_t telling; /* the guard's lines, and the summary, behind which none comes */
+    bool summed;
+    json_t *metadata;
+    int port;
+};
+
+static int or_else(int given, int otherwise)
+{
+    return given ? given : otherwise;
+}
+
+static enum tec_status read_port(int *port, const char *text, struct tec_error *err)
+{
+    int64_t n = PORT;
+    if (text && (!tec_number_parse(text, &n) || n < 0 || n > 65535))
+        return tec_fail(err, TEC_INVALID, "--port: '%.40s' is not a whole number, 0 to 65535",
+                        text);
+    *port = (int)n;
+    return TEC_OK;
+}
+
+/* The first message of a connection is the robot's. */
+static enum tec_status read_metadata(struct job *job, struct tec_error *err)
+{
+    const struct tec_robot *robot = tec_session_robot(job->worker.opened.engine->session);
+    if (!robot || !robot->metadata)
+        return TEC_OK;
+    job->metadata = json_loads(robot->metadata, JSON_REJECT_DUPLICATES, NULL);
+    return job->metadata ? TEC_OK
+                         : tec_fail(err, TEC_NO_MEMORY, "no memory for the robot's metadata");
+}
+
+/* A signal has come: the running frame is finished, then the program ends. */
+static void end(void *user)
+{
+    struct job *job = user;
+    tec_exchange_end(&job->exchange);
+}
+
+static bool rescue(void *user)
+{
+    struct job *job = user;
+    return tec_net_rescue(&job->net);
+}
+
+/* Misses, and a stop: a line on stderr, at most one a second. */
+static void look(void *user)
+{
+    static const struct tec_clock clock = {NULL};
+    struct job *job = user;
+    char text[256];
+    pthread_mutex_lock(&job->telling);
+    int n = job->summed ? 0
+                        : tec_safety_tell(&job->exchange.safety, &job->told, tec_clock_now(&clock),
+                                          text, sizeof text);
+    if (n > 0)
+        tec_guard_say(text);
+    pthread_mutex_unlock(&job->telling);
+}
+
+static void sum_up(struct job *job)
+{
+    pthread_mutex_lock(&job->telling);
+    job->summed = true;
+    tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
+                          tec_policy_in_use(&job->worker.opened), job->worker.opened.engine->memory,
+                          job->call);
+    pthread_mutex_unlock(&job->telling);
+}
+
+/* The last words of a program that ends because its connection thread is lost. */
+static void lost(void *user)
+{
+    const struct job *job = user;
+    char text[128];
+    int n = snprintf(text, sizeof text, "tectum serve: %lld requests and %lld errors until then\n",
+                     (long long)job->net.stats.requests, (long long)job->net.stats.errors);
+    ssize_t written = write(2, text, (size_t)n);
+    (void)written;
+}
+
+/* What a reply holds at its deadline: as the hard action node says. */
+static struct tec_watch_options watch_options(const struct job *job)
+{
+    const struct tec_worker *w = &job->worker;
+    const struct tec_pipeline *p = w->opened.pipeline;
+    const struct tec_session *session = w->opened.engine->session;
+    const struct tec_decl_deadline *d = tec_outlet_deadline(p);
+    for (int i = 0; i < p->n_nodes && !d; i++) /* of a pipeline of text */
+        if (p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
+            d = &p->nodes[i].deadline;
+    return (struct tec_watch_options){
+        .acts = w->rows > 0 && w->columns > 0,
+        .deadline_ns = d && !job->o->late_ok ? (int64_t)(d->ms * 1e6) : 0,
+        .handout = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
+                    .limit = tec_session_miss_limit(session, d),
+                    .decay_actions = d ? d->decay_actions : 0,
+                    .actions = or_else(job->o->actions, w->rows),
+                    .rows = w->rows,
+                    .width = w->columns,
+                    .executed = job->o->actions ? 0 : tec_session_executed(session),
+                    .limits = tec_session_limits(session)}};
+}
+
+static enum tec_status start(struct job *job, struct tec_error *err)
+{
+    const struct serve_options *o = job->o;
+    tec_guard_hold_signals(&job->guard);
+    TEC_TRY(read_metadata(job, err));
+    TEC_TRY(tec_listen_start(&job->listener, &job->port, err));
+    const size_t mib = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB);
+    const struct tec_net_options net = {.exchange = &job->exchange,
+                                        .heap = job->call->heap,
+                                        .listener = job->listener,
+                                        .key = job->key,
+                                        .guard = &job->guard,
+                                        .max_message = mib * MIB,
+                                        .max_connections =
+                                            or_else(o->max_connections, MAX_CONNECTIONS),
+                                        .watch = watch_options(job),
+                                        .stall_s = or_else(o->stall_s, STALL_S),
+                                        .metadata = job->metadata};
+    job->listener = (struct tec_listener){-1, -1}; /* given */
+    TEC_TRY(tec_net_start(&job->net, &net, err));
+    const struct tec_guard_options guard = {
+        .end = end, .rescue = rescue, .lost = lost, .look = look, .user = job};
+    return tec_guard_start(&job->guard, &guard)
+               ? TEC_OK
+               : tec_fail(err, TEC_NO_MEMORY, "the thread for signals does not start");
+}
+
+/* The one line of a server that takes connections: a program that started it waits for it. */
+static enum tec_status say_ready(const struct job *job, struct tec_error *err)
+{
+    const struct tec_worker *w = &job->worker;
+    const char *host = job->o->host ? job->o->host : LOCAL;
+    const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
+    const char *name = w->opened.pipeline->name, *policy = tec_used_policy(&w->opened);
+    FILE *out = job->call->out;
+    enum tec_status status = TEC_OK;
+    char url[400];
+    snprintf(url, sizeof url, "ws://%s%.300s%s:%d", open, host, close, job->port);
+    if (job->call->shared.format == TEC_FORMAT_JSON) {
+        json_t *line =
+            json_pack("{s:o, s:s, s:o, s:i, s:i}", "serving", tec_json_shown(name), "url", url,
+                      "policy", tec_json_shown(policy), "rows", w->rows, "columns", w->columns);
+        status = tec_json_print(out, line, JSON_COMPACT, "the line of a server", err);
+        json_decref(line);
+    } else {
+        fprintf(out, "serving %s on %s (policy %s, actions [%d, %d])\n", name, url, policy, w->rows,
+                w->columns);
+    }
+    fflush(out);
+    return status;
+}
+
+static enum tec_status serve(struct job *job, struct tec_error *err)
+{
+    const struct serve_options *o = job->o;
+    int port = 0;
+    TEC_TRY(read_port(&port, o->port, err));
+    TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
+    TEC_TRY(tec_listen_descriptors(
+        DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
+    TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));
+    if (!o->key && !tec_listen_is_local(&job->listener))
+        tec_say(job->call,
+                "%s is not this machine alone, and no --key is given: whoever reaches "
+                "the port can move the robot",
+                o->host);
+    struct tec_control_options control = o->control;
+    control.safety = &job->exchange.safety;
+    TEC_TRY(tec_control_open(&job->control, job->call, &control, err));
+    TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
+                            2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
+                            o->default_prompt, err));
+    TEC_TRY(start(job, err));
+    TEC_TRY(tec_control_start(&job->control, &job->worker.opened, err));
+    TEC_TRY(say_ready(job, err));
+    tec_worker_run(&job->worker);
+    tec_net_stop(&job->net);
+    tec_control_close(&job->control);
+    sum_up(job);
+    return TEC_OK;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    struct job *job = tec_arena_push(call->arena, 1, sizeof *job, 64);
+    if (!job)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a server");
+    job->o = call->options;
+    job->call = call;
+    job->listener = (struct tec_listener){-1, -1};
+    pthread_mutex_init(&job->telling, NULL);
+    enum tec_status status = serve(job, err);
+    tec_net_stop(&job->net);
+    tec_control_close(&job->control);
+    if (job->listener.fd >= 0)
+        close(job->listener.fd);
+    if (job->listener.spare >= 0)
+        close(job->listener.spare);
+    tec_guard_stop(&job->guard);
+    json_decref(job->metadata);
+    pthread_mutex_destroy(&job->telling);
+    tec_worker_close(&job->worker);
+    return status;
+}
+
+const struct tec_command tec_command_serve = {
+    .usage = "serve [options] FILE",
+    .about =
+        "Speaks the protocol of openpi's policy server: the unmodified openpi-client works.\n"
+        "A client is answered in its turn; what it sends beside the robot's inputs is\n"
+        "ignored, but for the map `tectum` {seed, noise, tasks, deadline_ms, ...}. GET /healthz\n"
+        "answers OK. It listens on this machine alone unless --host says otherwise; --key asks\n"
+        "clients for a key; there is no encryption. Ends at SIGINT, SIGTERM or SIGHUP with a line "
+        "of figures on standard\n"
+        "error, with --format json as an object on standard output.\n",
+    .example = "  tectum serve pipelines/demo_metaworld.lua --host 127.0.0.1\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct serve_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a pipeline file",
+    .run = run,
+};

@@ -1,0 +1,198 @@
+#include "tools/cli/open_engine.h"
+
+#include "base/json_text.h"
+#include "tools/api/topology.h"
+#include "tools/measure/costs_file.h"
+
+#include <string.h>
+
+/* What is wrong with the file, as `check` prints it, but on stderr. */
+static enum tec_status load(struct tec_opened *out, const char *path, struct tec_error *err)
+{
+    struct tec_diagnostics d;
+    tec_diagnostics_init(&d, out->call->heap);
+    enum tec_status status = tec_load_pipeline(&out->pipeline, out->call, path, &d, err);
+    if (status == TEC_MALFORMED && d.n_errors > 0)
+        tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+enum tec_status tec_opened_status(enum tec_status status)
+{
+    return status == TEC_INVALID ? TEC_MALFORMED : status;
+}
+
+static void show_progress(void *user, const char *what, int64_t done, int64_t total)
+{
+    const struct tec_opened *o = user;
+    if (!o->call->progress)
+        return;
+    if (total > 1)
+        fprintf(stderr, "\r\033[K%s: %s %3.0f %%", o->call->verb, what,
+                100.0 * (double)done / (double)total);
+    else
+        fprintf(stderr, "\r\033[K%s: %s", o->call->verb, what);
+    fflush(stderr);
+}
+
+static void say_trouble(void *user, const char *line)
+{
+    const struct tec_opened *o = user;
+    tec_say(o->call, "%s", line);
+}
+
+static void pass_release(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    const struct tec_opened *o = user;
+    o->more.released(o->more.user, chunk, record);
+}
+
+static void pass_loss(void *user, int64_t seen, int64_t captured_ns)
+{
+    const struct tec_opened *o = user;
+    o->more.lost(o->more.user, seen, captured_ns);
+}
+
+static enum tec_status pass_prepared(void *user, struct tec_session *session, struct tec_error *err)
+{
+    struct tec_opened *o = user;
+    enum tec_status status = o->more.prepared(o->more.prepared_user, session, err);
+    o->unprepared = status != TEC_OK;
+    return status;
+}
+
+/* Random weights have a seed of their own; noise then comes from it too. */
+static uint64_t seed_of(const struct tec_shared *s, const struct tec_pipeline *p)
+{
+    if (s->random_weights.given)
+        return s->random_weights.value;
+    return s->seed.given ? s->seed.value : (uint64_t)p->seed;
+}
+
+enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_options *options,
+                                 struct tec_invocation *call, const char *path,
+                                 const struct tec_engine_options *more, struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    *out = (struct tec_opened){.call = call};
+    if (more)
+        out->more = *more;
+    TEC_TRY(load(out, path, err));
+    *options = (struct tec_engine_options){.pipeline = out->pipeline,
+                                           .root = call->root,
+                                           .weights = s->weights,
+                                           .random = s->random_weights.given,
+                                           .seed = seed_of(s, out->pipeline),
+                                           .size = tec_size_names[s->size],
+                                           .dtype = out->more.dtype,
+                                           .tokenizer = s->tokenizer,
+                                           .forgets = out->more.forgets,
+                                           .saturated = out->more.saturated,
+                                           .prepared = out->more.prepared ? pass_prepared : NULL,
+                                           .prepared_user = out,
+                                           .progress = show_progress,
+                                           .released = out->more.released ? pass_release : NULL,
+                                           .lost = out->more.lost ? pass_loss : NULL,
+                                           .trouble = say_trouble,
+                                           .user = out};
+    enum tec_status status = tec_device_choice(call, &options->device, err);
+    if (status == TEC_OK)
+        status = tec_costs_open(&options->costs, call, out->pipeline, err);
+    if (status != TEC_OK)
+        tec_close_engine(out);
+    return status;
+}
+
+enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *call,
+                                const char *path, const struct tec_engine_options *more,
+                                struct tec_error *err)
+{
+    struct tec_engine_options options;
+    TEC_TRY(tec_open_options(out, &options, call, path, more, err));
+    enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
+    if (tec_json_refused() && status != TEC_NO_MEMORY) /* a description may lack something */
+        status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read what it names", path);
+    if (!out->unprepared)
+        status = tec_opened_status(status);
+    if (call->progress)
+        fputs("\r\033[K", stderr);
+    if (status == TEC_OK)
+        tec_device_note(call);
+    else
+        tec_close_engine(out);
+    return status;
+}
+
+void tec_close_engine(struct tec_opened *o)
+{
+    tec_engine_close(o->engine);
+    tec_helm_destroy(o->helm);
+    tec_policy_close(o->policy);
+    tec_policy_close(o->fallback);
+    tec_pipeline_free(o->pipeline);
+    o->engine = NULL;
+    o->helm = NULL;
+    o->policy = o->fallback = NULL;
+    o->pipeline = NULL;
+}
+
+/* The guard's fallback: a policy like others; "default" is the plan that needs none. */
+static enum tec_status open_fallback(struct tec_opened *o, struct tec_error *err)
+{
+    const char *name = o->pipeline->guard.fallback;
+    if (o->fallback || !name || strcmp(name, "default") == 0)
+        return TEC_OK;
+    return tec_context(err,
+                       tec_open_policy(&o->fallback, o->pipeline, name, o->call->root,
+                                       &o->engine->topology, NULL, 0, o->call->heap, err),
+                       "guard.fallback");
+}
+
+enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct tec_error *err)
+{
+    const struct tec_shared *s = &o->call->shared;
+    struct tec_policy *policy = NULL;
+    if (!name)
+        name = s->policy;
+    TEC_TRY(open_fallback(o, err));
+    enum tec_status status =
+        tec_open_policy(&policy, o->pipeline, name, o->call->root, &o->engine->topology,
+                        s->param.item, s->param.n, o->call->heap, err);
+    if (status != TEC_OK)
+        return s->param.n ? status : tec_opened_status(status); /* --param's fault, or the file's */
+    tec_policy_set_fallback(policy, o->fallback);
+    struct tec_planner planner = tec_policy_planner(policy);
+    tec_loop_set_planner(o->engine->loop, &planner);
+    tec_policy_close(o->policy);
+    o->policy = policy;
+    return TEC_OK;
+}
+
+enum tec_status tec_use_helm(struct tec_opened *o,
+                             void (*closing)(void *user, struct tec_policy *policy), void *user,
+                             struct tec_error *err)
+{
+    const struct tec_helm_options options = {.topology = &o->engine->topology,
+                                             .root = o->call->root,
+                                             .limits = tec_guard_limits(o->pipeline),
+                                             .fallback = o->fallback,
+                                             .closing = closing,
+                                             .user = user};
+    TEC_TRY(tec_helm_create(&o->helm, &options, o->policy, o->call->heap, err));
+    struct tec_planner planner = tec_helm_planner(o->helm);
+    tec_loop_set_planner(o->engine->loop, &planner);
+    o->policy = NULL;
+    return TEC_OK;
+}
+
+struct tec_policy *tec_policy_in_use(const struct tec_opened *o)
+{
+    return o->helm ? tec_helm_policy(o->helm) : o->policy;
+}
+
+const char *tec_used_policy(const struct tec_opened *o)
+{
+    const struct tec_policy *policy = tec_policy_in_use(o);
+    return policy ? tec_policy_name(policy) : "default";
+}

@@ -1,0 +1,257 @@
+#include "tools/frames/frame_print.h"
+
+#include "base/escape.h"
+#include "base/json_text.h"
+#include "tools/frames/memory_text.h"
+#include "tools/frames/ranking.h"
+
+#include <string.h>
+
+static json_t *number_or_null(int64_t value)
+{
+    return value < 0 ? json_null() : json_integer(value);
+}
+
+static json_t *rows_json(const double *actions, int rows, int columns)
+{
+    json_t *all = json_array();
+    for (int r = 0; r < rows; r++) {
+        json_t *row = json_array();
+        for (int c = 0; c < columns; c++)
+            json_array_append_new(row, json_real(actions[r * columns + c]));
+        json_array_append_new(all, row);
+    }
+    return all;
+}
+
+/* Actions that are not finite do not leave: JSON has no word for them, a robot no use. */
+static bool leaves(const struct tec_frame_out *frame)
+{
+    return frame->acted && (!frame->actions || frame->rows > 0);
+}
+
+static json_t *actions_json(const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    json_t *all = json_object();
+    if (leaves(frame))
+        json_object_set_new(all, f->action, rows_json(frame->actions, frame->rows, frame->columns));
+    return all;
+}
+
+/* The robot was given other actions than the frame's own: those are beyond its limits, or it is
+ * stopped for earlier ones. */
+static bool refused(const struct tec_frame_out *frame)
+{
+    return frame->acted && frame->source != TEC_SOURCE_FRESH;
+}
+
+/* Of a ring: whose actions left, how far it is filled; and what left before them. */
+static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    const struct tec_frame_record *r = frame->record;
+    json_t *earlier = json_array();
+    if (f->stages) {
+        int64_t seen = frame->n_left ? frame->left[frame->n_left - 1].seen : -1;
+        json_object_set_new(out, "seen", number_or_null(seen));
+        json_object_set_new(out, "filling", json_boolean(r->filling));
+        json_object_set_new(out, "in_flight", json_integer(r->in_flight));
+        json_object_set_new(out, "depth", json_integer(r->depth));
+    }
+    for (int i = 0; i + 1 < frame->n_left && frame->left[i].actions; i++) {
+        const struct tec_frame_left *left = &frame->left[i];
+        json_array_append_new(earlier,
+                              json_pack("{s:I, s:I, s:o}", "seen", (json_int_t)left->seen, "age_us",
+                                        (json_int_t)left->age_us, "actions",
+                                        rows_json(left->actions, left->rows, frame->columns)));
+    }
+    if (json_array_size(earlier) > 0)
+        json_object_set(out, "earlier", earlier);
+    json_decref(earlier);
+}
+
+static json_t *texts_json(const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    json_t *all = json_object();
+    for (int d = 0; d < f->n_decoders; d++)
+        json_object_set_new(all, f->decoders[d], json_array());
+    for (int i = 0; i < frame->n_texts; i++) {
+        const struct tec_frame_text *t = &frame->texts[i];
+        json_t *tokens = json_array();
+        for (int k = 0; k < t->n; k++)
+            json_array_append_new(tokens, json_integer(t->tokens[k]));
+        json_t *one = json_pack("{s:I, s:o, s:s, s:b}", "request", (json_int_t)t->request, "tokens",
+                                tokens, "text", t->text, "done", (int)t->done);
+        if (t->done)
+            json_object_set_new(one, "reason", json_string(t->reason));
+        if (t->n_ranked)
+            json_object_set_new(one, "ranking", tec_ranking_json(t));
+        json_array_append_new(json_object_get(all, f->decoders[t->decoder]), one);
+    }
+    return all;
+}
+
+static json_t *launches_json(const struct tec_frames *f, const struct tec_frame_record *r)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < r->n_launches; i++) {
+        const struct tec_launch_record *l = &r->launches[i];
+        json_t *one =
+            json_pack("{s:s, s:i, s:i, s:i, s:o, s:I, s:I}", "node", l->node, "rows", l->rows,
+                      "batch", l->batch, "k", l->k, "request", number_or_null(l->request),
+                      "start_us", (json_int_t)((l->start_ns - f->began_ns) / 1000), "end_us",
+                      (json_int_t)((l->end_ns - f->began_ns) / 1000));
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
+static json_t *plan_json(const struct tec_frames *f, const struct tec_frame_record *r)
+{
+    bool due = r->deadline_ns >= 0 && r->release_ns >= 0;
+    json_t *plan =
+        json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "policy", r->policy, "tokens",
+                  r->tokens, "rows", r->rows, "in_flight", r->in_flight, "refused", r->refused,
+                  "shed", r->shed, "snapped", r->snapped, "planner_us",
+                  (json_int_t)(r->planner_ns / 1000), "host_us", (json_int_t)(r->host_ns / 1000));
+    json_object_set_new(plan, "slack_us", due ? json_integer(r->slack_us) : json_null());
+    json_object_set_new(plan, "launches", launches_json(f, r));
+    return plan;
+}
+
+static void add_asked(json_t *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    json_t *asked = json_array(), *cancelled = json_array();
+    for (int i = 0; i < frame->n_asks; i++) {
+        const struct tec_ask *a = &frame->asks[i];
+        json_array_append_new(asked, json_pack("{s:s, s:o, s:o}", "node", f->decoders[a->decoder],
+                                               "request", number_or_null(a->id), "refused",
+                                               a->refused ? json_string(a->reason) : json_null()));
+    }
+    for (int i = 0; i < frame->n_cancels; i++)
+        json_array_append_new(cancelled,
+                              json_pack("{s:I, s:b}", "request", (json_int_t)frame->cancels[i],
+                                        "live", (int)frame->cancelled[i]));
+    if (frame->n_asks)
+        json_object_set(out, "asked", asked);
+    if (frame->n_cancels)
+        json_object_set(out, "cancelled", cancelled);
+    json_decref(asked);
+    json_decref(cancelled);
+}
+
+static const char *source_word(const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    bool fresh = f->stages ? frame->acted : frame->observed;
+    if (refused(frame))
+        return tec_source_word(frame->source);
+    return fresh && (leaves(frame) || !frame->acted) ? "fresh" : "none";
+}
+
+void tec_frame_trouble(char *text, size_t room, const struct tec_frames *f,
+                       const struct tec_frame_out *frame)
+{
+    int rows = tec_session_rows(f->opened.engine->session);
+    tec_beyond_text(text, room, &frame->beyond);
+    if (frame->acted && frame->actions && frame->rows < rows && !refused(frame))
+        snprintf(text, room,
+                 "row %d of %d of the actions is not finite: no row from it on is given",
+                 frame->rows, rows);
+}
+
+enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
+                               const struct tec_frame_out *frame, struct tec_error *err)
+{
+    const struct tec_frame_record *r = frame->record;
+    const char *cause = tec_cause_word(refused(frame) ? TEC_CAUSE_LIMITS : r->cause);
+    *out = json_pack(
+        "{s:I, s:I, s:I, s:o, s:b, s:o, s:s, s:o, s:o, s:o}", "frame", (json_int_t)r->frame,
+        "start_us", (json_int_t)((r->start_ns - f->began_ns) / 1000), "end_us",
+        (json_int_t)((r->end_ns - f->began_ns) / 1000), "age_us", number_or_null(r->age_us),
+        "missed", (int)(r->missed || refused(frame)), "cause",
+        cause ? json_string(cause) : json_null(), "source", source_word(f, frame), "actions",
+        actions_json(f, frame), "text", texts_json(f, frame), "plan", plan_json(f, r));
+    if (!*out)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+    char trouble[160];
+    tec_frame_trouble(trouble, sizeof trouble, f, frame);
+    if (trouble[0])
+        json_object_set_new(*out, "trouble", json_string(trouble));
+    add_ring(*out, f, frame);
+    add_asked(*out, f, frame);
+    if (f->opened.engine->memory)
+        json_object_set_new(*out, "memory", tec_memory_json(f->opened.engine->memory));
+    return TEC_OK;
+}
+
+enum tec_status tec_frame_line(FILE *out, const json_t *frame, struct tec_error *err)
+{
+    TEC_TRY(
+        tec_json_print(out, frame, JSON_COMPACT | JSON_REAL_PRECISION(17), "a frame's line", err));
+    fflush(out); /* whether it could be written, the stream knows */
+    return TEC_OK;
+}
+
+void tec_frame_print_ring(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    if (frame->n_left && frame->left[frame->n_left - 1].seen != frame->record->frame)
+        fprintf(out, "  of frame %lld", (long long)frame->left[frame->n_left - 1].seen);
+    if (frame->n_left > 1)
+        fprintf(out, " (%d left)", frame->n_left);
+    fprintf(out, "  %d of %d in flight%s", frame->record->in_flight, f->stages,
+            frame->record->filling ? ", filling" : "");
+}
+
+static void print_action(FILE *out, const struct tec_frame_out *frame)
+{
+    enum { SHOWN = 8 };
+    fputc('[', out);
+    for (int c = 0; c < frame->columns && c < SHOWN; c++)
+        fprintf(out, "%s%7.3f", c ? " " : "", frame->actions[c]);
+    fputs(frame->columns > SHOWN ? " ...]" : "]", out);
+}
+
+void tec_frame_print_sentence(FILE *out, const char *text)
+{
+    fputs("  \"", out);
+    tec_escape_print(out, text);
+    fputc('"', out);
+}
+
+void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    const struct tec_frame_record *r = frame->record;
+    fprintf(out, "%4lld  ", (long long)r->frame);
+    if (frame->acted && frame->rows > 0)
+        print_action(out, frame);
+    else
+        fputs(frame->acted && !refused(frame) ? "actions are not finite" : "no actions", out);
+    if (refused(frame))
+        fprintf(out, "  %s", tec_source_word(frame->source));
+    if (frame->beyond.n)
+        fprintf(out, "  %d limited", frame->beyond.n);
+    if (r->age_us >= 0)
+        fprintf(out, "  age %6.2f ms", (double)r->age_us / 1e3);
+    if (r->age_us >= 0 && r->deadline_ns >= 0)
+        fprintf(out, "  slack %7.2f ms", (double)r->slack_us / 1e3);
+    if (f->stages)
+        tec_frame_print_ring(out, f, frame);
+    else
+        fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
+    if (refused(frame))
+        fputs("  missed (limits)", out);
+    else if (r->missed)
+        fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
+    if (f->opened.engine->memory)
+        tec_memory_line(out, &f->remembered, f->opened.engine->memory);
+    for (int i = 0; i < frame->n_asks; i++)
+        if (frame->asks[i].refused)
+            fprintf(out, "  %s refused (%s)", f->decoders[frame->asks[i].decoder],
+                    frame->asks[i].reason);
+    for (int i = 0; i < frame->n_texts; i++)
+        if (frame->texts[i].n_ranked)
+            tec_ranking_print(out, &frame->texts[i]);
+        else if (frame->texts[i].done)
+            tec_frame_print_sentence(out, frame->texts[i].whole);
+    fputc('\n', out);
+    fflush(out);
+}

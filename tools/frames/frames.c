@@ -1,0 +1,373 @@
+#include "tools/frames/frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *tec_cause_word(enum tec_cause cause)
+{
+    return cause == TEC_CAUSE_NONE ? NULL : tec_cause_name(cause);
+}
+
+static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct tec_frames *f = user;
+    const struct tec_seen *seen = tec_seen_find(&f->seen, record->seen);
+    if (!seen || f->n_left == f->max_left)
+        return;
+    struct tec_frame_left *left = &f->left[f->n_left];
+    float *own = f->chunks + (size_t)f->n_left++ * f->chunk;
+    memcpy(own, chunk, f->chunk * sizeof *chunk);
+    *left = (struct tec_frame_left){.seen = seen->number,
+                                    .age_us = record->age_us,
+                                    .released_ns = record->release_ns,
+                                    .chunk = own,
+                                    .state_raw = seen->state_raw};
+    if (f->outlet)
+        tec_outlet_post(f->outlet, f->frame, record, chunk, seen);
+}
+
+static void find_nodes(struct tec_frames *f)
+{
+    const struct tec_topology *t = &f->opened.engine->topology;
+    const struct tec_decl_node *actor = tec_pipeline_actor(f->opened.pipeline);
+    f->action = actor ? actor->name : NULL;
+    f->stages = t->stages;
+    for (int i = 0; i < t->n_nodes && !t->ring; i++) {
+        const struct tec_pipeline *p = f->opened.pipeline;
+        if (!tec_topology_decodes(t, i) || f->n_decoders == TEC_MAX_DECODERS)
+            continue;
+        f->lists[f->n_decoders] = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)].choices;
+        f->decoders[f->n_decoders++] = t->nodes[i].name;
+    }
+}
+
+/* Frames that follow each other miss nothing: the robot carries out all of a chunk, or as much as
+ * it says. */
+static enum tec_status make_handout(struct tec_frames *f, struct tec_error *err)
+{
+    const struct tec_session *session = f->opened.engine->session;
+    const struct tec_decl_deadline *d = tec_outlet_deadline(f->opened.pipeline);
+    const struct tec_handout_options options = {.on_miss = TEC_MISS_HOLD,
+                                                .limit = tec_session_miss_limit(session, d),
+                                                .actions = tec_session_rows(session),
+                                                .rows = tec_session_rows(session),
+                                                .width = tec_session_columns(session),
+                                                .executed = tec_session_executed(session),
+                                                .limits = tec_session_limits(session)};
+    return tec_handout_create(&f->handout, &options, &f->arena, err);
+}
+
+static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
+{
+    const struct tec_engine *e = f->opened.engine;
+    const struct tec_flow *flow = &e->model->flow;
+    size_t texts = (size_t)tec_loop_utterances(e->loop);
+    size_t actions = (size_t)tec_session_rows(e->session) * (size_t)tec_session_columns(e->session);
+    f->model = e->model;
+    f->chunk = (size_t)flow->horizon * (size_t)flow->dim;
+    f->max_left = f->stages ? f->stages : 1;
+    f->left = TEC_NEW(&f->arena, (size_t)f->max_left, struct tec_frame_left);
+    f->chunks = TEC_NEW(&f->arena, (size_t)f->max_left * f->chunk + 1, float);
+    f->actions = TEC_NEW(&f->arena, (size_t)f->max_left * actions + 1, double);
+    f->readers = TEC_NEW(&f->arena, texts + 1, struct tec_frame_reader);
+    f->texts = TEC_NEW(&f->arena, texts + 1, struct tec_frame_text);
+    if (!f->left || !f->chunks || !f->actions || !f->readers || !f->texts)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
+    TEC_TRY(tec_seen_create(&f->seen, e, &f->arena, err));
+    if (f->action)
+        TEC_TRY(make_handout(f, err));
+    tec_frames_reset(f);
+    return TEC_OK;
+}
+
+static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call, const char *path,
+                               const struct tec_engine_options *more, bool saturated,
+                               struct tec_error *err)
+{
+    struct tec_engine_options options = *more;
+    *f = (struct tec_frames){.frame = 0};
+    tec_arena_init(&f->arena, call->heap);
+    tec_arena_init(&f->moment, call->heap);
+    options.saturated = saturated;
+    options.released = released;
+    options.user = f;
+    TEC_TRY(tec_open_engine(&f->opened, call, path, &options, err));
+    find_nodes(f);
+    enum tec_status status = take_memory(f, err);
+    if (status == TEC_OK && !saturated && f->opened.engine->topology.period_us <= 0)
+        status =
+            tec_fail(err, TEC_INVALID, "%s: frames at a period need frame { period_ms }", path);
+    if (status == TEC_OK)
+        status = tec_use_policy(&f->opened, NULL, err);
+    if (status != TEC_OK)
+        tec_frames_close(f);
+    return status;
+}
+
+enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
+                                const struct tec_engine_options *more, struct tec_error *err)
+{
+    return open_at(f, call, path, more, true, err);
+}
+
+enum tec_status tec_frames_open_paced(struct tec_frames *f, struct tec_invocation *call,
+                                      const char *path, const struct tec_engine_options *more,
+                                      struct tec_error *err)
+{
+    return open_at(f, call, path, more, false, err);
+}
+
+void tec_frames_close(struct tec_frames *f)
+{
+    if (!f->opened.call)
+        return;
+    tec_close_engine(&f->opened);
+    tec_arena_finish(&f->moment);
+    tec_arena_finish(&f->arena);
+}
+
+void tec_frames_reset(struct tec_frames *f)
+{
+    struct tec_loop *loop = f->opened.engine->loop;
+    tec_loop_reset(loop);
+    for (int i = 0; i < tec_loop_utterances(loop); i++) {
+        const struct tec_utterance *u = tec_loop_utterance(loop, i);
+        f->readers[i] =
+            (struct tec_frame_reader){.id = u->id, .done = true, .finished_ns = u->finished_ns};
+    }
+    f->n_asks = f->n_cancels = 0;
+    f->frame = 0;
+    if (f->handout)
+        tec_handout_forget(f->handout);
+}
+
+/* The text that n tokens add; at the end also what was held back. */
+static enum tec_status speak(struct tec_frames *f, struct tec_frame_reader *r,
+                             struct tec_frame_text *t, struct tec_error *err)
+{
+    char piece[TEC_DETOKENIZER_BYTES];
+    size_t used = 0, room = 64;
+    char *text = TEC_NEW(&f->moment, room, char);
+    t->text = text;
+    if (!r->reads)
+        return text ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a text");
+    for (int i = 0; text && i < t->n + t->done; i++) {
+        size_t n = i < t->n ? tec_detokenizer_push(&r->speaker, t->tokens[i], piece, sizeof piece)
+                            : tec_detokenizer_flush(&r->speaker, piece, sizeof piece);
+        if (used + n + 1 > room) {
+            char *more = TEC_NEW(&f->moment, room = 2 * (used + n + 1), char);
+            if (more)
+                memcpy(more, text, used);
+            text = more;
+        }
+        if (text)
+            memcpy(text + used, piece, n);
+        used += n;
+    }
+    t->text = text;
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a text");
+    text[used] = '\0';
+    return TEC_OK;
+}
+
+static enum tec_status read_text(struct tec_frames *f, int i, int *n, struct tec_error *err)
+{
+    const struct tec_engine *e = f->opened.engine;
+    const struct tec_utterance *u = tec_loop_utterance(e->loop, i);
+    struct tec_frame_reader *r = &f->readers[i];
+    int done = atomic_load_explicit(&u->done, memory_order_acquire);
+    int count = atomic_load_explicit(&u->count, memory_order_acquire);
+    if (u->id != r->id || (r->done && (!done || u->finished_ns != r->finished_ns))) {
+        *r = (struct tec_frame_reader){.id = u->id};
+        const struct tec_tokenizer *tokenizer = tec_engine_tokenizer(e, u->decoder);
+        r->reads = tokenizer != NULL;
+        if (tokenizer)
+            tec_detokenizer_init(&r->speaker, tokenizer, true);
+    }
+    if (u->id < 0 || r->done || (count == r->read && !done))
+        return TEC_OK;
+    struct tec_frame_text *t = &f->texts[(*n)++];
+    *t = (struct tec_frame_text){.request = u->id,
+                                 .decoder = u->decoder,
+                                 .n = count - r->read,
+                                 .tokens = u->tokens + r->read,
+                                 .done = done != 0,
+                                 .reason = done ? u->reason : "",
+                                 .n_whole = count,
+                                 .all = u->tokens};
+    TEC_TRY(speak(f, r, t, err));
+    r->read = count;
+    r->done = done != 0;
+    r->finished_ns = u->finished_ns;
+    if (!done)
+        return TEC_OK;
+    char *whole = NULL;
+    TEC_TRY(tec_engine_text(e, u, count, &f->moment, &whole, err));
+    t->whole = whole ? whole : "";
+    t->n_ranked = u->n_ranked;
+    t->ranked = u->ranked;
+    t->list = f->lists[u->decoder];
+    return TEC_OK;
+}
+
+static int by_request(const void *a, const void *b)
+{
+    const struct tec_frame_text *x = a, *y = b;
+    return (x->request > y->request) - (x->request < y->request);
+}
+
+static enum tec_status read_texts(struct tec_frames *f, struct tec_error *err)
+{
+    int n = 0;
+    for (int i = 0; i < tec_loop_utterances(f->opened.engine->loop); i++)
+        TEC_TRY(read_text(f, i, &n, err));
+    qsort(f->texts, (size_t)n, sizeof *f->texts, by_request);
+    f->out.n_texts = n;
+    f->out.texts = f->texts;
+    return TEC_OK;
+}
+
+void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks)
+{
+    f->n_asks = asks->n_asks;
+    f->n_cancels = asks->n_cancels;
+    memcpy(f->cancels, asks->cancels, sizeof f->cancels);
+    for (int i = 0; i < asks->n_asks; i++) {
+        const struct tec_input_ask *from = &asks->asks[i];
+        f->asks[i] = (struct tec_ask){.max_tokens = from->max_tokens, .prio = from->prio};
+        for (int d = 0; d < f->n_decoders; d++)
+            if (strcmp(f->decoders[d], from->node) == 0)
+                f->asks[i].decoder = d;
+    }
+}
+
+static enum tec_status observe(struct tec_frames *f, const struct tec_value *values, size_t n,
+                               const float *noise, int64_t captured_ns, struct tec_error *err)
+{
+    TEC_TRY(tec_device_failure(f->opened.engine->device, err));
+    f->out = (struct tec_frame_out){.observed = values != NULL};
+    if (f->opened.engine->memory)
+        f->remembered = tec_memory_counts(f->opened.engine->memory);
+    f->n_left = 0;
+    tec_arena_finish(&f->moment);
+    if (!values)
+        return TEC_OK;
+    return tec_session_observe(f->opened.engine->session, values, n, noise, f->frame, captured_ns,
+                               &f->out.input, f->out.warning, err);
+}
+
+/* A chunk beside the command before it, and what leaves in place of one beyond the limits. Rows
+ * that are not finite are told of as they are. */
+static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, double *actions)
+{
+    const struct tec_session *session = f->opened.engine->session;
+    bool whole = left->rows == tec_session_rows(session) && tec_session_limits(session);
+    if (!whole && !tec_beyond_refused(&left->beyond))
+        return;
+    const struct tec_handout_chunk chunk = {
+        .frame = f->frame, .actions = actions, .seen = left->seen, .beyond = left->beyond};
+    const struct tec_handed handed = tec_handout_fresh(f->handout, &chunk);
+    left->source = handed.source;
+    left->beyond = handed.beyond;
+    left->rows = handed.n;
+    if (handed.n > 0)
+        memcpy(actions, handed.actions,
+               (size_t)handed.n * (size_t)tec_session_columns(session) * sizeof *actions);
+}
+
+/* What left, in the robot's numbers; with an outlet these are made where it is taken from. */
+static void take_left(struct tec_frames *f)
+{
+    struct tec_session *session = f->opened.engine->session;
+    int rows = tec_session_rows(session), columns = tec_session_columns(session);
+    for (int i = 0; i < f->n_left && !f->outlet; i++) {
+        double *actions = f->actions + (ptrdiff_t)i * rows * columns;
+        f->left[i].actions = actions;
+        f->left[i].rows = tec_session_act_on(session, f->left[i].state_raw, f->left[i].chunk,
+                                             actions, &f->left[i].beyond);
+        hold_to_limits(f, &f->left[i], actions);
+    }
+    f->out.n_left = f->n_left;
+    f->out.left = f->left;
+    if (f->n_left == 0)
+        return;
+    const struct tec_frame_left *last = &f->left[f->n_left - 1];
+    f->out.acted = true;
+    f->out.chunk = last->chunk;
+    f->out.actions = last->actions;
+    f->out.source = last->source;
+    f->out.beyond = last->beyond;
+    f->out.rows = last->rows;
+    f->out.columns = columns;
+}
+
+/* What was asked for goes into the frame, and with its outcome to its reader. */
+static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
+                           const struct tec_frame_out **out, struct tec_error *err)
+{
+    const struct tec_engine *e = f->opened.engine;
+    tick->asks = f->asks;
+    tick->n_asks = f->n_asks;
+    tick->cancels = f->cancels;
+    tick->n_cancels = f->n_cancels;
+    tick->cancelled = f->cancelled;
+    if (f->out.observed)
+        tec_seen_put(&f->seen, tick->frame, f->frame, f->out.input.captured_ns,
+                     tec_session_seen(e->session)->state_raw);
+    f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
+    if (f->outlet)
+        tec_outlet_flush(f->outlet);
+    f->out.n_asks = f->n_asks;
+    f->out.n_cancels = f->n_cancels;
+    f->out.asks = f->asks;
+    f->out.cancels = f->cancels;
+    f->out.cancelled = f->cancelled;
+    f->n_asks = f->n_cancels = 0;
+    f->frame++;
+    take_left(f);
+    *out = &f->out;
+    return read_texts(f, err);
+}
+
+enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
+                                const float *noise, const struct tec_frame_out **out,
+                                struct tec_error *err)
+{
+    int64_t begin = tec_clock_now(&f->clock);
+    TEC_TRY(observe(f, values, n, noise, begin, err));
+    struct tec_tick tick = tec_loop_tick(f->opened.engine->loop, begin, 0);
+    tick.late_ns = values ? tec_clock_now(&f->clock) - begin : 0;
+    if (f->frame == 0)
+        f->began_ns = tick.tick_ns;
+    return run(f, &tick, out, err);
+}
+
+enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
+                                const struct tec_value *values, size_t n, const float *noise,
+                                const struct tec_frame_out **out, struct tec_error *err)
+{
+    TEC_TRY(observe(f, values, n, noise, tick_ns, err));
+    struct tec_loop *loop = f->opened.engine->loop;
+    struct tec_tick tick = tec_loop_tick(loop, tick_ns, 0);
+    int64_t now = tec_clock_now(&f->clock);
+    tick.frame = f->frame;
+    tick.spawn = tec_loop_spawns(loop, f->frame);
+    tick.late_ns = values && now > tick_ns ? now - tick_ns : 0;
+    return run(f, &tick, out, err);
+}
+
+int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,
+                    int *launches)
+{
+    int most = 0, n = 0;
+    for (int i = 0; i < record->n_launches; i++)
+        for (int d = 0; d < f->n_decoders; d++)
+            if (strcmp(record->launches[i].node, f->decoders[d]) == 0) {
+                n++;
+                most = record->launches[i].rows > most ? record->launches[i].rows : most;
+            }
+    if (launches)
+        *launches = n;
+    return most;
+}

@@ -1,0 +1,139 @@
+/* frames.h - one frame after another: values observed, the loop run, actions and texts collected.
+ */
+#ifndef TEC_TOOLS_FRAMES_FRAMES_H
+#define TEC_TOOLS_FRAMES_FRAMES_H
+
+#include "tools/api/outlet.h"
+#include "tools/api/seen.h"
+#include "tools/cli/open_engine.h"
+#include "tools/frames/inputs.h"
+
+/* What a request's text gained in a frame. */
+struct tec_frame_text {
+    int64_t request;
+    int decoder; /* index into decoders of struct tec_frames */
+    int n;
+    const int *tokens; /* [n] new ones */
+    const char *text;  /* what they add; texts of a request, joined, are the sentence */
+    bool done;
+    const char *reason; /* of done: "eos", "length", or why it was shed; else "" */
+    const char *whole;  /* the sentence when done, else NULL */
+    int n_whole;
+    const int *all; /* [n_whole] every token of it so far */
+    int n_ranked;   /* of done: what was ranked, the likeliest first; 0 = nothing */
+    const struct tec_ranked *ranked;
+    const struct tec_texts *list; /* that their indices are of */
+};
+
+/* Actions that left in a frame. */
+struct tec_frame_left {
+    int64_t seen; /* number of the frame whose observation they are of */
+    int64_t age_us, released_ns;
+    enum tec_source source;   /* with an outlet FRESH: there it is decided */
+    struct tec_beyond beyond; /* of its own actions; others were given where these were refused */
+    int rows;                 /* of actions; fewer than there are where one is not finite */
+    const double *actions;    /* [rows, columns] of the robot; NULL with an outlet */
+    const float *chunk;       /* [horizon, dim] of the model */
+    const double *state_raw;  /* of that observation */
+};
+
+/* What one frame came to; valid until the next one. */
+struct tec_frame_out {
+    const struct tec_frame_record *record;
+    bool observed;
+    struct tec_frame_input input; /* where observed */
+    bool acted;
+    enum tec_source source;
+    struct tec_beyond beyond;
+    int rows, columns;
+    const double *actions;             /* [rows, columns] of the robot: those that left last */
+    const float *chunk;                /* [horizon, dim] of the model */
+    int n_left;                        /* one, but in a ring that has become less deep */
+    const struct tec_frame_left *left; /* [n_left] in the order in which they left */
+    char warning[200];                 /* "" or a sentence */
+    int n_texts;
+    const struct tec_frame_text *texts; /* ascending by request */
+    int n_asks, n_cancels;
+    const struct tec_ask *asks; /* [n_asks] with what became of them */
+    const int64_t *cancels;     /* [n_cancels] */
+    const bool *cancelled;      /* [n_cancels] it was alive */
+};
+
+/* Reads one text record. */
+struct tec_frame_reader {
+    int64_t id;
+    int read;
+    bool done;
+    int64_t finished_ns; /* tells a later text with the same id, after a reset, from this one */
+    bool reads;          /* there is a tokenizer */
+    struct tec_detokenizer speaker;
+};
+
+/* Owned by the caller of open until close; must not move in between. */
+struct tec_frames {
+    struct tec_opened opened;
+    const struct tec_model *model;
+    const char *action; /* node that makes the robot's actions; NULL = none */
+    int stages;         /* of a ring; 0 = none */
+    int n_decoders;
+    const char *decoders[TEC_MAX_DECODERS];
+    const struct tec_texts *lists[TEC_MAX_DECODERS]; /* what each may say; n 0: anything */
+    int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
+    struct tec_clock clock;
+    struct tec_outlet *outlet; /* gets every chunk the moment it is released; NULL = none. Borrowed.
+                                  Whoever takes from it makes robot actions: `out` has none then */
+    struct tec_handout *handout; /* without an outlet: the last command, and the robot's limits */
+    struct tec_seen_list seen;
+    size_t chunk; /* numbers of the model's */
+    int n_left, max_left;
+    struct tec_frame_left *left; /* [max_left] */
+    float *chunks;               /* [max_left, chunk] */
+    double *actions;             /* [max_left, rows, columns] */
+    int n_asks, n_cancels;       /* of the next frame */
+    struct tec_ask asks[TEC_MAX_ASKS];
+    int64_t cancels[TEC_MAX_ASKS];
+    bool cancelled[TEC_MAX_ASKS];
+    struct tec_frame_reader *readers;
+    struct tec_frame_text *texts;
+    struct tec_memory_counts remembered; /* before the frame; zeros where there is no memory */
+    struct tec_arena arena, moment;
+    struct tec_frame_out out;
+};
+
+/* Open the engine for frames that follow each other, with the policy asked for. `dtype`: "f32",
+ * "bf16", NULL = the pipeline's. */
+enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
+                                const struct tec_engine_options *more, struct tec_error *err);
+/* The same for frames at the pipeline's period, TEC_INVALID where it has none. */
+enum tec_status tec_frames_open_paced(struct tec_frames *f, struct tec_invocation *call,
+                                      const char *path, const struct tec_engine_options *more,
+                                      struct tec_error *err);
+void tec_frames_close(struct tec_frames *f); /* zeroed is allowed */
+
+/* Requests that the next frame starts or gives up. */
+void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks);
+
+/* Run one frame, whose tick is now: preparing the values is in its deadline. values NULL: no
+ * observation. `noise` [horizon, dim] or NULL. On failure nothing
+ * has run. The frame's number is that of its noise. */
+enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
+                                const float *noise, const struct tec_frame_out **out,
+                                struct tec_error *err);
+
+/* The frame of tick number f->frame, which was due at `tick_ns`, that its observation was captured
+ * at: preparing it is in the frame's time. Set f->frame before. */
+enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
+                                const struct tec_value *values, size_t n, const float *noise,
+                                const struct tec_frame_out **out, struct tec_error *err);
+
+/* Drop every request and start over with frame 0. */
+void tec_frames_reset(struct tec_frames *f);
+
+/* Most rows in one decode launch of the frame, and launches of decode nodes. */
+int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,
+                    int *launches);
+
+/* "policy", "plan", "gpu", "host", "input"; NULL for none. */
+const char *tec_cause_word(enum tec_cause cause);
+
+#endif

@@ -1,0 +1,295 @@
+#include "tools/frames/paced.h"
+
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { PENDING = 256 };
+
+enum state { READING, IDLE, ORDERED, DONE };
+
+/* A tick that has been handed out and not yet told of. */
+struct pending {
+    struct tec_paced_tick tick;
+    bool opened;     /* a frame */
+    double *actions; /* [actions, columns] */
+};
+
+struct paced {
+    struct tec_paced_options o;
+    struct tec_paced_counts *counts;
+    struct tec_arena arena;
+    struct tec_clock clock;
+    struct tec_outlet outlet;
+    int64_t period_ns, deadline_ns;
+    pthread_t thread;
+    bool started;
+
+    /* Whose turn it is: ORDERED is the frame thread's, else all below is the caller's. */
+    _Atomic int state;
+    _Atomic bool ending;
+    struct tec_bell work, done;
+    int64_t frame, tick_ns;
+    bool only_read; /* go past the inputs of that frame, run nothing */
+    enum tec_status status;
+    struct tec_error err;
+    const struct tec_frame_out *out;
+
+    /* The frame thread's. */
+    struct tec_inputs_frame given;
+    enum tec_status read_status;
+    struct tec_error read_err;
+    /* Its results: frames whose inputs have been read; how many there are, INT64_MAX = not known.
+     */
+    _Atomic int64_t read, inputs;
+
+    /* The caller's. */
+    int n_pending;
+    struct pending pending[PENDING];
+    bool acts;
+    enum tec_cause cause; /* of the newest frame that has ended */
+};
+
+/* --- the frame thread ------------------------------------------------------------------------ */
+
+static void read_one(struct paced *p)
+{
+    p->read_status = tec_inputs_next(p->o.inputs, &p->given, &p->read_err);
+    if (p->read_status == TEC_OK && p->given.ended)
+        atomic_store(&p->inputs, atomic_load(&p->read));
+    else
+        atomic_fetch_add(&p->read, 1);
+}
+
+static bool readable(const struct paced *p)
+{
+    return p->read_status == TEC_OK && atomic_load(&p->inputs) == INT64_MAX;
+}
+
+static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
+{
+    struct tec_frames *f = p->o.frames;
+    const float *noise = NULL;
+    p->out = NULL;
+    while (atomic_load(&p->read) <= p->frame && readable(p))
+        read_one(p);
+    if (p->read_status != TEC_OK)
+        *err = p->read_err;
+    if (p->read_status != TEC_OK || p->only_read || atomic_load(&p->inputs) <= p->frame)
+        return p->read_status;
+    f->frame = p->frame;
+    tec_frames_ask(f, &p->given.asks);
+    if (p->o.noise && !p->given.none)
+        TEC_TRY(tec_noise_file_at(p->o.noise, p->frame, &noise, err));
+    return tec_context(err,
+                       tec_frames_tick(f, p->tick_ns, p->given.none ? NULL : p->given.values,
+                                       p->given.n, noise, &p->out, err),
+                       "%.180s", tec_inputs_place(p->o.inputs));
+}
+
+static void *run_frames(void *user)
+{
+    struct paced *p = user;
+    read_one(p);
+    atomic_store(&p->state, IDLE);
+    tec_bell_ring(&p->done);
+    for (;;) {
+        uint32_t seen = atomic_load(&p->work.rings);
+        if (atomic_load(&p->ending))
+            return NULL;
+        if (atomic_load(&p->state) != ORDERED) {
+            tec_bell_wait(&p->work, seen, INT64_MAX);
+            continue;
+        }
+        p->status = run_ordered(p, &p->err);
+        bool more = p->status == TEC_OK && p->out;
+        atomic_store(&p->state, DONE);
+        tec_bell_ring(&p->done);
+        if (more && readable(p)) /* before its tick, as a camera would be */
+            read_one(p);
+    }
+}
+
+/* --- ticks ------------------------------------------------------------------------------------ */
+
+static void order(struct paced *p, int64_t frame, int64_t tick_ns, bool only_read)
+{
+    p->frame = frame;
+    p->tick_ns = tick_ns;
+    p->only_read = only_read;
+    atomic_store(&p->state, ORDERED);
+    tec_bell_ring(&p->work);
+}
+
+static enum tec_status tell(struct paced *p, struct tec_paced_tick *tick,
+                            const struct tec_frame_out *out, struct tec_error *err)
+{
+    const struct tec_frame_record *r = out ? out->record : NULL;
+    tick->out = out;
+    if (r)
+        p->cause = r->cause;
+    tick->missed = !r || r->missed || (p->acts && tick->source != TEC_SOURCE_FRESH && !r->filling);
+    tick->cause = !tick->missed                                    ? TEC_CAUSE_NONE
+                  : tec_beyond_refused(&tick->beyond)              ? TEC_CAUSE_LIMITS
+                  : r && !out->observed && !(r->depth && r->cause) ? TEC_CAUSE_INPUT
+                  : r                                              ? r->cause
+                                                                   : p->cause;
+    p->counts->ticks++;
+    p->counts->skipped += !r;
+    p->counts->missed += tick->missed;
+    p->counts->beyond += tick->beyond.n > 0;
+    p->counts->causes[tick->cause]++;
+    return p->o.tell(p->o.user, tick, err);
+}
+
+static void drop_first(struct paced *p)
+{
+    struct pending first = p->pending[0];
+    memmove(&p->pending[0], &p->pending[1], (size_t)--p->n_pending * sizeof first);
+    p->pending[p->n_pending] = first; /* its memory is used again */
+}
+
+/* Tell of ticks that are over: those before the frame that runs, and of which it is known that
+ * there are inputs for them. */
+static enum tec_status tell_over(struct paced *p, const struct tec_frame_out *out,
+                                 struct tec_error *err)
+{
+    while (p->n_pending > 0) {
+        struct pending *first = &p->pending[0];
+        int64_t frame = first->tick.frame;
+        if (frame < atomic_load(&p->inputs)) {
+            if ((first->opened && !out) || (!first->opened && frame >= atomic_load(&p->read)))
+                return TEC_OK;
+            TEC_TRY(tell(p, &first->tick, first->opened ? out : NULL, err));
+            out = first->opened ? NULL : out;
+        }
+        drop_first(p);
+    }
+    return TEC_OK;
+}
+
+/* What the frame thread has done since. */
+static enum tec_status settle(struct paced *p, struct tec_error *err)
+{
+    if (atomic_load(&p->state) != DONE)
+        return TEC_OK;
+    if (p->status != TEC_OK)
+        *err = p->err;
+    enum tec_status status = p->status;
+    if (status == TEC_OK)
+        status = tell_over(p, p->out, err);
+    atomic_store(&p->state, IDLE);
+    return status;
+}
+
+/* Until then, or until the frame thread is idle. */
+static enum tec_status await(struct paced *p, int64_t until_ns, bool idle, struct tec_error *err)
+{
+    for (;;) {
+        uint32_t seen = atomic_load(&p->done.rings);
+        TEC_TRY(settle(p, err));
+        if (tec_clock_now(&p->clock) >= until_ns || (idle && atomic_load(&p->state) == IDLE))
+            return TEC_OK;
+        tec_bell_wait(&p->done, seen, until_ns);
+    }
+}
+
+static enum tec_status hand(struct paced *p, struct tec_paced_tick tick, bool opened,
+                            struct tec_error *err)
+{
+    struct tec_outlet_given given = {
+        .handed = {.source = TEC_SOURCE_NONE}, .handed_ns = tick.tick_ns, .age_ns = -1};
+    if (p->acts)
+        tec_outlet_hand(&p->outlet, tick.frame, tick.deadline_ns, &given);
+    tick.source = given.handed.source;
+    tick.rows = given.handed.n;
+    tick.columns = p->outlet.columns;
+    tick.actions = given.handed.actions;
+    tick.handed_ns = given.handed_ns;
+    tick.age_ns = given.age_ns;
+    tick.beyond = given.handed.beyond;
+    if (!opened && p->n_pending >= PENDING - 1) /* a frame that does not end: tell at once */
+        return tell(p, &tick, NULL, err);
+    struct pending *last = &p->pending[p->n_pending++];
+    if (tick.rows > 0)
+        memcpy(last->actions, tick.actions,
+               (size_t)tick.rows * (size_t)tick.columns * sizeof *tick.actions);
+    last->tick = tick;
+    last->tick.actions = last->actions;
+    last->opened = opened;
+    return TEC_OK;
+}
+
+static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
+{
+    TEC_TRY(await(p, INT64_MAX, true, err));
+    int64_t first = tec_clock_now(&p->clock), n = 0;
+    p->o.frames->began_ns = first;
+    for (; n < p->o.most; n++) {
+        struct tec_paced_tick tick = {.frame = n, .tick_ns = first + n * p->period_ns};
+        tick.deadline_ns = tick.tick_ns + p->deadline_ns;
+        TEC_TRY(await(p, tick.tick_ns, false, err));
+        if (n >= atomic_load(&p->inputs) || (p->o.over && *p->o.over))
+            break;
+        bool opens = atomic_load(&p->state) == IDLE;
+        if (opens)
+            order(p, n, tick.tick_ns, false);
+        TEC_TRY(hand(p, tick, opens, err));
+    }
+    TEC_TRY(await(p, INT64_MAX, true, err));
+    if (p->n_pending > 0) { /* skipped ones: were there inputs for them? */
+        order(p, n - 1, 0, true);
+        TEC_TRY(await(p, INT64_MAX, true, err));
+    }
+    p->o.frames->frame = n;
+    return TEC_OK;
+}
+
+static enum tec_status take_memory(struct paced *p, struct tec_error *err)
+{
+    TEC_TRY(
+        tec_outlet_create(&p->outlet, p->o.frames->opened.engine, p->o.actions, &p->arena, err));
+    size_t n = (size_t)p->outlet.actions * (size_t)p->outlet.columns;
+    for (int i = 0; i < PENDING; i++)
+        if (!(p->pending[i].actions = TEC_NEW(&p->arena, n, double)))
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for ticks");
+    return TEC_OK;
+}
+
+static enum tec_status run(struct paced *p, struct tec_error *err)
+{
+    const struct tec_engine *e = p->o.frames->opened.engine;
+    p->period_ns = e->topology.period_us * 1000;
+    p->deadline_ns = tec_loop_settings(e->loop)->deadline_ns;
+    if (p->deadline_ns == 0)
+        p->deadline_ns = p->period_ns;
+    p->acts = p->o.frames->action != NULL;
+    TEC_TRY(take_memory(p, err));
+    p->o.frames->outlet = &p->outlet;
+    p->started = tec_thread_start(&p->thread, run_frames, p);
+    if (!p->started)
+        return tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
+    return run_ticks(p, err);
+}
+
+enum tec_status tec_paced_run(const struct tec_paced_options *options,
+                              struct tec_paced_counts *counts, struct tec_heap *heap,
+                              struct tec_error *err)
+{
+    struct paced *p = tec_heap_get(heap, sizeof *p);
+    if (!p)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for paced frames");
+    *p = (struct paced){.o = *options, .counts = counts, .inputs = INT64_MAX};
+    *counts = (struct tec_paced_counts){.ticks = 0};
+    tec_arena_init(&p->arena, heap);
+    enum tec_status status = run(p, err);
+    atomic_store(&p->ending, true);
+    tec_bell_ring(&p->work);
+    if (p->started)
+        pthread_join(p->thread, NULL);
+    options->frames->outlet = NULL;
+    tec_arena_finish(&p->arena);
+    tec_heap_put(heap, p);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* paced.h - frames at the pipeline's period on the real clock. A frame thread prepares inputs and
+ * runs frames; the caller's thread keeps the ticks and hands out each tick's actions by its
+ * deadline, whatever the frame thread is doing.
+ *
+ * A tick that finds the frame before it unfinished opens no frame (overrun = "skip_next"): its
+ * number and its inputs are used up, and it misses. */
+#ifndef TEC_TOOLS_FRAMES_PACED_H
+#define TEC_TOOLS_FRAMES_PACED_H
+
+#include "tools/frames/frames.h"
+#include "tools/frames/noise_file.h"
+
+/* What the robot was given in a tick, and the frame that it opened. */
+struct tec_paced_tick {
+    int64_t frame, tick_ns, deadline_ns;
+    enum tec_source source;
+    int rows, columns;
+    const double *actions; /* [rows, columns] of the robot */
+    int64_t handed_ns;
+    int64_t age_ns; /* of the observation that they come from; -1 = none */
+    struct tec_beyond
+        beyond;  /* of the tick's own actions; held or stopped where they were refused */
+    bool missed; /* they are not the tick's own, or the frame ended after the next tick */
+    enum tec_cause cause;
+    const struct tec_frame_out *out; /* NULL: the tick was skipped */
+};
+
+struct tec_paced_counts {
+    int64_t ticks, skipped, missed;
+    int64_t causes[TEC_CAUSES];
+    int64_t beyond; /* ticks with actions beyond the limits, clipped ones too */
+};
+
+struct tec_paced_options {
+    struct tec_frames *frames; /* of tec_frames_open_paced */
+    struct tec_inputs *inputs;
+    struct tec_noise_file *noise; /* NULL, or not opened: none */
+    int actions;                  /* a tick; 0 = all rows */
+    int64_t most;                 /* ticks */
+    const bool *over;             /* `tell` may set it: there shall be no further tick; or NULL */
+    /* Told of each tick, those that ran in their order, a skipped one at once, on the caller's
+     * thread, when it is over: its frame has ended. A failure ends the run. */
+    enum tec_status (*tell)(void *user, const struct tec_paced_tick *tick, struct tec_error *err);
+    void *user;
+};
+
+/* Ticks until the inputs end, or `most`. The first failure of an input or of `tell` ends it. */
+enum tec_status tec_paced_run(const struct tec_paced_options *options,
+                              struct tec_paced_counts *counts, struct tec_heap *heap,
+                              struct tec_error *err);
+
+#endif

@@ -1,0 +1,107 @@
+/* random_input.c - values of declared inputs that mean nothing. */
+#include "tools/frames/random_input.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint32_t draw(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33);
+}
+
+static bool random_picture(struct tec_value *v, const struct tec_decl_input *in, uint64_t *state,
+                           struct tec_arena *arena)
+{
+    size_t n = (size_t)in->h * (size_t)in->w * 3;
+    uint8_t *pixels = TEC_NEW(arena, n, uint8_t);
+    for (size_t i = 0; pixels && i < n; i++)
+        pixels[i] = (uint8_t)draw(state);
+    *v = (struct tec_value){in->name, TEC_VALUE_U8, 3, {in->h, in->w, 3}, pixels, n};
+    return pixels;
+}
+
+static bool random_numbers(struct tec_value *v, const struct tec_decl_input *in, uint64_t *state,
+                           struct tec_arena *arena)
+{
+    size_t n = 1;
+    v->kind = TEC_VALUE_F32;
+    for (v->rank = 0; v->rank < in->shape.n && v->rank < 4; v->rank++)
+        n *= (size_t)(v->shape[v->rank] = in->shape.item[v->rank]);
+    float *numbers = TEC_NEW(arena, n, float);
+    for (size_t i = 0; numbers && i < n; i++)
+        numbers[i] = (float)(draw(state) % 2001) / 1000.0F - 1.0F;
+    v->data = numbers;
+    v->bytes = n * sizeof(float);
+    return numbers;
+}
+
+static bool random_prompt(struct tec_value *v, const struct tec_decl_input *in, int tokens,
+                          int vocab, uint64_t *state, struct tec_arena *arena)
+{
+    size_t n = (size_t)(tokens < in->max_tokens ? tokens : in->max_tokens);
+    int *ids = TEC_NEW(arena, n, int);
+    for (size_t i = 0; ids && i < n; i++)
+        ids[i] = vocab > 3 ? 3 + (int)(draw(state) % (uint32_t)(vocab - 3)) : 0;
+    v->name = tec_arena_printf(arena, "%s#ids", in->name);
+    v->kind = TEC_VALUE_I32;
+    v->rank = 1;
+    v->shape[0] = (int64_t)n;
+    v->data = ids;
+    v->bytes = n * sizeof(int);
+    return ids && v->name;
+}
+
+/* A few units of a memory. */
+static bool random_units(struct tec_value *v, uint64_t *state, struct tec_arena *arena)
+{
+    enum { UNITS = 6, ROOM = 1024 };
+    static const char *const words[] = {"cup", "fork", "sink", "shelf", "apple", "open", "clean"};
+    char *text = tec_arena_push(arena, ROOM, 1, 1);
+    size_t n = 0;
+    for (int u = 0; text && u < UNITS; u++)
+        n += (size_t)snprintf(text + n, ROOM - n, "%s\"unit%d\": \"%s is %s by the %s\\n\"",
+                              u ? ", " : "{\"put\": {", u, words[draw(state) % 7],
+                              words[draw(state) % 7], words[draw(state) % 7]);
+    if (text)
+        n += (size_t)snprintf(text + n, ROOM - n, "}}");
+    *v = (struct tec_value){.name = v->name, .kind = TEC_VALUE_TEXT, .data = text, .bytes = n};
+    return text;
+}
+
+/* A picture that says its slot is the robot's camera of that slot, whatever its name. */
+static const char *name_of(const struct tec_decl_input *in, const struct tec_robot *robot)
+{
+    for (int i = 0; robot && in->slot && i < robot->n_cameras; i++)
+        if (robot->cameras[i].input && strcmp(robot->cameras[i].slot, in->slot) == 0)
+            return robot->cameras[i].input;
+    return in->name;
+}
+
+enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t *n,
+                                  const struct tec_pipeline *pipeline,
+                                  const struct tec_robot *robot, int prompt_tokens, int vocab,
+                                  uint64_t *state, struct tec_arena *arena, struct tec_error *err)
+{
+    enum { OF_ANY_MODEL = 256 };
+    *n = 0;
+    if (pipeline->n_models > 1 && vocab > OF_ANY_MODEL)
+        vocab = OF_ANY_MODEL;
+    for (int i = 0; i < pipeline->n_inputs && *n < room; i++) {
+        const struct tec_decl_input *in = &pipeline->inputs[i];
+        struct tec_value *v = &values[*n];
+        *v = (struct tec_value){.name = in->name};
+        bool made = in->kind == TEC_INPUT_SEGMENTS ? random_units(v, state, arena)
+                    : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, state, arena)
+                    : in->kind == TEC_INPUT_TENSOR
+                        ? random_numbers(v, in, state, arena)
+                        : random_prompt(v, in, prompt_tokens, vocab, state, arena);
+        if (!made)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for random inputs");
+        if (in->kind == TEC_INPUT_IMAGE)
+            v->name = name_of(in, robot);
+        ++*n;
+    }
+    return TEC_OK;
+}

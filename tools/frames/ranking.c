@@ -1,0 +1,28 @@
+#include "tools/frames/ranking.h"
+
+#include "tools/frames/frame_print.h"
+
+#include <math.h>
+
+json_t *tec_ranking_json(const struct tec_frame_text *t)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < t->n_ranked; i++) {
+        const struct tec_ranked *r = &t->ranked[i];
+        json_t *likely = isfinite(r->likely) ? json_real(r->likely) : json_null();
+        json_array_append_new(all, json_pack("{s:i, s:s, s:o}", "index", r->index, "text",
+                                             t->list->item[r->index], "log_likelihood", likely));
+    }
+    return all;
+}
+
+void tec_ranking_print(FILE *out, const struct tec_frame_text *t)
+{
+    enum { SHOWN = 3 };
+    for (int i = 0; i < t->n_ranked && i < SHOWN; i++) {
+        tec_frame_print_sentence(out, t->list->item[t->ranked[i].index]);
+        fprintf(out, " %.4g", t->ranked[i].likely);
+    }
+    if (t->n_ranked > SHOWN)
+        fprintf(out, "  of %d", t->n_ranked);
+}

@@ -1,0 +1,15 @@
+/* ring_text.h - what a ring comes to, in words: stages and their bytes, how they move and are read,
+ * what each captured depth means for a frame and for the age of an action. */
+#ifndef TEC_TOOLS_FRAMES_RING_TEXT_H
+#define TEC_TOOLS_FRAMES_RING_TEXT_H
+
+#include "graph/run/engine.h"
+
+#include <stdio.h>
+
+/* Lines that begin with two blanks; nothing for a pipeline without a ring. `measured` NULL: without
+ * bytes. */
+void tec_ring_print(const struct tec_pipeline *pipeline, const struct tec_measured *measured,
+                    FILE *out);
+
+#endif

@@ -1,0 +1,104 @@
+#include "tools/frames/tick_print.h"
+
+#include "tools/frames/frame_print.h"
+#include "tools/frames/ranking.h"
+
+static json_t *since(const struct tec_frames *f, int64_t at_ns)
+{
+    return json_integer((at_ns - f->began_ns) / 1000);
+}
+
+static json_t *actions_of(const struct tec_frames *f, const struct tec_paced_tick *tick)
+{
+    json_t *all = json_object(), *rows = json_array();
+    for (int r = 0; r < tick->rows; r++) {
+        json_t *row = json_array();
+        for (int c = 0; c < tick->columns; c++)
+            json_array_append_new(row, json_real(tick->actions[r * tick->columns + c]));
+        json_array_append_new(rows, row);
+    }
+    if (f->action)
+        json_object_set_new(all, f->action, rows);
+    else
+        json_decref(rows);
+    return all;
+}
+
+static json_t *no_texts(const struct tec_frames *f)
+{
+    json_t *all = json_object();
+    for (int d = 0; d < f->n_decoders; d++)
+        json_object_set_new(all, f->decoders[d], json_array());
+    return all;
+}
+
+enum tec_status tec_tick_json(json_t **out, const struct tec_frames *f,
+                              const struct tec_paced_tick *tick, struct tec_error *err)
+{
+    const char *cause = tec_cause_word(tick->cause);
+    if (tick->out)
+        TEC_TRY(tec_frame_json(out, f, tick->out, err));
+    else
+        *out = json_pack("{s:I,s:n,s:n,s:o,s:n}", "frame", (json_int_t)tick->frame, "start_us",
+                         "end_us", "text", no_texts(f), "plan");
+    json_t *more =
+        json_pack("{s:o,s:b,s:o,s:s,s:o,s:b,s:o,s:o,s:o}", "age_us",
+                  tick->age_ns < 0 ? json_null() : json_integer(tick->age_ns / 1000), "missed",
+                  (int)tick->missed, "cause", cause ? json_string(cause) : json_null(), "source",
+                  tec_source_word(tick->source), "actions", actions_of(f, tick), "skipped",
+                  !tick->out, "tick_us", since(f, tick->tick_ns), "deadline_us",
+                  since(f, tick->deadline_ns), "handed_us", since(f, tick->handed_ns));
+    bool good = *out && more && json_object_update(*out, more) == 0;
+    char trouble[160];
+    tec_beyond_text(trouble, sizeof trouble, &tick->beyond);
+    if (good && trouble[0])
+        good = json_object_set_new(*out, "trouble", json_string(trouble)) == 0;
+    json_decref(more);
+    return good ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+}
+
+void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_paced_tick *tick)
+{
+    enum { SHOWN = 8 };
+    fprintf(out, "%4lld  ", (long long)tick->frame);
+    for (int c = 0; tick->rows > 0 && c < tick->columns && c < SHOWN; c++)
+        fprintf(out, "%s%7.3f", c ? " " : "[", tick->actions[c]);
+    fputs(tick->rows == 0 ? "no actions" : tick->columns > SHOWN ? " ...]" : "]", out);
+    fprintf(out, "  %s", tec_source_word(tick->source));
+    if (tick->beyond.n)
+        fprintf(out, " (%d limited)", tick->beyond.n);
+    if (tick->age_ns >= 0)
+        fprintf(out, "  age %6.2f ms", (double)tick->age_ns / 1e6);
+    if (tick->out && f->stages)
+        tec_frame_print_ring(out, f, tick->out);
+    else if (tick->out)
+        fprintf(out, "  batch %d", tec_frame_batch(f, tick->out->record, NULL));
+    if (tick->missed)
+        fprintf(out, "  %s (%s)", tick->out ? "missed" : "skipped",
+                tec_cause_word(tick->cause) ? tec_cause_word(tick->cause) : "?");
+    for (int i = 0; tick->out && i < tick->out->n_texts; i++)
+        if (tick->out->texts[i].n_ranked)
+            tec_ranking_print(out, &tick->out->texts[i]);
+        else if (tick->out->texts[i].done)
+            tec_frame_print_sentence(out, tick->out->texts[i].whole);
+    fputc('\n', out);
+    fflush(out);
+}
+
+void tec_paced_counts_print(FILE *out, const struct tec_paced_counts *counts)
+{
+    const char *between = " (";
+    fprintf(out, "%lld ticks, %lld skipped, %lld missed", (long long)counts->ticks,
+            (long long)counts->skipped, (long long)counts->missed);
+    for (int c = TEC_CAUSE_POLICY; c < TEC_CAUSES; c++) {
+        if (counts->causes[c] == 0)
+            continue;
+        fprintf(out, "%s%s %lld", between, tec_cause_word((enum tec_cause)c),
+                (long long)counts->causes[c]);
+        between = ", ";
+    }
+    fputs(between[0] == ',' ? ")" : "", out);
+    if (counts->beyond)
+        fprintf(out, ", %lld beyond limits", (long long)counts->beyond);
+    fputc('\n', out);
+}

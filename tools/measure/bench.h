@@ -1,0 +1,109 @@
+/* bench.h - runs of policies and settings that take turns on one engine: what cmd_bench asks for,
+ * what bench_rows measures, what bench_report says. */
+#ifndef TEC_TOOLS_MEASURE_BENCH_H
+#define TEC_TOOLS_MEASURE_BENCH_H
+
+#include "tools/cli/open_engine.h"
+#include "tools/frames/inputs.h"
+
+#include <jansson.h>
+
+enum { TEC_BENCH_ROWS = 32, TEC_BENCH_INPUTS = 3 };
+
+/* Durations of one kind, in nanoseconds; sorted by the report. */
+struct tec_samples {
+    int n, room;
+    int64_t *ns;
+};
+
+/* One policy with its parameters, and all that was measured of it. */
+struct tec_bench_row {
+    const char *policy, *params; /* "k=5", or "" */
+    struct tec_policy *owner;
+    struct tec_planner planner;
+    struct tec_samples frame, action, host, age; /* a measured frame each */
+    struct tec_samples prefill, act;             /* a launch each */
+    struct tec_samples step1;                    /* a decode step at batch 1 */
+    struct tec_samples lives;                    /* of a ring: frames, as if nanoseconds, from an
+                                                  * observation to its actions */
+    struct tec_samples step;                     /* a decode step of the largest batch seen */
+    int steady_rows, k;                          /* of that batch */
+    struct tec_histogram *nodes;                 /* by `nodes` of the bench */
+    int64_t filling;                             /* measured frames in which a ring fills; they are
+                                                  * in no figure */
+    int64_t depths;                              /* sum of the ring's depth over frames */
+    int64_t frames, actions, tokens, launches, launched_rows, missed, refused, shed, busy_ns;
+    int64_t captures, most_captures; /* launches of all frames, of the fullest one */
+    int64_t allocations;             /* of the heap, inside measured frames */
+    uint64_t actions_hash;           /* of the chunks of a turn's first measured frames */
+    int hashed;                      /* frames in it: those that every turn has */
+    bool repeated;                   /* every turn gave the same actions */
+    int64_t worst_at;                /* measured frame */
+    struct tec_frame_record worst;
+};
+
+struct tec_bench_left {
+    int64_t age_us, lives; /* lives: in frames */
+};
+
+struct tec_bench {
+    struct tec_invocation *call;
+    struct tec_opened opened;
+    struct tec_inputs *inputs; /* NULL: random ones */
+    struct tec_frame_input random[TEC_BENCH_INPUTS];
+    int frames, warmup, rounds, prompt_tokens;
+    bool paced;
+    int n_rows;
+    struct tec_bench_row rows[TEC_BENCH_ROWS];
+    int64_t start_ns, opened_ns, first_ns;    /* open began, ended; the first frame ended */
+    int64_t weights_ns, captures_ns, warm_ns; /* when these parts of opening began; 0 = not */
+    int64_t peak;  /* bytes of the heap, before the machine's memory is measured */
+    double read_s; /* bytes a second this machine reads */
+    double load_before, load_after;
+    int pictures, text;                         /* of the last input */
+    uint64_t chunk_hash;                        /* of the frame's actions, as they were released */
+    struct tec_bench_left left[TEC_MAX_STAGES]; /* actions that left in the frame */
+    int n_left;
+    int n_nodes; /* of the topology, or a ring's launches */
+    const char *nodes[TEC_MAX_NODES];
+};
+
+/* Rows from "A,B" (NULL: the pipeline's policy) and "NAME=v1,v2" (NULL: no sweep). A policy without
+ * that parameter has one row. `words` of --param go to the policies that have them; one that nobody
+ * has is TEC_INVALID. */
+enum tec_status tec_bench_make_rows(struct tec_bench *b, const char *policies, const char *sweep,
+                                    struct tec_error *err);
+void tec_bench_close_rows(struct tec_bench *b);
+
+/* Random pictures and numbers, a prompt of `prompt_tokens` random ids: three observations. */
+enum tec_status tec_bench_random(struct tec_bench *b, uint64_t seed, struct tec_error *err);
+
+/* What the engine calls with the actions of a frame; `user` is the bench. */
+void tec_bench_released(void *user, const float *chunk, const struct tec_frame_record *record);
+
+/* All rounds of all rows. */
+enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err);
+
+/* The report as the JSON of the command line's contract, and as text. Sorts the samples. */
+json_t *tec_bench_json(struct tec_bench *b, const char *command);
+void tec_bench_print(struct tec_bench *b, const char *node, FILE *out);
+
+/* bench.json, and for each row its frames in order and a histogram of 1 us, into a folder. */
+enum tec_status tec_bench_write(const struct tec_bench *b, const json_t *report, const char *dir,
+                                struct tec_error *err);
+
+/* Quantile of sorted samples (nearest rank); 0 when there are none. */
+int64_t tec_samples_at(const struct tec_samples *s, double q);
+void tec_samples_sort(struct tec_samples *s);
+
+/* Of the frame that shares and batches against the one that does neither, by the node times of this
+ * run: `bound` = (2P + A + N d1) / (P + A + k dB), `ratio` of their median frames. False when the
+ * rows do not hold both, or a time is missing. */
+struct tec_bench_bound {
+    double prefill_us, action_us, step1_us, step_us, bound, ratio;
+    double tokens; /* N: made in a frame of the isolated row, end tokens heeded */
+    int k, rows;
+};
+bool tec_bench_bound(const struct tec_bench *b, struct tec_bench_bound *out);
+
+#endif

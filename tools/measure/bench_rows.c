@@ -1,0 +1,386 @@
+/* bench_rows.c - rows, inputs and turns: what is run, in which order, and what is kept of it. */
+#include "tools/measure/bench.h"
+
+#include "tools/api/topology.h"
+#include "tools/frames/random_input.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* --- rows ------------------------------------------------------------------------------------ */
+
+static bool has_param(const struct tec_policy *policy, const char *word, size_t n)
+{
+    const struct tec_param *p;
+    for (int i = 0; (p = tec_policy_param(policy, i)); i++)
+        if (strlen(p->name) == n && strncmp(p->name, word, n) == 0)
+            return true;
+    return false;
+}
+
+static enum tec_status set_param(struct tec_policy *policy, const char *word, size_t n,
+                                 const char *value, struct tec_error *err)
+{
+    char name[64], *end;
+    double number = strtod(value, &end);
+    if (end == value || *end != '\0' || n >= sizeof name)
+        return tec_fail(err, TEC_INVALID, "'%s': '%s' is not a number", word, value);
+    memcpy(name, word, n);
+    name[n] = '\0';
+    return tec_policy_set_param(policy, name, number, err);
+}
+
+/* Samples for every frame of a row; launches may be several a frame, then the rest is left out. */
+static bool give_samples(struct tec_bench *b, struct tec_bench_row *r)
+{
+    struct tec_samples *all[] = {&r->frame, &r->action, &r->host, &r->age,  &r->prefill,
+                                 &r->act,   &r->step1,  &r->step, &r->lives};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        all[i]->room = b->frames;
+        all[i]->ns = TEC_NEW(b->call->arena, (size_t)b->frames, int64_t);
+        ok = ok && all[i]->ns;
+    }
+    r->nodes = TEC_NEW(b->call->arena, (size_t)b->n_nodes + 1, struct tec_histogram);
+    return ok && r->nodes;
+}
+
+static enum tec_status add_row(struct tec_bench *b, const char *name, const char *sweep,
+                               const char *value, bool *used, struct tec_error *err)
+{
+    struct tec_bench_row *r = &b->rows[b->n_rows];
+    const struct tec_words *words = &b->call->shared.param;
+    if (b->n_rows == TEC_BENCH_ROWS)
+        return tec_fail(err, TEC_INVALID, "more than %d rows: fewer policies or values",
+                        TEC_BENCH_ROWS);
+    TEC_TRY(tec_opened_status(tec_open_policy(&r->owner, b->opened.pipeline, name, b->call->root,
+                                              &b->opened.engine->topology, NULL, 0, b->call->heap,
+                                              err)));
+    b->n_rows++; /* closed with the others from here on */
+    r->planner = tec_policy_planner(r->owner);
+    r->policy = tec_policy_name(r->owner);
+    for (int i = 0; i < words->n; i++) {
+        const char *equals = strchr(words->item[i], '=');
+        size_t n = equals ? (size_t)(equals - words->item[i]) : 0;
+        if (!equals || !has_param(r->owner, words->item[i], n))
+            continue;
+        used[i] = true;
+        TEC_TRY(set_param(r->owner, words->item[i], n, equals + 1, err));
+    }
+    if (value)
+        TEC_TRY(set_param(r->owner, sweep, strcspn(sweep, "="), value, err));
+    char *params = tec_arena_strdup(b->call->arena, "");
+    const struct tec_param *p;
+    for (int i = 0; params && (p = tec_policy_param(r->owner, i)); i++)
+        params = tec_arena_printf(b->call->arena, "%s%s%s=%g", params, *params ? "," : "", p->name,
+                                  p->value);
+    r->params = params;
+    return params && give_samples(b, r) ? TEC_OK
+                                        : tec_fail(err, TEC_NO_MEMORY, "no memory for samples");
+}
+
+/* The next word of a list with commas; NULL past the last one. */
+static const char *next_word(struct tec_arena *arena, const char **list)
+{
+    if (!*list || !**list)
+        return NULL;
+    size_t n = strcspn(*list, ",");
+    const char *word = tec_arena_strndup(arena, *list, n);
+    *list += n + ((*list)[n] == ',');
+    return word;
+}
+
+static enum tec_status add_rows(struct tec_bench *b, const char *name, const char *sweep,
+                                bool *used, bool *swept, struct tec_error *err)
+{
+    int first = b->n_rows;
+    TEC_TRY(add_row(b, name, NULL, NULL, used, err));
+    size_t n = sweep ? strcspn(sweep, "=") : 0;
+    if (!sweep || !has_param(b->rows[first].owner, sweep, n))
+        return TEC_OK;
+    *swept = true;
+    tec_policy_close(b->rows[first].owner);
+    memset(&b->rows[first], 0, sizeof b->rows[first]);
+    b->n_rows--;
+    const char *values = sweep + n + 1, *value;
+    while ((value = next_word(b->call->arena, &values)))
+        TEC_TRY(add_row(b, name, sweep, value, used, err));
+    return TEC_OK;
+}
+
+/* Whose times are told apart. A ring's launches are two nodes' at once: they have names of their
+ * own. */
+static void name_nodes(struct tec_bench *b)
+{
+    const struct tec_topology *t = &b->opened.engine->topology;
+    for (int i = 0; i < t->n_nodes; i++)
+        b->nodes[i] = t->nodes[i].name;
+    b->n_nodes = t->n_nodes;
+    if (!t->ring)
+        return;
+    b->nodes[0] = "packed";
+    b->nodes[1] = "decode";
+    b->n_nodes = 2;
+}
+
+enum tec_status tec_bench_make_rows(struct tec_bench *b, const char *policies, const char *sweep,
+                                    struct tec_error *err)
+{
+    name_nodes(b);
+    const struct tec_words *words = &b->call->shared.param;
+    bool *used = TEC_NEW(b->call->arena, (size_t)words->n + 1, bool), swept = false;
+    const char *name;
+    if (!used)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for rows");
+    if (sweep && (!strchr(sweep, '=') || !strchr(sweep, '=')[1]))
+        return tec_fail(err, TEC_INVALID, "--sweep is NAME=v1,v2, is '%s'", sweep);
+    if (!policies)
+        TEC_TRY(add_rows(b, NULL, sweep, used, &swept, err));
+    while ((name = next_word(b->call->arena, &policies)))
+        TEC_TRY(add_rows(b, name, sweep, used, &swept, err));
+    for (int i = 0; i < words->n; i++)
+        if (!used[i])
+            return tec_fail(err, TEC_INVALID, "--param %s: no policy here has it", words->item[i]);
+    if (sweep && !swept)
+        return tec_fail(err, TEC_INVALID,
+                        "--sweep %s: no policy here has it; a field of the pipeline is set with "
+                        "--set, one run each",
+                        sweep);
+    return TEC_OK;
+}
+
+void tec_bench_close_rows(struct tec_bench *b)
+{
+    for (int i = 0; i < b->n_rows; i++)
+        tec_policy_close(b->rows[i].owner);
+    b->n_rows = 0;
+}
+
+/* --- inputs ---------------------------------------------------------------------------------- */
+
+enum tec_status tec_bench_random(struct tec_bench *b, uint64_t seed, struct tec_error *err)
+{
+    const struct tec_pipeline *p = b->opened.pipeline;
+    const struct tec_engine *e = b->opened.engine;
+    uint64_t state = seed * 2 + 1;
+    struct tec_value values[TEC_MAX_INPUTS];
+    for (int i = 0; i < TEC_BENCH_INPUTS; i++) {
+        size_t n;
+        TEC_TRY(tec_random_inputs(values, TEC_MAX_INPUTS, &n, p, tec_session_robot(e->session),
+                                  b->prompt_tokens, e->model->text.vocab, &state, b->call->arena,
+                                  err));
+        TEC_TRY(tec_session_observe(b->opened.engine->session, values, n, NULL, i, 0, &b->random[i],
+                                    NULL, err));
+    }
+    return TEC_OK;
+}
+
+/* --- turns ----------------------------------------------------------------------------------- */
+
+static void keep(struct tec_samples *s, int64_t ns)
+{
+    if (s->n < s->room)
+        s->ns[s->n++] = ns;
+}
+
+static bool is_kind(const struct tec_topology *t, const char *node, const char *kind)
+{
+    for (int n = 0; n < t->n_nodes; n++)
+        if (strcmp(t->nodes[n].name, node) == 0)
+            return strcmp(t->nodes[n].kind, kind) == 0;
+    return false;
+}
+
+/* Steps of decode launches: exact where every row took all k, or where rows ran alone. */
+static void keep_steps(const struct tec_topology *t, struct tec_bench_row *r,
+                       const struct tec_frame_record *f)
+{
+    int64_t alone_ns = 0, full = 0;
+    int decodes = 0, alone = 0;
+    const struct tec_launch_record *last = NULL;
+    for (int i = f->n_launches; i-- > 0;) {
+        const struct tec_launch_record *l = &f->launches[i];
+        if (!is_kind(t, l->node, "decode"))
+            continue;
+        decodes++;
+        full += (int64_t)l->rows * l->k;
+        alone += l->rows == 1;
+        alone_ns += l->end_ns - l->start_ns;
+        r->launches++;
+        r->launched_rows += l->rows;
+        last = l;
+    }
+    if (decodes && alone == decodes && f->tokens > 0)
+        keep(&r->step1, alone_ns / f->tokens);
+    if (decodes != 1 || f->tokens != full || last->rows < r->steady_rows)
+        return;
+    if (last->rows > r->steady_rows)
+        r->step.n = 0; /* fuller than before: only the fullest counts */
+    r->steady_rows = last->rows;
+    r->k = last->k;
+    keep(&r->step, (last->end_ns - last->start_ns) / last->k);
+}
+
+static void keep_frame(struct tec_bench *b, struct tec_bench_row *r,
+                       const struct tec_frame_record *f)
+{
+    const struct tec_topology *t = &b->opened.engine->topology;
+    int64_t took = f->end_ns - f->start_ns;
+    if (f->filling) {
+        r->filling++;
+        return;
+    }
+    if (!r->frames || took > r->worst.end_ns - r->worst.start_ns) {
+        r->worst = *f;
+        r->worst_at = r->frames;
+    }
+    r->frames++;
+    r->captures += f->n_launches;
+    r->most_captures = f->n_launches > r->most_captures ? f->n_launches : r->most_captures;
+    keep(&r->frame, took);
+    keep(&r->host, f->host_ns);
+    r->depths += f->depth;
+    if (f->release_ns >= 0)
+        keep(&r->action, f->release_ns - f->tick_ns);
+    for (int i = 0; i < b->n_left; i++) {
+        r->actions++;
+        keep(&r->age, b->left[i].age_us * 1000);
+        keep(&r->lives, b->left[i].lives);
+    }
+    for (int i = 0; i < f->n_launches; i++) {
+        const struct tec_launch_record *l = &f->launches[i];
+        int64_t ns = l->end_ns - l->start_ns;
+        for (int n = 0; n < b->n_nodes; n++)
+            if (strcmp(b->nodes[n], l->node) == 0)
+                tec_histogram_add(&r->nodes[n], ns);
+        if (is_kind(t, l->node, "prefill"))
+            keep(&r->prefill, ns);
+        if (is_kind(t, l->node, "action"))
+            keep(&r->act, ns);
+    }
+    if (t->ring) { /* a row a sequence in flight, the one that enters too */
+        r->launches += f->n_launches;
+        r->launched_rows += f->rows;
+    } else {
+        keep_steps(t, r, f);
+    }
+    r->tokens += f->tokens;
+    r->missed += f->missed;
+    r->refused += f->refused;
+    r->shed += f->shed;
+}
+
+static enum tec_status take_input(struct tec_bench *b, int64_t frame, int64_t now,
+                                  struct tec_frame_input *input, struct tec_error *err)
+{
+    struct tec_inputs_frame values;
+    if (b->inputs) {
+        TEC_TRY(tec_inputs_next(b->inputs, &values, err));
+        if (values.ended || values.none)
+            return tec_fail(err, TEC_INVALID, "%s: the inputs end before the frames do",
+                            tec_inputs_place(b->inputs));
+        TEC_TRY(tec_session_observe(b->opened.engine->session, values.values, values.n, NULL, frame,
+                                    now, input, NULL, err));
+    } else {
+        *input = b->random[frame % TEC_BENCH_INPUTS];
+        input->captured_ns = now;
+        if (b->opened.engine->topology.ring) /* another one would empty it */
+            input->text_key = b->random[0].text_key;
+    }
+    b->pictures = input->prefix.n_pictures;
+    b->text = input->prefix.n_text;
+    return TEC_OK;
+}
+
+/* Paced: the next multiple of the period, those that have passed are skipped. */
+static int64_t wait_tick(const struct tec_bench *b, int64_t last)
+{
+    const struct tec_clock clock = {NULL};
+    int64_t now = tec_clock_now(&clock), period = b->opened.engine->topology.period_us * 1000;
+    if (!b->paced || !last || period <= 0)
+        return now;
+    int64_t late = now - (last + period), tick = last + period;
+    if (late > 0)
+        tick += (late + period - 1) / period * period;
+    tec_clock_wait(&clock, tick);
+    return tick;
+}
+
+void tec_bench_released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct tec_bench *b = user;
+    const struct tec_flow *flow = &b->opened.engine->model->flow;
+    if (b->n_left < TEC_MAX_STAGES)
+        b->left[b->n_left++] =
+            (struct tec_bench_left){record->age_us, record->frame - record->seen};
+    b->chunk_hash = XXH3_64bits(chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
+}
+
+/* A turn begins with a reset, so its frames have the same inputs and noise as those of another. */
+static void keep_hash(struct tec_bench_row *r, uint64_t hash, int turn)
+{
+    r->repeated = turn == 0 || (r->repeated && hash == r->actions_hash);
+    if (turn == 0)
+        r->actions_hash = hash;
+}
+
+/* Reset, warm-up, measured frames. */
+static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, int frames, int turn,
+                                 struct tec_error *err)
+{
+    struct tec_loop *loop = b->opened.engine->loop;
+    const struct tec_clock clock = {NULL};
+    int64_t tick = 0, begin = 0;
+    uint64_t hash = 0;
+    r->hashed = b->frames / b->rounds;
+    tec_loop_reset(loop);
+    tec_loop_set_planner(loop, &r->planner);
+    for (int f = 0; f < b->warmup + frames; f++) {
+        struct tec_frame_input input;
+        tick = wait_tick(b, tick);
+        TEC_TRY(take_input(b, f, tick, &input, err));
+        if (f == b->warmup)
+            begin = tick;
+        if (!b->paced) { /* preparing an input is not the frame's time */
+            tick = tec_clock_now(&clock);
+            input.captured_ns = tick;
+        }
+        int64_t calls = atomic_load(&b->call->heap->calls);
+        b->chunk_hash = 0;
+        b->n_left = 0;
+        const struct tec_frame_record *record = tec_loop_frame(loop, &input, tick, 0);
+        TEC_TRY(tec_device_failure(b->opened.engine->device, err));
+        if (!b->first_ns)
+            b->first_ns = record->end_ns;
+        if (f < b->warmup)
+            continue;
+        keep_frame(b, r, record);
+        r->allocations += atomic_load(&b->call->heap->calls) - calls;
+        if (f < b->warmup + r->hashed)
+            hash = XXH3_64bits_withSeed(&b->chunk_hash, sizeof b->chunk_hash, hash);
+        if (!b->paced && !record->filling)
+            r->busy_ns += record->end_ns - record->start_ns;
+    }
+    if (b->paced)
+        r->busy_ns += tec_clock_now(&clock) - begin;
+    keep_hash(r, hash, turn);
+    return TEC_OK;
+}
+
+enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err)
+{
+    for (int round = 0; round < b->rounds; round++)
+        for (int i = 0; i < b->n_rows; i++) {
+            int done = b->frames * round / b->rounds;
+            if (b->call->progress)
+                fprintf(stderr, "\r\033[Kbench: round %d of %d, %s %s", round + 1, b->rounds,
+                        b->rows[i].policy, b->rows[i].params);
+            TEC_TRY(
+                run_block(b, &b->rows[i], b->frames * (round + 1) / b->rounds - done, round, err));
+        }
+    if (b->call->progress)
+        fputs("\r\033[K", stderr);
+    tec_loop_reset(b->opened.engine->loop);
+    return TEC_OK;
+}

@@ -1,0 +1,182 @@
+#include "tools/measure/costs_file.h"
+
+#include "graph/kv/stages.h"
+#include "tools/cli/expect.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Names, each once, joined for a sentence; at most what fits. */
+struct names {
+    int n;
+    char text[160];
+};
+
+static void add_name(struct names *names, const char *name)
+{
+    size_t used = strlen(names->text);
+    if (names->n++ < 6 && used + 48 < sizeof names->text)
+        snprintf(names->text + used, sizeof names->text - used, "%s'%.40s'", used ? ", " : "",
+                 name);
+    else if (used + 5 < sizeof names->text && names->text[used - 1] != '.')
+        memcpy(names->text + used, ", ...", 6);
+}
+
+static bool is_timed(const struct tec_decl_node *n)
+{
+    return !n->culled && (n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION ||
+                          n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE);
+}
+
+/* A ring's launches have names of their own: they are two nodes' at once. */
+static const char *const ring_names[] = {"packed", "decode"};
+
+static bool is_known(const struct tec_pipeline *p, const char *name)
+{
+    if (tec_pipeline_ring(p))
+        return strcmp(name, ring_names[0]) == 0 || strcmp(name, ring_names[1]) == 0;
+    for (int i = 0; i < p->n_nodes; i++)
+        if (is_timed(&p->nodes[i]) && strcmp(p->nodes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What has no row although it takes time. */
+static void find_without(struct names *without, const struct tec_cost_table *t,
+                         const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    int launches = ring ? 1 + (p->resources[ring->kv.index].stages > 1) : 0;
+    for (int i = 0; i < launches; i++)
+        if (!tec_cost_table_row(t, ring_names[i], 0))
+            add_name(without, ring_names[i]);
+    for (int i = 0; i < p->n_nodes && !ring; i++)
+        if (is_timed(&p->nodes[i]) && !tec_cost_table_row(t, p->nodes[i].name, 0))
+            add_name(without, p->nodes[i].name);
+}
+
+static enum tec_status compare(struct tec_invocation *call, const struct tec_cost_table *t,
+                               const struct tec_pipeline *p, struct tec_error *err)
+{
+    struct names unknown = {.n = 0}, without = {.n = 0};
+    const char *path = call->shared.costs;
+    int known = 0;
+    for (int i = 0; i < t->n_rows; i++) {
+        bool first = i == 0 || strcmp(t->rows[i].node, t->rows[i - 1].node) != 0;
+        bool found = is_known(p, t->rows[i].node);
+        known += found && first;
+        if (first && !found)
+            add_name(&unknown, t->rows[i].node);
+    }
+    find_without(&without, t, p);
+    if (!known)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%.120s: its nodes are %s, none is in pipeline '%.40s'; measure it with "
+                        "tectum profile -o FILE",
+                        path, unknown.text, p->name);
+    if (t->pipeline && strcmp(t->pipeline, p->name) != 0)
+        tec_say(call, "%s: measured on pipeline '%.80s', used for '%s'", path, t->pipeline,
+                p->name);
+    if (unknown.n)
+        tec_say(call, "%s: no node of '%s' is called %s; these rows are not used", path, p->name,
+                unknown.text);
+    if (without.n)
+        tec_say(call, "%s: no row of %s; the warm-up says what these cost", path, without.text);
+    return TEC_OK;
+}
+
+enum tec_status tec_costs_open(const struct tec_cost_table **out, struct tec_invocation *call,
+                               const struct tec_pipeline *pipeline, struct tec_error *err)
+{
+    *out = NULL;
+    if (!call->shared.costs)
+        return TEC_OK;
+    struct tec_cost_table *table = TEC_NEW(call->arena, 1, struct tec_cost_table);
+    if (!table)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
+    enum tec_path_kind kind = tec_path_kind(call->shared.costs);
+    if (kind != TEC_PATH_UNKNOWN)
+        return tec_expect(call->shared.costs, "a file of costs", err);
+    TEC_TRY(tec_cost_table_read(table, call->shared.costs, call->arena, err));
+    TEC_TRY(compare(call, table, pipeline, err));
+    *out = table;
+    return TEC_OK;
+}
+
+static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
+{
+    const struct tec_cost_row *row = tec_cost_table_row(t, node, rows);
+    return row ? tec_cost_row_us(row, 0.99) / 1000.0 : 0.0;
+}
+
+/* What a frame runs before anything hard is done: prefills of its model. */
+static double before_ms(const struct tec_cost_table *t, const struct tec_pipeline *p, char *text,
+                        size_t room)
+{
+    double sum = 0.0;
+    text[0] = '\0';
+    for (int i = 0; i < p->n_nodes; i++) {
+        if (!is_timed(&p->nodes[i]) || p->nodes[i].kind != TEC_DECL_PREFILL ||
+            p->nodes[i].model.index != tec_pipeline_main(p))
+            continue;
+        double ms = p99_ms(t, p->nodes[i].name, 0);
+        size_t used = strlen(text);
+        if (used + 64 < room)
+            snprintf(text + used, room - used, "%s%.40s %.3g", used ? " + " : "", p->nodes[i].name,
+                     ms);
+        sum += ms;
+    }
+    return sum;
+}
+
+/* A frame of a ring as deep as it is captured: of all depths the one with the fewest forwards. */
+static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t,
+                       const struct tec_pipeline *p, const char *path)
+{
+    const struct tec_decl_node *n = tec_pipeline_ring(p);
+    int stages = p->resources[n->kv.index].stages, depths = p->capture.depth.n;
+    int depth = depths ? p->capture.depth.item[depths - 1] : stages;
+    int forwards = tec_stages_forwards(stages, depth);
+    double ms = p99_ms(t, ring_names[0], tec_stages_rows(stages, depth, 0));
+    for (int i = 1; i < forwards; i++)
+        ms += p99_ms(t, ring_names[1], tec_stages_rows(stages, depth, i));
+    if (n->deadline.kind != TEC_DEADLINE_HARD || ms <= n->deadline.ms)
+        return;
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_E031, n->deadline.where_ms,
+        "hard deadline %g ms is shorter than the measured critical path %.4g ms (p99: %d forward%s "
+        "of a ring %d deep)",
+        n->deadline.ms, ms, forwards, forwards == 1 ? "" : "s", depth);
+    tec_diagnostics_help(d, entry,
+                         "a deadline of at least %g ms, fewer stages or cameras, or a faster "
+                         "device; measured in %.200s",
+                         ceil(ms), path);
+}
+
+void tec_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
+                     const struct tec_pipeline *pipeline, const char *path)
+{
+    char before[200];
+    if (tec_pipeline_ring(pipeline)) {
+        check_ring(d, table, pipeline, path);
+        return;
+    }
+    double prefill = before_ms(table, pipeline, before, sizeof before);
+    for (int i = 0; i < pipeline->n_nodes; i++) {
+        const struct tec_decl_node *n = &pipeline->nodes[i];
+        if (!is_timed(n) || n->deadline.kind != TEC_DEADLINE_HARD || n->kind != TEC_DECL_ACTION)
+            continue;
+        double own = p99_ms(table, n->name, 0);
+        if (prefill + own <= n->deadline.ms)
+            continue;
+        struct tec_diagnostic *entry = tec_diagnostics_add(
+            d, TEC_E031, n->deadline.where_ms,
+            "hard deadline %g ms is shorter than the measured critical path %.4g ms (p99: %s + "
+            "%.40s %.3g)",
+            n->deadline.ms, prefill + own, before, n->name, own);
+        tec_diagnostics_help(d, entry,
+                             "a deadline of at least %g ms, fewer steps or cameras, or a faster "
+                             "device; measured in %.200s",
+                             ceil(prefill + own), path);
+    }
+}

@@ -1,0 +1,97 @@
+#include "tools/measure/measure.h"
+
+#include "base/store/find.h"
+#include "base/store/kind.h"
+#include "tools/cli/bytes.h"
+
+static bool is_here(const struct tec_invocation *call, const char *weights)
+{
+    const char *path;
+    if (!weights || tec_find_path(&path, weights, call->root, call->arena, NULL) != TEC_OK)
+        return false;
+    enum tec_path_kind kind = tec_path_kind(path);
+    return kind == TEC_PATH_CHECKPOINT || kind == TEC_PATH_SAFETENSORS;
+}
+
+enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
+                                     const struct tec_pipeline *pipeline)
+{
+    int main = pipeline->n_models > 0 ? tec_pipeline_main(pipeline) : -1;
+    bool here = pipeline->n_models > 0;
+    for (int i = 0; i < pipeline->n_models; i++) /* all of them, or none counts */
+        if (tec_pipeline_runs(pipeline, i) && !(i == main && call->shared.weights))
+            here = here && is_here(call, pipeline->models[i].weights);
+    return call->shared.random_weights.given ? TEC_MEASURED_SIZE
+           : here                            ? TEC_MEASURED_CHECKPOINT
+                                             : TEC_MEASURED_FULL;
+}
+
+static enum tec_status options_of(struct tec_engine_options *options, enum tec_measured_by *by,
+                                  struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                  struct tec_error *err)
+{
+    const struct tec_shared *s = &call->shared;
+    *by = tec_measured_by(call, pipeline);
+    *options = (struct tec_engine_options){.pipeline = pipeline,
+                                           .root = call->root,
+                                           .weights = s->weights,
+                                           .random = *by != TEC_MEASURED_CHECKPOINT,
+                                           .size = tec_size_names[s->size],
+                                           .tokenizer = s->tokenizer};
+    if (pipeline->n_models == 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "it has no model");
+    return tec_device_choice(call, &options->device, err);
+}
+
+enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
+                            struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                            struct tec_diagnostics *found, struct tec_error *err)
+{
+    struct tec_engine_options options;
+    TEC_TRY(options_of(&options, by, call, pipeline, err));
+    options.found = found;
+    options.absent = *by == TEC_MEASURED_FULL;
+    return tec_engine_measure(out, &options, call->heap, call->arena, err);
+}
+
+enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *by,
+                                 struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                 struct tec_error *err)
+{
+    struct tec_engine_options options;
+    TEC_TRY(options_of(&options, by, call, pipeline, err));
+    return tec_engine_plan(out, &options, call->heap, err);
+}
+
+const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena)
+{
+    const struct {
+        const char *name;
+        int64_t bytes;
+    } parts[] = {
+        {"weights", bytes->weights},         {"KV", bytes->kv},
+        {"activations", bytes->activations}, {"tables", bytes->tables},
+        {"constants", bytes->constants},     {"frames", bytes->frames},
+    };
+    char text[24];
+    const char *all = tec_arena_printf(arena, "%s", tec_bytes_text(text, bytes->total));
+    for (size_t i = 0; all && i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i].bytes > 0)
+            all = tec_arena_printf(arena, "%s%s %s %s", all, i ? "," : ":", parts[i].name,
+                                   tec_bytes_text(text, parts[i].bytes));
+    return all;
+}
+
+const char *tec_measure_host_text(const struct tec_measured *m, const struct tec_pipeline *pipeline,
+                                  struct tec_arena *arena)
+{
+    char host[24], staging[24], kept[24], captures[24], budget[24];
+    if (!m->memory.staging)
+        return "";
+    return tec_arena_printf(
+        arena, "; host plan %s: KV on its way %s, KV kept at most %s, captures %s%s%s",
+        tec_bytes_text(host, m->host), tec_bytes_text(staging, m->memory.staging),
+        tec_bytes_text(kept, m->memory.kept), tec_bytes_text(captures, m->bytes.captures),
+        pipeline->memory.host ? "; budget " : "",
+        pipeline->memory.host ? tec_bytes_text(budget, pipeline->memory.host) : "");
+}

@@ -1,0 +1,34 @@
+/* measure.h - how many bytes a pipeline would take, exactly, without taking them. */
+#ifndef TEC_TOOLS_MEASURE_MEASURE_H
+#define TEC_TOOLS_MEASURE_MEASURE_H
+
+#include "graph/run/engine.h"
+#include "tools/cli/command.h"
+
+/* Where the sizes came from: --weights or the pipeline's checkpoint, --random-weights, or, when the
+ * pipeline's checkpoint is not here, the model description at full size. */
+enum tec_measured_by { TEC_MEASURED_CHECKPOINT, TEC_MEASURED_SIZE, TEC_MEASURED_FULL };
+
+enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
+                                     const struct tec_pipeline *pipeline);
+
+/* Measure with the shared options of `call`. Texts are owned by its arena. `found` (may be NULL)
+ * gets what inputs and kv.frame have that does not fit, see engine.h. */
+enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
+                            struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                            struct tec_diagnostics *found, struct tec_error *err);
+
+/* The captures themselves, with nothing behind their addresses; tec_engine_close. */
+enum tec_status tec_measure_plan(struct tec_engine **out, enum tec_measured_by *by,
+                                 struct tec_invocation *call, const struct tec_pipeline *pipeline,
+                                 struct tec_error *err);
+
+/* "6.12 GiB: weights 5.96 GiB, KV 150 MiB, ..." in the arena; NULL when it is full. */
+const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena *arena);
+
+/* "; host plan 8.94 GiB: KV on its way 960 MiB, KV kept at most 8.00 GiB, captures 400 KiB; budget
+ * 10 GiB", or "" for a pipeline without a memory. */
+const char *tec_measure_host_text(const struct tec_measured *measured,
+                                  const struct tec_pipeline *pipeline, struct tec_arena *arena);
+
+#endif

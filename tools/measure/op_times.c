@@ -1,0 +1,183 @@
+#include "tools/measure/op_times.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MARKS = TEC_MAX_MARKS - 4 };
+
+/* One call: which item it counts for, and its times. */
+struct timed {
+    int item;
+    const char *label;
+    int64_t *ns; /* [passes] */
+};
+
+struct work {
+    struct tec_op_times *out;
+    struct tec_arena arena;
+    struct timed *calls;
+    int n, room, n_commands;
+    bool differs; /* commands that are not the calls */
+    struct tec_capture **captures;
+    int n_captures;
+};
+
+static bool is_item(const struct tec_op_time *item, enum tec_stage stage, const char *label)
+{
+    return item->stage == stage && strncmp(item->label, label, sizeof item->label - 1) == 0;
+}
+
+static int item_of(struct tec_op_times *t, enum tec_stage stage, const char *label)
+{
+    for (int i = 0; i < t->n; i++)
+        if (is_item(&t->items[i], stage, label))
+            return i;
+    if (t->n == TEC_OP_TIMES_ROOM)
+        return TEC_OP_TIMES_ROOM - 1;
+    bool last = t->n == TEC_OP_TIMES_ROOM - 1;
+    t->items[t->n] = (struct tec_op_time){.stage = stage};
+    snprintf(t->items[t->n].label, sizeof t->items[t->n].label, "%s", last ? "others" : label);
+    return t->n++;
+}
+
+static void count_call(void *user, const struct tec_call_work *c)
+{
+    struct work *w = user;
+    (void)c;
+    w->room++;
+}
+
+static void take_call(void *user, const struct tec_call_work *c)
+{
+    struct work *w = user;
+    struct timed *call = &w->calls[w->n++];
+    call->label = c->call->label;
+    call->item = item_of(w->out, c->stage, c->call->label);
+    struct tec_op_time *item = &w->out->items[call->item];
+    item->calls++;
+    tec_cost_add(&item->cost, &c->cost);
+}
+
+static void add_command(void *user, enum tec_kernel_id kernel, const void *args, bool barrier,
+                        const char *label)
+{
+    struct work *w = user;
+    int at = w->n_commands++;
+    (void)barrier;
+    if (at >= w->n || strcmp(w->calls[at].label, label) != 0) {
+        w->differs = true;
+        return;
+    }
+    struct tec_capture *c = w->captures[at / MARKS];
+    tec_capture_add(c, kernel, args, true, label);
+    tec_capture_mark(c, at % MARKS);
+}
+
+static enum tec_status list_calls(struct work *w, const struct tec_op_times_of *of,
+                                  struct tec_error *err)
+{
+    TEC_TRY(tec_work_check(of->plan, of->part, &of->size, err));
+    tec_work_visit(of->plan, of->part, &of->size, count_call, w);
+    w->calls = TEC_NEW(&w->arena, (size_t)w->room + 1, struct timed);
+    w->n_captures = (w->room + MARKS - 1) / MARKS;
+    w->captures = TEC_NEW(&w->arena, (size_t)w->n_captures + 1, struct tec_capture *);
+    if (!w->calls || !w->captures)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the times of %d calls", w->room);
+    tec_work_visit(of->plan, of->part, &of->size, take_call, w);
+    for (int i = 0; i < w->n; i++) {
+        w->calls[i].ns = TEC_NEW(&w->arena, (size_t)of->passes, int64_t);
+        if (!w->calls[i].ns)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for the times of %d calls", w->n);
+    }
+    return TEC_OK;
+}
+
+static enum tec_status record(struct work *w, const struct tec_op_times_of *of,
+                              struct tec_error *err)
+{
+    for (int i = 0; i < w->n_captures; i++)
+        TEC_TRY(
+            tec_capture_begin(&w->captures[i], of->plan->device, of->part->stream, &w->arena, err));
+    tec_capture_visit(of->part->capture, add_command, w);
+    if (w->differs || w->n_commands != w->n)
+        return tec_fail(err, TEC_UNSUPPORTED, "%s: %d commands are not its %d calls",
+                        of->part->name, w->n_commands, w->n);
+    for (int i = 0; i < w->n_captures; i++)
+        TEC_TRY(tec_capture_end(w->captures[i], err));
+    return TEC_OK;
+}
+
+static enum tec_status pass(struct work *w, const struct tec_op_times_of *of, int at,
+                            int64_t *launch_ns, struct tec_error *err)
+{
+    struct tec_replay replay = {.start_ns = 0};
+    of->launch(of->user, &replay);
+    *launch_ns = replay.end_ns - replay.start_ns;
+    for (int i = 0; i < w->n_captures; i++) {
+        int first = i * MARKS, n = w->n - first < MARKS ? w->n - first : MARKS;
+        replay = (struct tec_replay){.start_ns = 0};
+        tec_device_replay(of->plan->device, w->captures[i], &replay);
+        TEC_TRY(replay.status);
+        int64_t from = replay.start_ns;
+        for (int c = 0; c < n; c++) {
+            w->calls[first + c].ns[at] = replay.mark_ns[c] - from;
+            from = replay.mark_ns[c];
+        }
+    }
+    return tec_device_failure(of->plan->device, err);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(int64_t *ns, int n)
+{
+    qsort(ns, (size_t)n, sizeof *ns, ascending);
+    int64_t middle = ns[n / 2];
+    return (double)middle;
+}
+
+static enum tec_status run(struct work *w, const struct tec_op_times_of *of, struct tec_error *err)
+{
+    TEC_TRY(list_calls(w, of, err));
+    TEC_TRY(record(w, of, err));
+    int64_t *launches = TEC_NEW(&w->arena, (size_t)of->passes, int64_t);
+    if (!launches)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d passes", of->passes);
+    for (int i = 0; i < of->passes; i++)
+        TEC_TRY(pass(w, of, i, &launches[i], err));
+    for (int i = 0; i < w->n; i++)
+        w->out->items[w->calls[i].item].ns += median(w->calls[i].ns, of->passes);
+    for (int i = 0; i < w->out->n; i++)
+        w->out->sum_ns += w->out->items[i].ns;
+    w->out->launch_ns = median(launches, of->passes);
+    return TEC_OK;
+}
+
+enum tec_status tec_op_times_measure(struct tec_op_times *out, const struct tec_op_times_of *of,
+                                     struct tec_heap *heap, struct tec_error *err)
+{
+    struct work w = {.out = out};
+    *out = (struct tec_op_times){.n = 0};
+    if (strcmp(tec_device_kind(of->plan->device), "cpu") != 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "calls are timed one by one on a CPU alone");
+    tec_arena_init(&w.arena, heap);
+    enum tec_status status = run(&w, of, err);
+    for (int i = 0; i < w.n_captures && w.captures; i++)
+        tec_capture_free(w.captures[i]);
+    tec_arena_finish(&w.arena);
+    return status;
+}
+
+double tec_op_times_ns(const struct tec_op_times *t, enum tec_stage stage, const char *label)
+{
+    double ns = 0.0;
+    for (int i = 0; i < t->n; i++)
+        if (is_item(&t->items[i], stage, label ? label : t->items[i].label))
+            ns += t->items[i].ns;
+    return ns;
+}

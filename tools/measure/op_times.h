@@ -1,0 +1,46 @@
+/* op_times.h - the calls of a captured part timed one by one, beside what each computes and moves.
+ *
+ * The part's commands are recorded again with a mark behind each, so that every call ends for all
+ * lanes before the next one begins: the sum is a little more than a launch takes. On a CPU; a
+ * device that makes one kernel of several calls has no such times. */
+#ifndef TEC_TOOLS_MEASURE_OP_TIMES_H
+#define TEC_TOOLS_MEASURE_OP_TIMES_H
+
+#include "graph/compile/work.h"
+
+enum { TEC_OP_TIMES_ROOM = 48 };
+
+/* Calls of one stage and label. */
+struct tec_op_time {
+    enum tec_stage stage;
+    char label[24]; /* of the program */
+    int64_t calls;
+    double ns; /* median over passes of the sum of its calls */
+    struct tec_cost cost;
+};
+
+struct tec_op_times {
+    int n;
+    struct tec_op_time items[TEC_OP_TIMES_ROOM]; /* a last one takes what is more */
+    double launch_ns;                            /* median of whole launches, taken in between */
+    double sum_ns;                               /* of all items */
+};
+
+/* What is timed. `launch` runs the part once as it is, and so fills its tables. */
+struct tec_op_times_of {
+    const struct tec_plan *plan;
+    const struct tec_plan_part *part;
+    struct tec_work_size size;
+    int passes;
+    void (*launch)(void *user, struct tec_replay *replay);
+    void *user;
+};
+
+/* TEC_UNSUPPORTED where the device cannot. */
+enum tec_status tec_op_times_measure(struct tec_op_times *out, const struct tec_op_times_of *of,
+                                     struct tec_heap *heap, struct tec_error *err);
+
+/* The time of a stage's calls of that label, or of all its calls (NULL); 0 when there are none. */
+double tec_op_times_ns(const struct tec_op_times *times, enum tec_stage stage, const char *label);
+
+#endif

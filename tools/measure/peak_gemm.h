@@ -1,0 +1,18 @@
+/* peak_gemm.h - how many FLOP a second a device's matrix products reach on a large matrix: the
+ * ceiling beside which a product of a model is seen. */
+#ifndef TEC_TOOLS_MEASURE_PEAK_GEMM_H
+#define TEC_TOOLS_MEASURE_PEAK_GEMM_H
+
+#include "kernels/device.h"
+
+/* The best of `times` products of [rows, side] with a bf16 or f32 matrix [side, side]. rows >= 1,
+ * side a multiple of 16. TEC_NO_MEMORY. */
+struct tec_peak_gemm {
+    bool bf16;
+    int rows, side, times;
+};
+enum tec_status tec_peak_gemm_measure(double *flop_s, struct tec_device *device,
+                                      const struct tec_peak_gemm *of, struct tec_heap *heap,
+                                      struct tec_error *err);
+
+#endif

@@ -1,0 +1,331 @@
+/* profile_run.c - variants, the observation they run on, and turns. */
+#include "tools/measure/profile.h"
+
+#include <string.h>
+
+enum { WARM_TURNS = 2, SHOW_NS = 100000000 };
+
+/* --- what is measured ------------------------------------------------------------------------ */
+
+static const char *node_of(const struct tec_profile *p, int model, const char *kind)
+{
+    const struct tec_topology *t = &p->opened.engine->topology;
+    for (int i = 0; i < t->n_nodes; i++)
+        if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, kind) == 0)
+            return t->nodes[i].name;
+    return kind;
+}
+
+bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,
+                     int batch)
+{
+    struct tec_profile_variant *v = &p->variants[p->n_variants++];
+    *v = (struct tec_profile_variant){.kind = kind, .node = node, .lone = lone, .batch = batch};
+    v->samples.room = p->frames;
+    v->samples.ns = TEC_NEW(p->call->arena, (size_t)p->frames, int64_t);
+    return v->samples.ns != NULL;
+}
+
+/* A model whose requests have prefills of their own: a slice of them, and decodes. */
+static bool list_further(struct tec_profile *p, int model)
+{
+    struct tec_plan *plan = p->opened.engine->models[model].plan;
+    const struct tec_plan_spec *s = &plan->spec;
+    int slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0)), first = p->n_variants;
+    int frames = p->frames;
+    p->frames *= slices; /* samples */
+    bool ok = tec_profile_add(p, TEC_COST_PREFILL, node_of(p, model, "prefill"), false, 0);
+    p->frames = frames;
+    p->variants[first].slices = slices > 1 ? slices : 0;
+    for (int b = 0; b < s->n_batches; b++)
+        ok = ok &&
+             tec_profile_add(p, TEC_COST_DECODE, node_of(p, model, "decode"), false, s->batches[b]);
+    for (int i = first; i < p->n_variants; i++)
+        p->variants[i].model = model;
+    p->prompts[model] = TEC_NEW(p->call->arena, (size_t)s->text_tokens, int);
+    for (int i = 0; p->prompts[model] && i < s->text_tokens; i++)
+        p->prompts[model][i] = 3 + i % 200;
+    return ok && p->prompts[model];
+}
+
+static bool list_variants(struct tec_profile *p)
+{
+    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
+    const char *see = node_of(p, 0, "prefill");
+    if (s->stages)
+        return tec_profile_list_ring(p);
+    bool ok = tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
+    if (s->steps > 0)
+        ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, 0, "action"), false, 0);
+    if (s->seats && s->isolated)
+        ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
+    const struct tec_choices *lists = &p->opened.engine->models[0].choices;
+    for (int i = 0; i < lists->n; i++)
+        if (lists->items[i].node->kind == TEC_DECL_SCORE)
+            ok = ok && tec_profile_add(p, TEC_COST_SCORE, lists->items[i].node->name, false, 0);
+    for (int b = 0; s->seats && b < s->n_batches; b++)
+        ok = ok &&
+             tec_profile_add(p, TEC_COST_DECODE, node_of(p, 0, "decode"), false, s->batches[b]);
+    for (int m = 1; m < p->opened.engine->n_models; m++)
+        ok = ok && list_further(p, m);
+    return ok;
+}
+
+static uint32_t draw(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33);
+}
+
+/* Counts decide what a launch takes, values hardly. */
+static bool make_input(struct tec_profile *p, uint64_t seed)
+{
+    const struct tec_engine *e = p->opened.engine;
+    const struct tec_plan_spec *s = &e->plan->spec;
+    struct tec_arena *arena = p->call->arena;
+    size_t size = (size_t)e->model->vision.image_size, pixels = size * size * 3;
+    size_t chunk = (size_t)e->model->flow.horizon * (size_t)e->model->flow.dim;
+    int vocab = e->model->text.vocab, n = s->text_tokens;
+    uint64_t state = 2 * seed + 1;
+    if (p->prompt_tokens && p->prompt_tokens < n)
+        n = p->prompt_tokens;
+    uint8_t *picture = TEC_NEW(arena, pixels, uint8_t);
+    int *ids = TEC_NEW(arena, (size_t)n + 1, int);
+    float *noise = TEC_NEW(arena, chunk + 1, float);
+    if (!picture || !ids || !noise)
+        return false;
+    for (size_t i = 0; i < pixels; i++)
+        picture[i] = (uint8_t)draw(&state);
+    for (int i = 0; i < n; i++)
+        ids[i] = vocab > 3 ? 3 + (int)(draw(&state) % (uint32_t)(vocab - 3)) : 0;
+    for (size_t i = 0; i < chunk; i++)
+        noise[i] = (float)(draw(&state) % 4001) / 1000.0F - 2.0F;
+    p->prompt_tokens = n;
+    p->input = (struct tec_frame_input){
+        .prefix = {.n_pictures = s->pictures, .n_text = n, .ids = ids}, .noise = noise};
+    for (int i = 0; i < s->pictures; i++)
+        p->input.prefix.picture[i] = picture;
+    return true;
+}
+
+enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct tec_error *err)
+{
+    size_t rows = 1, k = 1;
+    for (int m = 0; m < p->opened.engine->n_models; m++) {
+        const struct tec_plan_spec *s = &p->opened.engine->models[m].plan->spec;
+        rows = (size_t)s->seats + 1 > rows ? (size_t)s->seats + 1 : rows;
+        k = (size_t)s->max_k + 1 > k ? (size_t)s->max_k + 1 : k;
+    }
+    p->tokens = TEC_NEW(p->call->arena, rows * k, int);
+    size_t entries = (size_t)p->opened.engine->plan->spec.trees.entries;
+    p->likely = TEC_NEW(p->call->arena, entries + 1, float);
+    p->made = TEC_NEW(p->call->arena, rows, int);
+    for (int r = 0; r < TEC_MAX_ROWS; r++)
+        p->list[r] = &p->rows[r];
+    if (!p->tokens || !p->made || !p->likely || !list_variants(p) || !make_input(p, seed))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d samples of each variant", p->frames);
+    return TEC_OK;
+}
+
+/* --- turns ----------------------------------------------------------------------------------- */
+
+/* One launch, and the time that the engine took around it. */
+static void timed(struct tec_profile *p, const struct tec_executor *x, enum tec_part_kind part,
+                  int rows, int k, struct tec_replay *replay)
+{
+    const struct tec_clock clock = {NULL};
+    *replay = (struct tec_replay){.start_ns = 0};
+    int64_t begin = tec_clock_now(&clock);
+    if (part == TEC_PART_DECODE)
+        x->decode(x->self, p->list, rows, k, p->tokens, p->made, replay);
+    else
+        x->prefix(x->self, part, p->region, &p->input, replay);
+    if (!p->counting)
+        return;
+    p->inside_ns += tec_clock_now(&clock) - begin;
+    p->busy_ns += replay->end_ns - replay->start_ns;
+}
+
+void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns,
+                      int steps)
+{
+    if (!p->counting || v->samples.n == v->samples.room)
+        return;
+    v->samples.ns[v->samples.n++] = ns / steps;
+    v->busy_ns += ns;
+}
+
+static void run_decode(struct tec_profile *p, const struct tec_executor *x,
+                       struct tec_profile_variant *v, int turn)
+{
+    struct tec_plan *plan = p->opened.engine->models[v->model].plan;
+    const struct tec_topology *t = &p->opened.engine->topology;
+    const struct tec_plan_spec *s = &plan->spec;
+    const struct tec_prefix_input text = {.n_text = s->text_tokens, .ids = p->prompts[v->model]};
+    const struct tec_prefix_input *o = v->model ? &text : &p->input.prefix;
+    const struct tec_executor own = tec_executor_real(plan);
+    int prefix = tec_prefix_rows(plan, o), region = v->model ? p->regions[v->model] : p->region;
+    int n = v->batch < s->seats ? v->batch : s->seats, k = t->n_k ? t->k[turn % t->n_k] : 1;
+    struct tec_replay replay;
+    k = k < s->max_k ? k : s->max_k;
+    k = k < s->new_tokens ? k : s->new_tokens;
+    for (int r = 0; r < n; r++)
+        tec_row_start(&p->rows[r], plan, region, prefix, o->ids[0], r, s->new_tokens, -1);
+    timed(p, v->model ? &own : x, TEC_PART_DECODE, n, k, &replay);
+    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, k > 0 ? k : 1);
+}
+
+/* All slices in their order: a decode behind them reads what they left. */
+static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
+{
+    const struct tec_clock clock = {NULL};
+    struct tec_plan *plan = p->opened.engine->models[v->model].plan;
+    const struct tec_executor x = tec_executor_real(plan);
+    const struct tec_prefix_input o = {.n_text = plan->spec.text_tokens,
+                                       .ids = p->prompts[v->model]};
+    for (int i = 0; i < (v->slices ? v->slices : 1); i++) {
+        struct tec_replay replay = {0};
+        int64_t begin = tec_clock_now(&clock);
+        x.slice(x.self, i, p->regions[v->model], &o, &replay);
+        if (p->counting) {
+            p->inside_ns += tec_clock_now(&clock) - begin;
+            p->busy_ns += replay.end_ns - replay.start_ns;
+        }
+        tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+    }
+}
+
+/* A further model's, the prefill first. */
+static void run_further(struct tec_profile *p, const struct tec_executor *x, int turn)
+{
+    for (int i = 0; i < p->n_variants; i++)
+        if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL)
+            run_slices(p, &p->variants[i]);
+        else if (p->variants[i].model)
+            run_decode(p, x, &p->variants[i], turn);
+}
+
+/* The texts of a node behind the prefix that the last prefill made. */
+static void run_score(struct tec_profile *p, const struct tec_executor *x,
+                      struct tec_profile_variant *v)
+{
+    const struct tec_engine *e = p->opened.engine;
+    const struct tec_clock clock = {NULL};
+    struct tec_replay replay = {.start_ns = 0};
+    const struct tec_token_tree *tree = NULL;
+    const struct tec_choices *lists = &e->models[0].choices;
+    for (int i = 0; i < lists->n; i++)
+        if (strcmp(lists->items[i].node->name, v->node) == 0)
+            tree = &lists->items[i].tree;
+    tec_row_start(&p->rows[0], e->plan, p->region, tec_prefix_rows(e->plan, &p->input.prefix),
+                  p->input.prefix.ids[0], 0, 1, -1);
+    int64_t begin = tec_clock_now(&clock);
+    x->score(x->self, tree, &p->rows[0], p->likely, &replay);
+    if (p->counting) {
+        p->inside_ns += tec_clock_now(&clock) - begin;
+        p->busy_ns += replay.end_ns - replay.start_ns;
+    }
+    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+}
+
+static void run_turn(struct tec_profile *p, const struct tec_executor *x, int turn)
+{
+    struct tec_replay replay;
+    int first = 0;
+    if (p->opened.engine->plan->spec.stages) {
+        tec_profile_run_ring(p, x, turn);
+        return;
+    }
+    for (int i = 0; i < p->n_variants; i++) {
+        struct tec_profile_variant *v = &p->variants[i];
+        if (v->kind == TEC_COST_DECODE || v->model)
+            break;
+        first = i + 1;
+        if (v->kind == TEC_COST_ACTION)
+            continue; /* with its prefill */
+        if (v->kind == TEC_COST_SCORE) {
+            run_score(p, x, v);
+            continue;
+        }
+        timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, 0, 0, &replay);
+        tec_profile_keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
+        if (!v->lone && p->opened.engine->plan->spec.steps > 0)
+            tec_profile_keep(p, v + 1,
+                             replay.mark_ns[TEC_MARK_ACTION] - replay.mark_ns[TEC_MARK_PREFILL], 1);
+    }
+    int decodes = 0;
+    while (first + decodes < p->n_variants && !p->variants[first + decodes].model)
+        decodes++;
+    run_further(p, x, turn);
+    for (int i = 0; i < decodes; i++)
+        run_decode(p, x, &p->variants[first + (i + turn) % decodes], turn);
+}
+
+static void show(const struct tec_profile *p, int64_t now, int64_t *shown, int turn)
+{
+    if (!p->call->progress || now - *shown < SHOW_NS)
+        return;
+    *shown = now;
+    fprintf(stderr, "\r\033[Kprofile: %3d %%  %d of %d turns", turn * 100 / p->frames, turn,
+            p->frames);
+    fflush(stderr);
+}
+
+static int64_t slice_p50(const struct tec_samples *s, int round, int rounds)
+{
+    int from = (int)((int64_t)s->n * round / rounds),
+        to = (int)((int64_t)s->n * (round + 1) / rounds);
+    struct tec_samples slice = {.n = to - from, .room = to - from, .ns = s->ns + from};
+    tec_samples_sort(&slice);
+    return tec_samples_at(&slice, 0.5);
+}
+
+/* How far the rounds are apart, while samples are still in their order. */
+static void compare_rounds(struct tec_profile *p)
+{
+    for (int i = 0; i < p->n_variants; i++) {
+        int64_t low = INT64_MAX, high = 0;
+        for (int round = 0; round < p->rounds; round++) {
+            int64_t at = slice_p50(&p->variants[i].samples, round, p->rounds);
+            low = at < low ? at : low;
+            high = at > high ? at : high;
+        }
+        double spread = low > 0 ? (double)(high - low) / (double)low : 0.0;
+        if (spread > p->spread) {
+            p->spread = spread;
+            p->spread_of = &p->variants[i];
+        }
+        tec_samples_sort(&p->variants[i].samples);
+    }
+}
+
+void tec_profile_run(struct tec_profile *p)
+{
+    const struct tec_clock clock = {NULL};
+    struct tec_plan *plan = p->opened.engine->plan;
+    const struct tec_executor x = tec_executor_real(plan);
+    int64_t shown = 0;
+    p->region = plan->spec.stages ? 0 : tec_kv_pool_take(&plan->prefixes);
+    for (int m = 1; m < p->opened.engine->n_models; m++)
+        p->regions[m] = tec_kv_pool_take(&p->opened.engine->models[m].plan->prefixes);
+    for (int round = 0, turn = 0; round < p->rounds; round++) {
+        p->counting = false;
+        for (int i = 0; i < WARM_TURNS; i++)
+            run_turn(p, &x, i);
+        p->counting = true;
+        int64_t begin = tec_clock_now(&clock);
+        int until = (int)((int64_t)p->frames * (round + 1) / p->rounds);
+        for (; turn < until; turn++) {
+            run_turn(p, &x, turn);
+            show(p, p->call->progress ? tec_clock_now(&clock) : 0, &shown, turn);
+        }
+        p->wall_ns += tec_clock_now(&clock) - begin;
+    }
+    if (!plan->spec.stages)
+        tec_kv_pool_drop(&plan->prefixes, p->region);
+    for (int m = 1; m < p->opened.engine->n_models; m++)
+        tec_kv_pool_drop(&p->opened.engine->models[m].plan->prefixes, p->regions[m]);
+    if (p->call->progress)
+        fputs("\r\033[K", stderr);
+    compare_rounds(p);
+}

@@ -1,0 +1,156 @@
+#include "tools/measure/roofline.h"
+
+#include <string.h>
+
+const struct tec_peak tec_peaks[] = {
+#define PEAK(name, title, bf16, f32, memory, boundary, ...) \
+    {#name, title, bf16, f32, memory, boundary, {__VA_ARGS__}},
+#include "tools/measure/peaks.def"
+#undef PEAK
+};
+const int tec_n_peaks = sizeof tec_peaks / sizeof tec_peaks[0];
+_Static_assert(sizeof tec_peaks / sizeof tec_peaks[0] <= TEC_MAX_PEAKS, "room for all machines");
+
+const char *const tec_bound_names[TEC_BOUNDS] = {"products", "one_term", "two_term"};
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* TFLOP/s are 1e6 FLOP a microsecond, GB/s 1e3 bytes. */
+double tec_roofline_us(const struct tec_peak *peak, const struct tec_cost *c, enum tec_bound bound)
+{
+    double products = (double)c->products / (peak->bf16 * 1e6);
+    if (bound == TEC_BOUND_PRODUCTS) {
+        int64_t all = tec_cost_plus(c->products, c->products_f32);
+        double moved = (double)tec_cost_plus(c->weights, c->kv_read) / (peak->memory * 1e3);
+        return all > 0 ? larger((double)all / (peak->bf16 * 1e6), moved) : 0.0;
+    }
+    double plain = (double)tec_cost_plus(c->products_f32, c->other) / (peak->f32 * 1e6);
+    double moved = (double)tec_cost_bytes(c) / (peak->memory * 1e3);
+    return larger(larger(bound == TEC_BOUND_TWO_TERM ? 2 * products : products, plain), moved);
+}
+
+double tec_roofline_bounded_us(const struct tec_peak *peak, double us, int64_t kernels)
+{
+    return us + (double)kernels * peak->boundary;
+}
+
+static const struct tec_peak *find_peak(const char *name, size_t length)
+{
+    for (int i = 0; i < tec_n_peaks; i++)
+        if (strlen(tec_peaks[i].name) == length && memcmp(tec_peaks[i].name, name, length) == 0)
+            return &tec_peaks[i];
+    return NULL;
+}
+
+static enum tec_status refuse(const char *name, int length, struct tec_error *err)
+{
+    char list[200] = "";
+    for (int i = 0; i < tec_n_peaks; i++) {
+        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, tec_peaks[i].name, sizeof list - strlen(list) - 1);
+    }
+    return tec_fail(err, TEC_INVALID, "--roofline: no machine '%.*s'; there are: %s", length, name,
+                    list);
+}
+
+enum tec_status tec_roofline_choose(struct tec_roofline *r, const char *names,
+                                    struct tec_error *err)
+{
+    r->n_peaks = 0;
+    for (const char *at = names; at; at = strchr(at, ',')) {
+        at += *at == ',' && at != names;
+        size_t length = strcspn(at, ",");
+        const struct tec_peak *peak = find_peak(at, length);
+        if (!peak)
+            return refuse(at, length < 40 ? (int)length : 40, err);
+        for (int i = 0; i < r->n_peaks; i++)
+            if (r->peaks[i] == peak)
+                return tec_fail(err, TEC_INVALID, "--roofline: '%s' is there twice", peak->name);
+        r->peaks[r->n_peaks++] = peak;
+    }
+    return TEC_OK;
+}
+
+static void add(const struct tec_roofline *r, struct tec_roofline_sum *sum,
+                const struct tec_cost *cost)
+{
+    sum->kernels++;
+    tec_cost_add(&sum->cost, cost);
+    for (int i = 0; i < r->n_peaks; i++)
+        for (int b = 0; b < TEC_BOUNDS; b++)
+            sum->us[i][b] += tec_roofline_us(r->peaks[i], cost, (enum tec_bound)b);
+}
+
+static struct tec_roofline_sum *op_of(struct tec_roofline_row *row, const char *label)
+{
+    for (int i = 0; i < row->n_ops; i++)
+        if (strcmp(row->ops[i].name, label) == 0)
+            return &row->ops[i];
+    if (row->n_ops == TEC_ROOFLINE_OPS)
+        return &row->ops[TEC_ROOFLINE_OPS - 1];
+    bool last = row->n_ops == TEC_ROOFLINE_OPS - 1;
+    row->ops[row->n_ops].name = last ? "others" : label;
+    return &row->ops[row->n_ops++];
+}
+
+/* While a part is visited: its stages, and all of it. */
+struct visit {
+    const struct tec_roofline *roofline;
+    struct tec_roofline_row *stages; /* [TEC_STAGE_COUNT + 1] */
+};
+
+static void take(void *user, const struct tec_call_work *work)
+{
+    const struct visit *v = user;
+    struct tec_roofline_row *row = &v->stages[work->stage];
+    add(v->roofline, &row->sum, &work->cost);
+    add(v->roofline, op_of(row, work->call->label), &work->cost);
+    add(v->roofline, &v->stages[TEC_STAGE_COUNT].sum, &work->cost);
+}
+
+static enum tec_status make_part(struct tec_roofline *r, const struct tec_plan_part *part,
+                                 struct tec_error *err)
+{
+    struct tec_roofline_row *rows = r->rows + r->n_rows;
+    struct tec_work_size size = r->size;
+    size.rows = part->kind == TEC_PART_DECODE ? part->batch : r->plan->spec.stages - 1;
+    size.k = 1;
+    TEC_TRY(tec_work_check(r->plan, part, &size, err));
+    for (int i = 0; i <= TEC_STAGE_COUNT; i++)
+        rows[i] = (struct tec_roofline_row){
+            .part = part, .stage = i < TEC_STAGE_COUNT ? tec_stage_names[i] : NULL};
+    tec_work_visit(r->plan, part, &size, take, &(struct visit){r, rows});
+    int n = 0;
+    for (int i = 0; i <= TEC_STAGE_COUNT; i++) {
+        bool whole = i == TEC_STAGE_COUNT;
+        if (rows[i].sum.kernels > 0 && !(whole && n < 2)) {
+            struct tec_roofline_row *to = &rows[n++];
+            if (to != &rows[i])
+                *to = rows[i];
+        }
+    }
+    r->n_rows += n;
+    return TEC_OK;
+}
+
+enum tec_status tec_roofline_make(struct tec_roofline *r, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &r->plan->spec;
+    size_t room = (size_t)r->plan->n_parts * (TEC_STAGE_COUNT + 1) + 1;
+    r->rows = TEC_NEW(arena, room, struct tec_roofline_row);
+    if (!r->rows)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a roofline");
+    if (!r->size.pictures)
+        r->size.pictures = s->pictures;
+    int left = s->frame_tokens - r->size.pictures * r->plan->model->vision.tokens;
+    if (!r->size.text)
+        r->size.text = left < s->text_tokens ? left : s->text_tokens;
+    for (int i = 0; i < r->plan->n_parts; i++)
+        if (!r->plan->parts[i].beside)
+            TEC_TRY(make_part(r, &r->plan->parts[i], err));
+    return TEC_OK;
+}

@@ -1,0 +1,85 @@
+/* roofline.h - times predicted from what calls compute and move, on machines of peaks.def. Nothing
+ * here is measured: a roofline says what no kernel can beat, not what one reaches.
+ *
+ *     time = sum over calls of max(FLOP / peak, bytes / bandwidth) + kernels x boundary
+ *
+ * Every call reads its weights from memory, also where a cache would still hold them: those of the
+ * action are read again each step. Calls follow each other. */
+#ifndef TEC_TOOLS_MEASURE_ROOFLINE_H
+#define TEC_TOOLS_MEASURE_ROOFLINE_H
+
+#include "graph/compile/work.h"
+#include "graph/run/engine.h"
+#include "tools/cli/command.h"
+
+enum { TEC_MAX_PEAKS = 8, TEC_ROOFLINE_OPS = 32 };
+
+/* See peaks.def. */
+struct tec_peak {
+    const char *name, *title;
+    double bf16, f32, memory, boundary;
+    const char *from[4];
+};
+extern const struct tec_peak tec_peaks[];
+extern const int tec_n_peaks;
+
+/* What is counted of a call. */
+enum tec_bound {
+    TEC_BOUND_PRODUCTS, /* matrix products alone, all at the bf16 peak, and their weights and keys:
+                         * as if all else were fused into them and stayed on the chip */
+    TEC_BOUND_ONE_TERM, /* everything; products of bf16 weights or keys take an activation as one
+                         * bf16 number */
+    TEC_BOUND_TWO_TERM, /* everything; as two, twice the products: what kernels/cuda does */
+    TEC_BOUNDS
+};
+extern const char *const tec_bound_names[TEC_BOUNDS];
+
+/* Microseconds of one call, its boundary not among them. */
+double tec_roofline_us(const struct tec_peak *peak, const struct tec_cost *cost,
+                       enum tec_bound bound);
+
+/* With boundaries: `kernels` is a capture's own count, or that of calls where each is a kernel. */
+double tec_roofline_bounded_us(const struct tec_peak *peak, double us, int64_t kernels);
+
+/* Calls of one label, or of a stage, or of a part. */
+struct tec_roofline_sum {
+    const char *name;
+    int64_t kernels;
+    struct tec_cost cost;
+    double us[TEC_MAX_PEAKS][TEC_BOUNDS]; /* by chosen machine */
+};
+
+/* A stage of a part: a decode part for one step of a full batch, a ring's for a full ring. */
+struct tec_roofline_row {
+    const struct tec_plan_part *part;
+    const char *stage; /* NULL: all stages of the part */
+    struct tec_roofline_sum sum;
+    int n_ops;
+    struct tec_roofline_sum ops[TEC_ROOFLINE_OPS]; /* by label; a last one takes what is more */
+};
+
+struct tec_roofline {
+    const struct tec_pipeline *pipeline;
+    const struct tec_plan *plan;
+    struct tec_work_size size;
+    int n_peaks;
+    const struct tec_peak *peaks[TEC_MAX_PEAKS];
+    struct tec_roofline_row *rows; /* in the order of parts and stages */
+    int n_rows;
+};
+
+/* Machines by name, separated by commas. TEC_INVALID lists those there are. */
+enum tec_status tec_roofline_choose(struct tec_roofline *roofline, const char *names,
+                                    struct tec_error *err);
+
+/* The rows, in the arena. pipeline, plan, machines and the size's pictures, text (0: as many as
+ * fit) and made are set. */
+enum tec_status tec_roofline_make(struct tec_roofline *roofline, struct tec_arena *arena,
+                                  struct tec_error *err);
+
+/* As tables, and as JSON. */
+void tec_roofline_print(const struct tec_roofline *roofline, FILE *out);
+enum tec_status tec_roofline_json(const struct tec_roofline *roofline, FILE *out,
+                                  struct tec_error *err);
+
+#endif

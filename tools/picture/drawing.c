@@ -1,0 +1,291 @@
+#include "tools/picture/drawing.h"
+
+#include "base/escape.h"
+#include "tools/cli/bytes.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+const char *tec_item_word(enum tec_item_kind kind)
+{
+    static const char *const words[] = {"input", "node", "kv", "buffer", "stream"};
+    return words[kind];
+}
+
+const char *tec_link_word(enum tec_link_kind kind)
+{
+    static const char *const words[] = {"reads",  "writes", "previous frame",
+                                        "shares", "after",  "packed with"};
+    return words[kind];
+}
+
+struct maker {
+    struct tec_drawing *d;
+    struct tec_arena *arena;
+    int inputs, resources, nodes; /* index of the first item of each */
+    bool full;
+};
+
+static struct tec_item *add_item(struct maker *m, enum tec_item_kind kind, const char *name,
+                                 const char *word)
+{
+    static const char letters[] = "inrbs";
+    struct tec_item *item = &m->d->items[m->d->n_items];
+    *item = (struct tec_item){.kind = kind, .name = name, .word = word};
+    snprintf(item->id, sizeof item->id, "%c%d", letters[kind], m->d->n_items++);
+    return item;
+}
+
+static void add_line(struct maker *m, struct tec_item *item, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add_line(struct maker *m, struct tec_item *item, const char *format, ...)
+{
+    char text[160];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    char *line = tec_arena_strdup(m->arena, text);
+    m->full |= line == NULL;
+    if (line && item->n_lines < TEC_ITEM_LINES)
+        item->lines[item->n_lines++] = line;
+}
+
+static void link_items(struct maker *m, int from, int to, enum tec_link_kind kind)
+{
+    m->d->links[m->d->n_links++] = (struct tec_link){from, to, kind};
+}
+
+static void shape_text(char text[96], const struct tec_ints *shape, int dtype)
+{
+    size_t n = 0;
+    for (int i = 0; i < shape->n; i++)
+        n += (size_t)snprintf(text + n, 96 - n, "%s%d", i ? " x " : "", shape->item[i]);
+    snprintf(text + n, 96 - n, " %s", tec_decl_dtype_word(dtype));
+}
+
+static void add_input(struct maker *m, const struct tec_decl_input *in)
+{
+    char shape[96];
+    struct tec_item *item = add_item(m, TEC_ITEM_INPUT, in->name, tec_input_word(in->kind));
+    switch (in->kind) {
+    case TEC_INPUT_IMAGE:
+        add_line(m, item, "image %d x %d %s", in->w, in->h, tec_decl_dtype_word(in->dtype));
+        if (in->optional)
+            add_line(m, item, "optional");
+        return;
+    case TEC_INPUT_TENSOR:
+        shape_text(shape, &in->shape, in->dtype);
+        add_line(m, item, "%s", shape);
+        return;
+    case TEC_INPUT_TEXT:
+        add_line(m, item, "text, at most %d tokens", in->max_tokens);
+        return;
+    case TEC_INPUT_SEGMENTS:
+        add_line(m, item, "%d segments of %d tokens", in->max_segments, in->tokens_each);
+        return;
+    }
+}
+
+static void add_resource(struct maker *m, const struct tec_decl_resource *r)
+{
+    char shape[96];
+    bool buffer = r->kind == TEC_RESOURCE_BUFFER;
+    struct tec_item *item =
+        add_item(m, buffer ? TEC_ITEM_BUFFER : TEC_ITEM_KV, r->name, tec_resource_word(r->kind));
+    switch (r->kind) {
+    case TEC_RESOURCE_BUFFER:
+        shape_text(shape, &r->shape, r->dtype);
+        add_line(m, item, "%s", shape);
+        return;
+    case TEC_RESOURCE_REQUESTS:
+        add_line(m, item, "%d slots of %d tokens", r->slots, r->tokens);
+        return;
+    case TEC_RESOURCE_RING:
+        add_line(m, item, "%d stages of %d tokens", r->stages, r->tokens);
+        add_line(m, item, "%s",
+                 r->shift == TEC_SHIFT_DEVICE_COPY ? "shift: copied on after each forward"
+                                                   : "rotates: slots stay");
+        if (r->pack == TEC_PACK_GATHER)
+            add_line(m, item, "attention reads a copy");
+        return;
+    case TEC_RESOURCE_FRAME:
+    case TEC_RESOURCE_SEGMENTS:
+        add_line(m, item, "%d tokens", r->tokens);
+        return;
+    }
+}
+
+static void add_deadline(struct maker *m, struct tec_item *item,
+                         const struct tec_decl_deadline *deadline)
+{
+    static const char *const words[] = {"hold", "decay", "last chunk", "zeros",
+                                        "stop", "shed",  "continue"};
+    if (deadline->kind == TEC_DEADLINE_NONE)
+        return;
+    item->hard = deadline->kind == TEC_DEADLINE_HARD;
+    item->soft = !item->hard;
+    add_line(m, item, "%s %g ms, else %s", item->hard ? "hard" : "soft", deadline->ms,
+             words[deadline->on_miss]);
+}
+
+static bool is_ring(const struct tec_pipeline *p, const struct tec_decl_node *node)
+{
+    return node->kind == TEC_DECL_DECODE && node->kv.index >= 0 &&
+           p->resources[node->kv.index].kind == TEC_RESOURCE_RING;
+}
+
+static void add_node(struct maker *m, const struct tec_decl_node *node)
+{
+    struct tec_item *item = add_item(m, TEC_ITEM_NODE, node->name, tec_decl_node_word(node->kind));
+    if (node->kind == TEC_DECL_ACTION && node->steps)
+        add_line(m, item, "action, %d steps", node->steps);
+    else if (is_ring(m->d->pipeline, node))
+        add_line(m, item, "decode, a token a forward of %d", node->max_tokens);
+    else if (node->kind == TEC_DECL_DECODE)
+        add_line(m, item, "decode, at most %d tokens", node->max_tokens);
+    else if (node->kind == TEC_DECL_SCORE)
+        add_line(m, item, "score, %d texts", node->choices.n);
+    else
+        add_line(m, item, "%s", item->word);
+    if (m->d->pipeline->n_models > 1 && node->model.name)
+        add_line(m, item, "model %s", node->model.name);
+    if (node->spawn.kind == TEC_SPAWN_EVERY && node->spawn.frames == 1)
+        add_line(m, item, "a request every frame");
+    else if (node->spawn.kind == TEC_SPAWN_EVERY)
+        add_line(m, item, "a request every %d frames", node->spawn.frames);
+    else if (node->spawn.kind == TEC_SPAWN_ON_CHANGE)
+        add_line(m, item, "a request when the instruction changes");
+    else if (node->spawn.kind == TEC_SPAWN_ON_REQUEST)
+        add_line(m, item, "a request when asked");
+    if (node->supersede)
+        add_line(m, item, "it ends the older ones");
+    add_deadline(m, item, &node->deadline);
+    if (node->partition.index >= 0) {
+        const struct tec_decl_partition *p = &m->d->pipeline->partitions[node->partition.index];
+        add_line(m, item, "partition %s, %.0f %%", p->name, 100.0 * p->share);
+    }
+    item->culled = node->culled;
+    if (node->culled)
+        add_line(m, item, "left out: reaches no output");
+}
+
+/* An index of a reference, as an item; -1 = not given. */
+static int item_of(int first, const struct tec_ref *ref)
+{
+    return ref->name && ref->index >= 0 ? first + ref->index : -1;
+}
+
+static void link_node(struct maker *m, const struct tec_decl_node *node, int self)
+{
+    for (int i = 0; i < node->reads.n; i++)
+        if (item_of(m->inputs, &node->reads.item[i]) >= 0)
+            link_items(m, item_of(m->inputs, &node->reads.item[i]), self, TEC_LINK_READ);
+    const struct {
+        int other;
+        bool out; /* self -> other */
+        enum tec_link_kind kind;
+    } ends[] = {
+        {item_of(m->inputs, &node->prefix), false, TEC_LINK_READ},
+        {item_of(m->inputs, &node->prompt), false, TEC_LINK_READ},
+        {item_of(m->resources, &node->from), false, TEC_LINK_READ},
+        {item_of(m->resources, &node->kv), false, node->kv.prev ? TEC_LINK_PREV : TEC_LINK_READ},
+        {item_of(m->resources, &node->writes), true, TEC_LINK_WRITE},
+        {item_of(m->resources, &node->into), true, TEC_LINK_WRITE},
+        {item_of(m->nodes, &node->after), false, TEC_LINK_AFTER},
+        {item_of(m->nodes, &node->pack_with), false, TEC_LINK_PACKED},
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (ends[i].other >= 0)
+            link_items(m, ends[i].out ? self : ends[i].other, ends[i].out ? ends[i].other : self,
+                       ends[i].kind);
+    if (node->out.name && node->out.stream) {
+        struct tec_item *stream = add_item(m, TEC_ITEM_STREAM, node->out.name, "stream");
+        add_line(m, stream, "text");
+        link_items(m, self, m->d->n_items - 1, TEC_LINK_WRITE);
+    } else if (node->out.name && node->out.buffer >= 0)
+        link_items(m, self, m->resources + node->out.buffer, TEC_LINK_WRITE);
+}
+
+/* Longest way from an input, over edges of one frame; a file without cycles needs no more than
+ * n_items rounds. */
+static void find_layers(struct tec_drawing *d)
+{
+    bool moved = true;
+    for (int round = 0; moved && round < d->n_items; round++) {
+        moved = false;
+        for (int i = 0; i < d->n_links; i++) {
+            const struct tec_link *l = &d->links[i];
+            int least = d->items[l->from].layer + (l->kind != TEC_LINK_PACKED);
+            if (l->kind == TEC_LINK_PREV || d->items[l->to].layer >= least)
+                continue;
+            d->items[l->to].layer = least;
+            moved = true;
+        }
+    }
+}
+
+static const char *subtitle(const struct tec_pipeline *p, struct tec_arena *arena)
+{
+    char budget[24];
+    const char *models = p->n_models ? "" : "no model";
+    for (int i = 0; i < p->n_models && models; i++)
+        models = tec_arena_printf(arena, "%s%s%s %s", models, i ? ", " : "", p->models[i].arch,
+                                  tec_decl_dtype_word(p->models[i].dtype));
+    return tec_arena_printf(arena, "%g ms a frame; %s; policy %s%s%s", p->frame.period_ms,
+                            models ? models : "", p->policy.name ? p->policy.name : "default",
+                            p->memory.device ? "; device memory at most " : "",
+                            p->memory.device ? tec_bytes_text(budget, p->memory.device) : "");
+}
+
+enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipeline *pipeline,
+                                 struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_pipeline *p = pipeline;
+    int links = p->n_resources, items = p->n_inputs + p->n_resources + 2 * p->n_nodes + 1;
+    for (int i = 0; i < p->n_nodes; i++)
+        links += p->nodes[i].reads.n + 8;
+    *d = (struct tec_drawing){.pipeline = p,
+                              .title = p->name,
+                              .subtitle = subtitle(p, arena),
+                              .items = TEC_NEW(arena, (size_t)items, struct tec_item),
+                              .links = TEC_NEW(arena, (size_t)links + 1, struct tec_link)};
+    if (!d->items || !d->links || !d->subtitle)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing");
+    struct maker m = {.d = d, .arena = arena};
+    for (int i = 0; i < p->n_inputs; i++)
+        add_input(&m, &p->inputs[i]);
+    m.resources = d->n_items;
+    for (int i = 0; i < p->n_resources; i++)
+        add_resource(&m, &p->resources[i]);
+    m.nodes = d->n_items;
+    for (int i = 0; i < p->n_nodes; i++)
+        add_node(&m, &p->nodes[i]);
+    for (int i = 0; i < p->n_resources; i++)
+        if (item_of(m.resources, &p->resources[i].share_prefix) >= 0)
+            link_items(&m, item_of(m.resources, &p->resources[i].share_prefix), m.resources + i,
+                       TEC_LINK_SHARED);
+    for (int i = 0; i < p->n_nodes; i++)
+        link_node(&m, &p->nodes[i], m.nodes + i);
+    find_layers(d);
+    return m.full ? tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing") : TEC_OK;
+}
+
+void tec_graph_escape(const char *text, FILE *out)
+{
+    char shown[4096]; /* names and titles are far shorter */
+    tec_escape(shown, sizeof shown, text);
+    for (const char *c = shown; *c; c++) {
+        if (*c == '&')
+            fputs("&amp;", out);
+        else if (*c == '<')
+            fputs("&lt;", out);
+        else if (*c == '>')
+            fputs("&gt;", out);
+        else if (*c == '"')
+            fputs("&quot;", out);
+        else
+            fputc(*c, out);
+    }
+}
