@@ -114,7 +114,7 @@ static enum tec_status open_encoder(struct tec_encoders *j, struct tec_encoder *
                                     struct tec_error *err)
 {
     const struct tec_encoder_options o = {.path = tec_encoders_path(j, "checkpoint"),
-                                          .models = "pipelines/models",
+                                          .models = tec_verify_shipped(j->v, "models"),
                                           .device = j->v->device,
                                           .bf16 = strcmp(j->v->dtype, "bf16") == 0,
                                           .max_texts = taps ? 1 : 8,

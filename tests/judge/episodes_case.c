@@ -75,8 +75,13 @@ enum tec_status tec_episodes_open(struct tec_episodes *j, struct tec_error *err)
 {
     struct tec_pi *pi = &j->pi;
     const char *named = json_string_value(json_object_get(pi->v->json, "pipeline"));
-    const struct tec_load_options load = {.path = named ? named : "pipelines/demo_metaworld.lua",
-                                          .root = "pipelines"};
+    const char *root = pi->v->root ? pi->v->root : ".";
+    const struct tec_load_options load = {
+        .path = tec_arena_printf(pi->v->arena, "%s/%s", root,
+                                 named ? named : "pipelines/demo_metaworld.lua"),
+        .root = tec_verify_shipped(pi->v, "")};
+    if (!load.path)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     TEC_TRY(tec_pipeline_load(&j->shipped, &load, pi->v->heap, &j->diagnostics, err));
     j->pipeline = *j->shipped;
     for (int i = 0; i < j->shipped->n_nodes; i++)

@@ -11,9 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROBOTS "pipelines/robots"
-#define MODELS "pipelines/models"
-
 enum { MOST = 64, MOST_IDS = 4096, TEXT = 4000 };
 
 struct around {
@@ -139,8 +136,8 @@ static enum tec_status judge_prompt(const struct around *a, const json_t *frame,
     for (size_t i = 0; i < n_want; i++)
         want[i] = (int)json_integer_value(json_array_get(ids, i));
     const struct tec_template_values values = {.text = text, .n = strlen(text)};
-    TEC_TRY(
-        tec_template_parse(&t, a->templates, "openvla", MODELS "/prompts.lua", a->v->arena, err));
+    TEC_TRY(tec_template_parse(&t, a->templates, "openvla",
+                               tec_verify_shipped(a->v, "models/prompts.lua"), a->v->arena, err));
     TEC_TRY(tec_tokenizer_open(&tokenizer, file, a->v->heap, err));
     enum tec_status status =
         tec_template_encode(t, tokenizer, &values, got, MOST_IDS, &n, a->v->arena, err);
@@ -305,8 +302,10 @@ static enum tec_status open_around(struct around *a, struct tec_error *err)
     a->vocabulary = (int)(json_integer_value(json_object_get(text, "vocab_size")) -
                           json_integer_value(json_object_get(config, "pad_to_multiple_of")));
     a->bins = (int)json_integer_value(json_object_get(config, "n_action_bins"));
-    TEC_TRY(tec_lua_read(&a->description, ROBOTS "/openvla_bridge.lua", ROBOTS, heap, err));
-    return tec_lua_read(&a->templates, MODELS "/prompts.lua", MODELS, heap, err);
+    TEC_TRY(tec_lua_read(&a->description, tec_verify_shipped(a->v, "robots/openvla_bridge.lua"),
+                         tec_verify_shipped(a->v, "robots"), heap, err));
+    return tec_lua_read(&a->templates, tec_verify_shipped(a->v, "models/prompts.lua"),
+                        tec_verify_shipped(a->v, "models"), heap, err);
 }
 
 void tec_verify_openvla_prepost(struct tec_verify *v, const struct tec_checkpoint *checkpoint,

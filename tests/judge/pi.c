@@ -36,7 +36,7 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
     TEC_TRY(open_device(pi, err));
     TEC_TRY(tec_checkpoint_open(&pi->checkpoint, tec_pi_path(pi, path), v->heap, err));
     const struct tec_model_choice choice = {
-        .root = "pipelines/models",
+        .root = tec_verify_shipped(v, "models"),
         .arch = json_string_value(json_object_get(overrides, "arch")),
         .overrides = overrides,
         .checkpoint = pi->checkpoint,

@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROBOTS "pipelines/robots"
-#define MODELS "pipelines/models"
-
 enum { WIDTH = 256, TEXT = 4000 };
 
 /* The processing part of one case. */
@@ -57,8 +54,8 @@ static enum tec_status open_robot(struct processing *p, struct tec_error *err)
     struct tec_arena *arena = p->v->arena;
     struct tec_observer_needs needs = {.state_width = WIDTH, .text_max = TEXT};
     const json_t *size = json_object_get(p->checkpoint->config, "image_resolution");
-    TEC_TRY(
-        tec_robot_load(&p->robot, ROBOTS "/lerobot.lua", ROBOTS, NULL, p->checkpoint, arena, err));
+    TEC_TRY(tec_robot_load(&p->robot, tec_verify_shipped(p->v, "robots/lerobot.lua"),
+                           tec_verify_shipped(p->v, "robots"), NULL, p->checkpoint, arena, err));
     p->image_h = (int)json_integer_value(json_array_get(size, 0));
     p->image_w = (int)json_integer_value(json_array_get(size, 1));
     needs.image_h = p->image_h;
@@ -169,8 +166,8 @@ static enum tec_status judge_text(struct processing *p, const json_t *templates,
     struct tec_template *t = NULL;
     const char *text = NULL;
     size_t n = 0;
-    TEC_TRY(tec_template_parse(&t, templates, name ? name : "", MODELS "/prompts.lua", p->v->arena,
-                               err));
+    TEC_TRY(tec_template_parse(&t, templates, name ? name : "",
+                               tec_verify_shipped(p->v, "models/prompts.lua"), p->v->arena, err));
     TEC_TRY(tec_template_render(&text, &n, t, 0, p->seen.text, p->seen.text_bytes, p->seen.bins,
                                 p->seen.n_bins, p->v->arena, err));
     bool ok = t->n_calls == 1 && json_array_size(texts) == 1 && json_is_string(want) &&
@@ -182,7 +179,8 @@ static enum tec_status judge_text(struct processing *p, const json_t *templates,
 static enum tec_status judge_prompt(struct processing *p, struct tec_error *err)
 {
     json_t *templates = NULL;
-    TEC_TRY(tec_lua_read(&templates, MODELS "/prompts.lua", MODELS, p->v->heap, err));
+    TEC_TRY(tec_lua_read(&templates, tec_verify_shipped(p->v, "models/prompts.lua"),
+                         tec_verify_shipped(p->v, "models"), p->v->heap, err));
     enum tec_status status = judge_text(p, templates, err);
     json_decref(templates);
     return status;

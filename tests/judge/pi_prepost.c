@@ -10,9 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROBOTS "pipelines/robots"
-#define MODELS "pipelines/models"
-
 enum { SLOTS = 3, SIDE = 224, WIDTH = 32, VALUES = 16, TEXT = 1000 };
 enum { PIXELS = SIDE * SIDE * 3 };
 
@@ -259,8 +256,8 @@ static enum tec_status judge_prompt(struct prepost *p, struct tec_error *err)
     struct tec_template *t = NULL;
     const char *text = NULL;
     size_t n = 0, wrong = 0;
-    TEC_TRY(tec_template_parse(&t, p->templates, name ? name : "", MODELS "/prompts.lua",
-                               p->v->arena, err));
+    TEC_TRY(tec_template_parse(&t, p->templates, name ? name : "",
+                               tec_verify_shipped(p->v, "models/prompts.lua"), p->v->arena, err));
     wrong += json_array_size(calls) != (size_t)t->n_calls;
     wrong += t->state != p->robot->state_in_prompt;
     for (int i = 0; i < t->n_calls && !wrong; i++) {
@@ -315,7 +312,8 @@ static enum tec_status judge_entry(struct prepost *p, struct tec_error *err)
     const char *name = json_string_value(json_object_get(p->entry, "robot"));
     const char *variant = json_string_value(json_object_get(p->entry, "openpi_config"));
     const json_t *stats = json_object_get(p->entry, "norm_stats");
-    const char *path = tec_arena_printf(p->v->arena, ROBOTS "/%s.lua", name ? name : "");
+    const char *path = tec_arena_printf(p->v->arena, "%s/%s.lua",
+                                        tec_verify_shipped(p->v, "robots"), name ? name : "");
     struct tec_observer_needs needs = {.slots = slots,
                                        .n_slots = SLOTS,
                                        .image_h = SIDE,
@@ -326,7 +324,7 @@ static enum tec_status judge_entry(struct prepost *p, struct tec_error *err)
     struct tec_robot *robot = NULL;
     struct tec_observer *o = NULL;
     json_t *json = NULL;
-    TEC_TRY(tec_lua_read(&json, path, ROBOTS, p->v->heap, err));
+    TEC_TRY(tec_lua_read(&json, path, tec_verify_shipped(p->v, "robots"), p->v->heap, err));
     enum tec_status status = tec_robot_parse(&robot, json, variant, path, p->v->arena, err);
     json_decref(json);
     TEC_TRY(status);
@@ -382,7 +380,8 @@ static enum tec_status judge_all(struct prepost *p, struct tec_error *err)
     const json_t *entries = json_object_get(p->v->json, "cases");
     size_t i;
     TEC_TRY(give_buffers(p, err));
-    TEC_TRY(tec_lua_read(&p->templates, MODELS "/prompts.lua", MODELS, p->v->heap, err));
+    TEC_TRY(tec_lua_read(&p->templates, tec_verify_shipped(p->v, "models/prompts.lua"),
+                         tec_verify_shipped(p->v, "models"), p->v->heap, err));
     json_array_foreach(entries, i, p->entry)
     {
         struct tec_error mine;

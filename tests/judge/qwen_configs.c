@@ -12,7 +12,7 @@ static struct tec_model *open_config(struct tec_verify *v, json_t *config, struc
     struct tec_model *model = NULL;
     json_t *given = json_pack("{s:O}", "config", config);
     const struct tec_model_choice choice = {
-        .root = "pipelines/models", .arch = "qwen2", .overrides = given};
+        .root = tec_verify_shipped(v, "models"), .arch = "qwen2", .overrides = given};
     enum tec_status status = given ? tec_model_open(&model, &choice, v->heap, err)
                                    : tec_fail(err, TEC_MALFORMED, "the case has no config");
     json_decref(given);

@@ -3,8 +3,6 @@
 #include "graph/transform/template.h"
 #include "tests/judge/tokenizers_case.h"
 
-#define MODELS "pipelines/models"
-
 /* A tokenizer and the two prompts of openpi. */
 struct prompts {
     struct tec_verify *v;
@@ -80,7 +78,8 @@ static enum tec_status judge_file(struct prompts *p, struct tec_error *err)
 {
     struct tec_verify *v = p->v;
     json_t *templates = NULL;
-    TEC_TRY(tec_lua_read(&templates, MODELS "/prompts.lua", MODELS, v->heap, err));
+    TEC_TRY(tec_lua_read(&templates, tec_verify_shipped(v, "models/prompts.lua"),
+                         tec_verify_shipped(v, "models"), v->heap, err));
     enum tec_status status =
         tec_template_parse(&p->plain, templates, "plain", "prompts.lua", v->arena, err);
     if (status == TEC_OK)

@@ -42,6 +42,12 @@ static void print(const struct tec_verify *v, const char *check, double max_abs,
             v->dir, check, max_abs, rms, bound, note ? "  " : "", note ? note : "");
 }
 
+const char *tec_verify_shipped(const struct tec_verify *v, const char *name)
+{
+    const char *path = tec_arena_printf(v->arena, "%s/pipelines/%s", v->root ? v->root : ".", name);
+    return path ? path : "";
+}
+
 void tec_verify_report(struct tec_verify *v, const char *check, double max_abs, double rms,
                        double bound, bool ok, const char *tap, const char *note)
 {

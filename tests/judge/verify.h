@@ -16,6 +16,7 @@ struct tec_verify {
     const char *dir;   /* folder of the case, without a trailing slash */
     json_t *json;      /* its case.json, an object */
     const char *dtype; /* "f32" or "bf16" */
+    const char *root;  /* holds pipelines/; NULL: the current folder */
     struct tec_device_options device;
     struct tec_heap *heap;
     struct tec_arena *arena; /* lives as long as the case */
@@ -24,6 +25,10 @@ struct tec_verify {
     int checks, failed;      /* counted by the report functions */
     int unjudged;            /* lines of tec_verify_unjudged */
 };
+
+/* Path of a shipped file or folder below pipelines/, such as "models/prompts.lua"; "" without
+ * memory. */
+const char *tec_verify_shipped(const struct tec_verify *v, const char *name);
 
 /* One result line. For token, byte and event checks max_abs counts differences, rms and bound are
  * 0. `note` (may be NULL) is added as "note"; a tap taken from unfused ops passes tap = "unfused".
