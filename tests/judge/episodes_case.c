@@ -98,7 +98,7 @@ enum tec_status tec_episodes_open(struct tec_episodes *j, struct tec_error *err)
                                                 .model = pi->model,
                                                 .checkpoint = pi->checkpoint,
                                                 .tokenizer = j->tokenizer,
-                                                .root = ".",
+                                                .root = pi->v->root ? pi->v->root : ".",
                                                 .max_text = pi->max_text};
     return tec_session_create(&j->session, &options, pi->v->heap, err);
 }
