@@ -544,12 +544,13 @@ TEST(a_text_of_too_many_tokens_changes_nothing)
 {
     struct open o;
     struct tec_frame_input input;
-    char text[1024] = "{\"put\": {\"a\": \"fine\", \"b\": \"";
+    char text[1024];
+    int at = snprintf(text, sizeof text, "{\"put\": {\"a\": \"fine\", \"b\": \"");
     folder_make();
     REQUIRE(open_planner(&o, "", NULL, NULL) == TEC_OK);
     for (int i = 0; i < 129; i++)
-        strcat(text, "w ");
-    strcat(text, "\"}}");
+        at += snprintf(text + at, sizeof text - (size_t)at, "w ");
+    snprintf(text + at, sizeof text - (size_t)at, "\"}}");
     const struct tec_value values[] = {text_value("goal", "find it"), text_value("memory", text)};
     CHECK_INT(see(&o, values, 2, &input), ==, TEC_INVALID);
     CHECK(strstr(err.message, "memory: 'b' has 129 tokens, the pipeline allows 1 to 128"));

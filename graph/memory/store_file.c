@@ -201,9 +201,10 @@ static enum tec_status copy_unit(struct tec_store *s, struct tec_log *fresh, uin
 {
     struct tec_log_record r = text_record(s, unit, group);
     struct tec_kv *kv = s->units[unit].kv;
-    if (kv)
-        kv->moved = 0;
     TEC_TRY(tec_log_append(fresh, &r, err));
+    if (!kv)
+        return TEC_OK;
+    kv->moved = 0;
     if (!kept(s, kv))
         return TEC_OK;
     r = kv_record(kv);

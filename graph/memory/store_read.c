@@ -83,9 +83,9 @@ static enum tec_status no_whole(struct tec_store *s, struct tec_kv *kv, uint32_t
 {
     char place[48] = "";
     const char *where = tier == TEC_KEPT_FILE ? tec_log_path(s->log) : s->options.remote.address;
+    int64_t at = kv->place + (int64_t)layer * (int64_t)kv->stride;
     if (tier == TEC_KEPT_FILE)
-        snprintf(place, sizeof place, ", at byte %lld",
-                 (long long)(kv->place + (int64_t)layer * (int64_t)kv->stride));
+        snprintf(place, sizeof place, ", at byte %lld", (long long)at);
     return tec_fail(err, TEC_MALFORMED,
                     "%.120s: KV of unit %llu, version %llu, layer %u is damaged%s", where,
                     (unsigned long long)kv->unit, (unsigned long long)kv->version, layer, place);
