@@ -21,11 +21,12 @@ enum tec_status tec_capture_begin(struct tec_capture **out, struct tec_device *d
 }
 
 /* Room for one more command, or NULL with the failure remembered. */
-static struct tec_command *append(struct tec_capture *capture)
+static struct tec_capture_step *append(struct tec_capture *capture)
 {
     if (capture->n == capture->capacity) {
         int capacity = capture->capacity ? capture->capacity * 2 : CHUNK;
-        struct tec_command *more = TEC_NEW(capture->arena, (size_t)capacity, struct tec_command);
+        struct tec_capture_step *more =
+            TEC_NEW(capture->arena, (size_t)capacity, struct tec_capture_step);
         if (!more) {
             capture->status = TEC_NO_MEMORY;
             return NULL;
@@ -35,7 +36,7 @@ static struct tec_command *append(struct tec_capture *capture)
         capture->commands = more;
         capture->capacity = capacity;
     }
-    capture->bytes += sizeof(struct tec_command);
+    capture->bytes += sizeof(struct tec_capture_step);
     return &capture->commands[capture->n++];
 }
 
@@ -44,7 +45,7 @@ void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, con
 {
     size_t size = tec_kernel_infos[kernel].args_size;
     void *copy = tec_arena_push(capture->arena, 1, size, 16);
-    struct tec_command *c = append(capture);
+    struct tec_capture_step *c = append(capture);
     if (!c || !copy) {
         capture->status = TEC_NO_MEMORY;
         return;
@@ -52,7 +53,7 @@ void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, con
     memcpy(copy, args, size);
     capture->bytes += size;
     capture->kernels++;
-    *c = (struct tec_command){
+    *c = (struct tec_capture_step){
         .kind = TEC_RUN, .kernel = kernel, .args = copy, .label = label, .barrier = barrier};
 }
 
@@ -64,35 +65,36 @@ void tec_capture_pass(struct tec_capture *capture)
 
 void tec_capture_repeat(struct tec_capture *capture, const int *count, const int *stop)
 {
-    struct tec_command *c = append(capture);
+    struct tec_capture_step *c = append(capture);
     if (!c || capture->open >= 0) {
         capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
         return;
     }
-    *c = (struct tec_command){.kind = TEC_REPEAT, .count = count, .stop = stop, .barrier = true};
+    *c = (struct tec_capture_step){
+        .kind = TEC_REPEAT, .count = count, .stop = stop, .barrier = true};
     capture->open = capture->n - 1;
 }
 
 void tec_capture_repeat_end(struct tec_capture *capture)
 {
-    struct tec_command *c = append(capture);
+    struct tec_capture_step *c = append(capture);
     if (!c || capture->open < 0) {
         capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
         return;
     }
-    *c = (struct tec_command){.kind = TEC_REPEAT_END, .other = capture->open, .barrier = true};
+    *c = (struct tec_capture_step){.kind = TEC_REPEAT_END, .other = capture->open, .barrier = true};
     capture->commands[capture->open].other = capture->n - 1;
     capture->open = -1;
 }
 
 void tec_capture_mark(struct tec_capture *capture, int mark)
 {
-    struct tec_command *c = append(capture);
+    struct tec_capture_step *c = append(capture);
     if (!c || mark < 0 || mark >= TEC_MAX_MARKS) {
         capture->status = c ? TEC_INVALID : TEC_NO_MEMORY;
         return;
     }
-    *c = (struct tec_command){.kind = TEC_MARK, .other = mark, .barrier = true};
+    *c = (struct tec_capture_step){.kind = TEC_MARK, .other = mark, .barrier = true};
 }
 
 enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *err)
@@ -143,7 +145,7 @@ void tec_capture_visit(const struct tec_capture *capture,
                        void *user)
 {
     for (int i = 0; i < capture->n; i++) {
-        const struct tec_command *c = &capture->commands[i];
+        const struct tec_capture_step *c = &capture->commands[i];
         if (c->kind == TEC_RUN)
             visit(user, c->kernel, c->args, c->barrier, c->label);
     }

@@ -124,15 +124,15 @@ static void reach_mark(struct tec_replay *replay, int mark)
 /* The command after `at` in the order of execution. `turn` counts the turns of the open loop;
  * counts and stops are read behind a barrier and do not change before the next one, so lanes agree.
  */
-static int next_command(const struct tec_command *commands, int at, int *turn)
+static int next_command(const struct tec_capture_step *commands, int at, int *turn)
 {
-    const struct tec_command *c = &commands[at];
+    const struct tec_capture_step *c = &commands[at];
     if (c->kind == TEC_REPEAT) {
         *turn = 0;
         return *c->count > 0 ? at + 1 : c->other + 1;
     }
     if (c->kind == TEC_REPEAT_END) {
-        const struct tec_command *begin = &commands[c->other];
+        const struct tec_capture_step *begin = &commands[c->other];
         ++*turn;
         return *turn < *begin->count && !*begin->stop ? c->other + 1 : at + 1;
     }
@@ -150,11 +150,11 @@ static void meet(const struct run *run)
 static void run_lane(void *user, int lane)
 {
     const struct run *run = user;
-    const struct tec_command *commands = run->capture->commands;
+    const struct tec_capture_step *commands = run->capture->commands;
     const struct tec_part part = {lane, run->lanes};
     int turn = 0;
     for (int at = 0; at < run->capture->n; at = next_command(commands, at, &turn)) {
-        const struct tec_command *c = &commands[at];
+        const struct tec_capture_step *c = &commands[at];
         if (c->barrier)
             meet(run);
         if (c->kind == TEC_RUN)

@@ -7,10 +7,10 @@
 #include <stdatomic.h>
 
 /* One step of a recorded list. */
-enum tec_command_kind { TEC_RUN, TEC_REPEAT, TEC_REPEAT_END, TEC_MARK };
+enum tec_capture_step_kind { TEC_RUN, TEC_REPEAT, TEC_REPEAT_END, TEC_MARK };
 
-struct tec_command {
-    enum tec_command_kind kind;
+struct tec_capture_step {
+    enum tec_capture_step_kind kind;
     enum tec_kernel_id kernel;
     const void *args;
     const char *label;
@@ -24,7 +24,7 @@ struct tec_capture {
     struct tec_device *device;
     enum tec_stream stream;
     struct tec_arena *arena;
-    struct tec_command *commands;
+    struct tec_capture_step *commands;
     int n, capacity;
     int open; /* index of the REPEAT in progress, -1 = none */
     int kernels, nodes;

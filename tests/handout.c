@@ -55,8 +55,8 @@ static void late(struct tec_handout *h, int64_t frame)
     tec_handout_late(h, &chunk);
 }
 
-static bool gives(const struct tec_handed *got, enum tec_source source, int64_t frame, double first,
-                  double second)
+static bool gives(const struct tec_handed *got, enum tec_action_source source, int64_t frame,
+                  double first, double second)
 {
     return got->source == source && got->n == ACTIONS && got->frame == frame &&
            got->captured_ns == (frame < 0 ? 0 : 1000 + frame) &&
@@ -65,7 +65,7 @@ static bool gives(const struct tec_handed *got, enum tec_source source, int64_t 
            got->actions[3] == 2 * second;
 }
 
-static bool gives_nothing(const struct tec_handed *got, enum tec_source source)
+static bool gives_nothing(const struct tec_handed *got, enum tec_action_source source)
 {
     return got->source == source && got->n == 0 && got->frame == -1;
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# names.t - models are data: no model's name below policies/, not even in a comment.
+# names.t - models are data: no model's name below policies/, not even in a comment; and a struct, union
+# or enum tag means one thing.
 cd "$(dirname "$0")/.." || exit 1
 names='pi0|pi05|paligemma|gemma|openvla|qwen|siglip|dinov2|minilm|mpnet|llama'
 n=0 bad=0
@@ -9,5 +10,10 @@ for floor in base kernels ops graph; do
     if [ -z "$hits" ]; then echo "ok $n - $floor names no model"
     else bad=1; echo "not ok $n - $floor names no model"; printf '%s\n' "$hits" | sed 's/^/# /' >&2; fi
 done
+n=$((n + 1))
+twice=$(find base kernels ops graph policies tools tests -name '*.[ch]' -exec \
+    grep -hoE '^(typedef )?(struct|union|enum) tec_[a-z0-9_]+ \{' {} + | awk '{ print $(NF - 1) }' | sort | uniq -d)
+if [ -z "$twice" ]; then echo "ok $n - each tag is defined once"
+else bad=1; echo "not ok $n - each tag is defined once"; printf '%s\n' "$twice" | sed 's/^/# /' >&2; fi
 echo "1..$n"
 exit $bad

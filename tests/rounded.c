@@ -73,7 +73,7 @@ static const char *told(void)
     REQUIRE(tec_capture_begin(&capture, device, TEC_STREAM_MAIN, &arena, &err) == TEC_OK);
     tec_program_record(&program, capture);
     for (int i = 0; i < capture->n && n < 7; i++) {
-        const struct tec_command *c = &capture->commands[i];
+        const struct tec_capture_step *c = &capture->commands[i];
         if (c->kind == TEC_RUN && c->kernel <= TEC_KERNEL_gemm_bf16)
             letters[n++] = ((const struct tec_gemm_args *)c->args)->rounded ? '1' : '0';
     }

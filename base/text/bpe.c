@@ -144,7 +144,7 @@ static bool look_up(struct merging *m, const struct symbol *a, const struct symb
         *result = merge->result;
         return merge->result >= 0;
     }
-    const struct tec_entry *e = tec_vocab_find(bpe->vocab, m->word.at + a->at, a->n + b->n);
+    const struct tec_vocab_entry *e = tec_vocab_find(bpe->vocab, m->word.at + a->at, a->n + b->n);
     if (!e ||
         (e->type != TEC_PIECE_NORMAL && e->type != TEC_PIECE_USER && e->type != TEC_PIECE_UNUSED))
         return false;
@@ -203,7 +203,7 @@ static void start_by_score(struct merging *m)
     const struct tec_prefix *user = m->bpe->user;
     const char *s = m->word.at;
     for (size_t at = 0, n; at < m->word.n; at += n) {
-        const struct tec_key *key =
+        const struct tec_prefix_key *key =
             user ? tec_prefix_longest(user, tec_prefix_start(user), s + at, m->word.n - at) : NULL;
         n = key ? key->text.n : tec_utf8_length(s[at]);
         add_symbol(m, -1, (uint32_t)at, (uint32_t)n, key != NULL);
@@ -284,7 +284,7 @@ static void emit_split(struct merging *m, struct tec_text_span s, struct tec_ids
     stack[depth++] = s;
     while (depth) {
         s = stack[--depth];
-        const struct tec_entry *e = tec_vocab_find(m->bpe->vocab, s.at, s.n);
+        const struct tec_vocab_entry *e = tec_vocab_find(m->bpe->vocab, s.at, s.n);
         const int *slot = e && e->type == TEC_PIECE_UNUSED
                               ? split_slot(m, (int)(e - m->bpe->vocab->entries))
                               : NULL;

@@ -93,7 +93,7 @@ static void push_replaced(struct sink *s, struct tec_text_span text, struct tec_
     }
 }
 
-static void decode_join(struct sink *s, const struct tec_entry *e)
+static void decode_join(struct sink *s, const struct tec_vocab_entry *e)
 {
     const struct tec_decode *how = &s->d.t->decode;
     int byte = how->byte_fallback ? tec_vocab_byte(e->text.at, e->text.n) : -1;
@@ -104,7 +104,7 @@ static void decode_join(struct sink *s, const struct tec_entry *e)
 }
 
 /* A piece with a character outside the alphabet (an added token) is text as it stands. */
-static void decode_bytes(struct sink *s, const struct tec_entry *e)
+static void decode_bytes(struct sink *s, const struct tec_vocab_entry *e)
 {
     size_t bytes;
     bool printable = true;
@@ -146,7 +146,7 @@ static size_t cleanup(char *text, size_t n)
     return n;
 }
 
-static void decode_wordpiece(struct sink *s, const struct tec_entry *e)
+static void decode_wordpiece(struct sink *s, const struct tec_vocab_entry *e)
 {
     const struct tec_decode *how = &s->d.t->decode;
     char text[TEC_PIECE_BYTES + 1];
@@ -161,7 +161,7 @@ static void decode_wordpiece(struct sink *s, const struct tec_entry *e)
     push_text(s, text, how->cleanup ? cleanup(text, n) : n);
 }
 
-static void decode_metaspace(struct sink *s, const struct tec_entry *e)
+static void decode_metaspace(struct sink *s, const struct tec_vocab_entry *e)
 {
     const struct tec_decode *how = &s->d.t->decode;
     struct tec_text_span space = {" ", s->d.first && how->strip ? 0 : 1};
@@ -169,7 +169,7 @@ static void decode_metaspace(struct sink *s, const struct tec_entry *e)
 }
 
 /* SentencePiece: sentencepiece_processor.cc, SentencePieceProcessor::Decode. */
-static void decode_model(struct sink *s, const struct tec_entry *e)
+static void decode_model(struct sink *s, const struct tec_vocab_entry *e)
 {
     const struct tec_decode *how = &s->d.t->decode;
     struct tec_text_span text = e->text;
@@ -192,7 +192,7 @@ static void decode_model(struct sink *s, const struct tec_entry *e)
     push_replaced(s, text, (struct tec_text_span){mark, 3}, (struct tec_text_span){" ", 1});
 }
 
-static void decode_one(struct sink *s, const struct tec_entry *e)
+static void decode_one(struct sink *s, const struct tec_vocab_entry *e)
 {
     switch (s->d.t->decode.kind) {
     case TEC_DECODE_JOIN:
@@ -235,7 +235,7 @@ static size_t finish(struct tec_detokenizer *d, const struct sink *s)
 size_t tec_detokenizer_push(struct tec_detokenizer *d, int id, char *out, size_t capacity)
 {
     struct sink s = {*d, out, capacity, 0};
-    const struct tec_entry *e = tec_vocab_entry(&d->t->vocab, id);
+    const struct tec_vocab_entry *e = tec_vocab_entry(&d->t->vocab, id);
     if (!e || (d->skip_special && d->t->vocab.special[id]))
         return 0;
     decode_one(&s, e);

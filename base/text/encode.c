@@ -27,9 +27,9 @@ static enum tec_status encode_word(struct encoding *e, struct tec_text_span word
     return tec_fail(e->err, TEC_INVALID, "tokenizer of an unknown kind");
 }
 
-static enum tec_status encode_words(struct encoding *e, struct tec_word text)
+static enum tec_status encode_words(struct encoding *e, struct tec_pretoken text)
 {
-    struct tec_words words;
+    struct tec_pretokens words;
     TEC_TRY(tec_pretokenise(e->t->split, e->t->n_split, text, &words, e->scratch, e->err));
     for (size_t i = 0; i < words.n; i++)
         TEC_TRY(encode_word(e, words.at[i].text));
@@ -37,7 +37,7 @@ static enum tec_status encode_words(struct encoding *e, struct tec_word text)
 }
 
 /* Text between tokens that were matched as written: normalise it, then match the others. */
-static enum tec_status encode_gap(struct encoding *e, struct tec_word gap)
+static enum tec_status encode_gap(struct encoding *e, struct tec_pretoken gap)
 {
     const struct tec_tokenizer *t = e->t;
     struct tec_text_span text;
@@ -45,7 +45,7 @@ static enum tec_status encode_gap(struct encoding *e, struct tec_word gap)
     TEC_TRY(tec_normalise(t->normal, t->n_normal, gap.text, &text, e->scratch, e->err));
     struct tec_cutter cutter = {t->added, &t->normalized, e->literal, text, 0, 0, {{0}, 0}, false};
     while (tec_cutter_next(&cutter, &cut)) {
-        struct tec_word word = {cut.text, gap.first && cut.text.at == text.at};
+        struct tec_pretoken word = {cut.text, gap.first && cut.text.at == text.at};
         if (cut.id >= 0)
             tec_ids_add(e->ids, cut.id);
         else
@@ -60,7 +60,7 @@ static enum tec_status encode_text(struct encoding *e, struct tec_text_span text
     struct tec_cut cut;
     struct tec_cutter cutter = {t->added, &t->raw, e->literal, text, 0, 0, {{0}, 0}, false};
     while (tec_cutter_next(&cutter, &cut)) {
-        struct tec_word gap = {cut.text, cut.text.at == text.at};
+        struct tec_pretoken gap = {cut.text, cut.text.at == text.at};
         if (cut.id >= 0) {
             tec_ids_add(e->ids, cut.id);
             continue;

@@ -150,7 +150,7 @@ enum tec_status tec_json_steps(struct tec_json *j, const char *section, const ch
 static int usual(const struct tec_tokenizer *t, const char *const *names)
 {
     for (; *names; names++) {
-        const struct tec_entry *e = tec_vocab_find(&t->vocab, *names, strlen(*names));
+        const struct tec_vocab_entry *e = tec_vocab_find(&t->vocab, *names, strlen(*names));
         if (e && t->vocab.special[e->id])
             return e->id;
     }

@@ -24,7 +24,7 @@ static enum tec_status find_unk(const struct tec_json *j, const json_t *model, i
     TEC_TRY(tec_json_string(model, "unk_token", "model", &name, err));
     if (!name)
         return TEC_OK;
-    const struct tec_entry *e = tec_vocab_find(&j->t->vocab, name, strlen(name));
+    const struct tec_vocab_entry *e = tec_vocab_find(&j->t->vocab, name, strlen(name));
     if (!e)
         return tec_fail(err, TEC_MALFORMED, "unk_token '%.40s' is not in the vocabulary", name);
     *unk = e->id;
@@ -156,11 +156,11 @@ static enum tec_status index_all(struct tec_tokenizer *t, bool by_id, struct tec
                                  struct tec_error *err)
 {
     int n = 0;
-    struct tec_key *keys = TEC_NEW(&t->arena, (size_t)t->vocab.n, struct tec_key);
+    struct tec_prefix_key *keys = TEC_NEW(&t->arena, (size_t)t->vocab.n, struct tec_prefix_key);
     for (int i = 0; keys && i < t->vocab.n; i++)
         if (!t->vocab.entries[i].added)
-            keys[n++] =
-                (struct tec_key){t->vocab.entries[i].text, by_id ? t->vocab.entries[i].id : i};
+            keys[n++] = (struct tec_prefix_key){t->vocab.entries[i].text,
+                                                by_id ? t->vocab.entries[i].id : i};
     if (!keys || !tec_prefix_init(out, keys, n, &t->arena))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an index of pieces");
     return TEC_OK;
@@ -187,7 +187,7 @@ static enum tec_status read_unigram(struct tec_json *j, const json_t *model, str
         u->unk = t->unk = (int)id;
     }
     for (int i = 0; i < t->vocab.n; i++) {
-        const struct tec_entry *e = &t->vocab.entries[i];
+        const struct tec_vocab_entry *e = &t->vocab.entries[i];
         if (!e->added && (i == 0 || e->score < u->lowest))
             u->lowest = e->score;
     }

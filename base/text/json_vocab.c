@@ -51,7 +51,7 @@ static enum tec_status add_object(struct tec_json *j, json_t *vocab, struct tec_
     json_t *id;
     json_object_foreach(vocab, key, id)
     {
-        struct tec_entry e = {.id = (int)json_integer_value(id), .type = TEC_PIECE_NORMAL};
+        struct tec_vocab_entry e = {.id = (int)json_integer_value(id), .type = TEC_PIECE_NORMAL};
         TEC_TRY(tec_json_text(j, key, strlen(key), &e.text, err));
         TEC_TRY(tec_vocab_add(&j->t->vocab, e, err));
     }
@@ -66,7 +66,7 @@ static enum tec_status add_list(struct tec_json *j, const json_t *vocab, struct 
     json_array_foreach(vocab, i, pair)
     {
         const json_t *text = json_array_get(pair, 0), *score = json_array_get(pair, 1);
-        struct tec_entry e = {.id = (int)i, .type = TEC_PIECE_NORMAL};
+        struct tec_vocab_entry e = {.id = (int)i, .type = TEC_PIECE_NORMAL};
         if (json_array_size(pair) != 2 || !json_is_string(text) || !json_is_number(score))
             return tec_fail(err, TEC_MALFORMED, "model.vocab[%zu] must be [piece, score]", i);
         e.score = json_number_value(score);
@@ -107,7 +107,7 @@ static enum tec_status add_added(struct tec_json *j, const json_t *added, struct
         TEC_TRY(read_added(j, token, a, err));
         if (a->text.n == 0)
             continue;
-        struct tec_entry e = {
+        struct tec_vocab_entry e = {
             .text = a->text, .id = a->id, .type = TEC_PIECE_NORMAL, .added = true};
         TEC_TRY(tec_vocab_add(&t->vocab, e, err));
         t->vocab.special[a->id] = a->special;
@@ -143,21 +143,21 @@ enum tec_status tec_json_vocab(struct tec_json *j, struct tec_error *err)
     return add_added(j, added, err);
 }
 
-static enum tec_status add_key(struct tec_tokenizer *t, int i, struct tec_key *keys, int *n,
+static enum tec_status add_key(struct tec_tokenizer *t, int i, struct tec_prefix_key *keys, int *n,
                                struct tec_error *err)
 {
     struct tec_text_span text = t->added[i].text;
     if (t->added[i].normalized)
         TEC_TRY(tec_normalise(t->normal, t->n_normal, text, &text, &t->arena, err));
     if (text.n)
-        keys[(*n)++] = (struct tec_key){text, i};
+        keys[(*n)++] = (struct tec_prefix_key){text, i};
     return TEC_OK;
 }
 
 enum tec_status tec_text_index_added(struct tec_tokenizer *t, struct tec_error *err)
 {
     for (int normalized = 0; normalized < 2; normalized++) {
-        struct tec_key *keys = TEC_NEW(&t->arena, (size_t)t->n_added, struct tec_key);
+        struct tec_prefix_key *keys = TEC_NEW(&t->arena, (size_t)t->n_added, struct tec_prefix_key);
         int n = 0;
         for (int i = 0; keys && i < t->n_added; i++)
             if (t->added[i].normalized == normalized)

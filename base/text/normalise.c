@@ -162,7 +162,7 @@ static size_t model_unit(const struct tec_normal *step, const char *s, size_t n,
                          struct tec_text_span *to)
 {
     if (step->kept) {
-        const struct tec_key *key =
+        const struct tec_prefix_key *key =
             tec_prefix_longest(step->kept, tec_prefix_start(step->kept), s, n);
         if (key) {
             *to = key->text;

@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-static bool is_before(const struct tec_key *a, const struct tec_key *b)
+static bool is_before(const struct tec_prefix_key *a, const struct tec_prefix_key *b)
 {
     size_t n = a->text.n < b->text.n ? a->text.n : b->text.n;
     int order = memcmp(a->text.at, b->text.at, n);
     return order < 0 || (order == 0 && a->text.n < b->text.n);
 }
 
-static void merge(struct tec_key *out, const struct tec_key *a, size_t n_a, const struct tec_key *b,
-                  size_t n_b)
+static void merge(struct tec_prefix_key *out, const struct tec_prefix_key *a, size_t n_a,
+                  const struct tec_prefix_key *b, size_t n_b)
 {
     while (n_a && n_b) {
         bool second = is_before(b, a);
@@ -21,7 +21,7 @@ static void merge(struct tec_key *out, const struct tec_key *a, size_t n_a, cons
 }
 
 /* Merge sort from the bottom up: stable, no worst case, and no context-free qsort callback. */
-static void sort(struct tec_key *keys, struct tec_key *copy, size_t n)
+static void sort(struct tec_prefix_key *keys, struct tec_prefix_key *copy, size_t n)
 {
     for (size_t width = 1; width < n; width *= 2) {
         for (size_t at = 0; at < n; at += 2 * width) {
@@ -33,10 +33,11 @@ static void sort(struct tec_key *keys, struct tec_key *copy, size_t n)
     }
 }
 
-bool tec_prefix_init(struct tec_prefix *p, struct tec_key *keys, int n, struct tec_arena *scratch)
+bool tec_prefix_init(struct tec_prefix *p, struct tec_prefix_key *keys, int n,
+                     struct tec_arena *scratch)
 {
     struct tec_arena_mark mark = tec_arena_mark(scratch);
-    struct tec_key *copy = TEC_NEW(scratch, (size_t)n, struct tec_key);
+    struct tec_prefix_key *copy = TEC_NEW(scratch, (size_t)n, struct tec_prefix_key);
     if (!copy)
         return false;
     sort(keys, copy, (size_t)n);
@@ -88,18 +89,18 @@ bool tec_prefix_step(const struct tec_prefix *p, struct tec_walk *w, char byte)
     return w->low < w->high;
 }
 
-const struct tec_key *tec_prefix_here(const struct tec_prefix *p, const struct tec_walk *w)
+const struct tec_prefix_key *tec_prefix_here(const struct tec_prefix *p, const struct tec_walk *w)
 {
     bool ends = w->low < w->high && p->keys[w->low].text.n == w->depth;
     return ends ? &p->keys[w->low] : NULL;
 }
 
-const struct tec_key *tec_prefix_longest(const struct tec_prefix *p, struct tec_walk from,
-                                         const char *s, size_t n)
+const struct tec_prefix_key *tec_prefix_longest(const struct tec_prefix *p, struct tec_walk from,
+                                                const char *s, size_t n)
 {
-    const struct tec_key *longest = NULL;
+    const struct tec_prefix_key *longest = NULL;
     for (size_t i = 0; i < n && tec_prefix_step(p, &from, s[i]); i++) {
-        const struct tec_key *here = tec_prefix_here(p, &from);
+        const struct tec_prefix_key *here = tec_prefix_here(p, &from);
         longest = here ? here : longest;
     }
     return longest;

@@ -8,20 +8,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct tec_key {
+struct tec_prefix_key {
     struct tec_text_span text; /* borrowed */
     int value;
 };
 
 /* Immutable after init. A step costs the logarithm of the number of keys at most. */
 struct tec_prefix {
-    struct tec_key *keys; /* in order of bytes; equal texts in the order given */
+    struct tec_prefix_key *keys; /* in order of bytes; equal texts in the order given */
     int n;
     int first[257]; /* keys that start with byte b are first[b] .. first[b + 1] - 1 */
 };
 
 /* Sorts `keys` in place (they stay the caller's). false: no memory for the sort. */
-bool tec_prefix_init(struct tec_prefix *p, struct tec_key *keys, int n, struct tec_arena *scratch);
+bool tec_prefix_init(struct tec_prefix *p, struct tec_prefix_key *keys, int n,
+                     struct tec_arena *scratch);
 
 /* The keys that agree with the bytes walked so far. */
 struct tec_walk {
@@ -35,10 +36,10 @@ struct tec_walk tec_prefix_start(const struct tec_prefix *p);
 bool tec_prefix_step(const struct tec_prefix *p, struct tec_walk *w, char byte);
 
 /* The key that ends exactly here; NULL when there is none. */
-const struct tec_key *tec_prefix_here(const struct tec_prefix *p, const struct tec_walk *w);
+const struct tec_prefix_key *tec_prefix_here(const struct tec_prefix *p, const struct tec_walk *w);
 
 /* The longest key that the n bytes at s start with; NULL when there is none. */
-const struct tec_key *tec_prefix_longest(const struct tec_prefix *p, struct tec_walk from,
-                                         const char *s, size_t n);
+const struct tec_prefix_key *tec_prefix_longest(const struct tec_prefix *p, struct tec_walk from,
+                                                const char *s, size_t n);
 
 #endif

@@ -7,16 +7,16 @@
 
 /* Words being made by one step. */
 struct cut {
-    struct tec_words *words;
+    struct tec_pretokens *words;
     struct tec_arena *arena;
     bool failed;
 };
 
 static bool grow(struct cut *c)
 {
-    struct tec_words *w = c->words;
+    struct tec_pretokens *w = c->words;
     size_t capacity = w->capacity ? 2 * w->capacity : 16;
-    struct tec_word *at = TEC_NEW(c->arena, capacity, struct tec_word);
+    struct tec_pretoken *at = TEC_NEW(c->arena, capacity, struct tec_pretoken);
     if (!at)
         return false;
     if (w->n)
@@ -28,17 +28,17 @@ static bool grow(struct cut *c)
 
 static void add(struct cut *c, const char *at, size_t n, bool first)
 {
-    struct tec_words *w = c->words;
+    struct tec_pretokens *w = c->words;
     if (n == 0 || c->failed)
         return;
     if (w->n == w->capacity && !grow(c)) {
         c->failed = true;
         return;
     }
-    w->at[w->n++] = (struct tec_word){{at, n}, first};
+    w->at[w->n++] = (struct tec_pretoken){{at, n}, first};
 }
 
-static void by_pattern(const struct tec_split *step, struct tec_word word, struct cut *c)
+static void by_pattern(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
 {
     for (size_t at = 0, n; at < word.text.n; at += n) {
         n = tec_pattern_word(step->pattern, word.text.at + at, word.text.n - at);
@@ -46,7 +46,7 @@ static void by_pattern(const struct tec_split *step, struct tec_word word, struc
     }
 }
 
-static void by_string(const struct tec_split *step, struct tec_word word, struct cut *c)
+static void by_string(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
 {
     const char *s = word.text.at;
     size_t start = 0, from = 0;
@@ -67,7 +67,7 @@ static void by_string(const struct tec_split *step, struct tec_word word, struct
 }
 
 /* Cut out the characters of class `dropped`; those of class `single` are words of their own. */
-static void by_class(unsigned dropped, unsigned single, struct tec_word word, struct cut *c)
+static void by_class(unsigned dropped, unsigned single, struct tec_pretoken word, struct cut *c)
 {
     const char *s = word.text.at;
     size_t start = 0;
@@ -83,19 +83,19 @@ static void by_class(unsigned dropped, unsigned single, struct tec_word word, st
     add(c, s + start, word.text.n - start, word.first && start == 0);
 }
 
-static void by_bert(const struct tec_split *step, struct tec_word word, struct cut *c)
+static void by_bert(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
 {
     (void)step;
     by_class(TEC_CLASS_SPACE, TEC_CLASS_BERT_PUNCTUATION, word, c);
 }
 
-static void by_whitespace(const struct tec_split *step, struct tec_word word, struct cut *c)
+static void by_whitespace(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
 {
     (void)step;
     by_class(TEC_CLASS_SPACE, 0, word, c);
 }
 
-static bool wants_prefix(const struct tec_split *step, struct tec_word word,
+static bool wants_prefix(const struct tec_split *step, struct tec_pretoken word,
                          struct tec_text_span prefix)
 {
     bool there = word.text.n >= prefix.n && memcmp(word.text.at, prefix.at, prefix.n) == 0;
@@ -103,7 +103,7 @@ static bool wants_prefix(const struct tec_split *step, struct tec_word word,
            (step->prefix == TEC_PREFIX_ALWAYS || (step->prefix == TEC_PREFIX_FIRST && word.first));
 }
 
-static void by_metaspace(const struct tec_split *step, struct tec_word word, struct cut *c)
+static void by_metaspace(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
 {
     struct tec_bytes body, whole;
     tec_bytes_init(&body, c->arena, 0);
@@ -128,7 +128,7 @@ static void by_metaspace(const struct tec_split *step, struct tec_word word, str
         add(c, word.text.at, word.text.n, word.first);
 }
 
-static void by_bytes(const struct tec_split *step, struct tec_word word, struct cut *c)
+static void by_bytes(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
 {
     struct tec_bytes whole;
     tec_bytes_init(&whole, c->arena, 0);
@@ -146,20 +146,20 @@ static void by_bytes(const struct tec_split *step, struct tec_word word, struct 
         add(c, word.text.at, word.text.n, word.first);
 }
 
-enum tec_status tec_pretokenise(const struct tec_split *steps, int n_steps, struct tec_word text,
-                                struct tec_words *words, struct tec_arena *arena,
-                                struct tec_error *err)
+enum tec_status tec_pretokenise(const struct tec_split *steps, int n_steps,
+                                struct tec_pretoken text, struct tec_pretokens *words,
+                                struct tec_arena *arena, struct tec_error *err)
 {
-    static void (*const run[])(const struct tec_split *, struct tec_word, struct cut *) = {
+    static void (*const run[])(const struct tec_split *, struct tec_pretoken, struct cut *) = {
         [TEC_SPLIT_PATTERN] = by_pattern,     [TEC_SPLIT_STRING] = by_string,
         [TEC_SPLIT_BERT] = by_bert,           [TEC_SPLIT_WHITESPACE] = by_whitespace,
         [TEC_SPLIT_METASPACE] = by_metaspace, [TEC_SPLIT_BYTES] = by_bytes,
     };
-    struct tec_words before = {0}, after = {0};
+    struct tec_pretokens before = {0}, after = {0};
     struct cut c = {.words = &before, .arena = arena};
     add(&c, text.text.at, text.text.n, text.first);
     for (int i = 0; i < n_steps; i++) {
-        after = (struct tec_words){0};
+        after = (struct tec_pretokens){0};
         c.words = &after;
         for (size_t w = 0; w < before.n && !c.failed; w++)
             run[steps[i].kind](&steps[i], before.at[w], &c);

@@ -33,21 +33,21 @@ struct tec_split {
 
 #define TEC_SPLIT_STEPS 8
 
-struct tec_word {
+struct tec_pretoken {
     struct tec_text_span text;
     bool first; /* starts where the whole text starts */
 };
 
 /* A list that grows in an arena. */
-struct tec_words {
-    struct tec_word *at;
+struct tec_pretokens {
+    struct tec_pretoken *at;
     size_t n, capacity;
 };
 
 /* Run the steps over one piece of valid UTF-8; without steps it is one word. Words are never empty.
  * They borrow from `text` or lie in `arena`. Fails with TEC_NO_MEMORY only. */
-enum tec_status tec_pretokenise(const struct tec_split *steps, int n_steps, struct tec_word text,
-                                struct tec_words *words, struct tec_arena *arena,
-                                struct tec_error *err);
+enum tec_status tec_pretokenise(const struct tec_split *steps, int n_steps,
+                                struct tec_pretoken text, struct tec_pretokens *words,
+                                struct tec_arena *arena, struct tec_error *err);
 
 #endif

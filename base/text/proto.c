@@ -31,7 +31,7 @@ static bool read_fixed(struct tec_proto *p, size_t n, uint64_t *value)
     return true;
 }
 
-enum tec_status tec_proto_next(struct tec_proto *p, struct tec_field *field, bool *more,
+enum tec_status tec_proto_next(struct tec_proto *p, struct tec_proto_field *field, bool *more,
                                struct tec_error *err)
 {
     uint64_t key, size;
@@ -40,7 +40,8 @@ enum tec_status tec_proto_next(struct tec_proto *p, struct tec_field *field, boo
         return TEC_OK;
     if (!read_varint(p, &key) || key > UINT32_MAX || key >> 3 == 0)
         return fail(p, "broken field number", err);
-    *field = (struct tec_field){.number = (uint32_t)(key >> 3), .wire = (enum tec_wire)(key & 7)};
+    *field =
+        (struct tec_proto_field){.number = (uint32_t)(key >> 3), .wire = (enum tec_wire)(key & 7)};
     switch (field->wire) {
     case TEC_WIRE_VARINT:
         return read_varint(p, &field->value) ? TEC_OK : fail(p, "broken number", err);
@@ -60,7 +61,7 @@ enum tec_status tec_proto_next(struct tec_proto *p, struct tec_field *field, boo
     }
 }
 
-struct tec_proto tec_proto_enter(const struct tec_proto *p, const struct tec_field *field)
+struct tec_proto tec_proto_enter(const struct tec_proto *p, const struct tec_proto_field *field)
 {
     return (struct tec_proto){p->base, field->bytes, field->bytes + field->n};
 }

@@ -20,12 +20,12 @@ struct reading {
     bool dummy, extra_removed, escaped, tail, denormalizer;
 };
 
-static struct tec_text_span span_of(const struct tec_field *f)
+static struct tec_text_span span_of(const struct tec_proto_field *f)
 {
     return (struct tec_text_span){(const char *)f->bytes, f->n};
 }
 
-static bool read_bytes(const struct tec_field *f, uint32_t number, struct tec_text_span *out)
+static bool read_bytes(const struct tec_proto_field *f, uint32_t number, struct tec_text_span *out)
 {
     if (f->number != number || f->wire != TEC_WIRE_BYTES)
         return false;
@@ -33,7 +33,7 @@ static bool read_bytes(const struct tec_field *f, uint32_t number, struct tec_te
     return true;
 }
 
-static bool read_bool(const struct tec_field *f, uint32_t number, bool *out)
+static bool read_bool(const struct tec_proto_field *f, uint32_t number, bool *out)
 {
     if (f->number != number || f->wire != TEC_WIRE_VARINT)
         return false;
@@ -43,7 +43,7 @@ static bool read_bool(const struct tec_field *f, uint32_t number, bool *out)
 
 static enum tec_status read_trainer(struct reading *r, struct tec_proto p, struct tec_error *err)
 {
-    struct tec_field f;
+    struct tec_proto_field f;
     bool more;
     for (;;) {
         TEC_TRY(tec_proto_next(&p, &f, &more, err));
@@ -60,7 +60,7 @@ static enum tec_status read_trainer(struct reading *r, struct tec_proto p, struc
 
 static enum tec_status read_normalizer(struct reading *r, struct tec_proto p, struct tec_error *err)
 {
-    struct tec_field f;
+    struct tec_proto_field f;
     bool more;
     for (;;) {
         TEC_TRY(tec_proto_next(&p, &f, &more, err));
@@ -74,7 +74,7 @@ static enum tec_status read_normalizer(struct reading *r, struct tec_proto p, st
 static enum tec_status read_denormalizer(struct reading *r, struct tec_proto p,
                                          struct tec_error *err)
 {
-    struct tec_field f;
+    struct tec_proto_field f;
     struct tec_text_span map;
     bool more;
     for (;;) {
@@ -90,7 +90,7 @@ static enum tec_status read_denormalizer(struct reading *r, struct tec_proto p,
 static enum tec_status read_settings(struct reading *r, struct tec_error *err)
 {
     struct tec_proto p = r->whole;
-    struct tec_field f;
+    struct tec_proto_field f;
     bool more;
     for (;;) {
         TEC_TRY(tec_proto_next(&p, &f, &more, err));
@@ -108,9 +108,10 @@ static enum tec_status read_settings(struct reading *r, struct tec_error *err)
     }
 }
 
-static enum tec_status read_piece(struct tec_proto p, struct tec_entry *e, struct tec_error *err)
+static enum tec_status read_piece(struct tec_proto p, struct tec_vocab_entry *e,
+                                  struct tec_error *err)
 {
-    struct tec_field f;
+    struct tec_proto_field f;
     uint64_t type = TEC_PIECE_NORMAL;
     bool more;
     for (;;) {
@@ -139,7 +140,7 @@ static enum tec_status read_piece(struct tec_proto p, struct tec_entry *e, struc
     return TEC_OK;
 }
 
-static enum tec_status add_piece(struct reading *r, struct tec_entry e, struct tec_error *err)
+static enum tec_status add_piece(struct reading *r, struct tec_vocab_entry e, struct tec_error *err)
 {
     struct tec_tokenizer *t = r->t;
     int byte = tec_vocab_byte(e.text.at, e.text.n);
@@ -166,7 +167,7 @@ static enum tec_status add_piece(struct reading *r, struct tec_entry e, struct t
 static enum tec_status read_pieces(struct reading *r, struct tec_error *err)
 {
     struct tec_proto p = r->whole;
-    struct tec_field f;
+    struct tec_proto_field f;
     bool more;
     for (int id = 0;;) {
         TEC_TRY(tec_proto_next(&p, &f, &more, err));
@@ -174,7 +175,7 @@ static enum tec_status read_pieces(struct reading *r, struct tec_error *err)
             return TEC_OK;
         if (f.number != 1 || f.wire != TEC_WIRE_BYTES)
             continue;
-        struct tec_entry e = {.id = id++};
+        struct tec_vocab_entry e = {.id = id++};
         TEC_TRY(read_piece(tec_proto_enter(&p, &f), &e, err));
         TEC_TRY(add_piece(r, e, err));
     }
@@ -216,10 +217,10 @@ static enum tec_status index_pieces(struct tec_tokenizer *t, unsigned types, str
                                     struct tec_error *err)
 {
     int n = 0;
-    struct tec_key *keys = TEC_NEW(&t->arena, (size_t)t->vocab.n, struct tec_key);
+    struct tec_prefix_key *keys = TEC_NEW(&t->arena, (size_t)t->vocab.n, struct tec_prefix_key);
     for (int i = 0; keys && i < t->vocab.n; i++)
         if (types >> t->vocab.entries[i].type & 1)
-            keys[n++] = (struct tec_key){t->vocab.entries[i].text, i};
+            keys[n++] = (struct tec_prefix_key){t->vocab.entries[i].text, i};
     if (!keys || !tec_prefix_init(out, keys, n, &t->arena))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an index of pieces");
     return TEC_OK;
@@ -245,7 +246,7 @@ static void set_steps(struct reading *r)
 static int id_of_type(const struct tec_vocab *v, struct tec_text_span name,
                       enum tec_piece_type type)
 {
-    const struct tec_entry *e = tec_vocab_find(v, name.at, name.n);
+    const struct tec_vocab_entry *e = tec_vocab_find(v, name.at, name.n);
     return e && e->type == type ? e->id : -1;
 }
 
@@ -260,7 +261,7 @@ static enum tec_status set_unigram(struct reading *r, struct tec_error *err)
     u->byte_fallback = r->byte_fallback;
     memcpy(u->byte_id, t->bpe.byte_id, sizeof u->byte_id);
     for (int i = 0; i < t->vocab.n; i++) {
-        const struct tec_entry *e = &t->vocab.entries[i];
+        const struct tec_vocab_entry *e = &t->vocab.entries[i];
         if (e->type != TEC_PIECE_NORMAL)
             continue;
         u->lowest = !any || e->score < u->lowest ? e->score : u->lowest;

@@ -14,13 +14,13 @@ const char *tec_tokenizer_kind(const struct tec_tokenizer *t)
 
 int tec_tokenizer_id(const struct tec_tokenizer *t, const char *piece, size_t n)
 {
-    const struct tec_entry *e = tec_vocab_find(&t->vocab, piece, n);
+    const struct tec_vocab_entry *e = tec_vocab_find(&t->vocab, piece, n);
     return e ? e->id : -1;
 }
 
 const char *tec_tokenizer_piece(const struct tec_tokenizer *t, int id, size_t *n)
 {
-    const struct tec_entry *e = tec_vocab_entry(&t->vocab, id);
+    const struct tec_vocab_entry *e = tec_vocab_entry(&t->vocab, id);
     if (!e)
         return NULL;
     *n = e->text.n;

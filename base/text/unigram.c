@@ -30,7 +30,7 @@ static void offer(struct lattice *l, size_t start, size_t end, double score, int
 
 /* Scores of user-defined pieces are made so high that they are always taken (SentencePiece,
  * unigram_model.cc). */
-static double score_of(const struct tec_unigram *u, const struct tec_entry *e)
+static double score_of(const struct tec_unigram *u, const struct tec_vocab_entry *e)
 {
     if (e->type != TEC_PIECE_USER)
         return e->score;
@@ -47,8 +47,8 @@ static void fill(struct lattice *l)
         for (size_t at = start; at < l->word.n; at++) {
             if (!tec_prefix_step(&u->pieces, &walk, l->word.at[at]))
                 break;
-            const struct tec_key *key = tec_prefix_here(&u->pieces, &walk);
-            const struct tec_entry *e = key ? &u->vocab->entries[key->value] : NULL;
+            const struct tec_prefix_key *key = tec_prefix_here(&u->pieces, &walk);
+            const struct tec_vocab_entry *e = key ? &u->vocab->entries[key->value] : NULL;
             if (!e || e->type == TEC_PIECE_UNUSED)
                 continue;
             offer(l, start, at + 1, score_of(u, e), key->value);

@@ -21,7 +21,7 @@ enum tec_status tec_vocab_init(struct tec_vocab *v, size_t entries, int64_t larg
         slots *= 2;
     *v = (struct tec_vocab){.capacity = (int)entries, .size = (int)largest + 1, .mask = slots - 1};
     v->seed = seed;
-    v->entries = TEC_NEW(arena, entries, struct tec_entry);
+    v->entries = TEC_NEW(arena, entries, struct tec_vocab_entry);
     v->shown = TEC_NEW(arena, (size_t)v->size, int);
     v->special = TEC_NEW(arena, (size_t)v->size, bool);
     v->slots = TEC_NEW(arena, slots, int);
@@ -39,13 +39,13 @@ static size_t slot_of(const struct tec_vocab *v, const char *text, size_t n)
     for (;; at = (at + 1) & v->mask) {
         if (v->slots[at] < 0)
             return at;
-        const struct tec_entry *e = &v->entries[v->slots[at]];
+        const struct tec_vocab_entry *e = &v->entries[v->slots[at]];
         if (e->text.n == n && memcmp(e->text.at, text, n) == 0)
             return at;
     }
 }
 
-const struct tec_entry *tec_vocab_find(const struct tec_vocab *v, const char *text, size_t n)
+const struct tec_vocab_entry *tec_vocab_find(const struct tec_vocab *v, const char *text, size_t n)
 {
     int found = n && n <= TEC_PIECE_BYTES ? v->slots[slot_of(v, text, n)] : -1;
     return found < 0 ? NULL : &v->entries[found];
@@ -53,16 +53,17 @@ const struct tec_entry *tec_vocab_find(const struct tec_vocab *v, const char *te
 
 int tec_vocab_model_id(const struct tec_vocab *v, const char *text, size_t n)
 {
-    const struct tec_entry *e = tec_vocab_find(v, text, n);
+    const struct tec_vocab_entry *e = tec_vocab_find(v, text, n);
     return e && !e->added ? e->id : -1;
 }
 
-const struct tec_entry *tec_vocab_entry(const struct tec_vocab *v, int id)
+const struct tec_vocab_entry *tec_vocab_entry(const struct tec_vocab *v, int id)
 {
     return id >= 0 && id < v->size && v->shown[id] >= 0 ? &v->entries[v->shown[id]] : NULL;
 }
 
-enum tec_status tec_vocab_add(struct tec_vocab *v, struct tec_entry entry, struct tec_error *err)
+enum tec_status tec_vocab_add(struct tec_vocab *v, struct tec_vocab_entry entry,
+                              struct tec_error *err)
 {
     const char *text = entry.text.at;
     int shown = entry.text.n > 40 ? 40 : (int)entry.text.n;
@@ -82,7 +83,7 @@ enum tec_status tec_vocab_add(struct tec_vocab *v, struct tec_entry entry, struc
         return tec_fail(err, TEC_MALFORMED, "piece '%.*s' has two ids, %d and %d", shown, text, id,
                         entry.id);
     }
-    const struct tec_entry *other = tec_vocab_entry(v, entry.id);
+    const struct tec_vocab_entry *other = tec_vocab_entry(v, entry.id);
     if (other && (!entry.added || other->added))
         return tec_fail(err, TEC_MALFORMED, "id %d has two pieces, '%.*s' and '%.*s'", entry.id,
                         (int)(other->text.n > 40 ? 40 : other->text.n), other->text.at, shown,

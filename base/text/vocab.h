@@ -20,7 +20,7 @@ enum tec_piece_type {
     TEC_PIECE_BYTE = 6,
 };
 
-struct tec_entry {
+struct tec_vocab_entry {
     struct tec_text_span text; /* followed by a NUL */
     int id;
     unsigned char type; /* enum tec_piece_type */
@@ -31,7 +31,7 @@ struct tec_entry {
 /* Entries are added while loading, then only read. Texts are unique, and ids are, except that an
  * added entry may take the id of another one: it is then what the id shows. */
 struct tec_vocab {
-    struct tec_entry *entries;
+    struct tec_vocab_entry *entries;
     int n, capacity;
     int *shown; /* id -> entry, -1 for an id without a piece */
     int size;   /* ids are 0 .. size - 1 */
@@ -50,16 +50,17 @@ enum tec_status tec_vocab_init(struct tec_vocab *v, size_t entries, int64_t larg
 /* Add one entry (text borrowed for the life of v). Fails when the text is empty, too long, or
  * there, or when the id is out of range or taken. An added entry may repeat a text with its own id
  * (nothing is added) and take an id that is in use. */
-enum tec_status tec_vocab_add(struct tec_vocab *v, struct tec_entry entry, struct tec_error *err);
+enum tec_status tec_vocab_add(struct tec_vocab *v, struct tec_vocab_entry entry,
+                              struct tec_error *err);
 
 /* The entry with this text; NULL when there is none. */
-const struct tec_entry *tec_vocab_find(const struct tec_vocab *v, const char *text, size_t n);
+const struct tec_vocab_entry *tec_vocab_find(const struct tec_vocab *v, const char *text, size_t n);
 
 /* The same among the model's own pieces; the id, or -1. */
 int tec_vocab_model_id(const struct tec_vocab *v, const char *text, size_t n);
 
 /* What an id shows; NULL for ids without a piece or out of range. */
-const struct tec_entry *tec_vocab_entry(const struct tec_vocab *v, int id);
+const struct tec_vocab_entry *tec_vocab_entry(const struct tec_vocab *v, int id);
 
 /* "<0x41>" is byte 0x41 (hexadecimal in either case); -1 when the text is no such name. */
 int tec_vocab_byte(const char *text, size_t n);

@@ -29,7 +29,7 @@ void tec_wordpiece_encode(const struct tec_wordpiece *w, struct tec_text_span wo
     bool known = count_characters(word, (size_t)w->longest) <= (size_t)w->longest;
     for (size_t at = 0; known && at < word.n;) {
         struct tec_walk from = at ? inside : tec_prefix_start(&w->pieces);
-        const struct tec_key *key =
+        const struct tec_prefix_key *key =
             at && !any ? NULL : tec_prefix_longest(&w->pieces, from, word.at + at, word.n - at);
         known = key != NULL;
         if (known) {

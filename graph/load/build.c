@@ -40,16 +40,16 @@ static int scope_of(const char *name)
     return scope;
 }
 
-static const struct tec_entry **things_of(struct tec_loader *ld, int scope)
+static const struct tec_decl_entry **things_of(struct tec_loader *ld, int scope)
 {
-    const struct tec_entry **lists[TEC_SCOPES] = {&ld->models, &ld->inputs, &ld->resources,
-                                                  &ld->nodes, &ld->partitions};
+    const struct tec_decl_entry **lists[TEC_SCOPES] = {&ld->models, &ld->inputs, &ld->resources,
+                                                       &ld->nodes, &ld->partitions};
     return lists[scope];
 }
 
 /* One item of a list of things. False when it is not one; that was reported. */
-static bool set_thing(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                      void *out)
+static bool set_thing(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out)
 {
     enum tec_constructor con = tec_set_choose(f, e->value);
     clear_refs(f->words, out);
@@ -61,17 +61,17 @@ static bool set_thing(struct tec_loader *ld, const struct tec_field *f, const st
         return false;
     struct tec_diagnostic *d = tec_diagnostics_add(
         ld->d, TEC_E011, tec_where_value(ld, e), "item %d of '%s' must be %s, is %s", e->item + 1,
-        f->name, tec_set_expected(ld, f), tec_value_describe(ld, e->value));
+        f->name, tec_set_expected(ld, f), tec_decl_value_describe(ld, e->value));
     if (e->value->tag == TEC_CON_without)
         tec_diagnostics_help(ld->d, d, "without works in the lists of extend(...)");
     return false;
 }
 
 /* The list keeps the items that are things; the values behind them are kept beside. */
-void tec_build_things(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                      void *out)
+void tec_build_things(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out)
 {
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     size_t size = tec_constructors[f->words[0].value].size;
     int scope = scope_of(f->name);
     ld->torn[scope] = true;
@@ -85,7 +85,7 @@ void tec_build_things(struct tec_loader *ld, const struct tec_field *f, const st
         return;
     }
     char *list = tec_arena_push(ld->arena, (size_t)v->n + 1, size, 16);
-    struct tec_entry *kept = TEC_NEW(ld->scratch, (size_t)v->n + 1, struct tec_entry);
+    struct tec_decl_entry *kept = TEC_NEW(ld->scratch, (size_t)v->n + 1, struct tec_decl_entry);
     if (!list || !kept) {
         ld->out_of_memory = true;
         return;
@@ -104,10 +104,10 @@ void tec_build_things(struct tec_loader *ld, const struct tec_field *f, const st
 
 /* A default goes the same way as a value of the file. */
 static void set_standard(struct tec_loader *ld, const struct tec_field *f,
-                         const struct tec_entry *thing, void *out)
+                         const struct tec_decl_entry *thing, void *out)
 {
-    struct tec_value v = {.kind = TEC_VALUE_STRING, .open = -1, .string = f->standard};
-    struct tec_entry e = *thing;
+    struct tec_decl_value v = {.kind = TEC_VALUE_STRING, .open = -1, .string = f->standard};
+    struct tec_decl_entry e = *thing;
     e.value = &v;
     char *end;
     double number = strtod(f->standard, &end);
@@ -127,7 +127,7 @@ static void set_standard(struct tec_loader *ld, const struct tec_field *f,
 }
 
 static void unknown_field(struct tec_loader *ld, enum tec_constructor con,
-                          const struct tec_entry *e)
+                          const struct tec_decl_entry *e)
 {
     const char *names[32];
     int n = 0;
@@ -154,7 +154,7 @@ bool tec_build_misspelt(const struct tec_loader *ld, enum tec_constructor con, c
 }
 
 static void missing_field(struct tec_loader *ld, const struct tec_field *f,
-                          const struct tec_entry *thing, int first_misspelt)
+                          const struct tec_decl_entry *thing, int first_misspelt)
 {
     for (int i = first_misspelt; i < ld->n_misspelt; i++)
         if (ld->misspelt[i] == f)
@@ -165,12 +165,12 @@ static void missing_field(struct tec_loader *ld, const struct tec_field *f,
     tec_diagnostics_help(ld->d, d, "%s: %s", f->name, f->doc);
 }
 
-void tec_build_fill(struct tec_loader *ld, enum tec_constructor con, const struct tec_entry *thing,
-                    void *out)
+void tec_build_fill(struct tec_loader *ld, enum tec_constructor con,
+                    const struct tec_decl_entry *thing, void *out)
 {
     int misspelt = ld->n_misspelt;
     const struct tec_constructor_info *info = &tec_constructors[con];
-    const struct tec_value *v = thing->value;
+    const struct tec_decl_value *v = thing->value;
     struct tec_where *where = (void *)((char *)out + info->where);
     *where = v->at.file ? v->at : tec_where_thing(ld, thing);
     if (info->kind >= 0)
@@ -179,7 +179,7 @@ void tec_build_fill(struct tec_loader *ld, enum tec_constructor con, const struc
         if (!tec_field_find(con, v->entries[i].key))
             unknown_field(ld, con, &v->entries[i]);
     for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
-        const struct tec_entry *e = tec_value_find(v, f->name);
+        const struct tec_decl_entry *e = tec_decl_value_find(v, f->name);
         if (e) {
             tec_set_field(ld, f, e, out);
         } else if (!f->standard) {
@@ -191,9 +191,9 @@ void tec_build_fill(struct tec_loader *ld, enum tec_constructor con, const struc
 }
 
 /* A model under a key is called like it. */
-static struct tec_value *named_model(struct tec_loader *ld, const struct tec_entry *e)
+static struct tec_decl_value *named_model(struct tec_loader *ld, const struct tec_decl_entry *e)
 {
-    const struct tec_entry *given = tec_value_find(e->value, "name");
+    const struct tec_decl_entry *given = tec_decl_value_find(e->value, "name");
     if (e->value->kind != TEC_VALUE_TABLE)
         return e->value;
     if (given) {
@@ -204,8 +204,8 @@ static struct tec_value *named_model(struct tec_loader *ld, const struct tec_ent
                                 e->key);
         return e->value;
     }
-    struct tec_value *copy = tec_value_copy(ld, e->value, e->value->n + 1);
-    struct tec_value *name = tec_value_new(ld, TEC_VALUE_STRING);
+    struct tec_decl_value *copy = tec_decl_value_copy(ld, e->value, e->value->n + 1);
+    struct tec_decl_value *name = tec_decl_value_new(ld, TEC_VALUE_STRING);
     if (!copy || !name)
         return e->value;
     name->string = e->key;
@@ -216,14 +216,14 @@ static struct tec_value *named_model(struct tec_loader *ld, const struct tec_ent
 }
 
 /* `models = { arm = model { } }` is `models = { model { name = "arm" } }`. */
-static struct tec_value *list_models(struct tec_loader *ld, struct tec_value *root)
+static struct tec_decl_value *list_models(struct tec_loader *ld, struct tec_decl_value *root)
 {
-    const struct tec_entry *keyed = tec_value_find(root, "models");
-    const struct tec_value *v = keyed ? keyed->value : NULL;
+    const struct tec_decl_entry *keyed = tec_decl_value_find(root, "models");
+    const struct tec_decl_value *v = keyed ? keyed->value : NULL;
     if (!v || v->kind != TEC_VALUE_TABLE || v->tag != TEC_CON_NONE || v->n == 0)
         return root;
-    struct tec_value *copy = tec_value_copy(ld, root, root->n);
-    struct tec_value *list = tec_value_copy(ld, v, v->n);
+    struct tec_decl_value *copy = tec_decl_value_copy(ld, root, root->n);
+    struct tec_decl_value *list = tec_decl_value_copy(ld, v, v->n);
     if (!copy || !list)
         return root;
     list->kind = TEC_VALUE_LIST;
@@ -236,17 +236,17 @@ static struct tec_value *list_models(struct tec_loader *ld, struct tec_value *ro
 }
 
 /* `model = model { }` is `models = { model { } }`. */
-static struct tec_value *name_models(struct tec_loader *ld, struct tec_value *root)
+static struct tec_decl_value *name_models(struct tec_loader *ld, struct tec_decl_value *root)
 {
-    const struct tec_entry *one = tec_value_find(root, "model");
+    const struct tec_decl_entry *one = tec_decl_value_find(root, "model");
     if (!one)
         return list_models(ld, root);
-    struct tec_value *copy = tec_value_copy(ld, root, root->n);
-    struct tec_value *list = tec_value_new(ld, TEC_VALUE_LIST);
-    struct tec_entry *item = TEC_NEW(ld->scratch, 1, struct tec_entry);
+    struct tec_decl_value *copy = tec_decl_value_copy(ld, root, root->n);
+    struct tec_decl_value *list = tec_decl_value_new(ld, TEC_VALUE_LIST);
+    struct tec_decl_entry *item = TEC_NEW(ld->scratch, 1, struct tec_decl_entry);
     if (!copy || !list || !item)
         return root;
-    if (tec_value_find(root, "models"))
+    if (tec_decl_value_find(root, "models"))
         tec_diagnostics_add(ld->d, TEC_E011, tec_where_key(ld, one),
                             "both 'model' and 'models' are given: list all in 'models'");
     *item = *one;
@@ -254,15 +254,16 @@ static struct tec_value *name_models(struct tec_loader *ld, struct tec_value *ro
     list->entries = item;
     list->source = one->source;
     list->open = one->open;
-    struct tec_entry *e = &copy->entries[one - root->entries];
+    struct tec_decl_entry *e = &copy->entries[one - root->entries];
     e->key = "models";
     e->value = list;
     return copy;
 }
 
-void tec_build(struct tec_loader *ld, struct tec_value *root)
+void tec_build(struct tec_loader *ld, struct tec_decl_value *root)
 {
-    struct tec_entry top = {.value = name_models(ld, root), .source = -1, .open = -1, .item = -1};
+    struct tec_decl_entry top = {
+        .value = name_models(ld, root), .source = -1, .open = -1, .item = -1};
     bool tagged =
         root->tag == TEC_CON_pipeline || ld->sources[root->source < 0 ? 0 : root->source].json;
     if (root->kind == TEC_VALUE_BAD && !root->flag)
@@ -270,13 +271,13 @@ void tec_build(struct tec_loader *ld, struct tec_value *root)
     if (root->kind != TEC_VALUE_TABLE || (root->tag != TEC_CON_NONE && !tagged)) {
         struct tec_diagnostic *d = tec_diagnostics_add(ld->d, TEC_E011, tec_where_thing(ld, &top),
                                                        "the file must give a pipeline, gives %s",
-                                                       tec_value_describe(ld, root));
+                                                       tec_decl_value_describe(ld, root));
         tec_diagnostics_help(ld->d, d, "end it with `return pipeline { ... }`");
         return;
     }
     ld->root = top.value;
     tec_build_fill(ld, TEC_CON_pipeline, &top, ld->pipeline);
-    if (ld->pipeline->n_models == 0 && !tec_value_find(ld->root, "models"))
+    if (ld->pipeline->n_models == 0 && !tec_decl_value_find(ld->root, "models"))
         tec_diagnostics_add(ld->d, TEC_E012, tec_where_thing(ld, &top),
                             "missing field 'model' in pipeline");
 }

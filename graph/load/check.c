@@ -69,8 +69,9 @@ static void check_spawn(struct checker *c, int i)
         return;
     const struct tec_decl_resource *res = &c->p->resources[n->kv.index];
     bool requests = res->kind == TEC_RESOURCE_REQUESTS || scores;
-    const struct tec_entry *thing = &c->ld->nodes[i];
-    if (requests && n->spawn.kind == TEC_SPAWN_NONE && !tec_value_find(thing->value, "spawn")) {
+    const struct tec_decl_entry *thing = &c->ld->nodes[i];
+    if (requests && n->spawn.kind == TEC_SPAWN_NONE &&
+        !tec_decl_value_find(thing->value, "spawn")) {
         struct tec_diagnostic *d = tec_diagnostics_add(
             c->ld->d, TEC_E025, tec_where_thing(c->ld, thing), "nothing spawns requests for '%s'",
             n->name ? n->name : tec_decl_node_word(n->kind));

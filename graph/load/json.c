@@ -12,7 +12,7 @@ struct reader {
     bool raw; /* inside params or a robot: `kind` and `at` mean nothing */
 };
 
-static struct tec_value *read_json(struct reader *r, const json_t *json, int token);
+static struct tec_decl_value *read_json(struct reader *r, const json_t *json, int token);
 
 static char *decode_key(struct reader *r, const struct tec_source_span *span)
 {
@@ -43,8 +43,8 @@ static struct tec_where parse_place(struct tec_loader *ld, const char *text)
 }
 
 /* `kind` and `at` describe the table they stand in. */
-static bool read_mark(struct reader *r, struct tec_value *table, const struct tec_entry *e,
-                      const json_t *json)
+static bool read_mark(struct reader *r, struct tec_decl_value *table,
+                      const struct tec_decl_entry *e, const json_t *json)
 {
     if (r->raw || !json_is_string(json))
         return false;
@@ -64,18 +64,19 @@ static bool read_mark(struct reader *r, struct tec_value *table, const struct te
 
 static int compare(const void *a, const void *b)
 {
-    const struct tec_entry *x = a, *y = b;
+    const struct tec_decl_entry *x = a, *y = b;
     return strcmp(x->key, y->key);
 }
 
-static bool read_member(struct reader *r, struct tec_value *table, const json_t *json,
+static bool read_member(struct reader *r, struct tec_decl_value *table, const json_t *json,
                         const struct tec_source_span *span, int item)
 {
-    struct tec_entry *e = &table->entries[table->n];
+    struct tec_decl_entry *e = &table->entries[table->n];
     bool object = json_is_object(json), raw = r->raw;
     if (object && span->key_first < 0)
         return true;
-    *e = (struct tec_entry){.source = r->index, .open = table->open, .item = object ? -1 : item};
+    *e = (struct tec_decl_entry){
+        .source = r->index, .open = table->open, .item = object ? -1 : item};
     if (object && !(e->key = decode_key(r, span)))
         return false;
     const json_t *child =
@@ -89,20 +90,21 @@ static bool read_member(struct reader *r, struct tec_value *table, const json_t 
     return e->value != NULL;
 }
 
-static struct tec_value *read_table(struct reader *r, const json_t *json, int token)
+static struct tec_decl_value *read_table(struct reader *r, const json_t *json, int token)
 {
     bool object = json_is_object(json);
     size_t n = object ? json_object_size(json) : json_array_size(json);
-    struct tec_value *table = tec_value_new(r->ld, object ? TEC_VALUE_TABLE : TEC_VALUE_LIST);
+    struct tec_decl_value *table =
+        tec_decl_value_new(r->ld, object ? TEC_VALUE_TABLE : TEC_VALUE_LIST);
     if (!table)
         return NULL;
     table->source = r->index;
     table->open = token;
-    table->entries = TEC_NEW(r->ld->scratch, n + 1, struct tec_entry);
+    table->entries = TEC_NEW(r->ld->scratch, n + 1, struct tec_decl_entry);
     if (!table->entries)
         return NULL;
     if (r->depth > TEC_MAX_DEPTH || r->ld->n_values > TEC_MAX_VALUES) {
-        struct tec_entry e = {.value = table, .source = -1, .open = -1};
+        struct tec_decl_entry e = {.value = table, .source = -1, .open = -1};
         tec_diagnostics_add(r->ld->d, TEC_E011, tec_where_value(r->ld, &e),
                             "more than %d values, or nested more than %d deep", TEC_MAX_VALUES,
                             TEC_MAX_DEPTH);
@@ -125,16 +127,16 @@ static struct tec_value *read_table(struct reader *r, const json_t *json, int to
     return table;
 }
 
-static struct tec_value *read_json(struct reader *r, const json_t *json, int token)
+static struct tec_decl_value *read_json(struct reader *r, const json_t *json, int token)
 {
-    struct tec_value *v = NULL;
+    struct tec_decl_value *v = NULL;
     if (json_is_object(json) || json_is_array(json)) {
         r->depth++;
         v = read_table(r, json, token);
         r->depth--;
         return v;
     }
-    v = tec_value_from_scalar(r->ld, json);
+    v = tec_decl_value_from_scalar(r->ld, json);
     if (v && json_is_null(json)) {
         v->kind = TEC_VALUE_STRING;
         v->string = "null";
@@ -142,7 +144,7 @@ static struct tec_value *read_json(struct reader *r, const json_t *json, int tok
     return v;
 }
 
-struct tec_value *tec_load_json(struct tec_loader *ld, int source)
+struct tec_decl_value *tec_load_json(struct tec_loader *ld, int source)
 {
     const struct tec_source *s = &ld->sources[source];
     json_error_t error;
@@ -157,7 +159,7 @@ struct tec_value *tec_load_json(struct tec_loader *ld, int source)
         return NULL;
     }
     struct reader r = {.ld = ld, .source = s, .index = source};
-    struct tec_value *v = read_json(&r, json, 0);
+    struct tec_decl_value *v = read_json(&r, json, 0);
     json_decref(json);
     ld->out_of_memory |= v == NULL;
     return v;

@@ -22,15 +22,15 @@ static const char *kind_of_file(const char *path)
     return NULL;
 }
 
-static struct tec_value *read_file(struct tec_loader *ld, enum tec_status *status,
-                                   struct tec_error *err)
+static struct tec_decl_value *read_file(struct tec_loader *ld, enum tec_status *status,
+                                        struct tec_error *err)
 {
     *status = tec_loader_open(ld, err);
     if (*status != TEC_OK)
         return NULL;
     if (!ld->sources[0].json)
         return tec_load_script(ld, status, err);
-    struct tec_value *v = tec_load_json(ld, 0);
+    struct tec_decl_value *v = tec_load_json(ld, 0);
     if (!v)
         *status = TEC_MALFORMED;
     return v;
@@ -43,7 +43,7 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
     if (other)
         return tec_fail(err, TEC_MALFORMED, "%s: this is %s, not a pipeline file",
                         ld->options->path, other);
-    struct tec_value *root = read_file(ld, &status, err);
+    struct tec_decl_value *root = read_file(ld, &status, err);
     if (status != TEC_OK && ld->d->n_errors == 0)
         return status;
     if (status == TEC_NO_MEMORY)

@@ -15,7 +15,7 @@
 
 enum { TEC_MAX_SOURCES = 32, TEC_MAX_VALUES = 100000, TEC_MAX_DEPTH = 32 };
 
-enum tec_value_kind {
+enum tec_decl_value_kind {
     TEC_VALUE_BAD, /* something was reported about it already: leave it alone */
     TEC_VALUE_BOOL,
     TEC_VALUE_INT,
@@ -29,8 +29,8 @@ enum tec_value_kind {
 enum { TEC_MODELS, TEC_INPUTS, TEC_RESOURCES, TEC_NODES, TEC_PARTITIONS, TEC_SCOPES };
 
 /* What a file says, before it means anything. */
-struct tec_value {
-    enum tec_value_kind kind;
+struct tec_decl_value {
+    enum tec_decl_value_kind kind;
     enum tec_constructor tag; /* of the constructor it went through */
     int source, open;         /* a table: its brace; open = -1 when unknown */
     struct tec_where at;      /* a table of a JSON form: where it was first written */
@@ -40,14 +40,14 @@ struct tec_value {
     const char *string;
     int n;          /* entries */
     int64_t weight; /* entries of all tables below, each time they are used */
-    struct tec_entry *entries;
+    struct tec_decl_entry *entries;
 };
 
 /* A member of a table, or of a list (key NULL). It keeps the table that it was written in, since
  * overlays mix entries of several. */
-struct tec_entry {
+struct tec_decl_entry {
     const char *key;
-    struct tec_value *value;
+    struct tec_decl_value *value;
     int source, open;
     int item;             /* which one without a key, from 0 */
     struct tec_where set; /* given by --set; file NULL = not */
@@ -65,9 +65,9 @@ struct tec_loader {
     bool out_of_memory;
     struct tec_pipeline *pipeline;
     /* the values behind the things of the pipeline, by index */
-    const struct tec_entry *models, *inputs, *resources, *nodes, *partitions;
+    const struct tec_decl_entry *models, *inputs, *resources, *nodes, *partitions;
     void *lists[TEC_SCOPES]; /* the same arrays as in the pipeline, to be written to */
-    struct tec_value *root;
+    struct tec_decl_value *root;
     /* What was reported already and must not be reported again as its consequences. */
     const struct tec_field *misspelt[16]; /* fields that an unknown one probably meant */
     int n_misspelt;
@@ -87,53 +87,56 @@ enum tec_status tec_loader_robot(struct tec_loader *ld, const char *path, struct
 
 /* --- values (value.c) --- */
 
-struct tec_value *tec_value_new(struct tec_loader *ld, enum tec_value_kind kind);
+struct tec_decl_value *tec_decl_value_new(struct tec_loader *ld, enum tec_decl_value_kind kind);
 /* A boolean, a number or a string; BAD for anything else and NULL. NULL when memory ends. */
-struct tec_value *tec_value_from_scalar(struct tec_loader *ld, const json_t *json);
+struct tec_decl_value *tec_decl_value_from_scalar(struct tec_loader *ld, const json_t *json);
 /* Copy with room for `n` entries; NULL without memory. */
-struct tec_value *tec_value_copy(struct tec_loader *ld, const struct tec_value *v, int n);
-const struct tec_entry *tec_value_find(const struct tec_value *table, const char *key);
-const char *tec_value_string(const struct tec_value *table, const char *key); /* or NULL */
+struct tec_decl_value *tec_decl_value_copy(struct tec_loader *ld, const struct tec_decl_value *v,
+                                           int n);
+const struct tec_decl_entry *tec_decl_value_find(const struct tec_decl_value *table,
+                                                 const char *key);
+const char *tec_decl_value_string(const struct tec_decl_value *table,
+                                  const char *key); /* or NULL */
 /* As JSON without tags and places; NULL without memory. */
-json_t *tec_value_to_json(const struct tec_value *v);
+json_t *tec_decl_value_to_json(const struct tec_decl_value *v);
 /* "a string", "the number 3", for messages. */
-const char *tec_value_describe(struct tec_loader *ld, const struct tec_value *v);
+const char *tec_decl_value_describe(struct tec_loader *ld, const struct tec_decl_value *v);
 
 /* Where an entry's value, its key, or a table is written. */
-struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_entry *e);
-struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_entry *e);
-struct tec_where tec_where_thing(const struct tec_loader *ld, const struct tec_entry *e);
+struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_decl_entry *e);
+struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_decl_entry *e);
+struct tec_where tec_where_thing(const struct tec_loader *ld, const struct tec_decl_entry *e);
 /* Of the value of a field of a thing, else of the thing. */
-struct tec_where tec_where_field(const struct tec_loader *ld, const struct tec_entry *thing,
+struct tec_where tec_where_field(const struct tec_loader *ld, const struct tec_decl_entry *thing,
                                  const char *field);
 
 /* --- steps --- */
 
 /* Evaluate source 0 and everything it includes. NULL when there is nothing to go on with. */
-struct tec_value *tec_load_script(struct tec_loader *ld, enum tec_status *status,
-                                  struct tec_error *err);
-struct tec_value *tec_load_json(struct tec_loader *ld, int source);
+struct tec_decl_value *tec_load_script(struct tec_loader *ld, enum tec_status *status,
+                                       struct tec_error *err);
+struct tec_decl_value *tec_load_json(struct tec_loader *ld, int source);
 /* Changes on top of a base; both stay as they are. */
-struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
-                              struct tec_value *overlay);
-struct tec_value *tec_overlay_set(struct tec_loader *ld, struct tec_value *root);
+struct tec_decl_value *tec_overlay(struct tec_loader *ld, struct tec_decl_value *base,
+                                   struct tec_decl_value *overlay);
+struct tec_decl_value *tec_overlay_set(struct tec_loader *ld, struct tec_decl_value *root);
 /* Fill ld->pipeline; sets ld->root when there is something to check. */
-void tec_build(struct tec_loader *ld, struct tec_value *root);
+void tec_build(struct tec_loader *ld, struct tec_decl_value *root);
 /* Fill the struct of a constructor, or an array of them, from an entry's value. */
-void tec_build_fill(struct tec_loader *ld, enum tec_constructor con, const struct tec_entry *thing,
-                    void *out);
-void tec_build_things(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                      void *out);
+void tec_build_fill(struct tec_loader *ld, enum tec_constructor con,
+                    const struct tec_decl_entry *thing, void *out);
+void tec_build_things(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out);
 /* Set the member of one field of the struct `out`. */
-void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_decl_entry *e,
                    void *out);
 /* Report E011 for a value (NULL when it was reported before); what it must be, for messages. */
 struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_field *f,
-                                     const struct tec_entry *e);
+                                     const struct tec_decl_entry *e);
 const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f);
 /* The constructor that a value went through, if the field takes it; a plain table counts where
  * there is one only. */
-enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_value *v);
+enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_decl_value *v);
 /* Did an unknown field look like this one? */
 bool tec_build_misspelt(const struct tec_loader *ld, enum tec_constructor con, const char *field);
 void tec_resolve(struct tec_loader *ld);

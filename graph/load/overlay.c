@@ -8,12 +8,12 @@
 
 enum { MAX_MERGED = 1000 }; /* members of two tables that merge: the work is their product */
 
-static const char *name_of(const struct tec_value *v)
+static const char *name_of(const struct tec_decl_value *v)
 {
-    return tec_value_string(v, "name");
+    return tec_decl_value_string(v, "name");
 }
 
-static int find_named(const struct tec_value *list, const char *name)
+static int find_named(const struct tec_decl_value *list, const char *name)
 {
     for (int i = 0; i < list->n; i++) {
         const char *n = name_of(list->entries[i].value);
@@ -24,7 +24,7 @@ static int find_named(const struct tec_value *list, const char *name)
 }
 
 /* Lists of things merge by name; lists of numbers or names are replaced. */
-static bool is_named_list(const struct tec_value *v)
+static bool is_named_list(const struct tec_decl_value *v)
 {
     if (v->kind != TEC_VALUE_LIST || v->n == 0)
         return false;
@@ -34,8 +34,8 @@ static bool is_named_list(const struct tec_value *v)
     return true;
 }
 
-static struct tec_value *remove_named(struct tec_loader *ld, struct tec_value *out,
-                                      const struct tec_entry *change)
+static struct tec_decl_value *remove_named(struct tec_loader *ld, struct tec_decl_value *out,
+                                           const struct tec_decl_entry *change)
 {
     const char *name = name_of(change->value);
     int at = find_named(out, name);
@@ -50,18 +50,18 @@ static struct tec_value *remove_named(struct tec_loader *ld, struct tec_value *o
     return out;
 }
 
-static struct tec_value *merge_list(struct tec_loader *ld, struct tec_value *base,
-                                    struct tec_value *changes)
+static struct tec_decl_value *merge_list(struct tec_loader *ld, struct tec_decl_value *base,
+                                         struct tec_decl_value *changes)
 {
-    struct tec_value *out = tec_value_copy(ld, base, base->n + changes->n);
+    struct tec_decl_value *out = tec_decl_value_copy(ld, base, base->n + changes->n);
     for (int i = 0; out && i < changes->n; i++) {
-        const struct tec_entry *change = &changes->entries[i];
+        const struct tec_decl_entry *change = &changes->entries[i];
         if (change->value->tag == TEC_CON_without) {
             out = remove_named(ld, out, change);
             continue;
         }
         int at = find_named(out, name_of(change->value));
-        struct tec_entry *e = &out->entries[at < 0 ? out->n : at];
+        struct tec_decl_entry *e = &out->entries[at < 0 ? out->n : at];
         if (at < 0) {
             *e = *change;
             out->n++;
@@ -78,7 +78,7 @@ static struct tec_value *merge_list(struct tec_loader *ld, struct tec_value *bas
 }
 
 /* `model = { }` on top of a base that says `models = { one }`. */
-static struct tec_entry *find_target(struct tec_value *out, const char *key)
+static struct tec_decl_entry *find_target(struct tec_decl_value *out, const char *key)
 {
     for (int i = 0; i < out->n; i++)
         if (strcmp(out->entries[i].key, key) == 0)
@@ -86,7 +86,7 @@ static struct tec_entry *find_target(struct tec_value *out, const char *key)
     if (strcmp(key, "model") != 0)
         return NULL;
     for (int i = 0; i < out->n; i++) {
-        struct tec_value *v = out->entries[i].value;
+        struct tec_decl_value *v = out->entries[i].value;
         if (strcmp(out->entries[i].key, "models") == 0 && v->kind == TEC_VALUE_LIST && v->n == 1)
             return &v->entries[0];
     }
@@ -94,7 +94,7 @@ static struct tec_entry *find_target(struct tec_value *out, const char *key)
 }
 
 /* A policy of another name does not inherit parameters. */
-static bool replaces(const struct tec_value *base, const struct tec_value *change)
+static bool replaces(const struct tec_decl_value *base, const struct tec_decl_value *change)
 {
     bool tables = base->kind == TEC_VALUE_TABLE && change->kind == TEC_VALUE_TABLE;
     if (!tables || (change->tag && change->tag != base->tag))
@@ -105,15 +105,15 @@ static bool replaces(const struct tec_value *base, const struct tec_value *chang
     return base->tag == TEC_CON_use && was && is && strcmp(was, is) != 0;
 }
 
-static struct tec_value *refuse(struct tec_loader *ld, const char *why)
+static struct tec_decl_value *refuse(struct tec_loader *ld, const char *why)
 {
     tec_diagnostics_add(ld->d, TEC_E011, (struct tec_where){.file = ld->sources[0].file}, "%s",
                         why);
-    return tec_value_new(ld, TEC_VALUE_BAD);
+    return tec_decl_value_new(ld, TEC_VALUE_BAD);
 }
 
-struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
-                              struct tec_value *overlay)
+struct tec_decl_value *tec_overlay(struct tec_loader *ld, struct tec_decl_value *base,
+                                   struct tec_decl_value *overlay)
 {
     if (base->kind == TEC_VALUE_BAD || overlay->kind == TEC_VALUE_BAD)
         return overlay->kind == TEC_VALUE_BAD ? overlay : base;
@@ -128,15 +128,15 @@ struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
         return overlay;
     if (base->kind != TEC_VALUE_TABLE || overlay->kind != TEC_VALUE_TABLE)
         return refuse(ld, "extend needs a file that returns a pipeline");
-    struct tec_value *out = tec_value_copy(ld, base, base->n + overlay->n);
+    struct tec_decl_value *out = tec_decl_value_copy(ld, base, base->n + overlay->n);
     for (int i = 0; out && i < overlay->n; i++) {
-        const struct tec_entry *change = &overlay->entries[i];
-        struct tec_entry *e = find_target(out, change->key);
+        const struct tec_decl_entry *change = &overlay->entries[i];
+        struct tec_decl_entry *e = find_target(out, change->key);
         if (!e) {
             out->entries[out->n++] = *change;
             continue;
         }
-        struct tec_value *merged = tec_overlay(ld, e->value, change->value);
+        struct tec_decl_value *merged = tec_overlay(ld, e->value, change->value);
         if (!merged)
             return NULL;
         if (merged == change->value) {
@@ -157,38 +157,39 @@ struct tec_value *tec_overlay(struct tec_loader *ld, struct tec_value *base,
 
 /* --- --set PATH=VALUE --- */
 
-static struct tec_value *from_json(struct tec_loader *ld, const json_t *json,
-                                   struct tec_where where)
+static struct tec_decl_value *from_json(struct tec_loader *ld, const json_t *json,
+                                        struct tec_where where)
 {
-    struct tec_value *v = tec_value_from_scalar(ld, json);
+    struct tec_decl_value *v = tec_decl_value_from_scalar(ld, json);
     if (v && json_is_array(json) && json_array_size(json) <= 64) {
         v->kind = TEC_VALUE_LIST;
         v->n = (int)json_array_size(json);
-        v->entries = TEC_NEW(ld->scratch, (size_t)v->n + 1, struct tec_entry);
+        v->entries = TEC_NEW(ld->scratch, (size_t)v->n + 1, struct tec_decl_entry);
         for (int i = 0; v->entries && i < v->n; i++) {
             json_t *item = json_array_get(json, (size_t)i);
             bool flat = !json_is_array(item) && !json_is_object(item);
-            v->entries[i] = (struct tec_entry){.source = -1, .open = -1, .item = i, .set = where};
+            v->entries[i] =
+                (struct tec_decl_entry){.source = -1, .open = -1, .item = i, .set = where};
             v->entries[i].value = flat ? from_json(ld, item, where) : NULL;
             if (!v->entries[i].value)
-                v->entries[i].value = tec_value_new(ld, TEC_VALUE_BAD);
+                v->entries[i].value = tec_decl_value_new(ld, TEC_VALUE_BAD);
         }
     }
     return v;
 }
 
-static struct tec_value *make_call(struct tec_loader *ld, enum tec_constructor con,
-                                   const long long *frames, struct tec_where where)
+static struct tec_decl_value *make_call(struct tec_loader *ld, enum tec_constructor con,
+                                        const long long *frames, struct tec_where where)
 {
-    struct tec_value *v = tec_value_new(ld, TEC_VALUE_TABLE);
-    struct tec_value *number = frames ? tec_value_new(ld, TEC_VALUE_INT) : NULL;
+    struct tec_decl_value *v = tec_decl_value_new(ld, TEC_VALUE_TABLE);
+    struct tec_decl_value *number = frames ? tec_decl_value_new(ld, TEC_VALUE_INT) : NULL;
     if (!v || (frames && !number))
         return NULL;
     v->tag = con;
-    v->entries = TEC_NEW(ld->scratch, 1, struct tec_entry);
+    v->entries = TEC_NEW(ld->scratch, 1, struct tec_decl_entry);
     if (frames && v->entries) {
         number->integer = *frames;
-        v->entries[v->n++] = (struct tec_entry){
+        v->entries[v->n++] = (struct tec_decl_entry){
             .key = "frames", .value = number, .source = -1, .open = -1, .set = where};
     }
     return v->entries ? v : NULL;
@@ -196,7 +197,8 @@ static struct tec_value *make_call(struct tec_loader *ld, enum tec_constructor c
 
 /* "every(2)", "on_change()": a word that takes a number of frames or nothing, as in a file. NULL:
  * it is none. */
-static struct tec_value *parse_call(struct tec_loader *ld, const char *text, struct tec_where where)
+static struct tec_decl_value *parse_call(struct tec_loader *ld, const char *text,
+                                         struct tec_where where)
 {
     static const enum tec_constructor bare[] = {TEC_CON_on_change, TEC_CON_on_request,
                                                 TEC_CON_when};
@@ -216,14 +218,15 @@ static struct tec_value *parse_call(struct tec_loader *ld, const char *text, str
 }
 
 /* JSON where it is JSON (5, true, [1, 2]), a call, else the text itself. */
-static struct tec_value *parse_set(struct tec_loader *ld, const char *text, struct tec_where where)
+static struct tec_decl_value *parse_set(struct tec_loader *ld, const char *text,
+                                        struct tec_where where)
 {
     json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
-    struct tec_value *v;
+    struct tec_decl_value *v;
     if (json && !json_is_object(json)) {
         v = from_json(ld, json, where);
     } else if (!(v = parse_call(ld, text, where))) {
-        v = tec_value_new(ld, TEC_VALUE_STRING);
+        v = tec_decl_value_new(ld, TEC_VALUE_STRING);
         if (v)
             v->string = tec_arena_strdup(ld->arena, text);
     }
@@ -246,7 +249,7 @@ static struct tec_where part(const struct setting *s, const char *begin, size_t 
 }
 
 /* The item of a list that the path names: the longest name that fits, since names may have dots. */
-static int pick(const struct tec_value *list, const char *path, size_t n, size_t *used)
+static int pick(const struct tec_decl_value *list, const char *path, size_t n, size_t *used)
 {
     int best = -1;
     *used = 0;
@@ -263,8 +266,8 @@ static int pick(const struct tec_value *list, const char *path, size_t n, size_t
     return best;
 }
 
-static struct tec_entry *unknown_item(struct tec_loader *ld, const struct setting *s,
-                                      const struct tec_value *list, const char *path)
+static struct tec_decl_entry *unknown_item(struct tec_loader *ld, const struct setting *s,
+                                           const struct tec_decl_value *list, const char *path)
 {
     const char *names[64];
     int n = 0;
@@ -282,8 +285,8 @@ static struct tec_entry *unknown_item(struct tec_loader *ld, const struct settin
 }
 
 /* The entry for the next piece of the path in a copy of *v; made when it is not there. */
-static struct tec_entry *descend(struct tec_loader *ld, const struct setting *s,
-                                 struct tec_value *v, const char *path, size_t *used)
+static struct tec_decl_entry *descend(struct tec_loader *ld, const struct setting *s,
+                                      struct tec_decl_value *v, const char *path, size_t *used)
 {
     size_t n = (size_t)(s->value - 1 - path);
     if (v->kind == TEC_VALUE_LIST && v->n > 0) {
@@ -294,25 +297,25 @@ static struct tec_entry *descend(struct tec_loader *ld, const struct setting *s,
     char *key = tec_arena_strndup(ld->arena, path, *used);
     if (!key)
         return NULL;
-    struct tec_entry *e = v->kind == TEC_VALUE_TABLE ? find_target(v, key) : NULL;
+    struct tec_decl_entry *e = v->kind == TEC_VALUE_TABLE ? find_target(v, key) : NULL;
     if (e)
         return e;
     v->kind = TEC_VALUE_TABLE;
     e = &v->entries[v->n++];
-    *e = (struct tec_entry){
+    *e = (struct tec_decl_entry){
         .key = key, .source = -1, .open = -1, .item = -1, .set = part(s, path, *used)};
     return e;
 }
 
 /* Copies what is on the way, since values may be used twice. Bounded by the length of the path. */
-static struct tec_value *apply(struct tec_loader *ld, const struct setting *s,
-                               struct tec_value *root)
+static struct tec_decl_value *apply(struct tec_loader *ld, const struct setting *s,
+                                    struct tec_decl_value *root)
 {
     const char *path = s->text;
-    struct tec_value *out = tec_value_copy(ld, root, root->n + 1), *v = out;
+    struct tec_decl_value *out = tec_decl_value_copy(ld, root, root->n + 1), *v = out;
     for (int depth = 0; v && depth < 16; depth++) {
         size_t used = 0;
-        struct tec_entry *e = descend(ld, s, v, path, &used);
+        struct tec_decl_entry *e = descend(ld, s, v, path, &used);
         if (!e)
             return out;
         path += used;
@@ -325,9 +328,9 @@ static struct tec_value *apply(struct tec_loader *ld, const struct setting *s,
         bool table =
             e->value && (e->value->kind == TEC_VALUE_TABLE || e->value->kind == TEC_VALUE_LIST);
         if (!table)
-            e->value = tec_value_new(ld, TEC_VALUE_TABLE);
+            e->value = tec_decl_value_new(ld, TEC_VALUE_TABLE);
         if (e->value)
-            e->value = tec_value_copy(ld, e->value, e->value->n + 1);
+            e->value = tec_decl_value_copy(ld, e->value, e->value->n + 1);
         v = e->value;
     }
     return v ? out : NULL;
@@ -348,7 +351,7 @@ static void keep_text(struct tec_loader *ld)
         tec_diagnostics_source(ld->d, "--set", text, used);
 }
 
-struct tec_value *tec_overlay_set(struct tec_loader *ld, struct tec_value *root)
+struct tec_decl_value *tec_overlay_set(struct tec_loader *ld, struct tec_decl_value *root)
 {
     if (ld->options->n_set > 0)
         keep_text(ld);

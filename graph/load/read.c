@@ -11,11 +11,11 @@ struct reader {
     int depth;
 };
 
-static struct tec_value *read_value(struct reader *r);
+static struct tec_decl_value *read_value(struct reader *r);
 
 static int compare_entries(const void *a, const void *b)
 {
-    const struct tec_entry *x = a, *y = b;
+    const struct tec_decl_entry *x = a, *y = b;
     if (x->key && y->key)
         return strcmp(x->key, y->key);
     if (!x->key && !y->key)
@@ -38,19 +38,20 @@ static lua_Integer hidden(lua_State *L, const char *key)
     return value;
 }
 
-static struct tec_value *complain(struct reader *r, const struct tec_value *at, const char *what)
+static struct tec_decl_value *complain(struct reader *r, const struct tec_decl_value *at,
+                                       const char *what)
 {
-    struct tec_entry e = {.source = at->source, .open = at->open, .item = -1};
+    struct tec_decl_entry e = {.source = at->source, .open = at->open, .item = -1};
     tec_diagnostics_add(r->ld->d, TEC_E011, tec_where_value(r->ld, &e), "%s", what);
-    return tec_value_new(r->ld, TEC_VALUE_BAD);
+    return tec_decl_value_new(r->ld, TEC_VALUE_BAD);
 }
 
 /* The entry whose key and value are on top; pops the value. */
-static bool read_entry(struct reader *r, struct tec_value *table, int *n_list)
+static bool read_entry(struct reader *r, struct tec_decl_value *table, int *n_list)
 {
     lua_State *L = r->L;
-    struct tec_entry *e = &table->entries[table->n];
-    *e = (struct tec_entry){.source = table->source, .open = table->open, .item = -1};
+    struct tec_decl_entry *e = &table->entries[table->n];
+    *e = (struct tec_decl_entry){.source = table->source, .open = table->open, .item = -1};
     if (lua_isinteger(L, -2)) {
         lua_Integer i = lua_tointeger(L, -2);
         e->item = i > 0 && i <= TEC_MAX_VALUES ? (int)i - 1 : TEC_MAX_VALUES;
@@ -78,7 +79,8 @@ static bool read_entry(struct reader *r, struct tec_value *table, int *n_list)
     return true;
 }
 
-static struct tec_value *finish_table(struct reader *r, struct tec_value *table, int n_list)
+static struct tec_decl_value *finish_table(struct reader *r, struct tec_decl_value *table,
+                                           int n_list)
 {
     if (table->n > 1)
         qsort(table->entries, (size_t)table->n, sizeof *table->entries, compare_entries);
@@ -94,7 +96,7 @@ static struct tec_value *finish_table(struct reader *r, struct tec_value *table,
     return table;
 }
 
-static struct tec_value *read_entries(struct reader *r, struct tec_value *table)
+static struct tec_decl_value *read_entries(struct reader *r, struct tec_decl_value *table)
 {
     lua_State *L = r->L;
     int size = 0, n_list = 0;
@@ -104,7 +106,7 @@ static struct tec_value *read_entries(struct reader *r, struct tec_value *table)
         size++;
     if (size > TEC_MAX_VALUES)
         return complain(r, table, "more than 100000 values in one table");
-    table->entries = TEC_NEW(r->ld->scratch, (size_t)size + 1, struct tec_entry);
+    table->entries = TEC_NEW(r->ld->scratch, (size_t)size + 1, struct tec_decl_entry);
     if (!table->entries)
         return NULL;
     for (lua_pushnil(L); lua_next(L, -2);)
@@ -114,12 +116,12 @@ static struct tec_value *read_entries(struct reader *r, struct tec_value *table)
 }
 
 /* The table on top. One that is used in several places is read once. */
-static struct tec_value *read_table(struct reader *r)
+static struct tec_decl_value *read_table(struct reader *r)
 {
     lua_State *L = r->L;
     struct tec_loader *ld = r->ld;
     lua_Integer mark = hidden(L, TEC_MARK);
-    struct tec_value *table = tec_value_new(ld, TEC_VALUE_TABLE);
+    struct tec_decl_value *table = tec_decl_value_new(ld, TEC_VALUE_TABLE);
     if (!table)
         return NULL;
     table->tag = (enum tec_constructor)hidden(L, TEC_TAG);
@@ -128,7 +130,7 @@ static struct tec_value *read_table(struct reader *r)
         table->open = (int)(mark % TEC_SOURCE_STEP);
     }
     push_hidden(L, TEC_READ);
-    struct tec_value *known = lua_touserdata(L, -1);
+    struct tec_decl_value *known = lua_touserdata(L, -1);
     bool reading = lua_isboolean(L, -1);
     lua_pop(L, 1);
     if (reading)
@@ -140,10 +142,10 @@ static struct tec_value *read_table(struct reader *r)
     lua_rawset(L, -3);
     int top = lua_gettop(L);
     bool extends = table->tag == TEC_CON_extend;
-    struct tec_value *v = read_entries(r, table);
+    struct tec_decl_value *v = read_entries(r, table);
     if (v && extends) {
         push_hidden(L, TEC_BASE);
-        struct tec_value *base = read_value(r);
+        struct tec_decl_value *base = read_value(r);
         v = base ? tec_overlay(ld, base, v) : NULL;
     }
     lua_settop(L, top); /* without memory a key and a value are left over */
@@ -155,10 +157,10 @@ static struct tec_value *read_table(struct reader *r)
     return v;
 }
 
-static struct tec_value *read_scalar(struct reader *r, int type)
+static struct tec_decl_value *read_scalar(struct reader *r, int type)
 {
     lua_State *L = r->L;
-    struct tec_value *v = tec_value_new(r->ld, TEC_VALUE_BAD);
+    struct tec_decl_value *v = tec_decl_value_new(r->ld, TEC_VALUE_BAD);
     if (!v)
         return NULL;
     if (type == LUA_TBOOLEAN) {
@@ -185,18 +187,18 @@ static struct tec_value *read_scalar(struct reader *r, int type)
 }
 
 /* Pops the value on top. NULL only without memory. */
-static struct tec_value *read_value(struct reader *r)
+static struct tec_decl_value *read_value(struct reader *r)
 {
     int type = lua_type(r->L, -1);
     luaL_checkstack(r->L, 8, NULL);
     r->depth++;
-    struct tec_value *v = type == LUA_TTABLE ? read_table(r) : read_scalar(r, type);
+    struct tec_decl_value *v = type == LUA_TTABLE ? read_table(r) : read_scalar(r, type);
     r->depth--;
     lua_pop(r->L, 1);
     return v;
 }
 
-struct tec_value *tec_script_read(struct tec_loader *ld, lua_State *L)
+struct tec_decl_value *tec_script_read(struct tec_loader *ld, lua_State *L)
 {
     struct reader r = {.ld = ld, .L = L};
     return read_value(&r);

@@ -10,7 +10,7 @@ struct scope {
     const char *base; /* array */
     size_t stride, name;
     int n;
-    const struct tec_entry *entries;
+    const struct tec_decl_entry *entries;
 };
 
 static const char *name_at(const struct scope *s, int i)
@@ -97,7 +97,7 @@ static int look_up(struct tec_loader *ld, const struct scope *scopes, int want, 
 struct resolver {
     struct tec_loader *ld;
     struct scope scopes[TEC_SCOPES];
-    const struct tec_entry *thing;
+    const struct tec_decl_entry *thing;
 };
 
 static void resolve(struct resolver *r, struct tec_ref *ref, int want, const char *field)
@@ -108,7 +108,7 @@ static void resolve(struct resolver *r, struct tec_ref *ref, int want, const cha
 
 static void resolve_reads(struct resolver *r, struct tec_decl_node *node)
 {
-    const struct tec_entry *list = tec_value_find(r->thing->value, "reads");
+    const struct tec_decl_entry *list = tec_decl_value_find(r->thing->value, "reads");
     struct tec_ref *items = node->reads.item;
     for (int i = 0; list && i < node->reads.n; i++)
         items[i].index = look_up(r->ld, r->scopes, TEC_INPUTS, items[i].name,

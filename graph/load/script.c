@@ -21,7 +21,7 @@ struct script {
     struct tec_lua *lua;
     int depth; /* of include */
     bool nothing;
-    struct tec_value *result;
+    struct tec_decl_value *result;
 };
 
 static struct script *script_of(lua_State *L)
@@ -391,8 +391,8 @@ static enum tec_status run(struct script *sc, struct tec_error *err)
     return TEC_OK;
 }
 
-struct tec_value *tec_load_script(struct tec_loader *ld, enum tec_status *status,
-                                  struct tec_error *err)
+struct tec_decl_value *tec_load_script(struct tec_loader *ld, enum tec_status *status,
+                                       struct tec_error *err)
 {
     struct script sc = {.ld = ld};
     struct tec_error why = {TEC_OK, ""};

@@ -15,6 +15,6 @@ enum { TEC_SOURCE_STEP = 1 << 21 };
 
 /* The value on top of the stack, popped. Raises Lua errors: call it protected. NULL without memory
  * for values; what is wrong with the value itself is reported. */
-struct tec_value *tec_script_read(struct tec_loader *ld, lua_State *L);
+struct tec_decl_value *tec_script_read(struct tec_loader *ld, lua_State *L);
 
 #endif

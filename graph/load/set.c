@@ -88,13 +88,14 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
 }
 
 struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_field *f,
-                                     const struct tec_entry *e)
+                                     const struct tec_decl_entry *e)
 {
     if (e->value->kind == TEC_VALUE_BAD)
         return NULL;
-    return tec_diagnostics_add(
-        ld->d, TEC_E011, tec_where_value(ld, e), "field '%s' of %s must be %s, is %s", f->name,
-        tec_constructors[f->owner].word, tec_set_expected(ld, f), tec_value_describe(ld, e->value));
+    return tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e),
+                               "field '%s' of %s must be %s, is %s", f->name,
+                               tec_constructors[f->owner].word, tec_set_expected(ld, f),
+                               tec_decl_value_describe(ld, e->value));
 }
 
 static bool is_name(const char *s)
@@ -105,17 +106,17 @@ static bool is_name(const char *s)
     return strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") == n;
 }
 
-static void set_text(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                     void *out)
+static void set_text(struct tec_loader *ld, const struct tec_field *f,
+                     const struct tec_decl_entry *e, void *out)
 {
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     if (v->kind != TEC_VALUE_STRING || (f->type == TEC_FIELD_NAME && !is_name(v->string)))
         tec_set_wrong(ld, f, e);
     else
         memcpy(member(out, f), &v->string, sizeof v->string);
 }
 
-static bool as_number(const struct tec_value *v, double *number)
+static bool as_number(const struct tec_decl_value *v, double *number)
 {
     if (v->kind == TEC_VALUE_INT)
         *number = (double)v->integer;
@@ -125,13 +126,13 @@ static bool as_number(const struct tec_value *v, double *number)
 }
 
 /* An integer, also one that was computed as 5.0. */
-static bool as_integer(const struct tec_value *v, double *number)
+static bool as_integer(const struct tec_decl_value *v, double *number)
 {
     return as_number(v, number) && *number == floor(*number) && fabs(*number) < 1e15;
 }
 
-static void set_number(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                       void *out)
+static void set_number(struct tec_loader *ld, const struct tec_field *f,
+                       const struct tec_decl_entry *e, void *out)
 {
     double number = 0;
     bool whole = f->type != TEC_FIELD_NUMBER;
@@ -174,8 +175,8 @@ static bool parse_bytes(const char *text, double *bytes)
     return false;
 }
 
-static void set_bytes(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                      void *out)
+static void set_bytes(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out)
 {
     double bytes = 0;
     bool good = e->value->kind == TEC_VALUE_STRING ? parse_bytes(e->value->string, &bytes)
@@ -198,10 +199,10 @@ static const char *nearest_word(const struct tec_word *words, const char *word)
     return tec_nearest(word, names, n);
 }
 
-static void set_word(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                     void *out)
+static void set_word(struct tec_loader *ld, const struct tec_field *f,
+                     const struct tec_decl_entry *e, void *out)
 {
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     int value = v->kind == TEC_VALUE_STRING ? tec_word_value(f->words, v->string) : -1;
     if (value >= 0) {
         *(int *)member(out, f) = value;
@@ -213,17 +214,17 @@ static void set_word(struct tec_loader *ld, const struct tec_field *f, const str
         tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
 }
 
-static bool is_call(const struct tec_value *v, enum tec_constructor tag)
+static bool is_call(const struct tec_decl_value *v, enum tec_constructor tag)
 {
     return v->kind == TEC_VALUE_TABLE && v->tag == tag;
 }
 
-static bool set_ref(const struct tec_entry *e, struct tec_ref *ref, bool may_be_prev)
+static bool set_ref(const struct tec_decl_entry *e, struct tec_ref *ref, bool may_be_prev)
 {
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     *ref = (struct tec_ref){.index = -1};
     ref->prev = may_be_prev && is_call(v, TEC_CON_prev);
-    const char *name = ref->prev                     ? tec_value_string(v, "name")
+    const char *name = ref->prev                     ? tec_decl_value_string(v, "name")
                        : v->kind == TEC_VALUE_STRING ? v->string
                                                      : NULL;
     if (name && is_name(name))
@@ -231,10 +232,10 @@ static bool set_ref(const struct tec_entry *e, struct tec_ref *ref, bool may_be_
     return ref->name != NULL;
 }
 
-static void set_refs(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                     void *out)
+static void set_refs(struct tec_loader *ld, const struct tec_field *f,
+                     const struct tec_decl_entry *e, void *out)
 {
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     if (v->kind != TEC_VALUE_LIST || v->n < f->min || v->n > f->max) {
         tec_set_wrong(ld, f, e);
         return;
@@ -252,10 +253,10 @@ static void set_refs(struct tec_loader *ld, const struct tec_field *f, const str
 }
 
 /* A list of numbers; a wrong item is reported at its place. */
-static void set_list(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                     void *out)
+static void set_list(struct tec_loader *ld, const struct tec_field *f,
+                     const struct tec_decl_entry *e, void *out)
 {
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     int most = f->type == TEC_FIELD_SHAPE ? TEC_MAX_RANK : TEC_MAX_POINTS;
     bool whole = f->type != TEC_FIELD_RATIOS, rises = f->type != TEC_FIELD_SHAPE;
     if (v->kind != TEC_VALUE_LIST || v->n > most || (v->n == 0 && !rises)) {
@@ -270,7 +271,7 @@ static void set_list(struct tec_loader *ld, const struct tec_field *f, const str
         return;
     }
     for (int i = 0; i < v->n; i++) {
-        const struct tec_entry *item = &v->entries[i];
+        const struct tec_decl_entry *item = &v->entries[i];
         bool good = whole ? as_integer(item->value, &x) : as_number(item->value, &x);
         if (!good || !(x >= f->min && x <= f->max) || (rises && x <= before)) {
             tec_set_wrong(ld, f, item);
@@ -287,10 +288,10 @@ static void set_list(struct tec_loader *ld, const struct tec_field *f, const str
 }
 
 /* Texts without a byte have no tokens. */
-static void set_texts(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                      void *out)
+static void set_texts(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out)
 {
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     if (v->kind != TEC_VALUE_LIST || v->n < (int)f->min || v->n > (int)f->max) {
         struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
         tec_diagnostics_help(ld->d, d, "write it as { \" one\", \" two\" }, %.0f to %.0f of them",
@@ -303,7 +304,7 @@ static void set_texts(struct tec_loader *ld, const struct tec_field *f, const st
         return;
     }
     for (int i = 0; i < v->n; i++) {
-        const struct tec_value *text = v->entries[i].value;
+        const struct tec_decl_value *text = v->entries[i].value;
         if (text->kind != TEC_VALUE_STRING || !text->string[0]) {
             tec_set_wrong(ld, f, &v->entries[i]);
             return;
@@ -315,7 +316,7 @@ static void set_texts(struct tec_loader *ld, const struct tec_field *f, const st
 
 /* The constructor that a value went through, if it is among the words; a plain table counts where
  * there is one only. */
-enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_value *v)
+enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_decl_value *v)
 {
     bool table = v->kind == TEC_VALUE_TABLE || (v->kind == TEC_VALUE_LIST && v->n == 0);
     if (!table)
@@ -328,8 +329,8 @@ enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_
     return TEC_CON_NONE;
 }
 
-static void set_one(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                    void *out)
+static void set_one(struct tec_loader *ld, const struct tec_field *f,
+                    const struct tec_decl_entry *e, void *out)
 {
     enum tec_constructor con = tec_set_choose(f, e->value);
     if (con == TEC_CON_NONE)
@@ -338,13 +339,13 @@ static void set_one(struct tec_loader *ld, const struct tec_field *f, const stru
         tec_build_fill(ld, con, e, member(out, f));
 }
 
-static void set_out(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                    void *out)
+static void set_out(struct tec_loader *ld, const struct tec_field *f,
+                    const struct tec_decl_entry *e, void *out)
 {
     struct tec_decl_out *place = member(out, f);
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     place->stream = is_call(v, TEC_CON_stream);
-    const char *name = place->stream                 ? tec_value_string(v, "name")
+    const char *name = place->stream                 ? tec_decl_value_string(v, "name")
                        : v->kind == TEC_VALUE_STRING ? v->string
                                                      : NULL;
     if (name && is_name(name))
@@ -353,11 +354,11 @@ static void set_out(struct tec_loader *ld, const struct tec_field *f, const stru
         tec_set_wrong(ld, f, e);
 }
 
-static void set_spawn(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                      void *out)
+static void set_spawn(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out)
 {
     struct tec_decl_spawn *spawn = member(out, f);
-    const struct tec_entry *frames = tec_value_find(e->value, "frames");
+    const struct tec_decl_entry *frames = tec_decl_value_find(e->value, "frames");
     double n = 0;
     if (is_call(e->value, TEC_CON_on_request)) {
         spawn->kind = TEC_SPAWN_ON_REQUEST;
@@ -372,25 +373,25 @@ static void set_spawn(struct tec_loader *ld, const struct tec_field *f, const st
     }
 }
 
-static void set_object(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                       void *out)
+static void set_object(struct tec_loader *ld, const struct tec_field *f,
+                       const struct tec_decl_entry *e, void *out)
 {
-    const struct tec_value *v = e->value;
+    const struct tec_decl_value *v = e->value;
     bool empty = v->kind == TEC_VALUE_LIST && v->n == 0;
     if (v->kind != TEC_VALUE_TABLE && !empty) {
         tec_set_wrong(ld, f, e);
         return;
     }
-    json_t *object = empty ? json_object() : tec_value_to_json(v);
+    json_t *object = empty ? json_object() : tec_decl_value_to_json(v);
     ld->out_of_memory |= object == NULL;
     *(const json_t **)member(out, f) = object;
 }
 
 /* The description's own checks say what is wrong with it. */
-static void check_robot(struct tec_loader *ld, const struct tec_entry *e)
+static void check_robot(struct tec_loader *ld, const struct tec_decl_entry *e)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    const struct tec_entry *variant = tec_value_find(ld->root, "variant");
+    const struct tec_decl_entry *variant = tec_decl_value_find(ld->root, "variant");
     const char *name =
         variant && variant->value->kind == TEC_VALUE_STRING ? variant->value->string : NULL;
     const char *where = p->robot_path ? p->robot_path : "robot";
@@ -404,8 +405,8 @@ static void check_robot(struct tec_loader *ld, const struct tec_entry *e)
         tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e), "%s", why.message);
 }
 
-static void set_robot(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                      void *out)
+static void set_robot(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out)
 {
     struct tec_pipeline *p = out;
     struct tec_error why = {TEC_OK, ""};
@@ -421,8 +422,8 @@ static void set_robot(struct tec_loader *ld, const struct tec_field *f, const st
         check_robot(ld, e);
 }
 
-static void set_bool(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                     void *out)
+static void set_bool(struct tec_loader *ld, const struct tec_field *f,
+                     const struct tec_decl_entry *e, void *out)
 {
     if (e->value->kind == TEC_VALUE_BOOL)
         *(bool *)member(out, f) = e->value->flag;
@@ -431,14 +432,14 @@ static void set_bool(struct tec_loader *ld, const struct tec_field *f, const str
 }
 
 static void set_reference(struct tec_loader *ld, const struct tec_field *f,
-                          const struct tec_entry *e, void *out)
+                          const struct tec_decl_entry *e, void *out)
 {
     if (!set_ref(e, member(out, f), strcmp(f->name, "kv") == 0))
         tec_set_wrong(ld, f, e);
 }
 
-static void set_when(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
-                     void *out)
+static void set_when(struct tec_loader *ld, const struct tec_field *f,
+                     const struct tec_decl_entry *e, void *out)
 {
     *(bool *)member(out, f) = is_call(e->value, TEC_CON_when);
     if (!is_call(e->value, TEC_CON_when))
@@ -447,7 +448,7 @@ static void set_when(struct tec_loader *ld, const struct tec_field *f, const str
 
 /* One setter a type; TEC_FIELD_THINGS is the last. */
 static void (*const setters[TEC_FIELD_THINGS + 1])(struct tec_loader *ld, const struct tec_field *f,
-                                                   const struct tec_entry *e, void *out) = {
+                                                   const struct tec_decl_entry *e, void *out) = {
     [TEC_FIELD_NAME] = set_text,
     [TEC_FIELD_STRING] = set_text,
     [TEC_FIELD_INT] = set_number,
@@ -471,7 +472,7 @@ static void (*const setters[TEC_FIELD_THINGS + 1])(struct tec_loader *ld, const 
     [TEC_FIELD_THINGS] = tec_build_things,
 };
 
-void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_entry *e,
+void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_decl_entry *e,
                    void *out)
 {
     setters[f->type](ld, f, e, out);

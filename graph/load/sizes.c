@@ -9,15 +9,15 @@ static const char *shown(const char *name)
 }
 
 /* A field of the pipeline's table, as a thing of its own. */
-static const struct tec_entry *section(const struct tec_loader *ld, const char *name)
+static const struct tec_decl_entry *section(const struct tec_loader *ld, const char *name)
 {
-    return tec_value_find(ld->root, name);
+    return tec_decl_value_find(ld->root, name);
 }
 
 static struct tec_where where_section(const struct tec_loader *ld, const char *name)
 {
-    struct tec_entry top = {.value = ld->root, .source = -1, .open = -1, .item = -1};
-    const struct tec_entry *e = section(ld, name);
+    struct tec_decl_entry top = {.value = ld->root, .source = -1, .open = -1, .item = -1};
+    const struct tec_decl_entry *e = section(ld, name);
     if (e)
         return tec_where_thing(ld, e);
     return tec_where_thing(ld, &top);
@@ -58,7 +58,7 @@ static void check_unit(struct tec_loader *ld, double ms, struct tec_where where)
 
 static void check_period(struct tec_loader *ld)
 {
-    const struct tec_entry *frame = section(ld, "frame");
+    const struct tec_decl_entry *frame = section(ld, "frame");
     if (frame)
         check_unit(ld, ld->pipeline->frame.period_ms, tec_where_field(ld, frame, "period_ms"));
 }
@@ -67,7 +67,7 @@ static void check_deadline(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_decl_deadline *dl = &p->nodes[i].deadline;
-    const struct tec_entry *e = tec_value_find(ld->nodes[i].value, "deadline");
+    const struct tec_decl_entry *e = tec_decl_value_find(ld->nodes[i].value, "deadline");
     struct tec_decl_node *nodes = ld->lists[TEC_NODES];
     if (e)
         nodes[i].deadline.where_ms = tec_where_field(ld, e, "ms");
@@ -76,7 +76,7 @@ static void check_deadline(struct tec_loader *ld, int i)
     if (dl->kind != TEC_DEADLINE_HARD || !e)
         return;
     if (dl->on_miss == TEC_MISS_DECAY && dl->decay_actions == 0 &&
-        !tec_value_find(e->value, "decay_actions"))
+        !tec_decl_value_find(e->value, "decay_actions"))
         tec_diagnostics_add(ld->d, TEC_E012, tec_where_thing(ld, e),
                             "missing field 'decay_actions' in hard: on_miss is 'decay'");
     if (p->frame.period_ms <= 0 || dl->ms <= p->frame.period_ms)
@@ -84,7 +84,7 @@ static void check_deadline(struct tec_loader *ld, int i)
     struct tec_diagnostic *d = tec_diagnostics_add(
         ld->d, TEC_E030, tec_where_field(ld, e, "ms"),
         "hard deadline %g ms is longer than the frame period %g ms", dl->ms, p->frame.period_ms);
-    const struct tec_entry *frame = section(ld, "frame");
+    const struct tec_decl_entry *frame = section(ld, "frame");
     if (frame)
         tec_diagnostics_also(ld->d, d, tec_where_field(ld, frame, "period_ms"), "period set here");
     tec_diagnostics_help(
@@ -106,8 +106,8 @@ static bool is_given(const struct tec_loader *ld, const char *axis)
     if (tec_build_misspelt(ld, TEC_CON_pipeline, "capture") ||
         tec_build_misspelt(ld, TEC_CON_capture, axis))
         return true;
-    const struct tec_entry *capture = section(ld, "capture");
-    const struct tec_entry *e = capture ? tec_value_find(capture->value, axis) : NULL;
+    const struct tec_decl_entry *capture = section(ld, "capture");
+    const struct tec_decl_entry *e = capture ? tec_decl_value_find(capture->value, axis) : NULL;
     return e && !(e->value->kind == TEC_VALUE_LIST && e->value->n == 0);
 }
 
@@ -197,7 +197,7 @@ static void check_captures(struct tec_loader *ld)
     int n = tec_pipeline_captures(p);
     if (p->capture.max_graphs == 0 || n <= p->capture.max_graphs)
         return;
-    const struct tec_entry *capture = section(ld, "capture");
+    const struct tec_decl_entry *capture = section(ld, "capture");
     struct tec_diagnostic *d = tec_diagnostics_add(
         ld->d, TEC_E050,
         capture ? tec_where_field(ld, capture, "max_graphs") : where_section(ld, "capture"),
@@ -305,8 +305,9 @@ static void check_slots(struct tec_loader *ld, int resource)
 /* One row more than a captured batch runs as the next one. */
 static void check_padding(struct tec_loader *ld)
 {
-    const struct tec_entry *capture = section(ld, "capture");
-    const struct tec_entry *list = capture ? tec_value_find(capture->value, "batch") : NULL;
+    const struct tec_decl_entry *capture = section(ld, "capture");
+    const struct tec_decl_entry *list =
+        capture ? tec_decl_value_find(capture->value, "batch") : NULL;
     const struct tec_ints *batch = &ld->pipeline->capture.batch;
     for (int i = 0; list && i < batch->n && batch->n == list->value->n; i++) {
         int rows = i ? batch->item[i - 1] + 1 : 1, runs = batch->item[i];

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-struct tec_value *tec_value_new(struct tec_loader *ld, enum tec_value_kind kind)
+struct tec_decl_value *tec_decl_value_new(struct tec_loader *ld, enum tec_decl_value_kind kind)
 {
-    struct tec_value *v = TEC_NEW(ld->scratch, 1, struct tec_value);
+    struct tec_decl_value *v = TEC_NEW(ld->scratch, 1, struct tec_decl_value);
     if (!v) {
         ld->out_of_memory = true;
         return NULL;
@@ -18,9 +18,9 @@ struct tec_value *tec_value_new(struct tec_loader *ld, enum tec_value_kind kind)
     return v;
 }
 
-struct tec_value *tec_value_from_scalar(struct tec_loader *ld, const json_t *json)
+struct tec_decl_value *tec_decl_value_from_scalar(struct tec_loader *ld, const json_t *json)
 {
-    struct tec_value *v = tec_value_new(ld, TEC_VALUE_BAD);
+    struct tec_decl_value *v = tec_decl_value_new(ld, TEC_VALUE_BAD);
     if (!v)
         return NULL;
     if (json_is_boolean(json)) {
@@ -39,10 +39,11 @@ struct tec_value *tec_value_from_scalar(struct tec_loader *ld, const json_t *jso
     return v->kind != TEC_VALUE_STRING || v->string ? v : NULL;
 }
 
-struct tec_value *tec_value_copy(struct tec_loader *ld, const struct tec_value *v, int n)
+struct tec_decl_value *tec_decl_value_copy(struct tec_loader *ld, const struct tec_decl_value *v,
+                                           int n)
 {
-    struct tec_value *copy = tec_value_new(ld, v->kind);
-    struct tec_entry *entries = TEC_NEW(ld->scratch, (size_t)n + 1, struct tec_entry);
+    struct tec_decl_value *copy = tec_decl_value_new(ld, v->kind);
+    struct tec_decl_entry *entries = TEC_NEW(ld->scratch, (size_t)n + 1, struct tec_decl_entry);
     if (!copy || !entries) {
         ld->out_of_memory = true;
         return NULL;
@@ -55,7 +56,8 @@ struct tec_value *tec_value_copy(struct tec_loader *ld, const struct tec_value *
     return copy;
 }
 
-const struct tec_entry *tec_value_find(const struct tec_value *table, const char *key)
+const struct tec_decl_entry *tec_decl_value_find(const struct tec_decl_value *table,
+                                                 const char *key)
 {
     if (table && table->kind == TEC_VALUE_TABLE)
         for (int i = 0; i < table->n; i++)
@@ -64,17 +66,17 @@ const struct tec_entry *tec_value_find(const struct tec_value *table, const char
     return NULL;
 }
 
-const char *tec_value_string(const struct tec_value *table, const char *key)
+const char *tec_decl_value_string(const struct tec_decl_value *table, const char *key)
 {
-    const struct tec_entry *e = tec_value_find(table, key);
+    const struct tec_decl_entry *e = tec_decl_value_find(table, key);
     return e && e->value->kind == TEC_VALUE_STRING ? e->value->string : NULL;
 }
 
-static json_t *table_to_json(const struct tec_value *v)
+static json_t *table_to_json(const struct tec_decl_value *v)
 {
     json_t *out = v->kind == TEC_VALUE_LIST ? json_array() : json_object();
     for (int i = 0; out && i < v->n; i++) {
-        json_t *item = tec_value_to_json(v->entries[i].value);
+        json_t *item = tec_decl_value_to_json(v->entries[i].value);
         int rc = v->kind == TEC_VALUE_LIST ? json_array_append_new(out, item)
                                            : json_object_set_new(out, v->entries[i].key, item);
         if (rc != 0) {
@@ -86,7 +88,7 @@ static json_t *table_to_json(const struct tec_value *v)
 }
 
 /* Depth is bounded by TEC_MAX_DEPTH where values are made. */
-json_t *tec_value_to_json(const struct tec_value *v)
+json_t *tec_decl_value_to_json(const struct tec_decl_value *v)
 {
     switch (v->kind) {
     case TEC_VALUE_BAD:
@@ -106,7 +108,7 @@ json_t *tec_value_to_json(const struct tec_value *v)
     return table_to_json(v);
 }
 
-const char *tec_value_describe(struct tec_loader *ld, const struct tec_value *v)
+const char *tec_decl_value_describe(struct tec_loader *ld, const struct tec_decl_value *v)
 {
     const char *text = NULL;
     switch (v->kind) {
@@ -143,7 +145,7 @@ static struct tec_where unknown(const struct tec_loader *ld, int source)
 }
 
 /* Nobody reads a place beyond the last diagnostic, and looking for it takes time. */
-static bool find_span(const struct tec_loader *ld, const struct tec_entry *e,
+static bool find_span(const struct tec_loader *ld, const struct tec_decl_entry *e,
                       struct tec_source_span *span)
 {
     return ld->d->n < TEC_MAX_DIAGNOSTICS && e && e->source >= 0 && e->open >= 0 &&
@@ -157,7 +159,7 @@ static struct tec_where where_table(const struct tec_loader *ld, int source, int
     return tec_source_where_table(&ld->sources[source], open);
 }
 
-struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_entry *e)
+struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_decl_entry *e)
 {
     struct tec_source_span span;
     if (!e)
@@ -166,7 +168,7 @@ struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_e
         return e->set;
     if (find_span(ld, e, &span)) {
         const struct tec_source *s = &ld->sources[e->source];
-        const struct tec_value *v = e->value;
+        const struct tec_decl_value *v = e->value;
         bool table = v && v->open >= span.first && v->open <= span.last && v->source == e->source;
         /* A constructor is shown by its word: all of it may be many lines. */
         if (table && v->tag && !s->json)
@@ -178,7 +180,7 @@ struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_e
     return where_table(ld, e->source, e->open);
 }
 
-struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_entry *e)
+struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_decl_entry *e)
 {
     struct tec_source_span span;
     if (e && e->set.file && e->key && e->set.col > (int)strlen(e->key) + 1) {
@@ -192,16 +194,16 @@ struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_ent
     return tec_where_value(ld, e);
 }
 
-struct tec_where tec_where_thing(const struct tec_loader *ld, const struct tec_entry *e)
+struct tec_where tec_where_thing(const struct tec_loader *ld, const struct tec_decl_entry *e)
 {
     if (e && !e->set.file && e->value && e->value->open >= 0)
         return where_table(ld, e->value->source, e->value->open);
     return tec_where_value(ld, e);
 }
 
-struct tec_where tec_where_field(const struct tec_loader *ld, const struct tec_entry *thing,
+struct tec_where tec_where_field(const struct tec_loader *ld, const struct tec_decl_entry *thing,
                                  const char *field)
 {
-    const struct tec_entry *e = thing ? tec_value_find(thing->value, field) : NULL;
+    const struct tec_decl_entry *e = thing ? tec_decl_value_find(thing->value, field) : NULL;
     return e ? tec_where_value(ld, e) : tec_where_thing(ld, thing);
 }

@@ -7,7 +7,7 @@
 
 enum { BUFFER_FLOATS = 1 << 16, FIRST_BLOCKS = 256 };
 
-enum tec_status tec_loading_block(struct tec_loading *l, size_t size, void **block)
+enum tec_status tec_weight_loading_block(struct tec_weight_loading *l, size_t size, void **block)
 {
     struct tec_weights *w = l->out;
     if (w->n_blocks == w->block_room) {
@@ -33,7 +33,7 @@ enum tec_status tec_loading_block(struct tec_loading *l, size_t size, void **blo
 }
 
 /* A buffer of at least n floats; what was in it is lost. A dry run reads nothing. */
-enum tec_status tec_loading_reserve(struct tec_loading *l, int64_t n)
+enum tec_status tec_weight_loading_reserve(struct tec_weight_loading *l, int64_t n)
 {
     if (n <= l->buffer_floats || l->source.dry)
         return TEC_OK;
@@ -46,56 +46,58 @@ enum tec_status tec_loading_reserve(struct tec_loading *l, int64_t n)
     return TEC_OK;
 }
 
-enum tec_status tec_loading_vector(struct tec_loading *l, const char *name, int n, float centre,
-                                   const float **out)
+enum tec_status tec_weight_loading_vector(struct tec_weight_loading *l, const char *name, int n,
+                                          float centre, const float **out)
 {
     *out = NULL;
     if (!name)
         return TEC_OK;
     void *block = NULL;
-    TEC_TRY(tec_loading_reserve(l, n));
-    TEC_TRY(tec_loading_block(l, (size_t)tec_padded(n) * 4, &block));
+    TEC_TRY(tec_weight_loading_reserve(l, n));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)tec_padded(n) * 4, &block));
     TEC_TRY(tec_weight_vector(&l->source, name, n, centre, l->buffer, l->err));
     tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer, (size_t)n * 4);
     *out = block;
     return TEC_OK;
 }
 
-static enum tec_matrix_layout layout_of(const struct tec_loading *l)
+static enum tec_matrix_layout layout_of(const struct tec_weight_loading *l)
 {
     return tec_device_layout(l->options->device);
 }
 
-size_t tec_loading_size(const struct tec_loading *l, int rows, int k, bool bf16)
+size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k, bool bf16)
 {
-    return l->packing ? tec_int4_size(tec_padded(rows), k, tec_loading_group(l, k))
+    return l->packing ? tec_int4_size(tec_padded(rows), k, tec_weight_loading_group(l, k))
                       : tec_matrix_size(layout_of(l), bf16, rows, k);
 }
 
-enum tec_status tec_loading_pack(struct tec_loading *l, const struct tec_found *found, void *to,
-                                 struct tec_packed_columns columns)
+enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const struct tec_found *found,
+                                        void *to, struct tec_packed_columns columns)
 {
     return tec_packer_rows(&l->packer, found, columns, to, l->err);
 }
 
-enum tec_status tec_loading_found(struct tec_loading *l, const struct tec_found *found, bool bf16,
-                                  struct tec_matrix *m)
+enum tec_status tec_weight_loading_found(struct tec_weight_loading *l,
+                                         const struct tec_found *found, bool bf16,
+                                         struct tec_matrix *m)
 {
     void *w = NULL;
-    TEC_TRY(
-        tec_loading_block(l, tec_loading_size(l, (int)found->rows, (int)found->cols, bf16), &w));
+    TEC_TRY(tec_weight_loading_block(
+        l, tec_weight_loading_size(l, (int)found->rows, (int)found->cols, bf16), &w));
     *m = (struct tec_matrix){.w = w,
                              .n = tec_padded((int)found->rows),
                              .k = (int)found->cols,
                              .cols = (int)found->rows,
                              .bf16 = bf16};
-    return tec_loading_pack(l, found, w, (struct tec_packed_columns){0, (int)found->cols, bf16});
+    return tec_weight_loading_pack(l, found, w,
+                                   (struct tec_packed_columns){0, (int)found->cols, bf16});
 }
 
 /* Piece i's weight and bias: the tensors of their names, or for a joined matrix rows of one tensor.
  */
-static enum tec_status load_piece(struct tec_loading *l, const struct tec_piece *piece, int k,
-                                  int total, struct tec_packed_columns columns, void *w,
+static enum tec_status load_piece(struct tec_weight_loading *l, const struct tec_piece *piece,
+                                  int k, int total, struct tec_packed_columns columns, void *w,
                                   float *bias)
 {
     struct tec_expected e = {.names = {piece->weight},
@@ -107,8 +109,8 @@ static enum tec_status load_piece(struct tec_loading *l, const struct tec_piece 
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     found.first = first;
     found.rows = piece->rows;
-    TEC_TRY(tec_loading_pack(l, &found, w, columns));
-    TEC_TRY(tec_loading_reserve(l, n));
+    TEC_TRY(tec_weight_loading_pack(l, &found, w, columns));
+    TEC_TRY(tec_weight_loading_reserve(l, n));
     TEC_TRY(tec_weight_vector(&l->source, piece->bias, n, 0.0F, l->buffer, l->err));
     if (bias && !l->source.dry)
         tec_device_upload(l->options->device, TEC_STREAM_MAIN, bias, l->buffer + first,
@@ -118,8 +120,9 @@ static enum tec_status load_piece(struct tec_loading *l, const struct tec_piece 
 
 /* Joined matrices of inner length k; at[i] is the first column of piece i. `total` > 0: they are
  * rows of one tensor that has so many. */
-enum tec_status tec_loading_pieces(struct tec_loading *l, const struct tec_piece *pieces, int n,
-                                   int k, int total, bool bf16, struct tec_matrix *m, int *at)
+enum tec_status tec_weight_loading_pieces(struct tec_weight_loading *l,
+                                          const struct tec_piece *pieces, int n, int k, int total,
+                                          bool bf16, struct tec_matrix *m, int *at)
 {
     int rows = 0;
     bool biased = false;
@@ -129,28 +132,28 @@ enum tec_status tec_loading_pieces(struct tec_loading *l, const struct tec_piece
         biased |= pieces[i].bias != NULL;
     }
     void *block = NULL, *bias = NULL;
-    TEC_TRY(tec_loading_block(l, tec_loading_size(l, rows, k, bf16), &block));
+    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, bf16), &block));
     if (biased)
-        TEC_TRY(tec_loading_block(l, (size_t)rows * 4, &bias));
+        TEC_TRY(tec_weight_loading_block(l, (size_t)rows * 4, &bias));
     *m = (struct tec_matrix){
         .w = block, .bias = bias, .n = rows, .k = k, .cols = rows, .bf16 = bf16};
     if (n == 1)
         m->cols = pieces[0].rows;
     if (l->packing)
-        return tec_loading_packed(l, pieces, n, k, at, m, bias);
+        return tec_weight_loading_packed(l, pieces, n, k, at, m, bias);
     for (int i = 0; i < n; i++)
         TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16},
-                           (char *)block + tec_loading_size(l, at[i], k, bf16),
+                           (char *)block + tec_weight_loading_size(l, at[i], k, bf16),
                            biased ? (float *)bias + at[i] : NULL));
     return TEC_OK;
 }
 
-enum tec_status tec_loading_dense(struct tec_loading *l, const struct tec_dense *d, bool bf16,
-                                  struct tec_matrix *m)
+enum tec_status tec_weight_loading_dense(struct tec_weight_loading *l, const struct tec_dense *d,
+                                         bool bf16, struct tec_matrix *m)
 {
     int at;
     if (!d->weight)
         return TEC_OK;
     struct tec_piece piece = {d->weight, d->bias, d->rows, 0};
-    return tec_loading_pieces(l, &piece, 1, d->cols, 0, bf16, m, &at);
+    return tec_weight_loading_pieces(l, &piece, 1, d->cols, 0, bf16, m, &at);
 }

@@ -6,7 +6,7 @@
 #include "graph/model/packer.h"
 #include "graph/model/weights.h"
 
-struct tec_loading {
+struct tec_weight_loading {
     struct tec_weights *out;
     const struct tec_weights_options *options;
     struct tec_weight_source source;
@@ -26,51 +26,55 @@ struct tec_piece {
 };
 
 /* Device memory that the weights hold from now on. */
-enum tec_status tec_loading_block(struct tec_loading *l, size_t size, void **block);
+enum tec_status tec_weight_loading_block(struct tec_weight_loading *l, size_t size, void **block);
 
 /* A buffer of at least n floats; what was in it is lost. A dry run reads nothing. */
-enum tec_status tec_loading_reserve(struct tec_loading *l, int64_t n);
+enum tec_status tec_weight_loading_reserve(struct tec_weight_loading *l, int64_t n);
 
 /* A vector [n] in device memory; NULL where there is no name. */
-enum tec_status tec_loading_vector(struct tec_loading *l, const char *name, int n, float centre,
-                                   const float **out);
+enum tec_status tec_weight_loading_vector(struct tec_weight_loading *l, const char *name, int n,
+                                          float centre, const float **out);
 
 /* Bytes of a packed matrix; of 4-bit weights where `packing` is set. */
-size_t tec_loading_size(const struct tec_loading *l, int rows, int k, bool bf16);
+size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k, bool bf16);
 
 /* All rows of `found` to `to`, or as a new matrix. */
-enum tec_status tec_loading_pack(struct tec_loading *l, const struct tec_found *found, void *to,
-                                 struct tec_packed_columns columns);
-enum tec_status tec_loading_found(struct tec_loading *l, const struct tec_found *found, bool bf16,
-                                  struct tec_matrix *m);
+enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const struct tec_found *found,
+                                        void *to, struct tec_packed_columns columns);
+enum tec_status tec_weight_loading_found(struct tec_weight_loading *l,
+                                         const struct tec_found *found, bool bf16,
+                                         struct tec_matrix *m);
 
 /* Joined matrices of inner length k; at[i] is the first column of piece i. `total` > 0: they are
  * rows of one tensor that has so many. */
-enum tec_status tec_loading_pieces(struct tec_loading *l, const struct tec_piece *pieces, int n,
-                                   int k, int total, bool bf16, struct tec_matrix *m, int *at);
+enum tec_status tec_weight_loading_pieces(struct tec_weight_loading *l,
+                                          const struct tec_piece *pieces, int n, int k, int total,
+                                          bool bf16, struct tec_matrix *m, int *at);
 
 /* k that share a scale in layers that are packed. */
-int tec_loading_group(const struct tec_loading *l, int k);
+int tec_weight_loading_group(const struct tec_weight_loading *l, int k);
 
 /* Pieces of 4-bit weights of inner length k to m, whose memory is there; `bias` is the memory
  * behind m->bias. */
-enum tec_status tec_loading_packed(struct tec_loading *l, const struct tec_piece *pieces, int n,
-                                   int k, const int *at, struct tec_matrix *m, float *bias);
+enum tec_status tec_weight_loading_packed(struct tec_weight_loading *l,
+                                          const struct tec_piece *pieces, int n, int k,
+                                          const int *at, struct tec_matrix *m, float *bias);
 
 /* A dense layer; nothing where it has no name. */
-enum tec_status tec_loading_dense(struct tec_loading *l, const struct tec_dense *d, bool bf16,
-                                  struct tec_matrix *m);
+enum tec_status tec_weight_loading_dense(struct tec_weight_loading *l, const struct tec_dense *d,
+                                         bool bf16, struct tec_matrix *m);
 
-enum tec_status tec_loading_stack(struct tec_loading *l, const struct tec_stack *s,
-                                  struct tec_stack_weights *w);
+enum tec_status tec_weight_loading_stack(struct tec_weight_loading *l, const struct tec_stack *s,
+                                         struct tec_stack_weights *w);
 
 /* What distances add to scores; what is added to embedding rows. Nothing where they have none. */
-enum tec_status tec_loading_relative(struct tec_loading *l, const struct tec_stack *s,
-                                     struct tec_stack_weights *w);
-enum tec_status tec_loading_sums(struct tec_loading *l, const struct tec_text *t);
+enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l, const struct tec_stack *s,
+                                            struct tec_stack_weights *w);
+enum tec_status tec_weight_loading_sums(struct tec_weight_loading *l, const struct tec_text *t);
 
-enum tec_status tec_loading_tower(struct tec_loading *l, const struct tec_tower *t,
-                                  struct tec_tower_weights *w);
-enum tec_status tec_loading_projector(struct tec_loading *l, const struct tec_vision *v);
+enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const struct tec_tower *t,
+                                         struct tec_tower_weights *w);
+enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
+                                             const struct tec_vision *v);
 
 #endif

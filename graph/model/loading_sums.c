@@ -3,16 +3,16 @@
 #include "kernels/matrix.h"
 
 /* Rows of a table as float32 [rows, ld] in device memory. */
-static enum tec_status load_table(struct tec_loading *l, const char *name, int rows, int width,
-                                  const float **out)
+static enum tec_status load_table(struct tec_weight_loading *l, const char *name, int rows,
+                                  int width, const float **out)
 {
     struct tec_expected e = {.names = {name}, .n_names = 1, .rank = 2, .shape = {rows, width}};
     struct tec_found found = {0};
     void *block = NULL;
     size_t ld = (size_t)tec_padded(width);
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_loading_reserve(l, width));
-    TEC_TRY(tec_loading_block(l, (size_t)rows * ld * sizeof(float), &block));
+    TEC_TRY(tec_weight_loading_reserve(l, width));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)rows * ld * sizeof(float), &block));
     for (int r = 0; r < rows && !l->source.dry; r++) {
         TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
         tec_device_upload(l->options->device, TEC_STREAM_MAIN, (float *)block + (size_t)r * ld,
@@ -22,7 +22,7 @@ static enum tec_status load_table(struct tec_loading *l, const char *name, int r
     return TEC_OK;
 }
 
-enum tec_status tec_loading_sums(struct tec_loading *l, const struct tec_text *t)
+enum tec_status tec_weight_loading_sums(struct tec_weight_loading *l, const struct tec_text *t)
 {
     struct tec_weights *w = l->out;
     w->ld = tec_padded(t->stack.width);
@@ -35,8 +35,8 @@ enum tec_status tec_loading_sums(struct tec_loading *l, const struct tec_text *t
 
 /* The stored table [rows, heads] by bucket becomes one [heads, 2 * reach + 1] by distance: beyond
  * `reach` the bucket stays what it is there. */
-enum tec_status tec_loading_relative(struct tec_loading *l, const struct tec_stack *s,
-                                     struct tec_stack_weights *w)
+enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l, const struct tec_stack *s,
+                                            struct tec_stack_weights *w)
 {
     const struct tec_relative *r = &s->relative;
     if (!r->name)
@@ -47,8 +47,8 @@ enum tec_status tec_loading_relative(struct tec_loading *l, const struct tec_sta
     void *block = NULL;
     int width = 2 * r->distance + 1, stored = r->rows * s->heads;
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_loading_reserve(l, (int64_t)stored + width));
-    TEC_TRY(tec_loading_block(l, (size_t)s->heads * (size_t)width * sizeof(float), &block));
+    TEC_TRY(tec_weight_loading_reserve(l, (int64_t)stored + width));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)s->heads * (size_t)width * sizeof(float), &block));
     w->bias = block;
     w->reach = r->distance;
     if (l->source.dry)

@@ -3,14 +3,14 @@
 #include "kernels/matrix.h"
 
 /* Rows of a table to `to` [rows, ld], device memory. */
-static enum tec_status load_rows(struct tec_loading *l, const char *name, int rows, int width,
-                                 float *to, int ld)
+static enum tec_status load_rows(struct tec_weight_loading *l, const char *name, int rows,
+                                 int width, float *to, int ld)
 {
     struct tec_expected e = {
         .names = {name}, .n_names = 1, .rank = 2, .shape = {rows, width}, .leading = true};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_loading_reserve(l, width));
+    TEC_TRY(tec_weight_loading_reserve(l, width));
     for (int r = 0; r < rows && !l->source.dry; r++) {
         TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
         tec_device_upload(l->options->device, TEC_STREAM_MAIN, to + (size_t)r * (size_t)ld,
@@ -20,15 +20,15 @@ static enum tec_status load_rows(struct tec_loading *l, const char *name, int ro
 }
 
 /* The rows before the patches, once for every picture that there can be. */
-static enum tec_status load_prefix(struct tec_loading *l, const struct tec_tower *t,
+static enum tec_status load_prefix(struct tec_weight_loading *l, const struct tec_tower *t,
                                    struct tec_tower_weights *w)
 {
     void *block = NULL;
     int slots = l->options->model->n_slots, at = 0;
     if (!t->prefix_rows)
         return TEC_OK;
-    TEC_TRY(
-        tec_loading_block(l, (size_t)slots * (size_t)t->prefix_rows * (size_t)w->ld * 4, &block));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)slots * (size_t)t->prefix_rows * (size_t)w->ld * 4,
+                                     &block));
     for (int s = 0; s < slots; s++)
         for (int i = 0; i < t->n_prefix; i++) {
             float *to = block ? (float *)block + (size_t)at * (size_t)w->ld : NULL;
@@ -39,8 +39,8 @@ static enum tec_status load_prefix(struct tec_loading *l, const struct tec_tower
     return TEC_OK;
 }
 
-enum tec_status tec_loading_tower(struct tec_loading *l, const struct tec_tower *t,
-                                  struct tec_tower_weights *w)
+enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const struct tec_tower *t,
+                                         struct tec_tower_weights *w)
 {
     const struct tec_vision *v = &l->options->model->vision;
     struct tec_expected e = {.names = {t->patch_embed.weight},
@@ -49,20 +49,22 @@ enum tec_status tec_loading_tower(struct tec_loading *l, const struct tec_tower 
                              .shape = {t->stack.width, 3, v->patch, v->patch}};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_loading_found(l, &found, false, &w->patch));
-    TEC_TRY(tec_loading_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
+    TEC_TRY(tec_weight_loading_found(l, &found, false, &w->patch));
+    TEC_TRY(
+        tec_weight_loading_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
     void *block = NULL;
     w->ld = tec_padded(t->stack.width);
-    TEC_TRY(tec_loading_block(l, (size_t)v->tokens * (size_t)w->ld * 4, &block));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)v->tokens * (size_t)w->ld * 4, &block));
     TEC_TRY(load_rows(l, t->position, v->tokens, t->stack.width, block, w->ld));
     w->position = block;
     TEC_TRY(load_prefix(l, t, w));
-    return tec_loading_stack(l, &t->stack, &w->stack);
+    return tec_weight_loading_stack(l, &t->stack, &w->stack);
 }
 
 /* The first layer by the columns of each tower: what they give is added, the bias once. One layer
  * is small and kept as it is stored; several are rounded as the stacks' matrices are. */
-enum tec_status tec_loading_projector(struct tec_loading *l, const struct tec_vision *v)
+enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
+                                             const struct tec_vision *v)
 {
     const struct tec_dense *d = &v->projector[0];
     bool bf16 = l->options->bf16 && v->n_projector > 1;
@@ -74,15 +76,17 @@ enum tec_status tec_loading_projector(struct tec_loading *l, const struct tec_vi
         struct tec_matrix *m = &l->out->towers[i].project;
         int cols = v->towers[i].stack.width;
         void *block = NULL;
-        TEC_TRY(tec_loading_block(l, tec_loading_size(l, d->rows, cols, bf16), &block));
+        TEC_TRY(
+            tec_weight_loading_block(l, tec_weight_loading_size(l, d->rows, cols, bf16), &block));
         *m = (struct tec_matrix){
             .w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows, .bf16 = bf16};
-        TEC_TRY(tec_loading_pack(l, &found, block, (struct tec_packed_columns){from, cols, bf16}));
+        TEC_TRY(tec_weight_loading_pack(l, &found, block,
+                                        (struct tec_packed_columns){from, cols, bf16}));
         if (i == 0)
-            TEC_TRY(tec_loading_vector(l, d->bias, d->rows, 0.0F, &m->bias));
+            TEC_TRY(tec_weight_loading_vector(l, d->bias, d->rows, 0.0F, &m->bias));
         from += cols;
     }
     for (int i = 1; i < v->n_projector; i++)
-        TEC_TRY(tec_loading_dense(l, &v->projector[i], bf16, &l->out->projector[i]));
+        TEC_TRY(tec_weight_loading_dense(l, &v->projector[i], bf16, &l->out->projector[i]));
     return TEC_OK;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static enum tec_status load_norm(struct tec_loading *l, const struct tec_stack *s,
+static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_stack *s,
                                  const char *weight, const char *bias, const float **w,
                                  const float **b)
 {
@@ -17,9 +17,10 @@ static enum tec_status load_norm(struct tec_loading *l, const struct tec_stack *
     l->source.bf16 = false;
     for (int i = 0; i < vision->n_towers; i++)
         l->source.bf16 |= l->options->bf16 && s == &vision->towers[i].stack;
-    enum tec_status status = tec_loading_vector(l, weight, s->width, 1.0F - s->norm_offset, w);
+    enum tec_status status =
+        tec_weight_loading_vector(l, weight, s->width, 1.0F - s->norm_offset, w);
     if (status == TEC_OK)
-        status = tec_loading_vector(l, bias, s->width, 0.0F, b);
+        status = tec_weight_loading_vector(l, bias, s->width, 0.0F, b);
     l->source.bf16 = false;
     return status;
 }
@@ -41,23 +42,23 @@ static void name_layer(struct names *names, const struct tec_stack *s, int layer
     }
 }
 
-static enum tec_status load_feed_forward(struct tec_loading *l, const struct tec_stack *s,
+static enum tec_status load_feed_forward(struct tec_weight_loading *l, const struct tec_stack *s,
                                          const char *const *of, struct tec_layer *layer)
 {
     bool bf16 = l->options->bf16;
     int at[2];
     const struct tec_piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp, 0},
                                    {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp, 0}};
-    TEC_TRY(tec_loading_pieces(l, s->gated ? up : up + 1, s->gated ? 2 : 1, s->width, 0, bf16,
-                               &layer->up, at));
+    TEC_TRY(tec_weight_loading_pieces(l, s->gated ? up : up + 1, s->gated ? 2 : 1, s->width, 0,
+                                      bf16, &layer->up, at));
     layer->gate_at = at[0];
     layer->up_at = s->gated ? at[1] : 0;
     const struct tec_piece down = {of[TEC_ROLE_down], of[TEC_ROLE_down_bias], s->width, 0};
-    return tec_loading_pieces(l, &down, 1, s->mlp, 0, bf16, &layer->down, at);
+    return tec_weight_loading_pieces(l, &down, 1, s->mlp, 0, bf16, &layer->down, at);
 }
 
-static enum tec_status load_layer(struct tec_loading *l, const struct tec_stack *s, int index,
-                                  struct tec_layer *layer)
+static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec_stack *s,
+                                  int index, struct tec_layer *layer)
 {
     struct names names;
     const char *const *of = names.of;
@@ -70,20 +71,20 @@ static enum tec_status load_layer(struct tec_loading *l, const struct tec_stack 
         {joined ? wb[0] : of[TEC_ROLE_q], joined ? wb[1] : of[TEC_ROLE_q_bias], q, 0},
         {joined ? wb[0] : of[TEC_ROLE_k], joined ? wb[1] : of[TEC_ROLE_k_bias], kv, q},
         {joined ? wb[0] : of[TEC_ROLE_v], joined ? wb[1] : of[TEC_ROLE_v_bias], kv, q + kv}};
-    TEC_TRY(
-        tec_loading_pieces(l, qkv, 3, s->width, joined ? q + 2 * kv : 0, bf16, &layer->qkv, at));
+    TEC_TRY(tec_weight_loading_pieces(l, qkv, 3, s->width, joined ? q + 2 * kv : 0, bf16,
+                                      &layer->qkv, at));
     layer->q_at = at[0];
     layer->k_at = at[1];
     layer->v_at = at[2];
     layer->kv = layer->qkv;
-    layer->kv.w = (char *)layer->qkv.w + tec_loading_size(l, at[1], s->width, bf16);
+    layer->kv.w = (char *)layer->qkv.w + tec_weight_loading_size(l, at[1], s->width, bf16);
     layer->kv.order_of = layer->qkv.order_of ? layer->qkv.order_of + at[1] / 16 : NULL;
     layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
     layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
     const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
-    TEC_TRY(tec_loading_pieces(l, &o, 1, q, 0, bf16, &layer->o, at));
-    TEC_TRY(tec_loading_vector(l, of[TEC_ROLE_scale1], s->width, 1.0F, &layer->scale1));
-    TEC_TRY(tec_loading_vector(l, of[TEC_ROLE_scale2], s->width, 1.0F, &layer->scale2));
+    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, bf16, &layer->o, at));
+    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_scale1], s->width, 1.0F, &layer->scale1));
+    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_scale2], s->width, 1.0F, &layer->scale2));
     TEC_TRY(load_feed_forward(l, s, of, layer));
     TEC_TRY(load_norm(l, s, of[TEC_ROLE_norm1], of[TEC_ROLE_norm1_bias], &layer->norm1,
                       &layer->norm1_bias));
@@ -91,8 +92,8 @@ static enum tec_status load_layer(struct tec_loading *l, const struct tec_stack 
                      &layer->norm2_bias);
 }
 
-enum tec_status tec_loading_stack(struct tec_loading *l, const struct tec_stack *s,
-                                  struct tec_stack_weights *w)
+enum tec_status tec_weight_loading_stack(struct tec_weight_loading *l, const struct tec_stack *s,
+                                         struct tec_stack_weights *w)
 {
     w->layers = TEC_NEW(&l->out->arena, (size_t)s->layers, struct tec_layer);
     if (!w->layers)
@@ -101,7 +102,7 @@ enum tec_status tec_loading_stack(struct tec_loading *l, const struct tec_stack 
     for (int i = 0; i < s->layers; i++)
         TEC_TRY(load_layer(l, s, i, &w->layers[i]));
     l->packing = NULL;
-    TEC_TRY(tec_loading_relative(l, s, w));
+    TEC_TRY(tec_weight_loading_relative(l, s, w));
     TEC_TRY(load_norm(l, s, s->names[TEC_ROLE_first], s->names[TEC_ROLE_first_bias], &w->first,
                       &w->first_bias));
     return load_norm(l, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias], &w->final,
@@ -115,7 +116,7 @@ static void collect(struct tec_expected *e, const char *const names[TEC_MAX_ALIA
 }
 
 /* One matrix when both names lead to the same tensor or to equal bytes, else two. */
-static enum tec_status load_embeddings(struct tec_loading *l, const struct tec_text *t)
+static enum tec_status load_embeddings(struct tec_weight_loading *l, const struct tec_text *t)
 {
     struct tec_expected embed = {.rank = 2, .shape = {t->vocab, t->stack.width}}, head = embed;
     struct tec_found found_embed = {0}, found_head = {0};
@@ -129,19 +130,19 @@ static enum tec_status load_embeddings(struct tec_loading *l, const struct tec_t
         TEC_TRY(tec_weight_find(&l->source, &head, &found_head, l->err));
     if (!same && l->source.checkpoint)
         TEC_TRY(tec_weight_same(&l->source, &found_embed, &found_head, &same, l->err));
-    TEC_TRY(tec_loading_found(l, &found_embed, l->options->bf16, &l->out->embed));
+    TEC_TRY(tec_weight_loading_found(l, &found_embed, l->options->bf16, &l->out->embed));
     l->out->head = l->out->embed;
     if (same)
         return TEC_OK;
-    return tec_loading_found(l, &found_head, l->options->bf16, &l->out->head);
+    return tec_weight_loading_found(l, &found_head, l->options->bf16, &l->out->head);
 }
 
-static enum tec_status load_flow(struct tec_loading *l, const struct tec_flow *f)
+static enum tec_status load_flow(struct tec_weight_loading *l, const struct tec_flow *f)
 {
     struct tec_weights *w = l->out;
-    TEC_TRY(tec_loading_dense(l, &f->in, false, &w->in));
-    TEC_TRY(tec_loading_dense(l, &f->out, false, &w->out));
-    TEC_TRY(tec_loading_dense(l, &f->state, false, &w->state));
+    TEC_TRY(tec_weight_loading_dense(l, &f->in, false, &w->in));
+    TEC_TRY(tec_weight_loading_dense(l, &f->out, false, &w->out));
+    TEC_TRY(tec_weight_loading_dense(l, &f->state, false, &w->state));
     if (f->condition)
         return TEC_OK; /* the time layers only make tables */
     struct tec_expected e = {.names = {f->time1.weight},
@@ -152,26 +153,27 @@ static enum tec_status load_flow(struct tec_loading *l, const struct tec_flow *f
     int half = f->time1.cols / 2;
     void *block = NULL;
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_loading_block(l, tec_loading_size(l, f->time1.rows, half, false), &block));
+    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, f->time1.rows, half, false),
+                                     &block));
     w->time1 = (struct tec_matrix){
         .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
-    TEC_TRY(tec_loading_pack(l, &found, block, (struct tec_packed_columns){0, half, false}));
-    return tec_loading_dense(l, &f->time2, false, &w->time2);
+    TEC_TRY(tec_weight_loading_pack(l, &found, block, (struct tec_packed_columns){0, half, false}));
+    return tec_weight_loading_dense(l, &f->time2, false, &w->time2);
 }
 
-static enum tec_status load_normed(struct tec_loading *l, const struct tec_normed *n,
+static enum tec_status load_normed(struct tec_weight_loading *l, const struct tec_normed *n,
                                    struct tec_normed_weights *w)
 {
-    TEC_TRY(tec_loading_vector(l, n->norm, n->dense.cols, 1.0F, &w->norm));
-    TEC_TRY(tec_loading_vector(l, n->norm_bias, n->dense.cols, 0.0F, &w->norm_bias));
-    return tec_loading_dense(l, &n->dense, l->options->bf16, &w->dense);
+    TEC_TRY(tec_weight_loading_vector(l, n->norm, n->dense.cols, 1.0F, &w->norm));
+    TEC_TRY(tec_weight_loading_vector(l, n->norm_bias, n->dense.cols, 0.0F, &w->norm_bias));
+    return tec_weight_loading_dense(l, &n->dense, l->options->bf16, &w->dense);
 }
 
-static enum tec_status load_head(struct tec_loading *l, const struct tec_head *h)
+static enum tec_status load_head(struct tec_weight_loading *l, const struct tec_head *h)
 {
     struct tec_head_weights *w = &l->out->chunk;
     for (int i = 0; i < 2; i++)
-        TEC_TRY(tec_loading_dense(l, &h->states[i], false, &w->states[i]));
+        TEC_TRY(tec_weight_loading_dense(l, &h->states[i], false, &w->states[i]));
     if (!h->width)
         return TEC_OK;
     TEC_TRY(load_normed(l, &h->in, &w->in));
@@ -180,21 +182,21 @@ static enum tec_status load_head(struct tec_loading *l, const struct tec_head *h
     return load_normed(l, &h->out, &w->out);
 }
 
-static enum tec_status load_all(struct tec_loading *l)
+static enum tec_status load_all(struct tec_weight_loading *l)
 {
     const struct tec_model *m = l->options->model;
     for (int i = 0; i < m->vision.n_towers; i++)
-        TEC_TRY(tec_loading_tower(l, &m->vision.towers[i], &l->out->towers[i]));
+        TEC_TRY(tec_weight_loading_tower(l, &m->vision.towers[i], &l->out->towers[i]));
     if (m->vision.n_projector)
-        TEC_TRY(tec_loading_projector(l, &m->vision));
+        TEC_TRY(tec_weight_loading_projector(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
-    TEC_TRY(tec_loading_sums(l, &m->text));
-    TEC_TRY(tec_loading_stack(l, &m->text.stack, &l->out->text));
+    TEC_TRY(tec_weight_loading_sums(l, &m->text));
+    TEC_TRY(tec_weight_loading_stack(l, &m->text.stack, &l->out->text));
     if (tec_model_heads(m))
         return load_head(l, &m->head);
     if (!tec_model_flows(m))
         return TEC_OK;
-    TEC_TRY(tec_loading_stack(l, &m->flow.stack, &l->out->expert));
+    TEC_TRY(tec_weight_loading_stack(l, &m->flow.stack, &l->out->expert));
     return load_flow(l, &m->flow);
 }
 
@@ -208,7 +210,7 @@ enum tec_status tec_weights_load(struct tec_weights **out,
     w->device = options->device;
     w->bf16 = options->bf16;
     tec_arena_init(&w->arena, heap);
-    struct tec_loading l = {
+    struct tec_weight_loading l = {
         .out = w, .options = options, .source = options->source, .err = err, .heap = heap};
     tec_packer_open(&l.packer, &options->source, options->device, heap);
     enum tec_status status = load_all(&l);

@@ -4,22 +4,23 @@
 #include "kernels/int4.h"
 #include "kernels/matrix.h"
 
-int tec_loading_group(const struct tec_loading *l, int k)
+int tec_weight_loading_group(const struct tec_weight_loading *l, int k)
 {
     return l->packing->group && l->packing->group < k ? l->packing->group : k;
 }
 
 /* Piece i's 4-bit weights to `w`; its order of k, where it has one, to order[orders++] and the
  * panels'. */
-static enum tec_status load_packed_piece(struct tec_loading *l, const struct tec_piece *piece,
-                                         int k, char *w, struct tec_orders *orders)
+static enum tec_status load_packed_piece(struct tec_weight_loading *l,
+                                         const struct tec_piece *piece, int k, char *w,
+                                         struct tec_orders *orders)
 {
     const struct tec_int4_piece from = {.name = piece->weight,
                                         .packing = l->packing,
                                         .rows = piece->rows,
                                         .k = k,
-                                        .group = tec_loading_group(l, k)};
-    size_t size = tec_loading_size(l, piece->rows, k, false);
+                                        .group = tec_weight_loading_group(l, k)};
+    size_t size = tec_weight_loading_size(l, piece->rows, k, false);
     bool in_place = tec_device_reads_host(l->options->device);
     unsigned char *to = in_place ? (unsigned char *)w : tec_heap_get(l->heap, size);
     if (!to)
@@ -34,10 +35,10 @@ static enum tec_status load_packed_piece(struct tec_loading *l, const struct tec
     return status;
 }
 
-static enum tec_status load_packed_bias(struct tec_loading *l, const struct tec_piece *piece,
+static enum tec_status load_packed_bias(struct tec_weight_loading *l, const struct tec_piece *piece,
                                         float *bias)
 {
-    TEC_TRY(tec_loading_reserve(l, piece->rows));
+    TEC_TRY(tec_weight_loading_reserve(l, piece->rows));
     TEC_TRY(tec_weight_vector(&l->source, piece->bias, piece->rows, 0.0F, l->buffer, l->err));
     if (bias && !l->source.dry)
         tec_device_upload(l->options->device, TEC_STREAM_MAIN, bias, l->buffer,
@@ -46,14 +47,14 @@ static enum tec_status load_packed_bias(struct tec_loading *l, const struct tec_
 }
 
 /* Where packed k are not those of x in order: the orders that pieces have, and whose a panel is. */
-static enum tec_status load_orders(struct tec_loading *l, const struct tec_orders *orders, int n,
-                                   int k, struct tec_matrix *m)
+static enum tec_status load_orders(struct tec_weight_loading *l, const struct tec_orders *orders,
+                                   int n, int k, struct tec_matrix *m)
 {
     void *order = NULL, *of = NULL;
     if (!l->packing->ordered)
         return TEC_OK;
-    TEC_TRY(tec_loading_block(l, (size_t)n * (size_t)k * sizeof(int), &order));
-    TEC_TRY(tec_loading_block(l, (size_t)m->n / 16 * sizeof(int), &of));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)n * (size_t)k * sizeof(int), &order));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)m->n / 16 * sizeof(int), &of));
     m->order = order;
     m->order_of = of;
     if (l->source.dry)
@@ -65,8 +66,8 @@ static enum tec_status load_orders(struct tec_loading *l, const struct tec_order
     return TEC_OK;
 }
 
-static enum tec_status load_all(struct tec_loading *l, const struct tec_piece *pieces, int n, int k,
-                                const int *at, struct tec_matrix *m, float *bias,
+static enum tec_status load_all(struct tec_weight_loading *l, const struct tec_piece *pieces, int n,
+                                int k, const int *at, struct tec_matrix *m, float *bias,
                                 struct tec_orders *orders)
 {
     for (int i = 0; i < n; i++) {
@@ -76,19 +77,21 @@ static enum tec_status load_all(struct tec_loading *l, const struct tec_piece *p
         orders->piece = i;
         if (!l->source.dry)
             TEC_TRY(load_packed_piece(l, &pieces[i], k,
-                                      (char *)m->w + tec_loading_size(l, at[i], k, false), orders));
+                                      (char *)m->w + tec_weight_loading_size(l, at[i], k, false),
+                                      orders));
         TEC_TRY(load_packed_bias(l, &pieces[i], bias ? bias + at[i] : NULL));
     }
     return load_orders(l, orders, n, k, m);
 }
 
-enum tec_status tec_loading_packed(struct tec_loading *l, const struct tec_piece *pieces, int n,
-                                   int k, const int *at, struct tec_matrix *m, float *bias)
+enum tec_status tec_weight_loading_packed(struct tec_weight_loading *l,
+                                          const struct tec_piece *pieces, int n, int k,
+                                          const int *at, struct tec_matrix *m, float *bias)
 {
     struct tec_orders orders = {.order = tec_heap_get(l->heap, (size_t)n * (size_t)k * sizeof(int)),
                                 .panel = tec_heap_get(l->heap, (size_t)m->n / 16 * sizeof(int))};
     enum tec_status status = TEC_OK;
-    m->group = tec_loading_group(l, k);
+    m->group = tec_weight_loading_group(l, k);
     if (!orders.order || !orders.panel)
         status = tec_fail(l->err, TEC_NO_MEMORY, "no memory for an order");
     else

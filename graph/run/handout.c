@@ -28,7 +28,7 @@ static const char *const words[] = {
 #undef SOURCE
 };
 
-const char *tec_source_word(enum tec_source source)
+const char *tec_source_word(enum tec_action_source source)
 {
     return source < TEC_SOURCES ? words[source] : "?";
 }
@@ -67,7 +67,7 @@ static void put(const struct tec_handout *h, int i, const double *command, doubl
         h->out[i * h->o.width + c] = command[c] * factor;
 }
 
-static struct tec_handed nothing(enum tec_source source)
+static struct tec_handed nothing(enum tec_action_source source)
 {
     return (struct tec_handed){.source = source, .frame = -1, .seen = -1};
 }
@@ -85,7 +85,8 @@ static bool keep_limits(const struct tec_handout *h, double *rows, int n, struct
     return moved;
 }
 
-static struct tec_handed give(struct tec_handout *h, enum tec_source source, struct origin from)
+static struct tec_handed give(struct tec_handout *h, enum tec_action_source source,
+                              struct origin from)
 {
     struct tec_beyond unused = {0};
     size_t width = (size_t)h->o.width, n = (size_t)h->o.actions;

@@ -22,7 +22,7 @@
 #include "graph/load/pipeline.h"
 #include "graph/transform/limits.h"
 
-enum tec_source {
+enum tec_action_source {
 #define SOURCE(name, word, meaning) TEC_SOURCE_##name,
 #include "graph/run/sources.def"
 #undef SOURCE
@@ -30,7 +30,7 @@ enum tec_source {
 };
 
 /* "fresh" */
-const char *tec_source_word(enum tec_source source);
+const char *tec_source_word(enum tec_action_source source);
 
 struct tec_handout_options {
     int on_miss;                     /* enum tec_on_miss of a hard deadline */
@@ -60,7 +60,7 @@ struct tec_handout_chunk {
 
 /* Actions for a frame: [n, width], n 0 or `actions`; valid until the next call. */
 struct tec_handed {
-    enum tec_source source;
+    enum tec_action_source source;
     int n;
     const double *actions;
     int64_t frame;            /* whose chunk they come from; -1: none, as zeros and no actions do */

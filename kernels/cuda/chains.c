@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct tec_command *next_of(const struct tec_capture *capture, int at)
+static const struct tec_capture_step *next_of(const struct tec_capture *capture, int at)
 {
-    const struct tec_command *c = &capture->commands[at];
+    const struct tec_capture_step *c = &capture->commands[at];
     bool passes = c->passes && at + 1 < capture->n && c[1].kind == TEC_RUN;
     return passes ? c + 1 : NULL;
 }
@@ -23,7 +23,7 @@ static const struct {
 };
 
 /* What of chains.def a command does with y. */
-static enum tec_cuda_then then_of(const struct tec_command *c, const float *y)
+static enum tec_cuda_then then_of(const struct tec_capture_step *c, const float *y)
 {
     int then = TEC_CUDA_THEN_COUNT - 1;
     while (then > TEC_CUDA_THEN_NOTHING && thens[then].kernel != c->kernel)
@@ -38,7 +38,7 @@ static enum tec_cuda_then then_of(const struct tec_command *c, const float *y)
 /* The product at `at` and what is behind it, if that reads its output; the number of commands. */
 static int product(const struct tec_capture *capture, int at, struct tec_cuda_chain *chain)
 {
-    const struct tec_command *c = &capture->commands[at], *next = next_of(capture, at);
+    const struct tec_capture_step *c = &capture->commands[at], *next = next_of(capture, at);
     if (c->kernel != TEC_KERNEL_gemm_bf16)
         return 0;
     chain->gemm = c->args;
@@ -50,7 +50,7 @@ static int product(const struct tec_capture *capture, int at, struct tec_cuda_ch
 /* With the norm in front. */
 static int normed(const struct tec_capture *capture, int at, struct tec_cuda_chain *chain)
 {
-    const struct tec_command *c = &capture->commands[at];
+    const struct tec_capture_step *c = &capture->commands[at];
     if (c->kernel != TEC_KERNEL_rmsnorm || !next_of(capture, at))
         return 0;
     int n = product(capture, at + 1, chain);

@@ -29,7 +29,7 @@ struct recorder {
     struct tec_gpu_stream *s;
     struct tec_cuda_launch *launch;
     struct tec_gpu_graph *graph;
-    const struct tec_command *open;
+    const struct tec_capture_step *open;
     cudaGraphConditionalHandle handle;
     bool overlap; /* outside of loops */
     int nodes;
@@ -72,7 +72,7 @@ static cudaError_t make_handle(struct recorder *r)
     return error != cudaSuccess ? error : cudaGraphConditionalHandleCreate(&r->handle, graph, 0, 0);
 }
 
-static cudaError_t begin_loop(struct recorder *r, const struct tec_command *c)
+static cudaError_t begin_loop(struct recorder *r, const struct tec_capture_step *c)
 {
     cudaGraph_t body;
     cudaError_t error = make_handle(r);
@@ -97,7 +97,7 @@ static cudaError_t begin_loop(struct recorder *r, const struct tec_command *c)
 
 static cudaError_t end_loop(struct recorder *r)
 {
-    const struct tec_command *c = r->open;
+    const struct tec_capture_step *c = r->open;
     cudaGraph_t body;
     size_t n = 0;
     tec_cuda_loop(r->launch, r->handle, c->count, c->stop, r->s->turn, false);
@@ -122,7 +122,7 @@ static void stamp(struct recorder *r, int mark)
     r->graph->marks[r->graph->n_marks++] = mark;
 }
 
-static cudaError_t record_control(struct recorder *r, const struct tec_command *c)
+static cudaError_t record_control(struct recorder *r, const struct tec_capture_step *c)
 {
     if (c->kind == TEC_REPEAT)
         return begin_loop(r, c);
@@ -135,7 +135,7 @@ static cudaError_t record_control(struct recorder *r, const struct tec_command *
 /* The kernels from `at` on that are started together, or one; how many commands that were. */
 static int record_kernels(struct recorder *r, const struct tec_capture *capture, int at)
 {
-    const struct tec_command *c = &capture->commands[at];
+    const struct tec_capture_step *c = &capture->commands[at];
     r->label = c->label;
     nvtxRangePushA(c->label ? c->label : tec_kernel_infos[c->kernel].name);
     int n = tec_gpu_start_chain(capture, at, r->launch);
@@ -204,7 +204,7 @@ static enum tec_status check_marks(const struct tec_capture *capture, struct tec
     bool open = false;
     int n = 0;
     for (int i = 0; i < capture->n; i++) {
-        const struct tec_command *c = &capture->commands[i];
+        const struct tec_capture_step *c = &capture->commands[i];
         open = c->kind == TEC_REPEAT || (open && c->kind != TEC_REPEAT_END);
         n += c->kind == TEC_MARK;
         if (open && c->kind == TEC_MARK)

@@ -29,7 +29,7 @@ struct tec_frame_text {
 struct tec_frame_left {
     int64_t seen; /* number of the frame whose observation they are of */
     int64_t age_us, released_ns;
-    enum tec_source source;   /* with an outlet FRESH: there it is decided */
+    enum tec_action_source source; /* with an outlet FRESH: there it is decided */
     struct tec_beyond beyond; /* of its own actions; others were given where these were refused */
     int rows;                 /* of actions; fewer than there are where one is not finite */
     const double *actions;    /* [rows, columns] of the robot; NULL with an outlet */
@@ -43,7 +43,7 @@ struct tec_frame_out {
     bool observed;
     struct tec_frame_input input; /* where observed */
     bool acted;
-    enum tec_source source;
+    enum tec_action_source source;
     struct tec_beyond beyond;
     int rows, columns;
     const double *actions;             /* [rows, columns] of the robot: those that left last */

@@ -13,7 +13,7 @@
 /* What the robot was given in a tick, and the frame that it opened. */
 struct tec_paced_tick {
     int64_t frame, tick_ns, deadline_ns;
-    enum tec_source source;
+    enum tec_action_source source;
     int rows, columns;
     const double *actions; /* [rows, columns] of the robot */
     int64_t handed_ns;
