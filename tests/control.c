@@ -17,7 +17,7 @@ struct robot {
     struct tec_invocation call;
     struct tec_arena arena;
     struct tec_control control;
-    struct tec_helm *helm;
+    struct tec_canary *canary;
     char path[64];
     pthread_t thread;
     _Atomic bool stop;
@@ -29,7 +29,7 @@ struct robot {
 static void *run_frames(void *argument)
 {
     struct robot *r = argument;
-    struct tec_planner planner = tec_helm_planner(r->helm);
+    struct tec_planner planner = tec_canary_planner(r->canary);
     struct tec_frame_result result = {.n_nodes = 5};
     struct view_frame *f = calloc(1, sizeof *f);
     struct tec_decision *d = calloc(1, sizeof *d);
@@ -56,19 +56,19 @@ static void start(struct robot *r, const char *policy, struct tec_policy *fallba
     r->call = (struct tec_invocation){.verb = "test", .heap = &heap, .arena = &r->arena};
     snprintf(r->path, sizeof r->path, "/tmp/tectum-%d.socket", (int)getpid());
     const struct tec_control_options options = {.path = r->path};
-    const struct tec_helm_options helm = {.topology = &r->topology,
-                                          .root = ".",
-                                          .limits = patient,
-                                          .trial_frames = 20,
-                                          .probation_frames = 50,
-                                          .fallback = fallback,
-                                          .closing = tec_control_closing,
-                                          .user = &r->control};
+    const struct tec_canary_options canary = {.topology = &r->topology,
+                                              .root = ".",
+                                              .limits = patient,
+                                              .trial_frames = 20,
+                                              .probation_frames = 50,
+                                              .fallback = fallback,
+                                              .closing = tec_control_closing,
+                                              .user = &r->control};
     struct tec_policy *first = view_policy(policy, &r->topology, &patient, &heap);
     REQUIRE(tec_control_open(&r->control, &r->call, &options, &err) == TEC_OK);
-    REQUIRE(tec_helm_create(&r->helm, &helm, first, &heap, &err) == TEC_OK);
-    REQUIRE(tec_control_run(&r->control, r->helm, fallback ? tec_policy_name(fallback) : "default",
-                            &err) == TEC_OK);
+    REQUIRE(tec_canary_create(&r->canary, &canary, first, &heap, &err) == TEC_OK);
+    REQUIRE(tec_control_run(&r->control, r->canary,
+                            fallback ? tec_policy_name(fallback) : "default", &err) == TEC_OK);
     REQUIRE(pthread_create(&r->thread, NULL, run_frames, r) == 0);
 }
 
@@ -77,7 +77,7 @@ static void stop(struct robot *r)
     atomic_store(&r->stop, true);
     pthread_join(r->thread, NULL);
     tec_control_close(&r->control);
-    tec_helm_destroy(r->helm);
+    tec_canary_destroy(r->canary);
     tec_arena_finish(&r->arena);
     CHECK(r->legal);
     CHECK(access(r->path, F_OK) != 0);

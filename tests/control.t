@@ -176,7 +176,7 @@ PYTHON
     goes_on; ok $? "frames go on beside them"
 fi
 
-tell "a policy that fails at the helm" 1 "rejected" load "$W/buggy.lua" --wait
+tell "a policy that fails in force" 1 "rejected" load "$W/buggy.lua" --wait
 ls "$W" | grep -q '^robot.buggy-frame[0-9]*.jsonl$'; ok $? "its record lies beside the socket"
 stop
 [ -S "$S" ]; ok $? "a robot that was killed leaves its socket"

@@ -1,6 +1,6 @@
-/* A helm: policies replaced while frames run, with their state, on trial, and back again. */
+/* A canary: policies replaced while frames run, with their state, on trial, and back again. */
 #include "base/clock.h"
-#include "policies/host/helm.h"
+#include "policies/host/canary.h"
 #include "policies/host/state.h"
 #include "tests/policy_view.h"
 
@@ -24,10 +24,10 @@ static struct tec_decision d;
 
 #define CARRY "migrate = function(old, v) old.from = v return old end,"
 
-static void frame_with(struct tec_helm *helm, const struct tec_topology *t, int64_t index,
+static void frame_with(struct tec_canary *canary, const struct tec_topology *t, int64_t index,
                        bool observation)
 {
-    struct tec_planner planner = tec_helm_planner(helm);
+    struct tec_planner planner = tec_canary_planner(canary);
     struct tec_frame_result result = {.n_nodes = 5};
     char reason[32];
     view_fill(&f, index, observation ? 3 : 2, 2);
@@ -37,62 +37,63 @@ static void frame_with(struct tec_helm *helm, const struct tec_topology *t, int6
     planner.observe(planner.self, &f.view, &result);
 }
 
-static void frame_of(struct tec_helm *helm, const struct tec_topology *t, int64_t index)
+static void frame_of(struct tec_canary *canary, const struct tec_topology *t, int64_t index)
 {
-    frame_with(helm, t, index, true);
+    frame_with(canary, t, index, true);
 }
 
-static struct tec_helm *helm_of(const char *text, const struct tec_topology *t, int trial,
-                                struct tec_policy *fallback)
+static struct tec_canary *canary_of(const char *text, const struct tec_topology *t, int trial,
+                                    struct tec_policy *fallback)
 {
-    const struct tec_helm_options options = {.topology = t,
-                                             .root = ".",
-                                             .limits = patient,
-                                             .trial_frames = trial,
-                                             .probation_frames = 100,
-                                             .fallback = fallback};
-    struct tec_helm *helm = NULL;
+    const struct tec_canary_options options = {.topology = t,
+                                               .root = ".",
+                                               .limits = patient,
+                                               .trial_frames = trial,
+                                               .probation_frames = 100,
+                                               .fallback = fallback};
+    struct tec_canary *canary = NULL;
     struct tec_policy *first = view_policy(text, t, &patient, &heap);
-    REQUIRE(tec_helm_create(&helm, &options, first, &heap, &err) == TEC_OK);
-    return helm;
+    REQUIRE(tec_canary_create(&canary, &options, first, &heap, &err) == TEC_OK);
+    return canary;
 }
 
 /* With a trial of one frame; `limits` are the first policy's. */
-static struct tec_helm *limited_helm(const char *text, const struct tec_topology *t,
-                                     const struct tec_policy_limits *limits)
+static struct tec_canary *limited_canary(const char *text, const struct tec_topology *t,
+                                         const struct tec_policy_limits *limits)
 {
-    const struct tec_helm_options options = {
+    const struct tec_canary_options options = {
         .topology = t, .root = ".", .limits = patient, .trial_frames = 1};
-    struct tec_helm *helm = NULL;
+    struct tec_canary *canary = NULL;
     struct tec_policy *first = view_policy(text, t, limits, &heap);
-    REQUIRE(tec_helm_create(&helm, &options, first, &heap, &err) == TEC_OK);
-    return helm;
+    REQUIRE(tec_canary_create(&canary, &options, first, &heap, &err) == TEC_OK);
+    return canary;
 }
 
-static enum tec_status load(struct tec_helm *helm, const char *text)
+static enum tec_status load(struct tec_canary *canary, const char *text)
 {
     const char *path = view_file(0, text);
-    enum tec_status status = tec_helm_load(helm, path, NULL, 0, &err);
+    enum tec_status status = tec_canary_load(canary, path, NULL, 0, &err);
     unlink(path);
     return status;
 }
 
 /* The next event is of this kind. */
-static struct tec_helm_event next(struct tec_helm *helm, enum tec_helm_event_kind kind)
+static struct tec_canary_event next(struct tec_canary *canary, enum tec_canary_event_kind kind)
 {
-    struct tec_helm_event event = {.message = ""};
-    bool there = tec_helm_next_event(helm, &event);
+    struct tec_canary_event event = {.message = ""};
+    bool there = tec_canary_next_event(canary, &event);
     if (!there || event.kind != kind)
-        fprintf(stderr, "# %s, not %s: %s\n", there ? tec_helm_event_name(event.kind) : "no event",
-                tec_helm_event_name(kind), event.message);
+        fprintf(stderr, "# %s, not %s: %s\n",
+                there ? tec_canary_event_name(event.kind) : "no event", tec_canary_event_name(kind),
+                event.message);
     CHECK(there && event.kind == kind);
     return event;
 }
 
-static bool quiet(struct tec_helm *helm)
+static bool quiet(struct tec_canary *canary)
 {
-    struct tec_helm_event event;
-    return !tec_helm_next_event(helm, &event);
+    struct tec_canary_event event;
+    return !tec_canary_next_event(canary, &event);
 }
 
 /* --- state as bytes --------------------------------------------------------------------------- */
@@ -234,97 +235,97 @@ TEST(a_state_comes_through_as_it_was)
     tec_policy_close(fresh);
 }
 
-/* --- the way to the helm ---------------------------------------------------------------------- */
+/* --- the way into force ---------------------------------------------------------------------- */
 
 TEST(a_new_policy_is_tried_and_takes_over_with_the_state)
 {
     struct tec_topology t = view_topology();
-    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 10, NULL);
+    struct tec_canary *canary = canary_of(COUNTER("1", "4", "") " end }", &t, 10, NULL);
     int64_t i = 0;
     for (; i < 5; i++)
-        frame_of(helm, &t, i);
-    REQUIRE(load(helm, COUNTER("2", "5", CARRY) " end }") == TEC_OK);
-    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
-    CHECK(tec_helm_waits(helm)); /* for the state */
-    CHECK_INT(load(helm, COUNTER("3", "5", CARRY) " end }"), ==, TEC_INVALID);
+        frame_of(canary, &t, i);
+    REQUIRE(load(canary, COUNTER("2", "5", CARRY) " end }") == TEC_OK);
+    CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
+    CHECK(tec_canary_waits(canary)); /* for the state */
+    CHECK_INT(load(canary, COUNTER("3", "5", CARRY) " end }"), ==, TEC_INVALID);
     CHECK(strstr(err.message, "another one is on trial"));
-    frame_of(helm, &t, i++);
-    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
-    CHECK(!tec_helm_waits(helm));
+    frame_of(canary, &t, i++);
+    CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
+    CHECK(!tec_canary_waits(canary));
     for (int n = 0; n < 10; n++, i++) {
-        frame_of(helm, &t, i);
+        frame_of(canary, &t, i);
         CHECK(d.rows[0].k == 4 && d.notes[1].number == 1); /* the old one decides */
     }
-    struct tec_helm_event event = next(helm, TEC_HELM_TRIAL);
+    struct tec_canary_event event = next(canary, TEC_CANARY_TRIAL);
     CHECK(event.frame == 6 && event.version == 2);
-    frame_of(helm, &t, i++);
+    frame_of(canary, &t, i++);
     CHECK(d.rows[0].k == 5 && d.notes[1].number == 2);
     CHECK(d.notes[0].number == 16); /* six of its own and ten of the trial */
-    event = next(helm, TEC_HELM_ADOPTED);
+    event = next(canary, TEC_CANARY_ADOPTED);
     CHECK(event.frame == 16 && event.trial.frames == 10 && event.trial.differing == 10);
     CHECK(event.trial.first_differing == 6 && event.trial.other_answers == 0);
     CHECK(event.trial.candidate_ns > 0 &&
           event.trial.candidate_max_ns >= event.trial.candidate_ns / 10);
-    CHECK_INT(tec_policy_version(tec_helm_policy(helm)), ==, 2);
-    tec_helm_rollback(helm);
-    frame_of(helm, &t, i++);
+    CHECK_INT(tec_policy_version(tec_canary_policy(canary)), ==, 2);
+    tec_canary_rollback(canary);
+    frame_of(canary, &t, i++);
     CHECK(d.rows[0].k == 4 && d.notes[0].number == 16); /* as it was when it left */
-    next(helm, TEC_HELM_ROLLBACK);
-    tec_helm_rollback(helm);
-    frame_of(helm, &t, i++);
+    next(canary, TEC_CANARY_ROLLBACK);
+    tec_canary_rollback(canary);
+    frame_of(canary, &t, i++);
     CHECK(d.rows[0].k == 5);
-    CHECK_INT(tec_helm_set_param(helm, "k", 8, &err), ==, TEC_OK);
-    frame_of(helm, &t, i++);
+    CHECK_INT(tec_canary_set_param(canary, "k", 8, &err), ==, TEC_OK);
+    frame_of(canary, &t, i++);
     CHECK(d.rows[0].k == 8);
-    tec_helm_destroy(helm);
+    tec_canary_destroy(canary);
     CHECK_INT(heap.live, ==, 0);
 }
 
 TEST(equal_decisions_do_not_differ)
 {
     struct tec_topology t = view_topology();
-    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 3, NULL);
-    REQUIRE(load(helm, COUNTER("2", "4", "") " end }") == TEC_OK);
-    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK); /* no migrate: nothing to wait for */
-    CHECK(!tec_helm_waits(helm));
+    struct tec_canary *canary = canary_of(COUNTER("1", "4", "") " end }", &t, 3, NULL);
+    REQUIRE(load(canary, COUNTER("2", "4", "") " end }") == TEC_OK);
+    CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK); /* no migrate: nothing to wait for */
+    CHECK(!tec_canary_waits(canary));
     for (int i = 0; i < 4; i++)
-        frame_of(helm, &t, i);
-    next(helm, TEC_HELM_TRIAL);
-    struct tec_helm_event event = next(helm, TEC_HELM_ADOPTED);
+        frame_of(canary, &t, i);
+    next(canary, TEC_CANARY_TRIAL);
+    struct tec_canary_event event = next(canary, TEC_CANARY_ADOPTED);
     CHECK(event.trial.frames == 3 && event.trial.differing == 0);
     CHECK(event.trial.first_differing == -1);
     CHECK(d.notes[0].number == 3); /* its state is new */
-    tec_helm_destroy(helm);
+    tec_canary_destroy(canary);
 }
 
 TEST(a_candidate_that_fails_never_takes_over)
 {
     struct tec_topology t = view_topology();
-    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 50, NULL);
-    REQUIRE(load(helm, COUNTER("2", "5", "") " if F.index == 20 then error('late') end end }") ==
+    struct tec_canary *canary = canary_of(COUNTER("1", "4", "") " end }", &t, 50, NULL);
+    REQUIRE(load(canary, COUNTER("2", "5", "") " if F.index == 20 then error('late') end end }") ==
             TEC_OK);
-    tec_helm_poll(helm, &err);
+    tec_canary_poll(canary, &err);
     for (int i = 0; i < 60; i++) {
-        frame_of(helm, &t, i);
+        frame_of(canary, &t, i);
         CHECK_INT(d.rows[0].k, ==, 4);
     }
-    next(helm, TEC_HELM_TRIAL);
-    struct tec_helm_event event = next(helm, TEC_HELM_REJECTED);
+    next(canary, TEC_CANARY_TRIAL);
+    struct tec_canary_event event = next(canary, TEC_CANARY_REJECTED);
     CHECK(event.frame == 20 && event.trial.frames == 21);
     CHECK(strstr(event.message, "late"));
-    CHECK(quiet(helm) && tec_policy_report(tec_helm_policy(helm))->failures == 0);
-    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    CHECK(quiet(canary) && tec_policy_report(tec_canary_policy(canary))->failures == 0);
+    CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
     int64_t live = heap.live;
-    REQUIRE(load(helm, COUNTER("2", "5", "") " end }") == TEC_OK);
-    tec_helm_poll(helm, &err);
-    frame_of(helm, &t, 60);
-    tec_helm_drop(helm);
-    frame_of(helm, &t, 61);
-    next(helm, TEC_HELM_TRIAL);
-    CHECK_STR(next(helm, TEC_HELM_REJECTED).message, "given up by order");
-    tec_helm_poll(helm, &err);
+    REQUIRE(load(canary, COUNTER("2", "5", "") " end }") == TEC_OK);
+    tec_canary_poll(canary, &err);
+    frame_of(canary, &t, 60);
+    tec_canary_drop(canary);
+    frame_of(canary, &t, 61);
+    next(canary, TEC_CANARY_TRIAL);
+    CHECK_STR(next(canary, TEC_CANARY_REJECTED).message, "given up by order");
+    tec_canary_poll(canary, &err);
     CHECK_INT(heap.live, ==, live);
-    tec_helm_destroy(helm);
+    tec_canary_destroy(canary);
 }
 
 TEST(the_first_failed_call_ends_a_trial)
@@ -342,23 +343,23 @@ TEST(the_first_failed_call_ends_a_trial)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[200], reason[32];
         snprintf(text, sizeof text, bad, cases[i].hook, cases[i].hook, cases[i].more);
-        struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 5, NULL);
-        struct tec_planner planner = tec_helm_planner(helm);
-        REQUIRE(load(helm, text) == TEC_OK);
-        tec_helm_poll(helm, &err);
+        struct tec_canary *canary = canary_of(COUNTER("1", "4", "") " end }", &t, 5, NULL);
+        struct tec_planner planner = tec_canary_planner(canary);
+        REQUIRE(load(canary, text) == TEC_OK);
+        tec_canary_poll(canary, &err);
         view_fill(&f, 7, 3, 2);
         for (int k = 0; k < 3; k++) {
             CHECK(planner.admit(planner.self, &f.view, &f.req[0], reason));
             CHECK_INT(planner.evict(planner.self, &f.view, 1), ==, -1);
         }
-        frame_of(helm, &t, 7);
-        next(helm, TEC_HELM_TRIAL);
-        struct tec_helm_event event = next(helm, TEC_HELM_REJECTED);
+        frame_of(canary, &t, 7);
+        next(canary, TEC_CANARY_TRIAL);
+        struct tec_canary_event event = next(canary, TEC_CANARY_REJECTED);
         CHECK(event.frame == 7 && event.trial.frames == cases[i].frames);
         CHECK(strstr(event.message, cases[i].hook) && strstr(event.message, "strike 1/3"));
-        tec_helm_poll(helm, &err);
-        CHECK_INT(load(helm, text), ==, TEC_OK); /* another one may come */
-        tec_helm_destroy(helm);
+        tec_canary_poll(canary, &err);
+        CHECK_INT(load(canary, text), ==, TEC_OK); /* another one may come */
+        tec_canary_destroy(canary);
     }
     CHECK_INT(heap.live, ==, 0);
 }
@@ -369,17 +370,17 @@ TEST(frames_without_an_observation_prove_nothing)
     static const char fails[] = "return policy { name = 'fails', api = 1, plan = function(S, F, D) "
                                 "if F.nreq == 3 then error('an observation') end end }";
     struct tec_topology t = view_topology();
-    struct tec_helm *helm = helm_of(COUNTER("1", "5", "") " end }", &t, 20, NULL);
+    struct tec_canary *canary = canary_of(COUNTER("1", "5", "") " end }", &t, 20, NULL);
     int64_t index = 0;
-    CHECK_INT(load(helm, fails), ==, TEC_OK);
-    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    CHECK_INT(load(canary, fails), ==, TEC_OK);
+    CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
     for (int i = 0; i < 500; i++)
-        frame_with(helm, &t, index++, false);
-    next(helm, TEC_HELM_TRIAL);
-    CHECK(quiet(helm)); /* still on trial */
-    frame_with(helm, &t, index++, true);
-    CHECK(strstr(next(helm, TEC_HELM_REJECTED).message, "an observation") != NULL);
-    tec_helm_destroy(helm);
+        frame_with(canary, &t, index++, false);
+    next(canary, TEC_CANARY_TRIAL);
+    CHECK(quiet(canary)); /* still on trial */
+    frame_with(canary, &t, index++, true);
+    CHECK(strstr(next(canary, TEC_CANARY_REJECTED).message, "an observation") != NULL);
+    tec_canary_destroy(canary);
 
     /* Its strikes are as many frames with an observation apart: three of them quarantine it. */
     struct tec_policy *policy = view_policy(fails, &t, &patient, &heap);
@@ -411,18 +412,18 @@ TEST(a_candidate_that_is_always_slow_is_rejected)
         "for i = 1, 30000 do x = (x * 3 + i) % 65536 end D:note('x', x) end }";
     struct tec_topology t = view_topology();
     const struct tec_policy_limits limits = {.soft_us = 20, .hard_us = 2000000};
-    const struct tec_helm_options options = {
+    const struct tec_canary_options options = {
         .topology = &t, .root = ".", .limits = limits, .trial_frames = 40};
-    struct tec_helm *helm = NULL;
+    struct tec_canary *canary = NULL;
     struct tec_policy *first = view_policy(COUNTER("1", "5", "") " end }", &t, &patient, &heap);
-    REQUIRE(tec_helm_create(&helm, &options, first, &heap, &err) == TEC_OK);
-    CHECK_INT(load(helm, slow), ==, TEC_OK);
-    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    REQUIRE(tec_canary_create(&canary, &options, first, &heap, &err) == TEC_OK);
+    CHECK_INT(load(canary, slow), ==, TEC_OK);
+    CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
     for (int64_t i = 0; i < 50; i++)
-        frame_of(helm, &t, i);
-    next(helm, TEC_HELM_TRIAL);
-    CHECK(strstr(next(helm, TEC_HELM_REJECTED).message, "budget: 5 of ") != NULL);
-    tec_helm_destroy(helm);
+        frame_of(canary, &t, i);
+    next(canary, TEC_CANARY_TRIAL);
+    CHECK(strstr(next(canary, TEC_CANARY_REJECTED).message, "budget: 5 of ") != NULL);
+    tec_canary_destroy(canary);
     CHECK_INT(heap.live, ==, 0);
 }
 
@@ -453,19 +454,19 @@ TEST(a_state_that_cannot_be_handed_on_keeps_the_old_policy)
     static const struct tec_policy_limits limits = {.hard_us = 2000000};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool last = i + 1 == sizeof cases / sizeof cases[0];
-        struct tec_helm *helm = limited_helm(cases[i].old, &t, last ? &limits : &patient);
-        REQUIRE(load(helm, cases[i].fresh) == TEC_OK);
-        frame_of(helm, &t, 0);
-        enum tec_status status = tec_helm_poll(helm, &err);
+        struct tec_canary *canary = limited_canary(cases[i].old, &t, last ? &limits : &patient);
+        REQUIRE(load(canary, cases[i].fresh) == TEC_OK);
+        frame_of(canary, &t, 0);
+        enum tec_status status = tec_canary_poll(canary, &err);
         bool good = status != TEC_OK && strstr(err.message, cases[i].says);
         if (!good)
             fprintf(stderr, "# case %d: %s\n", (int)i, err.message);
-        CHECK(good && !tec_helm_waits(helm));
+        CHECK(good && !tec_canary_waits(canary));
         for (int k = 1; k < 5; k++)
-            frame_of(helm, &t, k);
-        CHECK(d.rows[0].k == 4 && quiet(helm));
-        CHECK_INT(load(helm, COUNTER("2", "5", "") " end }"), ==, TEC_OK);
-        tec_helm_destroy(helm);
+            frame_of(canary, &t, k);
+        CHECK(d.rows[0].k == 4 && quiet(canary));
+        CHECK_INT(load(canary, COUNTER("2", "5", "") " end }"), ==, TEC_OK);
+        tec_canary_destroy(canary);
     }
     CHECK_INT(heap.live, ==, 0);
 }
@@ -473,17 +474,17 @@ TEST(a_state_that_cannot_be_handed_on_keeps_the_old_policy)
 TEST(files_that_do_not_load_change_nothing)
 {
     struct tec_topology t = view_topology();
-    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 1, NULL);
-    CHECK_INT(load(helm, "return policy { name = 'x' }"), ==, TEC_POLICY);
-    CHECK_INT(tec_helm_load(helm, "oxigen", NULL, 0, &err), ==, TEC_NOT_FOUND);
+    struct tec_canary *canary = canary_of(COUNTER("1", "4", "") " end }", &t, 1, NULL);
+    CHECK_INT(load(canary, "return policy { name = 'x' }"), ==, TEC_POLICY);
+    CHECK_INT(tec_canary_load(canary, "oxigen", NULL, 0, &err), ==, TEC_NOT_FOUND);
     struct tec_param_value given = {"k", 400};
-    CHECK_INT(tec_helm_load(helm, "oxygen", &given, 1, &err), ==, TEC_INVALID);
-    CHECK_INT(tec_helm_load(helm, "oxygen", NULL, 0, &err), ==, TEC_OK);
-    CHECK_INT(tec_helm_poll(helm, &err), ==, TEC_OK);
+    CHECK_INT(tec_canary_load(canary, "oxygen", &given, 1, &err), ==, TEC_INVALID);
+    CHECK_INT(tec_canary_load(canary, "oxygen", NULL, 0, &err), ==, TEC_OK);
+    CHECK_INT(tec_canary_poll(canary, &err), ==, TEC_OK);
     for (int i = 0; i < 3; i++)
-        frame_of(helm, &t, i);
-    CHECK_STR(tec_policy_name(tec_helm_policy(helm)), "oxygen");
-    tec_helm_destroy(helm);
+        frame_of(canary, &t, i);
+    CHECK_STR(tec_policy_name(tec_canary_policy(canary)), "oxygen");
+    tec_canary_destroy(canary);
     CHECK_INT(heap.live, ==, 0);
 }
 
@@ -503,35 +504,36 @@ TEST(a_strike_on_probation_brings_the_old_policy_back)
     char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
-    const struct tec_helm_options options = {.topology = &t,
-                                             .root = ".",
-                                             .limits = patient,
-                                             .trial_frames = 2,
-                                             .closing = closing,
-                                             .user = to};
-    struct tec_helm *helm = NULL;
-    REQUIRE(tec_helm_create(&helm, &options,
-                            view_policy(COUNTER("1", "4", "") " end }", &t, &patient, &heap), &heap,
-                            &err) == TEC_OK);
-    REQUIRE(load(helm, COUNTER("2", "5", CARRY) " if F.index == 700 then error('bad') end end }") ==
-            TEC_OK);
-    frame_of(helm, &t, 0);
-    tec_helm_poll(helm, &err);
+    const struct tec_canary_options options = {.topology = &t,
+                                               .root = ".",
+                                               .limits = patient,
+                                               .trial_frames = 2,
+                                               .closing = closing,
+                                               .user = to};
+    struct tec_canary *canary = NULL;
+    REQUIRE(tec_canary_create(&canary, &options,
+                              view_policy(COUNTER("1", "4", "") " end }", &t, &patient, &heap),
+                              &heap, &err) == TEC_OK);
+    REQUIRE(
+        load(canary, COUNTER("2", "5", CARRY) " if F.index == 700 then error('bad') end end }") ==
+        TEC_OK);
+    frame_of(canary, &t, 0);
+    tec_canary_poll(canary, &err);
     for (int i = 1; i < 1200; i++) {
-        frame_of(helm, &t, i);
+        frame_of(canary, &t, i);
         CHECK_INT(d.rows[0].k, ==, i == 700 ? 0 : i > 2 && i < 700 ? 5 : 4);
     }
-    next(helm, TEC_HELM_TRIAL);
-    next(helm, TEC_HELM_ADOPTED);
-    struct tec_helm_event event = next(helm, TEC_HELM_RETURNED);
+    next(canary, TEC_CANARY_TRIAL);
+    next(canary, TEC_CANARY_ADOPTED);
+    struct tec_canary_event event = next(canary, TEC_CANARY_RETURNED);
     CHECK(event.frame == 701 && event.version == 2 && strstr(event.message, "bad"));
-    CHECK(quiet(helm));
+    CHECK(quiet(canary));
     closed = 0;
-    tec_helm_poll(helm, &err);
+    tec_canary_poll(canary, &err);
     CHECK_INT(closed, ==, 1);
     fflush(to);
     CHECK(text && strstr(text, "\"traceback\":[") && strstr(text, "\"frame\":700"));
-    tec_helm_destroy(helm);
+    tec_canary_destroy(canary);
     fclose(to);
     free(text);
     CHECK_INT(heap.live, ==, 0);
@@ -543,29 +545,29 @@ TEST(after_probation_strikes_lead_to_the_fallback)
     struct tec_policy *fallback = NULL;
     REQUIRE(tec_policy_open(&fallback, "oxygen", ".", &t, &patient, NULL, 0, &heap, &err) ==
             TEC_OK);
-    struct tec_helm *helm = helm_of(COUNTER("1", "4", "") " end }", &t, 1, fallback);
-    REQUIRE(load(helm, COUNTER("2", "8", "") " if F.index > 200 then error('bad') end end }") ==
+    struct tec_canary *canary = canary_of(COUNTER("1", "4", "") " end }", &t, 1, fallback);
+    REQUIRE(load(canary, COUNTER("2", "8", "") " if F.index > 200 then error('bad') end end }") ==
             TEC_OK);
-    tec_helm_poll(helm, &err);
+    tec_canary_poll(canary, &err);
     for (int i = 0; i < 210; i++) {
-        frame_of(helm, &t, i);
+        frame_of(canary, &t, i);
         CHECK_INT(d.rows[0].k, ==, i == 0 ? 4 : i <= 200 ? 8 : i <= 203 ? 0 : 5);
     }
-    next(helm, TEC_HELM_TRIAL);
-    next(helm, TEC_HELM_ADOPTED);
-    CHECK(strstr(next(helm, TEC_HELM_FALLBACK).message, "quarantined"));
-    tec_helm_rollback(helm); /* the one before is still at hand */
-    frame_of(helm, &t, 210);
+    next(canary, TEC_CANARY_TRIAL);
+    next(canary, TEC_CANARY_ADOPTED);
+    CHECK(strstr(next(canary, TEC_CANARY_FALLBACK).message, "quarantined"));
+    tec_canary_rollback(canary); /* the one before is still at hand */
+    frame_of(canary, &t, 210);
     CHECK_INT(d.rows[0].k, ==, 4);
-    next(helm, TEC_HELM_ROLLBACK);
-    tec_helm_fallback_now(helm);
-    frame_of(helm, &t, 211);
+    next(canary, TEC_CANARY_ROLLBACK);
+    tec_canary_fallback_now(canary);
+    frame_of(canary, &t, 211);
     CHECK_INT(d.rows[0].k, ==, 5);
-    tec_helm_reinstate(helm);
-    frame_of(helm, &t, 212);
+    tec_canary_reinstate(canary);
+    frame_of(canary, &t, 212);
     CHECK_INT(d.rows[0].k, ==, 4);
-    CHECK_STR(next(helm, TEC_HELM_FALLBACK).message, "by order");
-    tec_helm_destroy(helm);
+    CHECK_STR(next(canary, TEC_CANARY_FALLBACK).message, "by order");
+    tec_canary_destroy(canary);
     tec_policy_close(fallback);
     CHECK_INT(heap.live, ==, 0);
 }
@@ -573,7 +575,7 @@ TEST(after_probation_strikes_lead_to_the_fallback)
 /* --- two threads ------------------------------------------------------------------------------ */
 
 struct frames {
-    struct tec_helm *helm;
+    struct tec_canary *canary;
     const struct tec_topology *topology;
     _Atomic bool stop;
     _Atomic int64_t n;
@@ -584,7 +586,7 @@ static void *run_frames(void *user)
 {
     struct frames *r = user;
     while (!atomic_load(&r->stop)) {
-        frame_of(r->helm, r->topology, atomic_load(&r->n));
+        frame_of(r->canary, r->topology, atomic_load(&r->n));
         r->legal = r->legal && (d.rows[0].k == 4 || d.rows[0].k == 5 || d.rows[0].k == 0);
         atomic_fetch_add(&r->n, 1);
     }
@@ -601,8 +603,8 @@ static void wait_frames(struct frames *r, int n)
 TEST(policies_change_while_frames_run)
 {
     struct tec_topology t = view_topology();
-    struct tec_helm *helm = helm_of(COUNTER("1", "4", CARRY) " end }", &t, 5, NULL);
-    struct frames frames = {.helm = helm, .topology = &t, .legal = true};
+    struct tec_canary *canary = canary_of(COUNTER("1", "4", CARRY) " end }", &t, 5, NULL);
+    struct frames frames = {.canary = canary, .topology = &t, .legal = true};
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, run_frames, &frames) == 0);
     static const char *const texts[] = {
@@ -610,37 +612,37 @@ TEST(policies_change_while_frames_run)
         COUNTER("4", "5", CARRY) " if F.index % 20 == 19 then error('x') end end }"};
     int counts[6] = {0}, n = 0;
     for (int i = 0; i < 60; i++) {
-        if (load(helm, texts[i % 3]) == TEC_OK)
+        if (load(canary, texts[i % 3]) == TEC_OK)
             n++;
-        for (int k = 0; k < 50 && (k == 0 || tec_helm_waits(helm)); k++) {
-            tec_helm_poll(helm, &err);
+        for (int k = 0; k < 50 && (k == 0 || tec_canary_waits(canary)); k++) {
+            tec_canary_poll(canary, &err);
             wait_frames(&frames, 1);
         }
-        tec_helm_set_param(helm, "k", 4 + i % 2, &err);
+        tec_canary_set_param(canary, "k", 4 + i % 2, &err);
         if (i % 7 == 3)
-            tec_helm_rollback(helm);
+            tec_canary_rollback(canary);
         if (i % 11 == 5)
-            tec_helm_drop(helm);
+            tec_canary_drop(canary);
         if (i % 13 == 7)
-            tec_helm_fallback_now(helm);
+            tec_canary_fallback_now(canary);
         if (i % 13 == 8)
-            tec_helm_reinstate(helm);
+            tec_canary_reinstate(canary);
         wait_frames(&frames, 12);
-        struct tec_helm_event event;
-        while (tec_helm_next_event(helm, &event))
+        struct tec_canary_event event;
+        while (tec_canary_next_event(canary, &event))
             counts[event.kind]++;
     }
     atomic_store(&frames.stop, true);
     pthread_join(thread, NULL);
     printf("# %d loads in %jd frames: %d tried, %d adopted, %d rejected, %d returned, %d rolled "
            "back\n",
-           n, (intmax_t)frames.n, counts[TEC_HELM_TRIAL], counts[TEC_HELM_ADOPTED],
-           counts[TEC_HELM_REJECTED], counts[TEC_HELM_RETURNED], counts[TEC_HELM_ROLLBACK]);
+           n, (intmax_t)frames.n, counts[TEC_CANARY_TRIAL], counts[TEC_CANARY_ADOPTED],
+           counts[TEC_CANARY_REJECTED], counts[TEC_CANARY_RETURNED], counts[TEC_CANARY_ROLLBACK]);
     CHECK(frames.legal);
     CHECK_INT(n, >, 20);
-    CHECK_INT(counts[TEC_HELM_ADOPTED], >, 5);
-    CHECK_INT(counts[TEC_HELM_REJECTED], >, 0);
-    tec_helm_destroy(helm);
+    CHECK_INT(counts[TEC_CANARY_ADOPTED], >, 5);
+    CHECK_INT(counts[TEC_CANARY_REJECTED], >, 0);
+    tec_canary_destroy(canary);
     CHECK_INT(heap.live, ==, 0);
 }
 
@@ -649,36 +651,36 @@ TEST(policies_change_while_frames_run)
 TEST(changing_hands_allocates_nothing_on_the_frame_thread)
 {
     struct tec_topology t = view_topology();
-    struct tec_helm *helm = helm_of(COUNTER("1", "4", CARRY) " end }", &t, 20, NULL);
+    struct tec_canary *canary = canary_of(COUNTER("1", "4", CARRY) " end }", &t, 20, NULL);
     for (int i = 0; i < 50; i++)
-        frame_of(helm, &t, i);
-    REQUIRE(load(helm, COUNTER("2", "5", CARRY) " end }") == TEC_OK);
+        frame_of(canary, &t, i);
+    REQUIRE(load(canary, COUNTER("2", "5", CARRY) " end }") == TEC_OK);
     int64_t before = heap.calls;
-    frame_of(helm, &t, 50); /* the state is copied */
+    frame_of(canary, &t, 50); /* the state is copied */
     CHECK_INT(heap.calls, ==, before);
-    tec_helm_poll(helm, &err);
+    tec_canary_poll(canary, &err);
     before = heap.calls;
     int64_t live = heap.live;
     for (int i = 51; i < 200; i++)
-        frame_of(helm, &t, i);
+        frame_of(canary, &t, i);
     CHECK_INT(d.rows[0].k, ==, 5);
     CHECK_INT(heap.calls, ==, before);
     CHECK_INT(heap.live, ==, live);
-    tec_helm_destroy(helm);
+    tec_canary_destroy(canary);
 }
 
 TEST(every_failed_allocation_is_reported)
 {
     struct tec_topology t = view_topology();
-    const struct tec_helm_options options = {.topology = &t, .root = ".", .limits = patient};
+    const struct tec_canary_options options = {.topology = &t, .root = ".", .limits = patient};
     enum tec_status status = TEC_NO_MEMORY;
     for (int n = 1; n < 20 && status == TEC_NO_MEMORY; n++) {
         struct tec_heap small = {.fail_at = n};
         struct tec_policy *first = view_policy(COUNTER("1", "4", "") " end }", &t, &patient, &heap);
-        struct tec_helm *helm = NULL;
-        status = tec_helm_create(&helm, &options, first, &small, &err);
+        struct tec_canary *canary = NULL;
+        status = tec_canary_create(&canary, &options, first, &small, &err);
         if (status == TEC_OK)
-            tec_helm_destroy(helm);
+            tec_canary_destroy(canary);
         else
             tec_policy_close(first);
         CHECK_INT(small.live, ==, 0);

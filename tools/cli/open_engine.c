@@ -127,12 +127,12 @@ enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *c
 void tec_close_engine(struct tec_opened *o)
 {
     tec_engine_close(o->engine);
-    tec_helm_destroy(o->helm);
+    tec_canary_destroy(o->canary);
     tec_policy_close(o->policy);
     tec_policy_close(o->fallback);
     tec_pipeline_free(o->pipeline);
     o->engine = NULL;
-    o->helm = NULL;
+    o->canary = NULL;
     o->policy = o->fallback = NULL;
     o->pipeline = NULL;
 }
@@ -173,14 +173,14 @@ enum tec_status tec_use_helm(struct tec_opened *o,
                              void (*closing)(void *user, struct tec_policy *policy), void *user,
                              struct tec_error *err)
 {
-    const struct tec_helm_options options = {.topology = &o->engine->topology,
-                                             .root = o->call->root,
-                                             .limits = tec_guard_limits(o->pipeline),
-                                             .fallback = o->fallback,
-                                             .closing = closing,
-                                             .user = user};
-    TEC_TRY(tec_helm_create(&o->helm, &options, o->policy, o->call->heap, err));
-    struct tec_planner planner = tec_helm_planner(o->helm);
+    const struct tec_canary_options options = {.topology = &o->engine->topology,
+                                               .root = o->call->root,
+                                               .limits = tec_guard_limits(o->pipeline),
+                                               .fallback = o->fallback,
+                                               .closing = closing,
+                                               .user = user};
+    TEC_TRY(tec_canary_create(&o->canary, &options, o->policy, o->call->heap, err));
+    struct tec_planner planner = tec_canary_planner(o->canary);
     tec_loop_set_planner(o->engine->loop, &planner);
     o->policy = NULL;
     return TEC_OK;
@@ -188,7 +188,7 @@ enum tec_status tec_use_helm(struct tec_opened *o,
 
 struct tec_policy *tec_policy_in_use(const struct tec_opened *o)
 {
-    return o->helm ? tec_helm_policy(o->helm) : o->policy;
+    return o->canary ? tec_canary_policy(o->canary) : o->policy;
 }
 
 const char *tec_used_policy(const struct tec_opened *o)

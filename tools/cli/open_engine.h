@@ -3,7 +3,7 @@
 #define TEC_TOOLS_CLI_OPEN_ENGINE_H
 
 #include "graph/run/engine.h"
-#include "policies/host/helm.h"
+#include "policies/host/canary.h"
 #include "tools/cli/open_pipeline.h"
 
 /* Owned by the caller of open until close; must not move in between. */
@@ -11,9 +11,9 @@ struct tec_opened {
     struct tec_invocation *call;   /* borrowed */
     struct tec_pipeline *pipeline; /* with --set applied */
     struct tec_engine *engine;
-    struct tec_policy *policy;      /* the one in use; NULL before tec_use_policy, with a helm */
+    struct tec_policy *policy;      /* the one in use; NULL before tec_use_policy, with a canary */
     struct tec_policy *fallback;    /* that of the guard; NULL = the default plan */
-    struct tec_helm *helm;          /* NULL: the policy in use stays */
+    struct tec_canary *canary;      /* NULL: the policy in use stays */
     struct tec_engine_options more; /* as given to open */
     bool unprepared;                /* more.prepared has failed */
 };
@@ -40,11 +40,11 @@ enum tec_status tec_opened_status(enum tec_status status);
 /* Let this policy plan from the next frame on, in place of the one in use: a name or a file, NULL =
  * --policy, or what the pipeline names, or the default plan. Parameters are the pipeline's where it
  * is the pipeline's policy, then those of --param; limits are the pipeline's guard, whose fallback
- * is loaded with it. On failure the policy in use stays. No helm may be there yet. */
+ * is loaded with it. On failure the policy in use stays. No canary may be there yet. */
 enum tec_status tec_use_policy(struct tec_opened *opened, const char *name, struct tec_error *err);
 
-/* From the next frame on a helm holds the policy in use: it can be replaced while frames run.
- * `closing`: see struct tec_helm_options. */
+/* From the next frame on a canary holds the policy in use: it can be replaced while frames run.
+ * `closing`: see struct tec_canary_options. */
 enum tec_status tec_use_helm(struct tec_opened *opened,
                              void (*closing)(void *user, struct tec_policy *policy), void *user,
                              struct tec_error *err);
@@ -53,7 +53,7 @@ enum tec_status tec_use_helm(struct tec_opened *opened,
  * a frame's record names the policy of that frame. */
 const char *tec_used_policy(const struct tec_opened *opened);
 
-/* The policy in use, that at the helm where there is one; under the same rule. */
+/* The policy in use, that in force where there is one; under the same rule. */
 struct tec_policy *tec_policy_in_use(const struct tec_opened *opened);
 
 #endif

@@ -79,7 +79,7 @@ static void wait(struct tec_control *c, struct pollfd *fds)
         short events = (short)((reads ? POLLIN : 0) | (p->out ? POLLOUT : 0));
         fds[AT_PEERS + i] = (struct pollfd){.fd = events ? p->fd : -1, .events = events};
     }
-    bool busy = tec_helm_waits(c->helm) || c->dump.peer >= 0;
+    bool busy = tec_canary_waits(c->canary) || c->dump.peer >= 0;
     poll(fds, N_FDS, busy ? BUSY_MS : IDLE_MS);
 }
 
@@ -87,7 +87,7 @@ static void obey_signal(struct tec_control *c)
 {
     struct signalfd_siginfo info;
     while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        tec_helm_fallback_now(c->helm);
+        tec_canary_fallback_now(c->canary);
 }
 
 static void *run(void *control)
@@ -150,10 +150,10 @@ enum tec_status tec_control_open(struct tec_control *c, struct tec_invocation *c
     return options->path ? tec_control_bind(&c->socket, options->path, err) : TEC_OK;
 }
 
-enum tec_status tec_control_run(struct tec_control *c, struct tec_helm *helm, const char *fallback,
-                                struct tec_error *err)
+enum tec_status tec_control_run(struct tec_control *c, struct tec_canary *canary,
+                                const char *fallback, struct tec_error *err)
 {
-    c->helm = helm;
+    c->canary = canary;
     c->fallback = fallback;
     c->started = pthread_create(&c->thread, NULL, run, c) == 0;
     return c->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the control thread");
@@ -164,7 +164,7 @@ enum tec_status tec_control_start(struct tec_control *c, struct tec_opened *open
 {
     TEC_TRY(tec_use_helm(opened, tec_control_closing, c, err));
     c->memory = opened->engine->memory;
-    return tec_control_run(c, opened->helm,
+    return tec_control_run(c, opened->canary,
                            opened->fallback ? tec_policy_name(opened->fallback) : "default", err);
 }
 

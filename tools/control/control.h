@@ -2,7 +2,7 @@
  * quarantined, and obeys an operator: SIGUSR2, and JSON lines on a Unix socket.
  *
  *     frame thread                         control thread
- *     the planner of a helm   <- atomics ->  builds, hands on and closes policies; dumps
+ *     the planner of a canary   <- atomics ->  builds, hands on and closes policies; dumps
  *                                            answers at most 4 connections, each bounded
  *
  * The frame thread never waits for this one. What the socket takes and answers is described in
@@ -34,7 +34,7 @@ struct tec_control_load {
     char policy[64];
     int version;
     bool judged; /* `trial` is final */
-    struct tec_helm_trial trial;
+    struct tec_canary_trial trial;
     char message[480];
 };
 
@@ -50,7 +50,7 @@ struct tec_control_dump {
 struct tec_control {
     struct tec_invocation *call;
     struct tec_control_options options;
-    struct tec_helm *helm;     /* borrowed; NULL before start */
+    struct tec_canary *canary; /* borrowed; NULL before start */
     const char *fallback;      /* name of the guard's; "default" */
     struct tec_memory *memory; /* the engine's, borrowed until close; NULL: there is none */
     struct tec_control_socket socket;
@@ -64,7 +64,7 @@ struct tec_control {
     struct tec_control_load load;
     struct tec_control_dump dump;
     int64_t n_events; /* event i is at i mod TEC_CONTROL_EVENTS */
-    struct tec_helm_event events[TEC_CONTROL_EVENTS];
+    struct tec_canary_event events[TEC_CONTROL_EVENTS];
     const struct tec_policy *told; /* whose quarantine was told */
     int64_t struck;                /* frame of the last strike that was told */
     int dumps;                     /* written by itself */
@@ -75,13 +75,13 @@ struct tec_control {
 enum tec_status tec_control_open(struct tec_control *control, struct tec_invocation *call,
                                  const struct tec_control_options *options, struct tec_error *err);
 
-/* Put a helm between loop and policy, and start the thread. No frame runs yet. */
+/* Put a canary between loop and policy, and start the thread. No frame runs yet. */
 enum tec_status tec_control_start(struct tec_control *control, struct tec_opened *opened,
                                   struct tec_error *err);
 
-/* Start the thread for a helm that is there, made with tec_control_closing and this control. Its
+/* Start the thread for a canary that is there, made with tec_control_closing and this control. Its
  * fallback's name, "default" without one, is borrowed. */
-enum tec_status tec_control_run(struct tec_control *control, struct tec_helm *helm,
+enum tec_status tec_control_run(struct tec_control *control, struct tec_canary *canary,
                                 const char *fallback, struct tec_error *err);
 
 /* End the thread, tell what is left to tell, remove the socket. No frame runs any more, and the

@@ -57,7 +57,7 @@ static enum tec_status obey_load(struct order *o, struct tec_error *err)
     if (!policy)
         return TEC_INVALID;
     TEC_TRY(params_of(values, &n, o, err));
-    TEC_TRY(tec_helm_load(c->helm, policy, values, n, err));
+    TEC_TRY(tec_canary_load(c->canary, policy, values, n, err));
     c->load = (struct tec_control_load){.number = c->load.number + 1, .state = "built"};
     snprintf(c->load.policy, sizeof c->load.policy, "%s", policy);
     o->reply = json_pack("{s:b, s:I}", "ok", 1, "load", (json_int_t)c->load.number);
@@ -67,7 +67,7 @@ static enum tec_status obey_load(struct order *o, struct tec_error *err)
 static enum tec_status obey_fallback(struct order *o, struct tec_error *err)
 {
     (void)err;
-    tec_helm_fallback_now(o->c->helm);
+    tec_canary_fallback_now(o->c->canary);
     return TEC_OK;
 }
 
@@ -75,17 +75,17 @@ static enum tec_status obey_fallback(struct order *o, struct tec_error *err)
 static enum tec_status obey_reinstate(struct order *o, struct tec_error *err)
 {
     (void)err;
-    tec_helm_reinstate(o->c->helm);
-    tec_policy_go_on(tec_helm_policy(o->c->helm));
+    tec_canary_reinstate(o->c->canary);
+    tec_policy_go_on(tec_canary_policy(o->c->canary));
     o->c->told = NULL;
     return TEC_OK;
 }
 
 static enum tec_status obey_rollback(struct order *o, struct tec_error *err)
 {
-    if (!tec_helm_look(o->c->helm)->previous[0])
+    if (!tec_canary_look(o->c->canary)->previous[0])
         return tec_fail(err, TEC_INVALID, "there is no policy before this one to go back to");
-    tec_helm_rollback(o->c->helm);
+    tec_canary_rollback(o->c->canary);
     return TEC_OK;
 }
 
@@ -94,12 +94,12 @@ static enum tec_status obey_drop(struct order *o, struct tec_error *err)
     struct tec_control_load *l = &o->c->load;
     if (l->number == 0 || l->judged)
         return tec_fail(err, TEC_INVALID, "there is no policy on trial");
-    if (tec_helm_waits(o->c->helm)) { /* no event will tell */
+    if (tec_canary_waits(o->c->canary)) { /* no event will tell */
         l->state = "rejected";
         l->judged = true;
         snprintf(l->message, sizeof l->message, "given up by order");
     }
-    tec_helm_drop(o->c->helm);
+    tec_canary_drop(o->c->canary);
     return TEC_OK;
 }
 
@@ -111,7 +111,7 @@ static enum tec_status obey_set(struct order *o, struct tec_error *err)
         return TEC_INVALID;
     if (!json_is_number(value))
         return tec_fail(err, TEC_INVALID, "'value' must be a number");
-    return tec_helm_set_param(o->c->helm, param, json_number_value(value), err);
+    return tec_canary_set_param(o->c->canary, param, json_number_value(value), err);
 }
 
 static enum tec_status obey_status(struct order *o, struct tec_error *err)
@@ -139,7 +139,7 @@ static enum tec_status obey_dump(struct order *o, struct tec_error *err)
     if (d->peer >= 0)
         return tec_fail(err, TEC_INVALID, "another dump is being written: come again later");
     snprintf(d->path, sizeof d->path, "%s", path);
-    d->policy = tec_helm_policy(o->c->helm);
+    d->policy = tec_canary_policy(o->c->canary);
     d->since_ns = tec_clock_now(&o->c->clock);
     d->peer = o->peer;
     o->later = true;

@@ -22,7 +22,7 @@ static json_t *times(int64_t sum_ns, int64_t most_ns, int64_t n)
                      (double)most_ns / 1e3);
 }
 
-static json_t *trial_json(const struct tec_helm_trial *t, int frames)
+static json_t *trial_json(const struct tec_canary_trial *t, int frames)
 {
     return json_pack("{s:I, s:i, s:I, s:o, s:I, s:o, s:o}", "frames", (json_int_t)t->frames, "of",
                      frames, "differing", (json_int_t)t->differing, "first_differing",
@@ -47,12 +47,12 @@ static json_t *report_json(const struct tec_policy_report *r)
                      tec_json_shown(r->message));
 }
 
-static json_t *load_json(const struct tec_control *c, const struct tec_helm_status *s)
+static json_t *load_json(const struct tec_control *c, const struct tec_canary_status *s)
 {
     const struct tec_control_load *l = &c->load;
     if (l->number == 0)
         return json_null();
-    const struct tec_helm_trial *trial = l->judged ? &l->trial : &s->trial;
+    const struct tec_canary_trial *trial = l->judged ? &l->trial : &s->trial;
     bool tried = strcmp(l->state, "built") != 0 && (l->judged || s->candidate[0]);
     return json_pack("{s:I, s:s, s:o, s:i, s:o, s:o}", "load", (json_int_t)l->number, "state",
                      l->state, "policy", tec_json_shown(l->policy), "version", l->version, "trial",
@@ -65,16 +65,16 @@ static json_t *events_json(const struct tec_control *c)
     json_t *list = json_array();
     int64_t first = c->n_events > TEC_CONTROL_EVENTS ? c->n_events - TEC_CONTROL_EVENTS : 0;
     for (int64_t i = first; i < c->n_events; i++) {
-        const struct tec_helm_event *e = &c->events[i % TEC_CONTROL_EVENTS];
+        const struct tec_canary_event *e = &c->events[i % TEC_CONTROL_EVENTS];
         json_array_append_new(
-            list, json_pack("{s:s, s:I, s:o, s:i, s:o}", "event", tec_helm_event_name(e->kind),
+            list, json_pack("{s:s, s:I, s:o, s:i, s:o}", "event", tec_canary_event_name(e->kind),
                             "frame", (json_int_t)e->frame, "policy", tec_json_shown(e->policy),
                             "version", e->version, "message", tec_json_shown(e->message)));
     }
     return list;
 }
 
-static json_t *params_json(const struct tec_helm_status *s)
+static json_t *params_json(const struct tec_canary_status *s)
 {
     json_t *params = json_object();
     for (int i = 0; i < s->n_params; i++)
@@ -101,7 +101,7 @@ static json_t *safety_json(const struct tec_safety *safety)
 
 json_t *tec_control_status(struct tec_control *c)
 {
-    const struct tec_helm_status *s = tec_helm_look(c->helm);
+    const struct tec_canary_status *s = tec_canary_look(c->canary);
     return json_pack("{s:b, s:I, s:o, s:i, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "ok", 1, "frame", (json_int_t)s->frame, "policy", tec_json_shown(s->policy),
                      "version", s->version, "decides", tec_json_shown(s->decides), "quarantined",

@@ -87,7 +87,7 @@ void tec_control_dump(struct tec_control *c)
     if (c->dump.peer < 0)
         return;
     int64_t waited = tec_clock_now(&c->clock) - c->dump.since_ns;
-    if (!policy || policy != tec_helm_policy(c->helm)) {
+    if (!policy || policy != tec_canary_policy(c->canary)) {
         tec_fail(&err, TEC_INVALID, "the policy was replaced before its record was read");
     } else if (tec_policy_hold(policy)) {
         write_dump(policy, c->dump.path, &err);
@@ -104,16 +104,16 @@ void tec_control_dump(struct tec_control *c)
 
 /* --- events ------------------------------------------------------------------------------- */
 
-static void follow_load(struct tec_control *c, const struct tec_helm_event *e)
+static void follow_load(struct tec_control *c, const struct tec_canary_event *e)
 {
-    static const char *const states[] = {[TEC_HELM_TRIAL] = "trial",
-                                         [TEC_HELM_ADOPTED] = "adopted",
-                                         [TEC_HELM_REJECTED] = "rejected",
-                                         [TEC_HELM_RETURNED] = "returned"};
+    static const char *const states[] = {[TEC_CANARY_TRIAL] = "trial",
+                                         [TEC_CANARY_ADOPTED] = "adopted",
+                                         [TEC_CANARY_REJECTED] = "rejected",
+                                         [TEC_CANARY_RETURNED] = "returned"};
     struct tec_control_load *l = &c->load;
-    if (l->number == 0 || e->kind == TEC_HELM_FALLBACK)
+    if (l->number == 0 || e->kind == TEC_CANARY_FALLBACK)
         return;
-    if (e->kind == TEC_HELM_ROLLBACK) {
+    if (e->kind == TEC_CANARY_ROLLBACK) {
         if (l->judged && strcmp(l->state, "adopted") == 0)
             l->state = "rolled back";
         else if (strcmp(l->state, "rolled back") == 0)
@@ -125,25 +125,25 @@ static void follow_load(struct tec_control *c, const struct tec_helm_event *e)
     l->version = e->version;
     if (!l->judged)
         l->trial = e->trial;
-    l->judged = e->kind != TEC_HELM_TRIAL;
+    l->judged = e->kind != TEC_CANARY_TRIAL;
     memcpy(l->message, e->message, sizeof l->message);
 }
 
-static void tell(struct tec_control *c, const struct tec_helm_event *e)
+static void tell(struct tec_control *c, const struct tec_canary_event *e)
 {
-    static const char *const words[] = {[TEC_HELM_ADOPTED] = "was adopted",
-                                        [TEC_HELM_REJECTED] = "was rejected: ",
-                                        [TEC_HELM_RETURNED] = "gave the helm back: ",
-                                        [TEC_HELM_ROLLBACK] = "is back at the helm, by order",
-                                        [TEC_HELM_FALLBACK] = "stood down: "};
-    struct tec_policy *policy = tec_helm_policy(c->helm);
+    static const char *const words[] = {[TEC_CANARY_ADOPTED] = "was adopted",
+                                        [TEC_CANARY_REJECTED] = "was rejected: ",
+                                        [TEC_CANARY_RETURNED] = "gave way to the one before: ",
+                                        [TEC_CANARY_ROLLBACK] = "is in force again, by order",
+                                        [TEC_CANARY_FALLBACK] = "stood down: "};
+    struct tec_policy *policy = tec_canary_policy(c->canary);
     bool same =
         strcmp(tec_policy_name(policy), e->policy) == 0 && tec_policy_version(policy) == e->version;
-    if (e->kind == TEC_HELM_TRIAL)
+    if (e->kind == TEC_CANARY_TRIAL)
         return;
-    if (e->kind == TEC_HELM_FALLBACK && strcmp(e->message, "by order") != 0 && same &&
+    if (e->kind == TEC_CANARY_FALLBACK && strcmp(e->message, "by order") != 0 && same &&
         tec_policy_hold(policy))
-        tell_quarantine(c, policy, e->message, tec_helm_look(c->helm)->report.last_failure);
+        tell_quarantine(c, policy, e->message, tec_canary_look(c->canary)->report.last_failure);
     else
         tec_say(c->call, "frame %lld: policy '%s' %s%s", (long long)e->frame, e->policy,
                 words[e->kind], e->message);
@@ -152,7 +152,7 @@ static void tell(struct tec_control *c, const struct tec_helm_event *e)
 /* Strikes that lead to nothing yet. */
 static void tell_strikes(struct tec_control *c)
 {
-    const struct tec_policy_report *r = &tec_helm_look(c->helm)->report;
+    const struct tec_policy_report *r = &tec_canary_look(c->canary)->report;
     if (r->last_failure <= c->struck)
         return;
     c->struck = r->last_failure;
@@ -163,14 +163,14 @@ static void tell_strikes(struct tec_control *c)
 void tec_control_watch(struct tec_control *c)
 {
     struct tec_error err = {.message = ""};
-    struct tec_helm_event event;
+    struct tec_canary_event event;
     tell_strikes(c);
-    while (tec_helm_next_event(c->helm, &event)) {
+    while (tec_canary_next_event(c->canary, &event)) {
         c->events[c->n_events++ % TEC_CONTROL_EVENTS] = event;
         follow_load(c, &event);
         tell(c, &event);
     }
-    if (tec_helm_poll(c->helm, &err) != TEC_OK) {
+    if (tec_canary_poll(c->canary, &err) != TEC_OK) {
         c->load.state = "rejected";
         c->load.judged = true;
         snprintf(c->load.message, sizeof c->load.message, "%s", err.message);
@@ -179,7 +179,7 @@ void tec_control_watch(struct tec_control *c)
     if (!c->ended)
         return;
     /* No frame runs any more: a quarantine in the last one was not told by a later one. */
-    struct tec_policy *policy = tec_helm_policy(c->helm);
+    struct tec_policy *policy = tec_canary_policy(c->canary);
     const struct tec_policy_report *report = tec_policy_report(policy);
     if (report->quarantined)
         tell_quarantine(c, policy, report->message, report->last_failure);

@@ -1,6 +1,6 @@
-/* What a helm shows of itself: written by the frame thread, read by the loader, in three places, so
- * that neither waits. */
-#include "policies/host/helm_state.h"
+/* What a canary shows of itself: written by the frame thread, read by the loader, in three places,
+ * so that neither waits. */
+#include "policies/host/canary_state.h"
 
 #include <string.h>
 
@@ -13,9 +13,9 @@ static void name_of(char name[64], int *version, const struct tec_planner *plann
         memccpy(name, tec_policy_name(policy), '\0', 64);
 }
 
-void tec_helm_show(struct tec_helm *h)
+void tec_canary_show(struct tec_canary *h)
 {
-    struct tec_helm_status *s = &h->views[h->newest.writing];
+    struct tec_canary_status *s = &h->views[h->newest.writing];
     const struct tec_policy *policy = h->active.self;
     const struct tec_param *param;
     s->frame = h->frame;
@@ -31,7 +31,7 @@ void tec_helm_show(struct tec_helm *h)
     tec_triple_post(&h->newest);
 }
 
-const struct tec_helm_status *tec_helm_look(struct tec_helm *h)
+const struct tec_canary_status *tec_canary_look(struct tec_canary *h)
 {
     tec_triple_take(&h->newest);
     return &h->views[h->newest.reading];

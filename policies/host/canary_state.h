@@ -1,28 +1,28 @@
-/* helm_state.h - what the files of the helm share, and which thread owns what of it. */
-#ifndef TEC_POLICIES_HOST_HELM_STATE_H
-#define TEC_POLICIES_HOST_HELM_STATE_H
+/* canary_state.h - what the files of the canary share, and which thread owns what of it. */
+#ifndef TEC_POLICIES_HOST_CANARY_STATE_H
+#define TEC_POLICIES_HOST_CANARY_STATE_H
 
 #include "base/ring.h"
 #include "base/triple.h"
-#include "policies/host/helm.h"
+#include "policies/host/canary.h"
 #include "policies/host/state.h"
 
 #include <stdatomic.h>
 
-enum { TEC_HELM_EVENTS = 64, TEC_HELM_POLICIES = 8 }; /* waiting; alive at a time */
+enum { TEC_CANARY_EVENTS = 64, TEC_CANARY_POLICIES = 8 }; /* waiting; alive at a time */
 
-enum tec_helm_order {
-    TEC_HELM_ORDER_ROLLBACK = 1,
-    TEC_HELM_ORDER_DROP = 2,
-    TEC_HELM_ORDER_FALLBACK = 4,
-    TEC_HELM_ORDER_REINSTATE = 8
+enum tec_canary_order {
+    TEC_CANARY_ORDER_ROLLBACK = 1,
+    TEC_CANARY_ORDER_DROP = 2,
+    TEC_CANARY_ORDER_FALLBACK = 4,
+    TEC_CANARY_ORDER_REINSTATE = 8
 };
 
 /* The frame thread writes `copy` in ASKED, the loader reads it in TAKEN. */
-enum tec_helm_copy { TEC_HELM_COPY_IDLE, TEC_HELM_COPY_ASKED, TEC_HELM_COPY_TAKEN };
+enum tec_canary_copy { TEC_CANARY_COPY_IDLE, TEC_CANARY_COPY_ASKED, TEC_CANARY_COPY_TAKEN };
 
-struct tec_helm {
-    struct tec_helm_options o; /* immutable after create */
+struct tec_canary {
+    struct tec_canary_options o; /* immutable after create */
     struct tec_heap *heap;
     struct tec_arena arena;
 
@@ -31,22 +31,22 @@ struct tec_helm {
     int64_t frame;
     bool ended;     /* observed: the next call begins a frame */
     int64_t since;  /* frames of the active policy that had an observation */
-    int64_t struck; /* strikes it had when it took the helm */
+    int64_t struck; /* strikes it had when it came into force */
     bool standby;   /* its fallback decided in the last frame */
-    struct tec_helm_trial trial;
+    struct tec_canary_trial trial;
     struct tec_decision shadow; /* the candidate's */
 
     /* Shared. */
-    _Atomic(struct tec_policy *) at_helm;  /* stored by the frame thread */
+    _Atomic(struct tec_policy *) in_force; /* stored by the frame thread */
     _Atomic(struct tec_policy *) incoming; /* stored by the loader, taken by the frame thread */
     _Atomic uint32_t orders;
-    _Atomic int copy_stage; /* enum tec_helm_copy */
+    _Atomic int copy_stage; /* enum tec_canary_copy */
     struct tec_state_copy copy;
     struct tec_ring retired; /* struct tec_policy *, to the loader */
-    struct tec_ring events;  /* struct tec_helm_event, to the loader */
+    struct tec_ring events;  /* struct tec_canary_event, to the loader */
 
-    struct tec_helm_status *views; /* [TEC_TRIPLE_PLACES] */
-    struct tec_triple newest;      /* of views: the frame thread writes, the loader reads */
+    struct tec_canary_status *views; /* [TEC_TRIPLE_PLACES] */
+    struct tec_triple newest;        /* of views: the frame thread writes, the loader reads */
 
     _Atomic bool busy; /* a candidate is on its way or on trial */
 
@@ -57,6 +57,6 @@ struct tec_helm {
 };
 
 /* The frame thread's: show how things stand. */
-void tec_helm_show(struct tec_helm *helm);
+void tec_canary_show(struct tec_canary *canary);
 
 #endif

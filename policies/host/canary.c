@@ -1,5 +1,5 @@
-/* The frame thread's side of a helm. */
-#include "policies/host/helm_state.h"
+/* The frame thread's side of a canary. */
+#include "policies/host/canary_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,20 +9,20 @@ static struct tec_policy *policy_of(const struct tec_planner *planner)
     return planner->self;
 }
 
-static void tell(struct tec_helm *h, enum tec_helm_event_kind kind, const struct tec_policy *about,
-                 const char *message)
+static void tell(struct tec_canary *h, enum tec_canary_event_kind kind,
+                 const struct tec_policy *about, const char *message)
 {
-    struct tec_helm_event event = {
+    struct tec_canary_event event = {
         .kind = kind, .frame = h->frame, .version = tec_policy_version(about), .trial = h->trial};
     snprintf(event.policy, sizeof event.policy, "%s", tec_policy_name(about));
     snprintf(event.message, sizeof event.message, "%s", message);
     tec_ring_push(&h->events, &event);
 }
 
-/* --- who is at the helm ------------------------------------------------------------------- */
+/* --- who is in force ------------------------------------------------------------------- */
 
 /* Back to the loader, which closes it. There is room: it counts how many are alive. */
-static void retire(struct tec_helm *h, struct tec_planner *planner)
+static void retire(struct tec_canary *h, struct tec_planner *planner)
 {
     struct tec_policy *policy = policy_of(planner);
     if (policy)
@@ -30,7 +30,7 @@ static void retire(struct tec_helm *h, struct tec_planner *planner)
     *planner = (struct tec_planner){0};
 }
 
-static void take_helm(struct tec_helm *h, struct tec_planner planner, int64_t since)
+static void activate(struct tec_canary *h, struct tec_planner planner, int64_t since)
 {
     struct tec_policy *policy = policy_of(&planner);
     h->active = planner;
@@ -39,56 +39,56 @@ static void take_helm(struct tec_helm *h, struct tec_planner planner, int64_t si
     h->standby = tec_policy_report(policy)->standby;
     tec_policy_set_fallback(policy, h->o.fallback);
     tec_policy_on_trial(policy, false);
-    atomic_store_explicit(&h->at_helm, policy, memory_order_release);
+    atomic_store_explicit(&h->in_force, policy, memory_order_release);
 }
 
-static void end_trial(struct tec_helm *h, const char *why)
+static void end_trial(struct tec_canary *h, const char *why)
 {
-    tell(h, TEC_HELM_REJECTED, policy_of(&h->candidate), why);
+    tell(h, TEC_CANARY_REJECTED, policy_of(&h->candidate), why);
     retire(h, &h->candidate);
     atomic_store_explicit(&h->busy, false, memory_order_release);
 }
 
-static void take_candidate(struct tec_helm *h)
+static void take_candidate(struct tec_canary *h)
 {
     if (!atomic_load_explicit(&h->incoming, memory_order_relaxed))
         return;
     struct tec_policy *policy = atomic_exchange_explicit(&h->incoming, NULL, memory_order_acquire);
     h->candidate = tec_policy_planner(policy);
     tec_policy_on_trial(policy, true);
-    h->trial = (struct tec_helm_trial){.first_differing = -1};
-    tell(h, TEC_HELM_TRIAL, policy, "");
+    h->trial = (struct tec_canary_trial){.first_differing = -1};
+    tell(h, TEC_CANARY_TRIAL, policy, "");
 }
 
-static void obey(struct tec_helm *h)
+static void obey(struct tec_canary *h)
 {
     if (!atomic_load_explicit(&h->orders, memory_order_relaxed))
         return;
     uint32_t orders = atomic_exchange_explicit(&h->orders, 0, memory_order_acquire);
-    if (h->candidate.self && (orders & (TEC_HELM_ORDER_DROP | TEC_HELM_ORDER_ROLLBACK)))
+    if (h->candidate.self && (orders & (TEC_CANARY_ORDER_DROP | TEC_CANARY_ORDER_ROLLBACK)))
         end_trial(h, "given up by order");
-    if ((orders & TEC_HELM_ORDER_ROLLBACK) && h->previous.self) {
+    if ((orders & TEC_CANARY_ORDER_ROLLBACK) && h->previous.self) {
         struct tec_planner old = h->active;
-        take_helm(h, h->previous, h->o.probation_frames + 1);
+        activate(h, h->previous, h->o.probation_frames + 1);
         h->previous = old;
-        tell(h, TEC_HELM_ROLLBACK, policy_of(&h->active), "");
+        tell(h, TEC_CANARY_ROLLBACK, policy_of(&h->active), "");
     }
-    if (orders & TEC_HELM_ORDER_FALLBACK)
+    if (orders & TEC_CANARY_ORDER_FALLBACK)
         tec_policy_fallback_now(policy_of(&h->active));
-    if (orders & TEC_HELM_ORDER_REINSTATE)
+    if (orders & TEC_CANARY_ORDER_REINSTATE)
         tec_policy_reinstate(policy_of(&h->active));
 }
 
-/* A policy that fails soon after it took the helm hands it back. */
-static void judge_active(struct tec_helm *h)
+/* A policy that fails soon after it came into force gives way again. */
+static void judge_active(struct tec_canary *h)
 {
     const struct tec_policy_report *report = tec_policy_report(policy_of(&h->active));
     if (!h->previous.self || h->since > h->o.probation_frames || report->struck == h->struck)
         return;
-    tell(h, TEC_HELM_RETURNED, policy_of(&h->active), report->message);
-    /* The loader closes what is retired: nobody may find it at the helm any more by then. */
+    tell(h, TEC_CANARY_RETURNED, policy_of(&h->active), report->message);
+    /* The loader closes what is retired: nobody may find it in force any more by then. */
     struct tec_planner failed = h->active;
-    take_helm(h, h->previous, h->o.probation_frames + 1);
+    activate(h, h->previous, h->o.probation_frames + 1);
     h->previous = (struct tec_planner){0};
     retire(h, &failed);
 }
@@ -96,7 +96,7 @@ static void judge_active(struct tec_helm *h)
 /* The first failure ends a trial at once: a frame pays for no second one. So does the call that
  * makes more than a tenth of its frames' calls too long: the gate's check of the budget, on a robot
  * whose caches are busy with more than the policy. */
-static void heed_failure(struct tec_helm *h)
+static void heed_failure(struct tec_canary *h)
 {
     const struct tec_policy_report *report = tec_policy_report(policy_of(&h->candidate));
     char why[160];
@@ -110,29 +110,29 @@ static void heed_failure(struct tec_helm *h)
     }
 }
 
-static void judge_candidate(struct tec_helm *h)
+static void judge_candidate(struct tec_canary *h)
 {
     if (!h->candidate.self || h->trial.frames < h->o.trial_frames)
         return;
     retire(h, &h->previous);
     h->previous = h->active;
-    take_helm(h, h->candidate, 0);
+    activate(h, h->candidate, 0);
     h->candidate = (struct tec_planner){0};
-    tell(h, TEC_HELM_ADOPTED, policy_of(&h->active), "");
+    tell(h, TEC_CANARY_ADOPTED, policy_of(&h->active), "");
     atomic_store_explicit(&h->busy, false, memory_order_release);
 }
 
-static void watch(struct tec_helm *h)
+static void watch(struct tec_canary *h)
 {
     const struct tec_policy_report *report = tec_policy_report(policy_of(&h->active));
     if (report->standby && !h->standby)
-        tell(h, TEC_HELM_FALLBACK, policy_of(&h->active),
+        tell(h, TEC_CANARY_FALLBACK, policy_of(&h->active),
              report->quarantined ? report->message : "by order");
     h->standby = report->standby;
 }
 
-/* A frame begins with its first call: the only place where the helm changes hands. */
-static void begin(struct tec_helm *h, const struct tec_frame_view *view)
+/* A frame begins with its first call: the only place where another policy comes into force. */
+static void begin(struct tec_canary *h, const struct tec_frame_view *view)
 {
     if (!h->ended && h->frame == view->index)
         return;
@@ -155,10 +155,10 @@ static void longest(int64_t *sum, int64_t *most, int64_t ns)
 }
 
 /* The candidate's turn, on the view that the policy has just seen. */
-static void compare(struct tec_helm *h, const struct tec_frame_view *view,
+static void compare(struct tec_canary *h, const struct tec_frame_view *view,
                     const struct tec_decision *decision)
 {
-    struct tec_helm_trial *trial = &h->trial;
+    struct tec_canary_trial *trial = &h->trial;
     h->candidate.plan(h->candidate.self, view, &h->shadow, NULL);
     trial->frames += !view->idle;
     if (!tec_decision_same(decision, &h->shadow, h->o.topology->n_nodes)) {
@@ -175,7 +175,7 @@ static void compare(struct tec_helm *h, const struct tec_frame_view *view,
 static enum tec_status plan(void *self, const struct tec_frame_view *view,
                             struct tec_decision *decision, struct tec_error *err)
 {
-    struct tec_helm *h = self;
+    struct tec_canary *h = self;
     begin(h, view);
     if (h->candidate.self)
         tec_decision_copy(&h->shadow, decision, h->o.topology->n_nodes);
@@ -188,7 +188,7 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
 static bool admit(void *self, const struct tec_frame_view *view, const struct tec_request_view *r,
                   char reason[32])
 {
-    struct tec_helm *h = self;
+    struct tec_canary *h = self;
     char other[32];
     begin(h, view);
     bool yes = h->active.admit(h->active.self, view, r, reason);
@@ -201,7 +201,7 @@ static bool admit(void *self, const struct tec_frame_view *view, const struct te
 
 static int evict(void *self, const struct tec_frame_view *view, int n)
 {
-    struct tec_helm *h = self;
+    struct tec_canary *h = self;
     begin(h, view);
     int victim = h->active.evict(h->active.self, view, n);
     if (h->candidate.self) {
@@ -214,35 +214,35 @@ static int evict(void *self, const struct tec_frame_view *view, int n)
 static void observe(void *self, const struct tec_frame_view *view,
                     const struct tec_frame_result *result)
 {
-    struct tec_helm *h = self;
+    struct tec_canary *h = self;
     begin(h, view);
     h->active.observe(h->active.self, view, result);
     if (h->candidate.self) {
         h->candidate.observe(h->candidate.self, view, result);
         heed_failure(h);
     }
-    tec_helm_rest(h);
+    tec_canary_rest(h);
     h->ended = true;
-    tec_helm_show(h);
+    tec_canary_show(h);
 }
 
 static const char *decider(void *self)
 {
-    struct tec_helm *h = self;
+    struct tec_canary *h = self;
     return tec_planner_name(&h->active);
 }
 
-void tec_helm_rest(struct tec_helm *h)
+void tec_canary_rest(struct tec_canary *h)
 {
-    if (atomic_load_explicit(&h->copy_stage, memory_order_acquire) != TEC_HELM_COPY_ASKED)
+    if (atomic_load_explicit(&h->copy_stage, memory_order_acquire) != TEC_CANARY_COPY_ASKED)
         return;
     tec_policy_copy_state(policy_of(&h->active), &h->copy);
-    atomic_store_explicit(&h->copy_stage, TEC_HELM_COPY_TAKEN, memory_order_release);
+    atomic_store_explicit(&h->copy_stage, TEC_CANARY_COPY_TAKEN, memory_order_release);
 }
 
-struct tec_planner tec_helm_planner(struct tec_helm *h)
+struct tec_planner tec_canary_planner(struct tec_canary *h)
 {
-    return (struct tec_planner){.name = "helm",
+    return (struct tec_planner){.name = "canary",
                                 .self = h,
                                 .admit = admit,
                                 .plan = plan,

@@ -1,29 +1,29 @@
-/* helm.h - who decides over time: the policy at the helm, the one before it, and one on trial.
+/* canary.h - a new policy on trial beside the one in force, and the one before it, to go back to.
  *
- * A helm is a planner. The frame thread calls that planner and nothing else here; in it nothing
+ * A canary is a planner. The frame thread calls that planner and nothing else here; in it nothing
  * allocates, frees or locks. One loader thread at a time calls all other functions: it builds a new
  * policy beside the running one, hands it the old one's state, and closes what was replaced. The
  * two meet in atomics and rings only. When no frame runs, one thread may be both.
  *
- *     tec_helm_load(helm, "new.lua", ...)     a fresh policy is built: parse, setup (loader)
+ *     tec_canary_load(canary, "new.lua", ...)     a fresh policy is built: parse, setup (loader)
  *     the end of a frame                      the running policy's state is copied (frame thread)
- *     tec_helm_poll(helm)                     migrate(copy, version), hand over (loader)
+ *     tec_canary_poll(canary)                     migrate(copy, version), hand over (loader)
  *     `trial_frames` frames                   decides on the real views too; decisions are compared
  *                                             and thrown away (frame thread)
- *     the next frame                          it is at the helm, the old one stays at hand
+ *     the next frame                          it is in force, the old one stays at hand
  *     a failure in its first `probation_frames` frames: the old one is back in the next frame
  *
  * Every failure on this way leaves the running policy where it is. In its trial a candidate may
  * cost a frame its own time limit once: the first failure ends the trial. One whose calls take more
  * than soft_us of CPU time in more than a tenth of as many calls as the trial has frames is
  * rejected, too. */
-#ifndef TEC_POLICIES_HOST_HELM_H
-#define TEC_POLICIES_HOST_HELM_H
+#ifndef TEC_POLICIES_HOST_CANARY_H
+#define TEC_POLICIES_HOST_CANARY_H
 
 #include "policies/host/policy.h"
 
 /* A member that is 0 takes its default. */
-struct tec_helm_options {
+struct tec_canary_options {
     const struct tec_topology *topology; /* borrowed */
     const char *root;                    /* borrowed; see tec_policy_open */
     struct tec_policy_limits limits;     /* of the policies it loads */
@@ -36,98 +36,98 @@ struct tec_helm_options {
     void *user;
 };
 
-enum tec_helm_event_kind {
-    TEC_HELM_TRIAL,    /* the candidate is asked beside the policy */
-    TEC_HELM_ADOPTED,  /* it is at the helm */
-    TEC_HELM_REJECTED, /* it failed on trial, or was dropped by order */
-    TEC_HELM_RETURNED, /* it failed at the helm: the one before is back */
-    TEC_HELM_ROLLBACK, /* the one before is back, by order */
-    TEC_HELM_FALLBACK  /* the policy was quarantined or stood down: the fallback decides */
+enum tec_canary_event_kind {
+    TEC_CANARY_TRIAL,    /* the candidate is asked beside the policy */
+    TEC_CANARY_ADOPTED,  /* it is in force */
+    TEC_CANARY_REJECTED, /* it failed on trial, or was dropped by order */
+    TEC_CANARY_RETURNED, /* it failed in force: the one before is back */
+    TEC_CANARY_ROLLBACK, /* the one before is back, by order */
+    TEC_CANARY_FALLBACK  /* the policy was quarantined or stood down: the fallback decides */
 };
 
 /* How the candidate compared. Times are those of plan's calls. */
-struct tec_helm_trial {
+struct tec_canary_trial {
     int64_t frames, differing, first_differing; /* frame of the first one, -1 = none */
     int64_t other_answers;                      /* of admit and evict */
     int64_t policy_ns, candidate_ns;            /* sums */
     int64_t policy_max_ns, candidate_max_ns;
 };
 
-struct tec_helm_event {
-    enum tec_helm_event_kind kind;
+struct tec_canary_event {
+    enum tec_canary_event_kind kind;
     int64_t frame;
     char policy[64]; /* that the event is about */
     int version;
-    struct tec_helm_trial trial; /* of the latest candidate */
-    char message[480];           /* one line, "" = none */
+    struct tec_canary_trial trial; /* of the latest candidate */
+    char message[480];             /* one line, "" = none */
 };
 
-struct tec_helm;
+struct tec_canary;
 
 /* Takes `first` on success, an open policy of the same topology. */
-enum tec_status tec_helm_create(struct tec_helm **out, const struct tec_helm_options *options,
-                                struct tec_policy *first, struct tec_heap *heap,
-                                struct tec_error *err);
+enum tec_status tec_canary_create(struct tec_canary **out, const struct tec_canary_options *options,
+                                  struct tec_policy *first, struct tec_heap *heap,
+                                  struct tec_error *err);
 
 /* Closes all its policies; no frame may run. NULL is allowed. */
-void tec_helm_destroy(struct tec_helm *helm);
+void tec_canary_destroy(struct tec_canary *canary);
 
-/* What a helm shows of itself: as it was when the last frame ended. */
-struct tec_helm_status {
+/* What a canary shows of itself: as it was when the last frame ended. */
+struct tec_canary_status {
     int64_t frame;                                /* that ended; -1 = none yet */
     char policy[64], previous[64], candidate[64]; /* "" = none */
     int version, previous_version, candidate_version;
     char decides[64]; /* whose plan the frame ran: the policy, its fallback, "default" */
     struct tec_policy_report report;
-    struct tec_helm_trial trial; /* of the latest candidate */
-    int trial_frames;            /* that a trial takes */
+    struct tec_canary_trial trial; /* of the latest candidate */
+    int trial_frames;              /* that a trial takes */
     int n_params;
     struct tec_param params[TEC_MAX_PARAMS];
 };
 
-/* The planner for the frame loop; who decides is the policy at the helm, or its fallback. Valid
+/* The planner for the frame loop; who decides is the policy in force, or its fallback. Valid
  * until destroy. */
-struct tec_planner tec_helm_planner(struct tec_helm *helm);
+struct tec_planner tec_canary_planner(struct tec_canary *canary);
 
 /* For a frame thread that stands idle: what otherwise waits for the end of a frame. */
-void tec_helm_rest(struct tec_helm *helm);
+void tec_canary_rest(struct tec_canary *canary);
 
 /* Load a policy as candidate. TEC_INVALID while another one is on its way or on trial; otherwise
  * as tec_policy_open. What follows happens by itself, as long as poll is called. */
-enum tec_status tec_helm_load(struct tec_helm *helm, const char *name,
-                              const struct tec_param_value *params, int n_params,
-                              struct tec_error *err);
+enum tec_status tec_canary_load(struct tec_canary *canary, const char *name,
+                                const struct tec_param_value *params, int n_params,
+                                struct tec_error *err);
 
 /* The loader's share of the work, never waiting: hands a loaded policy on as soon as the state has
  * been copied, closes what was replaced. On failure the candidate is closed, the policy stays. */
-enum tec_status tec_helm_poll(struct tec_helm *helm, struct tec_error *err);
+enum tec_status tec_canary_poll(struct tec_canary *canary, struct tec_error *err);
 
 /* Does a loaded policy still wait for the state, which is copied when a frame ends? Then poll. */
-bool tec_helm_waits(const struct tec_helm *helm);
+bool tec_canary_waits(const struct tec_canary *canary);
 
 /* Orders, obeyed when the next frame begins. rollback: exchange the policy with the one before it
  * (a second rollback takes that back); nothing happens without one. drop: give up the candidate.
  * fallback_now, reinstate: see tec_policy_fallback_now. */
-void tec_helm_rollback(struct tec_helm *helm);
-void tec_helm_drop(struct tec_helm *helm);
-void tec_helm_fallback_now(struct tec_helm *helm);
-void tec_helm_reinstate(struct tec_helm *helm);
+void tec_canary_rollback(struct tec_canary *canary);
+void tec_canary_drop(struct tec_canary *canary);
+void tec_canary_fallback_now(struct tec_canary *canary);
+void tec_canary_reinstate(struct tec_canary *canary);
 
-/* A parameter of the policy at the helm; see tec_policy_post_param. */
-enum tec_status tec_helm_set_param(struct tec_helm *helm, const char *name, double value,
-                                   struct tec_error *err);
+/* A parameter of the policy in force; see tec_policy_post_param. */
+enum tec_status tec_canary_set_param(struct tec_canary *canary, const char *name, double value,
+                                     struct tec_error *err);
 
-/* The policy at the helm, for what other threads may ask of it. It is closed by poll and destroy
+/* The policy in force, for what other threads may ask of it. It is closed by poll and destroy
  * only. */
-struct tec_policy *tec_helm_policy(struct tec_helm *helm);
+struct tec_policy *tec_canary_policy(struct tec_canary *canary);
 
 /* The newest status; valid until the next call. */
-const struct tec_helm_status *tec_helm_look(struct tec_helm *helm);
+const struct tec_canary_status *tec_canary_look(struct tec_canary *canary);
 
 /* Take the oldest event. False: there is none. At most 64 wait, later ones are lost. */
-bool tec_helm_next_event(struct tec_helm *helm, struct tec_helm_event *event);
+bool tec_canary_next_event(struct tec_canary *canary, struct tec_canary_event *event);
 
 /* "trial", "adopted", ... */
-const char *tec_helm_event_name(enum tec_helm_event_kind kind);
+const char *tec_canary_event_name(enum tec_canary_event_kind kind);
 
 #endif

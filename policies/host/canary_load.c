@@ -1,12 +1,12 @@
-/* The loader's side of a helm: building policies, handing them over, closing them. */
-#include "policies/host/helm_state.h"
+/* The loader's side of a canary: building policies, handing them over, closing them. */
+#include "policies/host/canary_state.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { KIB = 1024 };
 
-static void close_policy(struct tec_helm *h, struct tec_policy *policy)
+static void close_policy(struct tec_canary *h, struct tec_policy *policy)
 {
     if (!policy)
         return;
@@ -16,7 +16,7 @@ static void close_policy(struct tec_helm *h, struct tec_policy *policy)
     h->alive--;
 }
 
-static void drain(struct tec_helm *h)
+static void drain(struct tec_canary *h)
 {
     struct tec_policy *policy;
     while (tec_ring_pop(&h->retired, &policy))
@@ -25,26 +25,26 @@ static void drain(struct tec_helm *h)
 
 /* --- life --------------------------------------------------------------------------------- */
 
-static enum tec_status take_memory(struct tec_helm *h, struct tec_error *err)
+static enum tec_status take_memory(struct tec_canary *h, struct tec_error *err)
 {
     h->copy.size = h->o.state;
     h->copy.bytes = tec_arena_push(&h->arena, h->copy.size, 1, 64);
-    h->views = TEC_NEW(&h->arena, TEC_TRIPLE_PLACES, struct tec_helm_status);
+    h->views = TEC_NEW(&h->arena, TEC_TRIPLE_PLACES, struct tec_canary_status);
     if (!h->copy.bytes || !h->views ||
-        tec_ring_init(&h->retired, &h->arena, TEC_HELM_POLICIES, sizeof(struct tec_policy *)) !=
+        tec_ring_init(&h->retired, &h->arena, TEC_CANARY_POLICIES, sizeof(struct tec_policy *)) !=
             TEC_OK ||
-        tec_ring_init(&h->events, &h->arena, TEC_HELM_EVENTS, sizeof(struct tec_helm_event)) !=
+        tec_ring_init(&h->events, &h->arena, TEC_CANARY_EVENTS, sizeof(struct tec_canary_event)) !=
             TEC_OK)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for changing policies");
     return TEC_OK;
 }
 
-enum tec_status tec_helm_create(struct tec_helm **out, const struct tec_helm_options *options,
-                                struct tec_policy *first, struct tec_heap *heap,
-                                struct tec_error *err)
+enum tec_status tec_canary_create(struct tec_canary **out, const struct tec_canary_options *options,
+                                  struct tec_policy *first, struct tec_heap *heap,
+                                  struct tec_error *err)
 {
     *out = NULL;
-    struct tec_helm *h = tec_heap_get(heap, sizeof *h);
+    struct tec_canary *h = tec_heap_get(heap, sizeof *h);
     if (!h)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for changing policies");
     h->heap = heap;
@@ -64,14 +64,14 @@ enum tec_status tec_helm_create(struct tec_helm **out, const struct tec_helm_opt
     h->alive = 1;
     h->since = (int64_t)h->o.probation_frames + 1;
     tec_policy_set_fallback(first, h->o.fallback);
-    atomic_store(&h->at_helm, first);
+    atomic_store(&h->in_force, first);
     tec_triple_init(&h->newest);
-    tec_helm_show(h);
+    tec_canary_show(h);
     *out = h;
     return TEC_OK;
 }
 
-void tec_helm_destroy(struct tec_helm *h)
+void tec_canary_destroy(struct tec_canary *h)
 {
     if (!h)
         return;
@@ -87,44 +87,44 @@ void tec_helm_destroy(struct tec_helm *h)
 
 /* --- a new policy ------------------------------------------------------------------------- */
 
-enum tec_status tec_helm_load(struct tec_helm *h, const char *name,
-                              const struct tec_param_value *params, int n_params,
-                              struct tec_error *err)
+enum tec_status tec_canary_load(struct tec_canary *h, const char *name,
+                                const struct tec_param_value *params, int n_params,
+                                struct tec_error *err)
 {
     drain(h);
     if (atomic_load_explicit(&h->busy, memory_order_acquire))
         return tec_fail(err, TEC_INVALID,
                         "policy '%.80s' cannot be loaded: another one is on trial", name);
-    if (h->alive >= TEC_HELM_POLICIES)
+    if (h->alive >= TEC_CANARY_POLICIES)
         return tec_fail(err, TEC_INVALID, "policy '%.80s' cannot be loaded: %d are not closed yet",
                         name, h->alive);
     TEC_TRY(tec_policy_open(&h->built, name, h->o.root, h->o.topology, &h->o.limits, params,
                             n_params, h->heap, err));
     h->alive++;
     atomic_store_explicit(&h->busy, true, memory_order_relaxed);
-    h->needs_state = tec_policy_migrates(h->built, tec_policy_name(tec_helm_policy(h)));
+    h->needs_state = tec_policy_migrates(h->built, tec_policy_name(tec_canary_policy(h)));
     if (h->needs_state)
-        atomic_store_explicit(&h->copy_stage, TEC_HELM_COPY_ASKED, memory_order_release);
+        atomic_store_explicit(&h->copy_stage, TEC_CANARY_COPY_ASKED, memory_order_release);
     return TEC_OK;
 }
 
-static void give_up(struct tec_helm *h)
+static void give_up(struct tec_canary *h)
 {
     close_policy(h, h->built);
     h->built = NULL;
     atomic_store_explicit(&h->busy, false, memory_order_relaxed);
 }
 
-enum tec_status tec_helm_poll(struct tec_helm *h, struct tec_error *err)
+enum tec_status tec_canary_poll(struct tec_canary *h, struct tec_error *err)
 {
     drain(h);
     if (!h->built)
         return TEC_OK;
     if (h->needs_state) {
-        if (atomic_load_explicit(&h->copy_stage, memory_order_acquire) != TEC_HELM_COPY_TAKEN)
+        if (atomic_load_explicit(&h->copy_stage, memory_order_acquire) != TEC_CANARY_COPY_TAKEN)
             return TEC_OK;
         enum tec_status status = tec_policy_migrate(h->built, &h->copy, err);
-        atomic_store_explicit(&h->copy_stage, TEC_HELM_COPY_IDLE, memory_order_relaxed);
+        atomic_store_explicit(&h->copy_stage, TEC_CANARY_COPY_IDLE, memory_order_relaxed);
         if (status != TEC_OK) {
             give_up(h);
             return status;
@@ -135,58 +135,58 @@ enum tec_status tec_helm_poll(struct tec_helm *h, struct tec_error *err)
     return TEC_OK;
 }
 
-bool tec_helm_waits(const struct tec_helm *h)
+bool tec_canary_waits(const struct tec_canary *h)
 {
     return h->built != NULL;
 }
 
 /* --- orders ------------------------------------------------------------------------------- */
 
-static void order(struct tec_helm *h, uint32_t what)
+static void order(struct tec_canary *h, uint32_t what)
 {
     atomic_fetch_or_explicit(&h->orders, what, memory_order_release);
 }
 
-void tec_helm_rollback(struct tec_helm *h)
+void tec_canary_rollback(struct tec_canary *h)
 {
-    order(h, TEC_HELM_ORDER_ROLLBACK);
+    order(h, TEC_CANARY_ORDER_ROLLBACK);
 }
 
-void tec_helm_drop(struct tec_helm *h)
+void tec_canary_drop(struct tec_canary *h)
 {
     if (h->built)
         give_up(h);
     else
-        order(h, TEC_HELM_ORDER_DROP);
+        order(h, TEC_CANARY_ORDER_DROP);
 }
 
-void tec_helm_fallback_now(struct tec_helm *h)
+void tec_canary_fallback_now(struct tec_canary *h)
 {
-    order(h, TEC_HELM_ORDER_FALLBACK);
+    order(h, TEC_CANARY_ORDER_FALLBACK);
 }
 
-void tec_helm_reinstate(struct tec_helm *h)
+void tec_canary_reinstate(struct tec_canary *h)
 {
-    order(h, TEC_HELM_ORDER_REINSTATE);
+    order(h, TEC_CANARY_ORDER_REINSTATE);
 }
 
-enum tec_status tec_helm_set_param(struct tec_helm *h, const char *name, double value,
-                                   struct tec_error *err)
+enum tec_status tec_canary_set_param(struct tec_canary *h, const char *name, double value,
+                                     struct tec_error *err)
 {
-    return tec_policy_post_param(tec_helm_policy(h), name, value, err);
+    return tec_policy_post_param(tec_canary_policy(h), name, value, err);
 }
 
-struct tec_policy *tec_helm_policy(struct tec_helm *h)
+struct tec_policy *tec_canary_policy(struct tec_canary *h)
 {
-    return atomic_load_explicit(&h->at_helm, memory_order_acquire);
+    return atomic_load_explicit(&h->in_force, memory_order_acquire);
 }
 
-bool tec_helm_next_event(struct tec_helm *h, struct tec_helm_event *event)
+bool tec_canary_next_event(struct tec_canary *h, struct tec_canary_event *event)
 {
     return tec_ring_pop(&h->events, event);
 }
 
-const char *tec_helm_event_name(enum tec_helm_event_kind kind)
+const char *tec_canary_event_name(enum tec_canary_event_kind kind)
 {
     static const char *const names[] = {"trial",    "adopted",  "rejected",
                                         "returned", "rollback", "fallback"};
