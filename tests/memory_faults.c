@@ -1,6 +1,6 @@
 /* What may happen to a memory while a forward loads it: whatever it is, no wrong byte is used, what
  * was acknowledged is there afterwards, and a sentence says where. */
-#include "graph/memory/feed.h"
+#include "graph/memory/prefetch.h"
 #include "tests/box.h"
 
 #include <fcntl.h>
@@ -119,56 +119,56 @@ static uint32_t pin(unsigned char *computed)
     return n;
 }
 
-static struct tec_feed *stream_new(int64_t bytes_per_sec)
+static struct tec_prefetch *stream_new(int64_t bytes_per_sec)
 {
-    const struct tec_feed_options options = {
+    const struct tec_prefetch_options options = {
         .layers = LAYERS,
         .units = UNITS,
         .direct = true,
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = bytes_per_sec}}};
-    struct tec_feed *stream = NULL;
-    REQUIRE(tec_feed_create(&stream, store, &options, &heap, &err) == TEC_OK);
+    struct tec_prefetch *stream = NULL;
+    REQUIRE(tec_prefetch_create(&stream, store, &options, &heap, &err) == TEC_OK);
     return stream;
 }
 
 /* Begin a forward of all units on what is pinned. */
-static void forward_begin(struct tec_feed *s, const unsigned char *computed)
+static void forward_begin(struct tec_prefetch *s, const unsigned char *computed)
 {
     static unsigned char *staging[PIECES];
     for (uint32_t i = 0; i < PIECES; i++)
         staging[i] = room[i];
-    const struct tec_feed_forward f = {.layers = LAYERS,
-                                       .units = UNITS,
-                                       .overlap = TEC_OVERLAP_BOUNDED,
-                                       .kv = kv,
-                                       .staging = staging,
-                                       .first = computed};
-    REQUIRE(tec_feed_begin(s, &f, &err) == TEC_OK);
+    const struct tec_prefetch_forward f = {.layers = LAYERS,
+                                           .units = UNITS,
+                                           .overlap = TEC_OVERLAP_BOUNDED,
+                                           .kv = kv,
+                                           .staging = staging,
+                                           .first = computed};
+    REQUIRE(tec_prefetch_begin(s, &f, &err) == TEC_OK);
 }
 
 /* The rest of it: every byte that is said to be ready is the pinned version's. */
-static enum tec_status forward_end(struct tec_feed *s, const unsigned char *computed)
+static enum tec_status forward_end(struct tec_prefetch *s, const unsigned char *computed)
 {
-    struct tec_feed_result result;
-    for (int l = 0; l < LAYERS && tec_feed_wait(s, l); l++) {
-        tec_feed_started(s, l);
+    struct tec_prefetch_result result;
+    for (int l = 0; l < LAYERS && tec_prefetch_wait(s, l); l++) {
+        tec_prefetch_started(s, l);
         for (int u = 0; u < UNITS; u++) {
-            const unsigned char *p = tec_feed_pieces(s)[l * UNITS + u];
+            const unsigned char *p = tec_prefetch_pieces(s)[l * UNITS + u];
             const struct tec_unit_view *v = &pinned[u];
             unsigned char want = byte_of(v->unit, v->version, v->epoch, (uint32_t)l);
             CHECK(computed[u] || (p[0] == want && memcmp(p, p + 1, BODY - 1) == 0));
         }
         if (l + 1 < LAYERS)
-            tec_feed_known(s, l + 1, computed);
-        tec_feed_ended(s, l);
+            tec_prefetch_known(s, l + 1, computed);
+        tec_prefetch_ended(s, l);
     }
-    enum tec_status status = tec_feed_finish(s, &result, &err);
+    enum tec_status status = tec_prefetch_finish(s, &result, &err);
     for (uint32_t u = 0; u < UNITS; u++)
         tec_store_drop(store, kv[u]);
     return status;
 }
 
-static enum tec_status forward(struct tec_feed *s)
+static enum tec_status forward(struct tec_prefetch *s)
 {
     unsigned char computed[UNITS];
     (void)pin(computed);
@@ -181,7 +181,7 @@ TEST(a_unit_updated_while_it_is_loaded_is_new_the_next_time)
     unsigned char computed[UNITS];
     begin(0, 0);
     fill_all();
-    struct tec_feed *s = stream_new(KV * 100); /* a unit takes 10 ms */
+    struct tec_prefetch *s = stream_new(KV * 100); /* a unit takes 10 ms */
     CHECK_INT(pin(computed), ==, UNITS);
     forward_begin(s, computed);
     REQUIRE(put(4, 1) == TEC_OK && give(units[4]) == TEC_OK);
@@ -190,7 +190,7 @@ TEST(a_unit_updated_while_it_is_loaded_is_new_the_next_time)
     CHECK_INT(pinned[4].version, ==, 1);
     CHECK_INT(forward(s), ==, TEC_OK); /* the new ones */
     CHECK_INT(pinned[4].version, ==, 2);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     end();
 }
 
@@ -200,14 +200,14 @@ TEST(a_unit_removed_while_it_is_loaded_is_there_until_it_is_dropped)
     unsigned char computed[UNITS];
     begin(0, 0);
     fill_all();
-    struct tec_feed *s = stream_new(KV * 100);
+    struct tec_prefetch *s = stream_new(KV * 100);
     CHECK_INT(pin(computed), ==, UNITS);
     forward_begin(s, computed);
     REQUIRE(tec_store_remove(store, "u7", &change, &err) == TEC_OK);
     REQUIRE(put(7, 5) == TEC_OK); /* the handle is used again */
     CHECK_INT(units[7], ==, 7);
     CHECK_INT(forward_end(s, computed), ==, TEC_OK);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     end();
 }
 
@@ -219,7 +219,7 @@ TEST(a_group_that_flips_in_the_step_that_retrieves_it_is_of_one_form)
     uint32_t got[4], n = 0;
     begin(1 << 22, 0);
     fill_all();
-    struct tec_feed *s = stream_new(KV * 100);
+    struct tec_prefetch *s = stream_new(KV * 100);
     REQUIRE(tec_store_query(store, query, 4, got, &n, &err) == TEC_OK && n == 4);
     CHECK_INT(pin(computed), ==, UNITS); /* alone */
     forward_begin(s, computed);
@@ -241,7 +241,7 @@ TEST(a_group_that_flips_in_the_step_that_retrieves_it_is_of_one_form)
     CHECK_INT(pin(computed), ==, UNITS - 4); /* its group is computed again, each alone */
     for (uint32_t u = 0; u < UNITS; u++)
         tec_store_drop(store, kv[u]);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     end();
 }
 
@@ -250,9 +250,9 @@ TEST(a_full_ram_tier_reads_from_the_file)
     struct tec_kv *held = NULL;
     begin(3 * KV, 0); /* room for three units */
     fill_all();
-    struct tec_feed *s = stream_new(0);
+    struct tec_prefetch *s = stream_new(0);
     CHECK_INT(forward(s), ==, TEC_OK);
-    struct tec_feed_counts c = tec_feed_counts(s);
+    struct tec_prefetch_counts c = tec_prefetch_counts(s);
     CHECK_INT(c.bytes[TEC_KEPT_RAM], ==, 3 * KV);
     CHECK_INT(c.bytes[TEC_KEPT_FILE], ==, 9 * KV);
     unsigned char computed[UNITS];
@@ -267,7 +267,7 @@ TEST(a_full_ram_tier_reads_from_the_file)
     tec_store_drop(store, held);
     CHECK_INT(forward(s), ==, TEC_OK);
     CHECK(tec_store_counts(store).ram_bytes <= 3 * KV);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     end();
 }
 
@@ -284,9 +284,9 @@ static void check_rounds(int64_t ram, const int *rounds)
         REQUIRE(tec_store_view(store, units[u], &v));
         CHECK_STR(v.text, want);
     }
-    struct tec_feed *s = stream_new(0);
+    struct tec_prefetch *s = stream_new(0);
     CHECK_INT(forward(s), ==, TEC_OK);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
 }
 
 TEST(a_file_cut_off_at_any_place_gives_no_wrong_byte)
@@ -302,7 +302,7 @@ TEST(a_file_cut_off_at_any_place_gives_no_wrong_byte)
         off_t at = i < 20 ? 4096 + i * 173 : st.st_size - st.st_size / 21 * (i - 20);
         REQUIRE(truncate(path, at) == 0);
         REQUIRE(open_store(0, 0) == TEC_OK);
-        struct tec_feed *s = stream_new(0);
+        struct tec_prefetch *s = stream_new(0);
         uint32_t n = tec_store_counts(store).units, lost = UNITS - n;
         for (uint32_t u = 0; u < UNITS; u++)
             REQUIRE(put(u, 0) == TEC_OK); /* those whose text was cut off come again */
@@ -310,7 +310,7 @@ TEST(a_file_cut_off_at_any_place_gives_no_wrong_byte)
         computed_most = lost > computed_most ? lost : computed_most;
         CHECK(fill() >= lost);
         CHECK_INT(forward(s), ==, TEC_OK);
-        tec_feed_destroy(s);
+        tec_prefetch_destroy(s);
         tec_store_close(store);
         unlink(path); /* as it was */
         REQUIRE(open_store(0, 0) == TEC_OK);
@@ -329,7 +329,7 @@ TEST(a_file_damaged_under_a_forward_gives_no_wrong_byte)
     begin(0, 0);
     fill_all();
     REQUIRE(stat(path, &st) == 0);
-    struct tec_feed *s = stream_new(0);
+    struct tec_prefetch *s = stream_new(0);
     for (int i = 0; i < 60; i++) {
         seed = seed * 1664525u + 1013904223u;
         int file = open(path, O_WRONLY);
@@ -346,7 +346,7 @@ TEST(a_file_damaged_under_a_forward_gives_no_wrong_byte)
     }
     printf("# 60 damages, %u forwards void: %s\n", voids, err.message);
     CHECK(voids > 10);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     end();
 }
 
@@ -355,7 +355,7 @@ TEST(a_disk_that_fills_up_loses_nothing_acknowledged)
     int rounds[UNITS] = {0};
     begin(0, 0);
     fill_all();
-    struct tec_feed *s = stream_new(0);
+    struct tec_prefetch *s = stream_new(0);
     struct rlimit was, now;
     struct stat st;
     REQUIRE(stat(path, &st) == 0 && getrlimit(RLIMIT_FSIZE, &was) == 0);
@@ -378,7 +378,7 @@ TEST(a_disk_that_fills_up_loses_nothing_acknowledged)
         }
     CHECK(failed > 0 && tec_store_fails(store));
     CHECK(strstr(err.message, path) != NULL);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     tec_store_close(store);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &was) == 0);
     check_rounds(0, rounds);
@@ -396,11 +396,11 @@ TEST(a_size_limit_forgets_kv_but_no_text)
             CHECK_INT(give(units[u]), ==, TEC_OK);
             rounds[u] = round;
         }
-    struct tec_feed *s = stream_new(0);
+    struct tec_prefetch *s = stream_new(0);
     CHECK_INT(forward(s), ==, TEC_OK); /* what is left is right, the rest is computed */
     CHECK(tec_store_counts(store).file_bytes <= 6 * KV);
     CHECK(tec_store_counts(store).evicted[TEC_KEPT_FILE] > 0);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     tec_store_close(store);
     check_rounds(0, rounds);
     end();

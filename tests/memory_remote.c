@@ -1,7 +1,7 @@
 /* The remote tier: stores of several processes share KV; a server that is away, dies, is full or
  * lies costs time at most. Servers are started here, on sockets in a folder of their own. */
 #include "base/clock.h"
-#include "graph/memory/feed.h"
+#include "graph/memory/prefetch.h"
 #include "tests/box.h"
 
 #include <arpa/inet.h>
@@ -317,40 +317,41 @@ static struct tec_store *fill_server(void)
     return writer;
 }
 
-/* A forward of a feed whose server is killed before layer `when`; how many layers were ready. */
-static int forward(struct tec_store *s, struct tec_feed *feed, const uint32_t *unit, int when,
-                   enum tec_status *status)
+/* A forward of a prefetch whose server is killed before layer `when`; how many layers were ready.
+ */
+static int forward(struct tec_store *s, struct tec_prefetch *prefetch, const uint32_t *unit,
+                   int when, enum tec_status *status)
 {
     unsigned char *staging[PIECES], first[UNITS] = {0};
     struct tec_kv *kv[UNITS];
-    struct tec_feed_result result;
+    struct tec_prefetch_result result;
     int ready = 0;
     for (uint32_t i = 0; i < PIECES; i++)
         staging[i] = room[i];
     for (uint32_t i = 0; i < UNITS; i++)
         REQUIRE(tec_store_pin(s, unit[i], &kv[i], NULL) == TEC_OK);
-    const struct tec_feed_forward f = {.layers = LAYERS,
-                                       .units = UNITS,
-                                       .overlap = TEC_OVERLAP_BOUNDED,
-                                       .kv = kv,
-                                       .staging = staging,
-                                       .first = first};
-    REQUIRE(tec_feed_begin(feed, &f, NULL) == TEC_OK);
+    const struct tec_prefetch_forward f = {.layers = LAYERS,
+                                           .units = UNITS,
+                                           .overlap = TEC_OVERLAP_BOUNDED,
+                                           .kv = kv,
+                                           .staging = staging,
+                                           .first = first};
+    REQUIRE(tec_prefetch_begin(prefetch, &f, NULL) == TEC_OK);
     for (int l = 0; l < LAYERS; l++) {
         if (l == when)
             server_kill();
-        if (!tec_feed_wait(feed, l))
+        if (!tec_prefetch_wait(prefetch, l))
             break;
         ready++;
-        tec_feed_started(feed, l);
+        tec_prefetch_started(prefetch, l);
         for (uint32_t u = 0; u < UNITS; u++)
             CHECK_INT(room[l * UNITS + (int)u][5], ==, byte_of(u, 0, (uint32_t)l, false));
         if (l + 1 < LAYERS)
-            tec_feed_known(feed, l + 1, first);
+            tec_prefetch_known(prefetch, l + 1, first);
         nap_ms(compute_ms);
-        tec_feed_ended(feed, l);
+        tec_prefetch_ended(prefetch, l);
     }
-    *status = tec_feed_finish(feed, &result, NULL);
+    *status = tec_prefetch_finish(prefetch, &result, NULL);
     for (uint32_t i = 0; i < UNITS; i++)
         tec_store_drop(s, kv[i]);
     return ready;
@@ -358,11 +359,11 @@ static int forward(struct tec_store *s, struct tec_feed *feed, const uint32_t *u
 
 TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
 {
-    const struct tec_feed_options options = {
+    const struct tec_prefetch_options options = {
         .layers = LAYERS,
         .units = UNITS,
         .limit = {[TEC_KEPT_REMOTE] = {.bytes_per_sec = 8000000}}}; /* 8 ms a layer */
-    struct tec_feed *feed = NULL;
+    struct tec_prefetch *prefetch = NULL;
     enum tec_status status;
     uint32_t unit[UNITS];
     if (!program())
@@ -373,11 +374,11 @@ TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
     for (uint32_t i = 0; i < UNITS; i++)
         unit[i] = put(s, i, 0);
     CHECK_INT(look(s), ==, UNITS);
-    REQUIRE(tec_feed_create(&feed, s, &options, &heap, NULL) == TEC_OK);
-    CHECK_INT(forward(s, feed, unit, -1, &status), ==, LAYERS);
+    REQUIRE(tec_prefetch_create(&prefetch, s, &options, &heap, NULL) == TEC_OK);
+    CHECK_INT(forward(s, prefetch, unit, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
-    CHECK_INT(tec_feed_counts(feed).bytes[TEC_KEPT_REMOTE], ==, PIECES * PIECE);
-    CHECK_INT(forward(s, feed, unit, 2, &status), <, LAYERS);
+    CHECK_INT(tec_prefetch_counts(prefetch).bytes[TEC_KEPT_REMOTE], ==, PIECES * PIECE);
+    CHECK_INT(forward(s, prefetch, unit, 2, &status), <, LAYERS);
     CHECK_INT(status, ==, TEC_NOT_FOUND);
     printf("# %s\n", said);
     CHECK_INT(tec_store_counts(s).remote.away, ==, 1);
@@ -386,7 +387,7 @@ TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
     uint32_t missing[UNITS], n = tec_store_missing(s, missing, UNITS);
     CHECK_INT(n, >, 0);
     (void)look(s); /* finds nothing; others still believe in theirs until they read */
-    tec_feed_destroy(feed);
+    tec_prefetch_destroy(prefetch);
     tec_store_close(s);
     tec_store_close(writer);
     server_kill();
@@ -484,9 +485,9 @@ static void check_left_alone(struct tec_store *s)
 
 TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
 {
-    const struct tec_feed_options options = {
+    const struct tec_prefetch_options options = {
         .layers = LAYERS, .units = UNITS, .remote_ns = 100000000};
-    struct tec_feed *feed = NULL;
+    struct tec_prefetch *prefetch = NULL;
     enum tec_status status;
     uint32_t unit[UNITS];
     char slow[128];
@@ -500,27 +501,27 @@ TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
     for (uint32_t i = 0; i < UNITS; i++)
         unit[i] = put(s, i, 0);
     CHECK_INT(look(s), ==, UNITS);
-    REQUIRE(tec_feed_create(&feed, s, &options, &heap, NULL) == TEC_OK);
+    REQUIRE(tec_prefetch_create(&prefetch, s, &options, &heap, NULL) == TEC_OK);
     atomic_store(&delay_ms, 30); /* 32 pieces: a second */
     int64_t begin = now_ms();
-    CHECK_INT(forward(s, feed, unit, -1, &status), <, LAYERS);
+    CHECK_INT(forward(s, prefetch, unit, -1, &status), <, LAYERS);
     CHECK_INT(status, ==, TEC_NOT_FOUND);
     printf("# void after %d ms: %s\n", (int)(now_ms() - begin), said);
     CHECK_INT(now_ms() - begin, <, 400);
     atomic_store(&delay_ms, 0);
     check_left_alone(s);
     (void)look(s);
-    CHECK_INT(forward(s, feed, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(forward(s, prefetch, unit, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
     atomic_store(&delay_ms, 5); /* 40 ms a layer, of which it waits for the first alone */
     compute_ms = 80;
     begin = now_ms();
-    CHECK_INT(forward(s, feed, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(forward(s, prefetch, unit, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
     CHECK_INT(now_ms() - begin, >=, LAYERS * compute_ms);
     compute_ms = 0;
     CHECK_INT(tec_store_counts(s).remote.late, ==, 1);
-    tec_feed_destroy(feed);
+    tec_prefetch_destroy(prefetch);
     tec_store_close(s);
     way_close(thread, slow);
     server_kill();

@@ -133,7 +133,7 @@ subjects() { "build/$1/tests"; }
 # Tests whose sources use threads, by what they include.
 threaded() {
     for subject in $(subjects tsan); do
-        ! grep -qsE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/(ring|thread)\.h"|"graph/memory/(feed|feed_own)\.h"|<pthread\.h>)' \
+        ! grep -qsE '#include ("graph/run/|"kernels/(team|device)\.h"|"tectum\.h"|"base/(ring|thread)\.h"|"graph/memory/(feed|prefetch_own)\.h"|<pthread\.h>)' \
             "tests/$subject.c" || echo "$subject.t"
     done
 }

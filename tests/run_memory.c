@@ -266,7 +266,7 @@ TEST(kept_keys_spare_rows_and_survive_the_program)
     struct tec_memory_counts two = counts(&o);
     CHECK_INT(two.missing, ==, 3);
     CHECK(two.rows - one.rows < (two.rows_full - one.rows_full) / 2);
-    CHECK(two.feed.bytes[TEC_KEPT_RAM] > 0);
+    CHECK(two.prefetch.bytes[TEC_KEPT_RAM] > 0);
     close_planner(&o);
     REQUIRE(open_planner(&o, path, "nodes.recall.select=reuse", NULL) == TEC_OK);
     struct answer again = ask(&o, story[1].goal, NULL);
@@ -276,7 +276,7 @@ TEST(kept_keys_spare_rows_and_survive_the_program)
     struct tec_memory_counts three = counts(&o);
     CHECK_INT(three.rows, ==, two.rows - one.rows);
     /* From the file, or from RAM where a slow start had time to bring them there. */
-    CHECK(three.feed.bytes[TEC_KEPT_FILE] + three.feed.bytes[TEC_KEPT_RAM] > 0);
+    CHECK(three.prefetch.bytes[TEC_KEPT_FILE] + three.prefetch.bytes[TEC_KEPT_RAM] > 0);
     close_planner(&o);
     folder_remove();
 }
@@ -307,7 +307,7 @@ TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
     settle(&o);
     ask(&o, story[1].goal, NULL);
     CHECK_INT(counts(&o).whole, ==, 0);
-    CHECK(counts(&o).feed.bytes[TEC_KEPT_FILE] > 0);
+    CHECK(counts(&o).prefetch.bytes[TEC_KEPT_FILE] > 0);
     spoil();
     for (int i = 0; i < 5; i++) { /* a unit after the other is found out */
         char goal[32];

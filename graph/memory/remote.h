@@ -22,7 +22,7 @@
  * twice that, up to retry_most_ns, for as long as the store lives. `event` hears once that it is
  * away, and once that it is back. (A host's name is looked up by that thread alone.) A server that
  * answers each question in time, but keeps a forward waiting for longer than it may in all
- * (feed.h), is late: away too, and left alone for rest_ns.
+ * (prefetch.h), is late: away too, and left alone for rest_ns.
  *
  * A server that is full (OOM) is not away: what it refuses is counted and not tried again. */
 #ifndef TEC_GRAPH_MEMORY_REMOTE_H

@@ -210,8 +210,8 @@ enum tec_status tec_remote_link_ask(struct tec_remote_link *link, int n, const c
 }
 
 /* Feed the reader once. What it has not read may be `most` bytes. */
-static enum tec_status feed(struct tec_remote_link *link, size_t most, int64_t deadline_ns,
-                            struct tec_error *err)
+static enum tec_status prefetch(struct tec_remote_link *link, size_t most, int64_t deadline_ns,
+                                struct tec_error *err)
 {
     char chunk[CHUNK];
     ssize_t got;
@@ -246,7 +246,7 @@ enum tec_status tec_remote_link_answer(struct tec_remote_link *link, struct tec_
             return broken(link, TEC_MALFORMED, "the answer is none of its protocol", err);
         if (done)
             break;
-        TEC_TRY(feed(link, room + CHUNK, deadline_ns, err));
+        TEC_TRY(prefetch(link, room + CHUNK, deadline_ns, err));
     }
     link->answer = NULL;
     if (answer->kind == TEC_ANSWER_STRING && answer->size > room)

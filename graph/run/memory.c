@@ -152,7 +152,7 @@ void tec_memory_close(struct tec_memory *m)
     if (!m)
         return;
     tec_memory_stop_worker(m);
-    tec_feed_destroy(m->feed);
+    tec_prefetch_destroy(m->prefetch);
     tec_recall_finish(&m->recall);
     struct tec_error err;
     if (m->store && tec_store_end(m->store, &err) != TEC_OK)
@@ -252,8 +252,8 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .remembered_tokens = n[TEC_COUNT_REMEMBERED],
                                       .remember_ns = n[TEC_COUNT_REMEMBER_NS],
                                       .failed = n[TEC_COUNT_FAILED],
-                                      .feed = m->feed ? tec_feed_counts(m->feed)
-                                                      : (struct tec_feed_counts){0},
+                                      .prefetch = m->prefetch ? tec_prefetch_counts(m->prefetch)
+                                                              : (struct tec_prefetch_counts){0},
                                       .store = tec_store_counts(m->store)};
 }
 

@@ -15,7 +15,7 @@
 
 #include "base/text/tokenizer.h"
 #include "graph/load/pipeline.h"
-#include "graph/memory/feed.h"
+#include "graph/memory/prefetch.h"
 #include "graph/memory/store.h"
 #include "graph/run/executor.h"
 #include "graph/run/planner.h"
@@ -128,7 +128,7 @@ struct tec_memory_counts {
     int64_t waited_ns, choose_ns;    /* for KV; to choose units */
     int64_t remembered_tokens, remember_ns; /* computed to be kept */
     int64_t failed;                         /* of that, not kept: see `trouble` */
-    struct tec_feed_counts feed;
+    struct tec_prefetch_counts prefetch;
     struct tec_store_counts store;
 };
 struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);

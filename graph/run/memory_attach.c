@@ -181,13 +181,13 @@ enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
     TEC_TRY(take_staging(m, err));
     TEC_TRY(take_held(m, err));
     TEC_TRY(tec_recall_create(&m->recall, plan, &m->arena, err));
-    const struct tec_feed_options o = {.layers = m->layers,
-                                       .units = m->input->max_segments,
-                                       .grain_bytes = 64 << 10,
-                                       .remote_ns = (int64_t)(m->resource->remote_ms * 1e6),
-                                       .direct = true};
-    TEC_TRY(tec_feed_create(&m->feed, m->store, &o, m->heap, err));
-    m->pieces = tec_feed_pieces(m->feed);
+    const struct tec_prefetch_options o = {.layers = m->layers,
+                                           .units = m->input->max_segments,
+                                           .grain_bytes = 64 << 10,
+                                           .remote_ns = (int64_t)(m->resource->remote_ms * 1e6),
+                                           .direct = true};
+    TEC_TRY(tec_prefetch_create(&m->prefetch, m->store, &o, m->heap, err));
+    m->pieces = tec_prefetch_pieces(m->prefetch);
     TEC_TRY(keep_beginning(m, err));
     TEC_TRY(warm(m, err));
     fill_store(m);

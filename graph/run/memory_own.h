@@ -69,7 +69,7 @@ struct tec_memory {
     bool works;
     _Atomic bool stops;
     unsigned char **staging, *stage; /* [layers, units] */
-    struct tec_feed *feed;
+    struct tec_prefetch *prefetch;
     double *ratios; /* [layers] as declared, or as the frame's decision has it */
     bool decided, by_score, audit;
     int audits, agreed;
@@ -79,7 +79,7 @@ struct tec_memory {
     struct tec_recall recall;
     const struct tec_memory_prompt *prompt; /* of the running recall */
     unsigned char *first;                   /* [units + 1] S(0) */
-    unsigned char *set;                     /* [units] what the feed is told */
+    unsigned char *set;                     /* [units] what the prefetch is told */
     bool *fresh, *skipped;     /* [units + 1] nothing kept is brought; by the frame's decision */
     int *order;                /* [units] which is loaded first, by decision */
     double *score;             /* [units] */

@@ -9,7 +9,7 @@
 
 static const struct tec_clock real = {NULL};
 
-/* The feed is told of a forward's units; the beginning is this file's own. */
+/* The prefetch is told of a forward's units; the beginning is this file's own. */
 static bool find(void *self, int layer, int unit, const void **k, const void **v)
 {
     struct tec_memory *m = self;
@@ -30,7 +30,7 @@ static bool find(void *self, int layer, int unit, const void **k, const void **v
 static bool wait(void *self, int layer)
 {
     const struct tec_memory *m = self;
-    return tec_feed_wait(m->feed, layer);
+    return tec_prefetch_wait(m->prefetch, layer);
 }
 
 static void known(void *self, int layer, const unsigned char *set)
@@ -40,17 +40,17 @@ static void known(void *self, int layer, const unsigned char *set)
     for (int u = 0; u < m->prompt->n_units; u++)
         m->set[u] = set[u] && m->first[u];
     if (layer > 0)
-        tec_feed_known(m->feed, layer, m->set);
+        tec_prefetch_known(m->prefetch, layer, m->set);
 }
 
 static void started(void *self, int layer)
 {
-    tec_feed_started(((struct tec_memory *)self)->feed, layer);
+    tec_prefetch_started(((struct tec_memory *)self)->prefetch, layer);
 }
 
 static void ended(void *self, int layer)
 {
-    tec_feed_ended(((struct tec_memory *)self)->feed, layer);
+    tec_prefetch_ended(((struct tec_memory *)self)->prefetch, layer);
 }
 
 static struct tec_recall_rule rule_of(struct tec_memory *m)
@@ -90,7 +90,7 @@ static void hold(struct tec_memory *m, int region, const struct tec_prefix_input
         memcpy(m->held[region], o->ids, (size_t)o->n_text * sizeof *o->ids);
 }
 
-/* Where it fails no feed runs, nothing kept can be read. */
+/* Where it fails no prefetch runs, nothing kept can be read. */
 static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule *rule,
                              struct tec_error *err)
 {
@@ -107,23 +107,23 @@ static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule 
     m->fresh[p->n_units] = !m->begin_k;
     if (none)
         return TEC_OK;
-    const struct tec_feed_forward f = {.layers = m->layers,
-                                       .units = p->n_units,
-                                       .overlap = (enum tec_overlap)m->node->overlap,
-                                       .kv = p->kv,
-                                       .staging = m->staging,
-                                       .first = m->first,
-                                       .order = m->by_score ? m->order : NULL};
-    return tec_feed_begin(m->feed, &f, err) == TEC_OK ? TEC_OK : TEC_NOT_FOUND;
+    const struct tec_prefetch_forward f = {.layers = m->layers,
+                                           .units = p->n_units,
+                                           .overlap = (enum tec_overlap)m->node->overlap,
+                                           .kv = p->kv,
+                                           .staging = m->staging,
+                                           .first = m->first,
+                                           .order = m->by_score ? m->order : NULL};
+    return tec_prefetch_begin(m->prefetch, &f, err) == TEC_OK ? TEC_OK : TEC_NOT_FOUND;
 }
 
-/* What the feed says of a forward that is void is why; the unit is the first that failed. */
+/* What the prefetch says of a forward that is void is why; the unit is the first that failed. */
 static enum tec_status finish(struct tec_memory *m, enum tec_status status, int *unit,
                               struct tec_error *err)
 {
-    struct tec_feed_result result;
+    struct tec_prefetch_result result;
     struct tec_error why = {TEC_OK, ""};
-    if (tec_feed_finish(m->feed, &result, &why) == TEC_OK ||
+    if (tec_prefetch_finish(m->prefetch, &result, &why) == TEC_OK ||
         (status != TEC_OK && status != TEC_NOT_FOUND))
         return status;
     for (int u = m->prompt->n_units - 1; u >= 0; u--)

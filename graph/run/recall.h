@@ -4,7 +4,7 @@
  * The prompt is a fixed beginning, units in order, and the query; the beginning is unit n_units.
  * Which rows a layer computes is a selection's to say (selections.def), between the pieces of the
  * captured part: it reads what the layer's attention was on, and nothing it decides needs another
- * capture. Where kept pieces come from is a `source`'s: a stream (graph/memory/feed.h) or plain
+ * capture. Where kept pieces come from is a `source`'s: a stream (graph/memory/prefetch.h) or plain
  * memory. A judge may force the sets.
  *
  * Everything is taken by tec_recall_create; running takes and blocks nothing but what the source

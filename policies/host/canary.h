@@ -5,9 +5,9 @@
  * policy beside the running one, hands it the old one's state, and closes what was replaced. The
  * two meet in atomics and rings only. When no frame runs, one thread may be both.
  *
- *     tec_canary_load(canary, "new.lua", ...)     a fresh policy is built: parse, setup (loader)
+ *     tec_canary_load(c, "new.lua", ...)      a fresh policy is built: parse, setup (loader)
  *     the end of a frame                      the running policy's state is copied (frame thread)
- *     tec_canary_poll(canary)                     migrate(copy, version), hand over (loader)
+ *     tec_canary_poll(c)                      migrate(copy, version), hand over (loader)
  *     `trial_frames` frames                   decides on the real views too; decisions are compared
  *                                             and thrown away (frame thread)
  *     the next frame                          it is in force, the old one stays at hand

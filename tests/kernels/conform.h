@@ -68,8 +68,8 @@ int conform_ld(int cols);           /* a legal stride: cols rounded up to 16, so
  * is left over after whole multiples of 64 stays. */
 int conform_scale(const struct conform *c, int size, int most);
 
-/* `count` elements of `size` bytes, aligned to 64, filled with NaN (ints: 0x7fc0feed), fenced on
- * both sides. conform_ints is one of ints that hold `value`. */
+/* `count` elements of `size` bytes, aligned to 64, filled with NaN (ints: 0x7fc0prefetch), fenced
+ * on both sides. conform_ints is one of ints that hold `value`. */
 void *conform_buf(struct conform *c, size_t count, size_t size);
 int *conform_ints(struct conform *c, size_t count, int value);
 

@@ -25,7 +25,7 @@ void tec_live_released(void *user, const float *chunk, const struct tec_frame_re
     out->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
     tec_triple_post(&t->outbox);
     tec_bell_ring(&t->done);
-    tec_outlet_post(&t->outlet, t->tick, record, chunk, seen);
+    tec_watchdog_post(&t->watchdog, t->tick, record, chunk, seen);
     t->released = seen->number > t->released ? seen->number : t->released;
     if (t->loss.number <= t->released)
         t->loss.number = -1;
@@ -136,7 +136,7 @@ static void run_frame(struct tectum *t, int64_t now)
                      t->running->state_raw);
     tec_asks_put(&t->asks, &tick, t->running != NULL);
     tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
-    tec_outlet_flush(&t->outlet);
+    tec_watchdog_flush(&t->watchdog);
     tell_loss(t);
     tec_asks_settle(&t->asks);
     if (tec_device_failure(t->engine->device, NULL) != TEC_OK) { /* who waits is told */

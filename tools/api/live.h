@@ -7,8 +7,8 @@
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
 #include "tools/api/asks.h"
-#include "tools/api/outlet.h"
 #include "tools/api/seen.h"
+#include "tools/api/watchdog.h"
 
 #include "tectum.h"
 
@@ -91,10 +91,10 @@ struct tectum {
     struct tec_bell work; /* rings for the frame thread */
     struct tec_asks asks; /* requests that are asked for or given up */
 
-    pthread_mutex_t hand_lock; /* consumers': actions, outbox.reading, the outlet's end. Nobody
+    pthread_mutex_t hand_lock; /* consumers': actions, outbox.reading, the watchdog's end. Nobody
                                   prepares an input under it, so that a slow picture keeps no
                                   actions back */
-    struct tec_outlet outlet;
+    struct tec_watchdog watchdog;
     bool stopped; /* by a limit of the robot, for tectum_wait too */
     struct tec_triple outbox;
     struct tec_live_output outputs[TEC_TRIPLE_PLACES];

@@ -156,7 +156,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     tec_loop_set_planner(t->engine->loop, &planner);
     TEC_TRY(give_boxes(t, err));
     t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
-    TEC_TRY(tec_outlet_create(&t->outlet, t->engine, o->actions, &t->arena, err));
+    TEC_TRY(tec_watchdog_create(&t->watchdog, t->engine, o->actions, &t->arena, err));
     TEC_TRY(tec_seen_create(&t->seen, t->engine, &t->arena, err));
     t->started = tec_thread_start(&t->thread, tec_live_run, t);
     return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
@@ -309,7 +309,7 @@ static void judge(struct tectum *t, const struct tec_live_output *out, double *a
     chunk->limited = beyond.n;
     if (beyond.n > 0 && beyond.on == TEC_LIMIT_STOP) {
         t->stopped = true;
-        tec_outlet_stop(&t->outlet);
+        tec_watchdog_stop(&t->watchdog);
     }
     chunk->rows = t->stopped ? 0 : rows;
     if (t->stopped || tec_beyond_refused(&beyond))

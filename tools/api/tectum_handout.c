@@ -16,13 +16,13 @@ const char *tectum_source_name(enum tectum_source source)
     return tec_source_word((enum tec_action_source)source);
 }
 
-static void tell(struct tectum *t, const struct tec_outlet_given *given, double *actions,
+static void tell(struct tectum *t, const struct tec_watchdog_given *given, double *actions,
                  struct tectum_handed *handed)
 {
     const struct tec_handed *h = &given->handed;
     *handed = (struct tectum_handed){.source = (enum tectum_source)h->source,
                                      .rows = h->n,
-                                     .columns = t->outlet.columns,
+                                     .columns = t->watchdog.columns,
                                      .observation = h->seen,
                                      .captured_ns = h->captured_ns,
                                      .handed_ns = given->handed_ns,
@@ -30,7 +30,7 @@ static void tell(struct tectum *t, const struct tec_outlet_given *given, double 
                                      .limited = h->beyond.n};
     t->stopped |= h->beyond.n > 0 && h->beyond.on == TEC_LIMIT_STOP;
     if (h->n > 0)
-        memcpy(actions, h->actions, (size_t)h->n * (size_t)t->outlet.columns * sizeof *actions);
+        memcpy(actions, h->actions, (size_t)h->n * (size_t)t->watchdog.columns * sizeof *actions);
 }
 
 /* Ticks older than are remembered are over. */
@@ -46,11 +46,11 @@ enum tectum_status tectum_handout(struct tectum *t, int64_t observation, int64_t
                                   struct tectum_error *err)
 {
     struct tectum_handed unused;
-    struct tec_outlet_given given;
+    struct tec_watchdog_given given;
     if (!t || !actions)
         return tec_live_fail(err, TEC_INVALID,
                              "tectum_handout: an engine and room for actions are needed");
-    if (room < (size_t)t->outlet.actions * (size_t)t->outlet.columns)
+    if (room < (size_t)t->watchdog.actions * (size_t)t->watchdog.columns)
         return tec_live_fail(
             err, TEC_INVALID,
             "tectum_handout: actions need room for tectum_options.actions x columns");
@@ -69,15 +69,15 @@ enum tectum_status tectum_handout(struct tectum *t, int64_t observation, int64_t
     if (deadline_ns == 0)
         deadline_ns = due(t, observation, newest);
     for (;;) {
-        uint32_t seen = atomic_load(&t->outlet.bell.rings);
+        uint32_t seen = atomic_load(&t->watchdog.bell.rings);
         pthread_mutex_lock(&t->hand_lock);
-        bool got = tec_outlet_look(&t->outlet, observation, deadline_ns, &given);
+        bool got = tec_watchdog_look(&t->watchdog, observation, deadline_ns, &given);
         if (got)
             tell(t, &given, actions, handed ? handed : &unused);
         pthread_mutex_unlock(&t->hand_lock);
         if (got)
             return TECTUM_OK;
-        tec_bell_wait(&t->outlet.bell, seen, deadline_ns);
+        tec_bell_wait(&t->watchdog.bell, seen, deadline_ns);
     }
 }
 
@@ -91,12 +91,12 @@ void tectum_reset(struct tectum *t)
     if (ring)
         pthread_mutex_lock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);
-    tec_outlet_reset(&t->outlet);
+    tec_watchdog_reset(&t->watchdog);
     t->stopped = false;
     if (ring) {
         int64_t next = atomic_load(&t->submitted);
         atomic_store(&t->forgets, next);
-        tec_outlet_forget(&t->outlet, next);
+        tec_watchdog_forget(&t->watchdog, next);
     }
     pthread_mutex_unlock(&t->hand_lock);
     if (!ring)

@@ -1,7 +1,7 @@
 /* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
 #include "base/json_text.h"
 #include "base/number.h"
-#include "tools/api/outlet.h"
+#include "tools/api/watchdog.h"
 #include "tools/control/control.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"
@@ -158,7 +158,7 @@ static struct tec_watch_options watch_options(const struct job *job)
     const struct tec_worker *w = &job->worker;
     const struct tec_pipeline *p = w->opened.pipeline;
     const struct tec_session *session = w->opened.engine->session;
-    const struct tec_decl_deadline *d = tec_outlet_deadline(p);
+    const struct tec_decl_deadline *d = tec_watchdog_deadline(p);
     for (int i = 0; i < p->n_nodes && !d; i++) /* of a pipeline of text */
         if (p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
             d = &p->nodes[i].deadline;

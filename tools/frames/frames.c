@@ -22,8 +22,8 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
                                     .released_ns = record->release_ns,
                                     .chunk = own,
                                     .state_raw = seen->state_raw};
-    if (f->outlet)
-        tec_outlet_post(f->outlet, f->frame, record, chunk, seen);
+    if (f->watchdog)
+        tec_watchdog_post(f->watchdog, f->frame, record, chunk, seen);
 }
 
 static void find_nodes(struct tec_frames *f)
@@ -46,7 +46,7 @@ static void find_nodes(struct tec_frames *f)
 static enum tec_status make_handout(struct tec_frames *f, struct tec_error *err)
 {
     const struct tec_session *session = f->opened.engine->session;
-    const struct tec_decl_deadline *d = tec_outlet_deadline(f->opened.pipeline);
+    const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline);
     const struct tec_handout_options options = {.on_miss = TEC_MISS_HOLD,
                                                 .limit = tec_session_miss_limit(session, d),
                                                 .actions = tec_session_rows(session),
@@ -276,12 +276,12 @@ static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, do
                (size_t)handed.n * (size_t)tec_session_columns(session) * sizeof *actions);
 }
 
-/* What left, in the robot's numbers; with an outlet these are made where it is taken from. */
+/* What left, in the robot's numbers; with a watchdog these are made where it is taken from. */
 static void take_left(struct tec_frames *f)
 {
     struct tec_session *session = f->opened.engine->session;
     int rows = tec_session_rows(session), columns = tec_session_columns(session);
-    for (int i = 0; i < f->n_left && !f->outlet; i++) {
+    for (int i = 0; i < f->n_left && !f->watchdog; i++) {
         double *actions = f->actions + (ptrdiff_t)i * rows * columns;
         f->left[i].actions = actions;
         f->left[i].rows = tec_session_act_on(session, f->left[i].state_raw, f->left[i].chunk,
@@ -316,8 +316,8 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
         tec_seen_put(&f->seen, tick->frame, f->frame, f->out.input.captured_ns,
                      tec_session_seen(e->session)->state_raw);
     f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
-    if (f->outlet)
-        tec_outlet_flush(f->outlet);
+    if (f->watchdog)
+        tec_watchdog_flush(f->watchdog);
     f->out.n_asks = f->n_asks;
     f->out.n_cancels = f->n_cancels;
     f->out.asks = f->asks;

@@ -3,8 +3,8 @@
 #ifndef TEC_TOOLS_FRAMES_FRAMES_H
 #define TEC_TOOLS_FRAMES_FRAMES_H
 
-#include "tools/api/outlet.h"
 #include "tools/api/seen.h"
+#include "tools/api/watchdog.h"
 #include "tools/cli/open_engine.h"
 #include "tools/frames/inputs.h"
 
@@ -29,10 +29,10 @@ struct tec_frame_text {
 struct tec_frame_left {
     int64_t seen; /* number of the frame whose observation they are of */
     int64_t age_us, released_ns;
-    enum tec_action_source source; /* with an outlet FRESH: there it is decided */
+    enum tec_action_source source; /* with a watchdog FRESH: there it is decided */
     struct tec_beyond beyond; /* of its own actions; others were given where these were refused */
     int rows;                 /* of actions; fewer than there are where one is not finite */
-    const double *actions;    /* [rows, columns] of the robot; NULL with an outlet */
+    const double *actions;    /* [rows, columns] of the robot; NULL with a watchdog */
     const float *chunk;       /* [horizon, dim] of the model */
     const double *state_raw;  /* of that observation */
 };
@@ -80,9 +80,10 @@ struct tec_frames {
     const struct tec_texts *lists[TEC_MAX_DECODERS]; /* what each may say; n 0: anything */
     int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
     struct tec_clock clock;
-    struct tec_outlet *outlet; /* gets every chunk the moment it is released; NULL = none. Borrowed.
-                                  Whoever takes from it makes robot actions: `out` has none then */
-    struct tec_handout *handout; /* without an outlet: the last command, and the robot's limits */
+    struct tec_watchdog
+        *watchdog; /* gets every chunk the moment it is released; NULL = none. Borrowed.
+                  Whoever takes from it makes robot actions: `out` has none then */
+    struct tec_handout *handout; /* without a watchdog: the last command, and the robot's limits */
     struct tec_seen_list seen;
     size_t chunk; /* numbers of the model's */
     int n_left, max_left;

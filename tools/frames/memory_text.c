@@ -78,7 +78,8 @@ json_t *tec_memory_json(struct tec_memory *memory)
         (json_int_t)c.rows_full, "waited_us", (json_int_t)(c.waited_ns / 1000), "choose_us",
         (json_int_t)(c.choose_ns / 1000), "remembered_tokens", (json_int_t)c.remembered_tokens,
         "stored", (json_int_t)c.store.units, "loaded_bytes", "ram",
-        (json_int_t)c.feed.bytes[TEC_KEPT_RAM], "file", (json_int_t)c.feed.bytes[TEC_KEPT_FILE],
-        "remote", (json_int_t)c.feed.bytes[TEC_KEPT_REMOTE], "damaged", damaged_json(memory),
-        "writable", (int)!tec_memory_fails(memory), "trouble", tec_json_shown(trouble));
+        (json_int_t)c.prefetch.bytes[TEC_KEPT_RAM], "file",
+        (json_int_t)c.prefetch.bytes[TEC_KEPT_FILE], "remote",
+        (json_int_t)c.prefetch.bytes[TEC_KEPT_REMOTE], "damaged", damaged_json(memory), "writable",
+        (int)!tec_memory_fails(memory), "trouble", tec_json_shown(trouble));
 }

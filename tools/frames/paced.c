@@ -21,7 +21,7 @@ struct paced {
     struct tec_paced_counts *counts;
     struct tec_arena arena;
     struct tec_clock clock;
-    struct tec_outlet outlet;
+    struct tec_watchdog watchdog;
     int64_t period_ns, deadline_ns;
     pthread_t thread;
     bool started;
@@ -198,13 +198,13 @@ static enum tec_status await(struct paced *p, int64_t until_ns, bool idle, struc
 static enum tec_status hand(struct paced *p, struct tec_paced_tick tick, bool opened,
                             struct tec_error *err)
 {
-    struct tec_outlet_given given = {
+    struct tec_watchdog_given given = {
         .handed = {.source = TEC_SOURCE_NONE}, .handed_ns = tick.tick_ns, .age_ns = -1};
     if (p->acts)
-        tec_outlet_hand(&p->outlet, tick.frame, tick.deadline_ns, &given);
+        tec_watchdog_hand(&p->watchdog, tick.frame, tick.deadline_ns, &given);
     tick.source = given.handed.source;
     tick.rows = given.handed.n;
-    tick.columns = p->outlet.columns;
+    tick.columns = p->watchdog.columns;
     tick.actions = given.handed.actions;
     tick.handed_ns = given.handed_ns;
     tick.age_ns = given.age_ns;
@@ -248,9 +248,9 @@ static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
 
 static enum tec_status take_memory(struct paced *p, struct tec_error *err)
 {
-    TEC_TRY(
-        tec_outlet_create(&p->outlet, p->o.frames->opened.engine, p->o.actions, &p->arena, err));
-    size_t n = (size_t)p->outlet.actions * (size_t)p->outlet.columns;
+    TEC_TRY(tec_watchdog_create(&p->watchdog, p->o.frames->opened.engine, p->o.actions, &p->arena,
+                                err));
+    size_t n = (size_t)p->watchdog.actions * (size_t)p->watchdog.columns;
     for (int i = 0; i < PENDING; i++)
         if (!(p->pending[i].actions = TEC_NEW(&p->arena, n, double)))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for ticks");
@@ -266,7 +266,7 @@ static enum tec_status run(struct paced *p, struct tec_error *err)
         p->deadline_ns = p->period_ns;
     p->acts = p->o.frames->action != NULL;
     TEC_TRY(take_memory(p, err));
-    p->o.frames->outlet = &p->outlet;
+    p->o.frames->watchdog = &p->watchdog;
     p->started = tec_thread_start(&p->thread, run_frames, p);
     if (!p->started)
         return tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
@@ -288,7 +288,7 @@ enum tec_status tec_paced_run(const struct tec_paced_options *options,
     tec_bell_ring(&p->work);
     if (p->started)
         pthread_join(p->thread, NULL);
-    options->frames->outlet = NULL;
+    options->frames->watchdog = NULL;
     tec_arena_finish(&p->arena);
     tec_heap_put(heap, p);
     return status;

@@ -7,7 +7,7 @@
 #ifndef TEC_TESTS_EXPERIMENTS_KEEP_KEEPING_H
 #define TEC_TESTS_EXPERIMENTS_KEEP_KEEPING_H
 
-#include "graph/memory/feed.h"
+#include "graph/memory/prefetch.h"
 #include "graph/run/recall.h"
 #include "tests/experiments/keep/trace.h"
 #include "tests/experiments/suite.h"

@@ -17,7 +17,7 @@ struct source {
     struct tec_kv *kv[TEC_KEEPING_UNITS];
     unsigned char *staging[TEC_KEEPING_LAYERS * TEC_KEEPING_UNITS];
     int64_t began[TEC_KEEPING_LAYERS], waited_ns;
-    struct tec_error err; /* of the feed */
+    struct tec_error err; /* of the prefetch */
 };
 
 struct timing {
@@ -55,7 +55,7 @@ static bool find(void *self, int layer, int unit, const void **k, const void **v
     }
     const unsigned char *piece =
         s->kept == TEC_KEEPING_FEED
-            ? tec_feed_pieces(w->feed)[(size_t)layer * (size_t)s->n_units + (size_t)unit]
+            ? tec_prefetch_pieces(w->prefetch)[(size_t)layer * (size_t)s->n_units + (size_t)unit]
             : tec_kv_piece(s->kv[unit], (uint32_t)layer);
     *k = piece;
     *v = piece + tec_log_piece_value(&w->key, tec_kv_tokens(s->kv[unit]));
@@ -67,7 +67,7 @@ static bool wait(void *self, int layer)
     struct source *s = self;
     int64_t begin = now();
     bool there = s->kept != TEC_KEEPING_FEED ||
-                 (s->err.status == TEC_OK && tec_feed_wait(s->w->feed, layer));
+                 (s->err.status == TEC_OK && tec_prefetch_wait(s->w->prefetch, layer));
     if (s->counted)
         s->row->layer_wait[layer] += (double)(now() - begin);
     return there;
@@ -88,16 +88,16 @@ static void known(void *self, int layer, const unsigned char *set)
     if (s->kept != TEC_KEEPING_FEED)
         return;
     if (layer > 0) {
-        tec_feed_known(w->feed, layer, set);
+        tec_prefetch_known(w->prefetch, layer, set);
         return;
     }
-    const struct tec_feed_forward forward = {.layers = w->layers,
-                                             .units = s->n_units,
-                                             .overlap = s->overlap,
-                                             .kv = s->kv,
-                                             .staging = s->staging,
-                                             .first = set};
-    tec_feed_begin(w->feed, &forward, &s->err);
+    const struct tec_prefetch_forward forward = {.layers = w->layers,
+                                                 .units = s->n_units,
+                                                 .overlap = s->overlap,
+                                                 .kv = s->kv,
+                                                 .staging = s->staging,
+                                                 .first = set};
+    tec_prefetch_begin(w->prefetch, &forward, &s->err);
 }
 
 static void started(void *self, int layer)
@@ -105,7 +105,7 @@ static void started(void *self, int layer)
     struct source *s = self;
     s->began[layer] = now();
     if (s->kept == TEC_KEEPING_FEED)
-        tec_feed_started(s->w->feed, layer);
+        tec_prefetch_started(s->w->prefetch, layer);
 }
 
 static void ended(void *self, int layer)
@@ -114,7 +114,7 @@ static void ended(void *self, int layer)
     if (s->counted)
         s->row->layer_ns[layer] += (double)(now() - s->began[layer]);
     if (s->kept == TEC_KEEPING_FEED)
-        tec_feed_ended(s->w->feed, layer);
+        tec_prefetch_ended(s->w->prefetch, layer);
 }
 
 /* --- before and after ------------------------------------------------------------------------ */
@@ -216,9 +216,9 @@ static enum tec_status recall(struct source *s, const struct tec_keeping_method 
         memcpy(w->sets + (size_t)l * (size_t)s->n_units,
                w->recall.sets + (size_t)l * ((size_t)w->recall.max_units + 1), (size_t)s->n_units);
     if (s->kept == TEC_KEEPING_FEED) {
-        struct tec_feed_result result;
+        struct tec_prefetch_result result;
         struct tec_error why;
-        if (tec_feed_finish(w->feed, &result, &why) != TEC_OK && status != TEC_OK)
+        if (tec_prefetch_finish(w->prefetch, &result, &why) != TEC_OK && status != TEC_OK)
             return tec_fail(err, why.status, "%s", why.message);
     }
     return status;

@@ -213,18 +213,18 @@ enum tec_status tec_keeping_begin_cell(struct tec_keeping_world *w,
     }
     if (!cell->link.name)
         return TEC_OK;
-    struct tec_feed_options o = {.layers = w->layers, .units = TEC_KEEPING_UNITS};
+    struct tec_prefetch_options o = {.layers = w->layers, .units = TEC_KEEPING_UNITS};
     o.grain_bytes = MIB / 4;
     o.limit[cell->link.tier].bytes_per_sec = cell->link.bytes_per_sec;
     w->staging = tec_heap_get(w->heap, w->staging_room);
     if (!w->staging)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for loaded pieces");
-    return tec_feed_create(&w->feed, w->store, &o, w->heap, err);
+    return tec_prefetch_create(&w->prefetch, w->store, &o, w->heap, err);
 }
 
 void tec_keeping_end_cell(struct tec_keeping_world *w)
 {
-    tec_feed_destroy(w->feed);
+    tec_prefetch_destroy(w->prefetch);
     tec_heap_put(w->heap, w->staging);
     tec_store_close(w->store);
     if (w->path)
@@ -233,7 +233,7 @@ void tec_keeping_end_cell(struct tec_keeping_world *w)
         for (int k = 0; k < TEC_TRACE_SEGMENTS; k++)
             tec_heap_put(w->heap, w->shelves[i].slots[k].kv);
     memset(w->shelves, 0, sizeof w->shelves);
-    w->feed = NULL;
+    w->prefetch = NULL;
     w->staging = NULL;
     w->store = NULL;
     w->path = NULL;

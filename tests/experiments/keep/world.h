@@ -62,7 +62,7 @@ struct tec_keeping_world {
     struct tec_log_key key;
     char *path;
     bool remote; /* KV is on a server alone */
-    struct tec_feed *feed;
+    struct tec_prefetch *prefetch;
     unsigned char *staging;
     size_t staging_room;
     int64_t step; /* of the trace, when the store's KV was made whole, at these costs */

@@ -1,4 +1,4 @@
-/* feed.h - KV of many units brought in, layer by layer, while a forward computes.
+/* prefetch.h - KV of many units brought in, layer by layer, while a forward computes.
  *
  * One thread of its own loads pieces (layer, unit) from whatever tier they are in to places that
  * the caller gives, in the order that the rules of loading.h choose. A forward computes meanwhile
@@ -6,15 +6,15 @@
  *
  *   prepare (any one thread, may take the store's lock)
  *       tec_store_pin for each unit; S(0): the units that layer 0 computes anew
- *   tec_feed_begin                            wakes the thread, which loads at once
- *   for each layer l                            frame side: nothing here blocks or locks
- *       tec_feed_wait(l)                      spins; or tec_feed_ready(l) asked again and again
- *       tec_feed_started(l)
+ *   tec_prefetch_begin                   wakes the thread, which loads at once
+ *   for each layer l                     frame side: nothing here blocks or locks
+ *       tec_prefetch_wait(l)             spins; or tec_prefetch_ready(l) asked again and again
+ *       tec_prefetch_started(l)
  *       ... attention of layer l, importance ...
- *       tec_feed_known(l + 1, set)            S(l + 1), as soon as it is known; not for the last
+ *       tec_prefetch_known(l + 1, set)   S(l + 1), as soon as it is known; not for the last
  *       ... MLP of layer l ...
- *       tec_feed_ended(l)
- *   tec_feed_finish                           what is still to load is given up; the result
+ *       tec_prefetch_ended(l)
+ *   tec_prefetch_finish                  what is still to load is given up; the result
  *   tec_store_drop for each unit
  *
  * S(l) is the set of units whose KV at layer l is computed by the forward. A piece (l, u) is loaded
@@ -23,9 +23,9 @@
  * whoever enqueues for a device); ready and wait by any number of lanes.
  *
  * What is ready: wait(l) returned true. The piece of each unit outside S(l) then lies at
- * tec_feed_pieces()[l * units + u] and was checked against its checksum: K before rotation, then
- * V at tec_log_piece_value. That is staging[l * units + u]; or, with `direct`, for KV in RAM the
- * pinned bytes themselves, which nothing changes. A layer may be started only once it is ready.
+ * tec_prefetch_pieces()[l * units + u] and was checked against its checksum: K before rotation,
+ * then V at tec_log_piece_value. That is staging[l * units + u]; or, with `direct`, for KV in RAM
+ * the pinned bytes themselves, which nothing changes. A layer may be started only once it is ready.
  *
  * What fails: a piece that no tier gives any more (a damaged file, a server that went away) makes
  * the forward void: from then on wait returns false at once, and says so for every layer; go on
@@ -43,29 +43,29 @@
  *
  * Memory is taken at create; later nothing is allocated. Thread-safe as said above; begin, finish,
  * counts and destroy belong to one thread at a time. */
-#ifndef TEC_GRAPH_MEMORY_FEED_H
-#define TEC_GRAPH_MEMORY_FEED_H
+#ifndef TEC_GRAPH_MEMORY_PREFETCH_H
+#define TEC_GRAPH_MEMORY_PREFETCH_H
 
 #include "graph/memory/loading.h"
 #include "graph/memory/store.h"
 
 /* A link that is slower than it is, for benches and tests: a load takes at least latency_ns and its
  * bytes at this rate. 0: as it is. */
-struct tec_feed_limit {
+struct tec_prefetch_limit {
     int64_t bytes_per_sec, latency_ns;
 };
 
-struct tec_feed_options {
+struct tec_prefetch_options {
     int layers, units;   /* most of a forward, 1 .. TEC_MAX_LOADING_LAYERS, _UNITS */
     int64_t grain_bytes; /* `bounded`: smallest part of a load that is split; 0: none is */
     int64_t remote_ns;   /* see above; 0: each load has the server's own time-out, and no more */
     int64_t poll_ns;     /* how long the thread sleeps when nothing may be loaded yet; 0: 50000 */
     bool direct;         /* KV in RAM is not copied */
-    struct tec_feed_limit limit[TEC_KEPT_PLACES];
+    struct tec_prefetch_limit limit[TEC_KEPT_PLACES];
 };
 
 /* One forward. The arrays are copied, but what kv and staging point to is used until finish. */
-struct tec_feed_forward {
+struct tec_prefetch_forward {
     int layers, units; /* units may be 0: all is ready */
     enum tec_overlap overlap;
     struct tec_kv *const *kv;      /* [units] pinned; NULL: no KV, computed at every layer */
@@ -77,8 +77,8 @@ struct tec_feed_forward {
     const int64_t *layer_ns;  /* [layers] and until it ends; both NULL: as measured before */
 };
 
-/* Of one forward, or (tec_feed_counts) of all. */
-struct tec_feed_counts {
+/* Of one forward, or (tec_prefetch_counts) of all. */
+struct tec_prefetch_counts {
     int64_t forwards, failed;       /* failed: void */
     int64_t bytes[TEC_KEPT_PLACES]; /* loaded; direct ones count too */
     int64_t loads, splits;          /* parts of pieces; those that were not the whole piece */
@@ -88,52 +88,54 @@ struct tec_feed_counts {
     int64_t bubble_ns;              /* layers that could have started waited for loads */
 };
 
-struct tec_feed_result {
+struct tec_prefetch_result {
     enum tec_status status; /* TEC_OK; TEC_NOT_FOUND: void, see `failed` */
-    struct tec_feed_counts counts;
+    struct tec_prefetch_counts counts;
     const int64_t *bubble_ns;           /* [layers] */
     const unsigned char *failed;        /* [units] nonzero: its KV could not be loaded */
     const struct tec_load_event *loads; /* in order, ns since begin; the first 2 a piece */
     size_t n_loads;                     /* arrays: borrowed until the next begin */
 };
 
-struct tec_feed;
+struct tec_prefetch;
 
 /* Starts the thread. `store` and `heap` must outlive it. TEC_INVALID, TEC_NO_MEMORY; TEC_IO: no
  * thread. */
-enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
-                                const struct tec_feed_options *options, struct tec_heap *heap,
-                                struct tec_error *err);
+enum tec_status tec_prefetch_create(struct tec_prefetch **out, struct tec_store *store,
+                                    const struct tec_prefetch_options *options,
+                                    struct tec_heap *heap, struct tec_error *err);
 /* Ends the thread; a forward that is open is finished. NULL is allowed. */
-void tec_feed_destroy(struct tec_feed *feed);
+void tec_prefetch_destroy(struct tec_prefetch *prefetch);
 
 /* A forward begins. One non-blocking wake-up. TEC_INVALID: out of range, a unit without KV outside
  * S(0), no place for a piece, an array missing, or the one before is not finished. */
-enum tec_status tec_feed_begin(struct tec_feed *feed, const struct tec_feed_forward *forward,
-                               struct tec_error *err);
+enum tec_status tec_prefetch_begin(struct tec_prefetch *prefetch,
+                                   const struct tec_prefetch_forward *forward,
+                                   struct tec_error *err);
 
 /* Where pieces lie: [layers, units], the same array for all forwards (rows of `units` of the
  * forward). An entry is set before its layer is ready. */
-const unsigned char *const *tec_feed_pieces(const struct tec_feed *feed);
+const unsigned char *const *tec_prefetch_pieces(const struct tec_prefetch *prefetch);
 
 /* The frame side. A set that grows, or a layer out of order, makes the forward void: finish says
  * TEC_INVALID. */
-void tec_feed_started(struct tec_feed *feed, int layer);
-void tec_feed_known(struct tec_feed *feed, int layer, const unsigned char *set);
-void tec_feed_ended(struct tec_feed *feed, int layer);
+void tec_prefetch_started(struct tec_prefetch *prefetch, int layer);
+void tec_prefetch_known(struct tec_prefetch *prefetch, int layer, const unsigned char *set);
+void tec_prefetch_ended(struct tec_prefetch *prefetch, int layer);
 /* All of the layer is there, or never will be (false from wait, then). */
-bool tec_feed_ready(const struct tec_feed *feed, int layer);
-bool tec_feed_wait(const struct tec_feed *feed, int layer);
+bool tec_prefetch_ready(const struct tec_prefetch *prefetch, int layer);
+bool tec_prefetch_wait(const struct tec_prefetch *prefetch, int layer);
 
 /* Give up what is still to load, wait for the piece on the link (spins), say what happened. Without
  * a forward: TEC_OK and zeros. */
-enum tec_status tec_feed_finish(struct tec_feed *feed, struct tec_feed_result *result,
-                                struct tec_error *err);
+enum tec_status tec_prefetch_finish(struct tec_prefetch *prefetch,
+                                    struct tec_prefetch_result *result, struct tec_error *err);
 
 /* Of all forwards that are finished. */
-struct tec_feed_counts tec_feed_counts(const struct tec_feed *feed);
+struct tec_prefetch_counts tec_prefetch_counts(const struct tec_prefetch *prefetch);
 
 /* What loading so many bytes from a tier is believed to take, ns. */
-int64_t tec_feed_believed(const struct tec_feed *feed, enum tec_kept_in tier, size_t bytes);
+int64_t tec_prefetch_believed(const struct tec_prefetch *prefetch, enum tec_kept_in tier,
+                              size_t bytes);
 
 #endif

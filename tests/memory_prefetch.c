@@ -1,7 +1,7 @@
-/* A feed: pieces are right and there in time, whatever the rule, the tier and the speed; what
+/* A prefetch: pieces are right and there in time, whatever the rule, the tier and the speed; what
  * fails makes a forward void; what is counted. */
 #include "base/clock.h"
-#include "graph/memory/feed_own.h"
+#include "graph/memory/prefetch_own.h"
 #include "tests/box.h"
 
 #include <fcntl.h>
@@ -89,14 +89,14 @@ static void drop_all(void)
         tec_store_drop(store, kv[u]);
 }
 
-static struct tec_feed *start(const struct tec_feed_options *given)
+static struct tec_prefetch *start(const struct tec_prefetch_options *given)
 {
-    struct tec_feed_options options = *given;
-    struct tec_feed *feed = NULL;
+    struct tec_prefetch_options options = *given;
+    struct tec_prefetch *prefetch = NULL;
     options.layers = LAYERS;
     options.units = UNITS;
-    REQUIRE(tec_feed_create(&feed, store, &options, &heap, NULL) == TEC_OK);
-    return feed;
+    REQUIRE(tec_prefetch_create(&prefetch, store, &options, &heap, NULL) == TEC_OK);
+    return prefetch;
 }
 
 static uint32_t dice(uint32_t *seed)
@@ -129,37 +129,37 @@ static bool piece_right(const unsigned char *piece, uint32_t unit, uint32_t laye
 }
 
 /* Layers of so many ns each; how many pieces were right. -1: void. */
-static int compute(struct tec_feed *s, unsigned char (*sets)[UNITS], int64_t layer_ns)
+static int compute(struct tec_prefetch *s, unsigned char (*sets)[UNITS], int64_t layer_ns)
 {
     int right = 0, wanted = 0;
     for (int l = 0; l < LAYERS; l++) {
-        if (!tec_feed_wait(s, l))
+        if (!tec_prefetch_wait(s, l))
             return -1;
-        tec_feed_started(s, l);
+        tec_prefetch_started(s, l);
         for (uint32_t u = 0; u < UNITS; u++) {
             wanted += !sets[l][u];
             if (!sets[l][u])
-                right += piece_right(tec_feed_pieces(s)[l * UNITS + (int)u], u, (uint32_t)l,
+                right += piece_right(tec_prefetch_pieces(s)[l * UNITS + (int)u], u, (uint32_t)l,
                                      tec_kv_version(kv[u]));
         }
         pause_ns(layer_ns / 2);
         if (l + 1 < LAYERS)
-            tec_feed_known(s, l + 1, sets[l + 1]);
+            tec_prefetch_known(s, l + 1, sets[l + 1]);
         pause_ns(layer_ns / 2);
-        tec_feed_ended(s, l);
+        tec_prefetch_ended(s, l);
     }
     CHECK_INT(right, ==, wanted);
     return right;
 }
 
-static struct tec_feed_forward plain(unsigned char (*sets)[UNITS])
+static struct tec_prefetch_forward plain(unsigned char (*sets)[UNITS])
 {
-    return (struct tec_feed_forward){.layers = LAYERS,
-                                     .units = UNITS,
-                                     .overlap = TEC_OVERLAP_BOUNDED,
-                                     .kv = kv,
-                                     .staging = staging,
-                                     .first = sets[0]};
+    return (struct tec_prefetch_forward){.layers = LAYERS,
+                                         .units = UNITS,
+                                         .overlap = TEC_OVERLAP_BOUNDED,
+                                         .kv = kv,
+                                         .staging = staging,
+                                         .first = sets[0]};
 }
 
 static int64_t wanted_bytes(unsigned char (*sets)[UNITS])
@@ -175,56 +175,57 @@ TEST(pieces_are_right_for_every_rule_tier_and_grain)
 {
     uint32_t seed = 7;
     for (int round = 0; round < 12; round++) {
-        const struct tec_feed_options options = {
+        const struct tec_prefetch_options options = {
             .grain_bytes = round % 3 * 1024,
             .direct = round % 2,
             .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = round % 4 ? 0 : 50000000}}};
         open_store(round / 3 * 200000);
         pin_all();
-        struct tec_feed *s = start(&options);
+        struct tec_prefetch *s = start(&options);
         int64_t calls = heap.calls;
         for (int i = 0; i < 12; i++) {
             unsigned char sets[LAYERS][UNITS];
-            struct tec_feed_result result;
+            struct tec_prefetch_result result;
             make_sets(sets, &seed);
-            struct tec_feed_forward f = plain(sets);
+            struct tec_prefetch_forward f = plain(sets);
             f.overlap = (enum tec_overlap)(i % TEC_OVERLAPS);
             memset(room, 0xAA, sizeof room);
-            REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
+            REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
             CHECK(compute(s, sets, i % 2 ? 200000 : 0) >= 0);
-            CHECK_INT(tec_feed_finish(s, &result, NULL), ==, TEC_OK);
+            CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK);
             CHECK_INT(result.counts.bytes[TEC_KEPT_RAM] + result.counts.bytes[TEC_KEPT_FILE], ==,
                       wanted_bytes(sets));
             CHECK_INT(result.counts.cancelled, ==, 0);
         }
         CHECK_INT(heap.calls, ==, calls); /* nothing is allocated */
-        struct tec_feed_counts all = tec_feed_counts(s);
+        struct tec_prefetch_counts all = tec_prefetch_counts(s);
         CHECK(all.forwards == 12 && all.failed == 0);
-        tec_feed_destroy(s);
+        tec_prefetch_destroy(s);
         drop_all();
         close_store();
     }
 }
 
 /* One forward on a link of a speed, with layers of layer_ns. */
-static struct tec_feed_result timed(int64_t speed, int64_t layer_ns, enum tec_overlap overlap,
-                                    int64_t *took)
+static struct tec_prefetch_result timed(int64_t speed, int64_t layer_ns, enum tec_overlap overlap,
+                                        int64_t *took)
 {
     const struct tec_clock clock = {0};
-    const struct tec_feed_options options = {.limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = speed}}};
+    const struct tec_prefetch_options options = {
+        .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = speed}}};
     unsigned char sets[LAYERS][UNITS] = {{0}};
-    struct tec_feed_result result;
-    struct tec_feed *s = start(&options);
-    struct tec_feed_forward f = plain(sets);
+    struct tec_prefetch_result result;
+    struct tec_prefetch *s = start(&options);
+    struct tec_prefetch_forward f = plain(sets);
     f.overlap = overlap;
     for (int i = 0; i < 2; i++) { /* the second knows times */
         int64_t begin = tec_clock_now(&clock);
-        REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
+        REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
         CHECK(compute(s, sets, layer_ns) >= 0);
-        CHECK_INT(tec_feed_finish(s, &result, NULL), ==, TEC_OK);
+        CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK);
         *took = tec_clock_now(&clock) - begin;
     }
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     return result;
 }
 
@@ -236,7 +237,7 @@ TEST(loading_beside_computing_is_counted)
     unsigned char none[LAYERS][UNITS] = {{0}};
     int64_t bytes = wanted_bytes(none);
     /* 5 ms a layer on the link, 5 ms in computing */
-    struct tec_feed_result r = timed(bytes * 200 / LAYERS, 5000000, TEC_OVERLAP_BOUNDED, &took);
+    struct tec_prefetch_result r = timed(bytes * 200 / LAYERS, 5000000, TEC_OVERLAP_BOUNDED, &took);
     printf("# beside: %.1f ms, link busy %.1f, overlap %.1f, bubbles %.1f\n", (double)took * 1e-6,
            (double)r.counts.busy_ns * 1e-6, (double)r.counts.overlap_ns * 1e-6,
            (double)r.counts.bubble_ns * 1e-6);
@@ -255,89 +256,91 @@ TEST(loading_beside_computing_is_counted)
 
 TEST(what_is_believed_of_a_tier_is_what_was_measured)
 {
-    const struct tec_feed_options options = {
+    const struct tec_prefetch_options options = {
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = 10000000, .latency_ns = 500000}}};
     unsigned char sets[LAYERS][UNITS] = {{0}};
-    struct tec_feed_result result;
+    struct tec_prefetch_result result;
     open_store(0);
     pin_all();
-    struct tec_feed *s = start(&options);
-    struct tec_feed_forward f = plain(sets);
-    CHECK_INT(tec_feed_believed(s, TEC_KEPT_FILE, 8192), ==, 0);
-    REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
+    struct tec_prefetch *s = start(&options);
+    struct tec_prefetch_forward f = plain(sets);
+    CHECK_INT(tec_prefetch_believed(s, TEC_KEPT_FILE, 8192), ==, 0);
+    REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
     CHECK(compute(s, sets, 0) >= 0);
-    CHECK_INT(tec_feed_finish(s, &result, NULL), ==, TEC_OK);
-    int64_t believed = tec_feed_believed(s, TEC_KEPT_FILE, 8192); /* 0.5 ms + 0.82 ms */
+    CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK);
+    int64_t believed = tec_prefetch_believed(s, TEC_KEPT_FILE, 8192); /* 0.5 ms + 0.82 ms */
     printf("# 8 KiB are believed to take %.3f ms\n", (double)believed * 1e-6);
     CHECK(believed > 600000 && believed < 1000000000); /* the machine may be busy */
-    CHECK_INT(tec_feed_believed(s, TEC_KEPT_RAM, 8192), ==, 0);
-    tec_feed_destroy(s);
+    CHECK_INT(tec_prefetch_believed(s, TEC_KEPT_RAM, 8192), ==, 0);
+    tec_prefetch_destroy(s);
     drop_all();
     close_store();
 }
 
 TEST(times_of_loads_are_a_line)
 {
-    struct tec_feed_line line = {0};
-    CHECK_INT(tec_feed_line_at(&line, 100), ==, 0);
-    tec_feed_line_add(&line, 1000, 7000);
-    CHECK_INT(tec_feed_line_at(&line, 100), ==, 700); /* one size: in proportion */
+    struct tec_prefetch_line line = {0};
+    CHECK_INT(tec_prefetch_line_at(&line, 100), ==, 0);
+    tec_prefetch_line_add(&line, 1000, 7000);
+    CHECK_INT(tec_prefetch_line_at(&line, 100), ==, 700); /* one size: in proportion */
     for (size_t i = 0; i < 200; i++)
-        tec_feed_line_add(&line, 1000 + i % 4 * 1000, (int64_t)(5000 + 3 * (1000 + i % 4 * 1000)));
-    int64_t at = tec_feed_line_at(&line, 2500);
+        tec_prefetch_line_add(&line, 1000 + i % 4 * 1000,
+                              (int64_t)(5000 + 3 * (1000 + i % 4 * 1000)));
+    int64_t at = tec_prefetch_line_at(&line, 2500);
     CHECK(at > 12450 && at < 12550); /* 5000 + 3 each; the first has faded */
     for (size_t i = 0; i < 200; i++) /* a link that is slower now */
-        tec_feed_line_add(&line, 1000 + i % 4 * 1000, (int64_t)(9000 + 8 * (1000 + i % 4 * 1000)));
-    at = tec_feed_line_at(&line, 2500);
+        tec_prefetch_line_add(&line, 1000 + i % 4 * 1000,
+                              (int64_t)(9000 + 8 * (1000 + i % 4 * 1000)));
+    at = tec_prefetch_line_at(&line, 2500);
     CHECK(at > 28500 && at < 29100);
     for (size_t i = 0; i < 400; i++) /* larger is faster: no line, but a mean */
-        tec_feed_line_add(&line, 1000 + i % 2 * 1000, (int64_t)(4000 - i % 2 * 3000));
-    CHECK_INT(tec_feed_line_at(&line, 1500), >, 0);
-    CHECK_INT(tec_feed_line_at(&line, SIZE_MAX / 2), <=, INT64_C(1) << 40);
+        tec_prefetch_line_add(&line, 1000 + i % 2 * 1000, (int64_t)(4000 - i % 2 * 3000));
+    CHECK_INT(tec_prefetch_line_at(&line, 1500), >, 0);
+    CHECK_INT(tec_prefetch_line_at(&line, SIZE_MAX / 2), <=, INT64_C(1) << 40);
 }
 
 TEST(a_unit_that_changes_while_it_is_loaded_keeps_its_bytes)
 {
-    const struct tec_feed_options options = {
+    const struct tec_prefetch_options options = {
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = 20000000}}};
     unsigned char sets[LAYERS][UNITS] = {{0}};
-    struct tec_feed_result result;
+    struct tec_prefetch_result result;
     open_store(0);
-    struct tec_feed *s = start(&options);
+    struct tec_prefetch *s = start(&options);
     for (int round = 1; round < 4; round++) {
         pin_all();
-        struct tec_feed_forward f = plain(sets);
-        REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
+        struct tec_prefetch_forward f = plain(sets);
+        REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
         for (uint32_t u = 0; u < UNITS; u++)
             put(u, round);
         REQUIRE(tec_store_compact(store, NULL) == TEC_OK);
         CHECK_INT(tec_kv_version(kv[0]), ==, round); /* the older one */
         CHECK(compute(s, sets, 0) > 0);
-        CHECK_INT(tec_feed_finish(s, &result, NULL), ==, TEC_OK);
+        CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK);
         drop_all();
     }
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     close_store();
 }
 
 TEST(what_cannot_be_loaded_makes_the_forward_void)
 {
-    const struct tec_feed_options options = {.direct = true};
+    const struct tec_prefetch_options options = {.direct = true};
     unsigned char sets[LAYERS][UNITS] = {{0}};
-    struct tec_feed_result result;
+    struct tec_prefetch_result result;
     struct tec_error err;
     open_store(0);
     pin_all();
-    struct tec_feed *s = start(&options);
-    struct tec_feed_forward f = plain(sets);
+    struct tec_prefetch *s = start(&options);
+    struct tec_prefetch_forward f = plain(sets);
     /* Damage the last layer of the last unit: the end of the file. */
     int file = open(path, O_RDWR);
     off_t end = lseek(file, 0, SEEK_END);
     REQUIRE(file >= 0 && pwrite(file, "x", 1, end - 100) == 1 && close(file) == 0);
-    REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
+    REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
     CHECK_INT(compute(s, sets, 0), ==, -1);
-    CHECK(tec_feed_ready(s, LAYERS - 1) && !tec_feed_wait(s, 0));
-    CHECK_INT(tec_feed_finish(s, &result, &err), ==, TEC_NOT_FOUND);
+    CHECK(tec_prefetch_ready(s, LAYERS - 1) && !tec_prefetch_wait(s, 0));
+    CHECK_INT(tec_prefetch_finish(s, &result, &err), ==, TEC_NOT_FOUND);
     printf("# %s\n", err.message);
     CHECK(result.failed[UNITS - 1] && !result.failed[0]);
     CHECK_INT(result.counts.failed, ==, 1);
@@ -349,93 +352,93 @@ TEST(what_cannot_be_loaded_makes_the_forward_void)
     for (uint32_t u = 0; u + 1 < UNITS; u++)
         REQUIRE(tec_store_pin(store, u, &kv[u], NULL) == TEC_OK);
     kv[UNITS - 1] = NULL;
-    CHECK_INT(tec_feed_begin(s, &f, NULL), ==, TEC_INVALID);
+    CHECK_INT(tec_prefetch_begin(s, &f, NULL), ==, TEC_INVALID);
     for (int l = 0; l < LAYERS; l++)
         sets[l][UNITS - 1] = 1;
-    REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
+    REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
     CHECK(compute(s, sets, 0) > 0);
-    CHECK_INT(tec_feed_finish(s, &result, NULL), ==, TEC_OK);
+    CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK);
     for (uint32_t u = 0; u + 1 < UNITS; u++)
         tec_store_drop(store, kv[u]);
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     close_store();
 }
 
 TEST(what_is_told_out_of_order_is_refused)
 {
-    const struct tec_feed_options options = {.poll_ns = 1000};
+    const struct tec_prefetch_options options = {.poll_ns = 1000};
     unsigned char sets[LAYERS][UNITS] = {{0}};
     unsigned char all[UNITS];
-    struct tec_feed_result result;
+    struct tec_prefetch_result result;
     open_store(1 << 20);
     pin_all();
-    struct tec_feed *s = start(&options);
-    struct tec_feed_forward f = plain(sets);
+    struct tec_prefetch *s = start(&options);
+    struct tec_prefetch_forward f = plain(sets);
     memset(all, 1, sizeof all);
     for (int kind = 0; kind < 5; kind++) {
-        REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
-        CHECK_INT(tec_feed_begin(s, &f, NULL), ==, TEC_INVALID);
-        REQUIRE(tec_feed_wait(s, 0));
-        tec_feed_started(s, kind == 0);
+        REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
+        CHECK_INT(tec_prefetch_begin(s, &f, NULL), ==, TEC_INVALID);
+        REQUIRE(tec_prefetch_wait(s, 0));
+        tec_prefetch_started(s, kind == 0);
         if (kind == 1)
-            tec_feed_known(s, 2, sets[2]);
+            tec_prefetch_known(s, 2, sets[2]);
         if (kind == 2)
-            tec_feed_known(s, 1, all); /* grows */
+            tec_prefetch_known(s, 1, all); /* grows */
         if (kind == 3)
-            tec_feed_ended(s, 1);
+            tec_prefetch_ended(s, 1);
         if (kind == 4) {
-            tec_feed_known(s, 1, sets[1]);
-            tec_feed_started(s, 1); /* layer 0 did not end */
+            tec_prefetch_known(s, 1, sets[1]);
+            tec_prefetch_started(s, 1); /* layer 0 did not end */
         }
-        CHECK(!tec_feed_wait(s, LAYERS - 1));
-        CHECK_INT(tec_feed_finish(s, &result, NULL), ==, TEC_INVALID);
+        CHECK(!tec_prefetch_wait(s, LAYERS - 1));
+        CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_INVALID);
     }
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     drop_all();
     close_store();
 }
 
 TEST(a_forward_given_up_stops_its_loads)
 {
-    const struct tec_feed_options options = {
+    const struct tec_prefetch_options options = {
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = 2000000}}};
     unsigned char sets[LAYERS][UNITS] = {{0}};
-    struct tec_feed_result result;
+    struct tec_prefetch_result result;
     open_store(0);
     pin_all();
-    struct tec_feed *s = start(&options);
-    struct tec_feed_forward f = plain(sets);
-    REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
+    struct tec_prefetch *s = start(&options);
+    struct tec_prefetch_forward f = plain(sets);
+    REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
     pause_ns(20000000);
-    CHECK_INT(tec_feed_finish(s, &result, NULL), ==, TEC_OK);
+    CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK);
     CHECK_INT(result.counts.cancelled, >, PIECES / 2);
-    CHECK_INT(tec_feed_finish(s, &result, NULL), ==, TEC_OK); /* nothing to finish */
-    REQUIRE(tec_feed_begin(s, &f, NULL) == TEC_OK);
-    tec_feed_destroy(s); /* with one that is open */
+    CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK); /* nothing to finish */
+    REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
+    tec_prefetch_destroy(s); /* with one that is open */
     drop_all();
     close_store();
 }
 
 TEST(sizes_out_of_range_are_refused_and_memory_may_be_missing)
 {
-    struct tec_feed *s = NULL;
+    struct tec_prefetch *s = NULL;
     struct tec_error err;
     open_store(0);
-    const struct tec_feed_options wrong[] = {
+    const struct tec_prefetch_options wrong[] = {
         {.layers = 0, .units = 1},
         {.layers = TEC_MAX_LOADING_LAYERS + 1, .units = 1},
         {.layers = 1, .units = TEC_MAX_LOADING_UNITS + 1},
         {.layers = 1, .units = 1, .grain_bytes = -1},
         {.layers = 1, .units = 1, .limit = {{.latency_ns = -1}}}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK_INT(tec_feed_create(&s, store, &wrong[i], &heap, &err), ==, TEC_INVALID);
-    const struct tec_feed_options right = {.layers = LAYERS, .units = UNITS};
+        CHECK_INT(tec_prefetch_create(&s, store, &wrong[i], &heap, &err), ==, TEC_INVALID);
+    const struct tec_prefetch_options right = {.layers = LAYERS, .units = UNITS};
     for (int n = 1; n < 100; n++) {
         heap.fail_at = heap.calls + n;
-        enum tec_status status = tec_feed_create(&s, store, &right, &heap, &err);
+        enum tec_status status = tec_prefetch_create(&s, store, &right, &heap, &err);
         heap.fail_at = 0;
         if (status == TEC_OK) {
-            tec_feed_destroy(s);
+            tec_prefetch_destroy(s);
             CHECK(n > 3);
             break;
         }

@@ -1,5 +1,5 @@
-/* A feed from outside: its life, and the frame's side, which only reads and writes atomics. */
-#include "graph/memory/feed_own.h"
+/* A prefetch from outside: its life, and the frame's side, which only reads and writes atomics. */
+#include "graph/memory/prefetch_own.h"
 
 #include "base/clock.h"
 #include "base/spin.h"
@@ -9,29 +9,30 @@
 
 enum { POLL_NS = 50000, LOADS_A_PIECE = 2 };
 
-int64_t tec_feed_now(const struct tec_feed *s)
+int64_t tec_prefetch_now(const struct tec_prefetch *s)
 {
     const struct tec_clock clock = {0};
     return tec_clock_now(&clock) - s->begin;
 }
 
-static enum tec_status options_check(const struct tec_feed_options *o, struct tec_error *err)
+static enum tec_status options_check(const struct tec_prefetch_options *o, struct tec_error *err)
 {
     if (o->layers < 1 || o->layers > TEC_MAX_LOADING_LAYERS || o->units < 1 ||
         o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->remote_ns < 0 ||
         o->poll_ns < 0 || o->poll_ns > 999999999)
-        return tec_fail(err, TEC_INVALID,
-                        "memory: a feed of %d layers, %d units, %lld bytes of grain, asking each "
-                        "%lld ns; up to %d, %d and 1 s are possible",
-                        o->layers, o->units, (long long)o->grain_bytes, (long long)o->poll_ns,
-                        TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_UNITS);
+        return tec_fail(
+            err, TEC_INVALID,
+            "memory: a prefetch of %d layers, %d units, %lld bytes of grain, asking each "
+            "%lld ns; up to %d, %d and 1 s are possible",
+            o->layers, o->units, (long long)o->grain_bytes, (long long)o->poll_ns,
+            TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_UNITS);
     for (int t = 0; t < TEC_KEPT_PLACES; t++)
         if (o->limit[t].bytes_per_sec < 0 || o->limit[t].latency_ns < 0)
             return tec_fail(err, TEC_INVALID, "memory: the limit of tier %d is negative", t);
     return TEC_OK;
 }
 
-static bool arrays_take(struct tec_feed *s)
+static bool arrays_take(struct tec_prefetch *s)
 {
     size_t layers = (size_t)s->options.layers, units = (size_t)s->options.units;
     size_t pieces = layers * units;
@@ -59,14 +60,14 @@ static bool arrays_take(struct tec_feed *s)
            s->load_ns && s->loads;
 }
 
-enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
-                                const struct tec_feed_options *options, struct tec_heap *heap,
-                                struct tec_error *err)
+enum tec_status tec_prefetch_create(struct tec_prefetch **out, struct tec_store *store,
+                                    const struct tec_prefetch_options *options,
+                                    struct tec_heap *heap, struct tec_error *err)
 {
     TEC_TRY(options_check(options, err));
-    struct tec_feed *s = tec_heap_get(heap, sizeof *s);
+    struct tec_prefetch *s = tec_heap_get(heap, sizeof *s);
     if (!s)
-        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a feed");
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a prefetch");
     s->heap = heap;
     s->store = store;
     s->options = *options;
@@ -75,25 +76,25 @@ enum tec_status tec_feed_create(struct tec_feed **out, struct tec_store *store,
     tec_arena_init(&s->rules_arena, heap);
     sem_init(&s->go, 0, 0);
     bool room = arrays_take(s);
-    s->started_thread = room && tec_thread_start(&s->thread, tec_feed_run, s);
+    s->started_thread = room && tec_thread_start(&s->thread, tec_prefetch_run, s);
     if (s->started_thread) {
         *out = s;
         return TEC_OK;
     }
-    tec_feed_destroy(s);
+    tec_prefetch_destroy(s);
     if (room)
-        return tec_fail(err, TEC_IO, "memory: no thread for a feed");
-    return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a feed of %d layers of %d units",
+        return tec_fail(err, TEC_IO, "memory: no thread for a prefetch");
+    return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a prefetch of %d layers of %d units",
                     options->layers, options->units);
 }
 
-void tec_feed_destroy(struct tec_feed *s)
+void tec_prefetch_destroy(struct tec_prefetch *s)
 {
     if (!s)
         return;
     if (s->started_thread) {
-        struct tec_feed_result result;
-        (void)tec_feed_finish(s, &result, NULL);
+        struct tec_prefetch_result result;
+        (void)tec_prefetch_finish(s, &result, NULL);
         s->stop = true;
         sem_post(&s->go);
         pthread_join(s->thread, NULL);
@@ -104,15 +105,15 @@ void tec_feed_destroy(struct tec_feed *s)
     tec_heap_put(s->heap, s);
 }
 
-static enum tec_status forward_check(const struct tec_feed *s, const struct tec_feed_forward *f,
-                                     struct tec_error *err)
+static enum tec_status forward_check(const struct tec_prefetch *s,
+                                     const struct tec_prefetch_forward *f, struct tec_error *err)
 {
     if (s->open)
         return tec_fail(err, TEC_INVALID, "memory: a forward begins before the last is finished");
     if (f->layers < 1 || f->layers > s->options.layers || f->units < 0 ||
         f->units > s->options.units)
         return tec_fail(err, TEC_INVALID,
-                        "memory: a forward of %d layers, %d units on a feed of "
+                        "memory: a forward of %d layers, %d units on a prefetch of "
                         "%d, %d",
                         f->layers, f->units, s->options.layers, s->options.units);
     if ((f->units > 0 && (!f->kv || !f->staging || !f->first)) || !f->reveal_ns != !f->layer_ns)
@@ -133,8 +134,8 @@ static void copy(void *to, const void *from, size_t count, size_t size)
         memcpy(to, from, count * size);
 }
 
-enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward *f,
-                               struct tec_error *err)
+enum tec_status tec_prefetch_begin(struct tec_prefetch *s, const struct tec_prefetch_forward *f,
+                                   struct tec_error *err)
 {
     const struct tec_clock clock = {0};
     TEC_TRY(forward_check(s, f, err));
@@ -153,7 +154,7 @@ enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward
     memset(s->failed, 0, units);
     s->n_loads = 0;
     s->remote_left = s->options.remote_ns > 0 ? s->options.remote_ns : INT64_MAX;
-    s->counts = (struct tec_feed_counts){.forwards = 1};
+    s->counts = (struct tec_prefetch_counts){.forwards = 1};
     s->begin = tec_clock_now(&clock);
     atomic_store(&s->started, 0);
     atomic_store(&s->known, 1);
@@ -168,29 +169,29 @@ enum tec_status tec_feed_begin(struct tec_feed *s, const struct tec_feed_forward
     return TEC_OK;
 }
 
-const unsigned char *const *tec_feed_pieces(const struct tec_feed *s)
+const unsigned char *const *tec_prefetch_pieces(const struct tec_prefetch *s)
 {
     return s->pieces;
 }
 
 /* The next of a count is told: `at` first, then the count. Out of order: wrong, and not told. */
-static void told(struct tec_feed *s, _Atomic int *count, int layer, int64_t *times)
+static void told(struct tec_prefetch *s, _Atomic int *count, int layer, int64_t *times)
 {
     if (!s->open || layer != atomic_load_explicit(count, memory_order_relaxed) ||
         layer >= s->forward.layers) {
         atomic_store(&s->wrong, true);
         return;
     }
-    times[layer] = tec_feed_now(s);
+    times[layer] = tec_prefetch_now(s);
     atomic_store_explicit(count, layer + 1, memory_order_release);
 }
 
-void tec_feed_started(struct tec_feed *s, int layer)
+void tec_prefetch_started(struct tec_prefetch *s, int layer)
 {
     told(s, &s->started, layer, s->started_at);
 }
 
-void tec_feed_known(struct tec_feed *s, int layer, const unsigned char *set)
+void tec_prefetch_known(struct tec_prefetch *s, int layer, const unsigned char *set)
 {
     size_t units = (size_t)s->forward.units;
     bool next = layer == atomic_load_explicit(&s->known, memory_order_relaxed);
@@ -199,28 +200,28 @@ void tec_feed_known(struct tec_feed *s, int layer, const unsigned char *set)
     told(s, &s->known, layer, s->known_at);
 }
 
-void tec_feed_ended(struct tec_feed *s, int layer)
+void tec_prefetch_ended(struct tec_prefetch *s, int layer)
 {
     told(s, &s->ended, layer, s->ended_at);
 }
 
-bool tec_feed_ready(const struct tec_feed *feed, int layer)
+bool tec_prefetch_ready(const struct tec_prefetch *prefetch, int layer)
 {
-    struct tec_feed *s = (struct tec_feed *)(uintptr_t)feed; /* atomics are read */
+    struct tec_prefetch *s = (struct tec_prefetch *)(uintptr_t)prefetch; /* atomics are read */
     return atomic_load_explicit(&s->ready, memory_order_acquire) > layer ||
            atomic_load_explicit(&s->void_, memory_order_acquire);
 }
 
-bool tec_feed_wait(const struct tec_feed *feed, int layer)
+bool tec_prefetch_wait(const struct tec_prefetch *prefetch, int layer)
 {
-    struct tec_feed *s = (struct tec_feed *)(uintptr_t)feed;
+    struct tec_prefetch *s = (struct tec_prefetch *)(uintptr_t)prefetch;
     int turns = 0;
-    while (!tec_feed_ready(s, layer))
+    while (!tec_prefetch_ready(s, layer))
         tec_spin(&turns);
     return !atomic_load_explicit(&s->void_, memory_order_acquire);
 }
 
-static void counts_add(struct tec_feed_counts *to, const struct tec_feed_counts *c)
+static void counts_add(struct tec_prefetch_counts *to, const struct tec_prefetch_counts *c)
 {
     to->forwards += c->forwards;
     to->failed += c->failed;
@@ -234,7 +235,7 @@ static void counts_add(struct tec_feed_counts *to, const struct tec_feed_counts 
     to->bubble_ns += c->bubble_ns;
 }
 
-static enum tec_status verdict(const struct tec_feed *s, struct tec_error *err)
+static enum tec_status verdict(const struct tec_prefetch *s, struct tec_error *err)
 {
     for (int u = 0; u < s->forward.units; u++)
         if (s->failed[u])
@@ -245,11 +246,11 @@ static enum tec_status verdict(const struct tec_feed *s, struct tec_error *err)
                     "memory: a forward told its layers or sets out of order, or did not wait");
 }
 
-enum tec_status tec_feed_finish(struct tec_feed *s, struct tec_feed_result *result,
-                                struct tec_error *err)
+enum tec_status tec_prefetch_finish(struct tec_prefetch *s, struct tec_prefetch_result *result,
+                                    struct tec_error *err)
 {
     int turns = 0;
-    *result = (struct tec_feed_result){.status = TEC_OK};
+    *result = (struct tec_prefetch_result){.status = TEC_OK};
     if (!s->open)
         return TEC_OK;
     atomic_store(&s->finish, true);
@@ -259,21 +260,21 @@ enum tec_status tec_feed_finish(struct tec_feed *s, struct tec_feed_result *resu
     bool bad = atomic_load(&s->void_) || atomic_load(&s->wrong);
     s->counts.failed = bad;
     counts_add(&s->all, &s->counts);
-    *result = (struct tec_feed_result){.status = bad ? verdict(s, err) : TEC_OK,
-                                       .counts = s->counts,
-                                       .bubble_ns = s->bubble_ns,
-                                       .failed = s->failed,
-                                       .loads = s->loads,
-                                       .n_loads = s->n_loads};
+    *result = (struct tec_prefetch_result){.status = bad ? verdict(s, err) : TEC_OK,
+                                           .counts = s->counts,
+                                           .bubble_ns = s->bubble_ns,
+                                           .failed = s->failed,
+                                           .loads = s->loads,
+                                           .n_loads = s->n_loads};
     return result->status;
 }
 
-struct tec_feed_counts tec_feed_counts(const struct tec_feed *s)
+struct tec_prefetch_counts tec_prefetch_counts(const struct tec_prefetch *s)
 {
     return s->all;
 }
 
-int64_t tec_feed_believed(const struct tec_feed *s, enum tec_kept_in tier, size_t bytes)
+int64_t tec_prefetch_believed(const struct tec_prefetch *s, enum tec_kept_in tier, size_t bytes)
 {
-    return (unsigned)tier < TEC_KEPT_PLACES ? tec_feed_line_at(&s->lines[tier], bytes) : 0;
+    return (unsigned)tier < TEC_KEPT_PLACES ? tec_prefetch_line_at(&s->lines[tier], bytes) : 0;
 }

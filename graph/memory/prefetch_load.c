@@ -1,5 +1,5 @@
-/* A feed's thread: hears how far the forward is, asks the rules, loads, tells what is there. */
-#include "graph/memory/feed_own.h"
+/* A prefetch's thread: hears how far the forward is, asks the rules, loads, tells what is there. */
+#include "graph/memory/prefetch_own.h"
 
 #include "base/clock.h"
 
@@ -8,23 +8,23 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-static size_t at(const struct tec_feed *s, int layer, int unit)
+static size_t at(const struct tec_prefetch *s, int layer, int unit)
 {
     return (size_t)layer * (size_t)s->forward.units + (size_t)unit;
 }
 
 /* What is believed of the forward, for the rules. */
-static enum tec_status rules_init(struct tec_feed *s)
+static enum tec_status rules_init(struct tec_prefetch *s)
 {
-    const struct tec_feed_forward *f = &s->forward;
+    const struct tec_prefetch_forward *f = &s->forward;
     int64_t grain = 0;
     for (int u = 0; u < f->units; u++) {
         struct tec_kv *kv = s->kv[u];
         enum tec_kept_in tier = kv ? tec_kv_tier(kv) : TEC_KEPT_PLACES;
         bool timed = tier < TEC_KEPT_PLACES && !(tier == TEC_KEPT_RAM && s->options.direct);
-        int64_t ns = timed ? tec_feed_believed(s, tier, tec_kv_piece_bytes(kv)) : 0;
+        int64_t ns = timed ? tec_prefetch_believed(s, tier, tec_kv_piece_bytes(kv)) : 0;
         int64_t part = timed && s->options.grain_bytes > 0
-                           ? tec_feed_believed(s, tier, (size_t)s->options.grain_bytes)
+                           ? tec_prefetch_believed(s, tier, (size_t)s->options.grain_bytes)
                            : 0;
         grain = part > grain ? part : grain;
         for (int l = 0; l < f->layers; l++)
@@ -44,7 +44,7 @@ static enum tec_status rules_init(struct tec_feed *s)
 }
 
 /* One thing that the frame side told; false: nothing new. */
-static bool absorb_one(struct tec_feed *s)
+static bool absorb_one(struct tec_prefetch *s)
 {
     struct tec_loading *r = &s->rules;
     int next = r->started + 1, layers = s->forward.layers;
@@ -71,16 +71,16 @@ static bool absorb_one(struct tec_feed *s)
     return false;
 }
 
-static void publish(struct tec_feed *s)
+static void publish(struct tec_prefetch *s)
 {
     int ready = s->rules.known + 1;
     if (tec_loading_ready(&s->rules) && atomic_load(&s->ready) < ready) {
-        s->whole_at[s->rules.known] = tec_feed_now(s);
+        s->whole_at[s->rules.known] = tec_prefetch_now(s);
         atomic_store_explicit(&s->ready, ready, memory_order_release);
     }
 }
 
-static void note(struct tec_feed *s, const struct tec_load *load, int64_t start, int64_t end)
+static void note(struct tec_prefetch *s, const struct tec_load *load, int64_t start, int64_t end)
 {
     if (s->n_loads < s->room_loads)
         s->loads[s->n_loads++] = (struct tec_load_event){start, end, load->layer, load->unit};
@@ -90,7 +90,7 @@ static void note(struct tec_feed *s, const struct tec_load *load, int64_t start,
 }
 
 /* The byte at a time of a load. */
-static size_t byte_at(const struct tec_feed *s, const struct tec_load *load, int64_t time,
+static size_t byte_at(const struct tec_prefetch *s, const struct tec_load *load, int64_t time,
                       size_t bytes)
 {
     int64_t whole = s->load_ns[at(s, load->layer, load->unit)];
@@ -101,9 +101,9 @@ static size_t byte_at(const struct tec_feed *s, const struct tec_load *load, int
 }
 
 /* The link is no faster than it is said to be. */
-static void hold(const struct tec_feed *s, enum tec_kept_in tier, int64_t start, size_t bytes)
+static void hold(const struct tec_prefetch *s, enum tec_kept_in tier, int64_t start, size_t bytes)
 {
-    const struct tec_feed_limit *limit = &s->options.limit[tier];
+    const struct tec_prefetch_limit *limit = &s->options.limit[tier];
     const struct tec_clock clock = {0};
     int64_t ns = limit->latency_ns;
     if (limit->bytes_per_sec > 0)
@@ -113,9 +113,9 @@ static void hold(const struct tec_feed *s, enum tec_kept_in tier, int64_t start,
 }
 
 /* How long of start .. end the forward waited for its next layer. */
-static int64_t waited(const struct tec_feed *feed, int64_t start, int64_t end)
+static int64_t waited(const struct tec_prefetch *prefetch, int64_t start, int64_t end)
 {
-    struct tec_feed *s = (struct tec_feed *)(uintptr_t)feed; /* atomics are read */
+    struct tec_prefetch *s = (struct tec_prefetch *)(uintptr_t)prefetch; /* atomics are read */
     int next = atomic_load(&s->started);
     int64_t since = 0;
     if (next >= s->forward.layers || atomic_load(&s->ended) < next ||
@@ -129,17 +129,17 @@ static int64_t waited(const struct tec_feed *feed, int64_t start, int64_t end)
 }
 
 /* Until when a load may wait for a server. */
-static int64_t remote_until(const struct tec_feed *s, int64_t start)
+static int64_t remote_until(const struct tec_prefetch *s, int64_t start)
 {
     return s->remote_left < INT64_MAX ? s->begin + start + s->remote_left : INT64_MAX;
 }
 
-static bool load(struct tec_feed *s, const struct tec_load *load)
+static bool load(struct tec_prefetch *s, const struct tec_load *load)
 {
     struct tec_kv *kv = s->kv[load->unit];
     size_t where = at(s, load->layer, load->unit), bytes = kv ? tec_kv_piece_bytes(kv) : 0;
     const unsigned char *there = kv ? tec_kv_piece(kv, (uint32_t)load->layer) : NULL;
-    int64_t start = tec_feed_now(s);
+    int64_t start = tec_prefetch_now(s);
     enum tec_kept_in tier = TEC_KEPT_RAM;
     if (there && s->options.direct) {
         s->pieces[where] = there;
@@ -158,23 +158,23 @@ static bool load(struct tec_feed *s, const struct tec_load *load)
         return false;
     }
     hold(s, tier, start, to - from);
-    int64_t end = tec_feed_now(s);
+    int64_t end = tec_prefetch_now(s);
     if (tier == TEC_KEPT_REMOTE && s->remote_left < INT64_MAX)
         s->remote_left -= waited(s, start, end);
     if (to > from)
-        tec_feed_line_add(&s->lines[tier], to - from, end - start);
+        tec_prefetch_line_add(&s->lines[tier], to - from, end - start);
     s->counts.bytes[tier] += (int64_t)(to - from);
     note(s, load, start, end);
     return true;
 }
 
-static void nap(const struct tec_feed *s)
+static void nap(const struct tec_prefetch *s)
 {
     const struct timespec pause = {.tv_nsec = (long)s->options.poll_ns};
     nanosleep(&pause, NULL);
 }
 
-static void forward(struct tec_feed *s)
+static void forward(struct tec_prefetch *s)
 {
     struct tec_load next;
     bool going = rules_init(s) == TEC_OK;
@@ -185,7 +185,7 @@ static void forward(struct tec_feed *s)
             continue;
         publish(s);
         going = !atomic_load(&s->wrong);
-        if (going && tec_loading_pick(&s->rules, tec_feed_now(s), &next)) {
+        if (going && tec_loading_pick(&s->rules, tec_prefetch_now(s), &next)) {
             going = load(s, &next);
             tec_loading_done(&s->rules, &next);
         } else if (going) {
@@ -200,12 +200,12 @@ static void forward(struct tec_feed *s)
         continue;
     for (int l = s->rules.started + 1; s->rules.missing && l < s->forward.layers; l++)
         s->counts.cancelled += s->rules.missing[l] > 0 ? s->rules.missing[l] : 0;
-    tec_feed_measure(s);
+    tec_prefetch_measure(s);
 }
 
-void *tec_feed_run(void *user)
+void *tec_prefetch_run(void *user)
 {
-    struct tec_feed *s = user;
+    struct tec_prefetch *s = user;
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     for (;;) {
         while (sem_wait(&s->go) != 0 && errno == EINTR)

@@ -1,11 +1,11 @@
-/* outlet.h - actions on their way to the robot: the frame thread posts chunks, a consumer takes the
- * chunk of its tick when it comes in time, and what on_miss says when the deadline comes first.
+/* watchdog.h - actions on their way to the robot: the frame thread posts chunks, a consumer takes
+ * the chunk of its tick when it comes in time, and what on_miss says when the deadline comes first.
  *
  * This is the watchdog: the last command, the latch and the clock are the consumer's, so nothing
  * that happens to the frame thread, its device or its policy keeps actions from leaving. The frame
  * thread neither locks nor waits nor allocates here. */
-#ifndef TEC_TOOLS_API_OUTLET_H
-#define TEC_TOOLS_API_OUTLET_H
+#ifndef TEC_TOOLS_API_WATCHDOG_H
+#define TEC_TOOLS_API_WATCHDOG_H
 
 #include "base/bell.h"
 #include "base/triple.h"
@@ -14,22 +14,22 @@
 #include "tools/api/seen.h"
 
 /* What the robot is given. */
-struct tec_outlet_given {
+struct tec_watchdog_given {
     struct tec_handed handed; /* actions [n, columns] in the robot's units */
     int64_t handed_ns;        /* when it was decided */
     int64_t age_ns;           /* of the observation that the actions come from; -1 = none */
 };
 
-struct tec_outlet_place {
+struct tec_watchdog_place {
     int64_t frame, seen, captured_ns, released_ns;
     float *chunk; /* [horizon, dim] of the model */
     double *state_raw;
 };
 
 /* Owned by the caller of create, as long as its arena. */
-struct tec_outlet {
+struct tec_watchdog {
     struct tec_triple box;
-    struct tec_outlet_place places[TEC_TRIPLE_PLACES];
+    struct tec_watchdog_place places[TEC_TRIPLE_PLACES];
     struct tec_bell bell; /* rings when a chunk is posted */
     bool holds;           /* the frame thread's: places[box.writing] is complete, not posted */
 
@@ -46,43 +46,43 @@ struct tec_outlet {
 
 /* What a miss means: the hard deadline of the node that makes the robot's actions; NULL = there
  * is none. */
-const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *pipeline);
+const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline *pipeline);
 
 /* For the engine's session, which may have no actions; what a miss means is its pipeline's action
  * node's. `actions` a tick: 1 to the session's rows, 0 = all of them. Everything comes from the
  * arena. */
-enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine *engine,
-                                  int actions, struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
+                                    int actions, struct tec_arena *arena, struct tec_error *err);
 
 /* Frame thread: the chunk that left in a frame (the caller's number of it), with what its
  * observation was, which may be that of a frame before. Frames do not go down. Of those that leave
  * in one frame the last one counts: one that others will leave after (record->to_come) is held
  * back. */
-void tec_outlet_post(struct tec_outlet *o, int64_t frame, const struct tec_frame_record *record,
-                     const float *chunk, const struct tec_seen *seen);
+void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_frame_record *record,
+                       const float *chunk, const struct tec_seen *seen);
 
 /* Frame thread: the frame has ended; what is held back is posted, since those to come ended early.
  */
-void tec_outlet_flush(struct tec_outlet *o);
+void tec_watchdog_flush(struct tec_watchdog *o);
 
 /* Consumer, one at a time, the rest. Decide if there is something to decide: true when the chunk of
  * this frame (or of a later one) was released by the deadline, or the deadline has come. Frames go
  * up, each is decided once; numbers are valid until the next call. A chunk with rows that are not
  * finite is not waited for. */
-bool tec_outlet_look(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
-                     struct tec_outlet_given *given);
+bool tec_watchdog_look(struct tec_watchdog *o, int64_t frame, int64_t deadline_ns,
+                       struct tec_watchdog_given *given);
 
 /* The same, waiting until the chunk or the deadline, whichever is first. */
-void tec_outlet_hand(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
-                     struct tec_outlet_given *given);
+void tec_watchdog_hand(struct tec_watchdog *o, int64_t frame, int64_t deadline_ns,
+                       struct tec_watchdog_given *given);
 
 /* Nothing leaves until a reset. */
-void tec_outlet_stop(struct tec_outlet *o);
+void tec_watchdog_stop(struct tec_watchdog *o);
 
 /* Go on after a stop. */
-void tec_outlet_reset(struct tec_outlet *o);
+void tec_watchdog_reset(struct tec_watchdog *o);
 
 /* Take no chunk of an observation numbered below `from`, posted before or later. */
-void tec_outlet_forget(struct tec_outlet *o, int64_t from);
+void tec_watchdog_forget(struct tec_watchdog *o, int64_t from);
 
 #endif

@@ -1,22 +1,22 @@
-/* feed_own.h - the inside of a feed, for its source files. */
-#ifndef TEC_GRAPH_MEMORY_FEED_OWN_H
-#define TEC_GRAPH_MEMORY_FEED_OWN_H
+/* prefetch_own.h - the inside of a prefetch, for its source files. */
+#ifndef TEC_GRAPH_MEMORY_PREFETCH_OWN_H
+#define TEC_GRAPH_MEMORY_PREFETCH_OWN_H
 
-#include "graph/memory/feed.h"
+#include "graph/memory/prefetch.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
 /* A line through (bytes, ns) by least squares, older pairs fading. */
-struct tec_feed_line {
+struct tec_prefetch_line {
     double n, x, y, xx, xy; /* sums of weights, bytes, ns, products */
 };
 
-struct tec_feed {
+struct tec_prefetch {
     struct tec_heap *heap;
     struct tec_store *store;
-    struct tec_feed_options options;
+    struct tec_prefetch_options options;
     struct tec_arena arena, rules_arena;
     struct tec_arena_mark rules_mark;
     pthread_t thread;
@@ -24,7 +24,7 @@ struct tec_feed {
     sem_t go;
 
     /* The forward: written by begin, before `go`. */
-    struct tec_feed_forward forward; /* its arrays are those below */
+    struct tec_prefetch_forward forward; /* its arrays are those below */
     struct tec_kv **kv;
     unsigned char **staging;
     const unsigned char **pieces;
@@ -55,17 +55,17 @@ struct tec_feed {
     int64_t remote_left;  /* ns that the forward may still wait for a server; INT64_MAX: any */
     struct tec_load_event *loads;
     size_t n_loads, room_loads;
-    struct tec_feed_line lines[TEC_KEPT_PLACES];
-    struct tec_feed_counts counts, all;
+    struct tec_prefetch_line lines[TEC_KEPT_PLACES];
+    struct tec_prefetch_counts counts, all;
 };
 
-int64_t tec_feed_now(const struct tec_feed *feed); /* since begin */
+int64_t tec_prefetch_now(const struct tec_prefetch *prefetch); /* since begin */
 /* The thread: forwards until the end. */
-void *tec_feed_run(void *feed);
+void *tec_prefetch_run(void *prefetch);
 /* A load took so long; what that says of others. */
-void tec_feed_line_add(struct tec_feed_line *line, size_t bytes, int64_t ns);
-int64_t tec_feed_line_at(const struct tec_feed_line *line, size_t bytes);
+void tec_prefetch_line_add(struct tec_prefetch_line *line, size_t bytes, int64_t ns);
+int64_t tec_prefetch_line_at(const struct tec_prefetch_line *line, size_t bytes);
 /* Bubbles, overlap, means, once a forward is over. */
-void tec_feed_measure(struct tec_feed *feed);
+void tec_prefetch_measure(struct tec_prefetch *prefetch);
 
 #endif

@@ -1,4 +1,4 @@
-#include "tools/api/outlet.h"
+#include "tools/api/watchdog.h"
 
 #include "base/clock.h"
 
@@ -7,13 +7,13 @@
 
 static const struct tec_clock wall = {NULL};
 
-const struct tec_decl_deadline *tec_outlet_deadline(const struct tec_pipeline *p)
+const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline *p)
 {
     const struct tec_decl_node *actor = tec_pipeline_actor(p);
     return actor && actor->deadline.kind == TEC_DEADLINE_HARD ? &actor->deadline : NULL;
 }
 
-static enum tec_status take_memory(struct tec_outlet *o, const struct tec_engine *e,
+static enum tec_status take_memory(struct tec_watchdog *o, const struct tec_engine *e,
                                    struct tec_arena *arena, struct tec_error *err)
 {
     const struct tec_flow *f = &e->model->flow;
@@ -31,14 +31,14 @@ static enum tec_status take_memory(struct tec_outlet *o, const struct tec_engine
     return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for actions");
 }
 
-enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine *engine,
-                                  int actions, struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
+                                    int actions, struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_decl_deadline *d = tec_outlet_deadline(engine->options.pipeline);
-    *o = (struct tec_outlet){.session = engine->session,
-                             .rows = tec_session_rows(engine->session),
-                             .columns = tec_session_columns(engine->session),
-                             .chunk = {.frame = -1}};
+    const struct tec_decl_deadline *d = tec_watchdog_deadline(engine->options.pipeline);
+    *o = (struct tec_watchdog){.session = engine->session,
+                               .rows = tec_session_rows(engine->session),
+                               .columns = tec_session_columns(engine->session),
+                               .chunk = {.frame = -1}};
     if (o->rows < 1) /* a pipeline without actions: none is ever posted */
         o->rows = o->columns = 1;
     tec_triple_init(&o->box);
@@ -56,7 +56,7 @@ enum tec_status tec_outlet_create(struct tec_outlet *o, const struct tec_engine 
     return take_memory(o, engine, arena, err);
 }
 
-void tec_outlet_flush(struct tec_outlet *o)
+void tec_watchdog_flush(struct tec_watchdog *o)
 {
     if (!o->holds)
         return;
@@ -65,10 +65,10 @@ void tec_outlet_flush(struct tec_outlet *o)
     tec_bell_ring(&o->bell);
 }
 
-void tec_outlet_post(struct tec_outlet *o, int64_t frame, const struct tec_frame_record *record,
-                     const float *chunk, const struct tec_seen *seen)
+void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_frame_record *record,
+                       const float *chunk, const struct tec_seen *seen)
 {
-    struct tec_outlet_place *place = &o->places[o->box.writing];
+    struct tec_watchdog_place *place = &o->places[o->box.writing];
     place->frame = frame;
     place->seen = seen->number;
     place->captured_ns = seen->captured_ns;
@@ -77,15 +77,15 @@ void tec_outlet_post(struct tec_outlet *o, int64_t frame, const struct tec_frame
     memcpy(place->state_raw, seen->state_raw, o->state_bytes);
     o->holds = true;
     if (record->to_come == 0)
-        tec_outlet_flush(o);
+        tec_watchdog_flush(o);
 }
 
 /* The newest chunk in the robot's numbers; rows that are not finite end it. */
-static void take(struct tec_outlet *o)
+static void take(struct tec_watchdog *o)
 {
     if (!tec_triple_take(&o->box))
         return;
-    const struct tec_outlet_place *p = &o->places[o->box.reading];
+    const struct tec_watchdog_place *p = &o->places[o->box.reading];
     if (p->seen < o->forgets)
         return;
     struct tec_beyond beyond;
@@ -100,8 +100,8 @@ static void take(struct tec_outlet *o)
     o->released_ns = p->released_ns;
 }
 
-bool tec_outlet_look(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
-                     struct tec_outlet_given *given)
+bool tec_watchdog_look(struct tec_watchdog *o, int64_t frame, int64_t deadline_ns,
+                       struct tec_watchdog_given *given)
 {
     take(o);
     int64_t now = tec_clock_now(&wall);
@@ -120,28 +120,28 @@ bool tec_outlet_look(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
     return true;
 }
 
-void tec_outlet_hand(struct tec_outlet *o, int64_t frame, int64_t deadline_ns,
-                     struct tec_outlet_given *given)
+void tec_watchdog_hand(struct tec_watchdog *o, int64_t frame, int64_t deadline_ns,
+                       struct tec_watchdog_given *given)
 {
     for (;;) {
         uint32_t seen = atomic_load(&o->bell.rings);
-        if (tec_outlet_look(o, frame, deadline_ns, given))
+        if (tec_watchdog_look(o, frame, deadline_ns, given))
             return;
         tec_bell_wait(&o->bell, seen, deadline_ns);
     }
 }
 
-void tec_outlet_stop(struct tec_outlet *o)
+void tec_watchdog_stop(struct tec_watchdog *o)
 {
     tec_handout_stop(o->handout);
 }
 
-void tec_outlet_reset(struct tec_outlet *o)
+void tec_watchdog_reset(struct tec_watchdog *o)
 {
     tec_handout_reset(o->handout);
 }
 
-void tec_outlet_forget(struct tec_outlet *o, int64_t from)
+void tec_watchdog_forget(struct tec_watchdog *o, int64_t from)
 {
     o->forgets = from;
     if (o->chunk.seen < from)

@@ -1,11 +1,11 @@
-/* What a feed measures: how long loads take, who waited for whom. */
-#include "graph/memory/feed_own.h"
+/* What a prefetch measures: how long loads take, who waited for whom. */
+#include "graph/memory/prefetch_own.h"
 
 #define FADE 0.97           /* weight of a pair after the next one */
 #define LONGEST (1LL << 40) /* of what loading.h takes */
 enum { MEAN_OF = 4 };
 
-void tec_feed_line_add(struct tec_feed_line *l, size_t bytes, int64_t ns)
+void tec_prefetch_line_add(struct tec_prefetch_line *l, size_t bytes, int64_t ns)
 {
     double x = (double)bytes, y = (double)ns;
     l->n = l->n * FADE + 1;
@@ -15,7 +15,7 @@ void tec_feed_line_add(struct tec_feed_line *l, size_t bytes, int64_t ns)
     l->xy = l->xy * FADE + x * y;
 }
 
-int64_t tec_feed_line_at(const struct tec_feed_line *l, size_t bytes)
+int64_t tec_prefetch_line_at(const struct tec_prefetch_line *l, size_t bytes)
 {
     if (l->n <= 0 || l->x <= 0)
         return 0;
@@ -41,18 +41,18 @@ static int64_t later(int64_t a, int64_t b)
 }
 
 /* When layer l, which started, has ended with its importance; `end`: it has not. */
-static int64_t layer_end(const struct tec_feed *s, int l, int ended, int known, int64_t end)
+static int64_t layer_end(const struct tec_prefetch *s, int l, int ended, int known, int64_t end)
 {
     if (l >= ended)
         return end;
     return l + 1 < known ? later(s->ended_at[l], s->known_at[l + 1]) : s->ended_at[l];
 }
 
-void tec_feed_measure(struct tec_feed *s)
+void tec_prefetch_measure(struct tec_prefetch *s)
 {
     int started = atomic_load(&s->started), known = atomic_load(&s->known);
     int ended = atomic_load(&s->ended);
-    int64_t end = tec_feed_now(s);
+    int64_t end = tec_prefetch_now(s);
     size_t next = 0;
     for (int l = 0; l < started; l++) {
         int64_t from = s->started_at[l], to = layer_end(s, l, ended, known, end);
