@@ -45,9 +45,11 @@ class Server:
     all = []
 
     def __init__(self, *options, pipeline=PIPELINE):
+        # A sanitizer's texts must not be given up.
+        slow = ["--set", "nodes.talk.deadline.ms=60000"] if SLOW > 1 and pipeline == PIPELINE else []
         self.p = subprocess.Popen(
             [PROGRAM, "serve", pipeline, "--port", "0", "--host", "127.0.0.1", "--threads", "1",
-             "--late-ok", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             "--late-ok", *slow, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         Server.all.append(self.p)
         self.line = self.p.stdout.readline()
         if "ws://" not in self.line:

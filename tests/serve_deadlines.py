@@ -52,7 +52,7 @@ def variant(name, text):
 
 def arm(ms, on_miss):
     return variant("arm", 'return extend("demo_metaworld.lua", { name = "arm", frame = { period_ms = '
-                   '10000 }, nodes = { action { name = "act", deadline = hard { ms = %s, on_miss = "%s" } } } })' % (ms, on_miss))
+                   '10000 }, nodes = { action { name = "act", deadline = hard { ms = %s, on_miss = "%s", limit = 1000 } } } })' % (ms, on_miss))
 
 
 class Server:

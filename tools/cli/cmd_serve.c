@@ -116,18 +116,23 @@ static bool rescue(void *user)
     return tec_net_rescue(&job->net);
 }
 
-/* Misses, and a stop: a line on stderr, at most one a second. */
+/* A line on stderr about misses, limits or a stop, where one is due; whether there was one. */
+static bool tell(struct job *job, int64_t now)
+{
+    char text[256];
+    bool any = tec_safety_tell(&job->exchange.safety, &job->told, now, text, sizeof text) > 0;
+    if (any)
+        tec_guard_say(text);
+    return any;
+}
+
 static void look(void *user)
 {
     static const struct tec_clock clock = {NULL};
     struct job *job = user;
-    char text[256];
     pthread_mutex_lock(&job->telling);
-    int n = job->summed ? 0
-                        : tec_safety_tell(&job->exchange.safety, &job->told, tec_clock_now(&clock),
-                                          text, sizeof text);
-    if (n > 0)
-        tec_guard_say(text);
+    if (!job->summed)
+        tell(job, tec_clock_now(&clock));
     pthread_mutex_unlock(&job->telling);
 }
 
@@ -135,6 +140,8 @@ static void sum_up(struct job *job)
 {
     pthread_mutex_lock(&job->telling);
     job->summed = true;
+    while (tell(job, INT64_MAX / 2)) /* what was not due yet */
+        continue;
     tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
                           tec_policy_in_use(&job->worker.opened), job->worker.opened.engine->memory,
                           job->call);

@@ -103,10 +103,10 @@ int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int6
         n = tell_misses(s, misses - log->told, text, room);
         log->told = misses;
         log->due_ns = now + SECOND_NS;
-    } else if (limited > log->limited && now >= log->due_ns) {
+    } else if (limited > log->limited && now >= log->limits_due_ns) {
         n = tell_limits(s, limited - log->limited, text, room);
         log->limited = limited;
-        log->due_ns = now + SECOND_NS;
+        log->limits_due_ns = now + SECOND_NS;
     }
     return n < (int)room ? n : (int)room - 1;
 }

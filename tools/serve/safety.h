@@ -42,8 +42,8 @@ void tec_safety_reset(struct tec_safety *s);
 
 /* What was told so far. Owned by the thread that tells. */
 struct tec_safety_log {
-    int64_t told, limited; /* misses, requests beyond limits */
-    int64_t due_ns;        /* not before */
+    int64_t told, limited;         /* misses, requests beyond limits */
+    int64_t due_ns, limits_due_ns; /* not before */
     bool stopped;
 };
 
