@@ -58,14 +58,6 @@ enum tec_status tec_image_resize(struct tec_image *out, const struct tec_image *
 enum tec_status tec_image_crop_centre(struct tec_image *out, const struct tec_image *in, int height,
                                       int width, struct tec_arena *arena, struct tec_error *err);
 
-/* The picture with a border of `fill` (one value a channel); each margin >= 0. */
-struct tec_margins {
-    int top, bottom, left, right;
-};
-enum tec_status tec_image_pad(struct tec_image *out, const struct tec_image *in,
-                              struct tec_margins margins, const unsigned char *fill,
-                              struct tec_arena *arena, struct tec_error *err);
-
 /* Turn the picture by 180 degrees, in place. */
 void tec_image_rotate180(struct tec_image *image);
 

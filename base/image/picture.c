@@ -41,26 +41,6 @@ enum tec_status tec_image_crop_centre(struct tec_image *out, const struct tec_im
     return TEC_OK;
 }
 
-enum tec_status tec_image_pad(struct tec_image *out, const struct tec_image *in,
-                              struct tec_margins margins, const unsigned char *fill,
-                              struct tec_arena *arena, struct tec_error *err)
-{
-    const struct tec_margins m = margins;
-    struct tec_image made = {0};
-    if (m.top < 0 || m.bottom < 0 || m.left < 0 || m.right < 0 || m.top > TEC_IMAGE_SIDE ||
-        m.bottom > TEC_IMAGE_SIDE || m.left > TEC_IMAGE_SIDE || m.right > TEC_IMAGE_SIDE)
-        return tec_fail(err, TEC_INVALID, "picture margins %d %d %d %d; each is 0 to %d", m.top,
-                        m.bottom, m.left, m.right, TEC_IMAGE_SIDE);
-    TEC_TRY(tec_image_new(&made, in->height + m.top + m.bottom, in->width + m.left + m.right,
-                          in->channels, arena, err));
-    size_t n = (size_t)made.height * (size_t)made.width, channels = (size_t)made.channels;
-    for (size_t i = 0; i < n; i++)
-        memcpy(made.pixels + i * channels, fill, channels);
-    blit(&made, m.top, m.left, in, 0, 0, in->height, in->width);
-    *out = made;
-    return TEC_OK;
-}
-
 void tec_image_rotate180(struct tec_image *image)
 {
     size_t n = (size_t)image->height * (size_t)image->width, channels = (size_t)image->channels;

@@ -334,8 +334,6 @@ int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 int tec_pipeline_main(const struct tec_pipeline *p);
 /* Does any node run model i? */
 bool tec_pipeline_runs(const struct tec_pipeline *p, int i);
-/* The prefill that makes the keys of node `node`: itself, or of its model; -1 = none. */
-int tec_pipeline_prefill(const struct tec_pipeline *p, int node);
 
 /* How many captures the lattice makes: one a part and point of an axis that changes its shape. */
 int tec_pipeline_captures(const struct tec_pipeline *p);

@@ -230,15 +230,6 @@ bool tec_pipeline_runs(const struct tec_pipeline *p, int i)
     return false;
 }
 
-int tec_pipeline_prefill(const struct tec_pipeline *p, int node)
-{
-    for (int i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_PREFILL &&
-            p->nodes[i].model.index == p->nodes[node].model.index)
-            return i;
-    return -1;
-}
-
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input)
 {
     int n = 0;

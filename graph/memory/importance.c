@@ -37,16 +37,6 @@ const char *tec_selection_name(enum tec_selection selection)
     return (unsigned)selection < TEC_SELECTIONS ? methods[selection] : NULL;
 }
 
-bool tec_selection_find(const char *name, enum tec_selection *out)
-{
-    for (int i = 0; i < TEC_SELECTIONS; i++)
-        if (strcmp(methods[i], name) == 0) {
-            *out = (enum tec_selection)i;
-            return true;
-        }
-    return false;
-}
-
 bool tec_scoring_hops(enum tec_scoring scoring)
 {
     return scoring != TEC_SCORING_query_only;

@@ -46,7 +46,6 @@ enum tec_selection {
 const char *tec_scoring_name(enum tec_scoring scoring);
 bool tec_scoring_find(const char *name, enum tec_scoring *out);
 const char *tec_selection_name(enum tec_selection selection);
-bool tec_selection_find(const char *name, enum tec_selection *out);
 
 enum { TEC_UNIT_RANGES = 4, TEC_MAX_HOPS = 32 };
 

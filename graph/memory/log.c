@@ -305,7 +305,3 @@ const char *tec_log_path(const struct tec_log *log)
     return log->path;
 }
 
-int tec_log_file(const struct tec_log *log)
-{
-    return log->file;
-}

@@ -192,7 +192,6 @@ bool tec_log_read_only(const struct tec_log *log); /* after a sync that failed *
 bool tec_log_fails(const struct tec_log *log);     /* so it is, or the newest write failed */
 const struct tec_log_key *tec_log_key(const struct tec_log *log);
 const char *tec_log_path(const struct tec_log *log);
-int tec_log_file(const struct tec_log *log); /* descriptor, for reads by other means; borrowed */
 
 /* Bytes that a record takes. */
 int64_t tec_log_record_bytes(const struct tec_log_key *key, const struct tec_log_record *record);
