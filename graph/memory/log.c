@@ -304,4 +304,3 @@ const char *tec_log_path(const struct tec_log *log)
 {
     return log->path;
 }
-
