@@ -124,9 +124,10 @@ class Before(Way):
 class Behind(Way):
     """WebSocket frames behind a good handshake."""
 
-    def message(self):
-        return frame(self.dice.randbytes(self.dice.randrange(300)),
-                     self.dice.choice((0, 1, 2, 2, 8, 9, 10, 3, 15)), self.dice.random() < 0.7)
+    def packet(self):
+        return mutate(self.dice, frame(self.dice.randbytes(self.dice.randrange(300)),
+                                       self.dice.choice((0, 1, 2, 2, 8, 9, 10, 3, 15)),
+                                       self.dice.random() < 0.7))
 
     def step(self):
         self.open()
@@ -134,7 +135,7 @@ class Behind(Way):
         try:
             self.s.sendall(UPGRADE)
             for _ in range(self.dice.randrange(1, 30)):
-                self.send(mutate(self.dice, self.message()))
+                self.send(self.packet())
                 n += 1
         finally:
             self.close()
@@ -144,20 +145,8 @@ class Behind(Way):
 class Messages(Behind):
     """Whole frames that hold mutated messages of msgpack."""
 
-    def message(self):
+    def packet(self):
         return frame(mutate(self.dice, pack(SMALL if self.dice.random() < 0.95 else OBSERVATION)))
-
-    def step(self):
-        self.open()
-        n = 0
-        try:
-            self.s.sendall(UPGRADE)
-            for _ in range(self.dice.randrange(1, 30)):
-                self.send(self.message())
-                n += 1
-        finally:
-            self.close()
-        return n
 
 
 class Orders(Way):
