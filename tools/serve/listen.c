@@ -85,7 +85,7 @@ enum tec_status tec_listen_start(struct tec_listener *l, int *port, struct tec_e
 {
     struct sockaddr_storage address;
     l->spare = spare();
-    if (listen(l->fd, 64) != 0 || !bound_address(l->fd, &address, port))
+    if (listen(l->fd, SOMAXCONN) != 0 || !bound_address(l->fd, &address, port))
         return tec_fail(err, TEC_IO, "listening: %s%s", strerror(errno),
                         errno == EADDRINUSE ? "; choose another port with --port" : "");
     return TEC_OK;
