@@ -300,8 +300,7 @@ static void take_message(lua_State *L, char *text, size_t room)
 struct text {
     const char *at;
     size_t left;
-    int64_t budget_ns, cpu_ns,
-        until_ns; /* CPU budget; CPU clock at the start; wall-clock deadline */
+    int64_t budget_ns, cpu_ns, until_ns; /* CPU budget; CPU clock at start; deadline */
 };
 
 /* Read the CPU clock, which is a system call, only when the wall-clock deadline has passed. */
