@@ -263,7 +263,8 @@ const char *tec_lua_nearest_key(lua_State *L, int index, const char *word)
             continue;
         const char *name = lua_tostring(L, -1);
         int d = tec_word_distance(word, name, limit);
-        /* Traversal order is random: among equals the first in byte order wins. */
+        /* Lua's traversal order is random: among equal distances the first name in byte order
+         * wins. */
         if (d < limit || (d == limit && (!best || strcmp(name, best) < 0))) {
             best = name;
             limit = d;

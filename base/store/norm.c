@@ -28,7 +28,7 @@ static double openpi_apply(struct step s, double x)
     return (x - n->q01[s.i]) / (n->q99[s.i] - n->q01[s.i] + n->eps) * 2.0 - 1.0;
 }
 
-/* `half` is (x + 1) / 2, in the precision of x. */
+/* Invert the normalisation of x; `half` is (x + 1) / 2, computed in the precision of x. */
 static double openpi_undo(struct step s, double x, double half)
 {
     const struct tec_norm *n = s.norm;
@@ -102,7 +102,7 @@ static double dataset_apply(struct step s, double x)
     return x < -1.0 ? -1.0 : x > 1.0 ? 1.0 : x;
 }
 
-/* `half` is (x + 1) / 2, in the precision of x. */
+/* Invert the normalisation of x; `half` is (x + 1) / 2, computed in the precision of x. */
 static double dataset_undo(struct step s, double x, double half)
 {
     double low, d;

@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The distinct shard names of the map, sorted, so that equal directories list equally. */
+/* Collect the distinct shard names of the map, sorted so that equal folders list equally. */
 static enum tec_status shard_names(json_t *map, const char ***names, size_t *n,
                                    struct tec_arena *arena, struct tec_error *err)
 {

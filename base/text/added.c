@@ -5,7 +5,7 @@
 #include "base/text/unicode.h"
 #include "base/text/utf8.h"
 
-/* Position of the character that ends at `at`, which is > 0. */
+/* The position of the character that ends at `at`, which is > 0. */
 static size_t before(const char *s, size_t at)
 {
     do

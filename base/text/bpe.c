@@ -102,7 +102,7 @@ struct merging {
     int n;
     struct candidate *heap;
     size_t n_heap;
-    int *split; /* by score with unused pieces: entry -> bytes of its left half, hashed */
+    int *split; /* by score with unused pieces: hash of entry -> bytes of its left half */
     size_t split_mask;
 };
 

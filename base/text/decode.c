@@ -124,7 +124,7 @@ static void decode_bytes(struct sink *s, const struct tec_vocab_entry *e)
         push_byte(s, (unsigned char)tec_text_byte(tec_utf8_get(e->text.at + at, &bytes)));
 }
 
-/* Replace in place; the new text is never longer. */
+/* Replace each `from` by `to` in place and return the new length; the new text is never longer. */
 static size_t tidy(char *text, size_t n, const char *from, const char *to)
 {
     size_t n_from = strlen(from), n_to = strlen(to), out = 0;

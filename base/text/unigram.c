@@ -22,7 +22,7 @@ struct best {
 struct lattice {
     const struct tec_unigram *u;
     struct tec_text_span word;
-    struct best *best; /* word.n + 1 */
+    struct best *best; /* word.n + 1 of them */
 };
 
 static void offer(struct lattice *l, size_t start, size_t end, double score, int entry)
@@ -30,7 +30,7 @@ static void offer(struct lattice *l, size_t start, size_t end, double score, int
     struct best *b = &l->best[end];
     double sum = l->best[start].score + score;
     if (l->u->single)
-        sum = (double)(float)sum; /* the sum of two floats, rounded once: as adding floats */
+        sum = (double)(float)sum; /* one rounding, as adding two floats gives */
     if (!b->reached || sum > b->score)
         *b = (struct best){sum, start, entry, true};
 }
