@@ -1,20 +1,25 @@
+/* alloc.c - the heap behind every allocation of the engine: it counts, bounds, and fails on
+ * request.
+ *
+ * The counters are atomics, so threads share a heap without a lock. fail_at refuses the n-th call
+ * and every later one, which lets tests reach each path that runs out of memory. */
 #include "base/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* Blocks of LARGE bytes and more begin at a huge page and ask for such pages: fewer faults while
- * weights are loaded, fewer misses while they are read. */
+/* Blocks of LARGE bytes and more are aligned to a huge page and ask the kernel for huge pages:
+ * fewer page faults while weights are loaded, fewer TLB misses while they are read. */
 enum { ALIGN = 64, HUGE_PAGE = 1 << 21, LARGE = 4 * HUGE_PAGE };
 
-/* In front of each block: its size, so that giving back can count. */
+/* The header in front of each block holds its size, so that freeing it can lower the byte count. */
 struct header {
     size_t size;
     char pad[ALIGN - sizeof(size_t)];
 };
 
-/* Zeroed memory for a header and what follows it. */
+/* Allocate zeroed memory for a header and the block that follows it. */
 static struct header *take(size_t total)
 {
     size_t align = total >= LARGE ? HUGE_PAGE : ALIGN;
@@ -22,7 +27,7 @@ static struct header *take(size_t total)
     if (!block)
         return NULL;
     if (align == HUGE_PAGE)
-        madvise(block, total, MADV_HUGEPAGE); /* advice: nothing depends on it */
+        madvise(block, total, MADV_HUGEPAGE); /* only advice: nothing depends on it */
     memset(block, 0, total);
     return block;
 }

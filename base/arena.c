@@ -1,3 +1,4 @@
+/* arena.c - the bump allocator: memory with one lifetime, released as a whole or back to a mark. */
 #include "base/arena.h"
 
 #include <stdint.h>

@@ -1,3 +1,5 @@
+/* clock.c - monotonic time in nanoseconds, the CPU time of a thread, and a fake clock that is moved
+ * by hand. */
 #include "base/clock.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* lua.c - the bounded Lua state: its allocator, its count hook, its budgets and its protected
+ * calls.
+ *
+ * Scripts are not trusted and some run in a control loop, so memory, instructions and time are all
+ * bounded. Memory work is charged as instructions, because a count hook alone does not see how long
+ * a single instruction takes. */
 #include "base/lua.h"
 #include "base/lua_lib.h"
 
@@ -6,15 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* With strings of LONG bytes about, single instructions (numerals, comparisons, keys) take so much
- * longer that the hook comes more often. Work of memory counts as instructions: BYTES_WORK bytes
- * asked for, or COLLECT_WORK bytes gone through by a collection, as one. */
+/* Once there are strings of LONG bytes, single instructions (numerals, comparisons, keys) can take
+ * so much longer that the hook runs more often. Memory work is charged as instructions: one for
+ * every BYTES_WORK bytes requested, and one for every COLLECT_WORK bytes that a collection
+ * traverses. */
 enum { HOOK_EVERY = 100, HOOK_OFTEN = 20, LONG = 256, BYTES_WORK = 128, COLLECT_WORK = 64 };
-/* One instruction may fill a block of many KiB: a table of 2048 keys is rehashed in 60 us. After so
- * many bytes the clock is looked at before the next instruction. */
+/* One instruction may fill a block of many KiB: rehashing a table of 2048 keys takes 60 us. After
+ * LOOK_BYTES requested bytes the clock is checked before the next instruction. */
 enum { LOOK_BYTES = 8192 };
 enum { MIB = 1 << 20, STRING_HEADER = 25, SPARE = 10, KEPT = 256, PIECE = 64, MAX_LEVELS = 16 };
-enum { PARSE_NS = 2000000000 }; /* where calls have no budget */
+enum { PARSE_NS = 2000000000 }; /* the limit for parsing where calls have no time budget */
 
 const struct tec_lua_limits tec_lua_file_limits = {.heap = (size_t)16 * MIB,
                                                    .block = (size_t)4 * MIB,
@@ -28,7 +35,8 @@ struct tec_lua *tec_lua_of(lua_State *L)
     return *(struct tec_lua **)lua_getextraspace(L);
 }
 
-/* New blocks carry the kind of object in `osize`, so strings can have a limit of their own. */
+/* True if the limits forbid an allocation. For a new block Lua passes the kind of object in
+ * `osize`, so strings can have a separate limit. */
 static bool refused(const struct tec_lua *lua, const void *p, size_t osize, size_t nsize)
 {
     const struct tec_lua_limits *limits = &lua->limits;
@@ -50,7 +58,8 @@ static void arm(struct tec_lua *lua, int every)
     lua_sethook(lua->state, hook, LUA_MASKCOUNT, every);
 }
 
-/* Where the script is. No handler runs after an error of memory, which could ask then. */
+/* Record the script's current line. After an out-of-memory error Lua runs no message handler, so it
+ * could not be found out then. */
 static void note_line(struct tec_lua *lua)
 {
     lua_Debug at;
@@ -62,9 +71,10 @@ static void note_line(struct tec_lua *lua)
         }
 }
 
-/* Lua answers a refusal with a full collection, which the next instruction pays for: where memory
- * is short there would otherwise be one for each allocation, and many between two hooks. Under a
- * stopped collector it is a surprise in a call that has little time: see tec_lua_release. */
+/* Account for a refused allocation. Lua answers it with a full collection, which is charged to the
+ * next instruction: where memory is short there would otherwise be one collection for each
+ * allocation, and many between two hooks. Where the collector is stopped, such a collection comes
+ * unexpectedly in a call that has little time: see tec_lua_release. */
 static void note_refusal(struct tec_lua *lua, bool over)
 {
     lua->refused = true;
@@ -76,7 +86,7 @@ static void note_refusal(struct tec_lua *lua, bool over)
         arm(lua, 1);
 }
 
-/* Bookkeeping of a block of `nsize` bytes that was given. */
+/* Account for an allocated block of `nsize` bytes. */
 static void note_block(struct tec_lua *lua, size_t old, size_t nsize, bool is_string)
 {
     lua->allocations++;
@@ -92,8 +102,8 @@ static void note_block(struct tec_lua *lua, size_t old, size_t nsize, bool is_st
         arm(lua, HOOK_OFTEN);
 }
 
-/* Small blocks, of which there may be many, become elements of a list: tec_heap_get gives room for
- * a pointer always. */
+/* Free a block. While `keeping` is set, small blocks, of which there may be many, are put on a list
+ * instead, to be freed by tec_lua_release: every block of tec_heap_get has room for a pointer. */
 static void give_back(struct tec_lua *lua, void *p, size_t size)
 {
     lua->bytes -= size;
@@ -140,9 +150,9 @@ static void *allocate(void *ud, void *p, size_t osize, size_t nsize)
     return fresh;
 }
 
-/* The CPU clock is a system call, which a call in time does not make: it is looked at when a
- * quarter of the budget is gone. A look that comes only after half of it was held up: no script
- * works that long between two looks. */
+/* Read the CPU clock once a quarter of the budget is gone: reading it is a system call, which calls
+ * that finish early do not make. If the first check comes only after half of the budget, the thread
+ * was held up, because no script works that long between two checks: then the deadline is moved. */
 static void sample(struct tec_lua *lua, int64_t now)
 {
     int64_t budget = lua->limits.budget_ns, gone = now - (lua->until_ns - budget);
@@ -155,8 +165,9 @@ static void sample(struct tec_lua *lua, int64_t now)
         lua->until_ns = now + budget - budget / 4;
 }
 
-/* A call whose time is up before it had it on the CPU was held up by the machine, not by its
- * script: it gets back once what it missed, at most the budget. */
+/* True if the budget is used up. A call whose deadline passed before it had its time on the CPU was
+ * held up by the machine, not by its script: its deadline is extended once, by the time that it
+ * missed, at most by the budget. */
 static bool spent(struct tec_lua *lua)
 {
     int64_t budget = lua->limits.budget_ns;
@@ -176,7 +187,8 @@ static bool spent(struct tec_lua *lua)
     return false;
 }
 
-/* Once over, every further instruction raises again, whoever catches the first error. */
+/* Raise the budget error. From then on every further instruction raises it again, so a script
+ * cannot catch the error and go on. */
 static void expire(lua_State *L, int level)
 {
     struct tec_lua *lua = tec_lua_of(L);
@@ -266,7 +278,8 @@ void tec_lua_push_env(struct tec_lua *lua)
     tec_lua_push_names(lua->state);
 }
 
-/* Pops the error value. Scripts may raise anything and put any byte into a message. */
+/* Pop the error value into `text`. Scripts may raise values of any type and put any byte into a
+ * message, so control characters become spaces. */
 static void take_message(lua_State *L, char *text, size_t room)
 {
     if (lua_type(L, -1) == LUA_TSTRING)
@@ -281,15 +294,16 @@ static void take_message(lua_State *L, char *text, size_t room)
     lua_pop(L, 1);
 }
 
-/* Text on its way to the parser, which runs no hook: each piece is a moment to look at the clock.
- * Names seen from the innermost of many functions make the parser quadratic and worse. */
+/* Source text that is passed to the parser in pieces. The parser runs no hook, so the clock is
+ * checked at each piece: names used in the innermost of many nested functions make parsing
+ * quadratic or worse. */
 struct text {
     const char *at;
     size_t left;
-    int64_t budget_ns, cpu_ns, until_ns; /* of CPU time; its clock at the start; on the wall */
+    int64_t budget_ns, cpu_ns, until_ns; /* CPU budget; CPU clock at start; deadline */
 };
 
-/* Looking at the CPU clock is a system call: only when the time on the wall is up. */
+/* Read the CPU clock, which is a system call, only when the wall-clock deadline has passed. */
 static bool in_time(struct text *text)
 {
     int64_t now = tec_clock_now(&real_clock);
@@ -348,13 +362,13 @@ static void add_line(struct tec_lua *lua, size_t *n, const lua_Debug *at)
                          : snprintf(line, room, "%s%s: in function <%s:%d>", *n ? "\n" : "", place,
                                     at->short_src, at->linedefined);
     if (wrote < 0 || (size_t)wrote >= room)
-        line[0] = '\0'; /* no half lines */
+        line[0] = '\0'; /* drop a line that does not fit */
     else
         *n += (size_t)wrote;
 }
 
-/* Message handler: where it happened. Does bounded work in C and allocates nothing, so that a
- * script that failed cannot fail here. The hook is off while it runs. */
+/* Message handler that writes the traceback. It does bounded work in C and allocates nothing, so
+ * that it cannot fail after the script has failed. The hook is off while it runs. */
 static int trace(lua_State *L)
 {
     struct tec_lua *lua = tec_lua_of(L);
@@ -395,7 +409,7 @@ enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct 
     if (rc == LUA_OK)
         return TEC_OK;
     if (rc == LUA_ERRMEM)
-        lua->traceback[0] = '\0'; /* no handler runs then */
+        lua->traceback[0] = '\0'; /* Lua ran no message handler */
     char message[sizeof err->message];
     take_message(L, message, sizeof message);
     if (lua->expired)

@@ -1,4 +1,4 @@
-/* Files for Lua: reading them with bounds, include(), and descriptions that are one value. */
+/* lua_file.c - files for Lua: bounded reading, include(), and descriptions that are one value. */
 #include "base/file_kind.h"
 #include "base/lua_lib.h"
 
@@ -12,7 +12,7 @@
 
 enum { MAX_TEXT = 4 << 20, MAX_INCLUDES = 256, MAX_INCLUDE_DEPTH = 16, MAX_PATH = 256 };
 
-/* Reads at most `room` bytes; the file may change while it is read. */
+/* Read at most `room` bytes; the file may change while it is read. */
 static ssize_t read_all(int fd, char *text, size_t room)
 {
     size_t n = 0;
@@ -69,8 +69,8 @@ enum tec_status tec_lua_slurp(char **out, size_t *n, int dir, const char *path,
     return status;
 }
 
-/* Opens `path` below directory `root` one component at a time, following no link anywhere: there is
- * no way out of the root, and no moment at which one could be slipped in. */
+/* Open `path` below directory `root` one component at a time, without following symbolic links, so
+ * that a path cannot leave the root, not even if a link is put there meanwhile. */
 static int open_below(int root, const char *path)
 {
     char part[MAX_PATH];
@@ -116,7 +116,7 @@ static enum tec_status load_below(struct tec_lua *lua, const char *path, struct 
     return status;
 }
 
-/* include "relative/path.lua": the value of that file. */
+/* include "relative/path.lua" returns the value of that file. */
 static int lib_include(lua_State *L)
 {
     struct tec_lua *lua = tec_lua_of(L);
@@ -172,7 +172,7 @@ enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct 
     return status;
 }
 
-/* Runs the file and converts what it returns. */
+/* Run the file and convert the value that it returns to JSON. */
 static enum tec_status read_value(struct tec_lua *lua, json_t **out, const char *path,
                                   const char *root, struct tec_error *err)
 {

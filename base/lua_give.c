@@ -1,4 +1,4 @@
-/* JSON values as Lua tables, given to a sandbox under a name. */
+/* lua_give.c - passes a JSON value to a Lua sandbox as a table under a name. */
 #include "base/lua_lib.h"
 
 #include <lauxlib.h>
@@ -29,7 +29,8 @@ static void push_array(lua_State *L, json_t *value, int depth)
     }
 }
 
-/* Raises on too deep values and lack of memory; JSON null is nil. */
+/* Push a JSON value; null becomes nil. Raises a Lua error if the value is nested too deep or memory
+ * runs out. */
 static void push(lua_State *L, json_t *value, int depth)
 {
     luaL_checkstack(L, 4, "JSON");

@@ -1,4 +1,7 @@
-/* Lua values as JSON. Only functions that do not raise are used, so no protected call is needed. */
+/* lua_json.c - converts Lua values to JSON.
+ *
+ * Only Lua functions that do not raise are used, so no protected call is needed. Depth, cycles and
+ * the amount of data are checked, because scripts are not trusted. */
 #include "base/lua_lib.h"
 
 #include <math.h>
@@ -12,7 +15,7 @@ struct walker {
     struct tec_error *err;
     int depth;
     const void *open[MAX_DEPTH]; /* tables being converted, to find cycles */
-    size_t room;                 /* a table may be reached many times: bounds what is built */
+    size_t room; /* bytes that may still be built: a table may be reached many times */
     char path[160];
 };
 
@@ -32,7 +35,8 @@ static enum tec_status spend(struct walker *w, size_t bytes)
 
 static enum tec_status convert(struct walker *w, json_t **out);
 
-/* Converts the value on top for the element named by the end of the path, and restores the path. */
+/* Convert the value on top for the element that the end of the path names, then restore the
+ * path. */
 static enum tec_status element(struct walker *w, const char *key, lua_Integer i, json_t **out)
 {
     size_t n = strlen(w->path);
@@ -60,7 +64,7 @@ static enum tec_status array(struct walker *w, int table, size_t n, json_t *into
     return TEC_OK;
 }
 
-/* The key is on top and stays there. */
+/* Convert one member of a table. Its key is on top of the stack and stays there. */
 static enum tec_status member(struct walker *w, int table, json_t *into)
 {
     lua_State *L = w->state;
@@ -97,7 +101,8 @@ static enum tec_status object(struct walker *w, int table, json_t *into)
                                       : TEC_OK;
 }
 
-/* Counts entries: a list has no others than 1..rawlen. */
+/* True if the keys of a table of raw length n are exactly 1 .. n, which is found by counting
+ * them. */
 static bool is_list(lua_State *L, int table, size_t n)
 {
     size_t entries = 0;

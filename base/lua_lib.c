@@ -1,4 +1,7 @@
-/* The functions that a script may call. Everything here runs inside a protected call. */
+/* lua_lib.c - the functions that a script may call. All of them run inside a protected call.
+ *
+ * Results must not differ from run to run: tables are traversed in key order, values without a text
+ * are shown by their type instead of their address, and there are no random numbers. */
 #include "base/lua_lib.h"
 #include "base/nearest.h"
 
@@ -17,7 +20,7 @@ void tec_lua_push_names(lua_State *L)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &names_key);
 }
 
-/* Is string a before string b by bytes? Indices of strings. */
+/* True if string a comes before string b in byte order; a and b are stack indices. */
 static bool string_before(lua_State *L, int a, int b)
 {
     size_t na, nb;
@@ -26,7 +29,7 @@ static bool string_before(lua_State *L, int a, int b)
     return order < 0 || (order == 0 && na < nb);
 }
 
-/* Does the key at `key` come before the one at `other`? */
+/* True if the key at `key` comes before the one at `other`: integers first, then strings. */
 static bool key_before(lua_State *L, int key, int other)
 {
     bool is_string = lua_type(L, key) == LUA_TSTRING;
@@ -37,8 +40,8 @@ static bool key_before(lua_State *L, int key, int other)
     return lua_tointeger(L, key) < lua_tointeger(L, other);
 }
 
-/* One pass over the table keeps the smallest key that comes after the given one: no memory, no
- * order that depends on addresses. */
+/* Find the smallest key that comes after the given one in a single pass over the table. This needs
+ * no memory, and the order does not depend on addresses. */
 static enum tec_lua_scan scan_all(lua_State *L, int index, int64_t *visited)
 {
     int from = lua_gettop(L), best = from + 1, strings = 0;
@@ -116,7 +119,8 @@ static int lib_pairs(lua_State *L)
     return 3;
 }
 
-/* Pushes a text without addresses. */
+/* Push a value as text. Values other than strings, numbers and booleans show only their type,
+ * because addresses differ from run to run. */
 static void push_text(lua_State *L, int index)
 {
     int type = lua_type(L, index);
@@ -143,7 +147,8 @@ void tec_lua_check_numeral(lua_State *L, int arg)
         luaL_argerror(L, arg, "a numeral of more than 200 bytes");
 }
 
-/* A function of the math library, which is the upvalue. */
+/* Call the function of Lua's math library that is the upvalue, with bounded numerals and work
+ * charged. */
 static int lib_math(lua_State *L)
 {
     int n = lua_gettop(L);
@@ -171,7 +176,8 @@ static int lib_select(lua_State *L)
     return n - (int)i;
 }
 
-/* Longer texts are no numbers. The upvalue is Lua's own function. */
+/* tonumber, for which texts longer than MAX_NUMERAL are not numbers. The upvalue is Lua's
+ * tonumber. */
 static int lib_tonumber(lua_State *L)
 {
     tec_lua_check_numeral(L, 2);
@@ -257,7 +263,8 @@ const char *tec_lua_nearest_key(lua_State *L, int index, const char *word)
             continue;
         const char *name = lua_tostring(L, -1);
         int d = tec_word_distance(word, name, limit);
-        /* Traversal order is random: among equals the first in byte order wins. */
+        /* Lua's traversal order is random: among equal distances the first name in byte order
+         * wins. */
         if (d < limit || (d == limit && (!best || strcmp(name, best) < 0))) {
             best = name;
             limit = d;
@@ -317,7 +324,8 @@ static int no_library(lua_State *L)
     return luaL_error(L, "library '%s' is read-only", lua_tostring(L, lua_upvalueindex(1)));
 }
 
-/* Pop a library and make it `name` of the table below it, behind an empty table. */
+/* Pop a library and store it as `name` in the table below it, behind an empty table that makes it
+ * read-only. */
 static void set_library(lua_State *L, const char *name)
 {
     lua_createtable(L, 0, 0);
@@ -373,7 +381,8 @@ static void fill_names(lua_State *L)
     set_library(L, "math");
 }
 
-/* Scripts see an empty table in front of the names, so names cannot be assigned either. */
+/* Make the globals. Scripts see an empty table in front of the names, so names cannot be assigned
+ * either. */
 int tec_lua_open(lua_State *L)
 {
     luaL_checkstack(L, 10, NULL);

@@ -1,4 +1,5 @@
-/* table.insert, remove and sort: bounded, stable, for lists of the script's own. */
+/* lua_table.c - table.insert, remove and sort for scripts: bounded, stable, and only for lists of
+ * their own. */
 #include "base/lua_lib.h"
 
 #include <lauxlib.h>
@@ -57,7 +58,7 @@ static int lib_remove(lua_State *L)
     return 1;
 }
 
-/* Is the value on top smaller than the one below it? Pops neither. */
+/* True if the value on top is smaller than the one below it. Pops neither. */
 static bool smaller(lua_State *L, bool own_order)
 {
     tec_lua_charge(L, 2);
@@ -72,9 +73,8 @@ static bool smaller(lua_State *L, bool own_order)
     return yes;
 }
 
-/* Insertion sort: stable, so equal elements have one order everywhere, whatever the comparison
- * does.
- */
+/* Insertion sort: it is stable, so equal elements have one order everywhere, whatever the
+ * comparison does. */
 static int lib_sort(lua_State *L)
 {
     lua_Integer n = length(L);

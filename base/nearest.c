@@ -1,3 +1,7 @@
+/* nearest.c - edit distance between words, to suggest the known name that somebody probably meant.
+ *
+ * Words are short (LONGEST bytes), so the rows of the distance table lie on the stack and nothing
+ * is allocated. */
 #include "base/nearest.h"
 
 #include <stddef.h>
@@ -10,7 +14,8 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Damerau's distance in the restricted form: three rows of the table are enough. */
+/* Restricted Damerau-Levenshtein distance (optimal string alignment): three rows of the table are
+ * enough, because a swap of neighbours looks back two rows. */
 int tec_word_distance(const char *a, const char *b, int limit)
 {
     size_t na = strlen(a), nb = strlen(b);
@@ -52,7 +57,7 @@ const char *tec_nearest(const char *word, const char *const *names, int n)
         if (d > limit)
             continue;
         best = names[i];
-        limit = d - 1; /* only a nearer one replaces it */
+        limit = d - 1; /* only a nearer name replaces it */
     }
     return best;
 }

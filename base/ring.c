@@ -1,3 +1,8 @@
+/* ring.c - the queue of fixed-size items between one producing and one consuming thread.
+ *
+ * Head and tail count up without end and each is written by one thread only. A release store
+ * publishes an item and the acquire load of the other side sees it, so no lock is needed. The size
+ * is a power of two, so the counters may wrap. */
 #include "base/ring.h"
 
 #include <string.h>

@@ -1,10 +1,15 @@
+/* device.c - the device interface: opens a device by the name of its kind and forwards calls to
+ * that kind.
+ *
+ * A measuring device counts the memory that a program would need: it hands out addresses that are
+ * never read or written, and copies nothing. */
 #include "kernels/device_kind.h"
 
 #include <string.h>
 
 enum { ALIGN = 64 };
 
-/* Where a measuring device begins to count: no address of a process. */
+/* The first address that a measuring device hands out; no process has memory there. */
 static const uintptr_t FIRST_ADDRESS = (uintptr_t)1 << 60;
 
 #define DEVICE(name) &tec_device_kind_##name,

@@ -1,3 +1,7 @@
+/* kernels.c - the tables of kernels and of CPU tiers, and which tiers run on this machine.
+ *
+ * A table for a tier is filled tier by tier from the reference on: each tier overrides the kernels
+ * that it improves, so none has to be complete but the reference. */
 #include "kernels/kernels.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* matrix.c - packs weight matrices into the layouts that kernels read, and reads rows back. */
 #include "kernels/matrix.h"
 
 #include "kernels/bf16.h"
@@ -11,7 +12,7 @@ static size_t pairs_of(int k)
     return ((size_t)k + 1) / 2;
 }
 
-/* bf16 of one row of a panel, with what pads it. */
+/* The number of bf16 values stored for one row of a panel, with its padding. */
 static size_t stored_k(enum tec_matrix_layout layout, int k)
 {
     return layout == TEC_MATRIX_TILES ? (size_t)tec_matrix_blocks(k) * BLOCK : pairs_of(k) * 2;
@@ -24,14 +25,14 @@ size_t tec_matrix_size(enum tec_matrix_layout layout, bool bf16, int rows, int k
                 : padded * (size_t)k * sizeof(float);
 }
 
-/* Where column i of row c of a panel lies in TEC_MATRIX_TILES. */
+/* The position of column i of row c within a panel of TEC_MATRIX_TILES. */
 static size_t in_tiles(size_t c, size_t i)
 {
     size_t matrix = i % BLOCK / HALF * 2 + c / HALF;
     return i / BLOCK * PANEL * BLOCK + matrix * HALF * HALF + c % HALF * HALF + i % HALF;
 }
 
-/* Copy columns at .. at + count - 1 of up to 16 rows to a strip, zero where there is no row. */
+/* Copy columns at .. at + count - 1 of up to 16 rows into a strip; missing rows become zeros. */
 static void load_strip(uint16_t strip[PANEL][STRIP], const void *src, bool bits, int k, int rows,
                        int at, int count)
 {
@@ -62,7 +63,8 @@ static void store_tiles(uint16_t *block, uint16_t strip[PANEL][STRIP], int count
             memcpy(block + in_tiles((size_t)c, (size_t)i), &strip[c][i], HALF * sizeof *block);
 }
 
-/* One panel of bf16; strips keep the sixteen source rows from evicting one another. */
+/* Pack one panel of bf16. Source rows are read in strips of STRIP columns, so that the sixteen rows
+ * do not evict one another from the cache. */
 static void pack_halves(uint16_t *panel, enum tec_matrix_layout layout, const void *src, bool bits,
                         int k, int rows)
 {
@@ -85,7 +87,7 @@ static void pack_floats(float *panel, const float *src, int k, int rows)
                 c < rows ? src[(size_t)c * (size_t)k + (size_t)i] : 0.0F;
 }
 
-/* Source rows that fit: those of the matrix with its padding. */
+/* The number of source rows that fit into the matrix with its padding. */
 static int fitting(int rows, int first, int n)
 {
     int room = tec_padded(rows) - first;

@@ -1,3 +1,8 @@
+/* team.c - teams of lanes: threads that run one function together, or for a while as two groups.
+ *
+ * Workers spin between runs before they park on a futex, and lanes meet at barriers by spinning: a
+ * run needs no system call unless workers have parked. The two counters of a barrier lie in
+ * separate cache lines, so that arriving lanes do not disturb those that wait. */
 #include "kernels/team.h"
 
 #include "base/clock.h"
@@ -12,19 +17,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Where the lanes of a run meet. */
+/* A barrier for the lanes of a run. */
 struct gate {
     _Alignas(64) _Atomic int arrived;
-    _Alignas(64) _Atomic uint32_t passed; /* times */
+    _Alignas(64) _Atomic uint32_t passed; /* how many times the barrier was passed */
 };
 
-/* Workers that are woken together. */
+/* A group of workers that is woken together. */
 struct crew {
     void (*run)(void *user, int lane); /* these three are set before `epoch` moves */
     void *user;
     int first; /* the team's lane that is lane 0 of this run */
     int workers;
-    _Alignas(64) _Atomic uint32_t epoch; /* one run = one step; what parked workers wait on */
+    _Alignas(64) _Atomic uint32_t epoch; /* one run is one step; parked workers wait on it */
     _Atomic int parked;
     _Alignas(64) _Atomic int finished; /* workers done with this run */
 };
@@ -39,11 +44,11 @@ struct worker {
 
 struct tec_team {
     struct tec_heap *heap;
-    int lanes, beside; /* the last lanes, which can be split off */
-    bool forked;       /* changed by the owner, between runs */
+    int lanes, beside; /* `beside`: the number of last lanes that can be split off */
+    bool forked;       /* changed by the owner only, between runs */
     int64_t spin_ns;
     _Atomic bool ending;
-    struct crew crew, split; /* workers of the first lanes, of those that can be split off */
+    struct crew crew, split; /* of the first lanes; of those to split off */
     struct gate gate, gate_beside;
     struct worker workers[];
 };
@@ -53,7 +58,7 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value)
     return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-/* Spin until the epoch leaves `seen`, then park. */
+/* Spin until the epoch is no longer `seen`; park when the time to spin is over. */
 static void wait_for_work(const struct tec_team *team, struct crew *crew, uint32_t seen)
 {
     const struct tec_clock clock = {NULL};
@@ -134,7 +139,7 @@ void tec_team_destroy(struct tec_team *team)
 {
     if (!team)
         return;
-    tec_team_join(team); /* lanes that wake late still meet those that wait for them */
+    tec_team_join(team); /* a lane that wakes late may still be awaited at a barrier */
     atomic_store(&team->ending, true);
     wake(&team->crew);
     wake(&team->split);

@@ -1,3 +1,5 @@
+/* cost.c - what calls cost: live counts of rows, and sums of costs that saturate instead of
+ * overflowing. */
 #include "ops/cost.h"
 
 struct tec_live tec_counts_live(const struct tec_counts *counts, const int *count, int capacity)

@@ -1,3 +1,4 @@
+/* op.c - the table of all ops, made from ops.def. */
 #include "ops/op.h"
 
 const struct tec_op_entry tec_ops[TEC_OP_COUNT] = {

@@ -1,3 +1,8 @@
+/* program.c - builds programs (lists of calls over tensors) and records them into captures.
+ *
+ * Adding a call checks its shapes and notes for each tensor the first and last step that use it,
+ * which is what memory planning works on. The first failure is kept with its message, so callers
+ * need not check each call. */
 #include "ops/program.h"
 
 #include <stdarg.h>
@@ -97,7 +102,7 @@ static void use(struct tec_program *program, int tensor, int step)
     t->last = step;
 }
 
-/* Whether a call rounds what it writes to bf16; an op that is not here does not. */
+/* True if a call rounds its output to bf16; ops that are not listed never do. */
 static bool rounds(const struct tec_call *call)
 {
     switch (call->op) {

@@ -1,3 +1,4 @@
+/* rowwise.c - infer, record and cost of ops that make each output row from the same input row. */
 #include "ops/rowwise.h"
 
 #include <stddef.h>

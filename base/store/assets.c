@@ -1,3 +1,7 @@
+/* assets.c - lists the asset ids of a checkpoint: the folders that hold a norm_stats.json.
+ *
+ * The search is breadth first and bounds depth, folders and entries, because a checkpoint is not
+ * trusted. Ids are sorted, so that equal folders list equally. */
 #include "base/store/assets.h"
 
 #include <dirent.h>
@@ -9,7 +13,8 @@
 
 enum { MAX_DEPTH = 4, MAX_IDS = 1000, MAX_ENTRIES = 10000 };
 
-/* Folders still to look at; ids come out of the same list. */
+/* State of the search: `queue` holds every folder found so far, and the asset ids are chosen from
+ * it. */
 struct walk {
     const char *dir;
     struct tec_arena *arena;
@@ -33,7 +38,7 @@ static enum tec_status add(struct walk *w, const char *id, int depth, struct tec
     return TEC_OK;
 }
 
-/* Queue the folders inside w->queue[i]. */
+/* Add the folders inside w->queue[i] to the queue. */
 static enum tec_status look(struct walk *w, size_t i, struct tec_error *err)
 {
     const char *id = w->queue[i], *slash = *id ? "/" : "";

@@ -1,3 +1,5 @@
+/* checkpoint.c - opens a checkpoint folder or file: its layout, configuration, tensors and
+ * tokenizer. */
 #include "base/store/checkpoint.h"
 
 #include "base/store/tensors.h"
@@ -26,7 +28,8 @@ static enum tec_status no_memory(const struct tec_checkpoint *c, struct tec_erro
     return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its description", c->path);
 }
 
-/* "<root>/<name>" if there is such a file, NULL if not; *failed when memory is out. */
+/* The path of a file of the checkpoint if the file exists, else NULL; *failed is set when memory is
+ * out. */
 static const char *existing(struct tec_checkpoint *c, const char *folder, const char *name,
                             bool *failed)
 {
@@ -37,7 +40,7 @@ static const char *existing(struct tec_checkpoint *c, const char *folder, const 
     return path && stat(path, &st) == 0 && S_ISREG(st.st_mode) ? path : NULL;
 }
 
-/* A JSON file of the root that may be absent. */
+/* Load a JSON file of the root, if it exists. */
 static enum tec_status load_if(struct tec_checkpoint *c, const char *name, json_t **out,
                                struct tec_error *err)
 {
@@ -48,8 +51,9 @@ static enum tec_status load_if(struct tec_checkpoint *c, const char *name, json_
     return path ? tec_json_load(out, path, c->heap, err) : TEC_OK;
 }
 
-/* By what each program writes: LeRobot's configs have "type" and features, the openpi conversion
- * has the action's sizes and little else, Hugging Face's have model_type. */
+/* Recognise the layout by what each program writes: LeRobot's configurations have "type" and
+ * features, those of the openpi conversion have the action's sizes and little else, Hugging Face's
+ * have model_type. */
 static enum tec_status recognise(struct tec_checkpoint *c, struct tec_error *err)
 {
     const json_t *config = c->config;
@@ -72,13 +76,14 @@ static enum tec_status recognise(struct tec_checkpoint *c, struct tec_error *err
     return TEC_OK;
 }
 
-/* A folder below the root that a hostile file may name. */
+/* True if a folder name that comes from a file stays below the root; the file is not trusted. */
 static bool is_below(const char *name)
 {
     return *name && *name != '/' && !strchr(name, '\\') && !strstr(name, "..");
 }
 
-/* The folder of the tokenizer that LeRobot's preprocessor names, "" when it names none here. */
+/* The tokenizer's folder as LeRobot's preprocessor names it, "" if it names none in the
+ * checkpoint. */
 static const char *tokenizer_folder(const struct tec_checkpoint *c)
 {
     const json_t *steps = json_object_get(c->preprocessor, "steps");
@@ -114,8 +119,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What only Hugging Face's folders have: pictures, and statistics by dataset. The file of a
- * fine-tuned checkpoint replaces those that its configuration still has from the base. */
+/* Load what only Hugging Face's folders have: settings for pictures, and statistics by dataset. The
+ * dataset_statistics.json of a fine-tuned checkpoint takes precedence over the statistics in its
+ * configuration, which are still those of the base model. */
 static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
 {
     const char *key;
@@ -153,7 +159,7 @@ static void find_prefix(struct tec_checkpoint *c)
             c->prefix = "model.";
 }
 
-/* Where config.json lies: LeRobot's training output has it one folder down. */
+/* Find the folder of config.json: LeRobot's training output has it one folder down. */
 static enum tec_status find_root(struct tec_checkpoint *c, struct tec_error *err)
 {
     struct stat st;

@@ -1,3 +1,5 @@
+/* checkpoint_norm.c - finds a checkpoint's normalisation statistics and picture settings, for each
+ * layout. */
 #include "base/store/checkpoint.h"
 
 #include "base/store/file.h"
@@ -6,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The asset named, or the only one; the message lists what there is. */
+/* Choose the named asset, or the only one; the error message lists the assets there are. */
 static enum tec_status choose_asset(const struct tec_checkpoint *c, const char **asset,
                                     struct tec_error *err)
 {
@@ -57,7 +59,8 @@ static const json_t *find_step(const json_t *processor, const char *kind)
     return NULL;
 }
 
-/* The file a step names: one of the checkpoint's own folder. NULL in *state when it names none. */
+/* Open the statistics file that a processor step names, which must lie in the checkpoint's own
+ * folder. *state is NULL if the step names none. */
 static enum tec_status open_state(const struct tec_checkpoint *c, const json_t *step,
                                   struct tec_tensors **state, struct tec_arena *arena,
                                   struct tec_error *err)
@@ -94,7 +97,7 @@ enum tec_status tec_checkpoint_norm_lerobot(const struct tec_checkpoint *c, stru
     return tec_context(err, status, "%s", c->root);
 }
 
-/* The dataset named, or the only one. */
+/* Choose the named dataset, or the only one; the error message lists the datasets there are. */
 static enum tec_status choose_dataset(const struct tec_checkpoint *c, const char **key,
                                       struct tec_error *err)
 {

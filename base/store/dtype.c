@@ -1,3 +1,7 @@
+/* dtype.c - element types of checkpoints: names, sizes, and conversion to and from float32.
+ *
+ * Conversion to a smaller format rounds to nearest, ties to even, in integer arithmetic, so that
+ * the result does not depend on compiler or machine. */
 #include "base/store/dtype.h"
 
 #include <math.h>
@@ -32,10 +36,10 @@ bool tec_dtype_find(const char *name, enum tec_dtype *dtype)
     return false;
 }
 
-/* The magnitude of x, not NaN, in a format of `man` mantissa bits and that exponent bias, as if its
- * exponent had no upper end: the caller compares with its largest code. One formula serves normal
- * and subnormal results: the significand is rounded to whole quanta of the result's exponent, and a
- * carry out of the mantissa moves into the exponent field by itself. */
+/* The code of |x|, where x is not NaN, in a format of `man` mantissa bits and exponent bias `bias`,
+ * as if its exponent had no upper end: the caller clamps it to its largest code. One formula serves
+ * normal and subnormal results: the significand is rounded to whole quanta of the result's
+ * exponent, and a carry out of the mantissa increments the exponent field by itself. */
 static uint32_t narrow(float x, int man, int bias)
 {
     uint32_t u = tec_f32_to_bits(x) & 0x7fffffffU;
@@ -75,7 +79,7 @@ uint8_t tec_f32_to_f8_e4m3(float x)
     return (uint8_t)(sign | (code > 0x7fU ? 0x7fU : code));
 }
 
-/* The value of an eight-bit code without special values. */
+/* The value of an eight-bit code that is neither NaN nor infinite. */
 static float widen(uint8_t b, int man, int bias)
 {
     int field = (b & 0x7f) >> man, significand = b & ((1 << man) - 1);

@@ -1,3 +1,5 @@
+/* file.c - reads regular files: bytes at an offset, whole JSON documents, and what a wrong file
+ * seems to be. */
 #include "base/store/file.h"
 
 #include "base/file_kind.h"
@@ -65,7 +67,7 @@ const char *tec_file_kind(const void *head, size_t n)
     return NULL;
 }
 
-/* Why jansson stopped, in words of ours where its own would mislead. */
+/* Report why parsing failed, in our own words where jansson's message would mislead. */
 static enum tec_status bad_json(const char *path, const char *text, size_t n,
                                 const json_error_t *at, struct tec_error *err)
 {
@@ -83,7 +85,7 @@ static enum tec_status bad_json(const char *path, const char *text, size_t n,
                     at->text);
 }
 
-/* `text` has room for the file's n bytes. */
+/* Read and parse the file's n bytes; `text` is a buffer of n bytes. */
 static enum tec_status parse_json(json_t **out, int fd, const char *path, char *text, size_t n,
                                   bool list, struct tec_error *err)
 {

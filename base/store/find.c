@@ -1,3 +1,4 @@
+/* find.c - resolves a path that a pipeline names: as it is given, else below a root folder. */
 #include "base/store/find.h"
 
 #include <unistd.h>

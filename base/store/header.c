@@ -1,3 +1,7 @@
+/* header.c - parses and validates the JSON header of a safetensors file.
+ *
+ * Files are not trusted. Names, sizes and offsets are checked here once, with every product checked
+ * for overflow, so that code that reads tensors may rely on them. */
 #include "base/store/header.h"
 
 #include "base/store/scan.h"
@@ -5,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A growing array of the arena: doubling leaves the old halves behind, at most as much again. */
+/* A growing array in an arena. Doubling leaves the old copies behind, which together take at most
+ * as much memory again. */
 struct list {
     void *items;
     size_t n, capacity;
@@ -61,7 +66,8 @@ static enum tec_status parse_shape(struct tec_scan *s, struct tec_stored *t)
     return TEC_OK;
 }
 
-/* Offsets stay relative to the data here; tec_header_parse moves them. */
+/* Offsets stay relative to the first data byte here; tec_header_parse makes them relative to the
+ * file. */
 static enum tec_status parse_offsets(struct tec_scan *s, struct tec_stored *t)
 {
     uint64_t end;
@@ -85,7 +91,8 @@ static const struct {
 
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
-/* One field after its name was read. Unknown ones are skipped, as the reference reader does. */
+/* Parse one field whose name was just read. Unknown fields are skipped, as the reference reader
+ * does. */
 static enum tec_status parse_field(struct tec_scan *s, struct tec_stored *t, const char *name,
                                    unsigned *seen, size_t at)
 {
@@ -100,7 +107,8 @@ static enum tec_status parse_field(struct tec_scan *s, struct tec_stored *t, con
     return tec_scan_skip(s);
 }
 
-/* Elements times bits, every product checked from left to right. */
+/* Check that shape and dtype need as many bytes as data_offsets give; products are checked for
+ * overflow from left to right. */
 static enum tec_status check_size(struct tec_scan *s, const struct tec_stored *t, size_t at)
 {
     uint64_t count = 1, bits;

@@ -1,3 +1,5 @@
+/* kind.c - guesses what a path holds (checkpoint, pipeline, policy, ...), so that error messages
+ * can name it. */
 #include "base/store/kind.h"
 
 #include "base/store/file.h"
@@ -36,8 +38,8 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* A Lua file tells itself by the constructor it returns; a robot, which has none, by the fields
- * that every robot has. */
+/* Classify a text file. Pipelines and policies are known by the constructor that they return; a
+ * robot's file, which has none, by the fields that every robot has. */
 static enum tec_path_kind by_text(const char *path)
 {
     static char const *const pipeline = "return pipeline", *const policy = "return policy";
@@ -48,7 +50,7 @@ static enum tec_path_kind by_text(const char *path)
     if (tec_file_open(path, &fd, &bytes, NULL) != TEC_OK)
         return TEC_PATH_UNKNOWN;
     enum tec_path_kind kind = TEC_PATH_UNKNOWN;
-    /* Each piece begins with the last bytes of the one before, so that no word is cut. */
+    /* Each piece begins with the last bytes of the piece before it, so that no word is cut. */
     for (uint64_t at = 0; at < bytes && at < 1 << 16 && kind == TEC_PATH_UNKNOWN;) {
         size_t room = sizeof text - 1 - strlen(kept);
         size_t n = bytes - at < room ? (size_t)(bytes - at) : room, old = strlen(kept);

@@ -1,3 +1,7 @@
+/* norm.c - normalises states and actions by a checkpoint's statistics, and inverts it.
+ *
+ * Each convention repeats the operations of its reference in the same order and precision, because
+ * any other order shows in the last bit. */
 #include "base/store/norm.h"
 
 #include "base/store/file.h"
@@ -6,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* One value each way. Every float32 step is a float variable, so that nothing is contracted or kept
- * wider; the order of operations is the reference's, seen in the last bit. */
+/* One value of a vector. In the float32 formulas every step is a float variable, so that nothing is
+ * contracted or kept in higher precision. */
 struct step {
     const struct tec_norm *norm;
     size_t i;
@@ -24,7 +28,7 @@ static double openpi_apply(struct step s, double x)
     return (x - n->q01[s.i]) / (n->q99[s.i] - n->q01[s.i] + n->eps) * 2.0 - 1.0;
 }
 
-/* `half` is (x + 1) / 2, in the precision of x. */
+/* Invert the normalisation of x; `half` is (x + 1) / 2, computed in the precision of x. */
 static double openpi_undo(struct step s, double x, double half)
 {
     const struct tec_norm *n = s.norm;
@@ -77,7 +81,8 @@ static float lerobot_undo(struct step s, float x)
     return scaled + low;
 }
 
-/* The low end and the width of value i; false: it is not normalised. */
+/* Gives the lower bound and the width of the range of value i; false if the value is not
+ * normalised. */
 static bool bounds(struct step s, double *low, double *d)
 {
     const struct tec_norm *n = s.norm;
@@ -97,7 +102,7 @@ static double dataset_apply(struct step s, double x)
     return x < -1.0 ? -1.0 : x > 1.0 ? 1.0 : x;
 }
 
-/* `half` is (x + 1) / 2, in the precision of x. */
+/* Invert the normalisation of x; `half` is (x + 1) / 2, computed in the precision of x. */
 static double dataset_undo(struct step s, double x, double half)
 {
     double low, d;

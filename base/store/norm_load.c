@@ -1,3 +1,4 @@
+/* norm_load.c - loads normalisation statistics from JSON and safetensors files, and checks them. */
 #include "base/store/file.h"
 #include "base/store/norm.h"
 #include "base/store/safetensors.h"
@@ -7,7 +8,7 @@
 
 enum { MAX_VALUES = 65536 };
 
-/* A statistic by its name in the files and its place in struct tec_norm. */
+/* Maps a statistic's name in the files to its member of struct tec_norm. */
 static const struct {
     const char *name;
     size_t offset;
@@ -24,7 +25,7 @@ static const double **place(struct tec_norm *norm, size_t i)
     return (const double **)(void *)((char *)norm + stats_names[i].offset);
 }
 
-/* All arrays given have one length; sets n. */
+/* Check that all given arrays have the same length, and set n. */
 static enum tec_status set_length(struct tec_norm *norm, size_t n, const char *name,
                                   const char *where, struct tec_error *err)
 {
@@ -50,8 +51,8 @@ static enum tec_status check_order(const double *low, const double *high, size_t
     return TEC_OK;
 }
 
-/* Statistics of what a robot measures and does, in its units: what is larger is a mistake in the
- * file, which would become a command. */
+/* Statistics are in the units of what a robot measures and does. A larger value is a mistake in the
+ * file, and would become a wrong command. */
 static enum tec_status check_size(double value, const char *name, size_t i, const char *where,
                                   struct tec_error *err)
 {
@@ -64,7 +65,7 @@ static enum tec_status check_size(double value, const char *name, size_t i, cons
     return TEC_OK;
 }
 
-/* Finite values, in order, and the arrays that the mode needs. */
+/* Check that values are finite and in order, and that the arrays that the mode needs are there. */
 static enum tec_status check_values(struct tec_norm *norm, const char *where, struct tec_error *err)
 {
     for (size_t k = 0; k < N_STATS; k++) {
@@ -206,7 +207,8 @@ enum tec_status tec_norm_load_openpi(struct tec_norm *norm, const char *path, co
     return status;
 }
 
-/* The step's mode for a feature: its type by `features`, that type's mode by `norm_map`. */
+/* Find the mode of a feature in a normalizer step: `features` gives its type, `norm_map` the mode
+ * of that type. */
 static enum tec_status step_mode(struct tec_norm *norm, const json_t *config, const char *feature,
                                  struct tec_error *err)
 {
@@ -230,7 +232,7 @@ static enum tec_status step_mode(struct tec_norm *norm, const json_t *config, co
     const json_t *map = json_object_get(config, "norm_map");
     const char *mode = json_string_value(json_object_get(map, type));
     if (!mode && !json_object_get(map, type))
-        return TEC_OK; /* as the reference: no entry is IDENTITY */
+        return TEC_OK; /* as in the reference, a missing entry means IDENTITY */
     for (size_t i = 0; mode && i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].name, mode) == 0) {
             norm->mode = modes[i].mode;

@@ -1,3 +1,5 @@
+/* safetensors.c - opens safetensors files and folders of them; lists, finds and reads their
+ * tensors. */
 #include "base/store/safetensors.h"
 
 #include "base/store/file.h"
@@ -13,7 +15,7 @@ static enum tec_status no_memory(const char *path, struct tec_error *err)
     return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its list of tensors", path);
 }
 
-/* The eight length bytes, or why they cannot be right. */
+/* Read the eight length bytes, or report why they cannot be right. */
 static enum tec_status header_length(const struct tec_tensors_file *f, uint64_t *length,
                                      struct tec_error *err)
 {
@@ -53,7 +55,8 @@ static enum tec_status read_header(struct tec_tensors *t, struct tec_tensors_fil
         tec_context(err, status, "%s", f->path);
     }
     if (status == TEC_OK) {
-        /* A chain in place of a streaming state: each link hashes the one before it. */
+        /* The hash is a chain instead of a streaming state: each file's link hashes the one before
+         * it. */
         XXH128_canonical_t link[2];
         uint64_t sizes[2] = {f->bytes, length};
         XXH128_canonicalFromHash(&link[0], t->hash);
@@ -262,7 +265,8 @@ enum tec_status tec_tensors_read_f32(const struct tec_tensors *t, const struct t
 {
     _Alignas(8) unsigned char buffer[1 << 14];
     uint64_t size = (uint64_t)tec_dtype_bits(stored->dtype) / 8;
-    /* Said once here, also for n = 0 and for types that have no whole bytes. */
+    /* Converting no element reports an unsupported type here, once, also for n = 0 and for types
+     * whose elements are not whole bytes. */
     enum tec_status status = tec_to_f32(stored->dtype, buffer, dst, 0, err);
     if (status != TEC_OK)
         return tec_context(err, status, "tensor '%.80s'", stored->name);

@@ -1,3 +1,5 @@
+/* scan.c - the strict JSON scanner for safetensors headers: one token at a time, bounded in
+ * depth. */
 #include "base/store/scan.h"
 
 #include <ctype.h>
@@ -39,7 +41,7 @@ static bool is_one_of(unsigned char c, const char *set)
     return c && strchr(set, c);
 }
 
-/* The next character after white space, or -1 at the end. */
+/* Skip white space and return the next character without consuming it, or -1 at the end. */
 static int peek(struct tec_scan *s)
 {
     while (s->at < s->n && is_one_of(s->s[s->at], " \t\r\n"))
@@ -94,7 +96,8 @@ static int hex4(const unsigned char *p)
     return value;
 }
 
-/* What follows "\u" at s->at; two halves of a surrogate pair are taken together. -1 when wrong. */
+/* The code point of the escape whose digits begin at s->at, after "\u". Both halves of a surrogate
+ * pair are read together. -1 if it is malformed. */
 static int32_t escape_code(struct tec_scan *s, size_t end)
 {
     const unsigned char *p = s->s + s->at;
@@ -111,7 +114,8 @@ static int32_t escape_code(struct tec_scan *s, size_t end)
     return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
 }
 
-/* The escape behind a backslash at s->at - 1, as UTF-8 into out; its length, 0 when wrong. */
+/* Decode the escape after the backslash at s->at - 1 into `out` as UTF-8 and return its length, 0
+ * if it is malformed. */
 static size_t escape(struct tec_scan *s, size_t end, char *out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -131,7 +135,7 @@ static size_t escape(struct tec_scan *s, size_t end, char *out)
     return 1;
 }
 
-/* Bytes up to the closing quote of a string whose first byte is at s->at. */
+/* Find the closing quote of a string whose first byte is at s->at. */
 static enum tec_status string_end(struct tec_scan *s, size_t *end)
 {
     for (size_t i = s->at; i < s->n; i++) {
@@ -154,7 +158,7 @@ enum tec_status tec_scan_string(struct tec_scan *s, const char **out, size_t *by
     if (!tec_scan_accept(s, '"'))
         return unexpected(s, "a string");
     TEC_TRY(string_end(s, &end));
-    /* No escape is longer decoded than written. */
+    /* A decoded escape is never longer than its source. */
     char *text = tec_arena_push(s->arena, end - s->at + 1, 1, 1);
     if (!text)
         return tec_fail(s->err, TEC_NO_MEMORY, "no memory for a string of the header");
@@ -255,7 +259,8 @@ static enum tec_status skip_scalar(struct tec_scan *s)
     return skip_number(s);
 }
 
-/* One loop in place of recursion: `closes` is the stack of brackets to come. */
+/* Skip a value by a loop instead of recursion: `closes` is the stack of brackets that are still
+ * open. */
 enum tec_status tec_scan_skip(struct tec_scan *s)
 {
     char closes[MAX_DEPTH];

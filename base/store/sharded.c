@@ -1,3 +1,5 @@
+/* sharded.c - opens a checkpoint in shards, as model.safetensors.index.json assigns tensors to
+ * files. */
 #include "base/store/file.h"
 #include "base/store/tensors.h"
 
@@ -17,7 +19,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The distinct shard names of the map, sorted, so that equal directories list equally. */
+/* Collect the distinct shard names of the map, sorted so that equal folders list equally. */
 static enum tec_status shard_names(json_t *map, const char ***names, size_t *n,
                                    struct tec_arena *arena, struct tec_error *err)
 {
@@ -52,7 +54,7 @@ static enum tec_status shard_names(json_t *map, const char ***names, size_t *n,
     return TEC_OK;
 }
 
-/* Keep what the map places in this very shard. */
+/* Keep the tensors of this shard that the map assigns to it. */
 static void keep_mapped(struct tec_tensors *t, json_t *map, const char *shard,
                         const struct tec_header *header)
 {
@@ -63,7 +65,7 @@ static void keep_mapped(struct tec_tensors *t, json_t *map, const char *shard,
     }
 }
 
-/* Every tensor of the map was kept, or which was not. */
+/* Check that every tensor of the map was found, or name one that was not. */
 static enum tec_status check_kept(struct tec_tensors *t, json_t *map, struct tec_error *err)
 {
     const char *tensor;
@@ -87,7 +89,7 @@ static enum tec_status add_all(struct tec_tensors *t, const char *dir, json_t *m
     size_t n = 0;
     TEC_TRY(shard_names(map, &names, &n, &t->arena, err));
     t->files = TEC_NEW(&t->arena, n, struct tec_tensors_file);
-    /* A shard holds a name once, so the map's size is enough. */
+    /* A shard holds each name once, so there are at most as many tensors as the map has entries. */
     t->tensors = TEC_NEW(&t->arena, json_object_size(map), struct tec_stored);
     if (!t->files || !t->tensors)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu shards", n);

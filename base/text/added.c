@@ -1,9 +1,11 @@
+/* added.c - cuts added tokens (special and user-defined ones) out of text before the model sees
+ * it. */
 #include "base/text/added.h"
 
 #include "base/text/unicode.h"
 #include "base/text/utf8.h"
 
-/* Position of the character that ends at `at`, which is > 0. */
+/* The position of the character that ends at `at`, which is > 0. */
 static size_t before(const char *s, size_t at)
 {
     do
@@ -36,7 +38,8 @@ static bool is_taken(const struct tec_cutter *c, const struct tec_added *a, size
            (end == c->text.n || !is_word(s + end));
 }
 
-/* White space on either side goes with the token, but no further than what was handed out. */
+/* Extend the token over white space on either side (lstrip, rstrip), but not into text that was
+ * already returned. */
 static void widen(const struct tec_cutter *c, const struct tec_added *a, size_t *start, size_t *end)
 {
     const char *s = c->text.at;
@@ -46,8 +49,8 @@ static void widen(const struct tec_cutter *c, const struct tec_added *a, size_t 
         *end += tec_utf8_length(s[*end]);
 }
 
-/* The next token; the outputs stay as they are when there is none.
- * A token that is not taken is passed over whole, as in the reference. */
+/* Find the next token; the outputs stay as they are when there is none. A token that is not
+ * accepted is skipped as a whole, as in the reference. */
 static bool find(struct tec_cutter *c, size_t *start, size_t *end, int *id)
 {
     while (c->at < c->text.n) {
@@ -83,7 +86,7 @@ bool tec_cutter_next(struct tec_cutter *c, struct tec_cut *cut)
     bool found = c->keys->n > 0 && find(c, &start, &end, &id);
     bool gap = start > c->done;
     if (!found && !gap)
-        return false; /* also of a text without a byte, whose address may be NULL */
+        return false; /* also for an empty text, whose address may be NULL */
     struct tec_cut token = {{c->text.at + start, end - start}, id};
     struct tec_cut plain = {{c->text.at + c->done, start - c->done}, -1};
     c->done = end > c->done ? end : c->done;

@@ -1,3 +1,9 @@
+/* bpe.c - byte-pair encoding of one word, by listed merges or by the scores of pieces.
+ *
+ * Pairs that may merge wait in a heap ordered by rank, then position, so a word of n symbols takes
+ * O(n log n) instead of one scan for each merge. A merge leaves outdated pairs in the heap; when
+ * such a pair is taken, its length no longer fits its symbols and it is skipped. The table of
+ * merges is hashed with a seed that depends on the file. */
 #include "base/text/bpe.h"
 
 #include "base/text/tokenizer.h"
@@ -81,7 +87,8 @@ struct symbol {
     bool frozen;
 };
 
-/* A pair that may merge: key = rank, then place. Outdated when either symbol has changed. */
+/* A pair that may merge; the key is its rank, then its position. It is outdated when either symbol
+ * has changed. */
 struct candidate {
     uint64_t key;
     int right, result;
@@ -95,7 +102,7 @@ struct merging {
     int n;
     struct candidate *heap;
     size_t n_heap;
-    int *split; /* by score with unused pieces: entry -> bytes of its left half, hashed */
+    int *split; /* by score with unused pieces: hash of entry -> bytes of its left half */
     size_t split_mask;
 };
 
@@ -133,7 +140,7 @@ static int *split_slot(struct merging *m, int entry)
     return m->split + 2 * at;
 }
 
-/* Whether the pair may merge: rank and result. */
+/* True if the pair may merge; gives the rank and the result of the merge. */
 static bool look_up(struct merging *m, const struct symbol *a, const struct symbol *b,
                     uint32_t *rank, int *result)
 {
@@ -197,7 +204,7 @@ static void add_symbol(struct merging *m, int id, uint32_t at, uint32_t n, bool 
     m->n++;
 }
 
-/* By score: user-defined pieces whole, else one symbol a character. */
+/* Initial symbols by score: user-defined pieces as a whole, else one symbol for each character. */
 static void start_by_score(struct merging *m)
 {
     const struct tec_prefix *user = m->bpe->user;
@@ -227,8 +234,9 @@ static void start_bytes(struct merging *m)
     }
 }
 
-/* By pairs: a symbol a character; unknown ones become bytes, or wait to be fused into one unknown.
- * A waiting unknown goes in before the next known character, but after bytes: as the reference. */
+/* Initial symbols by pairs: one for each character. Unknown characters become bytes, or are held
+ * back to be fused into one unknown symbol. A held-back symbol is added before the next known
+ * character, but after bytes, as in the reference. */
 static void start_by_pairs(struct merging *m)
 {
     const struct tec_bpe *bpe = m->bpe;
@@ -257,7 +265,7 @@ static void start_by_pairs(struct merging *m)
         add_symbol(m, bpe->unk, (uint32_t)wait_at, (uint32_t)wait_n, false);
 }
 
-/* By score: one final symbol. Runs of unknown ones are one unknown. */
+/* By score: add the id of one final symbol. A run of unknown symbols gives one unknown id. */
 static void emit_text(const struct merging *m, struct tec_text_span s, struct tec_ids *ids,
                       bool *unknown)
 {
@@ -275,8 +283,9 @@ static void emit_text(const struct merging *m, struct tec_text_span s, struct te
         tec_ids_add(ids, bpe->unk);
 }
 
-/* An unused piece only helps other merges: it is cut into what it was made of, depth first. Each
- * cut makes shorter pieces, of which a symbol of n bytes has at most n. */
+/* An unused piece only serves as a step towards other merges: in the output it is split into the
+ * parts it was merged from, depth first. Each split gives shorter pieces, of which a symbol of n
+ * bytes has at most n. */
 static void emit_split(struct merging *m, struct tec_text_span s, struct tec_ids *ids,
                        bool *unknown, struct tec_text_span *stack)
 {

@@ -1,3 +1,6 @@
+/* bytes.c - a growing byte buffer in an arena, with an optional limit.
+ *
+ * Failures are remembered in the buffer, so that callers check once, after the last addition. */
 #include "base/text/bytes.h"
 
 #include <stdint.h>
@@ -8,7 +11,8 @@ void tec_bytes_init(struct tec_bytes *b, struct tec_arena *arena, size_t limit)
     *b = (struct tec_bytes){.arena = arena, .limit = limit};
 }
 
-/* Doubling leaves the old copies in the arena: together less than the last one. */
+/* Grow to at least `need` bytes. Doubling leaves the old copies in the arena, which together are
+ * smaller than the last one. */
 static bool grow(struct tec_bytes *b, size_t need)
 {
     size_t capacity = b->capacity ? b->capacity : 64;

@@ -1,3 +1,8 @@
+/* charsmap.c - looks up rules in the precompiled map of SentencePiece: a double-array trie and its
+ * texts.
+ *
+ * The map comes from a file that is not trusted: each node is checked to lie inside the trie, and a
+ * lookup ends after LONGEST_RULE bytes even if the trie holds a cycle. */
 #include "base/text/charsmap.h"
 
 #include "base/text/utf8.h"
@@ -36,8 +41,9 @@ enum tec_status tec_charsmap_open(struct tec_charsmap *map, const void *blob, si
     return TEC_OK;
 }
 
-/* Bits of a unit: 0-7 and 31 label, 8 has a leaf, 9 wide offset, 10-30 offset; a leaf holds the
- * value in bits 0-30 (darts-clone). */
+/* The offset from a unit to its children (darts-clone). A unit has its label in bits 0-7 and 31,
+ * bit 8 set if it has a leaf, bit 9 set if its offset is wide, and the offset in bits 10-30. A leaf
+ * holds its value in bits 0-30. */
 static size_t next_node(uint32_t unit)
 {
     return (size_t)(unit >> 10) << ((unit & 0x200) >> 6);
@@ -65,7 +71,7 @@ static size_t search(const struct tec_charsmap *map, const char *s, size_t n,
             continue;
         size_t value =
             node < map->n_units ? read_u32(map->units + 4 * node) & 0x7FFFFFFF : map->n_texts;
-        /* A rule that points nowhere, or splits a character of either text, is no rule. */
+        /* Ignore a rule that points outside the texts or that splits a character of either text. */
         if (i + 1 < n && ((unsigned char)s[i + 1] & 0xC0) == 0x80)
             continue;
         if (value >= map->n_texts || ((unsigned char)map->texts[value] & 0xC0) == 0x80)

@@ -1,9 +1,13 @@
+/* decode.c - turns token ids back into text, one id at a time, as streaming of generated text needs
+ * it.
+ *
+ * Bytes of a character that is not complete yet are held until the next ids complete it. */
 #include "base/text/parts.h"
 #include "base/text/utf8.h"
 
 #include <string.h>
 
-static const char mark[] = "\xE2\x96\x81"; /* U+2581, how pieces write a space */
+static const char mark[] = "\xE2\x96\x81"; /* U+2581, which stands for a space in pieces */
 
 int tec_text_byte(uint32_t code)
 {
@@ -22,7 +26,7 @@ uint32_t tec_text_printable(int byte)
     return 0x100 + (uint32_t)(byte <= 0x20 ? byte : byte < 0xAD ? byte - 0x7F + 0x21 : 0x43);
 }
 
-/* Where one call emits: the new state, and as much output as fits. */
+/* The output of one call: the detokenizer's new state, and as many bytes as fit. */
 struct sink {
     struct tec_detokenizer d;
     char *out;
@@ -41,7 +45,8 @@ static void emit(struct sink *s, const char *text, size_t n)
             s->out[s->n] = text[i];
 }
 
-/* tokenizer.model replaces every bad byte, the other formats every maximal invalid part. */
+/* Emit U+FFFD for invalid UTF-8: tokenizer.model replaces every bad byte, the other formats every
+ * maximal invalid part. */
 static void emit_bad(struct sink *s, size_t n)
 {
     for (size_t i = s->d.t->decode.kind == TEC_DECODE_MODEL ? n : 1; i > 0; i--)
@@ -103,7 +108,8 @@ static void decode_join(struct sink *s, const struct tec_vocab_entry *e)
         push_replaced(s, e->text, how->from, how->to);
 }
 
-/* A piece with a character outside the alphabet (an added token) is text as it stands. */
+/* Turn the characters of a byte-level piece back into bytes. A piece with a character outside the
+ * alphabet (an added token) is plain text. */
 static void decode_bytes(struct sink *s, const struct tec_vocab_entry *e)
 {
     size_t bytes;
@@ -118,7 +124,7 @@ static void decode_bytes(struct sink *s, const struct tec_vocab_entry *e)
         push_byte(s, (unsigned char)tec_text_byte(tec_utf8_get(e->text.at + at, &bytes)));
 }
 
-/* Replace in place; the new text is never longer. */
+/* Replace each `from` by `to` in place and return the new length; the new text is never longer. */
 static size_t tidy(char *text, size_t n, const char *from, const char *to)
 {
     size_t n_from = strlen(from), n_to = strlen(to), out = 0;
@@ -168,7 +174,7 @@ static void decode_metaspace(struct sink *s, const struct tec_vocab_entry *e)
     push_replaced(s, e->text, how->from, space);
 }
 
-/* SentencePiece: sentencepiece_processor.cc, SentencePieceProcessor::Decode. */
+/* As SentencePieceProcessor::Decode in SentencePiece's sentencepiece_processor.cc. */
 static void decode_model(struct sink *s, const struct tec_vocab_entry *e)
 {
     const struct tec_decode *how = &s->d.t->decode;
@@ -183,7 +189,8 @@ static void decode_model(struct sink *s, const struct tec_vocab_entry *e)
         push_text(s, how->to.at, how->to.n);
         return;
     }
-    /* `first` here: no leading mark was dropped; `bare`: nothing shows. Held bytes will. */
+    /* Here `first` means that no leading mark was dropped yet, `bare` that nothing was emitted yet.
+     * Held bytes count as output, because they will be emitted. */
     if (how->strip && s->d.first && s->d.bare && s->d.n_held == 0 && text.n >= 3 &&
         memcmp(text.at, mark, 3) == 0) {
         text = (struct tec_text_span){text.at + 3, text.n - 3};
@@ -251,7 +258,8 @@ size_t tec_detokenizer_flush(struct tec_detokenizer *d, char *out, size_t capaci
     return finish(d, &s);
 }
 
-/* Run the detokenizer; out may be NULL to count. */
+/* Run the detokenizer over all ids and return the number of bytes; `out` may be NULL to count
+ * only. */
 static size_t run(const struct tec_tokenizer *t, const int *ids, size_t n, bool skip_special,
                   char *out, size_t capacity)
 {

@@ -1,9 +1,11 @@
+/* encode.c - turns text into token ids: added tokens, normalisation, cutting into words, then the
+ * model. */
 #include "base/text/parts.h"
 #include "base/text/utf8.h"
 
 #include <string.h>
 
-/* One call of encode. */
+/* The arguments of one call of tec_tokenizer_encode. */
 struct encoding {
     const struct tec_tokenizer *t;
     bool literal;
@@ -36,7 +38,8 @@ static enum tec_status encode_words(struct encoding *e, struct tec_pretoken text
     return TEC_OK;
 }
 
-/* Text between tokens that were matched as written: normalise it, then match the others. */
+/* Encode the text between tokens that are matched as they are written: normalise it, then cut out
+ * the tokens that are matched after normalisation. */
 static enum tec_status encode_gap(struct encoding *e, struct tec_pretoken gap)
 {
     const struct tec_tokenizer *t = e->t;

@@ -1,3 +1,7 @@
+/* json.c - reads tokenizer.json: parses the document, then reads its sections into a tokenizer.
+ *
+ * Vocabularies may hold U+0000, which jansson does not keep in keys. Before parsing it is replaced
+ * by a noncharacter that the file does not use, and put back when a text is copied. */
 #include "base/text/json.h"
 
 #include "base/text/utf8.h"
@@ -12,7 +16,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Value of the escape \uXXXX at s[0]; -1 when it is none. */
+/* The value of the escape \uXXXX at s[0], or -1 if there is none. */
 static int escape_at(const char *s, size_t n)
 {
     int code = 0;
@@ -27,7 +31,7 @@ static int escape_at(const char *s, size_t n)
     return code;
 }
 
-/* The noncharacters U+FDD0 .. U+FDEF that the text uses, as bits, and whether it has \u0000. */
+/* Find which noncharacters U+FDD0 .. U+FDEF the text uses, as bits, and whether it has \u0000. */
 static uint32_t find_used(const char *s, size_t n, bool *nul)
 {
     uint32_t used = 0;
@@ -146,7 +150,8 @@ enum tec_status tec_json_steps(struct tec_json *j, const char *section, const ch
     return TEC_OK;
 }
 
-/* What the special ids are when nothing beside the file says so: the usual spellings. */
+/* The id of the first of the usual names that is a special token, or -1: used where no file beside
+ * tokenizer.json names the token. */
 static int usual(const struct tec_tokenizer *t, const char *const *names)
 {
     for (; *names; names++) {

@@ -1,4 +1,5 @@
-/* tokenizer.json: "model" (BPE, Unigram, WordPiece) and its merges. */
+/* json_model.c - reads the section "model" of tokenizer.json: BPE with its merges, Unigram or
+ * WordPiece. */
 #include "base/text/json.h"
 
 #include "base/text/utf8.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ids of the pieces that stand for bytes: "<0x41>", or the printable forms of byte-level BPE. */
+/* Find the ids of the pieces "<0x00>" .. "<0xFF>", which stand for single bytes. */
 static void find_bytes(const struct tec_vocab *v, int *byte_id)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
@@ -31,7 +32,7 @@ static enum tec_status find_unk(const struct tec_json *j, const json_t *model, i
     return TEC_OK;
 }
 
-/* "a b" or ["a", "b"]. Parts are borrowed from jansson. */
+/* Split a merge, written "a b" or ["a", "b"], into its parts, which are borrowed from jansson. */
 static bool merge_parts(const json_t *merge, struct tec_text_span part[2])
 {
     if (json_is_string(merge)) {
@@ -151,7 +152,8 @@ static enum tec_status read_bpe(struct tec_json *j, const json_t *model, struct 
     return TEC_OK;
 }
 
-/* All pieces of the model as keys; the value is the entry (Unigram) or the id (WordPiece). */
+/* Index all pieces of the model by their text; the value is the entry (Unigram) or the id
+ * (WordPiece). */
 static enum tec_status index_all(struct tec_tokenizer *t, bool by_id, struct tec_prefix *out,
                                  struct tec_error *err)
 {

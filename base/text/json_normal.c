@@ -1,11 +1,12 @@
-/* tokenizer.json: "normalizer". */
+/* json_normal.c - reads the section "normalizer" of tokenizer.json: the steps that rewrite text
+ * before it is cut. */
 #include "base/text/json.h"
 
 #include <string.h>
 
 static const char where[] = "normalizer";
 
-/* The next step to fill; NULL when there are too many. */
+/* The next step to fill in, or NULL when there are too many. */
 static struct tec_normal *new_step(struct tec_json *j, enum tec_normal_kind kind)
 {
     struct tec_tokenizer *t = j->t;
@@ -77,7 +78,7 @@ static int base64_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* RFC 4648; *n_out bytes, or false when the text is no base64. */
+/* Decode base64 (RFC 4648) into *n_out bytes; false if the text is no base64. */
 static bool decode_base64(const char *text, size_t n, unsigned char *out, size_t *n_out)
 {
     uint32_t bits = 0;
@@ -117,7 +118,8 @@ static enum tec_status read_precompiled(struct tec_json *j, const json_t *step,
     return tec_charsmap_open(&s->map, blob, size, err);
 }
 
-/* The tables are those of uncased models: everything on. strip_accents null follows lowercase. */
+/* The tables are those of uncased models, so every option must be on. If strip_accents is null, it
+ * takes the value of lowercase. */
 static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct tec_error *err)
 {
     bool clean, pad, lower, bare;

@@ -1,4 +1,5 @@
-/* tokenizer.json: "pre_tokenizer". */
+/* json_split.c - reads the section "pre_tokenizer" of tokenizer.json: the steps that cut text into
+ * words. */
 #include "base/text/json.h"
 
 #include <string.h>
@@ -13,7 +14,8 @@ static enum tec_status read_pattern(struct tec_split *s, const char *regex, cons
     if (!s->pattern)
         return tec_fail(err, TEC_UNSUPPORTED, "pre_tokenizer: pattern '%.200s' is not known",
                         regex);
-    /* Every character belongs to some word, so removing what is between words removes nothing. */
+    /* The known patterns match every character, so removing what lies between matches removes
+     * nothing. */
     if (strcmp(behavior, invert ? "Removed" : "Isolated") != 0)
         return tec_fail(err, TEC_UNSUPPORTED, "pre_tokenizer: Split by a pattern as %.40s",
                         behavior);

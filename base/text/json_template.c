@@ -1,4 +1,5 @@
-/* tokenizer.json: "post_processor" (the ids around the text) and "decoder". */
+/* json_template.c - reads the sections "post_processor" (the ids around the text) and "decoder" of
+ * tokenizer.json. */
 #include "base/text/json.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ static enum tec_status read_template(struct tec_json *j, const json_t *whole, st
     return TEC_OK;
 }
 
-/* "cls": ["<s>", 0] before the text, "sep" after it. */
+/* Add the id of "cls", written ["<s>", 0], before the text and that of "sep" after it. */
 static enum tec_status read_pair(struct tec_json *j, const json_t *whole, struct tec_error *err)
 {
     TEC_TRY(add_id(j->t, false, json_array_get(json_object_get(whole, "cls"), 1), err));
@@ -74,7 +75,7 @@ static enum tec_status read_post(struct tec_json *j, const json_t *whole, struct
     if (type && (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0))
         return read_pair(j, whole, err);
     if (type && strcmp(type, "ByteLevel") == 0)
-        return TEC_OK; /* it only moves offsets */
+        return TEC_OK; /* it only changes offsets, not ids */
     return tec_fail(err, TEC_UNSUPPORTED, "post_processor type %.40s is not known",
                     type ? type : "(missing)");
 }
@@ -100,7 +101,7 @@ enum tec_status tec_json_template(struct tec_json *j, struct tec_error *err)
     return TEC_OK;
 }
 
-/* Steps of a decoder come in this order, each at most once. */
+/* The steps of a decoder must come in this order, each at most once. */
 enum { ORDER_REPLACE = 1, ORDER_BYTES, ORDER_FUSE, ORDER_STRIP, ORDER_ALONE };
 
 static enum tec_status read_replace(struct tec_json *j, const json_t *step, struct tec_error *err)

@@ -1,4 +1,4 @@
-/* tokenizer.json: "model"."vocab" and "added_tokens". */
+/* json_vocab.c - reads the vocabulary ("model"."vocab") and "added_tokens" of tokenizer.json. */
 #include "base/text/json.h"
 
 #include <math.h>
@@ -58,7 +58,8 @@ static enum tec_status add_object(struct tec_json *j, json_t *vocab, struct tec_
     return TEC_OK;
 }
 
-/* Unigram: [["piece", score], ...], ids in order. */
+/* Add the vocabulary of a Unigram model, [["piece", score], ...], whose ids are the places in the
+ * list. */
 static enum tec_status add_list(struct tec_json *j, const json_t *vocab, struct tec_error *err)
 {
     size_t i;
@@ -92,7 +93,8 @@ static enum tec_status read_added(const struct tec_json *j, const json_t *token,
     return tec_json_text(j, json_string_value(content), json_string_length(content), &a->text, err);
 }
 
-/* A token without text matches nowhere, as in the reference: it is left out. */
+/* Add the added tokens. A token without text is left out: it matches nowhere, as in the
+ * reference. */
 static enum tec_status add_added(struct tec_json *j, const json_t *added, struct tec_error *err)
 {
     struct tec_tokenizer *t = j->t;

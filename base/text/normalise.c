@@ -1,3 +1,9 @@
+/* normalise.c - the steps that rewrite text before it is cut into words, in the order of the
+ * tokenizer's file.
+ *
+ * The results must equal those of the libraries that made the files, so each step follows its
+ * reference also where another order or rule would seem simpler. The output is bounded by a
+ * multiple of the input, because replacement rules come from files that are not trusted. */
 #include "base/text/normalise.h"
 
 #include "base/text/unicode.h"
@@ -5,7 +11,7 @@
 
 #include <string.h>
 
-static const char mark[] = "\xE2\x96\x81"; /* U+2581, how these files write a space */
+static const char mark[] = "\xE2\x96\x81"; /* U+2581, which stands for a space in these files */
 
 static void nfc(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
@@ -44,7 +50,8 @@ static void bert_one(uint32_t code, const char *text, size_t bytes, struct tec_b
     }
 }
 
-/* Marks that the old tables do not drop stay, and decomposition has put them in order. */
+/* Put combining marks into canonical order. The tables of the reference are older and do not drop
+ * every mark, and its decomposition leaves those that remain in that order. */
 static void order_marks(struct tec_bytes *out)
 {
     size_t count = 0;
@@ -133,8 +140,9 @@ static void strip(const struct tec_normal *step, struct tec_text_span text, stru
     tec_bytes_add(out, text.at + start, end - start);
 }
 
-/* The reference looks a whole cluster of fewer than 6 bytes up first, and takes the shortest rule
- * it starts with for all of it; only then character by character. */
+/* The reference first looks up a grapheme cluster of fewer than 6 bytes as a whole and, if a rule
+ * matches its beginning, takes the shortest such rule for all of it. Only otherwise it goes
+ * character by character. */
 static void precompiled(const struct tec_normal *step, struct tec_text_span text,
                         struct tec_bytes *out)
 {
@@ -157,7 +165,8 @@ static void precompiled(const struct tec_normal *step, struct tec_text_span text
     }
 }
 
-/* One unit of the model's normaliser: what it becomes, and how many bytes it took. */
+/* One step of SentencePiece's normaliser: gives the replacement and returns how many bytes it
+ * consumes. */
 static size_t model_unit(const struct tec_normal *step, const char *s, size_t n,
                          struct tec_text_span *to)
 {
@@ -204,7 +213,7 @@ static void drop_tail(const struct tec_normal *step, struct tec_bytes *out)
         out->n -= space.n;
 }
 
-/* SentencePiece: normalizer.cc, Normalizer::Normalize. */
+/* As Normalizer::Normalize in SentencePiece's normalizer.cc. */
 static void model(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     size_t at = 0;

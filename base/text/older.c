@@ -1,13 +1,15 @@
-/* The layouts before tokenizer.json: lists of pieces, whose settings lie beside them. They are put
- * together into the document that a tokenizer.json would be, and read as such. */
+/* older.c - the tokenizer layouts before tokenizer.json: vocab.json with merges.txt, or vocab.txt.
+ *
+ * They are lists of pieces whose settings lie in files beside them. They are put together into the
+ * document that a tokenizer.json would be and read as such, so that there is one reader. */
 #include "base/text/open.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A JSON file of `dir`, NULL when it is not there. Numbers are read as doubles: settings hold
- * integers of 100 bits. */
+/* Load a JSON file of `dir`; *out is NULL if it does not exist. Settings are read with numbers as
+ * doubles (a flag), because they hold integers of 100 bits. */
 static enum tec_status load_json(const char *dir, const char *name, struct tec_arena *scratch,
                                  size_t flags, json_t **out, struct tec_error *err)
 {
@@ -31,7 +33,7 @@ static enum tec_status load_json(const char *dir, const char *name, struct tec_a
     return TEC_OK;
 }
 
-/* "x_token": "text" or {"content": "text"}; NULL when it is neither. */
+/* The text of a member written "x_token": "text" or {"content": "text"}; NULL if it is neither. */
 static const char *token_name(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -63,7 +65,8 @@ enum tec_status tec_text_read_names(struct tec_tokenizer *t, const char *dir,
     return TEC_OK;
 }
 
-/* tokenizer_config.json: "added_tokens_decoder": {"5": {...}} as a list of added tokens. */
+/* The member "added_tokens_decoder": {"5": {...}} of tokenizer_config.json as a list of added
+ * tokens. */
 static json_t *added_tokens(const json_t *settings)
 {
     json_t *list = json_array(), *token;
@@ -98,7 +101,7 @@ static enum tec_status read_document(struct tec_tokenizer **out, json_t *documen
     return TEC_OK;
 }
 
-/* The next line of a text, without its end. */
+/* Take the next line of a text, without its end; false when there is none. */
 static bool next_line(const char **at, const char *end, struct tec_text_span *line)
 {
     if (*at == end)
@@ -229,7 +232,8 @@ static enum tec_status read_words(const char *dir, struct tec_arena *scratch, js
     return status;
 }
 
-/* The name that the settings give, else the first usual one that is a piece; "" when none is. */
+/* The token that the settings name, else the first of two usual names that is a piece; "" if none
+ * is. */
 static const char *choose(const json_t *vocab, const json_t *settings, const char *key,
                           const char *usual, const char *other)
 {
@@ -274,7 +278,7 @@ static enum tec_status open_words(struct tec_tokenizer **out, json_t *vocab, con
     return status;
 }
 
-/* Settings that the tables of the uncased normaliser do not cover. */
+/* Refuse settings that the tables of the uncased normaliser do not cover. */
 static enum tec_status check_uncased(const json_t *settings, struct tec_error *err)
 {
     if (json_is_false(json_object_get(settings, "do_lower_case")) ||

@@ -1,3 +1,4 @@
+/* open.c - opens a tokenizer from a path or from bytes: chooses the layout and reads the files. */
 #include "base/text/open.h"
 #include "base/file_kind.h"
 
@@ -116,7 +117,7 @@ static bool is_file(const char *path)
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* What a directory holds, in the order of the manual. */
+/* Open what a directory holds: the first known layout, in the order of the manual. */
 static enum tec_status open_directory(struct tec_tokenizer **out, const char *dir,
                                       struct tec_arena *names, struct tec_error *err)
 {

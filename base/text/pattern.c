@@ -1,3 +1,8 @@
+/* pattern.c - cuts text by the published regular expressions of byte-level vocabularies.
+ *
+ * Each expression is a row of properties in patterns.def, matched by code that tries its
+ * alternatives in their order (contraction, letters, numbers, marks, spaces). So no expression from
+ * a file is ever run, and the time is linear in the text. */
 #include "base/text/pattern.h"
 
 #include "base/text/unicode.h"
@@ -31,14 +36,14 @@ const struct tec_pattern *tec_pattern_digits(void)
 
 #define WORDLESS (TEC_CLASS_LETTER | TEC_CLASS_NUMBER | TEC_CLASS_SPACE)
 
-/* Class bits of the character at s[at] and its length; 0 and 0 at the end. */
+/* The class bits of the character at s[at] and its length; both 0 at the end of the text. */
 static unsigned class_at(const char *s, size_t n, size_t at, size_t *bytes)
 {
     *bytes = 0;
     return at < n ? tec_unicode_class(tec_utf8_get(s + at, bytes)) : 0;
 }
 
-/* End of the run from `at` whose characters have (wanted) or lack (!wanted) all of these bits. */
+/* The end of the run of characters from `at` that have (wanted) or lack (!wanted) these bits. */
 static size_t run(const char *s, size_t n, size_t at, unsigned bits, bool wanted)
 {
     for (size_t bytes; at < n; at += bytes)
@@ -52,7 +57,7 @@ static bool is_newline(char c)
     return c == '\r' || c == '\n';
 }
 
-/* Length of a contraction after the apostrophe: s t re ve m ll d. U+017F folds to s. */
+/* The length of a contraction after its apostrophe (s t re ve m ll d); U+017F folds to s. */
 static size_t contraction(const char *s, size_t n, bool fold)
 {
     char c[2] = {0, 0};
@@ -102,8 +107,8 @@ static size_t marks(const struct tec_pattern *p, const char *s, size_t n)
     return end;
 }
 
-/* A run of white space: up to its last CR or LF; else all of it but the last character, which goes
- * with the word that follows; all of it at the end of the text. */
+/* The length of a run of white space. It ends behind its last CR or LF; without one it excludes its
+ * last character, which goes with the word that follows, except at the end of the text. */
 static size_t spaces(const struct tec_pattern *p, const char *s, size_t n)
 {
     size_t end = run(s, n, 0, TEC_CLASS_SPACE, true), last = 0, newline = 0;

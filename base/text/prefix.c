@@ -1,3 +1,7 @@
+/* prefix.c - finds the keys that a text starts with: a sorted list that is narrowed byte by byte.
+ *
+ * A sorted array needs no nodes as a trie does. The first byte is looked up in a table of 256
+ * ranges, and each later byte takes two binary searches within the range that is left. */
 #include "base/text/prefix.h"
 
 #include <string.h>
@@ -20,7 +24,8 @@ static void merge(struct tec_prefix_key *out, const struct tec_prefix_key *a, si
     memcpy(out, n_a ? a : b, (n_a + n_b) * sizeof *out);
 }
 
-/* Merge sort from the bottom up: stable, no worst case, and no context-free qsort callback. */
+/* Bottom-up merge sort: stable, O(n log n) also in the worst case, and without the callback of
+ * qsort. */
 static void sort(struct tec_prefix_key *keys, struct tec_prefix_key *copy, size_t n)
 {
     for (size_t width = 1; width < n; width *= 2) {
@@ -55,14 +60,14 @@ struct tec_walk tec_prefix_start(const struct tec_prefix *p)
     return (struct tec_walk){0, p->n, 0};
 }
 
-/* Byte of a key at a depth; -1 past its end, so that shorter keys come first. */
+/* The byte of a key at a depth, or -1 behind its end, so that shorter keys come first. */
 static int byte_at(const struct tec_prefix *p, int key, size_t depth)
 {
     const struct tec_text_span *text = &p->keys[key].text;
     return depth < text->n ? (unsigned char)text->at[depth] : -1;
 }
 
-/* First key of low .. high - 1 whose byte at this depth is not below `byte`. */
+/* The first key of low .. high - 1 whose byte at this depth is not below `byte`. */
 static int bound(const struct tec_prefix *p, int low, int high, size_t depth, int byte)
 {
     while (low < high) {

@@ -1,3 +1,5 @@
+/* pretokenise.c - cuts normalised text into words, step by step, before the model encodes each
+ * word. */
 #include "base/text/pretokenise.h"
 
 #include "base/text/unicode.h"
@@ -5,7 +7,7 @@
 
 #include <string.h>
 
-/* Words being made by one step. */
+/* The words that the current step makes. */
 struct cut {
     struct tec_pretokens *words;
     struct tec_arena *arena;
@@ -66,7 +68,8 @@ static void by_string(const struct tec_split *step, struct tec_pretoken word, st
     add(c, s + start, word.text.n - start, word.first && start == 0);
 }
 
-/* Cut out the characters of class `dropped`; those of class `single` are words of their own. */
+/* Remove the characters of class `dropped`; each character of class `single` is a word of its
+ * own. */
 static void by_class(unsigned dropped, unsigned single, struct tec_pretoken word, struct cut *c)
 {
     const char *s = word.text.at;

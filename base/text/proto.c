@@ -1,3 +1,4 @@
+/* proto.c - reads protobuf messages one field at a time, never beyond the end of the message. */
 #include "base/text/proto.h"
 
 static enum tec_status fail(const struct tec_proto *p, const char *what, struct tec_error *err)

@@ -1,7 +1,9 @@
-/* tokenizer.model: ModelProto of sentencepiece_model.proto. Fields read here: 1 pieces {1 piece,
- * 2 score, 3 type}, 2 trainer {3 model_type, 24 treat_whitespace_as_suffix, 35 byte_fallback,
- * 44 unk_surface, 45-48 unk, bos, eos, pad piece}, 3 normalizer {2 precompiled_charsmap,
- * 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5 escape_whitespaces}, 5 denormalizer {2}. */
+/* sentencepiece.c - reads tokenizer.model, the protobuf file of SentencePiece.
+ *
+ * Fields of ModelProto (sentencepiece_model.proto) that are read: 1 pieces {1 piece, 2 score, 3
+ * type}, 2 trainer {3 model_type, 24 treat_whitespace_as_suffix, 35 byte_fallback, 44 unk_surface,
+ * 45-48 unk, bos, eos, pad piece}, 3 normalizer {2 precompiled_charsmap, 3 add_dummy_prefix, 4
+ * remove_extra_whitespaces, 5 escape_whitespaces}, 5 denormalizer {2}. */
 #include "base/text/parts.h"
 #include "base/text/proto.h"
 #include "base/text/utf8.h"
@@ -86,7 +88,7 @@ static enum tec_status read_denormalizer(struct reading *r, struct tec_proto p,
     }
 }
 
-/* First pass: everything but the pieces, which are only counted. */
+/* First pass: read everything but the pieces, which are only counted. */
 static enum tec_status read_settings(struct reading *r, struct tec_error *err)
 {
     struct tec_proto p = r->whole;
@@ -212,7 +214,7 @@ static enum tec_status check_pieces(const struct reading *r, struct tec_error *e
     return TEC_OK;
 }
 
-/* A key for each entry whose type is in the set `types` (bits). */
+/* Index the entries whose type is in the set of bits `types` by their text. */
 static enum tec_status index_pieces(struct tec_tokenizer *t, unsigned types, struct tec_prefix *out,
                                     struct tec_error *err)
 {

@@ -1,3 +1,4 @@
+/* tokenizer.c - queries of an open tokenizer: its size, kind, pieces, ids and special tokens. */
 #include "base/text/tokenizer.h"
 
 #include "base/text/parts.h"

@@ -1,3 +1,8 @@
+/* unicode.c - Unicode properties: character classes, letters without accents, NFC, mark order,
+ * graphemes.
+ *
+ * Combining marks are put in order here, not by utf8proc: long runs by a counting sort, so that
+ * hostile text takes linear time. */
 #include "base/text/unicode.h"
 
 #include "base/text/utf8.h"
@@ -46,7 +51,7 @@ static unsigned combining(int32_t code)
     return (unsigned)utf8proc_get_property(code)->combining_class & 0xFF;
 }
 
-/* Counting sort of one run: 256 classes, stable. */
+/* Counting sort of one run of marks: it is stable and there are 256 combining classes. */
 static void order_run(int32_t *codes, size_t n, int32_t *copy)
 {
     size_t start[257] = {0};
@@ -95,7 +100,7 @@ bool tec_unicode_order(int32_t *codes, size_t n, struct tec_arena *scratch)
     return true;
 }
 
-/* Below U+0300 every character is its own NFC form and nothing combines. */
+/* True if all characters are below U+0300: each is then its own NFC form, and none combines. */
 static bool is_plain(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,10 +1,17 @@
+/* unigram.c - cuts a word into its likeliest pieces by dynamic programming (Viterbi).
+ *
+ * best[end] is the best way to cut the first `end` bytes. The pieces that start at a position are
+ * found by one walk through the index of pieces, so the time is linear for pieces of bounded
+ * length. For tokenizer.model sums are rounded to float, as SentencePiece does, because they decide
+ * between ways that are nearly equal. */
 #include "base/text/unigram.h"
 
 #include "base/text/utf8.h"
 
-#define UNKNOWN_PENALTY 10.0 /* below the lowest score of a piece */
+#define UNKNOWN_PENALTY 10.0 /* below the lowest score of a piece, as in SentencePiece */
 
-/* Best way to a position: score, and the piece (entry; -1 unknown) that ends there. */
+/* The best way to a position: its score, and the piece that ends there (its entry, -1 for
+ * unknown). */
 struct best {
     double score;
     size_t start;
@@ -15,7 +22,7 @@ struct best {
 struct lattice {
     const struct tec_unigram *u;
     struct tec_text_span word;
-    struct best *best; /* word.n + 1 */
+    struct best *best; /* word.n + 1 of them */
 };
 
 static void offer(struct lattice *l, size_t start, size_t end, double score, int entry)
@@ -23,13 +30,13 @@ static void offer(struct lattice *l, size_t start, size_t end, double score, int
     struct best *b = &l->best[end];
     double sum = l->best[start].score + score;
     if (l->u->single)
-        sum = (double)(float)sum; /* the sum of two floats, rounded once: as adding floats */
+        sum = (double)(float)sum; /* one rounding, as adding two floats gives */
     if (!b->reached || sum > b->score)
         *b = (struct best){sum, start, entry, true};
 }
 
-/* Scores of user-defined pieces are made so high that they are always taken (SentencePiece,
- * unigram_model.cc). */
+/* The score of a piece. That of a user-defined piece is made so high that it is always taken, as in
+ * SentencePiece's unigram_model.cc. */
 static double score_of(const struct tec_unigram *u, const struct tec_vocab_entry *e)
 {
     if (e->type != TEC_PIECE_USER)
@@ -61,7 +68,7 @@ static void fill(struct lattice *l)
     }
 }
 
-/* Turn the links round so that best[start].start is the end of the piece that starts there. */
+/* Reverse the links, so that best[start].start is the end of the piece that starts there. */
 static void turn(struct lattice *l)
 {
     size_t end = l->word.n, next = end;

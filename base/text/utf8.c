@@ -1,7 +1,8 @@
+/* utf8.c - UTF-8: scanning, decoding, encoding and validation. */
 #include "base/text/utf8.h"
 
-/* Bytes that must follow `first` and the range of the first of them; 0 for a one-byte character,
- * -1 when no character starts so (Unicode table 3-7). */
+/* The number of bytes that must follow `first`, and the range of the first of them; 0 for a
+ * one-byte character, -1 if no character starts with this byte (Unicode table 3-7). */
 static int lead(unsigned char first, unsigned char *low, unsigned char *high)
 {
     *low = 0x80;

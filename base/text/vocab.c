@@ -1,3 +1,8 @@
+/* vocab.c - the pieces of a tokenizer: a hash table from text to piece and an array from id to
+ * piece.
+ *
+ * The table has at least twice as many slots as pieces and is probed linearly. It is hashed with a
+ * seed that depends on the file. */
 #include "base/text/vocab.h"
 
 #include "base/text/tokenizer.h"
@@ -32,7 +37,7 @@ enum tec_status tec_vocab_init(struct tec_vocab *v, size_t entries, int64_t larg
     return TEC_OK;
 }
 
-/* The slot of a text: the one that holds it, or the empty one where it belongs. */
+/* The slot of a text: the one that holds it, or else the empty one where it belongs. */
 static size_t slot_of(const struct tec_vocab *v, const char *text, size_t n)
 {
     size_t at = (size_t)XXH3_64bits_withSeed(text, n, v->seed) & v->mask;

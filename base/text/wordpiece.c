@@ -1,3 +1,7 @@
+/* wordpiece.c - WordPiece encoding of one word: the longest piece first, from left to right.
+ *
+ * Inside a word pieces have a prefix ("##"). The index walk through that prefix is made once for
+ * each word and continued from there for each of its inner pieces. */
 #include "base/text/wordpiece.h"
 
 #include "base/text/utf8.h"
@@ -10,7 +14,7 @@ static size_t count_characters(struct tec_text_span word, size_t most)
     return n;
 }
 
-/* The walk that has gone through the inside prefix; false when no piece has it. */
+/* Walk the index through the prefix of inner pieces; false if no piece has that prefix. */
 static bool walk_inside(const struct tec_wordpiece *w, struct tec_walk *walk)
 {
     *walk = tec_prefix_start(&w->pieces);

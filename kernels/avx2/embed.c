@@ -1,5 +1,7 @@
-/* A row of a matrix in panels is spread over one line for each k or pair of k: plain C reads it as
- * fast as the lines arrive. */
+/* embed.c - the AVX2 embed kernels: scaled rows of an embedding table that is stored in panels.
+ *
+ * In panels a row of the table has one element (f32) or one pair (bf16) in each line of 64 bytes,
+ * so the time goes into fetching lines: plain C reads them as fast as they arrive. */
 #include "kernels/avx2/avx2.h"
 #include "kernels/bf16.h"
 

@@ -1,3 +1,9 @@
+/* gemm.c - the AVX2 gemm_bf16 and gemm_f32 kernels: the tile shapes for the shared bodies.
+ *
+ * kernels/panels/gemm_bf16.inc has the algorithm and its cache blocking. A panel of 16 columns is
+ * two vectors, so a tile of 6 rows has 12 accumulators in the 16 registers. Up to two rows take
+ * several panels at a time instead (FEW): then only the speed of reading weights counts. Every
+ * shape sums over k in the same order, so the bytes do not depend on it. */
 #include "kernels/avx2/avx2.h"
 
 #if defined(__x86_64__)

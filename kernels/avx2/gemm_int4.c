@@ -1,3 +1,7 @@
+/* gemm_int4.c - the AVX2 gemm_int4 kernel: its instructions and tile shapes for the shared body.
+ *
+ * kernels/panels/gemm_int4.inc has the algorithm. Sums over a group are whole numbers, hence exact,
+ * so this tier gives the same bits as every other CPU tier, whatever its tile shapes. */
 #include "kernels/avx2/avx2.h"
 
 #if defined(__x86_64__)
@@ -15,7 +19,8 @@ INT4_INLINE int4_ints int4_zeros(const char *at)
 {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
 }
-/* Once a group: not worth an instruction set of its own. */
+/* Plain C converts the float16 scales: once for each group it is not worth requiring one more
+ * instruction set. */
 INT4_INLINE vec int4_scales(const char *at)
 {
     uint16_t bits[VEC_WIDTH];
@@ -45,7 +50,7 @@ INT4_INLINE int4_ints int4_odd(int4_ints words)
 {
     return _mm256_and_si256(_mm256_srli_epi32(words, 4), _mm256_set1_epi8(15));
 }
-/* Pairs are at most 4 * 15 * 128: they have room in 16 bits. */
+/* The sums in 16 bits are of four products of at most 15 * 128 each, so they do not overflow. */
 INT4_INLINE int4_ints int4_dot(int4_ints sum, int4_ints even, int4_ints odd, const unsigned char *x)
 {
     int two[2];

@@ -1,3 +1,8 @@
+/* next_token.c - the AVX2 next_token kernel: the argmax of each row of logits, over vectors of 8
+ * floats.
+ *
+ * Each element of a vector keeps its own maximum and the first column that has it, so a row is read
+ * once; ties between elements go to the lowest column, as in the reference. */
 #include "kernels/next_token.h"
 #include "kernels/avx2/avx2.h"
 
@@ -5,7 +10,7 @@
 #include "kernels/avx2/panels.h"
 #include "kernels/panels/argmax.inc"
 
-/* To the nearest bf16, ties to even; what this makes of a NaN is never looked at. */
+/* Round to the nearest bf16, ties to even. The result for a NaN is never used. */
 VEC_INLINE vec rounded(vec x)
 {
     __m256i bits = _mm256_castps_si256(x);
@@ -14,7 +19,7 @@ VEC_INLINE vec rounded(vec x)
     return _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32((int)0xffff0000U)));
 }
 
-/* Where x is a number and larger, take it and the place. */
+/* Where an element of x is a number and larger than the maximum so far, take it and its column. */
 VEC_INLINE void take_larger(struct most *most, vec x, int at, int round)
 {
     vec number = _mm256_cmp_ps(x, x, _CMP_ORD_Q);

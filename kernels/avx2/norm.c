@@ -1,3 +1,7 @@
+/* norm.c - the AVX2 layernorm and rmsnorm kernels: the shared body over vectors of 8 floats.
+ *
+ * Sums are float64 as in the reference, so the results differ from it by the order of the sums
+ * only. */
 #if defined(__x86_64__)
 #include "kernels/avx2/avx2.h"
 #include "kernels/avx2/vec.h"

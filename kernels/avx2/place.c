@@ -1,3 +1,7 @@
+/* place.c - the AVX2 place_kv kernels: the shared body over vectors of 8 floats.
+ *
+ * Kept keys are rotated with the products of rope, rounded in the same places, so both store the
+ * same bytes. */
 #if defined(__x86_64__)
 #include "kernels/avx2/avx2.h"
 #include "kernels/avx2/vec.h"

@@ -1,3 +1,9 @@
+/* gemm.c - the AVX-512 gemm_bf16 and gemm_f32 kernels: the tile shapes for the shared bodies.
+ *
+ * kernels/panels/gemm_bf16.inc has the algorithm and its cache blocking. A panel of 16 columns is
+ * one vector, so a tile of 13 rows and 2 panels has 26 accumulators in the 32 registers. Up to
+ * eight rows take up to four panels at a time instead (FEW): then only the speed of reading weights
+ * counts. Every shape sums over k in the same order, so the bytes do not depend on it. */
 #include "kernels/avx512/avx512.h"
 
 #if defined(__x86_64__)

@@ -1,3 +1,8 @@
+/* gemm_int4.c - the AVX-512 gemm_int4 kernel: its instructions (VNNI) and tile shapes for the
+ * shared body.
+ *
+ * kernels/panels/gemm_int4.inc has the algorithm. Sums over a group are whole numbers, hence exact,
+ * so this tier gives the same bits as every other CPU tier, whatever its tile shapes. */
 #include "kernels/avx512/avx512.h"
 
 #if defined(__x86_64__)
@@ -40,8 +45,8 @@ INT4_INLINE int4_ints int4_odd(int4_ints words)
 {
     return _mm512_and_si512(_mm512_srli_epi32(words, 4), _mm512_set1_epi8(15));
 }
-/* By hand: compilers (gcc 12) copy sums that the intrinsic adds to, and take x through a register.
- */
+/* Inline assembly, because compilers (gcc 12) copy the sums that the intrinsic adds to, and load x
+ * into a register first. */
 INT4_INLINE int4_ints int4_dot(int4_ints sum, int4_ints even, int4_ints odd, const unsigned char *x)
 {
     typedef const int __attribute__((may_alias)) digits;

@@ -1,3 +1,6 @@
+/* log_prob.c - the AVX-512 log_prob kernel: the shared body over vectors of 16 floats.
+ *
+ * kernels/vector/log_prob.inc has the algorithm: exponentials in float32, their sum in float64. */
 #if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"
 #include "kernels/avx512/vec.h"

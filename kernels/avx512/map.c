@@ -1,3 +1,5 @@
+/* map.c - the AVX-512 activations and gated activations: the shared body over vectors of 16
+ * floats. */
 #if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"
 #include "kernels/avx512/vec.h"

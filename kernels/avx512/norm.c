@@ -1,3 +1,7 @@
+/* norm.c - the AVX-512 layernorm and rmsnorm kernels: the shared body over vectors of 16 floats.
+ *
+ * Sums are float64 as in the reference, so the results differ from it by the order of the sums
+ * only. */
 #if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"
 #include "kernels/avx512/vec.h"

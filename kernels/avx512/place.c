@@ -1,3 +1,7 @@
+/* place.c - the AVX-512 place_kv kernels: the shared body over vectors of 16 floats.
+ *
+ * Kept keys are rotated with the products of rope, rounded in the same places, so both store the
+ * same bytes. */
 #if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"
 #include "kernels/avx512/vec.h"

@@ -1,3 +1,5 @@
+/* add_table.c - the reference add_table kernel: adds rows of a table (position embeddings) to
+ * rows. */
 #include "kernels/ref/ref.h"
 
 void tec_add_table_ref(const struct tec_add_table_args *a, struct tec_part part)

@@ -1,9 +1,12 @@
+/* allow.c - the reference allow kernel: sets logits that may not follow a row's place to
+ * -infinity. */
 #include "kernels/ref/ref.h"
 
 #include <float.h>
 #include <math.h>
 
-/* Between two entries, which ascend, everything is out. */
+/* Restrict one row to the entries of its place. Entries ascend, so every id between two of them is
+ * excluded. */
 static void allow(const struct tec_allow_args *a, float *x, int place)
 {
     const struct tec_places *p = &a->places;

@@ -1,11 +1,17 @@
+/* attention.c - the reference attention kernels: online softmax over blocks of keys.
+ *
+ * Keys are cut at multiples of 64 in logical order, wherever they lie in memory, and the blocks are
+ * folded in that order. So a forked, a contiguous and a ring sequence give the same bytes. Lanes
+ * share (row, head) pairs, never a sum. */
 #include "kernels/attention.h"
 #include "kernels/bf16.h"
 #include "kernels/ref/ref.h"
 
 #include <math.h>
 
-/* Online softmax (Milakov and Gimelshein 2018) over blocks of keys: `acc` holds the sum of
- * exp(s - max) V and `sum` that of exp(s - max), with max over the blocks seen so far. */
+/* One query of one head. Online softmax (Milakov and Gimelshein 2018) goes over blocks of keys:
+ * `acc` is the sum of exp(s - max) V and `sum` that of exp(s - max), with max over the blocks so
+ * far. */
 struct query {
     const float *q;
     float *acc;
@@ -25,7 +31,8 @@ static float load_bf16(const void *memory, size_t at)
     return tec_bf16_float(((const uint16_t *)memory)[at]);
 }
 
-/* `first`: the key of slots[0]. */
+/* Fold one block of n keys into the query's sums; `first` is the logical index of the key in
+ * slots[0]. */
 static void add_block(const struct tec_attention_args *a, struct query *y, int first,
                       const int *slots, int n, load_fn load)
 {
@@ -81,7 +88,7 @@ static void attend(const struct tec_attention_args *a, int row, int head, float 
             add_block(a, &y, at + skip, slots + skip, n - skip, load);
     }
     for (int d = 0; d < a->head_dim; d++) {
-        float v = y.sum == 0 ? 0 : acc[d] / y.sum; /* a NaN is shown */
+        float v = y.sum == 0 ? 0 : acc[d] / y.sum; /* 0 if no key is seen; a NaN stays visible */
         out[d] = a->round ? tec_bf16_round(v) : v;
     }
 }

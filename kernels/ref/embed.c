@@ -1,3 +1,5 @@
+/* embed.c - the reference embed kernels: scaled rows of an embedding table; an unknown id reads row
+ * 0. */
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
 #include "kernels/ref/ref.h"

@@ -1,3 +1,4 @@
+/* euler.c - the reference euler kernel: x += dt * v in float32, except for rows that are fixed. */
 #include "kernels/ref/ref.h"
 
 void tec_euler_ref(const struct tec_euler_args *a, struct tec_part part)

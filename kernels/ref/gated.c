@@ -1,3 +1,4 @@
+/* gated.c - the reference gated activations, f(gate) * up, in float64 and rounded once. */
 #include "kernels/bf16.h"
 #include "kernels/ref/activation.h"
 #include "kernels/ref/ref.h"

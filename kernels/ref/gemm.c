@@ -1,3 +1,7 @@
+/* gemm.c - the reference gemm_f32 and gemm_bf16 kernels: y = x W^T over plain rows of W.
+ *
+ * Each (row, column) is one sum over k = 0, 1, 2, ... and lanes share columns only, so the bytes do
+ * not depend on the number of rows or lanes. gemm_f32 is the checking path and sums in float64. */
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
 #include "kernels/ref/ref.h"
@@ -10,8 +14,8 @@ static float dot_f32(const float *x, const float *w, int k)
     return (float)sum;
 }
 
-/* Products of two bf16 are exact in float32: a fused multiply-add in the same order gives the same
- * sum, unless a product underflows. */
+/* The product of two bf16 is exact in float32. So a fused multiply-add in the same order gives the
+ * same sum, unless a product underflows. */
 static float dot_bf16(const float *x, const uint16_t *w, int k)
 {
     float sum = 0.0F;

@@ -1,13 +1,18 @@
+/* gemm_int4.c - the reference gemm_int4 kernel: products with 4-bit weights in groups of k.
+ *
+ * For each group x is rounded to whole numbers of a power of two, so the sum over a group is exact
+ * and does not depend on its order. Only the sums of groups, times their scales, are added in
+ * float32, in order. So every CPU tier gives the same bits. */
 #include "kernels/int4.h"
 #include "kernels/ref/ref.h"
 
 #include <math.h>
 
-/* Part of a row of x, and of a panel with its order: what a group needs. */
+/* One group of k: its part of a row of x and of a panel, and the order in which x is read. */
 struct group {
     const float *x;
     const int *order;
-    const unsigned char *at; /* its line of scales */
+    const unsigned char *at; /* the group's line of scales in the panel */
     int first, last;
 };
 
@@ -16,7 +21,7 @@ static float nth(const struct group *g, int k)
     return g->x[g->order ? g->order[k] : k];
 }
 
-/* 1 / unit; 0 where an x is not finite. */
+/* The reciprocal of the unit of x in this group; 0 if some x is not finite. */
 static float finer(const struct group *g)
 {
     uint32_t largest = 0;
@@ -29,7 +34,7 @@ static float finer(const struct group *g)
     return largest < 0x7f800000U ? ldexpf(1.0F, tec_int4_finer(largest)) : 0.0F;
 }
 
-/* Sum of x (nibble - zero) over a group. */
+/* The sum of x (nibble - zero) over a group for column c of the panel, from the digits of x. */
 static float dot(const struct group *g, int c)
 {
     int sums[TEC_INT4_DIGITS] = {0}, zero = g->at[TEC_INT4_ZEROS + c];
@@ -51,7 +56,7 @@ static float dot(const struct group *g, int c)
     return fmaf(fmaf((float)sums[2], 256.0F, (float)sums[1]), 256.0F, (float)sums[0]) / per;
 }
 
-/* One column of a panel times one row. */
+/* The product of one row of x and one column of a panel. */
 static float column(const struct tec_gemm_args *a, const float *x, const unsigned char *panel,
                     int c, const int *order)
 {

@@ -1,3 +1,8 @@
+/* log_prob.c - the reference log_prob kernel: the logarithm of each row's sum of exponentials, in
+ * float64.
+ *
+ * The largest logit is subtracted first, so that no exponential overflows. kernels/log_prob.h has
+ * what all CPU tiers do with the sum. */
 #include "kernels/log_prob.h"
 #include "kernels/ref/ref.h"
 

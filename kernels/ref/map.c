@@ -1,3 +1,5 @@
+/* map.c - the reference elementwise kernels: activations in float64 rounded once, relu and copy
+ * exact. */
 #include "kernels/bf16.h"
 #include "kernels/ref/activation.h"
 #include "kernels/ref/ref.h"

@@ -1,5 +1,9 @@
-/* Two walks over the keys of a head, in float64: the first finds the largest score and the sum, the
- * second what each range has of it. A range's sum over heads is float32. */
+/* mass.c - the reference attention_mass kernels: the weights of attention, summed over ranges of
+ * keys.
+ *
+ * The keys of a head are walked twice in float64: the first walk finds the largest score and the
+ * sum, the second adds each key's weight to its range. The sum of a range over the heads is
+ * float32, with heads in order. */
 #include "kernels/attention.h"
 #include "kernels/bf16.h"
 #include "kernels/ref/ref.h"
@@ -11,8 +15,8 @@ struct head {
     struct tec_attention_args a;
     int row, head, bf16;
     double top, sum;
-    int range;    /* the one that keys are counted to */
-    double share; /* of the keys so far */
+    int range;    /* the range that keys are counted to */
+    double share; /* the sum of the weights of its keys so far */
 };
 
 static double score(const struct head *h, int slot)
@@ -38,7 +42,7 @@ static void add_to_sum(struct head *h, int key, double score)
     h->top = top;
 }
 
-/* The range is complete. */
+/* Add the sum of a complete range to the result and go on to the next range. */
 static void close_range(struct head *h)
 {
     h->mass->out[(size_t)h->row * (size_t)h->a.ldo + (size_t)h->range] += (float)h->share;

@@ -1,3 +1,8 @@
+/* mean.c - the reference mean_rows kernel: means of spans of rows.
+ *
+ * Sums are float64, with rows in order, one division and one rounding: the same bits on every tier.
+ * Columns are taken 64 at a time, so that their sums stay on the stack while rows are read in
+ * order. */
 #include "kernels/ref/ref.h"
 
 void tec_mean_rows_ref(const struct tec_mean_args *a, struct tec_part part)

@@ -1,4 +1,6 @@
-/* A lane copies its offsets in one piece, so a faster tier has nothing to add to memmove. */
+/* move.c - the reference move_kv kernel: copies rows of keys or values from slots to slots.
+ *
+ * A lane copies its rows of a move in one piece, so a faster tier has nothing to add to memmove. */
 #include "kernels/ref/ref.h"
 
 #include <string.h>
@@ -13,7 +15,7 @@ void tec_move_kv_ref(const struct tec_move_args *a, struct tec_part part)
     int count = tec_live(a->count, a->max_moves), most = 0;
     for (int i = 0; i < count; i++)
         most = tokens_of(a, i) > most ? tokens_of(a, i) : most;
-    struct tec_range own = tec_share(part, most, 1); /* the same for every move */
+    struct tec_range own = tec_share(part, most, 1); /* each lane has the same rows of every move */
     size_t row = (size_t)a->row;
     for (int i = 0; i < count; i++) {
         int last = tokens_of(a, i) < own.last ? tokens_of(a, i) : own.last;

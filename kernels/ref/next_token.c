@@ -1,8 +1,12 @@
+/* next_token.c - the reference next_token kernel: the argmax of each row of logits.
+ *
+ * kernels/next_token.h has the bookkeeping around it, which is the same on every CPU tier. */
 #include "kernels/next_token.h"
 #include "kernels/bf16.h"
 #include "kernels/ref/ref.h"
 
-/* The first largest; a NaN compares false, so it is never chosen while a number is there. */
+/* The first column of the largest value. A NaN compares false, so it is never chosen while there is
+ * a number. */
 static int argmax(const float *row, int cols, int round)
 {
     int best = -1;

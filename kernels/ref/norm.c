@@ -1,9 +1,11 @@
+/* norm.c - the reference layernorm and rmsnorm kernels. */
 #include "kernels/bf16.h"
 #include "kernels/ref/ref.h"
 
 #include <math.h>
 
-/* Sums are in double: the result is then the formula's value rounded once. */
+/* Write a normalised row. Everything is float64 up to here, so the result is the value of the
+ * formula rounded once. */
 static void write_row(const struct tec_norm_args *a, int row, double mean, double scale)
 {
     const float *x = a->x + (size_t)row * (size_t)a->ldx;

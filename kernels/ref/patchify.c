@@ -1,3 +1,7 @@
+/* patchify.c - the reference patchify kernel: cuts pictures into patches, one row each, as floats.
+ *
+ * Bytes become floats through a table of 256 values for each channel, so the first layer gets
+ * exactly the input that the original preprocessing computes. */
 #include "kernels/ref/ref.h"
 
 static void patch_row(const struct tec_patchify_args *a, const uint8_t *corner, float *y)

@@ -1,3 +1,6 @@
+/* penalise.c - the reference penalise kernel: makes tokens less likely that were there before.
+ *
+ * The set of tokens of a row is a bit mask; words of it without a bit are skipped. */
 #include "kernels/ref/ref.h"
 
 void tec_penalise_ref(const struct tec_penalise_args *a, struct tec_part part)

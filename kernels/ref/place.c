@@ -1,3 +1,8 @@
+/* place.c - the reference place_kv kernels: copies kept keys and values to slots, and rotates the
+ * keys.
+ *
+ * The rotation is that of rope, product by product, so keys that were rounded before they were kept
+ * get the bytes that rope would store. */
 #include "kernels/place.h"
 #include "kernels/ref/ref.h"
 #include "kernels/ref/rotate.h"

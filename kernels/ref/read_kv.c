@@ -1,3 +1,5 @@
+/* read_kv.c - the reference read_kv kernels: copies keys or values from slots to rows of
+ * float32. */
 #include "kernels/bf16.h"
 #include "kernels/ref/ref.h"
 

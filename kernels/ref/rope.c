@@ -1,7 +1,9 @@
+/* rope.c - the reference rope kernels: rotates queries and keys by position, stores keys and values
+ * in slots. */
 #include "kernels/ref/ref.h"
 #include "kernels/ref/rotate.h"
 
-/* Element d of a head, rotated; angle NULL leaves it where it is. */
+/* Element d of a head, rotated; if angle is NULL, the element unchanged (but rounded as asked). */
 static float rotated(const float *head, const float *angle, int d, int dim,
                      struct tec_rounding round)
 {

@@ -1,14 +1,21 @@
+/* sample.c - the reference sample kernel: temperature, top_k, top_p and Gumbel noise on rows of
+ * logits.
+ *
+ * The thresholds of top_k and top_p are found digit by digit (radix selection) instead of by
+ * sorting. Counts and weights are integers, so their sums have no order and every lane and tier
+ * excludes the same tokens. With the noise added, the argmax of a row is a draw from its
+ * softmax. */
 #include "kernels/sample.h"
 #include "kernels/bf16.h"
 #include "kernels/ref/ref.h"
 
-/* One row on its way. */
+/* The state of one row while its draw is prepared. */
 struct draw {
     float *x;
     int cols;
     float top;
-    uint32_t least; /* keys below it are out already */
-    bool weighed;   /* the sums are of weights, else of tokens */
+    uint32_t least; /* tokens with smaller keys are excluded already */
+    bool weighed;   /* sums are of weights, else of tokens */
 };
 
 static uint64_t weight_of(const struct draw *d, float x)
@@ -16,7 +23,8 @@ static uint64_t weight_of(const struct draw *d, float x)
     return d->weighed ? tec_sample_weight(x, d->top) : 1;
 }
 
-/* The largest key for which what has it or more sums up to `target`: a digit a pass. */
+/* The largest key such that tokens of this key or a larger one sum up to `target`; each pass finds
+ * one digit of 8 bits. */
 static uint32_t find_key(const struct draw *d, uint64_t target)
 {
     uint32_t found = 0;

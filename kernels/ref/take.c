@@ -1,3 +1,5 @@
+/* take.c - the reference take_rows kernel: copies chosen rows, `group` of them side by side in one
+ * wide row. */
 #include "kernels/bf16.h"
 #include "kernels/ref/ref.h"
 
