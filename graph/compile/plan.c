@@ -1,3 +1,10 @@
+/* plan.c - allocates all that a plan owns and runs the compiler's passes over it.
+ *
+ * Runs once, at load, on the thread that opens the engine; the replay of a frame allocates nothing.
+ * The order is fixed: check the sizes, divide the KV space into regions, upload constants, reserve
+ * what each stream writes, then run the passes of passes.def. Captures hold addresses, so
+ * everything that they point to must exist before the pass `capture` and must never move. On a
+ * device that only measures the same code runs and counts bytes. */
 #include "graph/compile/plan.h"
 
 #include "graph/kv/stages.h"
@@ -19,7 +26,7 @@ static const struct {
 #undef NODE_PASS
 };
 
-/* Texts of a memory, texts that are scored. */
+/* Check the sizes of a memory's units and of the trees of texts that are scored. */
 static enum tec_status check_texts(const struct tec_plan_spec *s, const struct tec_model *m,
                                    struct tec_error *err)
 {
@@ -106,7 +113,8 @@ size_t tec_plan_recall_bytes(const struct tec_plan *p)
     return tec_device_reads_host(p->device) ? 0 : 2 * (size_t)p->spec.frame_tokens * row;
 }
 
-/* Slots: prefix regions, private tails, one trash slot a seat, the suffix's scratch. */
+/* Reserve KV slots: prefix regions, private tails, one trash slot per seat, the suffix's
+ * scratch. */
 static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;
@@ -157,7 +165,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     return TEC_OK;
 }
 
-/* Pictures attend to themselves in scratch, which is small: nothing there is rounded. */
+/* KV scratch of a picture tower: one layer, in float32, as it is small. */
 static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space,
                                   const struct tec_tower *tower, struct tec_error *err)
 {
@@ -179,7 +187,8 @@ static enum tec_status constant(struct tec_plan *p, size_t size, void *out, stru
     return TEC_OK;
 }
 
-/* pos * theta^(-2 i / d); in float32 step by step where the model's code has it so. */
+/* The rotation angle pos * theta^(-2 i / d), in float32 step by step where the model's published
+ * code computes it so. */
 static double angle_of(const struct tec_stack *t, int pos, int i)
 {
     double theta = t->theta > 0.0 ? t->theta : 1.0;
@@ -191,7 +200,7 @@ static double angle_of(const struct tec_stack *t, int pos, int i)
     return (double)angle;
 }
 
-/* cos and sin of every position and frequency, from float64. */
+/* Make the table of cos and sin for every position and frequency, computed in float64. */
 static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_stack *t = &p->model->text.stack;
@@ -222,7 +231,7 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
     return TEC_OK;
 }
 
-/* What each byte of each channel is to each tower. */
+/* Make the tables that map a byte of a channel to the normalised value each tower reads. */
 static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_vision *v = &p->model->vision;
@@ -240,8 +249,8 @@ static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
     return TEC_OK;
 }
 
-/* Room for the lists that requests choose from; of n places n - 1 entries lead to others at most.
- * Until tec_plan_choose they hold nothing: a request is at an end at once. */
+/* Allocate the lists that requests choose from; n places have at most n - 1 entries that lead to
+ * others. Until tec_plan_choose fills them they are empty, and a request ends at once. */
 static enum tec_status make_places(struct tec_plan *p, struct tec_error *err)
 {
     size_t n = (size_t)p->spec.choice_places;
@@ -272,7 +281,7 @@ static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
     return make_rotation(p, err);
 }
 
-/* What parts of a stream write besides their activations. */
+/* Allocate what the parts of a stream write besides their activations: tower KV and scratch. */
 static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
                                    struct tec_error *err)
 {
@@ -369,7 +378,7 @@ enum tec_status tec_plan_finish(struct tec_plan *p, struct tec_error *err)
     return run_passes(p, false, err);
 }
 
-/* One block, which begins with `first`. */
+/* The three arrays of places are one block, which begins with `first`. */
 static void put_places(struct tec_plan *p)
 {
     void *block;

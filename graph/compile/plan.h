@@ -71,7 +71,7 @@ struct tec_plan_spec {
     float penalty;    /* of tokens that a request has read or made; 0 or 1 = none */
     bool draws;       /* requests may draw their tokens */
     bool isolated;    /* requests may take a private prefill */
-    bool apart;       /* no frame: every prefill is made for requests, and waits for its turn */
+    bool apart;       /* a further model: no frames, its prefills are for requests, in turn */
     int slices;       /* pieces that such a prefill is captured in; 0 and 1 = in one */
     bool beside;      /* requests may run beside the frame: their parts are there twice */
     int stages;       /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */

@@ -1,3 +1,9 @@
+/* spec.c - derives the sizes of one model's plan from the nodes of a pipeline.
+ *
+ * Runs at load, once for each model. The node passes of passes.def first sort out the model's
+ * nodes; what remains fills struct tec_plan_spec: rows of a frame, seats, batches, slices, memory
+ * units. What this release cannot run is refused here, with the file and line of the declaration,
+ * before any memory is taken. */
 #include "graph/compile/spec.h"
 
 #include "graph/kv/stages.h"
@@ -29,8 +35,8 @@ static void fill_lattice(struct tec_plan_spec *s, const struct tec_pipeline *p)
     s->max_k = c->k.n ? c->k.item[c->k.n - 1] : s->new_tokens;
 }
 
-/* The mask decides: where text sees what follows it, the frame's prefix would be another one for
- * every prompt behind it. */
+/* Tokens of a decode node's own prompt. It needs a causal mask: where text sees what follows it,
+ * each prompt behind the frame's prefix would change the prefix itself. */
 static enum tec_status fill_own(const struct tec_node_set *set, const struct tec_decl_node *n,
                                 int *tokens, struct tec_error *err)
 {
@@ -50,8 +56,7 @@ static enum tec_status fill_own(const struct tec_node_set *set, const struct tec
     return TEC_OK;
 }
 
-/* A request of a node that ranks texts behind a kv.frame has a seat that no kv.requests declares.
- */
+/* Count a seat for a node that ranks texts behind a kv.frame: no kv.requests declares one. */
 static enum tec_status fill_score(const struct tec_node_set *set, const struct tec_decl_node *n,
                                   int *seats, struct tec_error *err)
 {
@@ -126,8 +131,9 @@ static enum tec_status check_chunk(const struct tec_decl_node *action, const str
                     b->where_size.file, b->where_size.line, b->name, m->flow.horizon, m->flow.dim);
 }
 
-/* Actions that are given sit at time 0 beside others that are not: each row has norms of its own
- * time, which takes a model that is conditioned by its norms, and no row before the actions. */
+/* Rows of given actions are at time 0 while the others are not. Each row then needs the norms of
+ * its own time, so the model must be conditioned by its norms and have no row before the
+ * actions. */
 static enum tec_status fill_fixed(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_decl_node *n = set->action;
@@ -150,8 +156,8 @@ static enum tec_status fill_fixed(const struct tec_node_set *set, struct tec_err
     return TEC_OK;
 }
 
-/* What a stage holds besides the keys that its tokens add is the prefix's room. The newest token's
- * key is not needed: a whole sequence leaves. */
+/* A ring stage holds the prefix and the generated tokens, so the prefix may use tokens - stages
+ * slots. The key of the last token needs no slot: a complete sequence leaves the ring. */
 static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_decl_resource *r = &set->pipeline->resources[set->ring->kv.index];
@@ -182,7 +188,7 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     return TEC_OK;
 }
 
-/* Units stand in the frame that the prefill's query is behind. */
+/* Sizes of a memory: its units are placed in the kv.frame, in front of the prefill's query. */
 static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -236,8 +242,8 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     return TEC_OK;
 }
 
-/* Beside hard nodes a prefill that nobody waits for in this frame is cut at its layers, so that it
- * fits whatever they leave over. */
+/* If the pipeline has hard nodes, cut a further model's prefill into slices of layers, so that it
+ * fits into the time that they leave. */
 static void fill_apart(const struct tec_node_set *set)
 {
     const struct tec_pipeline *p = set->pipeline;

@@ -1,3 +1,8 @@
+/* work.c - counts the operations and bytes of one launch of a part, call by call.
+ *
+ * Each op states its cost for given row counts; this file supplies those counts for the requested
+ * sizes and adds up, in exact integers. No device memory is read, so it also works on a plan made
+ * on a measuring device. The roofline and op-time measurements use it; frames do not. */
 #include "graph/compile/work.h"
 
 enum { MAX_COUNTS = 12 + TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
@@ -45,7 +50,8 @@ static void count_tower(struct list *list, const struct tec_plan *plan, const in
         put(list, count, rows, rows * (tower->prefix_rows + plan->model->vision.tokens), rows);
 }
 
-/* Keys that the rows of a ring's other sequences see: each is a token further than the next. */
+/* Keys seen by the rows of a ring's other sequences: each sequence is one token ahead of the
+ * next. */
 static int64_t seen_in_ring(const struct tec_plan *plan, const struct tec_work_size *size)
 {
     int64_t n = size->rows;
@@ -114,7 +120,7 @@ static void count_packed_part(struct list *list, const struct tec_plan *plan,
     put(list, part->decode_device.rows.count, 1 + size->rows, 0, 0);
 }
 
-/* After a forward the newest holds its prefix, each other one token more. */
+/* Tokens moved by a shift: the newest sequence holds its prefix, each older one a token more. */
 static void count_shift_part(struct list *list, const struct tec_plan *plan,
                              const struct tec_plan_part *part, const struct tec_work_size *size,
                              int turn)
@@ -191,7 +197,7 @@ enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_pla
     return TEC_OK;
 }
 
-/* In a packed part: what goes on with the last row of each sequence. */
+/* True if a call of a packed part works on the last row of each sequence only. */
 static bool is_last(const struct tec_plan_part *part, const struct tec_call *call)
 {
     const struct tec_tensor *ends[] = {tec_in(&part->program, call, 0),

@@ -1,3 +1,9 @@
+/* directory.c - reads the directory of a published sentence encoder: its modules, pooling and token
+ * limit.
+ *
+ * Runs when an encoder is opened. It accepts Transformer, mean pooling and, perhaps, Normalize, and
+ * refuses every other module: an encoder that is computed differently would return vectors that
+ * look valid and rank texts wrongly. */
 #include "graph/encoder/directory.h"
 
 #include "base/store/file.h"
@@ -9,7 +15,7 @@
 
 enum { MOST_TOKENS = 1 << 20, MODULES = 3 };
 
-/* One reading. */
+/* State of one reading. */
 struct reading {
     struct tec_encoder_directory *out;
     const char *path;
@@ -94,7 +100,8 @@ static enum tec_status read_pooling(const struct reading *r, const char *folder)
     return status;
 }
 
-/* max_seq_length here is what counts, whatever tokenizer.json says of truncation. */
+/* Read the token limit. max_seq_length of this file takes precedence over the truncation in
+ * tokenizer.json. */
 static enum tec_status read_limit(const struct reading *r)
 {
     json_t *json = NULL;

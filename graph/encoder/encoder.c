@@ -1,3 +1,9 @@
+/* encoder.c - embeds texts: tokenizes them, packs them into forwards and returns a vector each.
+ *
+ * Runs on the one thread that owns the encoder. Texts of a call are sequences of one forward,
+ * without padding, until its rows or texts are full; then the forward runs and the next one is
+ * filled. A row attends to its own text only, so a text's vector has the same bytes in any
+ * company. */
 #include "graph/encoder/encoder.h"
 
 #include "graph/encoder/encoder_own.h"
@@ -39,7 +45,7 @@ enum tec_status tec_encoder_ids(struct tec_encoder *e, struct tec_encoder_text t
     return TEC_OK;
 }
 
-/* One text more in the forward that is being filled. */
+/* Append a text to the forward that is being filled. */
 static void add_text(struct tec_encoder *e, const int *ids, int n)
 {
     struct tec_encode_table *t = &e->table;
@@ -58,7 +64,7 @@ static void add_text(struct tec_encoder *e, const int *ids, int n)
     e->filled += n;
 }
 
-/* Run what has been filled; its vectors go to out. */
+/* Run the forward that has been filled and copy its vectors to out. */
 static enum tec_status flush(struct tec_encoder *e, float *out, struct tec_error *err)
 {
     struct tec_plan_part *part = &e->plan->parts[0];
@@ -81,7 +87,7 @@ static enum tec_status flush(struct tec_encoder *e, float *out, struct tec_error
     return TEC_OK;
 }
 
-/* Text i of a call; `done`: those whose vectors are there. */
+/* Add text i of a call, after a flush if the forward is full; *done counts finished texts. */
 static enum tec_status add(struct tec_encoder *e, const int *ids, int n, int i, int *done,
                            float *out, struct tec_error *err)
 {

@@ -1,3 +1,9 @@
+/* space.c - lays out the KV arrays of a model and counts the references of its prefix regions.
+ *
+ * Slots are reserved and the arrays allocated at load; afterwards nothing moves, because captures
+ * hold the addresses. During a run the frame thread takes, pins and drops regions: a fork of a
+ * prefix is one more reference, not a copy. A pool has few regions, so taking one is a linear
+ * search. */
 #include "graph/kv/space.h"
 
 enum { RUN = 16 };

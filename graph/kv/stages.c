@@ -1,3 +1,8 @@
+/* stages.c - counts the forwards, rows and moved tokens of a ring of sequences at a given depth.
+ *
+ * Pure functions over small integers, for any thread. A frame of depth n runs ceil(K / n) forwards,
+ * and one new sequence enters in each frame, so the sequences in flight are that many stages apart:
+ * that is the step of the loops below. */
 #include "graph/kv/stages.h"
 
 int tec_stages_forwards(int stages, int depth)

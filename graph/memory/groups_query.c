@@ -1,4 +1,10 @@
-/* Reading groups: what a prompt retrieves, and what there is. */
+/* groups_query.c - answers queries on groups: the units that a prompt retrieves, and views of
+ * groups.
+ *
+ * The store calls it under its lock. A static group is ranked by its centroid and retrieved as a
+ * whole, because its members have one joint KV; each member of a dynamic group is ranked by itself.
+ * Every candidate is compared and a heap sorts them in place, with ties in order of group and age,
+ * so the result is the same on every run. */
 #include "graph/memory/groups_own.h"
 
 /* Worst at the top of the heap; equals are in order of group, then of age. */

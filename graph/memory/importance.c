@@ -1,3 +1,10 @@
+/* importance.c - scores memory units from the attention of one layer and selects the most
+ * important.
+ *
+ * A recall calls it between the two captured pieces of a layer. The attention mass of each row is
+ * given by ranges of keys, four for each unit, so every scoring rule finds the sums that it needs
+ * without a pass over single keys. Scores are doubles added in a fixed order and ties go to the
+ * lower unit, so the selection is reproducible. */
 #include "graph/memory/importance.h"
 
 #include <math.h>
@@ -86,7 +93,7 @@ static double given_last(const struct tec_attention_seen *s, int r, int j)
     return (double)mass[3] + (whole ? (double)mass[1] : 0.0);
 }
 
-/* Which unit a token is of: n_units for the query, -1 for none. Units are ascending. */
+/* The unit that a token belongs to; n_units for the query, -1 for none. Units are ascending. */
 static int unit_of(const struct tec_attention_seen *s, int token)
 {
     if (token >= s->query.begin && token < s->query.end)
@@ -125,7 +132,8 @@ static void gather(struct tec_importance *out, const struct tec_attention_seen *
     }
 }
 
-/* Rows of one unit (n: the query) that stand for it in the published code. */
+/* True if row r is one of the last rows of unit x (n: the query), which represent it in the
+ * published code. */
 static bool stands(const struct tec_attention_seen *s, int r, int x)
 {
     struct tec_unit_place p = place_of(s, x);
@@ -183,7 +191,7 @@ static void hop_mean(const struct tec_importance *im, const struct tec_attention
         score[j] /= sources;
 }
 
-/* The mean over the query and those of the relevant that stand behind j. */
+/* Scores by `lift`: the mean over the query and the relevant units behind j. */
 static void hop_lift(const struct tec_importance *im, const struct tec_attention_seen *s,
                      const bool *relevant, double *score)
 {
@@ -197,7 +205,7 @@ static void hop_lift(const struct tec_importance *im, const struct tec_attention
     }
 }
 
-/* `last`: the scores before. */
+/* Scores of the published code; `last` holds the scores of the hop before. */
 static void hop_code(const struct tec_importance *im, const struct tec_attention_seen *s,
                      const double *last, double *score)
 {

@@ -1,4 +1,10 @@
-/* The rules of loading.h, step by step. */
+/* loading.c - decides which piece of KV to load next while a forward computes layer by layer.
+ *
+ * A state machine without a clock or a thread of its own: the prefetch thread drives it with real
+ * times, the simulator with exact ones, so both obey the same rules. It always picks the lowest
+ * layer that is not complete; the rules of overlaps.def differ only in how far ahead they look and,
+ * for `bounded`, in how much of a distant load may start. Why that never delays a layer is proved
+ * in loading.h. */
 #include "graph/memory/loading.h"
 
 #include <string.h>
@@ -64,7 +70,8 @@ static enum tec_status table_check(const struct tec_loading_table *t, struct tec
     return times_check(&t->grain, 1, "grain", err);
 }
 
-/* Take over a set; what left it is missing from layer `from` on. */
+/* Adopt a new set of computed units; the units that left it must be loaded for every layer from the
+ * newest known one on. */
 static void set_take(struct tec_loading *l, const unsigned char *set, bool first)
 {
     int dropped = 0;

@@ -1,4 +1,8 @@
-/* Loading on exact times: at one instant completions, then the start of a layer, then the link. */
+/* loading_simulate.c - runs the loading rules on exact times, for tests and golden cases.
+ *
+ * An event simulation: time jumps to the next end of a load, an importance or a layer. Events of
+ * one instant are handled in a fixed order, first completions, then the start of a layer, then the
+ * link, so each table of times has one result. */
 #include "graph/memory/loading.h"
 
 struct run {
@@ -17,7 +21,7 @@ static struct tec_layer_event *running(const struct run *r)
     return r->rules.started < 0 || !r->out->layers ? NULL : &r->out->layers[r->rules.started];
 }
 
-/* What has ended by now; true when something had. */
+/* Complete what has ended by now; *any is set if something had. */
 static enum tec_status complete(struct run *r, bool *any, struct tec_error *err)
 {
     const struct tec_layer_event *layer = running(r);

@@ -1,4 +1,9 @@
-/* Appending to a log, reading pieces. */
+/* log.c - appends records to the file of a memory store and reads pieces of KV from it.
+ *
+ * The store appends under its lock; pieces may be read from any thread. A record is written behind
+ * the end of the file and counts only when all of it is written; after a failure the file is cut
+ * back to its last whole record. A piece's checksum covers its unit, version and layer, so bytes
+ * from another place in the file cannot pass for it. */
 #include "graph/memory/log_own.h"
 
 #include <errno.h>

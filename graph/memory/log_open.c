@@ -1,4 +1,9 @@
-/* Opening and creating the file of a log: whose it is, that nobody else has it, the header. */
+/* log_open.c - opens or creates the file of a log, locks it and checks its header.
+ *
+ * Runs when a store is opened or compacted. The header holds hashes of model, tokenizer and dtype:
+ * KV of another model is refused instead of being read as if it were this one's. After the lock is
+ * taken the path is compared with the open file, because a compaction elsewhere may have renamed
+ * another file into place in between. */
 #include "graph/memory/log_own.h"
 
 #include <errno.h>

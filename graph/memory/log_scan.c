@@ -1,15 +1,17 @@
-/* Reading a log from its beginning.
+/* log_scan.c - reads a log from its beginning when it is opened: cuts a torn end, reports damage,
+ * visits records.
  *
- * Three passes, the first two over heads alone:
- *   1. hop from head to head, to the last whole one. It tells how far the file was durable before
+ * There are three passes, the first two over heads alone:
+ *   1. Hop from head to head, to the last whole one. It says how far the file was durable before
  *      it: the mark. Everything behind the mark was not acknowledged when it was written, or is the
  *      last batch that was.
- *   2. from the mark on check everything, pieces too; the first thing that is not whole is where
- *      the file is cut.
- *   3. visit.
- * In all of them a head that is not whole is skipped to the next line that is one, with a later
- * sequence number. Nothing that a file says is believed before its checksum is right, and sizes
- * are bounded even then. */
+ *   2. Check everything from the mark on, pieces too; the file is cut at the first thing that is
+ *      not whole.
+ *   3. Visit the records.
+ *
+ * In all of them a head that is not whole is skipped to the next aligned line that is a whole head
+ * with a later sequence number. Nothing in the file is trusted before its checksum is verified, and
+ * sizes are bounded even then. */
 #include "graph/memory/log_own.h"
 
 #include <string.h>
@@ -122,7 +124,8 @@ static const unsigned char *meta_of(struct scan *s, enum tec_status *status, str
     return bytes;
 }
 
-/* No whole head from `from` to s->at: the record there says whose the last of what is lost was. */
+/* Report that there is no whole head from `from` to s->at. The record at s->at names the unit of
+ * the last record before it. */
 static void lost(struct scan *s, int64_t from, enum tec_status *status, struct tec_error *err)
 {
     struct tec_log_meta m = {0};

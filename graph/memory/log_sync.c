@@ -1,4 +1,10 @@
-/* Making a log durable, and putting one that was written anew in its place. */
+/* log_sync.c - makes a log durable, and replaces a log by its compacted copy.
+ *
+ * A sync has three steps, so that a store can hold its lock for the first and the last only:
+ * fdatasync, which may take long, runs in between on a descriptor of its own. A compacted file is
+ * synced before it is renamed over the old one and the folder after it: at any moment the path
+ * leads to a complete log. When fdatasync fails the kernel may have dropped the pages, so the file
+ * is cut to what was durable and becomes read-only. */
 #include "graph/memory/log_own.h"
 
 #include <errno.h>
@@ -59,7 +65,7 @@ void tec_log_sync_wait(struct tec_log_syncing *s)
 enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_syncing *s,
                                  struct tec_error *err)
 {
-    if (log->salt != s->salt) /* written anew meanwhile: the new file was synced with all of it */
+    if (log->salt != s->salt) /* compacted meanwhile: the new file was synced whole */
         return !log->nameless ? TEC_OK
                               : tec_fail(err, TEC_IO, "%s: its name is not durable yet", log->path);
     if (s->failed) {

@@ -1,4 +1,9 @@
-/* A prefetch from outside: its life, and the frame's side, which only reads and writes atomics. */
+/* prefetch.c - creates a prefetch and implements the side that the frame calls.
+ *
+ * The prefetch thread is in prefetch_load.c. The two sides talk through counters: the frame stores
+ * how many layers have started, are known and have ended, the thread stores how many are ready. A
+ * value is written before its count is published with release order, so the frame never locks or
+ * blocks; waiting for a layer is spinning on one atomic. */
 #include "graph/memory/prefetch_own.h"
 
 #include "base/clock.h"
@@ -52,7 +57,7 @@ static bool arrays_take(struct tec_prefetch *s)
     s->load_ns = TEC_NEW(a, pieces, int64_t);
     s->room_loads = LOADS_A_PIECE * pieces;
     s->loads = TEC_NEW(a, s->room_loads, struct tec_load_event);
-    /* What the rules take, in one block that stays. */
+    /* One block for the arrays of the loading rules, reused by every forward. */
     size_t rules = pieces * sizeof(int64_t) + layers * sizeof(int) + units + 256;
     all = tec_arena_push(&s->rules_arena, rules, 1, 64) && all;
     s->rules_mark = (struct tec_arena_mark){s->rules_arena.block, 0};
@@ -174,7 +179,8 @@ const unsigned char *const *tec_prefetch_pieces(const struct tec_prefetch *s)
     return s->pieces;
 }
 
-/* The next of a count is told: `at` first, then the count. Out of order: wrong, and not told. */
+/* Note the time of an event of `layer`, then publish its count. A layer out of order sets `wrong`
+ * and publishes nothing. */
 static void told(struct tec_prefetch *s, _Atomic int *count, int layer, int64_t *times)
 {
     if (!s->open || layer != atomic_load_explicit(count, memory_order_relaxed) ||

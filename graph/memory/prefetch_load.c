@@ -1,4 +1,10 @@
-/* A prefetch's thread: hears how far the forward is, asks the rules, loads, tells what is there. */
+/* prefetch_load.c - the prefetch thread: follows the forward's progress, loads pieces and publishes
+ * layers.
+ *
+ * Between two loads it takes over the frame's counters, asks the rules of loading.h for the next
+ * load, and sleeps for a poll interval when there is none. A load is never interrupted. When a
+ * piece can be had from no tier, or the frame reports its layers out of order, the whole forward is
+ * declared void; the caller then computes the prompt without kept KV. */
 #include "graph/memory/prefetch_own.h"
 
 #include "base/clock.h"
@@ -13,7 +19,7 @@ static size_t at(const struct tec_prefetch *s, int layer, int unit)
     return (size_t)layer * (size_t)s->forward.units + (size_t)unit;
 }
 
-/* What is believed of the forward, for the rules. */
+/* Start the loading rules with the expected times of this forward's loads and layers. */
 static enum tec_status rules_init(struct tec_prefetch *s)
 {
     const struct tec_prefetch_forward *f = &s->forward;
@@ -43,12 +49,12 @@ static enum tec_status rules_init(struct tec_prefetch *s)
     return tec_loading_init(&s->rules, &table, f->overlap, s->sets, &s->rules_arena, NULL);
 }
 
-/* One thing that the frame side told; false: nothing new. */
+/* Take over one event from the frame side; false if there is none. */
 static bool absorb_one(struct tec_prefetch *s)
 {
     struct tec_loading *r = &s->rules;
     int next = r->started + 1, layers = s->forward.layers;
-    /* In this order: who told that a layer started had told the rest before. */
+    /* Read in this order: the frame reports the rest before it reports that a layer started. */
     int started = atomic_load(&s->started), ended = atomic_load(&s->ended);
     int known = atomic_load(&s->known);
     if (r->known == r->started && next < layers && known > next) {
@@ -89,7 +95,7 @@ static void note(struct tec_prefetch *s, const struct tec_load *load, int64_t st
     s->counts.splits += load->from > 0 || !load->last;
 }
 
-/* The byte at a time of a load. */
+/* The byte offset, rounded down to 64, that a load has reached after `time`. */
 static size_t byte_at(const struct tec_prefetch *s, const struct tec_load *load, int64_t time,
                       size_t bytes)
 {
@@ -100,7 +106,7 @@ static size_t byte_at(const struct tec_prefetch *s, const struct tec_load *load,
     return byte < bytes ? byte & ~(size_t)63 : bytes & ~(size_t)63;
 }
 
-/* The link is no faster than it is said to be. */
+/* Wait until a load has taken as long as configured for its tier (benches and tests). */
 static void hold(const struct tec_prefetch *s, enum tec_kept_in tier, int64_t start, size_t bytes)
 {
     const struct tec_prefetch_limit *limit = &s->options.limit[tier];
@@ -112,7 +118,7 @@ static void hold(const struct tec_prefetch *s, enum tec_kept_in tier, int64_t st
         tec_clock_wait(&clock, s->begin + start + ns);
 }
 
-/* How long of start .. end the forward waited for its next layer. */
+/* The part of start .. end in which the forward waited for its next layer. */
 static int64_t waited(const struct tec_prefetch *prefetch, int64_t start, int64_t end)
 {
     struct tec_prefetch *s = (struct tec_prefetch *)(uintptr_t)prefetch; /* atomics are read */

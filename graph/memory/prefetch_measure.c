@@ -1,4 +1,10 @@
-/* What a prefetch measures: how long loads take, who waited for whom. */
+/* prefetch_measure.c - measures loads and layers of a forward, and estimates what the next ones
+ * will take.
+ *
+ * Runs on the prefetch thread. The time of a load is modelled as a fixed part and a part for each
+ * byte, fitted by least squares in which older samples fade; where all samples have about the same
+ * size only the ratio is known. At the end of a forward it adds up bubbles (the forward waited for
+ * loads) and overlap (loads ran beside layers). */
 #include "graph/memory/prefetch_own.h"
 
 #define FADE 0.97           /* weight of a pair after the next one */
@@ -40,7 +46,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* When layer l, which started, has ended with its importance; `end`: it has not. */
+/* The time at which layer l and its importance ended; `end` if it is still running. */
 static int64_t layer_end(const struct tec_prefetch *s, int l, int ended, int known, int64_t end)
 {
     if (l >= ended)

@@ -1,4 +1,9 @@
-/* The server's thread: it connects, it notices, it sends what is in the queue. */
+/* remote.c - the thread of a KV server: connects, notices failures and sends queued KV.
+ *
+ * Only this thread connects and only it looks up the host's name, so nobody else waits for either.
+ * After a failure the server is marked as away and every caller treats its KV as missing at once;
+ * the thread tries again with an exponential back-off. A server that answers too late for a forward
+ * rests for a fixed time instead: it does answer, so a new connection would succeed at once. */
 #include "graph/memory/remote_state.h"
 
 #include "base/clock.h"
@@ -65,7 +70,8 @@ static void back_off(struct tec_remote *r)
     r->backoff = twice < most ? twice : most;
 }
 
-/* rest_ns 0: as long as it was not there by its own fault. */
+/* Mark the server as away. rest_ns > 0: it answered too late, leave it alone for that long; 0: the
+ * connection failed, use the exponential back-off. */
 static void leave(struct tec_remote *r, const struct tec_error *why, int64_t rest_ns)
 {
     char message[512];
@@ -107,7 +113,7 @@ void tec_remote_good(struct tec_remote *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* A connection that answers. */
+/* Open one connection and check that the server answers PING. */
 static enum tec_status connect_one(struct tec_remote *r, struct tec_remote_line *line,
                                    struct tec_error *err)
 {
@@ -156,7 +162,7 @@ static void connect_all(struct tec_remote *r)
     }
 }
 
-/* One string goes. Where the server went away meanwhile it is lost with that question. */
+/* Send one string. If the server goes away meanwhile the string is dropped and counted. */
 static void send_one(struct tec_remote *r, struct tec_remote_job *job)
 {
     char key[TEC_REMOTE_KEY], seconds[24];
@@ -190,7 +196,8 @@ static void send_one(struct tec_remote *r, struct tec_remote_job *job)
         r->sent(r->user, &job->ticket);
 }
 
-/* The next string, or NULL after a wait: something may have changed. Under the lock. */
+/* The next string to send, or NULL after a wait, when the caller must look again. Under the
+ * lock. */
 static struct tec_remote_job *take(struct tec_remote *r)
 {
     bool here = atomic_load(&r->here);

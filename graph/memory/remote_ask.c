@@ -1,4 +1,10 @@
-/* Questions that somebody waits for: which strings are there, and their bytes. */
+/* remote_ask.c - asks a KV server the questions that a caller waits for: which keys exist, and
+ * their bytes.
+ *
+ * Runs on the caller's thread: the worker of a memory looks for keys, a prefetch reads pieces. Each
+ * kind of question has a connection of its own, so a forward's read never queues behind a long
+ * send. Every question has a deadline; a read also ends at the moment until which its forward can
+ * wait. */
 #include "graph/memory/remote_state.h"
 
 #include "base/clock.h"
@@ -14,7 +20,7 @@ static enum tec_status away(const struct tec_remote *r, struct tec_error *err)
     return tec_fail(err, TEC_IO, "memory: server %.120s is away", r->address);
 }
 
-/* Lengths, asked together. */
+/* Ask for the lengths of n strings in one pipelined exchange. */
 static enum tec_status look_some(struct tec_remote *r, struct tec_remote_link *link,
                                  const struct tec_remote_name *names, long long *sizes, uint32_t n,
                                  int64_t deadline, struct tec_error *err)
@@ -65,8 +71,8 @@ uint32_t tec_remote_look(struct tec_remote *r, const struct tec_remote_name *nam
     return right;
 }
 
-/* The line to read by; NULL: it could not be had in time. Who connects again holds it for as long
- * as that takes: a forward does not wait for that. */
+/* Lock the connection to read by; NULL if it was not free in time. A reconnect holds it for as long
+ * as it takes, and a forward must not wait for that. */
 static struct tec_remote_line *take_line(struct tec_remote *r, int64_t until_ns)
 {
     const struct timespec pause = {.tv_nsec = 50000};
@@ -82,7 +88,7 @@ static struct tec_remote_line *take_line(struct tec_remote *r, int64_t until_ns)
     return line;
 }
 
-/* GETRANGE; whether the deadline was the forward's. */
+/* Run GETRANGE; *late is set if the forward's deadline has passed. */
 static enum tec_status read_range(struct tec_remote *r, const char *key, size_t from,
                                   struct tec_answer *answer, int64_t until_ns, bool *late,
                                   struct tec_error *why)

@@ -1,5 +1,8 @@
-/* A connection: the bytes by poll, the protocol by hiredis. Its reader is fed no more than an
- * answer may have, and builds nothing: what it reads is put into the caller's struct. */
+/* remote_link.c - one connection to a KV server: bytes by poll, the protocol by hiredis.
+ *
+ * Runs on whichever thread holds the connection's lock. Answers are hostile: the parser is fed no
+ * more bytes than an answer may have and builds no objects; it writes into the caller's struct.
+ * After any error the connection is closed, because the position within the stream is lost. */
 #include "graph/memory/remote_link.h"
 
 #include "base/clock.h"
@@ -54,7 +57,7 @@ enum tec_status tec_remote_place_parse(struct tec_remote_place *out, const char 
     return TEC_OK;
 }
 
-/* What hiredis calls while it reads. */
+/* Callbacks of the hiredis reader. */
 
 static struct tec_answer *answer_of(const redisReadTask *task)
 {
@@ -98,7 +101,7 @@ static void *on_nil(const redisReadTask *task)
     return a;
 }
 
-/* Nothing that we ask is answered with a list. */
+/* No question of ours is answered with a list. */
 #if HIREDIS_MAJOR >= 1
 static void *on_array(const redisReadTask *task, size_t n)
 #else
@@ -167,7 +170,7 @@ static enum tec_status broken(struct tec_remote_link *link, enum tec_status stat
     return status;
 }
 
-/* Until the socket can be read or written. */
+/* Wait until the socket can be read or written; false at the deadline. */
 static bool wait_for(int file, short events, int64_t deadline_ns)
 {
     const struct tec_clock clock = {0};
@@ -209,7 +212,7 @@ enum tec_status tec_remote_link_ask(struct tec_remote_link *link, int n, const c
     return TEC_OK;
 }
 
-/* Feed the reader once. What it has not read may be `most` bytes. */
+/* Feed the reader once. Its unread input may be at most `most` bytes. */
 static enum tec_status prefetch(struct tec_remote_link *link, size_t most, int64_t deadline_ns,
                                 struct tec_error *err)
 {

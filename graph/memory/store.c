@@ -1,4 +1,8 @@
-/* A store from outside: its life, its changes, its questions. */
+/* store.c - the public interface of a memory store: open and close, changes and queries.
+ *
+ * Any thread may call it; one mutex guards the tables. A change is appended to the file before it
+ * is made in memory, so memory never holds what the file has refused. tec_store_sync waits for
+ * fdatasync outside the mutex: whoever prepares a prompt in the meantime does not stand still. */
 #include "graph/memory/store_own.h"
 
 #include <math.h>
@@ -86,7 +90,7 @@ static enum tec_status acknowledge(struct tec_store *s, struct tec_error *err)
     return s->log && s->options.sync_each ? tec_log_sync(s->log, err) : TEC_OK;
 }
 
-/* Members of a group whose KV has a form that nobody asks for any more let go of it. */
+/* Drop the KV of a group's members where it belongs to an old version or epoch. */
 static void drop_forms(struct tec_store *s, const struct tec_group_view *group)
 {
     for (uint32_t u = group->first; u != TEC_NO_UNIT; u = tec_groups_next(s->groups, u))
@@ -146,7 +150,8 @@ static enum tec_status given_check(const struct tec_store *s, const char *id, si
     return TEC_OK;
 }
 
-/* The record of a change of a unit: what it will lead to is known before it is done. */
+/* The record of a change of a unit. It is made before the change, with the epoch that the change
+ * will give the group. */
 static struct tec_log_record change_record(const struct tec_store *s, enum tec_log_type type,
                                            uint64_t unit, uint64_t group)
 {
@@ -213,7 +218,7 @@ static enum tec_status update(struct tec_store *s, uint32_t at, const struct giv
     return TEC_OK;
 }
 
-/* Takes g->text where it succeeds with *taken. */
+/* Add or update a unit. With *taken the store owns g->text. */
 static enum tec_status put(struct tec_store *s, const struct given *g, uint32_t *unit,
                            struct tec_groups_change *change, bool *taken, struct tec_error *err)
 {

@@ -1,4 +1,10 @@
-/* A store and its file: taking over what it holds, making room, writing it anew. */
+/* store_file.c - connects a store with its file: replay at open, eviction, compaction and recovery.
+ *
+ * Runs under the store's lock, except tec_store_kv_damaged, which a reader may call without it. A
+ * file whose live bytes are less than half is rewritten when it has doubled since it was last
+ * looked at, so the cost of compaction stays proportional to what is appended. Forwards may read
+ * meanwhile: only the switch to the new file, which waits for no input or output, takes the write
+ * lock of the files. */
 #include "base/clock.h"
 #include "graph/memory/store_own.h"
 
@@ -45,7 +51,7 @@ void tec_store_kv_damaged(struct tec_store *s, struct tec_kv *kv, uint32_t layer
         s->options.damage(s->options.user, &d);
 }
 
-/* A record that is whole, but says what cannot be: nothing of ours wrote it. */
+/* Report a record that is whole but contradictory, so that this program cannot have written it. */
 static void impossible(struct tec_store *s, const struct tec_log_record *r)
 {
     const struct tec_log_damage d = {.offset = r->place,
@@ -168,7 +174,8 @@ static struct tec_log_record group_record(const struct tec_group_view *group)
                                    .is_static = group->is_static};
 }
 
-/* Behind the end: it was cut off when the file could not be made durable. */
+/* True if KV is whole in the file. A place behind the end was cut off when the file could not be
+ * made durable. */
 static bool kept(const struct tec_store *s, const struct tec_kv *kv)
 {
     return kv && kv->place != 0 && kv->place < tec_log_bytes(s->log) &&

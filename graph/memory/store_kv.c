@@ -1,4 +1,10 @@
-/* Keys and values of a store: what a unit has, who holds it, which tier it is in. */
+/* store_kv.c - keeps the KV of a store's units: versions, pins, tiers and eviction from RAM.
+ *
+ * KV belongs to a version of a unit and, in a static group, to an epoch of the group; KV of another
+ * version or epoch is refused. Pinned KV keeps its bytes: when its unit changes it moves to the
+ * list of stale KV and is freed by the last drop. Each tier is a list in order of use, and eviction
+ * takes the first that is not pinned. Everything runs under the store's lock except the reading of
+ * bytes when KV is brought into RAM. */
 #include "graph/memory/store_own.h"
 
 #include <string.h>
@@ -139,7 +145,7 @@ static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec
         s->options.evict(s->options.user, &e);
 }
 
-/* Make room for `bytes` in RAM. False: what is there is pinned, or it is more than there is. */
+/* Evict until `bytes` fit in RAM. False if the rest is pinned, or `bytes` exceed the budget. */
 static bool ram_room(struct tec_store *s, int64_t bytes)
 {
     struct tec_kv *kv = s->tiers[TEC_KEPT_RAM].first;
@@ -289,7 +295,7 @@ static enum tec_status read_all(struct tec_store *s, struct tec_kv *kv, unsigned
     return TEC_OK;
 }
 
-/* Room for it that counts as taken, over the budget where that is allowed. */
+/* Allocate and account RAM for KV; `beyond` allows it to exceed the budget. */
 static enum tec_status warm_room(struct tec_store *s, struct tec_kv *kv, bool beyond,
                                  unsigned char **all, struct tec_error *err)
 {
@@ -305,7 +311,8 @@ static enum tec_status warm_room(struct tec_store *s, struct tec_kv *kv, bool be
     return TEC_OK;
 }
 
-/* What was read becomes its bytes in RAM, unless it failed or somebody else was faster. */
+/* Publish bytes that were read as the KV's copy in RAM, unless the read failed or another thread
+ * was faster. */
 static void warm_end(struct tec_store *s, struct tec_kv *kv, unsigned char *all, bool good)
 {
     if (good && !atomic_load(&kv->bytes)) {
@@ -318,7 +325,7 @@ static void warm_end(struct tec_store *s, struct tec_kv *kv, unsigned char *all,
     tec_heap_put(s->heap, all);
 }
 
-/* What only the server had, into the file too. That it cannot is no failure: RAM has it. */
+/* Also write KV that only the server had to the file. A failure is ignored: RAM holds a copy. */
 static void keep_remote(struct tec_store *s, struct tec_kv *kv)
 {
     const void *pieces[TEC_MAX_STORE_LAYERS];

@@ -1,4 +1,8 @@
-/* Which units of a store have no KV in the form they should have. */
+/* store_missing.c - finds the units of a store that have no KV in the form they should have.
+ *
+ * The worker of a memory asks, to decide what to compute next. A cursor remembers where the last
+ * search ended, so that the next one need not begin at the first unit; a cursor whose unit has gone
+ * goes on at the next group. */
 #include "graph/memory/store_own.h"
 
 uint32_t tec_store_members(struct tec_store *s, uint32_t unit, uint32_t *out, uint32_t most)

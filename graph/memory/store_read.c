@@ -1,4 +1,10 @@
-/* Reading KV: from the first tier that gives it whole. */
+/* store_read.c - reads KV from the fastest tier that still holds it whole: RAM, the file, the
+ * server.
+ *
+ * Runs on any thread that has pinned the KV, without the store's lock; a read lock keeps the file
+ * from being replaced during a read. A tier that fails or gives a wrong checksum is not asked again
+ * for this KV, and the next one is tried from the first byte. A piece from the server carries the
+ * checksum of its shared name and gets the store's own on arrival. */
 #include "graph/memory/log_own.h"
 #include "graph/memory/store_own.h"
 
@@ -67,7 +73,8 @@ static enum tec_status part_read(struct tec_store *s, struct tec_kv *kv, uint32_
     return TEC_OK;
 }
 
-/* A whole piece whose end came from `tier`. One of the server's gets the checksum it has here. */
+/* Verify a whole piece whose end came from `tier`; a piece from the server is resealed with the
+ * store's own checksum. */
 static bool whole(struct tec_kv *kv, uint32_t layer, enum tec_kept_in tier, unsigned char *piece)
 {
     if (tier != TEC_KEPT_REMOTE)
@@ -91,7 +98,7 @@ static enum tec_status no_whole(struct tec_store *s, struct tec_kv *kv, uint32_t
                     (unsigned long long)kv->unit, (unsigned long long)kv->version, layer, place);
 }
 
-/* The tier does not give it: it is asked no more for this KV. */
+/* A tier could not deliver the piece: do not ask it for this KV again. */
 static void give_up(struct tec_store *s, struct tec_kv *kv, uint32_t layer, enum tec_kept_in tier,
                     enum tec_status why)
 {

@@ -1,10 +1,17 @@
-/* A store and the server: names that all stores agree on, what others have computed. */
+/* store_remote.c - finds KV on a server that other stores have computed, by names that all stores
+ * agree on.
+ *
+ * A name is a chain of hashes over the texts and token counts that the KV depends on: of one unit,
+ * or of all units of its static group and its place among them. It contains no id or version of
+ * this store, so stores that never met share KV. The server is asked without the store's lock; what
+ * it has found is taken over only if the unit has not changed since. */
 #include "base/clock.h"
 #include "graph/memory/store_own.h"
 
 #include <xxhash.h>
 
-/* A link of the chain that a name is: what was before, then a text. Little-endian, as KV is. */
+/* A link of the hash chain that makes a name: the hash so far, then a text. Little-endian, as KV
+ * is. */
 struct chain {
     uint64_t low, high;
     struct tec_text_hash text;
@@ -56,7 +63,7 @@ enum tec_status tec_store_remote_open(struct tec_store *s, struct tec_error *err
 
 enum { AT_ONCE = TEC_REMOTE_LOOK };
 
-/* Units that are asked for together, as they were then. */
+/* Units asked for in one question, in the version and epoch that they had then. */
 struct asked {
     uint32_t n, unit[AT_ONCE];
     uint64_t serial[AT_ONCE], version[AT_ONCE], epoch[AT_ONCE];
@@ -83,7 +90,7 @@ static void ask_for(struct tec_store *s, struct asked *a, uint32_t unit)
     a->n++;
 }
 
-/* What was found becomes the unit's, if it still is what was asked for. */
+/* Give the KV that was found to its units, unless they have changed since the question. */
 static enum tec_status take_found(struct tec_store *s, const struct asked *a, uint32_t *found,
                                   struct tec_error *err)
 {

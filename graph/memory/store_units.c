@@ -1,4 +1,9 @@
-/* The units of a store: handles, names, serial numbers. */
+/* store_units.c - the table of a store's units: handles, names and serial numbers.
+ *
+ * Every function runs under the store's lock or takes it. Handles are indices of a fixed array, so
+ * they stay valid while a unit lives; serial numbers are never used twice and name a unit in the
+ * file. Two chained hash tables lead from name and from serial number to the handle. They are
+ * seeded by an address, so that no client can choose names that meet in one chain. */
 #include "graph/memory/store_own.h"
 
 #include <string.h>

@@ -1,3 +1,10 @@
+/* int4.c - repacks matrices of 4-bit weights from the published formats into the kernels' panels.
+ *
+ * Runs at load; several threads make panels of their own. A published word holds eight columns of
+ * one k (AWQ, in an interleaved order) or eight k of one column (GPTQ); a panel holds words of
+ * eight k for each of 16 columns, group by group behind the group's scales and zeros. Where a file
+ * assigns k to groups in another order, the weights are sorted by group and the order is kept, for
+ * the activations to follow. */
 #include "graph/model/int4.h"
 
 #include "kernels/int4.h"
@@ -8,7 +15,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A published matrix as read. */
+/* A published matrix as it is in the checkpoint. */
 struct published {
     const struct tec_int4_piece *piece;
     int groups;
@@ -208,7 +215,7 @@ static void random_panel(const struct tec_weight_source *s, const struct tec_int
     }
 }
 
-/* What lanes share: each makes panels of its own. */
+/* The job that lanes share; each packs panels of its own. */
 struct job {
     const struct tec_weight_source *source;
     const struct published *p;

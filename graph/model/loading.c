@@ -1,3 +1,9 @@
+/* loading.c - helpers for loading weights: one reading buffer, blocks of device memory, joined
+ * matrices.
+ *
+ * Runs at load on one thread; the packer uses more. Matrices that share an input (q, k and v, or
+ * gate and up) are joined at panel borders into one block, so a single matrix product serves all of
+ * them and each part stays a view. */
 #include "graph/model/loading.h"
 
 #include "kernels/int4.h"

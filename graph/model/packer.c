@@ -1,3 +1,9 @@
+/* packer.c - packs a matrix into panels with several threads, chunk by chunk, and uploads it.
+ *
+ * Runs at load. Each lane reads, converts and packs whole panels of its own; the calling thread
+ * then uploads the chunks in the order of rows and reports the first failure in that order. So
+ * neither the bytes nor the error message depends on the number of threads, and the buffers stay
+ * small whatever the size of the matrix. */
 #include "graph/model/packer.h"
 
 #include "kernels/matrix.h"
@@ -102,7 +108,8 @@ static enum tec_status make_room(struct job *j, int lanes, struct tec_error *err
     return TEC_OK;
 }
 
-/* Where threads cannot be had, one does it all. */
+/* The threads for a matrix of so many values; NULL if it is small or no threads can be had: the
+ * caller then packs alone. */
 struct tec_team *tec_packer_team(struct tec_packer *packer, int64_t values)
 {
     struct tec_error why;

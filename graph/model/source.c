@@ -1,3 +1,9 @@
+/* source.c - supplies the values of tensors: from a checkpoint, or random ones from a seed.
+ *
+ * Runs at load, from several threads at once: a source is immutable. A random value is a hash of
+ * seed, tensor name and index, so rows can be made in any order and the same seed always gives the
+ * same model. Checkpoint values must be finite; a dry source is asked for sizes only and reads
+ * nothing. */
 #include "graph/model/source.h"
 
 #include "kernels/bf16.h"

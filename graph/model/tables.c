@@ -1,3 +1,10 @@
+/* tables.c - computes what depends on the flow's time alone: embeddings of time, and norms or
+ * biases.
+ *
+ * Runs at load. The times of the Euler steps are known in advance, so the time layers are evaluated
+ * once in float64 and their results uploaded, instead of in every frame. For a model with adaptive
+ * norms these are scale, shift and gate of each norm at each step; for others the share of time in
+ * the first layer, as a bias. */
 #include "graph/model/tables.h"
 
 #include "kernels/matrix.h"

@@ -1,3 +1,10 @@
+/* weights.c - loads the weights of a model onto the device: towers, text stack, action expert and
+ * head.
+ *
+ * Runs at load. Tensors are read one after the other through a small buffer and packed at their
+ * final place, which never changes, since captures hold its address. A tied embedding is stored
+ * once, and so is one whose two tensors hold equal bytes; k | v is a view into q | k | v. On a dry
+ * source the same code only counts bytes. */
 #include "graph/model/weights.h"
 
 #include "graph/model/loading.h"

@@ -1,3 +1,10 @@
+/* memory_tables.c - allocates the frame tables of recalled prompts and of units that are computed
+ * to be kept.
+ *
+ * Runs at load. As in tables.c, one function lists the arrays of a table and is run three times: to
+ * measure, then over the host block and over the device block, so both have the same layout. Two
+ * row tables alternate from layer to layer, because each layer computes a subset of the rows of the
+ * one before. */
 #include "graph/nodes/memory_tables.h"
 
 #include "graph/memory/importance.h"

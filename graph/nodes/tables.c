@@ -1,3 +1,9 @@
+/* tables.c - allocates frame tables: the arrays through which captures read all that changes.
+ *
+ * Runs at load; the launches in graph/run fill the tables in every frame. For each table one
+ * function lists its arrays and is run three times: to measure, then over the host block and over
+ * the device block. Both have the same layout, so an upload is a single copy of the block. What
+ * never changes (rows of pictures, scratch slots, constant counts) is filled in here, once. */
 #include "graph/nodes/dealer.h"
 
 #include <stddef.h>
@@ -61,7 +67,7 @@ int tec_head_rows(const struct tec_model *model)
     return tec_model_heads(model) ? tec_state_rows(model) + zero_rows(model) + 1 : 0;
 }
 
-/* Without rows before the patches a tower's rows are the patches. */
+/* A tower without rows before the patches shares the count of patches. */
 static void deal_towers(struct tec_dealer *d, struct tec_prefix_table *t,
                         const struct tec_vision *v, int pictures)
 {
@@ -167,7 +173,7 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
         t->suffix.slot[r] = limits->scratch_slot + r;
 }
 
-/* Where pictures go on a device that cannot read them where they are: always the same place. */
+/* Allocate a fixed place for pictures on a device that cannot read host memory. */
 static enum tec_status take_pixels(struct tec_table_block *block, struct tec_prefix_table *t,
                                    const struct tec_prefix_limits *limits,
                                    struct tec_device *device, struct tec_error *err)

@@ -100,7 +100,7 @@ struct tec_encode_table {
     int *one; /* a constant */
 };
 
-/* A block of memory in two places. */
+/* A frame table: the host staging copy and its device twin. */
 struct tec_table_block {
     unsigned char *host, *device;
     size_t size;

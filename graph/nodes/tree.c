@@ -1,3 +1,10 @@
+/* tree.c - builds a tree of token strings and the chains and spans in which attention reads it.
+ *
+ * Runs at load. The tree is numbered depth-first with the heaviest child first, so a row and its
+ * heavy child are neighbours and form a chain; a row has at most 1 + log2(rows) chains above it
+ * (heavy-path decomposition). A chain is one KV sequence and the rows that lead to it are a few
+ * spans, so the ordinary attention kernel scores the tree. The walk follows parent links, without
+ * recursion. */
 #include "graph/nodes/tree.h"
 
 #include <string.h>

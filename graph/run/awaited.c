@@ -111,7 +111,8 @@ static int first_row(const struct tec_loop *l, const struct tec_awaited *a)
     return first;
 }
 
-/* What was begun goes on first, then by the rows that wait. */
+/* Order: a prefill already in progress first, then by the priority of the requests waiting for
+ * it. */
 static bool sooner(const struct tec_loop *l, const struct tec_awaited *a,
                    const struct tec_awaited *b)
 {

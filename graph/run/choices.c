@@ -1,3 +1,8 @@
+/* choices.c - tokenizes the lists of texts that nodes rank or answer with, and builds their trees.
+ *
+ * Runs at load; the trees then do not change. The largest tree determines the sizes of the part
+ * that scores, so the lists are read before the plan is made. An answer is chosen by walking the
+ * tree on the device, so the trees of decode nodes are uploaded as one table of places. */
 #include "graph/run/choices.h"
 
 #include "graph/run/launch_score.h"
@@ -29,7 +34,8 @@ static enum tec_status refuse(const struct tec_decl_node *n, const struct tec_er
                     n->kind == TEC_DECL_SCORE ? "candidates" : "choices", n->name, why->message);
 }
 
-/* Its requests would have to wait for a tree as they do for a prefill. */
+/* Refuse ranking by a further model: its requests would have to wait for a tree as they do for a
+ * prefill. */
 static enum tec_status refuse_apart(const struct tec_pipeline *p, const struct tec_decl_node *n,
                                     struct tec_error *err)
 {
@@ -40,7 +46,7 @@ static enum tec_status refuse_apart(const struct tec_pipeline *p, const struct t
                     p->models[tec_pipeline_main(p)].name, n->name, n->model.name);
 }
 
-/* A byte is a token where nobody knows better. */
+/* Without a tokenizer, treat each byte as one token (for measurements). */
 static enum tec_status spell(const char *text, int vocab, struct tec_token_text *out,
                              struct tec_arena *arena, struct tec_error *err)
 {
@@ -74,7 +80,8 @@ static enum tec_status encode(const struct tec_tokenizer *tokenizer, const char 
     return TEC_OK;
 }
 
-/* Two texts of the same tokens are one answer: nobody could tell which. */
+/* Check that each answer fits into max_tokens and that none is the beginning of another, which
+ * could not be told apart without an end token. */
 static enum tec_status check_answers(const struct tec_decl_node *n, const struct tec_token_tree *t,
                                      bool spelt, struct tec_error *err)
 {
@@ -145,7 +152,8 @@ static void grow(int *most, int n)
     *most = n > *most ? n : *most;
 }
 
-/* An answer of a node that ranks is a text of its list. */
+/* Sizes for the plan: the largest tree of nodes that rank, the sum of places of nodes that
+ * choose. */
 void tec_choices_fill(const struct tec_choices *choices, struct tec_plan_spec *s)
 {
     for (int i = 0; i < choices->n; i++) {

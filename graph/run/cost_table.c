@@ -1,3 +1,9 @@
+/* cost_table.c - reads a .costs file: the measured durations of launches by node and number of
+ * rows.
+ *
+ * Runs at load. The file is checked strictly, with the row and field in each message, and sorted by
+ * node and rows; a lookup returns the smallest measured point that is large enough, or the
+ * largest. */
 #include "graph/run/cost_table.h"
 
 #include "base/store/file.h"

@@ -1,3 +1,10 @@
+/* costs.c - estimates what launches cost on this machine: histograms of each variant, and their
+ * drift.
+ *
+ * Frame thread only; costs.h states the model. Buckets grow with the value, TEC_COST_PARTS for each
+ * power of two, so one small array covers nanoseconds to seconds at a constant relative error.
+ * Quantiles are recomputed every few samples and not at each query, because policies ask many times
+ * a frame. The median of three ratios keeps a single outlier from moving the drift. */
 #include "graph/run/costs.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Decisions are large and mostly empty: copies and comparisons touch what is counted. */
+/* decision.c - copies and compares decisions.
+ *
+ * Frame thread. A decision has room for every possible row, node and segment and is mostly empty,
+ * so both functions touch only the entries that are in use. */
 #include "graph/run/planner.h"
 
 #include <string.h>

@@ -1,3 +1,10 @@
+/* engine.c - opens and closes an engine: models, budget, session, weights, plans, loop and warm-up.
+ *
+ * Runs on the thread that opens the engine. The order puts the cheap refusals first: sizes are
+ * measured on a device that takes no memory, then the budget, tokenizers, memory and robot are
+ * checked, and only then are gigabytes of weights read. Closing takes the reverse order.
+ * tec_engine_measure stops before device memory is taken, and tec_engine_simulate puts a virtual
+ * device in place of the real one. */
 #include "graph/run/engine.h"
 
 #include "graph/run/engine_budget.h"
@@ -95,7 +102,7 @@ static void add_plan(const struct tec_engine *e, const struct tec_engine_model *
     }
 }
 
-/* How many slices there are is known only with the model. */
+/* Check capture.max_graphs. The number of slices is known only once the model is. */
 static enum tec_status check_captures(const struct tec_engine *e, const struct tec_measured *m,
                                       struct tec_error *err)
 {
@@ -196,7 +203,7 @@ static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
     return tec_memory_open(&e->memory, &m, e->heap, err);
 }
 
-/* Every part has run before the first frame: costs are known, memory is touched. */
+/* Run every part before the first frame, so that its cost is known and its memory is mapped. */
 static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
 {
     const struct tec_model *m = e->model;
@@ -218,7 +225,8 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
     return tec_device_failure(e->device, err);
 }
 
-/* Do actions that are given fit the robot? Looked at here too, because `check` opens no session. */
+/* Check that given actions fit the robot. The session checks it too, but `check` may not open
+ * one. */
 static enum tec_status check_given(const struct tec_engine *e, struct tec_arena *arena,
                                    struct tec_error *err)
 {
@@ -234,7 +242,7 @@ static enum tec_status check_given(const struct tec_engine *e, struct tec_arena 
     return tec_given_init(&given, o->pipeline, robot, plain, arena, err);
 }
 
-/* Checkpoint and model, and what the pipeline takes with them. */
+/* Read checkpoints and descriptions, and measure what the pipeline takes with them. */
 static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
                                 struct tec_arena *arena, struct tec_error *err)
 {
@@ -359,7 +367,7 @@ static bool knows_robot(const struct tec_engine *e)
     return !p->robot_path && (texts || !e->options.absent);
 }
 
-/* What open would find wrong with a tokenizer, statistics, robot, template or inputs. */
+/* Open a session to find errors in the tokenizer, statistics, robot, template or inputs. */
 static enum tec_status try_session(struct tec_engine *e, struct tec_measured *out,
                                    struct tec_error *err)
 {

@@ -1,3 +1,8 @@
+/* engine_budget.c - checks that an engine's memory is within the declared budget and is available.
+ *
+ * Runs at load, before any weight is read, so a start that cannot fit fails at once and states how
+ * much is needed. On a device that reads host memory the weights and the staging of kept KV come
+ * out of the same memory; elsewhere they are compared with two amounts. */
 #include "graph/run/engine_budget.h"
 
 #include <stdio.h>

@@ -1,3 +1,9 @@
+/* engine_loop.c - translates a pipeline's nodes into the options of the frame loop: decoders,
+ * topology, models.
+ *
+ * Runs at load, except `says`: the frame thread calls it to search an unfinished answer for its
+ * stop text. It decodes into an arena that was sized here for the longest answer, so it allocates
+ * nothing. */
 #include "graph/run/engine_loop.h"
 
 #include <string.h>
@@ -10,7 +16,7 @@ static int topology_index(const struct tec_topology *t, const char *kind, int fr
     return -1;
 }
 
-/* Of the engine's models, which one this index of the pipeline is. */
+/* The engine's index of the model that has this index in the pipeline. */
 static int model_at(const struct tec_engine *e, int index)
 {
     for (int i = 1; i < e->n_models; i++)
@@ -63,7 +69,8 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
     return TEC_OK;
 }
 
-/* The arena holds the longest answer already: nothing is taken. */
+/* True if the decoded tokens contain the stop text. The arena is sized for the longest answer, so
+ * nothing is allocated. */
 static bool says(void *self, int decoder, const int *tokens, int n, const char *stop)
 {
     struct tec_engine *e = self;
@@ -81,7 +88,7 @@ static bool says(void *self, int decoder, const int *tokens, int n, const char *
     return found;
 }
 
-/* Decoders with a text that ends an answer need somebody who reads tokens. */
+/* Install `says` and its arena if any decoder has a stop text. */
 static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options *l,
                                   struct tec_error *err)
 {
@@ -105,7 +112,7 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     return TEC_OK;
 }
 
-/* Nodes of a further model; how many slices its prefill has. */
+/* Set model and number of slices of a further model's nodes in the topology. */
 static void add_topology(struct tec_engine *e, int model)
 {
     const struct tec_pipeline *p = e->options.pipeline;
@@ -121,7 +128,7 @@ static void add_topology(struct tec_engine *e, int model)
     e->topology.slots += plan->spec.seats;
 }
 
-/* Its first prefill; -1 = none. */
+/* The first prefill of a model; -1 = none. */
 static int prefill_of(const struct tec_engine *e, int model)
 {
     for (int i = 0; i < e->topology.n_nodes; i++)

@@ -1,3 +1,9 @@
+/* engine_models.c - opens the models of an engine: checkpoint, description, tokenizer, sizes,
+ * weights and plan.
+ *
+ * Runs at load, model by model. Describing a model takes no device memory; planning runs the same
+ * code for a dry run that counts bytes and for the real one. The first model makes the frames, so
+ * the engine shows its objects under their short names. */
 #include "graph/run/engine_models.h"
 
 #include "base/store/find.h"
@@ -44,7 +50,8 @@ static enum tec_status at_field(const struct tec_where *w, const char *field,
     return tec_context(err, status, "%s:%d: %s", w->file ? w->file : "?", w->line, field);
 }
 
-/* --weights is as given; a path of the pipeline's is of the current folder or of the root. */
+/* Open the checkpoint. --weights is taken as given; a path in the pipeline is looked up in the
+ * current folder, then in the root. */
 static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_model *m,
                                        struct tec_error *err)
 {
@@ -87,8 +94,8 @@ static json_t *camera_features(const struct tec_checkpoint *c)
     return NULL;
 }
 
-/* What the description cannot know: the chunk that the pipeline declares, a checkpoint's cameras.
- */
+/* Values that the description cannot know: the chunk that the pipeline declares and the cameras of
+ * a checkpoint. */
 static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_model *m)
 {
     const struct tec_pipeline *p = e->options.pipeline;
@@ -149,7 +156,7 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
                     m->checkpoint->path);
 }
 
-/* Their tokens say how large they are. */
+/* Read the lists of texts now: their tokens determine the sizes of the plan. */
 static enum tec_status read_lists(struct tec_engine *e, struct tec_engine_model *m,
                                   struct tec_error *err)
 {

@@ -1,3 +1,8 @@
+/* executor.c - the executor of a real device: each call of the loop is one launch of a captured
+ * part.
+ *
+ * Frame thread. It only looks up the part and forwards the arguments; the launches are in launch.c,
+ * launch_ring.c and launch_score.c, the executor that spends virtual time in virtual.c. */
 #include "graph/run/executor.h"
 
 #include <string.h>

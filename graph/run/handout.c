@@ -1,9 +1,16 @@
+/* handout.c - decides what the robot executes: a fresh chunk, or a substitute when it is late or
+ * refused.
+ *
+ * It belongs to whoever hands actions out and not to the frame loop, so a stuck device or script
+ * cannot stop it. Chunks are cut at their first row that is not finite and held to the robot's
+ * limits here, at the last step before the robot: whatever produced a number, it passes these
+ * checks. After create nothing is allocated. */
 #include "graph/run/handout.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Where numbers came from. */
+/* The observation that numbers were made from. */
 struct origin {
     int64_t frame, captured_ns, seen;
 };
@@ -72,7 +79,7 @@ static struct tec_handed nothing(enum tec_action_source source)
     return (struct tec_handed){.source = source, .frame = -1, .seen = -1};
 }
 
-/* Rows held to the limits, each beside the one before it. True: something was moved. */
+/* Clamp rows to the limits, each relative to the one before it. True if any value changed. */
 static bool keep_limits(const struct tec_handout *h, double *rows, int n, struct tec_beyond *beyond)
 {
     const double *before = h->given ? h->before : NULL;
@@ -130,7 +137,7 @@ static struct tec_handed hold(struct tec_handout *h, const double *command, stru
     return give(h, TEC_SOURCE_HELD, from);
 }
 
-/* One more miss in a row; true: it stops the robot. */
+/* Count one more miss in a row; true if it stops the robot. */
 static bool count_miss(struct tec_handout *h, bool stops)
 {
     h->misses += h->misses < INT32_MAX;
@@ -139,7 +146,7 @@ static bool count_miss(struct tec_handout *h, bool stops)
     return h->stopped;
 }
 
-/* A chunk beyond the limits does not leave, whatever on_miss says. */
+/* Refuse a chunk beyond the limits, whatever on_miss says: hold the last command, or stop. */
 static struct tec_handed refuse(struct tec_handout *h, const struct tec_beyond *beyond)
 {
     struct tec_handed handed = count_miss(h, beyond->on == TEC_LIMIT_STOP)
@@ -223,8 +230,9 @@ static struct tec_handed decay(struct tec_handout *h)
     return give(h, TEC_SOURCE_DECAYED, h->of_stable);
 }
 
-/* What the newest chunk has for this moment: `actions` a frame have passed since; none when it is
- * of a later frame. Its last action stands for those beyond its end. */
+/* The actions that the newest chunk planned for this frame: `actions` of them have passed in each
+ * frame since its own (none if it is of a later frame). Beyond its end its last action is
+ * repeated. */
 static struct tec_handed align(struct tec_handout *h, int64_t frame)
 {
     const double *end = h->newest + (ptrdiff_t)(h->newest_rows - 1) * h->o.width;

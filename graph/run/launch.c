@@ -1,3 +1,11 @@
+/* launch.c - fills the frame table of a prefill or a decode step, copies it and replays the
+ * capture.
+ *
+ * Runs on the frame thread, or on the first of the lanes beside it. Nothing here allocates or
+ * blocks. Everything that changes between frames (counts, positions, slots, spans, ids, noise) is
+ * data in the table, so one capture serves every prompt length, every set of cameras and every
+ * number of requests up to its batch. Rows that a head adds stand before the pictures in memory,
+ * where their place is constant, and get their place in the sequence by position and slot. */
 #include "graph/run/launch_rows.h"
 
 #include <string.h>
@@ -29,7 +37,8 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
     return TEC_OK;
 }
 
-/* Where the device sees a picture: where it is, or in the table's own place. */
+/* Give the device a picture: its address if the device reads host memory, else a copy in the
+ * table's own place. */
 static void give_picture(const struct tec_plan *plan, const struct tec_plan_part *part, int i,
                          const uint8_t *picture)
 {
@@ -41,7 +50,7 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
         t->picture[i] = picture;
 }
 
-/* What row r of `rows` sees; pictures end before row `text`. */
+/* Number of keys that row r of `rows` sees; pictures end before row `text`. */
 static int seen_by(const struct tec_text *model, int r, int lead, int text, int rows)
 {
     if (model->mask == TEC_MASK_BIDIR)
@@ -150,7 +159,7 @@ static void fill_suffix(const struct tec_plan *plan, struct tec_prefix_table *t,
     fill_state(plan->model, t, a->state);
 }
 
-/* Every hidden row says one token. */
+/* Fill the decode table of a head that picks one token for every hidden row. */
 static void fill_choice(const struct tec_plan *plan, struct tec_plan_part *part)
 {
     struct tec_decode_table *t = &part->decode;

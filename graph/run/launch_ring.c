@@ -1,9 +1,15 @@
-/* A ring's launches: a prefill packed with a row of each other sequence, and moves. */
+/* launch_ring.c - launches the parts of a ring: a prefill packed with rows of the other sequences,
+ * and moves.
+ *
+ * Frame thread; nothing allocates or blocks. A forward takes one sequence in and advances all
+ * others by a token in the same matrix products, so the weights are read once for both. Sequences
+ * differ by their spans only; with `gather` the spans point to a copy of what all rows see, with
+ * `device_copy` a launch of its own moves each sequence up by a stage. */
 #include "graph/run/launch_ring.h"
 
 #include "graph/run/launch_rows.h"
 
-/* One row behind the prefix: its token, its place, its own keys. */
+/* Add the row of another sequence behind the prefix: its token, its place, its own span of keys. */
 static void fill_packed_row(const struct tec_plan *plan, struct tec_plan_part *part, int i,
                             int prompt, const struct tec_row_state *row)
 {
@@ -19,7 +25,8 @@ static void fill_packed_row(const struct tec_plan *plan, struct tec_plan_part *p
     rows->spans[span] = (struct tec_span){plan->prefixes.first[row->region], row->visible};
 }
 
-/* The last row of each sequence: what goes on behind the last layer's keys. */
+/* Fill the table of each sequence's last row, the only rows that continue past the last layer's
+ * keys. */
 static void fill_last(struct tec_prefix_table *t, int first, int n)
 {
     *t->last.count = n;
@@ -33,7 +40,7 @@ static void fill_last(struct tec_prefix_table *t, int first, int n)
     }
 }
 
-/* Copies of what all see, where the plan reads those. */
+/* Fill the moves that gather all visible KV, for a plan that reads such a copy. */
 static void fill_moves(const struct tec_plan *plan, struct tec_prefix_table *t,
                        const struct tec_ring_rows *in)
 {

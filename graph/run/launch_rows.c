@@ -1,3 +1,9 @@
+/* launch_rows.c - writes the row of one request into a decode table, and reads it back after a
+ * launch.
+ *
+ * Runs on the thread of the launch. The device advances a row by itself for up to k steps, so all
+ * of its state (token, position, slot, what is left, its place in a list) goes there and comes
+ * back. */
 #include "graph/run/launch_rows.h"
 
 #include <stddef.h>

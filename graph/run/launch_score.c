@@ -1,3 +1,9 @@
+/* launch_score.c - launches the scoring of a tree of texts behind a prefix, and uploads lists of
+ * choices.
+ *
+ * Scores run on the frame thread or on the lanes beside it, uploads at load. All texts are scored
+ * in one forward: beginnings that they share are rows that exist once, and a row sees the prefix
+ * and the rows that lead to it. */
 #include "graph/run/launch_score.h"
 
 #include <string.h>

@@ -1,3 +1,10 @@
+/* loop.c - runs one frame: requests in and out, the decision, the hard nodes, then language.
+ *
+ * Frame thread; after create nothing allocates, locks or blocks. On the lanes that they share, hard
+ * nodes run before language and their chunk leaves as soon as it is there, so language costs time
+ * only after the actions. The frame holds a reference to its prefix region until its end, so a
+ * request that pins it never finds it overwritten. The steps of a frame are in decide.c, hard.c,
+ * soft.c, requests.c and account.c. */
 #include "graph/run/state.h"
 
 #include <stdio.h>
@@ -44,7 +51,8 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-/* Is what a model reads new to the frame's session? Asked once a frame. */
+/* True if a model's text is new to the frame's session. Called once a frame, as it updates the
+ * record of texts seen. */
 static bool instructed(struct tec_loop *l, int model, const struct tec_frame_input *input,
                        const struct tec_tick *tick)
 {
@@ -65,7 +73,7 @@ static unsigned on_change(const struct tec_loop *l, int model)
     return spawn;
 }
 
-/* Who leaves, who comes. */
+/* Apply cancellations and deadlines, then admit this tick's new requests. */
 static void change_requests(struct tec_loop *l, const struct tec_frame_input *input,
                             struct tec_tick *tick)
 {
@@ -112,7 +120,7 @@ static void await_input(struct tec_loop *l, const struct tec_tick *tick)
                       .kind = TEC_EVENT_INPUT, .node = -1, .request = -1, .t_ns = tec_loop_now(l)});
 }
 
-/* The frame's prefix, and what runs on it. */
+/* Take a prefix region and run the frame's hard nodes, then language. */
 static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
 {
     if (tec_loop_failed(l))
@@ -225,8 +233,8 @@ static void warm_scores(struct tec_loop *l, const struct tec_row_state *row)
     }
 }
 
-/* Every part of the second set, beside a frame. Costs are those of launches that have the device.
- */
+/* Warm up every part of the second set, beside a frame. Costs are taken from launches that have the
+ * device to themselves. */
 static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input, int region)
 {
     const struct tec_plan_spec *s = &l->o.plan->spec;

@@ -1,3 +1,9 @@
+/* memory.c - opens and closes a pipeline's memory, and turns texts into vectors and tokens.
+ *
+ * Opening runs at load, embedding on the consumer's thread under the memory's lock. The store's key
+ * is made of hashes of weights, tokenizer and dtype, so a file of another model is refused. Without
+ * a sentence encoder a vector is a signed hash of the text's words: it needs no model, and texts
+ * with words in common are similar. */
 #include "graph/run/memory_own.h"
 
 #include "base/store/find.h"
@@ -10,7 +16,7 @@
 
 enum { MAX_UNITS = 1 << 17, SCRATCH = 1 << 20 };
 
-/* The directory of a sentence encoder is found as weights are. */
+/* Open the sentence encoder; its directory is looked up as weights are. */
 static enum tec_status open_encoder(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_memory_options *o = &m->options;
@@ -35,7 +41,7 @@ static void hash_text(uint64_t out[2], const char *text)
     out[1] = h.high64;
 }
 
-/* Whose KV this is: another model, vocabulary or dtype refuses the file. */
+/* The identity of this memory's KV: a file of another model, vocabulary or dtype is refused. */
 static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, struct tec_error *err)
 {
     const struct tec_stack *s = &m->options.model->text.stack;
@@ -102,7 +108,7 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %u units", o.max_units);
     struct tec_store *store = NULL;
     TEC_TRY(tec_store_open(&store, &o, m->heap, err));
-    pthread_mutex_lock(&m->words); /* who reads `store` there: the store's own threads */
+    pthread_mutex_lock(&m->words); /* the store's own threads read `store` under it */
     m->store = store;
     pthread_mutex_unlock(&m->words);
     m->step = tec_store_counts(m->store).step;
@@ -159,7 +165,7 @@ void tec_memory_close(struct tec_memory *m)
         tec_memory_say(m, "changes are not durable: %s", err.message);
     if (m->store)
         tec_memory_tell_damage(m);
-    tec_store_close(m->store); /* with the server's thread, which may have something to say */
+    tec_store_close(m->store); /* ends the server's thread, which may still report trouble */
     tec_memory_tell_rest(m);
     tec_encoder_close(m->encoder);
     pthread_mutex_destroy(&m->lock);
@@ -181,7 +187,7 @@ static size_t word_at(const char *text, size_t n, size_t *at)
     return begin;
 }
 
-/* A word adds 1 to one place of the vector and takes it from another. */
+/* Hash a word into the vector: it adds 1 at one place and subtracts 1 at another. */
 static void count_word(struct tec_memory *m, const char *text, size_t n)
 {
     char word[32];

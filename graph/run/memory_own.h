@@ -42,7 +42,7 @@ struct tec_memory {
     const struct tec_decl_input *input;
     struct tec_heap *heap;
     struct tec_arena arena, scratch; /* scratch: of whoever holds the lock */
-    pthread_mutex_t lock, words;     /* words: of `trouble` alone, never held long */
+    pthread_mutex_t lock, words;     /* words: for reports of trouble only, held briefly */
     struct tec_store *store;
     struct tec_encoder *encoder; /* NULL: words */
     int dim;
@@ -89,7 +89,7 @@ struct tec_memory {
 
     _Atomic int64_t counts[16]; /* memory.c: which is which */
     struct tec_memory_heard heard;
-    struct tec_memory_damages damages; /* with the four below: under `words` */
+    struct tec_memory_damages damages; /* guarded by `words`, as the four below */
     int64_t told;                      /* damages that were said */
     char trouble[TEC_MEMORY_TEXT];
     int64_t calm_ns, unsaid; /* when as many as may be can be said again; troubles not said */

@@ -90,7 +90,7 @@ static void hold(struct tec_memory *m, int region, const struct tec_prefix_input
         memcpy(m->held[region], o->ids, (size_t)o->n_text * sizeof *o->ids);
 }
 
-/* Where it fails no prefetch runs, nothing kept can be read. */
+/* On failure the prefetch is not running, so no kept KV may be read. */
 static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule *rule,
                              struct tec_error *err)
 {
@@ -117,7 +117,7 @@ static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule 
     return tec_prefetch_begin(m->prefetch, &f, err) == TEC_OK ? TEC_OK : TEC_NOT_FOUND;
 }
 
-/* What the prefetch says of a forward that is void is why; the unit is the first that failed. */
+/* If the prefetch failed, report its error and blame the first unit that could not be loaded. */
 static enum tec_status finish(struct tec_memory *m, enum tec_status status, int *unit,
                               struct tec_error *err)
 {
@@ -205,7 +205,7 @@ static int next_token(struct tec_memory *m, int region, const struct tec_prefix_
     return made ? token : -1;
 }
 
-/* The same prompt whole, and whether it goes on alike. */
+/* Recompute the whole prompt without kept KV and count whether the next token is the same. */
 static enum tec_status audit(struct tec_memory *m, int region, const struct tec_prefix_input *o,
                              struct tec_recall_rule *rule)
 {

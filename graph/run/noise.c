@@ -1,3 +1,8 @@
+/* noise.c - makes standard normal noise from a counter-based generator (Philox) and Box-Muller.
+ *
+ * Runs on the consumer's thread. The noise is a function of seed, purpose, frame and element and
+ * there is no generator state, so a frame gets the same noise whether or not the frames before it
+ * ran. */
 #include "graph/run/noise.h"
 
 #include "kernels/philox.h"
@@ -9,7 +14,8 @@ void tec_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4
     tec_philox_words(counter, key, out);
 }
 
-/* Two words to two normals. The first uniform lies in (0, 1]: its logarithm is finite. */
+/* Turn two random words into two normals. The first uniform is in (0, 1], so its logarithm is
+ * finite. */
 static void box_muller(const uint32_t words[2], double out[2])
 {
     const double two_pi = 6.283185307179586476925286766559;

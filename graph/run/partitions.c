@@ -1,3 +1,9 @@
+/* partitions.c - an executor that runs requests on some lanes while the frame's hard nodes run on
+ * the others.
+ *
+ * The frame thread starts and joins the work; `work` runs on the lanes beside. The two sides share
+ * one atomic flag: jobs that read the frame's own prefix wait until its prefill has ended. No lock
+ * is needed for KV, because what the two sides write at one time is disjoint (partitions.h). */
 #include "graph/run/partitions.h"
 
 #include "base/spin.h"
@@ -17,7 +23,8 @@ struct tec_partitions {
 
 /* --- shares ---------------------------------------------------------------------------------- */
 
-/* Language of the frames' model, that is; a ring's decode node makes the actions. */
+/* True if the frames' model has language nodes; a ring's decode node does not count, it makes the
+ * actions. */
 static bool decodes(const struct tec_pipeline *p)
 {
     if (tec_pipeline_ring(p))
@@ -100,7 +107,8 @@ static void marked(void *user, int mark, int64_t now_ns)
         atomic_store(&p->seen, true);
 }
 
-/* Who listens already is not disturbed: the jobs then wait until the whole launch has ended. */
+/* If the caller has set a mark callback it is not replaced; the jobs that need the prefix then
+ * start after the whole launch instead of after its prefill. */
 static void parted_prefix(void *self, enum tec_part_kind kind, int region,
                           const struct tec_frame_input *input, struct tec_replay *replay)
 {

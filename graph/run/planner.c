@@ -1,3 +1,8 @@
+/* planner.c - the default plan, and the lattice points that a decision is moved to.
+ *
+ * Frame thread. The default plan must be valid in every frame, as it is what runs when a policy
+ * fails. So with hard nodes it does no soft work at all: it decodes nothing for soft requests and
+ * skips optional nodes; without hard nodes it does as much as was captured. */
 #include "graph/run/planner.h"
 
 #include <stdio.h>

@@ -1,3 +1,11 @@
+/* recall.c - runs a prompt of remembered units layer by layer: places kept KV, computes the other
+ * rows.
+ *
+ * Runs on the frame thread in place of a prefill. Each layer is two captured pieces with the host
+ * in between: the first places and computes keys and sums attention, then the selection chooses the
+ * rows that go on, and the second piece computes only those. The choice is data in the row tables,
+ * so no set of units needs a capture of its own. Query rows come first in a table: a rule that
+ * scores by the query alone then sums the attention of the first rows only. */
 #include "graph/run/recall.h"
 
 #include "base/clock.h"
@@ -108,7 +116,7 @@ static int position(const struct tec_recall *r, int token)
     return r->in.pos ? r->in.pos[token] : token;
 }
 
-/* The rows of table `which` from the tokens that are in `set`: the query's first. */
+/* Fill row table `which` with the tokens that are in `set`, those of the query first. */
 static void fill_rows(struct tec_recall *r, int which, const bool *set, bool masked)
 {
     struct tec_rows *rows = &r->part->recall.rows[which];
@@ -188,7 +196,7 @@ static enum tec_status place_unit(struct tec_recall *r, int layer, int u, size_t
     return TEC_OK;
 }
 
-/* Units at this layer: what is computed, what is placed. */
+/* List the units whose kept KV has to be placed at this layer. */
 static enum tec_status fill_places(struct tec_recall *r, int layer, struct tec_error *err)
 {
     size_t staged = 0;
@@ -201,7 +209,7 @@ static enum tec_status fill_places(struct tec_recall *r, int layer, struct tec_e
     return TEC_OK;
 }
 
-/* r->sets of a layer whose rows are r->live. */
+/* Record which units a layer computes anew, given its rows r->live, and tell the source. */
 static void note_set(struct tec_recall *r, int layer)
 {
     const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
@@ -242,7 +250,7 @@ static void fill_sums(struct tec_recall *r, int layer)
     *t->n_ranges = TEC_UNIT_RANGES * r->in.n_units;
 }
 
-/* Keys of a layer: kept ones placed, fresh ones computed. */
+/* Run the first piece of a layer: place kept KV, compute the keys of the rows that are left. */
 static enum tec_status run_keys(struct tec_recall *r, int layer, struct tec_error *err)
 {
     int64_t begin = tec_clock_now(&real);
@@ -260,7 +268,7 @@ static enum tec_status run_keys(struct tec_recall *r, int layer, struct tec_erro
     return TEC_OK;
 }
 
-/* What goes on behind the keys. */
+/* Select the rows that continue past the keys of this layer. */
 static enum tec_status choose(struct tec_recall *r, int layer, struct tec_error *err)
 {
     const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];

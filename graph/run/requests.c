@@ -76,7 +76,7 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
                                         .t_ns = at_ns});
 }
 
-/* Of its keys and values, as the manager counts: prefix, its own prompt, what it has made. */
+/* KV length of the request in tokens: shared prefix + its own prompt + generated tokens. */
 static int length(const struct tec_request *r)
 {
     return r->row.prefix + r->own + r->made;
@@ -330,8 +330,8 @@ static const char *reason_of(const struct tec_loop *l, const struct tec_request 
     return ended ? "eos" : "length";
 }
 
-/* Of n new tokens those up to the one that completes the text that ends an answer; -1: none does.
- */
+/* Number of the n new tokens up to and including the one that completes the stop text; -1 if it is
+ * not reached. */
 static int up_to_stop(const struct tec_loop *l, const struct tec_request *r, int n)
 {
     const char *stop = l->o.decoders[r->decoder].stop;

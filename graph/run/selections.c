@@ -1,3 +1,9 @@
+/* selections.c - the selections: which rows of a recalled prompt each layer computes anew.
+ *
+ * Called by recall.c between the pieces of a layer, on the same thread; selections.def lists them.
+ * A selection marks the first rows and then chooses among the rows that are left, and sets only
+ * shrink: once a unit is no longer computed its KV is needed in every later layer, so loading it
+ * ahead is never in vain. */
 #include "graph/run/selections.h"
 
 #include "kernels/bf16.h"
@@ -24,7 +30,7 @@ static void mark(bool *tokens, struct tec_unit_place p)
         tokens[t] = true;
 }
 
-/* Everything, and the beginning too. */
+/* Compute every token, the fixed beginning included. */
 static enum tec_status start_full(struct tec_recall *r, struct tec_error *err)
 {
     (void)err;
@@ -64,7 +70,8 @@ static enum tec_status start_epic(struct tec_recall *r, struct tec_error *err)
 }
 const struct tec_selection_kind tec_selection_epic = {.start = start_epic};
 
-/* CacheBlend: all of the layers up to the one that checks; the farthest values go on. */
+/* CacheBlend: compute all tokens up to the layer that checks, then only those whose values differ
+ * most from the kept ones. */
 static bool blend_compares(const struct tec_recall *r, int layer)
 {
     return layer == r->rule.check;
@@ -75,7 +82,7 @@ static float value_of(const void *v, size_t i, bool bf16)
     return bf16 ? tec_bf16_float(((const uint16_t *)v)[i]) : ((const float *)v)[i];
 }
 
-/* Sums of squares over a unit's tokens: fresh values less kept ones. */
+/* For each token of a unit, the squared distance between its fresh and its kept values. */
 static enum tec_status compare_unit(struct tec_recall *r, int u, struct tec_error *err)
 {
     struct tec_unit_place p = tec_recall_place(r, u);
@@ -140,7 +147,7 @@ static enum tec_status start_blend(struct tec_recall *r, struct tec_error *err)
 const struct tec_selection_kind tec_selection_cacheblend = {
     .start = start_blend, .choose = choose_blend, .compares = blend_compares};
 
-/* KEEP: units, all in the first layer, then those that matter. */
+/* KEEP: compute all units in the first layer, then in each layer the most important ones. */
 static enum tec_status start_keep(struct tec_recall *r, struct tec_error *err)
 {
     for (int i = 0; i < r->layers; i++)

@@ -1,3 +1,10 @@
+/* session.c - one robot's session: turns named values into a frame's input, and chunks into robot
+ * actions.
+ *
+ * Runs on the thread that has the observation, so that a slow picture or a hostile prompt delays
+ * its own session only. Inputs are prepared in TEC_SESSION_SETS sets of buffers in turn, as the
+ * loop may still read the one before. The scratch of tokenizing is reserved at create for the
+ * longest text. */
 #include "graph/run/session.h"
 
 #include "graph/run/memory.h"
@@ -15,7 +22,7 @@
 
 enum { SETS = TEC_SESSION_SETS };
 
-/* What one input points into. */
+/* The buffers that one frame input points into. */
 struct set {
     struct tec_observation seen;
     int *ids;     /* [max_text] */
@@ -232,7 +239,7 @@ static int take_ids(const struct tec_value *ids, struct set *set)
     return (int)ids->shape[0];
 }
 
-/* Without a tokenizer a prompt is as long as can be: what a measurement wants. */
+/* Without a tokenizer, make the longest prompt that is allowed (for measurements). */
 static int make_ids(const struct tec_session *s, struct set *set)
 {
     const struct tec_text *t = &s->options.model->text;
@@ -259,15 +266,15 @@ static enum tec_status encode(struct tec_session *s, struct set *set, int *n, st
     return TEC_OK;
 }
 
-/* Of the text or the ids that were given; what a template adds, such as the state, is not in it. */
+/* Key of the given text or ids; what a template adds, such as the state, does not change it. */
 static uint64_t key_of(const struct tec_value *ids, const struct tec_observation *seen)
 {
     return ids ? XXH3_64bits_withSeed(ids->data, ids->bytes, 1)
                : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
 }
 
-/* What has changed in the world, then the units that the query finds. `ids` (NULL = none) are the
- * query; a text beside them finds the units. */
+/* Apply changes of the memory, then retrieve units for the query. `ids` (NULL = none) are the
+ * query; a text given beside them is used to find the units. */
 static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
                               size_t n_values, const struct tec_value *ids, struct set *set, int *n,
                               struct tec_error *err)
@@ -317,7 +324,7 @@ static enum tec_status make_prompt(struct tec_session *s, const struct tec_value
     return check_vocabulary(s, set->ids, *n, "; the tokenizer is another model's", err);
 }
 
-/* The model reads u8: x = k / 255 comes back as k. */
+/* Round pictures to the u8 that the model reads: x = k / 255 gives k. */
 static void round_pictures(const struct tec_session *s, struct set *set)
 {
     size_t n = pixels(s);

@@ -1,3 +1,8 @@
+/* session_fit.c - checks at load that a pipeline's inputs and its kv.frame fit its robot.
+ *
+ * What it finds would otherwise be refused in every frame. All findings are collected as
+ * diagnostics with their places and the nearest name that exists, instead of stopping at the
+ * first. */
 #include "graph/run/session_fit.h"
 
 #include "base/nearest.h"
@@ -29,7 +34,7 @@ static bool is_prefix(const struct tec_pipeline *p, int input)
     return false;
 }
 
-/* By name, or by the slot that the input is for. */
+/* True if an input is this camera, by its name or by the slot that it is for. */
 static bool is_camera(const struct tec_decl_input *in, const struct tec_robot_camera *camera)
 {
     if (in->kind != TEC_INPUT_IMAGE || !camera->input)
@@ -46,7 +51,7 @@ static bool has_camera(const struct fit *f, const struct tec_robot_camera *camer
     return false;
 }
 
-/* Something that the robot needs in every frame. */
+/* Report an input that the robot needs in every frame and the pipeline does not declare. */
 static void check_declared(const struct fit *f, enum tec_input_kind kind, const char *name,
                            const char *what)
 {
@@ -177,7 +182,8 @@ bool tec_session_repeats(const struct tec_decl_deadline *d)
     return !d || d->on_miss == TEC_MISS_HOLD || d->on_miss == TEC_MISS_LAST_CHUNK;
 }
 
-/* A change of place that is repeated is a movement that goes on. */
+/* Warn if a late frame repeats relative commands: repeating a change of position keeps the robot
+ * moving. */
 static void check_hold(const struct fit *f)
 {
     const struct tec_decl_node *actor = tec_pipeline_actor(f->pipeline);

@@ -1,3 +1,9 @@
+/* session_further.c - reads the prompts of further models: one text of an observation each, as
+ * token ids.
+ *
+ * Runs on the session's thread. The last text and its ids are kept, so that an instruction that
+ * stays the same from frame to frame is tokenized once. Each prompt has a key, so that the loop
+ * notices a change without comparing texts. */
 #include "graph/run/session_further.h"
 
 #include "graph/run/session_robot.h"
@@ -73,7 +79,7 @@ enum tec_status tec_further_take(const struct tec_further_inputs *further,
     return TEC_OK;
 }
 
-/* Its ids, as of the text that was encoded last; renewed where this is another. */
+/* Encode a text into the reader's ids, unless it is the text that was encoded last. */
 static enum tec_status encode(struct tec_further_reader *r, const char *text, size_t bytes,
                               struct tec_arena *scratch, struct tec_error *err)
 {

@@ -1,3 +1,8 @@
+/* session_given.c - reads the first actions that an observation brings along, and checks their
+ * shape and values.
+ *
+ * Runs on the session's thread. Their numbers are the robot's, not the model's: that the robot's
+ * transforms can be undone is checked at load, so that a frame can only fail by its values. */
 #include "graph/run/session_given.h"
 
 #include "graph/transform/picture.h"

@@ -1,3 +1,7 @@
+/* session_own.c - reads the prompts that decode nodes have of their own, as token ids.
+ *
+ * Runs on the session's thread. Ids may be given instead of a text; without a tokenizer the prompt
+ * is as long as is allowed, which is what a measurement needs. */
 #include "graph/run/session_own.h"
 
 #include "graph/run/session_text.h"

@@ -1,3 +1,9 @@
+/* session_robot.c - finds a session's robot, prompt template and statistics, and makes its
+ * observer.
+ *
+ * Runs at load. A pipeline that names no robot gets a plain one made of its own inputs: pictures,
+ * float vectors as state, one text. It is built as a description and parsed like any other, so the
+ * rest of the code knows only one kind of robot. */
 #include "graph/run/session_robot.h"
 
 #include "base/lua.h"
@@ -5,7 +11,7 @@
 
 #include <string.h>
 
-/* A failure gets the place of the pipeline's `robot`, where it has one. */
+/* Add the file and line of the pipeline's `robot`, if it has one, to an error. */
 static enum tec_status at_robot(const struct tec_session_options *options, enum tec_status status,
                                 struct tec_error *err)
 {
@@ -14,7 +20,7 @@ static enum tec_status at_robot(const struct tec_session_options *options, enum 
     return located ? tec_context(err, status, "%s:%d", w->file, w->line) : status;
 }
 
-/* Slots that no picture names are taken in the model's order. */
+/* The next slot, in the model's order, that no picture input names; NULL if there is none. */
 static const char *free_slot(const struct tec_session_options *o, int *next)
 {
     const struct tec_model *m = o->model;
@@ -52,7 +58,7 @@ static enum tec_status plain_cameras(json_t *cameras, const struct tec_session_o
     return TEC_OK;
 }
 
-/* Float vectors are the state. */
+/* Make every input that is a float vector a part of the plain robot's state. */
 static enum tec_status plain_state(json_t *parts, const struct tec_session_options *o,
                                    struct tec_error *err)
 {
@@ -69,7 +75,7 @@ static enum tec_status plain_state(json_t *parts, const struct tec_session_optio
     return TEC_OK;
 }
 
-/* Read by the frames' model, or by nobody. */
+/* True if the input is read by the frames' model, or by no model at all. */
 static bool is_frames(const struct tec_pipeline *p, int input)
 {
     bool read = false;
@@ -222,7 +228,8 @@ enum tec_status tec_session_find_template(struct tec_template **out,
     return tec_context(err, status, "%s:%d", at->file ? at->file : "?", at->line);
 }
 
-/* LeRobot calls its pictures as the data set does: they are the model's slots in their order. */
+/* Match the pictures of a LeRobot checkpoint, which are named as in its data set, to the model's
+ * slots in order. */
 static enum tec_status match_slots(const struct tec_session_options *o,
                                    const struct tec_robot *robot, struct tec_observer_needs *needs,
                                    struct tec_error *err)
@@ -246,7 +253,7 @@ static enum tec_status match_slots(const struct tec_session_options *o,
     return TEC_OK;
 }
 
-/* What does not fit names the robot's file and the checkpoint. */
+/* Find the statistics; an error names the robot's file and the checkpoint. */
 static enum tec_status find_norms(struct tec_observer_needs *needs, const struct tec_checkpoint *c,
                                   const struct tec_robot *robot, struct tec_arena *arena,
                                   struct tec_error *err)

@@ -119,7 +119,7 @@ static double table_cost(const struct tec_loop *l, int model, const char *what, 
            (sliced ? tec_cost_row_share(row, l->spaces[model].slices) : 1.0);
 }
 
-/* Of a prefill in slices one slice. */
+/* Cost of one launch; for a sliced prefill, the cost of a single slice. Negative: unknown. */
 static double launch_cost(const struct tec_loop *l, const char *what, int rows, double q)
 {
     int model = model_of(l, what);

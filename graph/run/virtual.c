@@ -1,5 +1,10 @@
-/* A device that only spends time. Partitions that work at once are followed from one end of a
- * launch to the next; while both have work, each advances by 1 / contention. */
+/* virtual.c - an executor that computes nothing and advances a virtual clock by the cost of each
+ * launch.
+ *
+ * Simulations and tests use it in place of a device; it runs on the caller's thread and nobody
+ * waits. Two partitions that work at once are followed from one end of a launch to the next: while
+ * both have work, each advances by 1 / contention, and alone by 1. Between two ends the speed is
+ * constant, so the result is exact and needs no time step. */
 #include "graph/run/executor.h"
 
 #include <math.h>
@@ -81,7 +86,7 @@ static void end_job(struct both *w)
     w->b.left = -1.0;
 }
 
-/* Both chains to their ends. */
+/* Run both chains to their ends. */
 static void run_both(struct both *w)
 {
     const double slow = w->v->contention > 1.0 ? w->v->contention : 1.0;
@@ -178,7 +183,7 @@ static void virtual_actions(void *self, float *chunk)
     memset(chunk, 0, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
 }
 
-/* A ring that reads a copy of all that its rows see. */
+/* Spend the time of gathering, in a ring that reads a copy of all that its rows see. */
 static void gather(struct tec_virtual *v, const struct tec_row_state *entering,
                    struct tec_row_state *const *rows, int n, struct tec_replay *replay)
 {

@@ -1,3 +1,8 @@
+/* fields.c - reads JSON objects strictly: every field known, of its type and in its range.
+ *
+ * Runs at load, in all parsers of this folder. The first failure stays in struct tec_fields and
+ * every later read returns its default, so a parser is a plain list of reads with one check at the
+ * end. An unknown name is reported with the nearest known one. */
 #include "graph/transform/fields.h"
 
 #include "base/nearest.h"

@@ -1,3 +1,10 @@
+/* observer.c - turns the named values of an observation into pictures, state, bins and text for the
+ * model.
+ *
+ * Runs on the session's thread, before the frame loop sees the observation. Every value is checked
+ * before it is used, and a message names the key, what came and what is needed. State is processed
+ * in float64 in the order of the published code and rounded to float32 once, at the end. The way
+ * back from actions is in observer_act.c. */
 #include "graph/transform/observer_parts.h"
 
 #include "base/nearest.h"
@@ -142,7 +149,7 @@ static const struct tec_value *find_value(const struct tec_value *values, size_t
     return NULL;
 }
 
-/* A thing the robot must send is not there. Name the key that looks most like it. */
+/* Fail because a value that the robot must send is missing; name the given key most like it. */
 static enum tec_status fail_absent(const struct tec_robot *robot, const char *what, const char *key,
                                    const struct tec_value *values, size_t n, struct tec_error *err)
 {
@@ -282,7 +289,7 @@ static void warn_norm(const struct tec_observer *o, struct tec_observation *out)
                  far, n);
 }
 
-/* x: as measured, after the steps; y: normalised. */
+/* Refuse a state far outside the statistics. x: as measured, after the steps; y: normalised. */
 static enum tec_status check_normalised(struct tec_observer *o, const double *x, const double *y,
                                         struct tec_error *err)
 {

@@ -1,3 +1,9 @@
+/* picture.c - converts one camera's picture to the model's layout and size.
+ *
+ * Runs on the session's thread. Weights, buffers and scratch of a resize are planned when a picture
+ * of a new size comes and kept until the size changes, so a steady camera allocates nothing. Layout
+ * and a turn by 180 degrees are strides and signs of one walk over the elements. Rounding follows
+ * the published code of each convention to the bit. */
 #include "graph/transform/picture.h"
 
 #include "base/image/image.h"

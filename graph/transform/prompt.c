@@ -1,3 +1,7 @@
+/* prompt.c - the two formulas of prompts: cleaning a task text and binning a state.
+ *
+ * Pure functions; the session's thread calls them. Both give exactly what the published code gives,
+ * since another space or another bin would be another prompt. */
 #include "graph/transform/prompt.h"
 
 #include "base/text/unicode.h"

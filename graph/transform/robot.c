@@ -1,3 +1,7 @@
+/* robot.c - parses a robot description: cameras, state, actions, statistics, prompt and variants.
+ *
+ * Runs at load. A variant is merged over the common fields before anything is read, so there is one
+ * parser for both; the field names of all variants are checked even if another one is chosen. */
 #include "graph/transform/robot.h"
 
 #include "base/json_text.h"
@@ -19,7 +23,7 @@ static const char *const variant_fields[] = {
     "cameras", "resize",  "ignore",  "state",           "actions",  "norm",
     "prompt",  "rate_hz", "execute", "unknown_cameras", "metadata", "fill"};
 
-/* What a parse carries along. */
+/* State of one parse. */
 struct reading {
     struct tec_robot *robot;
     const char *where;
@@ -60,7 +64,7 @@ static enum tec_status read_camera(struct reading *r, struct tec_robot_camera *c
     return f.status;
 }
 
-/* The words of enum tec_robot_resize, those of a reshape, "checkpoint". */
+/* Read `resize`: a word of enum tec_robot_resize, a word of a reshape, or "checkpoint". */
 static void read_resize(struct reading *r, struct tec_fields *top)
 {
     static const char *const first[] = {"none", "openpi_pil", "lerobot_torch"};
@@ -232,7 +236,7 @@ static enum tec_status read_prompt(struct reading *r, const json_t *json)
     return f.status;
 }
 
-/* Kept as text: what is in it is between the robot and its clients. */
+/* Keep metadata as text: its content concerns only the robot and its clients. */
 static void read_metadata(struct reading *r, struct tec_fields *f)
 {
     enum { MOST = 1 << 15 };
@@ -287,7 +291,7 @@ static bool is_section(const char *key)
     return false;
 }
 
-/* The common fields with the variant's over them; inside a section field by field. */
+/* Merge a variant over the common fields; sections are merged field by field. */
 static json_t *merge(const json_t *common, json_t *variant)
 {
     json_t *all = json_object();

@@ -1,3 +1,9 @@
+/* robot_load.c - loads a robot description from a Lua file, with the checkpoint's configuration as
+ * `given`.
+ *
+ * Runs at load. What the description leaves to the checkpoint, such as the way of reshaping
+ * pictures, is completed here; without a checkpoint a default stands in, so that sizes can still be
+ * checked. */
 #include "base/lua.h"
 #include "graph/transform/robot.h"
 

@@ -1,3 +1,7 @@
+/* template.c - parses prompt templates, renders them and encodes the result to token ids.
+ *
+ * Parsing runs at load, encoding on the session's thread. A template is a list of calls that are
+ * tokenized separately, so no token crosses the border between two of them. */
 #include "graph/transform/template.h"
 
 #include "base/nearest.h"

@@ -1,3 +1,9 @@
+/* transform.c - parses and runs the float64 steps that robot descriptions are made of.
+ *
+ * Parsing runs at load, the steps on the session's thread. A step is a pure function of one entry
+ * and, perhaps, of the state's, found in a table by its kind; only `select` changes the number of
+ * entries. The order of operations is that of the published code, so that results are equal to the
+ * bit. */
 #include "graph/transform/transform.h"
 
 #include "graph/transform/fields.h"
@@ -29,7 +35,7 @@ const char *tec_transform_name(enum tec_transform_kind kind)
     return (unsigned)kind < TEC_N_TRANSFORMS ? names[kind] : "?";
 }
 
-/* Entries that the step works on: those listed, counted from 1, or all. */
+/* Read the entries that the step works on: those listed, counted from 1, or all. */
 static void read_at(struct tec_fields *f, struct tec_transform *step, int n_in)
 {
     int n = 0;

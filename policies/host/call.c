@@ -23,7 +23,7 @@ static int recent_strikes(const struct tec_policy *policy)
     return n;
 }
 
-/* `what` it did, "failed", and what that leads to besides. */
+/* Record a strike: `what` is the reason shown, `then` the consequence appended to it. */
 static void strike(struct tec_policy *policy, int64_t frame, const char *what, const char *then)
 {
     struct tec_policy_report *report = &policy->report;
