@@ -1,5 +1,5 @@
-/* A ring of sequences in flight: what each says does not depend on what it shares a forward with.
- */
+/* actionflow.c - tests of a ring of sequences in flight: the tokens and logits of each do not
+ * depend on what it shares a forward with. */
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static int n_frames;
 static struct tiny_observation seen[MOST];
 static const char *const ring_kv[] = {"ring"};
 
-/* What each observation came to: its tokens, and a hash of the logits behind each. */
+/* The result of each observation: its tokens, and a hash of the logits of each. */
 struct said {
     bool whole;
     int n, released_in, tokens[STAGES];
@@ -20,9 +20,9 @@ struct said {
 };
 
 struct run {
-    int depth_of[MOST]; /* 0: as deep as can be */
+    int depth_of[MOST]; /* 0: as deep as possible */
     bool missing[MOST], flushes;
-    int change; /* frame of another instruction; 0 = none */
+    int change; /* frame of another instruction; 0: none */
     struct tec_loop *loop;
     const char *launch;
     int n_segments;
@@ -150,7 +150,7 @@ static void play(struct run *r, int frames)
 
 static struct run alone;
 
-/* One observation after the other, each with all its forwards. */
+/* Run one observation after the other, each with all its forwards. */
 static void play_alone(void)
 {
     alone = (struct run){.flushes = true};
@@ -234,7 +234,8 @@ TEST(so_does_one_whose_text_sees_all_of_its_prompt)
     every_way("pi05", false, 4);
 }
 
-/* Two towers, rows before the pictures, a causal prefix; and as many stages as there may be. */
+/* A model with two towers, rows before the pictures and a causal prefix, in a ring with as many
+ * stages as there may be. */
 TEST(so_do_long_rings_of_a_model_that_speaks_its_actions)
 {
     if (strcmp(tap.device, "cpu") != 0)
@@ -249,7 +250,7 @@ TEST(so_do_rings_of_one_and_two_stages)
     every_way("pi05_causal", false, 2);
 }
 
-/* Fill, a bubble on its way through, drain. */
+/* Fill the ring, let a bubble pass through it, and drain it. */
 TEST(a_bubble_is_a_miss_when_its_action_would_have_come)
 {
     static struct run run;
@@ -289,7 +290,8 @@ TEST(a_new_instruction_drops_or_keeps_what_is_in_flight)
     memset(&tiny_ring, 0, sizeof tiny_ring);
 }
 
-/* The token that one action has in its middle becomes the end token: that action is broken off. */
+/* The token in the middle of one action becomes the end token, so that this action is broken
+ * off. */
 TEST(an_early_end_token_breaks_an_action_off)
 {
     static struct run run;

@@ -1,4 +1,5 @@
-/* The cells of ActionFlow's experiments, and what their samples come to. */
+/* actionflow_suite.c - tests of ActionFlow's experiments: the cells of their grid, and the figures
+ * computed from samples. */
 #include "tests/experiments/actionflow/actionflow.h"
 
 #include "tests/tap.h"
@@ -46,7 +47,7 @@ static struct tec_samples samples(int64_t *ns, int n)
     return (struct tec_samples){.n = n, .room = n, .ns = ns};
 }
 
-/* K = 7 on a prefix of 290: P = 40 ms, d = 10 ms, so sequential frames of 100 ms. */
+/* K = 7 on a prefix of 290 with P = 40 ms and d = 10 ms gives sequential frames of 100 ms. */
 static struct tec_actionflow_cell *make_cell(void)
 {
     static const int64_t ms[TEC_ACTIONFLOW_VARIANTS][4] = {

@@ -1,4 +1,5 @@
-/* Hostile policies: each returns in time, leaves the default plan, and its state usable. */
+/* attacks.c - tests of hostile policies: each returns in time, the frame keeps the default plan,
+ * and the state stays usable. */
 #include "base/clock.h"
 #include "policies/host/policy.h"
 #include "policies/host/state.h"
@@ -9,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sanitizers slow everything down: then how long a call takes says nothing. */
+/* Sanitizers slow everything down, so the time of a call then says nothing. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = 1 };
 #elif defined(__has_feature)
@@ -23,13 +24,13 @@ enum { SANITIZED = 0 };
 enum { SANITIZED = 0 };
 #endif
 
-/* The budgets of a real policy; a failed observe is followed by a collection, which nothing waits
- * for, and which may take COLLECT_US; loading has less than usual, so that the test is short. The
- * bound on what a call may take beyond its budget is a requirement, not a measurement. */
+/* The budgets of a real policy. A failed observe is followed by a collection, which nothing waits
+ * for and which may take COLLECT_US; loading has less time than usual, so that the test is short.
+ * The bound on what a call may take beyond its budget is a requirement, not a measurement. */
 enum { HARD_US = 500, SETUP_US = 50000, SLACK_US = 200, COLLECT_US = 1500, BEST_OF = 5 };
 enum { HEAP = 512 * 1024, ATTACKED = 41, PROBE_K = 4 };
 
-/* Where the hostile text stands; a load attack is the whole file. */
+/* Where the hostile text is placed; an attack at load is the whole file. */
 enum where { PLAN, ADMIT, OBSERVE, EVICT, SETUP, LOAD };
 
 struct attack {
@@ -163,7 +164,7 @@ static struct tec_frame_view frame(int64_t index)
 
 /* --- one try ---------------------------------------------------------------------------- */
 
-/* What came of an attack. */
+/* The result of an attack. */
 struct outcome {
     enum tec_status status;
     char message[480];
@@ -205,7 +206,7 @@ static void write_policy(const struct attack *a)
     fclose(f);
 }
 
-/* The hook of the attack on frame ATTACKED. plan leaves its decision in *d. */
+/* Call the hook of the attack in frame ATTACKED. plan leaves its decision in *d. */
 static enum tec_status strike_out(const struct tec_planner *p, const struct attack *a,
                                   const struct tec_frame_view *view, struct tec_decision *d)
 {
@@ -230,7 +231,7 @@ static enum tec_status strike_out(const struct tec_planner *p, const struct atta
     return TEC_OK;
 }
 
-/* The frames after it: the policy decides again. */
+/* Run the frames after the attack, in which the policy decides again. */
 static bool probe(const struct tec_planner *p, const struct tec_topology *t)
 {
     struct tec_frame_view view = frame(ATTACKED);
@@ -247,7 +248,7 @@ static bool probe(const struct tec_planner *p, const struct tec_topology *t)
     return good;
 }
 
-/* Calls the hook and asks what is left. */
+/* Call the hook and check what is left. */
 static void call(struct outcome *o, struct tec_policy *policy, const struct attack *a,
                  const struct tec_topology *t)
 {
@@ -261,7 +262,7 @@ static void call(struct outcome *o, struct tec_policy *policy, const struct atta
     enum tec_status status = strike_out(&planner, a, &view, &d);
     o->cpu_ns = cpu_now() - start;
     snprintf(o->message, sizeof o->message, "%s", report->message);
-    /* Only plan gives a status; of the others the message says what it was. */
+    /* Only plan returns a status; for the other hooks the message says what it was. */
     o->status = a->where == PLAN                                 ? status
                 : report->failures == 0                          ? TEC_OK
                 : strstr(o->message, "time budget used up")      ? TEC_TIME
@@ -296,7 +297,7 @@ static struct outcome try(const struct attack *a)
     return o;
 }
 
-/* What a policy takes without its Lua state growing: records for a dump and the like. */
+/* The memory that a policy takes without its Lua state growing, such as records for a dump. */
 static int64_t beside(void)
 {
     static const struct attack harmless = {PLAN, "", "D:decode(1, 4)", TEC_OK, NULL};
@@ -308,7 +309,7 @@ static int64_t beside(void)
 
 /* --- judging ---------------------------------------------------------------------------- */
 
-static double worst_call, worst_load; /* over the budget, microseconds */
+static double worst_call, worst_load; /* beyond the budget, in microseconds */
 
 static int64_t allowed_ns(const struct attack *a)
 {
@@ -316,8 +317,8 @@ static int64_t allowed_ns(const struct attack *a)
     return (int64_t)(a->where == OBSERVE ? us + COLLECT_US : us) * 1000;
 }
 
-/* The least CPU time of several tries: the machine is shared, and what other programs do to caches
- * is none of the policy's. */
+/* The least CPU time of several tries, because other programs on a shared machine disturb the
+ * caches, which is not the policy's doing. */
 static int64_t best_time(const struct attack *a, const struct outcome *first)
 {
     int64_t best = first->cpu_ns;
@@ -337,7 +338,7 @@ static bool good_status(const struct attack *a, const struct outcome *o)
     return o->status == a->status && (o->status == TEC_OK || strstr(o->message, a->says));
 }
 
-/* Everything but the time. */
+/* Judge everything but the time. */
 static bool good_outcome(const struct attack *a, const struct outcome *o)
 {
     int64_t room = 2 * HEAP + beside() + (int64_t)strlen(a->body);
@@ -378,7 +379,7 @@ static void judge_all(const struct attack *attacks, size_t n)
         judge_all(name##_attacks, sizeof name##_attacks / sizeof name##_attacks[0]); \
     }
 
-/* A state that grows by a little in each frame, to the end and beyond. */
+/* A state that grows by a little in each frame, up to its limit and beyond. */
 TEST(growth_over_frames_ends_in_quarantine)
 {
     static const char text[] = "return policy { name = 'x', api = 1, state = { list = {} },\n"
@@ -411,7 +412,7 @@ TEST(growth_over_frames_ends_in_quarantine)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* migrate, when a policy is loaded in place of another. */
+/* Attacks in migrate, when a policy is loaded in place of another. */
 static const struct {
     const char *body;
     enum tec_status status;
@@ -483,7 +484,7 @@ TEST(migrations_fail)
     }
 }
 
-/* Long files are attacks at load like others. */
+/* Long files are attacks at load like the others. */
 TEST(long_files_fail)
 {
     char *text = malloc(FILE_ROOM);

@@ -1,4 +1,5 @@
-/* The control thread of a running robot: what a socket asks for, while frames run. */
+/* control.c - tests of the control thread of a running robot: what clients ask of its socket while
+ * frames run. */
 #include "tools/control/control.h"
 #include "tests/policy_view.h"
 
@@ -25,7 +26,7 @@ struct robot {
     bool legal;
 };
 
-/* Decisions are on captured points, whoever decides. */
+/* Run frames, and check that all decisions are on captured points, whichever policy decides. */
 static void *run_frames(void *argument)
 {
     struct robot *r = argument;
@@ -83,7 +84,7 @@ static void stop(struct robot *r)
     CHECK(access(r->path, F_OK) != 0);
 }
 
-/* The answer to one request, or NULL; freed by the caller. */
+/* The answer to one request, or NULL; the caller frees it. */
 static json_t *ask(const struct robot *r, const char *request)
 {
     static char line[1 << 20];
@@ -109,7 +110,7 @@ static bool obeyed(const struct robot *r, const char *request)
     return ok;
 }
 
-/* Within 20 s: does the status have this text? */
+/* Wait up to 20 s until the status contains this text. */
 static bool comes(const struct robot *r, const char *text)
 {
     char *all = NULL;
@@ -215,7 +216,7 @@ static void *look(void *argument)
     return bad ? argument : NULL;
 }
 
-/* For the thread sanitizer: everything at once. */
+/* For the thread sanitizer, everything happens at once. */
 TEST(orders_come_from_everywhere)
 {
     struct robot r;

@@ -1,5 +1,5 @@
-/* The cost model: histograms, drift, fading, what answers before anything was measured, and the
- * file that it starts from. */
+/* costs.c - tests of the cost model: histograms, drift, fading, what answers before anything was
+ * measured, and the file that it starts from. */
 #include "graph/run/costs.h"
 #include "base/clock.h"
 #include "tests/tap.h"
@@ -29,7 +29,7 @@ static uint32_t draw(void)
     return (uint32_t)(state >> 33);
 }
 
-/* Around `ns`, within +-`percent`. */
+/* Whether the value is within +-`percent` of `ns`. */
 static int64_t near(int64_t ns, int percent)
 {
     return ns + ns * ((int64_t)(draw() % 2001) - 1000) / 1000 * percent / 100;
@@ -169,7 +169,8 @@ TEST(drift_is_bounded)
     CHECK(within(action(0.5), 100000.0, 0.02));
 }
 
-/* Clocks that stay low for hours are drift all the time; a tail of other days is forgotten. */
+/* Clocks that stay low for hours are a lasting drift, and a tail measured on other days must be
+ * forgotten. */
 TEST(old_samples_fade)
 {
     start(1000000, 2, 500);

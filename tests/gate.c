@@ -1,5 +1,5 @@
-/* The gate's own judgement where no Lua policy can be wrong: the sandbox leaves it no way to decide
- * differently in two runs but by the clock. */
+/* gate.c - tests of the gate's own judgement, where no Lua policy can be wrong: the sandbox leaves
+ * a policy no way but the clock to decide differently in two runs. */
 #include "tests/tap.h"
 #include "tools/policy/gate_run.h"
 #include "tools/policy/workload.h"
@@ -89,7 +89,7 @@ TEST(a_workload_has_more_requests_than_seats_and_every_accident)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* Costs rise no further than hard work allows. */
+/* Costs rise no further than the hard nodes' time allows. */
 TEST(slow_stretches_leave_room_for_hard_work)
 {
     struct tec_arena arena;

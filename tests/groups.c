@@ -1,5 +1,7 @@
-/* Groups beyond the golden traces: a saved state goes on as the one that wrote it, and what a
- * caller may do wrong. The traces themselves: tectum verify tests/golden/keep. */
+/* groups.c - tests of groups beyond the golden traces: a restored state continues as the one that
+ * wrote it, and wrong calls change nothing.
+ *
+ * The traces themselves are judged by tectum verify tests/golden/keep. */
 #include "graph/memory/groups.h"
 #include "tests/tap.h"
 
@@ -32,7 +34,7 @@ static struct tec_groups *create(struct tec_heap *heap)
     return groups;
 }
 
-/* What is known outside of each unit, to write it down. */
+/* What the test knows of each unit, to save it outside the groups. */
 static struct {
     float embedding[DIM];
     uint32_t tokens;
@@ -79,7 +81,7 @@ static struct tec_groups *restored(const struct tec_groups *from, struct tec_hea
     return to;
 }
 
-/* The same groups, the same ranking to the last bit. */
+/* Check that two states have the same groups and the same ranking to the last bit. */
 static bool same(struct tec_groups *a, struct tec_groups *b)
 {
     struct tec_candidate left[UNITS], right[UNITS];
@@ -203,7 +205,7 @@ TEST(a_zero_vector_is_like_nothing)
     tec_groups_destroy(g);
 }
 
-/* Vectors that are all apart: `bit` and sign of two places. */
+/* Make vectors that are all different: `bit` and sign choose two places. */
 static void apart(uint32_t i, float *v, int dim)
 {
     memset(v, 0, (size_t)dim * sizeof *v);
@@ -211,7 +213,8 @@ static void apart(uint32_t i, float *v, int dim)
     v[i / (uint32_t)dim % (uint32_t)dim] += 2.0F;
 }
 
-/* What a new unit costs does not grow with the groups there are: counted, not timed. */
+/* The cost of a new unit must not grow with the number of groups; comparisons are counted, not
+ * timed. */
 TEST(a_new_unit_is_compared_with_the_newest_groups_alone)
 {
     enum { WIDE = 64, MANY = 3000 };

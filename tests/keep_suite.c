@@ -1,4 +1,5 @@
-/* The trace of KEEP's experiments, their cells, and what samples come to. */
+/* keep_suite.c - tests of KEEP's experiments: their trace, the cells of their grid, and the figures
+ * computed from samples. */
 #include "tests/experiments/keep/keeping.h"
 #include "tests/experiments/keep/trace_words.h"
 
@@ -44,7 +45,7 @@ TEST(the_same_seed_gives_the_same_bytes)
     CHECK(first == UINT64_C(0xE1CEAF46B1EB193F)); /* on every machine */
 }
 
-/* What is known of the published trace: 124, 22, 57 tokens; 1 to 2 changes a step. */
+/* The known facts of the published trace: 124, 22 and 57 tokens; 1 to 2 changes a step. */
 TEST(lengths_and_rates_are_those_of_the_published_trace)
 {
     double object = 0.0, example = 0.0;

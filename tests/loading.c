@@ -1,4 +1,5 @@
-/* Loading rules on random tables: what is promised of each, and of `bounded` against the others. */
+/* loading.c - tests of the loading rules on random tables: what each rule promises, and what
+ * `bounded` promises against the others. */
 #include "graph/memory/loading.h"
 #include "tests/tap.h"
 
@@ -6,7 +7,7 @@
 
 enum { MOST_LAYERS = 12, MOST_UNITS = 9, TABLES = 6000 };
 
-/* One random table; the times of a column are all small, all large or mixed. */
+/* One random table, in which the times of a column are all small, all large or mixed. */
 struct table {
     struct tec_loading_table is;
     int64_t attention[MOST_LAYERS], importance[MOST_LAYERS], mlp[MOST_LAYERS];
@@ -70,13 +71,14 @@ static struct tec_loading_result simulate(const struct table *t, enum tec_overla
     return result;
 }
 
-/* When S(layer) became known. */
+/* The time at which S(layer) became known. */
 static int64_t known_at(const struct tec_loading_result *r, int layer)
 {
     return layer == 0 ? 0 : r->layers[layer - 1].importance_end;
 }
 
-/* Every load once and whole, legal, in time for its layer, one at a time. */
+/* Check that every load happens once and whole, is legal, is in time for its layer, and overlaps no
+ * other. */
 static bool legal(const struct table *t, const struct tec_loading_result *r)
 {
     int64_t done[MOST_LAYERS * MOST_UNITS] = {0}, last = 0, busy = 0;
@@ -177,7 +179,8 @@ static size_t position(const struct tec_loading_result *r, int layer, int unit)
     return i;
 }
 
-/* A far load of 60 while the link must be free again after 7: whole it waits, in pieces it fits. */
+/* A far load takes 60 while the link must be free again after 7: as a whole it waits, in pieces it
+ * fits. */
 TEST(a_long_preload_waits_or_is_split)
 {
     static const int64_t ten[] = {10, 10, 10, 10}, two[] = {2, 2, 2, 2};

@@ -1,5 +1,7 @@
-/* From tick to frame end nothing allocates, locks or blocks: counted over many frames, with every
- * allocation and lock of the process seen, and with every system call but two forbidden. */
+/* loop.c - proves that from tick to frame end nothing allocates, locks or blocks, counted over many
+ * frames.
+ *
+ * Every allocation and lock of the process is seen, and every system call but two is forbidden. */
 #include "base/clock.h"
 #include "policies/host/policy.h"
 #include "tests/allocations.h"
@@ -142,8 +144,8 @@ TEST(real_frames_allocate_nothing)
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* From here on the calling thread may wake others, offer its time slice and end; anything else
- * kills the process. A wait on a futex is anything else. */
+/* From here on the calling thread may wake others, offer its time slice and end; any other system
+ * call kills the process, a wait on a futex too. */
 static bool forbid_calls(void)
 {
     static struct sock_filter code[] = {
@@ -165,7 +167,7 @@ static bool forbid_calls(void)
 
 enum { QUIET = 0, NO_FILTER = 77, NOT_OPENED = 78, WRONG = 79 };
 
-/* In a process of its own, with worker lanes that park at once, so that waking them is seen. */
+/* Run in a process of its own, with worker lanes that park at once, so that waking them is seen. */
 static int frames_under_filter(int frames, const char *policy_name, bool then_write)
 {
     struct sums sums = {.tokens = 0};

@@ -1,4 +1,5 @@
-/* The bounded Lua state: what scripts may do, every known way out, and that none works. */
+/* lua.c - tests of the bounded Lua state: what scripts may do, and that every known way out of the
+ * limits fails. */
 #include "base/lua.h"
 #include "base/nearest.h"
 #include "tests/tap.h"
@@ -10,7 +11,7 @@
 static struct tec_heap heap;
 static struct tec_error err;
 
-/* As a policy has it, but two hundred times the time: machines are shared. */
+/* The limits of a policy, with two hundred times the time, because test machines are shared. */
 static const struct tec_lua_limits policy_limits = {
     .heap = 1 << 19, .block = 1 << 16, .string = 4096, .budget_ns = 100000000};
 static const struct tec_clock wall = {NULL};
@@ -23,14 +24,14 @@ static struct tec_lua *fresh(const struct tec_lua_limits *limits)
     return lua;
 }
 
-/* Runs a text; leaves its one result on the stack when it ends well. */
+/* Run a text; its one result stays on the stack if it ends well. */
 static enum tec_status run(struct tec_lua *lua, const char *text)
 {
     enum tec_status status = tec_lua_load(lua, "test.lua", text, strlen(text), &err);
     return status != TEC_OK ? status : tec_lua_call(lua, 0, 1, &err);
 }
 
-/* A state whose abort left no damage still computes. */
+/* Check that a state still computes, so that its abort left no damage. */
 static bool works(struct tec_lua *lua)
 {
     bool good = run(lua, "local t = {} for i = 1, 50 do t[i] = i .. 'x' end return #t") == TEC_OK &&
@@ -45,7 +46,7 @@ struct attack {
     const char *says;
 };
 
-/* Each must end with this status and in time, in one state that goes on working. */
+/* Each attack must end with this status and in time, in one state that continues to work. */
 static const struct attack attacks[] = {
     {"while true do end", TEC_TIME, "test.lua:1: time budget"},
     {"local function f() return f() end return f()", TEC_TIME, "time budget"},
@@ -150,8 +151,8 @@ TEST(attacks_end_in_time_with_a_clear_status)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* The same under the budget of a real policy. How long they take is printed, not judged: the
- * machine is shared. */
+/* The same attacks under the budget of a real policy. Their times are printed but not judged,
+ * because the machine is shared. */
 TEST(attacks_under_a_real_budget)
 {
     struct tec_lua_limits limits = policy_limits;
@@ -171,7 +172,7 @@ TEST(attacks_under_a_real_budget)
     tec_lua_destroy(lua);
 }
 
-/* A call that was held up gets the time that it missed, and only once. */
+/* A call that the machine suspended gets the time that it missed, and only once. */
 static int hold_up(lua_State *L)
 {
     (void)L;
@@ -197,7 +198,7 @@ TEST(a_call_that_was_held_up_may_go_on)
     tec_lua_destroy(lua);
 }
 
-/* The re-armed hook: code that catches the first error does not get to run on. */
+/* The hook is armed again: code that catches the first error cannot run on. */
 static int catching(lua_State *L)
 {
     lua_pushvalue(L, 1);
@@ -285,7 +286,8 @@ TEST(library_values)
     tec_lua_destroy(lua);
 }
 
-/* Every state hashes strings with its own seed and puts objects elsewhere: nothing shows it. */
+/* Every state hashes strings with its own seed and puts objects at other addresses, and no result
+ * may show it. */
 static const char order_text[] =
     "local t, s = {}, ''\n"
     "for i = 200, 1, -1 do t['k' .. i * 7919 % 1000] = i end\n"
@@ -389,7 +391,7 @@ static void put(const char *name, const char *text)
 }
 
 static const struct {
-    const char *text, *says; /* says NULL: good */
+    const char *text, *says; /* says NULL: valid */
 } files[] = {
     {"return include 'sub/part.lua'", NULL},
     {"return {include('sub/part.lua').x + math.floor(1.5)}", NULL},

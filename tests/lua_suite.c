@@ -1,12 +1,13 @@
-/* Lua's own test files under the limits of a policy: what passes, where it stops and why.
+/* lua_suite.c - runs Lua's own test files under the limits of a policy: what passes, where it stops
+ * and why.
  *
  * tools/setup.sh --test puts the files into build/lua-tests. The sandbox has no pcall and no load,
  * so a file would end at its first line; therefore each statement at the outermost level is a chunk
  * of its own (the fewest lines that parse). So that chunks see each other, globals go to a table in
  * front of the sandbox, and `local` at the beginning of a chunk is left out. The report names, for
  * each file, the causes in order of the first line, and the line of every failed assertion. It must
- * equal tests/lua_suite.expected, where lines with # explain; build/lua_suite.out is the new one.
- */
+ * equal tests/lua_suite.expected, where lines with # explain; build/lua_suite.out is the new
+ * one. */
 #include "base/lua.h"
 #include "tests/tap.h"
 
@@ -18,11 +19,11 @@
 
 enum { ROOM = 1 << 20, MAX_CAUSES = 200, MAX_LINES = 4000, CAUSE = 100, WHERE = 200 };
 
-/* Instructions instead of time: the same report on every machine. */
+/* Instructions are limited instead of time, so that the report is the same on every machine. */
 static const struct tec_lua_limits limits = {
     .heap = 1 << 19, .block = 1 << 16, .string = 4096, .instructions = 2000000};
 
-/* Those that need neither files nor a shell, C functions or the standard interpreter. */
+/* The files that need neither other files nor a shell, C functions or the standard interpreter. */
 static const char *const names[] = {"bitwise",   "bwcoercion", "calls",   "closure", "constructs",
                                     "coroutine", "errors",     "events",  "goto",    "literals",
                                     "locals",    "math",       "nextvar", "pm",      "sort",
@@ -45,7 +46,7 @@ static struct tec_heap heap;
 static struct tec_error err;
 static char report[ROOM], expected[ROOM], source[ROOM], chunk[ROOM];
 
-/* The whole file, or false. */
+/* Read the whole file; false if it cannot be read. */
 static bool slurp(const char *path, char *text, size_t room)
 {
     FILE *f = fopen(path, "r");
@@ -63,8 +64,9 @@ static int print_nothing(lua_State *L)
     return 0;
 }
 
-/* A table that keeps globals, in front of the sandbox. print and the three names are what the files
- * expect of the program that runs them: no progress, portable tests only, no internal functions. */
+/* Put a table that keeps globals in front of the sandbox. print and the three names are what the
+ * files expect of the program that runs them: no progress, portable tests only, no internal
+ * functions. */
 static const char globals_key = 'g';
 
 static void make_globals(struct tec_lua *lua)
@@ -85,7 +87,7 @@ static void make_globals(struct tec_lua *lua)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &globals_key);
 }
 
-/* `local a <const>, b = 1, 2` as `a, b = 1, 2`. */
+/* Rewrite `local a <const>, b = 1, 2` as `a, b = 1, 2`. */
 static char *add_bare(char *at, const char *line)
 {
     for (line += strlen("local "); *line;) {
@@ -98,7 +100,7 @@ static char *add_bare(char *at, const char *line)
     return at;
 }
 
-/* Lines first..last as a chunk with their line numbers, without `local` in front. */
+/* Make a chunk of the lines first..last with their line numbers, without `local` in front. */
 static void make_chunk(const struct run *r, int first, int last)
 {
     char *at = chunk;
@@ -140,7 +142,7 @@ static void note(struct run *r, int line, const char *what)
         snprintf(c->lines + used, sizeof c->lines - used, " %d", line);
 }
 
-/* Runs the chunk that begins at line `first`; gives the line after it. */
+/* Run the chunk that begins at line `first`; return the line after it. */
 static int run_chunk(struct run *r, int first, const char *name)
 {
     lua_State *L = tec_lua_state(r->lua);
@@ -208,7 +210,7 @@ static char *run_file(const char *name, char *at)
     return add_report(&r, name, at);
 }
 
-/* Without lines that explain. */
+/* Leave out the lines that explain. */
 static void strip(char *text)
 {
     char *to = text;
@@ -224,7 +226,7 @@ static void strip(char *text)
     *to = '\0';
 }
 
-/* The lines that one has and the other has not. */
+/* Print the lines that only one of the two has. */
 static void show_difference(const char *a, const char *b, const char *sign)
 {
     char line[400];

@@ -1,5 +1,5 @@
-/* The manager's six operations on the device: store, retrieve, update, remove, batch, unbatch are
- * told in their order, and what they carry comes back byte for byte. */
+/* manager.c - tests of the manager's six operations on the device (store, retrieve, update, remove,
+ * batch, unbatch): they are reported in order, and the data they carry comes back byte for byte. */
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static struct tec_error err;
 static struct tiny tiny;
 static struct tiny_observation seen[ROWS];
 
-/* --- what is told ---------------------------------------------------------------------------- */
+/* --- reported operations ---------------------------------------------------------------------- */
 
 struct op {
     enum tec_event_kind kind;
@@ -40,7 +40,7 @@ static void note(void *self, const struct tec_event *e)
         op->ids[i] = e->requests[i];
 }
 
-/* The next operation of that name from `at` on; -1 = none. */
+/* Find the next operation of that name from `at` on; -1 if there is none. */
 static int find_op(int at, const char *what)
 {
     for (; at < heard.n; at++)
@@ -59,7 +59,7 @@ static int count_ops(const char *what)
 
 /* --- loops ----------------------------------------------------------------------------------- */
 
-/* Steps a frame, the same for all rows; `alone`: no two rows share a launch. */
+/* The steps of a frame are the same for all rows; `alone` means that no two rows share a launch. */
 struct pace {
     int k;
     bool alone, backward;
@@ -98,7 +98,7 @@ static const struct tec_utterance *text_of(const struct tec_loop *loop, int64_t 
     return NULL;
 }
 
-/* A frame of seen[i] in which one request of at most `max` tokens is asked for. */
+/* Run a frame of seen[i] in which one request of at most `max` tokens is asked for. */
 static void ask(struct tec_loop *loop, int i, int max)
 {
     struct tec_ask one = {.max_tokens = max};
@@ -114,7 +114,7 @@ struct texts {
     char reason[ROWS][32];
 };
 
-/* ROWS requests are stored one after the other, then all advance at that pace until they end. */
+/* Store ROWS requests one after the other, then advance all at that pace until they end. */
 static void run_all(struct texts *out, struct pace pace, const int max[ROWS])
 {
     int k = pace.k;
@@ -174,7 +174,7 @@ TEST(split_runs_and_batches_are_the_same_bytes_pi0)
     split_and_batch("pi0");
 }
 
-/* A shorter request is the beginning of the longer one, alone and beside others. */
+/* A shorter request must be the beginning of the longer one, alone and beside others. */
 TEST(a_request_of_its_own_length_is_a_prefix)
 {
     static struct texts whole, brief;
@@ -194,7 +194,7 @@ TEST(a_request_of_its_own_length_is_a_prefix)
     tiny_close(&tiny);
 }
 
-/* The end token stops a row that its length would not, and the other way round. */
+/* The end token stops a row that its length would not stop, and the other way round. */
 TEST(end_token_and_length_whichever_is_first)
 {
     static struct texts whole, other;
@@ -219,7 +219,8 @@ TEST(end_token_and_length_whichever_is_first)
 
 /* --- order ----------------------------------------------------------------------------------- */
 
-/* From `batch` at: the same rows in unbatch, and what each made in that order after it. */
+/* Check from `batch` at: unbatch has the same rows, and what each row made follows in that
+ * order. */
 static void check_launch(int batch)
 {
     int unbatch = find_op(batch, "unbatch"), at = unbatch + 1;
@@ -262,7 +263,7 @@ TEST(what_is_batched_is_unbatched_in_its_order)
 
 /* --- cancel ---------------------------------------------------------------------------------- */
 
-/* Two requests; after the first tokens those ids are cancelled. */
+/* Run two requests; after the first tokens, cancel those ids. */
 static void run_with_cancels(struct texts *out, const int64_t *ids, int n)
 {
     struct pace pace = {2, false, false};

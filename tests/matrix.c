@@ -1,3 +1,5 @@
+/* matrix.c - tests of the packed layout of weight matrices: every element reads back, whole or by
+ * pieces, with its padding. */
 #include "kernels/matrix.h"
 #include "kernels/bf16.h"
 #include "tests/tap.h"
@@ -25,7 +27,7 @@ static float wanted(int rows, int k, int row, int i, bool bf16)
     return bf16 ? tec_bf16_round(x) : x;
 }
 
-/* Every element of every row, padding included. */
+/* Check every element of every row, padding included. */
 static bool reads_back(const void *packed, enum tec_matrix_layout layout, bool bf16, int rows,
                        int k)
 {

@@ -1,8 +1,9 @@
-/* Memory: what an engine holds is what the plan says, and a heap that refuses loses nothing. */
+/* memory.c - tests of allocated memory: an engine holds what its plan says, and a heap that refuses
+ * any allocation loses nothing. */
 #include "graph/run/engine.h"
 #include "tests/tap.h"
 
-/* Kernels that are emulated are slow. */
+/* Whether kernels are emulated, and therefore slow. */
 static bool emulated(void)
 {
     return strcmp(tap.device, "cpu") != 0;
@@ -77,7 +78,8 @@ TEST(measuring_tells_the_same_bytes)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* Fail the n-th allocation, for growing n, until opening succeeds: one status, nothing kept. */
+/* Fail the n-th allocation, for growing n, until opening succeeds: each failure gives one status
+ * and keeps nothing. */
 TEST(every_refused_allocation_is_survived)
 {
     struct tec_heap pipelines = {0};

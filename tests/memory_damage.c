@@ -1,5 +1,7 @@
-/* One flipped bit in a memory's file that was closed in an orderly way: no older text comes back,
- * no removed unit lives, and what is missing is named. A torn end is still only a torn end. */
+/* memory_damage.c - tests of a memory file with one flipped bit, closed in an orderly way: no older
+ * text comes back, no removed unit lives, and what is missing is named.
+ *
+ * A torn end is still only a torn end. */
 #include "graph/memory/store.h"
 #include "tests/box.h"
 
@@ -10,13 +12,13 @@ enum { LAYERS = 2, ROW = 8, DIM = 2, TOKENS = 2, NAMES = 4, OPERATIONS = 14, MOS
 
 static const char *const names[NAMES] = {"cup", "pen", "fork", "lid"};
 
-/* What is done to a unit: round 0 removes it, -1 gives it keys and values. */
+/* The operations on a unit: round 0 removes it, -1 gives it keys and values. */
 static const struct operation {
     int name, round;
 } program[OPERATIONS] = {{0, 1}, {1, 1}, {0, -1}, {2, 1}, {0, 2}, {1, -1}, {1, 0},
                          {3, 1}, {0, 3}, {3, -1}, {2, 2}, {0, 4}, {2, -1}, {3, 0}};
 
-/* Rounds of the units after each operation (0: not there), and where the file ended. */
+/* The rounds of the units after each operation (0: absent), and where the file ended. */
 static struct {
     int round[NAMES];
     int64_t end;
@@ -27,7 +29,7 @@ static struct tec_store *store;
 static char folder[32], path[64];
 static unsigned char whole[MOST];
 
-/* Damage of the last open: units that were named, and how often. */
+/* The damage of the last open: the units that were named, and how often. */
 static uint64_t blamed[8];
 static int damages;
 
@@ -103,7 +105,7 @@ static void spit(int64_t bytes)
     close(file);
 }
 
-/* The program's file: its bytes in `whole`. */
+/* Write the program's file; its bytes are in `whole`. */
 static int64_t make_file(bool orderly)
 {
     struct tec_error err;
@@ -134,7 +136,7 @@ static void remove_file(void)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* KV that can be read at all is that of the text. */
+/* KV that can be read at all must be that of the text. */
 static void check_kv(uint32_t unit, const struct tec_unit_view *v)
 {
     unsigned char piece[256];
@@ -156,7 +158,8 @@ static bool was_blamed(uint64_t unit)
     return false;
 }
 
-/* Each unit has its text of that round, or is absent and named. How many are absent. */
+/* Check that each unit has its text of that round, or is absent and named. Returns how many are
+ * absent. */
 static int check_units(const int round[NAMES])
 {
     int absent = 0;
@@ -207,8 +210,8 @@ TEST(one_flipped_bit_brings_nothing_old_back)
     remove_file();
 }
 
-/* Cut at every byte, of a file that was closed in an orderly way and of one that was not: what is
- * left is a prefix of what was done. */
+/* Cut at every byte a file that was closed in an orderly way and one that was not: what is left
+ * must be a prefix of the operations. */
 TEST(a_file_cut_at_any_byte_is_a_prefix)
 {
     for (int orderly = 0; orderly < 2; orderly++) {

@@ -1,5 +1,5 @@
-/* What may happen to a memory while a forward loads it: whatever it is, no wrong byte is used, what
- * was acknowledged is there afterwards, and a sentence says where. */
+/* memory_faults.c - tests of faults while a forward loads a memory: no wrong byte is used,
+ * acknowledged data remains, and an error sentence says where the fault is. */
 #include "graph/memory/prefetch.h"
 #include "tests/box.h"
 
@@ -58,7 +58,7 @@ static void end(void)
     rmdir(folder);
 }
 
-/* Units of three groups; all the text says is which and when. */
+/* Make units of three groups; the text says only which unit and which version it is. */
 static enum tec_status put(uint32_t i, int round)
 {
     char id[8], text[32];
@@ -103,10 +103,10 @@ static void fill_all(void)
     CHECK_INT(fill(), ==, UNITS);
 }
 
-/* Whose bytes each pinned KV must have. */
+/* The unit whose bytes each pinned KV must have. */
 static struct tec_unit_view pinned[UNITS];
 
-/* Pin what there is; the others are computed. How many are pinned. */
+/* Pin what is kept; the others are computed. Returns how many are pinned. */
 static uint32_t pin(unsigned char *computed)
 {
     uint32_t n = 0;
@@ -146,7 +146,7 @@ static void forward_begin(struct tec_prefetch *s, const unsigned char *computed)
     REQUIRE(tec_prefetch_begin(s, &f, &err) == TEC_OK);
 }
 
-/* The rest of it: every byte that is said to be ready is the pinned version's. */
+/* Run the rest of the forward: every byte reported as ready must be the pinned version's. */
 static enum tec_status forward_end(struct tec_prefetch *s, const unsigned char *computed)
 {
     struct tec_prefetch_result result;
@@ -271,7 +271,8 @@ TEST(a_full_ram_tier_reads_from_the_file)
     end();
 }
 
-/* All units are of that round or newer, and what is loaded is theirs. Computes what is missing. */
+/* Check that all units are of that round or newer, and that what is loaded is theirs. Computes what
+ * is missing. */
 static void check_rounds(int64_t ram, const int *rounds)
 {
     REQUIRE(open_store(ram, 0) == TEC_OK);

@@ -1,5 +1,5 @@
-/* The file of a memory store: what is acknowledged survives kills, full disks and compaction; what
- * is damaged is named and the rest kept; another model's file is refused. */
+/* memory_log.c - tests of the file of a memory store: acknowledged data survives kills, full disks
+ * and compaction; damage is named and the rest is kept; another model's file is refused. */
 #include "base/clock.h"
 #include "graph/memory/log.h"
 #include "tests/box.h"
@@ -54,7 +54,7 @@ struct state {
     struct tec_log_damage last;
 };
 
-/* Everything of a version follows from its number. */
+/* Everything about a version follows from its number. */
 static uint32_t tokens_of(uint64_t version)
 {
     return 1 + (uint32_t)(mix(version) % 7);
@@ -169,7 +169,7 @@ static bool kv_right(struct tec_log *log, uint64_t unit, uint64_t version, int64
     return true;
 }
 
-/* The i-th operation of an endless program, and what it does to a state. */
+/* The i-th operation of an endless program, and its effect on a state. */
 static enum tec_status operate(struct tec_log *log, struct state *s, int64_t i,
                                struct tec_error *err)
 {
@@ -224,8 +224,8 @@ static enum tec_status compact(struct tec_log *log, struct state *s, struct tec_
     return status;
 }
 
-/* A writer that goes on until it is killed, and tells how many operations are acknowledged. A hasty
- * one hardly syncs: it is killed in the middle of a record. */
+/* Run a writer until it is killed; it reports how many operations are acknowledged. A hasty one
+ * hardly syncs, so it is killed in the middle of a record. */
 static void writer(int tell, bool hasty)
 {
     struct tec_heap heap = {0};
@@ -247,7 +247,7 @@ static void writer(int tell, bool hasty)
     }
 }
 
-/* Let a writer run for a while and kill it; how many operations it had acknowledged. */
+/* Let a writer run for a while and kill it; returns how many operations it had acknowledged. */
 static int64_t run_and_kill(uint64_t dice, int64_t before)
 {
     int ends[2], status = 0;
@@ -270,7 +270,7 @@ static int64_t run_and_kill(uint64_t dice, int64_t before)
     return told;
 }
 
-/* The file holds exactly what the first `s->steps` operations leave. */
+/* Check that the file holds exactly what the first `s->steps` operations leave. */
 static void check_state(struct tec_log *log, const struct state *s)
 {
     struct state want = {0};
@@ -312,7 +312,7 @@ TEST(nothing_acknowledged_is_lost_by_kills)
     remove_path();
 }
 
-/* A file of n operations, closed. Returns its bytes. */
+/* Make a file of n operations and close it. Returns its bytes. */
 static int64_t write_file(int64_t n, struct tec_heap *heap)
 {
     struct tec_log *log = NULL;
@@ -513,7 +513,7 @@ TEST(what_cannot_be_made_durable_is_not_acknowledged)
     remove_path();
 }
 
-/* The system's own refusal: a limit on the size of files. */
+/* Test a refusal by the system itself: a limit on the size of files. */
 TEST(a_write_that_the_system_refuses_is_survived)
 {
     struct tec_heap heap = {0};

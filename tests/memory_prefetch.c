@@ -1,5 +1,5 @@
-/* A prefetch: pieces are right and there in time, whatever the rule, the tier and the speed; what
- * fails makes a forward void; what is counted. */
+/* memory_prefetch.c - tests of the prefetcher: pieces are right and in time for every rule, tier
+ * and speed; a failed load makes the forward void; loads are counted. */
 #include "base/clock.h"
 #include "graph/memory/prefetch_own.h"
 #include "tests/box.h"
@@ -49,7 +49,7 @@ static void put(uint32_t i, int round)
     REQUIRE(tec_store_put_kv(store, unit, view.version, view.epoch, pieces, NULL) == TEC_OK);
 }
 
-/* RAM for so many bytes; what was given last is in it. */
+/* Make RAM for so many bytes; what was given last is in it. */
 static void open_store(int64_t ram)
 {
     const struct tec_store_options options = {
@@ -128,7 +128,8 @@ static bool piece_right(const unsigned char *piece, uint32_t unit, uint32_t laye
     return piece[0] == byte_of(unit, layer, version) && memcmp(piece, piece + 1, body - 1) == 0;
 }
 
-/* Layers of so many ns each; how many pieces were right. -1: void. */
+/* Run layers of so many ns each; returns how many pieces were right, or -1 if the forward is
+ * void. */
 static int compute(struct tec_prefetch *s, unsigned char (*sets)[UNITS], int64_t layer_ns)
 {
     int right = 0, wanted = 0;
@@ -206,7 +207,7 @@ TEST(pieces_are_right_for_every_rule_tier_and_grain)
     }
 }
 
-/* One forward on a link of a speed, with layers of layer_ns. */
+/* Run one forward on a link of a given speed, with layers of layer_ns. */
 static struct tec_prefetch_result timed(int64_t speed, int64_t layer_ns, enum tec_overlap overlap,
                                         int64_t *took)
 {
@@ -333,7 +334,7 @@ TEST(what_cannot_be_loaded_makes_the_forward_void)
     pin_all();
     struct tec_prefetch *s = start(&options);
     struct tec_prefetch_forward f = plain(sets);
-    /* Damage the last layer of the last unit: the end of the file. */
+    /* Damage the last layer of the last unit, which is the end of the file. */
     int file = open(path, O_RDWR);
     off_t end = lseek(file, 0, SEEK_END);
     REQUIRE(file >= 0 && pwrite(file, "x", 1, end - 100) == 1 && close(file) == 0);

@@ -1,5 +1,7 @@
-/* The remote tier: stores of several processes share KV; a server that is away, dies, is full or
- * lies costs time at most. Servers are started here, on sockets in a folder of their own. */
+/* memory_remote.c - tests of the remote tier: stores of several processes share KV, and a server
+ * that is away, dies, is full or lies costs time at most.
+ *
+ * The test starts its servers itself, on sockets in a folder of their own. */
 #include "base/clock.h"
 #include "graph/memory/prefetch.h"
 #include "tests/box.h"
@@ -71,7 +73,7 @@ static bool answers(void)
     return yes;
 }
 
-/* port "0": the socket alone. */
+/* Start a server; port "0" means the socket alone. */
 static void server_start(const char *port, const char *most)
 {
     const char *name = program();
@@ -128,7 +130,7 @@ static struct tec_store *open_at(const char *where, const char *file, int64_t ra
     return s;
 }
 
-/* Until the counter has at least that value; false after 20 s. */
+/* Wait until the counter has at least that value; false after 20 s. */
 #define AWAIT(s, field, value)                                                  \
     do {                                                                        \
         int64_t until_ = now_ms() + 20000;                                      \
@@ -195,7 +197,7 @@ static void here(struct tec_store *s)
     CHECK(tec_store_counts(s).remote.here);
 }
 
-/* The other process: its units have other numbers and versions. How many were right. */
+/* The other process: its units have other numbers and versions. Returns how many were right. */
 static int other(int wake)
 {
     char byte;
@@ -395,7 +397,7 @@ TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
     folder_remove();
 }
 
-/* A server behind a slow way: every answer takes so long, none too long by itself. */
+/* A server behind a slow link: every answer takes so long, but none too long by itself. */
 static _Atomic int delay_ms;
 static int way_in;
 
@@ -425,7 +427,7 @@ static void *pass_both(void *user)
     return NULL;
 }
 
-/* Who comes, each by a thread of its own, until nobody is let in any more. */
+/* Accept clients, each by a thread of its own, until no more are let in. */
 static void let_in(int from, void *(*one)(void *user))
 {
     pthread_t threads[512];
@@ -463,7 +465,8 @@ static void way_close(pthread_t thread, const char *slow)
     unlink(slow + strlen("unix:"));
 }
 
-/* It was late: nobody asks it for a while, what it alone has is missing, then it is as before. */
+/* A server that was late is not asked for a while: what it alone has is missing, and afterwards all
+ * is as before. */
 static void check_left_alone(struct tec_store *s)
 {
     struct tec_unit_view view;
@@ -605,7 +608,7 @@ TEST(what_a_server_alone_had_can_be_kept)
     folder_remove();
 }
 
-/* A server that is none: it answers PING and lengths as it should, and reads as `kind` says. */
+/* A false server: it answers PING and lengths as it should, and reads as `kind` says. */
 
 enum lie {
     SHORT,

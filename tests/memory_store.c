@@ -1,5 +1,5 @@
-/* The memory store: tiers, versions under readers, what survives, what is refused, what is counted.
- */
+/* memory_store.c - tests of the memory store: tiers, versions under readers, what survives, what is
+ * refused, and what is counted. */
 #include "base/clock.h"
 #include "graph/memory/store.h"
 #include "tests/box.h"
@@ -48,7 +48,7 @@ static struct tec_store_options plain(const char *file)
                                       .sync_each = true};
 }
 
-/* Unit i points along one of the axes, those of an axis are alike. */
+/* Unit i points along one of the axes; the units of an axis are alike. */
 static void vector(uint32_t i, float *v)
 {
     for (int k = 0; k < DIM; k++)
@@ -71,7 +71,7 @@ static unsigned char byte_of(uint64_t unit, uint64_t version, uint64_t epoch, ui
     return (unsigned char)(unit * 31 + version * 7 + epoch * 3 + layer);
 }
 
-/* KV that tells whose it is. */
+/* KV whose bytes tell which unit it belongs to. */
 static enum tec_status give_kv(struct tec_store *s, uint32_t unit, struct tec_error *err)
 {
     unsigned char rows[LAYERS][2 * TOKENS * ROW];
@@ -236,7 +236,7 @@ static void on_evict(void *user, const struct tec_eviction *e)
     CHECK(e->tier == TEC_KEPT_FILE || e->bytes != NULL);
 }
 
-/* Nothing can leave RAM while n <= 4 others are held. */
+/* Check that nothing can leave RAM while n <= 4 others are held. */
 static enum tec_status give_while_held(struct tec_store *s, uint32_t unit, const uint32_t *others,
                                        uint32_t n)
 {
@@ -259,7 +259,7 @@ static void check_warm(struct tec_store *s, uint32_t unit)
     tec_store_drop(s, kv);
 }
 
-/* Ten units with KV, the second used again and again. */
+/* Store ten units with KV, of which the second is used again and again. */
 static void fill_ten(struct tec_store *s, uint32_t *unit)
 {
     struct tec_groups_change change;
@@ -382,7 +382,7 @@ TEST(a_full_disk_leaves_a_store_that_reads)
     remove_path();
 }
 
-/* A write that failed is not remembered: there is room again, and all is as if it had been. */
+/* A failed write is not remembered: once there is room again, all is as if it had not failed. */
 TEST(a_disk_that_has_room_again_is_written_to_again)
 {
     struct tec_heap heap = {0};
@@ -529,7 +529,8 @@ TEST(damage_is_named_and_never_read)
     remove_path();
 }
 
-/* Readers on a throttled file while units change, are removed and the file is written anew. */
+/* Readers work on a throttled file while units change, are removed, and the file is written
+ * anew. */
 static struct {
     struct tec_store *store;
     _Atomic bool stop;
@@ -603,8 +604,8 @@ TEST(changes_never_reach_a_reader)
     remove_path();
 }
 
-/* Who computes what is missing looks at each unit once or twice, however many there are and
- * whether they are of one group or of many: counted, not timed. */
+/* Finding what is missing looks at each unit once or twice, however many there are and whether they
+ * are of one group or of many; the looks are counted, not timed. */
 TEST(what_is_missing_is_found_in_one_pass)
 {
     enum { MANY = 600, AT_ONCE = 4 };

@@ -1,5 +1,5 @@
-/* Who waits for a disk that takes its time: whoever asked for what needs it. Reads of a forward and
- * the questions of who prepares a prompt go on. */
+/* memory_waits.c - tests of who waits for a slow disk: only the caller whose request needs it; a
+ * forward's reads and the preparation of prompts continue. */
 #include "base/clock.h"
 #include "graph/memory/store.h"
 #include "tests/box.h"
@@ -38,7 +38,7 @@ static void put(uint32_t i, int round)
     REQUIRE(tec_store_put_kv(store, unit, view.version, view.epoch, pieces, NULL) == TEC_OK);
 }
 
-/* Everything in the file and nothing in RAM. */
+/* Put everything into the file and nothing into RAM. */
 static void open_store(int64_t slow_ns)
 {
     const struct tec_store_options options = {
@@ -69,7 +69,7 @@ static void end(void)
     rmdir(folder);
 }
 
-/* A thread that has something done by the disk. */
+/* A thread that makes a call that needs the disk. */
 static struct work {
     enum tec_status (*what)(struct tec_store *store, struct tec_error *err);
     enum tec_status status;
@@ -163,7 +163,7 @@ TEST(prompts_are_prepared_while_changes_are_made_durable)
     end();
 }
 
-/* A file that is replaced under a sync has all that the sync promised. */
+/* A file that is replaced during a sync must hold all that the sync promised. */
 TEST(a_sync_that_the_file_changes_under_keeps_its_promise)
 {
     struct tec_unit_view view;

@@ -1,5 +1,5 @@
-/* Model descriptions: what would be read where nothing is, or silently computed otherwise, is
- * refused by name; sizes that no buffer was made for are loaded all the same. */
+/* model.c - tests of model descriptions: one that would read outside its tensors, or compute
+ * something else silently, is refused by name; sizes that no buffer was made for still load. */
 #include "graph/model/parse.h"
 #include "graph/model/weights.h"
 #include "tests/tap.h"
@@ -23,7 +23,7 @@ static struct tec_model *open_tiny(void)
     return open_size("pi05", "tiny");
 }
 
-/* The object or list at "a.0.c" of a description. */
+/* Find the object or list at "a.0.c" of a description. */
 static json_t *at(json_t *json, const char *path)
 {
     char key[32];
@@ -39,7 +39,8 @@ static json_t *at(json_t *json, const char *path)
     return json;
 }
 
-/* The description with `path`.`key` replaced (value NULL: taken out) must be refused so. */
+/* The description with `path`.`key` replaced (value NULL: removed) must be refused with this
+ * message. */
 static void refused_of(const char *arch, const char *path, const char *key, json_t *value,
                        const char *says)
 {
@@ -93,7 +94,7 @@ TEST(rotations_that_one_table_cannot_hold_are_refused)
     refused("vision.towers.0.stack", "theta", json_real(10000.0), "vision.stack: theta 10000");
 }
 
-/* A bias or a norm may be wider than sixteen rows of any matrix read before it. */
+/* A bias or a norm may be wider than sixteen rows of any matrix that was read before it. */
 TEST(vectors_wider_than_the_read_buffer_are_loaded)
 {
     enum { WIDE = 200000 };
@@ -213,7 +214,7 @@ TEST(chunks_that_no_forward_makes_are_refused)
                   "or stand beside tokens");
 }
 
-/* Every tensor that the published checkpoint has is used, with its shape, or ignored. */
+/* Every tensor of the published checkpoint must be used with its shape, or ignored. */
 static json_t *published;
 static int64_t parameters;
 static int n_used;
@@ -275,7 +276,7 @@ TEST(every_tensor_of_the_published_checkpoint_is_known)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* The description of a checkpoint whose config.json, of the tiny case, says something else. */
+/* Make the description of a checkpoint whose config.json, that of the tiny case, is changed. */
 static enum tec_status described(const char *path, const char *key, json_t *value)
 {
     struct tec_checkpoint *c = NULL;

@@ -1,4 +1,5 @@
-/* The bundled objective policy against every case of the golden table of Eq. 5-6. */
+/* objective.c - tests the bundled objective policy against every case of the golden table of Eq.
+ * 5-6. */
 #include "policies/host/policy.h"
 #include "tests/tap.h"
 
@@ -11,13 +12,14 @@ static struct tec_error err;
 
 enum { MAX_STEPS = 64 };
 
-/* One case: costs by number of rows. */
+/* One case: its costs by the number of rows. */
 struct table {
     double prefill, action, step[MAX_STEPS + 1]; /* step[b] = 0: not captured */
     int largest;
 };
 
-/* b rows take the smallest captured batch; more than the largest several launches. */
+/* b rows take the smallest captured batch that holds them; more rows than the largest take several
+ * launches. */
 static double step_us(const struct table *t, int rows)
 {
     int full = (rows - 1) / t->largest, rest = rows - full * t->largest;
@@ -85,7 +87,7 @@ static struct tec_policy *open_objective(const json_t *c, const struct tec_topol
     return policy;
 }
 
-/* What the policy decides with `live` requests in flight. */
+/* Ask what the policy decides with `live` requests in flight. */
 static struct tec_decision decide(const json_t *c, int live)
 {
     static struct tec_request_view requests[TEC_MAX_ROWS];
@@ -123,7 +125,8 @@ static double note(const struct tec_decision *d, const char *key)
     return -1;
 }
 
-/* In steady state, so many requests as that k keeps in flight; else as many as there are seats. */
+/* In steady state there are as many requests as that k keeps in flight, but at most as many as
+ * there are seats. */
 static int in_flight(const json_t *c, int best)
 {
     int n = (int)json_integer_value(json_object_get(c, "max_tokens"));

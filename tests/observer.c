@@ -1,3 +1,5 @@
+/* observer.c - tests of the observer, which turns a robot's values into the model's inputs, and of
+ * the way back to actions. */
 #include "tests/transform.h"
 
 #include "base/store/safetensors.h"
@@ -323,7 +325,8 @@ TEST(a_state_out_of_the_world_is_refused)
     close_session();
 }
 
-/* What never moved in the training data may move a little: its range has no width. */
+/* An entry that never moved in the training data may move a little, because its range has no
+ * width. */
 TEST(a_constant_entry_of_the_state_may_move)
 {
     static const double same[4] = {0, 0, 0.5, 0};
@@ -429,7 +432,8 @@ TEST(memory_failures_are_reported)
     CHECK_INT(n, <, 200);
 }
 
-/* One episode of the demo: what the robot sent, to the state and bins that the policy had. */
+/* Replay one episode of the demo: from what the robot sent to the state and bins that the policy
+ * had. */
 static void replay(const char *name, const struct tec_tensors *in, const struct tec_tensors *want,
                    const json_t *inferences, struct tec_observer *o)
 {
@@ -545,7 +549,7 @@ TEST(datasets_fit_exactly)
     close_session();
 }
 
-/* 2 x 4 white pixels: a letterbox paints two rows, a crop and a stretch none. */
+/* Given 2 x 4 white pixels, a letterbox paints two rows; a crop and a stretch paint none. */
 TEST(pictures_are_reshaped)
 {
     static const struct {

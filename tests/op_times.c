@@ -1,5 +1,7 @@
-/* Calls of a part timed one by one: they are the part's calls, with its costs, and leave what it
- * computes as it is. And what a device's products reach. */
+/* op_times.c - tests of timing a part call by call: the times are of the part's own calls and
+ * costs, and timing does not change what it computes.
+ *
+ * It also tests the measurement of the FLOP/s that a device's products reach. */
 #include "tools/measure/op_times.h"
 #include "tools/measure/peak_gemm.h"
 
@@ -66,7 +68,7 @@ TEST(all_calls_of_a_part_are_timed)
     CHECK_INT(tiny_heap.live, ==, 0);
 }
 
-/* What was replayed call by call is what a launch makes: the next one says the same. */
+/* Replaying call by call makes what a launch makes, so the next launch gives the same result. */
 TEST(timing_changes_nothing)
 {
     static float before[4096], after[4096];
@@ -99,7 +101,7 @@ TEST(sizes_that_do_not_fit_are_refused)
     CHECK_INT(tiny_heap.live, ==, 0);
 }
 
-/* More FLOP a second than one multiply-add in a microsecond, fewer than any machine has. */
+/* Expect more FLOP/s than one multiply-add in a microsecond, and fewer than any machine has. */
 TEST(a_product_reaches_something)
 {
     const struct tec_device_options d = {
@@ -117,7 +119,7 @@ TEST(a_product_reaches_something)
     CHECK_INT(tiny_heap.live, ==, 0);
 }
 
-/* Nothing is left behind. */
+/* Check that nothing is left allocated. */
 TEST(a_product_without_memory_says_so)
 {
     const struct tec_device_options d = {

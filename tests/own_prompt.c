@@ -1,5 +1,7 @@
-/* Several language tasks on one observation, each with a prompt of its own: pictures and task are
- * computed once, what follows is forked. A causal text makes both ways the same. */
+/* own_prompt.c - tests of several language tasks on one observation, each with a prompt of its own:
+ * pictures and task are computed once, and the rest is forked.
+ *
+ * With a causal text, forking gives the same bytes as prefilling each prompt whole. */
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -10,7 +12,7 @@ static struct tec_error err;
 static struct tiny tiny;
 static struct tiny_observation seen;
 
-/* The tiny plan again, with room for prompts of their own. */
+/* Make the tiny plan again, with room for the requests' own prompts. */
 static enum tec_status open_own(const char *arch, bool bf16, int threads)
 {
     REQUIRE(tiny_open(&tiny, arch, bf16, threads, 0, &err));
@@ -94,7 +96,7 @@ static void observe(uint64_t seed)
         seen.ids[i] = 3 + tiny_below(&dice, tiny.model->text.vocab - 3);
 }
 
-/* All of it prefilled against forked at TASK, for each node alone. */
+/* Compare prefilling the whole prompt with forking at TASK, for each node alone. */
 static void compare(uint64_t seed, int own, int k, bool unshare, bool alone)
 {
     static struct result whole, forked, plain;
@@ -143,7 +145,7 @@ TEST(a_forked_prompt_says_what_a_whole_one_says_bf16)
     compare_all(true, 2);
 }
 
-/* Two prompts of their own beside each other. */
+/* Run two requests with prompts of their own beside each other. */
 TEST(two_tasks_with_prompts_of_their_own_share_launches)
 {
     static struct result one, other, both;

@@ -1,5 +1,7 @@
-/* Partitions: lanes by shares; requests beside the frame on an engine, with the bytes of a run that
- * has one lane; the memory of the second set; nothing keeps jobs waiting for ever. */
+/* partitions.c - tests of partitions: lanes by shares, requests beside the frame with the bytes of
+ * a run on one lane, and the memory of the second set.
+ *
+ * They also check that nothing keeps jobs waiting for ever. */
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
 #include "tests/tiny.h"
@@ -10,7 +12,7 @@ enum { FRAMES = 12, TEXTS = 64, CHUNK = 64 * 32 };
 
 static struct tec_error err;
 
-/* A device whose lanes are not threads, and whose kernels are slow because they are emulated. */
+/* Whether the device's lanes are no threads and its kernels are slow, because they are emulated. */
 static bool emulated(void)
 {
     return strcmp(tap.device, "cpu") != 0;
@@ -68,7 +70,7 @@ TEST(lanes_follow_the_shares)
 
 /* --- bytes ----------------------------------------------------------------------------------- */
 
-/* What a run came to: a chunk a frame, the tokens of each request. */
+/* The result of a run: a chunk for each frame, and the tokens of each request. */
 struct outcome {
     float chunks[FRAMES][CHUNK];
     size_t chunk;

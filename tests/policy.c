@@ -1,4 +1,5 @@
-/* Policies against hand-filled views: what they decide, what they cost, how they fail. */
+/* policy.c - tests of policies against hand-filled views: what they decide, what they cost, and how
+ * they fail. */
 #include "policies/host/policy.h"
 #include "base/clock.h"
 #include "tests/tap.h"
@@ -10,7 +11,7 @@ static struct tec_heap heap;
 static struct tec_error err;
 static const struct tec_clock wall = {NULL};
 
-/* Test machines are shared: budgets far above what a call takes. */
+/* Test machines are shared, so these budgets are far above what a call takes. */
 static const struct tec_policy_limits patient = {.soft_us = 50000, .hard_us = 100000};
 
 static const char *const inputs[] = {"cam_high", "state"};
@@ -98,7 +99,7 @@ static struct tec_frame_view frame(int n_req)
 
 static char scratch_path[64];
 
-/* A policy file with this text; one at a time. */
+/* Write a policy file with this text; there is one at a time. */
 static const char *file(const char *text)
 {
     snprintf(scratch_path, sizeof scratch_path, "/tmp/tectum-%d.lua", (int)getpid());
@@ -837,7 +838,7 @@ TEST(two_runs_decide_alike)
     free(b);
 }
 
-/* F.rng(): these numbers for ever, or recorded runs decide differently. */
+/* F.rng() must give these numbers for ever, or recorded runs would decide differently. */
 TEST(luck_is_a_function_of_seed_frame_hook_and_draw)
 {
     static const double known[] = {0x1.38a8654d7991ep-1, 0x1.f79eb7c94496dp-1};

@@ -1,7 +1,10 @@
-/* What a policy's call costs, in turns of a plain loop that the same interpreter runs on the same
- * machine in the same rounds: each frame is timed several times, and the p99 of the frames' best
- * times is held to a bound in turns, for whatever else the machine does only adds. Microseconds are
- * told beside it and held to nothing: `tectum bench` is for them. And a call allocates nothing. */
+/* policy_cost.c - tests the cost of a policy's call against a plain loop of the same interpreter,
+ * and that a call allocates nothing.
+ *
+ * The cost is counted in turns of that loop, run on the same machine in the same rounds. Each frame
+ * is timed several times, and the p99 of the frames' best times is held to a bound in turns,
+ * because other work on the machine only adds time. Microseconds are printed beside it and held to
+ * nothing: `tectum bench` is for them. */
 #include "base/clock.h"
 #include "tests/policy_view.h"
 
@@ -25,7 +28,7 @@ static struct tec_heap heap;
 static struct tec_error err;
 static const struct tec_clock wall = {NULL};
 
-/* Requests sorted by deadline as edf does, and a curve of 36 ratios. */
+/* Sort requests by deadline as edf does, and set a curve of 36 ratios. */
 static const char sorted_text[] =
     "local order, ratio, layers = {}, {}, 0\n"
     "return policy { name = 'sorted', api = 1, needs = { 'decode.k', 'ratio' },\n"
@@ -63,7 +66,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of each frame's best time: p50, p99, the worst. Of all calls: p99, the worst. */
+/* Of each frame's best time the p50, the p99 and the worst; of all calls the p99 and the worst. */
 struct cost {
     int64_t best_p50, best_p99, best_worst, raw_p99, raw_worst, allocations;
     double turn_ns; /* of the loop: the median of its frames' best times */
@@ -74,7 +77,8 @@ static bool within(const struct cost *cost)
     return (double)cost->best_p99 < MOST_TURNS * cost->turn_ns;
 }
 
-/* One round of calls on views in which everything moves: their times, the best of each frame. */
+/* Time one round of calls on views in which everything changes, and keep the best time of each
+ * frame. */
 static void round_of(struct tec_policy *policy, const struct tec_topology *t, int n_seg,
                      int64_t raw[CALLS], int64_t best[CALLS], struct cost *cost)
 {
@@ -101,7 +105,7 @@ static void round_of(struct tec_policy *policy, const struct tec_topology *t, in
     cost->allocations += tec_policy_allocations(policy) + heap.calls - before;
 }
 
-/* Several rounds of a policy and of the loop, one after the other; `policy` is closed. */
+/* Run several rounds of a policy and of the loop, one after the other; `policy` is closed. */
 static void rounds_of(struct tec_policy *policy, const struct tec_topology *t, int n_seg,
                       struct cost *cost)
 {

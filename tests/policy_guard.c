@@ -1,4 +1,5 @@
-/* Live parameters, fallback, and the record of a policy's last frames. */
+/* policy_guard.c - tests of the policy guard: live parameters, the fallback, and the record of a
+ * policy's last frames. */
 #include "base/clock.h"
 #include "tests/policy_view.h"
 
@@ -24,7 +25,7 @@ static enum tec_status frame_of(const struct tec_planner *planner, const struct 
 /* --- the limit of a frame ----------------------------------------------------------------------
  */
 
-/* What sanitizers and builds without optimisation add to each call is theirs. */
+/* The time that sanitizers and builds without optimisation add to each call is not the policy's. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 enum { OVER_NS = 400000 };
 #else
@@ -33,7 +34,8 @@ enum { OVER_NS = 4000000 };
 
 static const struct tec_policy_limits half_ms = {.hard_us = 500};
 
-/* As many asks as a frame may have, each admitted by evicting somebody; CPU time in ns. */
+/* Ask as often as a frame may, each time admitting a request by evicting another; the CPU time is
+ * in ns. */
 static int64_t ask_often(const struct tec_planner *planner, int64_t index, int *yes, int *chosen)
 {
     char reason[32];
@@ -47,7 +49,7 @@ static int64_t ask_often(const struct tec_planner *planner, int64_t index, int *
     return tec_clock_thread() - start;
 }
 
-/* Turns of an empty loop that take this policy about 300 us here, as a policy file. */
+/* A policy file with turns of an empty loop that take this policy about 300 us here. */
 static struct tec_policy *slow_policy(const struct tec_topology *t)
 {
     char text[400];
@@ -100,7 +102,7 @@ TEST(admit_and_evict_of_a_frame_share_one_limit)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* Calls too short for a look at the clock add up, too. */
+/* Calls that are too short for a read of the clock must add up, too. */
 TEST(many_short_calls_use_the_limit_up)
 {
     struct tec_topology t = view_topology();
@@ -175,7 +177,7 @@ TEST(a_posted_parameter_comes_with_the_next_frame)
     tec_policy_close(policy);
 }
 
-/* Frames of several sessions, or after a reset, may have one number. */
+/* Frames of several sessions, or frames after a reset, may have the same number. */
 TEST(a_frame_ends_with_observe_not_with_its_number)
 {
     struct tec_topology t = view_topology();
@@ -307,7 +309,7 @@ TEST(an_operator_stands_a_policy_down)
 
 /* --- the record ------------------------------------------------------------------------------- */
 
-/* Line `i` of what a dump writes; *n lines in all. */
+/* Line `i` of what a dump writes; *n receives the number of lines. */
 static json_t *dumped(struct tec_policy *policy, int i, int *n)
 {
     char *text = NULL;
@@ -448,7 +450,7 @@ TEST(records_are_read_while_frames_run)
 
 /* --- missed deadlines ------------------------------------------------------------------------- */
 
-/* Frames from `first` on, of which `missed` in each 16 miss because of `cause`. */
+/* Run frames from `first` on, of which `missed` in each 16 miss because of `cause`. */
 static void misses(struct tec_policy *policy, const struct tec_topology *t, int64_t first, int n,
                    int missed, enum tec_cause cause)
 {

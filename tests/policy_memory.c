@@ -1,4 +1,5 @@
-/* Decisions about memory, views of segments and the device, and the same decision made in C. */
+/* policy_memory.c - tests of a policy's decisions about memory, of its views of segments and the
+ * device, and of the same decision made in C. */
 #include "tests/policy_view.h"
 
 #include <math.h>
@@ -121,7 +122,7 @@ TEST(segments_and_the_device_are_shown)
                    &t) == TEC_OK);
 }
 
-/* Views are refreshed where they differ: what is shown must always be what is. */
+/* Views are refreshed only where they differ, so what is shown must always equal what is. */
 TEST(views_follow_whatever_moves)
 {
     struct tec_topology t = view_topology();
@@ -177,7 +178,8 @@ struct native {
     int k;
 };
 
-/* oxygen in C: the same members, the same snapping, on top of the same default plan. */
+/* The policy oxygen written in C: the same members, the same snapping, on top of the same default
+ * plan. */
 static enum tec_status native_plan(void *self, const struct tec_frame_view *view,
                                    struct tec_decision *decision, struct tec_error *e)
 {

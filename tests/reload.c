@@ -1,4 +1,5 @@
-/* A canary: policies replaced while frames run, with their state, on trial, and back again. */
+/* reload.c - tests of a canary: policies are replaced while frames run, with their state, on trial,
+ * and back again. */
 #include "base/clock.h"
 #include "policies/host/canary.h"
 #include "policies/host/state.h"
@@ -13,7 +14,7 @@ static struct tec_error err;
 static struct view_frame f;
 static struct tec_decision d;
 
-/* A policy that counts its frames in S and decides k for everybody. */
+/* A policy that counts its frames in S and decides k for every request. */
 #define COUNTER(version, k, more)                                                  \
     "return policy { name = 'counter', api = 1, version = " version ", " more "\n" \
     "state = { n = 0, deep = { list = { 1, 2.5, 'x' }, text = 'a\\0b' } },\n"      \
@@ -57,7 +58,7 @@ static struct tec_canary *canary_of(const char *text, const struct tec_topology 
     return canary;
 }
 
-/* With a trial of one frame; `limits` are the first policy's. */
+/* Open a canary with a trial of one frame; `limits` are the first policy's. */
 static struct tec_canary *limited_canary(const char *text, const struct tec_topology *t,
                                          const struct tec_policy_limits *limits)
 {
@@ -77,7 +78,7 @@ static enum tec_status load(struct tec_canary *canary, const char *text)
     return status;
 }
 
-/* The next event is of this kind. */
+/* Check that the next event is of this kind. */
 static struct tec_canary_event next(struct tec_canary *canary, enum tec_canary_event_kind kind)
 {
     struct tec_canary_event event = {.message = ""};
@@ -138,7 +139,7 @@ TEST(plain_states_are_copied_and_others_refused)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* The frame thread does this at the end of one frame: it must stay short. */
+/* The frame thread copies the state at the end of one frame, so the copy must be short. */
 TEST(copying_the_largest_state_is_short)
 {
     static const struct tec_clock wall = {NULL};
@@ -162,7 +163,8 @@ TEST(copying_the_largest_state_is_short)
     tec_policy_close(policy);
 }
 
-/* Few bytes, much work: empty slots are gone through, and keys that collide are looked for. */
+/* A state of few bytes can need much work: empty slots are passed over, and colliding keys are
+ * searched for. */
 TEST(a_state_that_takes_long_to_copy_is_refused_in_time)
 {
     struct tec_topology t = view_topology();
@@ -364,7 +366,7 @@ TEST(the_first_failed_call_ends_a_trial)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* Between two observations a paused text makes many frames, on which this policy never fails. */
+/* Between two observations a paused text makes many frames, and this policy never fails on them. */
 TEST(frames_without_an_observation_prove_nothing)
 {
     static const char fails[] = "return policy { name = 'fails', api = 1, plan = function(S, F, D) "

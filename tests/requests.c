@@ -1,4 +1,5 @@
-/* Language requests: how one ends is told, and stays readable. */
+/* requests.c - tests of language requests: how a request ends is reported, and stays readable
+ * afterwards. */
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 static struct tec_error err;
 static struct tiny tiny;
 
-/* "talk" runs at full speed, "think" waits for ever. */
+/* The node "talk" runs at full speed; the node "think" waits for ever. */
 static enum tec_status talk_only(void *self, const struct tec_frame_view *view,
                                  struct tec_decision *decision, struct tec_error *error)
 {
@@ -47,7 +48,7 @@ static struct tec_loop *open_loop(struct tec_virtual *costs, struct tec_planner 
     return loop;
 }
 
-/* Request 1 ends in the frame in which another one is born, whichever record is next by then. */
+/* Request 1 ends in the frame in which another one is born, whichever record comes next by then. */
 TEST(a_text_that_ends_is_there_after_its_frame)
 {
     static struct tiny_observation seen;
@@ -121,7 +122,7 @@ TEST(a_policy_sheds_what_was_just_born)
 
 /* --- triggers -------------------------------------------------------------------------------- */
 
-/* What a loop told, as far as requests go. */
+/* The events of a loop that concern requests. */
 struct told {
     int arrived, admitted, refused, shed, superseded, finished;
     int64_t last; /* admitted */
@@ -160,7 +161,7 @@ static struct tec_loop *open_told(struct tec_virtual *costs, struct told *told,
     return loop;
 }
 
-/* A frame of a session with that instruction. */
+/* Run a frame of a session with that instruction. */
 static void frame_of(struct tec_loop *loop, const struct tiny_observation *seen, int session,
                      uint64_t key, unsigned mute)
 {
@@ -402,7 +403,7 @@ static int storm_end(void *user, int64_t request)
     return (int)(request % 17);
 }
 
-/* One frame with a burst of asks and some cancels, known and unknown. */
+/* Run one frame with a burst of asks and some cancels, known and unknown. */
 static void storm_frame(struct tec_loop *loop, const struct tiny_observation *seen, uint64_t *dice,
                         int64_t newest)
 {
@@ -484,7 +485,7 @@ static enum tec_status run_wild(void *self, const struct tec_frame_view *view,
     return TEC_OK;
 }
 
-/* Counts and points that do not exist, and a reason without an end. */
+/* A planner writes counts and points that do not exist, and a reason without an end. */
 TEST(a_planner_in_c_may_write_anything)
 {
     static struct tiny_observation seen;

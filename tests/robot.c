@@ -1,3 +1,5 @@
+/* robot.c - tests of robot descriptions: the steps that transform states and actions, the strict
+ * parser, and the shipped robots. */
 #include "tests/transform.h"
 
 #include "base/lua.h"
@@ -307,7 +309,7 @@ TEST(robot_is_strict)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* Every file in pipelines/robots, every variant of it. */
+/* Parse every file in pipelines/robots, in every variant. */
 static int parse_file(const char *name)
 {
     char path[300];
@@ -365,7 +367,7 @@ TEST(shipped_robots_parse)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* A checkpoint of LeRobot's layout that only says what its files say. */
+/* A checkpoint of LeRobot's layout that says only what its files say. */
 static struct tec_checkpoint says(const char *config, const char *before, const char *after)
 {
     return (struct tec_checkpoint){.layout = TEC_LAYOUT_LEROBOT,

@@ -1,5 +1,5 @@
-/* A pipeline's memory at work, through the engine: texts are added, changed and removed between
- * frames, the store fails under it, and answers stay those of full prompts. */
+/* run_memory.c - tests of a pipeline's memory through the engine: texts change between frames and
+ * the store fails, while answers stay those of full prompts. */
 #include "base/clock.h"
 #include "graph/run/engine.h"
 #include "graph/run/memory_own.h"
@@ -24,7 +24,7 @@ static struct tec_error err;
 static char folder[32], path[64];
 static struct tec_heap heap;
 
-/* What the memory said went wrong. */
+/* The errors that the memory reported. */
 static struct {
     pthread_mutex_t lock;
     int n;
@@ -128,7 +128,7 @@ struct answer {
     int n, tokens[PLAN];
 };
 
-/* One frame with whatever it asks for, to its end. */
+/* Run one frame with whatever it asks for, to its end. */
 static struct answer run(struct open *o, const struct tec_frame_input *input)
 {
     struct answer a = {0};
@@ -164,7 +164,7 @@ static struct tec_value text_value(const char *name, const char *text)
         .name = name, .kind = TEC_VALUE_TEXT, .data = text, .bytes = strlen(text)};
 }
 
-/* A goal and changes, or NULL: none. */
+/* A goal and changes; NULL means none. */
 static struct answer ask(struct open *o, const char *goal, const char *changes)
 {
     const struct tec_value values[] = {text_value("goal", goal),
@@ -177,7 +177,7 @@ static struct answer ask(struct open *o, const char *goal, const char *changes)
     return run(o, &input);
 }
 
-/* Frames without an observation until every unit has kept keys and values. */
+/* Run frames without an observation until every unit has kept keys and values. */
 static void settle(struct open *o)
 {
     const struct timespec rest = {0, 2000000};
@@ -281,7 +281,7 @@ TEST(kept_keys_spare_rows_and_survive_the_program)
     folder_remove();
 }
 
-/* Everything behind the first page of the file. */
+/* Damage everything behind the first page of the file. */
 static void spoil(void)
 {
     static const unsigned char zeros[4096];
@@ -344,7 +344,7 @@ TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
     folder_remove();
 }
 
-/* A disk that takes nothing more: changes are refused, answers go on. */
+/* A disk is full: changes are refused, and answers continue. */
 TEST(a_full_disk_refuses_changes_and_nothing_else)
 {
     struct open full, o;
@@ -490,7 +490,7 @@ static char *message(int n, size_t bytes, const char *rest)
     return text;
 }
 
-/* Spaces are one made-up token, however many: what is refused is refused for its bytes. */
+/* Spaces are one made-up token, however many there are, so a refusal here is for the bytes. */
 TEST(changes_beyond_a_bound_are_refused_as_a_whole)
 {
     static const struct {
@@ -539,7 +539,7 @@ TEST(changes_beyond_a_bound_are_refused_as_a_whole)
     folder_remove();
 }
 
-/* Of two texts the second has a word too many: the first is not put either. */
+/* Of two texts the second is a word too long, so the first is not stored either. */
 TEST(a_text_of_too_many_tokens_changes_nothing)
 {
     struct open o;
@@ -560,7 +560,8 @@ TEST(a_text_of_too_many_tokens_changes_nothing)
     folder_remove();
 }
 
-/* What attach takes for KV on its way is what the plan says, and a budget may refuse it. */
+/* The memory that attach takes for KV in transit is what the plan says, and a budget may refuse
+ * it. */
 TEST(kv_on_its_way_is_in_the_budget_of_the_host)
 {
     struct open o;

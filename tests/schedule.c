@@ -1,7 +1,9 @@
-/* What a request gets never depends on the schedule: actions and texts of random legal schedules
- * and of every policy are held, byte by byte, against kernels called one by one for each request
- * alone. Shared and private prefills, k + k and 2k, batches, groups, seats, order, threads,
- * partitions. */
+/* schedule.c - proves that a request's result never depends on the schedule: actions and texts of
+ * random legal schedules and of every policy equal, byte by byte, kernels called one by one for
+ * each request alone.
+ *
+ * The schedules vary shared and private prefills, k + k and 2k, batches, groups, seats, order,
+ * threads and partitions. */
 #include "policies/host/policy.h"
 #include "tests/tiny.h"
 
@@ -11,7 +13,7 @@ enum { OBSERVATIONS = 6, FRAMES = 32, SEEDS = 2, ACTIONS = TINY_HORIZON * 32, MA
 
 static struct tec_error err;
 
-/* Kernels that are emulated are slow: fewer frames, and nothing is asked of their variety. */
+/* Emulated kernels are slow, so there are fewer frames, and no variety is demanded of them. */
 static bool emulated(void)
 {
     return strcmp(tap.device, "cpu") != 0;
@@ -27,7 +29,7 @@ static int frames(void)
     return emulated() ? FRAMES / 4 : FRAMES;
 }
 
-/* What each observation alone comes to. */
+/* The result of each observation alone. */
 struct reference {
     struct tiny_observation seen;
     float chunk[ACTIONS];
@@ -69,8 +71,8 @@ static void record_steps(struct tiny *t, const struct tec_program *program, stru
     }
 }
 
-/* Each step of a part's program by itself, a repeat once: through the kernel table, or where there
- * is none each as a replay. */
+/* Run each step of a part's program by itself, a repeat once: through the kernel table, or as a
+ * replay where there is none. */
 static void run_steps(struct tiny *t, const struct steps *s)
 {
     const struct tec_kernels *kernels = tec_device_kernels(t->device);
@@ -93,7 +95,7 @@ static void drop_steps(struct steps *s)
     tec_arena_finish(&s->arena);
 }
 
-/* Not-a-numbers wherever a launch leaves results. */
+/* Write NaN wherever a launch leaves results. */
 static void poison_bytes(const struct tiny *t, void *memory, size_t size)
 {
     static unsigned char ones[1 << 16];
@@ -182,7 +184,7 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
     trial->wrong_actions += memcmp(chunk, references[trial->current].chunk, chunk_bytes) != 0;
 }
 
-/* Tokens that the request would have made alone. */
+/* The tokens that the request would have made alone. */
 static int length_of(const struct reference *r, int eos, int max)
 {
     for (int i = 0; i < max; i++)
@@ -349,7 +351,7 @@ static void try_policies(struct tiny *t, int eos)
 
 /* --- what is compared ------------------------------------------------------------------------ */
 
-/* An end token that some texts reach and others do not. */
+/* Find an end token that some texts reach and others do not. */
 static int choose_end(void)
 {
     for (int at = 3; at < TINY_NEW; at++)
@@ -383,7 +385,7 @@ static void make_references(struct tiny *t)
     drop_steps(&decode_steps);
 }
 
-/* Threads mean nothing to a device that is not the CPU. */
+/* The number of threads has no meaning on a device other than the CPU. */
 static const struct lanes {
     int threads, beside, spin_us;
     bool policies, cpu;

@@ -1,5 +1,7 @@
-/* Texts scored as a tree in one forward: the bytes of each text alone, of any lanes, and of prompt
- * and text prefilled together; and requests that choose from a list. */
+/* score.c - tests of texts scored as a tree in one forward: the bytes equal those of each text
+ * alone, on any lanes, and of prompt and text prefilled together.
+ *
+ * They also test requests that choose from a list. */
 #include "graph/run/launch_score.h"
 #include "kernels/bf16.h"
 #include "tests/tiny.h"
@@ -17,7 +19,7 @@ static struct tec_token_text texts[TEXTS];
 static float noise[8];
 static int n_places; /* of lists that requests choose from */
 
-/* Few ids, so that texts share beginnings and some are the beginning of others. */
+/* There are few ids, so that texts share beginnings and some are the beginning of others. */
 static void make_texts(uint64_t seed, int vocab)
 {
     uint64_t s = seed * 77 + 5;
@@ -30,7 +32,7 @@ static void make_texts(uint64_t seed, int vocab)
 
 /* --- the tree ------------------------------------------------------------------------------- */
 
-/* Where the rows above r lie, from the root's child on, as its chain's spans say. */
+/* The places of the rows above r, from the root's child on, as the spans of its chain say. */
 static void check_chain(const struct tec_token_tree *t, const int *parent, int r)
 {
     const struct tec_seq *seq = &t->chains[t->chain[r]];
@@ -148,7 +150,7 @@ static void make_prompt(int vocab)
         prompt[i] = 3 + tiny_below(&s, vocab - 3);
 }
 
-/* The prompt and what stands behind it, into region 0. */
+/* Prefill the prompt and what follows it into region 0. */
 static void read_prompt(const struct tec_token_text *more, int n)
 {
     struct tec_replay replay = {0};
@@ -172,7 +174,7 @@ static void score(const struct tec_token_tree *tree, float *likely)
     CHECK(replay.status == TEC_OK);
 }
 
-/* Each text's sum in the tree and by itself. */
+/* The sum of each text in the tree and by itself. */
 static void check_alone(const struct tec_token_tree *tree, int end)
 {
     float *likely = TEC_NEW(&arena, (size_t)tree->n_entries, float);
@@ -210,7 +212,7 @@ TEST(a_text_among_others_is_the_text_alone)
     }
 }
 
-/* The values of a part's tap. */
+/* Read the values of a part's tap. */
 static const struct tec_tap *tap_of(const struct tec_plan_part *part, const char *name)
 {
     for (int i = 0; i < part->taps.n; i++)
@@ -301,7 +303,7 @@ TEST(a_text_is_prompt_and_text_prefilled)
 
 /* --- answers from a list -------------------------------------------------------------------- */
 
-/* The first largest of the entries of a place, by hand. */
+/* The first largest entry of a place, computed by hand. */
 static int best_of(const struct tec_token_tree *t, int place, const float *logits)
 {
     int best = t->first[place];
@@ -329,7 +331,7 @@ static int answer_by_hand(const struct tec_token_tree *t, int *out)
     return n;
 }
 
-/* Two requests of one launch, by k steps at a time: one of a list, one free. */
+/* Run two requests in one launch, by k steps at a time: one chooses from a list, one is free. */
 static int answer(int root, int k, int *out)
 {
     struct tec_row_state rows[2], *list[] = {&rows[0], &rows[1]};

@@ -1,4 +1,5 @@
-/* The arithmetic of a ring against the golden tables: volumes in tokens, forwards and rows. */
+/* stages.c - tests the arithmetic of a ring against the golden tables: volumes in tokens, forwards
+ * and rows. */
 #include "graph/kv/stages.h"
 #include "tests/tap.h"
 
@@ -16,7 +17,7 @@ static int64_t number(const json_t *from, const char *field)
     return json_integer_value(value);
 }
 
-/* Microseconds of a steady frame by the rows that it runs. */
+/* The microseconds of a steady frame by the rows that it runs. */
 static int64_t frame_us(const json_t *table, int stages, int depth)
 {
     int64_t packed = number(table, "packed_us"), row = number(table, "packed_row_us");

@@ -1,4 +1,5 @@
-/* The public interface: what a robot's program does, and everything it may do wrong. */
+/* tectum.c - tests of the public interface: what a robot's program does, and everything it may do
+ * wrong. */
 #include "tectum.h"
 
 #include "graph/run/engine.h"
@@ -17,7 +18,7 @@ static struct tectum_error err;
 static const struct tectum_options demo = {
     .pipeline = "pipelines/demo_metaworld.lua", .root = ".", .threads = 1, .seed = 5};
 
-/* The demo's observation number i. */
+/* Make the demo's observation number i. */
 static void values_of(int i, struct tectum_value v[4])
 {
     static const char *const prompts[] = {"press the button", "open the drawer"};
@@ -198,7 +199,7 @@ TEST(actions_equal_those_of_the_loop)
     CHECK_INT(heap.live, ==, 0);
 }
 
-/* What both ways to the actions give for the demo's observation number i. */
+/* The actions that both interfaces give for the demo's observation number i. */
 static void give(struct tectum *t, int i, struct tectum_chunk *chunk, struct tectum_handed *handed)
 {
     static double actions[ROOM];
@@ -211,7 +212,7 @@ static void give(struct tectum *t, int i, struct tectum_chunk *chunk, struct tec
     REQUIRE(tectum_handout(t, number, far, actions, ROOM, handed, &err) == TECTUM_OK);
 }
 
-/* A stop by the robot's limits holds for both ways to the actions, until a reset. */
+/* A stop by the robot's limits holds for both interfaces to the actions, until a reset. */
 TEST(actions_beyond_the_limits_stop)
 {
     struct tectum_options o = demo;
@@ -320,7 +321,7 @@ static void submit_one(struct tectum *t, int i)
     REQUIRE(tectum_wait(t, number, patience, actions, ROOM, NULL, &err) == TECTUM_OK);
 }
 
-/* Tokens of the text of one request, until it ends. */
+/* Count the tokens of one request's text until it ends. */
 static int read_text(struct tectum *t, int64_t request, struct tectum_piece *piece)
 {
     int tokens = 0;

@@ -1,5 +1,5 @@
-/* The public interface over a ring: which action is given when, and what becomes of those that end
- * early or are dropped. */
+/* tectum_ring.c - tests of the public interface over a ring: which action is given when, and what
+ * happens to actions that end early or are dropped. */
 #include "tectum.h"
 
 #include "tests/tap.h"
@@ -46,7 +46,7 @@ static int64_t submit_ring(struct tectum *t, int i, int side, int tokens, int64_
     return number;
 }
 
-/* Alone in the ring, which goes on by itself until its action leaves. */
+/* One observation is alone in the ring, which continues by itself until its action leaves. */
 TEST(a_ring_gives_the_action_of_what_it_saw)
 {
     struct tectum *t = open_ring("resources.ring.on_change=keep");
@@ -125,7 +125,7 @@ TEST(a_refused_observation_leaves_a_ring_usable)
 
 /* --- several in one frame, early ends, resets ------------------------------------------------- */
 
-/* Frames come with observations only. */
+/* Frames run with observations only. */
 static struct tectum *open_still(const char *policy)
 {
     struct tectum *t = NULL;
@@ -145,7 +145,7 @@ static struct tectum *open_still(const char *policy)
     return t;
 }
 
-/* The frame that takes an observation in has ended. */
+/* Wait until the frame that takes an observation in has ended. */
 static void settle(struct tectum *t)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -193,7 +193,7 @@ static int64_t fill(struct tectum *t, int kind)
     return first;
 }
 
-/* A token that only the second says, but not last: the first place of it. */
+/* Find a token that only the second sequence makes, but not as its last: its first place. */
 static int only_second(const double *a, const double *b)
 {
     for (int i = 0; i < STAGES - 1; i++) {
@@ -236,7 +236,7 @@ TEST(who_waits_for_an_action_that_ended_early_is_told)
     tectum_close(&t);
 }
 
-/* While an older one is in flight its consumer waits for its actions. */
+/* While an older sequence is in flight, its consumer waits for its actions. */
 TEST(an_early_end_does_not_hide_an_older_action)
 {
     struct tectum *t = open_still(NULL);

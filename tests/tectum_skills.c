@@ -1,4 +1,4 @@
-/* Rankings through the public interface. */
+/* tectum_skills.c - tests of rankings through the public interface. */
 #include "tests/tap.h"
 
 #include "tectum.h"
@@ -20,7 +20,7 @@ static int64_t submit(struct tectum *t, const char *task)
     return number;
 }
 
-/* The likeliest first; every candidate once. */
+/* The likeliest candidate comes first, and every candidate appears once. */
 static void check_ranking(const struct tectum *t)
 {
     bool seen[SKILLS] = {false};
@@ -38,7 +38,8 @@ static void check_ranking(const struct tectum *t)
     CHECK(tectum_candidate(t, "say", 0) == NULL);
 }
 
-/* Its request's pieces are the tokens of the likeliest text: bytes, where there is no tokenizer. */
+/* The pieces of the request are the tokens of the likeliest text; without a tokenizer these are
+ * bytes. */
 static void check_pieces(struct tectum *t, int64_t request)
 {
     static struct tectum_piece piece;

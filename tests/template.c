@@ -1,3 +1,5 @@
+/* template.c - tests of prompt templates: cleaning, endings, bins and token ids, the strict parser,
+ * and the shipped templates. */
 #include "tests/transform.h"
 
 #include "base/lua.h"
@@ -92,7 +94,7 @@ TEST(calls_are_encoded_apart)
 }
 
 /* One turn as it is published, encoded whole: newlines of the instruction may join the role's, but
- * what it spells stays text. */
+ * what the instruction spells stays text. */
 TEST(a_turn_is_encoded_as_published)
 {
     static const char before[] =
@@ -142,7 +144,7 @@ TEST(text_in_lower_case)
     CHECK_STR(render("{'t':{'lower':true,'calls':[{'text':'{text}'}]}}", "", 0, NULL, 0), "");
 }
 
-/* A piece that must come last is added once, and counted where it does not fit. */
+/* A piece that must come last is added once, and it is counted if it does not fit. */
 TEST(ids_get_their_last_piece_once)
 {
     struct tec_template *t = NULL;

@@ -1,6 +1,7 @@
-/* Towers with rows before their patches, and chunks of one forward: bytes depend neither on how
- * many pictures a plan has room for, nor on room for text, nor on lanes; the other picture, the
- * state and each token change them. */
+/* towers.c - tests of towers with rows before their patches, and of chunks made in one forward.
+ *
+ * Their bytes depend neither on how many pictures a plan has room for, nor on room for text, nor on
+ * lanes; the other picture, the state and each token change them. */
 #include "graph/run/launch.h"
 #include "tests/tap.h"
 
@@ -124,7 +125,7 @@ TEST(everything_that_is_given_counts)
     CHECK(memcmp(first, other, sizeof first) != 0);
 }
 
-/* Values that are tokens: whole numbers of the vocabulary. */
+/* The values are tokens: whole numbers of the vocabulary. */
 TEST(a_parallel_chunk_is_of_ids)
 {
     float chunk[CHUNK];

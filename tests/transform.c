@@ -1,3 +1,5 @@
+/* transform.c - tests of the observer and the processors against the golden cases of openpi and
+ * LeRobot. */
 #include "tests/tap.h"
 
 #include "tests/judge/pi_lerobot.h"

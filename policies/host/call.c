@@ -1,19 +1,25 @@
-/* A hook's call, what its failure leads to, and who decides in this frame. */
+/* call.c - calls a policy's hooks on the frame thread, turns failures and time-outs into strikes,
+ * and decides whether the policy, its fallback or the default plan acts in this frame.
+ *
+ * The CPU time of a thread costs two system calls, so a call is measured by the wall clock first.
+ * The CPU clock is read on trial, and once a wall time was too long, because the machine may have
+ * suspended the thread. */
 #include "base/clock.h"
 #include "policies/host/host.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* BEYOND_US: what a call may take over its budget before the clock is looked at. TIMED: so many
- * calls are timed on the CPU after one that took longer than that on the wall. */
+/* BEYOND_US: how far a call may exceed its budget on the wall clock before the CPU clock is read.
+ * TIMED: the number of calls that are timed on the CPU after one that exceeded that limit. */
 enum { GARBAGE = 1024, NS_PER_US = 1000, BEYOND_US = 200, TIMED = 1000 };
 
 static const struct tec_clock real_clock = {NULL};
 
 /* --- failures ----------------------------------------------------------------------------- */
 
-/* The window counts frames with an observation: others may be many between two of them. */
+/* The window counts only frames with an observation: many other frames may lie between two of
+ * them. */
 static int recent_strikes(const struct tec_policy *policy)
 {
     int n = 0;
@@ -54,7 +60,8 @@ static void fail(struct tec_policy *policy, int64_t frame, const char *why, cons
     tec_record_failure(policy->record, frame, policy->report.message, trace);
 }
 
-/* Deadlines that it missed although the device kept its times. */
+/* Blame the policy for deadlines that a frame missed although the device kept its predicted
+ * times. */
 static void blame(struct tec_policy *policy, int64_t frame, const struct tec_frame_result *result)
 {
     char what[120];
@@ -93,8 +100,9 @@ static void forget_early(struct tec_policy *policy)
     policy->early_over = false;
 }
 
-/* What admit and evict have left of a frame. As long as it is plenty the wall tells; then what the
- * thread had of the CPU since the first of them counts, for the machine may have held them up. */
+/* The time that admit and evict have left of their share of this frame. While plenty is left, the
+ * wall clock decides; after that the CPU time of the thread since the first of these calls counts,
+ * because the machine may have suspended the thread. */
 static int64_t left(const struct tec_policy *policy)
 {
     int64_t limit = hard_ns(policy), used = policy->early_ns;
@@ -105,7 +113,8 @@ static int64_t left(const struct tec_policy *policy)
     return limit - used;
 }
 
-/* May admit or evict be asked once more in this frame? That the time is up is one failure. */
+/* Decide whether admit or evict may be asked once more in this frame; running out of time is
+ * recorded as one failure. */
 static bool begin_early(struct tec_policy *policy, int64_t *budget)
 {
     char why[120];
@@ -127,7 +136,8 @@ static bool begin_early(struct tec_policy *policy, int64_t *budget)
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-/* What a failed call says; after several of one frame it had what they left. */
+/* Write the error text of a failed call; after several calls in one frame it says that they share
+ * one budget. */
 static void explain(struct tec_policy *policy, enum tec_status status, struct tec_error *own)
 {
     if (status != TEC_TIME || !is_early(policy->hook))
@@ -138,15 +148,17 @@ static void explain(struct tec_policy *policy, enum tec_status status, struct te
                     policy->limits.hard_us, policy->early_calls);
 }
 
-/* The CPU time of a call is two system calls, which a policy in time is not charged with: it is
- * taken on trial, and for a while after a call that was too long on the wall. */
+/* Measuring the CPU time of a call takes two system calls, which a policy that keeps its time is
+ * not charged with: it is measured on trial, and for a while after a call that was too long on the
+ * wall clock. */
 static bool timed(struct tec_policy *policy)
 {
     policy->timed -= policy->timed > 0;
     return policy->on_trial || policy->timed > 0;
 }
 
-/* A call that ended by itself, `cpu_ns` of CPU time or -1: too long all the same? */
+/* Decide whether a call that returned by itself was too long all the same; `cpu_ns` is its CPU time
+ * or -1. */
 static enum tec_status judge_time(struct tec_policy *policy, int64_t budget, int64_t took,
                                   int64_t cpu_ns, struct tec_error *err)
 {
@@ -161,7 +173,8 @@ static enum tec_status judge_time(struct tec_policy *policy, int64_t budget, int
                     (long long)cpu_ns / NS_PER_US, (long long)budget / NS_PER_US);
 }
 
-/* One hook on the view that the caller has set, for at most `budget` ns; a failure is a strike. */
+/* Call one hook on the view that the caller has set, for at most `budget` ns; a failure is a
+ * strike. */
 static enum tec_status ask(struct tec_policy *policy, enum tec_hook hook, int64_t budget,
                            const struct tec_frame_view *view, struct tec_error *err)
 {
@@ -209,7 +222,7 @@ static void obey(struct tec_policy *policy)
     policy->stood_down = policy->stood_down || (orders & TEC_ORDER_FALLBACK);
 }
 
-/* A frame begins with its first hook: what others asked for happens here. */
+/* A frame begins with its first hook: orders that other threads have posted take effect here. */
 static void begin(struct tec_policy *policy, const struct tec_frame_view *view)
 {
     if (!policy->ended && policy->frame == view->index)
@@ -225,7 +238,7 @@ static void begin(struct tec_policy *policy, const struct tec_frame_view *view)
     tec_record_begin(policy->record, policy);
 }
 
-/* The policy that decides in this frame; NULL: the default plan does. */
+/* The policy that decides in this frame, or NULL when the default plan does. */
 static struct tec_policy *acting(struct tec_policy *policy, const struct tec_frame_view *view)
 {
     begin(policy, view);
@@ -310,7 +323,7 @@ static int evict(void *self, const struct tec_frame_view *view, int n)
     return ask(policy, TEC_HOOK_evict, budget, view, NULL) == TEC_OK ? policy->victim : -1;
 }
 
-/* Protected: collection may raise in theory. */
+/* A collection runs in a protected call, because it may raise an error in theory. */
 static int collect_all(lua_State *L)
 {
     lua_gc(L, LUA_GCCOLLECT);
@@ -323,8 +336,8 @@ static int collect_some(lua_State *L)
     return 0;
 }
 
-/* Off the critical path. A collection may shrink the stack, which grows again in the next frame:
- * small changes must not start one, or there would be one every frame. */
+/* Collect garbage off the critical path. A collection may shrink the stack, which grows again in
+ * the next frame; small changes must not start one, or one would run every frame. */
 static void tidy(struct tec_policy *policy)
 {
     tec_lua_release(policy->lua);

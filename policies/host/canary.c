@@ -1,4 +1,5 @@
-/* The frame thread's side of a canary. */
+/* canary.c - the frame thread's side of a canary: it activates a candidate policy, compares it with
+ * the active one, and rolls back when the new policy fails. */
 #include "policies/host/canary_state.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@ static void tell(struct tec_canary *h, enum tec_canary_event_kind kind,
 
 /* --- who is in force ------------------------------------------------------------------- */
 
-/* Back to the loader, which closes it. There is room: it counts how many are alive. */
+/* Return a policy to the loader, which closes it. The ring has room, because the loader counts how
+ * many policies are alive. */
 static void retire(struct tec_canary *h, struct tec_planner *planner)
 {
     struct tec_policy *policy = policy_of(planner);
@@ -79,23 +81,23 @@ static void obey(struct tec_canary *h)
         tec_policy_reinstate(policy_of(&h->active));
 }
 
-/* A policy that fails soon after it came into force gives way again. */
+/* A policy that fails soon after it came into force is rolled back to the previous one. */
 static void judge_active(struct tec_canary *h)
 {
     const struct tec_policy_report *report = tec_policy_report(policy_of(&h->active));
     if (!h->previous.self || h->since > h->o.probation_frames || report->struck == h->struck)
         return;
     tell(h, TEC_CANARY_RETURNED, policy_of(&h->active), report->message);
-    /* The loader closes what is retired: nobody may find it in force any more by then. */
+    /* The loader closes a retired policy, so no reader may find it in force any more by then. */
     struct tec_planner failed = h->active;
     activate(h, h->previous, h->o.probation_frames + 1);
     h->previous = (struct tec_planner){0};
     retire(h, &failed);
 }
 
-/* The first failure ends a trial at once: a frame pays for no second one. So does the call that
- * makes more than a tenth of its frames' calls too long: the gate's check of the budget, on a robot
- * whose caches are busy with more than the policy. */
+/* The first failure ends a trial at once, so that a frame never pays for a second one. The same
+ * holds for the call that makes more than a tenth of its frames' calls too long: this is the gate's
+ * check of the budget, made on a robot whose caches hold more than the policy. */
 static void heed_failure(struct tec_canary *h)
 {
     const struct tec_policy_report *report = tec_policy_report(policy_of(&h->candidate));
@@ -131,7 +133,7 @@ static void watch(struct tec_canary *h)
     h->standby = report->standby;
 }
 
-/* A frame begins with its first call: the only place where another policy comes into force. */
+/* A frame begins with its first call, the only place where another policy comes into force. */
 static void begin(struct tec_canary *h, const struct tec_frame_view *view)
 {
     if (!h->ended && h->frame == view->index)
@@ -154,7 +156,7 @@ static void longest(int64_t *sum, int64_t *most, int64_t ns)
     *most = ns > *most ? ns : *most;
 }
 
-/* The candidate's turn, on the view that the policy has just seen. */
+/* Call the candidate on the view that the active policy has just seen, and compare the two. */
 static void compare(struct tec_canary *h, const struct tec_frame_view *view,
                     const struct tec_decision *decision)
 {

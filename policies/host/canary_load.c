@@ -1,4 +1,5 @@
-/* The loader's side of a canary: building policies, handing them over, closing them. */
+/* canary_load.c - the loader thread's side of a canary: it builds new policies, hands them to the
+ * frame thread, and closes those that were replaced. */
 #include "policies/host/canary_state.h"
 
 #include <stdio.h>

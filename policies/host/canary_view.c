@@ -1,5 +1,5 @@
-/* What a canary shows of itself: written by the frame thread, read by the loader, in three places,
- * so that neither waits. */
+/* canary_view.c - the status that a canary publishes: the frame thread writes it and the loader
+ * reads it, through three places, so that neither waits. */
 #include "policies/host/canary_state.h"
 
 #include <string.h>

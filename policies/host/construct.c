@@ -1,4 +1,5 @@
-/* policy{}, int{} and num{}: strict constructors, and what the host takes over from them. */
+/* construct.c - the strict constructors policy{}, int{} and num{}, and the code that takes their
+ * values over into the host's policy. */
 #include "base/nearest.h"
 #include "policies/host/host.h"
 
@@ -9,7 +10,7 @@
 
 enum { SPEC_MAGIC = 0x53504543, MAX_FIELDS = 24, MAX_NAME = 31 };
 
-/* What int{} and num{} give: userdata, which no script can make up. */
+/* The value of int{} and num{}: userdata, which no script can forge. */
 struct spec {
     unsigned magic;
     bool is_int;
@@ -39,7 +40,8 @@ static bool known(const char *name, const char *const *names, int n)
     return false;
 }
 
-/* Raises for a field of the table at 1 that is none of `names`; of several the first by bytes. */
+/* Raise an error if the table at 1 has a field that is none of `names`; of several, the first in
+ * byte order is named. */
 static void check_fields(lua_State *L, const char *what, const char *const *names, int n)
 {
     const char *wrong = NULL;
@@ -62,7 +64,7 @@ static void check_fields(lua_State *L, const char *what, const char *const *name
     luaL_error(L, "%s", message);
 }
 
-/* A finite number in the field, or `missing`. */
+/* The finite number in the field, or `missing` if the field is absent. */
 static double number_field(lua_State *L, const char *what, const char *field, double missing)
 {
     double value = missing;
@@ -155,7 +157,7 @@ int tec_host_constructors(lua_State *L)
     return 0;
 }
 
-/* The value on top, if it is one of ours. */
+/* The parameter spec on top of the stack, if int{} or num{} made it. */
 static const struct spec *to_spec(lua_State *L, const char *name)
 {
     static const struct spec none;
@@ -176,7 +178,7 @@ static void adopt_param(lua_State *L, struct tec_policy *policy)
     const struct spec *spec = to_spec(L, name);
     if (policy->n_params == TEC_MAX_PARAMS)
         luaL_error(L, "policy: more than %d parameters", TEC_MAX_PARAMS);
-    int at = policy->n_params++; /* kept in order of name */
+    int at = policy->n_params++; /* parameters are kept in order of name */
     for (; at > 0 && strcmp(policy->params[at - 1].name, name) > 0; at--)
         policy->params[at] = policy->params[at - 1];
     struct tec_param *param = &policy->params[at];
@@ -237,7 +239,7 @@ static void keep(lua_State *L, int anchors, const char *field, int anchor)
         lua_rawseti(L, anchors, anchor);
 }
 
-/* Arguments: the policy, the value of the file. */
+/* Arguments: the policy, and the value that its file returned. */
 int tec_host_adopt(lua_State *L)
 {
     struct tec_policy *policy = lua_touserdata(L, 1);

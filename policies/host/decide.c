@@ -1,4 +1,5 @@
-/* D, the decision object: setters that validate, snap to the lattice and are idempotent. */
+/* decide.c - D, the decision object of a policy: setters that validate their arguments, snap
+ * numbers to captured points, and are idempotent. */
 #include "base/nearest.h"
 #include "policies/host/host.h"
 
@@ -17,7 +18,7 @@ void tec_host_copy_text(char *to, size_t room, const char *from)
     to[n] = '\0';
 }
 
-/* The policy, when the method is called as D:name(...) inside plan. */
+/* The policy, if the method is called as D:name(...) inside the plan hook. */
 static struct tec_policy *deciding(lua_State *L)
 {
     struct tec_policy *policy = lua_touserdata(L, lua_upvalueindex(1));
@@ -38,7 +39,7 @@ static double number(lua_State *L, int arg, const char *what)
     return value;
 }
 
-/* An integer from `low` to `high`. */
+/* Read an integer argument from `low` to `high`. */
 static int integer(lua_State *L, int arg, const char *what, int low, int high)
 {
     double value = number(L, arg, what);
@@ -86,7 +87,7 @@ static int listed(lua_State *L, int arg, const char *what, const char *const *na
     return tec_host_unknown(L, what, name, tec_nearest(name, names, n));
 }
 
-/* Whole part of a wish that may be any number. */
+/* The whole part of a requested number, which may be any value. */
 static int whole(double wish)
 {
     return wish >= INT32_MAX ? INT32_MAX : wish <= 0 ? 0 : (int)wish;
@@ -161,7 +162,7 @@ static int decide_priority(lua_State *L)
     return 0;
 }
 
-/* A node that policies may switch. */
+/* The index of a node that policies may switch on and off. */
 static int optional_node(lua_State *L, const struct tec_policy *policy, const char *verb)
 {
     int i = node(L, policy);
@@ -230,7 +231,7 @@ static int decide_partition(lua_State *L)
     return 0;
 }
 
-/* The note of that key, or a new one. */
+/* Find the note with that key, or add a new one. */
 static struct tec_note *note(lua_State *L, struct tec_decision *d, const char *key)
 {
     for (int i = 0; i < d->n_notes; i++)
@@ -265,8 +266,8 @@ static void needs_memory(lua_State *L, const struct tec_policy *policy, const ch
         luaL_error(L, "D:%s: the pipeline has no memory_load node", method);
 }
 
-/* The share of layer i: within what was captured and not above the layer before, for rows that one
- * layer leaves out are missing in all that follow (KEEP). */
+/* The recompute ratio of layer i, clamped to what was captured and to at most the ratio of the
+ * layer before: rows that one layer leaves out are missing in all layers that follow (KEEP). */
 static double ratio(lua_State *L, struct tec_policy *policy, int i)
 {
     const struct tec_topology *t = policy->topology;

@@ -1,4 +1,5 @@
-/* The record of a policy as JSON lines. Off the frame path: this may allocate. */
+/* dump.c - writes the record of a policy's last frames as JSON lines, off the frame path, where it
+ * may allocate. */
 #include "base/json_text.h"
 #include "policies/host/host.h"
 #include "policies/host/view_fields.h"
@@ -6,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* JSON has no NaN and no infinity. */
+/* JSON has neither NaN nor infinity, so both become null. */
 static json_t *number(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
@@ -214,7 +215,7 @@ static json_t *head_json(const struct tec_policy *policy)
     return object;
 }
 
-/* Takes the value. */
+/* Write the value as one line and release it. */
 static enum tec_status write_line(json_t *value, FILE *to, struct tec_error *err)
 {
     enum tec_status status = tec_json_print(to, value, JSON_COMPACT, "the record of a policy", err);
@@ -226,7 +227,7 @@ enum tec_status tec_policy_dump(struct tec_policy *policy, FILE *to, struct tec_
 {
     struct tec_record *record = policy->record;
     if (atomic_load_explicit(&record->stage, memory_order_acquire) != TEC_RECORD_HELD) {
-        record->quarantined = policy->report.quarantined; /* the owner's own call */
+        record->quarantined = policy->report.quarantined; /* not held: the policy's owner calls */
         memcpy(record->params, policy->params, sizeof record->params);
     }
     TEC_TRY(write_line(head_json(policy), to, err));

@@ -1,4 +1,5 @@
-/* Which file a policy's name means. */
+/* find.c - finds the file that a policy's name means (policies/NAME.lua or a path) and loads it, or
+ * refuses with a suggestion. */
 #include "base/nearest.h"
 #include "policies/host/host.h"
 

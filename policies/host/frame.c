@@ -1,4 +1,5 @@
-/* The functions of F, and what all tables that scripts read have in common. */
+/* frame.c - the functions of F (cost, slack_us, kv, rng), and the guard against unknown fields and
+ * writes that all tables for scripts share. */
 #include "policies/host/host.h"
 
 #include <lauxlib.h>
@@ -17,7 +18,7 @@ static int no_field(lua_State *L)
 {
     char message[240];
     const char *what = lua_tostring(L, lua_upvalueindex(1));
-    /* A list read past its end is nil, as loops over lists expect. */
+    /* An index past the end of a list gives nil, as loops over lists expect. */
     if (lua_type(L, 2) == LUA_TNUMBER)
         return 0;
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2);
@@ -44,7 +45,7 @@ void tec_host_guard(lua_State *L, const char *what)
     lua_setmetatable(L, -2);
 }
 
-/* The running view; F's functions mean nothing outside a frame. */
+/* The policy whose view is current; the functions of F are errors outside a frame. */
 static struct tec_policy *in_frame(lua_State *L)
 {
     struct tec_policy *policy = lua_touserdata(L, lua_upvalueindex(1));
@@ -53,7 +54,7 @@ static struct tec_policy *in_frame(lua_State *L)
     return policy;
 }
 
-/* A number and no text of one, or `missing`. */
+/* The number argument, or `missing`; a text that looks like a number is refused. */
 static double optional(lua_State *L, int arg, double missing)
 {
     if (lua_isnoneornil(L, arg))
@@ -97,7 +98,7 @@ static int frame_slack(lua_State *L)
     return 1;
 }
 
-/* F.kv(name); upvalues: the policy, the pools by name. */
+/* F.kv(name). Upvalues: the policy, and the pools by name. */
 static int frame_kv(lua_State *L)
 {
     in_frame(L);
@@ -110,7 +111,8 @@ static int frame_kv(lua_State *L)
     return tec_host_unknown(L, "resource", name, tec_lua_nearest_key(L, lua_upvalueindex(2), name));
 }
 
-/* A bijection of 64-bit words that leaves no pattern of its input (Steele, Lea, Flood 2014). */
+/* A bijection of 64-bit words that leaves no visible pattern of its input (Steele, Lea, Flood
+ * 2014). */
 static uint64_t scramble(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
@@ -119,7 +121,8 @@ static uint64_t scramble(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* F.rng(): [0, 1), the same for the same seed, frame, hook and number of draws. */
+/* F.rng(): a number in [0, 1) that is the same for the same seed, frame, hook and number of
+ * draws. */
 static int frame_rng(lua_State *L)
 {
     struct tec_policy *policy = in_frame(L);

@@ -1,3 +1,5 @@
+/* misses.c - counts the deadlines that a policy's own decisions missed, over a sliding window of
+ * frames kept in a few parts. */
 #include "policies/host/misses.h"
 
 static int part_of(int window)
@@ -20,7 +22,7 @@ int tec_misses_add(struct tec_misses *m, int window, const struct tec_frame_resu
     m->missed += is_its_own(result);
     if (++m->frames < part_of(window))
         return 0;
-    m->sum += m->missed - m->history[m->at]; /* the oldest part leaves */
+    m->sum += m->missed - m->history[m->at]; /* the oldest part leaves the window */
     m->history[m->at] = m->missed;
     m->at = (m->at + 1) % TEC_MISS_PARTS;
     m->parts += m->parts < TEC_MISS_PARTS;

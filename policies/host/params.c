@@ -1,4 +1,5 @@
-/* Typed parameters: checked where they are set, seen by the policy from a frame's beginning. */
+/* params.c - typed parameters of a policy: a value is checked where it is set, and the policy sees
+ * it from the beginning of a frame. */
 #include "base/nearest.h"
 #include "policies/host/host.h"
 
@@ -27,7 +28,8 @@ int tec_host_set_params(lua_State *L)
     return 0;
 }
 
-/* Index of a parameter that may take this value. Reads only what never changes after load. */
+/* Find the index of a parameter that may take this value. It reads only data that never changes
+ * after load, so any thread may call it. */
 static enum tec_status check(const struct tec_policy *policy, const char *name, double value,
                              int *index, struct tec_error *err)
 {

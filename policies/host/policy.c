@@ -1,4 +1,4 @@
-/* Loading a policy, from its file to a state that is ready for frames. */
+/* policy.c - opens a policy: from its Lua file to a bounded state that is ready for frames. */
 #include "policies/host/host.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static enum tec_status run_file(struct tec_policy *policy, const char *name, con
     return tec_context(err, status, "%s", name);
 }
 
-/* The initial state must be plain data: it is what a reload hands on. */
+/* Check that the initial state is plain data, because a reload hands it on to the next policy. */
 static enum tec_status check_state(struct tec_policy *policy, struct tec_error *err)
 {
     json_t *json = NULL;
@@ -80,7 +80,7 @@ static enum tec_status check_state(struct tec_policy *policy, struct tec_error *
     return tec_context(err, status, "policy '%s': state", policy->name);
 }
 
-/* Calls in calls make what Lua keeps for each, so that a first frame need not. */
+/* Nested calls make Lua allocate its call records now, so that the first frame need not. */
 static int nest(lua_State *L)
 {
     lua_Integer depth = lua_tointeger(L, 1);
@@ -117,7 +117,7 @@ static enum tec_status prepare(struct tec_policy *policy, const struct tec_param
         TEC_TRY(tec_context(err, tec_host_build(policy, tec_host_setup, 0, err),
                             "policy '%s': setup", policy->name));
     lua_settop(L, 0);
-    /* Stack asked for here stays for good: copying the state later needs no memory for it. */
+    /* Stack space requested here is kept: copying the state later then needs no memory for it. */
     if (!lua_checkstack(L, STACK))
         return tec_fail(err, TEC_NO_MEMORY, "policy '%s': no memory for its stack", policy->name);
     lua_pushcfunction(L, tec_host_settle);

@@ -1,3 +1,7 @@
+/* record.c - the ring that records a policy's last frames: views, costs asked for, decisions,
+ * failures and results.
+ *
+ * The frame thread writes it; readers hold it at rest first. */
 #include "policies/host/host.h"
 
 #include <stdio.h>
@@ -23,7 +27,7 @@ static bool held(const struct tec_record *record)
     return atomic_load_explicit(&record->stage, memory_order_acquire) == TEC_RECORD_HELD;
 }
 
-/* The newest frame, while it may be written. */
+/* The newest frame of the ring, or NULL while the ring must not be written. */
 static struct tec_record_frame *newest(struct tec_record *record)
 {
     if (!record->open || held(record))
@@ -48,7 +52,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* A view may leave out a list that it has nothing in. */
+/* Copy a list, which a view may leave out when it is empty. */
 static void copy(void *to, const void *from, int n, size_t size)
 {
     if (n > 0)

@@ -1,4 +1,5 @@
-/* The tables of doc/policies.md, made from the lists that the code is made from. */
+/* reference.c - generates the tables of doc/policies.md from hooks.def and views.def, the lists
+ * that the code itself is made from. */
 #include "policies/host/policy.h"
 
 static const char calls[] =
@@ -11,7 +12,7 @@ static const char calls[] =
 #include "policies/hooks.def"
     ;
 
-/* In two parts: compilers need not take longer strings. */
+/* The text is in two parts, because compilers need not accept longer string literals. */
 static const char views[] =
     "\n### F, the frame\n\n| Field | Meaning |\n|---|---|\n"
 #define FRAME(name, member, kind, meaning) "| `F." #name "` | " meaning " |\n"

@@ -1,3 +1,5 @@
+/* state.c - copies a policy's state S to plain bytes within a time limit, and reads the bytes into
+ * another policy's state (with migrate). */
 #include "base/clock.h"
 #include "policies/host/host.h"
 
@@ -7,15 +9,16 @@
 
 enum { MAX_DEPTH = 32, NS_PER_US = 1000 };
 
-/* Steps between two looks at the clock. One may go through all empty slots of a table, or through
- * a chain of keys, which lua_next does not tell; a table's first counts as many. */
+/* Steps between two reads of the clock. One step of lua_next may pass over all empty slots of a
+ * table, or along a chain of keys, without reporting it; so the first step of a table counts as
+ * many. */
 enum { LOOK_EVERY = 16, TABLE_STEPS = 4 };
 
 static const struct tec_clock real_clock = {NULL};
 enum tag { TAG_FALSE = 'f', TAG_TRUE = 't', TAG_INT = 'i', TAG_NUM = 'd', TAG_TEXT = 's' };
 enum { TAG_OPEN = '{', TAG_CLOSE = '}' };
 
-/* --- out ------------------------------------------------------------------------------------ */
+/* --- writing a state -------------------------------------------------------------------------- */
 
 static enum tec_status refuse(struct tec_state_copy *copy, const char *what)
 {
@@ -39,7 +42,7 @@ static enum tec_status put(struct tec_state_copy *copy, int tag, const void *byt
 static enum tec_status put_text(struct tec_state_copy *copy, lua_State *L, int index)
 {
     size_t n;
-    const char *text = lua_tolstring(L, index, &n); /* a string already: nothing is made */
+    const char *text = lua_tolstring(L, index, &n); /* a string: nothing is allocated */
     TEC_TRY(put(copy, TAG_TEXT, &n, sizeof n));
     if (n > copy->size - copy->n)
         return refuse(copy, "a text that is too long");
@@ -56,7 +59,7 @@ static enum tec_status put_number(struct tec_state_copy *copy, lua_State *L, int
                                    : put(copy, TAG_NUM, &x, sizeof x);
 }
 
-/* Anything but a table, which stays on the stack. */
+/* Write any value but a table; a table stays on the stack. */
 static enum tec_status put_scalar(struct tec_state_copy *copy, lua_State *L, int index)
 {
     char what[80];
@@ -81,11 +84,12 @@ static enum tec_status put_key(struct tec_state_copy *copy, lua_State *L)
     return put_scalar(copy, L, -2);
 }
 
-/* Bytes do not bound the time: a table that was emptied is gone through for nothing, each time
- * that it is met. The CPU clock, a system call, is looked at when the time on the wall is up. */
+/* The number of bytes does not bound the time: an emptied table is traversed for nothing each time
+ * it is met. The CPU clock costs a system call, so it is read only when the wall-clock limit has
+ * passed. */
 struct timer {
     int64_t limit_ns, cpu_ns, until_ns; /* of CPU time; its clock at the start; on the wall */
-    int steps;                          /* since the last look */
+    int steps;                          /* steps since the clock was last read */
 };
 
 static struct timer start_timer(int64_t limit_ns)
@@ -114,7 +118,8 @@ static enum tec_status keep_time(struct tec_state_copy *copy, struct timer *time
     return TEC_MALFORMED;
 }
 
-/* The table on top and all that it holds; one key and one table of stack for each level. */
+/* Write the table on top of the stack with all that it holds; each level takes one key and one
+ * table of stack. */
 static enum tec_status put_table(struct tec_state_copy *copy, struct timer *timer, lua_State *L)
 {
     const void *open[MAX_DEPTH];
@@ -170,7 +175,7 @@ enum tec_status tec_policy_copy_state(struct tec_policy *policy, struct tec_stat
     return status;
 }
 
-/* --- in ------------------------------------------------------------------------------------- */
+/* --- reading a state -------------------------------------------------------------------------- */
 
 struct reader {
     const unsigned char *bytes;
@@ -184,7 +189,8 @@ static void take(struct reader *r, void *to, size_t n)
     r->n -= n;
 }
 
-/* Push what the tag means; a close leaves its table on top. Our own bytes: they are well formed. */
+/* Push the value that the tag means; a closing tag leaves its table on top. The bytes are our own,
+ * so they are well formed. */
 static void push(lua_State *L, struct reader *r, int tag)
 {
     lua_Integer i;
@@ -239,7 +245,7 @@ static void push_copy(lua_State *L, const struct tec_state_copy *copy)
     }
 }
 
-/* Arguments: the policy, the copy. */
+/* Arguments: the policy, and the copy of the state. */
 static int migrate(lua_State *L)
 {
     const struct tec_state_copy *copy = lua_touserdata(L, 2);
@@ -260,7 +266,8 @@ bool tec_policy_migrates(const struct tec_policy *fresh, const char *name)
     return fresh->has[TEC_HOOK_migrate] && strcmp(fresh->name, name) == 0;
 }
 
-/* The state is copied once more: what cannot be handed on must not be taken over either. */
+/* Copy the adopted state once more, because a state that cannot be handed on must not be taken over
+ * either. */
 static enum tec_status adopt(struct tec_policy *fresh, const struct tec_state_copy *copy,
                              struct tec_error *err)
 {

@@ -1,4 +1,5 @@
-/* The tables behind F, R and D, made once at load: views.c refreshes them. */
+/* tables.c - builds the Lua tables behind F, R and D once at load; views.c refreshes them in place
+ * each frame. */
 #include "policies/host/host.h"
 #include "policies/host/view_fields.h"
 
@@ -22,7 +23,7 @@ void tec_host_push_enter(lua_State *L)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &enter_key);
 }
 
-/* Push a table with the fields of a list set to their zero. */
+/* Push a table with the fields of a list, each set to its type's zero. */
 static void push_fields(lua_State *L, int at, int n)
 {
     lua_createtable(L, 0, n);
@@ -32,14 +33,15 @@ static void push_fields(lua_State *L, int at, int n)
     }
 }
 
-/* The same with a guard. */
+/* Push such a table with a guard against unknown fields and writes. */
 static void push_view(lua_State *L, int at, int n, const char *what)
 {
     push_fields(L, at, n);
     tec_host_guard(L, what);
 }
 
-/* Anchor `most` views that share a guard as the pool, and an empty list for some of them. */
+/* Anchor a pool of `most` views that share a guard, and an empty list that will show some of
+ * them. */
 static void make_list(lua_State *L, int list, int pool, int most, int at, int n, const char *what,
                       const char *list_what)
 {
@@ -58,7 +60,7 @@ static void make_list(lua_State *L, int list, int pool, int most, int at, int n,
     lua_rawseti(L, 2, list);
 }
 
-/* Anchor a table of names (from index 0). */
+/* Anchor a table of names; its indices start at 0. */
 static void anchor_names(lua_State *L, int anchor, const char *const *names, int n)
 {
     lua_createtable(L, n, 1);
@@ -69,7 +71,7 @@ static void anchor_names(lua_State *L, int anchor, const char *const *names, int
     lua_rawseti(L, 2, anchor);
 }
 
-/* Anchor a table that has 0 under each name. */
+/* Anchor a table that holds 0 under each name. */
 static void anchor_zeros(lua_State *L, int anchor, const char *const *names, int n,
                          const char *what)
 {
@@ -131,7 +133,7 @@ static void make_params(lua_State *L, const struct tec_policy *policy)
     anchor_zeros(L, A_PARAMS, names, policy->n_params, "parameters");
 }
 
-/* Arguments: the policy, the anchors. */
+/* Build the function that enters a hook. Arguments: the policy, and the anchors. */
 static void make_enter(lua_State *L, struct tec_policy *policy)
 {
     luaL_checkstack(L, TEC_N_FIELDS + 8, NULL);

@@ -1,4 +1,5 @@
-/* T, what setup may know of the pipeline, and the setup hook itself. */
+/* topology.c - T, the description of the pipeline that the setup hook may read (nodes, axes, KV
+ * pools), and the call of that hook. */
 #include "base/nearest.h"
 #include "policies/host/host.h"
 

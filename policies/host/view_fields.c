@@ -1,3 +1,4 @@
+/* view_fields.c - views.def as a table of C offsets: one entry for each field that policies see. */
 #include "policies/host/view_fields.h"
 #include "graph/run/planner.h"
 

@@ -1,8 +1,10 @@
-/* F, R and the hooks' calls: tables made once and refreshed in place, inside the protected call.
+/* views.c - refreshes F and R and performs the calls of hooks, inside the protected call on the
+ * frame thread.
  *
- * Steady state allocates nothing: every key and every string value exists since the load, tables
- * have their final size, and the pool of request tables is larger than any view. What did not
- * change since the last call is not written again: writing is most of what a call costs. */
+ * The tables are made once and refreshed in place, so steady state allocates nothing: every key and
+ * every string value exists since load, tables have their final size, and the pool of request
+ * tables is larger than any view. A field that did not change since the last call is not written
+ * again, because writing is most of what a call costs. */
 #include "policies/host/host.h"
 #include "policies/host/view_fields.h"
 
@@ -66,7 +68,7 @@ static bool same(enum tec_view_kind kind, const void *a, const void *b)
     }
 }
 
-/* Into the table on top, which shows `shown` (NULL: nothing yet). */
+/* Refresh the table on top of the stack from `from`; it shows `shown` now (NULL: nothing yet). */
 static void refresh(lua_State *L, int at, int n, const void *from, const void *shown)
 {
     for (int i = at; i < at + n; i++) {
@@ -80,7 +82,7 @@ static void refresh(lua_State *L, int at, int n, const void *from, const void *s
     }
 }
 
-/* The list shows `was` tables of the pool, it shall show n of at most `most`. */
+/* Resize a list: it shows `was` tables of the pool, and shall show n of at most `most`. */
 static void resize(lua_State *L, int list, int pool, int was, int n)
 {
     push_anchor(L, list);
@@ -96,7 +98,7 @@ static void resize(lua_State *L, int list, int pool, int was, int n)
     lua_pop(L, 2);
 }
 
-/* A list that may show anything: of none, then of n. */
+/* Rebuild a list whose content is unknown: empty it, then show n tables. */
 static void renew(lua_State *L, int list, int pool, int most, int n)
 {
     resize(L, list, pool, most, 0);
@@ -192,7 +194,8 @@ static void refresh_late(lua_State *L, struct tec_policy *policy, bool all)
     lua_pop(L, 2);
 }
 
-/* The view may name the pools in an order of its own. */
+/* Find a pool by name, starting with `guess`: the view may list the pools in an order of its
+ * own. */
 static int pool_at(const struct tec_topology *t, const char *name, int guess)
 {
     if (guess < t->n_kv && (t->kv[guess] == name || strcmp(t->kv[guess], name) == 0))
@@ -232,7 +235,7 @@ static void refresh_frame(lua_State *L, struct tec_policy *policy)
     struct tec_shown *shown = policy->shown;
     const struct tec_frame_view *view = policy->view;
     bool all = !shown->valid;
-    shown->valid = false; /* in case that this is cut short */
+    shown->valid = false; /* mark as stale in case this refresh is cut short */
     push_anchor(L, A_FRAME);
     refresh(L, 0, TEC_N_FRAME, view, all ? NULL : &shown->frame);
     lua_pop(L, 1);
@@ -251,7 +254,7 @@ static void refresh_frame(lua_State *L, struct tec_policy *policy)
     shown->valid = true;
 }
 
-/* The third argument of the hook. */
+/* Push the third argument of the hook. */
 static void push_subject(lua_State *L, struct tec_policy *policy)
 {
     switch (policy->hook) {

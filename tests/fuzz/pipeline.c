@@ -1,4 +1,5 @@
-/* fuzz/pipeline.c - any bytes as a Lua and as a JSON pipeline file; what loads must expand. */
+/* pipeline.c - fuzzes pipeline files: any bytes are read as a Lua and as a JSON pipeline, and
+ * whatever loads must expand. */
 #include "graph/load/pipeline.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* episodes_case.c - opens a golden case of recorded episodes and gives the inputs of one episode at
+ * a time to the shipped robot. */
 #include "tests/judge/episodes.h"
 
 #include <string.h>
@@ -17,7 +19,7 @@ size_t tec_episodes_columns(const struct tec_tensors *from, const char *name, in
     return n;
 }
 
-/* Every episode has the same columns: those of the first are the case's. */
+/* Every episode has the same columns, so those of the first episode are the case's. */
 static size_t case_columns(struct tec_episodes *j, const struct tec_tensors *from, const char *what)
 {
     const json_t *first = json_array_get(json_object_get(j->pi.v->json, "episodes"), 0);
@@ -40,7 +42,7 @@ static json_t *case_cameras(const json_t *json)
     return cameras;
 }
 
-/* The shipped robot with what the case says in its place. */
+/* Make the robot: the shipped one, with the fields that the case gives replaced. */
 static enum tec_status make_robot(struct tec_episodes *j, struct tec_error *err)
 {
     const json_t *json = j->pi.v->json, *processing = json_object_get(json, "processing");
@@ -66,7 +68,7 @@ static enum tec_status make_robot(struct tec_episodes *j, struct tec_error *err)
     json_object_update(j->robot, over);
     json_decref(over);
     j->pipeline.robot = j->robot;
-    j->pipeline.robot_where.file = NULL; /* its inputs are the case's, no part of the pipeline */
+    j->pipeline.robot_where.file = NULL; /* its inputs come from the case, not from the pipeline */
     j->n_state = n_state;
     return TEC_OK;
 }
@@ -103,7 +105,7 @@ enum tec_status tec_episodes_open(struct tec_episodes *j, struct tec_error *err)
     return tec_session_create(&j->session, &options, pi->v->heap, err);
 }
 
-/* A tensor of the episode with n rows, whole; NULL when it is not so. */
+/* Load a tensor of the episode that has n rows, whole; NULL if it is missing or different. */
 static const void *load(struct tec_episodes *j, const char *what, enum tec_dtype dtype,
                         size_t *stride)
 {

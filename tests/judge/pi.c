@@ -1,3 +1,5 @@
+/* pi.c - what the judges of flow-matching models share: it opens and plans a checkpoint, reads the
+ * inputs of a case, and compares results within the case's bounds. */
 #include "tests/judge/pi.h"
 
 #include <math.h>
@@ -65,7 +67,7 @@ void tec_pi_finish(struct tec_pi *pi)
     tec_device_close(pi->device);
 }
 
-/* Bounds stand in the case, or in the case whose inputs it shares. */
+/* Find the bounds in the case, or in the case whose inputs it shares. */
 static void find_bounds(struct tec_pi *pi, const char *inputs)
 {
     char dir[1024];
@@ -119,7 +121,7 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
     return tec_plan_create(plan, &in, pi->v->heap, err);
 }
 
-/* A named input of that many bytes as stored; NULL with the failure. */
+/* Read a named input of exactly that many bytes as stored; on failure return NULL and report it. */
 static void *read_input(struct tec_pi *pi, const char *prefix, const char *name,
                         enum tec_dtype dtype, size_t *bytes, struct tec_error *err)
 {

@@ -1,3 +1,5 @@
+/* pi_lerobot.c - judges what a LeRobot checkpoint's own processors do to raw data: prompt text,
+ * token ids, state and actions. */
 #include "tests/judge/pi_lerobot.h"
 
 #include "base/lua.h"
@@ -11,7 +13,7 @@
 
 enum { WIDTH = 256, TEXT = 4000 };
 
-/* The processing part of one case. */
+/* The processing part of one case, while it is judged. */
 struct processing {
     struct tec_verify *v;
     const json_t *json;
@@ -33,7 +35,7 @@ static float *load(struct processing *p, struct tec_tensors *from, const char *n
     return data;
 }
 
-/* The formulas are float32 on both sides, in the same order: equal bits. */
+/* Both sides compute the formulas in float32 and in the same order, so the bits must be equal. */
 static void judge(struct processing *p, const char *name, const double *got, size_t n_got)
 {
     size_t n = 0, wrong = 0;
@@ -92,7 +94,7 @@ static enum tec_status give_buffers(struct processing *p, struct tec_error *err)
     return all ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to judge with");
 }
 
-/* The raw state and task of the case, and a black picture for every camera. */
+/* Observe the raw state and task of the case, with a black picture for every camera. */
 static enum tec_status observe(struct processing *p, struct tec_error *err)
 {
     struct tec_value values[TEC_ROBOT_MAX_CAMERAS + 2];
@@ -130,7 +132,7 @@ static void judge_sizes(struct processing *p)
     tec_verify_report(p->v, "processing.sizes", wrong, 0.0, 0.0, wrong == 0, NULL, NULL);
 }
 
-/* The ids that a frame would get, against the case's. */
+/* Compare the ids that a frame would get with the case's. */
 static enum tec_status judge_ids(struct processing *p, const struct tec_template *t,
                                  struct tec_error *err)
 {

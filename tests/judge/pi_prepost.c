@@ -1,3 +1,5 @@
+/* pi_prepost.c - judges how a robot's observations become model inputs and the model's outputs
+ * become actions, entry by entry against openpi's own values. */
 #include "base/lua.h"
 #include "base/store/safetensors.h"
 #include "graph/transform/observer.h"
@@ -15,11 +17,11 @@ enum { PIXELS = SIDE * SIDE * 3 };
 
 static const char *const slots[SLOTS] = {"base_0_rgb", "left_wrist_0_rgb", "right_wrist_0_rgb"};
 
-/* The whole case, and the entry being judged. */
+/* The whole case, and the entry that is being judged. */
 struct prepost {
     struct tec_verify *v;
     struct tec_tensors *inputs, *expected;
-    size_t judged; /* tensors of `expected` compared so far: all must be */
+    size_t judged; /* how many tensors of `expected` have been compared: all must be */
     const json_t *entry;
     const char *key;
     const struct tec_robot *robot;
@@ -36,7 +38,7 @@ static void report(struct prepost *p, const char *what, double wrong, const char
     tec_verify_report(p->v, check, wrong, 0.0, 0.0, wrong == 0.0, NULL, note);
 }
 
-/* A tensor of the entry, read whole into the arena; NULL when it is missing or of another dtype. */
+/* Load a tensor of the entry whole into the arena; NULL if it is missing or of another dtype. */
 static void *load(struct prepost *p, struct tec_tensors *from, const char *name,
                   enum tec_dtype dtype, size_t *n)
 {
@@ -60,7 +62,8 @@ static void *load_entry(struct prepost *p, struct tec_tensors *from, const char 
     return load(p, from, name, dtype, n);
 }
 
-/* float64 values of the same formula: equal bits, or the last bits of another libm's asin. */
+/* Compare float64 values of the same formula: the bits are equal, except for the last bits where
+ * another libm computed asin. */
 static void judge_f64(struct prepost *p, const char *what, const double *got, size_t n_got)
 {
     size_t n = 0;
@@ -88,7 +91,7 @@ static void judge_f64(struct prepost *p, const char *what, const double *got, si
                       differ ? note : NULL);
 }
 
-/* The case's picture: image_formula of case.json. */
+/* A pixel of the case's picture, by image_formula of case.json. */
 static uint8_t pixel(int y, int x, int c, int k)
 {
     int v = (x * (7 + k) + y * (13 + 2 * k) + c * 29 + ((x * y) >> 3) + ((x >> 4) ^ (y >> 4)) * 37);
@@ -149,7 +152,8 @@ static enum tec_status add_pictures(struct prepost *p, const json_t *request, st
     return status;
 }
 
-/* Parts of the state under the robot's own keys; the case names them by the key's last word. */
+/* Add the parts of the state under the robot's own keys; the case names them by the last word of
+ * the key. */
 static enum tec_status add_state(struct prepost *p, const json_t *request, struct tec_error *err)
 {
     const char *dtype = json_string_value(json_object_get(request, "state_dtype"));
@@ -176,7 +180,7 @@ static enum tec_status add_state(struct prepost *p, const json_t *request, struc
     return TEC_OK;
 }
 
-/* The robot's description against what the case says of openpi's configuration. */
+/* Compare the robot's description with what the case says of openpi's configuration. */
 static void judge_config(struct prepost *p)
 {
     const struct tec_robot *r = p->robot;
@@ -199,7 +203,7 @@ static void judge_rows(struct prepost *p, const char *slot, const uint8_t *pictu
     snprintf(name, sizeof name, "image.%s.rows", slot);
     snprintf(full, sizeof full, "%s.%s", p->key, name);
     if (!tec_tensors_find(p->expected, full))
-        return; /* only some are stored; the hash covers all */
+        return; /* only some rows are stored; the hash covers all */
     const uint8_t *want = load_entry(p, p->expected, name, TEC_U8, &n);
     if (!want || n != json_array_size(rows) * row) {
         report(p, name, 1.0, "rows of another size");
@@ -248,7 +252,7 @@ static void judge_bins(struct prepost *p)
     report(p, "state_bins", (double)wrong, NULL);
 }
 
-/* What openpi gave to its tokenizer, text by text. */
+/* Compare the texts that openpi gave to its tokenizer. */
 static enum tec_status judge_prompt(struct prepost *p, struct tec_error *err)
 {
     const json_t *calls = json_object_get(p->entry, "tokenizer_calls");

@@ -1,3 +1,5 @@
+/* pi_text.c - what the judges of language share: it decodes a request with forced tokens to compare
+ * every row of logits, and runs it freely to compare the tokens. */
 #include "tests/judge/pi_text.h"
 
 #include <string.h>
@@ -51,7 +53,7 @@ static struct tec_row_state start(const struct tec_pi_request *r)
     return row;
 }
 
-/* One tap of the single-row decode part. */
+/* Read one tap of the single-row decode part. */
 static void read_row(struct tec_pi *pi, const struct tec_plan_part *part, const char *name,
                      float *out)
 {
@@ -61,7 +63,7 @@ static void read_row(struct tec_pi *pi, const struct tec_plan_part *part, const 
         memcpy(out, row, n * sizeof *out);
 }
 
-/* Keys or values of the new tokens in every layer: [layers, n, kv_heads * head_dim]. */
+/* Read the keys or values of the new tokens in every layer: [layers, n, kv_heads * head_dim]. */
 static float *read_tail(struct tec_pi *pi, const struct tec_pi_request *r, bool values, size_t *n)
 {
     const struct tec_kv_space *s = &r->plan->space;

@@ -1,10 +1,12 @@
+/* safetensors_conversions.c - judges the conversions between float32 and the narrow float types
+ * against every code and value of the case. */
 #include "base/store/safetensors.h"
 #include "tests/judge/verify.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The case is small: everything is read whole. */
+/* The state of judging; the case is small, so everything is read whole. */
 struct conversions {
     struct tec_verify *v;
     const struct tec_tensors *t;
@@ -31,7 +33,7 @@ static void missing(struct conversions *c, const char *name)
     tec_verify_report(c->v, name, 1.0, 0.0, 0.0, false, NULL, "the case lacks it, or its input");
 }
 
-/* Widening: n codes of `dtype` against float values, bit for bit but for NaN. */
+/* Judge a widening: n codes of `dtype` must give the float values, bit for bit except for NaN. */
 static void judge_widening(struct conversions *c, const char *name, enum tec_dtype dtype,
                            const void *codes, size_t n)
 {
@@ -65,7 +67,7 @@ static uint16_t to_e4m3(float x)
     return tec_f32_to_f8_e4m3(x);
 }
 
-/* Narrowing: bit patterns; where NaN is due any NaN is right. */
+/* Judge a narrowing by bit patterns; where NaN is due, any NaN is right. */
 static void judge_narrowing(struct conversions *c, const char *name, enum tec_dtype stored,
                             enum tec_dtype dtype, uint16_t (*narrow)(float))
 {

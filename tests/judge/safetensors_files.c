@@ -1,3 +1,5 @@
+/* safetensors_files.c - judges the reading of safetensors files: valid files must give the listed
+ * tensors and metadata, and malformed ones must be refused. */
 #include "base/store/safetensors.h"
 #include "tests/judge/sha256.h"
 #include "tests/judge/verify.h"
@@ -5,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hash of a tensor's bytes; false with a reason when they cannot be read. */
+/* Hash a tensor's bytes; false with a reason if they cannot be read. */
 static bool hash_tensor(struct tec_verify *v, const struct tec_tensors *t,
                         const struct tec_stored *s, char text[65], struct tec_error *err)
 {
@@ -49,7 +51,8 @@ static int compare(const void *a, const void *b)
                   (*(const struct tec_stored *const *)b)->name);
 }
 
-/* Where there are many tensors the case gives one hash: of name and hash of each, in name order. */
+/* With many tensors the case gives a single hash, of each tensor's name and hash in the order of
+ * names. */
 static const char *judge_all(struct tec_verify *v, const struct tec_tensors *t, const char *sha256)
 {
     struct tec_error err;
@@ -88,7 +91,7 @@ static const char *judge_metadata(struct tec_verify *v, const struct tec_tensors
     return NULL;
 }
 
-/* Why what was read is not what the entry lists; NULL when it is. */
+/* The reason why the file's content differs from the entry, or NULL if it does not. */
 static const char *judge_content(struct tec_verify *v, const struct tec_tensors *t,
                                  const json_t *entry)
 {
@@ -135,7 +138,7 @@ enum tec_status tec_verify_safetensors_files(struct tec_verify *v, struct tec_er
 {
     json_error_t where;
     const char *path = tec_arena_printf(v->arena, "%s/files.json", v->dir);
-    /* One expected metadata value holds a NUL, and a dimension is 2^64 - 1. */
+    /* The case needs this: one expected metadata value holds a NUL, and a dimension is 2^64 - 1. */
     const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL;
     json_t *list = path ? json_load_file(path, flags, &where) : NULL;
     const json_t *files = json_object_get(list, "files");

@@ -1,3 +1,5 @@
+/* safetensors_sharded.c - judges the reading of sharded checkpoints: a folder of shards must give
+ * the same tensors as the single file beside it. */
 #include "base/store/safetensors.h"
 #include "tests/judge/verify.h"
 

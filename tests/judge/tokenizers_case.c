@@ -1,3 +1,5 @@
+/* tokenizers_case.c - what the judges of tokenizer cases share: it reads their files, encodes
+ * texts, and counts right and wrong entries. */
 #include "tests/judge/tokenizers_case.h"
 
 #include <string.h>

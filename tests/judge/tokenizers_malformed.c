@@ -1,14 +1,16 @@
+/* tokenizers_malformed.c - judges malformed tokenizer files: each must be refused or load as the
+ * case says, within bounded memory. */
 #include "tests/judge/tokenizers_case.h"
 
 #include <string.h>
 
-/* Memory that reading a file of n bytes may take; the constant covers short files. */
+/* The memory that reading a file of n bytes may take; the constant covers short files. */
 static int64_t memory_bound(int64_t n)
 {
     return 64 * n + ((int64_t)16 << 20);
 }
 
-/* A tokenizer that loads must also work. */
+/* Whether the tokenizer works: one that loads must also encode and decode. */
 static bool works(const struct tec_tokenizer *t, struct tec_heap *heap)
 {
     static const char text[] = "hello robot 12\n\xE6\x9C\xBA";

@@ -1,9 +1,11 @@
+/* tokenizers_prompts.c - judges the prompts of openpi, built by the shipped templates and encoded
+ * by the case's tokenizers. */
 #include "base/lua.h"
 #include "graph/transform/prompt.h"
 #include "graph/transform/template.h"
 #include "tests/judge/tokenizers_case.h"
 
-/* A tokenizer and the two prompts of openpi. */
+/* A tokenizer with the two prompts of openpi. */
 struct prompts {
     struct tec_verify *v;
     struct tec_tokenizer *tokenizer;
@@ -21,7 +23,8 @@ static int *read_bins(struct tec_verify *v, const json_t *list, size_t *n)
     return bins;
 }
 
-/* -1: the prompt cannot be built; else the number of wrong ids, a wrong n_valid counting as one. */
+/* Judge one prompt: -1 if it cannot be built, else the number of wrong ids, where a wrong n_valid
+ * counts as one. */
 static int judge(const struct prompts *p, const json_t *one, struct tec_error *err)
 {
     const json_t *prompt = json_object_get(one, "prompt"), *state = json_object_get(one, "state");
@@ -42,7 +45,7 @@ static int judge(const struct prompts *p, const json_t *one, struct tec_error *e
         TEC_OK)
         return -1;
     if (count > most)
-        count = most; /* openpi cuts on the right */
+        count = most; /* openpi truncates on the right */
     for (size_t i = count; i < most; i++)
         ids[i] = tec_tokenizer_pad(p->tokenizer);
     int wrong = (json_int_t)count != json_integer_value(json_object_get(one, "n_valid"));

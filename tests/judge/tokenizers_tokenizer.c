@@ -1,3 +1,5 @@
+/* tokenizers_tokenizer.c - judges a tokenizer case: encoding, decoding and streaming of its files
+ * against what the published libraries gave. */
 #include "tests/judge/tokenizers_case.h"
 
 #include "base/text/utf8.h"
@@ -8,16 +10,16 @@
 /* The files of one case. */
 struct files {
     json_t *strings, *expected, *decode;
-    const json_t *texts, *cases; /* inside strings, decode */
+    const json_t *texts, *cases; /* members of strings.json and decode */
 };
 
-/* One tokenizer of the case. */
+/* One tokenizer of the case, while it is judged. */
 struct judged {
     struct tec_verify *v;
     const struct files *f;
     struct tec_tokenizer *t;
-    const char *name; /* of its file */
-    bool model;       /* tokenizer.model: judged by sp_*, else by hf_* */
+    const char *name; /* name of its file */
+    bool model;       /* tokenizer.model: sp_* judges it, else hf_* */
 };
 
 static void report(const struct judged *j, const char *check, const struct tec_tally *tally)
@@ -51,7 +53,7 @@ static bool decodes_to(const struct judged *j, const int *ids, size_t n, bool sk
            bytes == json_string_length(want) && memcmp(text, json_string_value(want), bytes) == 0;
 }
 
-/* Ids and texts of every string of strings.json. */
+/* Judge the ids and texts of every string of strings.json. */
 static void judge_strings(const struct judged *j)
 {
     const json_t *ids = expected(j, j->model ? "sp_ids" : "hf_ids");
@@ -74,7 +76,7 @@ static void judge_strings(const struct judged *j)
     report(j, "texts", &decode);
 }
 
-/* hf_literal of this string; NULL when literal changes nothing. */
+/* The expected hf_literal of this string, or NULL when literal encoding changes nothing. */
 static const json_t *literal_of(const struct judged *j, size_t index)
 {
     size_t i;
@@ -87,8 +89,8 @@ static const json_t *literal_of(const struct judged *j, size_t index)
     return NULL;
 }
 
-/* How many ids of `template_of_empty_string` come before the text: those that hf_ids starts with.
- */
+/* The number of ids of `template_of_empty_string` that come before the text: those that hf_ids
+ * starts with. */
 static size_t template_before(const json_t *template, const json_t *ids)
 {
     size_t n = 0;
@@ -136,7 +138,8 @@ static char *from_hex(struct tec_verify *v, const char *hex, size_t *n)
     return bytes;
 }
 
-/* Refusing is as good as replacing; what is replaced must encode as the library says. */
+/* Judge invalid text: refusing it is as good as replacing it, but replaced text must encode as the
+ * library does. */
 static void judge_invalid(const struct judged *j)
 {
     const json_t *list = expected(j, j->model ? "sp_invalid_utf8" : "hf_invalid_utf8"), *one;
@@ -163,7 +166,7 @@ static void judge_invalid(const struct judged *j)
     report(j, j->model ? "texts of invalid UTF-8" : "replaced invalid UTF-8", &replaced);
 }
 
-/* The pieces of utf8_stream as one text, without the leading space of a family that strips it. */
+/* Join the pieces of utf8_stream to one text, without the leading space if the family strips it. */
 static json_t *join_stream(const json_t *stream, const json_t *hf)
 {
     size_t i, n = 0, total = 0;
@@ -189,7 +192,7 @@ static bool is_broken(const json_t *hf)
     return text && memmem(text, json_string_length(hf), "\xEF\xBF\xBD", 3);
 }
 
-/* Without special tokens, broken bytes: the same as decoding the others alone. */
+/* Without special tokens, broken bytes must decode like the other ids alone. */
 static bool skips_special(const struct judged *j, const int *ids, size_t n)
 {
     int *rest = TEC_NEW(j->v->arena, n, int);
@@ -206,8 +209,8 @@ static bool skips_special(const struct judged *j, const int *ids, size_t n)
            bytes_a == bytes_b && memcmp(a, b, bytes_a) == 0;
 }
 
-/* The text of one sequence. Broken bytes in a family with byte fallback (it has an "sp") may also
- * come out as they stream. */
+/* Judge the text of one sequence. Broken bytes in a family with byte fallback (it has an "sp") may
+ * also come out as they stream. */
 static bool decodes_case(const struct judged *j, const json_t *one, const int *ids, size_t n)
 {
     const json_t *hf = json_object_get(one, "hf"), *skip = json_object_get(one, "hf_skip");
@@ -223,7 +226,8 @@ static bool decodes_case(const struct judged *j, const json_t *one, const int *i
     return good && (decodes_to(j, ids, n, true, skip) || (lenient && skips_special(j, ids, n)));
 }
 
-/* What the next step must emit: a piece of utf8_stream, else of hf_stream (null is nothing). */
+/* Whether a step emitted what it must: a piece of utf8_stream, else of hf_stream (null means
+ * nothing). */
 static bool emits(const json_t *want, const char *got, size_t n, bool strip)
 {
     const char *text = json_is_string(want) ? json_string_value(want) : "";
@@ -235,8 +239,9 @@ static bool emits(const json_t *want, const char *got, size_t n, bool strip)
     return n == n_want && memcmp(text, got, n) == 0;
 }
 
-/* Token by token: never half a character, the steps of the stream, and together the text. When a
- * broken byte is replaced at once or with the next one is free. */
+/* Judge a stream token by token: it never emits half a character, its steps are those of the case,
+ * and together they are the text. Whether a broken byte is replaced at once or with the next one is
+ * free. */
 static bool streams_case(const struct judged *j, const json_t *one, const int *ids, size_t n)
 {
     const json_t *utf8 = json_object_get(one, "utf8_stream");
@@ -303,7 +308,7 @@ static void judge_size(const struct judged *j)
     report(j, "bos, eos, pad, unk", &special);
 }
 
-/* The two files of a vocabulary differ exactly where the library's do. */
+/* The two files of a vocabulary must differ exactly where the library's do. */
 static void judge_differences(struct tec_verify *v, const struct files *f,
                               const struct tec_tokenizer *json, const struct tec_tokenizer *model)
 {
@@ -327,7 +332,8 @@ static void judge_differences(struct tec_verify *v, const struct files *f,
     tec_tally_report(v, "where tokenizer.model differs from tokenizer.json", &tally);
 }
 
-/* Strings without added tokens, for files that know none: all ids below `size`. */
+/* For files that know no added tokens, encode strings without them: all ids must be below
+ * `size`. */
 static void judge_plain(const struct judged *j)
 {
     struct tec_tally tally = {0};
@@ -365,7 +371,7 @@ static void judge_one(const struct judged *j)
         judge_literal(j);
 }
 
-/* Opens a file of the case; a missing one is no tokenizer, unless the case must have it. */
+/* Open a file of the case; a missing file gives no tokenizer, unless the case must have it. */
 static struct tec_tokenizer *open_one(struct tec_verify *v, const char *name, bool must)
 {
     struct tec_tokenizer *t = NULL;

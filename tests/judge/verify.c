@@ -1,3 +1,5 @@
+/* verify.c - runs a golden case with the judge of its kind, and reports each comparison as text or
+ * JSON. */
 #include "tests/judge/verify.h"
 
 #include "base/json_text.h"
@@ -67,7 +69,7 @@ void tec_verify_cannot(struct tec_verify *v, const char *check, const struct tec
     tec_verify_report(v, check, 1.0, 0.0, 0.0, false, NULL, err->message);
 }
 
-/* tests/golden/README.md, "Bounds". */
+/* The bounds of a tensor, as "Bounds" in tests/golden/README.md says. */
 static void bounds(const struct tec_verify *v, const json_t *tensor, double *max, double *rms)
 {
     bool bf16 = strcmp(v->dtype, "bf16") == 0;
@@ -90,7 +92,7 @@ void tec_verify_floats(struct tec_verify *v, const char *check, const float *got
     bounds(v, tensor, &max_bound, &rms_bound);
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)got[i] - (double)want[i]);
-        if (!(d <= max)) /* written so that NaN is kept */
+        if (!(d <= max)) /* written so that a NaN is kept */
             max = d;
         sum += d * d;
     }

@@ -1,5 +1,8 @@
-/* Weights rotate through more memory than the caches hold, and launches follow each other in a
- * graph, as they do in a frame; two events around it give the time. */
+/* bench_cuda.c - times the CUDA kernels of real models' layers and compares them with what the GPU
+ * can do.
+ *
+ * Weights rotate through more memory than the caches hold, and launches follow each other in a
+ * graph, as they do in a frame; two events around the graph give the time. */
 #include "tests/kernels/bench_cuda.h"
 
 #ifndef TECTUM_HAS_CUDA
@@ -40,7 +43,8 @@ static const struct layer layers[] = {
 };
 enum { LAYERS = sizeof layers / sizeof layers[0] };
 
-/* The arguments of one call, what it moves and computes, and how often its weights fit the pool. */
+/* One call: its arguments, what it moves and computes, and how many copies of its weights fit the
+ * pool. */
 struct call {
     union {
         struct tec_gemm_args gemm;
@@ -53,7 +57,7 @@ struct call {
         struct tec_embed_args embed;
     } args;
     double bytes, flops;
-    size_t weights; /* of a gemm; else 0 */
+    size_t weights; /* bytes, of a gemm only */
 };
 
 struct result {
@@ -66,7 +70,7 @@ struct bench {
     cudaEvent_t begin, end;
     char *pool;         /* weights, keys, inputs */
     float *y, *scratch; /* outputs */
-    int *ints;          /* rows, then zeros, then as many as there are keys */
+    int *ints;          /* rows, then zeros, then one for each key */
     size_t pool_size, out_size;
     double copy, peak; /* bytes and FLOP a second */
     bool slow;
@@ -134,7 +138,7 @@ static void make_gemm(struct bench *b, struct call *c, const struct layer *l)
     c->bytes = (double)c->weights + 4.0 * l->rows * ((double)ldx + n);
 }
 
-/* One sequence over n keys that every row sees; for vision one for each n rows; else rows that
+/* One sequence over n keys that every row sees; for vision one sequence for each n rows; rows that
  * decode have one each. */
 static void make_attention(struct bench *b, struct call *c, const struct layer *l)
 {
@@ -255,8 +259,8 @@ static void make(struct bench *b, struct call *c, const struct layer *l)
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-/* `repeats` launches, each with the next copy of the weights, as one graph: started one by one,
- * small kernels would wait for the host. */
+/* Capture `repeats` launches, each with the next copy of the weights, as one graph: started one by
+ * one, small kernels would wait for the host. */
 static cudaError_t capture(struct bench *b, const struct layer *l, struct call *c, int repeats,
                            cudaGraphExec_t *exec)
 {
@@ -281,7 +285,7 @@ static cudaError_t capture(struct bench *b, const struct layer *l, struct call *
     return error;
 }
 
-/* Microseconds of one launch, the second time that all are made. */
+/* The time of one launch in microseconds, measured when all are made for the second time. */
 static double time_of(struct bench *b, const struct layer *l, struct call *c, int repeats)
 {
     cudaGraphExec_t exec = NULL;
@@ -308,7 +312,7 @@ static double time_of(struct bench *b, const struct layer *l, struct call *c, in
     return -1.0;
 }
 
-/* Both ways count: a copy reads and writes. The best of several. */
+/* The bandwidth of a copy, whose reads and writes both count; the best of several. */
 static double copy_rate(struct bench *b)
 {
     size_t half = b->pool_size / 2;
@@ -399,7 +403,8 @@ static int attribute(enum cudaDeviceAttr which)
     return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
 }
 
-/* Every byte 0x3c: small numbers as bf16 and as float32, positions 0 as ints where they count. */
+/* Set every byte to 0x3c: this gives small numbers as bf16 and as float32; the ints that matter are
+ * set to position 0. */
 static bool open_bench(struct bench *b, bool slow)
 {
     struct tec_cuda_launch *l = &b->launch;

@@ -1,5 +1,7 @@
-/* GEMM of real models' layers against what the machine can do, weights rotated through more memory
- * than the caches hold. The fraction is of the time that the peaks measured alongside allow. */
+/* bench_gemm.c - times the matrix products of real models' layers against what the machine can do.
+ *
+ * Weights rotate through more memory than the caches hold. The fraction shown is of the time that
+ * the peaks measured alongside allow. */
 #include "kernels/int4.h"
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"

@@ -1,3 +1,5 @@
+/* buffers.c - the fenced buffers of the shape that is being checked, and the random values that
+ * fill them. */
 #include "tests/kernels/buffers.h"
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
@@ -21,10 +23,10 @@
 #endif
 
 enum { FENCE = 64, MAX_BUFFERS = 64 };
-static const uint32_t canary = 0x7fc0feedU; /* a NaN nobody computes */
+static const uint32_t canary = 0x7fc0feedU; /* a NaN that no kernel computes */
 
 static struct {
-    unsigned char *memory; /* fence, `size` bytes rounded up to 4, fence */
+    unsigned char *memory; /* a fence, `size` bytes rounded up to 4, and a fence */
     size_t size;
 } buffers[MAX_BUFFERS];
 static int count_of;

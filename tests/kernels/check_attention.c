@@ -1,3 +1,5 @@
+/* check_attention.c - holds attention of every tier to a softmax in float64 with derived bounds,
+ * and checks that a row keeps its bytes in any company. */
 #include "tests/kernels/cuda_tier.h"
 #include "tests/kernels/world.h"
 

@@ -1,4 +1,5 @@
-/* Products with what stands behind them in one kernel, against the kernels one by one. */
+/* check_chains.c - checks that a matrix product fused with the kernels before and after it gives
+ * the bytes of the kernels run one by one. */
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
@@ -14,7 +15,7 @@ static float *values(struct conform *c, size_t count, bool round)
     return at;
 }
 
-/* A product whose y only the next kernel reads. */
+/* Make a product whose y only the next kernel reads. */
 static struct tec_gemm_args product(struct conform *c, int rows, int n, int k)
 {
     struct tec_gemm_args a = {.max_rows = rows, .n = n, .k = k};
@@ -32,7 +33,7 @@ static struct tec_gemm_args product(struct conform *c, int rows, int n, int k)
     return a;
 }
 
-/* A norm whose y only the product reads: x moves in front of it. */
+/* Make a norm whose y only the product reads: the norm then takes x in its place. */
 static struct tec_norm_args norm_of(struct conform *c, struct tec_gemm_args *gemm)
 {
     struct tec_norm_args a = {.x = gemm->x, .ldx = gemm->ldx, .cols = gemm->k, .rows = gemm->rows};
@@ -55,7 +56,7 @@ static struct tec_norm_args norm_of(struct conform *c, struct tec_gemm_args *gem
     return a;
 }
 
-/* What a next kernel writes. */
+/* A place that a next kernel writes to. */
 struct place {
     void *at;
     size_t size;
@@ -64,7 +65,7 @@ struct place {
 enum { PLACES = 3 };
 #define NOTHING TEC_KERNEL_COUNT
 
-/* All ways from the same bytes. `must`: they are done together. */
+/* Run all ways from the same bytes. `must`: they have to be fused. */
 static void both(struct conform *c, const struct tec_norm_args *norm,
                  const struct tec_gemm_args *gemm, enum tec_kernel_id next, const void *args,
                  const struct place *places, int n, bool must)
@@ -82,7 +83,7 @@ static void both(struct conform *c, const struct tec_norm_args *norm,
     c->fast->gemm_bf16(gemm, part);
     if (next != NOTHING)
         tec_kernel_infos[next].run(c->fast, args, part);
-    if (norm) /* is not looked at when they are done together */
+    if (norm) /* ignored when they are fused */
         memset(norm->y, 0xff, (size_t)norm->max_rows * (size_t)norm->ldy * sizeof *norm->y);
     for (int i = 0; i < n; i++) {
         memcpy(apart[i], places[i].at, places[i].size);
@@ -99,7 +100,7 @@ static void both(struct conform *c, const struct tec_norm_args *norm,
     conform_end(c);
 }
 
-/* Without a norm in front, or with one. */
+/* What stands before the product: a norm or nothing. */
 struct front {
     struct tec_norm_args args;
     const struct tec_norm_args *norm;
@@ -162,7 +163,8 @@ static void gated(struct conform *c, enum tec_kernel_id next, int rows, int k, b
     both(c, f.norm, &a, next, &g, &out, 1, f.may);
 }
 
-/* Output over the input: blocks would overwrite what others still read. */
+/* Output over the input must not be fused, because blocks would overwrite what others still
+ * read. */
 static void over_input(struct conform *c)
 {
     struct tec_gemm_args a = product(c, 20, 64, 200);
@@ -192,7 +194,7 @@ static const int *ints(struct conform *c, int n, int step, int first)
     return at;
 }
 
-/* Heads, where they lie in q | k | v, and which rows of tables. */
+/* Choose the heads, their places in q | k | v, and the rows of the tables. */
 static struct tec_rope_args rope_args(struct conform *c, int rows, bool rotated)
 {
     int heads = conform_int(1, 3), dim = rotated ? 32 * conform_int(1, 3) : 8 * conform_int(1, 5);
@@ -231,7 +233,8 @@ static void rope(struct conform *c, int rows, int k, bool rotated, bool norm)
          f.may && (rotated || rows > 32));
 }
 
-/* Every pair and every three, at this size; for a device that tiles fill, or leave idle. */
+/* Check every pair and every triple at this size, for a device that the tiles fill or leave
+ * idle. */
 static void chains(struct conform *c, int rows, int k)
 {
     cuda_tier_plan_for(0, conform_int(0, 1) ? 1 : 1000);

@@ -1,3 +1,5 @@
+/* check_embed.c - checks the lookup of embeddings: one product for each value and no sum, so every
+ * tier must give the same bits. */
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
 

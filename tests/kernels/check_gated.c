@@ -1,3 +1,5 @@
+/* check_gated.c - checks the gated activations of every tier, f(gate) * up, against float64 within
+ * derived bounds. */
 #include "kernels/matrix.h"
 #include "tests/kernels/activation.h"
 #include "tests/kernels/conform.h"

@@ -1,3 +1,5 @@
+/* check_gemm.c - checks the matrix products of every tier: against float64, against the reference,
+ * and for bytes that do not depend on the planned capacity. */
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
@@ -11,7 +13,7 @@ struct shape {
     int max_rows, live, n, k;
 };
 
-/* Edges of panels, of register tiles and of cache blocks; then layers of real models. */
+/* Sizes at the edges of panels, register tiles and cache blocks; then layers of real models. */
 static const struct shape edges[] = {
     {1, 1, 16, 1},       {1, 1, 16, 2},      {3, 2, 32, 7},      {1, 1, 48, 17},
     {9, 8, 80, 64},      {8, 7, 112, 65},    {13, 13, 144, 129}, {16, 15, 240, 255},
@@ -34,14 +36,14 @@ static struct shape choose(const struct conform *c, int i)
                           16 * conform_int(1, 20), conform_int(1, conform_int(1, 700))};
 }
 
-/* Room to spare beyond the bound: sums of k products whose sizes add up to `size`, each step
- * rounded to one part in 2^24, and products below the normal range rounded to 2^-149. */
+/* The room beyond the bound: sums of k products whose sizes add up to `size`, where each step is
+ * rounded to one part in 2^24 and products below the normal range are rounded to 2^-149. */
 static double slack(int k, double size)
 {
     return k * (double)FLT_EPSILON * size + k * ldexp(1.0, -149);
 }
 
-/* The reference itself against a sum in float64 over the unpacked weights, one element. */
+/* Check one element of the reference against a sum in float64 over the unpacked weights. */
 static void check_reference(struct conform *c, const struct tec_gemm_args *a, const float *w,
                             const float *before, int at, bool bf16)
 {
@@ -56,7 +58,7 @@ static void check_reference(struct conform *c, const struct tec_gemm_args *a, co
     const float *gates = a->fixed && r < *a->fixed ? a->fixed_gate : a->gate;
     double bias = a->bias ? (double)a->bias[col] : 0.0, gate = gates ? (double)gates[col] : 1.0;
     double want = gate * (sum + bias) + (a->add ? (double)before[y] : 0.0);
-    /* Then bias, gate, add and the last store: one rounding each. */
+    /* Bias, gate, add and the last store then round once each. */
     double rest = (fabs(sum) + fabs(bias)) * fabs(gate) + fabs(want);
     double bound = 4.0 * (double)FLT_EPSILON * rest + ldexp(1.0, -148);
     if (bf16)
@@ -65,7 +67,7 @@ static void check_reference(struct conform *c, const struct tec_gemm_args *a, co
                   "reference [%dx%dx%d] row %d column %d", a->max_rows, a->n, a->k, r, col);
 }
 
-/* Sum of |x w| of one element, times its gate. */
+/* The sum of |x w| of one element, times its gate. */
 static double size_of(const struct tec_gemm_args *a, const float *w, int r, int col)
 {
     const float *x = a->x + (size_t)r * (size_t)a->ldx, *row = w + (size_t)col * (size_t)a->k;
@@ -119,7 +121,7 @@ static float *filled(struct conform *c, size_t count, enum conform_family family
     return buf;
 }
 
-/* None, one, some, all, and counts that no plan makes. */
+/* Give no, one, some or all rows fixed gates, and counts that no plan makes. */
 static void give_fixed(struct conform *c, struct tec_gemm_args *a)
 {
     const int counts[] = {0, 1, conform_int(0, a->max_rows), a->max_rows, a->max_rows + 9, -3};
@@ -168,8 +170,8 @@ static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum confor
     conform_end(c);
 }
 
-/* A row has the bytes of the plain kernel with the gate that it takes, whatever the count: for few
- * rows and for many, which go different ways. */
+/* A row has the bytes of the plain kernel with its own gate, whatever the count is; few rows and
+ * many rows take different code paths. */
 static void gemm_fixed(struct conform *c, const struct tec_kernels *table, bool bf16, int rows)
 {
     enum { N = 32, K = 37, LDX = 48 };
@@ -233,8 +235,8 @@ static void gemm_capacities(struct conform *c, const struct tec_kernels *table, 
     conform_end(c);
 }
 
-/* Where x holds bf16 values, to say so changes no byte: for few rows and for many, splits as blocks
- * and walked over, and a device that tiles fill. */
+/* Where x holds bf16 values, declaring so must change no byte: for few and for many rows, for
+ * splits as blocks and walked over, and for a device that tiles fill. */
 static void gemm_rounded(struct conform *c, const struct tec_kernels *table, int rows, int k)
 {
     enum { N = 48 };
@@ -266,7 +268,7 @@ static void gemm(struct conform *c, bool bf16)
     }
     for (int k = 5; k < 600; k += 264)
         gemm_capacities(c, c->fast, bf16, 32, k);
-    gemm_capacities(c, c->fast, bf16, 144, 397); /* the last split is less than a step */
+    gemm_capacities(c, c->fast, bf16, 144, 397); /* the last split is less than one step */
     for (int i = 0; bf16 && i < 8; i++)
         gemm_rounded(c, c->fast, i < 4 ? 8 << i : i * 25, i % 2 ? 397 : 40);
     for (int i = 0; i < EDGES + RANDOM; i++)

@@ -1,3 +1,5 @@
+/* check_int4.c - checks matrix products with int4 weights of every tier against float64, within
+ * bounds derived for digits and for tensor cores. */
 #include "kernels/int4.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
@@ -6,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Edges of groups, panels and register tiles; then layers of real models. */
+/* Sizes at the edges of groups, panels and register tiles; then layers of real models. */
 static const struct {
     int rows, n, k, group;
 } edges[] = {{1, 16, 8, 8},        {2, 16, 96, 64},      {3, 48, 160, 64},
@@ -18,7 +20,7 @@ static const struct {
 
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
 
-/* Words of any bits; scales from float16's subnormals up; zeros 0 .. 16. */
+/* Pack words of any bits, with scales from float16's subnormals up and zeros from 0 to 16. */
 static unsigned char *packed(struct conform *c, int n, int k, int group)
 {
     size_t size = tec_int4_size(n, k, group), panel = tec_int4_panel(k, group);
@@ -39,7 +41,7 @@ static unsigned char *packed(struct conform *c, int n, int k, int group)
     return w;
 }
 
-/* Any permutation of k for each of two orders, and which one a panel has. */
+/* Give any permutation of k for each of two orders, and the order of each panel. */
 static void give_order(struct conform *c, struct tec_gemm_args *a)
 {
     int *order = conform_ints(c, 2 * (size_t)a->k, 0), *of = conform_ints(c, (size_t)a->n / 16, 0);
@@ -68,8 +70,8 @@ static double weight(const struct tec_gemm_args *a, int k, int n)
            (double)tec_half_float(scale);
 }
 
-/* What an element is in float64, the size of what is added up for it, and what half a unit of each
- * group's digits may be off, all times the gate. */
+/* Compute an element in float64, the size of what is summed for it, and the possible error of half
+ * a unit in each group's digits, all times the gate. */
 static double exact(const struct tec_gemm_args *a, const float *before, int r, int n, double *size,
                     double *cut)
 {
@@ -96,8 +98,8 @@ static double exact(const struct tec_gemm_args *a, const float *before, int r, i
            (a->add ? (double)before[(size_t)r * (size_t)a->ldy + (size_t)n] : 0.0);
 }
 
-/* Sums of digits are exact; each group is rounded five times and added once, then bias, gate, add.
- */
+/* The sums of digits are exact; each group is rounded five times and added once, then bias, gate
+ * and add round. */
 static double digits(const struct tec_gemm_args *a, double size, double cut, double want)
 {
     int steps = a->k / a->group + 10;
@@ -137,8 +139,8 @@ static float *filled(struct conform *c, size_t count)
     return x;
 }
 
-/* A row of x: of one size; of sizes that differ between and within groups; at the edge of what the
- * digits hold. */
+/* Fill a row of x: with one size; with sizes that differ between and within groups; or at the edge
+ * of what the digits hold. */
 static void fill_x(float *x, int k)
 {
     int family = conform_int(0, 2);
@@ -152,8 +154,8 @@ static void fill_x(float *x, int k)
     }
 }
 
-/* One group of scale 1: its sum of x in whole units, found here in another way. Three roundings are
- * left, so that a digit less, or one cut off in place of rounded, is seen. */
+/* Check one group of scale 1, whose sum of x in whole units is computed here in another way. Only
+ * three roundings are left, so that a missing digit, or one cut off instead of rounded, is seen. */
 static void one_group(struct conform *c, int k, int family)
 {
     enum { ROWS = 3, N = 16 };
@@ -189,7 +191,7 @@ static void one_group(struct conform *c, int k, int family)
     conform_end(c);
 }
 
-/* A row that holds what is not a number, or is infinite, is not a number; the others stay. */
+/* A row that holds NaN or infinity must give NaN, and the other rows must not change. */
 static void not_finite(struct conform *c)
 {
     enum { ROWS = 5, N = 48, K = 80 };
@@ -252,8 +254,8 @@ static void shape(struct conform *c, int rows, int n, int k, int group)
     conform_end(c);
 }
 
-/* A row has the same bytes whatever capacity was planned for, and where x holds bf16 values,
- * whether that is said or not; x and y hold the live rows alone. */
+/* A row has the same bytes whatever capacity was planned, and whether or not x is declared to hold
+ * bf16 values; x and y hold the live rows alone. */
 static void capacities(struct conform *c, int n, int k, int group, bool ordered)
 {
     enum { LIVE = 40 };

@@ -1,3 +1,5 @@
+/* check_map.c - checks the elementwise activations (gelu, relu, silu) and the copy of rows against
+ * float64 within derived bounds. */
 #include "tests/kernels/activation.h"
 #include "tests/kernels/conform.h"
 
@@ -29,7 +31,8 @@ static void compare(struct conform *c, const struct tec_map_args *a, const float
         }
 }
 
-/* Normal values of some size, a sweep over the whole curve, and far beyond it. */
+/* Fill with normal values of some size, with a sweep over the whole curve, or with values far
+ * beyond it. */
 static void fill(float *x, size_t count, int how)
 {
     conform_fill(x, count, (enum conform_family)(how % CONFORM_FAMILIES), 2.0F);
@@ -91,7 +94,7 @@ static void map(struct conform *c, function f)
     map_in_place(c, f);
 }
 
-/* What no bound can say: a NaN stays one, zeros and infinities. */
+/* Check what no bound covers: a NaN stays one, zeros and infinities. */
 static void relu_ends(struct conform *c)
 {
     enum { N = 6, LD = 16 };

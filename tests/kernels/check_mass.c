@@ -1,3 +1,5 @@
+/* check_mass.c - checks the attention mass of ranges of keys: against float64 with derived bounds,
+ * and that rows and ranges keep their bytes in any company. */
 #include "kernels/attention.h"
 #include "tests/kernels/world.h"
 
@@ -25,7 +27,8 @@ static const struct world_shape edges[] = {{1, 1, 1, 1, 1, 1, WORLD_ALL, false, 
                                            {20, 1, 500, 7, 1, 40, WORLD_FORKED, false, true}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
 
-/* Ranges of all lengths, empty ones among them; the last may end anywhere, also past all keys. */
+/* Cut ranges of all lengths, empty ones among them; the last may end anywhere, also past all
+ * keys. */
 static void cut_ranges(struct conform *c, struct tec_mass_args *a, int keys)
 {
     int most = tec_mass_ranges(a->head_dim), ranges = conform_int(1, conform_int(1, keys + 3));
@@ -157,7 +160,8 @@ static void compare(struct conform *c, const struct world *w, const struct tec_m
     free(room);
 }
 
-/* Run fast with other arguments; columns below n of row r must be those of row[r] (NULL: r). */
+/* Run fast with other arguments; the columns below n of row r must equal those of row[r] (NULL:
+ * r). */
 static void expect_rows(struct conform *c, const struct tec_mass_args *m, struct tec_mass_args a,
                         const int *row, int lanes, const char *when)
 {
@@ -174,7 +178,7 @@ static void expect_rows(struct conform *c, const struct tec_mass_args *m, struct
     }
 }
 
-/* A row keeps its bytes in any company; a range keeps its own whatever comes behind it. */
+/* A row keeps its bytes in any company; a range keeps its bytes whatever comes behind it. */
 static void company(struct conform *c, const struct world *w, const struct tec_mass_args *m,
                     int seqs)
 {
@@ -217,7 +221,7 @@ static void mass_shape(struct conform *c, struct world_shape s, bool bf16,
         for (int i = 0; steep && i < s.heads * s.dim; i++)
             w.q[r * a.ldq + i] *= r % 2 ? 30.0F : 300.0F;
     struct conform_call call = call_of(&a);
-    if (ranges_of(&a) > 0) { /* a row of no bytes would be a whole buffer */
+    if (ranges_of(&a) > 0) { /* a row of no bytes would mean a whole buffer */
         conform_run(c, &call);
         for (int r = conform_int(0, a.max_rows / 16); r < a.max_rows; r += 1 + a.max_rows / 16)
             compare(c, &w, &a, r);
@@ -248,7 +252,7 @@ static void hidden_keys(struct conform *c, bool bf16)
     conform_end(c);
 }
 
-/* A count of ranges below none and beyond the most. */
+/* Check counts of ranges below none and beyond the most. */
 static void any_count(struct conform *c, bool bf16, int count)
 {
     struct world_shape s = {1, 6, 90, 4, 2, 16, WORLD_ALL, false, false};

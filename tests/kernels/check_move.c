@@ -1,9 +1,10 @@
+/* check_move.c - checks the moves of slots between regions of KV memory, byte by byte. */
 #include "tests/kernels/conform.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Slots in regions of `tokens`; moves from one region to another. */
+/* The slots lie in regions of `tokens`, and moves go from one region to another. */
 struct shape {
     int regions, tokens, moves, row;
     bool apart;   /* `from` is another array */
@@ -19,7 +20,8 @@ static unsigned char *slots(struct conform *c, struct shape s)
     return at;
 }
 
-/* The next region takes each, oldest first, as a ring of regions shifts; else any to any. */
+/* Make the moves: each region takes the slots of the one before, oldest first, as a ring of regions
+ * shifts; or any slot goes to any. */
 static struct tec_move *moves(struct conform *c, struct shape s, bool any)
 {
     struct tec_move *m = conform_buf(c, (size_t)s.moves, sizeof *m);
@@ -41,7 +43,7 @@ static struct tec_move *moves(struct conform *c, struct shape s, bool any)
     return m;
 }
 
-/* Byte by byte. */
+/* Compute the expected bytes one by one. */
 static void expected(unsigned char *to, const unsigned char *from, const struct tec_move_args *a,
                      int count)
 {
@@ -73,7 +75,7 @@ static void move_shape(struct conform *c, struct shape s, bool any, int live)
     a.count = conform_ints(c, 1, live);
     expected(right + s.shift, (s.apart ? from : right) + s.shift, &a, live);
     struct conform_call call = {.ref = &a, .fast = &a, .live = live, .outs = 1};
-    call.out[0] = (struct conform_out){.at = to}; /* all of it, whatever moves touch */
+    call.out[0] = (struct conform_out){.at = to}; /* the whole memory, whatever the moves touch */
     conform_run(c, &call);
     compare(c, &a, right, size);
     if (size >= 1 << 20) {

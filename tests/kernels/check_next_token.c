@@ -1,3 +1,5 @@
+/* check_next_token.c - checks the greedy choice of the next token and the bookkeeping of requests
+ * against a definition written differently. */
 #include "kernels/bf16.h"
 #include "tests/kernels/conform.h"
 
@@ -5,7 +7,8 @@
 
 enum { TOKENS = 9, FORCED = 5 };
 
-/* Where the largest hides: anywhere, at either end, twice, below -0, among NaN, beside infinity. */
+/* Hide the largest value anywhere, at either end, twice, below -0, among NaN, or beside
+ * infinity. */
 static void hide(float *row, int cols, int how)
 {
     int at = conform_int(0, cols - 1), other = conform_int(0, cols - 1);
@@ -35,7 +38,7 @@ static void hide(float *row, int cols, int how)
     }
 }
 
-/* The definition once more, written differently: the largest value, then its first place. */
+/* The definition once more, written differently: find the largest value, then its first place. */
 static int answer(const float *row, int cols, int round)
 {
     float most = -INFINITY;
@@ -55,8 +58,8 @@ static int *some_ints(struct conform *c, int rows, int low, int high)
     return buf;
 }
 
-/* A tree of which place 1 is an end: from 0 everything leads to 2, from 2 half of it to the end; 3
- * knows no token. */
+/* Plant a tree in which place 1 is an end: from 0 everything leads to 2, from 2 half of it leads to
+ * the end, and 3 knows no token. */
 static void plant(struct conform *c, struct tec_next_token_args *a)
 {
     enum { PLACES = 4 };
@@ -115,7 +118,7 @@ static struct tec_next_token_args arguments(struct conform *c, int rows, int col
     return a;
 }
 
-/* With room for more tokens than there are runs, so that each run looks for the largest. */
+/* Give room for more tokens than there are runs, so that each run searches for the largest. */
 static void bench(struct conform *c, struct conform_call *call, struct tec_next_token_args a)
 {
     enum { ROOM = 1000 };
@@ -182,7 +185,7 @@ static void next_token_shape(struct conform *c, int rows, int cols, int kind)
     conform_end(c);
 }
 
-/* Where no row lives, all of them are done. */
+/* If no row is live, all rows count as done. */
 static void next_token_nobody(struct conform *c, const struct tec_kernels *table)
 {
     struct tec_next_token_args a = arguments(c, 3, 100, 1);

@@ -1,3 +1,5 @@
+/* check_norm.c - checks the RMS and layer norms of every tier against long double, within bounds
+ * derived for float64 and for float32 sums. */
 #include "tests/kernels/conform.h"
 
 #include <float.h>
@@ -9,14 +11,14 @@ struct shape {
     int rows, cols;
 };
 
-/* Edges of vectors, then the rows of real models. */
+/* Sizes at the edges of vectors; then the rows of real models. */
 static const struct shape edges[] = {
     {1, 1},  {3, 7},   {2, 8},    {5, 9},     {4, 15},   {3, 16},    {7, 17},     {2, 31},
     {2, 33}, {11, 64}, {2, 4500}, {51, 1024}, {5, 1152}, {20, 2048}, {256, 1152}, {968, 2048}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40 };
 
-/* The formula in long double for one row, its largest element, and its largest distance from the
- * mean. */
+/* The formula in long double for one row, with its largest element and its largest distance from
+ * the mean. */
 struct exact {
     long double mean, scale, spread, far;
 };
@@ -66,7 +68,7 @@ static long double float_sums(const struct exact *e, int cols, bool centred, lon
            2 * u * fabsl(v) * e->scale * fabsl(weight) + ldexpl(1 + fabsl(weight), -149);
 }
 
-/* Bound of an element of value `want` after its last roundings. */
+/* The bound of an element of value `want` after its last roundings. */
 static long double rounded(const struct tec_norm_args *a, long double bound, long double want)
 {
     bound += (long double)FLT_EPSILON / 2 * (fabsl(want) + bound) + ldexpl(1, -149);
@@ -100,7 +102,7 @@ static void compare_row(struct conform *c, const struct tec_norm_args *a, const 
     }
 }
 
-/* None, one, some, all, and counts that no plan makes. */
+/* Give no, one, some or all rows fixed vectors, and counts that no plan makes. */
 static void give_fixed(struct conform *c, struct tec_norm_args *a)
 {
     const int counts[] = {0, 1, conform_int(0, a->max_rows), a->max_rows, a->max_rows + 9, -3};
@@ -176,7 +178,7 @@ static void norm_in_place(struct conform *c, bool centred)
     conform_end(c);
 }
 
-/* A row has the bytes of the plain kernel with the vectors that it takes, whatever the count. */
+/* A row has the bytes of the plain kernel with its own vectors, whatever the count is. */
 static void norm_fixed(struct conform *c, const struct tec_kernels *table, bool centred)
 {
     enum { ROWS = 7, COLS = 45, LD = 48 };

@@ -1,3 +1,5 @@
+/* check_patchify.c - checks that pictures are cut into patches exactly: every byte has one place
+ * and one value. */
 #include "tests/kernels/conform.h"
 
 #include <stdio.h>
@@ -52,7 +54,7 @@ void conform_patchify(struct conform *c)
     patchify_shape(c, 1, 1, 1);
     patchify_shape(c, 2, 5, 5);
     patchify_shape(c, 3, 28, 14);
-    patchify_shape(c, 2, 30, 14); /* a rest that no patch covers */
+    patchify_shape(c, 2, 30, 14); /* some pixels are left that no patch covers */
     patchify_shape(c, 3, 224, 14);
     for (int i = 0; i < 20; i++) {
         int patch = conform_int(1, 9);

@@ -1,3 +1,5 @@
+/* check_place.c - checks that kept keys and values are placed in KV memory as rope stores fresh
+ * ones, and that nothing else changes. */
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
@@ -23,10 +25,10 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
 struct kept {
     struct tec_place_args a;
     struct tec_place *places;
-    float *fresh; /* [tokens of all places, cols]: keys before they were rounded and kept */
+    float *fresh; /* [tokens of all places, cols]: the keys before they were rounded */
     char *right_k, *right_v, *junk;
-    size_t size, row, bytes;   /* of an element, a slot, the memory */
-    struct tec_rope_args rope; /* of one place; its rows are filled by rope_stores */
+    size_t size, row, bytes;   /* of an element, of a slot, of the memory */
+    struct tec_rope_args rope; /* rope of one place; rope_stores fills its rows */
     float *x;
     int *slot, *pos, *rows;
 };
@@ -50,8 +52,9 @@ static void *noise(struct conform *c, size_t size)
     return at;
 }
 
-/* Keys are values of a family, rounded where they are kept in bf16: any bits where nothing is
- * rotated. Values are any bits. Places leave a gap now and then and come in any order. */
+/* Keep keys and values. Keys are values of a family, rounded where they are kept in bf16; where
+ * nothing is rotated they are any bits, as values always are. Places leave gaps now and then and
+ * come in any order. */
 static void keep(struct conform *c, struct kept *y, struct shape s, enum conform_family family)
 {
     size_t cols = (size_t)s.kv_heads * (size_t)s.dim, each = (size_t)s.tokens * cols;
@@ -96,7 +99,7 @@ static void prepare_rope(struct conform *c, struct kept *y)
     y->rope.rows = y->rows = conform_ints(c, 1, 0);
 }
 
-/* The keys of a place as rope stores them when they are fresh. */
+/* Store the keys of a place as rope stores them when they are fresh. */
 static void rope_stores(struct kept *y, const struct tec_kernels *by, int i, int tokens)
 {
     size_t cols = (size_t)y->a.kv_heads * (size_t)y->a.head_dim;

@@ -1,3 +1,5 @@
+/* check_rope.c - checks rotary embedding and the storing of keys and values: two rounded products
+ * and a sum, compared with the formula in float64. */
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
@@ -21,7 +23,7 @@ static const struct shape edges[] = {
     {968, 8, 1, 256, true, true}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 30 };
 
-/* A table as the engine makes it, for frequencies that fall with i. */
+/* Make a table as the engine does, for frequencies that fall with i. */
 static float *table(struct conform *c, int half)
 {
     float *t = conform_buf(c, (size_t)POSITIONS * (size_t)half * 2, sizeof *t);
@@ -40,8 +42,8 @@ static double seen(float x, bool bf16)
     return (double)(bf16 ? tec_bf16_round(x) : x);
 }
 
-/* One head against the formula, perhaps rounded to bf16 first: two products and a sum, rounded;
- * then perhaps to bf16. */
+/* Compare one head, perhaps rounded to bf16 first, with the formula: two products and a sum,
+ * rounded, and then perhaps rounded to bf16. */
 static void compare_head(struct conform *c, const struct tec_rope_args *a, const float *x, int row,
                          const float *want, bool bf16, bool before)
 {
@@ -87,7 +89,7 @@ static void compare(struct conform *c, const struct tec_rope_args *a, int row, b
     }
 }
 
-/* Distinct slots in no order, and any positions. */
+/* Give distinct slots in no order, and any positions. */
 static void place(struct conform *c, struct tec_rope_args *a, int rows, int slots)
 {
     int *slot = conform_ints(c, (size_t)rows, 0), *pos = conform_ints(c, (size_t)rows, 0);
@@ -134,7 +136,7 @@ static void rope_shape(struct conform *c, struct shape s, bool bf16, enum confor
         call.out[call.outs++] =
             (struct conform_out){a.q, s.rows, (size_t)q * 4, (size_t)a.ldq * 4, NULL, 0, 1};
     conform_run(c, &call);
-    /* Every tier rounds the same products in the same order. */
+    /* Every tier rounds the same products in the same order, so the bits are equal. */
     conform_same(c, 0, (size_t)slots * (size_t)kv * size, "k of %d rows, dim %d", s.rows, s.dim);
     conform_same(c, 1, (size_t)slots * (size_t)kv * size, "v of %d rows, dim %d", s.rows, s.dim);
     if (s.queries)

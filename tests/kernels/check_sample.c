@@ -1,3 +1,5 @@
+/* check_sample.c - checks the sampling of tokens: what the filter leaves, against a sort, and how
+ * often tokens are drawn, against their probabilities. */
 #include "kernels/bf16.h"
 #include "kernels/sample.h"
 #include "tests/kernels/conform.h"
@@ -12,8 +14,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What must be left, by sorting: the smallest number that may be drawn. `near`: how far the sum is
- * from the share where it ends, relative to it all: float64 and fixed point may part there. */
+/* Find by sorting the smallest value that may be drawn. `near` receives how far the sum is from the
+ * share at which it ends, relative to the whole: there float64 and fixed point may differ. */
 static float least_of(const struct tec_sample_args *a, int r, float *y, double *near)
 {
     int n = a->cols, left = n;
@@ -30,7 +32,7 @@ static float least_of(const struct tec_sample_args *a, int r, float *y, double *
     for (int i = 0; i < left && a->top_p[r] < 1.0F; i++) {
         sum += exp((double)y[i] - (double)y[0]) / all;
         if (i + 1 < left && y[i + 1] >= y[i])
-            continue; /* equals share a fate */
+            continue; /* equal values are kept or dropped together */
         *near = fmin(*near, fabs(sum - (double)a->top_p[r]));
         if (sum >= (double)a->top_p[r])
             return y[i];
@@ -64,7 +66,8 @@ static void check_row(struct conform *c, const struct tec_sample_args *a, const 
     }
 }
 
-/* How often each of a few tokens is drawn, against its probability: 6 standard deviations. */
+/* Compare how often each of a few tokens is drawn with its probability, within 6 standard
+ * deviations. */
 static void check_draws(struct conform *c)
 {
     enum { COLS = 7, ROWS = 4000 };

@@ -1,10 +1,12 @@
+/* check_tables.c - checks the small kernels that read tables and take means: rows added from a
+ * table, means of runs, and reads of KV slots. */
 #include "kernels/bf16.h"
 #include "tests/kernels/conform.h"
 
 #include <float.h>
 #include <math.h>
 
-/* Edges of vectors; then anything. */
+/* Choose sizes at the edges of vectors first, then any. */
 static int choose(int i, int most)
 {
     static const int edges[] = {1, 7, 8, 9, 15, 16, 17, 31, 33};
@@ -12,7 +14,7 @@ static int choose(int i, int most)
     return i < n ? edges[i] : conform_int(1, most);
 }
 
-/* `rows` rows of stride ld of which cols are used. */
+/* Make `rows` rows of stride ld, of which cols are used. */
 static float *matrix(struct conform *c, int rows, int ld, enum conform_family family)
 {
     float *x = conform_buf(c, (size_t)rows * (size_t)ld, sizeof *x);
@@ -28,7 +30,7 @@ static float *copied(struct conform *c, const float *x, int count)
     return y;
 }
 
-/* got and want at one place against the value, which is rounded at most once. */
+/* Compare both results at one place with the value, which is rounded at most once. */
 static void both(struct conform *c, int at, double exact, double bound, int row, int col)
 {
     conform_close(c, (double)((const float *)c->got[0])[at], exact, bound, "row %d column %d", row,
@@ -48,7 +50,7 @@ void conform_add_table(struct conform *c)
         a.y = matrix(c, rows, a.ldy, (enum conform_family)(i % CONFORM_FAMILIES));
         const float *before = copied(c, a.y, rows * a.ldy);
         a.rows = conform_live(c, rows);
-        int *row = conform_ints(c, (size_t)rows, 0); /* some outside of the table */
+        int *row = conform_ints(c, (size_t)rows, 0); /* some rows lie outside the table */
         for (int r = 0; r < rows; r++)
             row[r] = conform_int(-2, period + 1);
         a.row = i % 2 ? row : NULL;
@@ -96,7 +98,7 @@ void conform_mean_rows(struct conform *c)
         a.x = matrix(c, x_rows, a.ldx, (enum conform_family)(i % CONFORM_FAMILIES));
         a.y = conform_buf(c, (size_t)rows * (size_t)a.ldy, sizeof *a.y);
         struct tec_span *span = conform_buf(c, (size_t)rows, sizeof *span);
-        for (int r = 0; r < rows; r++) /* most inside, some past an end, some before the first */
+        for (int r = 0; r < rows; r++) /* most inside, some past an end, some before 0 */
             span[r] = (struct tec_span){conform_int(0, 9) ? conform_int(0, x_rows - 1)
                                                           : conform_int(-2, x_rows + 2),
                                         conform_int(0, 9) ? conform_int(0, 12) : -1};
@@ -139,7 +141,7 @@ void conform_euler(struct conform *c)
                 }
                 double step = (double)a.dt * (double)a.v[r * a.ldv + k];
                 double exact = (double)before[r * a.ldx + k] + step;
-                double size = fabs(exact) + 2 * fabs(step); /* product and sum round once each */
+                double size = fabs(exact) + 2 * fabs(step); /* two roundings: product, sum */
                 both(c, r * a.ldx + k, exact, size * (double)FLT_EPSILON / 2 + ldexp(1, -149), r,
                      k);
             }

@@ -1,3 +1,5 @@
+/* check_take.c - checks that rows are gathered by number into groups side by side, and that a
+ * number out of range reads row 0. */
 #include "kernels/bf16.h"
 #include "tests/kernels/conform.h"
 
@@ -8,7 +10,7 @@ struct shape {
     int rows, x_rows, cols, group;
 };
 
-/* Row numbers in and out of range, some twice. */
+/* Row numbers in and out of range, some of them twice. */
 static const int *numbers(struct conform *c, struct shape s)
 {
     int *row = conform_ints(c, (size_t)s.rows, 0);
@@ -18,7 +20,7 @@ static const int *numbers(struct conform *c, struct shape s)
     return row;
 }
 
-/* Where each row goes, in floats. */
+/* The place of each row in the output, in floats. */
 static const int *places(struct conform *c, const struct tec_take_args *a)
 {
     int *at = conform_ints(c, (size_t)a->max_rows, 0);

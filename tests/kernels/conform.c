@@ -1,6 +1,9 @@
-/* kernels.t [--bench] [--layers [--peak TFLOP/s]] [--first] [--small] [--seed N]
- * [--tier NAME] [--schedule 0..2] [--capability 80] [pattern]; --first ends at the first failure,
- * --small tries no sizes of real models. */
+/* conform.c - the conformance harness: it runs every kernel of every tier against the reference and
+ * reports the first difference.
+ *
+ * Usage: kernels.t [--bench] [--layers [--peak TFLOP/s]] [--first] [--small] [--seed N] [--tier
+ * NAME] [--schedule 0..2] [--capability 80] [pattern]; --first ends at the first failure, --small
+ * tries no sizes of real models. */
 #include "tests/kernels/conform.h"
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
@@ -14,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Bytes of each output: before, after ref, after fast. */
+/* The bytes of each output: before, after ref, and after fast. */
 static struct {
     unsigned char *before, *want, *got;
     size_t size;
@@ -67,7 +70,7 @@ void conform_close(struct conform *c, double got, double want, double bound, con
     double ratio = got == want ? 0.0 : fabs(got - want) / bound;
     if (ratio > c->worst)
         c->worst = ratio;
-    if (ratio <= 1.0) /* NaN is not */
+    if (ratio <= 1.0) /* also false for NaN */
         return;
     char where[100];
     va_list args;
@@ -111,7 +114,8 @@ static void restore(const struct conform_call *call)
         memcpy(call->out[o].at, kept[o].before, kept[o].size);
 }
 
-/* From the same initial bytes: lanes one after the other, in reverse for three of them. */
+/* Run from the same initial bytes: lanes one after the other, in reverse order when there are
+ * three. */
 static void run_lanes(struct conform *c, const struct conform_call *call, bool fast, int lanes,
                       int live)
 {
@@ -127,7 +131,8 @@ static void run_lanes(struct conform *c, const struct conform_call *call, bool f
         conform_fail(c, "%s", trouble);
 }
 
-/* Output `o` now holds `rows` from the first `live` counts' rows and is untouched elsewhere. */
+/* Expect that output `o` holds `rows` from the rows of the first `live` counts, and is untouched
+ * elsewhere. */
 static void expect(struct conform *c, const struct conform_call *call, int o,
                    const unsigned char *rows, int live, const char *when)
 {
@@ -213,7 +218,7 @@ double conform_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Best of several: noise only ever adds time. */
+/* The best of several times, because noise only ever adds time. */
 static double best_seconds(struct conform *c, const struct conform_call *call, bool fast)
 {
     double best = 1e30;
@@ -247,9 +252,9 @@ void conform_time(struct conform *c, const char *shape, const struct conform_cal
 struct options {
     const char *pattern, *tier;
     uint64_t seed;
-    int schedule; /* of the emulator, -1: each */
-    int like;     /* a compute capability, 0: that of the device */
-    double peak;  /* of bf16 products, for --layers; 0 = not known */
+    int schedule; /* of the emulator; -1: each */
+    int like;     /* a compute capability; 0: that of the device */
+    double peak;  /* peak of bf16 products, for --layers; 0: not known */
     bool bench, layers, small;
 };
 
@@ -285,7 +290,7 @@ struct tally {
     int run, failed;
 };
 
-/* One kernel of one tier. */
+/* Check one kernel of one tier. */
 static void check(const struct options *o, struct tally *tally, struct conform c, const char *skip,
                   void (*run)(struct conform *c))
 {

@@ -1,3 +1,7 @@
+/* cuda_tier.c - the CUDA kernels as one more tier of the harness, on a GPU or in the emulator: each
+ * call is a launch and a wait.
+ *
+ * Without CUDA in the build there is no such tier. */
 #include "tests/kernels/cuda_tier.h"
 
 #include <stdlib.h>
@@ -112,7 +116,7 @@ void cuda_tier_schedule(int order, uint64_t seed)
     cuda_emulator_schedule((enum cuda_emulator_order)order, seed);
 }
 
-/* The sanitizer knows its own allocator best. */
+/* A sanitizer tracks its own allocator best. */
 void *cuda_tier_alloc(size_t size)
 {
     return aligned_alloc(64, size);
@@ -232,7 +236,7 @@ void cuda_tier_close(void)
     tier.open = false;
 }
 
-/* Partial sums of an earlier kernel must not be read. */
+/* Overwrite the partial sums of an earlier kernel, because they must not be read. */
 static void before(void)
 {
     size_t size = kind == CUDA_TIER_EMULATED ? UNSET_EMULATED : PARTIALS;

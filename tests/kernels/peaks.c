@@ -1,3 +1,5 @@
+/* peaks.c - measures what this machine can do at most, in arithmetic and in reading memory, next to
+ * what a kernel does. */
 #include "tests/kernels/peaks.h"
 #include "kernels/unroll.h"
 #include "tests/kernels/conform.h"
@@ -67,7 +69,7 @@ double peaks_measure(void (*job)(void *user, struct tec_part part, int rep), voi
     return team.took[0];
 }
 
-/* Sums that nobody reads, kept so that the work is not dropped. */
+/* Sums that nobody reads, kept so that the compiler does not drop the work. */
 static volatile float sink[2][16];
 
 __attribute__((target("avx512f"))) static void fma_512(void *user, struct tec_part part, int rep)
@@ -113,14 +115,14 @@ double peaks_fma(enum tec_tier tier, int lanes)
     return flops / peaks_measure(wide ? fma_512 : fma_256, NULL, lanes, 20, NULL) * 1e-9;
 }
 
-/* Pieces larger than a cache, short enough to be read between two interruptions. */
+/* A piece is larger than a cache, and short enough to be read between two interruptions. */
 struct region {
     const char *memory;
     size_t piece;
     int pieces;
 };
 
-/* Eight streams of 32-byte loads, prefetched as far ahead as helps most here. */
+/* Read with eight streams of 32-byte loads, prefetched as far ahead as helps most here. */
 __attribute__((target("avx2"))) static void read_all(void *user, struct tec_part part, int rep)
 {
     const struct region *all = user;

@@ -1,4 +1,5 @@
-/* Kernels that are wrong on purpose: the harness must catch each. */
+/* self_test.c - tests the harness itself: each kernel here is wrong on purpose, and the harness
+ * must catch it. */
 #include "kernels/bf16.h"
 #include "tests/kernels/conform.h"
 
@@ -22,7 +23,7 @@ static void tail_dropped(const struct tec_embed_args *a, struct tec_part part)
         row_of(a, 0)[a->k - 1] = keep;
 }
 
-/* Address sanitizer would stop the test here: the fences must do without it. */
+/* Address sanitizer would stop the test here, so the fences must catch this without it. */
 __attribute__((no_sanitize_address)) static void past_the_end(const struct tec_embed_args *a,
                                                               struct tec_part part)
 {

@@ -1,3 +1,5 @@
+/* world.c - builds random sequences, spans and KV memory for the checks of attention and of its
+ * mass. */
 #include "tests/kernels/world.h"
 #include "kernels/bf16.h"
 
@@ -9,7 +11,7 @@ bool world_on_cuda(const struct conform *c)
     return strncmp(c->tier, "cuda", 4) == 0;
 }
 
-/* Runs of slots in shuffled order: spans begin and end anywhere, empty ones among them. */
+/* Cut runs of slots in shuffled order: spans begin and end anywhere, empty ones among them. */
 static void cut_spans(struct conform *c, struct world *w, struct world_shape s)
 {
     struct tec_seq *seqs = conform_buf(c, (size_t)s.seqs, sizeof *seqs);
@@ -30,7 +32,7 @@ static void cut_spans(struct conform *c, struct world *w, struct world_shape s)
         }
     }
     w->slots = next + 3;
-    /* Logical order need not be that of slots. */
+    /* The logical order of spans need not be that of their slots. */
     for (int i = 0; i < s.seqs; i++)
         for (int j = 0; j + 1 < seqs[i].spans; j++) {
             int at = seqs[i].first + j, other = seqs[i].first + conform_int(j, seqs[i].spans - 1);
@@ -57,7 +59,8 @@ int world_slot(const struct world *w, int seq, int key)
     return span->slot + key;
 }
 
-/* Memory that no sequence holds is NaN; what a sequence holds is some family's. */
+/* Fill memory: slots that no sequence holds become NaN; slots that a sequence holds get values of a
+ * family. */
 static void fill_memory(struct conform *c, struct world *w, struct world_shape s,
                         enum conform_family family)
 {
@@ -84,7 +87,7 @@ static void fill_memory(struct conform *c, struct world *w, struct world_shape s
     w->a.v = w->values;
 }
 
-/* Rows of one sequence are mostly neighbours; some see nothing. */
+/* Choose rows: those of one sequence are mostly neighbours, and some see nothing. */
 static void choose_rows(struct conform *c, struct world *w, struct world_shape s)
 {
     int rows = s.seqs * s.rows;

@@ -1,3 +1,5 @@
+/* asks.c - the ring of tickets by which consumer threads start and cancel requests: consumers share
+ * a lock, the frame thread takes none and never waits. */
 #include "tools/api/asks.h"
 
 void tec_asks_init(struct tec_asks *asks)
@@ -11,7 +13,8 @@ void tec_asks_finish(struct tec_asks *asks)
     pthread_mutex_destroy(&asks->lock);
 }
 
-/* Consumers write a place only when its last ticket is settled, the frame thread only before. */
+/* A consumer writes a place only when its last ticket is settled; the frame thread writes it only
+ * before that. */
 int64_t tec_asks_leave(struct tec_asks *asks, const struct tec_ticket *ticket)
 {
     pthread_mutex_lock(&asks->lock);
@@ -82,7 +85,8 @@ void tec_asks_put(struct tec_asks *asks, struct tec_tick *tick, bool observed)
     tick->cancelled = asks->cancelled;
 }
 
-/* From here on a consumer may take the place for a new ticket: `handled` is what is known here. */
+/* From here on a consumer may reuse the place for a new ticket; `handled` is the frame thread's own
+ * record of that. */
 static void settle(struct tec_asks *asks, int64_t ticket)
 {
     asks->handled[ticket % TEC_ASKS_KEPT] = true;

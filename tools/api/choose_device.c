@@ -1,3 +1,5 @@
+/* choose_device.c - chooses the device that a name means ("cpu", "cuda", "cuda:N"), or the best
+ * usable one when no name is given. */
 #include "tools/api/choose_device.h"
 
 #include "base/number.h"
@@ -5,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "cuda" or "cuda:N". */
+/* Whether the name is "cuda" or "cuda:N"; sets the index. */
 static bool is_cuda(const char *name, int *index)
 {
     int64_t number = 0;

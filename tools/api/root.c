@@ -1,3 +1,4 @@
+/* root.c - finds the folder that holds the bundled pipelines/ and policies/. */
 #include "tools/api/root.h"
 
 #include <limits.h>
@@ -21,7 +22,7 @@ static bool is_root(const char *path)
     return is_folder(path, "pipelines") && is_folder(path, "policies");
 }
 
-/* The folder of the running program, or "" when the system does not tell. */
+/* The folder of the running program, or "" if the system does not report it. */
 static void own_folder(char *path, size_t size)
 {
     ssize_t n = readlink("/proc/self/exe", path, size - 1);
@@ -53,7 +54,7 @@ enum tec_status tec_root_find(const char **root, const char *given, struct tec_a
                         "no folder with pipelines/ and policies/ near %s or here; name it with "
                         "--root DIR",
                         own[0] ? own : "the program");
-    char plain[PATH_MAX]; /* "/a/build/dev/../.." is no name to show */
+    char plain[PATH_MAX]; /* show no name like "/a/build/dev/../.." */
     if (found == path && realpath(path, plain))
         found = plain;
     *root = tec_arena_strdup(arena, found);

@@ -1,3 +1,5 @@
+/* seen.c - keeps recent observations, so that the actions a ring hands out frames later can be
+ * converted with the state that they answer. */
 #include "tools/api/seen.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* topology.c - builds the topology that a policy sees from a pipeline's declaration, and opens a
+ * policy with its parameters. */
 #include "tools/api/topology.h"
 
 #include <math.h>
@@ -12,7 +14,7 @@ static int points(int to[TEC_MAX_AXIS], const struct tec_ints *from)
     return n;
 }
 
-enum { SLICES = 16 }; /* where the model that would say how many is not known */
+enum { SLICES = 16 }; /* assumed while no model is known that would give the number */
 
 static bool any_hard(const struct tec_pipeline *p)
 {
@@ -22,7 +24,7 @@ static bool any_hard(const struct tec_pipeline *p)
     return false;
 }
 
-/* As the engine numbers them: the frames' model first. */
+/* The index of a model as the engine numbers it: the frames' model comes first. */
 static int model_of(const struct tec_pipeline *p, int index)
 {
     int main = tec_pipeline_main(p), n = 1;
@@ -123,7 +125,7 @@ void tec_topology_sample(struct tec_topology *t)
     };
 }
 
-/* The parameters of the file, then those of the command line, which win. */
+/* Parameter values: those of the file come first, those of the command line come last and win. */
 struct values {
     struct tec_param_value item[2 * TEC_MAX_PARAMS];
     char names[TEC_MAX_PARAMS][32];

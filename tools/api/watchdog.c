@@ -1,3 +1,5 @@
+/* watchdog.c - the watchdog of actions: the frame thread posts chunks, and the consumer takes its
+ * tick's chunk in time or, at the deadline, what on_miss says. */
 #include "tools/api/watchdog.h"
 
 #include "base/clock.h"
@@ -80,7 +82,7 @@ void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_f
         tec_watchdog_flush(o);
 }
 
-/* The newest chunk in the robot's numbers; rows that are not finite end it. */
+/* Take the newest chunk in the robot's units; the first row that is not finite ends it. */
 static void take(struct tec_watchdog *o)
 {
     if (!tec_triple_take(&o->box))
@@ -113,7 +115,7 @@ bool tec_watchdog_look(struct tec_watchdog *o, int64_t frame, int64_t deadline_n
         tec_handout_late(o->handout, &o->chunk);
     given->handed =
         in_time ? tec_handout_fresh(o->handout, &o->chunk) : tec_handout_missed(o->handout, frame);
-    if (known && own && !in_time) /* late: for the frames after this one */
+    if (known && own && !in_time) /* a late chunk still serves the frames after this one */
         tec_handout_late(o->handout, &o->chunk);
     given->handed_ns = now;
     given->age_ns = given->handed.frame < 0 ? -1 : now - given->handed.captured_ns;

@@ -1,3 +1,4 @@
+/* bytes.c - writes a number of bytes as people read it, such as "18.0 KiB". */
 #include "tools/cli/bytes.h"
 
 #include <stdio.h>

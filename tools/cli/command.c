@@ -1,3 +1,5 @@
+/* command.c - dispatches the program's verbs: it finds the verb, parses its options, runs it, and
+ * turns its status into an exit code. */
 #include "tools/cli/command.h"
 
 #include "base/escape.h"
@@ -54,7 +56,7 @@ void tec_say(const struct tec_invocation *call, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     tec_escape(shown, sizeof shown, text);
-    /* one write: lines of other threads do not come in between */
+    /* a single write keeps lines of other threads from coming in between */
     fprintf(stderr, "tectum %s: %s\n", call->verb, shown);
 }
 
@@ -65,25 +67,25 @@ enum tec_status tec_need_root(struct tec_invocation *call, struct tec_error *err
     return tec_root_find(&call->root, call->shared.root, call->arena, err);
 }
 
-/* A file opened later must not become stdout because the caller closed it: the three are taken, in
- * a way that a write to them still fails. */
+/* Occupy those of the three standard descriptors that the caller closed, so that a file opened
+ * later cannot become stdout; they are opened in a mode in which a write still fails. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
             int held = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
-            (void)held; /* the lowest number that is free: fd */
+            (void)held; /* open() takes the lowest free number: fd */
         }
 }
 
-/* Whether standard output is a pipe that nobody reads any more. */
+/* Whether standard output is a pipe whose reader has gone. */
 static bool reader_left(void)
 {
     struct pollfd fd = {.fd = 1, .events = POLLOUT};
     return poll(&fd, 1, 0) > 0 && (fd.revents & POLLERR);
 }
 
-/* A reader that went away is its own business; any other failed write is ours to tell. */
+/* A reader that has gone away is no error; any other failed write is reported. */
 static int finish_output(int code)
 {
     bool lost = ferror(stdout) != 0;

@@ -1,6 +1,6 @@
 /* command.h - the verbs of the program: what one declares, what it is given, how it ends.
  *
- * A verb is one file tools/cmd_<name>.c with one `const struct tec_command`, and one line in
+ * A verb is one file tools/cli/cmd_<name>.c with one `const struct tec_command`, and one line in
  * commands.def. It prints results to stdout, everything else to stderr, and returns a status; what
  * exit code that is, is decided here. */
 #ifndef TEC_TOOLS_CLI_COMMAND_H

@@ -1,3 +1,5 @@
+/* crash.c - signal handlers that end the program with one line and exit code 5 when it faults
+ * itself. */
 #include "tools/cli/crash.h"
 
 #include "tools/cli/command.h"
@@ -33,7 +35,7 @@ void tec_crash_handlers(void)
 {
 #ifndef SANITIZED
     static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    static char memory[32768]; /* a fault may be the end of the usual stack */
+    static char memory[32768]; /* the usual stack may have overflowed */
     stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
     sigaltstack(&stack, NULL);
     struct sigaction action;

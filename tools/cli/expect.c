@@ -1,3 +1,5 @@
+/* expect.c - checks that a path holds the kind of thing that was asked for, and otherwise names
+ * what it is. */
 #include "tools/cli/expect.h"
 
 #include "base/file_kind.h"
@@ -41,7 +43,7 @@ enum tec_status tec_expect_pipeline(const char *path, struct tec_error *err)
     return tec_expect(path, "a pipeline file", err);
 }
 
-/* A checkpoint keeps its tokenizer where its layout says. */
+/* Load the tokenizer of a checkpoint, which lies where the checkpoint's layout says. */
 static enum tec_status of_checkpoint(struct tec_tokenizer **out, const char *path,
                                      struct tec_heap *heap, struct tec_error *err)
 {

@@ -1,3 +1,4 @@
+/* help.c - prints the texts of --help and --version from the tables of verbs and options. */
 #include "tools/cli/help.h"
 
 #include "tools/cli/shared.h"
@@ -33,7 +34,7 @@ void tec_help_verb(const struct tec_verb *verb, FILE *out)
     fprintf(out, "\nExample\n%s", c->example);
 }
 
-/* What this build could use besides the CPU. */
+/* Print the GPU back ends that this build could use besides the CPU. */
 static void print_gpus(FILE *out)
 {
     struct tec_error why;

@@ -1,3 +1,4 @@
+/* lines.c - reads a stream line by line; a line may be as long as memory allows. */
 #include "tools/cli/lines.h"
 
 #include "base/file_kind.h"

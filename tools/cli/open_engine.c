@@ -1,3 +1,5 @@
+/* open_engine.c - opens what a verb that runs frames works with: the pipeline, the engine, the
+ * policy with its fallback, and a canary. */
 #include "tools/cli/open_engine.h"
 
 #include "base/json_text.h"
@@ -6,7 +8,7 @@
 
 #include <string.h>
 
-/* What is wrong with the file, as `check` prints it, but on stderr. */
+/* Load the pipeline; print what is wrong with the file as `check` does, but on stderr. */
 static enum tec_status load(struct tec_opened *out, const char *path, struct tec_error *err)
 {
     struct tec_diagnostics d;
@@ -62,7 +64,8 @@ static enum tec_status pass_prepared(void *user, struct tec_session *session, st
     return status;
 }
 
-/* Random weights have a seed of their own; noise then comes from it too. */
+/* The seed of the noise; random weights have a seed of their own, which is then used for the noise
+ * too. */
 static uint64_t seed_of(const struct tec_shared *s, const struct tec_pipeline *p)
 {
     if (s->random_weights.given)
@@ -111,7 +114,7 @@ enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *c
     struct tec_engine_options options;
     TEC_TRY(tec_open_options(out, &options, call, path, more, err));
     enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
-    if (tec_json_refused() && status != TEC_NO_MEMORY) /* a description may lack something */
+    if (tec_json_refused() && status != TEC_NO_MEMORY) /* a description may be incomplete */
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read what it names", path);
     if (!out->unprepared)
         status = tec_opened_status(status);
@@ -137,7 +140,8 @@ void tec_close_engine(struct tec_opened *o)
     o->pipeline = NULL;
 }
 
-/* The guard's fallback: a policy like others; "default" is the plan that needs none. */
+/* Open the guard's fallback, a policy like others; "default" is the default plan, which needs
+ * none. */
 static enum tec_status open_fallback(struct tec_opened *o, struct tec_error *err)
 {
     const char *name = o->pipeline->guard.fallback;
@@ -160,7 +164,7 @@ enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct te
         tec_open_policy(&policy, o->pipeline, name, o->call->root, &o->engine->topology,
                         s->param.item, s->param.n, o->call->heap, err);
     if (status != TEC_OK)
-        return s->param.n ? status : tec_opened_status(status); /* --param's fault, or the file's */
+        return s->param.n ? status : tec_opened_status(status); /* --param or the file is wrong */
     tec_policy_set_fallback(policy, o->fallback);
     struct tec_planner planner = tec_policy_planner(policy);
     tec_loop_set_planner(o->engine->loop, &planner);
@@ -169,7 +173,7 @@ enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct te
     return TEC_OK;
 }
 
-enum tec_status tec_use_helm(struct tec_opened *o,
+enum tec_status tec_use_canary(struct tec_opened *o,
                              void (*closing)(void *user, struct tec_policy *policy), void *user,
                              struct tec_error *err)
 {

@@ -1,3 +1,4 @@
+/* open_pipeline.c - loads the pipeline file of a verb, with --set applied. */
 #include "tools/cli/open_pipeline.h"
 
 #include "base/json_text.h"
@@ -20,7 +21,7 @@ enum tec_status tec_load_pipeline(struct tec_pipeline **out, struct tec_invocati
     if (status == TEC_NO_MEMORY || (!tec_json_refused() && !d->out_of_memory))
         return status;
     if (status == TEC_OK) {
-        tec_pipeline_free(*out); /* it may lack what memory was refused for */
+        tec_pipeline_free(*out); /* it may be incomplete: memory was refused */
         *out = NULL;
     }
     return tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read it", path);

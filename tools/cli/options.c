@@ -1,3 +1,5 @@
+/* options.c - parses command lines strictly: tables of options in, members of structs out, and one
+ * clear error line on failure. */
 #include "tools/cli/options.h"
 
 #include "base/number.h"
@@ -22,7 +24,7 @@ struct parse {
 static enum tec_status append(struct tec_words *words, const char *word, struct tec_arena *arena,
                               struct tec_error *err)
 {
-    if ((words->n & (words->n + 1)) == 0) { /* room for 0, 1, 3, 7, ... words is used up */
+    if ((words->n & (words->n + 1)) == 0) { /* the room for 0, 1, 3, 7, ... is full */
         const char **item = TEC_NEW(arena, 2 * (size_t)words->n + 1, const char *);
         if (!item)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for the command line");
@@ -34,7 +36,7 @@ static enum tec_status append(struct tec_words *words, const char *word, struct 
     return TEC_OK;
 }
 
-/* Index of `word` among "a|b|c", or -1. */
+/* The index of `word` in the list "a|b|c", or -1. */
 static int word_index(const char *words, const char *word)
 {
     size_t n = strlen(word);
@@ -115,7 +117,7 @@ static enum tec_status store(const struct parse *p, const struct tec_option *o, 
     return TEC_OK;
 }
 
-/* The option spelt by n bytes at `name`, or by `letter`. */
+/* Find the option that the n bytes at `name`, or `letter`, spell. */
 static const struct tec_option *find(const struct parse *p, const char *name, size_t n, char letter,
                                      void **member)
 {
@@ -148,7 +150,7 @@ static enum tec_status unknown(const struct parse *p, const char *word, struct t
     return tec_fail(err, TEC_INVALID, "unknown option '%s'; --help lists what there is", word);
 }
 
-/* One option at argv[*at]; a value may be the next word. */
+/* Parse the option at argv[*at]; its value may be the next word. */
 static enum tec_status parse_one(struct parse *p, int argc, char *const *argv, int *at,
                                  struct tec_error *err)
 {
@@ -198,7 +200,8 @@ enum tec_status tec_options_parse(const struct tec_option_group *groups, int n_g
     return TEC_OK;
 }
 
-/* "--format text|json", at most `size` bytes; returns its length. */
+/* Spell an option for the help, as "--format text|json", in at most `size` bytes; returns the
+ * length. */
 static int spell(const struct tec_option *o, char *text, size_t size)
 {
     char letter[8] = "";

@@ -1,3 +1,5 @@
+/* registry.c - prints the .def lists that the engine is made of (ops, kernels and others), as text
+ * or JSON. */
 #include "tools/cli/registry.h"
 
 #include "base/json_text.h"
@@ -14,7 +16,7 @@ struct row {
 
 struct registry {
     const char *name;
-    const char *columns[COLUMNS]; /* NULL ends them */
+    const char *columns[COLUMNS]; /* ended by NULL */
     const struct row *rows;
     int n;
 };

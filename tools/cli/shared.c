@@ -1,3 +1,5 @@
+/* shared.c - the options that several verbs share, their checks, and the choice of the device that
+ * they lead to. */
 #include "tools/cli/shared.h"
 
 #include "base/nearest.h"
@@ -99,7 +101,7 @@ void tec_shared_init(struct tec_shared *shared, const struct tec_command *comman
     *shared = (struct tec_shared){.format = (int)command->format, .spin_us = -1};
 }
 
-/* "NAME=VALUE" with both parts. */
+/* Check that every word is "NAME=VALUE" with both parts present. */
 static enum tec_status check_pairs(const char *option, const struct tec_words *words,
                                    struct tec_error *err)
 {
@@ -152,7 +154,7 @@ enum tec_status tec_device_choice(const struct tec_invocation *call,
         return tec_fail(err, TEC_DEVICE, "--tier %s: this CPU cannot run it; the best here is %s",
                         s->tier, tec_tier_name(tec_tier_best()));
     char note[200];
-    if (!s->device && (s->tier || s->threads)) /* a tier and lanes are the CPU's */
+    if (!s->device && (s->tier || s->threads)) /* --tier and --threads select the CPU */
         return TEC_OK;
     return tec_choose_device(choice, s->device, note, err);
 }

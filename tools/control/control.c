@@ -1,3 +1,5 @@
+/* control.c - the control thread beside a running robot: it serves the control socket, obeys
+ * SIGUSR2, and replaces policies through a canary. */
 #include "tools/control/control.h"
 
 #include <errno.h>
@@ -26,12 +28,12 @@ static void refuse(int fd)
     if (line)
         line[n] = '\n';
     ssize_t sent = line ? send(fd, line, n + 1, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
-    (void)sent; /* whoever asks again will be told again */
+    (void)sent; /* the client will be refused again when it asks again */
     free(line);
     close(fd);
 }
 
-/* False: nobody waits. */
+/* Accept one connection; false if nobody is waiting. */
 static bool accept_one(struct tec_control *c)
 {
     int fd = accept4(c->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -162,7 +164,7 @@ enum tec_status tec_control_run(struct tec_control *c, struct tec_canary *canary
 enum tec_status tec_control_start(struct tec_control *c, struct tec_opened *opened,
                                   struct tec_error *err)
 {
-    TEC_TRY(tec_use_helm(opened, tec_control_closing, c, err));
+    TEC_TRY(tec_use_canary(opened, tec_control_closing, c, err));
     c->memory = opened->engine->memory;
     return tec_control_run(c, opened->canary,
                            opened->fallback ? tec_policy_name(opened->fallback) : "default", err);
@@ -175,7 +177,7 @@ void tec_control_close(struct tec_control *c)
     if (c->started) {
         const uint64_t one = 1;
         ssize_t written = write(c->stopping, &one, sizeof one);
-        (void)written; /* an eventfd with room */
+        (void)written; /* an eventfd always has room for this write */
         pthread_join(c->thread, NULL);
         c->started = false;
         c->ended = true;

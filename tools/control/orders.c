@@ -1,4 +1,5 @@
-/* Requests of the control socket: one JSON object a line, checked, obeyed, answered. */
+/* orders.c - the requests of the control socket: each is one JSON object on a line, which is
+ * checked, obeyed and answered. */
 #include "base/json_text.h"
 #include "tools/control/control.h"
 
@@ -7,7 +8,8 @@
 #include <jansson.h>
 #include <string.h>
 
-/* One request. An order puts what it has to say into `reply`, or takes the answer upon itself. */
+/* One request. An order puts its result into `reply`, or sets `later` and answers by itself when it
+ * is done. */
 struct order {
     struct tec_control *c;
     int peer;
@@ -16,7 +18,7 @@ struct order {
     bool later;    /* the answer comes when it is done */
 };
 
-/* NULL: it is not there, or no text; `err` says so. */
+/* Read a text member, or return NULL with `err` set when it is missing or no text. */
 static const char *text_of(const struct order *o, const char *field, struct tec_error *err)
 {
     const json_t *value = json_object_get(o->request, field);
@@ -71,7 +73,7 @@ static enum tec_status obey_fallback(struct order *o, struct tec_error *err)
     return TEC_OK;
 }
 
-/* A record that a quarantine has stopped goes on with it. */
+/* Reinstate the policy; a record that its quarantine stopped then continues. */
 static enum tec_status obey_reinstate(struct order *o, struct tec_error *err)
 {
     (void)err;
@@ -94,7 +96,7 @@ static enum tec_status obey_drop(struct order *o, struct tec_error *err)
     struct tec_control_load *l = &o->c->load;
     if (l->number == 0 || l->judged)
         return tec_fail(err, TEC_INVALID, "there is no policy on trial");
-    if (tec_canary_waits(o->c->canary)) { /* no event will tell */
+    if (tec_canary_waits(o->c->canary)) { /* no event will report it */
         l->state = "rejected";
         l->judged = true;
         snprintf(l->message, sizeof l->message, "given up by order");
@@ -158,7 +160,7 @@ static const struct {
 };
 enum { N_ORDERS = sizeof orders / sizeof orders[0] };
 
-/* Is the word one of a list "a, b"? */
+/* Whether the word is one of a list "a, b". */
 static bool listed(const char *list, const char *word)
 {
     size_t n = strlen(word);

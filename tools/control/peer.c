@@ -1,3 +1,5 @@
+/* peer.c - one connection of the control socket: bounded lines in, bounded lines out, and no call
+ * that waits. */
 #include "tools/control/peer.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* What the control socket answers, as JSON. */
+/* report.c - builds the JSON answers of the control socket: failures, and the status of policies,
+ * trials, events and deadlines. */
 #include "base/json_text.h"
 #include "tools/control/control.h"
 #include "tools/frames/memory_text.h"
@@ -84,7 +85,8 @@ static json_t *params_json(const struct tec_canary_status *s)
     return params;
 }
 
-/* What a server's clients were not given by their deadline; NULL: this is no server. */
+/* The actions that a server's clients were not given by their deadline; NULL if this is no
+ * server. */
 static json_t *safety_json(const struct tec_safety *safety)
 {
     if (!safety)

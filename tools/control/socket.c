@@ -1,3 +1,5 @@
+/* socket.c - the Unix socket of a running robot: created for its user alone, never in place of
+ * another's file, and removed at the end. */
 #include "tools/control/socket.h"
 
 #include <errno.h>
@@ -32,7 +34,7 @@ static int connect_to(const struct sockaddr_un *address)
     return -1;
 }
 
-/* What a process that was killed left behind is removed; anything else stays. */
+/* Remove the socket that a killed process left behind; anything else at this path stays. */
 static enum tec_status make_room(const struct sockaddr_un *address, struct tec_error *err)
 {
     const char *path = address->sun_path;
@@ -60,7 +62,7 @@ static enum tec_status make_room(const struct sockaddr_un *address, struct tec_e
                : tec_fail(err, TEC_IO, "--control %s: %s", path, strerror(errno));
 }
 
-/* Nobody can connect before listen: the mode is right by then. */
+/* Nobody can connect before listen(), and by then the mode of the socket is set. */
 static bool open_at(struct tec_control_socket *s, const struct sockaddr_un *address)
 {
     enum { WAITING = 8 };

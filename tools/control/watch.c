@@ -1,4 +1,5 @@
-/* What happens to policies, told on stderr and kept for those that ask; and the dumps. */
+/* watch.c - reports the events of policies on stderr, keeps them for clients that ask, and writes
+ * the dumps of failed policies. */
 #include "base/json_text.h"
 #include "tools/control/control.h"
 
@@ -12,7 +13,7 @@ enum { MAX_DUMPS = 16, HOLD_S = 5 };
 
 /* --- dumps -------------------------------------------------------------------------------- */
 
-/* The record is held, or no frame runs. */
+/* Write a policy's record to a file. The record must be held, or no frame may run. */
 static enum tec_status write_dump(struct tec_policy *policy, const char *path,
                                   struct tec_error *err)
 {
@@ -40,7 +41,8 @@ static bool path_of_dump(const struct tec_control *c, const char *name, int64_t 
                     folder ? "/" : ".", plain, (long long)frame) < 4096;
 }
 
-/* Write the record of a policy that failed, and put into `where` what became of it. */
+/* Write the record of a policy that failed; `where` receives a text that says where it is or why
+ * not. */
 static void keep_record(struct tec_control *c, struct tec_policy *policy, int64_t frame,
                         char where[4400])
 {
@@ -57,7 +59,7 @@ static void keep_record(struct tec_control *c, struct tec_policy *policy, int64_
     c->dumps += err.message[0] == '\0';
 }
 
-/* Tell of a quarantine, once. */
+/* Report a quarantine once. */
 static void tell_quarantine(struct tec_control *c, struct tec_policy *policy, const char *message,
                             int64_t frame)
 {
@@ -149,7 +151,7 @@ static void tell(struct tec_control *c, const struct tec_canary_event *e)
                 words[e->kind], e->message);
 }
 
-/* Strikes that lead to nothing yet. */
+/* Report strikes that have no consequence yet. */
 static void tell_strikes(struct tec_control *c)
 {
     const struct tec_policy_report *r = &tec_canary_look(c->canary)->report;
@@ -178,14 +180,15 @@ void tec_control_watch(struct tec_control *c)
     }
     if (!c->ended)
         return;
-    /* No frame runs any more: a quarantine in the last one was not told by a later one. */
+    /* No frame runs any more, so no later frame could report a quarantine that the last one
+     * brought. */
     struct tec_policy *policy = tec_canary_policy(c->canary);
     const struct tec_policy_report *report = tec_policy_report(policy);
     if (report->quarantined)
         tell_quarantine(c, policy, report->message, report->last_failure);
 }
 
-/* A policy that failed on trial, or soon after, takes its record along. */
+/* Before a policy is closed that failed on trial or soon after, write its record. */
 void tec_control_closing(void *control, struct tec_policy *policy)
 {
     struct tec_control *c = control;
@@ -194,7 +197,7 @@ void tec_control_closing(void *control, struct tec_policy *policy)
         c->dump.policy = NULL;
     bool told = c->told == policy;
     if (told)
-        c->told = NULL; /* another one may be made in its place */
+        c->told = NULL; /* another policy may be created at the same address */
     if (c->ended || told || !tec_policy_report(policy)->struck)
         return;
     if (!c->options.path && !c->options.dump_dir)

@@ -1,3 +1,5 @@
+/* dump.c - collects what the model got and gave in each frame, and writes it as tensors of one
+ * safetensors file. */
 #include "tools/frames/dump.h"
 
 #include "base/store/safetensors.h"
@@ -6,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A tensor that grows by rows. */
+/* A tensor that grows row by row. */
 struct column {
     char name[120];
     enum tec_dtype dtype;
-    int rank; /* of a row */
+    int rank; /* rank of one row */
     int64_t shape[2];
-    size_t bytes; /* of a row */
+    size_t bytes; /* bytes of one row */
     unsigned char *data;
     size_t n, room; /* rows */
 };
@@ -29,7 +31,7 @@ struct tec_dump {
     struct column texts[TEC_MAX_DECODERS][N_TEXT_COLUMNS];
 };
 
-/* Zeroed room for one row more, or NULL. */
+/* Add one zeroed row, or return NULL without memory. */
 static void *add_row(struct tec_dump *d, struct column *c)
 {
     if (c->n == c->room) {
@@ -108,7 +110,7 @@ void tec_dump_destroy(struct tec_dump *d)
     tec_heap_put(d->heap, d);
 }
 
-/* Actions go to the row of the observation that they are of. */
+/* Put the actions into the row of the observation that they answer. */
 static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int columns)
 {
     struct column *c = d->frames;
@@ -145,7 +147,8 @@ static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_o
     return TEC_OK;
 }
 
-/* Rows are in the order of requests, so that a file does not tell in which order texts ended. */
+/* The rows of texts are ordered by request, so that a file does not depend on the order in which
+ * texts ended. */
 static size_t place_of(const struct column *requests, int64_t id, bool *there)
 {
     size_t i = requests->n;

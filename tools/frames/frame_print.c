@@ -1,3 +1,4 @@
+/* frame_print.c - prints a frame of `run` as a JSON object and as a line of text. */
 #include "tools/frames/frame_print.h"
 
 #include "base/escape.h"
@@ -24,7 +25,8 @@ static json_t *rows_json(const double *actions, int rows, int columns)
     return all;
 }
 
-/* Actions that are not finite do not leave: JSON has no word for them, a robot no use. */
+/* Whether the frame's actions go out. Actions that are not finite do not: JSON cannot express them,
+ * and no robot can use them. */
 static bool leaves(const struct tec_frame_out *frame)
 {
     return frame->acted && (!frame->actions || frame->rows > 0);
@@ -38,14 +40,15 @@ static json_t *actions_json(const struct tec_frames *f, const struct tec_frame_o
     return all;
 }
 
-/* The robot was given other actions than the frame's own: those are beyond its limits, or it is
- * stopped for earlier ones. */
+/* Whether the robot was given other actions than the frame's own, because those exceed its limits
+ * or because it is stopped for earlier ones. */
 static bool refused(const struct tec_frame_out *frame)
 {
     return frame->acted && frame->source != TEC_SOURCE_FRESH;
 }
 
-/* Of a ring: whose actions left, how far it is filled; and what left before them. */
+/* Add the members of a ring: which observation's actions left, how full the ring is, and what left
+ * before them. */
 static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_frame_out *frame)
 {
     const struct tec_frame_record *r = frame->record;
@@ -187,7 +190,7 @@ enum tec_status tec_frame_line(FILE *out, const json_t *frame, struct tec_error 
 {
     TEC_TRY(
         tec_json_print(out, frame, JSON_COMPACT | JSON_REAL_PRECISION(17), "a frame's line", err));
-    fflush(out); /* whether it could be written, the stream knows */
+    fflush(out); /* the caller checks the stream for errors */
     return TEC_OK;
 }
 

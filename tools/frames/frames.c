@@ -1,3 +1,5 @@
+/* frames.c - runs one frame after another for a verb: it gives values to the session, runs the
+ * loop, and collects actions and texts. */
 #include "tools/frames/frames.h"
 
 #include <stdlib.h>
@@ -41,8 +43,8 @@ static void find_nodes(struct tec_frames *f)
     }
 }
 
-/* Frames that follow each other miss nothing: the robot carries out all of a chunk, or as much as
- * it says. */
+/* Create the handout. Frames that follow each other without a clock miss nothing: the robot carries
+ * out all of a chunk, or as much as the pipeline says. */
 static enum tec_status make_handout(struct tec_frames *f, struct tec_error *err)
 {
     const struct tec_session *session = f->opened.engine->session;
@@ -141,7 +143,7 @@ void tec_frames_reset(struct tec_frames *f)
         tec_handout_forget(f->handout);
 }
 
-/* The text that n tokens add; at the end also what was held back. */
+/* Decode the text that n new tokens add; at the end of a text also what was held back. */
 static enum tec_status speak(struct tec_frames *f, struct tec_frame_reader *r,
                              struct tec_frame_text *t, struct tec_error *err)
 {
@@ -257,8 +259,8 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
                                &f->out.input, f->out.warning, err);
 }
 
-/* A chunk beside the command before it, and what leaves in place of one beyond the limits. Rows
- * that are not finite are told of as they are. */
+/* Compare a chunk with the command before it, and replace one that exceeds the limits. Rows that
+ * are not finite are reported as they are. */
 static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, double *actions)
 {
     const struct tec_session *session = f->opened.engine->session;
@@ -276,7 +278,8 @@ static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, do
                (size_t)handed.n * (size_t)tec_session_columns(session) * sizeof *actions);
 }
 
-/* What left, in the robot's numbers; with a watchdog these are made where it is taken from. */
+/* Convert the chunks that left to the robot's units; with a watchdog, its consumer converts them
+ * instead. */
 static void take_left(struct tec_frames *f)
 {
     struct tec_session *session = f->opened.engine->session;
@@ -302,7 +305,7 @@ static void take_left(struct tec_frames *f)
     f->out.columns = columns;
 }
 
-/* What was asked for goes into the frame, and with its outcome to its reader. */
+/* Put the requests that were asked for into the frame, run it, and give each reader the outcome. */
 static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
                            const struct tec_frame_out **out, struct tec_error *err)
 {

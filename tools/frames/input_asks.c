@@ -1,3 +1,5 @@
+/* input_asks.c - reads the members "#ask" and "#cancel" of a line of inputs, which start and give
+ * up requests. */
 #include "tools/frames/input_asks.h"
 
 #include "base/nearest.h"

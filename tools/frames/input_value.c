@@ -1,3 +1,5 @@
+/* input_value.c - reads one named value as people write it: a picture file, a tensor of a
+ * safetensors file, a JSON array, or a text. */
 #include "tools/frames/input_value.h"
 
 #include "base/image/image.h"
@@ -43,7 +45,7 @@ static enum tec_status open_tensors(struct tec_tensors **out, struct tec_input_f
     return TEC_OK;
 }
 
-/* "button.image, button.state, ..." for a message. */
+/* List the tensors as "button.image, button.state, ..." for a message. */
 static const char *list_tensors(const struct tec_tensors *tensors, struct tec_arena *arena)
 {
     char text[MAX_LIST + 80] = "";
@@ -58,7 +60,8 @@ static const char *list_tensors(const struct tec_tensors *tensors, struct tec_ar
     return copy ? copy : "";
 }
 
-/* "tensor", "tensor[3]" or "tensor[*]"; a tensor whose name ends in brackets goes first. */
+/* Find "tensor", "tensor[3]" or "tensor[*]"; a tensor whose own name ends in brackets takes
+ * precedence. */
 static enum tec_status find_tensor(const struct tec_stored **out, int64_t *index, const char *path,
                                    const struct tec_tensors *tensors, const char *name,
                                    const struct tec_input_where *where, struct tec_error *err)
@@ -83,7 +86,7 @@ static enum tec_status find_tensor(const struct tec_stored **out, int64_t *index
     return TEC_OK;
 }
 
-/* Elements [first, first + count) in the kind that the robot takes. */
+/* Read the elements [first, first + count) in the type that the robot takes. */
 static enum tec_status read_elements(struct tec_value *out, enum tec_input_want want,
                                      const struct tec_tensors *tensors,
                                      const struct tec_stored *stored, int64_t first, int64_t count,

@@ -1,3 +1,5 @@
+/* inputs.c - the named inputs of frames: values of --input NAME=VALUE, and a file with one JSON
+ * object for each frame. */
 #include "tools/frames/inputs.h"
 
 #include "base/json_text.h"
@@ -9,14 +11,14 @@
 
 enum { MAX_PATH = 4096, MAX_LIST = 200 };
 
-/* One name that may be given. */
+/* One name that may be given as an input. */
 struct wanted {
     const char *name;
     enum tec_input_want want;
     bool needed;
 };
 
-/* One --input: read once, or in every frame where it moves. */
+/* One --input: it is read once, or in every frame if its value changes by frame. */
 struct word {
     const char *name, *text;
     enum tec_input_want want;
@@ -26,8 +28,8 @@ struct word {
 
 struct tec_inputs {
     struct tec_heap *heap;
-    struct tec_arena arena;  /* as long as this */
-    struct tec_arena moment; /* as long as a frame */
+    struct tec_arena arena;  /* lives as long as this structure */
+    struct tec_arena moment; /* lives as long as a frame */
     const struct tec_pipeline *pipeline;
     struct tec_input_files files;
     struct wanted wanted[TEC_MAX_INPUTS];
@@ -51,8 +53,8 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
         in->wanted[in->n_wanted++] = (struct wanted){name, kind, needed};
 }
 
-/* First actions may be given or not; prompts of decode nodes and of further models that have no
- * default must. */
+/* Declare the inputs of prefixes: first actions are optional; prompts of decode nodes and of
+ * further models are required if they have no default. */
 static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
@@ -92,7 +94,7 @@ static void want_of_pipeline(struct tec_inputs *in, const struct tec_pipeline *p
                  p->inputs[i].kind != TEC_INPUT_SEGMENTS);
 }
 
-/* "image, wrist_image, state, prompt". */
+/* List the wanted names as "image, wrist_image, state, prompt". */
 static const char *list_wanted(const struct tec_inputs *in, char text[MAX_LIST + 80])
 {
     size_t used = 0;
@@ -103,7 +105,7 @@ static const char *list_wanted(const struct tec_inputs *in, char text[MAX_LIST +
     return text;
 }
 
-/* NAME, or "NAME#ids" of a text. */
+/* Find the wanted input by NAME, or by "NAME#ids" for a text given as token ids. */
 static enum tec_status find_wanted(const struct tec_inputs *in, const char *name,
                                    enum tec_input_want *kind, struct tec_error *err)
 {
@@ -158,7 +160,7 @@ static struct tec_value *slot_of(struct tec_inputs_frame *frame, const char *nam
     return &frame->values[frame->n++];
 }
 
-/* The words: values of their own in this frame only where they move. */
+/* Put the values of --input; only those that change by frame are read anew in this frame. */
 static enum tec_status put_words(struct tec_inputs *in, struct tec_inputs_frame *frame,
                                  struct tec_error *err)
 {
@@ -200,7 +202,7 @@ static enum tec_status put_member(struct tec_inputs *in, struct tec_inputs_frame
     return tec_context(err, status, "%.60s", name);
 }
 
-/* A member that is there; its name is kept for the frame. */
+/* Put a member that is present; its name is kept as long as the frame. */
 static enum tec_status put_named(struct tec_inputs *in, struct tec_inputs_frame *frame,
                                  const char *name, const json_t *json, struct tec_error *err)
 {
@@ -211,7 +213,7 @@ static enum tec_status put_named(struct tec_inputs *in, struct tec_inputs_frame 
     return put_member(in, frame, name, json, err);
 }
 
-/* Members of an object inside: its name, a slash, theirs. */
+/* Put the members of an inner object under its name, a slash and their own names. */
 static enum tec_status put_inner(struct tec_inputs *in, struct tec_inputs_frame *frame,
                                  const char *outer, json_t *object, struct tec_error *err)
 {
@@ -234,7 +236,7 @@ static bool is_memory(const struct tec_inputs *in, const char *name)
     return false;
 }
 
-/* Changes of a memory are an object themselves; the session reads them as text. */
+/* Changes of a memory are a JSON object themselves; the session reads them as text. */
 static enum tec_status put_changes(struct tec_inputs *in, struct tec_inputs_frame *frame,
                                    const char *name, const json_t *object, struct tec_error *err)
 {
@@ -244,7 +246,7 @@ static enum tec_status put_changes(struct tec_inputs *in, struct tec_inputs_fram
         json ? put_named(in, frame, tec_arena_strdup(&in->moment, name), json, err)
              : tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its changes", name);
     json_decref(json);
-    free(text); /* jansson's own memory */
+    free(text); /* jansson allocated it */
     return status;
 }
 
@@ -283,7 +285,7 @@ static enum tec_status put_line(struct tec_inputs *in, struct tec_inputs_frame *
     return status;
 }
 
-/* The next line that is not blank. */
+/* Read the next line that is not blank. */
 static enum tec_status next_line(struct tec_inputs *in, bool *more, struct tec_error *err)
 {
     do {

@@ -1,3 +1,5 @@
+/* memory_text.c - prints what a pipeline's memory did, as text for people and as JSON for
+ * programs. */
 #include "tools/frames/memory_text.h"
 
 #include "base/json_text.h"
@@ -15,7 +17,7 @@ void tec_memory_line(FILE *out, const struct tec_memory_counts *before, struct t
         fputs(", computed whole", out);
 }
 
-/* Of a unit whose name is not known its number, or null. */
+/* The name of a damaged unit; if that is unknown its number, or null. */
 static json_t *unit_json(const struct tec_memory_damage *d)
 {
     if (d->unit[0])

@@ -1,3 +1,4 @@
+/* noise_file.c - reads recorded noise, the values that each frame's actions start from. */
 #include "tools/frames/noise_file.h"
 
 #include "graph/run/noise.h"

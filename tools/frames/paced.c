@@ -1,3 +1,6 @@
+/* paced.c - runs frames at the pipeline's period on the real clock: a frame thread prepares and
+ * runs frames, while the caller's thread keeps the ticks and hands out actions by their
+ * deadlines. */
 #include "tools/frames/paced.h"
 
 #include "base/thread.h"
@@ -9,10 +12,10 @@ enum { PENDING = 256 };
 
 enum state { READING, IDLE, ORDERED, DONE };
 
-/* A tick that has been handed out and not yet told of. */
+/* A tick that has been handed out but not yet reported. */
 struct pending {
     struct tec_paced_tick tick;
-    bool opened;     /* a frame */
+    bool opened;     /* whether the tick opened a frame */
     double *actions; /* [actions, columns] */
 };
 
@@ -26,25 +29,26 @@ struct paced {
     pthread_t thread;
     bool started;
 
-    /* Whose turn it is: ORDERED is the frame thread's, else all below is the caller's. */
+    /* Whose turn it is: in ORDERED the fields below belong to the frame thread, otherwise to the
+     * caller. */
     _Atomic int state;
     _Atomic bool ending;
     struct tec_bell work, done;
     int64_t frame, tick_ns;
-    bool only_read; /* go past the inputs of that frame, run nothing */
+    bool only_read; /* skip the inputs of that frame and run nothing */
     enum tec_status status;
     struct tec_error err;
     const struct tec_frame_out *out;
 
-    /* The frame thread's. */
+    /* Fields of the frame thread alone. */
     struct tec_inputs_frame given;
     enum tec_status read_status;
     struct tec_error read_err;
-    /* Its results: frames whose inputs have been read; how many there are, INT64_MAX = not known.
-     */
+    /* Results of the frame thread: how many frames' inputs have been read, and how many there are
+     * (INT64_MAX: not known). */
     _Atomic int64_t read, inputs;
 
-    /* The caller's. */
+    /* Fields of the caller's thread alone. */
     int n_pending;
     struct pending pending[PENDING];
     bool acts;
@@ -106,7 +110,7 @@ static void *run_frames(void *user)
         bool more = p->status == TEC_OK && p->out;
         atomic_store(&p->state, DONE);
         tec_bell_ring(&p->done);
-        if (more && readable(p)) /* before its tick, as a camera would be */
+        if (more && readable(p)) /* read inputs before their tick, as a camera would */
             read_one(p);
     }
 }
@@ -147,11 +151,11 @@ static void drop_first(struct paced *p)
 {
     struct pending first = p->pending[0];
     memmove(&p->pending[0], &p->pending[1], (size_t)--p->n_pending * sizeof first);
-    p->pending[p->n_pending] = first; /* its memory is used again */
+    p->pending[p->n_pending] = first; /* keep its memory for reuse */
 }
 
-/* Tell of ticks that are over: those before the frame that runs, and of which it is known that
- * there are inputs for them. */
+/* Report the ticks that are over: those that lie before the running frame and are known to have had
+ * inputs. */
 static enum tec_status tell_over(struct paced *p, const struct tec_frame_out *out,
                                  struct tec_error *err)
 {
@@ -169,7 +173,7 @@ static enum tec_status tell_over(struct paced *p, const struct tec_frame_out *ou
     return TEC_OK;
 }
 
-/* What the frame thread has done since. */
+/* Take over what the frame thread has finished since the last call. */
 static enum tec_status settle(struct paced *p, struct tec_error *err)
 {
     if (atomic_load(&p->state) != DONE)
@@ -183,7 +187,7 @@ static enum tec_status settle(struct paced *p, struct tec_error *err)
     return status;
 }
 
-/* Until then, or until the frame thread is idle. */
+/* Wait until that time or, with `idle`, until the frame thread is idle. */
 static enum tec_status await(struct paced *p, int64_t until_ns, bool idle, struct tec_error *err)
 {
     for (;;) {
@@ -209,7 +213,7 @@ static enum tec_status hand(struct paced *p, struct tec_paced_tick tick, bool op
     tick.handed_ns = given.handed_ns;
     tick.age_ns = given.age_ns;
     tick.beyond = given.handed.beyond;
-    if (!opened && p->n_pending >= PENDING - 1) /* a frame that does not end: tell at once */
+    if (!opened && p->n_pending >= PENDING - 1) /* the frame does not end: report at once */
         return tell(p, &tick, NULL, err);
     struct pending *last = &p->pending[p->n_pending++];
     if (tick.rows > 0)
@@ -238,7 +242,7 @@ static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
         TEC_TRY(hand(p, tick, opens, err));
     }
     TEC_TRY(await(p, INT64_MAX, true, err));
-    if (p->n_pending > 0) { /* skipped ones: were there inputs for them? */
+    if (p->n_pending > 0) { /* check whether skipped ticks had inputs */
         order(p, n - 1, 0, true);
         TEC_TRY(await(p, INT64_MAX, true, err));
     }

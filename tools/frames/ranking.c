@@ -1,3 +1,4 @@
+/* ranking.c - prints the texts that a score node has ranked, as JSON and as text. */
 #include "tools/frames/ranking.h"
 
 #include "tools/frames/frame_print.h"

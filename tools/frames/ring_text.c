@@ -1,3 +1,5 @@
+/* ring_text.c - describes a ring in words: its stages and their bytes, and what each captured depth
+ * means for a frame and for the age of an action. */
 #include "tools/frames/ring_text.h"
 
 #include "graph/kv/stages.h"

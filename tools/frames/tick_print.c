@@ -1,3 +1,4 @@
+/* tick_print.c - prints a tick of paced frames as a JSON object and as a line of text. */
 #include "tools/frames/tick_print.h"
 
 #include "tools/frames/frame_print.h"

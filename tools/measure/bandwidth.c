@@ -1,3 +1,5 @@
+/* bandwidth.c - measures how fast this machine reads memory, and counts the bytes that a decode
+ * step must read. */
 #include "tools/measure/bandwidth.h"
 
 #include "base/clock.h"
@@ -11,9 +13,9 @@ typedef uint64_t block __attribute__((vector_size(64)));
 
 struct reading {
     const block *data;
-    size_t n; /* blocks */
+    size_t n; /* number of blocks */
     int lanes;
-    uint64_t sums[1024]; /* what was read is used, so that it is read */
+    uint64_t sums[1024]; /* the sums use what was read, so the compiler keeps the reads */
 };
 
 __attribute__((always_inline)) static inline uint64_t sum_blocks(const block *data, size_t n)
@@ -69,7 +71,7 @@ enum tec_status tec_bandwidth_read(double *bytes_s, int lanes, size_t size, int 
     unsigned char *data = tec_heap_get(heap, size);
     if (!data)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to measure reading %zu bytes", size);
-    memset(data, 0x5A, size); /* pages of its own */
+    memset(data, 0x5A, size); /* give the buffer physical pages of its own */
     r.data = (const block *)(const void *)data;
     enum tec_status status = tec_team_create(&team, lanes, 1000, heap, err);
     int64_t best = INT64_MAX;

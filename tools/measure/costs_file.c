@@ -1,3 +1,5 @@
+/* costs_file.c - reads the file of --costs and compares it with the pipeline that it is given
+ * to. */
 #include "tools/measure/costs_file.h"
 
 #include "graph/kv/stages.h"
@@ -6,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Names, each once, joined for a sentence; at most what fits. */
+/* Names, each listed once, joined for a sentence as far as they fit. */
 struct names {
     int n;
     char text[160];
@@ -28,7 +30,7 @@ static bool is_timed(const struct tec_decl_node *n)
                           n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE);
 }
 
-/* A ring's launches have names of their own: they are two nodes' at once. */
+/* A ring's launches have names of their own, because each belongs to two nodes at once. */
 static const char *const ring_names[] = {"packed", "decode"};
 
 static bool is_known(const struct tec_pipeline *p, const char *name)
@@ -41,7 +43,7 @@ static bool is_known(const struct tec_pipeline *p, const char *name)
     return false;
 }
 
-/* What has no row although it takes time. */
+/* Find the nodes that take time but have no row in the table. */
 static void find_without(struct names *without, const struct tec_cost_table *t,
                          const struct tec_pipeline *p)
 {
@@ -109,7 +111,7 @@ static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
     return row ? tec_cost_row_us(row, 0.99) / 1000.0 : 0.0;
 }
 
-/* What a frame runs before anything hard is done: prefills of its model. */
+/* The time that a frame spends before its hard nodes: the prefills of its model. */
 static double before_ms(const struct tec_cost_table *t, const struct tec_pipeline *p, char *text,
                         size_t room)
 {
@@ -129,7 +131,7 @@ static double before_ms(const struct tec_cost_table *t, const struct tec_pipelin
     return sum;
 }
 
-/* A frame of a ring as deep as it is captured: of all depths the one with the fewest forwards. */
+/* Check a frame of a ring at its deepest captured depth, which needs the fewest forwards. */
 static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t,
                        const struct tec_pipeline *p, const char *path)
 {

@@ -1,3 +1,5 @@
+/* inspect.c - reports what is in a checkpoint (tensors, statistics, tokenizer), and compares it
+ * with the model that it is for. */
 #include "tools/measure/inspect.h"
 
 #include "base/json_text.h"
@@ -33,7 +35,7 @@ static json_t *list_tensors(const struct tec_tensors *t)
     return list;
 }
 
-/* {"BF16": {"tensors": 3, "bytes": 1024}}, and the number of elements. */
+/* Count the tensors by type, as {"BF16": {"tensors": 3, "bytes": 1024}}, and their elements. */
 static json_t *count_dtypes(const struct tec_tensors *t, int64_t *elements)
 {
     int64_t n[TEC_N_DTYPES] = {0}, bytes[TEC_N_DTYPES] = {0};
@@ -53,8 +55,7 @@ static json_t *count_dtypes(const struct tec_tensors *t, int64_t *elements)
     return all;
 }
 
-/* One vector's statistics: {"asset", "key", "size", "modes": [...]}, appended when there are any.
- */
+/* Append one vector's statistics, {"asset", "key", "size", "modes": [...]}, if there are any. */
 static void add_norm(json_t *list, const char *asset, const char *key, const struct tec_norm *norm)
 {
     json_t *has = json_array();
@@ -110,7 +111,8 @@ enum tec_status tec_inspect_tokenizer(json_t *report, const char *path, struct t
     return json_object_set_new(report, "tokenizer", facts) ? no_memory(err) : TEC_OK;
 }
 
-/* A tokenizer that cannot be read is a fact of the checkpoint, not a failure of the inspection. */
+/* A tokenizer that cannot be read is a finding about the checkpoint, not a failure of the
+ * inspection. */
 static enum tec_status add_tokenizer(json_t *report, const struct tec_checkpoint *c,
                                      struct tec_error *err)
 {
@@ -152,11 +154,11 @@ enum tec_status tec_inspect_checkpoint(json_t *report, const struct tec_checkpoi
     return bad ? no_memory(err) : add_tokenizer(report, c, err);
 }
 
-/* What the visit of a model's tensors has come to. */
+/* The findings of the visit of a model's tensors. */
 struct compare {
     const struct tec_checkpoint *c;
     json_t *missing, *mismatched;
-    bool *used; /* [tensors of the checkpoint] */
+    bool *used; /* one flag for each tensor of the checkpoint */
 };
 
 static enum tec_status visit(void *user, const struct tec_expected *e, struct tec_error *err)
@@ -167,7 +169,7 @@ static enum tec_status visit(void *user, const struct tec_expected *e, struct te
     for (int i = 0; i < e->n_names; i++) {
         const struct tec_stored *s = tec_checkpoint_tensor(x->c, e->names[i]);
         if (s)
-            x->used[s - first] = true; /* a second name for the same thing is no surplus */
+            x->used[s - first] = true; /* a second name for the same tensor is no surplus */
         found = found ? found : s;
     }
     if (e->rank == 0)

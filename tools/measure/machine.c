@@ -1,3 +1,5 @@
+/* machine.c - describes the machine that a measurement ran on: its processor, its frequency
+ * governor, its load, the device and the commit. */
 #include "tools/measure/machine.h"
 
 #include <stdlib.h>
@@ -9,7 +11,8 @@
 #define TECTUM_COMMIT "unknown"
 #endif
 
-/* What follows the first ':' of the first line that begins with `key` (NULL: the first line). */
+/* Read what follows the first ':' of the first line that begins with `key` (NULL: the first
+ * line). */
 static void read_field(const char *path, const char *key, char out[128])
 {
     char line[512];

@@ -1,3 +1,4 @@
+/* measure.c - computes exactly how many bytes a pipeline would take, without allocating them. */
 #include "tools/measure/measure.h"
 
 #include "base/store/find.h"
@@ -18,7 +19,7 @@ enum tec_measured_by tec_measured_by(const struct tec_invocation *call,
 {
     int main = pipeline->n_models > 0 ? tec_pipeline_main(pipeline) : -1;
     bool here = pipeline->n_models > 0;
-    for (int i = 0; i < pipeline->n_models; i++) /* all of them, or none counts */
+    for (int i = 0; i < pipeline->n_models; i++) /* counted only if all of them are here */
         if (tec_pipeline_runs(pipeline, i) && !(i == main && call->shared.weights))
             here = here && is_here(call, pipeline->models[i].weights);
     return call->shared.random_weights.given ? TEC_MEASURED_SIZE

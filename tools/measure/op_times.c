@@ -1,3 +1,5 @@
+/* op_times.c - times the calls of a captured part one by one, beside what each of them computes and
+ * moves. */
 #include "tools/measure/op_times.h"
 
 #include <stdio.h>
@@ -6,11 +8,11 @@
 
 enum { MARKS = TEC_MAX_MARKS - 4 };
 
-/* One call: which item it counts for, and its times. */
+/* One call: the item that it counts for, and its times. */
 struct timed {
     int item;
     const char *label;
-    int64_t *ns; /* [passes] */
+    int64_t *ns; /* one time for each pass */
 };
 
 struct work {
@@ -18,7 +20,7 @@ struct work {
     struct tec_arena arena;
     struct timed *calls;
     int n, room, n_commands;
-    bool differs; /* commands that are not the calls */
+    bool differs; /* the commands do not match the calls */
     struct tec_capture **captures;
     int n_captures;
 };

@@ -1,3 +1,5 @@
+/* peak_gemm.c - measures the FLOP a second that a device's matrix products reach on a large
+ * matrix. */
 #include "tools/measure/peak_gemm.h"
 
 #include "kernels/matrix.h"
@@ -13,7 +15,7 @@ struct product {
     struct tec_capture *capture;
 };
 
-/* Values between -1 and 1: zeros would draw less power than a model does. */
+/* Fill with values between -1 and 1, because zeros would draw less power than a model does. */
 static void fill(float *values, size_t n)
 {
     uint64_t state = 1;

@@ -1,3 +1,8 @@
+/* roofline.c - predicts times from what calls compute and move, on machines of peaks.def; nothing
+ * is measured here.
+ *
+ * The time of a call is the larger of FLOP / peak and bytes / bandwidth; a boundary is added for
+ * each kernel. */
 #include "tools/measure/roofline.h"
 
 #include <string.h>
@@ -18,7 +23,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* TFLOP/s are 1e6 FLOP a microsecond, GB/s 1e3 bytes. */
+/* TFLOP/s are 1e6 FLOP a microsecond; GB/s are 1e3 bytes a microsecond. */
 double tec_roofline_us(const struct tec_peak *peak, const struct tec_cost *c, enum tec_bound bound)
 {
     double products = (double)c->products / (peak->bf16 * 1e6);
@@ -96,10 +101,10 @@ static struct tec_roofline_sum *op_of(struct tec_roofline_row *row, const char *
     return &row->ops[row->n_ops++];
 }
 
-/* While a part is visited: its stages, and all of it. */
+/* The state while a part is visited: one row for each of its stages, and one for all of it. */
 struct visit {
     const struct tec_roofline *roofline;
-    struct tec_roofline_row *stages; /* [TEC_STAGE_COUNT + 1] */
+    struct tec_roofline_row *stages; /* TEC_STAGE_COUNT + 1 rows */
 };
 
 static void take(void *user, const struct tec_call_work *work)

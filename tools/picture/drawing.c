@@ -1,3 +1,5 @@
+/* drawing.c - lays a pipeline out as boxes and arrows in layers, before it is written in a picture
+ * language. */
 #include "tools/picture/drawing.h"
 
 #include "base/escape.h"
@@ -22,7 +24,7 @@ const char *tec_link_word(enum tec_link_kind kind)
 struct maker {
     struct tec_drawing *d;
     struct tec_arena *arena;
-    int inputs, resources, nodes; /* index of the first item of each */
+    int inputs, resources, nodes; /* index of the first item of each kind */
     bool full;
 };
 
@@ -171,7 +173,7 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
         add_line(m, item, "left out: reaches no output");
 }
 
-/* An index of a reference, as an item; -1 = not given. */
+/* The item that a reference means, or -1 if the reference is not given. */
 static int item_of(int first, const struct tec_ref *ref)
 {
     return ref->name && ref->index >= 0 ? first + ref->index : -1;
@@ -184,7 +186,7 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
             link_items(m, item_of(m->inputs, &node->reads.item[i]), self, TEC_LINK_READ);
     const struct {
         int other;
-        bool out; /* self -> other */
+        bool out; /* whether the arrow points from self to the other */
         enum tec_link_kind kind;
     } ends[] = {
         {item_of(m->inputs, &node->prefix), false, TEC_LINK_READ},
@@ -208,8 +210,8 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
         link_items(m, self, m->resources + node->out.buffer, TEC_LINK_WRITE);
 }
 
-/* Longest way from an input, over edges of one frame; a file without cycles needs no more than
- * n_items rounds. */
+/* Give each item the length of the longest path from an input as its layer, over edges within one
+ * frame; a graph without cycles needs at most n_items rounds. */
 static void find_layers(struct tec_drawing *d)
 {
     bool moved = true;
@@ -274,7 +276,7 @@ enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipelin
 
 void tec_graph_escape(const char *text, FILE *out)
 {
-    char shown[4096]; /* names and titles are far shorter */
+    char shown[4096]; /* names and titles are far shorter than this */
     tec_escape(shown, sizeof shown, text);
     for (const char *c = shown; *c; c++) {
         if (*c == '&')

@@ -1,10 +1,12 @@
+/* frame_timeline.c - draws what ran when in one frame, as a picture with a lane for the host and
+ * for each node. */
 #include "tools/picture/frame_timeline.h"
 
 #include "tools/picture/timeline.h"
 
 #include <string.h>
 
-/* A deadline so many frames away would squeeze everything else; it is said in words. */
+/* A deadline this many frame times away would squeeze everything else, so it is given in words. */
 enum { FAR = 4 };
 
 static bool is_decoder(const struct tec_frames *f, const char *node)

@@ -1,3 +1,5 @@
+/* argument.c - reads tables that a script gives to a C function strictly, and raises an error for
+ * anything unexpected. */
 #include "tools/policy/argument.h"
 
 #include "base/nearest.h"
@@ -38,7 +40,7 @@ void tec_argument_check(lua_State *L, int table, const char *what, const char *c
     luaL_error(L, "%s", message);
 }
 
-/* Push the field; false and nothing pushed when it is nil. */
+/* Push the field; false, with nothing pushed, when it is nil. */
 static bool push(lua_State *L, int table, const char *name, int type)
 {
     table = lua_absindex(L, table);
@@ -103,7 +105,7 @@ const char *tec_argument_text(lua_State *L, int table, const char *name, const c
 {
     if (!push(L, table, name, LUA_TSTRING))
         return missing;
-    const char *value = lua_tostring(L, -1); /* the table keeps it */
+    const char *value = lua_tostring(L, -1); /* the text lives as long as the table */
     lua_pop(L, 1);
     return value;
 }

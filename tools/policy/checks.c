@@ -1,3 +1,4 @@
+/* checks.c - a list of checks, each ok or not with a sentence, and its output as text and JSON. */
 #include "tools/policy/checks.h"
 
 #include "base/escape.h"
@@ -27,7 +28,7 @@ enum tec_status tec_checks_add(struct tec_checks *checks, bool ok, const char *n
     return TEC_OK;
 }
 
-/* Names and details are of test files and policies. */
+/* Print one check; names and details come from test files and policies, so they are escaped. */
 static void print_check(const struct tec_check *check, FILE *out)
 {
     fputs(check->ok ? "ok    " : "FAIL  ", out);

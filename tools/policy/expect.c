@@ -1,4 +1,5 @@
-/* What a test expects, compared as text: both sides are written the same way. */
+/* expect.c - compares what a policy test expects with what the policy decided: both sides are
+ * written as text in the same form. */
 #include "tools/policy/argument.h"
 #include "tools/policy/trial.h"
 
@@ -30,7 +31,7 @@ static void put(struct text *t, const char *format, ...)
         t->n = t->n + (size_t)n < sizeof t->bytes ? t->n + (size_t)n : sizeof t->bytes - 1;
 }
 
-/* Between elements of a list or map. */
+/* Separate two elements of a list or map. */
 static void separate(struct text *t)
 {
     put(t, "%s ", t->n > 0 && t->bytes[t->n - 1] == '{' ? "" : ",");
@@ -53,7 +54,7 @@ static void put_value(lua_State *L, struct text *t, int index)
     }
 }
 
-/* The list on top, at most one list deep. */
+/* Write the list on top of the stack, which may hold lists one level deep. */
 static void put_list(lua_State *L, struct text *t, bool nested)
 {
     if (lua_type(L, -1) != LUA_TTABLE)
@@ -72,7 +73,7 @@ static void put_list(lua_State *L, struct text *t, bool nested)
     put(t, " }");
 }
 
-/* --- judges: the expected value is on top --------------------------------------------------- */
+/* --- judges: the expected value is on top of the stack --------------------------------------- */
 
 typedef void judge(lua_State *L, const struct tec_trial *t, struct sides *s);
 
@@ -136,7 +137,7 @@ static void judge_shed(lua_State *L, const struct tec_trial *t, struct sides *s)
     judge_rows(L, t, s, is_shed);
 }
 
-/* { [row] = reason } */
+/* Compare { [row] = reason }. */
 static void judge_reasons(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     put(&s->expected, "{");
@@ -210,7 +211,7 @@ static void judge_depth(lua_State *L, const struct tec_trial *t, struct sides *s
     put(&s->decided, "%d", t->mock->decision.depth);
 }
 
-/* The first layers' shares, to a thousandth. */
+/* Compare the ratios of the first layers, to a thousandth. */
 static void judge_recompute(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     const struct tec_decision *d = &t->mock->decision;
@@ -243,8 +244,9 @@ static void put_note(struct text *text, const struct tec_decision *d, const char
         put(text, "'%s'", d->notes[i].text);
 }
 
-/* The first name after `last` (NULL = from the start) in the table on top, by bytes; its value is
- * pushed. NULL and nothing pushed at the end: messages stand in an order that every run has. */
+/* Push the value of the first name after `last` in byte order (NULL: from the start) in the table
+ * on top. At the end it returns NULL and pushes nothing. So messages have the same order in every
+ * run. */
 static const char *next_name(lua_State *L, const char *last)
 {
     const char *best = NULL;
@@ -260,7 +262,7 @@ static const char *next_name(lua_State *L, const char *last)
     return best;
 }
 
-/* Only the keys that are named; an empty table: no notes at all. */
+/* Compare only the notes that are named; an empty table means no notes at all. */
 static void judge_notes(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     const struct tec_decision *d = &t->mock->decision;
@@ -298,7 +300,7 @@ static void judge_skipped(lua_State *L, const struct tec_trial *t, struct sides 
     put(&s->decided, " }");
 }
 
-/* { node = "name" }; false: as declared. */
+/* Compare { node = "name" }; false means the partition as declared. */
 static void judge_partition(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     const struct tec_topology *top = &t->mock->topology;
@@ -323,7 +325,7 @@ static void judge_partition(lua_State *L, const struct tec_trial *t, struct side
     put(&s->decided, " }");
 }
 
-/* { node = n }, of the nodes that are named. */
+/* Compare { node = n } for the nodes that are named. */
 static void judge_slices(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     luaL_checktype(L, -1, LUA_TTABLE);
@@ -367,7 +369,7 @@ static void judge_victim(lua_State *L, const struct tec_trial *t, struct sides *
         put(&s->decided, "%d", t->victim + 1);
 }
 
-/* A part of the message is enough. */
+/* Compare an error message; a part of it is enough. */
 static void judge_error(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     const char *part = luaL_checkstring(L, -1);

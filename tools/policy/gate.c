@@ -1,3 +1,5 @@
+/* gate.c - the gate behind `tectum policy check`: it runs a policy in the real frame loop on a
+ * virtual clock and judges whether it may go on a robot. */
 #include "tools/policy/gate.h"
 
 #include "policies/host/state.h"
@@ -11,8 +13,8 @@
 
 enum { SOFT_US = 100, NS_PER_US = 1000 };
 
-/* The same workload twice, at what launches usually take; at what they take at p99; with a reload
- * in the middle; and chaos. The plain ones come first. */
+/* The runs: the same workload twice at the usual cost of launches; at their p99 cost; with a reload
+ * in the middle; and chaos. The plain runs come first. */
 enum { PLAIN, AGAIN, AT_P99, RELOAD, CHAOS, RUNS };
 
 struct gate {
@@ -22,7 +24,7 @@ struct gate {
     struct tec_pipeline *pipeline;
     struct tec_topology topology;
     struct tec_cost_table costs, costs_p99;
-    struct tec_gate_run *runs; /* [RUNS] */
+    struct tec_gate_run *runs; /* RUNS of them */
 };
 
 static enum tec_status report(struct gate *g, bool ok, const char *name, struct tec_error *err,
@@ -61,7 +63,8 @@ static enum tec_status check_failures(struct gate *g, struct tec_error *err)
     return report(g, true, "no failure", err, "%lld calls of hooks", (long long)calls);
 }
 
-/* The best of the runs: a machine that does something else makes a call longer, never shorter. */
+/* The budget is judged on the best of the runs, because other work on the machine makes a call
+ * longer but never shorter. */
 static enum tec_status check_budget(struct gate *g, struct tec_error *err)
 {
     int soft = g->pipeline->guard.soft_us > 0 ? g->pipeline->guard.soft_us : SOFT_US;
@@ -93,8 +96,9 @@ static enum tec_status check_allocation(struct gate *g, struct tec_error *err)
                   r->n - warm, warm);
 }
 
-/* Both Lua states are alive at once, so they lie at different addresses, and from its address each
- * has taken the seed of its string hash. */
+/* Both Lua states are alive at once, so they lie at different addresses, and each takes the seed of
+ * its string hash from its address. A policy that depends on the order of a table can therefore
+ * decide differently. */
 static enum tec_status check_determinism(struct gate *g, struct tec_error *err)
 {
     const struct tec_gate_run *a = &g->runs[PLAIN], *b = &g->runs[AGAIN];
@@ -157,7 +161,7 @@ static enum tec_status check_lattice(struct gate *g, struct tec_error *err)
                   (long long)r->rows);
 }
 
-/* What only chaos brings: a call that fails without it as well has been told of. */
+/* Judge only failures that chaos brings: a call that fails without it has been reported already. */
 static enum tec_status check_chaos(struct gate *g, struct tec_error *err)
 {
     const struct tec_policy_report *p = report_of(g, CHAOS);
@@ -181,7 +185,7 @@ static enum tec_status check_chaos(struct gate *g, struct tec_error *err)
         (long long)s->missed, g->topology.ring ? "the depth" : "language");
 }
 
-/* With the state handed on nothing may change: a reload is no reason to decide differently. */
+/* With its state handed on, a reloaded policy must decide exactly as before. */
 static enum tec_status check_migrate(struct gate *g, struct tec_error *err)
 {
     const struct tec_gate_run *a = &g->runs[PLAIN], *b = &g->runs[RELOAD];

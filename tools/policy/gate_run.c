@@ -1,3 +1,5 @@
+/* gate_run.c - one simulated run of a policy, with a planner in between that measures and digests
+ * every decision for the gate. */
 #include "tools/policy/gate_run.h"
 
 #include "tools/measure/measure.h"
@@ -32,7 +34,7 @@ static enum tec_status hand_over(struct tec_gate_run *r, struct tec_policy **fre
     return tec_policy_migrate(*fresh, copy, err);
 }
 
-/* A fresh policy with the state of the one that decided up to here. */
+/* Replace the policy by a fresh one that takes over its state. */
 static void reload(struct tec_gate_run *r)
 {
     struct tec_state_copy copy = {.size = STATE_BYTES};
@@ -50,9 +52,9 @@ static void reload(struct tec_gate_run *r)
     r->failures = 0;
 }
 
-/* --- the planner in between ---------------------------------------------------------------- */
+/* --- the planner in between ----------------------------------------------------------------- */
 
-/* CPU time: what else the machine does is not the policy's. */
+/* The CPU time of the thread, so that other work on the machine is not charged to the policy. */
 static int64_t cpu_ns(void)
 {
     struct timespec t;
@@ -60,7 +62,7 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* FNV-1a; fields one by one, for padding has no value. */
+/* FNV-1a over single fields, because the value of padding is undefined. */
 static void mix(uint64_t *digest, const void *bytes, size_t n)
 {
     for (const unsigned char *b = bytes; n > 0; n--, b++)
@@ -132,7 +134,7 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view, struc
     int64_t took = cpu_ns() - start;
     int64_t made = tec_policy_allocations(current(r)) - before;
     int64_t failures = tec_policy_report(current(r))->failures;
-    if (failures != r->failures) /* its message, and what is collected after it, grows again */
+    if (failures != r->failures) /* a failure allocates its message */
         made = 0;
     r->failures = status == TEC_OK ? failures : r->failures;
     if (r->n < r->room) {
@@ -177,7 +179,7 @@ static struct tec_gate_wait *find(struct tec_gate_run *r, int64_t id)
     return NULL;
 }
 
-/* A request has got a token, or is over: how long had it waited? */
+/* A request has received a token or has ended: record how long it had waited. */
 static void settle(struct tec_gate_run *r, int64_t id, bool over)
 {
     struct tec_gate_wait *w = find(r, id);
@@ -202,8 +204,8 @@ static bool could_wait(const struct tec_frame_record *record)
     return soft;
 }
 
-/* A ring's frame that was too long, where a deeper one has fewer forwards. What a change of depth
- * costs is no fault: frames without an action, then; and more rows, before it. */
+/* Whether a ring's frame was too long although a deeper depth has fewer forwards. The price of a
+ * change of depth is no fault: frames without an action after it, and more rows before it. */
 static bool could_be_deeper(const struct tec_gate_run *r, const struct tec_frame_record *record)
 {
     const struct tec_topology *t = &r->opened.engine->topology;
@@ -322,7 +324,7 @@ enum tec_status tec_gate_run(struct tec_gate_run *run, struct tec_arena *arena,
     TEC_TRY(open_all(run, arena, err));
     TEC_TRY(tec_world_run(&run->world, err));
     run->n = run->n < run->room ? run->n : run->room;
-    while (run->n_waits > 0) /* who still waits at the end has waited too */
+    while (run->n_waits > 0) /* requests still waiting at the end count too */
         settle(run, run->waits[0].id, true);
     qsort(run->plan_ns, (size_t)run->n, sizeof *run->plan_ns, by_value);
     return TEC_OK;

@@ -1,3 +1,5 @@
+/* live.c - sends orders such as load and fallback to a running robot over its control socket, and
+ * prints the answers. */
 #include "tools/policy/live.h"
 
 #include "base/clock.h"
@@ -33,7 +35,7 @@ static enum tec_status send_all(int fd, const char *text, size_t n, struct tec_e
     return TEC_OK;
 }
 
-/* One line, into `text` [LARGEST]. */
+/* Receive one line into `text` [LARGEST]. */
 static enum tec_status receive(int fd, char *text, size_t *n, struct tec_error *err)
 {
     for (*n = 0; *n < LARGEST;) {
@@ -51,7 +53,7 @@ static enum tec_status receive(int fd, char *text, size_t *n, struct tec_error *
     return tec_fail(err, TEC_MALFORMED, "the robot's answer has no end");
 }
 
-/* An answer that is not ok is this call's failure. */
+/* Parse an answer; one that is not ok becomes this call's failure. */
 static enum tec_status read_answer(json_t **out, const char *text, size_t n, struct tec_error *err)
 {
     *out = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
@@ -73,7 +75,7 @@ static enum tec_status read_answer(json_t **out, const char *text, size_t n, str
     return status == TEC_OK ? TEC_MALFORMED : status;
 }
 
-/* Takes the request. */
+/* Send the request, which is released here, and receive the answer. */
 static enum tec_status ask(struct tec_invocation *call, const char *path, json_t *request,
                            json_t **answer, struct tec_error *err)
 {
@@ -104,7 +106,7 @@ static enum tec_status ask(struct tec_invocation *call, const char *path, json_t
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-/* "NAME=NUMBER" */
+/* Read "NAME=NUMBER". */
 static enum tec_status read_pair(const char *word, char name[40], double *value,
                                  struct tec_error *err)
 {
@@ -119,7 +121,7 @@ static enum tec_status read_pair(const char *word, char name[40], double *value,
     return TEC_OK;
 }
 
-/* The robot may run in another folder: it gets the whole path of a file. */
+/* Make the path absolute, because the robot may run in another folder. */
 static enum tec_status whole_path(char path[PATH_MAX], const char *name, struct tec_error *err)
 {
     size_t n = strlen(name);
@@ -216,7 +218,7 @@ static enum tec_status give(struct tec_invocation *call, const struct tec_live_o
 
 /* --- waiting for a trial ---------------------------------------------------------------------- */
 
-/* Takes nothing; *answer becomes the `load` of a status, when it is final. */
+/* Poll the status until the trial is decided; *answer is then replaced by its `load` member. */
 static enum tec_status wait_for(struct tec_invocation *call, const struct tec_live_options *o,
                                 json_t **answer, struct tec_error *err)
 {
@@ -286,7 +288,8 @@ static void print_trial(const json_t *load, FILE *out)
             mean_us(trial, "policy_us"));
 }
 
-/* What a server's clients were not given in time, for which causes, and whether it is stopped. */
+/* Print the actions that a server's clients were not given in time, by cause, and whether it is
+ * stopped. */
 static void print_deadlines(const json_t *d, FILE *out)
 {
     const char *cause;

@@ -1,3 +1,5 @@
+/* mock.c - puts a policy behind its real host before views that a test makes up, with costs given
+ * as a table. */
 #include "tools/policy/mock.h"
 
 #include "tools/api/topology.h"
@@ -16,7 +18,8 @@ static int level_of(double q)
     return q <= 0.5 ? 0 : q <= 0.99 ? 1 : q <= 0.999 ? 2 : 3;
 }
 
-/* Is `a` the better answer at `level` than `b`? Its own level, then the next higher one given. */
+/* Whether `a` is a better answer at `level` than `b`: the level itself is best, then the next
+ * higher one given. */
 static bool closer(int a, int b, int level)
 {
     if ((a >= level) != (b >= level))
@@ -24,7 +27,8 @@ static bool closer(int a, int b, int level)
     return a >= level ? a < b : a > b;
 }
 
-/* The entry for `batch` rows: of the nearest level the smallest point that holds them. */
+/* Find the entry for `batch` rows: the nearest level, and in it the smallest point that holds
+ * them. */
 static const struct tec_mock_cost *find(const struct tec_mock *m, const char *name, int batch,
                                         int level)
 {
@@ -63,7 +67,8 @@ static double cost_named(const struct tec_mock *m, const char *name, double poin
     return full * whole->us + rest->us;
 }
 
-/* The name itself, then the kind of a node, then the first node of a kind. */
+/* Look up the cost of the name itself, else of the kind of the node, else of the first node of a
+ * kind. */
 static double cost(const void *self, const char *what, double point, double q)
 {
     const struct tec_mock *m = self;
@@ -179,7 +184,8 @@ static enum tec_status make_view(struct tec_mock *m, struct tec_error *err)
 
 /* --- open, close -------------------------------------------------------------------------- */
 
-/* Actions of a chunk: the first size of the buffer that an action writes; a ring makes one. */
+/* The number of actions of a chunk: the first size of the buffer that an action node writes; a ring
+ * makes one action. */
 static int declared_horizon(const struct tec_pipeline *p)
 {
     const struct tec_decl_node *actor = tec_pipeline_actor(p);

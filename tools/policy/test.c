@@ -1,3 +1,5 @@
+/* test.c - runs the Lua unit tests of policies for `tectum policy test`, each file in a bounded
+ * state of its own. */
 #include "tools/policy/test.h"
 
 #include "base/lua.h"
@@ -30,17 +32,17 @@ struct suite {
 
 static const char *const test_fields[] = {"pipeline", "policy",  "params",
                                           "set",      "horizon", "layers"};
-static const char trial_key[] = "tectum.trial"; /* of the metatable */
+static const char trial_key[] = "tectum.trial"; /* key of the metatable */
 
-/* What a script holds. */
+/* The userdata that a script holds for a test. */
 struct handle {
     struct tec_trial *trial;
 };
 
 /* --- tectum.test{} ------------------------------------------------------------------------ */
 
-/* A file beside the test that is not the test itself, else a bundled one, else `name` as it is: the
- * loader says what is wrong. NULL when the arena is full. */
+/* Find a file beside the test other than the test itself, else a bundled file, else return `name`
+ * as it is, so that the loader reports the error. NULL means that the arena is full. */
 static const char *find_file(struct suite *s, const char *folder, const char *name)
 {
     const char *slash = strrchr(s->path, '/');
@@ -54,7 +56,7 @@ static const char *find_file(struct suite *s, const char *folder, const char *na
     return !bundled || access(bundled, F_OK) == 0 ? bundled : name;
 }
 
-/* params = { k = 3 } as words. */
+/* Read params = { k = 3 } as words. */
 static int read_words(lua_State *L, struct suite *s, const char **words)
 {
     int n = 0;
@@ -84,7 +86,7 @@ static int read_sets(lua_State *L, const char **words)
     for (int i = 0; i < n; i++) {
         if (lua_rawgeti(L, -1, i + 1) != LUA_TSTRING)
             luaL_error(L, "set is a list of 'PATH=VALUE'");
-        words[i] = lua_tostring(L, -1); /* the table keeps it */
+        words[i] = lua_tostring(L, -1); /* the text lives as long as the table */
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -140,7 +142,7 @@ static struct tec_trial *self(lua_State *L)
     return ((const struct handle *)luaL_checkudata(L, 1, trial_key))->trial;
 }
 
-/* Gives t, so that calls can be chained. */
+/* Return the test itself, so that calls can be chained. */
 static int done(lua_State *L)
 {
     lua_settop(L, 1);
@@ -181,7 +183,7 @@ static const luaL_Reg methods[] = {{"frame", call_frame},     {"admit", call_adm
                                    {"observe", call_observe}, {"evict", call_evict},
                                    {"expect", call_expect},   {NULL, NULL}};
 
-/* Upvalue: the methods. */
+/* Find a method by name. Upvalue: the methods. */
 static int find_method(lua_State *L)
 {
     lua_settop(L, 2);
@@ -193,7 +195,7 @@ static int find_method(lua_State *L)
                       name);
 }
 
-/* Argument: the suite. Adds `tectum` to the names of the file. */
+/* Argument: the suite. It adds `tectum` to the names of the file. */
 static int add_names(lua_State *L)
 {
     struct suite *s = lua_touserdata(L, 1);
@@ -224,7 +226,7 @@ static enum tec_status open_state(struct tec_lua **out, struct suite *s, struct 
     return TEC_OK;
 }
 
-/* What the file did, as checks. */
+/* Run the file and record the outcome of its tests as checks. */
 static enum tec_status run_file(struct suite *s, struct tec_lua *lua, struct tec_error *err)
 {
     struct tec_error own;

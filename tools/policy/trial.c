@@ -1,3 +1,7 @@
+/* trial.c - one policy under test: the questions that a test file asks its mock, read from Lua
+ * tables, and the policy's answers.
+ *
+ * It runs inside the protected calls of the test file's Lua state. */
 #include "tools/policy/trial.h"
 
 #include "tools/policy/argument.h"
@@ -21,7 +25,7 @@ static const char *const result_fields[] = {"total_us", "overrun_us", "missed", 
 static const char *const pool_fields[] = {"used", "cap", "bytes", "pinned", "oldest"};
 /* --- names -------------------------------------------------------------------------------- */
 
-/* The key at -2 as one of n names; raises for any other. */
+/* Find the key at -2 among n names; raise an error for any other. */
 static int key_among(lua_State *L, const char *what, const char *const *names, int n)
 {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2);
@@ -37,7 +41,7 @@ static int node_index(lua_State *L, const struct tec_mock *m, const char *name)
     return i >= 0 ? i : luaL_error(L, "the pipeline has no node '%s'", name);
 }
 
-/* The number at the top, which may be NaN or infinite. */
+/* Read the number on top of the stack, which may be NaN or infinite. */
 static double value_of(lua_State *L, const char *what)
 {
     if (lua_type(L, -1) != LUA_TNUMBER)
@@ -64,7 +68,7 @@ static void add_cost(lua_State *L, struct tec_mock *m, const char *name, int bat
     snprintf(c->name, sizeof c->name, "%s", name);
 }
 
-/* { [batch] = us, ... } on top. */
+/* Add the points of the table { [batch] = us, ... } on top of the stack. */
 static void add_points(lua_State *L, struct tec_mock *m, const char *name, int level)
 {
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
@@ -87,7 +91,7 @@ static void add_level(lua_State *L, struct tec_mock *m, const char *name)
         add_cost(L, m, name, 0, level);
 }
 
-/* The value on top: a number, points, or quantiles of either. */
+/* Read the cost on top of the stack: a number, a table of points, or quantiles of either. */
 static void read_cost(lua_State *L, struct tec_mock *m, const char *name)
 {
     int kept = 0;
@@ -134,7 +138,7 @@ static void read_slack(lua_State *L, struct tec_mock *m)
     if (lua_type(L, -1) == LUA_TTABLE) {
         tec_argument_check(L, -1, "slack_us", tec_mock_level_names, TEC_MOCK_LEVELS);
         double held = 0;
-        for (int i = TEC_MOCK_LEVELS - 1; i >= 0; i--) /* what is left out: the next higher one */
+        for (int i = TEC_MOCK_LEVELS - 1; i >= 0; i--) /* left out: the next higher level */
             m->slack[i] = held = tec_argument_number(L, -1, tec_mock_level_names[i], held);
     } else if (!lua_isnil(L, -1)) {
         double us = value_of(L, "slack_us");
@@ -146,7 +150,7 @@ static void read_slack(lua_State *L, struct tec_mock *m)
 
 /* --- views -------------------------------------------------------------------------------- */
 
-/* The table on top, over what `r` holds. */
+/* Read the table on top of the stack over the values that `r` holds. */
 static void read_request(lua_State *L, const struct tec_mock *m, struct tec_request_view *r)
 {
     int most = 1 << 24, at = lua_gettop(L);
@@ -197,7 +201,7 @@ static void read_requests(lua_State *L, struct tec_mock *m)
         lua_pop(L, 1);
 }
 
-/* The table at the top. */
+/* Read a frame's result from the table on top of the stack. */
 static void read_result(lua_State *L, const struct tec_mock *m, struct tec_frame_result *r)
 {
     int at = lua_gettop(L), most = 1 << 24, cause = 0;
@@ -224,7 +228,7 @@ static void read_result(lua_State *L, const struct tec_mock *m, struct tec_frame
     lua_pop(L, 1);
 }
 
-/* Segments of a memory, all alike; and what audits came to. */
+/* Read the segments of a memory, all alike, and the results of audits. */
 static void read_memory(lua_State *L, struct tec_mock *m)
 {
     m->view.n_seg = tec_argument_int(L, 2, "segments", 0, TEC_MAX_SEGMENTS, m->view.n_seg);
@@ -262,7 +266,7 @@ static void read_pools(lua_State *L, struct tec_mock *m)
     lua_pop(L, 1);
 }
 
-/* A live change, as an operator would make it. */
+/* Change a parameter live, as an operator would. */
 static void read_params(lua_State *L, struct tec_mock *m)
 {
     struct tec_error err;

@@ -1,3 +1,5 @@
+/* workload.c - makes the workloads of the gate from a seed: more requests than there are seats, and
+ * for chaos also late inputs, slow launches and cancellations. */
 #include "tools/policy/workload.h"
 
 #include "graph/kv/stages.h"
@@ -6,7 +8,7 @@
 
 enum { BURST_EVERY = 61, ARRIVALS_A_FRAME = 3, LISTS = 4 };
 
-/* A stream of its own for each seed (Steele, Lea, Flood 2014). */
+/* A random stream that differs for each seed (Steele, Lea, Flood 2014). */
 struct draw {
     uint64_t state;
 };
@@ -55,7 +57,7 @@ static void ask(struct tec_happenings *list, const struct tec_workload *w, int64
 
 static bool talks(const struct tec_topology *t)
 {
-    if (t->ring) /* its decode node makes actions */
+    if (t->ring) /* its decode node makes actions, not text */
         return false;
     for (int i = 0; i < t->n_nodes; i++)
         if (strcmp(t->nodes[i].kind, "decode") == 0)
@@ -111,7 +113,8 @@ enum tec_status tec_workload_at_p99(struct tec_cost_table *out, const struct tec
     return TEC_OK;
 }
 
-/* A spike comes once a launch: that of a decode lasts as many steps as the smallest k has. */
+/* A spike happens once for each launch: that of a decode lasts as many steps as the smallest k
+ * has. */
 static void spike(struct tec_scenario *out, const struct tec_workload *w, int64_t frame,
                   struct draw *d)
 {
@@ -125,7 +128,7 @@ static void spike(struct tec_scenario *out, const struct tec_workload *w, int64_
         h->value *= w->topology->k[0];
 }
 
-/* Of a ring the shortest steady frame: that of its deepest captured depth. */
+/* The shortest steady frame of a ring, which is that of its deepest captured depth. */
 static double ring_us(const struct tec_cost_table *costs, const struct tec_topology *t)
 {
     int depth = t->n_depth ? t->depth[t->n_depth - 1] : t->stages;
@@ -151,7 +154,8 @@ double tec_workload_hard_us(const struct tec_cost_table *costs, const struct tec
     return us;
 }
 
-/* Twice, or as much as leaves the nodes that are no language a twentieth of their time. */
+/* The factor of slow launches: 2, or the factor that leaves the nodes other than language a
+ * twentieth of their time. */
 static double slowness(const struct tec_workload *w)
 {
     const struct tec_topology *t = w->topology;
@@ -163,7 +167,7 @@ static double slowness(const struct tec_workload *w)
     return most < 1.0 ? 1.0 : most > 2.0 ? 2.0 : most;
 }
 
-/* Stretches of higher costs, each a tenth of the run. */
+/* Add stretches of higher costs, each a tenth of the run. */
 static enum tec_status slow_down(struct tec_scenario *out, const struct tec_workload *w,
                                  struct tec_arena *arena, struct tec_error *err)
 {
@@ -171,7 +175,7 @@ static enum tec_status slow_down(struct tec_scenario *out, const struct tec_work
     TEC_TRY(make(&out->costs_from, LISTS, arena, err));
     TEC_TRY(scaled(&slow, w->costs, slowness(w), arena, err));
     for (int i = 0; i < LISTS; i++) {
-        int tenth = i < 2 ? 3 + i : 5 + i; /* from 3/10 to 4/10, from 7/10 to 8/10 */
+        int tenth = i < 2 ? 3 + i : 5 + i; /* from 3/10 to 4/10, and from 7/10 to 8/10 */
         add(&out->costs_from, (int64_t)w->frames * tenth / 10)->costs = i % 2 ? *w->costs : slow;
     }
     return TEC_OK;

@@ -1,3 +1,5 @@
+/* msgpack_numpy.c - reads values as openpi's clients pack them in MessagePack: ndarrays, numpy
+ * scalars, nested lists, numbers and texts. */
 #include "tools/serve/msgpack_numpy.h"
 
 #include "base/text/utf8.h"
@@ -6,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The entries of an array's or a scalar's map. */
+/* The entries of the map of an ndarray or a numpy scalar. */
 struct packed {
     bool is_array, is_scalar;
     struct tec_msgpack_token data, dtype;
@@ -14,11 +16,11 @@ struct packed {
     int64_t shape[TEC_NUMPY_RANK];
 };
 
-/* What is being read, for messages. */
+/* The state of reading, with what messages need. */
 struct reading {
     struct tec_msgpack *r;
     const char *name;
-    size_t most; /* elements that may change their type */
+    size_t most; /* largest number of elements that may be converted */
     struct tec_arena *arena;
     struct tec_error *err;
 };
@@ -62,7 +64,8 @@ static enum tec_status read_entries(struct packed *p, uint32_t n, const struct r
     return TEC_OK;
 }
 
-/* Whether the n pairs after the reader's place are an array or a scalar; the place stays. */
+/* Look ahead whether the n pairs at the reader's place are an ndarray or a scalar; the place does
+ * not change. */
 static enum tec_status look(struct packed *p, uint32_t n, const struct reading *in)
 {
     struct tec_msgpack ahead = *in->r;
@@ -78,11 +81,12 @@ static enum tec_status look(struct packed *p, uint32_t n, const struct reading *
         TEC_TRY(tec_msgpack_next(&ahead, &value, in->err));
         TEC_TRY(tec_msgpack_skip(&ahead, &value, in->err));
     }
-    in->r->left = ahead.left; /* looking twice counts twice: nested maps stay linear */
+    in->r->left = ahead.left; /* both looks count against the limit, so nested maps stay linear */
     return TEC_OK;
 }
 
-/* Letter and bytes of an element of "<f4"; false where it is nothing that is read here. */
+/* Read the type letter and the bytes of an element from a dtype such as "<f4"; false for a type
+ * that is not supported. */
 static bool parse_dtype(const struct tec_msgpack_token *t, char *letter, size_t *size)
 {
     char digits[8] = "";
@@ -137,7 +141,7 @@ static double half(uint16_t h)
     return h & 0x8000U ? -x : x;
 }
 
-/* One little-endian element, any alignment. */
+/* Read one little-endian element of any alignment. */
 static double element(const uint8_t *at, char letter, size_t size)
 {
     uint64_t word = 0;
@@ -175,7 +179,8 @@ static enum tec_status convert(struct tec_value *out, const struct packed *p, ch
     return TEC_OK;
 }
 
-/* Code points of a 0-d <U, or bytes of |S; zeros at the end are padding. */
+/* Read the code points of a 0-d <U array or the bytes of an |S one; zeros at the end are
+ * padding. */
 static enum tec_status read_text(struct tec_value *out, const struct packed *p, char letter,
                                  const struct reading *in)
 {
@@ -242,7 +247,7 @@ static enum tec_status put_number(struct tec_value *out, double x, const struct 
     return TEC_OK;
 }
 
-/* A token that is a value by itself. */
+/* Read a token that is a value by itself. */
 static enum tec_status read_plain(struct tec_value *out, const struct tec_msgpack_token *t,
                                   const struct reading *in)
 {
@@ -255,7 +260,8 @@ static enum tec_status read_plain(struct tec_value *out, const struct tec_msgpac
     return TEC_OK;
 }
 
-/* The shape of nested lists by their first elements; *numbers: the first that is no list is one. */
+/* Find the shape of nested lists from their first elements; *numbers tells whether the innermost
+ * first element is a number. */
 static enum tec_status list_shape(struct tec_value *out, bool *numbers, struct tec_msgpack ahead,
                                   struct tec_msgpack_token t, const struct reading *in)
 {
@@ -274,7 +280,8 @@ static enum tec_status list_shape(struct tec_value *out, bool *numbers, struct t
     return TEC_OK;
 }
 
-/* The tokens of nested lists in order: where a row begins, where a number stands. */
+/* Read the tokens of nested lists in order; each position says whether a row begins or a number
+ * stands there. */
 static enum tec_status read_list(struct tec_value *out, enum tec_numpy_found *found,
                                  const struct tec_msgpack_token *token, const struct reading *in)
 {

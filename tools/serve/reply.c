@@ -1,3 +1,4 @@
+/* reply.c - packs what the server answers, byte for byte as openpi's server packs it. */
 #include "tools/serve/reply.h"
 
 #include <msgpack.h>
@@ -26,7 +27,7 @@ static void put_key(msgpack_packer *p, const char *text)
     put_str(p, text, strlen(text));
 }
 
-/* numpy's keys are bytes. */
+/* Pack a key as bytes, as msgpack-numpy does. */
 static void put_bin_key(msgpack_packer *p, const char *text)
 {
     msgpack_pack_bin(p, strlen(text));
@@ -123,7 +124,7 @@ void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *r)
         put_extended(&p, r);
 }
 
-/* The depth is bounded: a description's file is read with one, too. */
+/* Pack JSON. The depth is bounded, because a description's file is read with a bound too. */
 static void put_json(msgpack_packer *p, const json_t *json, int depth)
 {
     const char *key;

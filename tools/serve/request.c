@@ -1,3 +1,5 @@
+/* request.c - reads one message of a client: the observation as named values, and the options of
+ * its `tectum` map. */
 #include "tools/serve/request.h"
 
 #include "base/nearest.h"
@@ -13,10 +15,10 @@ static const char *const option_names[] = {"seed",        "noise", "tasks",  "se
                                            "deadline_ms", "ask",   "obs_ts", "reset"};
 enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
 
-/* A map that is being read, and the maps around it. */
+/* A map that is being read; the maps around it are kept too. */
 struct level {
-    const char *name; /* with a slash at the end; "" for the message itself */
-    uint32_t left;    /* pairs */
+    const char *name; /* ends in a slash; "" for the message itself */
+    uint32_t left;    /* pairs left to read */
 };
 
 struct reading {
@@ -29,7 +31,8 @@ struct reading {
     struct level levels[TEC_REQUEST_DEPTH];
 };
 
-/* A key behind `outer`, in the arena; printable ASCII and other UTF-8 bytes, no control bytes. */
+/* Read a key below `outer` into the arena; printable ASCII and other UTF-8 bytes are allowed,
+ * control bytes are not. */
 static enum tec_status read_key(const char **name, struct reading *in, const char *outer)
 {
     struct tec_msgpack_token key;
@@ -63,7 +66,7 @@ static enum tec_status read_seed(struct reading *in)
         in->out->has_seed = true;
         return TEC_OK;
     }
-    /* np.int64(7) comes as a scalar. */
+    /* np.int64(7) arrives as a scalar */
     TEC_TRY(tec_numpy_read(&value, &found, &in->r, &t, "tectum.seed", 1, in->arena, in->err));
     double x = -1.0;
     if (found == TEC_NUMPY_VALUE && value.kind == TEC_VALUE_F64 && value.rank == 0)
@@ -118,7 +121,7 @@ static enum tec_status read_session(struct reading *in)
     return TEC_OK;
 }
 
-/* Of any length that a reply can be waited for. */
+/* Read a deadline of any length that a reply can be waited for. */
 static enum tec_status read_deadline(struct reading *in)
 {
     struct tec_value value;
@@ -160,7 +163,7 @@ static enum tec_status read_reset(struct reading *in)
     return TEC_OK;
 }
 
-/* A whole number up to 2^31 - 1; numpy's come as scalars. */
+/* Read a whole number of at most 2^31 - 1; numpy's arrive as scalars. */
 static enum tec_status read_count(int *out, struct reading *in, const char *name, int low)
 {
     struct tec_value value;
@@ -189,7 +192,7 @@ static enum tec_status read_node(struct reading *in)
                              : tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a name");
 }
 
-/* {node, max_tokens, prio}, each optional. */
+/* Read {node, max_tokens, prio}, each optional. */
 static enum tec_status read_ask(struct reading *in)
 {
     static const char *const names[] = {"node", "max_tokens", "prio"};
@@ -249,7 +252,7 @@ static enum tec_status read_options(struct reading *in)
         seen |= 1U << k;
         TEC_TRY(read[k](in));
     }
-    in->out->wants_text |= in->asks; /* whatever `tasks` says before or behind it */
+    in->out->wants_text |= in->asks; /* an ask wants text, whatever `tasks` says */
     return TEC_OK;
 }
 

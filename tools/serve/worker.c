@@ -1,3 +1,5 @@
+/* worker.c - the engine thread of the server: it answers jobs in turn and runs frames of unfinished
+ * language while there are none. */
 #include "tools/serve/worker.h"
 
 #include "tools/serve/reply.h"
@@ -12,8 +14,8 @@ static double ms(int64_t ns)
     return (double)ns / 1e6;
 }
 
-/* Whether the engine is the one to answer; not when the deadline is over. It gives the job back in
- * any case. */
+/* Claim the answer of a job for the engine; false if its deadline has passed or another has
+ * answered. The job is then given back to the connection. */
 static bool ours(struct tec_worker *w, int job)
 {
     struct tec_job *j = &w->exchange->jobs[job];
@@ -32,7 +34,8 @@ static bool expired(const struct tec_worker *w, int job)
     return atomic_load(&w->exchange->jobs[job].answer) == TEC_JOB_BY_WATCH;
 }
 
-/* A sentence for the client; other than printable ASCII may have come from it. */
+/* Put an error sentence for the client, in printable ASCII, because parts of it may have come from
+ * the client. */
 static void put_failure(struct tec_worker *w, int job, const struct tec_error *err)
 {
     struct tec_job *j = &w->exchange->jobs[job];
@@ -56,7 +59,8 @@ static void answer_failure(struct tec_worker *w, int job, const struct tec_error
         put_failure(w, job, err);
 }
 
-/* text NULL: none was asked for. `reason`: why it ended, or why there is none. */
+/* Answer a job. `text` is NULL if none was asked for; `reason` says why the text ended, or why
+ * there is none. */
 static void answer(struct tec_worker *w, int job, const char *text, bool done, const char *reason)
 {
     struct tec_job *j = &w->exchange->jobs[job];
@@ -103,8 +107,8 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
     tec_exchange_return(w->exchange, job);
 }
 
-/* No actions: the connection's last command, on_miss and the limits, which are the connection
- * thread's, say what leaves. */
+/* Answer without actions: the connection thread then decides by the connection's last command,
+ * on_miss and the limits what leaves. */
 static void answer_without(struct tec_worker *w, int job)
 {
     if (!ours(w, job))
@@ -114,7 +118,7 @@ static void answer_without(struct tec_worker *w, int job)
     tec_exchange_return(w->exchange, job);
 }
 
-/* The actions that the job's frame has made leave, unless they wait for its text. */
+/* Send the actions that the job's frame has made, unless they wait for its text. */
 static void send_actions(struct tec_worker *w)
 {
     int job = w->running;
@@ -139,7 +143,7 @@ static void send_actions(struct tec_worker *w)
     answer_failure(w, job, &err);
 }
 
-/* Inside the frame: no allocation, no lock, no wait. */
+/* This callback runs inside the frame: it neither allocates, locks nor waits. */
 static void released(void *user, const float *chunk, const struct tec_frame_record *record)
 {
     struct tec_worker *w = user;
@@ -166,7 +170,7 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
         send_actions(w);
 }
 
-/* The model ended the actions of the request's own observation. */
+/* The model ended the actions of the request's own observation early. */
 static void lost(void *user, int64_t frame, int64_t captured_ns)
 {
     struct tec_worker *w = user;
@@ -175,7 +179,7 @@ static void lost(void *user, int64_t frame, int64_t captured_ns)
     w->lost |= w->running >= 0 && seen && seen->number == w->number;
 }
 
-/* The request that was asked for in this frame: its text is waited for, or a refusal is told. */
+/* Wait for the text of the request that this frame asked for, or report its refusal. */
 static void await_text(struct tec_worker *w, int job)
 {
     w->jobs[job].request = w->ask.id;
@@ -186,7 +190,7 @@ static void await_text(struct tec_worker *w, int job)
         w->jobs[job].waits = true;
 }
 
-/* Text of a waiting job; what does not fit is left out whole. */
+/* Append text to a waiting job; text that does not fit is left out whole. */
 static void finish_text(struct tec_worker *w, int job, const struct tec_utterance *u)
 {
     struct tec_error err;
@@ -215,7 +219,7 @@ static void tell_texts(struct tec_worker *w)
         }
         gone |= expired(w, job);
         if (gone && u && !atomic_load_explicit(&u->done, memory_order_acquire))
-            w->cancels[w->n_cancels++] = u->id; /* nobody wants it any more */
+            w->cancels[w->n_cancels++] = u->id; /* nobody wants this text any more */
         if (!u || gone)
             answer(w, job, "", false, "");
         else if (atomic_load_explicit(&u->done, memory_order_acquire) != 0)
@@ -223,7 +227,8 @@ static void tell_texts(struct tec_worker *w)
     }
 }
 
-/* A request's tick is the moment it was whole: waiting and decoding are in its deadlines. */
+/* The tick of a request is the moment at which it was complete, so that waiting and decoding count
+ * towards its deadlines. */
 static void count_from_request(const struct tec_worker *w, int job, struct tec_tick *tick)
 {
     const struct tec_job *j = &w->exchange->jobs[job];
@@ -233,7 +238,7 @@ static void count_from_request(const struct tec_worker *w, int job, struct tec_t
     tick->deadline_ns = j->due_ns ? j->due_ns : deadline_ns > 0 ? j->received_ns + deadline_ns : -1;
 }
 
-/* What the loop is asked for: a job's request takes the place of one that its node would start. */
+/* Make the tick that the loop gets: a job's request replaces the one that its node would start. */
 static struct tec_tick make_tick(struct tec_worker *w)
 {
     struct tec_tick tick = tec_loop_tick(w->opened.engine->loop, tec_clock_now(&w->clock), 0);
@@ -248,7 +253,7 @@ static struct tec_tick make_tick(struct tec_worker *w)
     return tick;
 }
 
-/* The device has failed: nobody who waits gets an answer any more, but is told why. */
+/* The device has failed: no waiting job gets actions any more, but each is told why. */
 static void lose(struct tec_worker *w, const struct tec_error *err)
 {
     if (w->running >= 0)
@@ -259,7 +264,7 @@ static void lose(struct tec_worker *w, const struct tec_error *err)
             answer_failure(w, job, err);
 }
 
-/* The loop's frame of a tick, for whoever runs. */
+/* Run the loop's frame of a tick. */
 static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
 {
     struct tec_tick tick = make_tick(w);
@@ -276,9 +281,9 @@ static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
     return r;
 }
 
-/* A ring that gives nothing is given the same observation again, until it gives something or that
- * observation's own actions are lost: again they would be. Once it gives something in every frame,
- * one that ended early is the request's. */
+/* A ring that gives no actions is given the same observation again, until it gives some or until
+ * the actions of that observation are lost, for they would be lost again. Once the ring gives
+ * actions in every frame, actions that end early are the request's own. */
 static const struct tec_frame_record *fill_ring(struct tec_worker *w, int job,
                                                 const struct tec_frame_record *r)
 {
@@ -291,7 +296,7 @@ static const struct tec_frame_record *fill_ring(struct tec_worker *w, int job,
     return r;
 }
 
-/* Whether the robot was given the request's own actions by the deadline; counted where not. */
+/* Count a miss if the robot was not given the request's own actions by the deadline. */
 static void note_miss(struct tec_worker *w, int job, const struct tec_frame_record *r)
 {
     const struct tec_worker_job *s = &w->jobs[job];
@@ -320,7 +325,7 @@ static const struct tec_frame_record *run_job(struct tec_worker *w, int job)
     return fill_ring(w, job, r);
 }
 
-/* One frame: for a job, or without observation. */
+/* Run one frame, for a job or without an observation. */
 static void run_frame(struct tec_worker *w, int job)
 {
     bool asked = job >= 0;
@@ -375,9 +380,9 @@ static void serve(struct tec_worker *w, int job)
         answer_failure(w, job, &err);
 }
 
-/* Language goes on alone. A frame that launched nothing, because the policy lets language wait or a
- * memory is being read, is followed by a rest, longer each time: only time or a request can change
- * that, and frames one after the other would keep a processor busy. */
+/* Run frames for language alone. A frame that launched nothing, because the policy lets language
+ * wait or a memory is being read, is followed by a pause that grows each time: only time or a
+ * request can change that, and frames without pauses would occupy a processor. */
 static void go_on(struct tec_worker *w, uint32_t seen)
 {
     run_frame(w, -1);
@@ -421,7 +426,7 @@ static const char *prompt_key(const struct tec_worker *w)
     return "prompt";
 }
 
-/* Bytes of the longest text of a decode node; 0 without one. */
+/* The bytes of the longest text that a decode node can make; 0 without a decode node. */
 static int text_bytes(const struct tec_pipeline *p, const struct tec_topology *t)
 {
     int most = 0;

@@ -1,3 +1,5 @@
+/* scenario.c - reads a scenario file, which says what happens to a simulated robot from outside;
+ * doc/schedules.md lists the fields. */
 #include "tools/simulate/scenario.h"
 
 #include "base/nearest.h"
@@ -8,13 +10,14 @@
 
 enum { MAX_LIST = 1000000 };
 
-/* Frames, and microseconds of one thing: 17 minutes. A list of such fits 64 bits of nanoseconds. */
+/* The largest number of frames, and of microseconds for one thing (17 minutes); a list of such
+ * times fits into 64 bits of nanoseconds. */
 static const int64_t most = 1000000000;
 
-/* What is being read. */
+/* The state of reading a file. */
 struct reader {
     struct tec_scenario *s;
-    const char *path, *list; /* list: name of the field */
+    const char *path, *list; /* list: the name of the field */
     size_t index;
     struct tec_arena *arena;
 };
@@ -26,8 +29,8 @@ static enum tec_status bad(const struct reader *r, struct tec_error *err, const 
                     field);
 }
 
-/* An integer from `low` to `high`; `otherwise` when it is not there, which is an error where that
- * is below `low`. */
+/* Read an integer from `low` to `high`. A missing field gives `otherwise`, or an error if
+ * `otherwise` is below `low`. */
 static enum tec_status within(const struct reader *r, const json_t *from, const char *field,
                               const int64_t bounds[2], int64_t otherwise, int64_t *out,
                               struct tec_error *err)
@@ -103,7 +106,8 @@ static enum tec_status read_late(struct reader *r, const json_t *one, struct tec
     return integer(r, one, "us", 0, -1, &h->value, err);
 }
 
-/* Another one from that frame on; of so many tokens, where it says so. */
+/* Read a change of instruction from a frame on, with its number of tokens where the file says
+ * so. */
 static enum tec_status read_instruction(struct reader *r, const json_t *one,
                                         struct tec_happening *h, struct tec_error *err)
 {
@@ -122,7 +126,7 @@ static enum tec_status read_costs(struct reader *r, const json_t *one, struct te
     return tec_cost_table_take(&h->costs, json_object_get(one, "costs"), where, r->arena, err);
 }
 
-/* A frame without an observation, or one that resets. */
+/* Read a frame without an observation, or one that resets. */
 static enum tec_status read_frame(struct reader *r, const json_t *one, struct tec_happening *h,
                                   struct tec_error *err)
 {
@@ -130,7 +134,7 @@ static enum tec_status read_frame(struct reader *r, const json_t *one, struct te
     return json_is_integer(one) && h->frame >= 0 ? TEC_OK : bad(r, err, "not a", "frame");
 }
 
-/* What stands in a list; `frame` and `session` are read for all but reset. */
+/* The entries that each list may hold; `frame` and `session` are read for all but reset. */
 static const struct list {
     const char *name;
     size_t offset;
@@ -180,7 +184,7 @@ static enum tec_status read_list(struct reader *r, const json_t *json, const str
     return TEC_OK;
 }
 
-/* [{ "frame": 3, "k": 4 }]: every other field is a parameter. */
+/* Read [{ "frame": 3, "k": 4 }]: every field but `frame` is a parameter. */
 static enum tec_status read_params(struct reader *r, const json_t *json, struct tec_error *err)
 {
     const json_t *from = json_object_get(json, "params");
@@ -210,7 +214,7 @@ static enum tec_status read_params(struct reader *r, const json_t *json, struct 
     return TEC_OK;
 }
 
-/* { "request": n }: its n-th token is the end. */
+/* Read { "request": n }: the n-th token of that request ends it. */
 static enum tec_status read_eos(struct reader *r, const json_t *json, struct tec_error *err)
 {
     json_t *from = json_object_get(json, "eos"), *value;

@@ -1,3 +1,5 @@
+/* simulate.c - one simulated run from files to a summary: it opens the pipeline, the costs, the
+ * scenario and the policy, and runs their world. */
 #include "tools/simulate/simulate.h"
 
 #include "tools/measure/measure.h"
@@ -21,7 +23,8 @@ static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *a
     return TEC_OK;
 }
 
-/* A generator's requests are as long as the longest task allows, where it does not say more. */
+/* Read a generator of requests; where it gives no length, requests are as long as the longest task
+ * allows. */
 static enum tec_status read_arrivals(struct tec_simulation *s, const char *text, uint64_t seed,
                                      struct tec_error *err)
 {
@@ -41,7 +44,8 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     TEC_TRY(read_inputs(s, call->arena, o, err));
     const struct tec_engine_options more = {.saturated = !s->scenario.paced};
     TEC_TRY(tec_open_options(&s->opened, &options, call, o->pipeline, &more, err));
-    /* A call's real time decides nothing here: a slow machine must not change what happens. */
+    /* The real time of a call decides nothing here, so that a slow machine cannot change what
+     * happens. */
     s->opened.pipeline->guard.hard_us = PATIENCE_US;
     options.random = tec_measured_by(call, s->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
     options.progress = NULL;

@@ -1,3 +1,4 @@
+/* summary.c - summarises the events of a simulated run as quantiles, rates and counts. */
 #include "tools/simulate/summary.h"
 
 #include <stdlib.h>

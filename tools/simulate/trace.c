@@ -1,4 +1,4 @@
-/* Events of the frame loop as lines of JSON. */
+/* trace.c - writes the events of the frame loop as lines of JSON. */
 #include "tools/simulate/world.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static void set_integer(json_t *line, const char *field, int64_t value)
     set(line, field, json_integer(value));
 }
 
-/* A printed time is rounded up. */
+/* Round a printed time up to whole microseconds. */
 static int64_t up(int64_t ns)
 {
     return (ns + 999) / 1000;
@@ -110,7 +110,7 @@ static const char *node_name(const struct tec_topology *t, const struct tec_even
     return e->node >= 0 ? t->nodes[e->node].name : e->what;
 }
 
-/* What is done to a ring's keys and values. */
+/* Add what is done to a ring's keys and values. */
 static void ring_kv(json_t *line, const struct tec_event *e)
 {
     const struct tec_ring_event *r = e->ring;

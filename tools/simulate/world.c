@@ -1,17 +1,19 @@
+/* world.c - a robot's world on a virtual clock: sessions tick, inputs are late, and launches take
+ * the time of a cost table, while the frame loop and the policy are the real ones. */
 #include "tools/simulate/world.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what the frame loop asks ---------------------------------------------------------------- */
+/* --- answers to the frame loop --------------------------------------------------------------- */
 
 static const struct tec_topology *topology(const struct tec_world *w)
 {
     return &w->o.engine->topology;
 }
 
-/* A happening of the open frame. */
+/* Whether something of the scenario happens in the open frame. */
 static bool now(const struct tec_world *w, const struct tec_happening *h)
 {
     return h->frame == w->frame && (h->session < 0 || h->session == w->running);
@@ -32,7 +34,7 @@ static int node_of(const struct tec_world *w, int model, int mark)
     return 0;
 }
 
-/* Tokens copied one way: their bytes are read and written. Whole microseconds. */
+/* The time to copy tokens once, which reads and writes their bytes, in whole microseconds. */
 static int64_t copied(const struct tec_world *w, int tokens)
 {
     const struct tec_kv_shape *s = &w->o.engine->plan->space.shape;
@@ -76,7 +78,8 @@ static int end_of(void *user, int64_t request)
     return 0;
 }
 
-/* Also past the end of the scenario: a robot does not know that it ends. */
+/* The next tick may lie past the end of the scenario, because a robot does not know that it
+ * ends. */
 static int64_t next_tick(const struct tec_world *w, int session, int64_t after)
 {
     const struct tec_world_session *s = &w->sessions[session];
@@ -86,7 +89,8 @@ static int64_t next_tick(const struct tec_world *w, int session, int64_t after)
     return tec_world_tick(s, n);
 }
 
-/* The device is wanted now while a frame of another session waits, or has a tick at this moment. */
+/* When the device is wanted: now, if a frame of another session waits or has a tick at this
+ * moment. */
 static int64_t wanted(void *self, int64_t now_ns)
 {
     const struct tec_world *w = self;
@@ -102,9 +106,9 @@ static int64_t wanted(void *self, int64_t now_ns)
     return first;
 }
 
-/* --- what the frame loop tells --------------------------------------------------------------- */
+/* --- events of the frame loop ---------------------------------------------------------------- */
 
-/* A release: when, of what, and whether it was late. */
+/* A release: its time, what it releases, and whether it was late. */
 struct release {
     int64_t t_ns;
     int64_t seen; /* frame whose observation the actions are of; captured_ns: of that observation */
@@ -147,7 +151,7 @@ static void take_release(struct tec_world *w, const struct release *r)
     tec_world_handed(w, w->running, w->frame, r->t_ns, &handed);
 }
 
-/* Events of two partitions come one after the other; they are held back and put in order of time,
+/* Events of two partitions arrive one after the other, so they are held back and sorted by time,
  * the first partition first. */
 struct held {
     int64_t t_ns;
@@ -165,7 +169,8 @@ static int by_time(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-/* [time, lane, 1: a release in time, 2: a late one, line, seen and captured_ns of a release] */
+/* Hold back [time, lane, 1: a release in time, 2: a late one, line, seen and captured_ns of a
+ * release]. */
 static void hold_back(struct tec_world *w, const struct tec_event *e, bool release)
 {
     json_t *line = tec_trace_event(topology(w), e);
@@ -269,7 +274,8 @@ static int decoder_of(const struct tec_world *w, const char *node)
     return 0;
 }
 
-/* Requests of this frame that come from outside: the scenario's, then the generator's. */
+/* Make the requests of this frame that come from outside: first the scenario's, then the
+ * generator's. */
 static int ask(struct tec_world *w)
 {
     const struct tec_happenings *arrivals = &w->o.scenario->arrivals;
@@ -306,7 +312,7 @@ static int cancel(struct tec_world *w)
     return n;
 }
 
-/* Those that will be cancelled. */
+/* Note which of the new requests will be cancelled. */
 static void note_cancels(struct tec_world *w, int n_asks)
 {
     for (int i = 0; i < n_asks; i++) {
@@ -327,7 +333,7 @@ static unsigned spawn(const struct tec_world *w, const struct tec_world_session 
     return s->spawn_every > 0 && w->frame % s->spawn_every == 0 ? 1U : 0U;
 }
 
-/* Which instruction the session has by now, and how long its prompt is. */
+/* Set the instruction that the session has by now, and the length of its prompt. */
 static void instruct(struct tec_world *w)
 {
     const struct tec_scenario *s = w->o.scenario;
@@ -342,11 +348,11 @@ static void instruct(struct tec_world *w)
     }
     if (tokens)
         w->input.prefix.n_text = (int)tokens;
-    for (int i = 0; i < TEC_MAX_MODELS - 1; i++) /* whoever reads a text reads another one */
+    for (int i = 0; i < TEC_MAX_MODELS - 1; i++) /* all texts that are read change */
         w->input.further[i].key = w->input.text_key;
 }
 
-/* The frame has no observation. */
+/* Whether the frame has no observation. */
 static bool missing(const struct tec_world *w)
 {
     const struct tec_happenings *m = &w->o.scenario->missing;
@@ -414,7 +420,8 @@ static enum tec_status run_saturated(struct tec_world *w, struct tec_error *err)
     return TEC_OK;
 }
 
-/* The released frame of the earliest deadline; ties in the order of sessions; -1 = none. */
+/* The released frame with the earliest deadline; ties go by the order of sessions; -1 if there is
+ * none. */
 static int choose(const struct tec_world *w)
 {
     int best = -1;

@@ -1,9 +1,10 @@
-/* A world as its pipeline and its scenario say. */
+/* world_init.c - sets up a simulated world from its pipeline and its scenario, and checks that
+ * every cost it needs is there. */
 #include "tools/simulate/world.h"
 
 #include <string.h>
 
-/* Who hands out: as the hard deadline of the action node says. */
+/* Create the handout of a session from the hard deadline of the action node. */
 static enum tec_status make_handout(struct tec_world *w, struct tec_world_session *s,
                                     struct tec_error *err)
 {
@@ -48,7 +49,7 @@ static enum tec_status make_sessions(struct tec_world *w, struct tec_error *err)
     return TEC_OK;
 }
 
-/* An observation as large as can be: every picture, the longest prompt. */
+/* Make an observation of the largest size: every picture, and the longest prompt. */
 static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &w->o.engine->plan->spec;
@@ -92,7 +93,7 @@ static enum tec_status make_lists(struct tec_world *w, struct tec_error *err)
     return TEC_OK;
 }
 
-/* A ring's launches, and what copies take. */
+/* Check that the costs have rows for a ring's launches and copies. */
 static enum tec_status check_ring_costs(const struct tec_world *w,
                                         const struct tec_cost_table *costs, struct tec_error *err)
 {
@@ -108,7 +109,7 @@ static enum tec_status check_ring_costs(const struct tec_world *w,
     return TEC_OK;
 }
 
-/* Every node that runs has a row in every table. */
+/* Check that every node that runs has a row in every table. */
 static enum tec_status check_costs(const struct tec_world *w, const struct tec_cost_table *costs,
                                    struct tec_error *err)
 {
@@ -122,7 +123,7 @@ static enum tec_status check_costs(const struct tec_world *w, const struct tec_c
     return TEC_OK;
 }
 
-/* A ring's launches are named as they are, not by the nodes that they are of. */
+/* Whether a launch of that name exists; a ring's launches have names of their own. */
 static bool has_launch(const struct tec_topology *t, const char *name)
 {
     if (t->ring)

@@ -1,10 +1,11 @@
+/* apart.c - times the forwards of a ring call by call, to show where a frame's time goes. */
 #include "tests/experiments/actionflow/apart.h"
 
 #include <string.h>
 
 enum { PASSES = 9, PASSES_FULL = 3 };
 
-/* A forward as a steady ring makes it. */
+/* A forward as a ring in steady state makes it. */
 struct forward {
     struct tec_actionflow_engine *engine;
     enum tec_part_kind part;
@@ -20,7 +21,8 @@ static void place(struct forward *f)
     tec_ring_full(plan, prefix, f->rows, f->row, f->list);
 }
 
-/* Behind the forward: the newest sequence holds its prefix, each other one token more. */
+/* Launch the moves after the forward: the newest sequence holds its prefix, and each other one has
+ * one token more. */
 static void launch_moves(const struct forward *f, struct tec_replay *replay)
 {
     const struct tec_loop *loop = f->engine->base.opened.engine->loop;
