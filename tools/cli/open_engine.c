@@ -174,8 +174,8 @@ enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct te
 }
 
 enum tec_status tec_use_canary(struct tec_opened *o,
-                             void (*closing)(void *user, struct tec_policy *policy), void *user,
-                             struct tec_error *err)
+                               void (*closing)(void *user, struct tec_policy *policy), void *user,
+                               struct tec_error *err)
 {
     const struct tec_canary_options options = {.topology = &o->engine->topology,
                                                .root = o->call->root,

@@ -46,8 +46,8 @@ enum tec_status tec_use_policy(struct tec_opened *opened, const char *name, stru
 /* From the next frame on a canary holds the policy in use: it can be replaced while frames run.
  * `closing`: see struct tec_canary_options. */
 enum tec_status tec_use_canary(struct tec_opened *opened,
-                             void (*closing)(void *user, struct tec_policy *policy), void *user,
-                             struct tec_error *err);
+                               void (*closing)(void *user, struct tec_policy *policy), void *user,
+                               struct tec_error *err);
 
 /* "oxygen"; "default" when no policy was asked for. Not while a loader thread may close policies:
  * a frame's record names the policy of that frame. */
