@@ -229,11 +229,14 @@ static enum tectum_status submit(struct tectum *robot, int64_t *number)
 
 static struct tectum *open_robot(void)
 {
+    const char *const set[] = {"nodes.act.deadline.limit=1000"}; /* a hang outlasts the file's 3 */
     const struct tectum_options o = {.pipeline = "pipelines/demo_metaworld.lua",
                                      .root = ".",
                                      .seed = 5,
                                      .actions = 2,
-                                     .device = "cuda"};
+                                     .device = "cuda",
+                                     .set = set,
+                                     .n_set = 1};
     struct tectum *robot = NULL;
     clean();
     if (tectum_open(&robot, &o, &why) != TECTUM_OK)
