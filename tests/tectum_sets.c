@@ -83,9 +83,13 @@ TEST(an_observation_does_not_touch_the_one_that_a_frame_reads)
             answered++;
         }
     }
-    for (int64_t number; (number = read_text(t, 500000000, text)) >= 0; answered++)
+    /* The newest one is always answered, however slow the machine. */
+    for (int64_t number = -1; number != KINDS + OBSERVATIONS && !tap.failed; answered++) {
+        number = read_text(t, patience, text);
+        REQUIRE(number >= 0);
         CHECK_STR(text, alone[(number - 1 - KINDS) % KINDS]);
-    CHECK_INT(answered, >, 5);
+    }
+    CHECK_INT(answered, >, 0);
     tectum_close(&t);
     box_remove(&b);
 }
