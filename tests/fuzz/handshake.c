@@ -82,8 +82,16 @@ static int connect_here(void)
                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
     const int on = 1;
     const struct linger at_once = {1, 0}; /* no port waits for the end of a closed connection */
+    /* From another address of this machine each time: the server closes first, so a pair of address
+     * and port stays taken for a minute, and there are only 28,000 ports. */
+    static uint32_t turn;
+    const struct sockaddr_in from = {.sin_family = AF_INET,
+                                     .sin_addr = {htonl(INADDR_LOOPBACK + turn++ % 0xfffff0)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    need(fd >= 0 && connect(fd, (const struct sockaddr *)&here, sizeof here) == 0);
+    need(fd >= 0);
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    (void)!bind(fd, (const struct sockaddr *)&from, sizeof from); /* else from its one address */
+    need(connect(fd, (const struct sockaddr *)&here, sizeof here) == 0);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     return fd;
