@@ -158,6 +158,8 @@ TEST(a_socket_serves_while_frames_run)
     CHECK(obeyed(&r, "{\"cmd\":\"set\",\"param\":\"k\",\"value\":8}"));
     CHECK(comes(&r, "\"k\":8"));
     CHECK(!obeyed(&r, "{\"cmd\":\"set\",\"param\":\"k\",\"value\":10}"));
+    CHECK(!obeyed(&r, "{\"cmd\":\"load\",\"\":1}"));
+    CHECK(!obeyed(&r, "{\"cmd\":\"status\",\"\":1}"));
     CHECK(obeyed(&r, "{\"cmd\":\"rollback\"}"));
     CHECK(comes(&r, "\"state\":\"rolled back\""));
     CHECK(load(&r, POLICY("3", "5", "if F.index % 5 == 0 then error('bug') end")));

@@ -164,9 +164,11 @@ enum { N_ORDERS = sizeof orders / sizeof orders[0] };
 static bool listed(const char *list, const char *word)
 {
     size_t n = strlen(word);
+    if (n == 0) /* it is found everywhere, behind the list's end too */
+        return false;
     for (const char *at = list; (at = strstr(at, word)); at++)
         if ((at == list || at[-1] == ' ') && (at[n] == '\0' || at[n] == ','))
-            return n > 0;
+            return true;
     return false;
 }
 
