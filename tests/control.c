@@ -4,6 +4,7 @@
 #include "tests/policy_view.h"
 
 #include <jansson.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -250,6 +251,50 @@ TEST(orders_come_from_everywhere)
     printf("# %d policies loaded in %jd frames\n", loaded, (intmax_t)atomic_load(&r.frames));
     stop(&r);
     CHECK(system("rm -f /tmp/tectum-*.socket*") == 0);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Lines that come within half a second. */
+static int lines_of(int fd)
+{
+    char text[1 << 16];
+    int lines = 0;
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    while (poll(&readable, 1, 500) > 0) {
+        ssize_t got = recv(fd, text, sizeof text, 0);
+        if (got <= 0)
+            break;
+        for (ssize_t i = 0; i < got; i++)
+            lines += text[i] == '\n';
+    }
+    return lines;
+}
+
+TEST(an_answer_goes_to_the_connection_that_asked)
+{
+    static const char dump[] = "{\"cmd\":\"dump\",\"path\":\"/tmp/tectum-dump.jsonl\"}\n{\"cmd\":",
+                      status[] = "{\"cmd\":\"status\"}\n";
+    struct robot r;
+    int asks, comes_later;
+    start(&r, POLICY("1", "4", ""), NULL);
+    atomic_store(&r.stop, true); /* no frame runs: the dump waits */
+    pthread_join(r.thread, NULL);
+    REQUIRE(tec_control_connect(&asks, r.path, &err) == TEC_OK);
+    CHECK(send(asks, status, sizeof status - 1, MSG_NOSIGNAL) > 0 && lines_of(asks) == 1);
+    CHECK(send(asks, status, sizeof status - 1, MSG_NOSIGNAL) > 0);
+    CHECK(send(asks, dump, sizeof dump - 1, MSG_NOSIGNAL) > 0);
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    close(asks); /* with an answer unread: the other side's next call fails */
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    REQUIRE(tec_control_connect(&comes_later, r.path, &err) == TEC_OK);
+    CHECK(send(comes_later, status, sizeof status - 1, MSG_NOSIGNAL) > 0);
+    CHECK_INT(lines_of(comes_later), ==, 1);
+    atomic_store(&r.stop, false);
+    REQUIRE(pthread_create(&r.thread, NULL, run_frames, &r) == 0);
+    CHECK_INT(lines_of(comes_later), ==, 0);
+    close(comes_later);
+    stop(&r);
+    unlink("/tmp/tectum-dump.jsonl");
     CHECK_INT(heap.live, ==, 0);
 }
 

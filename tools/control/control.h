@@ -40,7 +40,8 @@ struct tec_control_load {
 
 /* A dump that a connection has asked for: the record is held first. */
 struct tec_control_dump {
-    int peer; /* -1 = none */
+    int peer;           /* -1 = none */
+    int64_t connection; /* its number: another one may have the place by the time of the answer */
     struct tec_policy *policy;
     int64_t since_ns;
     char path[4096];

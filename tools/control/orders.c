@@ -144,6 +144,7 @@ static enum tec_status obey_dump(struct order *o, struct tec_error *err)
     d->policy = tec_canary_policy(o->c->canary);
     d->since_ns = tec_clock_now(&o->c->clock);
     d->peer = o->peer;
+    d->connection = o->c->peers[o->peer].number;
     o->later = true;
     return TEC_OK;
 }

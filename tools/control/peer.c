@@ -10,7 +10,7 @@
 
 void tec_peer_open(struct tec_peer *p, int fd, int64_t now_ns)
 {
-    *p = (struct tec_peer){.fd = fd, .in = p->in, .since_ns = now_ns};
+    *p = (struct tec_peer){.fd = fd, .in = p->in, .since_ns = now_ns, .number = p->number + 1};
 }
 
 void tec_peer_close(struct tec_peer *p)
@@ -18,7 +18,7 @@ void tec_peer_close(struct tec_peer *p)
     if (p->fd >= 0)
         close(p->fd);
     free(p->out);
-    *p = (struct tec_peer){.fd = -1, .in = p->in};
+    *p = (struct tec_peer){.fd = -1, .in = p->in, .number = p->number};
 }
 
 static bool later(void)

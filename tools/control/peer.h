@@ -21,6 +21,7 @@ struct tec_peer {
     bool leaving;     /* close when everything is sent */
     bool ended;       /* the other side sends no more */
     int64_t since_ns; /* when it last did something */
+    int64_t number;   /* of the connection: this place's first is 1 */
 };
 
 void tec_peer_open(struct tec_peer *peer, int fd, int64_t now_ns);

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_DUMPS = 16, HOLD_S = 5 };
@@ -78,8 +79,12 @@ static void answer_dump(struct tec_control *c, enum tec_status status, const str
                         : NULL;
     char *line = reply ? tec_json_whole(reply, JSON_COMPACT) : tec_control_failure(err);
     json_decref(reply);
-    tec_peer_answer(&c->peers[c->dump.peer], line);
+    struct tec_peer *peer = &c->peers[c->dump.peer];
     c->dump.peer = -1;
+    if (peer->fd >= 0 && peer->number == c->dump.connection)
+        tec_peer_answer(peer, line);
+    else
+        free(line);
 }
 
 void tec_control_dump(struct tec_control *c)
