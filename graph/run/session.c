@@ -20,8 +20,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { SETS = TEC_SESSION_SETS };
-
 /* The buffers that one frame input points into. */
 struct set {
     struct tec_observation seen;
@@ -45,8 +43,8 @@ struct tec_session {
     struct tec_further_inputs further;
     int text_max;         /* bytes of an instruction */
     float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
-    struct tec_memory_prompt remembered[SETS];
-    struct set sets[SETS];
+    struct tec_memory_prompt remembered[TEC_SESSION_SETS];
+    struct set sets[TEC_SESSION_SETS];
     int turn;               /* set to be written next */
     const struct set *last; /* good one; NULL = none yet */
 };
@@ -122,11 +120,11 @@ static bool reserve_scratch(struct tec_session *s)
 static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err)
 {
     bool all = give_floats(s) && reserve_scratch(s);
-    for (int i = 0; i < SETS; i++)
+    for (int i = 0; i < TEC_SESSION_SETS; i++)
         all = all && give_set(s, &s->sets[i]);
-    for (int i = 0; i < SETS; i++)
+    for (int i = 0; i < TEC_SESSION_SETS; i++)
         TEC_TRY(tec_own_take(&s->own, s->sets[i].own, &s->arena, err));
-    for (int i = 0; i < SETS; i++)
+    for (int i = 0; i < TEC_SESSION_SETS; i++)
         TEC_TRY(tec_further_take(&s->further, s->sets[i].further, &s->arena, err));
     return all ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", s->robot->called);
@@ -152,7 +150,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
     if (o->memory) {
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
-        TEC_TRY(tec_memory_rooms(o->memory, s->remembered, SETS, &s->arena, err));
+        TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
     }
     TEC_TRY(tec_further_init(&s->further, o, &s->arena, err));
     s->text_max = 1024 + 8 * o->max_text;
@@ -186,7 +184,7 @@ void tec_session_destroy(struct tec_session *session)
 {
     if (!session)
         return;
-    for (int i = 0; session->options.memory && i < SETS; i++)
+    for (int i = 0; session->options.memory && i < TEC_SESSION_SETS; i++)
         tec_memory_drop(session->options.memory, &session->remembered[i]);
     tec_observer_destroy(session->observer);
     tec_arena_finish(&session->scratch);
@@ -415,14 +413,14 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;
-    s->turn = (s->turn + 1) % SETS;
+    s->turn = (s->turn + 1) % TEC_SESSION_SETS;
     return TEC_OK;
 }
 
 int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
                     const float *chunk, double *out)
 {
-    for (int i = 0; i < SETS; i++) {
+    for (int i = 0; i < TEC_SESSION_SETS; i++) {
         const struct tec_observation *seen = &session->sets[i].seen;
         if (seen->state == input->state)
             return tec_session_act_on(session, seen->state_raw, chunk, out, NULL);
@@ -493,4 +491,9 @@ const struct tec_template *tec_session_template(const struct tec_session *sessio
 const struct tec_robot *tec_session_robot(const struct tec_session *session)
 {
     return session->plain ? NULL : session->robot;
+}
+
+int tec_session_picture_side(const struct tec_session *session)
+{
+    return session->options.model->vision.image_size;
 }
