@@ -5,6 +5,7 @@
 #include "tools/measure/op_times.h"
 #include "tools/measure/peak_gemm.h"
 
+#include "tests/device_facts.h"
 #include "tests/stage_work.h"
 #include "tests/tiny.h"
 
@@ -124,7 +125,7 @@ TEST(a_product_reaches_something)
         double flop_s = 0.0;
         CHECK_INT(tec_peak_gemm_measure(&flop_s, device, &of, &tiny_heap, &err), ==, TEC_OK);
         CHECK(flop_s > 1e6 && flop_s < 1e16);
-        CHECK_INT(tec_device_bytes(device), ==, 0);
+        CHECK_INT(device_bytes_of(device), ==, 0);
     }
     tec_device_close(device);
     CHECK_INT(tiny_heap.live, ==, 0);
@@ -143,7 +144,7 @@ TEST(a_product_without_memory_says_so)
     heap.fail_at = 1;
     CHECK_INT(tec_peak_gemm_measure(&flop_s, device, &of, &heap, &err), ==, TEC_NO_MEMORY);
     CHECK_INT(heap.live, ==, 0);
-    CHECK_INT(tec_device_bytes(device), ==, 0);
+    CHECK_INT(device_bytes_of(device), ==, 0);
     tec_device_close(device);
 }
 
