@@ -344,8 +344,4 @@ const char *tec_resource_word(enum tec_resource_kind kind);
 const char *tec_input_word(enum tec_input_kind kind);
 const char *tec_decl_dtype_word(int dtype);
 
-/* The table of constructors and fields: as Markdown for doc/pipelines.md, as a stub for editors. */
-void tec_pipeline_reference(FILE *out);
-void tec_pipeline_stub(FILE *out);
-
 #endif
