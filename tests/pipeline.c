@@ -199,6 +199,23 @@ TEST(every_bad_file_is_expected)
     free(expected);
 }
 
+/* Index of the thing with this name, or -1. */
+static int find_input(const struct tec_pipeline *p, const char *name)
+{
+    for (int i = 0; i < p->n_inputs; i++)
+        if (strcmp(p->inputs[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static int find_resource(const struct tec_pipeline *p, const char *name)
+{
+    for (int i = 0; i < p->n_resources; i++)
+        if (strcmp(p->resources[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 TEST(declaration_of_a_file)
 {
     struct loaded l = load("pipelines/pi05_aloha.lua");
@@ -213,7 +230,7 @@ TEST(declaration_of_a_file)
     CHECK_INT(p->n_inputs, ==, 5);
     CHECK_INT(p->inputs[0].kind, ==, TEC_INPUT_IMAGE);
     CHECK_INT(p->inputs[3].shape.item[0], ==, 14);
-    int obs = tec_pipeline_find_resource(p, "obs"), lang = tec_pipeline_find_resource(p, "lang");
+    int obs = find_resource(p, "obs"), lang = find_resource(p, "lang");
     int see = tec_pipeline_find_node(p, "see"), talk = tec_pipeline_find_node(p, "talk");
     const struct tec_decl_node *act = &p->nodes[tec_pipeline_find_node(p, "act")];
     CHECK_INT(p->resources[obs].tokens, ==, 968);
@@ -221,7 +238,7 @@ TEST(declaration_of_a_file)
     CHECK_INT(p->resources[lang].model, ==, 0);
     CHECK_INT(p->nodes[see].writes.index, ==, obs);
     CHECK_INT(p->nodes[see].reads.n, ==, 5);
-    CHECK_INT(p->nodes[see].reads.item[4].index, ==, tec_pipeline_find_input(p, "prompt"));
+    CHECK_INT(p->nodes[see].reads.item[4].index, ==, find_input(p, "prompt"));
     CHECK_INT(p->nodes[see].kv.index, ==, -1);
     CHECK_INT(act->kv.index, ==, obs);
     CHECK_INT(act->steps, ==, 10);
@@ -304,7 +321,7 @@ TEST(overlays_merge)
     l = load("pipelines/pi05_my_arm.lua");
     REQUIRE(l.p);
     CHECK_INT(l.p->n_inputs, ==, 4);
-    CHECK_INT(tec_pipeline_find_input(l.p, "observation/wrist_image_left"), ==, -1);
+    CHECK_INT(find_input(l.p, "observation/wrist_image_left"), ==, -1);
     CHECK_INT(l.p->nodes[0].reads.n, ==, 4);
     CHECK_INT(l.p->nodes[1].deadline.on_miss, ==, TEC_MISS_DECAY);
     CHECK_INT(l.p->nodes[1].steps, ==, 10);
