@@ -282,11 +282,6 @@ bool tec_log_fails(const struct tec_log *log)
     return log->fails || log->read_only;
 }
 
-const struct tec_log_key *tec_log_key(const struct tec_log *log)
-{
-    return &log->key;
-}
-
 const char *tec_log_path(const struct tec_log *log)
 {
     return log->path;

@@ -185,7 +185,6 @@ enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
 int64_t tec_log_bytes(const struct tec_log *log);  /* of the file */
 bool tec_log_read_only(const struct tec_log *log); /* after a sync that failed */
 bool tec_log_fails(const struct tec_log *log);     /* so it is, or the newest write failed */
-const struct tec_log_key *tec_log_key(const struct tec_log *log);
 const char *tec_log_path(const struct tec_log *log);
 
 /* Bytes that a record takes. */
