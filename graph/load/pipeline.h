@@ -319,15 +319,13 @@ void tec_pipeline_free(struct tec_pipeline *pipeline); /* NULL is allowed */
 enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pipeline,
                                     struct tec_error *err);
 
-/* Index of the thing with this name, or -1. */
-int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name);
 /* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
-int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name);
 /* The decode node over a kv.ring; NULL = none. */
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
+/* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,
  * else of the first prefill, else 0. Others answer requests. */
@@ -343,9 +341,5 @@ const char *tec_decl_node_word(enum tec_decl_node_kind kind);
 const char *tec_resource_word(enum tec_resource_kind kind);
 const char *tec_input_word(enum tec_input_kind kind);
 const char *tec_decl_dtype_word(int dtype);
-
-/* The table of constructors and fields: as Markdown for doc/pipelines.md, as a stub for editors. */
-void tec_pipeline_reference(FILE *out);
-void tec_pipeline_stub(FILE *out);
 
 #endif

@@ -50,7 +50,6 @@ enum tec_overlap {
 
 /* Its name, NULL out of range; and back, false when there is none. */
 const char *tec_overlap_name(enum tec_overlap overlap);
-bool tec_overlap_find(const char *name, enum tec_overlap *out);
 
 enum { TEC_MAX_LOADING_LAYERS = 1024, TEC_MAX_LOADING_UNITS = 4096 };
 

@@ -316,14 +316,6 @@ enum tec_status tec_store_sync(struct tec_store *s, struct tec_error *err)
     return status;
 }
 
-enum tec_status tec_store_compact(struct tec_store *s, struct tec_error *err)
-{
-    pthread_mutex_lock(&s->lock);
-    enum tec_status status = tec_store_compact_locked(s, err);
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
-
 bool tec_store_fails(struct tec_store *s)
 {
     pthread_mutex_lock(&s->lock);

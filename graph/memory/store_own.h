@@ -85,6 +85,7 @@ uint64_t tec_store_epoch(struct tec_store *store, uint32_t handle);
 /* Append; where the file is full, make room and try again. */
 enum tec_status tec_store_append(struct tec_store *store, struct tec_log_record *record,
                                  struct tec_error *err);
+/* Write the file anew without what is of no use. */
 enum tec_status tec_store_compact_locked(struct tec_store *store, struct tec_error *err);
 /* Bytes of the file that a compaction would keep. */
 int64_t tec_store_live(const struct tec_store *store);

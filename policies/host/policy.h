@@ -125,8 +125,4 @@ const struct tec_policy_report *tec_policy_report(const struct tec_policy *polic
 /* Lua's allocations since it was opened: constant in steady state. */
 int64_t tec_policy_allocations(const struct tec_policy *policy);
 
-/* The tables of hooks, decisions and views as Markdown: doc/policies.md carries them. NULL when the
- * arena is full. */
-char *tec_policy_reference(struct tec_arena *arena);
-
 #endif
