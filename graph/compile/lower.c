@@ -74,10 +74,13 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
         p->bytes.frames += (int64_t)part->choice.size;
     }
     struct tec_lower l = lower_into(p, part);
-    part->n_slices = frame ? 0 : p->spec.slices;
-    l.cuts = part->n_slices > 1;
+    bool apart = frame && action && p->spec.interpret; /* each node is a launch of its own */
+    part->n_slices = apart ? 2 : frame ? 0 : p->spec.slices;
+    l.cuts = !frame && part->n_slices > 1;
     TEC_TRY(lower_node(&l, TEC_NODE_prefill, err));
     tec_program_mark(&part->program, TEC_MARK_PREFILL);
+    if (apart)
+        tec_program_cut(&part->program);
     if (action) {
         TEC_TRY(lower_node(&l, TEC_NODE_action, err));
         tec_program_mark(&part->program, TEC_MARK_ACTION);

@@ -86,6 +86,7 @@ struct tec_plan_spec {
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
     bool round;       /* bf16 plans: activations that enter a GEMM are rounded as well */
+    bool interpret;   /* nothing is merged, overlaid or chained: see run/interpret.h */
     bool taps, whole; /* for judges: keep tensors; run the last layer for all rows */
 };
 

@@ -31,6 +31,7 @@ struct tec_engine_options {
     const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
                                          * they take in the warm-up */
     bool forgets;                       /* a memory begins empty and is kept nowhere */
+    bool interpret;                     /* see interpret.h */
     bool saturated;                     /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */

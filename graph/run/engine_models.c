@@ -179,6 +179,7 @@ enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engin
     TEC_TRY(open_checkpoint(e, m, err));
     TEC_TRY(open_model(e, m, err));
     TEC_TRY(tec_spec_from_pipeline(&m->spec, p, m->index, m->model, e->heap, err));
+    m->spec.interpret = e->options.interpret;
     return read_lists(e, m, err);
 }
 

@@ -17,7 +17,7 @@ struct run_options {
     struct tec_control_options control;
     const char *inputs, *out, *dump, *noise, *timeline;
     int frames, random, dtype, clock, actions;
-    bool drain;
+    bool drain, interpret;
 };
 
 enum { CLOCK_SATURATED, CLOCK_PACED };
@@ -48,6 +48,9 @@ static const struct tec_option options[] = {
     {"drain", 0, TEC_OPTION_FLAG, NULL,
      "go on without observations until every text has ended, every action of a ring has left",
      AT(drain), 0, 0},
+    {"interpret", 0, TEC_OPTION_FLAG, NULL,
+     "one node, one request, one step a launch: nothing is merged, batched or overlaid",
+     AT(interpret), 0, 0},
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
     {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
@@ -244,8 +247,10 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     static const char *const dtypes[] = {NULL, "bf16", "f32"};
     const struct run_options *o = job->o;
     struct tec_invocation *call = job->call;
-    const struct tec_engine_options more = {
-        .dtype = dtypes[o->dtype], .prepared = try_inputs, .prepared_user = job};
+    const struct tec_engine_options more = {.dtype = dtypes[o->dtype],
+                                            .interpret = o->interpret,
+                                            .prepared = try_inputs,
+                                            .prepared_user = job};
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
     if (o->dump)
