@@ -17,7 +17,7 @@ static void blit(struct tec_image *to, int to_y, int to_x, const struct tec_imag
     }
 }
 
-/* Where the crop begins in the picture (from), and where that lies in the result (to). */
+/* Computes the crop's first pixel in the picture (from), and its place in the result (to). */
 static void crop_axis(int side, int crop, int *from, int *to, int *n)
 {
     int before = crop > side ? (crop - side) / 2 : 0;

@@ -123,7 +123,7 @@ static enum tec_status lower_score(struct tec_plan *p, bool beside, struct tec_e
     return TEC_OK;
 }
 
-/* What requests run: a private prefill, each captured batch, a tree of texts. */
+/* Lowers the parts of requests: a private prefill, each captured batch, a tree of texts. */
 static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct tec_error *err)
 {
     if (p->spec.isolated)
@@ -177,7 +177,7 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
     return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
 }
 
-/* What a memory runs: a prompt of its units, and units by themselves. */
+/* Lowers the parts of a memory: a prompt of its units, and units by themselves. */
 static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;

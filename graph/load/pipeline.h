@@ -293,7 +293,7 @@ struct tec_pipeline {
     const int *order; /* [n_nodes] indices of nodes in an order that respects all edges */
 };
 
-/* What to load, and from where. Zero-initialise, then set what is needed. */
+/* The pipeline to load and its folders. Zero-initialise, then set the fields that are needed. */
 struct tec_load_options {
     const char *path;       /* the file, also the name in messages */
     const char *text;       /* its content, when already in memory; else NULL */

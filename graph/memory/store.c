@@ -162,7 +162,7 @@ static struct tec_log_record change_record(const struct tec_store *s, enum tec_l
                                    .step = tec_groups_now(s->groups)};
 }
 
-/* What a caller gave for a unit, with the text copied. */
+/* Copies a caller's unit, with its text. */
 struct given {
     const char *id;
     char *text;

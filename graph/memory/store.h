@@ -80,7 +80,8 @@ struct tec_store_counts {
     struct tec_remote_counts remote;
 };
 
-/* What a unit is. Strings are borrowed until it changes: for one thread that changes the store. */
+/* The description of a unit. Strings are borrowed until it changes: for one thread that changes the
+ * store. */
 struct tec_unit_view {
     const char *id, *text; /* NUL-terminated */
     size_t text_bytes;

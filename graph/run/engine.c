@@ -58,7 +58,7 @@ static void drop_dry(struct tec_engine *e)
     tec_engine_show_first(e);
 }
 
-/* Where the rows of a frame are declared; NULL = nowhere. */
+/* Returns the place that declares the rows of a frame; NULL = there is none. */
 static const struct tec_where *where_rows(const struct tec_pipeline *p, int model)
 {
     for (int i = 0; i < p->n_nodes; i++)
