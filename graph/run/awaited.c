@@ -1,4 +1,4 @@
-/* awaited.c - prefills of further models: requests wait until theirs has had its turn, in slices
+/* awaited.c - prefills of further chains: requests wait until theirs has had its turn, in slices
  * that fill what hard work leaves over. One at a time is begun and not done. */
 #include "graph/run/state.h"
 
@@ -135,7 +135,7 @@ static struct tec_awaited *next_of(struct tec_loop *l, const bool *seen)
 void tec_awaited_plan(struct tec_loop *l)
 {
     bool seen[TEC_MAX_ROWS] = {false};
-    int left[TEC_MAX_MODELS];
+    int left[TEC_MAX_CHAINS];
     struct tec_awaited *a;
     for (int m = 0; m <= l->o.n_further; m++) {
         int node = l->spaces[m].prefill_node;

@@ -26,7 +26,7 @@ struct set {
     int *ids;     /* [max_text] */
     float *noise; /* [horizon, dim] */
     int *own[TEC_MAX_PROMPTS];
-    int *further[TEC_MAX_MODELS - 1];
+    int *further[TEC_MAX_CHAINS - 1];
 };
 
 struct tec_session {
@@ -385,7 +385,7 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     struct tec_session *s = session;
     struct set *set = &s->sets[s->turn];
     struct tec_own_prompt own[TEC_MAX_PROMPTS] = {{NULL, 0}};
-    struct tec_further_prompt further[TEC_MAX_MODELS - 1] = {{NULL, 0, 0}};
+    struct tec_further_prompt further[TEC_MAX_CHAINS - 1] = {{NULL, 0, 0}};
     int n_text = 0, n_fixed = 0;
     uint64_t key = 0;
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));

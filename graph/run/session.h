@@ -12,9 +12,9 @@
 #include "graph/transform/observer.h"
 #include "graph/transform/template.h"
 
-/* A model besides the frames'. */
+/* A chain besides the frames', and its model. */
 struct tec_session_model {
-    int index; /* in the pipeline */
+    int chain; /* of the pipeline */
     const struct tec_model *model;
     const struct tec_tokenizer *tokenizer; /* as below */
 };
@@ -33,7 +33,7 @@ struct tec_session_options {
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
                                     * create goes on; NULL: the first such error ends it */
     int n_further;
-    struct tec_session_model further[TEC_MAX_MODELS - 1];
+    struct tec_session_model further[TEC_MAX_CHAINS - 1];
 };
 
 struct tec_session;

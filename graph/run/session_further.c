@@ -12,24 +12,15 @@
 #include <string.h>
 #include <xxhash.h>
 
-static const struct tec_decl_node *prefill_of(const struct tec_pipeline *p, int model)
-{
-    for (int i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_PREFILL &&
-            p->nodes[i].model.index == model)
-            return &p->nodes[i];
-    return NULL;
-}
-
 static enum tec_status init_reader(struct tec_further_reader *r,
                                    const struct tec_session_options *o,
                                    const struct tec_session_model *of, struct tec_arena *arena,
                                    struct tec_error *err)
 {
-    r->node = prefill_of(o->pipeline, of->index);
+    const struct tec_decl_chain *chain = &o->pipeline->chains[of->chain];
+    r->node = chain->prefill < 0 ? NULL : &o->pipeline->nodes[chain->prefill];
     if (!r->node || r->node->reads.n != 1)
-        return tec_fail(err, TEC_INVALID, "session: model '%s' has no prefill of one text",
-                        o->pipeline->models[of->index].name);
+        return tec_fail(err, TEC_INVALID, "session: '%s' has no prefill of one text", chain->name);
     r->of = of;
     r->input = &o->pipeline->inputs[r->node->reads.item[0].index];
     r->text_max = 1024 + 8 * (size_t)r->input->max_tokens;
@@ -68,7 +59,7 @@ size_t tec_further_longest(const struct tec_further_inputs *further)
 }
 
 enum tec_status tec_further_take(const struct tec_further_inputs *further,
-                                 int *ids[TEC_MAX_MODELS - 1], struct tec_arena *arena,
+                                 int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
                                  struct tec_error *err)
 {
     for (int i = 0; i < further->n; i++) {
@@ -120,8 +111,8 @@ static enum tec_status read_text(struct tec_further_reader *r, const struct tec_
 }
 
 enum tec_status tec_further_read(struct tec_further_inputs *further, const struct tec_value *values,
-                                 size_t n_values, int *const ids[TEC_MAX_MODELS - 1],
-                                 struct tec_further_prompt out[TEC_MAX_MODELS - 1],
+                                 size_t n_values, int *const ids[TEC_MAX_CHAINS - 1],
+                                 struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
                                  struct tec_arena *scratch, struct tec_error *err)
 {
     for (int i = 0; i < further->n; i++) {

@@ -19,7 +19,7 @@ struct tec_further_reader {
 
 struct tec_further_inputs {
     int n;
-    struct tec_further_reader readers[TEC_MAX_MODELS - 1];
+    struct tec_further_reader readers[TEC_MAX_CHAINS - 1];
 };
 
 /* Templates and room in the arena. TEC_MALFORMED for a template that has the robot's state. */
@@ -32,14 +32,14 @@ size_t tec_further_longest(const struct tec_further_inputs *further);
 
 /* ids[i] becomes room for prompt i. */
 enum tec_status tec_further_take(const struct tec_further_inputs *further,
-                                 int *ids[TEC_MAX_MODELS - 1], struct tec_arena *arena,
+                                 int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
                                  struct tec_error *err);
 
 /* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; without a
  * tokenizer as long as can be. out[i] points to ids[i]. Errors name the input. */
 enum tec_status tec_further_read(struct tec_further_inputs *further, const struct tec_value *values,
-                                 size_t n_values, int *const ids[TEC_MAX_MODELS - 1],
-                                 struct tec_further_prompt out[TEC_MAX_MODELS - 1],
+                                 size_t n_values, int *const ids[TEC_MAX_CHAINS - 1],
+                                 struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
                                  struct tec_arena *scratch, struct tec_error *err);
 
 #endif

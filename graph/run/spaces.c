@@ -1,4 +1,4 @@
-/* spaces.c - the models of a loop: the frames' and, where there are, further ones. */
+/* spaces.c - the chains of a loop: the frames' and, where there are, further ones. */
 #include "graph/run/state.h"
 
 #include <string.h>
