@@ -110,7 +110,7 @@ static void open_engine(struct open *o, const char *path, const char *set)
 
 static void close_engine(struct open *o)
 {
-    for (int i = 0; i < o->engine->n_models; i++)
+    for (int i = 0; i < o->engine->n_chains; i++)
         CHECK_INT(o->engine->chains[i].plan->prefixes.in_use, ==, 0);
     tec_engine_close(o->engine);
     tec_pipeline_free(o->pipeline);
@@ -138,7 +138,7 @@ static void poison(const struct open *o)
 {
     static unsigned char ones[1 << 16];
     memset(ones, 0xFF, sizeof ones);
-    for (int i = 0; i < o->engine->n_models; i++) {
+    for (int i = 0; i < o->engine->n_chains; i++) {
         const struct tec_plan *p = o->engine->chains[i].plan;
         for (int s = 0; s < p->n_streams; s++)
             for (size_t at = 0, n; at < p->activation_bytes[s]; at += n) {
@@ -525,7 +525,7 @@ TEST(memory_is_one_plan)
     tec_arena_init(&arena, &heap);
     REQUIRE(tec_engine_measure(&m, &o.engine->options, &heap, &arena, &err) == TEC_OK);
     int64_t weights = 0, total = 0;
-    for (int i = 0; i < o.engine->n_models; i++) {
+    for (int i = 0; i < o.engine->n_chains; i++) {
         weights += o.engine->models[i].weights->bytes;
         total += o.engine->chains[i].plan->bytes.total;
     }

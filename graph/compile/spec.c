@@ -222,6 +222,7 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_node *n = set->prefill;
     const struct tec_decl_resource *frame = &p->resources[n->writes.index];
+    int pictures = 0;
     if (set->ring)
         TEC_TRY(fill_ring(set, err));
     else if (frame->kind != TEC_RESOURCE_FRAME)
@@ -235,7 +236,10 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
         const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
         if (in->kind == TEC_INPUT_TEXT)
             set->spec->text_tokens += in->max_tokens;
+        pictures += in->kind == TEC_INPUT_IMAGE;
     }
+    if (set->apart) /* the frames' prefill reads what cameras the robot has */
+        set->spec->pictures = pictures ? pictures : TEC_NO_PICTURES;
     if (!set->spec->text_tokens)
         return tec_spec_refuse(&n->where, TEC_INVALID, err, "no text input is read by prefill",
                                n->name);

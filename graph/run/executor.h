@@ -23,6 +23,8 @@ struct tec_further_prompt {
     const int *ids;
     int n;        /* at most its plan's spec.text_tokens */
     uint64_t key; /* of the text as it was given: equal texts, equal keys */
+    int n_pictures;
+    const uint8_t *picture[TEC_MAX_CAMERAS]; /* of those it reads the valid ones, as in a prefix */
 };
 
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */

@@ -23,6 +23,8 @@ struct tec_awaited {
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
     int region, rows;       /* from its first slice on; -1 = none */
     int n, *ids;            /* its prompt: [text_tokens of its plan] */
+    int n_pictures;
+    uint8_t *pixels; /* of all of them, one after the other; NULL = no chain reads any */
 };
 
 /* A chain of the loop as requests see it; the first is the frames'. */

@@ -30,9 +30,10 @@ struct tec_profile {
     struct tec_opened opened;
     int frames, rounds, prompt_tokens; /* prompt_tokens 0: as many as fit */
     struct tec_frame_input input;
-    int region;                                            /* prefix */
-    int regions[TEC_MAX_CHAINS], *prompts[TEC_MAX_CHAINS]; /* the same of further chains */
-    bool counting;                                         /* launches are measured */
+    int region; /* prefix */
+    int regions[TEC_MAX_CHAINS];
+    struct tec_prefix_input prompts[TEC_MAX_CHAINS]; /* the same of further chains */
+    bool counting;                                   /* launches are measured */
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     int *tokens, *made;
     float *likely; /* of a tree's entries */

@@ -42,10 +42,16 @@ static bool list_further(struct tec_profile *p, int model)
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, model, "decode"), false, s->batches[b]);
     for (int i = first; i < p->n_variants; i++)
         p->variants[i].model = model;
-    p->prompts[model] = TEC_NEW(p->call->arena, (size_t)s->text_tokens, int);
-    for (int i = 0; p->prompts[model] && i < s->text_tokens; i++)
-        p->prompts[model][i] = 3 + i % 200;
-    return ok && p->prompts[model];
+    size_t side = (size_t)plan->model->vision.image_size;
+    int *ids = TEC_NEW(p->call->arena, (size_t)s->text_tokens, int);
+    uint8_t *picture = TEC_NEW(p->call->arena, side * side * 3 + 1, uint8_t);
+    for (int i = 0; ids && i < s->text_tokens; i++)
+        ids[i] = 3 + i % 200;
+    p->prompts[model] =
+        (struct tec_prefix_input){.n_pictures = s->pictures, .n_text = s->text_tokens, .ids = ids};
+    for (int i = 0; i < s->pictures; i++)
+        p->prompts[model].picture[i] = picture;
+    return ok && ids && picture;
 }
 
 static bool list_variants(struct tec_profile *p)
@@ -161,8 +167,7 @@ static void run_decode(struct tec_profile *p, const struct tec_executor *x,
     struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
     const struct tec_topology *t = &p->opened.engine->topology;
     const struct tec_plan_spec *s = &plan->spec;
-    const struct tec_prefix_input text = {.n_text = s->text_tokens, .ids = p->prompts[v->model]};
-    const struct tec_prefix_input *o = v->model ? &text : &p->input.prefix;
+    const struct tec_prefix_input *o = v->model ? &p->prompts[v->model] : &p->input.prefix;
     const struct tec_executor own = tec_executor_real(plan);
     int prefix = tec_prefix_rows(plan, o), region = v->model ? p->regions[v->model] : p->region;
     int n = v->batch < s->seats ? v->batch : s->seats, k = t->n_k ? t->k[turn % t->n_k] : 1;
@@ -181,12 +186,10 @@ static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
     const struct tec_clock clock = {NULL};
     struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
     const struct tec_executor x = tec_executor_real(plan);
-    const struct tec_prefix_input o = {.n_text = plan->spec.text_tokens,
-                                       .ids = p->prompts[v->model]};
     for (int i = 0; i < (v->slices ? v->slices : 1); i++) {
         struct tec_replay replay = {0};
         int64_t begin = tec_clock_now(&clock);
-        x.slice(x.self, i, p->regions[v->model], &o, &replay);
+        x.slice(x.self, i, p->regions[v->model], &p->prompts[v->model], &replay);
         if (p->counting) {
             p->inside_ns += tec_clock_now(&clock) - begin;
             p->busy_ns += replay.end_ns - replay.start_ns;

@@ -74,6 +74,7 @@ static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
         int n = w->o.engine->chains[i].plan->spec.text_tokens;
         w->input.further[i - 1].ids = TEC_NEW(w->arena, (size_t)n, int);
         w->input.further[i - 1].n = n;
+        w->input.further[i - 1].n_pictures = w->o.engine->chains[i].plan->spec.pictures;
         if (!w->input.further[i - 1].ids)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     }
