@@ -141,6 +141,8 @@ enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_
 bool tec_build_misspelt(const struct tec_loader *ld, enum tec_constructor con, const char *field);
 void tec_resolve(struct tec_loader *ld);
 void tec_check_graph(struct tec_loader *ld);
+/* Fill the pipeline's chains; of a pipeline without errors. */
+void tec_divide_chains(struct tec_loader *ld);
 void tec_check_sizes(struct tec_loader *ld);
 
 #endif

@@ -118,6 +118,7 @@ struct tec_decl_resource {
     enum tec_resource_kind kind;
     const char *name;
     int model;                            /* of the nodes that use it; -1 for buffers */
+    int chain;                            /* kv: into the pipeline's chains, -1 = of none */
     int tokens;                           /* kv: of one sequence (of all for kv.segments) */
     int slots;                            /* requests: seats */
     struct tec_ref share_prefix;          /* requests: index of a kv.frame resource */
@@ -222,6 +223,15 @@ struct tec_decl_node {
     struct tec_decl_recompute recompute;
     bool root;   /* has a deadline or an output */
     bool culled; /* reaches no root: W103 */
+    int chain;   /* into the pipeline's chains; -1 = culled */
+};
+
+/* A prefill and the nodes that stand on the keys it writes: directly, by share_prefix, by a ring.
+ * The weights of a model are there once, whatever the number of its chains. */
+struct tec_decl_chain {
+    int model;        /* index */
+    int prefill;      /* index of the node; -1 = the nodes of a model without one */
+    const char *name; /* of its model; of its prefill where the model has several chains */
 };
 
 enum tec_partition_priority { TEC_PRIORITY_LOW, TEC_PRIORITY_NORMAL, TEC_PRIORITY_HIGH };
@@ -290,6 +300,9 @@ struct tec_pipeline {
     const struct tec_decl_resource *resources;
     const struct tec_decl_node *nodes; /* in order of declaration */
     const struct tec_decl_partition *partitions;
+    int n_chains;
+    const struct tec_decl_chain *chains; /* first that of the actions, else of the first hard node,
+                                          * else of the first prefill */
     const int *order; /* [n_nodes] indices of nodes in an order that respects all edges */
 };
 
@@ -330,6 +343,8 @@ int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,
  * else of the first prefill, else 0. Others answer requests. */
 int tec_pipeline_main(const struct tec_pipeline *p);
+/* Do two prefills write the same keys and values? */
+bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b);
 /* Does any node run model i? */
 bool tec_pipeline_runs(const struct tec_pipeline *p, int i);
 

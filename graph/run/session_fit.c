@@ -147,7 +147,7 @@ static const struct tec_decl_resource *rows_of(const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
         if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_PREFILL &&
-            p->nodes[i].writes.index >= 0 && p->nodes[i].model.index == tec_pipeline_main(p))
+            p->nodes[i].writes.index >= 0 && p->nodes[i].chain == 0)
             return &p->resources[p->nodes[i].writes.index];
     return NULL;
 }

@@ -69,7 +69,7 @@ static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p
     for (int i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < p->nodes[i].reads.n && !p->nodes[i].culled; k++) {
             const struct tec_decl_input *input = &p->inputs[p->nodes[i].reads.item[k].index];
-            if (p->nodes[i].model.index != tec_pipeline_main(p))
+            if (p->nodes[i].chain > 0 && input->kind == TEC_INPUT_TEXT)
                 want(in, input->name, TEC_WANT_TEXT, !input->initial);
         }
 }

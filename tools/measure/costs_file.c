@@ -119,7 +119,7 @@ static double before_ms(const struct tec_cost_table *t, const struct tec_pipelin
     text[0] = '\0';
     for (int i = 0; i < p->n_nodes; i++) {
         if (!is_timed(&p->nodes[i]) || p->nodes[i].kind != TEC_DECL_PREFILL ||
-            p->nodes[i].model.index != tec_pipeline_main(p))
+            p->nodes[i].chain > 0)
             continue;
         double ms = p99_ms(t, p->nodes[i].name, 0);
         size_t used = strlen(text);

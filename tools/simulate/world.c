@@ -45,7 +45,7 @@ static int64_t copied(const struct tec_world *w, int tokens)
 static int64_t took(void *user, int model, int mark, int rows, int k)
 {
     const struct tec_world *w = user;
-    const struct tec_plan_spec *spec = &w->o.engine->models[model].plan->spec;
+    const struct tec_plan_spec *spec = &w->o.engine->chains[model].plan->spec;
     int at = node_of(w, model, mark), slices = topology(w)->nodes[at].slices;
     const char *node = mark == TEC_MARK_PACKED ? "packed"
                        : spec->stages          ? "decode"
@@ -348,7 +348,7 @@ static void instruct(struct tec_world *w)
     }
     if (tokens)
         w->input.prefix.n_text = (int)tokens;
-    for (int i = 0; i < TEC_MAX_MODELS - 1; i++) /* all texts that are read change */
+    for (int i = 0; i < TEC_MAX_CHAINS - 1; i++) /* all texts that are read change */
         w->input.further[i].key = w->input.text_key;
 }
 

@@ -70,10 +70,11 @@ static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
         if (at >= 0 && at < TEC_MAX_PROMPTS)
             w->input.own[at] = (struct tec_own_prompt){own, p->inputs[i].max_tokens};
     }
-    for (int i = 1; i < w->o.engine->n_models; i++) {
-        int n = w->o.engine->models[i].plan->spec.text_tokens;
+    for (int i = 1; i < w->o.engine->n_chains; i++) {
+        int n = w->o.engine->chains[i].plan->spec.text_tokens;
         w->input.further[i - 1].ids = TEC_NEW(w->arena, (size_t)n, int);
         w->input.further[i - 1].n = n;
+        w->input.further[i - 1].n_pictures = w->o.engine->chains[i].plan->spec.pictures;
         if (!w->input.further[i - 1].ids)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     }
