@@ -2,8 +2,8 @@
  */
 #include "graph/compile/spec.h"
 
-/* A ring is all that its pipeline runs: one prefill that enters it, one decode node packed with
- * that makes a whole action. */
+/* A ring is all that its chain runs: one prefill that enters it, one decode node packed with that
+ * makes a whole action. */
 static enum tec_status check_ring(struct tec_node_set *set, const struct tec_decl_node *n,
                                   struct tec_error *err)
 {
@@ -28,11 +28,16 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one decode node over a ring; a second is",
                                n->name);
-    if (set->n != 2 || p->n_models > 1)
+    if (set->apart)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release runs one ring, and no action node beside it; not so "
+                               "with",
+                               n->name);
+    if (set->n != 2)
         return tec_spec_refuse(
             &n->where, TEC_UNSUPPORTED, err,
-            "this release runs a ring alone: a prefill and its decode node; more "
-            "nodes or models stand beside",
+            "this release runs a ring of a prefill and its decode node; more nodes stand on the "
+            "keys of",
             n->name);
     set->ring = n;
     return TEC_OK;

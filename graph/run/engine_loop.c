@@ -16,6 +16,14 @@ static int topology_index(const struct tec_topology *t, const char *kind, int fr
     return -1;
 }
 
+static int node_named(const struct tec_topology *t, const char *name)
+{
+    for (int i = 0; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 static void add_list(struct tec_decoder *d, const struct tec_choice *choice)
 {
     const struct tec_decl_node *n = choice->node;
@@ -175,18 +183,17 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
                                  .wanted_self = o->wanted_self};
     const struct tec_decl_node *ring = tec_pipeline_ring(p);
     if (ring) {
-        l.action_node = topology_index(&e->topology, "decode", 0);
+        l.action_node = node_named(&e->topology, ring->name);
         l.ring = p->resources[ring->kv.index].name;
         l.flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
     }
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
-    if (!ring)
-        TEC_TRY(list_decoders(&l, e, err));
+    TEC_TRY(list_decoders(&l, e, err));
     for (int i = 1; i < e->n_chains; i++)
         l.further[l.n_further++] = further_of(e, i, executors);
     if (e->n_chains > 1) {
-        l.kv_frame = resource_of(e, 0, TEC_RESOURCE_FRAME);
+        l.kv_frame = ring ? l.ring : resource_of(e, 0, TEC_RESOURCE_FRAME);
         l.kv_requests = resource_of(e, 0, TEC_RESOURCE_REQUESTS);
     }
     for (int i = 0; i < l.n_decoders; i++)

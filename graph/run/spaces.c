@@ -115,7 +115,7 @@ static void view_space(struct tec_loop *l, int model)
 
 void tec_spaces_view(struct tec_loop *l)
 {
-    for (int m = 0; m <= l->o.n_further; m++)
+    for (int m = l->o.ring ? 1 : 0; m <= l->o.n_further; m++)
         view_space(l, m);
 }
 

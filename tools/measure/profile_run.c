@@ -58,9 +58,8 @@ static bool list_variants(struct tec_profile *p)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
     const char *see = node_of(p, 0, "prefill");
-    if (s->stages)
-        return tec_profile_list_ring(p);
-    bool ok = tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
+    bool ok =
+        s->stages ? tec_profile_list_ring(p) : tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
     if (s->steps > 0)
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, 0, "action"), false, 0);
     if (s->seats && s->isolated)
@@ -69,7 +68,7 @@ static bool list_variants(struct tec_profile *p)
     for (int i = 0; i < lists->n; i++)
         if (lists->items[i].node->kind == TEC_DECL_SCORE)
             ok = ok && tec_profile_add(p, TEC_COST_SCORE, lists->items[i].node->name, false, 0);
-    for (int b = 0; s->seats && b < s->n_batches; b++)
+    for (int b = 0; s->seats && b < s->n_batches; b++) /* none of a ring */
         ok = ok &&
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, 0, "decode"), false, s->batches[b]);
     for (int m = 1; m < p->opened.engine->n_chains; m++)
@@ -237,6 +236,7 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
     int first = 0;
     if (p->opened.engine->plan->spec.stages) {
         tec_profile_run_ring(p, x, turn);
+        run_further(p, x, turn);
         return;
     }
     for (int i = 0; i < p->n_variants; i++) {

@@ -1,0 +1,25 @@
+-- ActionFlow's ring for the controller, a text planner in the time that is left.
+local K <const>, PREFIX <const> = 7, 256 + 64
+
+return pipeline { name = "g07_ring_and_planner", schema = 1,
+  models = { vla = model { arch = "openvla", weights = "openvla-7b", dtype = "bf16" },
+             planner = model { arch = "qwen2", weights = "qwen2.5-1.5b-instruct" } },
+  robot  = "robots/openvla_bridge.lua",
+  frame  = frame { period_ms = 55, clock = "internal", overrun = "skip_next" },
+  inputs = { image { name = "observation/image", h = 224, w = 224 },
+             text { name = "prompt", max_tokens = 64 },
+             text { name = "goal", max_tokens = 256, default = "Say what to do next." } },
+  resources = { kv.ring { name = "ring", stages = K, tokens = PREFIX + K },
+                buffer { name = "action", shape = { K }, dtype = "i32" },
+                kv.frame { name = "context", tokens = 256 },
+                kv.requests { name = "plans", tokens = 300, slots = 1, share_prefix = "context" } },
+  nodes  = { prefill { name = "enter", model = "vla", reads = { "observation/image", "prompt" }, writes = "ring" },
+             decode { name = "advance", model = "vla", kv = prev "ring", max_tokens = K, pack_with = "enter",
+                      out = "action", deadline = hard { ms = 55, on_miss = "hold", limit = 3 } },
+             prefill { name = "think", model = "planner", reads = { "goal" }, writes = "context", template = "chatml" },
+             decode { name = "plan", model = "planner", kv = "plans", spawn = on_change(), max_tokens = 32,
+                      out = stream "plan", deadline = soft { ms = 5000 } } },
+  capture = capture { depth = { 1, 4, K }, batch = { 1 }, k = { 1, 4 } },
+  memory  = memory { device = "22GiB" },
+  policy  = use { name = "actionflow", params = { depth = K } },
+}
