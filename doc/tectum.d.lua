@@ -381,7 +381,7 @@ function on_request() end
 ---@return tectum.call
 function policy() end
 
----In an overlay's list: leaves that thing of the base file out.
+---In an overlay's list: leaves that thing of the base file out. As a field of an overlay, `template = without "template"`: leaves the base's field out.
 ---@param name string
 ---@return tectum.call
 function without(name) end

@@ -16,8 +16,11 @@ if [ ! -x "$T" ]; then
     echo "1..0 # SKIP no program: give one as an argument"
     exit 0
 fi
+case $T in /*) ;; *) T=$PWD/$T ;; esac
+root=$PWD
 W=$(mktemp -d) || exit 1
 trap 'rm -rf "$W"' EXIT
+mkdir "$W/build" # for a memory of the demo
 n=0 failed=0
 model="--random-weights 1 --size tiny"
 
@@ -41,19 +44,25 @@ same() {
     ok $? "$4"
 }
 
+# tectum VERB OPTIONS... PIPELINE: run where a memory leaves its file, each time a new one
+tectum() {
+    rm -f "$W"/*.memory "$W"/build/*
+    (cd "$W" && "$T" "$@" --root "$root" 2>"$W/err" </dev/null)
+}
+
 sum() { sha256sum "$1" | cut -c 1-16; }
 
 for p in pipelines/*.lua pipelines/graphs/*.lua tests/pipelines/*.lua tests/pipelines/graphs/*.lua; do
     grep -q "^$p " tests/frozen/pipelines.txt 2>/dev/null || continue
-    list="graph --commands $model --device cpu --threads 2 --tier ref $p"
-    "$T" $list >"$W/out" 2>"$W/err" </dev/null
+    list="graph --commands $model --device cpu --threads 2 --tier ref $root/$p"
+    tectum $list >"$W/out"
     same lists.txt "$p" "$(wc -l <"$W/out") $(sum "$W/out")" "tectum $list"
-    trace="simulate $model --launch-ms 1 -n 20 $p"
+    trace="simulate $model --launch-ms 1 -n 20 $root/$p"
     : >"$W/out" # a program that fails leaves no trace, and not the list either
-    "$T" $trace --trace "$W/out" >/dev/null 2>"$W/err" </dev/null
+    tectum $trace --trace "$W/out" >/dev/null
     same traces.txt "$p" "$(wc -l <"$W/out") $(sum "$W/out")" "tectum $trace --trace FILE"
-    run="run $model --random-inputs 1 -n 4 --threads 2 --tier ref --format json $p"
-    "$T" $run >"$W/frames" 2>"$W/err" </dev/null
+    run="run $model --random-inputs 1 -n 4 --threads 2 --tier ref --format json $root/$p"
+    tectum $run >"$W/frames"
     python3 - "$W/frames" "$p" "${write:+$W/actions.txt}" >>"$W/err" 2>&1 <<'PYTHON'
 import json, sys
 frames = [json.loads(line) for line in open(sys.argv[1])]

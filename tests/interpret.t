@@ -15,8 +15,11 @@ if [ ! -x "$T" ] || ! command -v python3 >/dev/null 2>&1; then
     echo "1..0 # SKIP no program or no python3"
     exit 0
 fi
+case $T in /*) ;; *) T=$PWD/$T ;; esac
+root=$PWD
 W=$(mktemp -d) || exit 1
 trap 'rm -rf "$W"' EXIT
+mkdir "$W/build" # for a memory of the demo
 n=0 failed=0
 
 cat >"$W/compare.py" <<'PYTHON'
@@ -45,8 +48,9 @@ PYTHON
 run() {
     name=$1 pipeline=$2 policy=$3
     shift 3
-    "$T" run "$pipeline" --random-weights 1 --size tiny --random-inputs 1 -n 20 --threads 2 --policy "$policy" \
-        --format json "$@" >"$W/$name" 2>"$W/err" </dev/null
+    rm -f "$W"/*.memory "$W"/build/* # that the run before has left
+    (cd "$W" && "$T" run "$root/$pipeline" --root "$root" --random-weights 1 --size tiny --random-inputs 1 -n 20 \
+        --threads 2 --policy "$policy" --format json "$@" >"$W/$name" 2>"$W/err" </dev/null)
 }
 
 while read -r p _; do

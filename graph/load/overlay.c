@@ -112,6 +112,73 @@ static struct tec_decl_value *refuse(struct tec_loader *ld, const char *why)
     return tec_decl_value_new(ld, TEC_VALUE_BAD);
 }
 
+/* `field = without "field"`: the base's field is as if it had never been written. */
+static void remove_field(struct tec_loader *ld, struct tec_decl_value *out,
+                         const struct tec_decl_entry *change)
+{
+    const char *name = name_of(change->value);
+    int at = 0;
+    while (at < out->n && (!out->entries[at].key || strcmp(out->entries[at].key, change->key) != 0))
+        at++;
+    if (name && strcmp(name, change->key) != 0) {
+        struct tec_diagnostic *d =
+            tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, change),
+                                "field '%.80s' cannot leave out '%.80s'", change->key, name);
+        tec_diagnostics_help(ld->d, d, "write %.80s = without \"%.80s\"", change->key, change->key);
+        return;
+    }
+    if (at == out->n) {
+        tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, change),
+                            "there is no field '%.80s' to leave out", change->key);
+        return;
+    }
+    memmove(&out->entries[at], &out->entries[at + 1],
+            (size_t)(out->n - at - 1) * sizeof *out->entries);
+    out->n--;
+}
+
+/* Put what the merge of a field gave in its place. */
+static void put_merged(struct tec_decl_entry *e, const struct tec_decl_entry *change,
+                       struct tec_decl_value *merged)
+{
+    if (merged == change->value) {
+        const char *key = e->key;
+        *e = *change;
+        e->key = key;
+        return;
+    }
+    e->value = merged;
+    if (strcmp(e->key, "robot") == 0) { /* judged as a whole: shown where it was changed */
+        e->source = change->source;
+        e->open = change->open;
+        e->item = change->item;
+    }
+}
+
+static struct tec_decl_value *merge_fields(struct tec_loader *ld, struct tec_decl_value *base,
+                                           struct tec_decl_value *overlay)
+{
+    struct tec_decl_value *out = tec_decl_value_copy(ld, base, base->n + overlay->n);
+    for (int i = 0; out && i < overlay->n; i++)
+        if (overlay->entries[i].value->tag == TEC_CON_without)
+            remove_field(ld, out, &overlay->entries[i]);
+    for (int i = 0; out && i < overlay->n; i++) {
+        const struct tec_decl_entry *change = &overlay->entries[i];
+        if (change->value->tag == TEC_CON_without)
+            continue;
+        struct tec_decl_entry *e = find_target(out, change->key);
+        if (!e) {
+            out->entries[out->n++] = *change;
+            continue;
+        }
+        struct tec_decl_value *merged = tec_overlay(ld, e->value, change->value);
+        if (!merged)
+            return NULL;
+        put_merged(e, change, merged);
+    }
+    return out;
+}
+
 struct tec_decl_value *tec_overlay(struct tec_loader *ld, struct tec_decl_value *base,
                                    struct tec_decl_value *overlay)
 {
@@ -128,31 +195,7 @@ struct tec_decl_value *tec_overlay(struct tec_loader *ld, struct tec_decl_value 
         return overlay;
     if (base->kind != TEC_VALUE_TABLE || overlay->kind != TEC_VALUE_TABLE)
         return refuse(ld, "extend needs a file that returns a pipeline");
-    struct tec_decl_value *out = tec_decl_value_copy(ld, base, base->n + overlay->n);
-    for (int i = 0; out && i < overlay->n; i++) {
-        const struct tec_decl_entry *change = &overlay->entries[i];
-        struct tec_decl_entry *e = find_target(out, change->key);
-        if (!e) {
-            out->entries[out->n++] = *change;
-            continue;
-        }
-        struct tec_decl_value *merged = tec_overlay(ld, e->value, change->value);
-        if (!merged)
-            return NULL;
-        if (merged == change->value) {
-            const char *key = e->key;
-            *e = *change;
-            e->key = key;
-        } else {
-            e->value = merged;
-            if (strcmp(e->key, "robot") == 0) { /* judged as a whole: shown where it was changed */
-                e->source = change->source;
-                e->open = change->open;
-                e->item = change->item;
-            }
-        }
-    }
-    return out;
+    return merge_fields(ld, base, overlay);
 }
 
 /* --- --set PATH=VALUE --- */
