@@ -59,6 +59,7 @@ struct tec_lower {
 
 struct tec_node_kind {
     const char *name, *text;
+    bool timed; /* has launches of its own in a frame: costs have rows of it */
     enum tec_status (*lower)(struct tec_lower *l, struct tec_error *err);
 };
 
@@ -70,6 +71,8 @@ enum tec_node_id {
 };
 
 extern const struct tec_node_kind *const tec_node_kinds[TEC_NODE_COUNT];
+/* Whether nodes of the kind with this name have launches of their own; false for no kind. */
+bool tec_node_timed(const char *kind);
 #define NODE(name, text) extern const struct tec_node_kind tec_node_##name;
 #include "graph/nodes/nodes.def"
 #undef NODE
