@@ -122,9 +122,6 @@ int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
 void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
                       const int *first, float scale);
 
-/* Units computed by themselves, to be kept; a prompt of such units, of which some are computed. */
-enum tec_status tec_lower_remember(struct tec_lower *l, struct tec_error *err);
-
 /* Pictures and prompt as the first rows of x, and the token of each row behind them. */
 void tec_lower_prefix_rows(struct tec_lower *l, int x);
 
