@@ -24,7 +24,7 @@ kv = {}
 ---@field frame tectum.frame the control frame
 ---@field inputs? (tectum.image|tectum.tensor|tectum.text|tectum.segments)[] what comes in every frame
 ---@field resources? (tectum.kv_frame|tectum.kv_requests|tectum.kv_ring|tectum.kv_segments|tectum.buffer)[] key/value caches and buffers
----@field nodes? (tectum.prefill|tectum.action|tectum.decode|tectum.score|tectum.memory_load)[] what is computed
+---@field nodes? (tectum.prefill|tectum.action|tectum.decode|tectum.score|tectum.memory_load|tectum.remember)[] what is computed
 ---@field partitions? (tectum.sm)[] shares of the device
 ---@field capture? tectum.capture the decision lattice: the points a policy may pick; default {}
 ---@field memory? tectum.memory memory budgets; default {}
@@ -268,6 +268,17 @@ function score(t) end
 ---@param t tectum.memory_load
 ---@return tectum.memory_load
 function memory_load(t) end
+
+---Makes what was said a unit of a memory: the next observation's prompt may recall it.
+---@class tectum.remember
+---@field name string name in traces and for policies
+---@field reads string[] streams: whatever of them was finished last is remembered
+---@field into string|tectum.call the kv.segments
+---@field key? string the unit's id: a newer text takes the place of the older one; without it the node's name
+
+---@param t tectum.remember
+---@return tectum.remember
+function remember(t) end
 
 ---Share of layer i: max(floor, first x decay^i); written as a plain table.
 ---@class tectum.recompute

@@ -151,7 +151,9 @@ static inline bool tiny_open_split(struct tiny *t, const char *arch, bool bf16, 
     t->topology.layers = t->model->text.stack.layers;
     if (tec_plan_create(&t->plan, &in, &tiny_heap, err) != TEC_OK)
         return false;
-    return !beside || tec_partitions_create(&t->partitions, t->plan, &tiny_heap, err) == TEC_OK;
+    const struct tec_executor whole = tec_executor_real(t->plan);
+    return !beside ||
+           tec_partitions_create(&t->partitions, t->plan, &whole, &tiny_heap, err) == TEC_OK;
 }
 
 static inline bool tiny_open(struct tiny *t, const char *arch, bool bf16, int threads, int spin_us,

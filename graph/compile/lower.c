@@ -194,7 +194,7 @@ static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
                                     s->unit_tokens, s->unit_tokens, p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
     struct tec_lower remember = lower_into(p, part);
-    return tec_lower_remember(&remember, err);
+    return lower_node(&remember, TEC_NODE_remember, err);
 }
 
 enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)

@@ -199,9 +199,10 @@ static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_er
                                "units are brought into the kv.frame that the prefill writes; not "
                                "so by",
                                n->name);
-    if (p->n_partitions)
-        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release has no partitions beside a memory; leave them out for",
+    if (n->partition.index >= 0 && n->partition.index != set->prefill->partition.index)
+        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
+                               "units are recalled in the launch of the prefill that reads them: "
+                               "give both one partition, or leave out that of",
                                n->name);
     if (n->reads.n != 1)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,

@@ -114,6 +114,7 @@ static void check_node(struct checker *c, int i)
                    "a kv.frame, kv.requests or kv.ring");
     check_kind(c, i, &n->from, "from", bit(TEC_RESOURCE_SEGMENTS), "a kv.segments");
     check_kind(c, i, &n->into, "into", frame, "a kv.frame");
+    check_kind(c, i, &n->memory, "into", bit(TEC_RESOURCE_SEGMENTS), "a kv.segments");
     check_kind(c, i, &out, "out", bit(TEC_RESOURCE_BUFFER), "a buffer");
     check_prev(c, i);
     check_pack(c, i);
@@ -360,7 +361,8 @@ static void reach(struct checker *c)
     int n = c->p->n_nodes;
     for (int i = 0; i < n; i++) {
         struct tec_decl_node *node = &c->nodes[i];
-        node->root = node->deadline.kind != TEC_DEADLINE_NONE || node->out.name != NULL;
+        node->root = node->deadline.kind != TEC_DEADLINE_NONE || node->out.name != NULL ||
+                     node->kind == TEC_DECL_REMEMBER;
         node->culled = !node->root;
     }
     for (bool changed = true; changed;) {
@@ -433,6 +435,7 @@ void tec_check_graph(struct tec_loader *ld)
     for (int i = 0; i < c.p->n_nodes; i++) {
         check_node(&c, i);
         check_ring(&c, i);
+        tec_check_remember(ld, i);
     }
     check_models(&c);
     check_writers(&c);

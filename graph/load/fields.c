@@ -78,10 +78,13 @@ static const struct tec_word resource_words[] = {
     {"kv.frame", TEC_CON_kv_frame, false}, {"kv.requests", TEC_CON_kv_requests, false},
     {"kv.ring", TEC_CON_kv_ring, false},   {"kv.segments", TEC_CON_kv_segments, false},
     {"buffer", TEC_CON_buffer, false},     {NULL, 0, false}};
-static const struct tec_word node_words[] = {
-    {"prefill", TEC_CON_prefill, false},         {"action", TEC_CON_action, false},
-    {"decode", TEC_CON_decode, false},           {"score", TEC_CON_score, false},
-    {"memory_load", TEC_CON_memory_load, false}, {NULL, 0, false}};
+static const struct tec_word node_words[] = {{"prefill", TEC_CON_prefill, false},
+                                             {"action", TEC_CON_action, false},
+                                             {"decode", TEC_CON_decode, false},
+                                             {"score", TEC_CON_score, false},
+                                             {"memory_load", TEC_CON_memory_load, false},
+                                             {"remember", TEC_CON_remember, false},
+                                             {NULL, 0, false}};
 static const struct tec_word partition_words[] = {{"sm", TEC_CON_sm, false}, {NULL, 0, false}};
 static const struct tec_word capture_words[] = {{"capture", TEC_CON_capture, false},
                                                 {NULL, 0, false}};

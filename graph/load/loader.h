@@ -143,6 +143,7 @@ void tec_resolve(struct tec_loader *ld);
 void tec_check_graph(struct tec_loader *ld);
 /* Fill the pipeline's chains; of a pipeline without errors. */
 void tec_divide_chains(struct tec_loader *ld);
+void tec_check_remember(struct tec_loader *ld, int node); /* of a remember node, else nothing */
 void tec_check_sizes(struct tec_loader *ld);
 
 #endif

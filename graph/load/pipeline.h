@@ -183,11 +183,12 @@ enum tec_decl_node_kind {
     TEC_DECL_ACTION,
     TEC_DECL_DECODE,
     TEC_DECL_SCORE,
-    TEC_DECL_MEMORY_LOAD
+    TEC_DECL_MEMORY_LOAD,
+    TEC_DECL_REMEMBER
 };
 
-/* prefill { }, action { }, decode { }, score { }, memory_load { }: members of other kinds are 0,
- * NULL or -1. */
+/* prefill { }, action { }, decode { }, score { }, memory_load { }, remember { }: members of other
+ * kinds are 0, NULL or -1. */
 struct tec_decl_node {
     struct tec_where where, where_template; /* of the whole; of the template, as it is now */
     enum tec_decl_node_kind kind;
@@ -198,6 +199,9 @@ struct tec_decl_node {
     struct tec_ref writes; /* prefill: a resource */
     struct tec_ref kv; /* action, decode, score: a resource; `prev` set for the previous frame's */
     struct tec_ref from, into; /* memory_load: kv.segments, kv.frame */
+    struct tec_refs streams;   /* remember: streams, by the index of the node that writes them */
+    struct tec_ref memory;     /* remember: kv.segments */
+    const char *key;           /* remember: id of the unit; NULL = the node's name */
     struct tec_decl_out out;
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
@@ -334,6 +338,8 @@ enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pip
 
 /* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
+/* The id of the unit that a remember node writes. */
+const char *tec_pipeline_key(const struct tec_decl_node *n);
 /* The decode node over a kv.ring; NULL = none. */
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */

@@ -115,10 +115,40 @@ static void resolve_reads(struct resolver *r, struct tec_decl_node *node)
                                  tec_where_value(r->ld, &list->value->entries[i]));
 }
 
+/* A stream is declared by the node that writes it. */
+static void resolve_streams(struct resolver *r, struct tec_decl_node *node)
+{
+    const struct tec_pipeline *p = r->ld->pipeline;
+    const struct tec_decl_entry *list = tec_decl_value_find(r->thing->value, "reads");
+    const char *names[64];
+    int n = 0;
+    for (int i = 0; i < p->n_nodes && n < 64; i++)
+        if (p->nodes[i].out.stream && p->nodes[i].out.name)
+            names[n++] = p->nodes[i].out.name;
+    for (int k = 0; list && k < node->streams.n; k++) {
+        struct tec_ref *ref = &node->streams.item[k];
+        ref->index = -1;
+        for (int i = p->n_nodes - 1; ref->name && i >= 0; i--)
+            if (p->nodes[i].out.stream && p->nodes[i].out.name &&
+                strcmp(p->nodes[i].out.name, ref->name) == 0)
+                ref->index = i;
+        if (ref->index >= 0 || !ref->name || r->ld->torn[TEC_NODES])
+            continue;
+        struct tec_diagnostic *d = tec_diagnostics_add(
+            r->ld->d, TEC_E021, tec_where_value(r->ld, &list->value->entries[k]),
+            "there is no stream called '%s'", ref->name);
+        const char *near = tec_nearest(ref->name, names, n);
+        if (near)
+            tec_diagnostics_help(r->ld->d, d, "did you mean '%s'?", near);
+    }
+}
+
 static void resolve_model(struct resolver *r, struct tec_decl_node *node)
 {
     const struct tec_pipeline *p = r->ld->pipeline;
     resolve(r, &node->model, TEC_MODELS, "model");
+    if (node->kind == TEC_DECL_REMEMBER) /* its memory's */
+        return;
     if (node->model.name || p->n_models == 0)
         return;
     if (p->n_models == 1) {
@@ -137,12 +167,14 @@ static void resolve_node(struct resolver *r, struct tec_decl_node *node)
 {
     resolve_model(r, node);
     resolve_reads(r, node);
+    resolve_streams(r, node);
     resolve(r, &node->prefix, TEC_INPUTS, "prefix");
     resolve(r, &node->prompt, TEC_INPUTS, "prompt");
     resolve(r, &node->writes, TEC_RESOURCES, "writes");
     resolve(r, &node->kv, TEC_RESOURCES, "kv");
     resolve(r, &node->from, TEC_RESOURCES, "from");
     resolve(r, &node->into, TEC_RESOURCES, "into");
+    resolve(r, &node->memory, TEC_RESOURCES, "into");
     resolve(r, &node->partition, TEC_PARTITIONS, "partition");
     resolve(r, &node->pack_with, TEC_NODES, "pack_with");
     resolve(r, &node->after, TEC_NODES, "after");

@@ -182,8 +182,9 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
             n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;
             packed |= node->pack_with.index >= 0;
-        } else if (node->kind == TEC_DECL_ACTION && kv && !node->kv.prev) {
-            continue; /* a part with its prefill */
+        } else if (node->kind == TEC_DECL_REMEMBER ||
+                   (node->kind == TEC_DECL_ACTION && kv && !node->kv.prev)) {
+            continue; /* a part with its memory's, or with its prefill */
         } else {
             n++;
         }

@@ -114,4 +114,4 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 }
 
 const struct tec_node_kind tec_node_action = {
-    .name = "action", .text = "noise to a chunk of actions", .lower = lower};
+    .name = "action", .text = "noise to a chunk of actions", .timed = true, .lower = lower};

@@ -143,4 +143,4 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 }
 
 const struct tec_node_kind tec_node_decode = {
-    .name = "decode", .text = "requests further by k tokens", .lower = lower};
+    .name = "decode", .text = "requests further by k tokens", .timed = true, .lower = lower};

@@ -100,47 +100,5 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
     return status_of(l, err);
 }
 
-/* Keys before rotation and values of the rows, to where they are kept. */
-static void keep(struct tec_lower *l, const struct tec_forward *f, int layer, struct tec_keys keys)
-{
-    const struct tec_layer *w = &f->weights->layers[layer];
-    const struct tec_stack *s = f->stack;
-    bool only = keys.q < 0;
-    struct tec_call call = tec_call_of(TEC_OP_rope_store, "keep");
-    call.in[0] = keys.qkv;
-    call.out[1] = tec_lower_kv(l, l->kept, layer, false);
-    call.out[2] = tec_lower_kv(l, l->kept, layer, true);
-    call.bf16 = l->kept->shape.bf16;
-    call.args.rope = (struct tec_rope_args){.slot = l->remember->kept,
-                                            .pos = f->rows->pos,
-                                            .q_at = -1,
-                                            .k_at = only ? 0 : w->k_at,
-                                            .v_at = w->v_at - (only ? w->k_at : 0),
-                                            .heads = s->heads,
-                                            .kv_heads = s->kv_heads,
-                                            .head_dim = s->head_dim};
-    tec_program_call(l->program, &call);
-}
-
-enum tec_status tec_lower_remember(struct tec_lower *l, struct tec_error *err)
-{
-    const struct tec_text *t = &l->model->text;
-    const struct tec_rows *rows = &l->remember->rows;
-    const struct tec_forward f = {.stack = &t->stack,
-                                  .weights = &l->weights->text,
-                                  .space = l->space,
-                                  .rows = rows,
-                                  .keys_only = true};
-    int x = tec_program_tensor(l->program, "x", rows->max, t->stack.width, rows->count);
-    tec_lower_tokens(l, x, l->remember->ids, rows->count, rows->max, l->zero, t->scale);
-    for (int layer = 0; layer < t->stack.layers && l->program->status == TEC_OK; layer++) {
-        struct tec_keys keys = tec_lower_keys(l, &f, layer, x);
-        keep(l, &f, layer, keys);
-        if (keys.q >= 0)
-            x = tec_lower_rest(l, &f, layer, keys, x);
-    }
-    return status_of(l, err);
-}
-
 const struct tec_node_kind tec_node_memory_load = {
     .name = "memory_load", .text = "units of a memory, some of them computed anew", .lower = lower};

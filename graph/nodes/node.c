@@ -3,8 +3,18 @@
  * A line there without a file that defines its kind is a link error that names it. */
 #include "graph/nodes/node.h"
 
+#include <string.h>
+
 const struct tec_node_kind *const tec_node_kinds[TEC_NODE_COUNT] = {
 #define NODE(name, text) [TEC_NODE_##name] = &tec_node_##name,
 #include "graph/nodes/nodes.def"
 #undef NODE
 };
+
+bool tec_node_timed(const char *kind)
+{
+    for (int i = 0; i < TEC_NODE_COUNT; i++)
+        if (strcmp(tec_node_kinds[i]->name, kind) == 0)
+            return tec_node_kinds[i]->timed;
+    return false;
+}

@@ -59,6 +59,7 @@ struct tec_lower {
 
 struct tec_node_kind {
     const char *name, *text;
+    bool timed; /* has launches of its own in a frame: costs have rows of it */
     enum tec_status (*lower)(struct tec_lower *l, struct tec_error *err);
 };
 
@@ -70,6 +71,8 @@ enum tec_node_id {
 };
 
 extern const struct tec_node_kind *const tec_node_kinds[TEC_NODE_COUNT];
+/* Whether nodes of the kind with this name have launches of their own; false for no kind. */
+bool tec_node_timed(const char *kind);
 #define NODE(name, text) extern const struct tec_node_kind tec_node_##name;
 #include "graph/nodes/nodes.def"
 #undef NODE
@@ -118,9 +121,6 @@ int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
 /* Rows of tokens: *n of them, at most max_rows, from row *first of x on. */
 void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
                       const int *first, float scale);
-
-/* Units computed by themselves, to be kept; a prompt of such units, of which some are computed. */
-enum tec_status tec_lower_remember(struct tec_lower *l, struct tec_error *err);
 
 /* Pictures and prompt as the first rows of x, and the token of each row behind them. */
 void tec_lower_prefix_rows(struct tec_lower *l, int x);

@@ -211,5 +211,7 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
     return l->program->status;
 }
 
-const struct tec_node_kind tec_node_prefill = {
-    .name = "prefill", .text = "pictures and prompt to keys and values", .lower = lower};
+const struct tec_node_kind tec_node_prefill = {.name = "prefill",
+                                               .text = "pictures and prompt to keys and values",
+                                               .timed = true,
+                                               .lower = lower};

@@ -53,5 +53,7 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
     return l->program->status;
 }
 
-const struct tec_node_kind tec_node_score = {
-    .name = "score", .text = "a tree of texts to how likely each is", .lower = lower};
+const struct tec_node_kind tec_node_score = {.name = "score",
+                                             .text = "a tree of texts to how likely each is",
+                                             .timed = true,
+                                             .lower = lower};

@@ -283,13 +283,13 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     for (int i = 0; i < e->n_chains; i++)
         executors[i] = o->interpret ? tec_executor_interpret(e->chains[i].plan)
                                     : tec_executor_real(e->chains[i].plan);
-    if (measured.spec.beside) {
-        TEC_TRY(tec_partitions_create(&e->partitions, e->plan, e->heap, err));
-        executors[0] = tec_partitions_executor(e->partitions);
-    }
     if (e->memory) {
         TEC_TRY(tec_memory_attach(e->memory, e->plan, err));
         executors[0] = tec_memory_executor(e->memory, &executors[0]);
+    }
+    if (measured.spec.beside) {
+        TEC_TRY(tec_partitions_create(&e->partitions, e->plan, &executors[0], e->heap, err));
+        executors[0] = tec_partitions_executor(e->partitions);
     }
     TEC_TRY(tec_engine_make_loop(e, executors, err));
     return warm(e, err);

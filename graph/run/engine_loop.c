@@ -111,6 +111,52 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     return TEC_OK;
 }
 
+/* What was said goes to the memory that a remember node writes into. */
+static void said(void *self, const struct tec_text_reader *reader, const int *tokens, int n)
+{
+    struct tec_engine *e = self;
+    int model = tec_loop_settings(e->loop)->decoders[reader->decoder].model;
+    tec_memory_said(e->memory, reader->at, e->models[model].tokenizer, tokens, n);
+}
+
+/* The decoders whose stream a remember node reads. */
+static void add_readers(struct tec_engine *e, struct tec_loop_options *l,
+                        struct tec_text_reader *readers, int node)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    const struct tec_decl_node *n =
+        &p->nodes[tec_pipeline_find_node(p, e->topology.nodes[node].name)];
+    for (int i = 0; n->kind == TEC_DECL_REMEMBER && i < l->n_decoders; i++) {
+        const struct tec_decl_node *from =
+            &p->nodes[tec_pipeline_find_node(p, l->decoders[i].name)];
+        bool reads = false;
+        for (int k = 0; k < n->streams.n; k++)
+            reads |= from->out.stream && strcmp(from->out.name, n->streams.item[k].name) == 0;
+        if (reads)
+            readers[l->n_readers++] = (struct tec_text_reader){
+                .decoder = i,
+                .node = node,
+                .at = e->memory ? tec_memory_remembers(e->memory, (int)(n - p->nodes)) : -1,
+                .into = p->resources[n->memory.index].name};
+    }
+}
+
+/* List who reads what is said. A simulation has no memory: there it is told, and nobody hears. */
+static enum tec_status list_readers(struct tec_engine *e, struct tec_loop_options *l,
+                                    struct tec_error *err)
+{
+    size_t most = (size_t)e->topology.n_nodes * (size_t)l->n_decoders + 1;
+    struct tec_text_reader *readers = TEC_NEW(&e->arena, most, struct tec_text_reader);
+    if (!readers)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for readers of texts");
+    for (int i = 0; i < e->topology.n_nodes; i++)
+        add_readers(e, l, readers, i);
+    l->readers = readers;
+    l->said = e->memory ? said : NULL;
+    l->said_self = e;
+    return TEC_OK;
+}
+
 /* Set chain and number of slices of a further chain's nodes in the topology. */
 static void add_topology(struct tec_engine *e, int model)
 {
@@ -198,6 +244,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     }
     for (int i = 0; i < l.n_decoders; i++)
         l.decoders[i].sampling.seed = o->seed;
+    TEC_TRY(list_readers(e, &l, err));
     TEC_TRY(read_stops(e, &l, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
     if (o->costs)

@@ -22,7 +22,8 @@ enum tec_event_kind {
     TEC_EVENT_INPUT,   /* inputs that were late are here */
     TEC_EVENT_PLAN,    /* the decision after snapping: `decision`, `order`, `n` */
     TEC_EVENT_KV,      /* `what` is done to `kv`: alloc fork append free, and store retrieve update
-                          remove batch unbatch; of a ring alloc flush evict rotate copy gather */
+                          remove batch unbatch; of a memory remember (what was said, by
+                          `node`); of a ring alloc flush evict rotate copy gather */
     TEC_EVENT_START,   /* a launch of `node` */
     TEC_EVENT_END,     /* it has ended; `since_ns`: its start */
     TEC_EVENT_RELEASE, /* actions leave; `flag`: after the deadline; `since_ns`: the tick */

@@ -37,6 +37,13 @@ struct tec_decoder {
     int model; /* 0: the frames'; i: further[i - 1] */
 };
 
+/* A node that reads what a decoder has said, when that is finished; what was given up is not. */
+struct tec_text_reader {
+    int decoder, node; /* node: index into the topology */
+    int at;            /* for the callback */
+    const char *into;  /* the resource that it writes */
+};
+
 /* A chain besides the frames': its requests wait for prefills of their own. */
 struct tec_loop_model {
     struct tec_plan *plan;              /* borrowed; spec.apart */
@@ -157,6 +164,12 @@ struct tec_loop_options {
      * one. NULL: nobody can read tokens. */
     bool (*says)(void *self, int decoder, const int *tokens, int n, const char *stop);
     void *says_self;
+    int n_readers;
+    const struct tec_text_reader *readers; /* borrowed */
+    /* Called on the frame thread when a text that this node reads is finished: n tokens, valid
+     * during the call. Must not block. NULL: nobody hears it. */
+    void (*said)(void *self, const struct tec_text_reader *reader, const int *tokens, int n);
+    void *said_self;
 };
 
 struct tec_loop;

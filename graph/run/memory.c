@@ -123,7 +123,22 @@ static enum tec_status fill(struct tec_memory *m, struct tec_error *err)
     if (!m->embedding || !m->ids || !tec_arena_push(&m->scratch, SCRATCH, 1, 64))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
     tec_arena_rewind(&m->scratch, (struct tec_arena_mark){m->scratch.block, 0});
+    TEC_TRY(tec_memory_make_said(m, err));
     return open_store(m, err);
+}
+
+/* What was said last is durable, too. */
+static void end_store(struct tec_memory *m)
+{
+    struct tec_error err, why = {TEC_OK, ""};
+    if (!m->store)
+        return;
+    tec_memory_take_said(m, &why);
+    if (why.status != TEC_OK)
+        tec_memory_say(m, "%s", why.message);
+    if (tec_store_end(m->store, &err) != TEC_OK)
+        tec_memory_say(m, "changes are not durable: %s", err.message);
+    tec_memory_tell_damage(m);
 }
 
 enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
@@ -160,11 +175,7 @@ void tec_memory_close(struct tec_memory *m)
     tec_memory_stop_worker(m);
     tec_prefetch_destroy(m->prefetch);
     tec_recall_finish(&m->recall);
-    struct tec_error err;
-    if (m->store && tec_store_end(m->store, &err) != TEC_OK)
-        tec_memory_say(m, "changes are not durable: %s", err.message);
-    if (m->store)
-        tec_memory_tell_damage(m);
+    end_store(m);
     tec_store_close(m->store); /* ends the server's thread, which may still report trouble */
     tec_memory_tell_rest(m);
     tec_encoder_close(m->encoder);

@@ -87,6 +87,14 @@ enum {
 enum tec_status tec_memory_apply(struct tec_memory *memory, const char *json, size_t bytes,
                                  struct tec_error *err);
 
+/* What a remember node reads was finished: n tokens, of that tokenizer (NULL: none). It is a unit
+ * from the next tec_memory_apply on, or when the memory closes. Frame thread; takes nothing and
+ * waits for nothing. `at`: tec_memory_remembers of the node, which is -1 where the node is none of
+ * this memory's. */
+int tec_memory_remembers(const struct tec_memory *memory, int node);
+void tec_memory_said(struct tec_memory *memory, int at, const struct tec_tokenizer *tokenizer,
+                     const int *ids, int n);
+
 /* A prompt of units, in one of a few rooms that are used in turn. */
 struct tec_memory_prompt {
     int n, query, n_units;

@@ -137,9 +137,10 @@ static enum tec_status carry_out(struct tec_memory *m, const struct changes *c,
 }
 
 /* Under the lock. `unwritten`: why the file does not know that groups became static, which is no
- * failure: their joint keys and values would be computed again. */
+ * failure: their joint keys and values would be computed again. `unsaid`: what was said and could
+ * not be put. */
 static enum tec_status step(struct tec_memory *m, struct changes *c, struct tec_error *unwritten,
-                            struct tec_error *err)
+                            struct tec_error *unsaid, struct tec_error *err)
 {
     struct tec_groups_change done;
     if (c->all)
@@ -147,7 +148,7 @@ static enum tec_status step(struct tec_memory *m, struct changes *c, struct tec_
     enum tec_status status = tec_store_step(m->store, ++m->step, &done, unwritten);
     if (status != TEC_OK && status != TEC_IO && status != TEC_NO_MEMORY)
         return tec_fail(err, status, "%s", unwritten->message);
-    int64_t moved = (c->all != NULL) + (done.n_promoted > 0);
+    int64_t moved = (c->all != NULL) + (done.n_promoted > 0) + tec_memory_take_said(m, unsaid);
     status = TEC_OK;
     if (c->all)
         status = carry_out(m, c, err);
@@ -160,7 +161,7 @@ enum tec_status tec_memory_apply(struct tec_memory *m, const char *json, size_t 
                                  struct tec_error *err)
 {
     struct changes c = {.all = NULL};
-    struct tec_error unwritten = {TEC_OK, ""}, why = {TEC_OK, ""};
+    struct tec_error unwritten = {TEC_OK, ""}, unsaid = {TEC_OK, ""}, why = {TEC_OK, ""};
     enum tec_status status = TEC_OK;
     if (json && bytes)
         status = read_changes(m, json, bytes, &c, &why);
@@ -169,12 +170,16 @@ enum tec_status tec_memory_apply(struct tec_memory *m, const char *json, size_t 
     if (status == TEC_OK) {
         pthread_mutex_lock(&m->lock);
         struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
-        status = step(m, &c, &unwritten, &why);
+        status = step(m, &c, &unwritten, &unsaid, &why);
         tec_arena_rewind(&m->scratch, mark);
         pthread_mutex_unlock(&m->lock);
     }
     json_decref(c.all);
     if (status == TEC_IO || unwritten.status != TEC_OK)
         tec_memory_say_failing(m, status == TEC_IO ? why.message : unwritten.message);
+    if (unsaid.status == TEC_IO)
+        tec_memory_say_failing(m, unsaid.message);
+    else if (unsaid.status != TEC_OK)
+        tec_memory_say(m, "%s", unsaid.message);
     return status == TEC_OK ? TEC_OK : tec_fail(err, status, "%s", why.message);
 }

@@ -2,6 +2,7 @@
 #ifndef TEC_GRAPH_RUN_MEMORY_OWN_H
 #define TEC_GRAPH_RUN_MEMORY_OWN_H
 
+#include "base/triple.h"
 #include "graph/encoder/encoder.h"
 #include "graph/run/memory.h"
 
@@ -24,6 +25,18 @@ struct tec_remember_job {
     unsigned char *k, *v; /* [layers, unit_tokens, row]: copies, where the host cannot read */
     struct tec_error err;
     bool failed;
+};
+
+/* What a remember node is to keep: token ids of finished texts, the newest alone. The frame thread
+ * writes, whoever holds the memory's lock reads. */
+struct tec_said_text {
+    int n, *ids;                           /* [said_room]; n may be more: it is too long then */
+    const struct tec_tokenizer *tokenizer; /* of the model that said it; NULL: there is none */
+};
+struct tec_memory_said {
+    const struct tec_decl_node *node;
+    struct tec_triple triple;
+    struct tec_said_text place[TEC_TRIPLE_PLACES];
 };
 
 /* Why a recall failed: left by the frame's side, said by the worker. */
@@ -52,8 +65,10 @@ struct tec_memory {
     uint32_t cold[COLD],
         n_cold; /* units whose KV is not in RAM, found by prompts; under the lock */
     const struct tec_template *template;
-    int *ids;          /* [tokens_each] room to count */
-    size_t unit_bytes; /* most of a unit's text: what tokens_each tokens can stand for */
+    int *ids;                     /* [tokens_each] room to count */
+    size_t unit_bytes;            /* most of a unit's text: what tokens_each tokens can stand for */
+    struct tec_memory_said *said; /* [n_said] in the order of the pipeline's remember nodes */
+    int n_said, said_room;
 
     /* With a plan. */
     struct tec_plan *plan;
@@ -123,6 +138,11 @@ enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t
 /* Its vector, to m->embedding. Under the lock. */
 enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t bytes,
                                  struct tec_error *err);
+
+/* memory_said.c: room for what remember nodes read; put what was said since the last time, under
+ * the lock: how many units, and in *why what could not be put (status TEC_OK: nothing). */
+enum tec_status tec_memory_make_said(struct tec_memory *m, struct tec_error *err);
+int tec_memory_take_said(struct tec_memory *m, struct tec_error *why);
 
 /* memory_work.c: fill the job with units that have no KV (false: there are none), under the lock;
  * run it on the frame thread; keep what it made. */

@@ -186,12 +186,13 @@ static void order_units(struct tec_memory *m, int n)
     }
 }
 
-/* The next token behind the prompt in a region. Seat 0 lends a slot that nobody reads. */
+/* The next token behind the prompt in a region. Its keys go where units are computed, which nobody
+ * reads while a prompt is recalled; requests may be decoding on a partition beside. */
 static int next_token(struct tec_memory *m, int region, const struct tec_prefix_input *o)
 {
     struct tec_row_state row = {.token = o->ids[o->n_text - 1],
                                 .pos = o->n_text - 1,
-                                .slot = m->plan->trash[0],
+                                .slot = m->plan->unit_slot,
                                 .visible = o->n_text,
                                 .region = region,
                                 .prefix = o->n_text,

@@ -13,7 +13,7 @@
 struct tec_partitions {
     struct tec_plan *plan;
     struct tec_heap *heap;
-    struct tec_executor whole; /* on all lanes, or on those that are left */
+    struct tec_executor whole; /* on all lanes, or on those that are left; a memory's, too */
     struct tec_soft_job *jobs; /* of the frame; the lanes beside own them until join */
     int n;
     const struct tec_frame_input *input;
@@ -144,6 +144,24 @@ static void parted_score(void *self, const struct tec_token_tree *tree,
     p->whole.score(p->whole.self, tree, row, likely, replay);
 }
 
+static void parted_recompute(void *self, const struct tec_decision *decision)
+{
+    struct tec_partitions *p = self;
+    p->whole.recompute(p->whole.self, decision);
+}
+
+static void parted_report(void *self, struct tec_frame_view *view)
+{
+    struct tec_partitions *p = self;
+    p->whole.report(p->whole.self, view);
+}
+
+static void parted_idle(void *self, int64_t until_ns)
+{
+    struct tec_partitions *p = self;
+    p->whole.idle(p->whole.self, until_ns);
+}
+
 static void parted_beside(void *self, struct tec_soft_job *jobs, int n,
                           const struct tec_frame_input *input)
 {
@@ -166,14 +184,15 @@ static void parted_join(void *self)
 }
 
 enum tec_status tec_partitions_create(struct tec_partitions **out, struct tec_plan *plan,
-                                      struct tec_heap *heap, struct tec_error *err)
+                                      const struct tec_executor *whole, struct tec_heap *heap,
+                                      struct tec_error *err)
 {
     struct tec_partitions *p = tec_heap_get(heap, sizeof *p);
     if (!p)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for partitions");
     p->plan = plan;
     p->heap = heap;
-    p->whole = tec_executor_real(plan);
+    p->whole = *whole;
     *out = p;
     return TEC_OK;
 }
@@ -190,10 +209,14 @@ void tec_partitions_destroy(struct tec_partitions *p)
 struct tec_executor tec_partitions_executor(struct tec_partitions *p)
 {
     return (struct tec_executor){.self = p,
+                                 .clock = p->whole.clock,
                                  .prefix = parted_prefix,
                                  .actions = parted_actions,
                                  .decode = parted_decode,
                                  .score = parted_score,
+                                 .recompute = p->whole.recompute ? parted_recompute : NULL,
+                                 .report = p->whole.report ? parted_report : NULL,
+                                 .idle = p->whole.idle ? parted_idle : NULL,
                                  .beside = parted_beside,
                                  .join = parted_join};
 }

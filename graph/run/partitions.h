@@ -9,8 +9,9 @@
  * writes its region and the action's scratch, a request its tail, its slot nobody reads and, if it
  * does not share, a region of its own. So a request may share the frame's prefix, move to another
  * partition, or be unshared, from frame to frame; one that shares the prefix of the running frame
- * starts when the prefill has ended. Tables, activations and the pictures' scratch exist twice.
- * Bytes do not depend on any of this. */
+ * starts when the prefill has ended. A prompt of remembered units is recalled by one owner: a
+ * request that takes one of its own is not beside in that frame. Tables, activations and the
+ * pictures' scratch exist twice. Bytes do not depend on any of this. */
 #ifndef TEC_GRAPH_RUN_PARTITIONS_H
 #define TEC_GRAPH_RUN_PARTITIONS_H
 
@@ -24,9 +25,11 @@ int tec_partition_lanes(const struct tec_pipeline *pipeline, int lanes);
 
 struct tec_partitions;
 
-/* For a plan with spec.beside on a device that has lanes to split off; both are borrowed. */
+/* For a plan with spec.beside on a device that has lanes to split off; both are borrowed. `whole`
+ * runs what is not beside: the plan's real executor, or a memory's over it (copied). */
 enum tec_status tec_partitions_create(struct tec_partitions **out, struct tec_plan *plan,
-                                      struct tec_heap *heap, struct tec_error *err);
+                                      const struct tec_executor *whole, struct tec_heap *heap,
+                                      struct tec_error *err);
 
 /* Waits for jobs that were started and not joined: each ends, as nothing is awaited any more. */
 void tec_partitions_destroy(struct tec_partitions *partitions); /* NULL is allowed */

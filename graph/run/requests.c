@@ -303,6 +303,27 @@ void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, i
     tec_loop_tell_kv(l, "store", r, 0, at_ns);
 }
 
+/* Give a finished text to the nodes that read it. */
+static void hand_on(struct tec_loop *l, const struct tec_request *r, int64_t at_ns)
+{
+    const struct tec_utterance *t = &l->texts[r->text];
+    int n = atomic_load_explicit(&t->count, memory_order_relaxed);
+    for (int i = 0; i < l->o.n_readers; i++) {
+        const struct tec_text_reader *reader = &l->o.readers[i];
+        if (reader->decoder != r->decoder)
+            continue;
+        if (l->o.said)
+            l->o.said(l->o.said_self, reader, t->tokens, n);
+        tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
+                                            .what = "remember",
+                                            .kv = reader->into,
+                                            .node = reader->node,
+                                            .request = r->id,
+                                            .tokens = n,
+                                            .t_ns = at_ns});
+    }
+}
+
 static void finish(struct tec_loop *l, struct tec_request *r, const char *reason, int64_t at_ns)
 {
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
@@ -313,6 +334,7 @@ static void finish(struct tec_loop *l, struct tec_request *r, const char *reason
                                         .frames = (int)(l->tick->frame - r->born_frame) + 1,
                                         .t_ns = at_ns,
                                         .since_ns = r->born_ns});
+    hand_on(l, r, at_ns);
     tec_requests_end(l, r, reason, 1, at_ns);
 }
 

@@ -23,7 +23,7 @@ static bool is_beside(const struct tec_loop *l, int row)
         return false;
     int own = partition_of(l, l->o.decoders[l->requests[row].decoder].node);
     int hard = l->o.action_node >= 0 ? l->o.action_node : l->o.prefill_node;
-    return l->parted && own >= 0 && own != partition_of(l, hard);
+    return l->parted && !l->requests[row].whole && own >= 0 && own != partition_of(l, hard);
 }
 
 static bool unshared(const struct tec_loop *l, int row)
@@ -301,8 +301,17 @@ static void start_rows(struct tec_loop *l)
     }
 }
 
+/* A prompt of remembered units has one owner, who recalls the frame's prompt meanwhile. */
+static void keep_recalls(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_live; i++)
+        l->requests[i].whole =
+            l->o.plan->spec.units > 0 && !l->requests[i].stored && unshared(l, i);
+}
+
 void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *input)
 {
+    keep_recalls(l);
     part_order(l);
     add_prefills(l, true);
     add_decodes(l, true);

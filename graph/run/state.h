@@ -12,7 +12,8 @@ struct tec_request {
     int max, made, prio, own;                 /* own: tokens of its own prompt */
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
-    int awaits;                               /* index of a prefill, see below; -1 = none */
+    bool whole; /* not beside the hard nodes in this frame: it recalls a prompt of its own */
+    int awaits; /* index of a prefill, see below; -1 = none */
     struct tec_row_state row;
 };
 

@@ -3,6 +3,7 @@
 #include "tools/measure/costs_file.h"
 
 #include "graph/kv/stages.h"
+#include "graph/nodes/node.h"
 #include "tools/cli/expect.h"
 
 #include <math.h>
@@ -26,8 +27,7 @@ static void add_name(struct names *names, const char *name)
 
 static bool is_timed(const struct tec_decl_node *n)
 {
-    return !n->culled && (n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION ||
-                          n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE);
+    return !n->culled && tec_node_timed(tec_decl_node_word(n->kind));
 }
 
 /* A ring's launches have names of their own, because each belongs to two nodes at once. */

@@ -149,6 +149,8 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
         add_line(m, item, "decode, at most %d tokens", node->max_tokens);
     else if (node->kind == TEC_DECL_SCORE)
         add_line(m, item, "score, %d texts", node->choices.n);
+    else if (node->kind == TEC_DECL_REMEMBER)
+        add_line(m, item, "unit '%s'", tec_pipeline_key(node));
     else
         add_line(m, item, "%s", item->word);
     if (m->d->pipeline->n_models > 1 && node->model.name)
@@ -195,6 +197,7 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
         {item_of(m->resources, &node->kv), false, node->kv.prev ? TEC_LINK_PREV : TEC_LINK_READ},
         {item_of(m->resources, &node->writes), true, TEC_LINK_WRITE},
         {item_of(m->resources, &node->into), true, TEC_LINK_WRITE},
+        {item_of(m->resources, &node->memory), true, TEC_LINK_PREV},
         {item_of(m->nodes, &node->after), false, TEC_LINK_AFTER},
         {item_of(m->nodes, &node->pack_with), false, TEC_LINK_PACKED},
     };
@@ -208,6 +211,16 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
         link_items(m, self, m->d->n_items - 1, TEC_LINK_WRITE);
     } else if (node->out.name && node->out.buffer >= 0)
         link_items(m, self, m->resources + node->out.buffer, TEC_LINK_WRITE);
+}
+
+/* Streams are items of the nodes that write them; the readers are linked when all are there. */
+static void link_streams(struct maker *m, const struct tec_decl_node *node, int self)
+{
+    for (int k = 0; k < node->streams.n; k++)
+        for (int i = 0; i < m->d->n_items; i++)
+            if (m->d->items[i].kind == TEC_ITEM_STREAM && node->streams.item[k].name &&
+                strcmp(m->d->items[i].name, node->streams.item[k].name) == 0)
+                link_items(m, i, self, TEC_LINK_READ);
 }
 
 /* Give each item the length of the longest path from an input as its layer, over edges within one
@@ -247,7 +260,7 @@ enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipelin
     const struct tec_pipeline *p = pipeline;
     int links = p->n_resources, items = p->n_inputs + p->n_resources + 2 * p->n_nodes + 1;
     for (int i = 0; i < p->n_nodes; i++)
-        links += p->nodes[i].reads.n + 8;
+        links += p->nodes[i].reads.n + p->nodes[i].streams.n * p->n_nodes + 9;
     *d = (struct tec_drawing){.pipeline = p,
                               .title = p->name,
                               .subtitle = subtitle(p, arena),
@@ -270,6 +283,8 @@ enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipelin
                        TEC_LINK_SHARED);
     for (int i = 0; i < p->n_nodes; i++)
         link_node(&m, &p->nodes[i], m.nodes + i);
+    for (int i = 0; i < p->n_nodes; i++)
+        link_streams(&m, &p->nodes[i], m.nodes + i);
     find_layers(d);
     return m.full ? tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing") : TEC_OK;
 }

@@ -118,7 +118,8 @@ static enum tec_status check_costs(const struct tec_world *w, const struct tec_c
     if (t->stages)
         TEC_TRY(check_ring_costs(w, costs, err));
     for (int i = 0; i < t->n_nodes; i++)
-        if ((!t->stages || t->nodes[i].model) && !tec_cost_table_row(costs, t->nodes[i].name, 1))
+        if (tec_node_timed(t->nodes[i].kind) && (!t->stages || t->nodes[i].model) &&
+            !tec_cost_table_row(costs, t->nodes[i].name, 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'",
                             t->nodes[i].name);
     return TEC_OK;
