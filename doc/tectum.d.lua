@@ -173,7 +173,7 @@ function buffer(t) end
 ---@class tectum.prefill
 ---@field name string name in traces and for policies
 ---@field model? string|tectum.call which model; needed when there are several
----@field reads string[] inputs, in the order of the model's cameras
+---@field reads string[] inputs, in the order of the model's cameras; or, as its text, a stream of another node
 ---@field writes string|tectum.call the kv resource that is filled
 ---@field template? string prompt template of the model description
 ---@field after? string|tectum.call a node that runs before it
@@ -215,7 +215,7 @@ function action(t) end
 ---@field choices? string[] the texts that an answer is one of; it ends with the last token that tells which
 ---@field stop? string a text that ends an answer, as its last part
 ---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
----@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text
+---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text, which a prefill may read
 ---@field deadline? tectum.hard|tectum.soft by when an answer is needed
 ---@field pack_with? string|tectum.call the prefill of the same ring that shares its launch
 ---@field after? string|tectum.call a node that runs before it
@@ -359,8 +359,8 @@ function guard(t) end
 ---@return tectum.call
 function prev(name) end
 
----An output of text, token by token.
----@param name string
+---An output of text, token by token. A prefill that names it in `reads` reads its newest finished text; `stream { name = "plan", default = "stay" }` says what it reads before there is one.
+---@param name string|table
 ---@return tectum.call
 function stream(name) end
 

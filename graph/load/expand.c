@@ -135,7 +135,12 @@ static json_t *from_spawn(const struct tec_decl_spawn *spawn)
 static json_t *from_out(const struct tec_decl_out *out)
 {
     json_t *name = out->name ? json_string(out->name) : NULL;
-    return name && out->stream ? call(TEC_CON_stream, "name", name) : name;
+    if (!name || !out->stream)
+        return name;
+    json_t *stream = call(TEC_CON_stream, "name", name);
+    if (out->initial)
+        json_object_set_new(stream, "default", json_string(out->initial));
+    return stream;
 }
 
 static json_t *from_text(const void *at)

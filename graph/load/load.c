@@ -54,6 +54,7 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
         tec_build(ld, root);
         if (ld->root) {
             tec_resolve(ld);
+            tec_check_streams(ld);
             tec_check_graph(ld);
             tec_check_sizes(ld);
         }

@@ -93,6 +93,7 @@ struct tec_decl_input {
     int max_tokens;        /* text */
     const char *initial;   /* text: used until one arrives; field `default`; NULL = none */
     int max_segments, tokens_each; /* segments */
+    int writer; /* text: 1 + the node whose newest finished text it is; 0 = it comes from outside */
 };
 
 enum tec_resource_kind {
@@ -161,11 +162,12 @@ struct tec_decl_deadline {
     int decay_actions; /* hard with TEC_MISS_DECAY */
 };
 
-/* out = "chunk" or out = stream "narration" */
+/* out = "chunk", out = stream "narration" or out = stream { name = "plan", default = "stay" } */
 struct tec_decl_out {
     const char *name; /* NULL = none */
     bool stream;
-    int buffer; /* index of the buffer resource; -1 for a stream or none */
+    int buffer;          /* index of the buffer resource; -1 for a stream or none */
+    const char *initial; /* stream: its value until a text is finished; NULL = none */
 };
 
 enum tec_unit_order { TEC_ORDER_BEST_FIRST, TEC_ORDER_AS_PUT };
@@ -285,8 +287,10 @@ struct tec_pipeline {
     struct tec_decl_policy policy;
     struct tec_decl_guard guard;
     int n_models, n_inputs, n_resources, n_nodes, n_partitions;
+    int n_streams; /* that a node reads */
     const struct tec_decl_model *models;
-    const struct tec_decl_input *inputs;
+    const struct tec_decl_input *inputs; /* [n_inputs + n_streams]: behind the inputs the streams
+                                          * that nodes read, as text inputs with a writer */
     const struct tec_decl_resource *resources;
     const struct tec_decl_node *nodes; /* in order of declaration */
     const struct tec_decl_partition *partitions;
@@ -324,6 +328,8 @@ int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name);
 /* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
 int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name);
+/* Which of the streams that nodes read the first prefill of a model reads; -1 = none. */
+int tec_pipeline_stream(const struct tec_pipeline *p, int model);
 /* The decode node over a kv.ring; NULL = none. */
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */

@@ -154,9 +154,9 @@ static void print_stub(enum tec_constructor con, FILE *out)
 
 void tec_pipeline_stub(FILE *out)
 {
-    static const char *const arguments[] = {"name string", "name string", "frames integer",
-                                            NULL,          NULL,          NULL,
-                                            "name string", NULL,          "path string"};
+    static const char *const arguments[] = {
+        "name string", "name string|table", "frames integer", NULL, NULL, NULL, "name string",
+        NULL,          "path string"};
     fputs("---@meta\n-- Pipeline files for editors (LuaLS). Generated: do not edit.\n\n"
           "---@class tectum.call\n\nkv = {}\n",
           out);

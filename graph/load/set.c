@@ -72,7 +72,7 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
                                 f->max);
         break;
     case TEC_FIELD_OUT:
-        return "the name of a buffer, or stream \"name\"";
+        return "the name of a buffer, stream \"name\" or stream { name = ..., default = ... }";
     case TEC_FIELD_SPAWN:
         return "every(n), on_change() or on_request()";
     case TEC_FIELD_WHEN:
@@ -352,6 +352,8 @@ static void set_out(struct tec_loader *ld, const struct tec_field *f,
         place->name = name;
     else
         tec_set_wrong(ld, f, e);
+    if (place->stream)
+        tec_set_stream(ld, e, place);
 }
 
 static void set_spawn(struct tec_loader *ld, const struct tec_field *f,

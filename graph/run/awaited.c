@@ -53,6 +53,7 @@ void tec_awaited_join(struct tec_loop *l, struct tec_request *r)
                                   .n = p->n,
                                   .ids = ids};
         memcpy(ids, p->ids, (size_t)p->n * sizeof *ids);
+        tec_loop_read_text(l, model);
     }
     a->waiting++;
     r->awaits = (int)(a - l->awaited);

@@ -74,11 +74,13 @@ static bool reserve_scratch(struct tec_session *s)
     enum { PER_BYTE = 640, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
     size_t longest = tec_further_longest(&s->further), text = (size_t)s->text_max;
     text = text < longest ? longest : text;
+    size_t read = tec_streams_scratch(&s->streams) + FIXED;
     size_t bytes = text + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
     bool reads = s->options.tokenizer != NULL;
     for (int i = 0; i < s->options.n_further; i++)
         reads |= s->options.further[i].tokenizer != NULL;
-    if (reads && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
+    bytes = bytes * PER_BYTE + FIXED;
+    if (reads && !tec_arena_push(&s->scratch, bytes < read ? read : bytes, 1, 64))
         return false;
     s->scratch_start = (struct tec_arena_mark){s->scratch.block, 0};
     tec_arena_rewind(&s->scratch, s->scratch_start);
@@ -120,6 +122,8 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, SETS, &s->arena, err));
     }
+    TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
+    s->stream = o->edges ? tec_pipeline_stream(o->pipeline, tec_pipeline_main(o->pipeline)) : -1;
     TEC_TRY(tec_further_init(&s->further, o, &s->arena, err));
     s->text_max = 1024 + 8 * o->max_text;
     TEC_TRY(
@@ -210,9 +214,32 @@ static void point(const struct tec_session *s, const struct tec_session_set *set
             input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];
 }
 
+void tec_session_reset(struct tec_session *session)
+{
+    session->episode++;
+}
+
 void tec_session_use(struct tec_session *session, int set)
 {
     session->turn = set;
+}
+
+/* Take the newest texts of streams; that of the frames' prompt goes to the observer. */
+static enum tec_status take_streams(struct tec_session *s, struct tec_text_read *read,
+                                    struct tec_error *err)
+{
+    const char *text;
+    size_t bytes;
+    enum tec_status status =
+        tec_streams_take(&s->streams, s->options.edges, s->episode, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    if (status != TEC_OK || s->stream < 0)
+        return status;
+    tec_streams_text(&s->streams, s->stream, &text, &bytes, read);
+    if (bytes > (size_t)s->text_max)
+        bytes = tec_streams_cut(text, (size_t)s->text_max, 1, 1);
+    tec_observer_say(s->observer, text, bytes);
+    return TEC_OK;
 }
 
 enum tec_status tec_session_observe(struct tec_session *session, const struct tec_value *values,
@@ -226,14 +253,17 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     struct tec_further_prompt further[TEC_MAX_MODELS - 1] = {{NULL, 0, 0}};
     int n_text = 0, n_fixed = 0;
     uint64_t key = 0;
+    struct tec_text_read read[TEC_MAX_MODELS] = {{.stream = 0}};
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
+    TEC_TRY(take_streams(s, &read[0], err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
     TEC_TRY(tec_session_make_prompt(s, values, n, set, &n_text, &key, err));
     enum tec_status status = tec_own_read(&s->own, &s->options, values, n, (size_t)s->text_max,
                                           set->own, own, &s->scratch, err);
     if (status == TEC_OK)
-        status = tec_further_read(&s->further, values, n, set->further, further, &s->scratch, err);
+        status = tec_further_read(&s->further, &s->streams, values, n, set->further, further,
+                                  &read[1], &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);
@@ -248,6 +278,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     memcpy(input->own, own, sizeof own);
     input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
     memcpy(input->further, further, sizeof further);
+    memcpy(input->read, read, sizeof read);
+    input->episode = s->episode;
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;

@@ -5,6 +5,7 @@
 #include "graph/run/session_state.h"
 #include "graph/run/session_text.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -60,21 +61,40 @@ static int make_ids(const struct tec_session *s, struct tec_session_set *set)
     int n = allowed(s);
     for (int i = 0; i < n; i++)
         set->ids[i] = i == 0 && t->bos >= 0 ? t->bos : t->vocab > 8 ? 3 + i % (t->vocab - 3) : 0;
+    if (s->stream >= 0)
+        tec_streams_ids(&s->streams, s->stream, t->vocab, t->bos >= 0, set->ids, n);
     return n;
 }
 
-static enum tec_status encode(struct tec_session *s, struct tec_session_set *set, int *n,
-                              struct tec_error *err)
+static enum tec_status encode_text(struct tec_session *s, struct tec_session_set *set,
+                                   size_t *count, struct tec_error *err)
 {
     const struct tec_observation *seen = &set->seen;
     const struct tec_template_values values = {seen->text, seen->text_bytes, seen->bins,
                                                seen->n_bins};
-    size_t count = 0, most = (size_t)allowed(s);
-    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, &values,
-                                                 set->ids, most, &count, &s->scratch, err);
+    enum tec_status status =
+        tec_template_encode(s->template, s->options.tokenizer, &values, set->ids,
+                            (size_t)allowed(s), count, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
-    if (status != TEC_OK)
-        return tec_context(err, status, "%s", s->robot->prompt_input);
+    return tec_context(err, status, "%s", s->robot->prompt_input);
+}
+
+/* A stream's text is cut until it fits: what another node says must not stop the frames. */
+static enum tec_status encode(struct tec_session *s, struct tec_session_set *set, int *n,
+                              struct tec_error *err)
+{
+    struct tec_observation *seen = &set->seen;
+    size_t count = 0, most = (size_t)allowed(s), whole = seen->text_bytes;
+    TEC_TRY(encode_text(s, set, &count, err));
+    while (count > most && s->stream >= 0 && seen->text_bytes > 0) {
+        seen->text_bytes = tec_streams_cut(seen->text, seen->text_bytes, count, most);
+        seen->text[seen->text_bytes] = '\0';
+        TEC_TRY(encode_text(s, set, &count, err));
+    }
+    if (seen->text_bytes < whole)
+        snprintf(seen->warning, sizeof seen->warning,
+                 "the text of stream '%.60s' is cut: the prompt has room for %zu of its %zu bytes",
+                 s->streams.readers[s->stream].input->name, seen->text_bytes, whole);
     if (count > most && !s->robot->truncate)
         return fail_long(s, count, err);
     *n = (int)(count < most ? count : most);
@@ -122,7 +142,8 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_
                                         size_t n_values, struct tec_session_set *set, int *n,
                                         uint64_t *key, struct tec_error *err)
 {
-    const struct tec_value *ids = tec_robot_prompt_ids(s->robot, values, n_values);
+    const struct tec_value *ids =
+        s->stream < 0 ? tec_robot_prompt_ids(s->robot, values, n_values) : NULL;
     if (ids)
         TEC_TRY(check_ids(s, ids, err));
     if (s->options.memory)
@@ -136,5 +157,7 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_
     if (*n < 1)
         return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
     *key = key_of(ids, &set->seen);
+    if (s->stream >= 0 && !s->options.tokenizer)
+        *key = (uint64_t)tec_streams_number(&s->streams, s->stream);
     return check_vocabulary(s, set->ids, *n, "; the tokenizer is another model's", err);
 }

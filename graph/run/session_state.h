@@ -7,6 +7,7 @@
 #include "graph/run/session_further.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_own.h"
+#include "graph/run/session_stream.h"
 
 /* The buffers that one frame input points into. */
 struct tec_session_set {
@@ -29,6 +30,9 @@ struct tec_session {
     struct tec_given given; /* first actions */
     struct tec_own_inputs own;
     struct tec_further_inputs further;
+    struct tec_session_streams streams;
+    int stream; /* that the frames' prompt is; -1 = the robot's text is */
+    int64_t episode;
     int text_max;         /* bytes of an instruction */
     float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
     struct tec_memory_prompt remembered[TEC_SESSION_SETS];

@@ -11,6 +11,7 @@ struct tec_request {
     int decoder, session, seat, text;         /* text: index of its record */
     int max, made, prio, own;                 /* own: tokens of its own prompt */
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
+    int64_t episode;                          /* of the observation that it was born with */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
     int awaits;                               /* index of a prefill, see below; -1 = none */
     struct tec_row_state row;
@@ -168,6 +169,11 @@ void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *re
 void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
                       int64_t at_ns);
 void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and their decisions */
+
+/* texts.c: a finished text that prefills read becomes a version of its stream; what a prefill of
+ * this frame reads is recorded and told. */
+void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
+void tec_loop_read_text(struct tec_loop *l, int model);
 
 /* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
  * number last; out [n_texts], scratch [n_texts + n_places]. And memory for it, by utterance. */

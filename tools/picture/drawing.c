@@ -16,8 +16,8 @@ const char *tec_item_word(enum tec_item_kind kind)
 
 const char *tec_link_word(enum tec_link_kind kind)
 {
-    static const char *const words[] = {"reads",  "writes", "previous frame",
-                                        "shares", "after",  "packed with"};
+    static const char *const words[] = {"reads", "writes",      "previous frame", "shares",
+                                        "after", "packed with", "newest text"};
     return words[kind];
 }
 
@@ -181,8 +181,9 @@ static int item_of(int first, const struct tec_ref *ref)
 
 static void link_node(struct maker *m, const struct tec_decl_node *node, int self)
 {
+    int inputs = m->d->pipeline->n_inputs;
     for (int i = 0; i < node->reads.n; i++)
-        if (item_of(m->inputs, &node->reads.item[i]) >= 0)
+        if (node->reads.item[i].index < inputs && item_of(m->inputs, &node->reads.item[i]) >= 0)
             link_items(m, item_of(m->inputs, &node->reads.item[i]), self, TEC_LINK_READ);
     const struct {
         int other;
@@ -205,9 +206,23 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
     if (node->out.name && node->out.stream) {
         struct tec_item *stream = add_item(m, TEC_ITEM_STREAM, node->out.name, "stream");
         add_line(m, stream, "text");
+        if (node->out.initial)
+            add_line(m, stream, "at first \"%.60s\"", node->out.initial);
         link_items(m, self, m->d->n_items - 1, TEC_LINK_WRITE);
     } else if (node->out.name && node->out.buffer >= 0)
         link_items(m, self, m->resources + node->out.buffer, TEC_LINK_WRITE);
+}
+
+/* Readers of streams, once all streams are drawn: they read an earlier version. */
+static void link_streams(struct maker *m, int reader)
+{
+    const struct tec_pipeline *p = m->d->pipeline;
+    const struct tec_refs *reads = &p->nodes[reader].reads;
+    for (int i = 0; i < reads->n; i++)
+        for (int at = 0; reads->item[i].index >= p->n_inputs && at < m->d->n_items; at++)
+            if (m->d->items[at].kind == TEC_ITEM_STREAM &&
+                strcmp(m->d->items[at].name, reads->item[i].name) == 0)
+                link_items(m, at, m->nodes + reader, TEC_LINK_TEXT);
 }
 
 /* Give each item the length of the longest path from an input as its layer, over edges within one
@@ -220,7 +235,8 @@ static void find_layers(struct tec_drawing *d)
         for (int i = 0; i < d->n_links; i++) {
             const struct tec_link *l = &d->links[i];
             int least = d->items[l->from].layer + (l->kind != TEC_LINK_PACKED);
-            if (l->kind == TEC_LINK_PREV || d->items[l->to].layer >= least)
+            if (l->kind == TEC_LINK_PREV || l->kind == TEC_LINK_TEXT ||
+                d->items[l->to].layer >= least)
                 continue;
             d->items[l->to].layer = least;
             moved = true;
@@ -270,6 +286,8 @@ enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipelin
                        TEC_LINK_SHARED);
     for (int i = 0; i < p->n_nodes; i++)
         link_node(&m, &p->nodes[i], m.nodes + i);
+    for (int i = 0; i < p->n_nodes; i++)
+        link_streams(&m, i);
     find_layers(d);
     return m.full ? tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing") : TEC_OK;
 }
