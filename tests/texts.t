@@ -51,13 +51,25 @@ assert reads >= 3, reads
 END
 }
 
-for case in "text_edges chaos" "text_loop oxygen" "text_remark slack_k" "text_remark chaos"; do
+for case in "text_edges chaos" "text_loop oxygen" "text_remark slack_k" "text_remark chaos" "text_levels chaos"; do
     set -- $case
     trace "$1" "$2"
     ok $? "$1 under $2: events are the committed ones"
     chain "tests/traces/$1_$2.jsonl"
     ok $? "$1 under $2: each read is of the newest version, with its age"
 done
+
+# A decode starts with its prefix, at the prefill's rate, or when the text before it is new.
+python3 - tests/traces/text_levels_chaos.jsonl >"$W/out" 2>&1 <<'END'
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+born = lambda node: [e["frame"] for e in events if e["event"] == "arrive" and e["node"] == node]
+last = events[-1]["frame"]
+assert born("plan") == born("remark") == list(range(0, last + 1, 8)), (born("plan"), born("remark"))
+versions = [e["frame"] + 1 for e in events if e["event"] == "version" and e["frame"] < last]
+assert versions and born("talk") == [0] + versions, (born("talk"), versions)
+END
+ok $? "on_change of a prefix and of a text start requests with their versions"
 
 "$T" graph -T dot tests/pipelines/text_edges.lua >"$W/out" 2>&1
 grep -q 'style=dashed, label="newest text"' "$W/out"

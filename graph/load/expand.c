@@ -128,7 +128,8 @@ static json_t *from_spawn(const struct tec_decl_spawn *spawn)
     if (spawn->kind == TEC_SPAWN_EVERY)
         return call(TEC_CON_every, "frames", json_integer(spawn->frames));
     if (spawn->kind == TEC_SPAWN_ON_CHANGE)
-        return call(TEC_CON_on_change, NULL, NULL);
+        return call(TEC_CON_on_change, spawn->value ? "name" : NULL,
+                    spawn->value ? json_string(spawn->value) : NULL);
     return spawn->kind == TEC_SPAWN_ON_REQUEST ? call(TEC_CON_on_request, NULL, NULL) : NULL;
 }
 

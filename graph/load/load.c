@@ -55,6 +55,7 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
         if (ld->root) {
             tec_resolve(ld);
             tec_check_streams(ld);
+            tec_check_spawns(ld);
             tec_check_graph(ld);
             tec_check_sizes(ld);
         }

@@ -148,6 +148,7 @@ void tec_set_stream(struct tec_loader *ld, const struct tec_decl_entry *e,
 void tec_make_streams(struct tec_loader *ld);
 bool tec_read_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e);
 void tec_check_streams(struct tec_loader *ld);
+void tec_check_spawns(struct tec_loader *ld); /* spawns.c: triggers */
 void tec_check_graph(struct tec_loader *ld);
 void tec_check_sizes(struct tec_loader *ld);
 

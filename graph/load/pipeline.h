@@ -138,7 +138,8 @@ enum tec_spawn_kind { TEC_SPAWN_NONE, TEC_SPAWN_EVERY, TEC_SPAWN_ON_CHANGE, TEC_
 
 struct tec_decl_spawn {
     enum tec_spawn_kind kind;
-    int frames; /* every(frames) */
+    int frames;        /* every(frames) */
+    const char *value; /* on_change("value"); NULL = of the instruction */
 };
 
 enum tec_deadline_kind { TEC_DEADLINE_NONE, TEC_DEADLINE_HARD, TEC_DEADLINE_SOFT };
@@ -202,7 +203,7 @@ struct tec_decl_node {
     struct tec_decl_out out;
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
-    struct tec_decl_spawn spawn; /* decode, score */
+    struct tec_decl_spawn spawn; /* decode, score, prefill */
     bool supersede;              /* decode, score: a new request ends the older ones */
     double temperature, top_p;   /* decode: 0: the likeliest token; share of what may be drawn */
     int top_k;                   /* decode: of so many tokens; 0 = of all */
@@ -330,6 +331,10 @@ int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
 int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name);
 /* Which of the streams that nodes read the first prefill of a model reads; -1 = none. */
 int tec_pipeline_stream(const struct tec_pipeline *p, int model);
+/* When requests of a node are born: its own trigger, or that of the prefill whose value it starts
+ * on. */
+struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
+                                         const struct tec_decl_node *node);
 /* The decode node over a kv.ring; NULL = none. */
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */

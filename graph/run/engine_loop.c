@@ -61,8 +61,9 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->name = n->name;
         d->model = model_at(e, n->model.index);
         d->node = i;
-        d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
-        d->on_change = n->spawn.kind == TEC_SPAWN_ON_CHANGE;
+        const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
+        d->every = spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
+        d->on_change = spawn.kind == TEC_SPAWN_ON_CHANGE;
         d->supersede = n->supersede;
         d->stream = 1 + stream_of(p, n);
         d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
