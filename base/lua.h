@@ -47,7 +47,7 @@ void tec_lua_push_env(struct tec_lua *lua);
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err);
 
-/* The same for the text of a file. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
+/* As above, for the text of a file. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
 enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct tec_error *err);
 
 /* Add include("relative/path.lua") to the environment: runs a file below directory `root` and gives
@@ -96,7 +96,7 @@ enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, json_t *valu
 enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
                              struct tec_heap *heap, struct tec_error *err);
 
-/* The same with a JSON value that the file sees as `given`. */
+/* As above, with a JSON value that the file sees as `given`. */
 enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root, json_t *given,
                                    struct tec_heap *heap, struct tec_error *err);
 

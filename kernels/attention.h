@@ -54,7 +54,7 @@ static inline struct tec_attention_args tec_mass_attention(const struct tec_mass
     };
 }
 
-/* What row r adds to the score of key `key` for head h, counted from its sequence's first key. */
+/* The bias of row r on the score of key `key` for head h, counted from its sequence's first key. */
 static inline float tec_attention_bias(const struct tec_attention_args *a, int r, int h, int key)
 {
     int d = key - a->pos[r];
@@ -62,7 +62,7 @@ static inline float tec_attention_bias(const struct tec_attention_args *a, int r
     return a->bias[(size_t)h * (2 * (size_t)a->reach + 1) + (size_t)(d + a->reach)];
 }
 
-/* Where a walk over the spans of one sequence stands. */
+/* The position of a walk over the spans of one sequence. */
 struct tec_attention_walk {
     const struct tec_span *span, *end;
     int used; /* keys of *span already taken */

@@ -147,11 +147,6 @@ int64_t tec_device_workspace(const struct tec_device *device)
     return device->workspace;
 }
 
-const struct tec_kernels *tec_device_kernels(const struct tec_device *device)
-{
-    return device->kernels;
-}
-
 enum tec_status tec_device_failure(const struct tec_device *device, struct tec_error *err)
 {
     if (!atomic_load(&device->failed))
@@ -177,11 +172,6 @@ void tec_device_put(struct tec_device *device, void *memory)
 {
     if (!device->measures && memory)
         device->kind->put(device, memory);
-}
-
-int64_t tec_device_bytes(const struct tec_device *device)
-{
-    return atomic_load(&device->memory.bytes);
 }
 
 int64_t tec_device_peak(const struct tec_device *device)

@@ -61,13 +61,9 @@ bool tec_device_reads_host(const struct tec_device *device);
 size_t tec_device_scratch(const struct tec_device *device, enum tec_stream stream, int head_dim);
 int64_t tec_device_workspace(const struct tec_device *device);
 
-/* CPU only, for tests: the table behind its replays. NULL on others. */
-const struct tec_kernels *tec_device_kernels(const struct tec_device *device);
-
 /* Zeroed device memory aligned to 64, or NULL. Kept apart from host memory by its owner. */
 void *tec_device_get(struct tec_device *device, size_t size);
 void tec_device_put(struct tec_device *device, void *memory);
-int64_t tec_device_bytes(const struct tec_device *device); /* live now */
 int64_t tec_device_peak(const struct tec_device *device);
 int64_t tec_device_room(const struct tec_device *device); /* free for get; -1 = not known */
 

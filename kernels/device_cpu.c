@@ -17,7 +17,7 @@ struct cpu {
     struct run *beside_run; /* for the lanes that were split off; NULL: they are done */
 };
 
-/* What every lane needs during one replay. */
+/* The data of every lane during one replay. */
 struct run {
     struct cpu *cpu;
     const struct tec_capture *capture;

@@ -33,7 +33,7 @@ struct tec_capture {
     void *compiled;         /* the kind's own */
 };
 
-/* What every device has; a kind's own struct begins with it. */
+/* The members of every device; a kind's own struct begins with it. */
 struct tec_device {
     const struct tec_device_kind *kind;
     struct tec_heap *heap;

@@ -33,7 +33,7 @@ TEC_INT4_INLINE size_t tec_int4_size(int n, int k, int group)
     return (size_t)n / 16 * tec_int4_panel(k, group);
 }
 
-/* Where a group's line of scales begins in a panel. */
+/* The offset of a group's line of scales in a panel. */
 TEC_INT4_INLINE size_t tec_int4_group(int index, int group)
 {
     return (size_t)index * TEC_INT4_LINE * (1 + (size_t)group / TEC_INT4_DEEP);

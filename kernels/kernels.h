@@ -64,7 +64,7 @@ struct tec_kernels {
     enum tec_matrix_layout layout; /* one for all kernels of a table that read matrices */
 };
 
-/* What is known of a kernel without running it. */
+/* The properties of a kernel that are known without running it. */
 struct tec_kernel_info {
     const char *name;
     size_t args_size;

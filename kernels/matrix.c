@@ -1,4 +1,4 @@
-/* matrix.c - packs weight matrices into the layouts that kernels read, and reads rows back. */
+/* matrix.c - packs weight matrices into the layouts that kernels read. */
 #include "kernels/matrix.h"
 
 #include "kernels/bf16.h"
@@ -32,18 +32,15 @@ static size_t in_tiles(size_t c, size_t i)
     return i / BLOCK * PANEL * BLOCK + matrix * HALF * HALF + c % HALF * HALF + i % HALF;
 }
 
-/* Copy columns at .. at + count - 1 of up to 16 rows into a strip; missing rows become zeros. */
-static void load_strip(uint16_t strip[PANEL][STRIP], const void *src, bool bits, int k, int rows,
-                       int at, int count)
+/* Round columns at .. at + count - 1 of up to 16 rows into a strip; missing rows become zeros. */
+static void load_strip(uint16_t strip[PANEL][STRIP], const float *src, int k, int rows, int at,
+                       int count)
 {
     memset(strip, 0, sizeof(uint16_t[PANEL][STRIP]));
     for (int r = 0; r < rows; r++) {
         size_t from = (size_t)r * (size_t)k + (size_t)at;
-        if (bits)
-            memcpy(strip[r], (const uint16_t *)src + from, (size_t)count * sizeof(uint16_t));
-        else
-            for (int i = 0; i < count; i++)
-                strip[r][i] = tec_bf16_bits(((const float *)src)[from + (size_t)i]);
+        for (int i = 0; i < count; i++)
+            strip[r][i] = tec_bf16_bits(src[from + (size_t)i]);
     }
 }
 
@@ -65,13 +62,13 @@ static void store_tiles(uint16_t *block, uint16_t strip[PANEL][STRIP], int count
 
 /* Pack one panel of bf16. Source rows are read in strips of STRIP columns, so that the sixteen rows
  * do not evict one another from the cache. */
-static void pack_halves(uint16_t *panel, enum tec_matrix_layout layout, const void *src, bool bits,
-                        int k, int rows)
+static void pack_halves(uint16_t *panel, enum tec_matrix_layout layout, const float *src, int k,
+                        int rows)
 {
     uint16_t strip[PANEL][STRIP];
     for (int at = 0; at < k; at += STRIP) {
         int count = k - at < STRIP ? k - at : STRIP;
-        load_strip(strip, src, bits, k, rows, at, count);
+        load_strip(strip, src, k, rows, at, count);
         if (layout == TEC_MATRIX_TILES)
             store_tiles(panel + (size_t)at * PANEL, strip, count);
         else
@@ -94,21 +91,18 @@ static int fitting(int rows, int first, int n)
     return n < room ? n : room;
 }
 
-static void pack_panels(void *packed, enum tec_matrix_layout layout, bool bf16, bool bits, int k,
-                        int first, int n, const void *src)
+static void pack_panels(void *packed, enum tec_matrix_layout layout, bool bf16, int k, int first,
+                        int n, const float *src)
 {
     for (int r = 0; r < n; r += PANEL) {
         int rows = n - r < PANEL ? n - r : PANEL;
         size_t panel = (size_t)(first + r) / PANEL;
         size_t from = (size_t)r * (size_t)k;
         if (!bf16)
-            pack_floats((float *)packed + panel * PANEL * (size_t)k, (const float *)src + from, k,
-                        rows);
+            pack_floats((float *)packed + panel * PANEL * (size_t)k, src + from, k, rows);
         else
             pack_halves((uint16_t *)packed + panel * PANEL * stored_k(layout, k), layout,
-                        bits ? (const void *)((const uint16_t *)src + from)
-                             : (const void *)((const float *)src + from),
-                        bits, k, rows);
+                        src + from, k, rows);
     }
 }
 
@@ -122,7 +116,7 @@ void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int
 {
     n = fitting(rows, first, n);
     if (!in_rows(layout, bf16)) {
-        pack_panels(packed, layout, bf16, false, k, first, n, src);
+        pack_panels(packed, layout, bf16, k, first, n, src);
         return;
     }
     size_t stride = tec_matrix_stride(k, bf16);
@@ -133,34 +127,5 @@ void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int
             memcpy((float *)packed + at, row, (size_t)k * sizeof *row);
         for (int i = 0; bf16 && i < k; i++)
             ((uint16_t *)packed)[at + (size_t)i] = tec_bf16_bits(row[i]);
-    }
-}
-
-void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first,
-                          int n, const uint16_t *src)
-{
-    n = fitting(rows, first, n);
-    if (!in_rows(layout, true))
-        pack_panels(packed, layout, true, true, k, first, n, src);
-    else
-        for (int r = 0; r < n; r++)
-            memcpy((uint16_t *)packed + ((size_t)first + (size_t)r) * tec_matrix_stride(k, true),
-                   src + (size_t)r * (size_t)k, (size_t)k * sizeof *src);
-}
-
-void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16, int k, int row,
-                    float *out)
-{
-    size_t panel = (size_t)row / PANEL, c = (size_t)row % PANEL;
-    for (size_t i = 0; i < (size_t)k; i++) {
-        size_t at = (size_t)row * tec_matrix_stride(k, bf16) + i;
-        if (layout == TEC_MATRIX_PANELS && bf16)
-            at = ((panel * pairs_of(k) + i / 2) * PANEL + c) * 2 + i % 2;
-        else if (layout == TEC_MATRIX_PANELS)
-            at = (panel * (size_t)k + i) * PANEL + c;
-        else if (layout == TEC_MATRIX_TILES && bf16)
-            at = panel * PANEL * stored_k(layout, k) + in_tiles(c, i);
-        out[i] =
-            bf16 ? tec_bf16_float(((const uint16_t *)packed)[at]) : ((const float *)packed)[at];
     }
 }

@@ -48,12 +48,4 @@ size_t tec_matrix_size(enum tec_matrix_layout layout, bool bf16, int rows, int k
 void tec_matrix_pack(void *packed, enum tec_matrix_layout layout, bool bf16, int rows, int k,
                      int first, int n, const float *src);
 
-/* The same from bf16 bits; the packed form is bf16. */
-void tec_matrix_pack_bits(void *packed, enum tec_matrix_layout layout, int rows, int k, int first,
-                          int n, const uint16_t *src);
-
-/* Row `row` back as float32 [k]; for tests and host-side tables. */
-void tec_matrix_row(const void *packed, enum tec_matrix_layout layout, bool bf16, int k, int row,
-                    float *out);
-
 #endif

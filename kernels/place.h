@@ -41,7 +41,7 @@ static inline bool tec_place_next(const struct tec_place_args *a, struct tec_pla
     return true;
 }
 
-/* Where the row of token or slot t begins, in elements. */
+/* The offset of the row of token or slot t, in elements. */
 static inline size_t tec_place_at(const struct tec_place_args *a, int t)
 {
     return (size_t)t * (size_t)a->kv_heads * (size_t)a->head_dim;

@@ -154,11 +154,6 @@ int tec_team_lanes(const struct tec_team *team)
     return team->forked ? team->lanes - team->beside : team->lanes;
 }
 
-int tec_team_lanes_beside(const struct tec_team *team)
-{
-    return team->beside;
-}
-
 static void begin(struct crew *crew, int first, void (*run)(void *user, int lane), void *user)
 {
     if (crew->workers == 0)

@@ -21,7 +21,6 @@ void tec_team_destroy(struct tec_team *team); /* joins the workers; NULL is allo
 
 /* Lanes of a run: all, or while some are split off, the others. */
 int tec_team_lanes(const struct tec_team *team);
-int tec_team_lanes_beside(const struct tec_team *team);
 
 /* Calls run(user, lane) on every lane and returns when all have returned. Waking parked workers is
  * one non-blocking system call for each of the two groups; nothing else here is one, and nothing

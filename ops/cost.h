@@ -23,7 +23,7 @@ struct tec_cost {
     int64_t kv_read, kv_written; /* bytes of keys and values */
 };
 
-/* What the device would read through `count`, and for attention what those rows see. */
+/* The values that the device would read through `count`; for attention, the keys that rows see. */
 struct tec_live {
     const int *count;
     int64_t rows;

@@ -64,7 +64,7 @@ struct tec_op {
     /* Set the tensors' addresses in the arguments and append the kernel. */
     void (*record)(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture);
-    /* What a call computes and moves for the counts of a launch; after infer. Pure. */
+    /* Work and bytes of a call for the counts of a launch; after infer. Pure. */
     struct tec_cost (*cost)(const struct tec_call *call, const struct tec_counts *counts);
     /* Each lane reads and writes only its own rows, the same rows for the same count. */
     bool rowwise;

@@ -183,11 +183,6 @@ void tec_program_cut(struct tec_program *program)
     program->cuts = true;
 }
 
-void tec_program_record(const struct tec_program *program, struct tec_capture *capture)
-{
-    tec_program_record_piece(program, 0, program->n_steps, capture);
-}
-
 void tec_program_record_piece(const struct tec_program *program, int from, int to,
                               struct tec_capture *capture)
 {

@@ -62,9 +62,7 @@ void tec_program_repeat_end(struct tec_program *program);
  * repeat. What lives from one piece to the next stays where it is. */
 void tec_program_cut(struct tec_program *program);
 
-/* Append every step to a capture, or those from `from` to before `to`; tensors must have addresses.
- */
-void tec_program_record(const struct tec_program *program, struct tec_capture *capture);
+/* Append the steps from `from` to before `to` to a capture; tensors must have addresses. */
 void tec_program_record_piece(const struct tec_program *program, int from, int to,
                               struct tec_capture *capture);
 

@@ -1,5 +1,5 @@
 -- The bundled demo: a pi0.5 of 2.2 M parameters that does five Meta-World tasks. 64 x 64 pictures,
--- chunks of 16 actions of which 8 are executed at 80 Hz. Made by tools/demo.
+-- chunks of 16 actions of which 8 are executed at 80 Hz. Made by pipelines/checkpoints/metaworld/train.
 local TXT_TOKENS <const> = 32
 local OBS_TOKENS <const> = 2 * 16 + TXT_TOKENS        -- the third camera is masked: no tokens
 

@@ -1,5 +1,6 @@
 -- The bundled planner: a Qwen2 of 1 M parameters that knows where things are from a memory of facts, and what to do
--- there. The prompt is the whole memory and a question; the answer is what follows. Made by tools/planner.
+-- there. The prompt is the whole memory and a question; the answer is what follows. Made by
+-- pipelines/checkpoints/planner/train.
 local PROMPT <const> = 192
 local ANSWER <const> = 6
 

@@ -106,20 +106,6 @@ TEST(every_golden_checkpoint_opens)
     CHECK_INT(n_refused, ==, 0);
 }
 
-TEST(aliases_are_tried_in_order)
-{
-    static const char *const names[] = {"no.such", "action_out_proj.bias", "action_in_proj.bias"};
-    struct tec_heap heap = {0};
-    struct tec_error err;
-    struct tec_checkpoint *c;
-    REQUIRE(tec_checkpoint_open(&c, PI "pi0_odd/checkpoint", &heap, &err) == TEC_OK);
-    const struct tec_stored *s = tec_checkpoint_any(c, names, 3);
-    REQUIRE(s);
-    CHECK_STR(s->name, "action_out_proj.bias");
-    CHECK(!tec_checkpoint_any(c, names, 1));
-    tec_checkpoint_close(c);
-}
-
 TEST(assets_are_chosen_by_name)
 {
     struct box b;

@@ -275,7 +275,7 @@ static void take_file(void)
     json_decref(json);
     state = 7;
     init();
-    tec_costs_prior(&costs, &table, &topology);
+    tec_costs_prior(&costs, &table, &topology, 0);
     tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);
 }

@@ -1,5 +1,6 @@
 /* device.c - captures replay in order with their barriers, loops and marks; memory is counted. */
 #include "kernels/device.h"
+#include "tests/device_facts.h"
 #include "tests/tap.h"
 
 enum { ROWS = 6, COLS = 8, LD = 16, WIDE = 32 };
@@ -118,7 +119,7 @@ TEST(facts_of_a_device)
     CHECK_STR(tec_device_kind(b.device), "cpu");
     CHECK_INT(tec_device_lanes(b.device), ==, 3);
     CHECK_STR(tec_device_computes(b.device), "ref");
-    CHECK_INT(tec_device_kernels(b.device)->layout, ==, TEC_MATRIX_ROWS);
+    CHECK_INT(device_kernels_of(b.device)->layout, ==, TEC_MATRIX_ROWS);
     tear_down(&b);
 }
 
@@ -132,13 +133,13 @@ TEST(memory_is_counted_apart_from_the_host)
     REQUIRE(memory);
     CHECK_INT((uintptr_t)memory % 64, ==, 0);
     CHECK(memory[0] == 0.0F);
-    CHECK_INT(tec_device_bytes(b.device), ==, 1000);
+    CHECK_INT(device_bytes_of(b.device), ==, 1000);
     CHECK_INT(b.heap.bytes, ==, host);
     tec_device_upload(b.device, TEC_STREAM_MAIN, memory, values, sizeof values);
     tec_device_download(b.device, TEC_STREAM_MAIN, back, memory, sizeof back);
     CHECK(memcmp(back, values, sizeof back) == 0);
     tec_device_put(b.device, memory);
-    CHECK_INT(tec_device_bytes(b.device), ==, 0);
+    CHECK_INT(device_bytes_of(b.device), ==, 0);
     CHECK_INT(tec_device_peak(b.device), ==, 1000);
     tear_down(&b);
 }
@@ -349,7 +350,7 @@ TEST(a_measuring_device_counts_without_memory)
     REQUIRE(a && b);
     CHECK_INT((uintptr_t)a % 64, ==, 0);
     CHECK_INT((uintptr_t)b - (uintptr_t)a, >=, huge);
-    CHECK_INT(tec_device_bytes(device), ==, huge + 100);
+    CHECK_INT(device_bytes_of(device), ==, huge + 100);
     CHECK_INT(heap.bytes, ==, host);
     char text[4] = "abc";
     tec_device_upload(device, TEC_STREAM_MAIN, a, text, sizeof text);

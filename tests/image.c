@@ -320,10 +320,11 @@ static void check_plan(struct tec_resize_spec spec)
     float *a = malloc(n_out * sizeof *a), *b = malloc(n_out * sizeof *b);
     void *scratch = malloc(tec_resize_scratch(plan));
     REQUIRE(in && out && again && values && a && b && scratch);
-    for (size_t i = 0; i < n_in; i++)
-        in[i] = (unsigned char)(i * 2654435761u >> 13);
     tec_lut_signed(lut);
-    tec_lut_map(values, in, n_in, lut);
+    for (size_t i = 0; i < n_in; i++) {
+        in[i] = (unsigned char)(i * 2654435761u >> 13);
+        values[i] = lut[in[i]];
+    }
     memset(out, 1, n_out);
     memset(again, 2, n_out);
     int64_t calls = heap.calls;
@@ -386,19 +387,14 @@ TEST(places_and_pads)
     REQUIRE(tec_resize_plan(&plan, &spec, &arena, NULL) == TEC_OK);
     tec_resize_run_u8(plan, out, in, scratch);
     CHECK(memcmp(out, ((unsigned char[]){7, 7, 7, 7, 7, 7, 200, 100}), 8) == 0);
-    CHECK_INT(tec_resize_spec(plan)->fit, ==, TEC_FIT_CORNER);
     tec_arena_finish(&arena);
 }
 
-TEST(layouts_and_bytes)
+TEST(turned_pictures_and_bytes)
 {
-    unsigned char hwc[] = {1, 2, 3, 4, 5, 6}, chw[6], back[6], bytes[6];
+    unsigned char hwc[] = {1, 2, 3, 4, 5, 6}, bytes[6];
     float values[] = {NAN, -0.5F, 2.0F, 0.999F, 1.0F, 0.5F};
     struct tec_image image = {1, 2, 3, hwc};
-    tec_image_chw_from_hwc(chw, hwc, 1, 2, 3);
-    CHECK(memcmp(chw, ((unsigned char[]){1, 4, 2, 5, 3, 6}), 6) == 0);
-    tec_image_hwc_from_chw(back, chw, 1, 2, 3);
-    CHECK(memcmp(back, hwc, 6) == 0);
     tec_image_rotate180(&image);
     CHECK(memcmp(hwc, ((unsigned char[]){4, 5, 6, 1, 2, 3}), 6) == 0);
     tec_u8_from_unit(bytes, values, 6);

@@ -4,6 +4,7 @@
  * A torn end is still only a torn end. */
 #include "graph/memory/store.h"
 #include "tests/box.h"
+#include "tests/store_inside.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -84,7 +85,7 @@ static void operate(const struct operation *o)
         REQUIRE(tec_store_put(store, names[o->name], text, n, TOKENS, v, &unit, &change, NULL) ==
                 TEC_OK);
     } else {
-        REQUIRE(tec_store_find(store, names[o->name], &unit, NULL) == TEC_OK);
+        REQUIRE(store_find(store, names[o->name], &unit) == TEC_OK);
         give_kv(unit);
     }
 }
@@ -167,7 +168,7 @@ static int check_units(const int round[NAMES])
         struct tec_unit_view v;
         char text[64];
         uint32_t unit = 0;
-        bool lives = tec_store_find(store, names[n], &unit, NULL) == TEC_OK;
+        bool lives = store_find(store, names[n], &unit) == TEC_OK;
         if (lives && tec_store_view(store, unit, &v)) {
             (void)text_of(text, sizeof text, n, round[n]);
             CHECK_STR(v.text, text);
@@ -248,7 +249,7 @@ TEST(an_end_is_written_once_and_also_into_a_full_file)
     tec_store_close(store);
     CHECK_INT(slurp(), ==, longer + 128);
     REQUIRE(open_store(&err) == TEC_OK);
-    REQUIRE(tec_store_compact(store, &err) == TEC_OK); /* an end of the new file, too */
+    REQUIRE(store_compact(store, &err) == TEC_OK); /* an end of the new file, too */
     operate(&(struct operation){1, 8});
     longer = tec_store_counts(store).file_bytes;
     tec_store_close(store);

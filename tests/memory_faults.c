@@ -2,6 +2,7 @@
  * acknowledged data remains, and an error sentence says where the fault is. */
 #include "graph/memory/prefetch.h"
 #include "tests/box.h"
+#include "tests/store_inside.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -185,7 +186,7 @@ TEST(a_unit_updated_while_it_is_loaded_is_new_the_next_time)
     CHECK_INT(pin(computed), ==, UNITS);
     forward_begin(s, computed);
     REQUIRE(put(4, 1) == TEC_OK && give(units[4]) == TEC_OK);
-    REQUIRE(tec_store_compact(store, &err) == TEC_OK);
+    REQUIRE(store_compact(store, &err) == TEC_OK);
     CHECK_INT(forward_end(s, computed), ==, TEC_OK); /* the old bytes */
     CHECK_INT(pinned[4].version, ==, 1);
     CHECK_INT(forward(s), ==, TEC_OK); /* the new ones */
@@ -281,7 +282,7 @@ static void check_rounds(int64_t ram, const int *rounds)
         struct tec_unit_view v;
         snprintf(id, sizeof id, "u%u", u);
         snprintf(want, sizeof want, "%u round %d", u, rounds[u]);
-        REQUIRE(tec_store_find(store, id, &units[u], &err) == TEC_OK);
+        REQUIRE(store_find(store, id, &units[u]) == TEC_OK);
         REQUIRE(tec_store_view(store, units[u], &v));
         CHECK_STR(v.text, want);
     }

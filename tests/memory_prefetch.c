@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "graph/memory/prefetch_own.h"
 #include "tests/box.h"
+#include "tests/store_inside.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -141,7 +142,7 @@ static int compute(struct tec_prefetch *s, unsigned char (*sets)[UNITS], int64_t
             wanted += !sets[l][u];
             if (!sets[l][u])
                 right += piece_right(tec_prefetch_pieces(s)[l * UNITS + (int)u], u, (uint32_t)l,
-                                     tec_kv_version(kv[u]));
+                                     kv[u]->version);
         }
         pause_ns(layer_ns / 2);
         if (l + 1 < LAYERS)
@@ -314,8 +315,8 @@ TEST(a_unit_that_changes_while_it_is_loaded_keeps_its_bytes)
         REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
         for (uint32_t u = 0; u < UNITS; u++)
             put(u, round);
-        REQUIRE(tec_store_compact(store, NULL) == TEC_OK);
-        CHECK_INT(tec_kv_version(kv[0]), ==, round); /* the older one */
+        REQUIRE(store_compact(store, NULL) == TEC_OK);
+        CHECK_INT(kv[0]->version, ==, round); /* the older one */
         CHECK(compute(s, sets, 0) > 0);
         CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK);
         drop_all();

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "graph/memory/prefetch.h"
 #include "tests/box.h"
+#include "tests/store_inside.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -599,7 +600,7 @@ TEST(what_a_server_alone_had_can_be_kept)
     CHECK(right(s, unit, 2, 0, false));
     tec_store_close(s);
     s = open_at(tcp, file, 0); /* the server is away: it is in the file */
-    REQUIRE(tec_store_find(s, "u2", &unit, NULL) == TEC_OK);
+    REQUIRE(store_find(s, "u2", &unit) == TEC_OK);
     CHECK(right(s, unit, 2, 0, false));
     tec_store_close(s);
     tec_store_close(writer);

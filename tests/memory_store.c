@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "graph/memory/store.h"
 #include "tests/box.h"
+#include "tests/store_inside.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -149,12 +150,12 @@ TEST(units_come_back_with_groups_texts_and_kv)
     REQUIRE(tec_store_query(s, query, 12, after, &m, NULL) == TEC_OK);
     CHECK_INT(n, ==, m);
     CHECK_INT(tec_store_missing(s, before, UNITS), ==, missing);
-    REQUIRE(tec_store_find(s, "unit6", &unit, NULL) == TEC_OK);
+    REQUIRE(store_find(s, "unit6", &unit) == TEC_OK);
     REQUIRE(tec_store_view(s, unit, &v));
     CHECK_STR(v.text, "text of 6, round 1");
     CHECK_INT(v.version, ==, 2);
-    CHECK_INT(tec_store_find(s, "unit5", &unit, NULL), ==, TEC_NOT_FOUND);
-    REQUIRE(tec_store_find(s, "unit3", &unit, NULL) == TEC_OK);
+    CHECK_INT(store_find(s, "unit5", &unit), ==, TEC_NOT_FOUND);
+    REQUIRE(store_find(s, "unit3", &unit) == TEC_OK);
     REQUIRE(tec_store_view(s, unit, &v));
     CHECK(v.epoch != 0 && v.has_kv && !v.in_ram);
     CHECK(unit_right(s, unit));
@@ -184,7 +185,7 @@ TEST(a_reader_keeps_its_version)
         REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
         REQUIRE(tec_store_pin(s, unit, &fresh, NULL) == TEC_OK);
         CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
-        REQUIRE(tec_store_compact(s, NULL) == TEC_OK); /* the old one is not in the new file */
+        REQUIRE(store_compact(s, NULL) == TEC_OK); /* the old one is not in the new file */
         CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
         REQUIRE(tec_store_remove(s, "unit1", &change, NULL) == TEC_OK);
         CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
@@ -413,7 +414,7 @@ TEST(a_disk_that_has_room_again_is_written_to_again)
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
     CHECK_INT(tec_store_counts(s).damages, ==, 0);
     CHECK_INT(tec_store_counts(s).units, ==, 3);
-    REQUIRE(tec_store_find(s, "unit3", &other, NULL) == TEC_OK);
+    REQUIRE(store_find(s, "unit3", &other) == TEC_OK);
     CHECK(unit_right(s, other));
     tec_store_close(s);
     CHECK_INT(heap.live, ==, 0);
@@ -693,7 +694,7 @@ TEST(memory_that_runs_out_is_reported_and_nothing_leaks)
                 status = give_kv(s, unit, NULL);
         }
         if (status == TEC_OK)
-            status = tec_store_compact(s, NULL);
+            status = store_compact(s, NULL);
         CHECK(status == TEC_OK || status == TEC_NO_MEMORY);
         tec_store_close(s);
         CHECK_INT(heap.live, ==, 0);

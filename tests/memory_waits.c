@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "graph/memory/store.h"
 #include "tests/box.h"
+#include "tests/store_inside.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -117,7 +118,7 @@ TEST(reads_do_not_wait_while_the_file_is_replaced)
     begin();
     REQUIRE(tec_store_pin(store, 3, &kv, NULL) == TEC_OK);
     CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_FILE);
-    start(tec_store_compact);
+    start(store_compact);
     for (; !atomic_load(&work.done); reads++) {
         int64_t from = tec_clock_now(&real);
         for (uint32_t l = 0; l < LAYERS; l++)
@@ -172,7 +173,7 @@ TEST(a_sync_that_the_file_changes_under_keeps_its_promise)
         put(i, 1);
     start(tec_store_sync);
     usleep(50000);
-    CHECK_INT(tec_store_compact(store, NULL), ==, TEC_OK);
+    CHECK_INT(store_compact(store, NULL), ==, TEC_OK);
     join();
     put(2, 2);
     CHECK_INT(tec_store_sync(store, NULL), ==, TEC_OK);

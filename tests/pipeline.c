@@ -199,6 +199,23 @@ TEST(every_bad_file_is_expected)
     free(expected);
 }
 
+/* Index of the thing with this name, or -1. */
+static int find_input(const struct tec_pipeline *p, const char *name)
+{
+    for (int i = 0; i < p->n_inputs; i++)
+        if (strcmp(p->inputs[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static int find_resource(const struct tec_pipeline *p, const char *name)
+{
+    for (int i = 0; i < p->n_resources; i++)
+        if (strcmp(p->resources[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 TEST(declaration_of_a_file)
 {
     struct loaded l = load("pipelines/pi05_aloha.lua");
@@ -213,7 +230,7 @@ TEST(declaration_of_a_file)
     CHECK_INT(p->n_inputs, ==, 5);
     CHECK_INT(p->inputs[0].kind, ==, TEC_INPUT_IMAGE);
     CHECK_INT(p->inputs[3].shape.item[0], ==, 14);
-    int obs = tec_pipeline_find_resource(p, "obs"), lang = tec_pipeline_find_resource(p, "lang");
+    int obs = find_resource(p, "obs"), lang = find_resource(p, "lang");
     int see = tec_pipeline_find_node(p, "see"), talk = tec_pipeline_find_node(p, "talk");
     const struct tec_decl_node *act = &p->nodes[tec_pipeline_find_node(p, "act")];
     CHECK_INT(p->resources[obs].tokens, ==, 968);
@@ -221,7 +238,7 @@ TEST(declaration_of_a_file)
     CHECK_INT(p->resources[lang].model, ==, 0);
     CHECK_INT(p->nodes[see].writes.index, ==, obs);
     CHECK_INT(p->nodes[see].reads.n, ==, 5);
-    CHECK_INT(p->nodes[see].reads.item[4].index, ==, tec_pipeline_find_input(p, "prompt"));
+    CHECK_INT(p->nodes[see].reads.item[4].index, ==, find_input(p, "prompt"));
     CHECK_INT(p->nodes[see].kv.index, ==, -1);
     CHECK_INT(act->kv.index, ==, obs);
     CHECK_INT(act->steps, ==, 10);
@@ -304,7 +321,7 @@ TEST(overlays_merge)
     l = load("pipelines/pi05_my_arm.lua");
     REQUIRE(l.p);
     CHECK_INT(l.p->n_inputs, ==, 4);
-    CHECK_INT(tec_pipeline_find_input(l.p, "observation/wrist_image_left"), ==, -1);
+    CHECK_INT(find_input(l.p, "observation/wrist_image_left"), ==, -1);
     CHECK_INT(l.p->nodes[0].reads.n, ==, 4);
     CHECK_INT(l.p->nodes[1].deadline.on_miss, ==, TEC_MISS_DECAY);
     CHECK_INT(l.p->nodes[1].steps, ==, 10);
@@ -588,56 +605,4 @@ TEST(running_out_of_memory)
     CHECK_INT(refused, >, 40);
 }
 
-static char *generated(void (*print_to)(FILE *))
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    print_to(out);
-    fclose(out);
-    return text;
-}
-
-static const char page[] = "doc/pipelines.md", stub[] = "doc/tectum.d.lua";
-static const char mark[] = "## Constructors and their fields\n";
-
-/* When this fails: `pipeline.t --write` makes both anew. */
-TEST(documents_are_current)
-{
-    char *is_page = read_whole(page), *is_stub = read_whole(stub);
-    char *want_page = generated(tec_pipeline_reference), *want_stub = generated(tec_pipeline_stub);
-    REQUIRE(is_page && is_stub);
-    const char *from = strstr(is_page, mark);
-    CHECK(from && strcmp(from, want_page) == 0);
-    CHECK(strcmp(is_stub, want_stub) == 0);
-    free(is_page);
-    free(is_stub);
-    free(want_page);
-    free(want_stub);
-}
-
-/* The generated part of the page is its end; what stands before it is kept. */
-static int write_documents(void)
-{
-    char *text = read_whole(page);
-    char *from = text ? strstr(text, mark) : NULL;
-    FILE *out = from ? fopen(page, "wb") : NULL;
-    if (!out)
-        return 1;
-    fwrite(text, 1, (size_t)(from - text), out);
-    tec_pipeline_reference(out);
-    int rc = fclose(out);
-    free(text);
-    out = fopen(stub, "wb");
-    if (!out)
-        return 1;
-    tec_pipeline_stub(out);
-    return fclose(out) != 0 || rc != 0;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc == 2 && strcmp(argv[1], "--write") == 0)
-        return write_documents();
-    return tap_main(argc, argv);
-}
+TAP_MAIN

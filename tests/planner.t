@@ -1,5 +1,5 @@
 #!/bin/sh
-# planner.t - the bundled planner answers its questions through `tectum run`; the scripts of tools/planner are whole.
+# planner.t - the bundled planner answers its questions through `tectum run`; the scripts of its training are whole.
 # usage: tests/planner.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
 cd "$(dirname "$0")/.." || exit 1
 T=${1:-${TECTUM:-}}
@@ -18,13 +18,13 @@ if command -v python3 >/dev/null 2>&1; then
     report "Python compiles" "$(python3 -c '
 import sys
 for name in sys.argv[1:]:
-    compile(open(name).read(), name, "exec")' tools/planner/*.py 2>&1)"
+    compile(open(name).read(), name, "exec")' pipelines/checkpoints/planner/train/*.py 2>&1)"
     report "the questions that ship are those of the generator" "$(
-        PYTHONDONTWRITEBYTECODE=1 python3 tools/planner/questions.py "$W/questions.jsonl" 2>&1
+        PYTHONDONTWRITEBYTECODE=1 python3 pipelines/checkpoints/planner/train/questions.py "$W/questions.jsonl" 2>&1
         cmp "$W/questions.jsonl" $C/questions.jsonl 2>&1)"
 fi
-report "make.sh parses" "$(sh -n tools/planner/make.sh 2>&1)"
-report "every requirement is pinned" "$(grep -vE '^#|^[a-z0-9-]+==[0-9.]+$' tools/planner/requirements.txt)"
+report "make.sh parses" "$(sh -n pipelines/checkpoints/planner/train/make.sh 2>&1)"
+report "every requirement is pinned" "$(grep -vE '^#|^[a-z0-9-]+==[0-9.]+$' pipelines/checkpoints/planner/train/requirements.txt)"
 if [ ! -x "$T" ]; then
     echo "1..$n # SKIP the rest: no program"
     exit $bad

@@ -871,24 +871,4 @@ TEST(luck_is_a_function_of_seed_frame_hook_and_draw)
     tec_policy_close(policy);
 }
 
-TEST(the_page_shows_the_lists)
-{
-    struct tec_arena arena;
-    tec_arena_init(&arena, &heap);
-    char *reference = tec_policy_reference(&arena);
-    REQUIRE(reference);
-    CHECK(strstr(reference, "| `D:decode(i, k)` |"));
-    FILE *f = fopen("doc/policies.md", "r");
-    REQUIRE(f);
-    static char page[32768];
-    size_t n = fread(page, 1, sizeof page - 1, f);
-    fclose(f);
-    page[n] = '\0';
-    bool fresh = strstr(page, reference) != NULL;
-    if (!fresh)
-        fprintf(stderr, "# doc/policies.md is stale, its tables should be:\n%s", reference);
-    CHECK(fresh);
-    tec_arena_finish(&arena);
-}
-
 TAP_MAIN

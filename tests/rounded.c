@@ -71,7 +71,7 @@ static const char *told(void)
     for (int i = 0; i < program.n_tensors; i++) /* recorded, never run */
         program.tensors[i].at = place;
     REQUIRE(tec_capture_begin(&capture, device, TEC_STREAM_MAIN, &arena, &err) == TEC_OK);
-    tec_program_record(&program, capture);
+    tec_program_record_piece(&program, 0, program.n_steps, capture);
     for (int i = 0; i < capture->n && n < 7; i++) {
         const struct tec_capture_step *c = &capture->commands[i];
         if (c->kind == TEC_RUN && c->kernel <= TEC_KERNEL_gemm_bf16)

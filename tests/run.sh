@@ -235,6 +235,15 @@ stage_cuda_asan() {
     together
 }
 
+# first "LIST" NAME...: the list, with what has these names in front.
+first() {
+    list=$1
+    shift
+    for name in "$@"; do echo "$list" | grep -xF "$name"; done
+    echo "$list" | grep -vxF "$(printf '%s\n' "$@")"
+}
+
+slow_tsan="prefix.t run_memory.t memory.t partitions.t tectum.t two_models.t"
 stage_tsan() {
     step "tsan headers" threaded_headers_exist
     step "tsan builds" build tsan tectum tests || return 1
@@ -242,8 +251,11 @@ stage_tsan() {
     fixed=; ! setarch "$(uname -m)" -R true 2>/dev/null || fixed="setarch $(uname -m) -R"
     export TSAN_OPTIONS=halt_on_error=1
     side tap tsan/serve.t 600 env TEST_SLOWNESS=10 $fixed sh tests/serve.t build/tsan/tectum
-    for test in kernels.t $(threaded); do
-        small=; [ "$test" != kernels.t ] || [ -n "$long" ] || small=--small # lanes race at any size
+    tests=$(threaded)
+    for test in kernels.t $(first "$tests" $slow_tsan); do
+        small=
+        [ "$test" != kernels.t ] || small=--threads
+        [ "$test" != kernels.t ] || [ -n "$long" ] || small="$small --small" # lanes race at any size
         side tap "tsan/$test" 900 $fixed "build/tsan/$test" $small
     done
     together

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 enum { PLAN = 16, SETTINGS = 8, LINES = 8 };
+/* Room for few units, so that frames at the size of their plan do not take long. */
+#define SMALL "resources.mem.tokens=512", "resources.ctx.tokens=1024", "resources.plans.tokens=1040"
 #define PIPELINE TECTUM_SOURCE "/pipelines/qwen_planner.lua"
 #define FULL "nodes.recall.select=full"
 #define FIRST "nodes.recall.recompute.first=1"
@@ -85,13 +87,13 @@ static enum tec_status open_planner(struct open *o, const char *file, const char
     char store[96];
     struct tec_diagnostics d;
     snprintf(store, sizeof store, "resources.mem.store=%s", *file ? file : "unused");
-    const char *set[SETTINGS] = {store, more, most};
+    const char *set[SETTINGS] = {store, SMALL, more, most};
     const struct tec_load_options load = {.path = PIPELINE,
                                           .root = TECTUM_SOURCE "/pipelines",
                                           .set = set,
-                                          .n_set = most   ? 3
-                                                   : more ? 2
-                                                          : 1};
+                                          .n_set = most   ? 6
+                                                   : more ? 5
+                                                          : 4};
     *o = (struct open){.pipeline = NULL};
     tec_diagnostics_init(&d, &heap);
     enum tec_status status = tec_pipeline_load(&o->pipeline, &load, &heap, &d, &err);

@@ -226,7 +226,7 @@ TEST(reads_stay_inside_the_tensor)
         CHECK_INT(tec_tensors_read_f32(t, s, UINT64_MAX / 2, x, 2, &err), !=, TEC_OK);
     }
     CHECK(!tec_tensors_find(t, "no such"));
-    CHECK(!tec_tensors_metadata(t, "no such"));
+    CHECK(!tec_tensors_metadata_entry(t, "no such"));
     tec_tensors_close(t);
     CHECK_INT(heap.live, ==, 0);
 }

@@ -5,6 +5,7 @@
  * The schedules vary shared and private prefills, k + k and 2k, batches, groups, seats, order,
  * threads and partitions. */
 #include "policies/host/policy.h"
+#include "tests/device_facts.h"
 #include "tests/tiny.h"
 
 #include <glob.h>
@@ -75,7 +76,7 @@ static void record_steps(struct tiny *t, const struct tec_program *program, stru
  * replay where there is none. */
 static void run_steps(struct tiny *t, const struct steps *s)
 {
-    const struct tec_kernels *kernels = tec_device_kernels(t->device);
+    const struct tec_kernels *kernels = device_kernels_of(t->device);
     struct tec_replay replay = {0};
     for (int i = 0; i < s->n; i++) {
         if (kernels) {

@@ -632,6 +632,9 @@ def a_memory_s_threads_leave_it_to_end(_):
             try:
                 planner = Server("--random-weights", "1", "--size", "tiny", "--set",
                                  "resources.mem.store=" + folder + "/store",
+                                 "--set", "resources.mem.tokens=512", "--set",
+                                 "resources.ctx.tokens=1024", "--set",
+                                 "resources.plans.tokens=1040",
                                  pipeline="pipelines/qwen_planner.lua")
             finally:
                 signal.signal(signal.SIGINT, old)

@@ -9,34 +9,17 @@ or that they always keep.
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from serve_client import Array, Socket  # noqa: E402
+import serve_harness  # noqa: E402
+from serve_harness import OBSERVATION, PROGRAM, SLOW, check, main, test  # noqa: E402
 
-PROGRAM = sys.argv[1]
-SLOW = float(os.environ.get("TEST_SLOWNESS", "1"))
-SIDE = 64
-picture = Array("|u1", [SIDE, SIDE, 3], bytes(SIDE * SIDE * 3))
-OBSERVATION = {"observation/image": picture, "observation/wrist_image": picture,
-               "observation/state": Array.floats([0.0, 0.6, 0.2, 1.0]), "prompt": "press the button"}
 TOO_SHORT_MS, AMPLE_MS = 0.6, 9000 # of a frame's 10 s
 BOX = tempfile.mkdtemp()
-tests, servers = [], []
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def check(x, *what):
-    if not x:
-        raise AssertionError(what)
 
 
 def variant(name, text):
@@ -55,34 +38,21 @@ def arm(ms, on_miss):
                    '10000 }, nodes = { action { name = "act", deadline = hard { ms = %s, on_miss = "%s", limit = 1000 } } } })' % (ms, on_miss))
 
 
-class Server:
-    def __init__(self, pipeline, *options):
-        self.control = os.path.join(BOX, "control-%d" % len(servers))
-        self.p = subprocess.Popen([PROGRAM, "serve", pipeline, "--port", "0", "--threads", "1",
-                                   "--control", self.control, *options],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        servers.append(self.p)
-        line = self.p.stdout.readline()
-        check(" on ws://" in line, line, self.p.poll() is not None and self.p.stderr.read())
-        self.port = int(line.split("ws://")[1].split()[0].split(":")[-1])
+class Server(serve_harness.Server):
+    n = 0
 
-    def connect(self):
-        s = Socket(self.port, timeout=20 * SLOW)
-        check(s.reply() == {})
-        return s
+    def __init__(self, pipeline, *options):
+        Server.n += 1
+        self.control = os.path.join(BOX, "control-%d" % Server.n)
+        super().__init__(pipeline, "--control", self.control, *options)
 
     def order(self, *words):
         return subprocess.run([PROGRAM, "policy", *words, "--control", self.control],
                               capture_output=True, text=True, timeout=20 * SLOW)
 
-    def cpu_s(self):
-        fields = open("/proc/%d/stat" % self.p.pid).read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def end(self):
-        self.p.send_signal(signal.SIGTERM)
-        out, err = self.p.communicate(timeout=30 * SLOW)
-        check(self.p.returncode == 0, self.p.returncode, err)
+        status, out, err = super().end()
+        check(status == 0, status, err)
         return out, err
 
 
@@ -195,25 +165,7 @@ def a_server_that_waits_does_not_spin():
     server.end()
 
 
-def main():
-    print("1..%d" % len(tests))
-    failed = 0
-    for i, t in enumerate(tests):
-        try:
-            t()
-            print("ok %d - %s" % (i + 1, t.__name__), flush=True)
-        except Exception as e:  # noqa: BLE001
-            failed += 1
-            print("not ok %d - %s" % (i + 1, t.__name__), flush=True)
-            print("# %r" % (e,), file=sys.stderr, flush=True)
-        while servers:
-            p = servers.pop()
-            if p.poll() is None:
-                p.kill()
-            p.wait()
-    shutil.rmtree(BOX)
-    return failed > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    failed = main()
+    shutil.rmtree(BOX)
+    sys.exit(failed)

@@ -14,60 +14,23 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from serve_client import Array, Refused, Socket  # noqa: E402
+import serve_harness  # noqa: E402
+from serve_harness import OBSERVATION, PROGRAM, SLOW, check, main, test  # noqa: E402
+from serve_client import Refused, Socket  # noqa: E402
 
-PROGRAM = sys.argv[1]
 PIPELINE = "pipelines/demo_metaworld.lua"
-SLOW = float(os.environ.get("TEST_SLOWNESS", "1"))
-SIDE = 64
-picture = Array("|u1", [SIDE, SIDE, 3], bytes(SIDE * SIDE * 3))
-OBSERVATION = {"observation/image": picture, "observation/wrist_image": picture,
-               "observation/state": Array.floats([0.0, 0.6, 0.2, 1.0]), "prompt": "press the button"}
 UPGRADE = ("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n%s\r\n")
-tests, servers = [], []
 
 
-def test(function):
-    tests.append(function)
-    return function
-
-
-def check(x, *what):
-    if not x:
-        raise AssertionError(what)
-
-
-class Server:
-    def __init__(self, *options, env=None, limit=None):
-        command = [PROGRAM, "serve", PIPELINE, "--port", "0", "--threads", "1", *options]
-        if limit:
-            command = ["sh", "-c", "ulimit -n %d; exec \"$@\"" % limit, "sh", *command]
-        self.p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  env={**os.environ, **(env or {})})
-        servers.append(self.p)
-        self.line = self.p.stdout.readline()
-        check(" on ws://" in self.line, self.line, self.p.poll() is not None and self.p.stderr.read())
-        self.port = int(self.line.split("ws://")[1].split()[0].split(":")[-1])
-
-    def connect(self, headers=""):
-        s = Socket(self.port, headers=headers, timeout=20 * SLOW)
-        check(s.reply() == {})
-        return s
+class Server(serve_harness.Server):
+    def __init__(self, *options, **how):
+        super().__init__(PIPELINE, *options, **how)
 
     def works(self, headers=""):
         s = self.connect(headers)
         check(s.infer(OBSERVATION)["actions"].shape == (16, 4))
         s.close()
-
-    def cpu_s(self):
-        fields = open("/proc/%d/stat" % self.p.pid).read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def end(self, how=signal.SIGTERM):
-        self.p.send_signal(how)
-        out, err = self.p.communicate(timeout=30 * SLOW)
-        return self.p.returncode, out, err
 
 
 def exchange(server, data, pieces=1, timeout=2.0):
@@ -346,25 +309,6 @@ def a_connection_thread_that_hangs_holds_no_reply_back():
             check(False, "the robot's connection is still there")
         except (EOFError, OSError):
             pass
-
-
-def main():
-    print("1..%d" % len(tests))
-    failed = 0
-    for i, t in enumerate(tests):
-        try:
-            skip = t()
-            print("ok %d - %s%s" % (i + 1, t.__name__, " # SKIP " + skip if skip else ""), flush=True)
-        except Exception as e:  # noqa: BLE001
-            failed += 1
-            print("not ok %d - %s" % (i + 1, t.__name__), flush=True)
-            print("# %r" % (e,), file=sys.stderr, flush=True)
-        while servers:
-            p = servers.pop()
-            if p.poll() is None:
-                p.kill()
-            p.wait()
-    return failed > 0
 
 
 if __name__ == "__main__":

@@ -139,6 +139,7 @@ TEST(a_team_that_never_ran_ends)
 
 struct groups {
     struct lanes first, beside;
+    int n_beside;
     _Atomic bool go; /* what the lanes beside wait for */
 };
 
@@ -146,13 +147,12 @@ static void meet_beside(void *user, int lane)
 {
     struct groups *g = user;
     struct lanes *l = &g->beside;
-    int lanes = tec_team_lanes_beside(l->team);
     while (!atomic_load(&g->go))
         sched_yield();
     for (int turn = 1; turn <= l->turns; turn++) {
         l->sums[lane] = turn;
         tec_team_barrier_beside(l->team);
-        for (int other = 0; other < lanes; other++)
+        for (int other = 0; other < g->n_beside; other++)
             if (l->sums[other] != turn)
                 atomic_fetch_add(&l->disagreements, 1);
         tec_team_barrier_beside(l->team);
@@ -164,7 +164,7 @@ static void meet_beside(void *user, int lane)
 static void split(int lanes, int beside, int spin_us)
 {
     struct tec_heap heap = {0};
-    struct groups g = {.first = {.turns = 5}, .beside = {.turns = 5}};
+    struct groups g = {.first = {.turns = 5}, .beside = {.turns = 5}, .n_beside = beside};
     REQUIRE(tec_team_create_split(&g.first.team, lanes, beside, spin_us, &heap, NULL) == TEC_OK);
     g.beside.team = g.first.team;
     for (int turn = 1; turn <= 20; turn++) {

@@ -2,6 +2,7 @@
  * makes what it makes in one, an open one is given up and begun again without a trace, and memory
  * is one plan. */
 #include "graph/run/engine.h"
+#include "tests/device_facts.h"
 #include "tests/tap.h"
 
 #include <string.h>
@@ -531,7 +532,7 @@ TEST(memory_is_one_plan)
     }
     CHECK_INT(m.bytes.weights, ==, weights);
     CHECK_INT(m.bytes.total, ==, total - o.engine->models[1].plan->bytes.workspace);
-    CHECK_INT(m.bytes.total - m.bytes.workspace, <=, tec_device_bytes(o.engine->device));
+    CHECK_INT(m.bytes.total - m.bytes.workspace, <=, device_bytes_of(o.engine->device));
     CHECK_INT(m.parts, ==, o.engine->models[0].plan->n_parts + o.engine->models[1].plan->n_parts);
     CHECK_INT(m.captures, ==, m.parts + 4);
     tec_arena_finish(&arena);

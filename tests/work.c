@@ -1,6 +1,7 @@
 /* work.c - what launches of a plan compute and move, against the model's sizes; rooflines of it. */
 #include "graph/compile/work.h"
 
+#include "tests/stage_work.h"
 #include "tests/tiny.h"
 #include "tools/measure/roofline.h"
 
@@ -35,22 +36,22 @@ static int64_t dense(const struct tec_dense *d, int64_t rows)
     return 2 * rows * ((d->rows + 15) / 16 * 16) * d->cols;
 }
 
-static int64_t products(const struct tec_stage_work *w)
+static int64_t products(const struct stage_work *w)
 {
     return w->cost.products + w->cost.products_f32;
 }
 
 static void sum(enum tec_part_kind kind, struct tec_work_size size,
-                struct tec_stage_work sums[TEC_STAGE_COUNT])
+                struct stage_work sums[TEC_STAGE_COUNT])
 {
     REQUIRE(tec_work_check(tiny.plan, part(kind), &size, &err) == TEC_OK);
-    tec_work_sum(tiny.plan, part(kind), &size, sums);
+    stage_work_sum(tiny.plan, part(kind), &size, sums);
 }
 
 /* Products of every stage by the formulas of a transformer. */
 static void check_frame(const char *arch, bool bf16)
 {
-    struct tec_stage_work w[TEC_STAGE_COUNT];
+    struct stage_work w[TEC_STAGE_COUNT];
     REQUIRE(tiny_open(&tiny, arch, bf16, 1, 0, &err));
     const struct tec_model *m = tiny.model;
     const struct tec_stack *v = &m->vision.towers[0].stack, *t = &m->text.stack,
@@ -104,7 +105,7 @@ TEST(a_frame_of_causal_text)
 /* Each step sees one token more; a launch of k steps is k launches of one. */
 TEST(decode_steps_see_what_was_made)
 {
-    struct tec_stage_work all[TEC_STAGE_COUNT], one[TEC_STAGE_COUNT];
+    struct stage_work all[TEC_STAGE_COUNT], one[TEC_STAGE_COUNT];
     REQUIRE(tiny_open(&tiny, "pi05", true, 1, 0, &err));
     struct tec_work_size size = {.pictures = 1, .text = 4, .rows = 3, .k = 3, .made = 2};
     sum(TEC_PART_DECODE, size, all);
@@ -158,7 +159,7 @@ static int64_t head_of(const struct tec_model *m, int64_t rows)
  * through every layer but the last, where only queries of last rows go on. */
 TEST(a_packed_forward_is_a_prefill_and_a_row_of_each)
 {
-    struct tec_stage_work w[TEC_STAGE_COUNT];
+    struct stage_work w[TEC_STAGE_COUNT];
     const struct tec_work_size size = {.pictures = 2, .text = 5, .rows = OTHERS};
     open_ring(false, false, true);
     const struct tec_model *m = tiny.model;
@@ -187,7 +188,7 @@ TEST(a_packed_forward_is_a_prefill_and_a_row_of_each)
 /* Both ways the bytes of what is moved: in a shift the prefixes of three, one and two tokens. */
 TEST(copies_of_a_ring_are_counted)
 {
-    struct tec_stage_work plain[TEC_STAGE_COUNT], w[TEC_STAGE_COUNT];
+    struct stage_work plain[TEC_STAGE_COUNT], w[TEC_STAGE_COUNT];
     struct tec_work_size size = {.pictures = 2, .text = 5, .rows = OTHERS};
     open_ring(false, false, false);
     sum(TEC_PART_PACKED, size, plain);

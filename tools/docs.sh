@@ -3,7 +3,10 @@
 #
 # A part stands between `<!-- from: COMMAND -->` and `<!-- end -->`, each on a line of its own, and
 # is what COMMAND prints, run from the root with build/release/ in the path. --check changes
-# nothing and fails when a part is stale or a link between documents leads nowhere.
+# nothing and fails when a part is stale, a link between documents leads nowhere, or text is hard to
+# scan: a paragraph of more than 5 lines, or a line of more than 100 columns. Code, tables, lists,
+# headings and generated parts are not counted as paragraphs; a line that cannot be broken may be
+# longer. doc/measurements and doc/decisions keep the form that they were written in.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 check=
@@ -39,6 +42,40 @@ renew() {
     [ -z "$inside" ] || { echo "docs: $1: a part has no end" >&2; return 1; }
 }
 
+# prose FILE: what is hard to scan in it, a line each. A character is one column, not its bytes.
+prose() {
+    LC_ALL=C tr -d '\200-\277' <"$1" | LC_ALL=C awk -v file="$1" '
+        function close_paragraph() {
+            if (lines > 5)
+                printf "docs: %s:%d: a paragraph of %d lines; at most 5\n", file, first, lines
+            lines = 0
+        }
+        /^ *```/ { close_paragraph(); code = !code; list = 0; next }
+        code { next }
+        /^<!-- from: / { close_paragraph(); generated = 1 }
+        /^<!-- end -->/ { generated = 0; next }
+        generated { next }
+        /^[ \t]*$/ { close_paragraph(); blank = 1; next }
+        /^(\||#|!\[)/ { close_paragraph(); list = 0; blank = 0; next }
+        /^    / && blank && !list { next }
+        {
+            item = ($0 ~ /^ *([-*]|[0-9]+\.) /)
+            if (item) { close_paragraph(); list = 1 }
+            else if (blank && $0 !~ /^ /) list = 0
+            blank = 0
+            text = $0
+            sub(/^ *([-*] |[0-9]+\. )?/, "", text)
+            if (length($0) > 100 && text ~ / /)
+                printf "docs: %s:%d: %d columns; at most 100\n", file, NR, length($0)
+            if (!list && ++lines == 1) first = NR
+        }
+        END { close_paragraph() }'
+}
+
+for file in README.md CONTRIBUTING.md doc/*.md; do
+    prose "$file" >"$work/prose"
+    [ ! -s "$work/prose" ] || { cat "$work/prose"; bad=1; }
+done
 for file in *.md doc/*.md doc/*/*.md graph/*/README.md; do
     [ -f "$file" ] || continue
     if grep -q '^<!-- from: ' "$file"; then

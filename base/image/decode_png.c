@@ -32,7 +32,7 @@ _Noreturn static void on_error(png_structp png, png_const_charp text)
     longjmp(job->stop, 1);
 }
 
-/* What libpng warns of concerns chunks that are not needed. */
+/* libpng's warnings concern chunks that are not needed. */
 static void on_warning(png_structp png, png_const_charp text)
 {
     (void)png, (void)text;

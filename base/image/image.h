@@ -61,11 +61,4 @@ enum tec_status tec_image_crop_centre(struct tec_image *out, const struct tec_im
 /* Turn the picture by 180 degrees, in place. */
 void tec_image_rotate180(struct tec_image *image);
 
-/* Planes to pixels and back: chw is [channels, height, width], hwc is [height, width, channels];
- * they must not overlap. */
-void tec_image_hwc_from_chw(unsigned char *hwc, const unsigned char *chw, int height, int width,
-                            int channels);
-void tec_image_chw_from_hwc(unsigned char *chw, const unsigned char *hwc, int height, int width,
-                            int channels);
-
 #endif

@@ -46,12 +46,6 @@ void tec_lut_bf16(uint16_t out[256], const float lut[256])
     }
 }
 
-void tec_lut_map(float *out, const unsigned char *in, size_t n, const float lut[256])
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = lut[in[i]];
-}
-
 void tec_lut_planes(float *chw, const unsigned char *hwc, int height, int width, int channels,
                     const float (*luts)[256])
 {

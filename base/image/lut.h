@@ -23,9 +23,6 @@ void tec_lut_channels(float (*luts)[256], const double *mean, const double *devi
 /* The table rounded to bfloat16, nearest, ties to even. */
 void tec_lut_bf16(uint16_t out[256], const float lut[256]);
 
-/* n bytes through one table. */
-void tec_lut_map(float *out, const unsigned char *in, size_t n, const float lut[256]);
-
 /* [height, width, channels] bytes to planes [channels, height, width], one table a channel. */
 void tec_lut_planes(float *chw, const unsigned char *hwc, int height, int width, int channels,
                     const float (*luts)[256]);

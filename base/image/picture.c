@@ -1,4 +1,4 @@
-/* picture.c - pictures without a filter: crop, pad, turn, change layout. */
+/* picture.c - pictures without a filter: crop, pad, turn. */
 #include "base/image/image.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static void blit(struct tec_image *to, int to_y, int to_x, const struct tec_imag
     }
 }
 
-/* Where the crop begins in the picture (from), and where that lies in the result (to). */
+/* Computes the crop's first pixel in the picture (from), and its place in the result (to). */
 static void crop_axis(int side, int crop, int *from, int *to, int *n)
 {
     int before = crop > side ? (crop - side) / 2 : 0;
@@ -53,22 +53,4 @@ void tec_image_rotate180(struct tec_image *image)
             b[c] = t;
         }
     }
-}
-
-void tec_image_hwc_from_chw(unsigned char *hwc, const unsigned char *chw, int height, int width,
-                            int channels)
-{
-    size_t n = (size_t)height * (size_t)width, per = (size_t)channels;
-    for (size_t c = 0; c < per; c++)
-        for (size_t i = 0; i < n; i++)
-            hwc[i * per + c] = chw[c * n + i];
-}
-
-void tec_image_chw_from_hwc(unsigned char *chw, const unsigned char *hwc, int height, int width,
-                            int channels)
-{
-    size_t n = (size_t)height * (size_t)width, per = (size_t)channels;
-    for (size_t c = 0; c < per; c++)
-        for (size_t i = 0; i < n; i++)
-            chw[c * n + i] = hwc[i * per + c];
 }

@@ -74,11 +74,6 @@ enum tec_status tec_resize_plan(const struct tec_resize **out, const struct tec_
     return TEC_OK;
 }
 
-const struct tec_resize_spec *tec_resize_spec(const struct tec_resize *plan)
-{
-    return &plan->spec;
-}
-
 size_t tec_resize_scratch(const struct tec_resize *plan)
 {
     size_t channels = (size_t)plan->spec.channels;

@@ -41,9 +41,6 @@ struct tec_resize;
 enum tec_status tec_resize_plan(const struct tec_resize **out, const struct tec_resize_spec *spec,
                                 struct tec_arena *arena, struct tec_error *err);
 
-/* What was planned. */
-const struct tec_resize_spec *tec_resize_spec(const struct tec_resize *plan);
-
 /* Bytes of scratch that a run needs, aligned to 4; enough for all three runs. */
 size_t tec_resize_scratch(const struct tec_resize *plan);
 

@@ -291,12 +291,3 @@ const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, c
     int n = snprintf(longer, sizeof longer, "%s%s", c->prefix, name);
     return n > 0 && (size_t)n < sizeof longer ? tec_tensors_find(c->tensors, longer) : NULL;
 }
-
-const struct tec_stored *tec_checkpoint_any(const struct tec_checkpoint *c,
-                                            const char *const *names, size_t n)
-{
-    const struct tec_stored *s = NULL;
-    for (size_t i = 0; !s && i < n; i++)
-        s = tec_checkpoint_tensor(c, names[i]);
-    return s;
-}

@@ -65,10 +65,6 @@ enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir, c
 /* The tensor of that name, with or without the checkpoint's prefix, or NULL. */
 const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, const char *name);
 
-/* The first of n names that there is, or NULL: for tensors with aliases. */
-const struct tec_stored *tec_checkpoint_any(const struct tec_checkpoint *c,
-                                            const char *const *names, size_t n);
-
 /* Statistics of one vector. openpi: assets/<asset>/norm_stats.json, key "state" or "actions"; asset
  * NULL takes the only one there is; `mode` is the caller's, the file does not say. */
 enum tec_status tec_checkpoint_norm_openpi(const struct tec_checkpoint *c, struct tec_norm *norm,

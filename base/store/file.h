@@ -26,7 +26,7 @@ const char *tec_file_kind(const void *head, size_t n);
 enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
                               struct tec_error *err);
 
-/* The same of a file whose top is a list. */
+/* As above, for a file whose top is a list. */
 enum tec_status tec_json_load_list(json_t **out, const char *path, struct tec_heap *heap,
                                    struct tec_error *err);
 

@@ -236,12 +236,6 @@ const struct tec_metadata *tec_tensors_metadata_entry(const struct tec_tensors *
     return NULL;
 }
 
-const char *tec_tensors_metadata(const struct tec_tensors *t, const char *key)
-{
-    const struct tec_metadata *entry = tec_tensors_metadata_entry(t, key);
-    return entry ? entry->value : NULL;
-}
-
 const char *tec_tensors_file(const struct tec_tensors *t, int file)
 {
     return file >= 0 && file < t->n_files ? t->files[file].path : "?";

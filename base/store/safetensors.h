@@ -39,9 +39,8 @@ const struct tec_stored *tec_tensors_at(const struct tec_tensors *t, size_t i);
 /* The tensor of that exact name, or NULL. */
 const struct tec_stored *tec_tensors_find(const struct tec_tensors *t, const char *name);
 
-/* Value of a key of __metadata__ (the first file that has it), or NULL; or the whole entry, whose
- * value may hold NUL bytes. */
-const char *tec_tensors_metadata(const struct tec_tensors *t, const char *key);
+/* Entry of a key of __metadata__ (the first file that has it), or NULL. Its value may hold NUL
+ * bytes. */
 const struct tec_metadata *tec_tensors_metadata_entry(const struct tec_tensors *t, const char *key);
 
 /* Path of a file of the set, for messages; `file` as in tec_stored. */

@@ -56,10 +56,10 @@ enum tec_status tec_vocab_add(struct tec_vocab *v, struct tec_vocab_entry entry,
 /* The entry with this text; NULL when there is none. */
 const struct tec_vocab_entry *tec_vocab_find(const struct tec_vocab *v, const char *text, size_t n);
 
-/* The same among the model's own pieces; the id, or -1. */
+/* As above, among the model's own pieces; the id, or -1. */
 int tec_vocab_model_id(const struct tec_vocab *v, const char *text, size_t n);
 
-/* What an id shows; NULL for ids without a piece or out of range. */
+/* Returns the text of an id; NULL for ids without a piece or out of range. */
 const struct tec_vocab_entry *tec_vocab_entry(const struct tec_vocab *v, int id);
 
 /* "<0x41>" is byte 0x41 (hexadecimal in either case); -1 when the text is no such name. */

@@ -36,7 +36,7 @@ static void extend(struct tec_program *program)
 enum tec_status tec_pass_chain(struct tec_plan *plan, struct tec_error *err)
 {
     (void)err;
-    for (int i = 0; i < plan->n_parts; i++) {
+    for (int i = 0; i < plan->n_parts && !plan->spec.interpret; i++) {
         struct tec_program *program = &plan->parts[i].program;
         for (int s = 0; s < program->n_steps; s++)
             program->steps[s].call.passes = passes(program, s);

@@ -73,7 +73,9 @@ enum tec_status tec_pass_fuse(struct tec_plan *plan, struct tec_error *err)
         struct watch watch = {.n = 0};
         for (int s = 0; s < program->n_steps; s++) {
             struct tec_step *step = &program->steps[s];
-            if (step->kind == TEC_STEP_CALL)
+            if (step->kind == TEC_STEP_CALL && plan->spec.interpret)
+                step->call.barrier = true;
+            else if (step->kind == TEC_STEP_CALL)
                 visit(&watch, program, &step->call);
             else
                 watch.n = 0; /* marks and loops begin with a barrier */

@@ -74,10 +74,13 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
         p->bytes.frames += (int64_t)part->choice.size;
     }
     struct tec_lower l = lower_into(p, part);
-    part->n_slices = frame ? 0 : p->spec.slices;
-    l.cuts = part->n_slices > 1;
+    bool apart = frame && action && p->spec.interpret; /* each node is a launch of its own */
+    part->n_slices = apart ? 2 : frame ? 0 : p->spec.slices;
+    l.cuts = !frame && part->n_slices > 1;
     TEC_TRY(lower_node(&l, TEC_NODE_prefill, err));
     tec_program_mark(&part->program, TEC_MARK_PREFILL);
+    if (apart)
+        tec_program_cut(&part->program);
     if (action) {
         TEC_TRY(lower_node(&l, TEC_NODE_action, err));
         tec_program_mark(&part->program, TEC_MARK_ACTION);
@@ -120,7 +123,7 @@ static enum tec_status lower_score(struct tec_plan *p, bool beside, struct tec_e
     return TEC_OK;
 }
 
-/* What requests run: a private prefill, each captured batch, a tree of texts. */
+/* Lowers the parts of requests: a private prefill, each captured batch, a tree of texts. */
 static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct tec_error *err)
 {
     if (p->spec.isolated)
@@ -174,7 +177,7 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
     return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
 }
 
-/* What a memory runs: a prompt of its units, and units by themselves. */
+/* Lowers the parts of a memory: a prompt of its units, and units by themselves. */
 static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;

@@ -48,6 +48,16 @@ static size_t lowest_gap(const struct place *p, const struct place *placed, int 
     return at;
 }
 
+/* Each tensor behind the one before: nothing is overlaid. */
+static void place_apart(struct place *places, int n)
+{
+    size_t at = 0;
+    for (int i = 0; i < n; i++) {
+        places[i].at = at;
+        at += places[i].size;
+    }
+}
+
 static enum tec_status place_part(struct tec_plan *plan, struct tec_program *program,
                                   struct tec_error *err)
 {
@@ -68,8 +78,11 @@ static enum tec_status place_part(struct tec_plan *plan, struct tec_program *pro
     }
     qsort(places, (size_t)count, sizeof *places, larger_first);
     program->planned = 0;
+    if (plan->spec.interpret)
+        place_apart(places, count);
     for (int i = 0; i < count; i++) {
-        places[i].at = lowest_gap(&places[i], places, i, near);
+        if (!plan->spec.interpret)
+            places[i].at = lowest_gap(&places[i], places, i, near);
         size_t end = places[i].at + places[i].size;
         if (end > program->planned)
             program->planned = end;

@@ -86,6 +86,7 @@ struct tec_plan_spec {
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
     bool round;       /* bf16 plans: activations that enter a GEMM are rounded as well */
+    bool interpret;   /* nothing is merged, overlaid or chained: see run/interpret.h */
     bool taps, whole; /* for judges: keep tensors; run the last layer for all rows */
 };
 
@@ -145,14 +146,14 @@ void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
  * device reads the host's. In bytes.kv. */
 size_t tec_plan_recall_bytes(const struct tec_plan *plan);
 
-/* Where the activations of a part lie. */
+/* Returns the address of a part's activations. */
 unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct tec_plan_part *part,
                                     size_t *bytes);
 
 /* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest), or NULL. */
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
 
-/* The same of the second set; NULL where the spec asks for none. */
+/* As above, for the second set; NULL where the spec asks for none. */
 struct tec_plan_part *tec_plan_part_beside(struct tec_plan *plan, enum tec_part_kind kind,
                                            int rows);
 

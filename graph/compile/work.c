@@ -261,18 +261,3 @@ void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *par
         }
     }
 }
-
-static void add(void *user, const struct tec_call_work *work)
-{
-    struct tec_stage_work *sum = (struct tec_stage_work *)user + work->stage;
-    sum->calls++;
-    tec_cost_add(&sum->cost, &work->cost);
-}
-
-void tec_work_sum(const struct tec_plan *plan, const struct tec_plan_part *part,
-                  const struct tec_work_size *size, struct tec_stage_work sums[TEC_STAGE_COUNT])
-{
-    for (int i = 0; i < TEC_STAGE_COUNT; i++)
-        sums[i] = (struct tec_stage_work){.calls = 0};
-    tec_work_visit(plan, part, size, add, sums);
-}

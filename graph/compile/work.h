@@ -40,11 +40,6 @@ struct tec_call_work {
     struct tec_cost cost;
 };
 
-struct tec_stage_work {
-    int64_t calls; /* kernels, where each call is one */
-    struct tec_cost cost;
-};
-
 /* TEC_INVALID, in words, for sizes that the part has no room for. */
 enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_plan_part *part,
                                const struct tec_work_size *size, struct tec_error *err);
@@ -53,9 +48,5 @@ enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_pla
 void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *part,
                     const struct tec_work_size *size,
                     void (*visit)(void *user, const struct tec_call_work *work), void *user);
-
-/* The sums by stage. */
-void tec_work_sum(const struct tec_plan *plan, const struct tec_plan_part *part,
-                  const struct tec_work_size *size, struct tec_stage_work sums[TEC_STAGE_COUNT]);
 
 #endif

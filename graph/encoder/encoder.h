@@ -61,13 +61,13 @@ enum tec_status tec_encoder_ids(struct tec_encoder *e, struct tec_encoder_text t
 enum tec_status tec_encoder_embed(struct tec_encoder *e, const struct tec_encoder_text *texts,
                                   int n, float *out, struct tec_error *err);
 
-/* The same of ids: text i has those from starts[i] to starts[i + 1]. TEC_INVALID: an id that is not
- * in the vocabulary, a text without ids or with too many. */
+/* As above, from token ids: text i has the ids from starts[i] to starts[i + 1]. TEC_INVALID: an id
+ * that is not in the vocabulary, a text without ids or with too many. */
 enum tec_status tec_encoder_embed_ids(struct tec_encoder *e, const int *ids, const int *starts,
                                       int n, float *out, struct tec_error *err);
 
-/* What the last forward left in the tap of that name, dense, in `arena`: rows and columns; NULL:
- * there is none. */
+/* Returns the tap of that name after the last forward, dense, in `arena`, with its rows and
+ * columns; NULL: there is none. */
 float *tec_encoder_tap(struct tec_encoder *e, const char *name, int *rows, int *cols,
                        struct tec_arena *arena);
 

@@ -88,7 +88,7 @@ static void check_spawn(struct checker *c, int i)
     }
 }
 
-/* What is ranked is texts. */
+/* A score node ranks texts, so its output must be a stream. */
 static void check_stream(struct checker *c, int i)
 {
     const struct tec_decl_node *n = &c->p->nodes[i];

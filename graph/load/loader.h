@@ -28,7 +28,7 @@ enum tec_decl_value_kind {
 /* The lists of things. */
 enum { TEC_MODELS, TEC_INPUTS, TEC_RESOURCES, TEC_NODES, TEC_PARTITIONS, TEC_SCOPES };
 
-/* What a file says, before it means anything. */
+/* A value of a file as it was written, before it is checked. */
 struct tec_decl_value {
     enum tec_decl_value_kind kind;
     enum tec_constructor tag; /* of the constructor it went through */
@@ -68,7 +68,7 @@ struct tec_loader {
     const struct tec_decl_entry *models, *inputs, *resources, *nodes, *partitions;
     void *lists[TEC_SCOPES]; /* the same arrays as in the pipeline, to be written to */
     struct tec_decl_value *root;
-    /* What was reported already and must not be reported again as its consequences. */
+    /* Mistakes that were reported already and whose consequences are not reported again. */
     const struct tec_field *misspelt[16]; /* fields that an unknown one probably meant */
     int n_misspelt;
     bool torn[TEC_SCOPES]; /* by list: some of its things are not there, or have no name */
@@ -102,11 +102,11 @@ json_t *tec_decl_value_to_json(const struct tec_decl_value *v);
 /* "a string", "the number 3", for messages. */
 const char *tec_decl_value_describe(struct tec_loader *ld, const struct tec_decl_value *v);
 
-/* Where an entry's value, its key, or a table is written. */
+/* These return the place where an entry's value, its key, or a table is written. */
 struct tec_where tec_where_value(const struct tec_loader *ld, const struct tec_decl_entry *e);
 struct tec_where tec_where_key(const struct tec_loader *ld, const struct tec_decl_entry *e);
 struct tec_where tec_where_thing(const struct tec_loader *ld, const struct tec_decl_entry *e);
-/* Of the value of a field of a thing, else of the thing. */
+/* Returns the place of the value of a field of a thing; without such a field, of the thing. */
 struct tec_where tec_where_field(const struct tec_loader *ld, const struct tec_decl_entry *thing,
                                  const char *field);
 

@@ -298,7 +298,7 @@ struct tec_pipeline {
     const int *order; /* [n_nodes] indices of nodes in an order that respects all edges */
 };
 
-/* What to load, and from where. Zero-initialise, then set what is needed. */
+/* The pipeline to load and its folders. Zero-initialise, then set the fields that are needed. */
 struct tec_load_options {
     const char *path;       /* the file, also the name in messages */
     const char *text;       /* its content, when already in memory; else NULL */
@@ -324,11 +324,8 @@ void tec_pipeline_free(struct tec_pipeline *pipeline); /* NULL is allowed */
 enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pipeline,
                                     struct tec_error *err);
 
-/* Index of the thing with this name, or -1. */
-int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name);
 /* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
-int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name);
 /* Which of the streams that nodes read the first prefill of a model reads; -1 = none. */
 int tec_pipeline_stream(const struct tec_pipeline *p, int model);
 /* When requests of a node are born: its own trigger, or that of the prefill whose value it starts
@@ -339,6 +336,7 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
+/* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,
  * else of the first prefill, else 0. Others answer requests. */
@@ -354,9 +352,5 @@ const char *tec_decl_node_word(enum tec_decl_node_kind kind);
 const char *tec_resource_word(enum tec_resource_kind kind);
 const char *tec_input_word(enum tec_input_kind kind);
 const char *tec_decl_dtype_word(int dtype);
-
-/* The table of constructors and fields: as Markdown for doc/pipelines.md, as a stub for editors. */
-void tec_pipeline_reference(FILE *out);
-void tec_pipeline_stub(FILE *out);
 
 #endif

@@ -175,12 +175,6 @@ void tec_resolve(struct tec_loader *ld)
     ld->broken = ld->d->n_errors > 0;
 }
 
-static int find_name(const char *base, size_t stride, size_t offset, int n, const char *name)
-{
-    const struct scope s = {NULL, base, stride, offset, n, NULL};
-    return find(&s, name);
-}
-
 static bool is_prompt(const struct tec_pipeline *p, int input)
 {
     for (int i = 0; i < p->n_nodes; i++)
@@ -240,20 +234,11 @@ int tec_pipeline_prompt(const struct tec_pipeline *p, int input)
     return input >= 0 && is_prompt(p, input) ? n : -1;
 }
 
-int tec_pipeline_find_input(const struct tec_pipeline *p, const char *name)
-{
-    return find_name((const char *)p->inputs, sizeof *p->inputs,
-                     offsetof(struct tec_decl_input, name), p->n_inputs, name);
-}
-
-int tec_pipeline_find_resource(const struct tec_pipeline *p, const char *name)
-{
-    return find_name((const char *)p->resources, sizeof *p->resources,
-                     offsetof(struct tec_decl_resource, name), p->n_resources, name);
-}
-
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name)
 {
-    return find_name((const char *)p->nodes, sizeof *p->nodes, offsetof(struct tec_decl_node, name),
-                     p->n_nodes, name);
+    const struct scope nodes = {.base = (const char *)p->nodes,
+                                .stride = sizeof *p->nodes,
+                                .name = offsetof(struct tec_decl_node, name),
+                                .n = p->n_nodes};
+    return find(&nodes, name);
 }

@@ -51,7 +51,7 @@ static int caller(lua_State *L, const struct script *sc, int *line)
     return 0;
 }
 
-/* Where the caller says `name`; nobody reads a place beyond the last diagnostic. */
+/* Finds the place of `name` in the caller's line. No place is read beyond the last diagnostic. */
 static struct tec_where where_called(lua_State *L, const struct script *sc, const char *name)
 {
     if (sc->ld->d->n >= TEC_MAX_DIAGNOSTICS)

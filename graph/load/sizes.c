@@ -23,7 +23,8 @@ static struct tec_where where_section(const struct tec_loader *ld, const char *n
     return tec_where_thing(ld, &top);
 }
 
-/* What the compiler will judge: an overlay or --set may have it, not the file of the whole. */
+/* Keeps places of fields that the compiler judges: an overlay or --set may have written them, not
+ * the base file. */
 static void keep_places(struct tec_loader *ld)
 {
     struct tec_pipeline *p = ld->pipeline;

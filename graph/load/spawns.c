@@ -88,7 +88,9 @@ static bool check_value(struct tec_loader *ld, int i)
     const char *value = n->spawn.value, *kv = prefix < 0 ? NULL : p->resources[prefix].name;
     if (!value || prefix < 0 || same(value, kv) || reads_text(p, writer_of(p, prefix), value))
         return true;
-    bool known = tec_pipeline_find_resource(p, value) >= 0;
+    bool known = false;
+    for (int k = 0; k < p->n_resources; k++)
+        known |= same(p->resources[k].name, value);
     for (int k = 0; k < p->n_inputs + p->n_streams; k++)
         known |= same(p->inputs[k].name, value);
     struct tec_diagnostic *d = tec_diagnostics_add(

@@ -134,7 +134,7 @@ static uint32_t nearest(struct tec_groups *g, const float *v, double inverse)
     return best;
 }
 
-/* Where the chain of an id begins. The address is a seed: a file cannot make its ids meet in one
+/* Returns the head of an id's chain. The address is a seed: a file cannot make its ids meet in one
  * chain, and no result depends on the order within one. */
 static uint32_t *bucket(const struct tec_groups *g, uint64_t id)
 {

@@ -40,14 +40,14 @@ struct tec_text_hash {
     uint64_t low, high;
 };
 
-/* What is known of a unit. */
+/* The properties of a unit. */
 struct tec_unit_given {
     const float *embedding; /* [dim], any length but finite; copied */
     uint32_t tokens;
     struct tec_text_hash text;
 };
 
-/* What a call did. Always written as a whole on success. */
+/* The effects of a call. Always written as a whole on success. */
 struct tec_groups_change {
     int64_t invalidated; /* stored tokens that are useless now */
     int64_t computed;    /* tokens to compute */
@@ -63,7 +63,7 @@ struct tec_groups_totals {
     int64_t compared; /* centroids that new embeddings were compared with */
 };
 
-/* What can be retrieved: a static group as a whole, or one unit of a dynamic group. */
+/* An item of retrieval: a static group as a whole, or one unit of a dynamic group. */
 struct tec_candidate {
     double score;   /* cosine to the query; 0 where either vector is zero */
     uint64_t group; /* its id */

@@ -65,14 +65,14 @@ struct tec_attention_seen {
     const float *mass; /* [rows, ld], TEC_UNIT_RANGES * n_units columns used */
 };
 
-/* Where those ranges end, TEC_UNIT_RANGES * n_units numbers for attention_mass. Units are ascending
- * and apart. */
+/* Computes the ends of those ranges, TEC_UNIT_RANGES * n_units numbers for attention_mass. Units
+ * are ascending and do not overlap. */
 void tec_importance_ranges(const struct tec_unit_place *units, int n_units, int *ends);
 
 /* Whether a rule needs the rows of units, or the query's alone. */
 bool tec_scoring_hops(enum tec_scoring scoring);
 
-/* What a selection found, and room for it. */
+/* The result of a selection, and room for it. */
 struct tec_importance {
     int max_units, max_hops; /* hops behind the first */
     int n_hops;              /* 1 .. max_hops + 1 lists below */

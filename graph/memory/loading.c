@@ -22,16 +22,6 @@ const char *tec_overlap_name(enum tec_overlap overlap)
     return (unsigned)overlap < TEC_OVERLAPS ? names[overlap] : NULL;
 }
 
-bool tec_overlap_find(const char *name, enum tec_overlap *out)
-{
-    for (int i = 0; i < TEC_OVERLAPS; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum tec_overlap)i;
-            return true;
-        }
-    return false;
-}
-
 static enum tec_status times_check(const int64_t *times, size_t n, const char *what,
                                    struct tec_error *err)
 {

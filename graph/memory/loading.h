@@ -50,11 +50,10 @@ enum tec_overlap {
 
 /* Its name, NULL out of range; and back, false when there is none. */
 const char *tec_overlap_name(enum tec_overlap overlap);
-bool tec_overlap_find(const char *name, enum tec_overlap *out);
 
 enum { TEC_MAX_LOADING_LAYERS = 1024, TEC_MAX_LOADING_UNITS = 4096 };
 
-/* What is believed of a forward. Arrays are borrowed; times 0 .. 2^40. */
+/* The predicted times of a forward. Arrays are borrowed; times 0 .. 2^40. */
 struct tec_loading_table {
     int layers, units;         /* layers >= 1, units >= 0 */
     const int64_t *attention;  /* [layers] until the weights of its attention are known */

@@ -267,27 +267,9 @@ void tec_log_throttle(const struct tec_log *log, size_t bytes)
         tec_log_rest((int64_t)((double)bytes * 1e9 / (double)log->options.read_bytes_per_sec));
 }
 
-enum tec_status tec_log_read(struct tec_log *log, int64_t place, uint64_t unit, uint64_t version,
-                             uint32_t tokens, uint32_t layer, void *piece, struct tec_error *err)
-{
-    size_t stride = tec_log_piece_bytes(&log->key, tokens);
-    TEC_TRY(tec_log_pread(log, piece, stride, place + (int64_t)layer * (int64_t)stride, err));
-    tec_log_throttle(log, stride);
-    if (!tec_log_piece_whole(piece, stride, unit, version, layer))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: KV of unit %llu, version %llu, layer %u is damaged", log->path,
-                        (unsigned long long)unit, (unsigned long long)version, layer);
-    return TEC_OK;
-}
-
 int64_t tec_log_bytes(const struct tec_log *log)
 {
     return log->end;
-}
-
-int64_t tec_log_synced(const struct tec_log *log)
-{
-    return log->synced;
 }
 
 bool tec_log_read_only(const struct tec_log *log)
@@ -298,11 +280,6 @@ bool tec_log_read_only(const struct tec_log *log)
 bool tec_log_fails(const struct tec_log *log)
 {
     return log->fails || log->read_only;
-}
-
-const struct tec_log_key *tec_log_key(const struct tec_log *log)
-{
-    return &log->key;
 }
 
 const char *tec_log_path(const struct tec_log *log)

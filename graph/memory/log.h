@@ -26,8 +26,8 @@
  * taken: the file is cut back to what was durable and is not written any more
  * (tec_log_read_only), until it is written anew. Reading goes on.
  *
- * A file has one owner at a time (flock). Not thread-safe, but tec_log_read may be called from any
- * thread, beside anything but compact and close.
+ * A file has one owner at a time (flock). Not thread-safe, but pieces may be read (tec_log_pread)
+ * from any thread, beside anything but compact and close.
  */
 #ifndef TEC_GRAPH_MEMORY_LOG_H
 #define TEC_GRAPH_MEMORY_LOG_H
@@ -152,7 +152,7 @@ enum tec_status tec_log_sync_end(struct tec_log *log, const struct tec_log_synci
 enum tec_status tec_log_end(struct tec_log *log, struct tec_log_record *clock,
                             struct tec_error *err);
 
-/* Bytes of a piece as it lies in the file: what tec_log_read writes, and where V begins in it. */
+/* Bytes of a piece as it lies in the file, and where V begins in it. */
 size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens);
 size_t tec_log_piece_value(const struct tec_log_key *key, uint32_t tokens);
 
@@ -161,10 +161,6 @@ void tec_log_piece_seal(unsigned char *piece, size_t bytes, uint64_t unit, uint6
                         uint32_t layer);
 bool tec_log_piece_whole(const unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
                          uint32_t layer);
-
-/* Read the piece of a layer from a KV record at `place`. TEC_MALFORMED names a damaged one. */
-enum tec_status tec_log_read(struct tec_log *log, int64_t place, uint64_t unit, uint64_t version,
-                             uint32_t tokens, uint32_t layer, void *piece, struct tec_error *err);
 
 /* Write the file anew: begin gives an empty log under a temporary name, to which the caller
  * appends what lives (tec_log_copy for KV); place makes it durable and gives it the name of the old
@@ -187,10 +183,8 @@ enum tec_status tec_log_copy(struct tec_log *to, struct tec_log *from,
                              struct tec_log_record *record, struct tec_error *err);
 
 int64_t tec_log_bytes(const struct tec_log *log);  /* of the file */
-int64_t tec_log_synced(const struct tec_log *log); /* up to where it is durable */
 bool tec_log_read_only(const struct tec_log *log); /* after a sync that failed */
 bool tec_log_fails(const struct tec_log *log);     /* so it is, or the newest write failed */
-const struct tec_log_key *tec_log_key(const struct tec_log *log);
 const char *tec_log_path(const struct tec_log *log);
 
 /* Bytes that a record takes. */

@@ -77,7 +77,7 @@ struct tec_prefetch_forward {
     const int64_t *layer_ns;  /* [layers] and until it ends; both NULL: as measured before */
 };
 
-/* Of one forward, or (tec_prefetch_counts) of all. */
+/* Counts of one forward, or (tec_prefetch_counts) of all. */
 struct tec_prefetch_counts {
     int64_t forwards, failed;       /* failed: void */
     int64_t bytes[TEC_KEPT_PLACES]; /* loaded; direct ones count too */
@@ -113,8 +113,8 @@ enum tec_status tec_prefetch_begin(struct tec_prefetch *prefetch,
                                    const struct tec_prefetch_forward *forward,
                                    struct tec_error *err);
 
-/* Where pieces lie: [layers, units], the same array for all forwards (rows of `units` of the
- * forward). An entry is set before its layer is ready. */
+/* Returns the addresses of pieces: [layers, units], the same array for all forwards (rows of
+ * `units` of the forward). An entry is set before its layer is ready. */
 const unsigned char *const *tec_prefetch_pieces(const struct tec_prefetch *prefetch);
 
 /* The frame side. A set that grows, or a layer out of order, makes the forward void: finish says
@@ -131,10 +131,10 @@ bool tec_prefetch_wait(const struct tec_prefetch *prefetch, int layer);
 enum tec_status tec_prefetch_finish(struct tec_prefetch *prefetch,
                                     struct tec_prefetch_result *result, struct tec_error *err);
 
-/* Of all forwards that are finished. */
+/* Returns the counts of all forwards that are finished. */
 struct tec_prefetch_counts tec_prefetch_counts(const struct tec_prefetch *prefetch);
 
-/* What loading so many bytes from a tier is believed to take, ns. */
+/* Returns the predicted time of loading so many bytes from a tier, ns. */
 int64_t tec_prefetch_believed(const struct tec_prefetch *prefetch, enum tec_kept_in tier,
                               size_t bytes);
 

@@ -14,7 +14,7 @@
 
 enum { TEC_REMOTE_HOST = 256 };
 
-/* Where a server is. */
+/* The address of a server. */
 struct tec_remote_place {
     char host[TEC_REMOTE_HOST]; /* or the path of a socket */
     int port;                   /* 0: a socket */

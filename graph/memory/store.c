@@ -162,7 +162,7 @@ static struct tec_log_record change_record(const struct tec_store *s, enum tec_l
                                    .step = tec_groups_now(s->groups)};
 }
 
-/* What a caller gave for a unit, with the text copied. */
+/* Copies a caller's unit, with its text. */
 struct given {
     const char *id;
     char *text;
@@ -312,14 +312,6 @@ enum tec_status tec_store_sync(struct tec_store *s, struct tec_error *err)
     tec_log_sync_wait(&syncing); /* whoever prepares a prompt meanwhile is not in its way */
     pthread_mutex_lock(&s->lock);
     status = tec_log_sync_end(s->log, &syncing, err);
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
-
-enum tec_status tec_store_compact(struct tec_store *s, struct tec_error *err)
-{
-    pthread_mutex_lock(&s->lock);
-    enum tec_status status = tec_store_compact_locked(s, err);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

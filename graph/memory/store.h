@@ -80,7 +80,8 @@ struct tec_store_counts {
     struct tec_remote_counts remote;
 };
 
-/* What a unit is. Strings are borrowed until it changes: for one thread that changes the store. */
+/* The description of a unit. Strings are borrowed until it changes: for one thread that changes the
+ * store. */
 struct tec_unit_view {
     const char *id, *text; /* NUL-terminated */
     size_t text_bytes;
@@ -115,9 +116,7 @@ enum tec_status tec_store_put(struct tec_store *store, const char *id, const cha
 enum tec_status tec_store_remove(struct tec_store *store, const char *id,
                                  struct tec_groups_change *change, struct tec_error *err);
 
-/* The handle of an id; TEC_NOT_FOUND. Handles of removed units are used again. */
-enum tec_status tec_store_find(struct tec_store *store, const char *id, uint32_t *unit,
-                               struct tec_error *err);
+/* A unit by its handle. Handles of removed units are used again. */
 bool tec_store_view(struct tec_store *store, uint32_t unit, struct tec_unit_view *out);
 
 /* Units for a prompt, best first (tec_groups_query). */
@@ -164,7 +163,6 @@ enum tec_status tec_store_pin(struct tec_store *store, uint32_t unit, struct tec
 void tec_store_drop(struct tec_store *store, struct tec_kv *kv);
 
 uint32_t tec_kv_tokens(const struct tec_kv *kv);
-uint64_t tec_kv_version(const struct tec_kv *kv);
 /* Bytes of a piece (tec_log_piece_bytes); the piece of a layer where it lies in RAM, else NULL. */
 size_t tec_kv_piece_bytes(const struct tec_kv *kv);
 const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer);
@@ -192,8 +190,6 @@ enum tec_status tec_store_warm(struct tec_store *store, struct tec_kv *kv, struc
 
 /* Everything done so far is durable. */
 enum tec_status tec_store_sync(struct tec_store *store, struct tec_error *err);
-/* Write the file anew without what is of no use. Happens by itself when the file is full. */
-enum tec_status tec_store_compact(struct tec_store *store, struct tec_error *err);
 /* Whether the newest write to the file failed, or it could not be made durable. */
 bool tec_store_fails(struct tec_store *store);
 /* Everything is durable, and the file says that nothing in it is torn: before close, for who wants

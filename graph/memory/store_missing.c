@@ -24,7 +24,7 @@ uint32_t tec_store_members(struct tec_store *s, uint32_t unit, uint32_t *out, ui
     return n;
 }
 
-/* Where the search goes on: a unit of a group, and the group. False: at the end. */
+/* Finds the unit and the group at which the search goes on. False: at the end. */
 static bool resume(struct tec_store *s, const struct tec_store_cursor *from, uint32_t *unit,
                    struct tec_group_view *g)
 {

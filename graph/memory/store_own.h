@@ -75,7 +75,7 @@ enum tec_status tec_store_kv_found(struct tec_store *store, uint32_t handle, uin
                                    int64_t place, struct tec_error *err);
 /* KV of a unit as it is now, not yet its own; NULL without memory. */
 struct tec_kv *tec_store_kv_new(struct tec_store *store, uint32_t handle, uint64_t epoch);
-/* What the server calls it. */
+/* Returns the server's name of a unit's KV. */
 struct tec_remote_name tec_store_remote_name(struct tec_store *store, uint32_t handle);
 /* Connect; what the thread says of what it has sent. */
 enum tec_status tec_store_remote_open(struct tec_store *store, struct tec_error *err);
@@ -85,10 +85,11 @@ uint64_t tec_store_epoch(struct tec_store *store, uint32_t handle);
 /* Append; where the file is full, make room and try again. */
 enum tec_status tec_store_append(struct tec_store *store, struct tec_log_record *record,
                                  struct tec_error *err);
+/* Write the file anew without what is of no use. */
 enum tec_status tec_store_compact_locked(struct tec_store *store, struct tec_error *err);
 /* Bytes of the file that a compaction would keep. */
 int64_t tec_store_live(const struct tec_store *store);
-/* Where the unit with this serial number is, or TEC_NO_UNIT. */
+/* Returns the handle of the unit with this serial number, or TEC_NO_UNIT. */
 uint32_t tec_store_serial(const struct tec_store *store, uint64_t unit);
 /* The handle of a name, or TEC_NO_UNIT. */
 uint32_t tec_store_name(const struct tec_store *store, const char *id, size_t id_bytes);

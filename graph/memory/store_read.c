@@ -16,11 +16,6 @@ uint32_t tec_kv_tokens(const struct tec_kv *kv)
     return kv->tokens;
 }
 
-uint64_t tec_kv_version(const struct tec_kv *kv)
-{
-    return kv->version;
-}
-
 size_t tec_kv_piece_bytes(const struct tec_kv *kv)
 {
     return kv->stride;

@@ -38,18 +38,6 @@ uint32_t tec_store_name(const struct tec_store *s, const char *id, size_t id_byt
     return at;
 }
 
-enum tec_status tec_store_find(struct tec_store *s, const char *id, uint32_t *unit,
-                               struct tec_error *err)
-{
-    pthread_mutex_lock(&s->lock);
-    uint32_t at = tec_store_name(s, id, strlen(id));
-    pthread_mutex_unlock(&s->lock);
-    if (at == TEC_NO_UNIT)
-        return tec_fail(err, TEC_NOT_FOUND, "memory has no unit '%.100s'", id);
-    *unit = at;
-    return TEC_OK;
-}
-
 enum tec_status tec_store_unit_take(struct tec_store *s, uint64_t unit, const char *id,
                                     size_t id_bytes, uint32_t *handle, struct tec_error *err)
 {

@@ -8,8 +8,8 @@
 
 enum { MAX_NAME = 256, MAX_PARTS = 16 };
 
-/* What a description is given: {config, generation, preprocessor, statistics, shapes, size, arch}
- * and the caller's overrides. */
+/* Builds `given`, the input of a description: {config, generation, preprocessor, statistics,
+ * shapes, size, arch} and the caller's overrides. */
 static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
                                   struct tec_error *err)
 {

@@ -112,7 +112,7 @@ static enum tec_status check_order(const struct tec_weight_source *s, const stru
     return TEC_OK;
 }
 
-/* Where column n of a word lies. */
+/* Returns the bit position of column n in a word. */
 static int shift_of(const struct published *p, int n)
 {
     static const int awq[8] = {0, 16, 4, 20, 8, 24, 12, 28};
@@ -145,7 +145,7 @@ static void put_awq(const struct published *p, const int *k, int n, unsigned cha
     }
 }
 
-/* The same where words hold eight k of one column. */
+/* As above, for words that hold eight k of one column. */
 static void put_gptq(const struct published *p, const int *k, int n, unsigned char *at)
 {
     size_t rows = (size_t)p->piece->rows;

@@ -67,7 +67,8 @@ enum tec_status tec_weight_loading_dense(struct tec_weight_loading *l, const str
 enum tec_status tec_weight_loading_stack(struct tec_weight_loading *l, const struct tec_stack *s,
                                          struct tec_stack_weights *w);
 
-/* What distances add to scores; what is added to embedding rows. Nothing where they have none. */
+/* Loads the biases of scores by distance, and the rows added to embeddings. Does nothing for a
+ * model without them. */
 enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l, const struct tec_stack *s,
                                             struct tec_stack_weights *w);
 enum tec_status tec_weight_loading_sums(struct tec_weight_loading *l, const struct tec_text *t);

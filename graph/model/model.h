@@ -49,8 +49,8 @@ struct tec_packing {
     bool ordered; /* k in the order of g_idx */
 };
 
-/* What the distance of key and query adds to a score, the same in all layers: row b of a table
- * [rows, heads], b = tec_relative_bucket(key - query). */
+/* A bias on attention scores by the distance of key and query, the same in all layers: row b of a
+ * table [rows, heads], b = tec_relative_bucket(key - query). */
 struct tec_relative {
     const char *name; /* NULL = nothing */
     int rows, buckets, distance;
@@ -111,8 +111,8 @@ struct tec_vision {
     enum tec_activation activation;
 };
 
-/* What a row of the prefix sees. BIDIR: all of it. CAUSAL: pictures see pictures, text sees them
- * and earlier text. CAUSAL_ALL: each row sees itself and what stands before it. */
+/* Attention mask of the prefix. BIDIR: each row sees all rows. CAUSAL: pictures see pictures, text
+ * sees them and earlier text. CAUSAL_ALL: each row sees itself and the rows before it. */
 enum tec_mask { TEC_MASK_BIDIR, TEC_MASK_CAUSAL, TEC_MASK_CAUSAL_ALL };
 
 /* Learned positions: row `first` + i of the table for the i-th token of a text. A token `skip` is
@@ -122,7 +122,7 @@ struct tec_positions {
     int rows, first, skip;
 };
 
-/* What becomes of a text's last hidden rows: nothing but tokens, or one vector, their mean. */
+/* Use of a text's last hidden rows: the next token alone, or one vector, their mean. */
 enum tec_pool { TEC_POOL_NONE, TEC_POOL_MEAN };
 
 /* Tokens to rows, and rows to logits or to one vector. */

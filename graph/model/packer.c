@@ -123,7 +123,7 @@ struct tec_team *tec_packer_team(struct tec_packer *packer, int64_t values)
     return packer->team;
 }
 
-/* What the lanes made, in the order of rows; the first failure in that order. */
+/* Collects the lanes' results in the order of rows and returns the first failure in that order. */
 static enum tec_status hand_over(struct job *j, int lanes, struct tec_error *err)
 {
     for (int i = 0; i < lanes; i++) {

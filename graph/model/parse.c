@@ -72,7 +72,7 @@ static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, c
     return TEC_OK;
 }
 
-/* What the blocks of ops can do. */
+/* Refuses combinations of attributes that no op computes. */
 static enum tec_status check_kinds(const struct tec_stack *stack, const char *where,
                                    struct tec_error *err)
 {
@@ -277,7 +277,7 @@ static enum tec_status parse_ends(struct tec_text *t, json_t *ends, struct tec_e
     return TEC_OK;
 }
 
-/* What is added to embedding rows, and what becomes of the last rows. */
+/* Parses the tables that are added to embedding rows, and the use of the last rows. */
 static enum tec_status parse_sums(struct tec_text *t, json_t *position, json_t *types,
                                   const char *pool, struct tec_error *err)
 {

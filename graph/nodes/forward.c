@@ -79,8 +79,8 @@ static const float *modulation(const struct tec_forward *f, int step, int layer,
     return tec_modulation(f->flow, step, norm);
 }
 
-/* What norm `which`'s half of a layer is multiplied with before it is added: an adaptive stack's
- * gate, or the layer's scale. False: nothing. */
+/* Returns the factor of the half of a layer behind norm `which`, applied before the residual sum:
+ * an adaptive stack's gate, or the layer's scale. False: there is none. */
 static bool gate_of(const struct tec_forward *f, int layer, int which, struct tec_gate *gate)
 {
     const struct tec_layer *w = &f->weights->layers[layer];
@@ -206,7 +206,7 @@ static int move(struct tec_lower *l, const struct tec_forward *f, int from, bool
     return to;
 }
 
-/* Where attention reads: the slots, or a copy of all that is visible. */
+/* Returns the keys and values that attention reads: the slots, or a copy of all visible ones. */
 static struct tec_kv_tensors gather(struct tec_lower *l, const struct tec_forward *f,
                                     struct tec_kv_tensors kv)
 {
@@ -246,8 +246,8 @@ static int attend(struct tec_lower *l, const struct tec_forward *f, int layer, i
     return out;
 }
 
-/* What each key weighs: attention over values that are rows of the identity, head_dim keys at a
- * time. */
+/* Taps the weight of each key: attention over values that are rows of the identity, head_dim keys
+ * at a time. */
 static void tap_weights(struct tec_lower *l, const struct tec_forward *f, int layer, int q,
                         struct tec_kv_tensors kv)
 {

@@ -28,7 +28,7 @@ static void place(struct tec_lower *l, int layer)
     tec_program_call(l->program, &call);
 }
 
-/* What the first *n_seen rows attend to, by range of keys, to memory that stays. */
+/* Sums the attention of the first *n_seen rows over ranges of keys, into memory that stays. */
 static void sum_up(struct tec_lower *l, const struct tec_rows *rows, int layer,
                    struct tec_keys keys)
 {

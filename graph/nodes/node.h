@@ -24,7 +24,7 @@ struct tec_taps {
     void **blocks; /* device memory, [n] or NULL for a view */
 };
 
-/* What lowering works with. `program` is the part being built. */
+/* The context of lowering. `program` is the part being built. */
 struct tec_lower {
     struct tec_program *program;
     const struct tec_model *model;
@@ -162,7 +162,7 @@ int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, con
 int tec_lower_take(struct tec_lower *l, const struct tec_rows *rows, const int *row, int x,
                    const char *label);
 
-/* What a linear's output is multiplied with: rows below *fixed take `clean`, others `at`. */
+/* The gate of a linear's output: rows below *fixed are multiplied by `clean`, others by `at`. */
 struct tec_gate {
     const float *at, *clean;
     const int *fixed; /* NULL = all take `at` */

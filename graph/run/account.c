@@ -65,7 +65,7 @@ void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int 
     tec_loop_measure(l, 0, TEC_COST_SHIFT, 0, tokens, tokens, r->end_ns - r->start_ns);
 }
 
-/* What a policy or the host took beyond what they usually take. */
+/* Returns the time of a policy or of the host beyond its usual time. */
 static int64_t beyond(const struct tec_histogram *usual, int64_t ns)
 {
     int64_t known = usual->n ? tec_histogram_at(usual, 0.5) : 0;

@@ -35,7 +35,7 @@ enum tec_status tec_choices_create(struct tec_choices *out, const struct tec_pip
                                    const struct tec_tokenizer *tokenizer, struct tec_arena *arena,
                                    struct tec_error *err);
 
-/* What the plan must have room for. */
+/* Sets the sizes that the plan must have room for. */
 void tec_choices_fill(const struct tec_choices *choices, struct tec_plan_spec *spec);
 
 /* Put the lists that answers are chosen from where the plan's captures read them. */

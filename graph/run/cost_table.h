@@ -48,7 +48,7 @@ enum tec_status tec_cost_table_take(struct tec_cost_table *out, const json_t *js
 const struct tec_cost_row *tec_cost_table_row(const struct tec_cost_table *table, const char *node,
                                               int rows);
 
-/* What a row's time is multiplied with for one slice of a prefill that is in `slices`. */
+/* Returns the factor of a row's time for one slice of a prefill that has `slices` slices. */
 double tec_cost_row_share(const struct tec_cost_row *row, int slices);
 
 /* Microseconds of it at quantile q: p50 up to 0.5, p99 up to 0.99, p999 up to 0.999, else max. */

@@ -226,13 +226,7 @@ static void take_ring(struct tec_costs *costs, const struct tec_cost_table *tabl
 }
 
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
-                     const struct tec_topology *topology)
-{
-    tec_costs_prior_of(costs, table, topology, 0);
-}
-
-void tec_costs_prior_of(struct tec_costs *costs, const struct tec_cost_table *table,
-                        const struct tec_topology *topology, int model)
+                     const struct tec_topology *topology, int model)
 {
     if (costs->stages) {
         take_ring(costs, table);

@@ -93,16 +93,12 @@ struct tec_costs {
 enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_spec *spec,
                                struct tec_arena *arena, struct tec_error *err);
 
-/* Start from a table: each node of the topology takes its row, a captured batch without one that of
- * the next larger point. Of several decode nodes the costlier counts. Nodes without a row start
- * from the warm-up. Before the first sample. */
+/* Start from a table: each node of one model of the topology takes its row, a captured batch
+ * without one that of the next larger point. Of several decode nodes the costlier counts. A row of
+ * a prefill in slices is shared out to the topology's. Nodes without a row start from the warm-up.
+ * Before the first sample. */
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
-                     const struct tec_topology *topology);
-
-/* The same for the nodes of one model of the topology; 0 above. A row of a prefill in slices is
- * shared out to the topology's. */
-void tec_costs_prior_of(struct tec_costs *costs, const struct tec_cost_table *table,
-                        const struct tec_topology *topology, int model);
+                     const struct tec_topology *topology, int model);
 
 /* A replay before the first frame; `rows` is looked at for decode and packed only. */
 void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);

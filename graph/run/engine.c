@@ -10,6 +10,7 @@
 #include "graph/run/engine_budget.h"
 #include "graph/run/engine_loop.h"
 #include "graph/run/engine_models.h"
+#include "graph/run/interpret.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_robot.h"
 
@@ -57,7 +58,7 @@ static void drop_dry(struct tec_engine *e)
     tec_engine_show_first(e);
 }
 
-/* Where the rows of a frame are declared; NULL = nowhere. */
+/* Returns the place that declares the rows of a frame; NULL = there is none. */
 static const struct tec_where *where_rows(const struct tec_pipeline *p, int model)
 {
     for (int i = 0; i < p->n_nodes; i++)
@@ -257,7 +258,8 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     if (e->models[0].spec.fixed)
         TEC_TRY(check_given(e, arena, err));
     struct tec_device_options *device = &e->options.device;
-    device->beside = tec_partition_lanes(o->pipeline, tec_device_threads(device));
+    if (!o->interpret)
+        device->beside = tec_partition_lanes(o->pipeline, tec_device_threads(device));
     e->models[0].spec.beside = device->beside > 0;
     return measure(e, out, arena, err);
 }
@@ -277,7 +279,8 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(load_weights(e, &measured, err));
     struct tec_executor executors[TEC_MAX_MODELS];
     for (int i = 0; i < e->n_models; i++)
-        executors[i] = tec_executor_real(e->models[i].plan);
+        executors[i] = o->interpret ? tec_executor_interpret(e->models[i].plan)
+                                    : tec_executor_real(e->models[i].plan);
     if (measured.spec.beside) {
         TEC_TRY(tec_partitions_create(&e->partitions, e->plan, e->heap, err));
         executors[0] = tec_partitions_executor(e->partitions);

@@ -31,6 +31,7 @@ struct tec_engine_options {
     const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
                                          * they take in the warm-up */
     bool forgets;                       /* a memory begins empty and is kept nowhere */
+    bool interpret;                     /* see interpret.h */
     bool saturated;                     /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
@@ -123,7 +124,7 @@ enum tec_status tec_engine_simulate(struct tec_engine **out,
                                     struct tec_heap *heap, struct tec_error *err);
 void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
 
-/* Who reads what a decoder of the loop says: its model's tokenizer; NULL = nobody. */
+/* Returns the tokenizer of the model of one of the loop's decoders; NULL = there is none. */
 const struct tec_tokenizer *tec_engine_tokenizer(const struct tec_engine *engine, int decoder);
 
 /* The text of an utterance's first n tokens, without special ones; in the arena. */

@@ -107,10 +107,13 @@ static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_
         json_object_set_new(given, "slots", slots);
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
-        if (n->kind == TEC_DECL_ACTION && n->out.buffer >= 0 &&
-            p->resources[n->out.buffer].shape.n == 2)
-            json_object_set_new(given, "horizon",
-                                json_integer(p->resources[n->out.buffer].shape.item[0]));
+        if (n->kind != TEC_DECL_ACTION || n->out.buffer < 0 ||
+            p->resources[n->out.buffer].shape.n != 2)
+            continue;
+        const int *shape = p->resources[n->out.buffer].shape.item;
+        json_object_set_new(given, "horizon", json_integer(shape[0]));
+        if (e->options.random) /* no checkpoint says how wide an action is */
+            json_object_set_new(given, "width", json_integer(shape[1]));
     }
     const struct tec_decl_node *ring = tec_pipeline_ring(p);
     if (ring) { /* a chunk is one row of tokens */
@@ -176,6 +179,7 @@ enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engin
     TEC_TRY(open_checkpoint(e, m, err));
     TEC_TRY(open_model(e, m, err));
     TEC_TRY(tec_spec_from_pipeline(&m->spec, p, m->index, m->model, e->heap, err));
+    m->spec.interpret = e->options.interpret;
     return read_lists(e, m, err);
 }
 

@@ -45,7 +45,7 @@ struct tec_ring_segment {
     int stage, slot, rows, pos, visible;
 };
 
-/* What events of a ring carry besides; lists are as long as the event's n. */
+/* Additional fields of a ring's events; lists are as long as the event's n. */
 struct tec_ring_event {
     int slot, base;          /* KV alloc, evict; rotate: where the next one enters; -1 = not so */
     int depth, forwards;     /* PLAN */

@@ -176,6 +176,22 @@ static void fill_choice(const struct tec_plan *plan, struct tec_plan_part *part)
                       part->choice.size);
 }
 
+/* Run a part; where each of its nodes is a launch of its own, one after the other. */
+static void replay_nodes(struct tec_plan *plan, const struct tec_plan_part *part,
+                         struct tec_replay *replay)
+{
+    if (part->kind != TEC_PART_FRAME || !part->slices) {
+        tec_device_replay(plan->device, part->capture, replay);
+        return;
+    }
+    for (int i = 0; i < part->n_slices && replay->status == TEC_OK; i++) {
+        int64_t start = replay->start_ns;
+        tec_device_replay(plan->device, part->slices[i], replay);
+        if (i)
+            replay->start_ns = start;
+    }
+}
+
 void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
                        const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay)
@@ -189,7 +205,7 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
         fill_choice(plan, part);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
                       part->block.size);
-    tec_device_replay(plan->device, part->capture, replay);
+    replay_nodes(plan, part, replay);
 }
 
 int tec_part_slices(const struct tec_plan_part *part)

@@ -5,7 +5,7 @@
 
 #include "graph/compile/plan.h"
 
-/* What a prefill reads, ready for the device. Pictures are those of valid cameras only, in the
+/* The inputs of a prefill, ready for the device. Pictures are those of valid cameras only, in the
  * model's slot order; ids are the prompt without padding. */
 struct tec_prefix_input {
     int n_pictures;
@@ -21,7 +21,7 @@ int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *
 enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_prefix_input *o,
                                  struct tec_error *err);
 
-/* What the actions of a frame start from. */
+/* The start values of a frame's actions. */
 struct tec_action_inputs {
     const float *noise; /* [horizon, dim]; its first n_fixed rows are given actions */
     int n_fixed;        /* 0 .. the plan's spec.fixed */

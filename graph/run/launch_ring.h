@@ -33,8 +33,8 @@ struct tec_row_state tec_ring_entering(const struct tec_plan *plan, int prefix);
 void tec_ring_full(const struct tec_plan *plan, int prefix, int n, struct tec_row_state *rows,
                    struct tec_row_state **list);
 
-/* What moves after a forward of a full ring whose slots are stages: n moves, n < stages, oldest
- * first; the one from stage s holds its prefix and s tokens. */
+/* Lists the moves after a forward of a full ring whose slots are stages: n moves, n < stages,
+ * oldest first. The move from stage s holds its prefix and s tokens. */
 void tec_ring_moves_full(int prefix, int n, struct tec_ring_move *moves);
 
 #endif

@@ -14,7 +14,7 @@ struct tec_score_launch {
     int region, tokens, last_token;
     float *likely;
 };
-/* Of a request that has not made a token. */
+/* For a request that has not made a token. */
 struct tec_score_launch tec_score_launch_of(const struct tec_token_tree *tree,
                                             const struct tec_row_state *row, float *likely);
 

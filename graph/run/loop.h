@@ -93,7 +93,7 @@ struct tec_utterance {
     int64_t finished_ns;
 };
 
-/* What one frame did. Times on the frame clock, nanoseconds; -1 = did not happen. */
+/* The record of one frame. Times on the frame clock, nanoseconds; -1 = did not happen. */
 struct tec_launch_record {
     const char *node;
     int rows, batch, k;
@@ -196,7 +196,7 @@ struct tec_tick tec_loop_tick(const struct tec_loop *loop, int64_t tick_ns, unsi
 /* Bit set of the decoders that start a request in a frame of this number. */
 unsigned tec_loop_spawns(const struct tec_loop *loop, int64_t frame);
 
-/* What the loop was made with. */
+/* Returns the options that the loop was made with. */
 const struct tec_loop_options *tec_loop_settings(const struct tec_loop *loop);
 
 /* tec_loop_run of that tick. A frame without input starts no request. */

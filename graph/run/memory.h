@@ -133,8 +133,8 @@ struct tec_memory_counts {
 };
 struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);
 
-/* What of the file could not be used: how many parts, the first seven of them and the newest.
- * Copied; any thread. */
+/* The damaged parts of the file: their number, the first seven of them and the newest. Copied; any
+ * thread. */
 enum { TEC_MEMORY_DAMAGES = 8 };
 struct tec_memory_damage {
     int64_t offset, bytes; /* in the file */

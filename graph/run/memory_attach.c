@@ -129,8 +129,8 @@ static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *er
     return TEC_OK;
 }
 
-/* What a file brought along without KV, before the first frame: each unit once, and no longer than
- * a start may take. What is left is computed between frames. */
+/* Computes the units that a file holds without KV, before the first frame: each unit once, within
+ * the time that a start may take. The rest is computed between frames. */
 static void fill_store(struct tec_memory *m)
 {
     const struct tec_clock real = {NULL};

@@ -148,7 +148,7 @@ static size_t query_room(const struct tec_memory *m)
     return room;
 }
 
-/* What stands behind the units; *n, which may be more than room. */
+/* Encodes the tokens behind the units; *n may be more than room. */
 static enum tec_status query_ids(struct tec_memory *m, const struct tec_memory_query *q, int *ids,
                                  size_t room, size_t *n, struct tec_arena *scratch,
                                  struct tec_error *err)
@@ -161,7 +161,7 @@ static enum tec_status query_ids(struct tec_memory *m, const struct tec_memory_q
     return TEC_OK;
 }
 
-/* What units are compared with, to m->embedding. */
+/* Computes the query vector that units are compared with, in m->embedding. */
 static enum tec_status query_vector(struct tec_memory *m, const struct tec_memory_query *q,
                                     struct tec_arena *scratch, struct tec_error *err)
 {
@@ -176,8 +176,8 @@ static enum tec_status query_vector(struct tec_memory *m, const struct tec_memor
     return tec_memory_embed(m, text, n, err);
 }
 
-/* Of those found, best first, the ones that fit into `room` tokens, as they were first put: a unit
- * keeps its serial number through all its changes. */
+/* Keeps the units found, best first, that fit into `room` tokens, and sorts them as they were first
+ * put: a unit keeps its serial number through all its changes. */
 static enum tec_status put_in_order(struct tec_memory *m, uint32_t *found, uint32_t *n_found,
                                     int room, struct tec_arena *scratch, struct tec_error *err)
 {

@@ -95,7 +95,7 @@ static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule 
                              struct tec_error *err)
 {
     const struct tec_memory_prompt *p = m->prompt;
-    /* What the first layer computes: KEEP all units, unless nothing at all is computed anew. */
+    /* Rows of the first layer: KEEP computes all units, unless nothing at all is computed anew. */
     bool all = rule->selection == TEC_SELECTION_full || rule->selection == TEC_SELECTION_prefix ||
                (rule->selection == TEC_SELECTION_cacheblend && rule->check > 0) ||
                (rule->selection == TEC_SELECTION_keep && rule->ratios[0] > 0.0);

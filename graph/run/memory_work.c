@@ -158,7 +158,8 @@ void tec_memory_keep_job(struct tec_memory *m)
     }
 }
 
-/* What others have computed is not missing. Waits for a server, under no lock. */
+/* Looks for missing keys and values on the server, where other robots may have put them. Waits for
+ * the server, under no lock. */
 static void look(struct tec_memory *m)
 {
     struct tec_store_cursor from = m->cursor;

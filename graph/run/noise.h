@@ -11,7 +11,7 @@
  * that depend on counter and key only. */
 void tec_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
-/* What a draw is for: equal frames of one seed must not share numbers. */
+/* Purpose of a draw: equal frames of one seed must not share numbers. */
 enum tec_noise_purpose { TEC_NOISE_ACTIONS, TEC_NOISE_REQUESTS /* their seeds */ };
 
 /* n standard normal values: Box-Muller in float64 over Philox with the key `seed` and the counter

@@ -39,7 +39,7 @@ enum tec_cause {
 /* "none", "policy", ... */
 const char *tec_cause_name(enum tec_cause cause);
 
-/* What a frame came to; `last` of the next view and the argument of observe. */
+/* The result of a frame: `last` of the next view and the argument of observe. */
 struct tec_frame_result {
     int64_t total_us, overrun_us;
     bool missed;
@@ -126,7 +126,7 @@ struct tec_topology {
  * nodes are the loop's decoders. */
 bool tec_topology_decodes(const struct tec_topology *topology, int node);
 
-/* What to do with one request, row i of the view. */
+/* The decision for one request, row i of the view. */
 struct tec_row_decision {
     int k;        /* captured steps; 0 = paused */
     int group;    /* rows of equal group and k share a launch; default 0 */
@@ -136,7 +136,7 @@ struct tec_row_decision {
     char reason[32];
 };
 
-/* What to do with one memory segment, by index of the view. */
+/* The decision for one memory segment, by index of the view. */
 struct tec_segment_decision {
     double score; /* higher loads first */
     bool skip;

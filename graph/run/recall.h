@@ -28,7 +28,7 @@ struct tec_recall_input {
     int region; /* of the plan's prefixes, held by the caller */
 };
 
-/* What is computed. */
+/* The method that selects the rows to compute. */
 struct tec_recall_rule {
     enum tec_selection selection;
     /* keep */

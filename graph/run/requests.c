@@ -22,8 +22,9 @@ static bool text_in_use(const struct tec_loop *l, int text)
     return false;
 }
 
-/* Of the records that no live request writes to, the one that ended first: a text stays readable
- * until seats + 1 others have ended after it. There are more records than live requests. */
+/* Takes the text record that ended first among those that no live request writes to: a text stays
+ * readable until seats + 1 others have ended after it. There are more records than live requests.
+ */
 static int take_text(const struct tec_loop *l)
 {
     int oldest = -1;

@@ -189,7 +189,7 @@ void tec_ring_flush(struct tec_loop *l)
     ring->filling = true;
 }
 
-/* Where a row of it stands: its newest token is the next input. */
+/* Places the sequence's next row: its newest token is the next input. */
 static void place(const struct tec_loop *l, struct tec_ring_item *it)
 {
     int first = l->o.plan->prefixes.first[it->slot];

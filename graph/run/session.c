@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SETS = TEC_SESSION_SETS };
-
 static size_t pixels(const struct tec_session *s)
 {
     size_t side = (size_t)s->options.model->vision.image_size;
@@ -90,11 +88,11 @@ static bool reserve_scratch(struct tec_session *s)
 static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err)
 {
     bool all = give_floats(s) && reserve_scratch(s);
-    for (int i = 0; i < SETS; i++)
+    for (int i = 0; i < TEC_SESSION_SETS; i++)
         all = all && give_set(s, &s->sets[i]);
-    for (int i = 0; i < SETS; i++)
+    for (int i = 0; i < TEC_SESSION_SETS; i++)
         TEC_TRY(tec_own_take(&s->own, s->sets[i].own, &s->arena, err));
-    for (int i = 0; i < SETS; i++)
+    for (int i = 0; i < TEC_SESSION_SETS; i++)
         TEC_TRY(tec_further_take(&s->further, s->sets[i].further, &s->arena, err));
     return all ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", s->robot->called);
@@ -120,7 +118,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
     if (o->memory) {
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
-        TEC_TRY(tec_memory_rooms(o->memory, s->remembered, SETS, &s->arena, err));
+        TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
     }
     TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
     s->stream = o->edges ? tec_pipeline_stream(o->pipeline, tec_pipeline_main(o->pipeline)) : -1;
@@ -156,7 +154,7 @@ void tec_session_destroy(struct tec_session *session)
 {
     if (!session)
         return;
-    for (int i = 0; session->options.memory && i < SETS; i++)
+    for (int i = 0; session->options.memory && i < TEC_SESSION_SETS; i++)
         tec_memory_drop(session->options.memory, &session->remembered[i]);
     tec_observer_destroy(session->observer);
     tec_arena_finish(&session->scratch);
@@ -283,14 +281,14 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;
-    s->turn = (s->turn + 1) % SETS;
+    s->turn = (s->turn + 1) % TEC_SESSION_SETS;
     return TEC_OK;
 }
 
 int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
                     const float *chunk, double *out)
 {
-    for (int i = 0; i < SETS; i++) {
+    for (int i = 0; i < TEC_SESSION_SETS; i++) {
         const struct tec_observation *seen = &session->sets[i].seen;
         if (seen->state == input->state)
             return tec_session_act_on(session, seen->state_raw, chunk, out, NULL);
@@ -361,4 +359,9 @@ const struct tec_template *tec_session_template(const struct tec_session *sessio
 const struct tec_robot *tec_session_robot(const struct tec_session *session)
 {
     return session->plain ? NULL : session->robot;
+}
+
+int tec_session_picture_side(const struct tec_session *session)
+{
+    return session->options.model->vision.image_size;
 }

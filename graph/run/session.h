@@ -118,5 +118,7 @@ int tec_session_columns(const struct tec_session *session);
 const struct tec_observation *tec_session_seen(const struct tec_session *session);
 const struct tec_template *tec_session_template(const struct tec_session *session);
 const struct tec_robot *tec_session_robot(const struct tec_session *session); /* NULL = none */
+/* Pixels of a side of the pictures that the model takes; 0 = it takes none. */
+int tec_session_picture_side(const struct tec_session *session);
 
 #endif

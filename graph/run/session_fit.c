@@ -143,7 +143,7 @@ static void check_inputs(const struct fit *f)
         check_declared(f, TEC_INPUT_TEXT, robot->prompt_input, "text");
 }
 
-/* Where the rows of a frame are declared. */
+/* Finds the resource that declares the rows of a frame. */
 static const struct tec_decl_resource *rows_of(const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)

@@ -23,7 +23,7 @@ enum tec_status tec_session_find_template(struct tec_template **out,
                                           const struct tec_robot *robot, struct tec_arena *arena,
                                           struct tec_error *err);
 
-/* What the robot makes of values, for this model and with the checkpoint's statistics. */
+/* Makes the robot's transforms for this model, with the checkpoint's statistics. */
 enum tec_status tec_session_make_observer(struct tec_observer **out,
                                           const struct tec_session_options *options,
                                           const struct tec_robot *robot, int text_max,

@@ -312,7 +312,7 @@ void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *inp
     l->o.executor.beside(l->o.executor.self, l->jobs, l->n_jobs, input);
 }
 
-/* What ran beside the hard nodes, in the order of its times. */
+/* Settles the jobs that ran beside the hard nodes, in the order of their times. */
 static void settle_beside(struct tec_loop *l, const struct tec_frame_input *input)
 {
     int n = l->n_jobs;

@@ -73,7 +73,7 @@ enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err)
 void tec_loop_prior(struct tec_loop *l, const struct tec_cost_table *table)
 {
     for (int m = 0; m <= l->o.n_further; m++)
-        tec_costs_prior_of(l->spaces[m].costs, table, l->o.topology, m);
+        tec_costs_prior(l->spaces[m].costs, table, l->o.topology, m);
 }
 
 /* --- views ----------------------------------------------------------------------------------- */

@@ -33,8 +33,8 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
                                      .slices = tec_awaited_left(l, r)};
 }
 
-/* Of the frame's caches `pinned` are those that live requests still read, the age is that of the
- * oldest of these requests. */
+/* Fills the view of the caches. `pinned` counts tokens of the frame's caches that live requests
+ * still read; the age is that of the oldest of these requests. */
 static void view_caches(struct tec_loop *l)
 {
     if (l->o.ring) {

@@ -6,13 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *const words[] = {"clip", "hold", "stop"};
-
-const char *tec_limit_word(enum tec_limit_on on)
-{
-    return on <= TEC_LIMIT_STOP ? words[on] : "?";
-}
-
 bool tec_beyond_refused(const struct tec_beyond *beyond)
 {
     return beyond->n > 0 && beyond->on != TEC_LIMIT_CLIP;
@@ -74,6 +67,7 @@ enum tec_status tec_limits_parse(struct tec_limits *out, bool *off, const json_t
                                  const char *where, struct tec_arena *arena, struct tec_error *err)
 {
     static const char *const fields[] = {"min", "max", "max_step", "on"};
+    static const char *const words[] = {"clip", "hold", "stop"}; /* as in enum tec_limit_on */
     *out = (struct tec_limits){.n = n};
     *off = json_is_false(json);
     if (*off)

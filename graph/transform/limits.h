@@ -18,9 +18,6 @@ enum tec_limit_on {
     TEC_LIMIT_STOP  /* nothing leaves until somebody resets */
 };
 
-/* "clip" */
-const char *tec_limit_word(enum tec_limit_on on);
-
 /* Of n columns. A column without a limit has an infinite one; all three NULL: no limits. */
 struct tec_limits {
     enum tec_limit_on on;

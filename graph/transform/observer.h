@@ -43,7 +43,7 @@ struct tec_observer_tokens {
     int end; /* the id that ends a text, -1 = none */
 };
 
-/* What the model wants and the checkpoint holds. Everything is borrowed until destroy. */
+/* The model's needs and the checkpoint's statistics. Everything is borrowed until destroy. */
 struct tec_observer_needs {
     const char *const *slots; /* [n_slots] the model's camera slots in order; NULL: the robot's */
     int n_slots;
@@ -109,7 +109,7 @@ void tec_observer_say(struct tec_observer *o, const char *text, size_t bytes);
 const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
                                              const struct tec_value *values, size_t n);
 
-/* What a row of token ids is, for a robot that decodes them with the step bins. */
+/* Classifies a row of token ids, for a robot that decodes them with the step bins. */
 enum tec_action_ids {
     TEC_IDS_GOOD,    /* an action; any row of a robot without bins */
     TEC_IDS_OUTSIDE, /* *at has no bin of its own: it decodes to the outermost, as in the published

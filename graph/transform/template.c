@@ -196,8 +196,8 @@ static enum tec_status encode_call(const struct tec_template *t, int i,
     return tec_context(err, status, "prompt '%s'", t->name);
 }
 
-/* Where the ids did not fit, the last of them is not known: the piece is counted as if it were
- * missing, which is one too many at most. */
+/* If the ids did not fit, the last of them is unknown. The piece is then counted as if it were
+ * missing, which is at most one too many. */
 static enum tec_status end_ids(const struct tec_template *t, const struct tec_tokenizer *tokenizer,
                                int *ids, size_t capacity, size_t *count, struct tec_error *err)
 {

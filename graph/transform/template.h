@@ -52,7 +52,7 @@ enum tec_status tec_template_render(const char **out, size_t *bytes, const struc
                                     int i, const char *text, size_t n, const int *bins, int n_bins,
                                     struct tec_arena *arena, struct tec_error *err);
 
-/* What a prompt is made of. */
+/* The parts of a prompt. */
 struct tec_template_values {
     const char *text; /* the instruction, n bytes */
     size_t n;
@@ -70,7 +70,7 @@ enum tec_status tec_template_encode(const struct tec_template *t,
                                     size_t capacity, size_t *count, struct tec_arena *scratch,
                                     struct tec_error *err);
 
-/* The same for calls `from` to before `to` alone. */
+/* As above, for calls `from` to before `to` alone. */
 enum tec_status tec_template_encode_calls(const struct tec_template *t, int from, int to,
                                           const struct tec_tokenizer *tokenizer,
                                           const struct tec_template_values *values, int *ids,

@@ -11,7 +11,7 @@ typedef __m256d half; /* as many float64 as are half a vec */
  * rows; rows of a float64 tile, over one panel. */
 enum { ROWS_TILE = 6, PANELS_TILE = 1, ROWS_FEW = 2, PANELS_FEW = 3, ROWS_WIDE = 2 };
 
-/* Of VEC_WIDTH pairs of bf16: the first and the second of each, as float32. */
+/* Splits VEC_WIDTH pairs of bf16: the first and the second of each, as float32. */
 VEC_INLINE vec pair_first(const char *pairs)
 {
     __m256i both = _mm256_loadu_si256((const __m256i *)(const void *)pairs);

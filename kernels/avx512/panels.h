@@ -11,7 +11,7 @@ typedef __m512d half; /* as many float64 as are half a vec */
  * rows; rows of a float64 tile, over one panel. */
 enum { ROWS_TILE = 13, PANELS_TILE = 2, ROWS_FEW = 8, PANELS_FEW = 4, ROWS_WIDE = 8 };
 
-/* Of VEC_WIDTH pairs of bf16: the first and the second of each, as float32. */
+/* Splits VEC_WIDTH pairs of bf16: the first and the second of each, as float32. */
 VEC_INLINE vec pair_first(const char *pairs)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(pairs), 16));

@@ -182,7 +182,7 @@ static __device__ __forceinline__ struct packing packing_of(const struct tec_att
     return y;
 }
 
-/* Where the head of packed row p begins in a row-major matrix of rows of heads. */
+/* The offset of the head of packed row p in a row-major matrix of rows of heads. */
 static __device__ __forceinline__ size_t packed_at(const struct packing &y, int p, int ld,
                                                    int head_dim)
 {

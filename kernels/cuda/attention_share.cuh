@@ -93,7 +93,7 @@ static __device__ __forceinline__ void combine_chunks(const struct tec_attention
         a.out[packed_at(pack, p, a.ldo, a.head_dim) + (size_t)d] = attention_result(a, sum, y.sum);
     }
 }
-/* What a thread block is at. It lies in shared memory: registers are for sums. */
+/* The state of a thread block. It lies in shared memory: registers are for sums. */
 struct attention_job {
     struct attention_run run;
     struct packing pack;

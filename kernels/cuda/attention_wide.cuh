@@ -19,7 +19,7 @@ static __device__ __forceinline__ float as_float(bf16 v)
     return __bfloat162float(v);
 }
 
-/* What this block's row and head add to the score of a key. */
+/* The bias of this block's row and head on the score of a key. */
 static __device__ __forceinline__ float wide_bias(const struct tec_attention_args &a, int key)
 {
     int d = key - a.pos[blockIdx.x], width = 2 * a.reach + 1;

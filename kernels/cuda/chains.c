@@ -22,7 +22,7 @@ static const struct {
 #undef THEN
 };
 
-/* What of chains.def a command does with y. */
+/* Finds the entry of chains.def for a command that goes on with y. */
 static enum tec_cuda_then then_of(const struct tec_capture_step *c, const float *y)
 {
     int then = TEC_CUDA_THEN_COUNT - 1;

@@ -7,7 +7,7 @@
 
 enum { OLDEST = 80, DRIVER = 13000, PARTIALS = 16 << 20, PATIENCE_MS = 30000 };
 
-/* What was given out, so that it can be counted when it comes back. */
+/* A record of each allocation, so that it can be counted when it comes back. */
 struct tec_gpu_block {
     struct tec_gpu_block *next;
     void *at;

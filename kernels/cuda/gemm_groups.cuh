@@ -104,7 +104,7 @@ template <class S> struct stage_barriers {
     }
 };
 
-/* Where a block's work is. */
+/* The place of a block's work. */
 struct group_work {
     int tile, first, live;     /* of columns; row; rows */
     int at, end, blocks, step; /* blocks of 16 k: first, behind the last, of the matrix; steps */

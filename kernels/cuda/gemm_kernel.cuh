@@ -12,7 +12,7 @@
 
 #include <type_traits>
 
-/* What a block fetches: its columns and rows, from its first block of 16 k on. */
+/* The inputs of a block: its columns and rows, from its first block of 16 k on. */
 template <class S, class Finish, class Front> struct feed {
     const struct tec_gemm_args &a;
     const Finish &finish;

@@ -146,7 +146,7 @@ struct norm_front {
             p.second = fixed > 0 ? load(from + 2 * S::K) : p.first;
             return p;
         }
-        /* Of group j. */
+        /* Normalises the pair x of group j. */
         __device__ __forceinline__ float2 value(float2 x, int j, const struct pairs &p) const
         {
             bool second = j * 8 < fixed; /* values, for a place chosen here would be on a stack */

@@ -24,7 +24,7 @@ static __device__ __forceinline__ float add_square(float sum, float v)
     return __fmaf_rn(v, v, sum);
 }
 
-/* What a row is scaled by, from its mean square. */
+/* The scale of a row, from its mean square. */
 static __device__ __forceinline__ float norm_scale(float square, float eps)
 {
     return 1.0F / sqrtf(__fadd_rn(square, eps));

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* What to round to bf16: values before the rotation, and after it. */
+/* The values to round to bf16: before the rotation, and after it. */
 struct tec_rounding {
     int before, after;
 };

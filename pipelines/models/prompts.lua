@@ -28,8 +28,8 @@ return {
              .. "<|im_end|>\n<|im_start|>" },
     { text = "user\n{text}", literal = true },
     { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
-  -- What the bundled planner was trained on (tools/planner): facts, each with its own end of line, and a
-  -- question with none.
+  -- What the bundled planner was trained on (pipelines/checkpoints/planner/train): facts, each with its
+  -- own end of line, and a question with none.
   facts      = { calls = {
     { text = "robot memory:\n" },
     { text = "{memory}" },

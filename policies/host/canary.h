@@ -72,7 +72,7 @@ enum tec_status tec_canary_create(struct tec_canary **out, const struct tec_cana
 /* Closes all its policies; no frame may run. NULL is allowed. */
 void tec_canary_destroy(struct tec_canary *canary);
 
-/* What a canary shows of itself: as it was when the last frame ended. */
+/* The public state of a canary, as it was when the last frame ended. */
 struct tec_canary_status {
     int64_t frame;                                /* that ended; -1 = none yet */
     char policy[64], previous[64], candidate[64]; /* "" = none */

@@ -18,7 +18,7 @@ enum tec_hook {
 
 enum { TEC_SHOWN_INPUTS = 16, TEC_SHOWN_POOLS = 4 };
 
-/* What the tables of Lua show. */
+/* The facts that the Lua tables show. */
 struct tec_shown {
     bool valid, has_result;
     int n_rows, n_seg;        /* in the lists */
@@ -93,7 +93,7 @@ struct tec_policy {
     bool on_trial; /* others decide: what is missed is not its own, and its calls are timed */
 };
 
-/* What C functions keep for the state, in one table. A_HOOK + hook are the functions. */
+/* Keys of the one table that C functions keep for the state. A_HOOK + hook are the functions. */
 enum tec_anchor {
     A_FRAME = 1,
     A_ROWS,     /* F.req: one of A_POOL for each live request */

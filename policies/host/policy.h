@@ -77,9 +77,9 @@ void tec_policy_close(struct tec_policy *policy); /* NULL is allowed */
  * is one printable line. evict gives the index of a row of the view, or -1: the loop chooses. */
 struct tec_planner tec_policy_planner(struct tec_policy *policy);
 
-/* Who decides from the frame after a quarantine on: another policy, borrowed and owned by the same
- * thread, or NULL, the default plan. A fallback that fails too often in turn leaves the default
- * plan: its own fallback is not asked. For the owner. */
+/* Sets the policy that decides from the frame after a quarantine on: another policy, borrowed and
+ * owned by the same thread, or NULL, the default plan. A fallback that fails too often in turn
+ * leaves the default plan: its own fallback is not asked. For the owner. */
 void tec_policy_set_fallback(struct tec_policy *policy, struct tec_policy *fallback);
 
 /* Is it only asked beside another one, to be judged? Then it does not answer for deadlines that are
@@ -96,7 +96,7 @@ void tec_policy_reinstate(struct tec_policy *policy);
 enum tec_status tec_policy_set_param(struct tec_policy *policy, const char *name, double value,
                                      struct tec_error *err);
 
-/* The same from any thread while frames run: checked at once, seen from the beginning of the next
+/* As above, from any thread while frames run: checked at once, seen from the beginning of the next
  * frame on. Of several values for a parameter the last one counts. Lock-free. */
 enum tec_status tec_policy_post_param(struct tec_policy *policy, const char *name, double value,
                                       struct tec_error *err);
@@ -124,9 +124,5 @@ const struct tec_policy_report *tec_policy_report(const struct tec_policy *polic
 
 /* Lua's allocations since it was opened: constant in steady state. */
 int64_t tec_policy_allocations(const struct tec_policy *policy);
-
-/* The tables of hooks, decisions and views as Markdown: doc/policies.md carries them. NULL when the
- * arena is full. */
-char *tec_policy_reference(struct tec_arena *arena);
 
 #endif

@@ -1,6 +1,7 @@
 /* device.c - the CUDA device behind the seam, on the emulator: opening, copies, captures, loops,
  * two streams; in every order in which work may run. */
 #include "tests/cuda/bench.h"
+#include "tests/device_facts.h"
 
 #include <stdlib.h>
 
@@ -53,12 +54,12 @@ TEST(facts_of_the_device)
         CHECK_INT(tec_device_lanes_beside(b.device), ==, beside);
         CHECK_INT(tec_device_layout(b.device), ==, TEC_MATRIX_TILES);
         CHECK(!tec_device_reads_host(b.device));
-        CHECK(tec_device_kernels(b.device) == NULL);
+        CHECK(device_kernels_of(b.device) == NULL);
         CHECK_INT(tec_device_room(b.device), >, 1 << 20);
         struct cuda_emulator_counters c;
         cuda_emulator_counters(&c);
-        CHECK_INT(c.device_bytes, ==, tec_device_bytes(b.device));
-        CHECK_INT(tec_device_peak(b.device), ==, tec_device_bytes(b.device));
+        CHECK_INT(c.device_bytes, ==, device_bytes_of(b.device));
+        CHECK_INT(tec_device_peak(b.device), ==, device_bytes_of(b.device));
         tear_down();
     }
 }
@@ -136,7 +137,7 @@ TEST(refused_host_memory_leaves_nothing)
 TEST(memory_is_zeroed_counted_and_ends)
 {
     set_up(0);
-    int64_t before = tec_device_bytes(b.device);
+    int64_t before = device_bytes_of(b.device);
     unsigned char *all[20], back[1000];
     for (int i = 0; i < 20; i++) {
         all[i] = tec_device_get(b.device, 1000);
@@ -146,13 +147,13 @@ TEST(memory_is_zeroed_counted_and_ends)
         for (int c = 0; c < 1000; c++)
             REQUIRE(back[c] == 0);
     }
-    CHECK_INT(tec_device_bytes(b.device), ==, before + 20000);
+    CHECK_INT(device_bytes_of(b.device), ==, before + 20000);
     CHECK(tec_device_get(b.device, (size_t)1 << 50) == NULL);
     CHECK_INT(tec_device_failure(b.device, NULL), ==, TEC_OK); /* that one does not stay */
     for (int i = 0; i < 20; i++)
         tec_device_put(b.device, all[i * 7 % 20]);
     tec_device_put(b.device, NULL);
-    CHECK_INT(tec_device_bytes(b.device), ==, before);
+    CHECK_INT(device_bytes_of(b.device), ==, before);
     CHECK_INT(tec_device_peak(b.device), ==, before + 20000);
     tear_down();
 }

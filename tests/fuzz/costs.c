@@ -41,7 +41,7 @@ static void use(const struct tec_cost_table *table, struct tec_arena *arena)
     struct tec_error err;
     if (tec_costs_init(&costs, &spec, arena, &err) != TEC_OK)
         return;
-    tec_costs_prior(&costs, table, &topology);
+    tec_costs_prior(&costs, table, &topology, 0);
     ask(&costs);
     for (int i = 0; i < 300; i++) {
         tec_costs_add(&costs, (enum tec_cost_kind)(i % 3), i % 9, (int64_t)i * i * i * 1000);

@@ -4,6 +4,7 @@
  * open again. */
 #include "graph/memory/log_own.h"
 #include "graph/memory/store.h"
+#include "tests/store_inside.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ static void use(struct tec_store *s)
     if (tec_store_put(s, "new", "text", 4, 4, v, &unit, &change, NULL) == TEC_OK &&
         tec_store_view(s, unit, &view))
         (void)tec_store_put_kv(s, unit, view.version, view.epoch, pieces, NULL);
-    check(tec_store_compact(s, NULL) == TEC_OK);
+    check(store_compact(s, NULL) == TEC_OK);
     check(tec_store_missing(s, units, UNITS) <= UNITS);
 }
 

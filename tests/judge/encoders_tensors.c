@@ -1,26 +1,27 @@
 /* encoders_tensors.c - an encoder's tensors text by text, its batch, its similarities. */
 #include "tests/judge/encoders.h"
+#include "tests/judge/taps.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What the case calls a tensor of a layer, and the tap that holds it. */
-static const struct {
-    const char *name, *tap;
-} taps[] = {{"q", "q"},         {"k", "k"},          {"v", "v"}, {"attention_out", "norm1"},
-            {"mlp_act", "act"}, {"hidden", "hidden"}};
+static const struct tec_tap_name names[] = {
+#define TAP(theirs, ours, form) {theirs, ours, NULL, TEC_TAP_##form},
+#include "tests/judge/taps/encoders.def"
+#undef TAP
+};
 
-/* Weights of keys [heads, n, n], from taps of head_dim keys each. */
-static float *weights_of_keys(struct tec_encoders *j, int layer, size_t *n)
+/* Weights of keys [heads, n, n], from taps of head_dim keys each: `name` and their number. */
+static float *weights_of_keys(struct tec_encoders *j, const char *name, size_t *n)
 {
     const struct tec_stack *s = &tec_encoder_model(j->tapped)->text.stack;
     int rows = 0, cols = 0, dim = s->head_dim;
-    char tap[64];
+    char tap[TEC_TAP_BYTES + 16];
     float *out = NULL;
     for (int at = 0; at == 0 || at < rows; at += dim) {
-        snprintf(tap, sizeof tap, "layer%d.probs%d", layer, at / dim);
+        snprintf(tap, sizeof tap, "%s%d", name, at / dim);
         const float *part = tec_encoder_tap(j->tapped, tap, &rows, &cols, j->v->arena);
         if (!out && part)
             out = TEC_NEW(j->v->arena, (size_t)s->heads * (size_t)rows * (size_t)rows, float);
@@ -36,24 +37,17 @@ static float *weights_of_keys(struct tec_encoders *j, int layer, size_t *n)
     return out;
 }
 
-/* The values of "embeddings" or "layerL.NAME", of the text that ran last. */
+/* The values of a tensor of the text that ran last; NULL: it has no tap. */
 static float *values_of(struct tec_encoders *j, const char *name, size_t *n)
 {
-    int layer = 0, at = 0, rows = 0, cols = 0;
-    char tap[64] = "embeddings";
-    float *out = NULL;
+    struct tec_tap_found found;
+    int rows = 0, cols = 0;
     *n = 0;
-    if (sscanf(name, "layer%d.%n", &layer, &at) == 1 && at > 0) {
-        if (strcmp(name + at, "attention_probs") == 0)
-            return weights_of_keys(j, layer, n);
-        tap[0] = '\0';
-        for (size_t i = 0; i < sizeof taps / sizeof taps[0]; i++)
-            if (strcmp(name + at, taps[i].name) == 0)
-                snprintf(tap, sizeof tap, "layer%d.%s", layer, taps[i].tap);
-    } else if (strcmp(name, tap) != 0) {
+    if (!tec_tap_find(names, sizeof names / sizeof names[0], name, &found))
         return NULL;
-    }
-    out = tec_encoder_tap(j->tapped, tap, &rows, &cols, j->v->arena);
+    if (found.form == TEC_TAP_WEIGHTS)
+        return weights_of_keys(j, found.ours, n);
+    float *out = tec_encoder_tap(j->tapped, found.ours, &rows, &cols, j->v->arena);
     *n = (size_t)rows * (size_t)cols;
     return out;
 }

@@ -5,6 +5,7 @@
 
 #include "tests/judge/pi.h"
 #include "tests/judge/pi_text.h"
+#include "tests/judge/taps.h"
 
 /* What one prefill and K - 1 decode steps left behind. */
 struct tec_openvla_run {
@@ -22,9 +23,12 @@ const uint8_t *tec_openvla_picture(struct tec_pi *pi, const char *name, struct t
  */
 const int *tec_openvla_prompt(struct tec_pi *pi, const char *name, int *n, struct tec_error *err);
 
-/* The tensor that a case calls `tap` ("vision.dino.embed", "llm.layer0.k_rope", "logits") as it is
- * stored there; *n values. NULL: there is no such thing. */
-const float *tec_openvla_tensor(struct tec_openvla_run *run, const char *tap, size_t *n);
+/* The line of taps/openvla.def for a tensor that is no tower's. */
+bool tec_openvla_tap(const char *tensor, struct tec_tap_found *found);
+
+/* The values of a tensor of the case ("vision.dino.embed", "llm.layer0.k_rope", "logits") as it is
+ * stored there; *n of them. NULL: there is no such thing. */
+const float *tec_openvla_tensor(struct tec_openvla_run *run, const char *tensor, size_t *n);
 
 /* [rows, kv heads, head_dim] to [kv heads, rows, head_dim]; NULL stays NULL. */
 const float *tec_openvla_by_head(struct tec_pi *pi, const struct tec_stack *stack,

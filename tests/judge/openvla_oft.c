@@ -110,35 +110,6 @@ static const float *tap(const struct judge *j, const char *name, size_t *n)
     return tec_pi_tap(j->pi, &j->plan->parts[0], name, 0, -1, n);
 }
 
-static const float *text_tensor(struct judge *j, const char *what, size_t *n)
-{
-    static const char *const names[][2] = {{"q_proj", "q"},
-                                           {"k_proj", "k"},
-                                           {"attn_out", "attn_out"},
-                                           {"mlp_out", "mlp_out"},
-                                           {"out", "hidden"},
-                                           {"k_rope", "k_rope"},
-                                           {"v", "v"}};
-    const struct tec_stack *s = &j->pi->model->text.stack;
-    char name[64];
-    int layer, used = 0;
-    if (strcmp(what, "inputs_embeds") == 0 || strcmp(what, "norm") == 0) {
-        const float *rows = tap(j, *what == 'n' ? "prefix.final_norm" : "prefix.embeds", n);
-        return in_order(j, rows, *n);
-    }
-    if (sscanf(what, "layer%d.%n", &layer, &used) != 1)
-        return NULL;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i][0], what + used) == 0) {
-            snprintf(name, sizeof name, "prefix.layer%d.%s", layer, names[i][1]);
-            const float *rows = tap(j, name, n);
-            bool heads = strcmp(names[i][1], "k_rope") == 0 || strcmp(names[i][1], "v") == 0;
-            rows = in_order(j, rows, *n);
-            return heads ? tec_openvla_by_head(j->pi, s, rows, rows ? *n : 0) : rows;
-        }
-    return NULL;
-}
-
 /* Every fourth of the rows. */
 static const float *logits(struct judge *j, size_t *n)
 {
@@ -154,22 +125,28 @@ static const float *logits(struct judge *j, size_t *n)
 
 static const float *tensor(struct judge *j, const char *what, size_t *n)
 {
-    static const char *const names[][2] = {{"projector.out", "vision.projector"},
-                                           {"proprio.out", "state"},
-                                           {"actions_hidden_states", "last_hidden"},
-                                           {"head.layer_norm1", "head.norm"},
-                                           {"head.fc1", "head.in"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i][0], what) == 0)
-            return tap(j, names[i][1], n);
-    if (strncmp(what, "llm.", 4) == 0)
-        return text_tensor(j, what + 4, n);
-    if (strncmp(what, "head.block", 10) == 0)
-        return tap(j, what, n);
-    if (strcmp(what, "logits") == 0)
+    struct tec_tap_found found;
+    const float *rows;
+    if (!tec_openvla_tap(what, &found))
+        return NULL;
+    switch (found.form) {
+    case TEC_TAP_ROWS:
+        return tap(j, found.ours, n);
+    case TEC_TAP_TEXT_ROWS:
+    case TEC_TAP_HEADS:
+        rows = tap(j, found.ours, n);
+        rows = in_order(j, rows, rows ? *n : 0);
+        return found.form == TEC_TAP_HEADS
+                   ? tec_openvla_by_head(j->pi, &j->pi->model->text.stack, rows, rows ? *n : 0)
+                   : rows;
+    case TEC_TAP_LOGITS:
         return logits(j, n);
-    *n = (size_t)j->horizon * (size_t)j->dim;
-    return strcmp(what, "actions_normalised") == 0 ? j->chunk : NULL;
+    case TEC_TAP_CHUNK:
+        *n = (size_t)j->horizon * (size_t)j->dim;
+        return j->chunk;
+    default:
+        return NULL;
+    }
 }
 
 /* The actions in the robot's units: as far off as the bound of the normalised ones lets them be. */

@@ -1,20 +1,31 @@
 /* openvla_tensors.c - the names of a case's tensors, and where this engine has the same values. */
 #include "tests/judge/openvla.h"
+#include "tests/judge/taps.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct name {
-    const char *theirs, *ours;
+static const struct tec_tap_name tensors[] = {
+#define TAP(theirs, ours, step, form) {theirs, ours, step, TEC_TAP_##form},
+#include "tests/judge/taps/openvla.def"
 };
 
-static const char *find(const struct name *names, size_t n, const char *theirs)
+static const struct tec_tap_name tower_tensors[] = {
+#define TOWER_TAP(theirs, ours, form) {theirs, ours, NULL, TEC_TAP_##form},
+#include "tests/judge/taps/openvla.def"
+};
+
+static const struct {
+    const char *theirs;
+    int tower;
+} towers[] = {
+#define TOWER(theirs, tower) {theirs, tower},
+#include "tests/judge/taps/openvla.def"
+};
+
+bool tec_openvla_tap(const char *name, struct tec_tap_found *found)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i].theirs, theirs) == 0)
-            return names[i].ours;
-    return NULL;
+    return tec_tap_find(tensors, sizeof tensors / sizeof tensors[0], name, found);
 }
 
 static const struct tec_plan_part *frame(const struct tec_openvla_run *run)
@@ -31,37 +42,15 @@ static size_t columns(const struct tec_plan_part *part, const char *name)
     return 0;
 }
 
-/* Our name for "block0.fc1", "patch_embed", "out" of a tower; NULL: qkv or unknown. */
-static const char *tower_tap(const struct tec_tower *t, const char *what, char text[64])
-{
-    static const struct name whole[] = {{"patch_embed", "patch"}, {"embed", "embed"}};
-    static const struct name inside[] = {{"", "hidden"},
-                                         {".norm1", "norm1"},
-                                         {".attn_out", "attn_out"},
-                                         {".fc1", "up"},
-                                         {".mlp_out", "mlp_out"}};
-    int layer = t->stack.layers - 1, used = 0;
-    const char *ours = find(whole, 2, what);
-    if (ours)
-        return ours;
-    if (strcmp(what, "out") != 0 && sscanf(what, "block%d%n", &layer, &used) != 1)
-        return NULL;
-    ours = find(inside, 5, strcmp(what, "out") == 0 ? "" : what + used);
-    if (!ours)
-        return NULL;
-    snprintf(text, 64, "layer%d.%s", layer, ours);
-    return text;
-}
-
-/* q | k | v of all rows of a tower, side by side. */
-static const float *joined(struct tec_openvla_run *run, const char *prefix, int layer, size_t *n)
+/* q | k | v of all rows of a tower, side by side: the taps' names go on behind `prefix`. */
+static const float *joined(struct tec_openvla_run *run, const char *prefix, size_t *n)
 {
     static const char *const parts[] = {"q", "k", "v"};
     const float *from[3];
     size_t cols[3], total = 0, rows = 0, at = 0;
     for (int i = 0; i < 3; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%slayer%d.%s", prefix, layer, parts[i]);
+        char name[TEC_TAP_BYTES + 32];
+        snprintf(name, sizeof name, "%s%s", prefix, parts[i]);
         cols[i] = columns(frame(run), name);
         from[i] = tec_pi_tap(run->pi, frame(run), name, 0, -1, n);
         if (!from[i] || !cols[i])
@@ -81,20 +70,20 @@ static const float *tower_tensor(struct tec_openvla_run *run, int tower, const c
                                  size_t *n)
 {
     const struct tec_vision *v = &run->pi->model->vision;
-    char prefix[16], text[64], name[96];
-    int layer, used = 0;
-    if (tower >= v->n_towers)
+    const struct tec_tower *t = &v->towers[tower];
+    struct tec_tap_found found;
+    char prefix[16], name[TEC_TAP_BYTES + 32];
+    if (tower >= v->n_towers ||
+        !tec_tap_find(tower_tensors, sizeof tower_tensors / sizeof tower_tensors[0], what, &found))
         return NULL;
     snprintf(prefix, sizeof prefix, v->n_towers > 1 ? "vision%d." : "vision.", tower);
-    if (sscanf(what, "block%d.%n", &layer, &used) == 1 && strcmp(what + used, "qkv") == 0)
-        return joined(run, prefix, layer, n);
-    const char *tap = tower_tap(&v->towers[tower], what, text);
-    if (!tap)
-        return NULL;
-    snprintf(name, sizeof name, "%s%s", prefix, tap);
-    int skip =
-        strcmp(what, "out") == 0 ? v->towers[tower].prefix_rows * run->plan->spec.pictures : 0;
-    return tec_pi_tap(run->pi, frame(run), name, skip, -1, n);
+    snprintf(name, sizeof name, "%s%s", prefix, found.ours);
+    if (found.form == TEC_TAP_JOINED)
+        return joined(run, name, n);
+    if (found.form != TEC_TAP_LAST_LAYER)
+        return tec_pi_tap(run->pi, frame(run), name, 0, -1, n);
+    snprintf(name, sizeof name, "%slayer%d.%s", prefix, t->stack.layers - 1, found.ours);
+    return tec_pi_tap(run->pi, frame(run), name, t->prefix_rows * run->plan->spec.pictures, -1, n);
 }
 
 /* Row `step` of a decode tap, copied when the step was done. */
@@ -140,34 +129,6 @@ const float *tec_openvla_by_head(struct tec_pi *pi, const struct tec_stack *s, c
     return out;
 }
 
-static const float *text_tensor(struct tec_openvla_run *run, const char *what, size_t *n)
-{
-    static const struct name inside[] = {{"q_proj", "q"},
-                                         {"k_proj", "k"},
-                                         {"attn_out", "attn_out"},
-                                         {"mlp_out", "mlp_out"},
-                                         {"out", "hidden"},
-                                         {"k_rope", "k_rope"},
-                                         {"v", "v"}};
-    char prefill[64], decode[64];
-    int layer, used = 0;
-    if (strcmp(what, "inputs_embeds") == 0)
-        return all_rows(run, "prefix.embeds", "decode.embeds", n);
-    if (strcmp(what, "norm") == 0)
-        return all_rows(run, "prefix.final_norm", "last_hidden", n);
-    if (sscanf(what, "layer%d.%n", &layer, &used) != 1)
-        return NULL;
-    const char *ours = find(inside, sizeof inside / sizeof inside[0], what + used);
-    if (!ours)
-        return NULL;
-    snprintf(prefill, sizeof prefill, "prefix.layer%d.%s", layer, ours);
-    snprintf(decode, sizeof decode, "decode.layer%d.%s", layer, ours);
-    const float *rows = all_rows(run, prefill, decode, n);
-    bool heads = strcmp(ours, "k_rope") == 0 || strcmp(ours, "v") == 0;
-    return heads ? tec_openvla_by_head(run->pi, &run->pi->model->text.stack, rows, rows ? *n : 0)
-                 : rows;
-}
-
 /* Every `stride`-th column of each step's logits, from column `first` to before `end`. */
 static const float *logits(struct tec_openvla_run *run, int first, int end, int stride, size_t *n)
 {
@@ -184,28 +145,34 @@ static const float *logits(struct tec_openvla_run *run, int first, int end, int 
     return out;
 }
 
-const float *tec_openvla_tensor(struct tec_openvla_run *run, const char *tap, size_t *n)
+const float *tec_openvla_tensor(struct tec_openvla_run *run, const char *tensor, size_t *n)
 {
-    static const char *const towers[] = {"vision.dino.", "vision.siglip."};
     const struct tec_model *m = run->pi->model;
-    int vocab = m->text.vocab, layer, used = 0;
-    char name[32];
-    for (int i = 0; i < 2; i++)
-        if (strncmp(tap, towers[i], strlen(towers[i])) == 0)
-            return tower_tensor(run, m->vision.n_towers > 1 ? i : 0, tap + strlen(towers[i]), n);
-    if (strncmp(tap, "llm.", 4) == 0)
-        return text_tensor(run, tap + 4, n);
-    if (strcmp(tap, "projector.out") == 0)
-        return tec_pi_tap(run->pi, frame(run), "vision.projector", 0, -1, n);
-    if (sscanf(tap, "projector.fc%d%n", &layer, &used) == 1 && !tap[used]) {
-        snprintf(name, sizeof name, "projector.%d", layer);
-        return tec_pi_tap(run->pi, frame(run), name, 0, -1, n);
+    const float *rows;
+    struct tec_tap_found found;
+    for (size_t i = 0; i < sizeof towers / sizeof towers[0]; i++) {
+        size_t length = strlen(towers[i].theirs);
+        if (strncmp(tensor, towers[i].theirs, length) == 0)
+            return tower_tensor(run, m->vision.n_towers > 1 ? towers[i].tower : 0, tensor + length,
+                                n);
     }
-    if (strcmp(tap, "logits") == 0)
-        return logits(run, 0, vocab, 1, n);
-    if (strcmp(tap, "logits_action") == 0)
+    if (!tec_openvla_tap(tensor, &found))
+        return NULL;
+    switch (found.form) {
+    case TEC_TAP_ROWS:
+        return tec_pi_tap(run->pi, frame(run), found.ours, 0, -1, n);
+    case TEC_TAP_TEXT_ROWS:
+        return all_rows(run, found.ours, found.step, n);
+    case TEC_TAP_HEADS:
+        rows = all_rows(run, found.ours, found.step, n);
+        return tec_openvla_by_head(run->pi, &m->text.stack, rows, rows ? *n : 0);
+    case TEC_TAP_LOGITS:
+        return logits(run, 0, m->text.vocab, 1, n);
+    case TEC_TAP_BINS:
         return logits(run, m->tokens.vocab - m->tokens.bins, m->tokens.vocab, 1, n);
-    if (sscanf(tap, "logits_every_%dth%n", &layer, &used) == 1 && !tap[used] && layer > 0)
-        return logits(run, 0, vocab, layer, n);
-    return NULL;
+    case TEC_TAP_EVERY:
+        return found.number[0] > 0 ? logits(run, 0, m->text.vocab, found.number[0], n) : NULL;
+    default:
+        return NULL;
+    }
 }

@@ -1,8 +1,9 @@
 /* pi_actions.c - judges cases of kind "actions": every tap of one prefill and one action chunk. */
 #include "tests/judge/pi.h"
 #include "tests/judge/pi_lerobot.h"
+#include "tests/judge/taps.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 struct judge {
@@ -12,17 +13,22 @@ struct judge {
     int rows;
 };
 
+static const struct tec_tap_name names[] = {
+#define TAP(theirs, ours, form) {theirs, ours, NULL, TEC_TAP_##form},
+#include "tests/judge/taps/pi.def"
+#undef TAP
+};
+
 static const float *read_tap(struct judge *j, const char *name, int first, int rows, size_t *n)
 {
     return tec_pi_tap(j->pi, &j->plan->parts[0], name, first, rows, n);
 }
 
-/* vision.<slot>.<what>: the rows of that slot's picture. */
-static const float *read_vision(struct judge *j, const char *name, size_t *n)
+/* "<slot>.<what>": the rows of that slot's picture in the tap "vision.<what>". */
+static const float *read_vision(struct judge *j, const char *slot, size_t *n)
 {
     const struct tec_model *m = j->pi->model;
     char tap[128];
-    const char *slot = name + strlen("vision.");
     for (int s = 0; s < m->n_slots; s++) {
         size_t length = strlen(m->slots[s]);
         if (strncmp(slot, m->slots[s], length) != 0 || slot[length] != '.' ||
@@ -34,91 +40,112 @@ static const float *read_vision(struct judge *j, const char *name, size_t *n)
     return NULL;
 }
 
-/* suffix.stepS.cond and ....mod come from the tables, without padding. */
-static const float *read_table(struct judge *j, const char *name, size_t *n)
+static const float *read_condition(const struct judge *j, int step, size_t *n)
 {
     const struct tec_flow_tables *t = j->plan->flow;
-    int step = atoi(name + strlen("suffix.step")), layer = 0, norm;
-    const char *what = strchr(name + strlen("suffix.step"), '.') + 1;
     if (step >= t->steps || !t->condition)
         return NULL;
-    if (strcmp(what, "cond") == 0) {
-        *n = (size_t)t->width;
-        return t->condition + (size_t)step * (size_t)t->width;
-    }
-    if (strcmp(what, "norm.mod") == 0)
-        norm = t->n_norms - 1;
-    else {
-        layer = atoi(what + strlen("layer"));
-        norm = 2 * layer + (strstr(what, "post_attention") ? 1 : 0);
-    }
+    *n = (size_t)t->width;
+    return t->condition + (size_t)step * (size_t)t->width;
+}
+
+/* The modulation of a norm: scale, shift and gate without their padding. */
+static const float *read_norm(struct judge *j, const struct tec_tap_found *found, size_t *n)
+{
+    const struct tec_flow_tables *t = j->plan->flow;
+    int step = found->number[0], last = t->n_norms - 1;
+    int64_t first = 2 * (int64_t)found->number[1];
+    int64_t norm = found->form == TEC_TAP_FINAL_NORM  ? last
+                   : found->form == TEC_TAP_POST_NORM ? first + 1
+                                                      : first;
     float *out = TEC_NEW(j->pi->v->arena, (size_t)3 * (size_t)t->width, float);
-    if (!out || norm >= t->n_norms)
+    if (!out || step >= t->steps || !t->condition || norm > last)
         return NULL;
     for (int part = 0; part < 3; part++)
         tec_device_download(j->pi->device, TEC_STREAM_MAIN, out + (ptrdiff_t)part * t->width,
-                            tec_modulation(t, step, norm) + (ptrdiff_t)part * t->padded,
+                            tec_modulation(t, step, (int)norm) + (ptrdiff_t)part * t->padded,
                             (size_t)t->width * sizeof(float));
     *n = (size_t)3 * (size_t)t->width;
     return out;
 }
 
-/* x_t [S + 1, H, A] or v_t [S, H, A], put together from the steps' taps. */
-static const float *read_steps(struct judge *j, bool x, size_t *n)
+/* [S, H, A] from the steps' taps, x_t [S + 1, H, A] from the noise and theirs. Its taps count from
+ * 1, where the noise is 0. */
+static const float *read_steps(struct judge *j, const char *tap, bool noise, size_t *n)
 {
     const struct tec_flow *f = &j->pi->model->flow;
-    int steps = j->plan->spec.steps;
+    int first = noise ? 1 : 0, end = j->plan->spec.steps + first;
     size_t chunk = (size_t)f->horizon * (size_t)f->dim, one;
-    float *out = TEC_NEW(j->pi->v->arena, (size_t)(steps + 1) * chunk, float);
+    float *out = TEC_NEW(j->pi->v->arena, (size_t)end * chunk, float);
     if (!out)
         return NULL;
-    if (x)
+    if (noise)
         memcpy(out, j->in.noise, chunk * sizeof *out);
-    for (int s = 0; s < steps; s++) {
-        char name[32];
-        snprintf(name, sizeof name, x ? "x_t.%d" : "v_t.%d", x ? s + 1 : s);
-        const float *tap = read_tap(j, name, 0, f->horizon, &one);
-        if (!tap || one != chunk)
+    for (int s = first; s < end; s++) {
+        char name[TEC_TAP_BYTES + 16];
+        snprintf(name, sizeof name, "%s%d", tap, s);
+        const float *values = read_tap(j, name, 0, f->horizon, &one);
+        if (!values || one != chunk)
             return NULL;
-        memcpy(out + (size_t)(x ? s + 1 : s) * chunk, tap, chunk * sizeof *out);
+        memcpy(out + (size_t)s * chunk, values, chunk * sizeof *out);
     }
-    *n = (size_t)(x ? steps + 1 : steps) * chunk;
+    *n = (size_t)end * chunk;
     return out;
+}
+
+/* The last [H, A] of the steps' taps. */
+static const float *read_last(struct judge *j, const char *tap, size_t *n)
+{
+    size_t chunk = (size_t)j->pi->model->flow.horizon * (size_t)j->pi->model->flow.dim, all;
+    const float *x = read_steps(j, tap, true, &all);
+    *n = chunk;
+    return x ? x + (all - chunk) : NULL;
 }
 
 static const float *find(struct judge *j, const char *name, size_t *n)
 {
-    if (strcmp(name, "x_t") == 0 || strcmp(name, "v_t") == 0)
-        return read_steps(j, name[0] == 'x', n);
-    if (strcmp(name, "actions") == 0) {
-        const float *x = read_steps(j, true, n);
-        size_t chunk = (size_t)j->pi->model->flow.horizon * (size_t)j->pi->model->flow.dim;
-        *n = chunk;
-        return x ? x + (size_t)j->plan->spec.steps * chunk : NULL;
+    struct tec_tap_found found;
+    if (!tec_tap_find(names, sizeof names / sizeof names[0], name, &found))
+        return NULL;
+    switch (found.form) {
+    case TEC_TAP_STEPS:
+    case TEC_TAP_STEPS_FROM_NOISE:
+        return read_steps(j, found.ours, found.form == TEC_TAP_STEPS_FROM_NOISE, n);
+    case TEC_TAP_LAST_STEP:
+        return read_last(j, found.ours, n);
+    case TEC_TAP_PICTURE:
+        return read_vision(j, found.ours, n);
+    case TEC_TAP_CONDITION:
+        return read_condition(j, found.number[0], n);
+    case TEC_TAP_INPUT_NORM:
+    case TEC_TAP_POST_NORM:
+    case TEC_TAP_FINAL_NORM:
+        return read_norm(j, &found, n);
+    case TEC_TAP_ROWS:
+        return read_tap(j, found.ours, 0, -1, n);
+    default:
+        return NULL;
     }
-    size_t length = strlen(name);
-    if (strncmp(name, "vision.", 7) == 0)
-        return read_vision(j, name, n);
-    if (strncmp(name, "suffix.step", 11) == 0 &&
-        (strcmp(name + length - 4, ".mod") == 0 || strcmp(name + length - 5, ".cond") == 0))
-        return read_table(j, name, n);
-    return read_tap(j, name, 0, -1, n);
 }
 
-/* prefix.position and prefix.valid say which rows there are. */
-static bool check_integers(struct judge *j, const char *name)
+/* What is no tensor of numbers to compare: which rows the prefix has, or what another part of the
+ * judge compares. */
+static bool judged_otherwise(struct judge *j, const char *name)
 {
     struct tec_pi *pi = j->pi;
     const struct tec_stored *t = tec_tensors_find(pi->expected, name);
-    if (strcmp(name, "prefix.position") == 0) {
+    struct tec_tap_found found;
+    if (!tec_tap_find(names, sizeof names / sizeof names[0], name, &found))
+        return false;
+    if (found.form == TEC_TAP_POSITIONS) {
         int *want = TEC_NEW(pi->v->arena, t->bytes / 4 + 1, int);
         if (want && tec_tensors_read(pi->expected, t, 0, want, t->bytes, NULL) == TEC_OK)
             tec_verify_ids(pi->v, name, j->plan->parts[0].prefix.prefix.pos, (size_t)j->rows, want,
                            t->bytes / 4);
         return true;
     }
-    if (strcmp(name, "prefix.valid") != 0)
-        return false;
+    if (found.form != TEC_TAP_VALID)
+        return found.form == TEC_TAP_ELSEWHERE;
     unsigned char *valid = tec_arena_push(pi->v->arena, t->bytes + 1, 1, 1);
     int n = 0;
     if (valid && tec_tensors_read(pi->expected, t, 0, valid, t->bytes, NULL) == TEC_OK)
@@ -135,9 +162,7 @@ static void judge_all(struct judge *j, const char *prefix)
     for (size_t i = 0; i < tec_tensors_count(pi->expected); i++) {
         const char *name = tec_tensors_at(pi->expected, i)->name;
         bool three = strncmp(name, "s3.", 3) == 0;
-        if (three != (prefix[0] != '\0') || strstr(name, "normalised.") || strstr(name, "robot."))
-            continue;
-        if (check_integers(j, name))
+        if (three != (prefix[0] != '\0') || judged_otherwise(j, name))
             continue;
         size_t n = 0;
         const float *got = find(j, name + strlen(prefix), &n);

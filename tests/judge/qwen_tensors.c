@@ -3,9 +3,16 @@
 #include "graph/run/launch_rows.h"
 #include "kernels/int4.h"
 #include "tests/judge/qwen.h"
+#include "tests/judge/taps.h"
 
 #include <stdio.h>
 #include <string.h>
+
+static const struct tec_tap_name names[] = {
+#define TAP(theirs, ours, form) {theirs, ours, NULL, TEC_TAP_##form},
+#include "tests/judge/taps/qwen.def"
+#undef TAP
+};
 
 /* The first prompt as one pass whose positions begin at `far`. */
 static enum tec_status prefill(struct tec_qwen *q, struct tec_qwen_prompt *p, int far,
@@ -47,42 +54,26 @@ static float *row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, in
     return all;
 }
 
-/* What the plan calls a tap of the case. */
-static const char *tap_of(const struct tec_qwen *q, const char *name)
-{
-    struct tec_arena *arena = q->pi->v->arena;
-    const char *dot = strrchr(name, '.');
-    if (strcmp(name, "embed") == 0)
-        return "prefix.embeds";
-    if (strcmp(name, "norm") == 0)
-        return "prefix.final_norm";
-    if (dot && strcmp(dot, ".out") == 0)
-        return tec_arena_printf(arena, "prefix.%.*s.hidden", (int)(dot - name), name);
-    if (dot && strcmp(dot, ".mlp") == 0)
-        return tec_arena_printf(arena, "prefix.%s_out", name);
-    return tec_arena_printf(arena, "prefix.%s", name);
-}
-
-/* Tensors of one pass; `skip` bytes of their names are not the tap's. */
+/* Tensors of one pass: those whose names begin with "far.", or the others. */
 static void judge_pass(struct tec_qwen *q, const float *logits, bool far)
 {
     struct tec_pi *pi = q->pi;
     const struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_FRAME, 0);
     size_t n_logits = (size_t)q->prompts[0].in.o.n_text * (size_t)pi->model->text.vocab;
     for (size_t i = 0; i < tec_tensors_count(pi->expected); i++) {
-        const char *name = tec_tensors_at(pi->expected, i)->name, *tap = name;
+        const char *name = tec_tensors_at(pi->expected, i)->name;
         bool is_far = strncmp(name, "far.", 4) == 0;
-        bool elsewhere = strstr(name, "step_logits") || strstr(name, "penalty_scores") ||
-                         strncmp(name, "dequant.", 8) == 0;
-        if (is_far != far || elsewhere)
-            continue;
-        tap += is_far ? 4 : 0;
+        struct tec_tap_found found;
         size_t n = 0;
-        if (strcmp(tap, "logits") == 0 || strcmp(tap, "exact.logits") == 0) {
+        bool known =
+            tec_tap_find(names, sizeof names / sizeof names[0], name + (is_far ? 4 : 0), &found);
+        if (is_far != far || (known && found.form == TEC_TAP_ELSEWHERE))
+            continue;
+        if (known && found.form == TEC_TAP_LOGITS) {
             tec_pi_compare(pi, name, logits, logits ? n_logits : 0, NULL);
             continue;
         }
-        const float *got = tec_pi_tap(pi, part, tap_of(q, tap), 0, -1, &n);
+        const float *got = known ? tec_pi_tap(pi, part, found.ours, 0, -1, &n) : NULL;
         tec_pi_compare(pi, name, got, got ? n : 0, "unfused");
     }
 }

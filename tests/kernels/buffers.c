@@ -69,6 +69,11 @@ int conform_scale(const struct conform *c, int size, int most)
     return whole ? whole + rest : rest ? rest : 64;
 }
 
+int conform_few(const struct conform *c, int shapes)
+{
+    return c->threads ? (shapes + 4) / 5 : shapes;
+}
+
 static size_t up4(size_t size)
 {
     return (size + 3) / 4 * 4;

@@ -299,7 +299,7 @@ static void attention(struct conform *c, bool bf16)
 {
     for (int i = 0; i < EDGES; i++)
         attention_shape(c, scaled(c, edges[i]), bf16, CONFORM_NORMAL);
-    for (int i = 0; i < (c->slow ? FEW : RANDOM); i++) {
+    for (int i = 0; i < conform_few(c, c->slow ? FEW : RANDOM); i++) {
         int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
         struct world_shape s = {conform_int(1, 4),
                                 conform_int(1, 20),

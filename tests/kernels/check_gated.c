@@ -67,8 +67,9 @@ static void gated_shape(struct conform *c, struct shape s, function f, enum conf
 static void gated(struct conform *c, function f)
 {
     for (int i = 0; i < EDGES; i++)
-        gated_shape(c, edges[i], f, CONFORM_NORMAL);
-    for (int i = 0; i < RANDOM; i++)
+        gated_shape(c, (struct shape){conform_scale(c, edges[i].rows, 20), edges[i].cols}, f,
+                    CONFORM_NORMAL);
+    for (int i = 0; i < conform_few(c, RANDOM); i++)
         gated_shape(c, (struct shape){conform_int(1, 20), conform_int(1, 200)}, f,
                     (enum conform_family)(i % CONFORM_FAMILIES));
 }

@@ -271,7 +271,7 @@ static void gemm(struct conform *c, bool bf16)
     gemm_capacities(c, c->fast, bf16, 144, 397); /* the last split is less than one step */
     for (int i = 0; bf16 && i < 8; i++)
         gemm_rounded(c, c->fast, i < 4 ? 8 << i : i * 25, i % 2 ? 397 : 40);
-    for (int i = 0; i < EDGES + RANDOM; i++)
+    for (int i = 0; i < EDGES + conform_few(c, RANDOM); i++)
         gemm_shape(c, choose(c, i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);
     for (int f = 0; f < CONFORM_FAMILIES; f++)
         gemm_shape(c, (struct shape){17, 17, 96, 301}, bf16, (enum conform_family)f);

@@ -300,7 +300,7 @@ void conform_gemm_int4(struct conform *c)
     for (int i = 0; i < EDGES; i++)
         shape(c, edges[i].rows, conform_scale(c, edges[i].n, 160),
               conform_scale(c, edges[i].k, 512) / 8 * 8, edges[i].group);
-    for (int i = 0; i < RANDOM; i++) {
+    for (int i = 0; i < conform_few(c, RANDOM); i++) {
         int k = 8 * conform_int(1, 60), group = 8 * conform_int(1, k / 8);
         shape(c, conform_int(1, 20), 16 * conform_int(1, 12), k, group);
     }

@@ -88,8 +88,8 @@ static void map_in_place(struct conform *c, function f)
 static void map(struct conform *c, function f)
 {
     for (int i = 0; i < EDGES; i++)
-        map_shape(c, edges[i], f, 0);
-    for (int i = 0; i < RANDOM; i++)
+        map_shape(c, (struct shape){conform_scale(c, edges[i].rows, 64), edges[i].cols}, f, 0);
+    for (int i = 0; i < conform_few(c, RANDOM); i++)
         map_shape(c, (struct shape){conform_int(1, 20), conform_int(1, 200)}, f, i);
     map_in_place(c, f);
 }

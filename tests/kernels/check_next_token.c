@@ -204,7 +204,7 @@ void conform_next_token(struct conform *c)
     next_token_nobody(c, c->fast);
     for (int i = 0; i < 13; i++)
         next_token_shape(c, conform_int(1, 4), edges[i], i);
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < conform_few(c, 60); i++)
         next_token_shape(c, conform_int(1, 9), conform_int(1, conform_int(1, 2000)), i);
     next_token_shape(c, 1, 257152, 1);
     next_token_shape(c, 8, 257152, 2);

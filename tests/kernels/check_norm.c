@@ -222,8 +222,9 @@ static void norm(struct conform *c, bool centred)
     norm_fixed(c, c->ref, centred);
     norm_fixed(c, c->fast, centred);
     for (int i = 0; i < EDGES; i++)
-        norm_shape(c, edges[i], centred, CONFORM_NORMAL);
-    for (int i = 0; i < RANDOM; i++)
+        norm_shape(c, (struct shape){conform_scale(c, edges[i].rows, 64), edges[i].cols}, centred,
+                   CONFORM_NORMAL);
+    for (int i = 0; i < conform_few(c, RANDOM); i++)
         norm_shape(c, (struct shape){conform_int(1, 20), conform_int(1, 300)}, centred,
                    (enum conform_family)(i % CONFORM_FAMILIES));
     norm_in_place(c, centred);

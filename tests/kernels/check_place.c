@@ -186,7 +186,7 @@ static void place_kv(struct conform *c, bool bf16)
 {
     for (int i = 0; i < EDGES; i++)
         place_shape(c, edges[i], bf16, edges[i].places, CONFORM_NORMAL);
-    for (int i = 0; i < RANDOM; i++) {
+    for (int i = 0; i < conform_few(c, RANDOM); i++) {
         struct shape s = {conform_int(1, 9), conform_int(1, 40), conform_int(1, 3),
                           2 * conform_int(1, 60), conform_int(0, 3) > 0};
         s.dim -= s.rotated ? 0 : conform_int(0, 1);

@@ -154,9 +154,12 @@ static void rope_shape(struct conform *c, struct shape s, bool bf16, enum confor
 
 static void rope(struct conform *c, bool bf16)
 {
-    for (int i = 0; i < EDGES; i++)
-        rope_shape(c, edges[i], bf16, CONFORM_NORMAL);
-    for (int i = 0; i < RANDOM; i++) {
+    for (int i = 0; i < EDGES; i++) {
+        struct shape s = edges[i];
+        s.rows = conform_scale(c, s.rows, 64);
+        rope_shape(c, s, bf16, CONFORM_NORMAL);
+    }
+    for (int i = 0; i < conform_few(c, RANDOM); i++) {
         bool rotated = conform_int(0, 3) > 0;
         struct shape s = {conform_int(1, 20),     conform_int(1, 6),     conform_int(1, 3),
                           2 * conform_int(1, 50), conform_int(0, 3) > 0, rotated};

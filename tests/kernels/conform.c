@@ -2,8 +2,9 @@
  * reports the first difference.
  *
  * Usage: kernels.t [--bench] [--layers [--peak TFLOP/s]] [--first] [--small] [--seed N] [--tier
- * NAME] [--schedule 0..2] [--capability 80] [pattern]; --first ends at the first failure, --small
- * tries no sizes of real models. */
+ * NAME] [--schedule 0..2] [--capability 80] [--threads] [pattern]; --first ends at the first
+ * failure,
+ * --small tries no sizes of real models, --threads gives each lane of a CPU tier a thread. */
 #include "tests/kernels/conform.h"
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
@@ -11,6 +12,7 @@
 
 #include <fnmatch.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,18 +116,50 @@ static void restore(const struct conform_call *call)
         memcpy(call->out[o].at, kept[o].before, kept[o].size);
 }
 
+struct lane {
+    void (*run)(const struct tec_kernels *kernels, const void *args, struct tec_part part);
+    const struct tec_kernels *kernels;
+    const void *args;
+    struct tec_part part;
+};
+
+static void *run_lane(void *user)
+{
+    const struct lane *lane = user;
+    lane->run(lane->kernels, lane->args, lane->part);
+    return NULL;
+}
+
+/* All lanes at once: what two of them touch without order is a race that a sanitizer reports. */
+static void run_threads(struct lane *lanes, int n)
+{
+    pthread_t threads[3];
+    for (int i = 0; i < n; i++)
+        if (pthread_create(&threads[i], NULL, run_lane, &lanes[i]) != 0)
+            abort();
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+}
+
 /* Run from the same initial bytes: lanes one after the other, in reverse order when there are
- * three. */
+ * three, or each in a thread. */
 static void run_lanes(struct conform *c, const struct conform_call *call, bool fast, int lanes,
                       int live)
 {
     restore(call);
     if (c->live)
         *c->live = live;
+    struct lane lane[3];
     for (int i = 0; i < lanes; i++) {
-        struct tec_part part = {lanes == 3 ? lanes - 1 - i : i, lanes};
-        tec_kernel_infos[c->id].run(fast ? c->fast : c->ref, fast ? call->fast : call->ref, part);
+        lane[i] = (struct lane){.run = tec_kernel_infos[c->id].run,
+                                .kernels = fast ? c->fast : c->ref,
+                                .args = fast ? call->fast : call->ref,
+                                .part = {lanes == 3 ? lanes - 1 - i : i, lanes}};
+        if (!c->threads || lanes == 1)
+            run_lane(&lane[i]);
     }
+    if (c->threads && lanes > 1)
+        run_threads(lane, lanes);
     const char *trouble = fast ? cuda_tier_trouble() : NULL;
     if (trouble)
         conform_fail(c, "%s", trouble);
@@ -255,12 +289,12 @@ struct options {
     int schedule; /* of the emulator; -1: each */
     int like;     /* a compute capability; 0: that of the device */
     double peak;  /* peak of bf16 products, for --layers; 0: not known */
-    bool bench, layers, small;
+    bool bench, layers, small, threads;
 };
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {"*", "*", (uint64_t)time(NULL), -1, 0, 0.0, false, false, false};
+    struct options o = {"*", "*", (uint64_t)time(NULL), -1, 0, 0.0, false, false, false, false};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0)
             o.bench = true;
@@ -268,6 +302,8 @@ static struct options parse(int argc, char **argv)
             first_only = true;
         else if (strcmp(argv[i], "--small") == 0)
             o.small = true;
+        else if (strcmp(argv[i], "--threads") == 0)
+            o.threads = true;
         else if (strcmp(argv[i], "--layers") == 0)
             o.layers = true;
         else if (strcmp(argv[i], "--peak") == 0 && i + 1 < argc)
@@ -327,6 +363,7 @@ static void check_cpu(const struct options *o, struct tally *tally, const struct
                                .fast = &fast,                          \
                                .bench = o->bench && t > TEC_TIER_ref,  \
                                .slow = o->small,                       \
+                               .threads = o->threads,                  \
                                .same_order = true},                    \
               skip, conform_##name);
 #include "kernels/kernels.def"
@@ -402,7 +439,7 @@ int main(int argc, char **argv)
     check_cpu(&o, &tally, &ref);
     check_cuda(&o, &tally, &ref);
     buffers_seed(o.seed);
-    if (strcmp(o.tier, "*") == 0)
+    if (strcmp(o.tier, "*") == 0 && !o.threads) /* its wrong lanes would be races */
         tally.failed += conform_self_test(&tally.run);
     if (o.bench)
         conform_bench_gemm(o.pattern);

@@ -15,9 +15,9 @@
  *     conform_end(c);
  *
  * conform_run restores the outputs to what they held (NaN, or what the check put there) before each
- * of: ref once; fast with 1, 2 and 3 lanes (each lane in turn, also in reverse), whose bytes must
- * be equal; fast and ref with fewer live rows. Bytes outside the live rows' columns must be
- * untouched, and the rows that do live must be the bytes of the full run. */
+ * of: ref once; fast with 1, 2 and 3 lanes (each lane in turn, also in reverse; with --threads all
+ * at once), whose bytes must be equal; fast and ref with fewer live rows. Bytes outside the live
+ * rows' columns must be untouched, and the rows that do live must be the bytes of the full run. */
 #ifndef TEC_TESTS_KERNELS_CONFORM_H
 #define TEC_TESTS_KERNELS_CONFORM_H
 
@@ -37,8 +37,9 @@ struct conform {
     /* Sums in the order of the reference, so that products which are exact give the same bytes. A
      * tier of another order still has one order for every row: its bound is in the check. */
     bool same_order;
-    bool slow;  /* some thousand times slower than the others: conform_scale */
-    bool quiet; /* the self-test expects failures */
+    bool threads; /* each lane of a run has a thread of its own: for the thread sanitizer */
+    bool slow;    /* some thousand times slower than the others: conform_scale */
+    bool quiet;   /* the self-test expects failures */
     bool failed;
     double worst; /* largest error seen, as a fraction of its bound */
     int shapes;
@@ -67,6 +68,9 @@ int conform_ld(int cols);           /* a legal stride: cols rounded up to 16, so
 /* A size of a real model where the tier is fast; where it is slow, at most about `most`, and what
  * is left over after whole multiples of 64 stays. */
 int conform_scale(const struct conform *c, int size, int most);
+
+/* So many random shapes: with --threads a fifth, for a race does not ask for a special size. */
+int conform_few(const struct conform *c, int shapes);
 
 /* `count` elements of `size` bytes, aligned to 64, filled with NaN (ints: 0x7fc0prefetch), fenced
  * on both sides. conform_ints is one of ints that hold `value`. */

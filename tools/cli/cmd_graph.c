@@ -3,6 +3,7 @@
 #include "tools/cli/registry.h"
 #include "tools/measure/measure.h"
 #include "tools/measure/roofline.h"
+#include "tools/picture/commands.h"
 #include "tools/picture/drawing.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ enum kind { DOT, SVG, HTML, MERMAID, JSON, TEXT };
 
 struct graph_options {
     int type;
-    bool compiled;
+    bool compiled, commands;
     const char *list, *roofline;
     int pictures, prompt, made;
 };
@@ -28,6 +29,8 @@ static const struct tec_option options[] = {
      "language of the picture; dot. svg needs Graphviz", AT(type), 0, 0},
     {"compiled", 0, TEC_OPTION_FLAG, NULL, "with the captured parts, their commands and bytes",
      AT(compiled), 0, 0},
+    {"commands", 0, TEC_OPTION_FLAG, NULL, "the commands of every captured part, a line each",
+     AT(commands), 0, 0},
     {"list", 0, TEC_OPTION_TEXT, "NAME",
      "a registry: ops, kernels, nodes, hooks, status, passes, tiers, verbs, machines", AT(list), 0,
      0},
@@ -146,6 +149,18 @@ static enum tec_status predict(struct tec_invocation *call, const struct tec_pip
     return status;
 }
 
+static enum tec_status list_commands(struct tec_invocation *call,
+                                     const struct tec_pipeline *pipeline, struct tec_error *err)
+{
+    struct tec_engine *engine = NULL;
+    enum tec_measured_by by;
+    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, err));
+    say_measured(call, pipeline, by);
+    tec_commands_print(engine, call->out);
+    tec_engine_close(engine);
+    return TEC_OK;
+}
+
 static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeline *pipeline,
                             struct tec_error *err)
 {
@@ -181,7 +196,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (o->roofline && o->type != DOT && o->type != TEXT && o->type != JSON)
         return tec_fail(err, TEC_INVALID, "--roofline prints text or json");
     TEC_TRY(tec_open_pipeline(&pipeline, call, call->args.item[0], err));
-    enum tec_status status = o->roofline ? predict(call, pipeline, err) : draw(call, pipeline, err);
+    enum tec_status status = o->roofline   ? predict(call, pipeline, err)
+                             : o->commands ? list_commands(call, pipeline, err)
+                                           : draw(call, pipeline, err);
     tec_pipeline_free(pipeline);
     return status;
 }

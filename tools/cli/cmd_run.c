@@ -7,6 +7,7 @@
 #include "tools/frames/tick_print.h"
 #include "tools/picture/frame_timeline.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
@@ -15,8 +16,8 @@ struct run_options {
     struct tec_words input;
     struct tec_control_options control;
     const char *inputs, *out, *dump, *noise, *timeline;
-    int frames, dtype, clock, actions;
-    bool drain;
+    int frames, random, dtype, clock, actions;
+    bool drain, interpret;
 };
 
 enum { CLOCK_SATURATED, CLOCK_PACED };
@@ -27,6 +28,8 @@ static const struct tec_option options[] = {
      0, 0},
     {"inputs", 0, TEC_OPTION_TEXT, "FILE.jsonl", "one object of such values a frame", AT(inputs), 0,
      0},
+    {"random-inputs", 0, TEC_OPTION_INT, "SEED", "draw every input that is not given", AT(random),
+     1, INT_MAX},
     {"frames", 'n', TEC_OPTION_INT, "N", "at most N; without --inputs 1", AT(frames), 1,
      MAX_FRAMES},
     {"clock", 0, TEC_OPTION_WORD, "saturated|paced",
@@ -45,6 +48,9 @@ static const struct tec_option options[] = {
     {"drain", 0, TEC_OPTION_FLAG, NULL,
      "go on without observations until every text has ended, every action of a ring has left",
      AT(drain), 0, 0},
+    {"interpret", 0, TEC_OPTION_FLAG, NULL,
+     "one node, one request, one step a launch: nothing is merged, batched or overlaid",
+     AT(interpret), 0, 0},
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
     {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
@@ -224,6 +230,8 @@ static enum tec_status try_inputs(void *user, struct tec_session *session, struc
     char warning[200];
     TEC_TRY(tec_inputs_open(&inputs, session, job->frames.opened.pipeline, &job->o->input,
                             job->o->inputs, job->call->heap, err));
+    if (job->o->random)
+        tec_inputs_draw(inputs, (uint64_t)job->o->random);
     enum tec_status status = tec_inputs_next(inputs, &given, err);
     if (status == TEC_OK && !given.ended && !given.none) {
         status =
@@ -239,8 +247,10 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     static const char *const dtypes[] = {NULL, "bf16", "f32"};
     const struct run_options *o = job->o;
     struct tec_invocation *call = job->call;
-    const struct tec_engine_options more = {
-        .dtype = dtypes[o->dtype], .prepared = try_inputs, .prepared_user = job};
+    const struct tec_engine_options more = {.dtype = dtypes[o->dtype],
+                                            .interpret = o->interpret,
+                                            .prepared = try_inputs,
+                                            .prepared_user = job};
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
     if (o->dump)
@@ -255,6 +265,8 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     const struct tec_engine *e = job->frames.opened.engine;
     TEC_TRY(tec_inputs_open(&job->inputs, e->session, job->frames.opened.pipeline, &o->input,
                             o->inputs, call->heap, err));
+    if (o->random)
+        tec_inputs_draw(job->inputs, (uint64_t)o->random);
     if (o->noise)
         TEC_TRY(tec_noise_file_open(&job->noise, o->noise, &e->model->flow, call->heap, err));
     if (o->dump)
@@ -312,7 +324,10 @@ const struct tec_command tec_command_run = {
         "text of a score node that is\n"
         "done has its ranking [{index, text, log_likelihood}].\n"
         "With --clock paced a frame opens each period of the pipeline, and actions are what the\n"
-        "robot is given by the deadline: late ones are replaced as on_miss says.\n",
+        "robot is given by the deadline: late ones are replaced as on_miss says.\n"
+        "With --random-inputs pictures, numbers and texts of token ids are drawn from SEED and "
+        "the\n"
+        "number of the frame; a text stays for ten frames.\n",
     .example =
         "  tectum run pipelines/demo_metaworld.lua \\\n"
         "    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl\n"

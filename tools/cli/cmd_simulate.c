@@ -8,6 +8,7 @@ enum { MAX_FRAMES = 1000000000 };
 
 struct simulate_options {
     const char *costs, *scenario, *arrivals, *trace, *dump;
+    double launch_ms;
     int frames, clock;
 };
 
@@ -15,6 +16,9 @@ struct simulate_options {
 static const struct tec_option options[] = {
     {"costs", 0, TEC_OPTION_TEXT, "FILE.costs", "what launches take, from `tectum profile`",
      AT(costs), 0, 0},
+    {"launch-ms", 0, TEC_OPTION_NUMBER, "X",
+     "in place of --costs: what every launch takes, and every step of a decode", AT(launch_ms),
+     0.001, 1000000},
     {"scenario", 0, TEC_OPTION_TEXT, "FILE.json", "what happens from outside; else nothing does",
      AT(scenario), 0, 0},
     {"arrivals", 0, TEC_OPTION_TEXT, "SPEC",
@@ -83,6 +87,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         TEC_TRY(tec_out_file_open(&trace, o->trace, err));
     const struct tec_simulation_options options_of = {.pipeline = call->args.item[0],
                                                       .costs = o->costs,
+                                                      .launch_ms = o->launch_ms,
                                                       .scenario = o->scenario,
                                                       .arrivals = o->arrivals,
                                                       .frames = o->frames,

@@ -92,6 +92,7 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .tokenizer = s->tokenizer,
                                            .forgets = out->more.forgets,
                                            .saturated = out->more.saturated,
+                                           .interpret = out->more.interpret,
                                            .prepared = out->more.prepared ? pass_prepared : NULL,
                                            .prepared_user = out,
                                            .progress = show_progress,

@@ -1,6 +1,10 @@
 """Who answers an observation: the PyTorch model in this process, or any openpi server."""
+import pathlib
+import sys
+
 import numpy as np
 
+TRAIN = pathlib.Path(__file__).resolve().parents[2] / "pipelines/checkpoints/metaworld/train"
 HORIZON, ACTION_DIM = 16, 4
 
 
@@ -13,6 +17,7 @@ class Local:
     """The model in PyTorch, behind the same call as a server. PyTorch is imported here only: a server needs none of it."""
 
     def __init__(self, folder, dtype=None, steps=10):
+        sys.path.append(str(TRAIN))
         import torch
         import checkpoint
         torch.set_num_threads(1)

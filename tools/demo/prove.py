@@ -274,7 +274,7 @@ def plot(rows, path):
 def prove_observations(a):
     """Recorded observations, the engine against PyTorch: tensors within bounds, sentences equal (`tectum verify` is the judge)."""
     case, out = a.out / "observations", []
-    record = [sys.executable, "-W", "ignore", str(pathlib.Path(__file__).with_name("cases.py")), str(ROOT / CHECKPOINT), str(case)]
+    record = [sys.executable, "-W", "ignore", str(ROOT / CHECKPOINT / "train/cases.py"), str(ROOT / CHECKPOINT), str(case)]
     per_task = -(-a.observations // (9 * len(TASKS)))       # an episode has nine observations or so
     subprocess.run([*record, "--episodes", str(per_task), "--seed", str(a.seed)], check=True, stdout=subprocess.DEVNULL)
     episodes = json.loads((case / "case.json").read_text())["episodes"]

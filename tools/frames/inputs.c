@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "base/nearest.h"
 #include "tools/cli/lines.h"
+#include "tools/frames/random_input.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,8 @@ struct tec_inputs {
     struct tec_arena arena;  /* lives as long as this structure */
     struct tec_arena moment; /* lives as long as a frame */
     const struct tec_pipeline *pipeline;
+    const struct tec_session *session; /* borrowed */
+    uint64_t random;                   /* seed of what is not given; 0 = nothing is drawn */
     struct tec_input_files files;
     struct wanted wanted[TEC_MAX_INPUTS];
     int n_wanted;
@@ -296,6 +299,47 @@ static enum tec_status next_line(struct tec_inputs *in, bool *more, struct tec_e
     return TEC_OK;
 }
 
+/* Whether the frame has a value of that name; a text may be given as token ids. */
+static bool is_given(const struct tec_inputs_frame *frame, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < frame->n; i++)
+        if (strncmp(frame->values[i].name, name, n) == 0 &&
+            (frame->values[i].name[n] == '\0' || strcmp(frame->values[i].name + n, "#ids") == 0))
+            return true;
+    return false;
+}
+
+/* Draw the inputs that are not given. A frame's values depend on the seed and its number alone;
+ * texts and changes of a memory stay for TEXT_FRAMES frames, as instructions do. */
+static enum tec_status put_random(struct tec_inputs *in, struct tec_inputs_frame *frame,
+                                  struct tec_error *err)
+{
+    enum { TEXT_FRAMES = 10, PROMPT_TOKENS = 12, IDS_OF_ANY_MODEL = 256 };
+    const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
+    struct tec_value drawn[2][TEC_MAX_INPUTS];
+    int64_t texts = in->frame / TEXT_FRAMES;
+    const uint64_t states[2] = {in->random + golden * (uint64_t)(in->frame + 1),
+                                in->random + golden * (uint64_t)(texts + 1)};
+    size_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        uint64_t state = states[i];
+        TEC_TRY(tec_random_inputs(drawn[i], TEC_MAX_INPUTS, &n, in->pipeline,
+                                  tec_session_robot(in->session),
+                                  tec_session_picture_side(in->session), PROMPT_TOKENS,
+                                  IDS_OF_ANY_MODEL, &state, &in->moment, err));
+    }
+    for (size_t i = 0; i < n; i++) {
+        enum tec_input_kind kind = in->pipeline->inputs[i].kind;
+        bool text = kind == TEC_INPUT_TEXT || kind == TEC_INPUT_SEGMENTS;
+        if (is_given(frame, text ? in->pipeline->inputs[i].name : drawn[text][i].name) ||
+            frame->n == TEC_MAX_INPUTS || (kind == TEC_INPUT_SEGMENTS && in->frame % TEXT_FRAMES))
+            continue;
+        frame->values[frame->n++] = drawn[text][i];
+    }
+    return TEC_OK;
+}
+
 static enum tec_status read_frame(struct tec_inputs *in, struct tec_inputs_frame *frame,
                                   struct tec_error *err)
 {
@@ -309,6 +353,8 @@ static enum tec_status read_frame(struct tec_inputs *in, struct tec_inputs_frame
     }
     if (frame->ended || frame->none)
         return TEC_OK;
+    if (in->random)
+        TEC_TRY(put_random(in, frame, err));
     return tec_context(err, check_missing(in, frame, err), "%.180s", in->place);
 }
 
@@ -384,6 +430,7 @@ enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_sessio
         return tec_fail(err, TEC_NO_MEMORY, "no memory for inputs");
     in->heap = in->files.heap = heap;
     in->pipeline = pipeline;
+    in->session = session;
     tec_arena_init(&in->arena, heap);
     tec_arena_init(&in->moment, heap);
     snprintf(in->place, sizeof in->place, "--input");
@@ -402,6 +449,11 @@ enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_sessio
     }
     *out = in;
     return TEC_OK;
+}
+
+void tec_inputs_draw(struct tec_inputs *in, uint64_t seed)
+{
+    in->random = 2 * seed + 1;
 }
 
 void tec_inputs_close(struct tec_inputs *in)

@@ -31,6 +31,11 @@ enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_sessio
                                 const char *file, struct tec_heap *heap, struct tec_error *err);
 void tec_inputs_close(struct tec_inputs *in); /* NULL is allowed */
 
+/* From the next frame on draw every input that is not given: pictures of random pixels, numbers
+ * from -1 to 1, texts of 12 random token ids and changes of a memory that stay for 10 frames. Equal
+ * seeds and frame numbers give equal values. */
+void tec_inputs_draw(struct tec_inputs *in, uint64_t seed);
+
 /* The next frame's values; the first call is frame 0. Missing names are refused here, with a list
  * of what is wanted. Ends with the file, or where "[*]" passes the last entry of its tensor; words
  * alone never end. */

@@ -11,14 +11,15 @@ static uint32_t draw(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-static bool random_picture(struct tec_value *v, const struct tec_decl_input *in, uint64_t *state,
-                           struct tec_arena *arena)
+static bool random_picture(struct tec_value *v, const struct tec_decl_input *in, int side,
+                           uint64_t *state, struct tec_arena *arena)
 {
-    size_t n = (size_t)in->h * (size_t)in->w * 3;
+    int h = side ? side : in->h, w = side ? side : in->w;
+    size_t n = (size_t)h * (size_t)w * 3;
     uint8_t *pixels = TEC_NEW(arena, n, uint8_t);
     for (size_t i = 0; pixels && i < n; i++)
         pixels[i] = (uint8_t)draw(state);
-    *v = (struct tec_value){in->name, TEC_VALUE_U8, 3, {in->h, in->w, 3}, pixels, n};
+    *v = (struct tec_value){in->name, TEC_VALUE_U8, 3, {h, w, 3}, pixels, n};
     return pixels;
 }
 
@@ -81,11 +82,13 @@ static const char *name_of(const struct tec_decl_input *in, const struct tec_rob
 
 enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t *n,
                                   const struct tec_pipeline *pipeline,
-                                  const struct tec_robot *robot, int prompt_tokens, int vocab,
-                                  uint64_t *state, struct tec_arena *arena, struct tec_error *err)
+                                  const struct tec_robot *robot, int side, int prompt_tokens,
+                                  int vocab, uint64_t *state, struct tec_arena *arena,
+                                  struct tec_error *err)
 {
     enum { OF_ANY_MODEL = 256 };
     *n = 0;
+    side = robot && robot->resize == TEC_RESIZE_NONE ? side : 0;
     if (pipeline->n_models > 1 && vocab > OF_ANY_MODEL)
         vocab = OF_ANY_MODEL;
     for (int i = 0; i < pipeline->n_inputs && *n < room; i++) {
@@ -93,7 +96,7 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
         struct tec_value *v = &values[*n];
         *v = (struct tec_value){.name = in->name};
         bool made = in->kind == TEC_INPUT_SEGMENTS ? random_units(v, state, arena)
-                    : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, state, arena)
+                    : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, side, state, arena)
                     : in->kind == TEC_INPUT_TENSOR
                         ? random_numbers(v, in, state, arena)
                         : random_prompt(v, in, prompt_tokens, vocab, state, arena);

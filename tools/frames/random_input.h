@@ -1,4 +1,4 @@
-/* random_input.h - values of declared inputs that mean nothing: for measurements. */
+/* random_input.h - random values of declared inputs, for measurements and tests. */
 #ifndef TEC_TOOLS_FRAMES_RANDOM_INPUT_H
 #define TEC_TOOLS_FRAMES_RANDOM_INPUT_H
 
@@ -6,14 +6,16 @@
 #include "graph/load/pipeline.h"
 #include "graph/transform/observer.h"
 
-/* Values of every input of a pipeline but segments, under the names that its robot (may be NULL)
- * knows them by: pictures of random pixels, numbers from -1 to 1, a prompt of `prompt_tokens`
- * random ids (at most as many as declared; of a vocabulary of `vocab`, not the first three).
- * `state` is the generator's, and moves on. `values` holds `room`; *n is how many there are.
- * TEC_NO_MEMORY. */
+/* Values of every input of a pipeline, in the order of its inputs, under the names that its robot
+ * (may be NULL) knows them by: pictures of random pixels, numbers from -1 to 1, a prompt of
+ * `prompt_tokens` random ids (at most as many as declared; of a vocabulary of `vocab`, not the
+ * first three), six texts that are put into a memory. A picture has the declared size, or `side`
+ * pixels a side where the robot resizes none. `state` is the generator's, and moves on.
+ * `values` holds `room`; *n is how many there are. TEC_NO_MEMORY. */
 enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t *n,
                                   const struct tec_pipeline *pipeline,
-                                  const struct tec_robot *robot, int prompt_tokens, int vocab,
-                                  uint64_t *state, struct tec_arena *arena, struct tec_error *err);
+                                  const struct tec_robot *robot, int side, int prompt_tokens,
+                                  int vocab, uint64_t *state, struct tec_arena *arena,
+                                  struct tec_error *err);
 
 #endif

@@ -227,12 +227,3 @@ int tec_arrivals_at(const struct tec_arrivals *arrivals, int64_t frame,
     }
     return n;
 }
-
-double tec_arrivals_rate(const struct tec_arrivals *arrivals)
-{
-    if (arrivals->kind == TEC_ARRIVE_POISSON)
-        return arrivals->lambda;
-    if (arrivals->kind == TEC_ARRIVE_BURSTY)
-        return (double)arrivals->burst / arrivals->burst_every;
-    return 1.0 / arrivals->interval;
-}

@@ -50,7 +50,4 @@ enum tec_status tec_arrivals_parse(struct tec_arrivals *arrivals, const char *te
 int tec_arrivals_at(const struct tec_arrivals *arrivals, int64_t frame,
                     struct tec_arrival out[TEC_MAX_ARRIVALS]);
 
-/* Requests a frame on average, before the limit of a frame. */
-double tec_arrivals_rate(const struct tec_arrivals *arrivals);
-
 #endif

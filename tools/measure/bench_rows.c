@@ -168,8 +168,8 @@ enum tec_status tec_bench_random(struct tec_bench *b, uint64_t seed, struct tec_
     for (int i = 0; i < TEC_BENCH_INPUTS; i++) {
         size_t n;
         TEC_TRY(tec_random_inputs(values, TEC_MAX_INPUTS, &n, p, tec_session_robot(e->session),
-                                  b->prompt_tokens, e->model->text.vocab, &state, b->call->arena,
-                                  err));
+                                  tec_session_picture_side(e->session), b->prompt_tokens,
+                                  e->model->text.vocab, &state, b->call->arena, err));
         TEC_TRY(tec_session_observe(b->opened.engine->session, values, n, NULL, i, 0, &b->random[i],
                                     NULL, err));
     }

@@ -174,12 +174,3 @@ enum tec_status tec_op_times_measure(struct tec_op_times *out, const struct tec_
     tec_arena_finish(&w.arena);
     return status;
 }
-
-double tec_op_times_ns(const struct tec_op_times *t, enum tec_stage stage, const char *label)
-{
-    double ns = 0.0;
-    for (int i = 0; i < t->n; i++)
-        if (is_item(&t->items[i], stage, label ? label : t->items[i].label))
-            ns += t->items[i].ns;
-    return ns;
-}

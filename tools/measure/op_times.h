@@ -40,7 +40,4 @@ struct tec_op_times_of {
 enum tec_status tec_op_times_measure(struct tec_op_times *out, const struct tec_op_times_of *of,
                                      struct tec_heap *heap, struct tec_error *err);
 
-/* The time of a stage's calls of that label, or of all its calls (NULL); 0 when there are none. */
-double tec_op_times_ns(const struct tec_op_times *times, enum tec_stage stage, const char *label);
-
 #endif

@@ -9,10 +9,12 @@ enum { PATIENCE_US = 200000 };
 static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *arena,
                                    const struct tec_simulation_options *o, struct tec_error *err)
 {
-    if (!o->costs)
+    if (!o->costs && !(o->launch_ms > 0.0))
         return tec_fail(err, TEC_INVALID,
-                        "there is nothing to tell how long launches take: give --costs FILE");
-    TEC_TRY(tec_cost_table_read(&s->costs, o->costs, arena, err));
+                        "there is nothing to tell how long launches take: give --costs FILE or "
+                        "--launch-ms X");
+    if (o->costs)
+        TEC_TRY(tec_cost_table_read(&s->costs, o->costs, arena, err));
     tec_scenario_default(&s->scenario);
     if (o->scenario)
         TEC_TRY(tec_scenario_read(&s->scenario, o->scenario, arena, err));
@@ -37,6 +39,27 @@ static enum tec_status read_arrivals(struct tec_simulation *s, const char *text,
     return tec_arrivals_parse(&s->arrivals, text, longest, seed, err);
 }
 
+/* Make a table in which every node, and every launch of a ring, takes the same time. */
+static enum tec_status even_costs(struct tec_cost_table *out, const struct tec_pipeline *p,
+                                  double us, struct tec_arena *arena, struct tec_error *err)
+{
+    static const char *const of_rings[] = {"packed", "shift"};
+    *out = (struct tec_cost_table){.rows =
+                                       TEC_NEW(arena, (size_t)p->n_nodes + 2, struct tec_cost_row)};
+    if (!out->rows)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d costs", p->n_nodes);
+    for (int i = 0; i < p->n_nodes + 2; i++)
+        out->rows[out->n_rows++] = (struct tec_cost_row){
+            .node = i < p->n_nodes ? p->nodes[i].name : of_rings[i - p->n_nodes],
+            .n = 1,
+            .min = us,
+            .p50 = us,
+            .p99 = us,
+            .p999 = us,
+            .max = us};
+    return TEC_OK;
+}
+
 static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation *call,
                                 const struct tec_simulation_options *o, struct tec_error *err)
 {
@@ -44,6 +67,8 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     TEC_TRY(read_inputs(s, call->arena, o, err));
     const struct tec_engine_options more = {.saturated = !s->scenario.paced};
     TEC_TRY(tec_open_options(&s->opened, &options, call, o->pipeline, &more, err));
+    if (!o->costs)
+        TEC_TRY(even_costs(&s->costs, s->opened.pipeline, o->launch_ms * 1e3, call->arena, err));
     /* The real time of a call decides nothing here, so that a slow machine cannot change what
      * happens. */
     s->opened.pipeline->guard.hard_us = PATIENCE_US;

@@ -8,8 +8,9 @@
 
 /* The pipeline's policy, or that of the call's --policy, with its parameters. */
 struct tec_simulation_options {
-    const char *pipeline, *costs;
-    const char *scenario; /* NULL: 100 frames, nothing from outside */
+    const char *pipeline, *costs; /* costs NULL: launch_ms */
+    double launch_ms;             /* of every launch, and of every step of a decode; 0 = not said */
+    const char *scenario;         /* NULL: 100 frames, nothing from outside */
     const char
         *arrivals; /* a generator's specification, see tools/measure/arrivals.h; NULL = none */
     int frames;    /* 0: the scenario's */

@@ -128,7 +128,7 @@ return function(m)
     },
     action = {
       horizon = c.action_horizon or c.chunk_size or given.horizon or m.horizon or 50,
-      dim = rows("action_out_proj.weight", 32), steps = c.num_inference_steps or 10,
+      dim = rows("action_out_proj.weight", given.width or 32), steps = c.num_inference_steps or 10,
       min_period = c.min_period or 0.004, max_period = c.max_period or 4.0,
       ["in"] = dense("action_in_proj", true), out = dense("action_out_proj", true),
       state = not m.adaptive and dense("state_proj", true) or false,

@@ -8,9 +8,12 @@ back. `executed` is what really was done: the prefix a policy with an old observ
 """
 import argparse
 import pathlib
+import sys
 import time
 
 import numpy as np
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[4] / "tools/demo"))        # the simulator and the loop
 
 from sim import TASKS, Sim
 

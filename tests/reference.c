@@ -1,8 +1,13 @@
-/* reference.c - the language of pipeline files as Markdown and as an editor's stub. */
+/* reference.c - the generated parts of documents: the language of pipeline files as Markdown and as
+ * an editor's stub, and the tables of hooks and views of policies. All are made from the lists that
+ * the code itself is made from; the tests say whether the documents have them.
+ *
+ * `reference.t --write` writes all of them anew. */
 #include "graph/load/fields.h"
 #include "graph/load/pipeline.h"
+#include "tests/tap.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 static void print_words(const struct tec_word *words, const char *quote, const char *between,
                         FILE *out)
@@ -69,7 +74,7 @@ static void print_constructor(enum tec_constructor con, FILE *out)
     }
 }
 
-void tec_pipeline_reference(FILE *out)
+static void print_pipelines(FILE *out)
 {
     fputs("## Constructors and their fields\n", out);
     for (int i = TEC_CON_NONE + 1; i < TEC_CONSTRUCTORS; i++)
@@ -152,7 +157,7 @@ static void print_stub(enum tec_constructor con, FILE *out)
     fprintf(out, "\nfunction %s(t) end\n", info->word);
 }
 
-void tec_pipeline_stub(FILE *out)
+static void print_all_stubs(FILE *out)
 {
     static const char *const arguments[] = {"name string",
                                             "name string|table",
@@ -196,4 +201,145 @@ void tec_pipeline_stub(FILE *out)
         fprintf(out, "function %s(%.*s) end\n", info->word,
                 argument ? (int)strcspn(argument, " ") : 0, argument ? argument : "");
     }
+}
+
+/* --- policies -------------------------------------------------------------------------------- */
+
+static const char hook_tables[] =
+    "### Hooks\n\n| Hook | Arguments | Meaning | Without it |\n|---|---|---|---|\n"
+#define HOOK(name, args, meaning, without) \
+    "| `" #name "` | `" args "` | " meaning " | " without " |\n"
+#include "policies/hooks.def"
+    "\n### Decisions\n\n| Call | Effect |\n|---|---|\n"
+#define DECISION(name, args, effect) "| `D:" #name "(" args ")` | " effect " |\n"
+#include "policies/hooks.def"
+    ;
+
+/* The text is in two parts, because compilers need not accept longer string literals. */
+static const char view_tables[] =
+    "\n### F, the frame\n\n| Field | Meaning |\n|---|---|\n"
+#define FRAME(name, member, kind, meaning) "| `F." #name "` | " meaning " |\n"
+#include "policies/views.def"
+    "\n### F.req[i], a request\n\n| Field | Meaning |\n|---|---|\n"
+#define REQUEST(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
+#include "policies/views.def"
+    "\n### R and F.last, what a frame came to\n\n| Field | Meaning |\n|---|---|\n"
+#define RESULT(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
+#include "policies/views.def"
+    "| `node_us` | microseconds by name of node, 0 if it did not run |\n"
+    "\n### F.seg[i], a segment of memory\n\n| Field | Meaning |\n|---|---|\n"
+#define SEGMENT(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
+#include "policies/views.def"
+    "\n### F.gpu, the device\n\n| Field | Meaning |\n|---|---|\n"
+#define DEVICE(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
+#include "policies/views.def"
+    "\n### F.kv(name), a resource\n\n| Field | Meaning |\n|---|---|\n"
+#define POOL(name, member, kind, meaning) "| `" #name "` | " meaning " |\n"
+#include "policies/views.def"
+    ;
+
+static void print_policies(FILE *out)
+{
+    fprintf(out, "%s%s", hook_tables, view_tables);
+}
+
+/* --- the documents --------------------------------------------------------------------------- */
+
+/* A file whose text between `from` and `to` is generated: `from` is its beginning, `to` what
+ * follows it; NULL: the beginning or end of the file. `shows`: a line of it. */
+static const struct document {
+    const char *path, *from, *to, *shows;
+    void (*print)(FILE *out);
+} documents[] = {
+    {"doc/pipelines.md", "## Constructors and their fields\n", NULL, "\n### kv.frame\n",
+     print_pipelines},
+    {"doc/tectum.d.lua", NULL, NULL, "\n---@class tectum.pipeline\n", print_all_stubs},
+    {"doc/policies.md", "### Hooks\n", "\n## The sandbox\n", "\n| `D:decode(i, k)` |",
+     print_policies},
+};
+enum { DOCUMENTS = sizeof documents / sizeof documents[0] };
+
+static char *read_whole(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = calloc(1, 1 << 20);
+    if (!f || !text || fread(text, 1, (1 << 20) - 1, f) == 0) {
+        free(text);
+        text = NULL;
+    }
+    if (f)
+        fclose(f);
+    return text;
+}
+
+/* The document `is` with its generated part made anew; NULL where that part is not found. */
+static char *made_anew(const struct document *d, const char *is)
+{
+    char *text = NULL;
+    size_t n = 0;
+    const char *from = d->from ? strstr(is, d->from) : is;
+    const char *to = !from ? NULL : d->to ? strstr(from, d->to) : strchr(from, '\0');
+    if (!to)
+        return NULL;
+    FILE *out = open_memstream(&text, &n);
+    if (!out)
+        return NULL;
+    fwrite(is, 1, (size_t)(from - is), out);
+    d->print(out);
+    fputs(to, out);
+    fclose(out);
+    return text;
+}
+
+static void check_document(const struct document *d)
+{
+    char *is = read_whole(d->path);
+    REQUIRE(is);
+    char *wanted = made_anew(d, is);
+    CHECK(wanted && strstr(wanted, d->shows));
+    bool current = wanted && strcmp(is, wanted) == 0;
+    if (!current)
+        fprintf(stderr, "# %s is stale: reference.t --write\n", d->path);
+    CHECK(current);
+    free(is);
+    free(wanted);
+}
+
+TEST(the_page_of_pipelines_is_current)
+{
+    check_document(&documents[0]);
+}
+
+TEST(the_stub_for_editors_is_current)
+{
+    check_document(&documents[1]);
+}
+
+TEST(the_page_of_policies_is_current)
+{
+    check_document(&documents[2]);
+}
+
+static int write_documents(void)
+{
+    int rc = 0;
+    for (int i = 0; i < DOCUMENTS; i++) {
+        char *is = read_whole(documents[i].path);
+        char *wanted = is ? made_anew(&documents[i], is) : NULL;
+        FILE *out = wanted ? fopen(documents[i].path, "wb") : NULL;
+        if (!out || fputs(wanted, out) < 0)
+            rc = 1;
+        if (out && fclose(out) != 0)
+            rc = 1;
+        free(is);
+        free(wanted);
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--write") == 0)
+        return write_documents();
+    return tap_main(argc, argv);
 }

@@ -9,10 +9,13 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import sys
 
 import numpy as np
 import torch
 from safetensors.numpy import save_file
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[4] / "tools/demo"))        # the simulator and the loop
 
 import checkpoint
 import episode

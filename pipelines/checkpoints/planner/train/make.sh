@@ -1,12 +1,13 @@
 #!/bin/sh
 # make.sh - the shipped planner and its measurement from nothing, with the time each step took.
-# usage: tools/planner/make.sh OUT
+# usage: pipelines/checkpoints/planner/train/make.sh OUT
 # Twelve trainings one after the other. The Python environment is made in build/planner/venv.
 set -eu
-cd "$(dirname "$0")/../.."
-case ${1:--} in -*) echo "usage: tools/planner/make.sh OUT" >&2; exit 2 ;; esac
+cd "$(dirname "$0")/../../../.."
+here=pipelines/checkpoints/planner/train
+case ${1:--} in -*) echo "usage: pipelines/checkpoints/planner/train/make.sh OUT" >&2; exit 2 ;; esac
 out=$1
-venv=build/planner/venv needs=tools/planner/requirements.txt
+venv=build/planner/venv needs=$here/requirements.txt
 python=$venv/bin/python
 mkdir -p "$out"
 
@@ -31,14 +32,14 @@ step() { # step TEXT COMMAND...: run it and say how long it took
 ready() {
     name=$1
     shift
-    step "training of $name" $python tools/planner/train.py "$out/$name" "$@"
-    $python tools/planner/export.py "$out/$name" "$out/bf16/$name"
+    step "training of $name" $python $here/train.py "$out/$name" "$@"
+    $python $here/export.py "$out/$name" "$out/bf16/$name"
 }
 
 # What ships: 12 objects, two hops tried.
 ready shipped
-$python tools/planner/questions.py "$out/questions.jsonl"
-step "the evaluation" $python tools/planner/evaluate.py "$out/questions.jsonl" "$out/shipped.json" shipped="$out/bf16/shipped"
+$python $here/questions.py "$out/questions.jsonl"
+step "the evaluation" $python $here/evaluate.py "$out/questions.jsonl" "$out/shipped.json" shipped="$out/bf16/shipped"
 # Three seeds with and without the aid: 8 objects, one hop.
 runs=
 for seed in 0 1 2; do
@@ -52,9 +53,9 @@ for name in notes1 notes2 plain0 plain1 plain2; do
     ready long$name --seed "${name#?????}" --last 4 --steps 1800 --notes $notes
     runs="$runs long$name=$out/bf16/long$name"
 done
-$python tools/planner/questions.py "$out/questions8.jsonl" --objects 8
+$python $here/questions.py "$out/questions8.jsonl" --objects 8
 # shellcheck disable=SC2086 # runs is a list
-step "the evaluation of seeds" $python tools/planner/evaluate.py "$out/questions8.jsonl" "$out/seeds.json" \
+step "the evaluation of seeds" $python $here/evaluate.py "$out/questions8.jsonl" "$out/seeds.json" \
     --ratios 0.2,0.3,0.4,0.6 $runs
-$python tools/planner/report.py "$out/shipped.json"
-$python tools/planner/report.py "$out/seeds.json" --apart
+$python $here/report.py "$out/shipped.json"
+$python $here/report.py "$out/seeds.json" --apart

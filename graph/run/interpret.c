@@ -1,0 +1,90 @@
+/* interpret.c - an executor that merges nothing: each launch is one node for one request.
+ *
+ * Frame thread. It shares the launches of launch.c, launch_ring.c and launch_score.c with the real
+ * executor and cuts what the loop asks for into the smallest of them. Times are those of the first
+ * and the last of these launches, so a policy that looks at times may decide otherwise than with
+ * the real executor. */
+#include "graph/run/interpret.h"
+
+#include "graph/run/launch_ring.h"
+
+#include <string.h>
+
+/* Add a launch to what the loop is told about all of them; false: it failed. */
+static bool add(struct tec_replay *sum, const struct tec_replay *one, bool first)
+{
+    if (first)
+        sum->start_ns = one->start_ns;
+    sum->end_ns = one->end_ns;
+    for (int i = 0; i < TEC_MAX_MARKS; i++)
+        if (one->mark_ns[i])
+            sum->mark_ns[i] = one->mark_ns[i];
+    if (one->status != TEC_OK)
+        sum->status = one->status;
+    return one->status == TEC_OK;
+}
+
+/* Advance one row by up to k steps, each a launch. */
+static bool advance(struct tec_plan *plan, struct tec_row_state *row, int k, int *tokens, int *made,
+                    struct tec_replay *replay, bool first)
+{
+    struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_DECODE, 1);
+    int steps = 0;
+    *made = 0;
+    for (int i = 0; i < k && (i == 0 || !row->done); i++) {
+        struct tec_replay one = {0};
+        int new = 0;
+        tec_launch_decode(plan, part, &row, 1, 1, tokens + *made, &new, &one);
+        *made += new;
+        steps += row->steps;
+        if (!add(replay, &one, first && i == 0))
+            return false;
+    }
+    row->steps = steps;
+    return true;
+}
+
+static void interpret_decode(void *self, struct tec_row_state *const *rows, int n, int k,
+                             int *tokens, int *made, struct tec_replay *replay)
+{
+    bool works = true;
+    for (int i = 0; i < n && works; i++)
+        works = advance(self, rows[i], k, tokens + (ptrdiff_t)i * k, &made[i], replay, i == 0);
+}
+
+/* The whole prefill with the first slice; the others have nothing left to do. */
+static void interpret_slice(void *self, int at, int region, const struct tec_prefix_input *prompt,
+                            struct tec_replay *replay)
+{
+    struct tec_plan *plan = self;
+    struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_PREFIX, 0);
+    const struct tec_clock real = {0};
+    if (at == 0) {
+        tec_launch_prefix(plan, part, region, prompt, NULL, replay);
+        return;
+    }
+    replay->start_ns = replay->end_ns = replay->mark_ns[TEC_MARK_PREFILL] = tec_clock_now(&real);
+}
+
+static void interpret_packed(void *self, struct tec_ring_launch *launch)
+{
+    struct tec_plan *plan = self;
+    const struct tec_ring_rows in = {.prefix = &launch->input->prefix,
+                                     .entering = launch->entering};
+    struct tec_replay *replay = &launch->replay, one = {0};
+    tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &in, launch->tokens, &one);
+    bool works = add(replay, &one, true);
+    int made;
+    for (int i = 0; i < launch->n && works; i++)
+        works = advance(plan, launch->rows[i], 1, launch->tokens + 1 + i, &made, replay, false);
+    replay->mark_ns[TEC_MARK_PACKED] = replay->end_ns;
+}
+
+struct tec_executor tec_executor_interpret(struct tec_plan *plan)
+{
+    struct tec_executor e = tec_executor_real(plan);
+    e.decode = interpret_decode;
+    e.slice = interpret_slice;
+    e.packed = interpret_packed;
+    return e;
+}

@@ -1,0 +1,78 @@
+#!/bin/sh
+# frozen.t - what pipelines compile to and do stays as it was: command lists, event traces, actions.
+# usage: tests/frozen.t [--write] [PROGRAM]; --write keeps what the program does now.
+#
+# tests/frozen/pipelines.txt names them. lists.txt has, for each, the checksum of
+# `tectum graph --commands`; traces.txt that of the events of 20 simulated frames whose launches take
+# 1 ms; actions.txt the first actions of four frames of random inputs on the reference kernels,
+# compared within 1e-3, as the C library's functions may differ between processors. To see what
+# differs, run the printed command with the program of either commit.
+cd "$(dirname "$0")/.." || exit 1
+write=
+[ "${1:-}" = --write ] && write=1 && shift
+T=${1:-${TECTUM:-}}
+[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
+if [ ! -x "$T" ]; then
+    echo "1..0 # SKIP no program: give one as an argument"
+    exit 0
+fi
+W=$(mktemp -d) || exit 1
+trap 'rm -rf "$W"' EXIT
+n=0 failed=0
+model="--random-weights 1 --size tiny"
+
+ok() { # ok STATUS TEXT
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
+    else
+        failed=1
+        echo "not ok $n - $2"
+        sed 's/^/# /' "$W/err" | head -n 3
+    fi
+}
+
+# same FILE PIPELINE VALUE TEXT: the file's line of the pipeline has this value
+same() {
+    if [ -n "$write" ]; then
+        echo "$2 $3" >>"$W/$1"
+        return
+    fi
+    [ "$(sed -n "s|^$2 ||p" "tests/frozen/$1")" = "$3" ]
+    ok $? "$4"
+}
+
+sum() { sha256sum "$1" | cut -c 1-16; }
+
+for p in pipelines/*.lua tests/pipelines/*.lua; do
+    grep -q "^$p " tests/frozen/pipelines.txt 2>/dev/null || continue
+    list="graph --commands $model --device cpu --threads 2 --tier ref $p"
+    "$T" $list >"$W/out" 2>"$W/err" </dev/null
+    same lists.txt "$p" "$(wc -l <"$W/out") $(sum "$W/out")" "tectum $list"
+    trace="simulate $model --launch-ms 1 -n 20 $p"
+    "$T" $trace --trace "$W/out" >/dev/null 2>"$W/err" </dev/null
+    same traces.txt "$p" "$(wc -l <"$W/out") $(sum "$W/out")" "tectum $trace --trace FILE"
+    run="run $model --random-inputs 1 -n 4 --threads 2 --tier ref --format json $p"
+    "$T" $run >"$W/frames" 2>"$W/err" </dev/null
+    python3 - "$W/frames" "$p" "${write:+$W/actions.txt}" >>"$W/err" 2>&1 <<'PYTHON'
+import json, sys
+frames = [json.loads(line) for line in open(sys.argv[1])]
+now = [[x for node in sorted(f.get("actions") or {}) for x in (f["actions"][node] or [[]])[0]] for f in frames]
+if any("in_flight" in f for f in frames):
+    now = []  # how many frames fill a ring depends on the time that they take
+if sys.argv[3]:
+    open(sys.argv[3], "a").write(sys.argv[2] + " " + json.dumps([[round(x, 6) for x in r] for r in now]) + "\n")
+else:
+    was = [line.split(" ", 1) for line in open("tests/frozen/actions.txt")]
+    was = json.loads(dict(was)[sys.argv[2]])
+    assert [len(r) for r in was] == [len(r) for r in now], "actions of other frames"
+    assert all(abs(a - b) <= 1e-3 for r, s in zip(was, now) for a, b in zip(r, s)), "other actions"
+PYTHON
+    status=$?
+    [ -n "$write" ] || ok $status "tectum $run"
+done
+if [ -n "$write" ]; then
+    cp "$W/lists.txt" "$W/traces.txt" "$W/actions.txt" tests/frozen/
+    exit 0
+fi
+echo "1..$n"
+exit $failed
