@@ -51,12 +51,33 @@ assert reads >= 3, reads
 END
 }
 
-for case in "text_edges chaos" "text_loop oxygen" "text_remark slack_k" "text_remark chaos" "text_levels chaos"; do
+for case in "text_edges chaos" "text_loop oxygen" "text_remark slack_k" "text_remark chaos" "text_levels chaos" "text_ranks chaos"; do
     set -- $case
     trace "$1" "$2"
     ok $? "$1 under $2: events are the committed ones"
     chain "tests/traces/$1_$2.jsonl"
     ok $? "$1 under $2: each read is of the newest version, with its age"
+done
+
+# Which versions are read, the actions and texts do not depend on how the graph is compiled.
+said() { # said PIPELINE ARGUMENTS...: a line a frame
+    pipeline=$1
+    shift
+    "$T" run "$pipeline" --random-weights 1 --size tiny --random-inputs 1 -n 24 --policy chaos \
+        --format json "$@" </dev/null 2>>"$W/err" | python3 -c '
+import json, sys
+frames = [json.loads(line) for line in sys.stdin]
+assert sum(f["read"][0]["request"] is not None for f in frames) > 3, "no text was read"
+for f in frames:
+    reads = [(r["node"], r["stream"], r["request"], r["frame"]) for r in f["read"]]
+    print(json.dumps([reads, f["actions"], f["text"]]))'
+}
+for pipeline in tests/pipelines/text_edges.lua tests/pipelines/text_ranks.lua \
+    pipelines/graphs/g12_planner_ranks.lua; do
+    : >"$W/err"
+    said "$pipeline" >"$W/compiled" && said "$pipeline" --interpret >"$W/interpreted" &&
+        cmp "$W/compiled" "$W/interpreted" >"$W/out" 2>&1
+    ok $? "$pipeline: compiled as interpreted, and texts were read"
 done
 
 # A decode starts with its prefix, at the prefill's rate, or when the text before it is new.

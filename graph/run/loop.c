@@ -233,10 +233,10 @@ static void warm_scores(struct tec_loop *l, const struct tec_row_state *row)
 {
     for (int d = 0; d < l->o.n_decoders; d++) {
         struct tec_replay replay = {0};
-        if (!l->o.decoders[d].tree)
+        if (!l->o.decoders[d].tree || l->o.decoders[d].model)
             continue;
         l->o.executor.score(l->o.executor.self, l->o.decoders[d].tree, row, l->likely, &replay);
-        tec_loop_measure_score(l, &replay);
+        tec_loop_measure_score(l, 0, &replay);
     }
 }
 
@@ -260,7 +260,7 @@ static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input,
                                   .tokens = l->tokens,
                                   .made = l->made};
     for (int d = 0; d < l->o.n_decoders && n < TEC_MAX_LAUNCHES; d++)
-        if (l->o.decoders[d].tree)
+        if (l->o.decoders[d].tree && l->o.decoders[d].model == 0)
             l->jobs[n++] = (struct tec_soft_job){
                 .tree = l->o.decoders[d].tree, .likely = l->likely, .rows = list, .n = 1, .k = 1};
     e->beside(e->self, l->jobs, n, input);

@@ -92,7 +92,8 @@ struct tec_loop {
     int64_t n_ended, *text_ended;        /* [n_texts] when it ended, as a count; 0 = not yet used */
     float *chunk;                        /* [horizon, dim] */
     int *tokens, *made;                  /* of a frame's launches: [seats, max_k], [seats] */
-    float *likely;                       /* of a frame's launches: [seats, trees.entries] */
+    float *likely;                       /* of a frame's launches: [seats, entries] */
+    int entries;                         /* of the largest tree of any model */
     double *sums;                        /* scratch of a ranking */
     int *own;                            /* [seats, own_tokens] prompts of their own, by seat */
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
@@ -240,7 +241,7 @@ void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /*
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
 void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
                              int k, int steps);
-void tec_loop_measure_score(struct tec_loop *l, const struct tec_replay *r);
+void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_replay *r);
 /* A launch of a model: of at most `times` steps, of which `steps` were made. */
 void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
                       int steps, int64_t ns);
