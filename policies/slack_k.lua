@@ -1,4 +1,5 @@
--- The largest k whose cost fits the time that hard work leaves over, for all requests alike. A
+-- The largest k whose cost fits the time that hard work leaves over, for all requests alike;
+-- where one waits for a prefill of its own, as many slices of that come first as fit. A
 -- frame that was late because of the plan halves the cap on k; every other frame lifts it a little.
 return policy {
   name = "slack_k", api = 1, version = 1,
@@ -9,7 +10,18 @@ return policy {
   plan = function(S, F, D)
     local n = F.nreq
     if n == 0 then return end
-    local steps = F.slack_us(0.99) * F.params.margin / F.cost("decode", n, 0.99)
+    local room = F.slack_us(0.99) * F.params.margin
+    for i = 1, n do
+      local r = F.req[i]
+      if r.slices > 0 then                      -- one prefill is under way at a time
+        local one = F.cost(r.prefill, 1, 0.99)
+        local fit = math.max(0, math.min(r.slices, math.floor(room / one)))
+        D:slices(r.prefill, fit)
+        room = room - fit * one
+        break
+      end
+    end
+    local steps = room / F.cost("decode", n, 0.99)
     local k = math.floor(math.min(S.cap, F.params.k_max, steps))
     for i = 1, n do
       if k >= 1 then D:decode(i, k) else D:pause(i) end

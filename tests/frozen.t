@@ -43,12 +43,13 @@ same() {
 
 sum() { sha256sum "$1" | cut -c 1-16; }
 
-for p in pipelines/*.lua tests/pipelines/*.lua; do
+for p in pipelines/*.lua pipelines/graphs/*.lua tests/pipelines/*.lua tests/pipelines/graphs/*.lua; do
     grep -q "^$p " tests/frozen/pipelines.txt 2>/dev/null || continue
     list="graph --commands $model --device cpu --threads 2 --tier ref $p"
     "$T" $list >"$W/out" 2>"$W/err" </dev/null
     same lists.txt "$p" "$(wc -l <"$W/out") $(sum "$W/out")" "tectum $list"
     trace="simulate $model --launch-ms 1 -n 20 $p"
+    : >"$W/out" # a program that fails leaves no trace, and not the list either
     "$T" $trace --trace "$W/out" >/dev/null 2>"$W/err" </dev/null
     same traces.txt "$p" "$(wc -l <"$W/out") $(sum "$W/out")" "tectum $trace --trace FILE"
     run="run $model --random-inputs 1 -n 4 --threads 2 --tier ref --format json $p"

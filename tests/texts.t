@@ -63,7 +63,7 @@ done
 said() { # said PIPELINE ARGUMENTS...: a line a frame
     pipeline=$1
     shift
-    "$T" run "$pipeline" --random-weights 1 --size tiny --random-inputs 1 -n 24 --policy chaos \
+    "$T" run "$pipeline" --random-weights 1 --size tiny --random-inputs 1 -n 40 --policy chaos \
         --format json "$@" </dev/null 2>>"$W/err" | python3 -c '
 import json, sys
 frames = [json.loads(line) for line in sys.stdin]
@@ -73,7 +73,7 @@ for f in frames:
     print(json.dumps([reads, f["actions"], f["text"]]))'
 }
 for pipeline in tests/pipelines/text_edges.lua tests/pipelines/text_ranks.lua \
-    pipelines/graphs/g12_planner_ranks.lua; do
+    pipelines/graphs/g12_planner_ranks.lua pipelines/graphs/g23_two_levels_of_one_model.lua; do
     : >"$W/err"
     said "$pipeline" >"$W/compiled" && said "$pipeline" --interpret >"$W/interpreted" &&
         cmp "$W/compiled" "$W/interpreted" >"$W/out" 2>&1

@@ -110,8 +110,8 @@ static void open_engine(struct open *o, const char *path, const char *set)
 
 static void close_engine(struct open *o)
 {
-    for (int i = 0; i < o->engine->n_models; i++)
-        CHECK_INT(o->engine->models[i].plan->prefixes.in_use, ==, 0);
+    for (int i = 0; i < o->engine->n_chains; i++)
+        CHECK_INT(o->engine->chains[i].plan->prefixes.in_use, ==, 0);
     tec_engine_close(o->engine);
     tec_pipeline_free(o->pipeline);
     if (--n_open == 0)
@@ -138,8 +138,8 @@ static void poison(const struct open *o)
 {
     static unsigned char ones[1 << 16];
     memset(ones, 0xFF, sizeof ones);
-    for (int i = 0; i < o->engine->n_models; i++) {
-        const struct tec_plan *p = o->engine->models[i].plan;
+    for (int i = 0; i < o->engine->n_chains; i++) {
+        const struct tec_plan *p = o->engine->chains[i].plan;
         for (int s = 0; s < p->n_streams; s++)
             for (size_t at = 0, n; at < p->activation_bytes[s]; at += n) {
                 n = p->activation_bytes[s] - at < sizeof ones ? p->activation_bytes[s] - at
@@ -341,7 +341,7 @@ TEST(an_open_prefill_is_cancelled)
     step(&o, 0, 0, 0);
     int64_t id = first_of(&o, "plan");
     REQUIRE(id >= 0);
-    CHECK_INT(o.engine->models[1].plan->prefixes.in_use, ==, 1);
+    CHECK_INT(o.engine->chains[1].plan->prefixes.in_use, ==, 1);
     bool was = false;
     struct tec_tick tick = tec_loop_tick(o.engine->loop, 0, 0);
     tick.cancels = &id;
@@ -349,7 +349,7 @@ TEST(an_open_prefill_is_cancelled)
     tick.n_cancels = 1;
     tec_loop_run(o.engine->loop, NULL, &tick);
     CHECK(was);
-    CHECK_INT(o.engine->models[1].plan->prefixes.in_use, ==, 0);
+    CHECK_INT(o.engine->chains[1].plan->prefixes.in_use, ==, 0);
     drain(&o);
     CHECK_INT(o.slices_run, ==, 2);
     close_engine(&o);
@@ -400,7 +400,7 @@ TEST(one_prefill_is_open_at_a_time)
     o.pace.slices = 0;
     step(&o, 1, 0, remark);
     CHECK_INT(o.slices_run, ==, 3);
-    CHECK_INT(o.engine->models[1].plan->prefixes.in_use, ==, 1);
+    CHECK_INT(o.engine->chains[1].plan->prefixes.in_use, ==, 1);
     o.pace.slices = 2; /* the last of the first, the first of the second */
     step(&o, 2, 0, 0);
     CHECK_INT(o.slices_run, ==, 5);
@@ -486,13 +486,12 @@ TEST(a_goal_goes_through_its_own_template_and_tokenizer)
                                &heap, &err) == TEC_OK);
     struct tec_model model = *o.engine->models[1].model;
     model.text.vocab = 2000; /* the tokenizer's */
-    struct tec_session_options options = {
-        .pipeline = o.pipeline,
-        .model = o.engine->model,
-        .root = ".",
-        .max_text = 12,
-        .n_further = 1,
-        .further = {{o.engine->models[1].index, &model, tokenizer}}};
+    struct tec_session_options options = {.pipeline = o.pipeline,
+                                          .model = o.engine->model,
+                                          .root = ".",
+                                          .max_text = 12,
+                                          .n_further = 1,
+                                          .further = {{1, &model, tokenizer}}};
     REQUIRE(tec_session_create(&s, &options, &heap, &err) == TEC_OK);
     REQUIRE(see(s, "put the cup away", &a) == TEC_OK);
     REQUIRE(see(s, "wash the plate", &b) == TEC_OK);
@@ -526,14 +525,14 @@ TEST(memory_is_one_plan)
     tec_arena_init(&arena, &heap);
     REQUIRE(tec_engine_measure(&m, &o.engine->options, &heap, &arena, &err) == TEC_OK);
     int64_t weights = 0, total = 0;
-    for (int i = 0; i < o.engine->n_models; i++) {
+    for (int i = 0; i < o.engine->n_chains; i++) {
         weights += o.engine->models[i].weights->bytes;
-        total += o.engine->models[i].plan->bytes.total;
+        total += o.engine->chains[i].plan->bytes.total;
     }
     CHECK_INT(m.bytes.weights, ==, weights);
-    CHECK_INT(m.bytes.total, ==, total - o.engine->models[1].plan->bytes.workspace);
+    CHECK_INT(m.bytes.total, ==, total - o.engine->chains[1].plan->bytes.workspace);
     CHECK_INT(m.bytes.total - m.bytes.workspace, <=, device_bytes_of(o.engine->device));
-    CHECK_INT(m.parts, ==, o.engine->models[0].plan->n_parts + o.engine->models[1].plan->n_parts);
+    CHECK_INT(m.parts, ==, o.engine->chains[0].plan->n_parts + o.engine->chains[1].plan->n_parts);
     CHECK_INT(m.captures, ==, m.parts + 4);
     tec_arena_finish(&arena);
     close_engine(&o);

@@ -2,34 +2,17 @@
  * it the sharing of a frame's keys and values between tasks. */
 #include "graph/compile/spec.h"
 
-#include <string.h>
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-/* Two prefills are one when everything that their keys and values depend on is equal: model, inputs
- * in order, template (the mask and the picture transform belong to the model and the robot). */
-static bool same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b)
-{
-    bool same = a->model.index == b->model.index && a->reads.n == b->reads.n &&
-                same_text(a->template, b->template);
-    for (int i = 0; same && i < a->reads.n; i++)
-        same = a->reads.item[i].index == b->reads.item[i].index;
-    return same;
-}
-
 enum tec_status tec_node_pass_merge(struct tec_node_set *set, struct tec_error *err)
 {
     int kept = 0;
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
         bool prefill = n->kind == TEC_DECL_PREFILL;
-        if (prefill && set->prefill && !same_prefill(set->prefill, n))
+        if (prefill && set->prefill && !tec_pipeline_same_prefill(set->prefill, n))
             return tec_spec_refuse(
                 &n->where, TEC_UNSUPPORTED, err,
-                "this release runs one prefill a model; with other inputs or template is", n->name);
+                "this release runs one prefill over one kv.frame; with other inputs or template is",
+                n->name);
         if (prefill && set->prefill)
             continue; /* the same work: its readers read the first one's */
         if (prefill)

@@ -49,7 +49,8 @@ static enum tec_status check_texts(const struct tec_plan_spec *s, const struct t
 static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
                                   const struct tec_device *device, struct tec_error *err)
 {
-    int pictures = m->n_slots * m->vision.tokens;
+    bool sees = s->pictures != TEC_NO_PICTURES;
+    int picture = sees ? m->vision.tokens : 0, pictures = m->n_slots * picture;
     if (tec_model_encodes(m))
         return tec_fail(err, TEC_UNSUPPORTED,
                         "model '%s' makes one vector of a text: it embeds memory, and has neither "
@@ -59,13 +60,13 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         return tec_fail(err, TEC_INVALID, "a prompt needs at least 1 token, is given %d",
                         s->text_tokens);
     int added = tec_head_rows(m);
-    if (s->frame_tokens < m->vision.tokens + s->text_tokens + added)
+    if (s->frame_tokens < picture + s->text_tokens + added)
         return tec_fail(err, TEC_INVALID,
                         "a frame of %d tokens cannot hold a picture of %d and a prompt of %d",
-                        s->frame_tokens, m->vision.tokens, s->text_tokens + added);
+                        s->frame_tokens, picture, s->text_tokens + added);
     int room = s->frame_tokens - s->text_tokens - added;
-    room = m->vision.tokens ? room / m->vision.tokens : 0;
-    if (!s->pictures || s->pictures > room)
+    room = picture ? room / picture : 0;
+    if (s->pictures <= 0 || s->pictures > room)
         s->pictures = room < m->n_slots ? room : m->n_slots;
     if (s->frame_tokens > pictures + s->text_tokens + added + 4096)
         return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",

@@ -8,7 +8,7 @@
 
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 64, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 3 };
+enum { TEC_MAX_BATCHES = 64, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 3, TEC_NO_PICTURES = -1 };
 
 enum tec_part_kind {
     TEC_PART_FRAME,    /* prefill and, where there is one, the action node */
@@ -62,24 +62,24 @@ struct tec_plan_spec {
     int frame_tokens; /* rows of a prefix */
     int positions;    /* most positions of a row; 0 = as many as its sequence can be long */
     int text_tokens;  /* most tokens of a prompt */
-    int pictures;     /* most valid cameras; 0 = as many as fit beside the prompt */
-    int steps;        /* Euler steps; 0 = no action node */
-    int fixed;        /* most first actions that an observation may give; 0 = none */
-    int seats;        /* requests in flight; 0 = no language */
-    int new_tokens;   /* most tokens of a request */
-    int own_tokens;   /* most tokens of a prompt of its own, read before these; 0 = none */
-    float penalty;    /* of tokens that a request has read or made; 0 or 1 = none */
-    bool draws;       /* requests may draw their tokens */
-    bool isolated;    /* requests may take a private prefill */
-    bool apart;       /* a further model: no frames, its prefills are for requests, in turn */
-    int slices;       /* pieces that such a prefill is captured in; 0 and 1 = in one */
-    bool beside;      /* requests may run beside the frame: their parts are there twice */
-    int stages;       /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
-    int ring_tokens;  /* slots of each stage */
-    bool shifts;      /* a ring whose sequences move from stage to stage; else their slots stay */
-    bool gathers;     /* a ring whose attention reads a copy of all that is visible */
-    int units;        /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
-    int unit_tokens;  /* tokens of units that are computed together, to be kept */
+    int pictures;    /* most valid cameras; 0 = as many as fit beside the prompt, TEC_NO_PICTURES */
+    int steps;       /* Euler steps; 0 = no action node */
+    int fixed;       /* most first actions that an observation may give; 0 = none */
+    int seats;       /* requests in flight; 0 = no language */
+    int new_tokens;  /* most tokens of a request */
+    int own_tokens;  /* most tokens of a prompt of its own, read before these; 0 = none */
+    float penalty;   /* of tokens that a request has read or made; 0 or 1 = none */
+    bool draws;      /* requests may draw their tokens */
+    bool isolated;   /* requests may take a private prefill */
+    bool apart;      /* a further chain: no frames, its prefills are for requests, in turn */
+    int slices;      /* pieces that such a prefill is captured in; 0 and 1 = in one */
+    bool beside;     /* requests may run beside the frame: their parts are there twice */
+    int stages;      /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
+    int ring_tokens; /* slots of each stage */
+    bool shifts;     /* a ring whose sequences move from stage to stage; else their slots stay */
+    bool gathers;    /* a ring whose attention reads a copy of all that is visible */
+    int units;       /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
+    int unit_tokens; /* tokens of units that are computed together, to be kept */
     struct tec_score_limits trees; /* of texts that are scored; rows 0 = none are */
     int choice_places;             /* of all lists that requests choose from; 0 = there are none */
     int n_batches;

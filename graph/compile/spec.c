@@ -1,6 +1,6 @@
-/* spec.c - derives the sizes of one model's plan from the nodes of a pipeline.
+/* spec.c - derives the sizes of one chain's plan from the nodes of a pipeline.
  *
- * Runs at load, once for each model. The node passes of passes.def first sort out the model's
+ * Runs at load, once for each chain. The node passes of passes.def first sort out the chain's
  * nodes; what remains fills struct tec_plan_spec: rows of a frame, seats, batches, slices, memory
  * units. What this release cannot run is refused here, with the file and line of the declaration,
  * before any memory is taken. */
@@ -236,6 +236,7 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_node *n = set->prefill;
     const struct tec_decl_resource *frame = &p->resources[n->writes.index];
+    int pictures = 0;
     if (set->ring)
         TEC_TRY(fill_ring(set, err));
     else if (frame->kind != TEC_RESOURCE_FRAME)
@@ -249,7 +250,10 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
         const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
         if (in->kind == TEC_INPUT_TEXT)
             set->spec->text_tokens += in->writer ? room_of(set, in) : in->max_tokens;
+        pictures += in->kind == TEC_INPUT_IMAGE;
     }
+    if (set->apart) /* the frames' prefill reads what cameras the robot has */
+        set->spec->pictures = pictures ? pictures : TEC_NO_PICTURES;
     if (set->spec->text_tokens < 0)
         return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
                                "no room for a text beside the pictures in", frame->name);
@@ -259,7 +263,7 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     return TEC_OK;
 }
 
-/* If the pipeline has hard nodes, cut a further model's prefill into slices of layers, so that it
+/* If the pipeline has hard nodes, cut a further chain's prefill into slices of layers, so that it
  * fits into the time that they leave. */
 static void fill_apart(const struct tec_node_set *set)
 {
@@ -296,20 +300,20 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
 }
 
 enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec, const struct tec_pipeline *p,
-                                       int index, const struct tec_model *m, struct tec_heap *heap,
+                                       int chain, const struct tec_model *m, struct tec_heap *heap,
                                        struct tec_error *err)
 {
     *spec = (struct tec_plan_spec){.text_tokens = 0};
     struct tec_node_set set = {.pipeline = p,
                                .model = m,
-                               .index = index,
-                               .apart = index != tec_pipeline_main(p),
+                               .index = p->chains[chain].model,
+                               .apart = chain > 0,
                                .spec = spec};
     set.nodes = tec_heap_get(heap, ((size_t)p->n_nodes + 1) * sizeof(void *));
     if (!set.nodes)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d nodes", p->n_nodes);
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].model.index == index)
+        if (p->nodes[i].chain == chain)
             set.nodes[set.n++] = &p->nodes[i];
     enum tec_status status = TEC_OK;
     for (size_t i = 0; i < sizeof passes / sizeof passes[0] && status == TEC_OK; i++)

@@ -10,8 +10,8 @@ struct tec_node_set {
     const struct tec_pipeline *pipeline;
     const struct tec_model *model;
     int index;                          /* of the model in the pipeline */
-    bool apart;                         /* the hard nodes are another model's */
-    const struct tec_decl_node **nodes; /* [n] of that model, in order of declaration */
+    bool apart;                         /* the hard nodes are another chain's */
+    const struct tec_decl_node **nodes; /* [n] of the chain, in order of declaration */
     int n;
     const struct tec_decl_node *prefill, *action, *ring; /* NULL = none; ring: decodes one */
     const struct tec_decl_node *memory;                  /* the memory_load node, or NULL */
@@ -25,10 +25,10 @@ struct tec_node_set {
 #undef PASS
 #undef NODE_PASS
 
-/* Sizes that a pipeline asks of the compiler for its model `index`, whose description is `model`:
+/* Sizes that a pipeline asks of the compiler for its chain `chain`, whose model is `model`:
  * runs the node passes. TEC_UNSUPPORTED, located, for what this release cannot run. */
 enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec,
-                                       const struct tec_pipeline *pipeline, int index,
+                                       const struct tec_pipeline *pipeline, int chain,
                                        const struct tec_model *model, struct tec_heap *heap,
                                        struct tec_error *err);
 

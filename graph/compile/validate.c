@@ -2,8 +2,8 @@
  */
 #include "graph/compile/spec.h"
 
-/* A ring is all that its pipeline runs: one prefill that enters it, one decode node packed with
- * that makes a whole action. */
+/* A ring is all that its chain runs: one prefill that enters it, one decode node packed with that
+ * makes a whole action. */
 static enum tec_status check_ring(struct tec_node_set *set, const struct tec_decl_node *n,
                                   struct tec_error *err)
 {
@@ -28,11 +28,16 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one decode node over a ring; a second is",
                                n->name);
-    if (set->n != 2 || p->n_models > 1)
+    if (set->apart)
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release runs one ring, and no action node beside it; not so "
+                               "with",
+                               n->name);
+    if (set->n != 2)
         return tec_spec_refuse(
             &n->where, TEC_UNSUPPORTED, err,
-            "this release runs a ring alone: a prefill and its decode node; more "
-            "nodes or models stand beside",
+            "this release runs a ring of a prefill and its decode node; more nodes stand on the "
+            "keys of",
             n->name);
     set->ring = n;
     return TEC_OK;
@@ -56,16 +61,36 @@ static enum tec_status check_node(struct tec_node_set *set, const struct tec_dec
     return check_ring(set, n, err);
 }
 
-/* A model beside that of the hard nodes answers requests: texts in, text out. */
-static enum tec_status check_apart(const struct tec_node_set *set, const struct tec_decl_node *n,
+/* What the prefill of a chain beside that of the hard nodes reads: one text, and of the observation
+ * pictures and the state. */
+static enum tec_status check_reads(const struct tec_node_set *set, const struct tec_decl_node *n,
                                    struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
-    int texts = 0;
+    int of[TEC_INPUT_SEGMENTS + 1] = {0};
+    for (int i = 0; i < n->reads.n; i++)
+        of[p->inputs[n->reads.item[i].index].kind]++;
+    if (of[TEC_INPUT_TEXT] != 1 || of[TEC_INPUT_SEGMENTS])
+        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
+                               "this release reads one text, with pictures and the state, in a "
+                               "prefill that requests wait for; not so does",
+                               n->name);
+    if (of[TEC_INPUT_IMAGE] > set->model->n_slots)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' reads %d pictures, model '%s' has %d camera slots",
+                        n->where.file ? n->where.file : "?", n->where.line, n->name,
+                        of[TEC_INPUT_IMAGE], set->model->name, set->model->n_slots);
+    return TEC_OK;
+}
+
+/* A chain beside that of the hard nodes answers requests: an observation in, text out. */
+static enum tec_status check_apart(const struct tec_node_set *set, const struct tec_decl_node *n,
+                                   struct tec_error *err)
+{
     if (n->kind == TEC_DECL_MEMORY_LOAD)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release loads memory for the model with the hard nodes; "
-                               "another model's is",
+                               "this release loads memory into the kv.frame of the hard nodes; "
+                               "another one's is",
                                n->name);
     if (n->kind == TEC_DECL_ACTION)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
@@ -73,21 +98,14 @@ static enum tec_status check_apart(const struct tec_node_set *set, const struct 
                                n->name);
     if (n->deadline.kind == TEC_DEADLINE_HARD)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release runs hard nodes of one model; one of another model is",
+                               "this release runs hard nodes over one prefill; one over another is",
                                n->name);
     if (n->prompt.index >= 0)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release reads a prompt of its own in decode nodes of the "
-                               "model with the hard nodes; not so does",
+                               "prefill with the hard nodes; not so does",
                                n->name);
-    for (int i = 0; i < n->reads.n; i++)
-        texts += p->inputs[n->reads.item[i].index].kind == TEC_INPUT_TEXT;
-    if (n->kind == TEC_DECL_PREFILL && (texts != 1 || n->reads.n != 1))
-        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release reads one text, and nothing else, in the prefill of a "
-                               "second model; not so does",
-                               n->name);
-    return TEC_OK;
+    return n->kind == TEC_DECL_PREFILL ? check_reads(set, n, err) : TEC_OK;
 }
 
 enum tec_status tec_node_pass_validate(struct tec_node_set *set, struct tec_error *err)

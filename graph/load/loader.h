@@ -150,6 +150,8 @@ bool tec_read_stream(struct tec_loader *ld, struct tec_ref *ref, const struct te
 void tec_check_streams(struct tec_loader *ld);
 void tec_check_spawns(struct tec_loader *ld); /* spawns.c: triggers */
 void tec_check_graph(struct tec_loader *ld);
+/* Fill the pipeline's chains; of a pipeline without errors. */
+void tec_divide_chains(struct tec_loader *ld);
 void tec_check_sizes(struct tec_loader *ld);
 
 #endif

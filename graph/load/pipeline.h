@@ -119,6 +119,7 @@ struct tec_decl_resource {
     enum tec_resource_kind kind;
     const char *name;
     int model;                            /* of the nodes that use it; -1 for buffers */
+    int chain;                            /* kv: into the pipeline's chains, -1 = of none */
     int tokens;                           /* kv: of one sequence (of all for kv.segments) */
     int slots;                            /* requests: seats */
     struct tec_ref share_prefix;          /* requests: index of a kv.frame resource */
@@ -225,6 +226,15 @@ struct tec_decl_node {
     struct tec_decl_recompute recompute;
     bool root;   /* has a deadline or an output */
     bool culled; /* reaches no root: W103 */
+    int chain;   /* into the pipeline's chains; -1 = culled */
+};
+
+/* A prefill and the nodes that stand on the keys it writes: directly, by share_prefix, by a ring.
+ * The weights of a model are there once, whatever the number of its chains. */
+struct tec_decl_chain {
+    int model;        /* index */
+    int prefill;      /* index of the node; -1 = the nodes of a model without one */
+    const char *name; /* of its model; of its prefill where the model has several chains */
 };
 
 enum tec_partition_priority { TEC_PRIORITY_LOW, TEC_PRIORITY_NORMAL, TEC_PRIORITY_HIGH };
@@ -295,6 +305,9 @@ struct tec_pipeline {
     const struct tec_decl_resource *resources;
     const struct tec_decl_node *nodes; /* in order of declaration */
     const struct tec_decl_partition *partitions;
+    int n_chains;
+    const struct tec_decl_chain *chains; /* first that of the actions, else of the first hard node,
+                                          * else of the first prefill */
     const int *order; /* [n_nodes] indices of nodes in an order that respects all edges */
 };
 
@@ -326,8 +339,10 @@ enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pip
 
 /* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
-/* Which of the streams that nodes read the first prefill of a model reads; -1 = none. */
-int tec_pipeline_stream(const struct tec_pipeline *p, int model);
+/* Which of the streams that nodes read the prefill of a chain reads; -1 = none. */
+int tec_pipeline_stream(const struct tec_pipeline *p, int chain);
+/* Is a node of the chain that runs in every frame? */
+bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *node);
 /* When requests of a node are born: its own trigger, or that of the prefill whose value it starts
  * on. */
 struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
@@ -341,6 +356,8 @@ int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,
  * else of the first prefill, else 0. Others answer requests. */
 int tec_pipeline_main(const struct tec_pipeline *p);
+/* Do two prefills write the same keys and values? */
+bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b);
 /* Does any node run model i? */
 bool tec_pipeline_runs(const struct tec_pipeline *p, int i);
 

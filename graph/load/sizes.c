@@ -160,15 +160,15 @@ static bool first_decoder(const struct tec_pipeline *p, int node)
 
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
-    int n = 0, frames = tec_pipeline_main(p);
+    int n = 0;
     bool packed = false, forks = false, scores = false;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *node = &p->nodes[i];
         const struct tec_decl_resource *kv =
             node->kv.index >= 0 ? &p->resources[node->kv.index] : NULL;
-        bool apart = node->model.index != frames;
+        bool apart = node->chain > 0;
         if (node->culled || (apart && node->kind == TEC_DECL_PREFILL))
-            continue; /* of a second model: counted with its requests */
+            continue; /* of a second chain: counted with its requests */
         if (node->kind == TEC_DECL_SCORE) {
             scores = true;
         } else if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {

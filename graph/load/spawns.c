@@ -49,7 +49,7 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
         !same(own.value, p->resources[prefix].name))
         return own;
     const struct tec_decl_node *writer = writer_of(p, prefix);
-    if (writer && writer->model.index == tec_pipeline_main(p))
+    if (writer && tec_pipeline_in_frames(p, writer))
         return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
     return writer && writer->spawn.kind != TEC_SPAWN_NONE ? writer->spawn : change;
 }
@@ -62,7 +62,7 @@ static void check_prefill(struct tec_loader *ld, int i)
     const struct tec_decl_node *n = &p->nodes[i];
     const struct tec_decl_spawn *s = &n->spawn;
     struct tec_where where = tec_where_field(ld, &ld->nodes[i], "spawn");
-    bool frames = n->model.index == tec_pipeline_main(p);
+    bool frames = tec_pipeline_in_frames(p, n);
     bool every = s->kind == TEC_SPAWN_EVERY && s->frames == 1;
     if (s->kind == TEC_SPAWN_NONE)
         return;
@@ -110,7 +110,7 @@ static void check_rate(struct tec_loader *ld, int i)
     int prefix = prefix_of(p, n);
     const struct tec_decl_node *writer = writer_of(p, prefix);
     if (!writer || writer->spawn.kind == TEC_SPAWN_NONE || n->spawn.kind == TEC_SPAWN_NONE ||
-        writer->model.index == tec_pipeline_main(p))
+        tec_pipeline_in_frames(p, writer))
         return;
     if (n->spawn.kind == TEC_SPAWN_ON_CHANGE && same(n->spawn.value, p->resources[prefix].name))
         return;

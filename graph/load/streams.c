@@ -141,7 +141,7 @@ static void check_read(struct tec_loader *ld, int reader, int entry)
                                 "'%s' is no text that is finished: its node makes actions",
                                 in->name);
         tec_diagnostics_also(ld->d, d, writer->where, "its node");
-    } else if (!in->initial && n->model.index == tec_pipeline_main(p)) {
+    } else if (!in->initial && tec_pipeline_in_frames(p, n)) {
         d = tec_diagnostics_add(ld->d, TEC_E027, where,
                                 "'%s' runs in every frame, but stream '%s' has no text before node "
                                 "'%s' has finished one",
@@ -186,16 +186,17 @@ void tec_check_streams(struct tec_loader *ld)
     }
 }
 
-int tec_pipeline_stream(const struct tec_pipeline *p, int model)
+int tec_pipeline_stream(const struct tec_pipeline *p, int chain)
 {
-    for (int i = 0; i < p->n_nodes; i++) {
-        const struct tec_decl_node *n = &p->nodes[i];
-        if (n->culled || n->kind != TEC_DECL_PREFILL || n->model.index != model)
-            continue;
-        for (int k = 0; k < n->reads.n; k++)
-            if (n->reads.item[k].index >= p->n_inputs)
-                return n->reads.item[k].index - p->n_inputs;
-        return -1;
-    }
+    int prefill = chain < p->n_chains ? p->chains[chain].prefill : -1;
+    for (int k = 0; prefill >= 0 && k < p->nodes[prefill].reads.n; k++)
+        if (p->nodes[prefill].reads.item[k].index >= p->n_inputs)
+            return p->nodes[prefill].reads.item[k].index - p->n_inputs;
     return -1;
+}
+
+/* Chains are known where nothing is wrong with the graph. */
+bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    return p->n_chains > 0 ? n->chain == 0 : n->model.index == tec_pipeline_main(p);
 }

@@ -171,7 +171,7 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
 {
     const struct tec_prefix_table *t = l->prefix;
     float scale = l->model->text.scale;
-    if (l->model->vision.n_towers)
+    if (l->model->vision.n_towers && l->prefix->towers[0].max > 0)
         pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
     if (tec_model_heads(l->model))
         head_rows(l, x);

@@ -126,12 +126,12 @@ static int64_t host_time(const struct tec_loop *l)
 /* A ring's launches are two nodes' at once: packed ones count as the prefill's. */
 static int node_of(const struct tec_loop *l, const struct tec_launch_record *launch)
 {
-    if (l->o.ring)
-        return strcmp(launch->node, "packed") == 0 ? l->o.prefill_node : l->o.action_node;
+    if (l->o.ring && strcmp(launch->node, "packed") == 0)
+        return l->o.prefill_node;
     for (int n = 0; n < l->o.topology->n_nodes; n++)
         if (strcmp(l->o.topology->nodes[n].name, launch->node) == 0)
             return n;
-    return -1;
+    return l->o.ring ? l->o.action_node : -1;
 }
 
 void tec_loop_account(struct tec_loop *l)

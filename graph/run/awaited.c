@@ -1,4 +1,4 @@
-/* awaited.c - prefills of further models: requests wait until theirs has had its turn, in slices
+/* awaited.c - prefills of further chains: requests wait until theirs has had its turn, in slices
  * that fill what hard work leaves over. One at a time is begun and not done. */
 #include "graph/run/state.h"
 
@@ -35,6 +35,30 @@ static struct tec_awaited *unused(struct tec_loop *l)
     return NULL;
 }
 
+static size_t picture_size(const struct tec_loop *l, const struct tec_awaited *a)
+{
+    size_t side = (size_t)l->spaces[a->model].plan->model->vision.image_size;
+    return side * side * 3;
+}
+
+/* The observation is gone when the prefill begins. One without pixels is simulated. */
+static void keep_pictures(struct tec_loop *l, struct tec_awaited *a,
+                          const struct tec_further_prompt *p)
+{
+    size_t size = picture_size(l, a);
+    for (int i = 0; i < p->n_pictures; i++)
+        if (p->picture[i])
+            memcpy(a->pixels + (size_t)i * size, p->picture[i], size);
+}
+
+static struct tec_prefix_input prompt_of(const struct tec_loop *l, const struct tec_awaited *a)
+{
+    struct tec_prefix_input prompt = {.n_pictures = a->n_pictures, .n_text = a->n, .ids = a->ids};
+    for (int i = 0; i < a->n_pictures; i++)
+        prompt.picture[i] = a->pixels + (size_t)i * picture_size(l, a);
+    return prompt;
+}
+
 /* There are as many as requests can be alive. */
 void tec_awaited_join(struct tec_loop *l, struct tec_request *r)
 {
@@ -46,14 +70,18 @@ void tec_awaited_join(struct tec_loop *l, struct tec_request *r)
     if (!a) {
         a = unused(l);
         int *ids = a->ids;
+        uint8_t *pixels = a->pixels;
         *a = (struct tec_awaited){.model = model,
                                   .session = l->tick->session,
                                   .frame = l->tick->frame,
                                   .region = -1,
                                   .n = p->n,
-                                  .ids = ids};
+                                  .ids = ids,
+                                  .n_pictures = p->n_pictures,
+                                  .pixels = pixels};
         memcpy(ids, p->ids, (size_t)p->n * sizeof *ids);
         tec_loop_read_text(l, model);
+        keep_pictures(l, a, p);
     }
     a->waiting++;
     r->awaits = (int)(a - l->awaited);
@@ -136,7 +164,7 @@ static struct tec_awaited *next_of(struct tec_loop *l, const bool *seen)
 void tec_awaited_plan(struct tec_loop *l)
 {
     bool seen[TEC_MAX_ROWS] = {false};
-    int left[TEC_MAX_MODELS];
+    int left[TEC_MAX_CHAINS];
     struct tec_awaited *a;
     for (int m = 0; m <= l->o.n_further; m++) {
         int node = l->spaces[m].prefill_node;
@@ -201,7 +229,7 @@ static void open_region(struct tec_loop *l, struct tec_awaited *a,
 static bool run_slices(struct tec_loop *l, struct tec_awaited *a, int64_t request)
 {
     struct tec_loop_space *s = &l->spaces[a->model];
-    const struct tec_prefix_input prompt = {.n_text = a->n, .ids = a->ids};
+    const struct tec_prefix_input prompt = prompt_of(l, a);
     struct tec_replay replay = {0};
     int64_t start = 0;
     if (a->done == 0)

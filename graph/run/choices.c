@@ -11,15 +11,15 @@
 
 enum { MAX_LISTS = 32 }; /* nodes of a pipeline */
 
-static bool has_list(const struct tec_decl_node *n, int model)
+static bool has_list(const struct tec_decl_node *n, int chain)
 {
-    return !n->culled && n->choices.n > 0 && n->model.index == model;
+    return !n->culled && n->choices.n > 0 && n->chain == chain;
 }
 
-bool tec_choices_any(const struct tec_pipeline *p, int model)
+bool tec_choices_any(const struct tec_pipeline *p, int chain)
 {
     for (int i = 0; i < p->n_nodes; i++)
-        if (has_list(&p->nodes[i], model))
+        if (has_list(&p->nodes[i], chain))
             return true;
     return false;
 }
@@ -113,7 +113,7 @@ static enum tec_status read_list(struct tec_choice *c, const struct tec_model *m
     return n->kind == TEC_DECL_SCORE ? TEC_OK : check_answers(n, &c->tree, !tokenizer, err);
 }
 
-enum tec_status tec_choices_create(struct tec_choices *out, const struct tec_pipeline *p, int index,
+enum tec_status tec_choices_create(struct tec_choices *out, const struct tec_pipeline *p, int chain,
                                    const struct tec_model *model,
                                    const struct tec_tokenizer *tokenizer, struct tec_arena *arena,
                                    struct tec_error *err)
@@ -123,7 +123,7 @@ enum tec_status tec_choices_create(struct tec_choices *out, const struct tec_pip
         return tec_fail(err, TEC_NO_MEMORY, "no memory for lists of texts");
     for (int i = 0; i < p->n_nodes; i++) {
         struct tec_error why = {TEC_OK, ""};
-        if (!has_list(&p->nodes[i], index))
+        if (!has_list(&p->nodes[i], chain))
             continue;
         struct tec_choice *c = &out->items[out->n++];
         c->node = &p->nodes[i];

@@ -20,17 +20,17 @@ struct tec_choices {
     struct tec_choice *items; /* in the order of the pipeline's nodes */
 };
 
-/* Whether any node of this model of the pipeline has a list: then a tokenizer is needed before
+/* Whether any node of this chain of the pipeline has a list: then a tokenizer is needed before
  * sizes are known. */
-bool tec_choices_any(const struct tec_pipeline *pipeline, int model);
+bool tec_choices_any(const struct tec_pipeline *pipeline, int chain);
 
-/* Read every list of the nodes of model `index` of the pipeline, which is `model`; texts are
+/* Read every list of the nodes of a chain of the pipeline, whose model is `model`; texts are
  * encoded as they are, without special tokens around them. Without a tokenizer (random weights) a
  * byte is a token, and answers may be cut off. An answer that another one begins with is ended by
  * the model's end token. TEC_MALFORMED, with the place, for a text that has no tokens, is longer
  * than its node's max_tokens, or cannot be told from another; */
 enum tec_status tec_choices_create(struct tec_choices *out, const struct tec_pipeline *pipeline,
-                                   int index, const struct tec_model *model,
+                                   int chain, const struct tec_model *model,
                                    const struct tec_tokenizer *tokenizer, struct tec_arena *arena,
                                    struct tec_error *err);
 

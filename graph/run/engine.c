@@ -34,7 +34,7 @@ static int barriers_of(const struct tec_program *program)
     return n;
 }
 
-/* All plans on a device that only measures: no weight is read, no memory is taken. *at: the model
+/* All plans on a device that only measures: no weight is read, no memory is taken. *at: the chain
  * that failed. */
 static enum tec_status make_dry(struct tec_engine *e, int *at, struct tec_error *err)
 {
@@ -42,8 +42,8 @@ static enum tec_status make_dry(struct tec_engine *e, int *at, struct tec_error 
     device.measure = true;
     *at = 0;
     TEC_TRY(tec_device_open(&e->device, &device, e->heap, err));
-    for (; *at < e->n_models; ++*at)
-        TEC_TRY(tec_engine_plan_model(e, &e->models[*at], true, 0, 0, err));
+    for (; *at < e->n_chains; ++*at)
+        TEC_TRY(tec_engine_plan_chain(e, &e->chains[*at], true, 0, 0, err));
     *at = 0;
     tec_engine_show_first(e);
     return TEC_OK;
@@ -51,27 +51,27 @@ static enum tec_status make_dry(struct tec_engine *e, int *at, struct tec_error 
 
 static void drop_dry(struct tec_engine *e)
 {
-    for (int i = 0; i < e->n_models; i++)
-        tec_engine_drop_plan(&e->models[i]);
+    tec_engine_drop_plans(e);
     tec_device_close(e->device);
     e->device = NULL;
     tec_engine_show_first(e);
 }
 
-/* Returns the place that declares the rows of a frame; NULL = there is none. */
-static const struct tec_where *where_rows(const struct tec_pipeline *p, int model)
+/* Returns the place that declares the rows of a chain's prefill; NULL = there is none. */
+static const struct tec_where *where_rows(const struct tec_pipeline *p, int chain)
 {
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].writes.index >= 0 &&
-            p->nodes[i].model.index == model)
-            return &p->resources[p->nodes[i].writes.index].where_size;
-    return NULL;
+    int prefill = p->chains[chain].prefill;
+    if (prefill < 0 || p->nodes[prefill].writes.index < 0)
+        return NULL;
+    return &p->resources[p->nodes[prefill].writes.index].where_size;
 }
 
-static void add_bytes(struct tec_byte_plan *sum, const struct tec_byte_plan *b, bool first)
+/* The device's own workspace counts once, the weights of a model once. */
+static void add_bytes(struct tec_byte_plan *sum, const struct tec_byte_plan *b, bool first,
+                      bool loaded)
 {
-    int64_t workspace = first ? b->workspace : 0; /* the device's own: once */
-    sum->weights += b->weights;
+    int64_t workspace = first ? b->workspace : 0, weights = loaded ? 0 : b->weights;
+    sum->weights += weights;
     sum->tables += b->tables;
     sum->kv += b->kv;
     sum->activations += b->activations;
@@ -80,21 +80,23 @@ static void add_bytes(struct tec_byte_plan *sum, const struct tec_byte_plan *b, 
     sum->taps += b->taps;
     sum->workspace += workspace;
     sum->captures += b->captures;
-    sum->total += b->total - b->workspace + workspace;
+    sum->total += b->total - b->workspace + workspace - b->weights + weights;
 }
 
-static void add_plan(const struct tec_engine *e, const struct tec_engine_model *m,
-                     struct tec_measured *out, struct tec_arena *arena)
+static void add_plan(const struct tec_engine *e, int chain, struct tec_measured *out,
+                     struct tec_arena *arena)
 {
-    const struct tec_plan *plan = m->plan;
-    bool first = m == e->models;
-    const char *model = e->options.pipeline->models[m->index].name;
-    add_bytes(&out->bytes, &plan->bytes, first);
+    const struct tec_plan *plan = e->chains[chain].plan;
+    const char *name = e->options.pipeline->chains[chain].name;
+    bool first = chain == 0, loaded = false;
+    for (int i = 0; i < chain; i++)
+        loaded |= e->chains[i].of == e->chains[chain].of;
+    add_bytes(&out->bytes, &plan->bytes, first, loaded);
     for (int i = 0; i < plan->n_parts; i++) {
         const struct tec_plan_part *part = &plan->parts[i];
         int at = out->parts++;
         out->part_names[at] = first ? tec_arena_strdup(arena, part->name)
-                                    : tec_arena_printf(arena, "%s/%s", model, part->name);
+                                    : tec_arena_printf(arena, "%s/%s", name, part->name);
         out->commands[at] = tec_capture_commands(part->capture);
         out->barriers[at] = barriers_of(&part->program);
         out->slices[at] = part->slices ? part->n_slices : 0;
@@ -108,7 +110,7 @@ static enum tec_status check_captures(const struct tec_engine *e, const struct t
                                       struct tec_error *err)
 {
     const struct tec_decl_capture *c = &e->options.pipeline->capture;
-    if (e->n_models == 1 || !c->max_graphs || m->captures <= c->max_graphs)
+    if (e->n_chains == 1 || !c->max_graphs || m->captures <= c->max_graphs)
         return TEC_OK;
     return tec_fail(err, TEC_MALFORMED,
                     "%s:%d: %d captures, the most is %d: give capture.slices, or raise max_graphs",
@@ -124,14 +126,14 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
     if (status == TEC_OK) {
         out->spec = e->plan->spec; /* completed */
         out->kv_token = tec_kv_token_bytes(&e->plan->space.shape);
-        for (int i = 0; i < e->n_models; i++)
-            add_plan(e, &e->models[i], out, arena);
+        for (int i = 0; i < e->n_chains; i++)
+            add_plan(e, i, out, arena);
         out->memory = tec_memory_measure(e->options.pipeline, e->plan);
         out->host = out->bytes.captures + out->memory.staging + out->memory.kept;
         status = check_captures(e, out, err);
     }
     drop_dry(e);
-    const struct tec_where *where = where_rows(e->options.pipeline, e->models[at].index);
+    const struct tec_where *where = where_rows(e->options.pipeline, at);
     if (status == TEC_INVALID && where && where->file && err) { /* the file's sizes are */
         const struct tec_error plain = *err;
         return tec_fail(err, TEC_MALFORMED, "%s:%d: %.300s", where->file, where->line,
@@ -144,11 +146,12 @@ static enum tec_status load_weights(struct tec_engine *e, const struct tec_measu
                                     struct tec_error *err)
 {
     int64_t before = 0;
-    for (int i = 0; i < e->n_models; i++) {
-        struct tec_engine_model *m = &e->models[i];
-        TEC_TRY(tec_engine_plan_model(e, m, false, before, measured->bytes.weights, err));
-        TEC_TRY(tec_choices_upload(&m->choices, m->plan, &e->arena, err));
-        before += m->weights->bytes;
+    for (int i = 0; i < e->n_chains; i++) {
+        struct tec_engine_chain *c = &e->chains[i];
+        bool loaded = c->of->weights != NULL;
+        TEC_TRY(tec_engine_plan_chain(e, c, false, before, measured->bytes.weights, err));
+        TEC_TRY(tec_choices_upload(&c->choices, c->plan, &e->arena, err));
+        before += loaded ? 0 : c->of->weights->bytes;
     }
     tec_engine_show_first(e);
     return TEC_OK;
@@ -177,10 +180,9 @@ static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_
                                     .max_pictures = spec->pictures,
                                     .seed = e->options.seed,
                                     .found = e->options.found};
-    for (int i = 1; i < e->n_models; i++)
-        s.further[s.n_further++] = (struct tec_session_model){.index = e->models[i].index,
-                                                              .model = e->models[i].model,
-                                                              .tokenizer = e->models[i].tokenizer};
+    for (int i = 1; i < e->n_chains; i++)
+        s.further[s.n_further++] = (struct tec_session_model){
+            .chain = i, .model = e->chains[i].of->model, .tokenizer = e->chains[i].of->tokenizer};
     return tec_session_create(&e->session, &s, e->heap, err);
 }
 
@@ -254,13 +256,15 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     TEC_TRY(tec_engine_list_models(e, err));
     for (int i = 0; i < e->n_models; i++)
         TEC_TRY(tec_engine_describe_model(e, &e->models[i], err));
+    for (int i = 0; i < e->n_chains; i++)
+        TEC_TRY(tec_engine_describe_chain(e, i, err));
     tec_engine_show_first(e);
-    if (e->models[0].spec.fixed)
+    if (e->chains[0].spec.fixed)
         TEC_TRY(check_given(e, arena, err));
     struct tec_device_options *device = &e->options.device;
     if (!o->interpret)
         device->beside = tec_partition_lanes(o->pipeline, tec_device_threads(device));
-    e->models[0].spec.beside = device->beside > 0;
+    e->chains[0].spec.beside = device->beside > 0;
     return measure(e, out, arena, err);
 }
 
@@ -277,10 +281,10 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
     TEC_TRY(load_weights(e, &measured, err));
-    struct tec_executor executors[TEC_MAX_MODELS];
-    for (int i = 0; i < e->n_models; i++)
-        executors[i] = o->interpret ? tec_executor_interpret(e->models[i].plan)
-                                    : tec_executor_real(e->models[i].plan);
+    struct tec_executor executors[TEC_MAX_CHAINS];
+    for (int i = 0; i < e->n_chains; i++)
+        executors[i] = o->interpret ? tec_executor_interpret(e->chains[i].plan)
+                                    : tec_executor_real(e->chains[i].plan);
     if (measured.spec.beside) {
         TEC_TRY(tec_partitions_create(&e->partitions, e->plan, e->heap, err));
         executors[0] = tec_partitions_executor(e->partitions);
@@ -342,18 +346,18 @@ enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine
 
 enum tec_status tec_engine_simulate(struct tec_engine **out,
                                     const struct tec_engine_options *options,
-                                    struct tec_virtual device[TEC_MAX_MODELS],
+                                    struct tec_virtual device[TEC_MAX_CHAINS],
                                     struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_engine *e;
     TEC_TRY(tec_engine_plan(&e, options, heap, err));
-    struct tec_executor executors[TEC_MAX_MODELS];
-    for (int i = 0; i < e->n_models; i++) {
+    struct tec_executor executors[TEC_MAX_CHAINS];
+    for (int i = 0; i < e->n_chains; i++) {
         if (i) {
             device[i] = device[0];
             device[i].model = i;
         }
-        device[i].plan = e->models[i].plan;
+        device[i].plan = e->chains[i].plan;
         executors[i] = tec_executor_virtual(&device[i]);
     }
     return keep(out, e, tec_engine_make_loop(e, executors, err));
@@ -390,8 +394,8 @@ enum tec_status tec_engine_measure(struct tec_measured *out,
     struct tec_engine *e;
     TEC_TRY(create(&e, options, heap, err));
     enum tec_status status = describe(e, out, arena, err);
-    if (status != TEC_OK && options->found && e->models[0].spec.text_tokens > 0) {
-        out->spec = e->models[0].spec; /* what else there is */
+    if (status != TEC_OK && options->found && e->chains[0].spec.text_tokens > 0) {
+        out->spec = e->chains[0].spec; /* what else there is */
         (void)try_session(e, out, NULL);
     }
     if (status == TEC_OK)
@@ -408,8 +412,7 @@ void tec_engine_close(struct tec_engine *e)
     tec_partitions_destroy(e->partitions);
     tec_session_destroy(e->session);
     tec_memory_close(e->memory);
-    for (int i = 0; i < e->n_models; i++)
-        tec_engine_drop_plan(&e->models[i]);
+    tec_engine_drop_plans(e);
     tec_device_close(e->device);
     for (int i = 0; i < e->n_models; i++)
         tec_engine_close_model(&e->models[i]);
@@ -422,7 +425,7 @@ const struct tec_tokenizer *tec_engine_tokenizer(const struct tec_engine *e, int
 {
     const struct tec_loop_options *o = e->loop ? tec_loop_settings(e->loop) : NULL;
     int model = o && decoder >= 0 && decoder < o->n_decoders ? o->decoders[decoder].model : 0;
-    return e->models[model].tokenizer;
+    return e->chains[model].of->tokenizer;
 }
 
 enum tec_status tec_engine_text(const struct tec_engine *e, const struct tec_utterance *text, int n,

@@ -53,9 +53,14 @@ struct tec_engine_model {
     struct tec_checkpoint *checkpoint; /* NULL with random weights */
     struct tec_tokenizer *tokenizer;   /* NULL when there is none */
     struct tec_model *model;
+    struct tec_weights *weights; /* once, for all its chains */
+};
+
+/* One chain of a pipeline, made ready: its index is that in the pipeline. */
+struct tec_engine_chain {
+    struct tec_engine_model *of;
     struct tec_plan_spec spec;  /* as asked for */
     struct tec_choices choices; /* lists of texts of its nodes */
-    struct tec_weights *weights;
     struct tec_plan *plan;
 };
 
@@ -63,8 +68,10 @@ struct tec_engine {
     struct tec_engine_options options;
     struct tec_heap *heap;
     struct tec_device *device;
-    int n_models; /* the first is that of the frames; the next five members are its */
+    int n_models,
+        n_chains; /* the first are those of the frames; the next five members are theirs */
     struct tec_engine_model models[TEC_MAX_MODELS];
+    struct tec_engine_chain chains[TEC_MAX_CHAINS];
     struct tec_checkpoint *checkpoint;
     struct tec_tokenizer *tokenizer;
     struct tec_model *model;
@@ -84,9 +91,10 @@ void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_
                                 const struct tec_plan_spec *spec, const struct tec_model *model,
                                 const char **names);
 
-/* Everything that open would take, exactly, without taking it or reading weights: of all models
- * together, parts in their order. Those of a second model are named MODEL/PART. */
-enum { TEC_MEASURED_PARTS = TEC_MAX_MODELS * TEC_MAX_PARTS };
+/* Everything that open would take, exactly, without taking it or reading weights: of all chains
+ * together, parts in their order. Those of a second chain are named CHAIN/PART: by its model, or by
+ * its prefill where the model has several. */
+enum { TEC_MEASURED_PARTS = TEC_MAX_CHAINS * TEC_MAX_PARTS };
 struct tec_measured {
     struct tec_byte_plan bytes;
     struct tec_plan_spec spec;      /* of the frames' model */
@@ -116,11 +124,11 @@ enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine
                                 struct tec_heap *heap, struct tec_error *err);
 
 /* The same loop over a virtual device: no checkpoint is read, no weight and no cache takes memory.
- * `device` is borrowed: of TEC_MAX_MODELS the first is set by the caller, the others become like
+ * `device` is borrowed: of TEC_MAX_CHAINS the first is set by the caller, the others become like
  * it, and of all the plan is set here. There is no session and no tokenizer. */
 enum tec_status tec_engine_simulate(struct tec_engine **out,
                                     const struct tec_engine_options *options,
-                                    struct tec_virtual device[TEC_MAX_MODELS],
+                                    struct tec_virtual device[TEC_MAX_CHAINS],
                                     struct tec_heap *heap, struct tec_error *err);
 void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
 

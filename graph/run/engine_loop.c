@@ -16,13 +16,12 @@ static int topology_index(const struct tec_topology *t, const char *kind, int fr
     return -1;
 }
 
-/* The engine's index of the model that has this index in the pipeline. */
-static int model_at(const struct tec_engine *e, int index)
+static int node_named(const struct tec_topology *t, const char *name)
 {
-    for (int i = 1; i < e->n_models; i++)
-        if (e->models[i].index == index)
+    for (int i = 0; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].name, name) == 0)
             return i;
-    return 0;
+    return -1;
 }
 
 static void add_list(struct tec_decoder *d, const struct tec_choice *choice)
@@ -59,7 +58,7 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
                                    n->name);
         struct tec_decoder *d = &l->decoders[l->n_decoders++];
         d->name = n->name;
-        d->model = model_at(e, n->model.index);
+        d->model = n->chain;
         d->node = i;
         const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
         d->every = spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
@@ -71,7 +70,7 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->stop = n->stop && *n->stop ? n->stop : NULL;
         d->sampling = (struct tec_sampling){
             .temperature = (float)n->temperature, .top_p = (float)n->top_p, .top_k = n->top_k};
-        const struct tec_choice *choice = tec_choices_of(&e->models[d->model].choices, n);
+        const struct tec_choice *choice = tec_choices_of(&e->chains[d->model].choices, n);
         if (choice)
             add_list(d, choice);
         d->deadline_us = t->nodes[i].deadline_us;
@@ -83,8 +82,7 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
 /* Tokens of the longest text that a node leaves: of a ranking the longest candidate. */
 static int longest_text(const struct tec_engine *e, const struct tec_decl_node *n)
 {
-    const struct tec_choice *choice =
-        tec_choices_of(&e->models[model_at(e, n->model.index)].choices, n);
+    const struct tec_choice *choice = tec_choices_of(&e->chains[n->chain].choices, n);
     int most = n->max_tokens;
     for (int i = 0; choice && i < choice->tree.n_texts; i++)
         most = choice->tree.texts[i].n > most ? choice->tree.texts[i].n : most;
@@ -110,7 +108,7 @@ static bool says(void *self, int decoder, const int *tokens, int n, const char *
 {
     struct tec_engine *e = self;
     int model = tec_loop_settings(e->loop)->decoders[decoder].model;
-    const struct tec_tokenizer *tokenizer = e->models[model].tokenizer;
+    const struct tec_tokenizer *tokenizer = e->chains[model].of->tokenizer;
     struct tec_arena_mark mark = tec_arena_mark(&e->reading);
     char *text = NULL;
     size_t bytes = 0, length = strlen(stop);
@@ -132,7 +130,7 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     int longest = 0;
     for (int i = 0; i < l->n_decoders; i++) {
         const struct tec_decoder *d = &l->decoders[i];
-        any |= d->stop && e->models[d->model].tokenizer;
+        any |= d->stop && e->chains[d->model].of->tokenizer;
         longest = d->max_tokens > longest ? d->max_tokens : longest;
     }
     if (!any)
@@ -147,14 +145,14 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     return TEC_OK;
 }
 
-/* Set model and number of slices of a further model's nodes in the topology. */
+/* Set chain and number of slices of a further chain's nodes in the topology. */
 static void add_topology(struct tec_engine *e, int model)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    struct tec_plan *plan = e->models[model].plan;
+    struct tec_plan *plan = e->chains[model].plan;
     for (int i = 0; i < e->topology.n_nodes; i++) {
         int node = tec_pipeline_find_node(p, e->topology.nodes[i].name);
-        if (p->nodes[node].model.index != e->models[model].index)
+        if (p->nodes[node].chain != model)
             continue;
         e->topology.nodes[i].model = model;
         if (p->nodes[node].kind == TEC_DECL_PREFILL)
@@ -163,7 +161,7 @@ static void add_topology(struct tec_engine *e, int model)
     e->topology.slots += plan->spec.seats;
 }
 
-/* The first prefill of a model; -1 = none. */
+/* The first prefill of a chain; -1 = none. */
 static int prefill_of(const struct tec_engine *e, int model)
 {
     for (int i = 0; i < e->topology.n_nodes; i++)
@@ -177,7 +175,7 @@ static const char *resource_of(const struct tec_engine *e, int model, enum tec_r
 {
     const struct tec_pipeline *p = e->options.pipeline;
     for (int i = 0; i < p->n_resources; i++)
-        if (p->resources[i].kind == kind && p->resources[i].model == e->models[model].index)
+        if (p->resources[i].kind == kind && p->resources[i].chain == model)
             return p->resources[i].name;
     return NULL;
 }
@@ -185,7 +183,7 @@ static const char *resource_of(const struct tec_engine *e, int model, enum tec_r
 static struct tec_loop_model further_of(const struct tec_engine *e, int model,
                                         const struct tec_executor *executors)
 {
-    return (struct tec_loop_model){.plan = e->models[model].plan,
+    return (struct tec_loop_model){.plan = e->chains[model].plan,
                                    .executor = executors[model],
                                    .prefill_node = prefill_of(e, model),
                                    .kv_frame = resource_of(e, model, TEC_RESOURCE_FRAME),
@@ -203,7 +201,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
         return tec_fail(err, TEC_NO_MEMORY, "no memory for names");
     TEC_TRY(tec_engine_make_edges(e, TEC_MAX_TICKING, err));
     tec_topology_from_pipeline(&e->topology, p, &e->plan->spec, e->model, names);
-    for (int i = 1; i < e->n_models; i++)
+    for (int i = 1; i < e->n_chains; i++)
         add_topology(e, i);
     struct tec_loop_options l = {.plan = e->plan,
                                  .topology = &e->topology,
@@ -221,18 +219,17 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
                                  .wanted_self = o->wanted_self};
     const struct tec_decl_node *ring = tec_pipeline_ring(p);
     if (ring) {
-        l.action_node = topology_index(&e->topology, "decode", 0);
+        l.action_node = node_named(&e->topology, ring->name);
         l.ring = p->resources[ring->kv.index].name;
         l.flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
     }
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
-    if (!ring)
-        TEC_TRY(list_decoders(&l, e, err));
-    for (int i = 1; i < e->n_models; i++)
+    TEC_TRY(list_decoders(&l, e, err));
+    for (int i = 1; i < e->n_chains; i++)
         l.further[l.n_further++] = further_of(e, i, executors);
-    if (e->n_models > 1) {
-        l.kv_frame = resource_of(e, 0, TEC_RESOURCE_FRAME);
+    if (e->n_chains > 1) {
+        l.kv_frame = ring ? l.ring : resource_of(e, 0, TEC_RESOURCE_FRAME);
         l.kv_requests = resource_of(e, 0, TEC_RESOURCE_REQUESTS);
     }
     for (int i = 0; i < l.n_decoders; i++)

@@ -1,9 +1,10 @@
 /* engine_models.c - opens the models of an engine: checkpoint, description, tokenizer, sizes,
  * weights and plan.
  *
- * Runs at load, model by model. Describing a model takes no device memory; planning runs the same
- * code for a dry run that counts bytes and for the real one. The first model makes the frames, so
- * the engine shows its objects under their short names. */
+ * Runs at load, model by model, then chain by chain. Describing takes no device memory; planning
+ * runs the same code for a dry run that counts bytes and for the real one. The weights of a model
+ * are loaded for the first of its chains and used by all. The first chain makes the frames, so the
+ * engine shows its objects under their short names. */
 #include "graph/run/engine_models.h"
 
 #include "base/store/find.h"
@@ -24,22 +25,39 @@ static bool first(const struct tec_engine *e, const struct tec_engine_model *m)
     return m == e->models;
 }
 
+/* The engine's index of the model that has this index in the pipeline; its next one if it has
+ * none. */
+static int find_model(const struct tec_engine *e, int index)
+{
+    int i = 0;
+    while (i < e->n_models && e->models[i].index != index)
+        i++;
+    return i;
+}
+
 enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *err)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    int main = tec_pipeline_main(p);
-    e->models[e->n_models++].index = main;
-    for (int i = 0; i < p->n_models; i++) {
-        if (i == main || !tec_pipeline_runs(p, i))
-            continue;
-        if (e->n_models == TEC_MAX_MODELS)
+    for (int i = 0; i < p->n_chains; i++) {
+        const struct tec_decl_chain *chain = &p->chains[i];
+        if (i == TEC_MAX_CHAINS)
             return tec_fail(err, TEC_UNSUPPORTED,
-                            "%s:%d: this release runs %d models; '%s' is one more",
-                            p->models[i].where.file ? p->models[i].where.file : "?",
-                            p->models[i].where.line, TEC_MAX_MODELS, p->models[i].name);
-        e->models[e->n_models++].index = i;
+                            "%s:%d: this release runs %d prefills of different prompts; '%s' is "
+                            "one more",
+                            p->file, p->nodes[chain->prefill < 0 ? 0 : chain->prefill].where.line,
+                            TEC_MAX_CHAINS, chain->name);
+        int m = find_model(e, chain->model);
+        if (m == TEC_MAX_MODELS)
+            return tec_fail(
+                err, TEC_UNSUPPORTED, "%s:%d: this release runs %d models; '%s' is one more",
+                p->models[chain->model].where.file ? p->models[chain->model].where.file : "?",
+                p->models[chain->model].where.line, TEC_MAX_MODELS, p->models[chain->model].name);
+        if (m == e->n_models)
+            e->models[e->n_models++].index = chain->model;
+        e->chains[e->n_chains++].of = &e->models[m];
     }
-    return TEC_OK;
+    return e->n_chains ? TEC_OK
+                       : tec_fail(err, TEC_INVALID, "no node is left in pipeline '%s'", p->name);
 }
 
 /* --- checkpoint and description -------------------------------------------------------------- */
@@ -160,27 +178,33 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
 }
 
 /* Read the lists of texts now: their tokens determine the sizes of the plan. */
-static enum tec_status read_lists(struct tec_engine *e, struct tec_engine_model *m,
-                                  struct tec_error *err)
+static enum tec_status read_lists(struct tec_engine *e, int chain, struct tec_error *err)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    if (!tec_choices_any(p, m->index))
+    struct tec_engine_chain *c = &e->chains[chain];
+    if (!tec_choices_any(p, chain))
         return TEC_OK;
-    TEC_TRY(tec_engine_open_tokenizer(e, m, err));
-    TEC_TRY(tec_choices_create(&m->choices, p, m->index, m->model, m->tokenizer, &e->arena, err));
-    tec_choices_fill(&m->choices, &m->spec);
+    TEC_TRY(tec_engine_open_tokenizer(e, c->of, err));
+    TEC_TRY(
+        tec_choices_create(&c->choices, p, chain, c->of->model, c->of->tokenizer, &e->arena, err));
+    tec_choices_fill(&c->choices, &c->spec);
     return TEC_OK;
 }
 
 enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err)
 {
-    const struct tec_pipeline *p = e->options.pipeline;
     TEC_TRY(open_checkpoint(e, m, err));
-    TEC_TRY(open_model(e, m, err));
-    TEC_TRY(tec_spec_from_pipeline(&m->spec, p, m->index, m->model, e->heap, err));
-    m->spec.interpret = e->options.interpret;
-    return read_lists(e, m, err);
+    return open_model(e, m, err);
+}
+
+enum tec_status tec_engine_describe_chain(struct tec_engine *e, int chain, struct tec_error *err)
+{
+    struct tec_engine_chain *c = &e->chains[chain];
+    TEC_TRY(
+        tec_spec_from_pipeline(&c->spec, e->options.pipeline, chain, c->of->model, e->heap, err));
+    c->spec.interpret = e->options.interpret;
+    return read_lists(e, chain, err);
 }
 
 /* --- weights and plan ------------------------------------------------------------------------ */
@@ -204,37 +228,59 @@ static void weights_progress(void *user, int64_t bytes)
         r->options->progress(r->options->user, "weights", r->before + bytes, r->total);
 }
 
-enum tec_status tec_engine_plan_model(struct tec_engine *e, struct tec_engine_model *m, bool dry,
-                                      int64_t before, int64_t total, struct tec_error *err)
+/* Does any chain of the model make tokens? */
+static bool speaks(const struct tec_engine *e, const struct tec_engine_model *m)
 {
-    const struct tec_engine_options *o = &e->options;
-    const struct tec_weight_source source = {
-        .checkpoint = m->checkpoint, .seed = dry ? 0 : o->seed, .dry = dry};
-    struct load_report report = {o, before, total};
+    bool language = false;
+    for (int i = 0; i < e->n_chains; i++)
+        if (e->chains[i].of == m)
+            language |= e->chains[i].spec.seats > 0 || e->chains[i].spec.stages > 0;
+    return language;
+}
+
+static enum tec_status load_weights(struct tec_engine *e, struct tec_engine_model *m,
+                                    struct tec_weight_source source, int64_t before, int64_t total,
+                                    struct tec_error *err)
+{
+    struct load_report report = {&e->options, before, total};
     const struct tec_weights_options w = {.model = m->model,
                                           .source = source,
                                           .device = e->device,
                                           .bf16 = tec_engine_bf16(e, m),
-                                          .language = m->spec.seats > 0 || m->spec.stages > 0,
-                                          .progress = dry ? NULL : weights_progress,
+                                          .language = speaks(e, m),
+                                          .progress = source.dry ? NULL : weights_progress,
                                           .user = &report};
-    TEC_TRY(tec_weights_load(&m->weights, &w, e->heap, err));
-    if (!dry && o->progress)
-        o->progress(o->user, "captures", 0, 1);
-    const struct tec_plan_inputs in = {.spec = &m->spec,
-                                       .model = m->model,
-                                       .weights = m->weights,
-                                       .source = source,
-                                       .device = e->device};
-    return tec_plan_create(&m->plan, &in, e->heap, err);
+    return tec_weights_load(&m->weights, &w, e->heap, err);
 }
 
-void tec_engine_drop_plan(struct tec_engine_model *m)
+enum tec_status tec_engine_plan_chain(struct tec_engine *e, struct tec_engine_chain *c, bool dry,
+                                      int64_t before, int64_t total, struct tec_error *err)
 {
-    tec_plan_destroy(m->plan);
-    tec_weights_close(m->weights);
-    m->plan = NULL;
-    m->weights = NULL;
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_weight_source source = {
+        .checkpoint = c->of->checkpoint, .seed = dry ? 0 : o->seed, .dry = dry};
+    if (!c->of->weights)
+        TEC_TRY(load_weights(e, c->of, source, before, total, err));
+    if (!dry && o->progress)
+        o->progress(o->user, "captures", 0, 1);
+    const struct tec_plan_inputs in = {.spec = &c->spec,
+                                       .model = c->of->model,
+                                       .weights = c->of->weights,
+                                       .source = source,
+                                       .device = e->device};
+    return tec_plan_create(&c->plan, &in, e->heap, err);
+}
+
+void tec_engine_drop_plans(struct tec_engine *e)
+{
+    for (int i = 0; i < e->n_chains; i++) {
+        tec_plan_destroy(e->chains[i].plan);
+        e->chains[i].plan = NULL;
+    }
+    for (int i = 0; i < e->n_models; i++) {
+        tec_weights_close(e->models[i].weights);
+        e->models[i].weights = NULL;
+    }
 }
 
 void tec_engine_close_model(struct tec_engine_model *m)
@@ -251,5 +297,5 @@ void tec_engine_show_first(struct tec_engine *e)
     e->tokenizer = m->tokenizer;
     e->model = m->model;
     e->weights = m->weights;
-    e->plan = m->plan;
+    e->plan = e->chains[0].plan;
 }

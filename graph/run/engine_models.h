@@ -5,29 +5,33 @@
 
 #include "graph/run/engine.h"
 
-/* The models that nodes run, that of the frames first: e->models, e->n_models. TEC_UNSUPPORTED,
- * located, for more than TEC_MAX_MODELS. */
+/* The chains of the pipeline and the models that they run, those of the frames first: e->chains,
+ * e->models. TEC_UNSUPPORTED, located, for more than TEC_MAX_CHAINS or TEC_MAX_MODELS. */
 enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *err);
 
-/* Checkpoint (none with random weights) and description, then what the pipeline asks of it; the
- * tokenizer, too, where its nodes have lists of texts. */
+/* Checkpoint (none with random weights) and description. */
 enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err);
+
+/* What the pipeline asks of a chain, its model described; the tokenizer is opened, too, where its
+ * nodes have lists of texts. */
+enum tec_status tec_engine_describe_chain(struct tec_engine *e, int chain, struct tec_error *err);
 
 /* Its tokenizer, if it is not open yet; with random weights there may be none. */
 enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err);
 
-/* Weights and plan on the engine's device. `dry`: the device only measures, nothing is read.
- * `total`: bytes of all models' weights, and `before`, those of earlier models, for progress. */
-enum tec_status tec_engine_plan_model(struct tec_engine *e, struct tec_engine_model *m, bool dry,
+/* Plan on the engine's device, and the weights of its model where no earlier chain has loaded them.
+ * `dry`: the device only measures, nothing is read. `total`: bytes of all models' weights, and
+ * `before`, those of earlier models, for progress. */
+enum tec_status tec_engine_plan_chain(struct tec_engine *e, struct tec_engine_chain *c, bool dry,
                                       int64_t before, int64_t total, struct tec_error *err);
 
-/* Plan and weights, and then everything. */
-void tec_engine_drop_plan(struct tec_engine_model *m);
+/* Plans and weights, and then everything. */
+void tec_engine_drop_plans(struct tec_engine *e);
 void tec_engine_close_model(struct tec_engine_model *m);
 
-/* Where the engine's first model is seen besides. */
+/* Where the engine's first chain and its model are seen besides. */
 void tec_engine_show_first(struct tec_engine *e);
 
 /* Whether the model's weights and caches are bf16. */

@@ -8,7 +8,7 @@
 #include "graph/run/launch_score.h"
 #include "graph/run/text_edges.h"
 
-enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4 };
+enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8 };
 
 /* A prompt of its own of a decode task: read behind the frame's prefix. n 0: none. */
 struct tec_own_prompt {
@@ -19,11 +19,13 @@ struct tec_own_prompt {
 struct tec_memory_prompt;
 struct tec_decision;
 struct tec_frame_view;
-/* What the prefill of a further model reads. n 0: nothing was given. */
+/* What the prefill of a further chain reads. n 0: nothing was given. */
 struct tec_further_prompt {
     const int *ids;
     int n;        /* at most its plan's spec.text_tokens */
     uint64_t key; /* of the text as it was given: equal texts, equal keys */
+    int n_pictures;
+    const uint8_t *picture[TEC_MAX_CAMERAS]; /* of those it reads the valid ones, as in a prefix */
 };
 
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */
@@ -36,10 +38,10 @@ struct tec_frame_input {
     uint64_t text_key;   /* of the instruction as it was given: equal texts, equal keys */
     struct tec_own_prompt own[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */
     const struct tec_memory_prompt *memory;     /* the prompt is of remembered units; or NULL */
-    /* Of the models but the frames', in the order of the loop's. */
-    struct tec_further_prompt further[TEC_MAX_MODELS - 1];
+    /* Of the chains but the frames', in the order of the loop's. */
+    struct tec_further_prompt further[TEC_MAX_CHAINS - 1];
     int64_t episode; /* a reset begins the next one: texts of streams are of one episode */
-    struct tec_text_read read[TEC_MAX_MODELS]; /* what prompts are of that are a stream's */
+    struct tec_text_read read[TEC_MAX_CHAINS]; /* what prompts are of that are a stream's */
 };
 
 /* Work of requests: a private prefill, a decode of n rows by k steps, or a tree of texts behind the
@@ -108,7 +110,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan);
 /* A device that only spends time, on a fake clock. Actions are 0, tokens count up from 3. Launches
  * take fixed times, or what `took` says. */
 struct tec_virtual {
-    int model;             /* of the engine's; 0: the frames' */
+    int model;             /* chain of the engine; 0: the frames' */
     int64_t *clock_ns;     /* the fake clock */
     struct tec_plan *plan; /* for its sizes; no capture is run */
     int64_t prefill_ns, action_ns, step_ns;

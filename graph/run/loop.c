@@ -94,7 +94,7 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     unsigned spawn = tick->spawn;
     for (int m = 0; input && m <= l->o.n_further; m++) {
         bool changed = instructed(l, m, input, tick);
-        if (changed && l->o.ring)
+        if (changed && l->o.ring && m == 0)
             tec_ring_flush(l);
         spawn |= changed ? on_change(l, m) & ~tick->mute : 0U;
     }
@@ -133,6 +133,7 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
         return;
     if (l->o.ring) {
         tec_ring_run(l, input);
+        tec_loop_run_soft(l, input, false);
         return;
     }
     l->parted = input && l->o.executor.beside;
@@ -277,8 +278,12 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
     l->prefix_rows = tec_prefix_rows(l->o.plan, &input->prefix);
     for (int i = 0; l->o.ring && i < times; i++)
         tec_ring_warm(l, input);
-    if (l->o.ring)
+    if (l->o.ring) {
+        l->warming = true;
+        tec_spaces_warm(l, times);
+        l->warming = false;
         return;
+    }
     int region = tec_kv_pool_take(pool);
     l->warming = true;
     for (int i = 0; i < times; i++) {
@@ -397,7 +402,7 @@ void tec_loop_set_table(struct tec_loop *l, const struct tec_cost_table *table)
 
 int tec_loop_live(const struct tec_loop *l)
 {
-    return l->o.ring ? l->ring.n : l->n_live;
+    return l->n_live + (l->o.ring ? l->ring.n : 0);
 }
 
 int tec_loop_utterances(const struct tec_loop *l)

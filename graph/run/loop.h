@@ -38,7 +38,7 @@ struct tec_decoder {
     int model;  /* 0: the frames'; i: further[i - 1] */
 };
 
-/* A model besides the frames': its requests wait for prefills of their own. */
+/* A chain besides the frames': its requests wait for prefills of their own. */
 struct tec_loop_model {
     struct tec_plan *plan;              /* borrowed; spec.apart */
     struct tec_executor executor;       /* over that plan, on the same clock and device */
@@ -129,7 +129,7 @@ struct tec_frame_record {
     bool filling; /* a ring that has released nothing since its start or its last flush */
     char policy[64]; /* whose plan it ran */
     int n_reads;
-    struct tec_read_record reads[TEC_MAX_MODELS];
+    struct tec_read_record reads[TEC_MAX_CHAINS];
     int n_launches;
     struct tec_launch_record launches[TEC_MAX_LAUNCHES];
 };
@@ -139,7 +139,7 @@ struct tec_loop_options {
     const struct tec_topology *topology; /* borrowed */
     struct tec_executor executor;
     int n_further;
-    struct tec_loop_model further[TEC_MAX_MODELS - 1];
+    struct tec_loop_model further[TEC_MAX_CHAINS - 1];
     struct tec_planner planner;
     int n_decoders;
     struct tec_decoder decoders[TEC_MAX_DECODERS];

@@ -30,7 +30,7 @@ static bool decodes(const struct tec_pipeline *p)
     if (tec_pipeline_ring(p))
         return false;
     for (int i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].culled && p->nodes[i].model.index == tec_pipeline_main(p) &&
+        if (!p->nodes[i].culled && p->nodes[i].chain == 0 &&
             (p->nodes[i].kind == TEC_DECL_DECODE || p->nodes[i].kind == TEC_DECL_SCORE))
             return true;
     return false;

@@ -28,7 +28,7 @@ const char *tec_cause_name(enum tec_cause cause)
 
 bool tec_topology_decodes(const struct tec_topology *t, int node)
 {
-    return !t->ring && node >= 0 && node < t->n_nodes &&
+    return node >= 0 && node < t->n_nodes && (!t->ring || t->nodes[node].model) &&
            (strcmp(t->nodes[node].kind, "decode") == 0 ||
             strcmp(t->nodes[node].kind, "score") == 0);
 }

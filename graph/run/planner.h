@@ -122,7 +122,7 @@ struct tec_topology {
     uint64_t seed;
 };
 
-/* Whether requests are this node's: it decodes (no ring), or ranks texts. In their order these
+/* Whether requests are this node's: it decodes (not a ring), or ranks texts. In their order these
  * nodes are the loop's decoders. */
 bool tec_topology_decodes(const struct tec_topology *topology, int node);
 

@@ -121,11 +121,11 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
     }
     TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
-    s->stream = o->edges ? tec_pipeline_stream(o->pipeline, tec_pipeline_main(o->pipeline)) : -1;
-    TEC_TRY(tec_further_init(&s->further, o, &s->arena, err));
+    s->stream = o->edges ? tec_pipeline_stream(o->pipeline, 0) : -1;
     s->text_max = 1024 + 8 * o->max_text;
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
+    TEC_TRY(tec_further_init(&s->further, o, s->robot, s->observer, &s->arena, err));
     return give_buffers(s, err);
 }
 
@@ -179,7 +179,7 @@ static enum tec_status check_pictures(const struct tec_session *s,
 {
     int n = 0, most = s->options.max_pictures;
     for (int i = 0; i < s->options.model->n_slots; i++)
-        n += set->seen.valid[i];
+        n += set->seen.valid[i] && !s->further.others[i];
     if (most > 0 && n > most)
         return tec_fail(err, TEC_INVALID,
                         "%s: %d pictures, the pipeline's kv.frame has room for %d beside the "
@@ -208,7 +208,7 @@ static void point(const struct tec_session *s, const struct tec_session_set *set
                                       .n_fixed = n_fixed,
                                       .state = set->seen.state};
     for (int i = 0; i < s->options.model->n_slots; i++)
-        if (set->seen.valid[i])
+        if (set->seen.valid[i] && !s->further.others[i])
             input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];
 }
 
@@ -248,10 +248,10 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     struct tec_session *s = session;
     struct tec_session_set *set = &s->sets[s->turn];
     struct tec_own_prompt own[TEC_MAX_PROMPTS] = {{NULL, 0}};
-    struct tec_further_prompt further[TEC_MAX_MODELS - 1] = {{NULL, 0, 0}};
+    struct tec_further_prompt further[TEC_MAX_CHAINS - 1] = {{.n = 0}};
     int n_text = 0, n_fixed = 0;
     uint64_t key = 0;
-    struct tec_text_read read[TEC_MAX_MODELS] = {{.stream = 0}};
+    struct tec_text_read read[TEC_MAX_CHAINS] = {{.stream = 0}};
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
     TEC_TRY(take_streams(s, &read[0], err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
@@ -260,8 +260,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     enum tec_status status = tec_own_read(&s->own, &s->options, values, n, (size_t)s->text_max,
                                           set->own, own, &s->scratch, err);
     if (status == TEC_OK)
-        status = tec_further_read(&s->further, &s->streams, values, n, set->further, further,
-                                  &read[1], &s->scratch, err);
+        status = tec_further_read(&s->further, &s->streams, values, n, &set->seen, set->further,
+                                  further, &read[1], &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);

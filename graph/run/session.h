@@ -12,9 +12,9 @@
 #include "graph/transform/observer.h"
 #include "graph/transform/template.h"
 
-/* A model besides the frames'. */
+/* A chain besides the frames', and its model. */
 struct tec_session_model {
-    int index; /* in the pipeline */
+    int chain; /* of the pipeline */
     const struct tec_model *model;
     const struct tec_tokenizer *tokenizer; /* as below */
 };
@@ -34,7 +34,7 @@ struct tec_session_options {
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
                                     * create goes on; NULL: the first such error ends it */
     int n_further;
-    struct tec_session_model further[TEC_MAX_MODELS - 1];
+    struct tec_session_model further[TEC_MAX_CHAINS - 1];
 };
 
 struct tec_session;
@@ -70,8 +70,9 @@ void tec_session_use(struct tec_session *session, int set);
  * model's by the inverse of tec_session_act on this observation's state, and take the place of the
  * first d rows of the noise; a wrong shape, or what is not finite, is refused with the name.
  *
- * The text that a further model's prefill reads goes through that node's template ("plain" where it
- * names none) and that model's tokenizer; "NAME#ids" gives its ids.
+ * The text that a further chain's prefill reads goes through that node's template (where it names
+ * none: the robot's if it reads the state, else "plain") and its model's tokenizer; "NAME#ids"
+ * gives its ids. Its pictures are those that the robot makes of the cameras it reads.
  *
  * A prefill that reads a stream gets its newest finished text of this episode in place of an
  * input's, through the same template; values for that input are not looked at. A text that does not

@@ -1,5 +1,5 @@
-/* session_further.c - reads the prompts of further models: one text of an observation each, as
- * token ids.
+/* session_further.c - reads the prompts of further chains: one text of an observation each, as
+ * token ids, and which of its pictures they see.
  *
  * Runs on the session's thread. The last text and its ids are kept, so that an instruction that
  * stays the same from frame to frame is tokenized once. Each prompt has a key, so that the loop
@@ -12,51 +12,117 @@
 #include <string.h>
 #include <xxhash.h>
 
-static const struct tec_decl_node *prefill_of(const struct tec_pipeline *p, int model)
+static enum tec_status refuse(const struct tec_further_reader *r, enum tec_status status,
+                              const char *what, const char *name, struct tec_error *err)
 {
-    for (int i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_PREFILL &&
-            p->nodes[i].model.index == model)
-            return &p->nodes[i];
-    return NULL;
+    const struct tec_where *w = &r->node->where;
+    return tec_fail(err, status, "%s:%d: '%s' reads %s '%s'", w->file ? w->file : "?", w->line,
+                    r->node->name, what, name);
 }
 
-static enum tec_status init_reader(struct tec_further_reader *r,
-                                   const struct tec_session_options *o,
-                                   const struct tec_session_model *of, struct tec_arena *arena,
-                                   struct tec_error *err)
+static bool reads_state(const struct tec_further_reader *r, const struct tec_pipeline *p)
 {
-    r->node = prefill_of(o->pipeline, of->index);
-    if (!r->node || r->node->reads.n != 1)
-        return tec_fail(err, TEC_INVALID, "session: model '%s' has no prefill of one text",
-                        o->pipeline->models[of->index].name);
+    for (int i = 0; i < r->node->reads.n; i++)
+        if (p->inputs[r->node->reads.item[i].index].kind == TEC_INPUT_TENSOR)
+            return true;
+    return false;
+}
+
+/* The template that the prefill names; else the robot's for one that reads the state, else "plain".
+ */
+static enum tec_status find_template(struct tec_further_reader *r,
+                                     const struct tec_session_options *o,
+                                     const struct tec_robot *robot, struct tec_arena *arena,
+                                     struct tec_error *err)
+{
+    bool state = reads_state(r, o->pipeline);
+    const char *name = r->node->template        ? r->node->template
+                       : !state                 ? "plain"
+                       : robot->prompt_template ? robot->prompt_template
+                                                : "with_state";
+    TEC_TRY(tec_session_read_template(&r->template, o->root, name, arena, err));
+    if (r->template->memory)
+        return refuse(r, TEC_MALFORMED, "no memory, which is in its prompt template", name, err);
+    if (r->template->state && !state)
+        return refuse(r, TEC_MALFORMED, "no state: {state} is in prompt template", name, err);
+    if (!r->template->state && state)
+        return refuse(r, TEC_MALFORMED, "the state: there is no {state} in prompt template", name,
+                      err);
+    if (state && !robot->state_in_prompt)
+        return refuse(r, TEC_MALFORMED,
+                      "the state, but the robot's prompt does not say state = true: robot",
+                      robot->name, err);
+    return TEC_OK;
+}
+
+/* The pictures it reads, in the order of the frames' slots. */
+static enum tec_status find_slots(struct tec_further_reader *r, const struct tec_session_options *o,
+                                  const struct tec_observer *observer, struct tec_error *err)
+{
+    r->n_slots = 0;
+    for (int i = 0; i < r->node->reads.n; i++) {
+        const struct tec_decl_input *in = &o->pipeline->inputs[r->node->reads.item[i].index];
+        if (in->kind != TEC_INPUT_IMAGE)
+            continue;
+        int slot = tec_observer_slot(observer, in->name, in->slot), at = r->n_slots;
+        if (slot < 0)
+            return refuse(r, TEC_MALFORMED, "a picture that the robot has no camera for:", in->name,
+                          err);
+        if (o->model->vision.image_size != r->of->model->vision.image_size)
+            return refuse(r, TEC_UNSUPPORTED,
+                          "a picture of another size than the frames' model, which is not in this "
+                          "release:",
+                          in->name, err);
+        for (; at > 0 && r->slots[at - 1] > slot; at--)
+            r->slots[at] = r->slots[at - 1];
+        r->slots[at] = slot;
+        r->n_slots++;
+    }
+    return TEC_OK;
+}
+
+static enum tec_status
+init_reader(struct tec_further_reader *r, const struct tec_session_options *o,
+            const struct tec_session_model *of, const struct tec_robot *robot,
+            const struct tec_observer *observer, struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_decl_chain *chain = &o->pipeline->chains[of->chain];
+    r->node = chain->prefill < 0 ? NULL : &o->pipeline->nodes[chain->prefill];
+    if (!r->node)
+        return tec_fail(err, TEC_INVALID, "session: '%s' has no prefill", chain->name);
     r->of = of;
-    r->stream = o->edges ? tec_pipeline_stream(o->pipeline, of->index) : -1;
-    r->input = &o->pipeline->inputs[r->node->reads.item[0].index];
+    r->stream = o->edges ? tec_pipeline_stream(o->pipeline, of->chain) : -1;
+    r->input = NULL;
+    for (int i = r->node->reads.n - 1; i >= 0; i--) {
+        const struct tec_decl_input *in = &o->pipeline->inputs[r->node->reads.item[i].index];
+        r->input = in->kind == TEC_INPUT_TEXT ? in : r->input;
+    }
+    if (!r->input)
+        return tec_fail(err, TEC_INVALID, "session: '%s' has no prefill of one text", chain->name);
+    int pictures = 0, vision = r->of->model->vision.tokens;
+    for (int i = 0; i < r->node->reads.n; i++)
+        pictures += o->pipeline->inputs[r->node->reads.item[i].index].kind == TEC_INPUT_IMAGE;
+    int room = r->input->max_tokens - pictures * vision;
+    r->room = room > 0 ? (size_t)room : 0;
     r->text_max = 1024 + 8 * (size_t)r->input->max_tokens;
     r->text = TEC_NEW(arena, r->text_max, char);
     r->ids = TEC_NEW(arena, (size_t)r->input->max_tokens, int);
     r->n = -1;
     if (!r->text || !r->ids)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", r->input->name);
-    const char *name = r->node->template ? r->node->template : "plain";
-    TEC_TRY(tec_session_read_template(&r->template, o->root, name, arena, err));
-    if (r->template->state)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s:%d: '%s' reads a text alone: prompt template '%s' has {state}",
-                        r->node->where.file ? r->node->where.file : "?", r->node->where.line,
-                        r->node->name, name);
-    return TEC_OK;
+    TEC_TRY(find_template(r, o, robot, arena, err));
+    return find_slots(r, o, observer, err);
 }
 
 enum tec_status tec_further_init(struct tec_further_inputs *further,
-                                 const struct tec_session_options *options, struct tec_arena *arena,
-                                 struct tec_error *err)
+                                 const struct tec_session_options *options,
+                                 const struct tec_robot *robot, const struct tec_observer *observer,
+                                 struct tec_arena *arena, struct tec_error *err)
 {
     for (further->n = 0; further->n < options->n_further; further->n++)
         TEC_TRY(init_reader(&further->readers[further->n], options, &options->further[further->n],
-                            arena, err));
-    return TEC_OK;
+                            robot, observer, arena, err));
+    return tec_session_others(&further->others, options, observer, arena, err);
 }
 
 size_t tec_further_longest(const struct tec_further_inputs *further)
@@ -69,7 +135,7 @@ size_t tec_further_longest(const struct tec_further_inputs *further)
 }
 
 enum tec_status tec_further_take(const struct tec_further_inputs *further,
-                                 int *ids[TEC_MAX_MODELS - 1], struct tec_arena *arena,
+                                 int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
                                  struct tec_error *err)
 {
     for (int i = 0; i < further->n; i++) {
@@ -80,13 +146,15 @@ enum tec_status tec_further_take(const struct tec_further_inputs *further,
     return TEC_OK;
 }
 
-/* Encode a text into the reader's ids, unless it is the text that was encoded last. */
+/* Encode a text into the reader's ids, unless it is the text that was encoded last. The state is
+ * another in every observation. */
 static enum tec_status encode(struct tec_further_reader *r, const char *text, size_t bytes,
-                              struct tec_arena *scratch, struct tec_error *err)
+                              const struct tec_observation *seen, struct tec_arena *scratch,
+                              struct tec_error *err)
 {
-    const struct tec_template_values values = {text, bytes, NULL, 0};
+    const struct tec_template_values values = {text, bytes, seen->bins, seen->n_bins};
     size_t count = 0, most = (size_t)r->input->max_tokens;
-    if (r->n >= 0 && bytes == r->bytes && memcmp(text, r->text, bytes) == 0)
+    if (!r->template->state && r->n >= 0 && bytes == r->bytes && memcmp(text, r->text, bytes) == 0)
         return TEC_OK;
     r->n = -1;
     enum tec_status status = tec_template_encode(r->template, r->of->tokenizer, &values, r->ids,
@@ -102,8 +170,8 @@ static enum tec_status encode(struct tec_further_reader *r, const char *text, si
 }
 
 static enum tec_status read_text(struct tec_further_reader *r, const struct tec_value *value,
-                                 int *ids, int *n, uint64_t *key, struct tec_arena *scratch,
-                                 struct tec_error *err)
+                                 const struct tec_observation *seen, int *ids, int *n,
+                                 uint64_t *key, struct tec_arena *scratch, struct tec_error *err)
 {
     const char *text;
     size_t bytes;
@@ -113,7 +181,7 @@ static enum tec_status read_text(struct tec_further_reader *r, const struct tec_
         return TEC_OK;
     }
     TEC_TRY(tec_text_of(r->input, value, r->text_max, "a prefill reads it", &text, &bytes, err));
-    TEC_TRY(encode(r, text, bytes, scratch, err));
+    TEC_TRY(encode(r, text, bytes, seen, scratch, err));
     memcpy(ids, r->ids, (size_t)r->n * sizeof *ids);
     *n = r->n;
     *key = XXH3_64bits_withSeed(text, bytes, 0);
@@ -122,18 +190,18 @@ static enum tec_status read_text(struct tec_further_reader *r, const struct tec_
 
 /* Encode a version of a stream, once; it is cut until it fits. */
 static enum tec_status encode_version(struct tec_further_reader *r, const char *text, size_t bytes,
-                                      int64_t number, struct tec_arena *scratch,
-                                      struct tec_error *err)
+                                      int64_t number, const struct tec_observation *seen,
+                                      struct tec_arena *scratch, struct tec_error *err)
 {
-    if (r->n >= 0 && r->number == number)
+    if (!r->template->state && r->n >= 0 && r->number == number)
         return TEC_OK;
-    size_t count = 0, most = (size_t)r->input->max_tokens;
+    size_t count = 0, most = r->room;
     if (bytes > r->text_max)
         bytes = tec_streams_cut(text, r->text_max, 1, 1);
     r->n = -1;
     do {
         bytes = count > most ? tec_streams_cut(text, bytes, count, most) : bytes;
-        const struct tec_template_values values = {text, bytes, NULL, 0};
+        const struct tec_template_values values = {text, bytes, seen->bins, seen->n_bins};
         enum tec_status status = tec_template_encode(r->template, r->of->tokenizer, &values, r->ids,
                                                      most, &count, scratch, err);
         if (status != TEC_OK)
@@ -148,7 +216,8 @@ static enum tec_status encode_version(struct tec_further_reader *r, const char *
 
 /* The newest text of a stream; *n stays 0 where there is none. */
 static enum tec_status read_stream(struct tec_further_reader *r,
-                                   const struct tec_session_streams *streams, int *ids, int *n,
+                                   const struct tec_session_streams *streams,
+                                   const struct tec_observation *seen, int *ids, int *n,
                                    uint64_t *key, struct tec_text_read *read,
                                    struct tec_arena *scratch, struct tec_error *err)
 {
@@ -161,25 +230,33 @@ static enum tec_status read_stream(struct tec_further_reader *r,
     if (!r->of->tokenizer) {
         int vocab = r->of->model->text.vocab;
         *n = tec_text_make_ids(r->input, vocab, ids);
+        *n = *n < (int)r->room ? *n : (int)r->room;
         tec_streams_ids(streams, r->stream, vocab, 0, ids, *n);
         *key = (uint64_t)tec_streams_number(streams, r->stream);
         return TEC_OK;
     }
     int64_t number = tec_streams_number(streams, r->stream);
-    TEC_TRY(encode_version(r, text, bytes, number, scratch, err));
+    TEC_TRY(encode_version(r, text, bytes, number, seen, scratch, err));
     memcpy(ids, r->ids, (size_t)r->n * sizeof *ids);
     *n = r->n;
     *key = XXH3_64bits_withSeed(text, bytes, 0);
     return TEC_OK;
 }
 
-enum tec_status tec_further_read(struct tec_further_inputs *further,
-                                 const struct tec_session_streams *streams,
-                                 const struct tec_value *values, size_t n_values,
-                                 int *const ids[TEC_MAX_MODELS - 1],
-                                 struct tec_further_prompt out[TEC_MAX_MODELS - 1],
-                                 struct tec_text_read read[TEC_MAX_MODELS - 1],
-                                 struct tec_arena *scratch, struct tec_error *err)
+/* The pictures of an observation that it reads. */
+static void see(const struct tec_further_reader *r, const struct tec_observation *seen,
+                struct tec_further_prompt *out)
+{
+    for (int k = 0; k < r->n_slots; k++)
+        if (seen->valid[r->slots[k]])
+            out->picture[out->n_pictures++] = seen->pictures[r->slots[k]];
+}
+
+enum tec_status tec_further_read(
+    struct tec_further_inputs *further, const struct tec_session_streams *streams,
+    const struct tec_value *values, size_t n_values, const struct tec_observation *seen,
+    int *const ids[TEC_MAX_CHAINS - 1], struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
+    struct tec_text_read read[TEC_MAX_CHAINS - 1], struct tec_arena *scratch, struct tec_error *err)
 {
     for (int i = 0; i < further->n; i++) {
         struct tec_further_reader *r = &further->readers[i];
@@ -188,21 +265,22 @@ enum tec_status tec_further_read(struct tec_further_inputs *further,
         uint64_t key = 0;
         int n = 0;
         if (r->stream >= 0) {
-            TEC_TRY(read_stream(r, streams, ids[i], &n, &key, &read[i], scratch, err));
-            out[i] = (struct tec_further_prompt){ids[i], n, key};
+            TEC_TRY(read_stream(r, streams, seen, ids[i], &n, &key, &read[i], scratch, err));
+            out[i] = (struct tec_further_prompt){.ids = ids[i], .n = n, .key = key};
             if (n == 0)
                 continue;
         } else if (given) {
             TEC_TRY(tec_text_take_ids(r->input, given, ids[i], &n, err));
             key = XXH3_64bits_withSeed(given->data, given->bytes, 1);
         } else {
-            TEC_TRY(read_text(r, tec_text_find(values, n_values, name, ""), ids[i], &n, &key,
+            TEC_TRY(read_text(r, tec_text_find(values, n_values, name, ""), seen, ids[i], &n, &key,
                               scratch, err));
         }
         if (n < 1)
             return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", name);
         TEC_TRY(tec_text_check(r->input, ids[i], n, r->of->model->text.vocab, err));
-        out[i] = (struct tec_further_prompt){ids[i], n, key};
+        out[i] = (struct tec_further_prompt){.ids = ids[i], .n = n, .key = key};
+        see(r, seen, &out[i]);
     }
     return TEC_OK;
 }

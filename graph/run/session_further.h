@@ -1,5 +1,6 @@
 /* session_further.h - what the prefills of further models read: a text of an observation each,
- * through a template of its own and the tokenizer of its model. */
+ * through a template of its own and the tokenizer of its model, and pictures and the state as the
+ * frames' prefill reads them. */
 #ifndef TEC_GRAPH_RUN_SESSION_FURTHER_H
 #define TEC_GRAPH_RUN_SESSION_FURTHER_H
 
@@ -9,11 +10,14 @@
 struct tec_further_reader {
     const struct tec_decl_node *node; /* the prefill */
     const struct tec_decl_input *input;
-    int stream; /* that the input is; -1 = it comes from outside */
+    int stream;  /* that the input is; -1 = it comes from outside */
+    size_t room; /* tokens of a stream's text */
     const struct tec_session_model *of;
     struct tec_template *template;
-    size_t text_max; /* bytes of the text */
-    char *text;      /* the last one, and its ids; [text_max], [max_tokens] */
+    int n_slots,
+        slots[TEC_MAX_CAMERAS]; /* of the observation's pictures those it reads, ascending */
+    size_t text_max;            /* bytes of the text */
+    char *text;                 /* the last one, and its ids; [text_max], [max_tokens] */
     size_t bytes;
     int *ids, n;    /* n -1: none yet */
     int64_t number; /* of a stream's version that the ids are of; 0 = of its default */
@@ -21,20 +25,24 @@ struct tec_further_reader {
 
 struct tec_further_inputs {
     int n;
-    struct tec_further_reader readers[TEC_MAX_MODELS - 1];
+    bool *others; /* [n_slots] of the frames' model: its picture is none of the frames' */
+    struct tec_further_reader readers[TEC_MAX_CHAINS - 1];
 };
 
-/* Templates and room in the arena. TEC_MALFORMED for a template that has the robot's state. */
+/* Templates and room in the arena. TEC_MALFORMED for a template that has the robot's state where
+ * the prefill does not read it, or lacks it where it does; for a picture that the robot has not.
+ * TEC_UNSUPPORTED for pictures of another size than those of the frames' model. */
 enum tec_status tec_further_init(struct tec_further_inputs *further,
-                                 const struct tec_session_options *options, struct tec_arena *arena,
-                                 struct tec_error *err);
+                                 const struct tec_session_options *options,
+                                 const struct tec_robot *robot, const struct tec_observer *observer,
+                                 struct tec_arena *arena, struct tec_error *err);
 
 /* Bytes of the longest text. */
 size_t tec_further_longest(const struct tec_further_inputs *further);
 
 /* ids[i] becomes room for prompt i. */
 enum tec_status tec_further_take(const struct tec_further_inputs *further,
-                                 int *ids[TEC_MAX_MODELS - 1], struct tec_arena *arena,
+                                 int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
                                  struct tec_error *err);
 
 /* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; of a
@@ -43,9 +51,10 @@ enum tec_status tec_further_take(const struct tec_further_inputs *further,
 enum tec_status tec_further_read(struct tec_further_inputs *further,
                                  const struct tec_session_streams *streams,
                                  const struct tec_value *values, size_t n_values,
-                                 int *const ids[TEC_MAX_MODELS - 1],
-                                 struct tec_further_prompt out[TEC_MAX_MODELS - 1],
-                                 struct tec_text_read read[TEC_MAX_MODELS - 1],
+                                 const struct tec_observation *seen,
+                                 int *const ids[TEC_MAX_CHAINS - 1],
+                                 struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
+                                 struct tec_text_read read[TEC_MAX_CHAINS - 1],
                                  struct tec_arena *scratch, struct tec_error *err);
 
 #endif

@@ -75,15 +75,14 @@ static enum tec_status plain_state(json_t *parts, const struct tec_session_optio
     return TEC_OK;
 }
 
-/* True if the input is read by the frames' model, or by no model at all. */
-static bool is_frames(const struct tec_pipeline *p, int input)
+bool tec_session_frames_read(const struct tec_pipeline *p, int input)
 {
     bool read = false;
     for (int i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < p->nodes[i].reads.n; k++) {
             if (p->nodes[i].reads.item[k].index != input)
                 continue;
-            if (p->nodes[i].model.index == tec_pipeline_main(p))
+            if (p->nodes[i].chain == 0)
                 return true;
             read = true;
         }
@@ -97,7 +96,8 @@ static const struct tec_decl_input *find_text(const struct tec_pipeline *p)
         if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) >= 0)
             own = &p->inputs[i];
     for (int i = 0; i < p->n_inputs; i++)
-        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) < 0 && is_frames(p, i))
+        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) < 0 &&
+            tec_session_frames_read(p, i))
             return &p->inputs[i];
     return own;
 }
@@ -181,8 +181,7 @@ enum tec_status tec_session_read_template(struct tec_template **out, const char 
 static const struct tec_decl_node *find_naming(const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template &&
-            p->nodes[i].model.index == tec_pipeline_main(p))
+        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template && p->nodes[i].chain == 0)
             return &p->nodes[i];
     return NULL;
 }
@@ -297,4 +296,23 @@ enum tec_status tec_session_make_observer(struct tec_observer **out,
                                           struct tec_error *err)
 {
     return at_robot(options, make_observer(out, options, robot, text_max, arena, heap, err), err);
+}
+
+enum tec_status tec_session_others(bool **out, const struct tec_session_options *options,
+                                   const struct tec_observer *observer, struct tec_arena *arena,
+                                   struct tec_error *err)
+{
+    const struct tec_pipeline *p = options->pipeline;
+    bool *others = TEC_NEW(arena, (size_t)options->model->n_slots + 1, bool);
+    if (!others)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for pictures");
+    for (int i = 0; i < p->n_inputs; i++) {
+        const struct tec_decl_input *in = &p->inputs[i];
+        bool picture = in->kind == TEC_INPUT_IMAGE;
+        int slot = picture ? tec_observer_slot(observer, in->name, in->slot) : -1;
+        if (slot >= 0)
+            others[slot] = !tec_session_frames_read(p, i);
+    }
+    *out = others;
+    return TEC_OK;
 }

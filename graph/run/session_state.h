@@ -15,7 +15,7 @@ struct tec_session_set {
     int *ids;     /* [max_text] */
     float *noise; /* [horizon, dim] */
     int *own[TEC_MAX_PROMPTS];
-    int *further[TEC_MAX_MODELS - 1];
+    int *further[TEC_MAX_CHAINS - 1];
 };
 
 struct tec_session {

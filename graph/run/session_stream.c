@@ -8,11 +8,11 @@
 
 enum { BYTES_A_TOKEN = 64 };
 
-/* The tokenizer of model `index` of the pipeline. */
-static const struct tec_tokenizer *tokenizer_of(const struct tec_session_options *o, int index)
+/* The tokenizer of a chain's model. */
+static const struct tec_tokenizer *tokenizer_of(const struct tec_session_options *o, int chain)
 {
     for (int i = 0; i < o->n_further; i++)
-        if (o->further[i].index == index)
+        if (o->further[i].chain == chain)
             return o->further[i].tokenizer;
     return o->tokenizer;
 }
@@ -22,7 +22,7 @@ static enum tec_status check_tokenizers(const struct tec_session_options *o,
                                         struct tec_error *err)
 {
     const struct tec_pipeline *p = o->pipeline;
-    for (int m = 0; m < p->n_models && !r->tokenizer; m++)
+    for (int m = 0; m < p->n_chains && !r->tokenizer; m++)
         if (tec_pipeline_stream(p, m) == stream && tokenizer_of(o, m))
             return tec_fail(err, TEC_NOT_FOUND,
                             "%s:%d: stream '%s' cannot be read: model '%s' has no tokenizer",
@@ -44,7 +44,7 @@ enum tec_status tec_streams_init(struct tec_session_streams *streams,
     for (int i = 0; i < streams->n; i++) {
         struct tec_stream_reader *r = &streams->readers[i];
         r->input = &p->inputs[p->n_inputs + i];
-        r->tokenizer = tokenizer_of(o, p->nodes[r->input->writer - 1].model.index);
+        r->tokenizer = tokenizer_of(o, p->nodes[r->input->writer - 1].chain);
         TEC_TRY(check_tokenizers(o, r, i, err));
         r->room = ((size_t)tec_text_edges_room(o->edges, i) + 1) * BYTES_A_TOKEN;
         r->text = TEC_NEW(arena, r->room, char);

@@ -1,4 +1,4 @@
-/* spaces.c - the models of a loop: the frames' and, where there are, further ones. */
+/* spaces.c - the chains of a loop: the frames' and, where there are, further ones. */
 #include "graph/run/state.h"
 
 #include <string.h>
@@ -40,14 +40,22 @@ static struct tec_loop_space space_of(struct tec_loop *l, int model)
 
 static enum tec_status make_awaited(struct tec_loop *l, struct tec_error *err)
 {
-    size_t most = 1;
-    for (int m = 1; m <= l->o.n_further; m++)
-        if ((size_t)l->spaces[m].plan->spec.text_tokens > most)
-            most = (size_t)l->spaces[m].plan->spec.text_tokens;
+    size_t most = 1, pixels = 0;
+    for (int m = 1; m <= l->o.n_further; m++) {
+        const struct tec_plan *plan = l->spaces[m].plan;
+        size_t side = (size_t)plan->model->vision.image_size;
+        size_t all = (size_t)plan->spec.pictures * side * side * 3;
+        most = (size_t)plan->spec.text_tokens > most ? (size_t)plan->spec.text_tokens : most;
+        pixels = all > pixels ? all : pixels;
+    }
     l->awaited = TEC_NEW(&l->arena, TEC_MAX_ROWS, struct tec_awaited);
     for (int i = 0; l->awaited && i < TEC_MAX_ROWS; i++) {
-        l->awaited[i].ids = i < l->seats ? TEC_NEW(&l->arena, most, int) : l->awaited[0].ids;
-        if (!l->awaited[i].ids)
+        struct tec_awaited *a = &l->awaited[i];
+        a->ids = i < l->seats ? TEC_NEW(&l->arena, most, int) : l->awaited[0].ids;
+        a->pixels = !pixels        ? NULL
+                    : i < l->seats ? tec_arena_push(&l->arena, pixels, 1, 64)
+                                   : l->awaited[0].pixels;
+        if (!a->ids || (pixels && !a->pixels))
             l->awaited = NULL;
     }
     return l->awaited ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for prompts");
@@ -55,6 +63,9 @@ static enum tec_status make_awaited(struct tec_loop *l, struct tec_error *err)
 
 enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err)
 {
+    l->further_costs = TEC_NEW(&l->arena, (size_t)l->o.n_further + 1, struct tec_costs);
+    if (!l->further_costs)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
     for (int m = 0; m <= l->o.n_further; m++) {
         struct tec_loop_space *s = &l->spaces[m];
         *s = space_of(l, m);
@@ -104,7 +115,7 @@ static void view_space(struct tec_loop *l, int model)
 
 void tec_spaces_view(struct tec_loop *l)
 {
-    for (int m = 0; m <= l->o.n_further; m++)
+    for (int m = l->o.ring ? 1 : 0; m <= l->o.n_further; m++)
         view_space(l, m);
 }
 
@@ -160,7 +171,10 @@ void tec_spaces_warm(struct tec_loop *l, int times)
         int n = s->plan->spec.text_tokens, region = tec_kv_pool_take(&s->plan->prefixes);
         int *ids = l->awaited[0].ids;
         memset(ids, 0, (size_t)n * sizeof *ids);
-        const struct tec_prefix_input prompt = {.n_text = n, .ids = ids};
+        struct tec_prefix_input prompt = {
+            .n_pictures = s->plan->spec.pictures, .n_text = n, .ids = ids};
+        for (int i = 0; i < prompt.n_pictures; i++) /* black: what they show takes no time */
+            prompt.picture[i] = l->awaited[0].pixels;
         for (int i = 0; i < times; i++) {
             warm_slices(l, m, region, &prompt);
             warm_decodes(l, m, region, tec_prefix_rows(s->plan, &prompt));

@@ -17,16 +17,18 @@ struct tec_request {
     struct tec_row_state row;
 };
 
-/* A prefill of a further model, which requests of one frame wait for. Unused: nobody waits. */
+/* A prefill of a further chain, which requests of one frame wait for. Unused: nobody waits. */
 struct tec_awaited {
     int model, session;
     int64_t frame;          /* that they were born in */
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
     int region, rows;       /* from its first slice on; -1 = none */
     int n, *ids;            /* its prompt: [text_tokens of its plan] */
+    int n_pictures;
+    uint8_t *pixels; /* of all of them, one after the other; NULL = no chain reads any */
 };
 
-/* A model of the loop as requests see it; the first is the frames'. */
+/* A chain of the loop as requests see it; the first is the frames'. */
 struct tec_loop_space {
     struct tec_plan *plan;
     struct tec_executor *executor;
@@ -76,13 +78,13 @@ struct tec_loop {
     bool warming;                       /* what is measured is no frame's */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
-    struct tec_loop_space spaces[TEC_MAX_MODELS]; /* 1 + n_further */
-    struct tec_costs further_costs[TEC_MAX_MODELS - 1];
-    int seats, max_k, new_tokens; /* of all models together: the sum; the most */
+    struct tec_loop_space spaces[TEC_MAX_CHAINS]; /* 1 + n_further */
+    struct tec_costs *further_costs;              /* [n_further] */
+    int seats, max_k, new_tokens;                 /* of all chains together: the sum; the most */
     struct {
         bool seen;
         uint64_t key;
-    } texts_given[TEC_MAX_MODELS][TEC_MAX_TICKING]; /* by session: of its newest observation the
+    } texts_given[TEC_MAX_CHAINS][TEC_MAX_TICKING]; /* by session: of its newest observation the
                                                      * instruction, and what further models read */
     int n_live;                                     /* requests[0 .. n_live - 1], ascending id */
     struct tec_request *requests;                   /* [seats] */
@@ -104,7 +106,7 @@ struct tec_loop {
     struct tec_frame_record record;
     struct tec_frame_view view;
     struct tec_request_view *view_rows; /* [seats] */
-    struct tec_kv_view kv[2 * TEC_MAX_MODELS];
+    struct tec_kv_view kv[2 * TEC_MAX_CHAINS];
     int64_t *late_us; /* [inputs] */
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
@@ -196,7 +198,7 @@ void tec_loop_plan(struct tec_loop *l);
 /* Does row a come before row b by priority? */
 bool tec_loop_before(const struct tec_loop *l, int a, int b);
 
-/* awaited.c: prefills of further models. */
+/* awaited.c: prefills of further chains. */
 void tec_awaited_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
 void tec_awaited_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
 int tec_awaited_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
@@ -205,9 +207,9 @@ void tec_awaited_plan(struct tec_loop *l); /* which slices run in this frame */
 bool tec_awaited_ready(const struct tec_loop *l, const struct tec_request *r);
 void tec_awaited_run(struct tec_loop *l);
 
-/* spaces.c: the models of the loop. */
+/* spaces.c: the chains of the loop. */
 enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err);
-void tec_spaces_view(struct tec_loop *l); /* caches of further models */
+void tec_spaces_view(struct tec_loop *l); /* caches of all chains */
 void tec_spaces_warm(struct tec_loop *l, int times);
 
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */

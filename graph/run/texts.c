@@ -33,7 +33,7 @@ void tec_loop_read_text(struct tec_loop *l, int model)
     const struct tec_text_read *read = l->input ? &l->input->read[model] : NULL;
     struct tec_frame_record *record = &l->record;
     int node = l->spaces[model].prefill_node;
-    if (!read || read->stream == 0 || !l->o.edges || record->n_reads == TEC_MAX_MODELS)
+    if (!read || read->stream == 0 || !l->o.edges || record->n_reads == TEC_MAX_CHAINS)
         return;
     bool text = read->request >= 0;
     struct tec_read_record *r = &record->reads[record->n_reads++];

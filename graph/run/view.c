@@ -38,10 +38,10 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
 static void view_caches(struct tec_loop *l)
 {
     if (l->o.ring) {
-        l->kv[0].used = l->kv[0].pinned = tec_ring_used(l); /* the only cache there is */
-        l->kv[0].oldest = l->ring.n ? l->ring.turn - l->ring.items[0].turn : 0;
-        l->kv[0].bytes = l->kv[0].used * token_bytes(l);
-        return;
+        struct tec_kv_view *ring = &l->kv[l->spaces[0].kv_frame];
+        ring->used = ring->pinned = tec_ring_used(l);
+        ring->oldest = l->ring.n ? l->ring.turn - l->ring.items[0].turn : 0;
+        ring->bytes = ring->used * token_bytes(l);
     }
     tec_spaces_view(l);
 }
@@ -112,7 +112,8 @@ static int rows_of(double point)
 static double table_cost(const struct tec_loop *l, int model, const char *what, int rows, double q)
 {
     const struct tec_topology *t = l->o.topology;
-    const struct tec_cost_row *row = tec_cost_table_row(l->table, what, rows);
+    bool launch = model && l->o.ring && find(t, what) < 0; /* a ring's launch has that name */
+    const struct tec_cost_row *row = launch ? NULL : tec_cost_table_row(l->table, what, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
         if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, what) == 0)
             row = tec_cost_table_row(l->table, t->nodes[i].name, rows);
@@ -172,7 +173,7 @@ double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_k
                                                       [TEC_COST_ACTION] = "action",
                                                       [TEC_COST_DECODE] = "decode",
                                                       [TEC_COST_SCORE] = "score"};
-    if (l->o.ring)
+    if (l->o.ring && model == 0)
         return ring_cost(l, kind, rows, q);
     const struct tec_loop_space *s = &l->spaces[model];
     int node = !model ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;

@@ -47,6 +47,17 @@ static enum tec_status find_slot(struct tec_observer *o, int camera, struct tec_
                     near ? "'?" : "");
 }
 
+int tec_observer_slot(const struct tec_observer *o, const char *input, const char *slot)
+{
+    for (int i = 0; i < o->robot->n_cameras; i++) {
+        const struct tec_robot_camera *camera = &o->robot->cameras[i];
+        if (camera->input &&
+            (strcmp(camera->input, input) == 0 || (slot && strcmp(camera->slot, slot) == 0)))
+            return o->slot[i];
+    }
+    return -1;
+}
+
 static enum tec_status check_needs(const struct tec_robot *robot,
                                    const struct tec_observer_needs *needs, struct tec_error *err)
 {

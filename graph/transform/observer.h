@@ -85,6 +85,10 @@ enum tec_status tec_observer_create(struct tec_observer **out, const struct tec_
                                     struct tec_error *err);
 void tec_observer_destroy(struct tec_observer *o); /* NULL is allowed */
 
+/* The slot that a picture of this name, or for this slot of the model (NULL = none), is put into;
+ * -1: the robot has no such camera. */
+int tec_observer_slot(const struct tec_observer *o, const char *input, const char *slot);
+
 /* Values of one request to model inputs. Memory is taken only when a camera is seen for the first
  * time or changes its size; otherwise nothing is allocated. On failure *out may be half
  * written.

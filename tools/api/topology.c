@@ -24,22 +24,13 @@ static bool any_hard(const struct tec_pipeline *p)
     return false;
 }
 
-/* The index of a model as the engine numbers it: the frames' model comes first. */
-static int model_of(const struct tec_pipeline *p, int index)
-{
-    int main = tec_pipeline_main(p), n = 1;
-    for (int i = 0; i < index; i++)
-        n += i != main && tec_pipeline_runs(p, i);
-    return index == main ? 0 : n;
-}
-
 static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
                      const struct tec_decl_node *node)
 {
     if (node->culled || t->n_nodes >= TEC_MAX_NODES)
         return;
     int at = t->n_nodes++;
-    t->nodes[at].model = model_of(p, node->model.index);
+    t->nodes[at].model = node->chain;
     if (t->nodes[at].model && node->kind == TEC_DECL_PREFILL)
         t->nodes[at].slices = !any_hard(p) ? 1 : p->capture.slices ? p->capture.slices : SLICES;
     t->nodes[at].name = node->name;

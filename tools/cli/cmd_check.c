@@ -139,7 +139,7 @@ static void say_ok(struct tec_invocation *call, const char *path, const struct t
                    const struct plan_text *plan)
 {
     int captures =
-        plan->known && p->n_models > 1 ? plan->measured.captures : tec_pipeline_captures(p);
+        plan->known && p->n_chains > 1 ? plan->measured.captures : tec_pipeline_captures(p);
     tec_escape_print(call->out, path);
     fputs(": ok  ", call->out);
     if (p->n_models > 1)
@@ -148,7 +148,7 @@ static void say_ok(struct tec_invocation *call, const char *path, const struct t
             p->n_inputs == 1 ? "" : "s", p->n_resources, p->n_resources == 1 ? "" : "s", p->n_nodes,
             p->n_nodes == 1 ? "" : "s", captures, captures == 1 ? "" : "s",
             plan->text ? plan->text : "");
-    for (int i = 0; plan->known && p->n_models > 1 && i < plan->measured.parts; i++)
+    for (int i = 0; plan->known && p->n_chains > 1 && i < plan->measured.parts; i++)
         if (plan->measured.slices[i])
             fprintf(call->out, "  %s in %d slices\n", plan->measured.part_names[i],
                     plan->measured.slices[i]);

@@ -34,7 +34,7 @@ static void find_nodes(struct tec_frames *f)
     const struct tec_decl_node *actor = tec_pipeline_actor(f->opened.pipeline);
     f->action = actor ? actor->name : NULL;
     f->stages = t->stages;
-    for (int i = 0; i < t->n_nodes && !t->ring; i++) {
+    for (int i = 0; i < t->n_nodes; i++) {
         const struct tec_pipeline *p = f->opened.pipeline;
         if (!tec_topology_decodes(t, i) || f->n_decoders == TEC_MAX_DECODERS)
             continue;

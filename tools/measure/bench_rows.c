@@ -122,6 +122,9 @@ static void name_nodes(struct tec_bench *b)
     b->nodes[0] = "packed";
     b->nodes[1] = "decode";
     b->n_nodes = 2;
+    for (int i = 0; i < t->n_nodes; i++)
+        if (t->nodes[i].model)
+            b->nodes[b->n_nodes++] = t->nodes[i].name;
 }
 
 enum tec_status tec_bench_make_rows(struct tec_bench *b, const char *policies, const char *sweep,

@@ -35,10 +35,12 @@ static const char *const ring_names[] = {"packed", "decode"};
 
 static bool is_known(const struct tec_pipeline *p, const char *name)
 {
-    if (tec_pipeline_ring(p))
-        return strcmp(name, ring_names[0]) == 0 || strcmp(name, ring_names[1]) == 0;
+    bool ring = tec_pipeline_ring(p) != NULL;
+    if (ring && (strcmp(name, ring_names[0]) == 0 || strcmp(name, ring_names[1]) == 0))
+        return true;
     for (int i = 0; i < p->n_nodes; i++)
-        if (is_timed(&p->nodes[i]) && strcmp(p->nodes[i].name, name) == 0)
+        if (is_timed(&p->nodes[i]) && (!ring || p->nodes[i].chain > 0) &&
+            strcmp(p->nodes[i].name, name) == 0)
             return true;
     return false;
 }
@@ -52,8 +54,9 @@ static void find_without(struct names *without, const struct tec_cost_table *t,
     for (int i = 0; i < launches; i++)
         if (!tec_cost_table_row(t, ring_names[i], 0))
             add_name(without, ring_names[i]);
-    for (int i = 0; i < p->n_nodes && !ring; i++)
-        if (is_timed(&p->nodes[i]) && !tec_cost_table_row(t, p->nodes[i].name, 0))
+    for (int i = 0; i < p->n_nodes; i++)
+        if (is_timed(&p->nodes[i]) && (!ring || p->nodes[i].chain > 0) &&
+            !tec_cost_table_row(t, p->nodes[i].name, 0))
             add_name(without, p->nodes[i].name);
 }
 
@@ -119,7 +122,7 @@ static double before_ms(const struct tec_cost_table *t, const struct tec_pipelin
     text[0] = '\0';
     for (int i = 0; i < p->n_nodes; i++) {
         if (!is_timed(&p->nodes[i]) || p->nodes[i].kind != TEC_DECL_PREFILL ||
-            p->nodes[i].model.index != tec_pipeline_main(p))
+            p->nodes[i].chain > 0)
             continue;
         double ms = p99_ms(t, p->nodes[i].name, 0);
         size_t used = strlen(text);

@@ -8,7 +8,7 @@
 
 enum {
     TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
-                           (TEC_MAX_MODELS - 1) * (1 + TEC_MAX_BATCHES)
+                           (TEC_MAX_CHAINS - 1) * (1 + TEC_MAX_BATCHES)
 };
 
 /* A launch that can be measured by itself. */
@@ -17,7 +17,7 @@ struct tec_profile_variant {
     const char *node; /* of decode: the first one; all decode nodes share captures. Of a ring:
                        * "packed", "decode", "shift" */
     bool lone;        /* a private prefill */
-    int model;        /* of the engine's; of a further one a prefill is */
+    int model;        /* chain of the engine; of a further one a prefill is */
     int slices;       /* in so many, and a sample is one of them; else 0 */
     int batch;        /* DECODE: captured; its rows are as many, but for fewer seats. Of a ring, and
                        * PACKED: rows besides a new sequence */
@@ -30,9 +30,10 @@ struct tec_profile {
     struct tec_opened opened;
     int frames, rounds, prompt_tokens; /* prompt_tokens 0: as many as fit */
     struct tec_frame_input input;
-    int region;                                            /* prefix */
-    int regions[TEC_MAX_MODELS], *prompts[TEC_MAX_MODELS]; /* the same of further models */
-    bool counting;                                         /* launches are measured */
+    int region; /* prefix */
+    int regions[TEC_MAX_CHAINS];
+    struct tec_prefix_input prompts[TEC_MAX_CHAINS]; /* the same of further chains */
+    bool counting;                                   /* launches are measured */
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     int *tokens, *made;
     float *likely; /* of a tree's entries */

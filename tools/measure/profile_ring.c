@@ -74,8 +74,11 @@ static void launch(struct tec_profile *p, const struct tec_executor *x,
 void tec_profile_run_ring(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     const struct tec_clock clock = {NULL};
-    for (int i = 0; i < p->n_variants; i++) {
-        struct tec_profile_variant *v = &p->variants[(i + turn) % p->n_variants];
+    int n = 0;
+    while (n < p->n_variants && !p->variants[n].model)
+        n++;
+    for (int i = 0; i < n; i++) {
+        struct tec_profile_variant *v = &p->variants[(i + turn) % n];
         struct tec_replay replay = {.start_ns = 0};
         int64_t begin = tec_clock_now(&clock);
         launch(p, x, v, &replay);

@@ -29,7 +29,7 @@ bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char 
 /* A model whose requests have prefills of their own: a slice of them, and decodes. */
 static bool list_further(struct tec_profile *p, int model)
 {
-    struct tec_plan *plan = p->opened.engine->models[model].plan;
+    struct tec_plan *plan = p->opened.engine->chains[model].plan;
     const struct tec_plan_spec *s = &plan->spec;
     int slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0)), first = p->n_variants;
     int frames = p->frames;
@@ -42,31 +42,36 @@ static bool list_further(struct tec_profile *p, int model)
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, model, "decode"), false, s->batches[b]);
     for (int i = first; i < p->n_variants; i++)
         p->variants[i].model = model;
-    p->prompts[model] = TEC_NEW(p->call->arena, (size_t)s->text_tokens, int);
-    for (int i = 0; p->prompts[model] && i < s->text_tokens; i++)
-        p->prompts[model][i] = 3 + i % 200;
-    return ok && p->prompts[model];
+    size_t side = (size_t)plan->model->vision.image_size;
+    int *ids = TEC_NEW(p->call->arena, (size_t)s->text_tokens, int);
+    uint8_t *picture = TEC_NEW(p->call->arena, side * side * 3 + 1, uint8_t);
+    for (int i = 0; ids && i < s->text_tokens; i++)
+        ids[i] = 3 + i % 200;
+    p->prompts[model] =
+        (struct tec_prefix_input){.n_pictures = s->pictures, .n_text = s->text_tokens, .ids = ids};
+    for (int i = 0; i < s->pictures; i++)
+        p->prompts[model].picture[i] = picture;
+    return ok && ids && picture;
 }
 
 static bool list_variants(struct tec_profile *p)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
     const char *see = node_of(p, 0, "prefill");
-    if (s->stages)
-        return tec_profile_list_ring(p);
-    bool ok = tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
+    bool ok =
+        s->stages ? tec_profile_list_ring(p) : tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
     if (s->steps > 0)
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, 0, "action"), false, 0);
     if (s->seats && s->isolated)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
-    const struct tec_choices *lists = &p->opened.engine->models[0].choices;
+    const struct tec_choices *lists = &p->opened.engine->chains[0].choices;
     for (int i = 0; i < lists->n; i++)
         if (lists->items[i].node->kind == TEC_DECL_SCORE)
             ok = ok && tec_profile_add(p, TEC_COST_SCORE, lists->items[i].node->name, false, 0);
-    for (int b = 0; s->seats && b < s->n_batches; b++)
+    for (int b = 0; s->seats && b < s->n_batches; b++) /* none of a ring */
         ok = ok &&
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, 0, "decode"), false, s->batches[b]);
-    for (int m = 1; m < p->opened.engine->n_models; m++)
+    for (int m = 1; m < p->opened.engine->n_chains; m++)
         ok = ok && list_further(p, m);
     return ok;
 }
@@ -111,8 +116,8 @@ static bool make_input(struct tec_profile *p, uint64_t seed)
 enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct tec_error *err)
 {
     size_t rows = 1, k = 1;
-    for (int m = 0; m < p->opened.engine->n_models; m++) {
-        const struct tec_plan_spec *s = &p->opened.engine->models[m].plan->spec;
+    for (int m = 0; m < p->opened.engine->n_chains; m++) {
+        const struct tec_plan_spec *s = &p->opened.engine->chains[m].plan->spec;
         rows = (size_t)s->seats + 1 > rows ? (size_t)s->seats + 1 : rows;
         k = (size_t)s->max_k + 1 > k ? (size_t)s->max_k + 1 : k;
     }
@@ -158,11 +163,10 @@ void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v
 static void run_decode(struct tec_profile *p, const struct tec_executor *x,
                        struct tec_profile_variant *v, int turn)
 {
-    struct tec_plan *plan = p->opened.engine->models[v->model].plan;
+    struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
     const struct tec_topology *t = &p->opened.engine->topology;
     const struct tec_plan_spec *s = &plan->spec;
-    const struct tec_prefix_input text = {.n_text = s->text_tokens, .ids = p->prompts[v->model]};
-    const struct tec_prefix_input *o = v->model ? &text : &p->input.prefix;
+    const struct tec_prefix_input *o = v->model ? &p->prompts[v->model] : &p->input.prefix;
     const struct tec_executor own = tec_executor_real(plan);
     int prefix = tec_prefix_rows(plan, o), region = v->model ? p->regions[v->model] : p->region;
     int n = v->batch < s->seats ? v->batch : s->seats, k = t->n_k ? t->k[turn % t->n_k] : 1;
@@ -179,14 +183,12 @@ static void run_decode(struct tec_profile *p, const struct tec_executor *x,
 static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
 {
     const struct tec_clock clock = {NULL};
-    struct tec_plan *plan = p->opened.engine->models[v->model].plan;
+    struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
     const struct tec_executor x = tec_executor_real(plan);
-    const struct tec_prefix_input o = {.n_text = plan->spec.text_tokens,
-                                       .ids = p->prompts[v->model]};
     for (int i = 0; i < (v->slices ? v->slices : 1); i++) {
         struct tec_replay replay = {0};
         int64_t begin = tec_clock_now(&clock);
-        x.slice(x.self, i, p->regions[v->model], &o, &replay);
+        x.slice(x.self, i, p->regions[v->model], &p->prompts[v->model], &replay);
         if (p->counting) {
             p->inside_ns += tec_clock_now(&clock) - begin;
             p->busy_ns += replay.end_ns - replay.start_ns;
@@ -213,7 +215,7 @@ static void run_score(struct tec_profile *p, const struct tec_executor *x,
     const struct tec_clock clock = {NULL};
     struct tec_replay replay = {.start_ns = 0};
     const struct tec_token_tree *tree = NULL;
-    const struct tec_choices *lists = &e->models[0].choices;
+    const struct tec_choices *lists = &e->chains[0].choices;
     for (int i = 0; i < lists->n; i++)
         if (strcmp(lists->items[i].node->name, v->node) == 0)
             tree = &lists->items[i].tree;
@@ -234,6 +236,7 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
     int first = 0;
     if (p->opened.engine->plan->spec.stages) {
         tec_profile_run_ring(p, x, turn);
+        run_further(p, x, turn);
         return;
     }
     for (int i = 0; i < p->n_variants; i++) {
@@ -306,8 +309,8 @@ void tec_profile_run(struct tec_profile *p)
     const struct tec_executor x = tec_executor_real(plan);
     int64_t shown = 0;
     p->region = plan->spec.stages ? 0 : tec_kv_pool_take(&plan->prefixes);
-    for (int m = 1; m < p->opened.engine->n_models; m++)
-        p->regions[m] = tec_kv_pool_take(&p->opened.engine->models[m].plan->prefixes);
+    for (int m = 1; m < p->opened.engine->n_chains; m++)
+        p->regions[m] = tec_kv_pool_take(&p->opened.engine->chains[m].plan->prefixes);
     for (int round = 0, turn = 0; round < p->rounds; round++) {
         p->counting = false;
         for (int i = 0; i < WARM_TURNS; i++)
@@ -323,8 +326,8 @@ void tec_profile_run(struct tec_profile *p)
     }
     if (!plan->spec.stages)
         tec_kv_pool_drop(&plan->prefixes, p->region);
-    for (int m = 1; m < p->opened.engine->n_models; m++)
-        tec_kv_pool_drop(&p->opened.engine->models[m].plan->prefixes, p->regions[m]);
+    for (int m = 1; m < p->opened.engine->n_chains; m++)
+        tec_kv_pool_drop(&p->opened.engine->chains[m].plan->prefixes, p->regions[m]);
     if (p->call->progress)
         fputs("\r\033[K", stderr);
     compare_rounds(p);

@@ -55,13 +55,13 @@ static void print_step(const struct tec_program *program, const struct tec_step 
     }
 }
 
-static void print_plan(struct tec_plan *plan, const char *model, FILE *out)
+static void print_plan(struct tec_plan *plan, const char *chain, FILE *out)
 {
     for (int i = 0; i < plan->n_parts; i++) {
         const struct tec_plan_part *part = &plan->parts[i];
         size_t bytes;
         const unsigned char *base = tec_plan_activations(plan, part, &bytes);
-        fprintf(out, "part %s/%s commands %d slices %d stream %d planned %zu table %zu\n", model,
+        fprintf(out, "part %s/%s commands %d slices %d stream %d planned %zu table %zu\n", chain,
                 part->name, tec_capture_commands(part->capture), part->slices ? part->n_slices : 0,
                 (int)part->stream, part->program.planned, part->block.size);
         for (int s = 0; s < part->program.n_steps; s++)
@@ -71,7 +71,6 @@ static void print_plan(struct tec_plan *plan, const char *model, FILE *out)
 
 void tec_commands_print(const struct tec_engine *engine, FILE *out)
 {
-    for (int i = 0; i < engine->n_models; i++)
-        print_plan(engine->models[i].plan,
-                   engine->options.pipeline->models[engine->models[i].index].name, out);
+    for (int i = 0; i < engine->n_chains; i++)
+        print_plan(engine->chains[i].plan, engine->options.pipeline->chains[i].name, out);
 }

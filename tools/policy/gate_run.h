@@ -22,7 +22,7 @@ struct tec_gate_run {
 
     /* The machinery; stays open until finish. */
     struct tec_opened opened;
-    struct tec_virtual device[TEC_MAX_MODELS];
+    struct tec_virtual device[TEC_MAX_CHAINS];
     struct tec_world world;
     struct tec_policy *reloaded; /* the fresh one, NULL = none yet */
     struct tec_planner inner;    /* of the one that decides */

@@ -41,7 +41,7 @@ static const char *some_node(const struct tec_topology *t, const char *kind, str
     const char *names[TEC_MAX_NODES];
     int n = 0;
     for (int i = 0; i < t->n_nodes; i++)
-        if (!kind || strcmp(t->nodes[i].kind, kind) == 0)
+        if (!kind || (strcmp(t->nodes[i].kind, kind) == 0 && tec_topology_decodes(t, i)))
             names[n++] = t->nodes[i].name;
     return n ? names[below(d, (uint64_t)n)] : NULL;
 }
@@ -57,10 +57,8 @@ static void ask(struct tec_happenings *list, const struct tec_workload *w, int64
 
 static bool talks(const struct tec_topology *t)
 {
-    if (t->ring) /* its decode node makes actions, not text */
-        return false;
-    for (int i = 0; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].kind, "decode") == 0)
+    for (int i = 0; i < t->n_nodes; i++) /* a ring's decode node makes actions, not text */
+        if (strcmp(t->nodes[i].kind, "decode") == 0 && tec_topology_decodes(t, i))
             return true;
     return false;
 }

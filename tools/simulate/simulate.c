@@ -43,12 +43,12 @@ static enum tec_status read_arrivals(struct tec_simulation *s, const char *text,
 static enum tec_status even_costs(struct tec_cost_table *out, const struct tec_pipeline *p,
                                   double us, struct tec_arena *arena, struct tec_error *err)
 {
-    static const char *const of_rings[] = {"packed", "shift"};
+    static const char *const of_rings[] = {"packed", "decode", "shift"};
     *out = (struct tec_cost_table){.rows =
-                                       TEC_NEW(arena, (size_t)p->n_nodes + 2, struct tec_cost_row)};
+                                       TEC_NEW(arena, (size_t)p->n_nodes + 3, struct tec_cost_row)};
     if (!out->rows)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d costs", p->n_nodes);
-    for (int i = 0; i < p->n_nodes + 2; i++)
+    for (int i = 0; i < p->n_nodes + 3; i++)
         out->rows[out->n_rows++] = (struct tec_cost_row){
             .node = i < p->n_nodes ? p->nodes[i].name : of_rings[i - p->n_nodes],
             .n = 1,

@@ -21,7 +21,7 @@ struct tec_simulation_options {
 /* Owned by the caller of open until close; must not move in between. */
 struct tec_simulation {
     struct tec_opened opened;
-    struct tec_virtual device[TEC_MAX_MODELS];
+    struct tec_virtual device[TEC_MAX_CHAINS];
     struct tec_scenario scenario;
     struct tec_cost_table costs;
     struct tec_arrivals arrivals;

@@ -45,7 +45,7 @@ static int64_t copied(const struct tec_world *w, int tokens)
 static int64_t took(void *user, int model, int mark, int rows, int k)
 {
     const struct tec_world *w = user;
-    const struct tec_plan_spec *spec = &w->o.engine->models[model].plan->spec;
+    const struct tec_plan_spec *spec = &w->o.engine->chains[model].plan->spec;
     int at = node_of(w, model, mark), slices = topology(w)->nodes[at].slices;
     const char *node = mark == TEC_MARK_PACKED ? "packed"
                        : spec->stages          ? "decode"
@@ -348,7 +348,7 @@ static void instruct(struct tec_world *w)
     }
     if (tokens)
         w->input.prefix.n_text = (int)tokens;
-    for (int i = 0; i < TEC_MAX_MODELS - 1; i++) /* all texts that are read change */
+    for (int i = 0; i < TEC_MAX_CHAINS - 1; i++) /* all texts that are read change */
         w->input.further[i].key = w->input.text_key;
 }
 
@@ -357,8 +357,8 @@ static void instruct(struct tec_world *w)
 static void read_streams(struct tec_world *w)
 {
     const struct tec_pipeline *p = w->o.engine->options.pipeline;
-    for (int m = 0; w->o.engine->edges && m < w->o.engine->n_models; m++) {
-        int stream = tec_pipeline_stream(p, w->o.engine->models[m].index);
+    for (int m = 0; w->o.engine->edges && m < w->o.engine->n_chains; m++) {
+        int stream = tec_pipeline_stream(p, m);
         if (stream < 0)
             continue;
         const struct tec_text_version *v =
@@ -371,7 +371,7 @@ static void read_streams(struct tec_world *w)
         uint64_t *key = m ? &w->input.further[m - 1].key : &w->input.text_key;
         *key = v ? (uint64_t)v->number : 0;
         if (m)
-            w->input.further[m - 1].n = none ? 0 : w->o.engine->models[m].plan->spec.text_tokens;
+            w->input.further[m - 1].n = none ? 0 : w->o.engine->chains[m].plan->spec.text_tokens;
     }
 }
 

@@ -70,10 +70,11 @@ static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
         if (at >= 0 && at < TEC_MAX_PROMPTS)
             w->input.own[at] = (struct tec_own_prompt){own, p->inputs[i].max_tokens};
     }
-    for (int i = 1; i < w->o.engine->n_models; i++) {
-        int n = w->o.engine->models[i].plan->spec.text_tokens;
+    for (int i = 1; i < w->o.engine->n_chains; i++) {
+        int n = w->o.engine->chains[i].plan->spec.text_tokens;
         w->input.further[i - 1].ids = TEC_NEW(w->arena, (size_t)n, int);
         w->input.further[i - 1].n = n;
+        w->input.further[i - 1].n_pictures = w->o.engine->chains[i].plan->spec.pictures;
         if (!w->input.further[i - 1].ids)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     }
@@ -115,9 +116,9 @@ static enum tec_status check_costs(const struct tec_world *w, const struct tec_c
 {
     const struct tec_topology *t = &w->o.engine->topology;
     if (t->stages)
-        return check_ring_costs(w, costs, err);
+        TEC_TRY(check_ring_costs(w, costs, err));
     for (int i = 0; i < t->n_nodes; i++)
-        if (!tec_cost_table_row(costs, t->nodes[i].name, 1))
+        if ((!t->stages || t->nodes[i].model) && !tec_cost_table_row(costs, t->nodes[i].name, 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'",
                             t->nodes[i].name);
     return TEC_OK;
@@ -126,12 +127,10 @@ static enum tec_status check_costs(const struct tec_world *w, const struct tec_c
 /* Whether a launch of that name exists; a ring's launches have names of their own. */
 static bool has_launch(const struct tec_topology *t, const char *name)
 {
-    if (t->ring)
-        return strcmp(name, "packed") == 0 || strcmp(name, "decode") == 0;
     for (int n = 0; n < t->n_nodes; n++)
-        if (strcmp(t->nodes[n].name, name) == 0)
+        if ((!t->ring || t->nodes[n].model) && strcmp(t->nodes[n].name, name) == 0)
             return true;
-    return false;
+    return t->ring && (strcmp(name, "packed") == 0 || strcmp(name, "decode") == 0);
 }
 
 static enum tec_status check_tokens(const struct tec_world *w, int64_t tokens, const char *where,

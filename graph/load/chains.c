@@ -1,0 +1,171 @@
+/* chains.c - divides a pipeline's nodes into chains: a prefill and the nodes that stand on the keys
+ * it writes.
+ *
+ * Runs at load, once the graph has been checked. A node belongs to the chain of the keys that it
+ * reads or adds to, through share_prefix where its keys continue others. Equal prefills are one
+ * chain, whatever they write. The chain with the actions, or the first hard node, comes first; the
+ * others follow in the order of their models and of declaration. */
+#include "graph/load/loader.h"
+
+#include <string.h>
+
+struct divider {
+    struct tec_pipeline *p;
+    struct tec_decl_node *nodes;
+    struct tec_decl_resource *resources;
+    struct tec_decl_chain *chains; /* [n_nodes] */
+};
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Two prefills are one when everything that their keys and values depend on is equal: model, inputs
+ * in order, template (the mask and the picture transform belong to the model and the robot). */
+bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b)
+{
+    bool same = a->model.index == b->model.index && a->reads.n == b->reads.n &&
+                same_text(a->template, b->template);
+    for (int i = 0; same && i < a->reads.n; i++)
+        same = a->reads.item[i].index == b->reads.item[i].index;
+    return same;
+}
+
+static int add_chain(struct divider *v, int model, int prefill)
+{
+    int at = v->p->n_chains++;
+    v->chains[at] = (struct tec_decl_chain){.model = model, .prefill = prefill};
+    return at;
+}
+
+/* The chain that a prefill belongs to, if an earlier one began it. Two that write one resource are
+ * of one chain, too: the compiler refuses what cannot be one. */
+static int begun_by(const struct divider *v, int node)
+{
+    const struct tec_decl_node *n = &v->nodes[node];
+    for (int i = 0; i < node; i++) {
+        const struct tec_decl_node *o = &v->nodes[i];
+        if (o->kind == TEC_DECL_PREFILL && !o->culled &&
+            (tec_pipeline_same_prefill(o, n) || o->writes.index == n->writes.index))
+            return o->chain;
+    }
+    return -1;
+}
+
+static void begin_chains(struct divider *v)
+{
+    for (int i = 0; i < v->p->n_nodes; i++) {
+        struct tec_decl_node *n = &v->nodes[i];
+        n->chain = -1;
+        if (n->kind != TEC_DECL_PREFILL || n->culled)
+            continue;
+        n->chain = begun_by(v, i);
+        if (n->chain < 0)
+            n->chain = add_chain(v, n->model.index, i);
+        if (n->writes.index >= 0 && v->resources[n->writes.index].chain < 0)
+            v->resources[n->writes.index].chain = n->chain;
+    }
+}
+
+/* The first chain of a model. One whose nodes have no prefill gets a chain without. */
+static int chain_of_model(struct divider *v, int model)
+{
+    for (int i = 0; i < v->p->n_chains; i++)
+        if (v->chains[i].model == model)
+            return i;
+    return add_chain(v, model, -1);
+}
+
+static void join_chains(struct divider *v)
+{
+    for (int i = 0; i < v->p->n_resources; i++)
+        if (v->resources[i].share_prefix.index >= 0)
+            v->resources[i].chain = v->resources[v->resources[i].share_prefix.index].chain;
+    for (int i = 0; i < v->p->n_nodes; i++) {
+        struct tec_decl_node *n = &v->nodes[i];
+        int keys = n->kv.index >= 0 ? n->kv.index : n->into.index;
+        if (n->chain >= 0 || n->culled)
+            continue;
+        if (keys >= 0)
+            n->chain = v->resources[keys].chain;
+        if (n->chain < 0)
+            n->chain = chain_of_model(v, n->model.index);
+        if (keys >= 0 && v->resources[keys].chain < 0)
+            v->resources[keys].chain = n->chain;
+    }
+}
+
+static int first_chain(const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *actor = tec_pipeline_actor(p);
+    if (actor)
+        return actor->chain;
+    for (int hard = 1; hard >= 0; hard--)
+        for (int i = 0; i < p->n_nodes; i++) {
+            const struct tec_decl_node *n = &p->nodes[i];
+            if (!n->culled &&
+                (hard ? n->deadline.kind == TEC_DEADLINE_HARD : n->kind == TEC_DECL_PREFILL))
+                return n->chain;
+        }
+    return 0;
+}
+
+/* Does chain a come before chain b, when `first` is the first of all? */
+static bool comes_before(const struct divider *v, int a, int b, int first)
+{
+    if (a == first || b == first)
+        return a == first && b != first;
+    int x = v->chains[a].model, y = v->chains[b].model;
+    return x < y || (x == y && a < b);
+}
+
+static void order_chains(struct divider *v, struct tec_decl_chain *ordered, int *place)
+{
+    int n = v->p->n_chains, first = first_chain(v->p);
+    for (int i = 0; i < n; i++) {
+        place[i] = 0;
+        for (int j = 0; j < n; j++)
+            place[i] += comes_before(v, j, i, first);
+        ordered[place[i]] = v->chains[i];
+    }
+    for (int i = 0; i < v->p->n_nodes; i++)
+        if (v->nodes[i].chain >= 0)
+            v->nodes[i].chain = place[v->nodes[i].chain];
+    for (int i = 0; i < v->p->n_resources; i++)
+        if (v->resources[i].chain >= 0)
+            v->resources[i].chain = place[v->resources[i].chain];
+    v->p->chains = ordered;
+}
+
+static void name_chains(const struct tec_pipeline *p, struct tec_decl_chain *chains)
+{
+    for (int i = 0; i < p->n_chains; i++) {
+        int of_model = 0;
+        for (int k = 0; k < p->n_chains; k++)
+            of_model += chains[k].model == chains[i].model;
+        chains[i].name = of_model > 1 && chains[i].prefill >= 0 ? p->nodes[chains[i].prefill].name
+                                                                : p->models[chains[i].model].name;
+    }
+}
+
+void tec_divide_chains(struct tec_loader *ld)
+{
+    struct tec_pipeline *p = ld->pipeline;
+    struct divider v = {
+        .p = p, .nodes = ld->lists[TEC_NODES], .resources = ld->lists[TEC_RESOURCES]};
+    size_t n = (size_t)p->n_nodes + 1;
+    struct tec_decl_chain *ordered = TEC_NEW(ld->arena, n, struct tec_decl_chain);
+    int *place = TEC_NEW(ld->scratch, n, int);
+    v.chains = TEC_NEW(ld->scratch, n, struct tec_decl_chain);
+    if (!ordered || !place || !v.chains) {
+        ld->out_of_memory = true;
+        return;
+    }
+    for (int i = 0; i < p->n_resources; i++)
+        v.resources[i].chain = -1;
+    begin_chains(&v);
+    join_chains(&v);
+    order_chains(&v, ordered, place);
+    name_chains(p, ordered);
+}

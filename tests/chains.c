@@ -1,0 +1,365 @@
+/* chains.c - several prefills in one pipeline: what each chain makes is what it makes alone,
+ * pictures of an observation outlive its frame, and the weights of a model are there once. */
+#include "graph/run/engine.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+#define FOLDER "tests/pipelines/graphs/"
+
+enum { FRAMES = 8, CHUNK = 6 * 32, MOST = 8, SIDE = 56 };
+
+static struct tec_heap heap;
+static struct tec_error err;
+
+/* Steps and slices of a frame; with dice 0 always the same. */
+struct pace {
+    int k, slices, node; /* node: the prefill that is in slices, -1 = none */
+    uint64_t dice;
+};
+
+struct said {
+    int count, tokens[MOST];
+};
+
+struct open {
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine;
+    struct pace pace;
+    float chunks[FRAMES][CHUNK];
+    int n_chunks;
+    size_t chunk;
+    bool same_prompt;
+    struct said said[FRAMES]; /* by the frame of the observation */
+};
+
+static int below(uint64_t *dice, int n)
+{
+    *dice = *dice * 6364136223846793005u + 1442695040888963407u;
+    return (int)((*dice >> 33) % (uint64_t)n);
+}
+
+static enum tec_status plan(void *self, const struct tec_frame_view *view, struct tec_decision *d,
+                            struct tec_error *error)
+{
+    struct pace *p = self;
+    (void)view;
+    (void)error;
+    for (int i = 0; i < d->n_rows; i++)
+        d->rows[i].k = p->dice ? below(&p->dice, p->k + 1) : p->k;
+    if (p->node >= 0)
+        d->nodes[p->node].slices = p->dice ? below(&p->dice, p->slices + 1) : p->slices;
+    return TEC_OK;
+}
+
+static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct open *o = user;
+    (void)record;
+    if (o->n_chunks < FRAMES)
+        memcpy(o->chunks[o->n_chunks++], chunk, o->chunk * sizeof *chunk);
+}
+
+static enum tec_status load(struct open *o, const char *path, const char *set)
+{
+    struct tec_diagnostics d;
+    const struct tec_load_options how = {
+        .path = path, .root = "pipelines", .set = &set, .n_set = set ? 1 : 0};
+    memset(o, 0, sizeof *o);
+    tec_diagnostics_init(&d, &heap);
+    enum tec_status status = tec_pipeline_load(&o->pipeline, &how, &heap, &d, &err);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+static enum tec_status open_engine(struct open *o, const char *path, const char *set)
+{
+    enum tec_status status = load(o, path, set);
+    const struct tec_engine_options options = {
+        .pipeline = o->pipeline,
+        .root = ".",
+        .random = true,
+        .seed = 3,
+        .size = "tiny",
+        .saturated = true,
+        .device = {.kind = tap.device, .threads = 1, .tier = tec_tier_best()},
+        .released = released,
+        .user = o};
+    if (status == TEC_OK)
+        status = tec_engine_open(&o->engine, &options, &heap, &err);
+    if (status != TEC_OK)
+        return status;
+    const struct tec_flow *flow = &o->engine->model->flow;
+    o->chunk = (size_t)flow->horizon * (size_t)flow->dim;
+    o->chunk = o->chunk < CHUNK ? o->chunk : CHUNK; /* more only where no chunk is made */
+    o->pace = (struct pace){.k = 2, .slices = 1000, .node = -1};
+    for (int i = 0; i < o->engine->topology.n_nodes; i++)
+        if (o->engine->topology.nodes[i].slices)
+            o->pace.node = i;
+    const struct tec_planner planner = {.name = "pace", .self = &o->pace, .plan = plan};
+    tec_loop_set_planner(o->engine->loop, &planner);
+    return TEC_OK;
+}
+
+static void close_engine(struct open *o)
+{
+    for (int i = 0; i < o->engine->n_chains; i++)
+        CHECK_INT(o->engine->chains[i].plan->prefixes.in_use, ==, 0);
+    tec_engine_close(o->engine);
+    tec_pipeline_free(o->pipeline);
+}
+
+static void listen(struct open *o)
+{
+    struct tec_loop *loop = o->engine->loop;
+    for (int i = 0; i < tec_loop_utterances(loop); i++) {
+        const struct tec_utterance *u = tec_loop_utterance(loop, i);
+        if (u->id < 0 || u->frame >= FRAMES)
+            continue;
+        o->said[u->frame].count = u->count;
+        memcpy(o->said[u->frame].tokens, u->tokens, (size_t)u->count * sizeof(int));
+    }
+}
+
+static bool declared(const struct open *o, const char *name)
+{
+    for (int i = 0; i < o->pipeline->n_inputs; i++)
+        if (strncmp(o->pipeline->inputs[i].name, name, strcspn(name, "#")) == 0)
+            return true;
+    return false;
+}
+
+/* Observation `frame`: everything in it depends on its number. The buffers are used again. */
+static void step(struct open *o, int frame)
+{
+    static uint8_t cam[SIDE * SIDE * 3], side[SIDE * SIDE * 3];
+    static float state[8];
+    static int32_t prompt[5], question[6];
+    for (int i = 0; i < SIDE * SIDE * 3; i++) {
+        cam[i] = (uint8_t)(i * 7 + frame * 31);
+        side[i] = (uint8_t)(i / 3 + frame * 17);
+    }
+    state[0] = (float)frame * 0.1F;
+    for (int i = 0; i < 5; i++)
+        prompt[i] = 3 + (i + (o->same_prompt ? 0 : frame)) % 9;
+    for (int i = 0; i < 6; i++)
+        question[i] = 20 + (i * 3 + frame) % 40;
+    const struct tec_value all[] = {
+        {"cam", TEC_VALUE_U8, 3, {SIDE, SIDE, 3}, cam, sizeof cam},
+        {"side", TEC_VALUE_U8, 3, {SIDE, SIDE, 3}, side, sizeof side},
+        {"state", TEC_VALUE_F32, 1, {8}, state, sizeof state},
+        {"prompt#ids", TEC_VALUE_I32, 1, {5}, prompt, sizeof prompt},
+        {"question#ids", TEC_VALUE_I32, 1, {6}, question, sizeof question}};
+    struct tec_value given[5];
+    size_t n = 0;
+    for (int i = 0; i < 5; i++)
+        if (declared(o, all[i].name))
+            given[n++] = all[i];
+    struct tec_frame_input input;
+    REQUIRE(tec_session_observe(o->engine->session, given, n, NULL, frame, 0, &input, NULL, &err) ==
+            TEC_OK);
+    tec_loop_frame(o->engine->loop, &input, 0, 0);
+    listen(o);
+}
+
+static void drain(struct open *o)
+{
+    for (int i = 0; i < 400 && tec_loop_live(o->engine->loop) > 0; i++) {
+        tec_loop_frame(o->engine->loop, NULL, 0, 0);
+        listen(o);
+    }
+    CHECK_INT(tec_loop_live(o->engine->loop), ==, 0);
+}
+
+static void run(struct open *o)
+{
+    for (int f = 0; f < FRAMES; f++)
+        step(o, f);
+    o->pace = (struct pace){.k = 3, .slices = 1000, .node = o->pace.node};
+    drain(o);
+}
+
+static bool same(const struct said *a, const struct said *b)
+{
+    return a->count == b->count &&
+           memcmp(a->tokens, b->tokens, sizeof(int) * (size_t)a->count) == 0;
+}
+
+static void open_or_say(struct open *o, const char *path, const char *set)
+{
+    enum tec_status status = open_engine(o, path, set);
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+}
+
+/* One pipeline of both against each half: at four paces, the first of which begins no prefill
+ * before the last observation. */
+static void compare(const char *both, const char *hard, const char *arch)
+{
+    static struct open arm, answer, with;
+    open_or_say(&arm, hard, arch);
+    run(&arm);
+    open_or_say(&answer, FOLDER "chains_answer.lua", NULL);
+    run(&answer);
+    for (int way = 0; way < 4; way++) {
+        open_or_say(&with, both, NULL);
+        with.pace.slices = way;
+        with.pace.dice = way > 1 ? 40 + (uint64_t)way : 0;
+        run(&with);
+        CHECK_INT(with.n_chunks, ==, arm.n_chunks);
+        CHECK(memcmp(with.chunks, arm.chunks, sizeof with.chunks) == 0);
+        for (int f = 0; f < FRAMES; f += 2) {
+            CHECK_INT(answer.said[f].count, >, 0);
+            CHECK(same(&with.said[f], &answer.said[f]));
+        }
+        close_engine(&with);
+    }
+    CHECK(!same(&answer.said[0], &answer.said[2]) || !same(&answer.said[2], &answer.said[4]));
+    CHECK_INT(arm.n_chunks, ==, FRAMES);
+    int others = 0;
+    for (int f = 1; f < FRAMES; f++)
+        others += memcmp(arm.chunks[0], arm.chunks[f], sizeof arm.chunks[0]) != 0;
+    CHECK_INT(others, >, 0);
+    close_engine(&arm);
+    close_engine(&answer);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(two_prompts_of_one_model_are_those_of_each_alone)
+{
+    compare(FOLDER "chains.lua", FOLDER "chains_arm.lua", NULL);
+}
+
+TEST(a_second_model_sees_what_it_sees_alone)
+{
+    compare(FOLDER "chains_two_models.lua", FOLDER "chains_arm.lua", "models.arm.arch=pi05");
+}
+
+TEST(a_ring_and_answers_of_its_model_are_those_of_each_alone)
+{
+    compare(FOLDER "chains_ring.lua", FOLDER "chains_ring_alone.lua", NULL);
+}
+
+/* A new instruction empties the ring; a new question does not. */
+TEST(only_its_own_instruction_empties_a_ring)
+{
+    static struct open o;
+    open_or_say(&o, FOLDER "chains_ring.lua", "resources.ring.on_change=flush");
+    o.same_prompt = true;
+    for (int f = 0; f < FRAMES; f++)
+        step(&o, f);
+    CHECK_INT(o.n_chunks, ==, FRAMES - 6);
+    drain(&o);
+    close_engine(&o);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* A question about no picture: whatever the cameras show and however its prefill is cut. */
+TEST(a_model_with_cameras_reads_a_text_alone)
+{
+    static struct open o, cut;
+    const char *text = "nodes.look.reads=[\"question\"]";
+    open_or_say(&o, FOLDER "chains.lua", text);
+    CHECK_INT(o.engine->chains[1].plan->spec.pictures, ==, 0);
+    run(&o);
+    open_or_say(&cut, FOLDER "chains.lua", text);
+    cut.pace.dice = 9;
+    cut.pace.slices = 2;
+    run(&cut);
+    for (int f = 0; f < FRAMES; f += 2) {
+        CHECK_INT(o.said[f].count, >, 0);
+        CHECK(same(&o.said[f], &cut.said[f]));
+    }
+    CHECK(memcmp(o.chunks, cut.chunks, sizeof o.chunks) == 0);
+    close_engine(&o);
+    close_engine(&cut);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(chains_are_derived)
+{
+    static struct open o;
+    REQUIRE(load(&o, FOLDER "chains.lua", NULL) == TEC_OK);
+    const struct tec_pipeline *p = o.pipeline;
+    CHECK_INT(p->n_chains, ==, 2);
+    CHECK_STR(p->chains[0].name, "see");
+    CHECK_STR(p->chains[1].name, "look");
+    const int nodes[] = {1, 1, 0, 0}, resources[] = {1, 1, 0, -1};
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT(p->nodes[i].chain, ==, nodes[i]);
+        CHECK_INT(p->resources[i].chain, ==, resources[i]);
+    }
+    tec_pipeline_free(o.pipeline);
+    REQUIRE(load(&o, FOLDER "chains_two_models.lua", NULL) == TEC_OK);
+    CHECK_STR(o.pipeline->chains[1].name, "planner");
+    tec_pipeline_free(o.pipeline);
+}
+
+TEST(weights_are_loaded_once)
+{
+    static struct open o;
+    struct tec_measured m;
+    struct tec_arena arena;
+    open_or_say(&o, FOLDER "chains.lua", NULL);
+    const struct tec_engine *e = o.engine;
+    CHECK_INT(e->n_models, ==, 1);
+    CHECK_INT(e->n_chains, ==, 2);
+    CHECK(e->chains[0].plan->weights == e->chains[1].plan->weights);
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_engine_measure(&m, &e->options, &heap, &arena, &err) == TEC_OK);
+    CHECK_INT(m.bytes.weights, ==, e->weights->bytes);
+    CHECK_INT(m.bytes.total, ==,
+              e->chains[0].plan->bytes.total + e->chains[1].plan->bytes.total - e->weights->bytes -
+                  e->plan->bytes.workspace);
+    tec_arena_finish(&arena);
+    close_engine(&o);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(what_cannot_be_read_is_refused)
+{
+    static struct open o;
+    static const struct {
+        const char *set, *what;
+    } wrong[] = {
+        {"nodes.look.reads=[\"question\",\"prompt\"]", "'look'"},
+        {"nodes.look.reads=[\"cam\"]", "'look'"},
+        {"nodes.look.reads=[\"question\",\"state\"]", "'look' reads the state, but the robot's"},
+        {"nodes.look.template=\"with_state\"", "'look' reads no state"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        enum tec_status status = open_engine(&o, FOLDER "chains.lua", wrong[i].set);
+        CHECK(status != TEC_OK);
+        CHECK(strstr(err.message, wrong[i].what) != NULL);
+        if (!strstr(err.message, wrong[i].what))
+            fprintf(stderr, "# %s\n", err.message);
+        tec_pipeline_free(o.pipeline);
+        CHECK_INT(heap.live, ==, 0);
+    }
+}
+
+/* Fail the n-th allocation, for growing n, until opening succeeds: one status, nothing kept. */
+TEST(every_refused_allocation_is_survived)
+{
+    static struct open o;
+    open_or_say(&o, FOLDER "chains.lua", NULL);
+    bool opened = false;
+    int refused = 0;
+    for (int64_t n = 1; !opened && n < 20000; n += 1 + n / 8) {
+        struct tec_heap own = {.fail_at = n};
+        struct tec_engine *e = NULL;
+        enum tec_status status = tec_engine_open(&e, &o.engine->options, &own, &err);
+        opened = status == TEC_OK;
+        refused += !opened;
+        CHECK(opened || status == TEC_NO_MEMORY);
+        tec_engine_close(e);
+        CHECK_INT(own.live, ==, 0);
+    }
+    CHECK(opened);
+    CHECK_INT(refused, >, 20);
+    close_engine(&o);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TAP_MAIN
