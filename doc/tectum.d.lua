@@ -173,9 +173,10 @@ function buffer(t) end
 ---@class tectum.prefill
 ---@field name string name in traces and for policies
 ---@field model? string|tectum.call which model; needed when there are several
----@field reads string[] inputs, in the order of the model's cameras
+---@field reads string[] inputs, in the order of the model's cameras; or, as its text, a stream of another node
 ---@field writes string|tectum.call the kv resource that is filled
 ---@field template? string prompt template of the model description
+---@field spawn? tectum.call of a model besides the frames': `every(n)` frames, or `on_change()` of its text; without it for each request that waits for it
 ---@field after? string|tectum.call a node that runs before it
 ---@field partition? string|tectum.call share of the device
 ---@field when? tectum.call `policy()`: a decision may skip it
@@ -207,7 +208,7 @@ function action(t) end
 ---@field model? string|tectum.call which model; needed when there are several
 ---@field kv string|tectum.call kv.requests, kv.frame, or `prev` and a kv.ring
 ---@field max_tokens integer longest answer
----@field spawn? tectum.call who starts requests: `every(n)` frames, `on_change()` of the instruction, or `on_request()`
+---@field spawn? tectum.call who starts requests: `every(n)` frames, `on_change()` of the instruction, `on_change("value")` of its prefix or that one's text, or `on_request()`
 ---@field supersede? boolean a new request ends the older ones of this node and session: no text is stale; default false
 ---@field temperature? number 0: the likeliest token; above: tokens are drawn, the flatter the larger; default 0
 ---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
@@ -215,7 +216,7 @@ function action(t) end
 ---@field choices? string[] the texts that an answer is one of; it ends with the last token that tells which
 ---@field stop? string a text that ends an answer, as its last part
 ---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
----@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text
+---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text, which a prefill may read
 ---@field deadline? tectum.hard|tectum.soft by when an answer is needed
 ---@field pack_with? string|tectum.call the prefill of the same ring that shares its launch
 ---@field after? string|tectum.call a node that runs before it
@@ -370,8 +371,8 @@ function guard(t) end
 ---@return tectum.call
 function prev(name) end
 
----An output of text, token by token.
----@param name string
+---An output of text, token by token. A prefill that names it in `reads` reads its newest finished text; `stream { name = "plan", default = "stay" }` says what it reads before there is one.
+---@param name string|table
 ---@return tectum.call
 function stream(name) end
 
@@ -380,9 +381,10 @@ function stream(name) end
 ---@return tectum.call
 function every(frames) end
 
----A request in the first frame and wherever the instruction differs from the frame before.
+---A request in the first frame and wherever the instruction differs from the frame before; `on_change("high")`: wherever that value has a new version.
+---@param value string|nil
 ---@return tectum.call
-function on_change() end
+function on_change(value) end
 
 ---Requests come from outside.
 ---@return tectum.call

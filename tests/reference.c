@@ -29,28 +29,28 @@ static void print_range(const struct tec_field *f, FILE *out)
 
 static void print_type(const struct tec_field *f, FILE *out)
 {
-    static const char *const names[] = {[TEC_FIELD_NAME] = "name",
-                                        [TEC_FIELD_STRING] = "text",
-                                        [TEC_FIELD_INT] = "integer",
-                                        [TEC_FIELD_INT64] = "integer",
-                                        [TEC_FIELD_NUMBER] = "number",
-                                        [TEC_FIELD_BOOL] = "true or false",
-                                        [TEC_FIELD_BYTES] = "bytes",
-                                        [TEC_FIELD_WORD] = "",
-                                        [TEC_FIELD_REF] = "reference",
-                                        [TEC_FIELD_REFS] = "list of references",
-                                        [TEC_FIELD_TEXTS] = "list of texts",
-                                        [TEC_FIELD_SHAPE] = "sizes",
-                                        [TEC_FIELD_AXIS] = "ascending integers",
-                                        [TEC_FIELD_RATIOS] = "ascending numbers",
-                                        [TEC_FIELD_ONE] = "",
-                                        [TEC_FIELD_OUT] = "buffer, or `stream`",
-                                        [TEC_FIELD_SPAWN] =
-                                            "`every(n)`, `on_change()`, `on_request()`",
-                                        [TEC_FIELD_WHEN] = "`policy()`",
-                                        [TEC_FIELD_OBJECT] = "table",
-                                        [TEC_FIELD_ROBOT] = "path or table",
-                                        [TEC_FIELD_THINGS] = "list of "};
+    static const char *const names[] = {
+        [TEC_FIELD_NAME] = "name",
+        [TEC_FIELD_STRING] = "text",
+        [TEC_FIELD_INT] = "integer",
+        [TEC_FIELD_INT64] = "integer",
+        [TEC_FIELD_NUMBER] = "number",
+        [TEC_FIELD_BOOL] = "true or false",
+        [TEC_FIELD_BYTES] = "bytes",
+        [TEC_FIELD_WORD] = "",
+        [TEC_FIELD_REF] = "reference",
+        [TEC_FIELD_REFS] = "list of references",
+        [TEC_FIELD_TEXTS] = "list of texts",
+        [TEC_FIELD_SHAPE] = "sizes",
+        [TEC_FIELD_AXIS] = "ascending integers",
+        [TEC_FIELD_RATIOS] = "ascending numbers",
+        [TEC_FIELD_ONE] = "",
+        [TEC_FIELD_OUT] = "buffer, or `stream`",
+        [TEC_FIELD_SPAWN] = "`every(n)`, `on_change()`, `on_change(\"value\")`, `on_request()`",
+        [TEC_FIELD_WHEN] = "`policy()`",
+        [TEC_FIELD_OBJECT] = "table",
+        [TEC_FIELD_ROBOT] = "path or table",
+        [TEC_FIELD_THINGS] = "list of "};
     fputs(names[f->type], out);
     if (f->words)
         print_words(f->words, "`", ", ", out);
@@ -159,9 +159,15 @@ static void print_stub(enum tec_constructor con, FILE *out)
 
 static void print_all_stubs(FILE *out)
 {
-    static const char *const arguments[] = {"name string", "name string", "frames integer",
-                                            NULL,          NULL,          NULL,
-                                            "name string", NULL,          "path string"};
+    static const char *const arguments[] = {"name string",
+                                            "name string|table",
+                                            "frames integer",
+                                            "value string|nil",
+                                            NULL,
+                                            NULL,
+                                            "name string",
+                                            NULL,
+                                            "path string"};
     fputs("---@meta\n-- Pipeline files for editors (LuaLS). Generated: do not edit.\n\n"
           "---@class tectum.call\n\nkv = {}\n",
           out);

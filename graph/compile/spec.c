@@ -7,6 +7,7 @@
 #include "graph/compile/spec.h"
 
 #include "graph/kv/stages.h"
+#include "graph/nodes/tables.h"
 
 static const struct {
     const char *name;
@@ -218,6 +219,19 @@ static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_er
     return TEC_OK;
 }
 
+/* Tokens of a stream that the prefill reads: what its kv.frame leaves beside its pictures. */
+static int room_of(const struct tec_node_set *set, const struct tec_decl_input *stream)
+{
+    const struct tec_decl_node *n = set->prefill;
+    int pictures = 0, room = set->spec->frame_tokens - tec_head_rows(set->model);
+    for (int i = 0; i < n->reads.n; i++)
+        pictures += set->pipeline->inputs[n->reads.item[i].index].kind == TEC_INPUT_IMAGE;
+    if (pictures > set->model->n_slots)
+        pictures = set->model->n_slots;
+    room -= pictures * set->model->vision.tokens;
+    return room < stream->max_tokens ? room : stream->max_tokens;
+}
+
 static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -236,11 +250,14 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     for (int i = 0; i < n->reads.n; i++) {
         const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
         if (in->kind == TEC_INPUT_TEXT)
-            set->spec->text_tokens += in->max_tokens;
+            set->spec->text_tokens += in->writer ? room_of(set, in) : in->max_tokens;
         pictures += in->kind == TEC_INPUT_IMAGE;
     }
     if (set->apart) /* the frames' prefill reads what cameras the robot has */
         set->spec->pictures = pictures ? pictures : TEC_NO_PICTURES;
+    if (set->spec->text_tokens < 0)
+        return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
+                               "no room for a text beside the pictures in", frame->name);
     if (!set->spec->text_tokens)
         return tec_spec_refuse(&n->where, TEC_INVALID, err, "no text input is read by prefill",
                                n->name);

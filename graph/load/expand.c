@@ -128,14 +128,20 @@ static json_t *from_spawn(const struct tec_decl_spawn *spawn)
     if (spawn->kind == TEC_SPAWN_EVERY)
         return call(TEC_CON_every, "frames", json_integer(spawn->frames));
     if (spawn->kind == TEC_SPAWN_ON_CHANGE)
-        return call(TEC_CON_on_change, NULL, NULL);
+        return call(TEC_CON_on_change, spawn->value ? "name" : NULL,
+                    spawn->value ? json_string(spawn->value) : NULL);
     return spawn->kind == TEC_SPAWN_ON_REQUEST ? call(TEC_CON_on_request, NULL, NULL) : NULL;
 }
 
 static json_t *from_out(const struct tec_decl_out *out)
 {
     json_t *name = out->name ? json_string(out->name) : NULL;
-    return name && out->stream ? call(TEC_CON_stream, "name", name) : name;
+    if (!name || !out->stream)
+        return name;
+    json_t *stream = call(TEC_CON_stream, "name", name);
+    if (out->initial)
+        json_object_set_new(stream, "default", json_string(out->initial));
+    return stream;
 }
 
 static json_t *from_text(const void *at)

@@ -57,6 +57,8 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
             tec_check_graph(ld);
             if (ld->d->n_errors == 0 && ld->pipeline->n_models > 0)
                 tec_divide_chains(ld);
+            tec_check_streams(ld);
+            tec_check_spawns(ld);
             tec_check_sizes(ld);
         }
     }

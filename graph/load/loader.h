@@ -140,6 +140,15 @@ enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_
 /* Did an unknown field look like this one? */
 bool tec_build_misspelt(const struct tec_loader *ld, enum tec_constructor con, const char *field);
 void tec_resolve(struct tec_loader *ld);
+/* streams.c: streams of text that nodes read. The default of stream { }. Room for them behind the
+ * inputs; whether a name that a node reads is such a stream; and, of the resolved pipeline, what is
+ * wrong with them. */
+void tec_set_stream(struct tec_loader *ld, const struct tec_decl_entry *e,
+                    struct tec_decl_out *place);
+void tec_make_streams(struct tec_loader *ld);
+bool tec_read_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e);
+void tec_check_streams(struct tec_loader *ld);
+void tec_check_spawns(struct tec_loader *ld); /* spawns.c: triggers */
 void tec_check_graph(struct tec_loader *ld);
 /* Fill the pipeline's chains; of a pipeline without errors. */
 void tec_divide_chains(struct tec_loader *ld);

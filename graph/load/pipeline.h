@@ -93,6 +93,7 @@ struct tec_decl_input {
     int max_tokens;        /* text */
     const char *initial;   /* text: used until one arrives; field `default`; NULL = none */
     int max_segments, tokens_each; /* segments */
+    int writer; /* text: 1 + the node whose newest finished text it is; 0 = it comes from outside */
 };
 
 enum tec_resource_kind {
@@ -138,7 +139,8 @@ enum tec_spawn_kind { TEC_SPAWN_NONE, TEC_SPAWN_EVERY, TEC_SPAWN_ON_CHANGE, TEC_
 
 struct tec_decl_spawn {
     enum tec_spawn_kind kind;
-    int frames; /* every(frames) */
+    int frames;        /* every(frames) */
+    const char *value; /* on_change("value"); NULL = of the instruction */
 };
 
 enum tec_deadline_kind { TEC_DEADLINE_NONE, TEC_DEADLINE_HARD, TEC_DEADLINE_SOFT };
@@ -162,11 +164,12 @@ struct tec_decl_deadline {
     int decay_actions; /* hard with TEC_MISS_DECAY */
 };
 
-/* out = "chunk" or out = stream "narration" */
+/* out = "chunk", out = stream "narration" or out = stream { name = "plan", default = "stay" } */
 struct tec_decl_out {
     const char *name; /* NULL = none */
     bool stream;
-    int buffer; /* index of the buffer resource; -1 for a stream or none */
+    int buffer;          /* index of the buffer resource; -1 for a stream or none */
+    const char *initial; /* stream: its value until a text is finished; NULL = none */
 };
 
 enum tec_unit_order { TEC_ORDER_BEST_FIRST, TEC_ORDER_AS_PUT };
@@ -205,7 +208,7 @@ struct tec_decl_node {
     struct tec_decl_out out;
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
-    struct tec_decl_spawn spawn; /* decode, score */
+    struct tec_decl_spawn spawn; /* decode, score, prefill */
     bool supersede;              /* decode, score: a new request ends the older ones */
     double temperature, top_p;   /* decode: 0: the likeliest token; share of what may be drawn */
     int top_k;                   /* decode: of so many tokens; 0 = of all */
@@ -299,8 +302,10 @@ struct tec_pipeline {
     struct tec_decl_policy policy;
     struct tec_decl_guard guard;
     int n_models, n_inputs, n_resources, n_nodes, n_partitions;
+    int n_streams; /* that a node reads */
     const struct tec_decl_model *models;
-    const struct tec_decl_input *inputs;
+    const struct tec_decl_input *inputs; /* [n_inputs + n_streams]: behind the inputs the streams
+                                          * that nodes read, as text inputs with a writer */
     const struct tec_decl_resource *resources;
     const struct tec_decl_node *nodes; /* in order of declaration */
     const struct tec_decl_partition *partitions;
@@ -340,6 +345,14 @@ enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pip
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
 /* The id of the unit that a remember node writes. */
 const char *tec_pipeline_key(const struct tec_decl_node *n);
+/* Which of the streams that nodes read the prefill of a chain reads; -1 = none. */
+int tec_pipeline_stream(const struct tec_pipeline *p, int chain);
+/* Is a node of the chain that runs in every frame? */
+bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *node);
+/* When requests of a node are born: its own trigger, or that of the prefill whose value it starts
+ * on. */
+struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
+                                         const struct tec_decl_node *node);
 /* The decode node over a kv.ring; NULL = none. */
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */

@@ -111,8 +111,9 @@ static void resolve_reads(struct resolver *r, struct tec_decl_node *node)
     const struct tec_decl_entry *list = tec_decl_value_find(r->thing->value, "reads");
     struct tec_ref *items = node->reads.item;
     for (int i = 0; list && i < node->reads.n; i++)
-        items[i].index = look_up(r->ld, r->scopes, TEC_INPUTS, items[i].name,
-                                 tec_where_value(r->ld, &list->value->entries[i]));
+        if (!tec_read_stream(r->ld, &items[i], &list->value->entries[i]))
+            items[i].index = look_up(r->ld, r->scopes, TEC_INPUTS, items[i].name,
+                                     tec_where_value(r->ld, &list->value->entries[i]));
 }
 
 /* A stream is declared by the node that writes it. */
@@ -190,6 +191,7 @@ void tec_resolve(struct tec_loader *ld)
     struct tec_decl_node *nodes = ld->lists[TEC_NODES];
     struct tec_decl_resource *resources = ld->lists[TEC_RESOURCES];
     struct resolver r = {.ld = ld};
+    tec_make_streams(ld);
     open_scopes(ld, r.scopes);
     for (int i = 0; i < TEC_SCOPES; i++)
         check_names(ld, &r.scopes[i]);

@@ -195,15 +195,19 @@ static int construct(lua_State *L)
     return 1;
 }
 
-/* prev "x", stream "x", without "x", every(n), on_change(), on_request(), policy() */
+/* prev "x", stream "x", stream { }, without "x", every(n), on_change(), on_change("x"),
+ * on_request(), policy() */
 static int construct_call(lua_State *L)
 {
     int tag = (int)lua_tointeger(L, lua_upvalueindex(2));
-    bool nothing = tag == TEC_CON_on_change || tag == TEC_CON_on_request || tag == TEC_CON_when;
     lua_settop(L, 1);
     int type = lua_type(L, 1);
+    bool nothing = (tag == TEC_CON_on_change && type == LUA_TNIL) || tag == TEC_CON_on_request ||
+                   tag == TEC_CON_when;
     if (tag == TEC_CON_when && type == LUA_TTABLE)
         return wrong_argument(L, tag, "{ } makes a policy file, a pipeline is expected here");
+    if (tag == TEC_CON_stream && type == LUA_TTABLE)
+        return construct(L);
     if (nothing && type != LUA_TNIL)
         return wrong_argument(L, tag, "takes no argument");
     if (tag == TEC_CON_every && type != LUA_TNUMBER)

@@ -72,9 +72,9 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
                                 f->max);
         break;
     case TEC_FIELD_OUT:
-        return "the name of a buffer, or stream \"name\"";
+        return "the name of a buffer, stream \"name\" or stream { name = ..., default = ... }";
     case TEC_FIELD_SPAWN:
-        return "every(n), on_change() or on_request()";
+        return "every(n), on_change(), on_change(\"value\") or on_request()";
     case TEC_FIELD_WHEN:
         return "policy()";
     case TEC_FIELD_OBJECT:
@@ -352,6 +352,8 @@ static void set_out(struct tec_loader *ld, const struct tec_field *f,
         place->name = name;
     else
         tec_set_wrong(ld, f, e);
+    if (place->stream)
+        tec_set_stream(ld, e, place);
 }
 
 static void set_spawn(struct tec_loader *ld, const struct tec_field *f,
@@ -363,10 +365,15 @@ static void set_spawn(struct tec_loader *ld, const struct tec_field *f,
     if (is_call(e->value, TEC_CON_on_request)) {
         spawn->kind = TEC_SPAWN_ON_REQUEST;
     } else if (is_call(e->value, TEC_CON_on_change)) {
-        spawn->kind = TEC_SPAWN_ON_CHANGE;
+        const struct tec_decl_entry *value = tec_decl_value_find(e->value, "name");
+        *spawn = (struct tec_decl_spawn){.kind = TEC_SPAWN_ON_CHANGE,
+                                         .value = value ? tec_decl_value_string(e->value, "name")
+                                                        : NULL};
+        if (value && (!spawn->value || !is_name(spawn->value)))
+            tec_set_wrong(ld, f, e);
     } else if (is_call(e->value, TEC_CON_every) && frames && as_integer(frames->value, &n) &&
                n >= 1 && n <= 1e6) {
-        *spawn = (struct tec_decl_spawn){TEC_SPAWN_EVERY, (int)n};
+        *spawn = (struct tec_decl_spawn){TEC_SPAWN_EVERY, (int)n, NULL};
     } else {
         struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
         tec_diagnostics_help(ld->d, d, "n counts frames, from 1 to 1000000");

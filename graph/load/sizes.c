@@ -266,11 +266,12 @@ static void check_idle(struct tec_loader *ld)
  * k) frames, unless the next one ends it. 0: another kind of node, or nobody knows. */
 static int in_flight(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
-    if (n->spawn.kind != TEC_SPAWN_EVERY || p->capture.k.n == 0 || n->max_tokens == 0)
+    const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
+    if (spawn.kind != TEC_SPAWN_EVERY || p->capture.k.n == 0 || n->max_tokens == 0)
         return 0;
     int own = n->prompt.index < 0 ? 0 : p->inputs[n->prompt.index].max_tokens;
     int k = p->capture.k.item[0], frames = (own + n->max_tokens + k - 1) / k;
-    return n->supersede ? 1 : (frames + n->spawn.frames - 1) / n->spawn.frames;
+    return n->supersede ? 1 : (frames + spawn.frames - 1) / spawn.frames;
 }
 
 /* The slots of a resource against the requests of all its nodes together. */
@@ -291,9 +292,9 @@ static void check_slots(struct tec_loader *ld, int resource)
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
         if (n->kv.index == resource && in_flight(p, n) > 0)
-            tec_diagnostics_also(ld->d, d, n->where,
-                                 "'%s' spawns one request every %d frame(s), %d tokens each: %d",
-                                 shown(n->name), n->spawn.frames, n->max_tokens, in_flight(p, n));
+            tec_diagnostics_also(
+                ld->d, d, n->where, "'%s' spawns one request every %d frame(s), %d tokens each: %d",
+                shown(n->name), tec_pipeline_spawn(p, n).frames, n->max_tokens, in_flight(p, n));
     }
     if (p->capture.k.n > 1)
         tec_diagnostics_help(ld->d, d,

@@ -47,10 +47,10 @@ void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_rep
     tec_loop_measure(l, model, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
 }
 
-void tec_loop_measure_score(struct tec_loop *l, const struct tec_replay *r)
+void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_replay *r)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, 0, TEC_COST_SCORE, 0, 1, 1, r->end_ns - r->start_ns);
+    tec_loop_measure(l, model, TEC_COST_SCORE, 0, 1, 1, r->end_ns - r->start_ns);
 }
 
 void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows)

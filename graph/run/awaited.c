@@ -80,6 +80,7 @@ void tec_awaited_join(struct tec_loop *l, struct tec_request *r)
                                   .n_pictures = p->n_pictures,
                                   .pixels = pixels};
         memcpy(ids, p->ids, (size_t)p->n * sizeof *ids);
+        tec_loop_read_text(l, model);
         keep_pictures(l, a, p);
     }
     a->waiting++;

@@ -34,18 +34,6 @@ static enum tec_status refuse(const struct tec_decl_node *n, const struct tec_er
                     n->kind == TEC_DECL_SCORE ? "candidates" : "choices", n->name, why->message);
 }
 
-/* Refuse ranking by a further model: its requests would have to wait for a tree as they do for a
- * prefill. */
-static enum tec_status refuse_apart(const struct tec_pipeline *p, const struct tec_decl_node *n,
-                                    struct tec_error *err)
-{
-    return tec_fail(err, TEC_UNSUPPORTED,
-                    "%s:%d: this release ranks texts by the frames' model, '%s', alone; '%s' ranks "
-                    "by '%s': let a decode node with choices say one of them",
-                    n->where.file ? n->where.file : "?", n->where.line,
-                    p->models[tec_pipeline_main(p)].name, n->name, n->model.name);
-}
-
 /* Without a tokenizer, treat each byte as one token (for measurements). */
 static enum tec_status spell(const char *text, int vocab, struct tec_token_text *out,
                              struct tec_arena *arena, struct tec_error *err)
@@ -137,8 +125,6 @@ enum tec_status tec_choices_create(struct tec_choices *out, const struct tec_pip
         struct tec_error why = {TEC_OK, ""};
         if (!has_list(&p->nodes[i], chain))
             continue;
-        if (p->nodes[i].kind == TEC_DECL_SCORE && chain > 0)
-            return refuse_apart(p, &p->nodes[i], err);
         struct tec_choice *c = &out->items[out->n++];
         c->node = &p->nodes[i];
         if (read_list(c, model, tokenizer, arena, &why) != TEC_OK)

@@ -28,8 +28,7 @@ bool tec_choices_any(const struct tec_pipeline *pipeline, int chain);
  * encoded as they are, without special tokens around them. Without a tokenizer (random weights) a
  * byte is a token, and answers may be cut off. An answer that another one begins with is ended by
  * the model's end token. TEC_MALFORMED, with the place, for a text that has no tokens, is longer
- * than its node's max_tokens, or cannot be told from another; TEC_UNSUPPORTED, too, for a node that
- * ranks in another chain than that of the frames. */
+ * than its node's max_tokens, or cannot be told from another; */
 enum tec_status tec_choices_create(struct tec_choices *out, const struct tec_pipeline *pipeline,
                                    int chain, const struct tec_model *model,
                                    const struct tec_tokenizer *tokenizer, struct tec_arena *arena,

@@ -168,9 +168,11 @@ static enum tec_status open_tokenizers(struct tec_engine *e, struct tec_error *e
 static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_spec *spec,
                                     struct tec_error *err)
 {
+    TEC_TRY(tec_engine_make_edges(e, 1, err));
     struct tec_session_options s = {.pipeline = e->options.pipeline,
                                     .model = e->model,
                                     .checkpoint = e->checkpoint,
+                                    .edges = e->edges,
                                     .tokenizer = e->tokenizer,
                                     .memory = e->memory,
                                     .root = e->options.root,

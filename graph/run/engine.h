@@ -77,7 +77,8 @@ struct tec_engine {
     struct tec_model *model;
     struct tec_weights *weights;
     struct tec_plan *plan;
-    struct tec_memory *memory; /* NULL: the pipeline has none */
+    struct tec_memory *memory;    /* NULL: the pipeline has none */
+    struct tec_text_edges *edges; /* NULL: no prefill reads a stream */
     struct tec_session *session;
     struct tec_loop *loop;
     struct tec_partitions *partitions; /* NULL: work runs one after the other */

@@ -34,6 +34,15 @@ static void add_list(struct tec_decoder *d, const struct tec_choice *choice)
     d->mean = n->mean;
 }
 
+/* Which of the streams that are read a node writes; -1 = none of them. */
+static int stream_of(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    for (int i = 0; i < p->n_streams; i++)
+        if (p->inputs[p->n_inputs + i].writer == 1 + (int)(n - p->nodes))
+            return i;
+    return -1;
+}
+
 static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_engine *e,
                                      struct tec_error *err)
 {
@@ -51,9 +60,11 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->name = n->name;
         d->model = n->chain;
         d->node = i;
-        d->every = n->spawn.kind == TEC_SPAWN_EVERY ? n->spawn.frames : 0;
-        d->on_change = n->spawn.kind == TEC_SPAWN_ON_CHANGE;
+        const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
+        d->every = spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
+        d->on_change = spawn.kind == TEC_SPAWN_ON_CHANGE;
         d->supersede = n->supersede;
+        d->stream = 1 + stream_of(p, n);
         d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
         d->max_tokens = n->max_tokens;
         d->stop = n->stop && *n->stop ? n->stop : NULL;
@@ -66,6 +77,29 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
     }
     return TEC_OK;
+}
+
+/* Tokens of the longest text that a node leaves: of a ranking the longest candidate. */
+static int longest_text(const struct tec_engine *e, const struct tec_decl_node *n)
+{
+    const struct tec_choice *choice = tec_choices_of(&e->chains[n->chain].choices, n);
+    int most = n->max_tokens;
+    for (int i = 0; choice && i < choice->tree.n_texts; i++)
+        most = choice->tree.texts[i].n > most ? choice->tree.texts[i].n : most;
+    return most;
+}
+
+enum tec_status tec_engine_make_edges(struct tec_engine *e, int sessions, struct tec_error *err)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    int *tokens = TEC_NEW(&e->arena, (size_t)p->n_streams + 1, int);
+    if (p->n_streams == 0 || e->edges)
+        return TEC_OK;
+    if (!tokens)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for streams of text");
+    for (int i = 0; i < p->n_streams; i++)
+        tokens[i] = longest_text(e, &p->nodes[p->inputs[p->n_inputs + i].writer - 1]);
+    return tec_text_edges_create(&e->edges, p, tokens, sessions, &e->arena, err);
 }
 
 /* True if the decoded tokens contain the stop text. The arena is sized for the longest answer, so
@@ -211,6 +245,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     const char **names = TEC_NEW(&e->arena, n, const char *);
     if (!names)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for names");
+    TEC_TRY(tec_engine_make_edges(e, TEC_MAX_TICKING, err));
     tec_topology_from_pipeline(&e->topology, p, &e->plan->spec, e->model, names);
     for (int i = 1; i < e->n_chains; i++)
         add_topology(e, i);
@@ -225,6 +260,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
                                  .lost = o->lost,
                                  .user = o->user,
                                  .events = o->events,
+                                 .edges = e->edges,
                                  .wanted = o->wanted,
                                  .wanted_self = o->wanted_self};
     const struct tec_decl_node *ring = tec_pipeline_ring(p);

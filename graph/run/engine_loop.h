@@ -10,4 +10,7 @@
 enum tec_status tec_engine_make_loop(struct tec_engine *engine,
                                      const struct tec_executor *executors, struct tec_error *err);
 
+/* Edges of text for so many sessions, where a prefill reads a stream: e->edges. */
+enum tec_status tec_engine_make_edges(struct tec_engine *e, int sessions, struct tec_error *err);
+
 #endif

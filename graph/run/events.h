@@ -29,6 +29,9 @@ enum tec_event_kind {
     TEC_EVENT_RELEASE, /* actions leave; `flag`: after the deadline; `since_ns`: the tick */
     TEC_EVENT_TOKENS,  /* `request` has made `tokens` more, `done` in all */
     TEC_EVENT_FINISH,  /* it has all; `what`: "eos" or "length"; `since_ns`: when it was born */
+    TEC_EVENT_VERSION, /* the text of `request`, of `tokens`, is the newest of stream `what` */
+    TEC_EVENT_READ, /* `node` reads stream `what`: the text of `request`, born `frames` frames ago
+                       and at `since_ns`; -1: its default */
     TEC_EVENT_FRAME_END, /* `record`; `since_ns`: when the frame opened */
     TEC_EVENTS
 };

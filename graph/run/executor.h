@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "graph/run/events.h"
 #include "graph/run/launch_score.h"
+#include "graph/run/text_edges.h"
 
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8 };
 
@@ -39,6 +40,8 @@ struct tec_frame_input {
     const struct tec_memory_prompt *memory;     /* the prompt is of remembered units; or NULL */
     /* Of the chains but the frames', in the order of the loop's. */
     struct tec_further_prompt further[TEC_MAX_CHAINS - 1];
+    int64_t episode; /* a reset begins the next one: texts of streams are of one episode */
+    struct tec_text_read read[TEC_MAX_CHAINS]; /* what prompts are of that are a stream's */
 };
 
 /* Work of requests: a private prefill, a decode of n rows by k steps, or a tree of texts behind the

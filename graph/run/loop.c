@@ -33,7 +33,7 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->missed = r->failed = r->filling = false;
     r->cause = TEC_CAUSE_NONE;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
-    r->depth = r->to_come = 0;
+    r->depth = r->to_come = r->n_reads = 0;
     l->region = -1;
     l->n_jobs = l->n_order = l->lane = 0;
     l->replayed_ns = l->device_over_ns = l->awaited_ns = 0;
@@ -73,6 +73,12 @@ static unsigned on_change(const struct tec_loop *l, int model)
     return spawn;
 }
 
+/* A further model's prefill reads a stream that has no text yet: it does not start. */
+static bool waits_for_text(const struct tec_loop *l, int model)
+{
+    return model > 0 && l->input->read[model].stream && l->input->further[model - 1].n == 0;
+}
+
 /* Apply cancellations and deadlines, then admit this tick's new requests. */
 static void change_requests(struct tec_loop *l, const struct tec_frame_input *input,
                             struct tec_tick *tick)
@@ -97,7 +103,7 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
         return;
     }
     for (int d = 0; d < l->o.n_decoders; d++)
-        if (spawn >> d & 1U)
+        if ((spawn >> d & 1U) && !waits_for_text(l, l->o.decoders[d].model))
             tec_requests_spawn(l, d, NULL);
     for (int i = 0; i < tick->n_asks; i++) {
         tick->asks[i].refused = false;
@@ -154,6 +160,7 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
 {
     open_frame(l, tick);
     l->input = input;
+    tec_loop_read_text(l, 0);
     int64_t before = tec_loop_now(l);
     change_requests(l, input, tick);
     l->record.planner_ns = tec_loop_now(l) - before;
@@ -227,10 +234,10 @@ static void warm_scores(struct tec_loop *l, const struct tec_row_state *row)
 {
     for (int d = 0; d < l->o.n_decoders; d++) {
         struct tec_replay replay = {0};
-        if (!l->o.decoders[d].tree)
+        if (!l->o.decoders[d].tree || l->o.decoders[d].model)
             continue;
         l->o.executor.score(l->o.executor.self, l->o.decoders[d].tree, row, l->likely, &replay);
-        tec_loop_measure_score(l, &replay);
+        tec_loop_measure_score(l, 0, &replay);
     }
 }
 
@@ -254,7 +261,7 @@ static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input,
                                   .tokens = l->tokens,
                                   .made = l->made};
     for (int d = 0; d < l->o.n_decoders && n < TEC_MAX_LAUNCHES; d++)
-        if (l->o.decoders[d].tree)
+        if (l->o.decoders[d].tree && l->o.decoders[d].model == 0)
             l->jobs[n++] = (struct tec_soft_job){
                 .tree = l->o.decoders[d].tree, .likely = l->likely, .rows = list, .n = 1, .k = 1};
     e->beside(e->self, l->jobs, n, input);
@@ -319,6 +326,8 @@ void tec_loop_reset(struct tec_loop *l)
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;
+    if (l->o.edges)
+        tec_text_edges_restart(l->o.edges);
     memset(l->texts_given, 0, sizeof l->texts_given);
     memset(&l->result, 0, sizeof l->result);
 }

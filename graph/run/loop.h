@@ -33,8 +33,9 @@ struct tec_decoder {
     bool end, mean;                    /* tree: end tokens are in it; sums by tokens */
     bool chooses;                      /* answers with one of a list, which begins at `root` */
     int root;
-    int own;   /* 1 + index of its own prompt in the input; 0 = none */
-    int model; /* 0: the frames'; i: further[i - 1] */
+    int own;    /* 1 + index of its own prompt in the input; 0 = none */
+    int stream; /* 1 + index of its stream where a prefill reads that; 0 = none does */
+    int model;  /* 0: the frames'; i: further[i - 1] */
 };
 
 /* A node that reads what a decoder has said, when that is finished; what was given up is not. */
@@ -107,6 +108,13 @@ struct tec_launch_record {
     int64_t start_ns, end_ns;
 };
 
+/* A text that a prefill of this frame read: of a stream, an earlier version. */
+struct tec_read_record {
+    const char *node, *stream;
+    int64_t request, frame; /* whose text, and the frame it was born in; -1 = the default */
+    int64_t age_us;         /* since then, at the frame's start; -1 = the default */
+};
+
 struct tec_frame_record {
     int64_t frame, tick_ns, start_ns, end_ns, release_ns, deadline_ns;
     int64_t seen;        /* frame whose observation the actions that left last are of: its own but
@@ -127,6 +135,8 @@ struct tec_frame_record {
     int depth;    /* of a ring, in this frame; 0 without one */
     bool filling; /* a ring that has released nothing since its start or its last flush */
     char policy[64]; /* whose plan it ran */
+    int n_reads;
+    struct tec_read_record reads[TEC_MAX_CHAINS];
     int n_launches;
     struct tec_launch_record launches[TEC_MAX_LAUNCHES];
 };
@@ -156,6 +166,7 @@ struct tec_loop_options {
     void (*lost)(void *user, int64_t seen, int64_t captured_ns);
     void *user;
     struct tec_event_sink events;
+    struct tec_text_edges *edges; /* of the streams that prefills read; NULL = none */
     /* When the device is wanted next for work that cannot wait: the first tick of any session after
      * `now_ns`, `now_ns` itself while a released frame waits. NULL: there is one session. */
     int64_t (*wanted)(void *self, int64_t now_ns);

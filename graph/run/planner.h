@@ -83,6 +83,8 @@ struct tec_device_view {
 struct tec_frame_view {
     int64_t index, now_us, deadline_us, budget_us, period_us;
     bool idle; /* without an observation: language goes on alone */
+    /* The stream that the frames' prompt is: whose text, -1 = its default or no stream; how old. */
+    int64_t text_request, text_age_us;
     int n_req, slots, horizon;
     const struct tec_request_view *req;
     int n_kv;

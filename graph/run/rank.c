@@ -39,7 +39,10 @@ bool tec_rank_memory(struct tec_loop *l)
         texts = t && t->n_texts > texts ? t->n_texts : texts;
         places = t && t->n_places > places ? t->n_places : places;
     }
-    l->likely = TEC_NEW(&l->arena, seats * (size_t)l->o.plan->spec.trees.entries + 1, float);
+    for (int m = 0; m <= l->o.n_further; m++)
+        if (l->spaces[m].plan->spec.trees.entries > l->entries)
+            l->entries = l->spaces[m].plan->spec.trees.entries;
+    l->likely = TEC_NEW(&l->arena, seats * (size_t)l->entries + 1, float);
     l->sums = TEC_NEW(&l->arena, (size_t)texts + (size_t)places + 1, double);
     bool ok = l->likely && l->sums;
     for (int i = 0; ok && texts > 0 && i < l->n_texts; i++) {

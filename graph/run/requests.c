@@ -199,6 +199,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
                                 .deadline_ns =
                                     d->deadline_us ? now + d->deadline_us * 1000 : INT64_MAX,
                                 .born_frame = l->tick->frame,
+                                .episode = l->input ? l->input->episode : 0,
                                 .shared = true,
                                 .awaits = -1,
                                 .row = {.region = -1}};
@@ -336,6 +337,7 @@ static void finish(struct tec_loop *l, struct tec_request *r, const char *reason
                                         .since_ns = r->born_ns});
     hand_on(l, r, at_ns);
     tec_requests_end(l, r, reason, 1, at_ns);
+    tec_loop_post_text(l, r, at_ns);
 }
 
 /* Why a row is done: an answer of a list is one when its place there is no root any more and

@@ -7,47 +7,13 @@
  * longest text. */
 #include "graph/run/session.h"
 
-#include "graph/run/memory.h"
 #include "graph/run/session_fit.h"
-#include "graph/run/session_further.h"
-#include "graph/run/session_given.h"
-#include "graph/run/session_own.h"
 #include "graph/run/session_robot.h"
-#include "graph/run/session_text.h"
+#include "graph/run/session_state.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
-
-/* The buffers that one frame input points into. */
-struct set {
-    struct tec_observation seen;
-    int *ids;     /* [max_text] */
-    float *noise; /* [horizon, dim] */
-    int *own[TEC_MAX_PROMPTS];
-    int *further[TEC_MAX_CHAINS - 1];
-};
-
-struct tec_session {
-    struct tec_session_options options;
-    struct tec_heap *heap;
-    struct tec_arena arena, scratch;
-    struct tec_arena_mark scratch_start; /* keeps the block reserved at create */
-    struct tec_robot *robot;
-    bool plain;
-    struct tec_template *template;
-    struct tec_observer *observer;
-    struct tec_given given; /* first actions */
-    struct tec_own_inputs own;
-    struct tec_further_inputs further;
-    int text_max;         /* bytes of an instruction */
-    float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
-    struct tec_memory_prompt remembered[TEC_SESSION_SETS];
-    struct set sets[TEC_SESSION_SETS];
-    int turn;               /* set to be written next */
-    const struct set *last; /* good one; NULL = none yet */
-};
 
 static size_t pixels(const struct tec_session *s)
 {
@@ -61,7 +27,7 @@ static size_t chunk_size(const struct tec_session *s)
     return (size_t)f->horizon * (size_t)f->dim;
 }
 
-static bool give_set(struct tec_session *s, struct set *set)
+static bool give_set(struct tec_session *s, struct tec_session_set *set)
 {
     const struct tec_model *m = s->options.model;
     struct tec_observation *seen = &set->seen;
@@ -106,11 +72,13 @@ static bool reserve_scratch(struct tec_session *s)
     enum { PER_BYTE = 640, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
     size_t longest = tec_further_longest(&s->further), text = (size_t)s->text_max;
     text = text < longest ? longest : text;
+    size_t read = tec_streams_scratch(&s->streams) + FIXED;
     size_t bytes = text + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
     bool reads = s->options.tokenizer != NULL;
     for (int i = 0; i < s->options.n_further; i++)
         reads |= s->options.further[i].tokenizer != NULL;
-    if (reads && !tec_arena_push(&s->scratch, bytes * PER_BYTE + FIXED, 1, 64))
+    bytes = bytes * PER_BYTE + FIXED;
+    if (reads && !tec_arena_push(&s->scratch, bytes < read ? read : bytes, 1, 64))
         return false;
     s->scratch_start = (struct tec_arena_mark){s->scratch.block, 0};
     tec_arena_rewind(&s->scratch, s->scratch_start);
@@ -152,6 +120,8 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
     }
+    TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
+    s->stream = o->edges ? tec_pipeline_stream(o->pipeline, 0) : -1;
     s->text_max = 1024 + 8 * o->max_text;
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
@@ -192,138 +162,8 @@ void tec_session_destroy(struct tec_session *session)
     tec_heap_put(session->heap, session);
 }
 
-/* Tokens that the plan and the robot allow. */
-static int allowed(const struct tec_session *s)
-{
-    int robot = s->robot->max_tokens;
-    return robot > 0 && robot < s->options.max_text ? robot : s->options.max_text;
-}
-
-static enum tec_status fail_long(const struct tec_session *s, size_t count, struct tec_error *err)
-{
-    int most = allowed(s);
-    return tec_fail(err, TEC_INVALID,
-                    "%s: prompt has %zu tokens, the %s allows %d: raise max_tokens or shorten it",
-                    s->robot->prompt_input, count,
-                    most < s->options.max_text ? "robot" : "pipeline", most);
-}
-
-static enum tec_status check_vocabulary(const struct tec_session *s, const int *ids, int n,
-                                        const char *why, struct tec_error *err)
-{
-    int vocab = s->options.model->text.vocab;
-    for (int i = 0; i < n; i++)
-        if (ids[i] < 0 || ids[i] >= vocab)
-            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
-                            s->robot->prompt_input, i + 1, ids[i], vocab, why);
-    return TEC_OK;
-}
-
-static enum tec_status check_ids(const struct tec_session *s, const struct tec_value *value,
-                                 struct tec_error *err)
-{
-    if (value->kind != TEC_VALUE_I32 || value->rank != 1 || value->shape[0] < 1 ||
-        (uint64_t)value->shape[0] > SIZE_MAX / sizeof(int) ||
-        value->bytes != (size_t)value->shape[0] * sizeof(int))
-        return tec_fail(err, TEC_SHAPE, "%s: token ids are i32 [n], at least one", value->name);
-    if (value->shape[0] > allowed(s))
-        return fail_long(s, (size_t)value->shape[0], err);
-    return check_vocabulary(s, value->data, (int)value->shape[0], "", err);
-}
-
-static int take_ids(const struct tec_value *ids, struct set *set)
-{
-    memcpy(set->ids, ids->data, ids->bytes);
-    return (int)ids->shape[0];
-}
-
-/* Without a tokenizer, make the longest prompt that is allowed (for measurements). */
-static int make_ids(const struct tec_session *s, struct set *set)
-{
-    const struct tec_text *t = &s->options.model->text;
-    int n = allowed(s);
-    for (int i = 0; i < n; i++)
-        set->ids[i] = i == 0 && t->bos >= 0 ? t->bos : t->vocab > 8 ? 3 + i % (t->vocab - 3) : 0;
-    return n;
-}
-
-static enum tec_status encode(struct tec_session *s, struct set *set, int *n, struct tec_error *err)
-{
-    const struct tec_observation *seen = &set->seen;
-    const struct tec_template_values values = {seen->text, seen->text_bytes, seen->bins,
-                                               seen->n_bins};
-    size_t count = 0, most = (size_t)allowed(s);
-    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, &values,
-                                                 set->ids, most, &count, &s->scratch, err);
-    tec_arena_rewind(&s->scratch, s->scratch_start);
-    if (status != TEC_OK)
-        return tec_context(err, status, "%s", s->robot->prompt_input);
-    if (count > most && !s->robot->truncate)
-        return fail_long(s, count, err);
-    *n = (int)(count < most ? count : most);
-    return TEC_OK;
-}
-
-/* Key of the given text or ids; what a template adds, such as the state, does not change it. */
-static uint64_t key_of(const struct tec_value *ids, const struct tec_observation *seen)
-{
-    return ids ? XXH3_64bits_withSeed(ids->data, ids->bytes, 1)
-               : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
-}
-
-/* Apply changes of the memory, then retrieve units for the query. `ids` (NULL = none) are the
- * query; a text given beside them is used to find the units. */
-static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
-                              size_t n_values, const struct tec_value *ids, struct set *set, int *n,
-                              struct tec_error *err)
-{
-    const struct tec_pipeline *p = s->options.pipeline;
-    const struct tec_observation *seen = &set->seen;
-    bool said = !ids || tec_text_find(values, n_values, s->robot->prompt_input, "");
-    const struct tec_memory_query query = {
-        .values = {seen->text, said ? seen->text_bytes : 0, seen->bins, seen->n_bins},
-        .ids = ids ? ids->data : NULL,
-        .n = ids ? (int)ids->shape[0] : 0};
-    struct tec_memory_prompt *prompt = &s->remembered[s->turn];
-    const struct tec_value *changes = NULL;
-    for (int i = 0; i < p->n_inputs; i++)
-        for (size_t v = 0; p->inputs[i].kind == TEC_INPUT_SEGMENTS && v < n_values; v++)
-            if (strcmp(values[v].name, p->inputs[i].name) == 0)
-                changes = &values[v];
-    if (changes && changes->kind != TEC_VALUE_TEXT)
-        return tec_fail(err, TEC_SHAPE, "%s: must be a text, of JSON", changes->name);
-    TEC_TRY(tec_memory_apply(s->options.memory, changes ? changes->data : NULL,
-                             changes ? changes->bytes : 0, err));
-    enum tec_status status = tec_memory_prompt(s->options.memory, prompt, &query, set->ids,
-                                               s->options.max_text, &s->scratch, err);
-    tec_arena_rewind(&s->scratch, s->scratch_start);
-    *n = prompt->n;
-    return tec_context(err, status, "%s", s->robot->prompt_input);
-}
-
-static enum tec_status make_prompt(struct tec_session *s, const struct tec_value *values,
-                                   size_t n_values, struct set *set, int *n, uint64_t *key,
-                                   struct tec_error *err)
-{
-    const struct tec_value *ids = tec_robot_prompt_ids(s->robot, values, n_values);
-    if (ids)
-        TEC_TRY(check_ids(s, ids, err));
-    if (s->options.memory)
-        TEC_TRY(recall(s, values, n_values, ids, set, n, err));
-    else if (ids)
-        *n = take_ids(ids, set);
-    else if (s->options.tokenizer)
-        TEC_TRY(encode(s, set, n, err));
-    else
-        *n = make_ids(s, set);
-    if (*n < 1)
-        return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
-    *key = key_of(ids, &set->seen);
-    return check_vocabulary(s, set->ids, *n, "; the tokenizer is another model's", err);
-}
-
 /* Round pictures to the u8 that the model reads: x = k / 255 gives k. */
-static void round_pictures(const struct tec_session *s, struct set *set)
+static void round_pictures(const struct tec_session *s, struct tec_session_set *set)
 {
     size_t n = pixels(s);
     for (int slot = 0; s->pictures_f32 && slot < s->options.model->n_slots; slot++)
@@ -334,8 +174,8 @@ static void round_pictures(const struct tec_session *s, struct set *set)
 }
 
 /* A frame may have rows for fewer pictures than the model has slots. */
-static enum tec_status check_pictures(const struct tec_session *s, const struct set *set,
-                                      struct tec_error *err)
+static enum tec_status check_pictures(const struct tec_session *s,
+                                      const struct tec_session_set *set, struct tec_error *err)
 {
     int n = 0, most = s->options.max_pictures;
     for (int i = 0; i < s->options.model->n_slots; i++)
@@ -350,7 +190,7 @@ static enum tec_status check_pictures(const struct tec_session *s, const struct 
 
 /* Given actions take the place of the first rows' noise; the noise of the others does not depend on
  * how many there are. */
-static enum tec_status put_given(struct tec_session *s, struct set *set, int n,
+static enum tec_status put_given(struct tec_session *s, struct tec_session_set *set, int n,
                                  struct tec_error *err)
 {
     if (n == 0)
@@ -360,8 +200,8 @@ static enum tec_status put_given(struct tec_session *s, struct set *set, int n,
     return tec_context(err, status, "%s", s->given.input->name);
 }
 
-static void point(const struct tec_session *s, const struct set *set, int n_text, int n_fixed,
-                  struct tec_frame_input *input)
+static void point(const struct tec_session *s, const struct tec_session_set *set, int n_text,
+                  int n_fixed, struct tec_frame_input *input)
 {
     *input = (struct tec_frame_input){.prefix = {.n_text = n_text, .ids = set->ids},
                                       .noise = set->noise,
@@ -372,9 +212,32 @@ static void point(const struct tec_session *s, const struct set *set, int n_text
             input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];
 }
 
+void tec_session_reset(struct tec_session *session)
+{
+    session->episode++;
+}
+
 void tec_session_use(struct tec_session *session, int set)
 {
     session->turn = set;
+}
+
+/* Take the newest texts of streams; that of the frames' prompt goes to the observer. */
+static enum tec_status take_streams(struct tec_session *s, struct tec_text_read *read,
+                                    struct tec_error *err)
+{
+    const char *text;
+    size_t bytes;
+    enum tec_status status =
+        tec_streams_take(&s->streams, s->options.edges, s->episode, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    if (status != TEC_OK || s->stream < 0)
+        return status;
+    tec_streams_text(&s->streams, s->stream, &text, &bytes, read);
+    if (bytes > (size_t)s->text_max)
+        bytes = tec_streams_cut(text, (size_t)s->text_max, 1, 1);
+    tec_observer_say(s->observer, text, bytes);
+    return TEC_OK;
 }
 
 enum tec_status tec_session_observe(struct tec_session *session, const struct tec_value *values,
@@ -383,20 +246,22 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
                                     char warning[200], struct tec_error *err)
 {
     struct tec_session *s = session;
-    struct set *set = &s->sets[s->turn];
+    struct tec_session_set *set = &s->sets[s->turn];
     struct tec_own_prompt own[TEC_MAX_PROMPTS] = {{NULL, 0}};
     struct tec_further_prompt further[TEC_MAX_CHAINS - 1] = {{.n = 0}};
     int n_text = 0, n_fixed = 0;
     uint64_t key = 0;
+    struct tec_text_read read[TEC_MAX_CHAINS] = {{.stream = 0}};
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
+    TEC_TRY(take_streams(s, &read[0], err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
-    TEC_TRY(make_prompt(s, values, n, set, &n_text, &key, err));
+    TEC_TRY(tec_session_make_prompt(s, values, n, set, &n_text, &key, err));
     enum tec_status status = tec_own_read(&s->own, &s->options, values, n, (size_t)s->text_max,
                                           set->own, own, &s->scratch, err);
     if (status == TEC_OK)
-        status = tec_further_read(&s->further, values, n, &set->seen, set->further, further,
-                                  &s->scratch, err);
+        status = tec_further_read(&s->further, &s->streams, values, n, &set->seen, set->further,
+                                  further, &read[1], &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);
@@ -411,6 +276,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     memcpy(input->own, own, sizeof own);
     input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
     memcpy(input->further, further, sizeof further);
+    memcpy(input->read, read, sizeof read);
+    input->episode = s->episode;
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;

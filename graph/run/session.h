@@ -30,6 +30,7 @@ struct tec_session_options {
     struct tec_memory *memory;               /* prompts are of its units; NULL = none */
     int max_pictures;                        /* that the plan has rows for; 0: all slots */
     uint64_t seed;                           /* of the noise */
+    struct tec_text_edges *edges;            /* of streams that prefills read; NULL = none */
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
                                     * create goes on; NULL: the first such error ends it */
     int n_further;
@@ -73,6 +74,10 @@ void tec_session_use(struct tec_session *session, int set);
  * none: the robot's if it reads the state, else "plain") and its model's tokenizer; "NAME#ids"
  * gives its ids. Its pictures are those that the robot makes of the cameras it reads.
  *
+ * A prefill that reads a stream gets its newest finished text of this episode in place of an
+ * input's, through the same template; values for that input are not looked at. A text that does not
+ * fit is cut, so that what is said beside it never stops a frame.
+ *
  * warning (may be NULL) gets "" or a sentence. Takes no memory but for a camera that is seen for
  * the first time or changes its size; scratch of the tokenizer is one block of an arena that was
  * sized at create and is rewound. */
@@ -80,6 +85,9 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
                                     size_t n, const float *noise, int64_t frame,
                                     int64_t captured_ns, struct tec_frame_input *input,
                                     char warning[200], struct tec_error *err);
+
+/* A new episode begins: texts of streams from before it are not read any more. */
+void tec_session_reset(struct tec_session *session);
 
 /* Model actions [horizon, dim] to robot actions [rows, columns] for one of the last three inputs;
  * returns rows (0 for another input). Fewer than tec_session_rows when a row is not finite. Without

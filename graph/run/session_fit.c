@@ -139,7 +139,8 @@ static void check_inputs(const struct fit *f)
             check_declared(f, TEC_INPUT_IMAGE, robot->cameras[i].input, "camera");
     for (int i = 0; i < robot->n_parts; i++)
         check_declared(f, TEC_INPUT_TENSOR, robot->parts[i].input, "part of the state");
-    check_declared(f, TEC_INPUT_TEXT, robot->prompt_input, "text");
+    if (tec_pipeline_stream(p, 0) < 0)
+        check_declared(f, TEC_INPUT_TEXT, robot->prompt_input, "text");
 }
 
 /* Finds the resource that declares the rows of a frame. */

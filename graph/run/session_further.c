@@ -91,6 +91,7 @@ init_reader(struct tec_further_reader *r, const struct tec_session_options *o,
     if (!r->node)
         return tec_fail(err, TEC_INVALID, "session: '%s' has no prefill", chain->name);
     r->of = of;
+    r->stream = o->edges ? tec_pipeline_stream(o->pipeline, of->chain) : -1;
     r->input = NULL;
     for (int i = r->node->reads.n - 1; i >= 0; i--) {
         const struct tec_decl_input *in = &o->pipeline->inputs[r->node->reads.item[i].index];
@@ -98,6 +99,11 @@ init_reader(struct tec_further_reader *r, const struct tec_session_options *o,
     }
     if (!r->input)
         return tec_fail(err, TEC_INVALID, "session: '%s' has no prefill of one text", chain->name);
+    int pictures = 0, vision = r->of->model->vision.tokens;
+    for (int i = 0; i < r->node->reads.n; i++)
+        pictures += o->pipeline->inputs[r->node->reads.item[i].index].kind == TEC_INPUT_IMAGE;
+    int room = r->input->max_tokens - pictures * vision;
+    r->room = room > 0 ? (size_t)room : 0;
     r->text_max = 1024 + 8 * (size_t)r->input->max_tokens;
     r->text = TEC_NEW(arena, r->text_max, char);
     r->ids = TEC_NEW(arena, (size_t)r->input->max_tokens, int);
@@ -182,6 +188,61 @@ static enum tec_status read_text(struct tec_further_reader *r, const struct tec_
     return TEC_OK;
 }
 
+/* Encode a version of a stream, once; it is cut until it fits. */
+static enum tec_status encode_version(struct tec_further_reader *r, const char *text, size_t bytes,
+                                      int64_t number, const struct tec_observation *seen,
+                                      struct tec_arena *scratch, struct tec_error *err)
+{
+    if (!r->template->state && r->n >= 0 && r->number == number)
+        return TEC_OK;
+    size_t count = 0, most = r->room;
+    if (bytes > r->text_max)
+        bytes = tec_streams_cut(text, r->text_max, 1, 1);
+    r->n = -1;
+    do {
+        bytes = count > most ? tec_streams_cut(text, bytes, count, most) : bytes;
+        const struct tec_template_values values = {text, bytes, seen->bins, seen->n_bins};
+        enum tec_status status = tec_template_encode(r->template, r->of->tokenizer, &values, r->ids,
+                                                     most, &count, scratch, err);
+        if (status != TEC_OK)
+            return tec_context(err, status, "%s", r->input->name);
+    } while (count > most && bytes > 0);
+    if (count > most)
+        return tec_text_long(r->input, count, err);
+    r->number = number;
+    r->n = (int)count;
+    return TEC_OK;
+}
+
+/* The newest text of a stream; *n stays 0 where there is none. */
+static enum tec_status read_stream(struct tec_further_reader *r,
+                                   const struct tec_session_streams *streams,
+                                   const struct tec_observation *seen, int *ids, int *n,
+                                   uint64_t *key, struct tec_text_read *read,
+                                   struct tec_arena *scratch, struct tec_error *err)
+{
+    const char *text;
+    size_t bytes;
+    *n = 0;
+    *key = 0;
+    if (!tec_streams_text(streams, r->stream, &text, &bytes, read))
+        return TEC_OK;
+    if (!r->of->tokenizer) {
+        int vocab = r->of->model->text.vocab;
+        *n = tec_text_make_ids(r->input, vocab, ids);
+        *n = *n < (int)r->room ? *n : (int)r->room;
+        tec_streams_ids(streams, r->stream, vocab, 0, ids, *n);
+        *key = (uint64_t)tec_streams_number(streams, r->stream);
+        return TEC_OK;
+    }
+    int64_t number = tec_streams_number(streams, r->stream);
+    TEC_TRY(encode_version(r, text, bytes, number, seen, scratch, err));
+    memcpy(ids, r->ids, (size_t)r->n * sizeof *ids);
+    *n = r->n;
+    *key = XXH3_64bits_withSeed(text, bytes, 0);
+    return TEC_OK;
+}
+
 /* The pictures of an observation that it reads. */
 static void see(const struct tec_further_reader *r, const struct tec_observation *seen,
                 struct tec_further_prompt *out)
@@ -191,11 +252,11 @@ static void see(const struct tec_further_reader *r, const struct tec_observation
             out->picture[out->n_pictures++] = seen->pictures[r->slots[k]];
 }
 
-enum tec_status tec_further_read(struct tec_further_inputs *further, const struct tec_value *values,
-                                 size_t n_values, const struct tec_observation *seen,
-                                 int *const ids[TEC_MAX_CHAINS - 1],
-                                 struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
-                                 struct tec_arena *scratch, struct tec_error *err)
+enum tec_status tec_further_read(
+    struct tec_further_inputs *further, const struct tec_session_streams *streams,
+    const struct tec_value *values, size_t n_values, const struct tec_observation *seen,
+    int *const ids[TEC_MAX_CHAINS - 1], struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
+    struct tec_text_read read[TEC_MAX_CHAINS - 1], struct tec_arena *scratch, struct tec_error *err)
 {
     for (int i = 0; i < further->n; i++) {
         struct tec_further_reader *r = &further->readers[i];
@@ -203,7 +264,12 @@ enum tec_status tec_further_read(struct tec_further_inputs *further, const struc
         const struct tec_value *given = tec_text_find(values, n_values, name, "#ids");
         uint64_t key = 0;
         int n = 0;
-        if (given) {
+        if (r->stream >= 0) {
+            TEC_TRY(read_stream(r, streams, seen, ids[i], &n, &key, &read[i], scratch, err));
+            out[i] = (struct tec_further_prompt){.ids = ids[i], .n = n, .key = key};
+            if (n == 0)
+                continue;
+        } else if (given) {
             TEC_TRY(tec_text_take_ids(r->input, given, ids[i], &n, err));
             key = XXH3_64bits_withSeed(given->data, given->bytes, 1);
         } else {

@@ -4,12 +4,14 @@
 #ifndef TEC_GRAPH_RUN_SESSION_FURTHER_H
 #define TEC_GRAPH_RUN_SESSION_FURTHER_H
 
-#include "graph/run/session.h"
+#include "graph/run/session_stream.h"
 
 /* One of them. A text that is that of the observation before is not encoded again. */
 struct tec_further_reader {
     const struct tec_decl_node *node; /* the prefill */
     const struct tec_decl_input *input;
+    int stream;  /* that the input is; -1 = it comes from outside */
+    size_t room; /* tokens of a stream's text */
     const struct tec_session_model *of;
     struct tec_template *template;
     int n_slots,
@@ -17,7 +19,8 @@ struct tec_further_reader {
     size_t text_max;            /* bytes of the text */
     char *text;                 /* the last one, and its ids; [text_max], [max_tokens] */
     size_t bytes;
-    int *ids, n; /* n -1: none yet */
+    int *ids, n;    /* n -1: none yet */
+    int64_t number; /* of a stream's version that the ids are of; 0 = of its default */
 };
 
 struct tec_further_inputs {
@@ -42,12 +45,16 @@ enum tec_status tec_further_take(const struct tec_further_inputs *further,
                                  int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
                                  struct tec_error *err);
 
-/* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; without a
- * tokenizer as long as can be. out[i] points to ids[i]. Errors name the input. */
-enum tec_status tec_further_read(struct tec_further_inputs *further, const struct tec_value *values,
-                                 size_t n_values, const struct tec_observation *seen,
+/* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; of a
+ * stream its newest text, and nothing where there is none yet; without a tokenizer as long as can
+ * be. out[i] points to ids[i]; read[i]: the version. Errors name the input. */
+enum tec_status tec_further_read(struct tec_further_inputs *further,
+                                 const struct tec_session_streams *streams,
+                                 const struct tec_value *values, size_t n_values,
+                                 const struct tec_observation *seen,
                                  int *const ids[TEC_MAX_CHAINS - 1],
                                  struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
+                                 struct tec_text_read read[TEC_MAX_CHAINS - 1],
                                  struct tec_arena *scratch, struct tec_error *err);
 
 #endif

@@ -66,7 +66,7 @@ static void add_decode(struct tec_loop *l, int first, int n)
     job->tokens = l->tokens + (ptrdiff_t)first * l->max_k;
     job->made = l->made + first;
     job->tree = l->o.decoders[l->requests[l->order[first]].decoder].tree;
-    job->likely = l->likely + (ptrdiff_t)first * l->o.plan->spec.trees.entries;
+    job->likely = l->likely + (ptrdiff_t)first * l->entries;
     job->k = job->tree ? 1 : job->k;
     for (int i = first; i < first + n; i++) {
         const struct tec_request *r = &l->requests[l->order[i]];
@@ -202,7 +202,7 @@ static void settle_score(struct tec_loop *l, int at)
         tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, job->replay.end_ns);
     launch->rows = launch->batch = launch->k = 1;
     l->record.rows++;
-    tec_loop_measure_score(l, &job->replay);
+    tec_loop_measure_score(l, tec_model_of(l, r), &job->replay);
 }
 
 static void settle_decode(struct tec_loop *l, int at)

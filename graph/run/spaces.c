@@ -150,6 +150,20 @@ static void warm_decodes(struct tec_loop *l, int model, int region, int prefix)
     }
 }
 
+static void warm_scores(struct tec_loop *l, int model, int region, int prefix)
+{
+    struct tec_loop_space *s = &l->spaces[model];
+    struct tec_row_state row;
+    tec_row_start(&row, s->plan, region, prefix, 0, 0, 1, -1);
+    for (int d = 0; d < l->o.n_decoders; d++) {
+        struct tec_replay replay = {0};
+        if (!l->o.decoders[d].tree || l->o.decoders[d].model != model)
+            continue;
+        s->executor->score(s->executor->self, l->o.decoders[d].tree, &row, l->likely, &replay);
+        tec_loop_measure(l, model, TEC_COST_SCORE, 0, 1, 1, replay.end_ns - replay.start_ns);
+    }
+}
+
 void tec_spaces_warm(struct tec_loop *l, int times)
 {
     for (int m = 1; m <= l->o.n_further; m++) {
@@ -164,6 +178,7 @@ void tec_spaces_warm(struct tec_loop *l, int times)
         for (int i = 0; i < times; i++) {
             warm_slices(l, m, region, &prompt);
             warm_decodes(l, m, region, tec_prefix_rows(s->plan, &prompt));
+            warm_scores(l, m, region, tec_prefix_rows(s->plan, &prompt));
         }
         tec_kv_pool_drop(&s->plan->prefixes, region);
     }

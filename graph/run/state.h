@@ -11,6 +11,7 @@ struct tec_request {
     int decoder, session, seat, text;         /* text: index of its record */
     int max, made, prio, own;                 /* own: tokens of its own prompt */
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
+    int64_t episode;                          /* of the observation that it was born with */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
     bool whole; /* not beside the hard nodes in this frame: it recalls a prompt of its own */
     int awaits; /* index of a prefill, see below; -1 = none */
@@ -79,8 +80,8 @@ struct tec_loop {
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
     struct tec_loop_space spaces[TEC_MAX_CHAINS]; /* 1 + n_further */
-    struct tec_costs *further_costs; /* [n_further] */
-    int seats, max_k, new_tokens; /* of all chains together: the sum; the most */
+    struct tec_costs *further_costs;              /* [n_further] */
+    int seats, max_k, new_tokens;                 /* of all chains together: the sum; the most */
     struct {
         bool seen;
         uint64_t key;
@@ -94,7 +95,8 @@ struct tec_loop {
     int64_t n_ended, *text_ended;        /* [n_texts] when it ended, as a count; 0 = not yet used */
     float *chunk;                        /* [horizon, dim] */
     int *tokens, *made;                  /* of a frame's launches: [seats, max_k], [seats] */
-    float *likely;                       /* of a frame's launches: [seats, trees.entries] */
+    float *likely;                       /* of a frame's launches: [seats, entries] */
+    int entries;                         /* of the largest tree of any model */
     double *sums;                        /* scratch of a ranking */
     int *own;                            /* [seats, own_tokens] prompts of their own, by seat */
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
@@ -172,6 +174,11 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
                       int64_t at_ns);
 void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and their decisions */
 
+/* texts.c: a finished text that prefills read becomes a version of its stream; what a prefill of
+ * this frame reads is recorded and told. */
+void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
+void tec_loop_read_text(struct tec_loop *l, int model);
+
 /* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
  * number last; out [n_texts], scratch [n_texts + n_places]. And memory for it, by utterance. */
 void tec_rank(const struct tec_decoder *decoder, const float *likely, struct tec_ranked *out,
@@ -237,7 +244,7 @@ void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /*
 void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
 void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
                              int k, int steps);
-void tec_loop_measure_score(struct tec_loop *l, const struct tec_replay *r);
+void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_replay *r);
 /* A launch of a model: of at most `times` steps, of which `steps` were made. */
 void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
                       int steps, int64_t ns);

@@ -61,6 +61,10 @@ void tec_loop_view(struct tec_loop *l)
                                                         : units->n_units;
     l->view.index = l->tick->frame;
     l->view.idle = l->input == NULL;
+    const struct tec_text_read *read = l->input ? &l->input->read[0] : NULL;
+    l->view.text_request = read && read->stream ? read->request : -1;
+    l->view.text_age_us =
+        l->view.text_request < 0 ? 0 : (l->record.start_ns - read->born_ns) / 1000;
     l->view.now_us = tec_loop_now(l) / 1000;
     l->view.deadline_us = l->record.deadline_ns >= 0 ? l->record.deadline_ns / 1000 : INT64_MAX;
     l->view.budget_us =

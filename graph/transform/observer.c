@@ -362,10 +362,29 @@ const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
     return NULL;
 }
 
+void tec_observer_say(struct tec_observer *o, const char *text, size_t bytes)
+{
+    o->said = text;
+    o->said_bytes = bytes;
+}
+
+static void put_text(struct tec_observation *out, const char *text, size_t bytes)
+{
+    if (text && bytes > 0)
+        memcpy(out->text, text, bytes);
+    out->text[bytes] = '\0';
+    out->text_bytes = bytes;
+}
+
 static enum tec_status observe_text(struct tec_observer *o, const struct tec_value *values,
                                     size_t n, struct tec_observation *out, struct tec_error *err)
 {
     const struct tec_robot *robot = o->robot;
+    if (o->said) {
+        size_t most = (size_t)o->needs.text_max;
+        put_text(out, o->said, o->said_bytes < most ? o->said_bytes : most);
+        return TEC_OK;
+    }
     const struct tec_value *value = find_value(values, n, robot->prompt_input);
     const char *text = value ? value->data : robot->default_prompt;
     if (!text && (o->needs.text_optional || tec_robot_prompt_ids(robot, values, n)))
@@ -379,10 +398,7 @@ static enum tec_status observe_text(struct tec_observer *o, const struct tec_val
     if (bytes > (size_t)o->needs.text_max)
         return tec_fail(err, TEC_INVALID, "%s: %zu bytes; at most %d are taken",
                         robot->prompt_input, bytes, o->needs.text_max);
-    if (text && bytes > 0)
-        memcpy(out->text, text, bytes);
-    out->text[bytes] = '\0';
-    out->text_bytes = bytes;
+    put_text(out, text, bytes);
     return TEC_OK;
 }
 

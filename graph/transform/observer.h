@@ -104,6 +104,10 @@ enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value
                                   size_t n_values, struct tec_observation *out,
                                   struct tec_error *err);
 
+/* The text of the observations to come, in place of the value of the prompt's name; NULL: that.
+ * Borrowed. */
+void tec_observer_say(struct tec_observer *o, const char *text, size_t bytes);
+
 /* The prompt as token ids: the value "KEY#ids" where KEY is the robot's prompt input, or NULL. A
  * request that has it needs no text. */
 const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,

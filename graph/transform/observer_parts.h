@@ -10,6 +10,8 @@ struct tec_observer {
     struct tec_arena arena; /* of all below but the pictures' own memory */
     const struct tec_robot *robot;
     struct tec_observer_needs needs;
+    const char *said; /* the text, in place of the value of the prompt's name; NULL = that */
+    size_t said_bytes;
     struct tec_picture *pictures; /* [n_cameras] */
     int *slot;                    /* [n_cameras] index among the model's slots */
     struct tec_transforms decode; /* the robot's, with the numbers of the model's tokens */

@@ -88,6 +88,11 @@ void tectum_reset(struct tectum *t)
     if (!t)
         return;
     bool ring = t->engine->topology.stages > 0;
+    if (!ring && t->engine->edges) { /* texts of streams are of one episode */
+        pthread_mutex_lock(&t->lock);
+        tec_session_reset(t->engine->session);
+        pthread_mutex_unlock(&t->lock);
+    }
     if (ring)
         pthread_mutex_lock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);

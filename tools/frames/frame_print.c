@@ -142,6 +142,21 @@ static void add_asked(json_t *out, const struct tec_frames *f, const struct tec_
     json_decref(cancelled);
 }
 
+/* Add the streams that prefills read: whose text, and how old that request is. */
+static void add_reads(json_t *out, const struct tec_frame_record *r)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < r->n_reads; i++)
+        json_array_append_new(all, json_pack("{s:s, s:s, s:o, s:o, s:o}", "node", r->reads[i].node,
+                                             "stream", r->reads[i].stream, "request",
+                                             number_or_null(r->reads[i].request), "frame",
+                                             number_or_null(r->reads[i].frame), "age_us",
+                                             number_or_null(r->reads[i].age_us)));
+    if (r->n_reads > 0)
+        json_object_set(out, "read", all);
+    json_decref(all);
+}
+
 static const char *source_word(const struct tec_frames *f, const struct tec_frame_out *frame)
 {
     bool fresh = f->stages ? frame->acted : frame->observed;
@@ -180,6 +195,7 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
     if (trouble[0])
         json_object_set_new(*out, "trouble", json_string(trouble));
     add_ring(*out, f, frame);
+    add_reads(*out, r);
     add_asked(*out, f, frame);
     if (f->opened.engine->memory)
         json_object_set_new(*out, "memory", tec_memory_json(f->opened.engine->memory));

@@ -12,8 +12,9 @@
  * what the frame was decided to be and its launches. Where the frame was asked for requests: asked
  * [{node, request, refused: null or why}]; where it gave some up: cancelled [{request, live}]. Of a
  * ring also seen (frame of the observation whose actions left, null = none did), filling,
- * in_flight, depth, and earlier [{seen, age_us, actions}] where more than one left. The caller owns
- * *out. TEC_NO_MEMORY. */
+ * in_flight, depth, and earlier [{seen, age_us, actions}] where more than one left. Where a
+ * prefill reads a stream: read [{node, stream, request, frame, age_us}], null for its default. The
+ * caller owns *out. TEC_NO_MEMORY. */
 enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
                                const struct tec_frame_out *frame, struct tec_error *err);
 

@@ -132,6 +132,7 @@ void tec_frames_reset(struct tec_frames *f)
 {
     struct tec_loop *loop = f->opened.engine->loop;
     tec_loop_reset(loop);
+    tec_session_reset(f->opened.engine->session);
     for (int i = 0; i < tec_loop_utterances(loop); i++) {
         const struct tec_utterance *u = tec_loop_utterance(loop, i);
         f->readers[i] =

@@ -69,18 +69,19 @@ static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p
     for (int i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < p->nodes[i].reads.n && !p->nodes[i].culled; k++) {
             const struct tec_decl_input *input = &p->inputs[p->nodes[i].reads.item[k].index];
-            if (p->nodes[i].chain > 0 && input->kind == TEC_INPUT_TEXT)
+            if (p->nodes[i].chain > 0 && input->kind == TEC_INPUT_TEXT && input->writer == 0)
                 want(in, input->name, TEC_WANT_TEXT, !input->initial);
         }
 }
 
 static void want_of_robot(struct tec_inputs *in, const struct tec_robot *r)
 {
+    bool stream = tec_pipeline_stream(in->pipeline, 0) >= 0;
     for (int i = 0; i < r->n_cameras; i++)
         want(in, r->cameras[i].input, TEC_WANT_PICTURE, !r->cameras[i].optional);
     for (int i = 0; i < r->n_parts; i++)
         want(in, r->parts[i].input, TEC_WANT_NUMBERS, true);
-    want(in, r->prompt_input, TEC_WANT_TEXT, !r->default_prompt);
+    want(in, r->prompt_input, TEC_WANT_TEXT, !r->default_prompt && !stream);
     for (int i = 0; i < r->n_ignored; i++)
         want(in, r->ignored[i], TEC_WANT_PICTURE, false);
 }

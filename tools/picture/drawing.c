@@ -16,8 +16,8 @@ const char *tec_item_word(enum tec_item_kind kind)
 
 const char *tec_link_word(enum tec_link_kind kind)
 {
-    static const char *const words[] = {"reads",  "writes", "previous frame",
-                                        "shares", "after",  "packed with"};
+    static const char *const words[] = {"reads", "writes",      "previous frame", "shares",
+                                        "after", "packed with", "newest text"};
     return words[kind];
 }
 
@@ -155,7 +155,13 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
         add_line(m, item, "%s", item->word);
     if (m->d->pipeline->n_models > 1 && node->model.name)
         add_line(m, item, "model %s", node->model.name);
-    if (node->spawn.kind == TEC_SPAWN_EVERY && node->spawn.frames == 1)
+    if (node->kind == TEC_DECL_PREFILL && node->spawn.kind == TEC_SPAWN_EVERY)
+        add_line(m, item, "every %d frames", node->spawn.frames);
+    else if (node->kind == TEC_DECL_PREFILL && node->spawn.kind == TEC_SPAWN_ON_CHANGE)
+        add_line(m, item, "when its text changes");
+    else if (node->spawn.kind == TEC_SPAWN_ON_CHANGE && node->spawn.value)
+        add_line(m, item, "a request when %s is new", node->spawn.value);
+    else if (node->spawn.kind == TEC_SPAWN_EVERY && node->spawn.frames == 1)
         add_line(m, item, "a request every frame");
     else if (node->spawn.kind == TEC_SPAWN_EVERY)
         add_line(m, item, "a request every %d frames", node->spawn.frames);
@@ -183,8 +189,9 @@ static int item_of(int first, const struct tec_ref *ref)
 
 static void link_node(struct maker *m, const struct tec_decl_node *node, int self)
 {
+    int inputs = m->d->pipeline->n_inputs;
     for (int i = 0; i < node->reads.n; i++)
-        if (item_of(m->inputs, &node->reads.item[i]) >= 0)
+        if (node->reads.item[i].index < inputs && item_of(m->inputs, &node->reads.item[i]) >= 0)
             link_items(m, item_of(m->inputs, &node->reads.item[i]), self, TEC_LINK_READ);
     const struct {
         int other;
@@ -208,19 +215,33 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
     if (node->out.name && node->out.stream) {
         struct tec_item *stream = add_item(m, TEC_ITEM_STREAM, node->out.name, "stream");
         add_line(m, stream, "text");
+        if (node->out.initial)
+            add_line(m, stream, "at first \"%.60s\"", node->out.initial);
         link_items(m, self, m->d->n_items - 1, TEC_LINK_WRITE);
     } else if (node->out.name && node->out.buffer >= 0)
         link_items(m, self, m->resources + node->out.buffer, TEC_LINK_WRITE);
 }
 
-/* Streams are items of the nodes that write them; the readers are linked when all are there. */
-static void link_streams(struct maker *m, const struct tec_decl_node *node, int self)
+/* Link the streams that a node keeps in a memory, once all streams are drawn. */
+static void link_kept(struct maker *m, const struct tec_decl_node *node, int self)
 {
     for (int k = 0; k < node->streams.n; k++)
         for (int i = 0; i < m->d->n_items; i++)
             if (m->d->items[i].kind == TEC_ITEM_STREAM && node->streams.item[k].name &&
                 strcmp(m->d->items[i].name, node->streams.item[k].name) == 0)
                 link_items(m, i, self, TEC_LINK_READ);
+}
+
+/* Readers of streams, once all streams are drawn: they read an earlier version. */
+static void link_streams(struct maker *m, int reader)
+{
+    const struct tec_pipeline *p = m->d->pipeline;
+    const struct tec_refs *reads = &p->nodes[reader].reads;
+    for (int i = 0; i < reads->n; i++)
+        for (int at = 0; reads->item[i].index >= p->n_inputs && at < m->d->n_items; at++)
+            if (m->d->items[at].kind == TEC_ITEM_STREAM &&
+                strcmp(m->d->items[at].name, reads->item[i].name) == 0)
+                link_items(m, at, m->nodes + reader, TEC_LINK_TEXT);
 }
 
 /* Give each item the length of the longest path from an input as its layer, over edges within one
@@ -233,7 +254,8 @@ static void find_layers(struct tec_drawing *d)
         for (int i = 0; i < d->n_links; i++) {
             const struct tec_link *l = &d->links[i];
             int least = d->items[l->from].layer + (l->kind != TEC_LINK_PACKED);
-            if (l->kind == TEC_LINK_PREV || d->items[l->to].layer >= least)
+            if (l->kind == TEC_LINK_PREV || l->kind == TEC_LINK_TEXT ||
+                d->items[l->to].layer >= least)
                 continue;
             d->items[l->to].layer = least;
             moved = true;
@@ -284,7 +306,9 @@ enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipelin
     for (int i = 0; i < p->n_nodes; i++)
         link_node(&m, &p->nodes[i], m.nodes + i);
     for (int i = 0; i < p->n_nodes; i++)
-        link_streams(&m, &p->nodes[i], m.nodes + i);
+        link_kept(&m, &p->nodes[i], m.nodes + i);
+    for (int i = 0; i < p->n_nodes; i++)
+        link_streams(&m, i);
     find_layers(d);
     return m.full ? tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing") : TEC_OK;
 }

@@ -33,7 +33,8 @@ enum tec_link_kind {
     TEC_LINK_PREV,   /* of the previous frame: dashed */
     TEC_LINK_SHARED, /* a prefix that is not copied: dotted */
     TEC_LINK_AFTER,  /* order alone */
-    TEC_LINK_PACKED  /* one launch for both */
+    TEC_LINK_PACKED, /* one launch for both */
+    TEC_LINK_TEXT    /* the newest finished text, of an earlier version: dashed */
 };
 
 struct tec_link {

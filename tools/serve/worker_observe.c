@@ -120,6 +120,8 @@ enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_err
         return tec_fail(err, TEC_UNSUPPORTED,
                         "tectum.tasks: pipeline %s has no decode node: it makes no text",
                         w->opened.pipeline->name);
+    if (w->client != j->client || m->reset) /* texts of streams are of one client's episode */
+        tec_session_reset(e->session);
     TEC_TRY(find_ask(w, err));
     set_aside_unknown(w);
     TEC_TRY(add_prompt(w, err));

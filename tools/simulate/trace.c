@@ -258,6 +258,24 @@ static void finish(json_t *line, const struct tec_topology *t, const struct tec_
     set_integer(line, "latency_us", took(e));
 }
 
+static void version(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    (void)t;
+    set(line, "stream", json_string(e->what));
+    set_integer(line, "request", e->request);
+    set_integer(line, "tokens", e->tokens);
+}
+
+static void read_text(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    bool text = e->request >= 0;
+    set(line, "node", json_string(t->nodes[e->node].name));
+    set(line, "stream", json_string(e->what));
+    set(line, "request", text ? json_integer(e->request) : json_null());
+    set(line, "age_frames", text ? json_integer(e->frames) : json_null());
+    set(line, "age_us", text ? json_integer(took(e)) : json_null());
+}
+
 static void frame_end(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     const struct tec_frame_record *r = e->record;
@@ -290,6 +308,8 @@ static const struct {
     [TEC_EVENT_RELEASE] = {"release", release},
     [TEC_EVENT_TOKENS] = {"tokens", tokens},
     [TEC_EVENT_FINISH] = {"finish", finish},
+    [TEC_EVENT_VERSION] = {"version", version},
+    [TEC_EVENT_READ] = {"read", read_text},
     [TEC_EVENT_FRAME_END] = {"frame_end", frame_end},
 };
 

@@ -352,6 +352,29 @@ static void instruct(struct tec_world *w)
         w->input.further[i].key = w->input.text_key;
 }
 
+/* Put what the session's prompts are of a stream's into the input, as a session does: a version's
+ * number is its key. */
+static void read_streams(struct tec_world *w)
+{
+    const struct tec_pipeline *p = w->o.engine->options.pipeline;
+    for (int m = 0; w->o.engine->edges && m < w->o.engine->n_chains; m++) {
+        int stream = tec_pipeline_stream(p, m);
+        if (stream < 0)
+            continue;
+        const struct tec_text_version *v =
+            tec_text_edges_newest(w->o.engine->edges, stream, w->running, 0);
+        bool none = !v && !p->inputs[p->n_inputs + stream].initial;
+        w->input.read[m] = (struct tec_text_read){.stream = 1 + stream,
+                                                  .request = v ? v->request : -1,
+                                                  .frame = v ? v->frame : 0,
+                                                  .born_ns = v ? v->born_ns : 0};
+        uint64_t *key = m ? &w->input.further[m - 1].key : &w->input.text_key;
+        *key = v ? (uint64_t)v->number : 0;
+        if (m)
+            w->input.further[m - 1].n = none ? 0 : w->o.engine->chains[m].plan->spec.text_tokens;
+    }
+}
+
 /* Whether the frame has no observation. */
 static bool missing(const struct tec_world *w)
 {
@@ -393,6 +416,7 @@ static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_
                             .n_cancels = cancel(w)};
     w->input.captured_ns = tick_ns;
     instruct(w);
+    read_streams(w);
     tec_loop_run(w->o.engine->loop, missing(w) ? NULL : &w->input, &tick);
     note_cancels(w, tick.n_asks);
     w->running = -1;

@@ -1,0 +1,163 @@
+/* session_prompt.c - makes the prompt of an observation: its text through the template and the
+ * tokenizer, ids that were given, or the units of a memory.
+ *
+ * Runs on the session's thread. Scratch of tokenizing is the session's, reserved at create. */
+#include "graph/run/session_state.h"
+#include "graph/run/session_text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* Tokens that the plan and the robot allow. */
+static int allowed(const struct tec_session *s)
+{
+    int robot = s->robot->max_tokens;
+    return robot > 0 && robot < s->options.max_text ? robot : s->options.max_text;
+}
+
+static enum tec_status fail_long(const struct tec_session *s, size_t count, struct tec_error *err)
+{
+    int most = allowed(s);
+    return tec_fail(err, TEC_INVALID,
+                    "%s: prompt has %zu tokens, the %s allows %d: raise max_tokens or shorten it",
+                    s->robot->prompt_input, count,
+                    most < s->options.max_text ? "robot" : "pipeline", most);
+}
+
+static enum tec_status check_vocabulary(const struct tec_session *s, const int *ids, int n,
+                                        const char *why, struct tec_error *err)
+{
+    int vocab = s->options.model->text.vocab;
+    for (int i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= vocab)
+            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
+                            s->robot->prompt_input, i + 1, ids[i], vocab, why);
+    return TEC_OK;
+}
+
+static enum tec_status check_ids(const struct tec_session *s, const struct tec_value *value,
+                                 struct tec_error *err)
+{
+    if (value->kind != TEC_VALUE_I32 || value->rank != 1 || value->shape[0] < 1 ||
+        (uint64_t)value->shape[0] > SIZE_MAX / sizeof(int) ||
+        value->bytes != (size_t)value->shape[0] * sizeof(int))
+        return tec_fail(err, TEC_SHAPE, "%s: token ids are i32 [n], at least one", value->name);
+    if (value->shape[0] > allowed(s))
+        return fail_long(s, (size_t)value->shape[0], err);
+    return check_vocabulary(s, value->data, (int)value->shape[0], "", err);
+}
+
+static int take_ids(const struct tec_value *ids, struct tec_session_set *set)
+{
+    memcpy(set->ids, ids->data, ids->bytes);
+    return (int)ids->shape[0];
+}
+
+/* Without a tokenizer, make the longest prompt that is allowed (for measurements). */
+static int make_ids(const struct tec_session *s, struct tec_session_set *set)
+{
+    const struct tec_text *t = &s->options.model->text;
+    int n = allowed(s);
+    for (int i = 0; i < n; i++)
+        set->ids[i] = i == 0 && t->bos >= 0 ? t->bos : t->vocab > 8 ? 3 + i % (t->vocab - 3) : 0;
+    if (s->stream >= 0)
+        tec_streams_ids(&s->streams, s->stream, t->vocab, t->bos >= 0, set->ids, n);
+    return n;
+}
+
+static enum tec_status encode_text(struct tec_session *s, struct tec_session_set *set,
+                                   size_t *count, struct tec_error *err)
+{
+    const struct tec_observation *seen = &set->seen;
+    const struct tec_template_values values = {seen->text, seen->text_bytes, seen->bins,
+                                               seen->n_bins};
+    enum tec_status status =
+        tec_template_encode(s->template, s->options.tokenizer, &values, set->ids,
+                            (size_t)allowed(s), count, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    return tec_context(err, status, "%s", s->robot->prompt_input);
+}
+
+/* A stream's text is cut until it fits: what another node says must not stop the frames. */
+static enum tec_status encode(struct tec_session *s, struct tec_session_set *set, int *n,
+                              struct tec_error *err)
+{
+    struct tec_observation *seen = &set->seen;
+    size_t count = 0, most = (size_t)allowed(s), whole = seen->text_bytes;
+    TEC_TRY(encode_text(s, set, &count, err));
+    while (count > most && s->stream >= 0 && seen->text_bytes > 0) {
+        seen->text_bytes = tec_streams_cut(seen->text, seen->text_bytes, count, most);
+        seen->text[seen->text_bytes] = '\0';
+        TEC_TRY(encode_text(s, set, &count, err));
+    }
+    if (seen->text_bytes < whole)
+        snprintf(seen->warning, sizeof seen->warning,
+                 "the text of stream '%.60s' is cut: the prompt has room for %zu of its %zu bytes",
+                 s->streams.readers[s->stream].input->name, seen->text_bytes, whole);
+    if (count > most && !s->robot->truncate)
+        return fail_long(s, count, err);
+    *n = (int)(count < most ? count : most);
+    return TEC_OK;
+}
+
+/* Key of the given text or ids; what a template adds, such as the state, does not change it. */
+static uint64_t key_of(const struct tec_value *ids, const struct tec_observation *seen)
+{
+    return ids ? XXH3_64bits_withSeed(ids->data, ids->bytes, 1)
+               : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
+}
+
+/* Apply changes of the memory, then retrieve units for the query. `ids` (NULL = none) are the
+ * query; a text given beside them is used to find the units. */
+static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
+                              size_t n_values, const struct tec_value *ids,
+                              struct tec_session_set *set, int *n, struct tec_error *err)
+{
+    const struct tec_pipeline *p = s->options.pipeline;
+    const struct tec_observation *seen = &set->seen;
+    bool said = !ids || tec_text_find(values, n_values, s->robot->prompt_input, "");
+    const struct tec_memory_query query = {
+        .values = {seen->text, said ? seen->text_bytes : 0, seen->bins, seen->n_bins},
+        .ids = ids ? ids->data : NULL,
+        .n = ids ? (int)ids->shape[0] : 0};
+    struct tec_memory_prompt *prompt = &s->remembered[s->turn];
+    const struct tec_value *changes = NULL;
+    for (int i = 0; i < p->n_inputs; i++)
+        for (size_t v = 0; p->inputs[i].kind == TEC_INPUT_SEGMENTS && v < n_values; v++)
+            if (strcmp(values[v].name, p->inputs[i].name) == 0)
+                changes = &values[v];
+    if (changes && changes->kind != TEC_VALUE_TEXT)
+        return tec_fail(err, TEC_SHAPE, "%s: must be a text, of JSON", changes->name);
+    TEC_TRY(tec_memory_apply(s->options.memory, changes ? changes->data : NULL,
+                             changes ? changes->bytes : 0, err));
+    enum tec_status status = tec_memory_prompt(s->options.memory, prompt, &query, set->ids,
+                                               s->options.max_text, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    *n = prompt->n;
+    return tec_context(err, status, "%s", s->robot->prompt_input);
+}
+
+enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_value *values,
+                                        size_t n_values, struct tec_session_set *set, int *n,
+                                        uint64_t *key, struct tec_error *err)
+{
+    const struct tec_value *ids =
+        s->stream < 0 ? tec_robot_prompt_ids(s->robot, values, n_values) : NULL;
+    if (ids)
+        TEC_TRY(check_ids(s, ids, err));
+    if (s->options.memory)
+        TEC_TRY(recall(s, values, n_values, ids, set, n, err));
+    else if (ids)
+        *n = take_ids(ids, set);
+    else if (s->options.tokenizer)
+        TEC_TRY(encode(s, set, n, err));
+    else
+        *n = make_ids(s, set);
+    if (*n < 1)
+        return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
+    *key = key_of(ids, &set->seen);
+    if (s->stream >= 0 && !s->options.tokenizer)
+        *key = (uint64_t)tec_streams_number(&s->streams, s->stream);
+    return check_vocabulary(s, set->ids, *n, "; the tokenizer is another model's", err);
+}

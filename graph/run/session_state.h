@@ -1,0 +1,49 @@
+/* session_state.h - between the files of a session: its options, its robot and its sets of buffers.
+ * Owned by the session's thread. */
+#ifndef TEC_GRAPH_RUN_SESSION_STATE_H
+#define TEC_GRAPH_RUN_SESSION_STATE_H
+
+#include "graph/run/memory.h"
+#include "graph/run/session_further.h"
+#include "graph/run/session_given.h"
+#include "graph/run/session_own.h"
+#include "graph/run/session_stream.h"
+
+/* The buffers that one frame input points into. */
+struct tec_session_set {
+    struct tec_observation seen;
+    int *ids;     /* [max_text] */
+    float *noise; /* [horizon, dim] */
+    int *own[TEC_MAX_PROMPTS];
+    int *further[TEC_MAX_CHAINS - 1];
+};
+
+struct tec_session {
+    struct tec_session_options options;
+    struct tec_heap *heap;
+    struct tec_arena arena, scratch;
+    struct tec_arena_mark scratch_start; /* keeps the block reserved at create */
+    struct tec_robot *robot;
+    bool plain;
+    struct tec_template *template;
+    struct tec_observer *observer;
+    struct tec_given given; /* first actions */
+    struct tec_own_inputs own;
+    struct tec_further_inputs further;
+    struct tec_session_streams streams;
+    int stream; /* that the frames' prompt is; -1 = the robot's text is */
+    int64_t episode;
+    int text_max;         /* bytes of an instruction */
+    float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
+    struct tec_memory_prompt remembered[TEC_SESSION_SETS];
+    struct tec_session_set sets[TEC_SESSION_SETS];
+    int turn;                           /* set to be written next */
+    const struct tec_session_set *last; /* good one; NULL = none yet */
+};
+
+/* session_prompt.c: the ids of an observation's prompt into the set, and a key of its text. */
+enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_value *values,
+                                        size_t n_values, struct tec_session_set *set, int *n,
+                                        uint64_t *key, struct tec_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* texts.c - edges of text within the loop: versions that requests leave, and what prefills read.
+ *
+ * A frame's input says which version its prompt is of; the loop only records it, since the text was
+ * read when the input was made. */
+#include "graph/run/state.h"
+
+void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns)
+{
+    int stream = l->o.decoders[r->decoder].stream - 1;
+    const struct tec_utterance *t = &l->texts[r->text];
+    if (stream < 0 || !l->o.edges)
+        return;
+    const struct tec_text_version version = {
+        .episode = r->episode,
+        .request = r->id,
+        .frame = r->born_frame,
+        .born_ns = r->born_ns,
+        .finished_ns = at_ns,
+        .n = atomic_load_explicit(&t->count, memory_order_relaxed),
+        .tokens = t->tokens};
+    if (!tec_text_edges_post(l->o.edges, stream, r->session, &version))
+        return;
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_VERSION,
+                                        .what = tec_text_edges_name(l->o.edges, stream),
+                                        .node = -1,
+                                        .request = r->id,
+                                        .tokens = version.n,
+                                        .t_ns = at_ns});
+}
+
+void tec_loop_read_text(struct tec_loop *l, int model)
+{
+    const struct tec_text_read *read = l->input ? &l->input->read[model] : NULL;
+    struct tec_frame_record *record = &l->record;
+    int node = l->spaces[model].prefill_node;
+    if (!read || read->stream == 0 || !l->o.edges || record->n_reads == TEC_MAX_CHAINS)
+        return;
+    bool text = read->request >= 0;
+    struct tec_read_record *r = &record->reads[record->n_reads++];
+    *r = (struct tec_read_record){.node = tec_loop_node_name(l, node),
+                                  .stream = tec_text_edges_name(l->o.edges, read->stream - 1),
+                                  .request = read->request,
+                                  .frame = text ? read->frame : -1,
+                                  .age_us = text ? (record->start_ns - read->born_ns) / 1000 : -1};
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_READ,
+                                        .what = r->stream,
+                                        .node = node,
+                                        .request = r->request,
+                                        .frames = text ? (int)(record->frame - r->frame) : 0,
+                                        .t_ns = tec_loop_now(l),
+                                        .since_ns = text ? read->born_ns : 0});
+}

@@ -1,0 +1,323 @@
+/* text_edges.c - edges of text: a prefill reads the newest finished text of a stream, of an earlier
+ * version and of its own episode, and nobody waits for one. */
+#include "graph/run/engine.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+#define EDGES "tests/pipelines/text_edges.lua"
+#define LOOP "tests/pipelines/text_loop.lua"
+#define ARM "tests/pipelines/two_models_arm.lua"
+
+enum { FRAMES = 24, CHUNK = 6 * 32, MOST = 16 };
+
+static struct tec_heap heap;
+static struct tec_error err;
+static int n_open;
+
+struct open {
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine;
+    int k, slices;      /* of every request and prefill in a frame */
+    bool demo;          /* the bundled checkpoint in place of random weights */
+    int versions;       /* events */
+    int64_t version_of; /* request of the newest one */
+    float chunk[CHUNK];
+    char warning[200];
+};
+
+static enum tec_status plan(void *self, const struct tec_frame_view *view, struct tec_decision *d,
+                            struct tec_error *error)
+{
+    const struct open *o = self;
+    (void)view;
+    (void)error;
+    for (int i = 0; i < d->n_rows; i++)
+        d->rows[i].k = o->k;
+    for (int i = 0; i < o->engine->topology.n_nodes; i++)
+        d->nodes[i].slices = o->slices;
+    return TEC_OK;
+}
+
+static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+{
+    struct open *o = user;
+    (void)record;
+    memcpy(o->chunk, chunk, sizeof o->chunk);
+}
+
+static void tell(void *self, const struct tec_event *e)
+{
+    struct open *o = self;
+    if (e->kind != TEC_EVENT_VERSION)
+        return;
+    o->versions++;
+    o->version_of = e->request;
+}
+
+static enum tec_status load(struct open *o, const char *path, const char *set)
+{
+    struct tec_diagnostics d;
+    const struct tec_load_options options = {
+        .path = path, .root = "pipelines", .set = &set, .n_set = set ? 1 : 0};
+    tec_diagnostics_init(&d, &heap);
+    enum tec_status status = tec_pipeline_load(&o->pipeline, &options, &heap, &d, &err);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+static void open_engine(struct open *o, const char *path, const char *set)
+{
+    REQUIRE(load(o, path, set) == TEC_OK);
+    const struct tec_engine_options options = {
+        .pipeline = o->pipeline,
+        .root = ".",
+        .random = !o->demo,
+        .seed = 3,
+        .size = "tiny",
+        .saturated = true,
+        .device = {.kind = tap.device, .threads = 1, .tier = tec_tier_best()},
+        .released = released,
+        .user = o,
+        .events = {tell, o}};
+    enum tec_status status = tec_engine_open(&o->engine, &options, &heap, &err);
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+    n_open++;
+    const struct tec_planner planner = {.name = "pace", .self = o, .plan = plan};
+    tec_loop_set_planner(o->engine->loop, &planner);
+}
+
+static void close_engine(struct open *o)
+{
+    tec_engine_close(o->engine);
+    tec_pipeline_free(o->pipeline);
+    if (--n_open == 0)
+        CHECK_INT(heap.live, ==, 0);
+}
+
+/* Observation `frame`; `prompt` NULL: none is given. */
+static const struct tec_frame_record *step(struct open *o, int frame, const int32_t *prompt, int n,
+                                           struct tec_frame_input *input)
+{
+    const int32_t goal[6] = {3, 10, 20, 30, 40, 50 + frame / 8};
+    float state[8] = {(float)frame * 0.1F};
+    const struct tec_value v[] = {
+        {"state", TEC_VALUE_F32, 1, {8}, state, sizeof state},
+        {"goal#ids", TEC_VALUE_I32, 1, {6}, goal, sizeof goal},
+        {"prompt#ids", TEC_VALUE_I32, 1, {n}, prompt, (size_t)n * sizeof *prompt}};
+    enum tec_status status = tec_session_observe(o->engine->session, v, prompt ? 3 : 2, NULL, frame,
+                                                 0, input, o->warning, &err);
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+    return tec_loop_frame(o->engine->loop, input, 0, 0);
+}
+
+/* --- versions -------------------------------------------------------------------------------- */
+
+TEST(newest_is_of_the_latest_request_of_an_episode)
+{
+    struct open o = {.k = 1};
+    struct tec_arena arena;
+    struct tec_text_edges *edges = NULL;
+    int tokens[] = {5, 6, 7}, room = 2;
+    REQUIRE(load(&o, EDGES, NULL) == TEC_OK);
+    tec_arena_init(&arena, &heap);
+    CHECK_INT(o.pipeline->n_streams, ==, 1);
+    REQUIRE(tec_text_edges_create(&edges, o.pipeline, &room, 2, &arena, &err) == TEC_OK);
+    CHECK_STR(tec_text_edges_name(edges, 0), "plan");
+    CHECK(tec_text_edges_newest(edges, 0, 0, 0) == NULL);
+    struct tec_text_version v = {.request = 4, .n = 3, .tokens = tokens};
+    CHECK(tec_text_edges_post(edges, 0, 0, &v));
+    const struct tec_text_version *newest = tec_text_edges_newest(edges, 0, 0, 0);
+    REQUIRE(newest != NULL);
+    CHECK(newest->request == 4 && newest->number == 1);
+    CHECK(newest->n == 2 && newest->tokens[1] == 6); /* no more than there is room for */
+    CHECK(tec_text_edges_newest(edges, 0, 1, 0) == NULL);
+    v.request = 3; /* one that was born earlier and took longer */
+    CHECK(!tec_text_edges_post(edges, 0, 0, &v));
+    CHECK_INT(tec_text_edges_newest(edges, 0, 0, 0)->request, ==, 4);
+    CHECK(tec_text_edges_newest(edges, 0, 0, 1) == NULL);
+    v.episode = 1;
+    CHECK(tec_text_edges_post(edges, 0, 0, &v));
+    v = (struct tec_text_version){.request = 9, .n = 1, .tokens = tokens};
+    CHECK(!tec_text_edges_post(edges, 0, 0, &v)); /* of the episode before */
+    CHECK_INT(tec_text_edges_newest(edges, 0, 0, 1)->request, ==, 3);
+    tec_arena_finish(&arena);
+    tec_pipeline_free(o.pipeline);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* --- what a prefill reads -------------------------------------------------------------------- */
+
+/* The request whose text is finished, and its tokens. */
+static int tokens_of(const struct open *o, int64_t request, int *tokens)
+{
+    for (int i = 0; i < tec_loop_utterances(o->engine->loop); i++) {
+        const struct tec_utterance *u = tec_loop_utterance(o->engine->loop, i);
+        if (u->id != request || u->done != 1)
+            continue;
+        memcpy(tokens, u->tokens, (size_t)u->count * sizeof *tokens);
+        return u->count;
+    }
+    return 0;
+}
+
+/* The ids that stand for a text without tokenizers, as an arm alone is given them. */
+static int prompt_of(const struct open *arm, const int *tokens, int n_tokens, int32_t *ids)
+{
+    const struct tec_text *t = &arm->engine->model->text;
+    int n = arm->engine->plan->spec.text_tokens, first = t->bos >= 0;
+    for (int i = 0; i < n; i++)
+        ids[i] = i == 0 && first ? t->bos : 3 + i % (t->vocab - 3);
+    for (int i = 0; i < n_tokens && first + i < n; i++)
+        ids[first + i] = tokens[i] % t->vocab;
+    return n;
+}
+
+TEST(a_prompt_is_the_newest_text_of_the_frame_before)
+{
+    struct open both = {.k = 2, .slices = 1}, arm = {.k = 2};
+    struct tec_frame_input input;
+    int tokens[MOST], n_tokens = 0, changes = 0;
+    int64_t newest = -1, first = -1;
+    open_engine(&both, EDGES, NULL);
+    open_engine(&arm, ARM, "inputs.prompt.max_tokens=44");
+    CHECK_INT(both.engine->plan->spec.text_tokens, ==, 44); /* 60 of the frame less a picture */
+    for (int f = 0; f < FRAMES; f++) {
+        int32_t ids[64];
+        int n = prompt_of(&arm, tokens, n_tokens, ids);
+        both.version_of = newest;
+        const struct tec_frame_record *r = step(&both, f, NULL, 0, &input);
+        REQUIRE(r->n_reads > 0);
+        CHECK_STR(r->reads[0].node, "see");
+        CHECK_STR(r->reads[0].stream, "plan");
+        CHECK_INT(r->reads[0].request, ==, newest);
+        CHECK((r->reads[0].age_us >= 0) == (newest >= 0));
+        CHECK_INT(input.prefix.n_text, ==, n);
+        CHECK(memcmp(input.prefix.ids, ids, (size_t)n * sizeof *ids) == 0);
+        step(&arm, f, ids, n, &input);
+        CHECK(memcmp(both.chunk, arm.chunk, sizeof arm.chunk) == 0);
+        changes += both.version_of != newest;
+        first = first < 0 && both.version_of >= 0 ? f : first;
+        newest = both.version_of;
+        n_tokens = newest < 0 ? 0 : tokens_of(&both, newest, tokens);
+        CHECK((newest < 0) == (n_tokens == 0));
+    }
+    CHECK(first > 1);   /* slices and tokens take frames: nobody waited */
+    CHECK(changes > 1); /* a second goal has a second plan */
+    CHECK_INT(changes, ==, both.versions);
+    close_engine(&both);
+    close_engine(&arm);
+}
+
+TEST(a_reset_begins_with_the_default)
+{
+    struct open o = {.k = 3, .slices = 100};
+    struct tec_frame_input input;
+    int f = 0;
+    open_engine(&o, EDGES, NULL);
+    for (; f < 8; f++)
+        step(&o, f, NULL, 0, &input);
+    CHECK(input.read[0].request >= 0);
+    o.k = 0;
+    step(&o, f++, NULL, 0, &input); /* a new goal: its request lives on through the reset */
+    int64_t old = input.read[0].request;
+    tec_session_reset(o.engine->session);
+    step(&o, f++, NULL, 0, &input);
+    CHECK(old >= 0 && input.read[0].request == -1);
+    int before = o.versions;
+    o.k = 3;
+    for (int i = 0; i < 5; i++, f++) {
+        step(&o, f, NULL, 0, &input);
+        CHECK_INT(input.read[0].request, ==, -1);
+    }
+    CHECK_INT(o.versions, ==, before + 1); /* finished, and not of this episode */
+    for (int i = 0; i < 12; i++, f++)      /* but the next goal's is */
+        step(&o, f, NULL, 0, &input);
+    CHECK(input.read[0].request > old);
+    close_engine(&o);
+}
+
+TEST(without_language_the_default_stays)
+{
+    struct open o = {.k = 0};
+    struct tec_frame_input input;
+    open_engine(&o, EDGES, NULL);
+    for (int f = 0; f < 6; f++) {
+        const struct tec_frame_record *r = step(&o, f, NULL, 0, &input);
+        CHECK_INT(r->reads[0].request, ==, -1);
+        CHECK(r->release_ns > 0);
+    }
+    CHECK_INT(o.versions, ==, 0);
+    close_engine(&o);
+}
+
+/* --- texts ----------------------------------------------------------------------------------- */
+
+/* An observation of the bundled robot, which brings an instruction that nobody reads. */
+static void step_demo(struct open *o, int frame, struct tec_frame_input *input)
+{
+    static unsigned char picture[64 * 64 * 3];
+    float state[4] = {0.0F, 0.6F, 0.2F, (float)(frame % 2)};
+    const struct tec_value v[] = {
+        {"observation/image", TEC_VALUE_U8, 3, {64, 64, 3}, picture, sizeof picture},
+        {"observation/wrist_image", TEC_VALUE_U8, 3, {64, 64, 3}, picture, sizeof picture},
+        {"observation/state", TEC_VALUE_F32, 1, {4}, state, sizeof state},
+        {.name = "prompt", .kind = TEC_VALUE_TEXT, .data = "open the drawer", .bytes = 15}};
+    enum tec_status status =
+        tec_session_observe(o->engine->session, v, 4, NULL, frame, 0, input, o->warning, &err);
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+    tec_loop_frame(o->engine->loop, input, 0, 0);
+}
+
+TEST(a_text_goes_through_the_template)
+{
+    struct open o = {.k = 3, .demo = true};
+    struct tec_frame_input input;
+    struct tec_arena arena;
+    int compared = 0;
+    open_engine(&o, LOOP, NULL);
+    tec_arena_init(&arena, &heap);
+    for (int f = 0; f < 10; f++) {
+        char *want = NULL;
+        for (int i = 0; i < tec_loop_utterances(o.engine->loop); i++) {
+            const struct tec_utterance *u = tec_loop_utterance(o.engine->loop, i);
+            if (o.versions > 0 && u->id == o.version_of)
+                REQUIRE(tec_engine_text(o.engine, u, u->count, &arena, &want, &err) == TEC_OK);
+        }
+        step_demo(&o, f, &input);
+        const struct tec_observation *seen = tec_session_seen(o.engine->session);
+        CHECK_STR(seen->text, want ? want : "press the button");
+        compared += want != NULL && strlen(want) > 3;
+    }
+    CHECK(compared > 3);
+    tec_arena_finish(&arena);
+    close_engine(&o);
+}
+
+TEST(a_text_that_does_not_fit_is_cut)
+{
+    struct open o = {.k = 0, .demo = true};
+    struct tec_frame_input input;
+    static char set[800] = "nodes.talk.out.default=";
+    while (strlen(set) < 700)
+        strcat(set, "press the button \xc3\xa9 ");
+    open_engine(&o, LOOP, set);
+    step_demo(&o, 0, &input);
+    int room = o.engine->plan->spec.text_tokens;
+    CHECK_INT(room, ==, 32);
+    CHECK_INT(input.prefix.n_text, <=, room);
+    CHECK_INT(input.prefix.n_text, >, room / 2);
+    CHECK(strstr(o.warning, "stream 'narration' is cut") != NULL);
+    const struct tec_observation *seen = tec_session_seen(o.engine->session);
+    CHECK(seen->text_bytes > 10 && seen->text_bytes < 600);
+    CHECK(strncmp(seen->text, "press the button", 16) == 0);
+    close_engine(&o);
+}
+
+TAP_MAIN

@@ -1,0 +1,115 @@
+#!/bin/sh
+# texts.t - edges of text in the programs: event traces of simulate, frames of run, the drawing.
+# usage: tests/texts.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
+# WRITE=1 makes the traces of tests/traces anew.
+cd "$(dirname "$0")/.." || exit 1
+T=${1:-${TECTUM:-}}
+[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
+if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
+W=$(mktemp -d) || exit 1
+trap 'rm -rf "$W"' EXIT
+n=0 bad=0
+
+ok() { # ok STATUS TEXT
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
+    else
+        bad=1
+        echo "not ok $n - $2"
+        head -n 8 "$W/out" | cut -c 1-300 | sed 's/^/# /' >&2
+    fi
+}
+
+# Every launch takes a millisecond; requests and texts are the pipeline's.
+trace() { # trace PIPELINE POLICY
+    random="--random-weights 1 --size tiny"
+    [ "$1" != text_loop ] || random= # the bundled checkpoint
+    "$T" simulate --costs tests/traces/millisecond.costs -n 16 $random \
+        --set policy.name="$2" --trace "$W/trace.jsonl" "tests/pipelines/$1.lua" >"$W/out" 2>&1 || return 1
+    [ -z "$WRITE" ] || cp "$W/trace.jsonl" "tests/traces/$1_$2.jsonl"
+    diff "$W/trace.jsonl" "tests/traces/$1_$2.jsonl" >"$W/out"
+}
+
+# What is read is the version before it, whose age is that of its request, and there is one.
+chain() { # chain FILE
+    python3 - "$1" >"$W/out" 2>&1 <<'END'
+import json, sys
+newest, born, reads = None, {}, 0
+for line in open(sys.argv[1]):
+    e = json.loads(line)
+    if e["event"] == "arrive":
+        born[e["request"]] = e["frame"], e["t_us"]
+    if e["event"] == "version":
+        newest = e["request"]
+    if e["event"] == "read":
+        assert e["request"] == newest, (e, newest)
+        age = None if newest is None else e["frame"] - born[newest][0]
+        assert e["age_frames"] == age, e
+        assert newest is None or e["age_us"] == e["t_us"] - born[newest][1], e
+        reads += newest is not None
+assert reads >= 3, reads
+END
+}
+
+for case in "text_edges chaos" "text_loop oxygen" "text_remark slack_k" "text_remark chaos" "text_levels chaos" "text_ranks chaos"; do
+    set -- $case
+    trace "$1" "$2"
+    ok $? "$1 under $2: events are the committed ones"
+    chain "tests/traces/$1_$2.jsonl"
+    ok $? "$1 under $2: each read is of the newest version, with its age"
+done
+
+# Which versions are read, the actions and texts do not depend on how the graph is compiled.
+said() { # said PIPELINE ARGUMENTS...: a line a frame
+    pipeline=$1
+    shift
+    "$T" run "$pipeline" --random-weights 1 --size tiny --random-inputs 1 -n 40 --policy chaos \
+        --format json "$@" </dev/null 2>>"$W/err" | python3 -c '
+import json, sys
+frames = [json.loads(line) for line in sys.stdin]
+assert sum(f["read"][0]["request"] is not None for f in frames) > 3, "no text was read"
+for f in frames:
+    reads = [(r["node"], r["stream"], r["request"], r["frame"]) for r in f["read"]]
+    print(json.dumps([reads, f["actions"], f["text"]]))'
+}
+for pipeline in tests/pipelines/text_edges.lua tests/pipelines/text_ranks.lua \
+    pipelines/graphs/g12_planner_ranks.lua pipelines/graphs/g23_two_levels_of_one_model.lua; do
+    : >"$W/err"
+    said "$pipeline" >"$W/compiled" && said "$pipeline" --interpret >"$W/interpreted" &&
+        cmp "$W/compiled" "$W/interpreted" >"$W/out" 2>&1
+    ok $? "$pipeline: compiled as interpreted, and texts were read"
+done
+
+# A decode starts with its prefix, at the prefill's rate, or when the text before it is new.
+python3 - tests/traces/text_levels_chaos.jsonl >"$W/out" 2>&1 <<'END'
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+born = lambda node: [e["frame"] for e in events if e["event"] == "arrive" and e["node"] == node]
+last = events[-1]["frame"]
+assert born("plan") == born("remark") == list(range(0, last + 1, 8)), (born("plan"), born("remark"))
+versions = [e["frame"] + 1 for e in events if e["event"] == "version" and e["frame"] < last]
+assert versions and born("talk") == [0] + versions, (born("talk"), versions)
+END
+ok $? "on_change of a prefix and of a text start requests with their versions"
+
+"$T" graph -T dot tests/pipelines/text_edges.lua >"$W/out" 2>&1
+grep -q 'style=dashed, label="newest text"' "$W/out"
+ok $? "a drawing has the edge, dashed"
+
+"$T" run -n 12 --format json --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl \
+    --set policy.name=batch_only tests/pipelines/text_loop.lua >"$W/out" 2>"$W/err"
+python3 - "$W/out" >"$W/said" 2>&1 <<'END'
+import json, sys
+frames = [json.loads(line) for line in open(sys.argv[1])]
+reads = [f["read"][0] for f in frames]
+assert reads[0] == {"node": "see", "stream": "narration", "request": None, "frame": None, "age_us": None}
+assert reads[-1]["request"] is not None and reads[-1]["age_us"] > 0, reads[-1]
+for f, r in zip(frames, reads):
+    assert r["frame"] is None or r["frame"] < f["frame"], f
+END
+status=$?
+cat "$W/said" "$W/err" >>"$W/out"
+ok $status "run says which text was read, and how old it is"
+
+echo "1..$n"
+exit $bad
