@@ -78,8 +78,8 @@ struct tec_loop {
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
     struct tec_loop_space spaces[TEC_MAX_CHAINS]; /* 1 + n_further */
-    struct tec_costs *further_costs; /* [n_further] */
-    int seats, max_k, new_tokens; /* of all chains together: the sum; the most */
+    struct tec_costs *further_costs;              /* [n_further] */
+    int seats, max_k, new_tokens;                 /* of all chains together: the sum; the most */
     struct {
         bool seen;
         uint64_t key;
