@@ -327,7 +327,7 @@ function sm(t) end
 ---@field k? integer[] decode steps of a frame, ascending
 ---@field depth? integer[] requests in flight of a ring, ascending
 ---@field ratio? number[] shares that recomputation is measured at, ascending
----@field slices? integer most pieces that the prefill of a second model is cut into beside hard nodes; without it one a layer
+---@field slices? integer most pieces that a secondary prefill is cut into beside hard nodes; without it one a layer
 ---@field max_graphs? integer most captures; default 64
 ---@field on_miss? "error" what no point covers is an error; default error
 

@@ -63,8 +63,9 @@ static enum tec_status make_awaited(struct tec_loop *l, struct tec_error *err)
 
 enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err)
 {
-    l->further_costs = TEC_NEW(&l->arena, (size_t)l->o.n_further + 1, struct tec_costs);
-    if (!l->further_costs)
+    size_t further = (size_t)l->o.n_further;
+    l->further_costs = further ? TEC_NEW(&l->arena, further, struct tec_costs) : NULL;
+    if (further && !l->further_costs)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
     for (int m = 0; m <= l->o.n_further; m++) {
         struct tec_loop_space *s = &l->spaces[m];
