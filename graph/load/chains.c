@@ -77,6 +77,16 @@ static int chain_of_model(struct divider *v, int model)
     return add_chain(v, model, -1);
 }
 
+/* The chain that a memory's units are brought to. */
+static int chain_of_memory(const struct divider *v, int memory)
+{
+    for (int i = 0; i < v->p->n_nodes; i++)
+        if (v->nodes[i].kind == TEC_DECL_MEMORY_LOAD && v->nodes[i].from.index == memory &&
+            v->nodes[i].chain >= 0)
+            return v->nodes[i].chain;
+    return 0;
+}
+
 static void join_chains(struct divider *v)
 {
     for (int i = 0; i < v->p->n_resources; i++)
@@ -85,7 +95,7 @@ static void join_chains(struct divider *v)
     for (int i = 0; i < v->p->n_nodes; i++) {
         struct tec_decl_node *n = &v->nodes[i];
         int keys = n->kv.index >= 0 ? n->kv.index : n->into.index;
-        if (n->chain >= 0 || n->culled)
+        if (n->chain >= 0 || n->culled || n->kind == TEC_DECL_REMEMBER)
             continue;
         if (keys >= 0)
             n->chain = v->resources[keys].chain;
@@ -94,6 +104,9 @@ static void join_chains(struct divider *v)
         if (keys >= 0 && v->resources[keys].chain < 0)
             v->resources[keys].chain = n->chain;
     }
+    for (int i = 0; i < v->p->n_nodes; i++)
+        if (v->nodes[i].kind == TEC_DECL_REMEMBER)
+            v->nodes[i].chain = chain_of_memory(v, v->nodes[i].memory.index);
 }
 
 static int first_chain(const struct tec_pipeline *p)

@@ -150,7 +150,7 @@ static void said(void *self, const struct tec_text_reader *reader, const int *to
 {
     struct tec_engine *e = self;
     int model = tec_loop_settings(e->loop)->decoders[reader->decoder].model;
-    tec_memory_said(e->memory, reader->at, e->models[model].tokenizer, tokens, n);
+    tec_memory_said(e->memory, reader->at, e->chains[model].of->tokenizer, tokens, n);
 }
 
 /* The decoders whose stream a remember node reads. */
