@@ -130,8 +130,8 @@ static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_
             continue;
         const int *shape = p->resources[n->out.buffer].shape.item;
         json_object_set_new(given, "horizon", json_integer(shape[0]));
-        if (e->options.random && !e->options.absent) /* no checkpoint says how wide an action is */
-            json_object_set_new(given, "width", json_integer(shape[1]));
+        if (e->options.random && e->options.size && strcmp(e->options.size, "full") != 0)
+            json_object_set_new(given, "width", json_integer(shape[1])); /* of a model for tests */
     }
     const struct tec_decl_node *ring = tec_pipeline_ring(p);
     if (ring) { /* a chunk is one row of tokens */
