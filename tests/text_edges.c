@@ -305,8 +305,8 @@ TEST(a_text_that_does_not_fit_is_cut)
     struct open o = {.k = 0, .demo = true};
     struct tec_frame_input input;
     static char set[800] = "nodes.talk.out.default=";
-    while (strlen(set) < 700)
-        strcat(set, "press the button \xc3\xa9 ");
+    for (size_t used = strlen(set); used < 700; used = strlen(set))
+        snprintf(set + used, sizeof set - used, "press the button \xc3\xa9 ");
     open_engine(&o, LOOP, set);
     step_demo(&o, 0, &input);
     int room = o.engine->plan->spec.text_tokens;

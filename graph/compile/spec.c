@@ -261,6 +261,11 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     if (!set->spec->text_tokens)
         return tec_spec_refuse(&n->where, TEC_INVALID, err, "no text input is read by prefill",
                                n->name);
+    if (set->apart && (int64_t)pictures * set->model->vision.tokens + set->spec->text_tokens +
+                              tec_head_rows(set->model) >
+                          set->spec->frame_tokens)
+        return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
+                               "no room for all the pictures beside the text in", frame->name);
     return TEC_OK;
 }
 

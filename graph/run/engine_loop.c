@@ -166,12 +166,10 @@ static void add_readers(struct tec_engine *e, struct tec_loop_options *l,
         bool reads = false;
         for (int k = 0; k < n->streams.n; k++)
             reads |= from->out.stream && strcmp(from->out.name, n->streams.item[k].name) == 0;
-        if (reads)
+        int at = e->memory ? tec_memory_remembers(e->memory, (int)(n - p->nodes)) : -1;
+        if (reads && (!e->memory || at >= 0)) /* else its memory is not the one that runs */
             readers[l->n_readers++] = (struct tec_text_reader){
-                .decoder = i,
-                .node = node,
-                .at = e->memory ? tec_memory_remembers(e->memory, (int)(n - p->nodes)) : -1,
-                .into = p->resources[n->memory.index].name};
+                .decoder = i, .node = node, .at = at, .into = p->resources[n->memory.index].name};
     }
 }
 

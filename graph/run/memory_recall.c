@@ -198,7 +198,8 @@ static int next_token(struct tec_memory *m, int region, const struct tec_prefix_
                                 .prefix = o->n_text,
                                 .tail = m->plan->tails[0],
                                 .left = 1,
-                                .eos = -1};
+                                .eos = -1,
+                                .place = -1};
     struct tec_row_state *rows[] = {&row};
     struct tec_replay replay = {0};
     int token = -1, made = 0;

@@ -306,13 +306,14 @@ enum tec_status tec_session_others(bool **out, const struct tec_session_options 
     bool *others = TEC_NEW(arena, (size_t)options->model->n_slots + 1, bool);
     if (!others)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for pictures");
-    for (int i = 0; i < p->n_inputs; i++) {
-        const struct tec_decl_input *in = &p->inputs[i];
-        bool picture = in->kind == TEC_INPUT_IMAGE;
-        int slot = picture ? tec_observer_slot(observer, in->name, in->slot) : -1;
-        if (slot >= 0)
-            others[slot] = !tec_session_frames_read(p, i);
-    }
+    for (int pass = 0; pass < 2; pass++) /* a camera that the frames read stays theirs */
+        for (int i = 0; i < p->n_inputs; i++) {
+            const struct tec_decl_input *in = &p->inputs[i];
+            bool picture = in->kind == TEC_INPUT_IMAGE;
+            int slot = picture ? tec_observer_slot(observer, in->name, in->slot) : -1;
+            if (slot >= 0 && tec_session_frames_read(p, i) == (pass == 1))
+                others[slot] = pass == 0;
+        }
     *out = others;
     return TEC_OK;
 }

@@ -71,6 +71,9 @@ struct tec_loop_job {
     int row, first, n;
 };
 
+/* As many as a pipeline may have resources, and one more of requests that hold on to a prefix. */
+enum { TEC_MAX_KV_VIEWS = 64 + 1 };
+
 struct tec_loop {
     struct tec_loop_options o;
     struct tec_heap *heap;
@@ -107,7 +110,7 @@ struct tec_loop {
     struct tec_frame_record record;
     struct tec_frame_view view;
     struct tec_request_view *view_rows; /* [seats] */
-    struct tec_kv_view kv[2 * TEC_MAX_CHAINS];
+    struct tec_kv_view kv[TEC_MAX_KV_VIEWS];
     int64_t *late_us; /* [inputs] */
     struct tec_decision decision, scratch;
     struct tec_frame_result result;

@@ -258,7 +258,7 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.kv = l->kv;
     if (l->view.n_kv == 1) /* of requests that hold on to a prefix alone */
         l->kv[1].name = l->o.topology->kv[0];
-    for (int i = 0; i < l->view.n_kv; i++)
+    for (int i = 0; i < l->o.topology->n_kv && i < TEC_MAX_KV_VIEWS; i++)
         l->kv[i].name = l->o.topology->kv[i];
     for (int m = 0; m <= l->o.n_further; m++)
         set_caps(l, &l->spaces[m]);

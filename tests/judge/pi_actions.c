@@ -175,7 +175,7 @@ static enum tec_status judge_fused(struct judge *j, int steps, struct tec_error 
 {
     struct tec_pi *pi = j->pi;
     struct tec_plan *plan = NULL;
-    size_t n;
+    size_t n = 0;
     TEC_TRY(tec_pi_plan(pi, &plan, steps, 0, 0, false, err));
     const struct tec_action_inputs a = {.noise = j->in.noise, .state = j->in.state};
     struct tec_replay replay = {0};

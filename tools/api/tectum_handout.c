@@ -88,13 +88,12 @@ void tectum_reset(struct tectum *t)
     if (!t)
         return;
     bool ring = t->engine->topology.stages > 0;
-    if (!ring && t->engine->edges) { /* texts of streams are of one episode */
+    if (ring || t->engine->edges)
         pthread_mutex_lock(&t->lock);
+    if (t->engine->edges) /* texts of streams are of one episode */
         tec_session_reset(t->engine->session);
+    if (!ring && t->engine->edges)
         pthread_mutex_unlock(&t->lock);
-    }
-    if (ring)
-        pthread_mutex_lock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);
     tec_watchdog_reset(&t->watchdog);
     t->stopped = false;

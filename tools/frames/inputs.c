@@ -317,6 +317,8 @@ static enum tec_status put_random(struct tec_inputs *in, struct tec_inputs_frame
 {
     enum { TEXT_FRAMES = 10, PROMPT_TOKENS = 12, IDS_OF_ANY_MODEL = 256 };
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
+    const struct tec_random_sizes sizes = {tec_session_picture_side(in->session), PROMPT_TOKENS,
+                                           IDS_OF_ANY_MODEL};
     struct tec_value drawn[2][TEC_MAX_INPUTS];
     int64_t texts = in->frame / TEXT_FRAMES;
     const uint64_t states[2] = {in->random + golden * (uint64_t)(in->frame + 1),
@@ -325,9 +327,7 @@ static enum tec_status put_random(struct tec_inputs *in, struct tec_inputs_frame
     for (int i = 0; i < 2; i++) {
         uint64_t state = states[i];
         TEC_TRY(tec_random_inputs(drawn[i], TEC_MAX_INPUTS, &n, in->pipeline,
-                                  tec_session_robot(in->session),
-                                  tec_session_picture_side(in->session), PROMPT_TOKENS,
-                                  IDS_OF_ANY_MODEL, &state, &in->moment, err));
+                                  tec_session_robot(in->session), sizes, &state, &in->moment, err));
     }
     for (size_t i = 0; i < n; i++) {
         enum tec_input_kind kind = in->pipeline->inputs[i].kind;

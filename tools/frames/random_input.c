@@ -82,13 +82,12 @@ static const char *name_of(const struct tec_decl_input *in, const struct tec_rob
 
 enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t *n,
                                   const struct tec_pipeline *pipeline,
-                                  const struct tec_robot *robot, int side, int prompt_tokens,
-                                  int vocab, uint64_t *state, struct tec_arena *arena,
-                                  struct tec_error *err)
+                                  const struct tec_robot *robot, struct tec_random_sizes sizes,
+                                  uint64_t *state, struct tec_arena *arena, struct tec_error *err)
 {
     enum { OF_ANY_MODEL = 256 };
     *n = 0;
-    side = robot && robot->resize == TEC_RESIZE_NONE ? side : 0;
+    int side = robot && robot->resize == TEC_RESIZE_NONE ? sizes.side : 0, vocab = sizes.vocab;
     if (pipeline->n_models > 1 && vocab > OF_ANY_MODEL)
         vocab = OF_ANY_MODEL;
     for (int i = 0; i < pipeline->n_inputs && *n < room; i++) {
@@ -99,7 +98,7 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
                     : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, side, state, arena)
                     : in->kind == TEC_INPUT_TENSOR
                         ? random_numbers(v, in, state, arena)
-                        : random_prompt(v, in, prompt_tokens, vocab, state, arena);
+                        : random_prompt(v, in, sizes.prompt_tokens, vocab, state, arena);
         if (!made)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for random inputs");
         if (in->kind == TEC_INPUT_IMAGE)

@@ -12,10 +12,12 @@
  * first three), six texts that are put into a memory. A picture has the declared size, or `side`
  * pixels a side where the robot resizes none. `state` is the generator's, and moves on.
  * `values` holds `room`; *n is how many there are. TEC_NO_MEMORY. */
+struct tec_random_sizes {
+    int side, prompt_tokens, vocab;
+};
 enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t *n,
                                   const struct tec_pipeline *pipeline,
-                                  const struct tec_robot *robot, int side, int prompt_tokens,
-                                  int vocab, uint64_t *state, struct tec_arena *arena,
-                                  struct tec_error *err);
+                                  const struct tec_robot *robot, struct tec_random_sizes sizes,
+                                  uint64_t *state, struct tec_arena *arena, struct tec_error *err);
 
 #endif
