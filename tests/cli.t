@@ -156,6 +156,9 @@ out "did you mean 'camera/wrist'"; out "'joints': shape must be"; out "must be {
 misfit "a chunk of another width" 'resources = { buffer { name = "chunk", shape = { 15, 7 } } },' \
     --random-weights 1
 out "buffer 'chunk' must be {15, 32}"; out "misfit.lua:3$" "at the overlay's buffer"
+run 1 "a second prompt without room for its pictures" check pipelines/graphs/g10_two_prompts.lua --random-weights 1 \
+    --set resources.talk_obs.tokens=420 --set resources.lang.tokens=500
+out "no room for all the pictures beside the text in 'talk_obs'"
 misfit "an instruction under another name" 'robot = { prompt = { input = "task" } },'
 out "robot my_arm needs text 'task' in every frame"
 misfit "a model that nobody describes" 'model = { arch = "pi5" },'; out "models/pi5.lua"
