@@ -90,11 +90,11 @@ function tensor(t) end
 ---@return tectum.text
 function text(t) end
 
----Texts looked up in a memory, each a unit of its own.
+---Texts looked up in a memory, each a segment of its own.
 ---@class tectum.segments
 ---@field name string key in a request
----@field max_segments integer most units in a frame
----@field tokens_each integer most tokens of a unit
+---@field max_segments integer most segments in a frame
+---@field tokens_each integer most tokens of a segment
 
 ---@param t tectum.segments
 ---@return tectum.segments
@@ -136,9 +136,9 @@ function kv.ring(t) end
 ---A memory of keys and values in several places.
 ---@class tectum.kv_segments
 ---@field name string what nodes call it
----@field tokens integer tokens of all units in use together
----@field stable_steps? integer a unit unchanged for so many steps counts as static; default 10
----@field threshold? number least cosine between a unit and a group that it joins; above 1: every unit alone; default 0.6
+---@field tokens integer tokens of all segments in use together
+---@field stable_steps? integer a segment unchanged for so many steps counts as static; default 10
+---@field threshold? number least cosine between a segment and a group that it joins; above 1: every segment alone; default 0.6
 ---@field store? string the file that remembers; without it memory ends with the program
 ---@field remote? string a server that shares keys and values: redis://host:port or unix:/path
 ---@field remote_ms? number a prompt waits so long in all for the server, then it is computed and the server rests; default 500
@@ -247,7 +247,7 @@ function decode(t) end
 ---@return tectum.score
 function score(t) end
 
----Brings units of a memory into a prefix and recomputes the important ones.
+---Brings segments of a memory into a prefix and recomputes the important ones.
 ---@class tectum.memory_load
 ---@field name string name in traces and for policies
 ---@field model? string|tectum.call which model; needed when there are several
@@ -256,12 +256,12 @@ function score(t) end
 ---@field into string|tectum.call the kv.frame that is filled
 ---@field overlap? "separate"|"next"|"balanced"|"bounded" how loading runs beside computing; default bounded
 ---@field select? "keep"|"full"|"prefix"|"reuse"|"cacheblend"|"epic" what is computed anew; all but keep are baselines; default keep
----@field scoring? "paper"|"query_only"|"code"|"lift" how keep finds the units that matter; default lift
+---@field scoring? "paper"|"query_only"|"code"|"lift" how keep finds the segments that matter; default lift
 ---@field positions? "relocate"|"local0" kept keys are rotated to their place, or stay where they were computed (reuse); default relocate
----@field order? "best_first"|"as_put" how units stand in the prompt: the most alike first, or as they were first put; default best_first
+---@field order? "best_first"|"as_put" how segments stand in the prompt: the most alike first, or as they were first put; default best_first
 ---@field share? number of the tokens, cacheblend; default 0.16
 ---@field check_layer? integer where cacheblend compares; default 1
----@field first_tokens? integer of each unit, epic; default 16
+---@field first_tokens? integer of each segment, epic; default 16
 ---@field recompute? tectum.recompute which share of the tokens is computed anew, by layer; default {}
 ---@field after? string|tectum.call a node that runs before it
 ---@field partition? string|tectum.call share of the device
@@ -270,12 +270,12 @@ function score(t) end
 ---@return tectum.memory_load
 function memory_load(t) end
 
----Makes what was said a unit of a memory: the next observation's prompt may recall it.
+---Makes what was said a segment of a memory: the next observation's prompt may recall it.
 ---@class tectum.remember
 ---@field name string name in traces and for policies
 ---@field reads string[] streams: whatever of them was finished last is remembered
 ---@field into string|tectum.call the kv.segments
----@field key? string the unit's id: a newer text takes the place of the older one; without it the node's name
+---@field key? string the segment's id: a newer text takes the place of the older one; without it the node's name
 
 ---@param t tectum.remember
 ---@return tectum.remember

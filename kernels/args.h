@@ -268,12 +268,12 @@ struct tec_euler_args {
 };
 
 /* Tokens that were there before are less likely: for each row, first token[r] joins the set
- * seen[r] (bit id of a row of `words` words), then x[r][id] of every id in it is multiplied by
+ * used[r] (bit id of a row of `words` words), then x[r][id] of every id in it is multiplied by
  * `penalty` where it is below 0, divided by it elsewhere. An id outside 0 .. cols - 1 is ignored.
  */
-struct tec_penalise_args {
+struct tec_repetition_penalty_args {
     float *x;         /* [max_rows, ld] logits */
-    uint32_t *seen;   /* [max_rows, words] */
+    uint32_t *used;   /* [max_rows, words] */
     const int *token; /* [max_rows] newest input */
     const int *rows;
     int max_rows, ld, cols;
@@ -281,11 +281,11 @@ struct tec_penalise_args {
     float penalty;
 };
 
-/* Places of trees of tokens: from place p on, entries e = first[p] .. first[p + 1] - 1 say which
- * tokens may follow: id[e], ascending, and where that leads, next[e]. A place without entries is an
+/* Nodes of tries of tokens: from node p on, entries e = first[p] .. first[p + 1] - 1 say which
+ * tokens may follow: id[e], ascending, and where that leads, next[e]. A node without entries is an
  * end. */
-struct tec_places {
-    int n;            /* places; 0 = there are none */
+struct tec_trie {
+    int n;            /* nodes; 0 = there are none */
     const int *first; /* [n + 1] */
     const int *id, *next;
 };
@@ -293,10 +293,10 @@ struct tec_places {
 /* What may not follow the place of a row is out: x[r][c] = -infinity where c is no entry of
  * place[r]; an entry's that is a NaN or -infinity becomes the lowest finite number, so that one of
  * them is largest. A row at a place outside 0 .. n - 1, or at an end, stays as it is. */
-struct tec_allow_args {
+struct tec_logits_mask_args {
     float *x;         /* [max_rows, ld] logits */
     const int *place; /* [max_rows] */
-    struct tec_places places;
+    struct tec_trie trie;
     const int *rows;
     int max_rows, ld, cols;
 };
@@ -344,8 +344,8 @@ struct tec_next_token_args {
     const int *forced; /* [max_rows, max_forced]; NULL where max_forced is 0 */
     int *waiting;      /* [max_rows] */
     int max_forced;
-    int *place; /* [max_rows] outside 0 .. places.n - 1: in no tree; unused where there are none */
-    struct tec_places places;
+    int *place; /* [max_rows] outside 0 .. trie.n - 1: in no trie; unused where there are none */
+    struct tec_trie trie;
 };
 
 /* y[e] = x[r][id[e]] - log(sum_c exp(x[r][c])) for e = first[r] .. first[r + 1] - 1: how likely

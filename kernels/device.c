@@ -121,7 +121,7 @@ int tec_device_lanes(const struct tec_device *device)
     return device->lanes;
 }
 
-int tec_device_lanes_beside(const struct tec_device *device)
+int tec_device_lanes_concurrent(const struct tec_device *device)
 {
     return device->beside;
 }

@@ -49,7 +49,7 @@ void tec_device_close(struct tec_device *device); /* NULL is allowed */
 const char *tec_device_kind(const struct tec_device *device);
 const char *tec_device_computes(const struct tec_device *device);
 int tec_device_lanes(const struct tec_device *device);
-int tec_device_lanes_beside(const struct tec_device *device);
+int tec_device_lanes_concurrent(const struct tec_device *device);
 
 /* The form that weight matrices must have. */
 enum tec_matrix_layout tec_device_layout(const struct tec_device *device);

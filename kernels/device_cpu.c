@@ -14,7 +14,7 @@ struct cpu {
     struct tec_kernels table;
     void (*work)(void *user); /* beside; these two are set before the lanes are split off */
     void *user;
-    struct run *beside_run; /* for the lanes that were split off; NULL: they are done */
+    struct run *concurrent_run; /* for the lanes that were split off; NULL: they are done */
 };
 
 /* The data of every lane during one replay. */
@@ -142,7 +142,7 @@ static int next_command(const struct tec_capture_step *commands, int at, int *tu
 static void meet(const struct run *run)
 {
     if (run->beside)
-        tec_team_barrier_beside(run->cpu->team);
+        tec_team_barrier_concurrent(run->cpu->team);
     else
         tec_team_barrier(run->cpu->team);
 }
@@ -172,14 +172,14 @@ static void replay_main(struct cpu *cpu, struct run *run)
 }
 
 /* Inside work: on its lanes, of which this is the first. */
-static void replay_beside(struct cpu *cpu, struct run *run)
+static void replay_concurrent(struct cpu *cpu, struct run *run)
 {
     run->lanes = cpu->base.beside;
     run->beside = true;
-    cpu->beside_run = run;
-    tec_team_barrier_beside(cpu->team);
+    cpu->concurrent_run = run;
+    tec_team_barrier_concurrent(cpu->team);
     run_lane(run, 0);
-    tec_team_barrier_beside(cpu->team);
+    tec_team_barrier_concurrent(cpu->team);
 }
 
 static void replay(struct tec_device *device, const struct tec_capture *capture,
@@ -192,7 +192,7 @@ static void replay(struct tec_device *device, const struct tec_capture *capture,
     if (capture->stream == TEC_STREAM_MAIN)
         replay_main(cpu, &run);
     else
-        replay_beside(cpu, &run);
+        replay_concurrent(cpu, &run);
     r->end_ns = tec_clock_now(&clock);
 }
 
@@ -204,17 +204,17 @@ static void serve(void *user, int lane)
     struct cpu *cpu = user;
     if (lane == 0) {
         cpu->work(cpu->user);
-        cpu->beside_run = NULL;
-        tec_team_barrier_beside(cpu->team);
+        cpu->concurrent_run = NULL;
+        tec_team_barrier_concurrent(cpu->team);
         return;
     }
     for (;;) {
-        tec_team_barrier_beside(cpu->team);
-        struct run *run = cpu->beside_run;
+        tec_team_barrier_concurrent(cpu->team);
+        struct run *run = cpu->concurrent_run;
         if (!run)
             return;
         run_lane(run, lane);
-        tec_team_barrier_beside(cpu->team);
+        tec_team_barrier_concurrent(cpu->team);
     }
 }
 

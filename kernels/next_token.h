@@ -23,7 +23,7 @@ static inline bool tec_next_token_ends(const struct tec_next_token_args *a, int 
 /* Row r, which appended `id`, goes on in its tree; whether that is at an end. */
 static inline bool tec_next_token_leaves(const struct tec_next_token_args *a, int r, int id)
 {
-    const struct tec_places *p = &a->places;
+    const struct tec_trie *p = &a->trie;
     int at = p->n > 0 ? a->place[r] : -1;
     if (at < 0 || at >= p->n)
         return false;

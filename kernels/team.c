@@ -49,7 +49,7 @@ struct tec_team {
     int64_t spin_ns;
     _Atomic bool ending;
     struct crew crew, split; /* of the first lanes; of those to split off */
-    struct gate gate, gate_beside;
+    struct gate gate, gate_concurrent;
     struct worker workers[];
 };
 
@@ -219,7 +219,7 @@ void tec_team_barrier(struct tec_team *team)
     meet(&team->gate, tec_team_lanes(team));
 }
 
-void tec_team_barrier_beside(struct tec_team *team)
+void tec_team_barrier_concurrent(struct tec_team *team)
 {
-    meet(&team->gate_beside, team->beside);
+    meet(&team->gate_concurrent, team->beside);
 }

@@ -37,6 +37,6 @@ void tec_team_fork(struct tec_team *team, void (*run)(void *user, int lane), voi
 void tec_team_join(struct tec_team *team);
 
 /* Inside what fork started: returns when every lane that was split off has come here. */
-void tec_team_barrier_beside(struct tec_team *team);
+void tec_team_barrier_concurrent(struct tec_team *team);
 
 #endif

@@ -38,10 +38,10 @@ union tec_args {
     struct tec_move_args move;
     struct tec_place_args place;
     struct tec_euler_args euler;
-    struct tec_penalise_args penalise;
+    struct tec_repetition_penalty_args repetition_penalty;
     struct tec_sample_args sample;
     struct tec_next_token_args next_token;
-    struct tec_allow_args allow;
+    struct tec_logits_mask_args logits_mask;
     struct tec_log_prob_args log_prob;
 };
 

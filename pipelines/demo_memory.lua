@@ -1,8 +1,8 @@
 -- The bundled planner with a memory: observations put, change and remove facts, a goal asks about them. Facts
 -- and their keys and values are kept in a file, so the next run still knows them (doc/memory.md).
-local UNITS <const> = 20      -- facts of a prompt
+local SEGMENTS <const> = 20      -- facts of a prompt
 local EACH <const> = 16       -- tokens of a fact, at most; the trained ones have 7
-local ALL <const> = UNITS * 8 -- tokens of a prompt's facts together
+local ALL <const> = SEGMENTS * 8 -- tokens of a prompt's facts together
 local GOAL <const> = 16
 local ANSWER <const> = 6
 local PROMPT <const> = ALL + 32 -- the beginning and the goal too
@@ -16,7 +16,7 @@ return pipeline {
 
   inputs = {
     text     { name = "goal", max_tokens = GOAL },
-    segments { name = "memory", max_segments = UNITS, tokens_each = EACH },
+    segments { name = "memory", max_segments = SEGMENTS, tokens_each = EACH },
   },
 
   resources = {

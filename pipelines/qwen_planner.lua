@@ -1,9 +1,9 @@
--- Qwen2.5-14B plans with a memory of texts kept as keys and values (KEEP): units that the goal finds
+-- Qwen2.5-14B plans with a memory of texts kept as keys and values (KEEP): segments that the goal finds
 -- are brought to the prompt, the important ones computed anew, in fewer of them from layer to
 -- layer. 48 layers, 8 KV heads x 128: 192 KiB of keys and values a token in bf16.
-local UNITS <const> = 40  -- of a prompt
-local EACH <const> = 128  -- tokens of a unit, at most
-local ALL <const> = 2560  -- tokens of a prompt's units together
+local SEGMENTS <const> = 40  -- of a prompt
+local EACH <const> = 128  -- tokens of a segment, at most
+local ALL <const> = 2560  -- tokens of a prompt's segments together
 local QUERY <const> = 512 -- beginning and goal
 local PLAN <const> = 16
 
@@ -15,7 +15,7 @@ return pipeline {
 
   inputs = {
     text     { name = "goal", max_tokens = 256 },
-    segments { name = "memory", max_segments = UNITS, tokens_each = EACH },
+    segments { name = "memory", max_segments = SEGMENTS, tokens_each = EACH },
   },
 
   resources = {

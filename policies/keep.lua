@@ -1,4 +1,4 @@
--- KEEP's recomputation: every unit of the memory in the first layer, fewer from layer to layer. With
+-- KEEP's recomputation: every segment of the memory in the first layer, fewer from layer to layer. With
 -- `ratio` the mean share over the layers is that; with `target_ms` it is what the time to the first
 -- token allows, learnt from the frames before: less where they were late, more where there is room.
 -- The curve of knob x is max(x, (0.8 + 0.15 x)^layer): from a steep one for 0 to everything for 1.

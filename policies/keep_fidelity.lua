@@ -1,5 +1,5 @@
 -- The least recomputation whose answers agree with full recomputation often enough. One prompt in
--- `every` is computed a second time, whole, and its next token compared; the share of units that is
+-- `every` is computed a second time, whole, and its next token compared; the share of segments that is
 -- computed anew goes up by a quarter when they differ, and down a little when they agree, so that it
 -- settles where about `agree` of the audits do. An audited frame answers from the whole one, and
 -- takes the time of both.

@@ -22,8 +22,8 @@ local function sustained(F, hard, n)
       wall, worst = wall + math.max(us, period), math.max(worst, us)
     end
     wall = wall + math.max(m - life, 0) * math.max(hard, period)
-    local seats = (life + m - 1) // m
-    if seats <= F.slots and fast_enough(F, worst) and (not best or wall <= least) then
+    local request_slots = (life + m - 1) // m
+    if request_slots <= F.slots and fast_enough(F, worst) and (not best or wall <= least) then
       best, least = k, wall                   -- n tokens in that time, whatever k
     end
   end

@@ -19,8 +19,8 @@ TEST(the_grid_is_the_papers)
     suite = (struct tec_actionflow){.n_cells = 0};
     tec_actionflow_grid(&suite);
     CHECK_INT(suite.n_cells, ==, TEC_ACTIONFLOW_STAGES * TEC_ACTIONFLOW_TEXTS);
-    CHECK_INT(suite.cells[suite.apart].stages, ==, 7);
-    CHECK_INT(suite.cells[suite.apart].text, ==, 34);
+    CHECK_INT(suite.cells[suite.by_call].stages, ==, 7);
+    CHECK_INT(suite.cells[suite.by_call].text, ==, 34);
     for (int i = 0; i < suite.n_cells; i++)
         CHECK(tec_actionflow_find(&suite, suite.cells[i].stages, suite.cells[i].text) ==
               &suite.cells[i]);
@@ -36,7 +36,7 @@ TEST(a_full_model_runs_the_papers_two_ends)
     suite = (struct tec_actionflow){.quick = true};
     tec_actionflow_grid(&suite);
     CHECK_INT(suite.n_cells, ==, 4);
-    CHECK_INT(suite.cells[suite.apart].stages, ==, 7);
+    CHECK_INT(suite.cells[suite.by_call].stages, ==, 7);
     suite = (struct tec_actionflow){.quick = true, .full = true};
     tec_actionflow_grid(&suite);
     CHECK_INT(suite.n_cells, ==, 1);

@@ -165,7 +165,7 @@ misfit "a model that nobody describes" 'model = { arch = "pi5" },'; out "models/
 printf 'return extend("qwen_planner.lua", { name = "m", nodes = { prefill { name = "ask", template = "chatml" } } })' \
     >"$W/memory.lua"
 run 1 "a memory whose template has none" check "$W/memory.lua"
-out "'recall' brings units to prompt template 'chatml', which has no {memory}"
+out "'recall' brings segments to prompt template 'chatml', which has no {memory}"
 sed 's/pi05_droid/pi05_libero/; s/robots.droid.lua/robots\/lerobot.lua/' pipelines/pi05_droid.lua >"$W/lerobot.lua"
 run 0 "a robot that only a checkpoint knows" check --random-weights 1 "$W/lerobot.lua"
 out "not looked at: robot, inputs, template"

@@ -69,16 +69,16 @@ tell killed --input goal=fetch:fork
 check "after kill -9 everything is remembered" test "$(said)" = ":sofa:go " -a \
     "$(counts)" = "2 remembered, 2 in the prompt;"
 
-# One bit of the newest text of a file that was closed: the unit is gone, and run and serve say which, where and of
+# One bit of the newest text of a file that was closed: the segment is gone, and run and serve say which, where and of
 # what file; the older text is not back.
 at=$(grep -abo 'position:table' "$W/m" | head -n 1 | cut -d : -f 1)
 cp "$W/m" "$W/spoilt"
 printf 'q' | dd of="$W/spoilt" bs=1 seek="$((at))" conv=notrunc 2>/dev/null
 cp "$W/spoilt" "$W/spoilt2"
 tell spoilt --input goal=find:fork --format json
-check "a damaged record is said, with file, byte and unit" \
-    grep -q "$W/spoilt is damaged at byte [0-9]*: unit 'cup', the record is damaged" "$W/err"
-check "and is in the JSON" grep -q "\"damaged\":{\"records\":1,\"file\":\"$W/spoilt\",\"first\":\[{\"offset\":[0-9]*,\"bytes\":[0-9]*,\"unit\":\"cup\"" "$W/out"
+check "a damaged record is said, with file, byte and segment" \
+    grep -q "$W/spoilt is damaged at byte [0-9]*: segment 'cup', the record is damaged" "$W/err"
+check "and is in the JSON" grep -q "\"damaged\":{\"records\":1,\"file\":\"$W/spoilt\",\"first\":\[{\"offset\":[0-9]*,\"bytes\":[0-9]*,\"segment\":\"cup\"" "$W/out"
 check "no older text is back" grep -q '"stored":1,' "$W/out"
 "$T" serve pipelines/demo_memory.lua --threads 1 --port 0 --control "$W/socket" --format json \
     --set "resources.mem.store=$W/spoilt2" >"$W/out" 2>"$W/err" </dev/null &
@@ -90,7 +90,7 @@ done
 "$T" policy status --control "$W/socket" --format json >"$W/status" 2>&1
 kill $program
 wait $program
-check "serve says it, too" grep -q "$W/spoilt2 is damaged at byte [0-9]*: unit 'cup'" "$W/err"
+check "serve says it, too" grep -q "$W/spoilt2 is damaged at byte [0-9]*: segment 'cup'" "$W/err"
 check "it is in the status of a server" grep -q '"memory": *{"stored": *1, *"damaged": *{"records": *1' "$W/status"
 check "and in its summary" grep -q '"memory":{"stored":1,"damaged":{"records":1' "$W/out"
 check "which is said in words" grep -q "$W/spoilt2: 1 damaged part could not be used, the first at byte [0-9]* (cup: " "$W/err"
@@ -106,9 +106,9 @@ if kind == "write":
         if k == 60:
             break
         q = json.loads(line)
-        ids = [f"{k}.{i}" for i in range(len(q["units"]))]
-        facts.append({"goal": q["query"], "memory": {"remove": before, "put": dict(zip(ids, q["units"]))}})
-        whole.append({"prompt": q["prefix"] + "".join(q["units"]) + q["query"]})
+        ids = [f"{k}.{i}" for i in range(len(q["segments"]))]
+        facts.append({"goal": q["query"], "memory": {"remove": before, "put": dict(zip(ids, q["segments"]))}})
+        whole.append({"prompt": q["prefix"] + "".join(q["segments"]) + q["query"]})
         want.append(q["answer"])
         before = ids
     for name, rows in (("facts.jsonl", facts), ("whole.jsonl", whole)):

@@ -58,7 +58,7 @@ static struct tec_topology topology(void)
         .period_us = 1000};
 }
 
-TEST(a_workload_has_more_requests_than_seats_and_every_accident)
+TEST(a_workload_has_more_requests_than_slots_and_every_accident)
 {
     struct tec_arena arena;
     struct tec_topology t = topology();

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { UNITS = 64, DIM = 6 };
+enum { SEGMENTS = 64, DIM = 6 };
 
 static uint64_t state = 7;
 
@@ -29,38 +29,39 @@ static struct tec_groups *create(struct tec_heap *heap)
 {
     struct tec_groups *groups = NULL;
     const struct tec_groups_options options = {
-        .dim = DIM, .max_units = UNITS, .threshold = 0.7, .stable_steps = 3};
+        .dim = DIM, .max_segments = SEGMENTS, .threshold = 0.7, .stable_steps = 3};
     REQUIRE(tec_groups_create(&groups, &options, heap, NULL) == TEC_OK);
     return groups;
 }
 
-/* What the test knows of each unit, to save it outside the groups. */
+/* What the test knows of each segment, to save it outside the groups. */
 static struct {
     float embedding[DIM];
     uint32_t tokens;
     uint64_t text;
     bool there;
-} known[UNITS];
+} known[SEGMENTS];
 
 static void random_change(struct tec_groups *g, int64_t *step)
 {
     struct tec_groups_change change;
-    uint32_t unit = below(UNITS);
+    uint32_t segment = below(SEGMENTS);
     if (below(3) == 0)
         REQUIRE(tec_groups_step(g, *step += below(3), &change, NULL) == TEC_OK);
-    if (known[unit].there && below(4) == 0) {
-        REQUIRE(tec_groups_remove(g, unit, &change, NULL) == TEC_OK);
-        known[unit].there = false;
+    if (known[segment].there && below(4) == 0) {
+        REQUIRE(tec_groups_remove(g, segment, &change, NULL) == TEC_OK);
+        known[segment].there = false;
         return;
     }
-    bool there = known[unit].there;
-    vector(known[unit].embedding);
-    known[unit].tokens = 1 + below(50);
-    known[unit].text++;
-    known[unit].there = true;
-    const struct tec_unit_given given = {
-        known[unit].embedding, known[unit].tokens, {known[unit].text, 1}};
-    REQUIRE((there ? tec_groups_update : tec_groups_add)(g, unit, &given, &change, NULL) == TEC_OK);
+    bool there = known[segment].there;
+    vector(known[segment].embedding);
+    known[segment].tokens = 1 + below(50);
+    known[segment].text++;
+    known[segment].there = true;
+    const struct tec_segment_input given = {
+        known[segment].embedding, known[segment].tokens, {known[segment].text, 1}};
+    REQUIRE((there ? tec_groups_update : tec_groups_add)(g, segment, &given, &change, NULL) ==
+            TEC_OK);
 }
 
 static struct tec_groups *restored(const struct tec_groups *from, struct tec_heap *heap)
@@ -68,8 +69,8 @@ static struct tec_groups *restored(const struct tec_groups *from, struct tec_hea
     struct tec_groups *to = create(heap);
     struct tec_group_view v;
     for (bool more = tec_groups_each(from, NULL, &v); more; more = tec_groups_each(from, &v, &v)) {
-        for (uint32_t u = v.first; u != TEC_NO_UNIT; u = tec_groups_next(from, u)) {
-            const struct tec_unit_given given = {
+        for (uint32_t u = v.first; u != TEC_NO_SEGMENT; u = tec_groups_next(from, u)) {
+            const struct tec_segment_input given = {
                 known[u].embedding, known[u].tokens, {known[u].text, 1}};
             REQUIRE(tec_groups_restore(to, u, &given, v.id, v.changed, NULL) == TEC_OK);
         }
@@ -84,7 +85,7 @@ static struct tec_groups *restored(const struct tec_groups *from, struct tec_hea
 /* Check that two states have the same groups and the same ranking to the last bit. */
 static bool same(struct tec_groups *a, struct tec_groups *b)
 {
-    struct tec_candidate left[UNITS], right[UNITS];
+    struct tec_candidate left[SEGMENTS], right[SEGMENTS];
     struct tec_group_view va, vb;
     uint32_t n = 0, m = 0;
     float query[DIM];
@@ -97,7 +98,7 @@ static bool same(struct tec_groups *a, struct tec_groups *b)
     REQUIRE(tec_groups_rank(a, query, left, &n, NULL) == TEC_OK);
     REQUIRE(tec_groups_rank(b, query, right, &m, NULL) == TEC_OK);
     for (uint32_t i = 0; i < n && n == m; i++)
-        if (left[i].score != right[i].score || left[i].unit != right[i].unit)
+        if (left[i].score != right[i].score || left[i].segment != right[i].segment)
             return false;
     return more == other && n == m;
 }
@@ -138,7 +139,7 @@ TEST(an_epoch_tells_each_form_of_a_group_apart)
     struct tec_heap heap = {0};
     struct tec_groups *g = create(&heap);
     const float v[DIM] = {1.0f};
-    struct tec_unit_given given = {v, 10, {1, 1}};
+    struct tec_segment_input given = {v, 10, {1, 1}};
     struct tec_groups_change change;
     struct tec_group_view view;
     uint64_t before;
@@ -168,13 +169,13 @@ TEST(wrong_calls_change_nothing)
     struct tec_heap heap = {0};
     struct tec_groups *g = create(&heap);
     float v[DIM] = {1.0f}, bad[DIM] = {0.0f, NAN};
-    struct tec_unit_given given = {v, 10, {1, 1}}, wrong = {bad, 10, {2, 1}};
+    struct tec_segment_input given = {v, 10, {1, 1}}, wrong = {bad, 10, {2, 1}};
     struct tec_groups_change change;
     struct tec_error err;
     REQUIRE(tec_groups_add(g, 3, &given, &change, NULL) == TEC_OK);
     CHECK_INT(tec_groups_add(g, 3, &given, &change, &err), ==, TEC_INVALID);
-    CHECK_INT(tec_groups_add(g, UNITS, &given, &change, &err), ==, TEC_INVALID);
-    CHECK_STR(err.message, "memory unit 64: there is room for 64");
+    CHECK_INT(tec_groups_add(g, SEGMENTS, &given, &change, &err), ==, TEC_INVALID);
+    CHECK_STR(err.message, "memory segment 64: there is room for 64");
     CHECK_INT(tec_groups_add(g, 4, &wrong, &change, &err), ==, TEC_INVALID);
     CHECK_STR(err.message, "embedding: number 1 of 6 is not finite");
     CHECK_INT(tec_groups_update(g, 4, &given, &change, &err), ==, TEC_NOT_FOUND);
@@ -190,9 +191,9 @@ TEST(a_zero_vector_is_like_nothing)
     struct tec_heap heap = {0};
     struct tec_groups *g = create(&heap);
     static const float zero[DIM], one[DIM] = {1.0f};
-    struct tec_unit_given nothing = {zero, 1, {1, 1}}, something = {one, 1, {2, 1}};
+    struct tec_segment_input nothing = {zero, 1, {1, 1}}, something = {one, 1, {2, 1}};
     struct tec_groups_change change;
-    struct tec_candidate ranked[UNITS];
+    struct tec_candidate ranked[SEGMENTS];
     uint32_t n = 0;
     REQUIRE(tec_groups_add(g, 0, &nothing, &change, NULL) == TEC_OK);
     REQUIRE(tec_groups_add(g, 1, &nothing, &change, NULL) == TEC_OK);
@@ -200,8 +201,8 @@ TEST(a_zero_vector_is_like_nothing)
     CHECK_INT(change.group, ==, 2);
     REQUIRE(tec_groups_rank(g, one, ranked, &n, NULL) == TEC_OK);
     CHECK_INT(n, ==, 3);
-    CHECK_INT(ranked[0].unit, ==, 2);
-    CHECK(ranked[1].score == 0.0 && ranked[1].unit == 0); /* ties: the older group */
+    CHECK_INT(ranked[0].segment, ==, 2);
+    CHECK(ranked[1].score == 0.0 && ranked[1].segment == 0); /* ties: the older group */
     tec_groups_destroy(g);
 }
 
@@ -213,22 +214,22 @@ static void apart(uint32_t i, float *v, int dim)
     v[i / (uint32_t)dim % (uint32_t)dim] += 2.0F;
 }
 
-/* The cost of a new unit must not grow with the number of groups; comparisons are counted, not
+/* The cost of a new segment must not grow with the number of groups; comparisons are counted, not
  * timed. */
-TEST(a_new_unit_is_compared_with_the_newest_groups_alone)
+TEST(a_new_segment_is_compared_with_the_newest_groups_alone)
 {
     enum { WIDE = 64, MANY = 3000 };
     struct tec_heap heap = {0};
     struct tec_groups *g = NULL;
     struct tec_groups_change change;
     const struct tec_groups_options options = {
-        .dim = WIDE, .max_units = MANY, .threshold = 0.999, .stable_steps = 3};
+        .dim = WIDE, .max_segments = MANY, .threshold = 0.999, .stable_steps = 3};
     float v[WIDE];
     int64_t before = 0;
     REQUIRE(tec_groups_create(&g, &options, &heap, NULL) == TEC_OK);
     for (uint32_t i = 0; i + 2 < MANY; i++) {
         apart(i, v, WIDE);
-        const struct tec_unit_given given = {v, 1, {i, 1}};
+        const struct tec_segment_input given = {v, 1, {i, 1}};
         REQUIRE(tec_groups_add(g, i, &given, &change, NULL) == TEC_OK);
         CHECK_INT(change.group, ==, i);
         int64_t now = tec_groups_totals(g).compared;
@@ -237,7 +238,7 @@ TEST(a_new_unit_is_compared_with_the_newest_groups_alone)
     }
     for (uint32_t i = 0; i < 2; i++) { /* like one of the newest, and like the first */
         apart(i == 0 ? MANY - 2 - TEC_NEAR_GROUPS : 0, v, WIDE);
-        const struct tec_unit_given given = {v, 1, {i, 2}};
+        const struct tec_segment_input given = {v, 1, {i, 2}};
         REQUIRE(tec_groups_add(g, MANY - 2 + i, &given, &change, NULL) == TEC_OK);
         CHECK_INT(change.group, ==, i == 0 ? MANY - 2 - TEC_NEAR_GROUPS : MANY - 2);
     }
@@ -251,7 +252,7 @@ TEST(a_heap_that_refuses_is_reported_and_nothing_is_kept)
         struct tec_heap heap = {.fail_at = n};
         struct tec_groups *groups = NULL;
         const struct tec_groups_options options = {
-            .dim = DIM, .max_units = UNITS, .threshold = 0.7, .stable_steps = 3};
+            .dim = DIM, .max_segments = SEGMENTS, .threshold = 0.7, .stable_steps = 3};
         enum tec_status status = tec_groups_create(&groups, &options, &heap, NULL);
         CHECK(status == TEC_NO_MEMORY || (n == 9 && status == TEC_OK));
         tec_groups_destroy(groups);

@@ -1,6 +1,6 @@
 /* limits.c - limits of commands: what is beyond is clipped, held or stops the robot, and is told.
  */
-#include "graph/run/handout.h"
+#include "graph/run/action_output.h"
 #include "graph/transform/observer.h"
 #include "tests/tap.h"
 #include "tests/transform.h"
@@ -94,39 +94,40 @@ TEST(statistics_are_limits)
 /* --- what leaves -------------------------------------------------------------------------------
  */
 
-static struct tec_handout *make(const struct tec_limits *limits, int on_miss, int limit)
+static struct tec_action_output *make(const struct tec_limits *limits, int on_miss, int limit)
 {
-    const struct tec_handout_options o = {.on_miss = on_miss,
-                                          .limit = limit,
-                                          .decay_actions = 2,
-                                          .actions = 2,
-                                          .rows = ROWS,
-                                          .width = COLUMNS,
-                                          .limits = limits};
-    struct tec_handout *h = NULL;
-    REQUIRE(tec_handout_create(&h, &o, &arena, &err) == TEC_OK);
+    const struct tec_action_output_options o = {.on_miss = on_miss,
+                                                .limit = limit,
+                                                .decay_actions = 2,
+                                                .actions = 2,
+                                                .rows = ROWS,
+                                                .width = COLUMNS,
+                                                .limits = limits};
+    struct tec_action_output *h = NULL;
+    REQUIRE(tec_action_output_create(&h, &o, &arena, &err) == TEC_OK);
     return h;
 }
 
 /* A chunk whose rows are all `value`. */
-static struct tec_handed give(struct tec_handout *h, int64_t frame, double value,
+static struct tec_handed give(struct tec_action_output *h, int64_t frame, double value,
                               const struct tec_beyond *beyond)
 {
     double numbers[ROWS * COLUMNS];
     for (int i = 0; i < ROWS * COLUMNS; i++)
         numbers[i] = value;
-    const struct tec_handout_chunk chunk = {.frame = frame,
-                                            .actions = numbers,
-                                            .seen = frame,
-                                            .beyond = beyond ? *beyond : (struct tec_beyond){0}};
-    return tec_handout_fresh(h, &chunk);
+    const struct tec_action_output_chunk chunk = {.frame = frame,
+                                                  .actions = numbers,
+                                                  .seen = frame,
+                                                  .beyond =
+                                                      beyond ? *beyond : (struct tec_beyond){0}};
+    return tec_action_output_fresh(h, &chunk);
 }
 
 TEST(the_step_to_a_chunk_is_limited)
 {
     tec_arena_init(&arena, &heap);
     const struct tec_limits l = limits_of("{'max_step':0.25}");
-    struct tec_handout *h = make(&l, TEC_MISS_HOLD, 0);
+    struct tec_action_output *h = make(&l, TEC_MISS_HOLD, 0);
     struct tec_handed got = give(h, 0, 1.0, NULL);
     CHECK(got.source == TEC_SOURCE_FRESH && !got.moved && got.actions[0] == 1.0);
     got = give(h, 1, 2.0, NULL);
@@ -143,14 +144,14 @@ TEST(the_step_to_a_chunk_is_limited)
 TEST(a_step_counts_from_the_row_carried_out)
 {
     double numbers[ROWS * COLUMNS] = {0, 0, 1, 1, 2, 2, 3, 3};
-    const struct tec_handout_chunk chunk = {.actions = numbers};
+    const struct tec_action_output_chunk chunk = {.actions = numbers};
     tec_arena_init(&arena, &heap);
     const struct tec_limits l = limits_of("{'max_step':1}");
-    const struct tec_handout_options o = {
+    const struct tec_action_output_options o = {
         .actions = ROWS, .rows = ROWS, .width = COLUMNS, .executed = 2, .limits = &l};
-    struct tec_handout *h = NULL;
-    REQUIRE(tec_handout_create(&h, &o, &arena, &err) == TEC_OK);
-    CHECK(tec_handout_fresh(h, &chunk).beyond.n == 0);
+    struct tec_action_output *h = NULL;
+    REQUIRE(tec_action_output_create(&h, &o, &arena, &err) == TEC_OK);
+    CHECK(tec_action_output_fresh(h, &chunk).beyond.n == 0);
     CHECK(give(h, 1, 1.5, NULL).beyond.n == 0); /* half a step from row 2 */
     tec_arena_finish(&arena);
 }
@@ -160,9 +161,9 @@ TEST(a_chunk_beyond_is_held_or_stops)
     const struct tec_beyond hold = {.n = 3, .on = TEC_LIMIT_HOLD};
     const struct tec_beyond stop = {.n = 1, .on = TEC_LIMIT_STOP};
     tec_arena_init(&arena, &heap);
-    struct tec_handout *h = make(NULL, TEC_MISS_ZEROS, 2);
+    struct tec_action_output *h = make(NULL, TEC_MISS_ZEROS, 2);
     CHECK(give(h, 0, 9.0, &hold).source == TEC_SOURCE_NONE); /* nothing to hold yet */
-    tec_handout_reset(h);
+    tec_action_output_reset(h);
     CHECK(give(h, 1, 1.0, NULL).source == TEC_SOURCE_FRESH);
     struct tec_handed got = give(h, 2, 9.0, &hold); /* whatever on_miss says */
     CHECK(got.source == TEC_SOURCE_HELD && got.actions[0] == 1.0 && got.n == 2);
@@ -170,7 +171,7 @@ TEST(a_chunk_beyond_is_held_or_stops)
     CHECK(give(h, 3, 9.0, &hold).source == TEC_SOURCE_HELD);
     CHECK(give(h, 4, 9.0, &hold).source == TEC_SOURCE_STOPPED); /* limit = 2 */
     CHECK(give(h, 5, 1.0, NULL).source == TEC_SOURCE_STOPPED);
-    tec_handout_reset(h);
+    tec_action_output_reset(h);
     CHECK(give(h, 6, 1.0, NULL).source == TEC_SOURCE_FRESH);
     CHECK(give(h, 7, 9.0, &stop).source == TEC_SOURCE_STOPPED);
     CHECK(give(h, 8, 1.0, NULL).source == TEC_SOURCE_STOPPED);
@@ -181,17 +182,17 @@ TEST(a_step_too_large_is_held_or_stops)
 {
     tec_arena_init(&arena, &heap);
     const struct tec_limits l = limits_of("{'max_step':0.25,'on':'hold'}");
-    struct tec_handout *h = make(&l, TEC_MISS_LAST_CHUNK, 0);
+    struct tec_action_output *h = make(&l, TEC_MISS_LAST_CHUNK, 0);
     CHECK(give(h, 0, 1.0, NULL).source == TEC_SOURCE_FRESH);
     struct tec_handed got = give(h, 1, 2.0, NULL);
     CHECK(got.source == TEC_SOURCE_HELD && got.actions[0] == 1.0);
-    got = tec_handout_missed(h, 2); /* the chunk that was refused is not the newest */
+    got = tec_action_output_missed(h, 2); /* the chunk that was refused is not the newest */
     CHECK(got.actions[0] == 1.0);
     double numbers[ROWS * COLUMNS] = {2, 2, 2, 2, 2, 2, 2, 2};
-    const struct tec_handout_chunk chunk = {
+    const struct tec_action_output_chunk chunk = {
         .frame = 3, .actions = numbers, .seen = 3, .beyond = {.n = 1, .on = TEC_LIMIT_HOLD}};
-    tec_handout_late(h, &chunk); /* nor when it comes late */
-    CHECK(tec_handout_missed(h, 4).frame == 0);
+    tec_action_output_late(h, &chunk); /* nor when it comes late */
+    CHECK(tec_action_output_missed(h, 4).frame == 0);
     tec_arena_finish(&arena);
 }
 
@@ -199,11 +200,11 @@ TEST(substitutes_are_within_the_limits)
 {
     tec_arena_init(&arena, &heap);
     const struct tec_limits l = limits_of("{'min':0.5,'max_step':0.25,'on':'stop'}");
-    struct tec_handout *h = make(&l, TEC_MISS_ZEROS, 0);
+    struct tec_action_output *h = make(&l, TEC_MISS_ZEROS, 0);
     CHECK(give(h, 0, 1.0, NULL).source == TEC_SOURCE_FRESH);
-    struct tec_handed got = tec_handout_missed(h, 1);
+    struct tec_handed got = tec_action_output_missed(h, 1);
     CHECK(got.source == TEC_SOURCE_ZEROS && got.actions[0] == 0.75 && got.actions[2] == 0.5);
-    CHECK(tec_handout_missed(h, 2).actions[0] == 0.5);
+    CHECK(tec_action_output_missed(h, 2).actions[0] == 0.5);
     tec_arena_finish(&arena);
 }
 

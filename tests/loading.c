@@ -5,15 +5,15 @@
 
 #include <stdlib.h>
 
-enum { MOST_LAYERS = 12, MOST_UNITS = 9, TABLES = 6000 };
+enum { MOST_LAYERS = 12, MOST_SEGMENTS = 9, TABLES = 6000 };
 
 /* One random table, in which the times of a column are all small, all large or mixed. */
 struct table {
     struct tec_loading_table is;
     int64_t attention[MOST_LAYERS], importance[MOST_LAYERS], mlp[MOST_LAYERS];
-    int64_t load[MOST_LAYERS * MOST_UNITS];
-    int order[MOST_UNITS];
-    unsigned char sets[MOST_LAYERS * MOST_UNITS];
+    int64_t load[MOST_LAYERS * MOST_SEGMENTS];
+    int order[MOST_SEGMENTS];
+    unsigned char sets[MOST_LAYERS * MOST_SEGMENTS];
 };
 
 static uint64_t state = 1;
@@ -37,22 +37,22 @@ static void fill(int64_t *to, size_t n, int64_t scale)
 
 static void draw(struct table *t)
 {
-    int layers = 1 + (int)below(MOST_LAYERS), units = (int)below(MOST_UNITS + 1);
+    int layers = 1 + (int)below(MOST_LAYERS), segments = (int)below(MOST_SEGMENTS + 1);
     t->is = (struct tec_loading_table){.layers = layers,
-                                       .units = units,
+                                       .segments = segments,
                                        .attention = t->attention,
                                        .importance = t->importance,
                                        .mlp = t->mlp,
                                        .load = t->load,
                                        .order = below(2) ? t->order : NULL};
-    size_t n = (size_t)layers, m = (size_t)units;
+    size_t n = (size_t)layers, m = (size_t)segments;
     fill(t->attention, n, below(40));
     fill(t->importance, n, below(3) ? below(8) : below(60));
     fill(t->mlp, n, below(60));
     fill(t->load, n * m, below(30));
-    for (int i = 0; i < units; i++)
+    for (int i = 0; i < segments; i++)
         t->order[i] = i;
-    for (int i = units - 1; i > 0; i--) {
+    for (int i = segments - 1; i > 0; i--) {
         int j = (int)below(i + 1), kept = t->order[i];
         t->order[i] = t->order[j];
         t->order[j] = kept;
@@ -81,17 +81,17 @@ static int64_t known_at(const struct tec_loading_result *r, int layer)
  * other. */
 static bool legal(const struct table *t, const struct tec_loading_result *r)
 {
-    int64_t done[MOST_LAYERS * MOST_UNITS] = {0}, last = 0, busy = 0;
-    int events[MOST_LAYERS * MOST_UNITS] = {0};
-    int units = t->is.units;
+    int64_t done[MOST_LAYERS * MOST_SEGMENTS] = {0}, last = 0, busy = 0;
+    int events[MOST_LAYERS * MOST_SEGMENTS] = {0};
+    int segments = t->is.segments;
     for (size_t i = 0; i < r->n_loads; i++) {
         const struct tec_load_event *e = &r->loads[i];
-        int at = e->layer * units + e->unit, newest = 0;
+        int at = e->layer * segments + e->segment, newest = 0;
         while (newest + 1 < t->is.layers && known_at(r, newest + 1) <= e->start)
             newest++;
         if (newest > e->layer)
             newest = e->layer;
-        if (e->start < last || t->sets[newest * units + e->unit] ||
+        if (e->start < last || t->sets[newest * segments + e->segment] ||
             e->end > r->layers[e->layer].start)
             return false;
         last = e->end;
@@ -99,7 +99,7 @@ static bool legal(const struct table *t, const struct tec_loading_result *r)
         done[at] += e->end - e->start;
         events[at]++;
     }
-    for (int i = 0; i < t->is.layers * units; i++)
+    for (int i = 0; i < t->is.layers * segments; i++)
         if (t->sets[i] ? events[i] != 0 : (events[i] == 0 || done[i] != t->load[i]))
             return false;
     return busy == r->busy;
@@ -171,10 +171,10 @@ TEST(bounded_starts_no_layer_later_than_next_and_separate)
     CHECK(split <= sums[TEC_OVERLAP_BOUNDED]);
 }
 
-static size_t position(const struct tec_loading_result *r, int layer, int unit)
+static size_t position(const struct tec_loading_result *r, int layer, int segment)
 {
     size_t i = 0;
-    while (i < r->n_loads && (r->loads[i].layer != layer || r->loads[i].unit != unit))
+    while (i < r->n_loads && (r->loads[i].layer != layer || r->loads[i].segment != segment))
         i++;
     return i;
 }
@@ -189,7 +189,7 @@ TEST(a_long_preload_waits_or_is_split)
     struct tec_heap heap = {0};
     struct tec_arena arena;
     struct table t = {.is = {.layers = 4,
-                             .units = 3,
+                             .segments = 3,
                              .attention = ten,
                              .importance = two,
                              .mlp = ten,
@@ -211,8 +211,12 @@ TEST(bad_tables_are_refused)
     static const int64_t fine[] = {1, 1}, below_zero[] = {1, -1}, huge[] = {1, INT64_MAX};
     static const unsigned char sets[] = {0, 0, 1, 0};
     static const int twice[] = {1, 1};
-    const struct tec_loading_table good = {
-        .layers = 1, .units = 2, .attention = fine, .importance = fine, .mlp = fine, .load = fine};
+    const struct tec_loading_table good = {.layers = 1,
+                                           .segments = 2,
+                                           .attention = fine,
+                                           .importance = fine,
+                                           .mlp = fine,
+                                           .load = fine};
     struct tec_heap heap = {0};
     struct tec_arena arena;
     struct tec_loading_result r;
@@ -223,15 +227,15 @@ TEST(bad_tables_are_refused)
     bad[1].load = below_zero;
     bad[2].load = huge;
     bad[3].order = twice;
-    bad[4].units = TEC_MAX_LOADING_UNITS + 1;
+    bad[4].segments = TEC_MAX_LOADING_SEGMENTS + 1;
     for (int i = 0; i < 5; i++)
         CHECK_INT(tec_loading_simulate(&r, &bad[i], TEC_OVERLAP_NEXT, sets, &arena, &err), ==,
                   TEC_INVALID);
-    bad[0].layers = 2; /* a unit that comes back */
-    bad[0].units = 1;
+    bad[0].layers = 2; /* a segment that comes back */
+    bad[0].segments = 1;
     CHECK_INT(tec_loading_simulate(&r, &bad[0], TEC_OVERLAP_NEXT, sets + 1, &arena, &err), ==,
               TEC_INVALID);
-    CHECK(strstr(err.message, "unit 0 comes back at layer 1") != NULL);
+    CHECK(strstr(err.message, "segment 0 comes back at layer 1") != NULL);
     CHECK_INT(tec_loading_simulate(&r, &good, TEC_OVERLAPS, sets, &arena, &err), ==, TEC_INVALID);
     tec_arena_finish(&arena);
 }

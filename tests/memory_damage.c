@@ -1,5 +1,5 @@
 /* memory_damage.c - tests of a memory file with one flipped bit, closed in an orderly way: no older
- * text comes back, no removed unit lives, and what is missing is named.
+ * text comes back, no removed segment lives, and what is missing is named.
  *
  * A torn end is still only a torn end. */
 #include "graph/memory/store.h"
@@ -13,13 +13,13 @@ enum { LAYERS = 2, ROW = 8, DIM = 2, TOKENS = 2, NAMES = 4, OPERATIONS = 14, MOS
 
 static const char *const names[NAMES] = {"cup", "pen", "fork", "lid"};
 
-/* The operations on a unit: round 0 removes it, -1 gives it keys and values. */
+/* The operations on a segment: round 0 removes it, -1 gives it keys and values. */
 static const struct operation {
     int name, round;
 } program[OPERATIONS] = {{0, 1}, {1, 1}, {0, -1}, {2, 1}, {0, 2}, {1, -1}, {1, 0},
                          {3, 1}, {0, 3}, {3, -1}, {2, 2}, {0, 4}, {2, -1}, {3, 0}};
 
-/* The rounds of the units after each operation (0: absent), and where the file ended. */
+/* The rounds of the segments after each operation (0: absent), and where the file ended. */
 static struct {
     int round[NAMES];
     int64_t end;
@@ -30,15 +30,15 @@ static struct tec_store *store;
 static char folder[32], path[64];
 static unsigned char whole[MOST];
 
-/* The damage of the last open: the units that were named, and how often. */
+/* The damage of the last open: the segments that were named, and how often. */
 static uint64_t blamed[8];
 static int damages;
 
 static void on_damage(void *user, const struct tec_log_damage *d)
 {
     (void)user;
-    if (d->unit && damages < 8)
-        blamed[damages] = d->unit;
+    if (d->segment && damages < 8)
+        blamed[damages] = d->segment;
     CHECK(d->offset >= TEC_LOG_HEADER && d->what[0]);
     damages++;
 }
@@ -48,7 +48,7 @@ static enum tec_status open_store(struct tec_error *err)
     const struct tec_store_options options = {
         .path = path,
         .key = {.model = {5}, .layers = LAYERS, .row_bytes = ROW, .dim = DIM},
-        .max_units = 8,
+        .max_segments = 8,
         .threshold = 0.5,
         .stable_steps = 100,
         .damage = on_damage};
@@ -62,14 +62,14 @@ static int text_of(char *text, size_t size, int name, int round)
     return snprintf(text, size, "%s, told %d times", names[name], round);
 }
 
-static void give_kv(uint32_t unit)
+static void give_kv(uint32_t segment)
 {
     unsigned char rows[2 * TOKENS * ROW];
     const void *pieces[LAYERS] = {rows, rows};
-    struct tec_unit_view v;
-    REQUIRE(tec_store_view(store, unit, &v));
-    memset(rows, (int)(v.unit * 16 + v.version), sizeof rows);
-    REQUIRE(tec_store_put_kv(store, unit, v.version, v.epoch, pieces, NULL) == TEC_OK);
+    struct tec_store_segment_view v;
+    REQUIRE(tec_store_view(store, segment, &v));
+    memset(rows, (int)(v.segment * 16 + v.version), sizeof rows);
+    REQUIRE(tec_store_put_kv(store, segment, v.version, v.epoch, pieces, NULL) == TEC_OK);
 }
 
 static void operate(const struct operation *o)
@@ -77,16 +77,16 @@ static void operate(const struct operation *o)
     struct tec_groups_change change;
     const float v[DIM] = {o->name % 2 ? 1.0F : 0.0F, o->name % 2 ? 0.0F : 1.0F};
     char text[64];
-    uint32_t unit = 0;
+    uint32_t segment = 0;
     if (o->round == 0) {
         REQUIRE(tec_store_remove(store, names[o->name], &change, NULL) == TEC_OK);
     } else if (o->round > 0) {
         size_t n = (size_t)text_of(text, sizeof text, o->name, o->round);
-        REQUIRE(tec_store_put(store, names[o->name], text, n, TOKENS, v, &unit, &change, NULL) ==
+        REQUIRE(tec_store_put(store, names[o->name], text, n, TOKENS, v, &segment, &change, NULL) ==
                 TEC_OK);
     } else {
-        REQUIRE(store_find(store, names[o->name], &unit) == TEC_OK);
-        give_kv(unit);
+        REQUIRE(store_find(store, names[o->name], &segment) == TEC_OK);
+        give_kv(segment);
     }
 }
 
@@ -138,41 +138,41 @@ static void remove_file(void)
 }
 
 /* KV that can be read at all must be that of the text. */
-static void check_kv(uint32_t unit, const struct tec_unit_view *v)
+static void check_kv(uint32_t segment, const struct tec_store_segment_view *v)
 {
     unsigned char piece[256];
     struct tec_kv *kv = NULL;
-    if (tec_store_pin(store, unit, &kv, NULL) != TEC_OK)
+    if (tec_store_pin(store, segment, &kv, NULL) != TEC_OK)
         return;
     for (uint32_t l = 0; l < LAYERS; l++)
         if (tec_store_read(store, kv, l, piece, NULL) == TEC_OK)
             for (int i = 0; i < 2 * TOKENS * ROW; i++)
-                CHECK_INT(piece[i], ==, (unsigned char)(v->unit * 16 + v->version));
+                CHECK_INT(piece[i], ==, (unsigned char)(v->segment * 16 + v->version));
     tec_store_drop(store, kv);
 }
 
-static bool was_blamed(uint64_t unit)
+static bool was_blamed(uint64_t segment)
 {
     for (int i = 0; i < 8; i++)
-        if (blamed[i] == unit)
+        if (blamed[i] == segment)
             return true;
     return false;
 }
 
-/* Check that each unit has its text of that round, or is absent and named. Returns how many are
+/* Check that each segment has its text of that round, or is absent and named. Returns how many are
  * absent. */
-static int check_units(const int round[NAMES])
+static int check_segments(const int round[NAMES])
 {
     int absent = 0;
     for (int n = 0; n < NAMES; n++) {
-        struct tec_unit_view v;
+        struct tec_store_segment_view v;
         char text[64];
-        uint32_t unit = 0;
-        bool lives = store_find(store, names[n], &unit) == TEC_OK;
-        if (lives && tec_store_view(store, unit, &v)) {
+        uint32_t segment = 0;
+        bool lives = store_find(store, names[n], &segment) == TEC_OK;
+        if (lives && tec_store_view(store, segment, &v)) {
             (void)text_of(text, sizeof text, n, round[n]);
             CHECK_STR(v.text, text);
-            check_kv(unit, &v);
+            check_kv(segment, &v);
         } else if (round[n] != 0) {
             CHECK(was_blamed((uint64_t)n + 1)); /* serial numbers are those of the first puts */
             absent++;
@@ -197,7 +197,7 @@ TEST(one_flipped_bit_brings_nothing_old_back)
             refused++;
             continue;
         }
-        int gone = check_units(after[OPERATIONS].round);
+        int gone = check_segments(after[OPERATIONS].round);
         CHECK(gone <= 1 && damages <= 1 && gone <= damages);
         absent += gone;
         named += damages;
@@ -205,8 +205,8 @@ TEST(one_flipped_bit_brings_nothing_old_back)
         if (tap.failed)
             printf("# bit %d of byte %lld\n", (int)(bit % 8), (long long)bit / 8);
     }
-    printf("# %lld bytes: %d flips refused, %d named, %d cost a unit\n", (long long)bytes, refused,
-           named, absent);
+    printf("# %lld bytes: %d flips refused, %d named, %d cost a segment\n", (long long)bytes,
+           refused, named, absent);
     CHECK(refused == 8 * 96 && named > 8 * 1000 && absent > 8 * 200);
     remove_file();
 }
@@ -223,7 +223,7 @@ TEST(a_file_cut_at_any_byte_is_a_prefix)
             while (done > 0 && after[done].end > n)
                 done--;
             REQUIRE(open_store(NULL) == TEC_OK);
-            CHECK_INT(check_units(after[done].round), ==, 0);
+            CHECK_INT(check_segments(after[done].round), ==, 0);
             bool torn = n != after[done].end && n != bytes;
             CHECK_INT(damages, ==, torn);
             tec_store_close(store);

@@ -12,15 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAYERS = 5, ROW = 128, DIM = 3, UNITS = 12, TOKENS = 24, BODY = 2 * TOKENS * ROW };
-enum { PIECE = BODY + 64, PIECES = LAYERS * UNITS, KV = LAYERS * PIECE };
+enum { LAYERS = 5, ROW = 128, DIM = 3, SEGMENTS = 12, TOKENS = 24, BODY = 2 * TOKENS * ROW };
+enum { PIECE = BODY + 64, PIECES = LAYERS * SEGMENTS, KV = LAYERS * PIECE };
 
 static char path[64], folder[32];
 static struct tec_store *store;
 static struct tec_heap heap;
 static _Alignas(64) unsigned char room[PIECES][PIECE];
-static struct tec_kv *kv[UNITS];
-static uint32_t units[UNITS];
+static struct tec_kv *kv[SEGMENTS];
+static uint32_t segments[SEGMENTS];
 static struct tec_error err;
 
 static struct tec_store_options plain(int64_t ram)
@@ -28,7 +28,7 @@ static struct tec_store_options plain(int64_t ram)
     return (struct tec_store_options){
         .path = path,
         .key = {.model = {9}, .layers = LAYERS, .row_bytes = ROW, .dim = DIM},
-        .max_units = 4 * UNITS,
+        .max_segments = 4 * SEGMENTS,
         .threshold = 0.9,
         .stable_steps = 2,
         .ram_bytes = ram,
@@ -59,7 +59,7 @@ static void end(void)
     rmdir(folder);
 }
 
-/* Make units of three groups; the text says only which unit and which version it is. */
+/* Make segments of three groups; the text says only which segment and which version it is. */
 static enum tec_status put(uint32_t i, int round)
 {
     char id[8], text[32];
@@ -68,30 +68,30 @@ static enum tec_status put(uint32_t i, int round)
     v[i % DIM] = 1.0f;
     snprintf(id, sizeof id, "u%u", i);
     int n = snprintf(text, sizeof text, "%u round %d", i, round);
-    return tec_store_put(store, id, text, (size_t)n, TOKENS, v, &units[i], &change, &err);
+    return tec_store_put(store, id, text, (size_t)n, TOKENS, v, &segments[i], &change, &err);
 }
 
-static unsigned char byte_of(uint64_t unit, uint64_t version, uint64_t epoch, uint32_t layer)
+static unsigned char byte_of(uint64_t segment, uint64_t version, uint64_t epoch, uint32_t layer)
 {
-    return (unsigned char)(unit * 13 + version * 101 + epoch * 29 + layer * 3);
+    return (unsigned char)(segment * 13 + version * 101 + epoch * 29 + layer * 3);
 }
 
-static enum tec_status give(uint32_t unit)
+static enum tec_status give(uint32_t segment)
 {
     static unsigned char rows[LAYERS][BODY];
     const void *pieces[LAYERS];
-    struct tec_unit_view v;
-    REQUIRE(tec_store_view(store, unit, &v));
+    struct tec_store_segment_view v;
+    REQUIRE(tec_store_view(store, segment, &v));
     for (uint32_t l = 0; l < LAYERS; l++) {
-        memset(rows[l], byte_of(v.unit, v.version, v.epoch, l), BODY);
+        memset(rows[l], byte_of(v.segment, v.version, v.epoch, l), BODY);
         pieces[l] = rows[l];
     }
-    return tec_store_put_kv(store, unit, v.version, v.epoch, pieces, &err);
+    return tec_store_put_kv(store, segment, v.version, v.epoch, pieces, &err);
 }
 
 static uint32_t fill(void)
 {
-    uint32_t list[4 * UNITS], n = tec_store_missing(store, list, 4 * UNITS);
+    uint32_t list[4 * SEGMENTS], n = tec_store_missing(store, list, 4 * SEGMENTS);
     for (uint32_t i = 0; i < n; i++)
         REQUIRE(give(list[i]) == TEC_OK);
     return n;
@@ -99,22 +99,22 @@ static uint32_t fill(void)
 
 static void fill_all(void)
 {
-    for (uint32_t i = 0; i < UNITS; i++)
+    for (uint32_t i = 0; i < SEGMENTS; i++)
         REQUIRE(put(i, 0) == TEC_OK);
-    CHECK_INT(fill(), ==, UNITS);
+    CHECK_INT(fill(), ==, SEGMENTS);
 }
 
-/* The unit whose bytes each pinned KV must have. */
-static struct tec_unit_view pinned[UNITS];
+/* The segment whose bytes each pinned KV must have. */
+static struct tec_store_segment_view pinned[SEGMENTS];
 
 /* Pin what is kept; the others are computed. Returns how many are pinned. */
 static uint32_t pin(unsigned char *computed)
 {
     uint32_t n = 0;
-    for (uint32_t u = 0; u < UNITS; u++) {
-        REQUIRE(tec_store_view(store, units[u], &pinned[u]));
+    for (uint32_t u = 0; u < SEGMENTS; u++) {
+        REQUIRE(tec_store_view(store, segments[u], &pinned[u]));
         kv[u] = NULL;
-        computed[u] = tec_store_pin(store, units[u], &kv[u], &err) != TEC_OK;
+        computed[u] = tec_store_pin(store, segments[u], &kv[u], &err) != TEC_OK;
         n += !computed[u];
     }
     return n;
@@ -124,7 +124,7 @@ static struct tec_prefetch *stream_new(int64_t bytes_per_sec)
 {
     const struct tec_prefetch_options options = {
         .layers = LAYERS,
-        .units = UNITS,
+        .segments = SEGMENTS,
         .direct = true,
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = bytes_per_sec}}};
     struct tec_prefetch *stream = NULL;
@@ -132,14 +132,14 @@ static struct tec_prefetch *stream_new(int64_t bytes_per_sec)
     return stream;
 }
 
-/* Begin a forward of all units on what is pinned. */
+/* Begin a forward of all segments on what is pinned. */
 static void forward_begin(struct tec_prefetch *s, const unsigned char *computed)
 {
     static unsigned char *staging[PIECES];
     for (uint32_t i = 0; i < PIECES; i++)
         staging[i] = room[i];
     const struct tec_prefetch_forward f = {.layers = LAYERS,
-                                           .units = UNITS,
+                                           .segments = SEGMENTS,
                                            .overlap = TEC_OVERLAP_BOUNDED,
                                            .kv = kv,
                                            .staging = staging,
@@ -153,10 +153,10 @@ static enum tec_status forward_end(struct tec_prefetch *s, const unsigned char *
     struct tec_prefetch_result result;
     for (int l = 0; l < LAYERS && tec_prefetch_wait(s, l); l++) {
         tec_prefetch_started(s, l);
-        for (int u = 0; u < UNITS; u++) {
-            const unsigned char *p = tec_prefetch_pieces(s)[l * UNITS + u];
-            const struct tec_unit_view *v = &pinned[u];
-            unsigned char want = byte_of(v->unit, v->version, v->epoch, (uint32_t)l);
+        for (int u = 0; u < SEGMENTS; u++) {
+            const unsigned char *p = tec_prefetch_pieces(s)[l * SEGMENTS + u];
+            const struct tec_store_segment_view *v = &pinned[u];
+            unsigned char want = byte_of(v->segment, v->version, v->epoch, (uint32_t)l);
             CHECK(computed[u] || (p[0] == want && memcmp(p, p + 1, BODY - 1) == 0));
         }
         if (l + 1 < LAYERS)
@@ -164,28 +164,28 @@ static enum tec_status forward_end(struct tec_prefetch *s, const unsigned char *
         tec_prefetch_ended(s, l);
     }
     enum tec_status status = tec_prefetch_finish(s, &result, &err);
-    for (uint32_t u = 0; u < UNITS; u++)
+    for (uint32_t u = 0; u < SEGMENTS; u++)
         tec_store_drop(store, kv[u]);
     return status;
 }
 
 static enum tec_status forward(struct tec_prefetch *s)
 {
-    unsigned char computed[UNITS];
+    unsigned char computed[SEGMENTS];
     (void)pin(computed);
     forward_begin(s, computed);
     return forward_end(s, computed);
 }
 
-TEST(a_unit_updated_while_it_is_loaded_is_new_the_next_time)
+TEST(a_segment_updated_while_it_is_loaded_is_new_the_next_time)
 {
-    unsigned char computed[UNITS];
+    unsigned char computed[SEGMENTS];
     begin(0, 0);
     fill_all();
-    struct tec_prefetch *s = stream_new(KV * 100); /* a unit takes 10 ms */
-    CHECK_INT(pin(computed), ==, UNITS);
+    struct tec_prefetch *s = stream_new(KV * 100); /* a segment takes 10 ms */
+    CHECK_INT(pin(computed), ==, SEGMENTS);
     forward_begin(s, computed);
-    REQUIRE(put(4, 1) == TEC_OK && give(units[4]) == TEC_OK);
+    REQUIRE(put(4, 1) == TEC_OK && give(segments[4]) == TEC_OK);
     REQUIRE(store_compact(store, &err) == TEC_OK);
     CHECK_INT(forward_end(s, computed), ==, TEC_OK); /* the old bytes */
     CHECK_INT(pinned[4].version, ==, 1);
@@ -195,18 +195,18 @@ TEST(a_unit_updated_while_it_is_loaded_is_new_the_next_time)
     end();
 }
 
-TEST(a_unit_removed_while_it_is_loaded_is_there_until_it_is_dropped)
+TEST(a_segment_removed_while_it_is_loaded_is_there_until_it_is_dropped)
 {
     struct tec_groups_change change;
-    unsigned char computed[UNITS];
+    unsigned char computed[SEGMENTS];
     begin(0, 0);
     fill_all();
     struct tec_prefetch *s = stream_new(KV * 100);
-    CHECK_INT(pin(computed), ==, UNITS);
+    CHECK_INT(pin(computed), ==, SEGMENTS);
     forward_begin(s, computed);
     REQUIRE(tec_store_remove(store, "u7", &change, &err) == TEC_OK);
     REQUIRE(put(7, 5) == TEC_OK); /* the handle is used again */
-    CHECK_INT(units[7], ==, 7);
+    CHECK_INT(segments[7], ==, 7);
     CHECK_INT(forward_end(s, computed), ==, TEC_OK);
     tec_prefetch_destroy(s);
     end();
@@ -216,31 +216,31 @@ TEST(a_group_that_flips_in_the_step_that_retrieves_it_is_of_one_form)
 {
     const float query[DIM] = {1.0f, 0, 0};
     struct tec_groups_change change;
-    unsigned char computed[UNITS];
+    unsigned char computed[SEGMENTS];
     uint32_t got[4], n = 0;
     begin(1 << 22, 0);
     fill_all();
     struct tec_prefetch *s = stream_new(KV * 100);
     REQUIRE(tec_store_query(store, query, 4, got, &n, &err) == TEC_OK && n == 4);
-    CHECK_INT(pin(computed), ==, UNITS); /* alone */
+    CHECK_INT(pin(computed), ==, SEGMENTS); /* alone */
     forward_begin(s, computed);
     REQUIRE(tec_store_step(store, 2, &change, &err) == TEC_OK); /* and now jointly */
     CHECK_INT(change.n_promoted, ==, DIM);
     CHECK_INT(forward_end(s, computed), ==, TEC_OK);
-    CHECK_INT(pin(computed), ==, 0); /* no unit is of a form that it no longer has */
+    CHECK_INT(pin(computed), ==, 0); /* no segment is of a form that it no longer has */
     REQUIRE(tec_store_query(store, query, 4, got, &n, &err) == TEC_OK);
     CHECK_INT(n, ==, 4); /* the whole group */
-    struct tec_unit_view v = pinned[0];
+    struct tec_store_segment_view v = pinned[0];
     const void *old[LAYERS] = {room[0], room[0], room[0], room[0], room[0]};
-    CHECK_INT(tec_store_put_kv(store, units[0], v.version, 0, old, &err), ==, TEC_NOT_FOUND);
+    CHECK_INT(tec_store_put_kv(store, segments[0], v.version, 0, old, &err), ==, TEC_NOT_FOUND);
     printf("# %s\n", err.message);
-    CHECK_INT(fill(), ==, UNITS);
-    CHECK_INT(pin(computed), ==, UNITS); /* jointly; and now one of them changes */
+    CHECK_INT(fill(), ==, SEGMENTS);
+    CHECK_INT(pin(computed), ==, SEGMENTS); /* jointly; and now one of them changes */
     forward_begin(s, computed);
     REQUIRE(put(0, 1) == TEC_OK);
     CHECK_INT(forward_end(s, computed), ==, TEC_OK);
-    CHECK_INT(pin(computed), ==, UNITS - 4); /* its group is computed again, each alone */
-    for (uint32_t u = 0; u < UNITS; u++)
+    CHECK_INT(pin(computed), ==, SEGMENTS - 4); /* its group is computed again, each alone */
+    for (uint32_t u = 0; u < SEGMENTS; u++)
         tec_store_drop(store, kv[u]);
     tec_prefetch_destroy(s);
     end();
@@ -249,21 +249,21 @@ TEST(a_group_that_flips_in_the_step_that_retrieves_it_is_of_one_form)
 TEST(a_full_ram_tier_reads_from_the_file)
 {
     struct tec_kv *held = NULL;
-    begin(3 * KV, 0); /* room for three units */
+    begin(3 * KV, 0); /* room for three segments */
     fill_all();
     struct tec_prefetch *s = stream_new(0);
     CHECK_INT(forward(s), ==, TEC_OK);
     struct tec_prefetch_counts c = tec_prefetch_counts(s);
     CHECK_INT(c.bytes[TEC_KEPT_RAM], ==, 3 * KV);
     CHECK_INT(c.bytes[TEC_KEPT_FILE], ==, 9 * KV);
-    unsigned char computed[UNITS];
-    CHECK_INT(pin(computed), ==, UNITS); /* all RAM is pinned: nothing more goes in */
-    REQUIRE(tec_store_pin(store, units[0], &held, &err) == TEC_OK);
+    unsigned char computed[SEGMENTS];
+    CHECK_INT(pin(computed), ==, SEGMENTS); /* all RAM is pinned: nothing more goes in */
+    REQUIRE(tec_store_pin(store, segments[0], &held, &err) == TEC_OK);
     CHECK_INT(tec_store_warm(store, held, &err), ==, TEC_NO_MEMORY);
     printf("# %s\n", err.message);
     forward_begin(s, computed);
     CHECK_INT(put(1, 1), ==, TEC_OK);
-    CHECK_INT(give(units[1]), ==, TEC_OK); /* to the file alone */
+    CHECK_INT(give(segments[1]), ==, TEC_OK); /* to the file alone */
     CHECK_INT(forward_end(s, computed), ==, TEC_OK);
     tec_store_drop(store, held);
     CHECK_INT(forward(s), ==, TEC_OK);
@@ -272,18 +272,18 @@ TEST(a_full_ram_tier_reads_from_the_file)
     end();
 }
 
-/* Check that all units are of that round or newer, and that what is loaded is theirs. Computes what
- * is missing. */
+/* Check that all segments are of that round or newer, and that what is loaded is theirs. Computes
+ * what is missing. */
 static void check_rounds(int64_t ram, const int *rounds)
 {
     REQUIRE(open_store(ram, 0) == TEC_OK);
-    for (uint32_t u = 0; u < UNITS; u++) {
+    for (uint32_t u = 0; u < SEGMENTS; u++) {
         char id[8], want[32];
-        struct tec_unit_view v;
+        struct tec_store_segment_view v;
         snprintf(id, sizeof id, "u%u", u);
         snprintf(want, sizeof want, "%u round %d", u, rounds[u]);
-        REQUIRE(store_find(store, id, &units[u]) == TEC_OK);
-        REQUIRE(tec_store_view(store, units[u], &v));
+        REQUIRE(store_find(store, id, &segments[u]) == TEC_OK);
+        REQUIRE(tec_store_view(store, segments[u], &v));
         CHECK_STR(v.text, want);
     }
     struct tec_prefetch *s = stream_new(0);
@@ -305,8 +305,8 @@ TEST(a_file_cut_off_at_any_place_gives_no_wrong_byte)
         REQUIRE(truncate(path, at) == 0);
         REQUIRE(open_store(0, 0) == TEC_OK);
         struct tec_prefetch *s = stream_new(0);
-        uint32_t n = tec_store_counts(store).units, lost = UNITS - n;
-        for (uint32_t u = 0; u < UNITS; u++)
+        uint32_t n = tec_store_counts(store).segments, lost = SEGMENTS - n;
+        for (uint32_t u = 0; u < SEGMENTS; u++)
             REQUIRE(put(u, 0) == TEC_OK); /* those whose text was cut off come again */
         CHECK_INT(forward(s), ==, TEC_OK);
         computed_most = lost > computed_most ? lost : computed_most;
@@ -340,8 +340,8 @@ TEST(a_file_damaged_under_a_forward_gives_no_wrong_byte)
         enum tec_status status = forward(s);
         CHECK(status == TEC_OK || status == TEC_NOT_FOUND);
         voids += status != TEC_OK;
-        for (int again = 0; status != TEC_OK && again < UNITS; again++)
-            status = forward(s); /* each time at least one unit fewer is loaded */
+        for (int again = 0; status != TEC_OK && again < SEGMENTS; again++)
+            status = forward(s); /* each time at least one segment fewer is loaded */
         CHECK_INT(status, ==, TEC_OK);
         (void)fill();
         REQUIRE(stat(path, &st) == 0);
@@ -354,7 +354,7 @@ TEST(a_file_damaged_under_a_forward_gives_no_wrong_byte)
 
 TEST(a_disk_that_fills_up_loses_nothing_acknowledged)
 {
-    int rounds[UNITS] = {0};
+    int rounds[SEGMENTS] = {0};
     begin(0, 0);
     fill_all();
     struct tec_prefetch *s = stream_new(0);
@@ -366,13 +366,13 @@ TEST(a_disk_that_fills_up_loses_nothing_acknowledged)
     REQUIRE(setrlimit(RLIMIT_FSIZE, &now) == 0);
     int failed = 0;
     for (int round = 1; round < 6; round++)
-        for (uint32_t u = 0; u < UNITS; u++) {
+        for (uint32_t u = 0; u < SEGMENTS; u++) {
             enum tec_status status = put(u, round);
             CHECK(status == TEC_OK || status == TEC_IO);
             if (status == TEC_OK)
                 rounds[u] = round; /* acknowledged */
             if (status == TEC_OK)
-                status = give(units[u]);
+                status = give(segments[u]);
             if (status != TEC_OK && failed++ == 0)
                 printf("# %s\n", err.message);
             if (u == 5)
@@ -390,12 +390,12 @@ TEST(a_disk_that_fills_up_loses_nothing_acknowledged)
 
 TEST(a_size_limit_forgets_kv_but_no_text)
 {
-    int rounds[UNITS];
+    int rounds[SEGMENTS];
     begin(0, 6 * KV);
     for (int round = 0; round < 4; round++)
-        for (uint32_t u = 0; u < UNITS; u++) {
+        for (uint32_t u = 0; u < SEGMENTS; u++) {
             REQUIRE(put(u, round) == TEC_OK);
-            CHECK_INT(give(units[u]), ==, TEC_OK);
+            CHECK_INT(give(segments[u]), ==, TEC_OK);
             rounds[u] = round;
         }
     struct tec_prefetch *s = stream_new(0);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { UNITS = 12, LAYERS = 3, ROW = 24, DIM = 4, KILLS = 240 /* or --rounds */ };
+enum { SEGMENTS = 12, LAYERS = 3, ROW = 24, DIM = 4, KILLS = 240 /* or --rounds */ };
 
 static const struct tec_log_key key = {.model = {11, 12},
                                        .tokenizer = {21, 22},
@@ -44,11 +44,11 @@ static void remove_path(void)
     rmdir(folder);
 }
 
-/* What a store would know after reading: the last state of each unit. */
+/* What a store would know after reading: the last state of each segment. */
 struct state {
-    uint64_t version[UNITS]; /* 0: not there */
-    int64_t kv[UNITS];       /* place of the KV of that version, 0: none */
-    uint32_t tokens[UNITS];
+    uint64_t version[SEGMENTS]; /* 0: not there */
+    int64_t kv[SEGMENTS];       /* place of the KV of that version, 0: none */
+    uint32_t tokens[SEGMENTS];
     int64_t steps; /* operations done, by the last record */
     int records, damages, wrong;
     struct tec_log_damage last;
@@ -77,7 +77,7 @@ static void rows_of(uint64_t version, uint32_t layer, unsigned char *rows)
 static enum tec_status on_record(void *user, const struct tec_log_record *r, struct tec_error *err)
 {
     struct state *s = user;
-    uint64_t u = r->unit % UNITS;
+    uint64_t u = r->segment % SEGMENTS;
     char text[256];
     (void)err;
     s->records++;
@@ -117,13 +117,13 @@ static enum tec_status open_state(struct tec_log **log, struct state *s,
     return tec_log_open(log, path, &key, options ? options : &none, &visitor, heap, err);
 }
 
-static enum tec_status put(struct tec_log *log, uint64_t unit, uint64_t version, int64_t step,
+static enum tec_status put(struct tec_log *log, uint64_t segment, uint64_t version, int64_t step,
                            struct tec_error *err)
 {
     char text[256];
     const float embedding[DIM] = {1.0f, 2.0f, (float)(version % 1000), 4.0f};
     struct tec_log_record r = {.type = TEC_LOG_PUT,
-                               .unit = unit,
+                               .segment = segment,
                                .version = version,
                                .step = step,
                                .tokens = tokens_of(version),
@@ -135,7 +135,7 @@ static enum tec_status put(struct tec_log *log, uint64_t unit, uint64_t version,
     return tec_log_append(log, &r, err);
 }
 
-static enum tec_status put_kv(struct tec_log *log, uint64_t unit, uint64_t version, int64_t step,
+static enum tec_status put_kv(struct tec_log *log, uint64_t segment, uint64_t version, int64_t step,
                               int64_t *place, struct tec_error *err)
 {
     unsigned char rows[LAYERS][2 * 8 * ROW];
@@ -145,7 +145,7 @@ static enum tec_status put_kv(struct tec_log *log, uint64_t unit, uint64_t versi
         pieces[l] = rows[l];
     }
     struct tec_log_record r = {.type = TEC_LOG_KV,
-                               .unit = unit,
+                               .segment = segment,
                                .version = version,
                                .step = step,
                                .tokens = tokens_of(version),
@@ -156,7 +156,7 @@ static enum tec_status put_kv(struct tec_log *log, uint64_t unit, uint64_t versi
     return status;
 }
 
-static bool kv_right(struct tec_log *log, uint64_t unit, uint64_t version, int64_t place)
+static bool kv_right(struct tec_log *log, uint64_t segment, uint64_t version, int64_t place)
 {
     unsigned char piece[1024], rows[1024];
     uint32_t tokens = tokens_of(version);
@@ -164,7 +164,7 @@ static bool kv_right(struct tec_log *log, uint64_t unit, uint64_t version, int64
     for (uint32_t l = 0; l < LAYERS; l++) {
         rows_of(version, l, rows);
         if (tec_log_pread(log, piece, stride, place + (int64_t)(l * stride), NULL) != TEC_OK ||
-            !tec_log_piece_whole(piece, stride, unit, version, l) ||
+            !tec_log_piece_whole(piece, stride, segment, version, l) ||
             memcmp(piece, rows, 2 * tec_log_piece_value(&key, tokens)) != 0)
             return false;
     }
@@ -175,11 +175,11 @@ static bool kv_right(struct tec_log *log, uint64_t unit, uint64_t version, int64
 static enum tec_status operate(struct tec_log *log, struct state *s, int64_t i,
                                struct tec_error *err)
 {
-    uint64_t dice = mix((uint64_t)i), u = dice % UNITS;
+    uint64_t dice = mix((uint64_t)i), u = dice % SEGMENTS;
     int64_t place = 1;
     enum tec_status status = TEC_OK;
     if (dice / 64 % 8 == 0 && s->version[u]) {
-        struct tec_log_record r = {.type = TEC_LOG_DELETE, .unit = u, .step = i + 1};
+        struct tec_log_record r = {.type = TEC_LOG_DELETE, .segment = u, .step = i + 1};
         status = log ? tec_log_append(log, &r, err) : TEC_OK;
         s->version[u] = 0;
         s->kv[u] = 0;
@@ -201,13 +201,13 @@ static enum tec_status compact(struct tec_log *log, struct state *s, struct tec_
     TEC_TRY(tec_log_compact_begin(log, &fresh, err));
     struct tec_log_record clock = {.type = TEC_LOG_CLOCK, .step = s->steps};
     enum tec_status status = tec_log_append(fresh, &clock, err);
-    for (uint64_t u = 0; u < UNITS && status == TEC_OK; u++) {
+    for (uint64_t u = 0; u < SEGMENTS && status == TEC_OK; u++) {
         if (s->version[u])
             status = put(fresh, u, s->version[u], 0, err);
         if (status != TEC_OK || !s->kv[u])
             continue;
         struct tec_log_record r = {.type = TEC_LOG_KV,
-                                   .unit = u,
+                                   .segment = u,
                                    .version = s->version[u],
                                    .tokens = tokens_of(s->version[u]),
                                    .place = s->kv[u]};
@@ -279,7 +279,7 @@ static void check_state(struct tec_log *log, const struct state *s)
     for (int64_t i = 0; i < s->steps; i++)
         (void)operate(NULL, &want, i, NULL);
     CHECK_INT(s->wrong, ==, 0);
-    for (uint64_t u = 0; u < UNITS; u++) {
+    for (uint64_t u = 0; u < SEGMENTS; u++) {
         CHECK_INT(s->version[u], ==, want.version[u]);
         CHECK((s->kv[u] != 0) == (want.kv[u] != 0));
         if (s->kv[u])
@@ -401,7 +401,7 @@ TEST(a_bit_that_flips_costs_its_record_alone)
         CHECK_INT(s.records, >=, whole.records - 1);
         CHECK_INT(s.damages, <=, 1);
         CHECK((s.damages == 1) == (s.records < whole.records));
-        for (uint64_t u = 0; u < UNITS; u++)
+        for (uint64_t u = 0; u < SEGMENTS; u++)
             if (s.kv[u] && !kv_right(log, u, s.version[u], s.kv[u]))
                 pieces++; /* found when it is read */
         tec_log_close(log);
@@ -598,7 +598,7 @@ TEST(memory_that_runs_out_is_reported)
     remove_path();
 }
 
-TEST(a_hundred_thousand_units_open_fast)
+TEST(a_hundred_thousand_segments_open_fast)
 {
     enum { MANY = 100000 };
     struct tec_heap heap = {0};
@@ -617,7 +617,7 @@ TEST(a_hundred_thousand_units_open_fast)
     int64_t begin = tec_clock_now(&clock);
     REQUIRE(open_state(&log, &s, NULL, &heap, NULL) == TEC_OK);
     int64_t took = tec_clock_now(&clock) - begin;
-    printf("# %d units with KV, %.0f MB: opened in %.0f ms (in the page cache)\n", MANY,
+    printf("# %d segments with KV, %.0f MB: opened in %.0f ms (in the page cache)\n", MANY,
            (double)bytes / 1e6, (double)took / 1e6);
     CHECK_INT(s.records, ==, 2 * MANY);
     CHECK_INT(s.steps, ==, MANY);

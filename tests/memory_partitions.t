@@ -18,7 +18,7 @@ check() {
     if "$@" >/dev/null 2>&1; then echo "ok $n - $text"
     else bad=1; echo "not ok $n - $text"; head -c 800 "$W/out" "$W/err" | sed 's/^/# /' >&2; fi
 }
-# Answers of several frames, so that some are decoded while a later prompt is recalled; few units computed anew.
+# Answers of several frames, so that some are decoded while a later prompt is recalled; few segments computed anew.
 for base in demo_memory graphs/g17_memory_in_partitions; do
     cat >"$W/x_$(basename $base).lua" <<END
 return extend("$base.lua", { name = "spread",
@@ -80,7 +80,7 @@ check "answers of earlier frames are decoded while a prompt is recalled" awk '
     END { for (at in ask) both += at in answer; exit !both }' "$W/trace"
 "$T" check "$G" --set nodes.recall.partition=b >"$W/out" 2>"$W/err"
 check "another partition than the prefill's is refused, with its place" \
-    grep -q "units are recalled in the launch of the prefill.*'recall'" "$W/out"
+    grep -q "segments are recalled in the launch of the prefill.*'recall'" "$W/out"
 
 # Against the interpreter: every node, request and step a launch of its own.
 as_interpreted() {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LAYERS = 6, ROW = 256, DIM = 2, UNITS = 12, TOKENS = 16, PIECES = LAYERS * UNITS };
+enum { LAYERS = 6, ROW = 256, DIM = 2, SEGMENTS = 12, TOKENS = 16, PIECES = LAYERS * SEGMENTS };
 enum { BODY = 2 * TOKENS * ROW, PIECE = BODY + 64 };
 
 static char path[64], folder[32];
@@ -17,16 +17,16 @@ static struct tec_store *store;
 static struct tec_heap heap;
 static _Alignas(64) unsigned char room[PIECES][PIECE];
 static unsigned char *staging[PIECES];
-static struct tec_kv *kv[UNITS];
+static struct tec_kv *kv[SEGMENTS];
 
-static uint32_t tokens_of(uint32_t unit)
+static uint32_t tokens_of(uint32_t segment)
 {
-    return 4 + unit % 3 * 6; /* 4, 10, 16 */
+    return 4 + segment % 3 * 6; /* 4, 10, 16 */
 }
 
-static unsigned char byte_of(uint32_t unit, uint32_t layer, uint64_t version)
+static unsigned char byte_of(uint32_t segment, uint32_t layer, uint64_t version)
 {
-    return (unsigned char)(unit * 7 + layer * 31 + version * 64);
+    return (unsigned char)(segment * 7 + layer * 31 + version * 64);
 }
 
 static void put(uint32_t i, int round)
@@ -36,18 +36,18 @@ static void put(uint32_t i, int round)
     char id[8], text[32];
     const float v[DIM] = {1.0f, (float)i};
     struct tec_groups_change change;
-    struct tec_unit_view view;
-    uint32_t unit = 0;
+    struct tec_store_segment_view view;
+    uint32_t segment = 0;
     snprintf(id, sizeof id, "u%u", i);
     int n = snprintf(text, sizeof text, "%u in round %d", i, round);
-    REQUIRE(tec_store_put(store, id, text, (size_t)n, tokens_of(i), v, &unit, &change, NULL) ==
+    REQUIRE(tec_store_put(store, id, text, (size_t)n, tokens_of(i), v, &segment, &change, NULL) ==
             TEC_OK);
-    REQUIRE(unit == i && tec_store_view(store, unit, &view));
+    REQUIRE(segment == i && tec_store_view(store, segment, &view));
     for (uint32_t l = 0; l < LAYERS; l++) {
         memset(rows[l], byte_of(i, l, view.version), BODY);
         pieces[l] = rows[l];
     }
-    REQUIRE(tec_store_put_kv(store, unit, view.version, view.epoch, pieces, NULL) == TEC_OK);
+    REQUIRE(tec_store_put_kv(store, segment, view.version, view.epoch, pieces, NULL) == TEC_OK);
 }
 
 /* Make RAM for so many bytes; what was given last is in it. */
@@ -56,7 +56,7 @@ static void open_store(int64_t ram)
     const struct tec_store_options options = {
         .path = path,
         .key = {.layers = LAYERS, .row_bytes = ROW, .dim = DIM},
-        .max_units = UNITS,
+        .max_segments = SEGMENTS,
         .threshold = 2.0,
         .stable_steps = 1,
         .ram_bytes = ram};
@@ -64,7 +64,7 @@ static void open_store(int64_t ram)
     snprintf(path, sizeof path, "%s/store", folder);
     memset(&heap, 0, sizeof heap);
     REQUIRE(tec_store_open(&store, &options, &heap, NULL) == TEC_OK);
-    for (uint32_t i = 0; i < UNITS; i++)
+    for (uint32_t i = 0; i < SEGMENTS; i++)
         put(i, 0);
     for (uint32_t i = 0; i < PIECES; i++)
         staging[i] = room[i];
@@ -80,13 +80,13 @@ static void close_store(void)
 
 static void pin_all(void)
 {
-    for (uint32_t u = 0; u < UNITS; u++)
+    for (uint32_t u = 0; u < SEGMENTS; u++)
         REQUIRE(tec_store_pin(store, u, &kv[u], NULL) == TEC_OK);
 }
 
 static void drop_all(void)
 {
-    for (uint32_t u = 0; u < UNITS; u++)
+    for (uint32_t u = 0; u < SEGMENTS; u++)
         tec_store_drop(store, kv[u]);
 }
 
@@ -95,7 +95,7 @@ static struct tec_prefetch *start(const struct tec_prefetch_options *given)
     struct tec_prefetch_options options = *given;
     struct tec_prefetch *prefetch = NULL;
     options.layers = LAYERS;
-    options.units = UNITS;
+    options.segments = SEGMENTS;
     REQUIRE(tec_prefetch_create(&prefetch, store, &options, &heap, NULL) == TEC_OK);
     return prefetch;
 }
@@ -106,10 +106,10 @@ static uint32_t dice(uint32_t *seed)
     return *seed >> 16;
 }
 
-/* Sets that shrink: unit u is computed at the layers before last[u]. */
-static void make_sets(unsigned char (*sets)[UNITS], uint32_t *seed)
+/* Sets that shrink: segment u is computed at the layers before last[u]. */
+static void make_sets(unsigned char (*sets)[SEGMENTS], uint32_t *seed)
 {
-    for (uint32_t u = 0; u < UNITS; u++) {
+    for (uint32_t u = 0; u < SEGMENTS; u++) {
         uint32_t last = dice(seed) % (LAYERS + 1);
         for (uint32_t l = 0; l < LAYERS; l++)
             sets[l][u] = l < last;
@@ -123,25 +123,26 @@ static void pause_ns(int64_t ns)
         tec_clock_wait(&clock, tec_clock_now(&clock) + ns);
 }
 
-static bool piece_right(const unsigned char *piece, uint32_t unit, uint32_t layer, uint64_t version)
+static bool piece_right(const unsigned char *piece, uint32_t segment, uint32_t layer,
+                        uint64_t version)
 {
-    size_t body = 2 * tokens_of(unit) * ROW;
-    return piece[0] == byte_of(unit, layer, version) && memcmp(piece, piece + 1, body - 1) == 0;
+    size_t body = 2 * tokens_of(segment) * ROW;
+    return piece[0] == byte_of(segment, layer, version) && memcmp(piece, piece + 1, body - 1) == 0;
 }
 
 /* Run layers of so many ns each; returns how many pieces were right, or -1 if the forward is
  * void. */
-static int compute(struct tec_prefetch *s, unsigned char (*sets)[UNITS], int64_t layer_ns)
+static int compute(struct tec_prefetch *s, unsigned char (*sets)[SEGMENTS], int64_t layer_ns)
 {
     int right = 0, wanted = 0;
     for (int l = 0; l < LAYERS; l++) {
         if (!tec_prefetch_wait(s, l))
             return -1;
         tec_prefetch_started(s, l);
-        for (uint32_t u = 0; u < UNITS; u++) {
+        for (uint32_t u = 0; u < SEGMENTS; u++) {
             wanted += !sets[l][u];
             if (!sets[l][u])
-                right += piece_right(tec_prefetch_pieces(s)[l * UNITS + (int)u], u, (uint32_t)l,
+                right += piece_right(tec_prefetch_pieces(s)[l * SEGMENTS + (int)u], u, (uint32_t)l,
                                      kv[u]->version);
         }
         pause_ns(layer_ns / 2);
@@ -154,22 +155,22 @@ static int compute(struct tec_prefetch *s, unsigned char (*sets)[UNITS], int64_t
     return right;
 }
 
-static struct tec_prefetch_forward plain(unsigned char (*sets)[UNITS])
+static struct tec_prefetch_forward plain(unsigned char (*sets)[SEGMENTS])
 {
     return (struct tec_prefetch_forward){.layers = LAYERS,
-                                         .units = UNITS,
+                                         .segments = SEGMENTS,
                                          .overlap = TEC_OVERLAP_BOUNDED,
                                          .kv = kv,
                                          .staging = staging,
                                          .first = sets[0]};
 }
 
-static int64_t wanted_bytes(unsigned char (*sets)[UNITS])
+static int64_t wanted_bytes(unsigned char (*sets)[SEGMENTS])
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < PIECES; i++)
-        if (!sets[i / UNITS][i % UNITS])
-            bytes += (int64_t)tec_kv_piece_bytes(kv[i % UNITS]);
+        if (!sets[i / SEGMENTS][i % SEGMENTS])
+            bytes += (int64_t)tec_kv_piece_bytes(kv[i % SEGMENTS]);
     return bytes;
 }
 
@@ -186,7 +187,7 @@ TEST(pieces_are_right_for_every_rule_tier_and_grain)
         struct tec_prefetch *s = start(&options);
         int64_t calls = heap.calls;
         for (int i = 0; i < 12; i++) {
-            unsigned char sets[LAYERS][UNITS];
+            unsigned char sets[LAYERS][SEGMENTS];
             struct tec_prefetch_result result;
             make_sets(sets, &seed);
             struct tec_prefetch_forward f = plain(sets);
@@ -215,7 +216,7 @@ static struct tec_prefetch_result timed(int64_t speed, int64_t layer_ns, enum te
     const struct tec_clock clock = {0};
     const struct tec_prefetch_options options = {
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = speed}}};
-    unsigned char sets[LAYERS][UNITS] = {{0}};
+    unsigned char sets[LAYERS][SEGMENTS] = {{0}};
     struct tec_prefetch_result result;
     struct tec_prefetch *s = start(&options);
     struct tec_prefetch_forward f = plain(sets);
@@ -236,7 +237,7 @@ TEST(loading_beside_computing_is_counted)
     int64_t took = 0, alone = 0;
     open_store(0);
     pin_all();
-    unsigned char none[LAYERS][UNITS] = {{0}};
+    unsigned char none[LAYERS][SEGMENTS] = {{0}};
     int64_t bytes = wanted_bytes(none);
     /* 5 ms a layer on the link, 5 ms in computing */
     struct tec_prefetch_result r = timed(bytes * 200 / LAYERS, 5000000, TEC_OVERLAP_BOUNDED, &took);
@@ -260,7 +261,7 @@ TEST(what_is_believed_of_a_tier_is_what_was_measured)
 {
     const struct tec_prefetch_options options = {
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = 10000000, .latency_ns = 500000}}};
-    unsigned char sets[LAYERS][UNITS] = {{0}};
+    unsigned char sets[LAYERS][SEGMENTS] = {{0}};
     struct tec_prefetch_result result;
     open_store(0);
     pin_all();
@@ -301,11 +302,11 @@ TEST(times_of_loads_are_a_line)
     CHECK_INT(tec_prefetch_line_at(&line, SIZE_MAX / 2), <=, INT64_C(1) << 40);
 }
 
-TEST(a_unit_that_changes_while_it_is_loaded_keeps_its_bytes)
+TEST(a_segment_that_changes_while_it_is_loaded_keeps_its_bytes)
 {
     const struct tec_prefetch_options options = {
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = 20000000}}};
-    unsigned char sets[LAYERS][UNITS] = {{0}};
+    unsigned char sets[LAYERS][SEGMENTS] = {{0}};
     struct tec_prefetch_result result;
     open_store(0);
     struct tec_prefetch *s = start(&options);
@@ -313,7 +314,7 @@ TEST(a_unit_that_changes_while_it_is_loaded_keeps_its_bytes)
         pin_all();
         struct tec_prefetch_forward f = plain(sets);
         REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
-        for (uint32_t u = 0; u < UNITS; u++)
+        for (uint32_t u = 0; u < SEGMENTS; u++)
             put(u, round);
         REQUIRE(store_compact(store, NULL) == TEC_OK);
         CHECK_INT(kv[0]->version, ==, round); /* the older one */
@@ -328,14 +329,14 @@ TEST(a_unit_that_changes_while_it_is_loaded_keeps_its_bytes)
 TEST(what_cannot_be_loaded_makes_the_forward_void)
 {
     const struct tec_prefetch_options options = {.direct = true};
-    unsigned char sets[LAYERS][UNITS] = {{0}};
+    unsigned char sets[LAYERS][SEGMENTS] = {{0}};
     struct tec_prefetch_result result;
     struct tec_error err;
     open_store(0);
     pin_all();
     struct tec_prefetch *s = start(&options);
     struct tec_prefetch_forward f = plain(sets);
-    /* Damage the last layer of the last unit, which is the end of the file. */
+    /* Damage the last layer of the last segment, which is the end of the file. */
     int file = open(path, O_RDWR);
     off_t end = lseek(file, 0, SEEK_END);
     REQUIRE(file >= 0 && pwrite(file, "x", 1, end - 100) == 1 && close(file) == 0);
@@ -344,23 +345,23 @@ TEST(what_cannot_be_loaded_makes_the_forward_void)
     CHECK(tec_prefetch_ready(s, LAYERS - 1) && !tec_prefetch_wait(s, 0));
     CHECK_INT(tec_prefetch_finish(s, &result, &err), ==, TEC_NOT_FOUND);
     printf("# %s\n", err.message);
-    CHECK(result.failed[UNITS - 1] && !result.failed[0]);
+    CHECK(result.failed[SEGMENTS - 1] && !result.failed[0]);
     CHECK_INT(result.counts.failed, ==, 1);
     drop_all();
-    struct tec_unit_view view; /* it is missing now; computed, all is well */
-    REQUIRE(tec_store_view(store, UNITS - 1, &view));
+    struct tec_store_segment_view view; /* it is missing now; computed, all is well */
+    REQUIRE(tec_store_view(store, SEGMENTS - 1, &view));
     CHECK(!view.has_kv);
     memset(sets, 0, sizeof sets);
-    for (uint32_t u = 0; u + 1 < UNITS; u++)
+    for (uint32_t u = 0; u + 1 < SEGMENTS; u++)
         REQUIRE(tec_store_pin(store, u, &kv[u], NULL) == TEC_OK);
-    kv[UNITS - 1] = NULL;
+    kv[SEGMENTS - 1] = NULL;
     CHECK_INT(tec_prefetch_begin(s, &f, NULL), ==, TEC_INVALID);
     for (int l = 0; l < LAYERS; l++)
-        sets[l][UNITS - 1] = 1;
+        sets[l][SEGMENTS - 1] = 1;
     REQUIRE(tec_prefetch_begin(s, &f, NULL) == TEC_OK);
     CHECK(compute(s, sets, 0) > 0);
     CHECK_INT(tec_prefetch_finish(s, &result, NULL), ==, TEC_OK);
-    for (uint32_t u = 0; u + 1 < UNITS; u++)
+    for (uint32_t u = 0; u + 1 < SEGMENTS; u++)
         tec_store_drop(store, kv[u]);
     tec_prefetch_destroy(s);
     close_store();
@@ -369,8 +370,8 @@ TEST(what_cannot_be_loaded_makes_the_forward_void)
 TEST(what_is_told_out_of_order_is_refused)
 {
     const struct tec_prefetch_options options = {.poll_ns = 1000};
-    unsigned char sets[LAYERS][UNITS] = {{0}};
-    unsigned char all[UNITS];
+    unsigned char sets[LAYERS][SEGMENTS] = {{0}};
+    unsigned char all[SEGMENTS];
     struct tec_prefetch_result result;
     open_store(1 << 20);
     pin_all();
@@ -404,7 +405,7 @@ TEST(a_forward_given_up_stops_its_loads)
 {
     const struct tec_prefetch_options options = {
         .limit = {[TEC_KEPT_FILE] = {.bytes_per_sec = 2000000}}};
-    unsigned char sets[LAYERS][UNITS] = {{0}};
+    unsigned char sets[LAYERS][SEGMENTS] = {{0}};
     struct tec_prefetch_result result;
     open_store(0);
     pin_all();
@@ -427,14 +428,14 @@ TEST(sizes_out_of_range_are_refused_and_memory_may_be_missing)
     struct tec_error err;
     open_store(0);
     const struct tec_prefetch_options wrong[] = {
-        {.layers = 0, .units = 1},
-        {.layers = TEC_MAX_LOADING_LAYERS + 1, .units = 1},
-        {.layers = 1, .units = TEC_MAX_LOADING_UNITS + 1},
-        {.layers = 1, .units = 1, .grain_bytes = -1},
-        {.layers = 1, .units = 1, .limit = {{.latency_ns = -1}}}};
+        {.layers = 0, .segments = 1},
+        {.layers = TEC_MAX_LOADING_LAYERS + 1, .segments = 1},
+        {.layers = 1, .segments = TEC_MAX_LOADING_SEGMENTS + 1},
+        {.layers = 1, .segments = 1, .grain_bytes = -1},
+        {.layers = 1, .segments = 1, .limit = {{.latency_ns = -1}}}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         CHECK_INT(tec_prefetch_create(&s, store, &wrong[i], &heap, &err), ==, TEC_INVALID);
-    const struct tec_prefetch_options right = {.layers = LAYERS, .units = UNITS};
+    const struct tec_prefetch_options right = {.layers = LAYERS, .segments = SEGMENTS};
     for (int n = 1; n < 100; n++) {
         heap.fail_at = heap.calls + n;
         enum tec_status status = tec_prefetch_create(&s, store, &right, &heap, &err);

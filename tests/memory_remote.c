@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAYERS = 4, ROW = 128, DIM = 2, UNITS = 8, TOKENS = 32, BODY = 2 * TOKENS * ROW };
-enum { PIECE = BODY + 64, PIECES = LAYERS * UNITS };
+enum { LAYERS = 4, ROW = 128, DIM = 2, SEGMENTS = 8, TOKENS = 32, BODY = 2 * TOKENS * ROW };
+enum { PIECE = BODY + 64, PIECES = LAYERS * SEGMENTS };
 
 static char folder[32], path[64], address[80];
 static pid_t server;
@@ -113,7 +113,7 @@ static struct tec_store *open_at(const char *where, const char *file, int64_t ra
     const struct tec_store_options options = {
         .path = file,
         .key = {.model = {4, 2}, .layers = LAYERS, .row_bytes = ROW, .dim = DIM},
-        .max_units = 512,
+        .max_segments = 512,
         .threshold = 0.99,
         .stable_steps = 2,
         .ram_bytes = ram,
@@ -145,11 +145,11 @@ static uint32_t put(struct tec_store *s, uint32_t i, int round)
     char id[16], text[32];
     const float v[DIM] = {i % 2 ? 1.0f : 0.0f, i % 2 ? 0.0f : 1.0f}; /* two groups */
     struct tec_groups_change change;
-    uint32_t unit = 0;
+    uint32_t segment = 0;
     snprintf(id, sizeof id, "u%u", i);
     int n = snprintf(text, sizeof text, "%u in round %d", i, round);
-    REQUIRE(tec_store_put(s, id, text, (size_t)n, TOKENS, v, &unit, &change, NULL) == TEC_OK);
-    return unit;
+    REQUIRE(tec_store_put(s, id, text, (size_t)n, TOKENS, v, &segment, &change, NULL) == TEC_OK);
+    return segment;
 }
 
 static unsigned char byte_of(uint32_t i, int round, uint32_t layer, bool joint)
@@ -157,24 +157,24 @@ static unsigned char byte_of(uint32_t i, int round, uint32_t layer, bool joint)
     return (unsigned char)(i * 11 + (uint32_t)round * 50 + layer * 3 + joint);
 }
 
-static void give(struct tec_store *s, uint32_t unit, uint32_t i, int round)
+static void give(struct tec_store *s, uint32_t segment, uint32_t i, int round)
 {
     static unsigned char rows[LAYERS][BODY];
     const void *pieces[LAYERS];
-    struct tec_unit_view v;
-    REQUIRE(tec_store_view(s, unit, &v));
+    struct tec_store_segment_view v;
+    REQUIRE(tec_store_view(s, segment, &v));
     for (uint32_t l = 0; l < LAYERS; l++) {
         memset(rows[l], byte_of(i, round, l, v.epoch != 0), BODY);
         pieces[l] = rows[l];
     }
-    REQUIRE(tec_store_put_kv(s, unit, v.version, v.epoch, pieces, NULL) == TEC_OK);
+    REQUIRE(tec_store_put_kv(s, segment, v.version, v.epoch, pieces, NULL) == TEC_OK);
 }
 
-static bool right(struct tec_store *s, uint32_t unit, uint32_t i, int round, bool joint)
+static bool right(struct tec_store *s, uint32_t segment, uint32_t i, int round, bool joint)
 {
     static unsigned char piece[PIECE];
     struct tec_kv *kv = NULL;
-    bool good = tec_store_pin(s, unit, &kv, NULL) == TEC_OK;
+    bool good = tec_store_pin(s, segment, &kv, NULL) == TEC_OK;
     for (uint32_t l = 0; good && l < LAYERS; l++)
         good = tec_store_read(s, kv, l, piece, NULL) == TEC_OK &&
                piece[0] == byte_of(i, round, l, joint) && !memcmp(piece, piece + 1, BODY - 1);
@@ -198,7 +198,7 @@ static void here(struct tec_store *s)
     CHECK(tec_store_counts(s).remote.here);
 }
 
-/* The other process: its units have other numbers and versions. Returns how many were right. */
+/* The other process: its segments have other numbers and versions. Returns how many were right. */
 static int other(int wake)
 {
     char byte;
@@ -206,25 +206,25 @@ static int other(int wake)
     if (read(wake, &byte, 1) != 1)
         return 0;
     struct tec_store *s = open_at(address, NULL, 0);
-    uint32_t unit[UNITS];
+    uint32_t segment[SEGMENTS];
     int good = 0;
     here(s);
-    for (uint32_t i = 0; i < UNITS; i++) {
+    for (uint32_t i = 0; i < SEGMENTS; i++) {
         (void)put(s, i, 7);
-        unit[i] = put(s, i, 0);
+        segment[i] = put(s, i, 0);
     }
     (void)put(s, 100, 0); /* nobody computed that one */
-    good += look(s) == UNITS;
-    for (uint32_t i = 0; i < UNITS; i++)
-        good += right(s, unit[i], i, 0, false);
+    good += look(s) == SEGMENTS;
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        good += right(s, segment[i], i, 0, false);
     REQUIRE(tec_store_remove(s, "u100", &change, NULL) == TEC_OK);
     REQUIRE(tec_store_step(s, 9, &change, NULL) == TEC_OK);
     good += change.n_promoted == 2;
-    good += look(s) == UNITS; /* jointly */
-    for (uint32_t i = 0; i < UNITS; i++)
-        good += right(s, unit[i], i, 0, true);
+    good += look(s) == SEGMENTS; /* jointly */
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        good += right(s, segment[i], i, 0, true);
     struct tec_kv *kv = NULL;
-    good += tec_store_pin(s, unit[0], &kv, NULL) == TEC_OK && tec_kv_tier(kv) == TEC_KEPT_REMOTE;
+    good += tec_store_pin(s, segment[0], &kv, NULL) == TEC_OK && tec_kv_tier(kv) == TEC_KEPT_REMOTE;
     tec_store_drop(s, kv);
     tec_store_close(s);
     return good;
@@ -243,22 +243,22 @@ TEST(two_processes_share_what_either_computed)
         _exit(other(wake[0]));
     server_start("0", "100mb");
     struct tec_store *s = open_at(address, NULL, 1 << 24);
-    uint32_t unit[UNITS];
-    for (uint32_t i = 0; i < UNITS; i++)
-        unit[i] = put(s, i, 0);
-    for (uint32_t i = 0; i < UNITS; i++)
-        give(s, unit[i], i, 0);
+    uint32_t segment[SEGMENTS];
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        segment[i] = put(s, i, 0);
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        give(s, segment[i], i, 0);
     REQUIRE(tec_store_step(s, 2, &change, NULL) == TEC_OK);
-    for (uint32_t i = 0; i < UNITS; i++)
-        give(s, unit[i], i, 0); /* jointly */
-    AWAIT(s, sent, 2 * UNITS);
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        give(s, segment[i], i, 0); /* jointly */
+    AWAIT(s, sent, 2 * SEGMENTS);
     REQUIRE(write(wake[1], "x", 1) == 1);
     int status = 0;
     waitpid(child, &status, 0);
     CHECK(WIFEXITED(status));
-    CHECK_INT(WEXITSTATUS(status), ==, 2 * UNITS + 4);
+    CHECK_INT(WEXITSTATUS(status), ==, 2 * SEGMENTS + 4);
     CHECK_INT(events_away, ==, 0);
-    CHECK_INT(tec_store_counts(s).remote.sent_bytes, ==, 2 * UNITS * LAYERS * PIECE);
+    CHECK_INT(tec_store_counts(s).remote.sent_bytes, ==, 2 * SEGMENTS * LAYERS * PIECE);
     tec_store_close(s);
     close(wake[0]);
     close(wake[1]);
@@ -273,7 +273,7 @@ TEST(a_server_that_comes_late_gets_what_was_computed)
         SKIP("neither valkey-server nor redis-server is installed");
     folder_make();
     struct tec_store *s = open_at(address, NULL, 1 << 24);
-    uint32_t unit = put(s, 1, 0);
+    uint32_t segment = put(s, 1, 0);
     AWAIT(s, away, 1);
     nap_ms(300); /* several tries, one word */
     printf("# %s\n", said);
@@ -281,9 +281,9 @@ TEST(a_server_that_comes_late_gets_what_was_computed)
     CHECK_INT(tec_store_counts(s).remote.tries, >, 2);
     int64_t begin = now_ms();
     CHECK_INT(look(s), ==, 0);
-    give(s, unit, 1, 0);
+    give(s, segment, 1, 0);
     CHECK_INT(now_ms() - begin, <, 2000); /* nobody waits for it */
-    CHECK(right(s, unit, 1, 0, false));
+    CHECK(right(s, segment, 1, 0, false));
     server_start("0", "100mb");
     AWAIT(s, sent, 1);
     CHECK_INT(events_here, ==, 1);
@@ -297,7 +297,7 @@ TEST(a_server_that_comes_late_gets_what_was_computed)
     CHECK_INT(look(s), ==, 0);
     give(s, second, 3, 0);
     AWAIT(s, sent, 2);
-    CHECK(right(s, unit, 1, 0, false));
+    CHECK(right(s, segment, 1, 0, false));
     tec_store_close(s);
     server_kill();
     CHECK_INT(heap.live, ==, 0);
@@ -308,33 +308,33 @@ static _Alignas(64) unsigned char room[PIECES][PIECE];
 
 static int compute_ms; /* of a layer */
 
-/* A server that has all units, and the store that sent them. */
+/* A server that has all segments, and the store that sent them. */
 static struct tec_store *fill_server(void)
 {
     folder_make();
     server_start("0", "100mb");
     struct tec_store *writer = open_at(address, NULL, 1 << 24);
-    for (uint32_t i = 0; i < UNITS; i++)
+    for (uint32_t i = 0; i < SEGMENTS; i++)
         give(writer, put(writer, i, 0), i, 0);
-    AWAIT(writer, sent, UNITS);
+    AWAIT(writer, sent, SEGMENTS);
     return writer;
 }
 
 /* A forward of a prefetch whose server is killed before layer `when`; how many layers were ready.
  */
-static int forward(struct tec_store *s, struct tec_prefetch *prefetch, const uint32_t *unit,
+static int forward(struct tec_store *s, struct tec_prefetch *prefetch, const uint32_t *segment,
                    int when, enum tec_status *status)
 {
-    unsigned char *staging[PIECES], first[UNITS] = {0};
-    struct tec_kv *kv[UNITS];
+    unsigned char *staging[PIECES], first[SEGMENTS] = {0};
+    struct tec_kv *kv[SEGMENTS];
     struct tec_prefetch_result result;
     int ready = 0;
     for (uint32_t i = 0; i < PIECES; i++)
         staging[i] = room[i];
-    for (uint32_t i = 0; i < UNITS; i++)
-        REQUIRE(tec_store_pin(s, unit[i], &kv[i], NULL) == TEC_OK);
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        REQUIRE(tec_store_pin(s, segment[i], &kv[i], NULL) == TEC_OK);
     const struct tec_prefetch_forward f = {.layers = LAYERS,
-                                           .units = UNITS,
+                                           .segments = SEGMENTS,
                                            .overlap = TEC_OVERLAP_BOUNDED,
                                            .kv = kv,
                                            .staging = staging,
@@ -347,15 +347,15 @@ static int forward(struct tec_store *s, struct tec_prefetch *prefetch, const uin
             break;
         ready++;
         tec_prefetch_started(prefetch, l);
-        for (uint32_t u = 0; u < UNITS; u++)
-            CHECK_INT(room[l * UNITS + (int)u][5], ==, byte_of(u, 0, (uint32_t)l, false));
+        for (uint32_t u = 0; u < SEGMENTS; u++)
+            CHECK_INT(room[l * SEGMENTS + (int)u][5], ==, byte_of(u, 0, (uint32_t)l, false));
         if (l + 1 < LAYERS)
             tec_prefetch_known(prefetch, l + 1, first);
         nap_ms(compute_ms);
         tec_prefetch_ended(prefetch, l);
     }
     *status = tec_prefetch_finish(prefetch, &result, NULL);
-    for (uint32_t i = 0; i < UNITS; i++)
+    for (uint32_t i = 0; i < SEGMENTS; i++)
         tec_store_drop(s, kv[i]);
     return ready;
 }
@@ -364,30 +364,30 @@ TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
 {
     const struct tec_prefetch_options options = {
         .layers = LAYERS,
-        .units = UNITS,
+        .segments = SEGMENTS,
         .limit = {[TEC_KEPT_REMOTE] = {.bytes_per_sec = 8000000}}}; /* 8 ms a layer */
     struct tec_prefetch *prefetch = NULL;
     enum tec_status status;
-    uint32_t unit[UNITS];
+    uint32_t segment[SEGMENTS];
     if (!program())
         SKIP("neither valkey-server nor redis-server is installed");
     struct tec_store *writer = fill_server();
     struct tec_store *s = open_at(address, NULL, 0); /* has nothing but the server */
     here(s);
-    for (uint32_t i = 0; i < UNITS; i++)
-        unit[i] = put(s, i, 0);
-    CHECK_INT(look(s), ==, UNITS);
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        segment[i] = put(s, i, 0);
+    CHECK_INT(look(s), ==, SEGMENTS);
     REQUIRE(tec_prefetch_create(&prefetch, s, &options, &heap, NULL) == TEC_OK);
-    CHECK_INT(forward(s, prefetch, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(forward(s, prefetch, segment, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
     CHECK_INT(tec_prefetch_counts(prefetch).bytes[TEC_KEPT_REMOTE], ==, PIECES * PIECE);
-    CHECK_INT(forward(s, prefetch, unit, 2, &status), <, LAYERS);
+    CHECK_INT(forward(s, prefetch, segment, 2, &status), <, LAYERS);
     CHECK_INT(status, ==, TEC_NOT_FOUND);
     printf("# %s\n", said);
     CHECK_INT(tec_store_counts(s).remote.away, ==, 1);
     server_start("0", "100mb"); /* it has forgotten all */
     here(s);
-    uint32_t missing[UNITS], n = tec_store_missing(s, missing, UNITS);
+    uint32_t missing[SEGMENTS], n = tec_store_missing(s, missing, SEGMENTS);
     CHECK_INT(n, >, 0);
     (void)look(s); /* finds nothing; others still believe in theirs until they read */
     tec_prefetch_destroy(prefetch);
@@ -470,9 +470,9 @@ static void way_close(pthread_t thread, const char *slow)
  * is as before. */
 static void check_left_alone(struct tec_store *s)
 {
-    struct tec_unit_view view;
+    struct tec_store_segment_view view;
     struct tec_kv *kv = NULL;
-    uint32_t missing[UNITS];
+    uint32_t missing[SEGMENTS];
     struct tec_store_counts c = tec_store_counts(s);
     int64_t begin = now_ms();
     CHECK_INT(c.remote.late, ==, 1);
@@ -480,7 +480,7 @@ static void check_left_alone(struct tec_store *s)
     CHECK(!c.remote.here);
     CHECK(strstr(said, "keys and values did not come in time"));
     CHECK(strstr(said, "tried again in 400 ms"));
-    CHECK_INT(tec_store_missing(s, missing, UNITS), ==, UNITS);
+    CHECK_INT(tec_store_missing(s, missing, SEGMENTS), ==, SEGMENTS);
     CHECK(tec_store_view(s, missing[0], &view) && !view.has_kv);
     CHECK_INT(tec_store_pin(s, missing[0], &kv, NULL), ==, TEC_NOT_FOUND);
     here(s);
@@ -490,10 +490,10 @@ static void check_left_alone(struct tec_store *s)
 TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
 {
     const struct tec_prefetch_options options = {
-        .layers = LAYERS, .units = UNITS, .remote_ns = 100000000};
+        .layers = LAYERS, .segments = SEGMENTS, .remote_ns = 100000000};
     struct tec_prefetch *prefetch = NULL;
     enum tec_status status;
-    uint32_t unit[UNITS];
+    uint32_t segment[SEGMENTS];
     char slow[128];
     if (!program())
         SKIP("neither valkey-server nor redis-server is installed");
@@ -502,25 +502,25 @@ TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
     pthread_t thread = way_open(slow);
     struct tec_store *s = open_at(slow, NULL, 0);
     here(s);
-    for (uint32_t i = 0; i < UNITS; i++)
-        unit[i] = put(s, i, 0);
-    CHECK_INT(look(s), ==, UNITS);
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        segment[i] = put(s, i, 0);
+    CHECK_INT(look(s), ==, SEGMENTS);
     REQUIRE(tec_prefetch_create(&prefetch, s, &options, &heap, NULL) == TEC_OK);
     atomic_store(&delay_ms, 30); /* 32 pieces: a second */
     int64_t begin = now_ms();
-    CHECK_INT(forward(s, prefetch, unit, -1, &status), <, LAYERS);
+    CHECK_INT(forward(s, prefetch, segment, -1, &status), <, LAYERS);
     CHECK_INT(status, ==, TEC_NOT_FOUND);
     printf("# void after %d ms: %s\n", (int)(now_ms() - begin), said);
     CHECK_INT(now_ms() - begin, <, 400);
     atomic_store(&delay_ms, 0);
     check_left_alone(s);
     (void)look(s);
-    CHECK_INT(forward(s, prefetch, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(forward(s, prefetch, segment, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
     atomic_store(&delay_ms, 5); /* 40 ms a layer, of which it waits for the first alone */
     compute_ms = 80;
     begin = now_ms();
-    CHECK_INT(forward(s, prefetch, unit, -1, &status), ==, LAYERS);
+    CHECK_INT(forward(s, prefetch, segment, -1, &status), ==, LAYERS);
     CHECK_INT(status, ==, TEC_OK);
     CHECK_INT(now_ms() - begin, >=, LAYERS * compute_ms);
     compute_ms = 0;
@@ -543,11 +543,11 @@ TEST(a_full_server_loses_nothing)
     char file[64];
     snprintf(file, sizeof file, "%s/store", folder);
     struct tec_store *s = open_at(address, file, 1 << 20); /* room for 31 of the 33 KB */
-    uint32_t unit[MANY];
+    uint32_t segment[MANY];
     here(s);
     for (uint32_t i = 0; i < MANY; i++) {
-        unit[i] = put(s, i, 0);
-        give(s, unit[i], i, 0);
+        segment[i] = put(s, i, 0);
+        give(s, segment[i], i, 0);
     }
     int64_t until = now_ms() + 20000;
     struct tec_remote_counts c = tec_store_counts(s).remote;
@@ -559,7 +559,7 @@ TEST(a_full_server_loses_nothing)
     CHECK(c.sent > 0 && c.refused > 0 && c.sent + c.refused == MANY);
     CHECK(c.here && c.away == 0);
     for (uint32_t i = 0; i < MANY; i++)
-        CHECK(right(s, unit[i], i, 0, false));
+        CHECK(right(s, segment[i], i, 0, false));
     CHECK_INT(look(s), ==, 0); /* nothing is missing */
     tec_store_close(s);
     server_kill();
@@ -590,18 +590,18 @@ TEST(what_a_server_alone_had_can_be_kept)
     here(s);
     give(writer, put(writer, 2, 0), 2, 0);
     AWAIT(writer, sent, 1);
-    uint32_t unit = put(s, 2, 0);
+    uint32_t segment = put(s, 2, 0);
     CHECK_INT(look(s), ==, 1);
-    REQUIRE(tec_store_pin(s, unit, &kv, NULL) == TEC_OK);
+    REQUIRE(tec_store_pin(s, segment, &kv, NULL) == TEC_OK);
     CHECK_INT(tec_store_warm(s, kv, NULL), ==, TEC_OK);
     CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_RAM);
     tec_store_drop(s, kv);
     server_kill();
-    CHECK(right(s, unit, 2, 0, false));
+    CHECK(right(s, segment, 2, 0, false));
     tec_store_close(s);
     s = open_at(tcp, file, 0); /* the server is away: it is in the file */
-    REQUIRE(store_find(s, "u2", &unit) == TEC_OK);
-    CHECK(right(s, unit, 2, 0, false));
+    REQUIRE(store_find(s, "u2", &segment) == TEC_OK);
+    CHECK(right(s, segment, 2, 0, false));
     tec_store_close(s);
     tec_store_close(writer);
     unlink(file);
@@ -742,12 +742,12 @@ TEST(a_server_that_lies_is_a_miss)
     REQUIRE(bind(listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(listener, 64) == 0);
     pthread_create(&thread, NULL, serve, NULL);
     struct tec_store *s = open_at(address, NULL, 1 << 20);
-    uint32_t unit = 0;
+    uint32_t segment = 0;
     for (int kind = 0; kind < LIES; kind++) {
         struct tec_kv *kv = NULL;
         struct tec_error err = {TEC_OK, ""};
         lie = kind;
-        unit = put(s, 1, kind);
+        segment = put(s, 1, kind);
         here(s);
         uint32_t found = look(s);
         for (int i = 0; found == 0 && i < 100; i++) { /* it went away from the lie before */
@@ -755,7 +755,7 @@ TEST(a_server_that_lies_is_a_miss)
             found = look(s);
         }
         CHECK_INT(found, ==, 1);
-        REQUIRE(tec_store_pin(s, unit, &kv, NULL) == TEC_OK);
+        REQUIRE(tec_store_pin(s, segment, &kv, NULL) == TEC_OK);
         int64_t begin = now_ms();
         enum tec_status status = tec_store_read(s, kv, 0, piece, &err);
         printf("# %s: %s\n", lies[kind], err.message);
@@ -764,7 +764,7 @@ TEST(a_server_that_lies_is_a_miss)
         CHECK(!strchr(err.message, '\x1b'));
         CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_PLACES);
         tec_store_drop(s, kv);
-        CHECK_INT(tec_store_pin(s, unit, &kv, NULL), ==, TEC_NOT_FOUND);
+        CHECK_INT(tec_store_pin(s, segment, &kv, NULL), ==, TEC_NOT_FOUND);
         if (status != TEC_IO) { /* it is not believed again */
             here(s);
             CHECK_INT(look(s), ==, 0);
@@ -772,8 +772,8 @@ TEST(a_server_that_lies_is_a_miss)
     }
     CHECK_INT(tec_store_counts(s).remote.bad, >, 5);
     CHECK_INT(heap.peak, <, 1 << 20);
-    give(s, unit, 1, 1); /* and it is computed */
-    CHECK(right(s, unit, 1, 1, false));
+    give(s, segment, 1, 1); /* and it is computed */
+    CHECK(right(s, segment, 1, 1, false));
     tec_store_close(s);
     shutdown(listener, SHUT_RDWR);
     close(listener);

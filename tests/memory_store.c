@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAYERS = 3, ROW = 32, DIM = 4, TOKENS = 5, UNITS = 40 };
+enum { LAYERS = 3, ROW = 32, DIM = 4, TOKENS = 5, SEGMENTS = 40 };
 
 static char path[64], folder[32];
 
@@ -42,51 +42,51 @@ static struct tec_store_options plain(const char *file)
                                               .layers = LAYERS,
                                               .row_bytes = ROW,
                                               .dim = DIM},
-                                      .max_units = UNITS,
+                                      .max_segments = SEGMENTS,
                                       .threshold = 0.8,
                                       .stable_steps = 3,
                                       .ram_bytes = 1 << 20,
                                       .sync_each = true};
 }
 
-/* Unit i points along one of the axes; the units of an axis are alike. */
+/* Segment i points along one of the axes; the segments of an axis are alike. */
 static void vector(uint32_t i, float *v)
 {
     for (int k = 0; k < DIM; k++)
         v[k] = (uint32_t)k == i % DIM ? 1.0f : 0.01f * (float)(i % 7);
 }
 
-static enum tec_status put(struct tec_store *s, uint32_t i, uint32_t round, uint32_t *unit,
+static enum tec_status put(struct tec_store *s, uint32_t i, uint32_t round, uint32_t *segment,
                            struct tec_groups_change *change, struct tec_error *err)
 {
     char id[16], text[32];
     float v[DIM];
     vector(i, v);
-    snprintf(id, sizeof id, "unit%u", i);
+    snprintf(id, sizeof id, "segment%u", i);
     int n = snprintf(text, sizeof text, "text of %u, round %u", i, round);
-    return tec_store_put(s, id, text, (size_t)n, TOKENS, v, unit, change, err);
+    return tec_store_put(s, id, text, (size_t)n, TOKENS, v, segment, change, err);
 }
 
-static unsigned char byte_of(uint64_t unit, uint64_t version, uint64_t epoch, uint32_t layer)
+static unsigned char byte_of(uint64_t segment, uint64_t version, uint64_t epoch, uint32_t layer)
 {
-    return (unsigned char)(unit * 31 + version * 7 + epoch * 3 + layer);
+    return (unsigned char)(segment * 31 + version * 7 + epoch * 3 + layer);
 }
 
-/* KV whose bytes tell which unit it belongs to. */
-static enum tec_status give_kv(struct tec_store *s, uint32_t unit, struct tec_error *err)
+/* KV whose bytes tell which segment it belongs to. */
+static enum tec_status give_kv(struct tec_store *s, uint32_t segment, struct tec_error *err)
 {
     unsigned char rows[LAYERS][2 * TOKENS * ROW];
     const void *pieces[LAYERS];
-    struct tec_unit_view v;
-    REQUIRE(tec_store_view(s, unit, &v));
+    struct tec_store_segment_view v;
+    REQUIRE(tec_store_view(s, segment, &v));
     for (uint32_t l = 0; l < LAYERS; l++) {
-        memset(rows[l], byte_of(v.unit, v.version, v.epoch, l), sizeof rows[l]);
+        memset(rows[l], byte_of(v.segment, v.version, v.epoch, l), sizeof rows[l]);
         pieces[l] = rows[l];
     }
-    return tec_store_put_kv(s, unit, v.version, v.epoch, pieces, err);
+    return tec_store_put_kv(s, segment, v.version, v.epoch, pieces, err);
 }
 
-static bool kv_right(struct tec_store *s, struct tec_kv *kv, uint64_t unit, uint64_t version,
+static bool kv_right(struct tec_store *s, struct tec_kv *kv, uint64_t segment, uint64_t version,
                      uint64_t epoch)
 {
     unsigned char piece[512];
@@ -94,71 +94,71 @@ static bool kv_right(struct tec_store *s, struct tec_kv *kv, uint64_t unit, uint
         if (tec_store_read(s, kv, l, piece, NULL) != TEC_OK)
             return false;
         for (uint32_t i = 0; i < 2 * TOKENS * ROW; i++)
-            if (piece[i] != byte_of(unit, version, epoch, l))
+            if (piece[i] != byte_of(segment, version, epoch, l))
                 return false;
     }
     return true;
 }
 
-static bool unit_right(struct tec_store *s, uint32_t unit)
+static bool segment_right(struct tec_store *s, uint32_t segment)
 {
-    struct tec_unit_view v;
+    struct tec_store_segment_view v;
     struct tec_kv *kv = NULL;
-    if (!tec_store_view(s, unit, &v) || tec_store_pin(s, unit, &kv, NULL) != TEC_OK)
+    if (!tec_store_view(s, segment, &v) || tec_store_pin(s, segment, &kv, NULL) != TEC_OK)
         return false;
-    bool right = kv_right(s, kv, v.unit, v.version, v.epoch);
+    bool right = kv_right(s, kv, v.segment, v.version, v.epoch);
     tec_store_drop(s, kv);
     return right;
 }
 
 static uint32_t fill(struct tec_store *s)
 {
-    uint32_t list[UNITS], n = tec_store_missing(s, list, UNITS);
+    uint32_t list[SEGMENTS], n = tec_store_missing(s, list, SEGMENTS);
     for (uint32_t i = 0; i < n; i++)
         REQUIRE(give_kv(s, list[i], NULL) == TEC_OK);
     return n;
 }
 
-TEST(units_come_back_with_groups_texts_and_kv)
+TEST(segments_come_back_with_groups_texts_and_kv)
 {
     struct tec_heap heap = {0};
     struct tec_store *s = NULL;
     struct tec_groups_change change;
     struct tec_store_options options = plain(path);
-    struct tec_unit_view v;
+    struct tec_store_segment_view v;
     float query[DIM];
-    uint32_t unit = 0, before[UNITS], after[UNITS], n = 0, m = 0;
+    uint32_t segment = 0, before[SEGMENTS], after[SEGMENTS], n = 0, m = 0;
     make_path();
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
     for (uint32_t i = 0; i < 20; i++)
-        REQUIRE(put(s, i, 0, &unit, &change, NULL) == TEC_OK);
+        REQUIRE(put(s, i, 0, &segment, &change, NULL) == TEC_OK);
     CHECK_INT(fill(s), ==, 20);
     REQUIRE(tec_store_step(s, 3, &change, NULL) == TEC_OK);
     CHECK_INT(change.n_promoted, ==, 4);
     CHECK_INT(fill(s), ==, 20); /* jointly now */
-    REQUIRE(tec_store_remove(s, "unit5", &change, NULL) == TEC_OK);
-    REQUIRE(put(s, 6, 1, &unit, &change, NULL) == TEC_OK);
+    REQUIRE(tec_store_remove(s, "segment5", &change, NULL) == TEC_OK);
+    REQUIRE(put(s, 6, 1, &segment, &change, NULL) == TEC_OK);
     CHECK(change.demoted != TEC_NO_GROUP);
     CHECK_INT(change.computed, ==, 5 * TOKENS);
     vector(2, query);
     REQUIRE(tec_store_query(s, query, 12, before, &n, NULL) == TEC_OK);
-    uint32_t missing = tec_store_missing(s, after, UNITS);
+    uint32_t missing = tec_store_missing(s, after, SEGMENTS);
     CHECK_INT(missing, ==, 4 + 5); /* the four left of one group, the five of the other */
     tec_store_close(s);
 
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
     REQUIRE(tec_store_query(s, query, 12, after, &m, NULL) == TEC_OK);
     CHECK_INT(n, ==, m);
-    CHECK_INT(tec_store_missing(s, before, UNITS), ==, missing);
-    REQUIRE(store_find(s, "unit6", &unit) == TEC_OK);
-    REQUIRE(tec_store_view(s, unit, &v));
+    CHECK_INT(tec_store_missing(s, before, SEGMENTS), ==, missing);
+    REQUIRE(store_find(s, "segment6", &segment) == TEC_OK);
+    REQUIRE(tec_store_view(s, segment, &v));
     CHECK_STR(v.text, "text of 6, round 1");
     CHECK_INT(v.version, ==, 2);
-    CHECK_INT(store_find(s, "unit5", &unit), ==, TEC_NOT_FOUND);
-    REQUIRE(store_find(s, "unit3", &unit) == TEC_OK);
-    REQUIRE(tec_store_view(s, unit, &v));
+    CHECK_INT(store_find(s, "segment5", &segment), ==, TEC_NOT_FOUND);
+    REQUIRE(store_find(s, "segment3", &segment) == TEC_OK);
+    REQUIRE(tec_store_view(s, segment, &v));
     CHECK(v.epoch != 0 && v.has_kv && !v.in_ram);
-    CHECK(unit_right(s, unit));
+    CHECK(segment_right(s, segment));
     CHECK_INT(tec_store_counts(s).damages, ==, 0);
     tec_store_close(s);
     CHECK_INT(heap.live, ==, 0);
@@ -172,22 +172,22 @@ TEST(a_reader_keeps_its_version)
         struct tec_store *s = NULL;
         struct tec_groups_change change;
         struct tec_kv *old = NULL, *fresh = NULL;
-        uint32_t unit = 0;
+        uint32_t segment = 0;
         make_path();
         struct tec_store_options options = plain(with_file ? path : NULL);
         options.ram_bytes = with_file ? 0 : 1 << 20;
         REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-        REQUIRE(put(s, 1, 0, &unit, &change, NULL) == TEC_OK);
-        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
-        REQUIRE(tec_store_pin(s, unit, &old, NULL) == TEC_OK);
-        REQUIRE(put(s, 1, 1, &unit, &change, NULL) == TEC_OK);
-        CHECK_INT(tec_store_pin(s, unit, &fresh, NULL), ==, TEC_NOT_FOUND);
-        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
-        REQUIRE(tec_store_pin(s, unit, &fresh, NULL) == TEC_OK);
+        REQUIRE(put(s, 1, 0, &segment, &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, segment, NULL) == TEC_OK);
+        REQUIRE(tec_store_pin(s, segment, &old, NULL) == TEC_OK);
+        REQUIRE(put(s, 1, 1, &segment, &change, NULL) == TEC_OK);
+        CHECK_INT(tec_store_pin(s, segment, &fresh, NULL), ==, TEC_NOT_FOUND);
+        REQUIRE(give_kv(s, segment, NULL) == TEC_OK);
+        REQUIRE(tec_store_pin(s, segment, &fresh, NULL) == TEC_OK);
         CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
         REQUIRE(store_compact(s, NULL) == TEC_OK); /* the old one is not in the new file */
         CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
-        REQUIRE(tec_store_remove(s, "unit1", &change, NULL) == TEC_OK);
+        REQUIRE(tec_store_remove(s, "segment1", &change, NULL) == TEC_OK);
         CHECK(kv_right(s, old, 1, 1, 0) && kv_right(s, fresh, 1, 2, 0));
         tec_store_drop(s, old);
         CHECK(kv_right(s, fresh, 1, 2, 0));
@@ -205,25 +205,26 @@ TEST(kv_of_what_has_changed_is_refused)
     struct tec_store *s = NULL;
     struct tec_groups_change change;
     struct tec_error err;
-    struct tec_unit_view v;
-    uint32_t unit = 0, other = 0;
+    struct tec_store_segment_view v;
+    uint32_t segment = 0, other = 0;
     unsigned char rows[2 * TOKENS * ROW] = {0};
     const void *pieces[LAYERS] = {rows, rows, rows};
     const struct tec_store_options options = plain(NULL);
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-    REQUIRE(put(s, 0, 0, &unit, &change, NULL) == TEC_OK);
+    REQUIRE(put(s, 0, 0, &segment, &change, NULL) == TEC_OK);
     REQUIRE(put(s, 4, 0, &other, &change, NULL) == TEC_OK);
-    REQUIRE(tec_store_view(s, unit, &v));
-    REQUIRE(put(s, 0, 1, &unit, &change, NULL) == TEC_OK);
-    CHECK_INT(tec_store_put_kv(s, unit, v.version, v.epoch, pieces, &err), ==, TEC_NOT_FOUND);
+    REQUIRE(tec_store_view(s, segment, &v));
+    REQUIRE(put(s, 0, 1, &segment, &change, NULL) == TEC_OK);
+    CHECK_INT(tec_store_put_kv(s, segment, v.version, v.epoch, pieces, &err), ==, TEC_NOT_FOUND);
     REQUIRE(tec_store_step(s, 3, &change, NULL) == TEC_OK); /* the group flips: a joint form now */
-    CHECK_INT(tec_store_put_kv(s, unit, v.version + 1, 0, pieces, &err), ==, TEC_NOT_FOUND);
-    REQUIRE(tec_store_view(s, unit, &v));
-    CHECK_INT(tec_store_put_kv(s, unit, v.version, v.epoch, pieces, &err), ==, TEC_OK);
-    REQUIRE(tec_store_remove(s, "unit4", &change, NULL) == TEC_OK);
-    CHECK_INT(tec_store_pin(s, unit, &(struct tec_kv *){NULL}, &err), ==, TEC_NOT_FOUND);
-    CHECK_STR(err.message,
-              "memory: KV of unit 'unit0' is not there in the form it should have; compute it");
+    CHECK_INT(tec_store_put_kv(s, segment, v.version + 1, 0, pieces, &err), ==, TEC_NOT_FOUND);
+    REQUIRE(tec_store_view(s, segment, &v));
+    CHECK_INT(tec_store_put_kv(s, segment, v.version, v.epoch, pieces, &err), ==, TEC_OK);
+    REQUIRE(tec_store_remove(s, "segment4", &change, NULL) == TEC_OK);
+    CHECK_INT(tec_store_pin(s, segment, &(struct tec_kv *){NULL}, &err), ==, TEC_NOT_FOUND);
+    CHECK_STR(
+        err.message,
+        "memory: KV of segment 'segment0' is not there in the form it should have; compute it");
     tec_store_close(s);
     CHECK_INT(heap.live, ==, 0);
 }
@@ -238,39 +239,39 @@ static void on_evict(void *user, const struct tec_eviction *e)
 }
 
 /* Check that nothing can leave RAM while n <= 4 others are held. */
-static enum tec_status give_while_held(struct tec_store *s, uint32_t unit, const uint32_t *others,
-                                       uint32_t n)
+static enum tec_status give_while_held(struct tec_store *s, uint32_t segment,
+                                       const uint32_t *others, uint32_t n)
 {
     struct tec_kv *held[4];
     for (uint32_t i = 0; i < n; i++)
         REQUIRE(tec_store_pin(s, others[i], &held[i], NULL) == TEC_OK);
-    enum tec_status status = give_kv(s, unit, NULL);
+    enum tec_status status = give_kv(s, segment, NULL);
     for (uint32_t i = 0; i < n; i++)
         tec_store_drop(s, held[i]);
     return status;
 }
 
-static void check_warm(struct tec_store *s, uint32_t unit)
+static void check_warm(struct tec_store *s, uint32_t segment)
 {
     struct tec_kv *kv = NULL;
-    REQUIRE(tec_store_pin(s, unit, &kv, NULL) == TEC_OK);
+    REQUIRE(tec_store_pin(s, segment, &kv, NULL) == TEC_OK);
     CHECK(tec_kv_piece(kv, 0) == NULL);
     REQUIRE(tec_store_warm(s, kv, NULL) == TEC_OK);
     CHECK(tec_kv_piece(kv, 0) != NULL && kv_right(s, kv, 1, 1, 0));
     tec_store_drop(s, kv);
 }
 
-/* Store ten units with KV, of which the second is used again and again. */
-static void fill_ten(struct tec_store *s, uint32_t *unit)
+/* Store ten segments with KV, of which the second is used again and again. */
+static void fill_ten(struct tec_store *s, uint32_t *segment)
 {
     struct tec_groups_change change;
     struct tec_kv *kv = NULL;
     for (uint32_t i = 0; i < 10; i++) {
-        REQUIRE(put(s, i, 0, &unit[i], &change, NULL) == TEC_OK);
-        REQUIRE(give_kv(s, unit[i], NULL) == TEC_OK);
+        REQUIRE(put(s, i, 0, &segment[i], &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, segment[i], NULL) == TEC_OK);
         if (i < 2)
             continue;
-        REQUIRE(tec_store_pin(s, unit[1], &kv, NULL) == TEC_OK);
+        REQUIRE(tec_store_pin(s, segment[1], &kv, NULL) == TEC_OK);
         tec_store_drop(s, kv);
     }
 }
@@ -280,23 +281,23 @@ static void check_eviction(bool with_file)
     const int64_t one = LAYERS * (int64_t)(2 * TOKENS * ROW + 64);
     struct tec_heap heap = {0};
     struct tec_store *s = NULL;
-    struct tec_unit_view v;
-    uint32_t unit[10] = {0};
+    struct tec_store_segment_view v;
+    uint32_t segment[10] = {0};
     make_path();
     struct tec_store_options options = plain(with_file ? path : NULL);
     options.ram_bytes = 4 * one;
     options.evict = on_evict;
     memset(evictions, 0, sizeof evictions);
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-    fill_ten(s, unit);
+    fill_ten(s, segment);
     CHECK_INT(evictions[TEC_KEPT_RAM], ==, 6);
     CHECK_INT(tec_store_counts(s).ram_bytes, ==, 4 * one);
-    CHECK(tec_store_view(s, unit[1], &v) && v.has_kv && v.in_ram);
-    CHECK(tec_store_view(s, unit[0], &v) && v.has_kv == with_file && !v.in_ram);
-    const uint32_t young[] = {unit[1], unit[7], unit[8], unit[9]};
-    CHECK_INT(give_while_held(s, unit[0], young, 4), ==, with_file ? TEC_OK : TEC_NO_MEMORY);
+    CHECK(tec_store_view(s, segment[1], &v) && v.has_kv && v.in_ram);
+    CHECK(tec_store_view(s, segment[0], &v) && v.has_kv == with_file && !v.in_ram);
+    const uint32_t young[] = {segment[1], segment[7], segment[8], segment[9]};
+    CHECK_INT(give_while_held(s, segment[0], young, 4), ==, with_file ? TEC_OK : TEC_NO_MEMORY);
     if (with_file)
-        check_warm(s, unit[0]);
+        check_warm(s, segment[0]);
     tec_store_close(s);
     CHECK_INT(heap.live, ==, 0);
     remove_path();
@@ -314,7 +315,7 @@ TEST(a_full_file_is_compacted_and_then_forgets_kv_but_no_text)
     struct tec_store *s = NULL;
     struct tec_groups_change change;
     struct tec_error err = {TEC_OK, ""};
-    uint32_t unit = 0, list[UNITS];
+    uint32_t segment = 0, list[SEGMENTS];
     make_path();
     struct tec_store_options options = plain(path);
     options.log.max_bytes = 40000;
@@ -323,23 +324,23 @@ TEST(a_full_file_is_compacted_and_then_forgets_kv_but_no_text)
     memset(evictions, 0, sizeof evictions);
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
     for (uint32_t round = 0; round < 4; round++)
-        for (uint32_t i = 0; i < UNITS; i++) {
-            REQUIRE(put(s, i, round, &unit, &change, &err) == TEC_OK);
-            REQUIRE(give_kv(s, unit, &err) == TEC_OK);
-            CHECK(unit_right(s, unit));
+        for (uint32_t i = 0; i < SEGMENTS; i++) {
+            REQUIRE(put(s, i, round, &segment, &change, &err) == TEC_OK);
+            REQUIRE(give_kv(s, segment, &err) == TEC_OK);
+            CHECK(segment_right(s, segment));
         }
     struct tec_store_counts counts = tec_store_counts(s);
-    CHECK_INT(counts.units, ==, UNITS);
+    CHECK_INT(counts.segments, ==, SEGMENTS);
     CHECK_INT(counts.file_bytes, <=, 40000);
     CHECK(counts.compactions > 3 && evictions[TEC_KEPT_FILE] > 10);
-    uint32_t missing = tec_store_missing(s, list, UNITS);
-    CHECK(missing > 5 && missing < UNITS);
+    uint32_t missing = tec_store_missing(s, list, SEGMENTS);
+    CHECK(missing > 5 && missing < SEGMENTS);
     tec_store_close(s);
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-    CHECK_INT(tec_store_counts(s).units, ==, UNITS);
-    CHECK_INT(tec_store_missing(s, list, UNITS), <=, missing);
-    CHECK_INT(put(s, UNITS, 0, &unit, &change, &err), ==, TEC_NO_MEMORY);
-    CHECK_STR(err.message, "memory: there is room for 40 units, and as many are");
+    CHECK_INT(tec_store_counts(s).segments, ==, SEGMENTS);
+    CHECK_INT(tec_store_missing(s, list, SEGMENTS), <=, missing);
+    CHECK_INT(put(s, SEGMENTS, 0, &segment, &change, &err), ==, TEC_NO_MEMORY);
+    CHECK_STR(err.message, "memory: there is room for 40 segments, and as many are");
     tec_store_close(s);
     CHECK_INT(heap.live, ==, 0);
     remove_path();
@@ -354,29 +355,30 @@ TEST(a_full_disk_leaves_a_store_that_reads)
         struct tec_store *s = NULL;
         struct tec_groups_change change;
         struct tec_error err = {TEC_OK, ""};
-        struct tec_unit_view v;
-        uint32_t unit = 0, done = 0, kv_done = 0;
+        struct tec_store_segment_view v;
+        uint32_t segment = 0, done = 0, kv_done = 0;
         options.log.fail_after = room;
         unlink(path);
         REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-        while (put(s, done, 0, &unit, &change, &err) == TEC_OK) {
+        while (put(s, done, 0, &segment, &change, &err) == TEC_OK) {
             done++;
-            if (give_kv(s, unit, &err) != TEC_OK)
+            if (give_kv(s, segment, &err) != TEC_OK)
                 break;
             kv_done++;
         }
         CHECK(strstr(err.message, "not written") != NULL);
         CHECK(tec_store_fails(s));
-        CHECK_INT(tec_store_counts(s).units, ==, done); /* what failed is not done */
-        CHECK_INT(tec_store_remove(s, "unit0", &change, &err), ==, done ? TEC_IO : TEC_NOT_FOUND);
+        CHECK_INT(tec_store_counts(s).segments, ==, done); /* what failed is not done */
+        CHECK_INT(tec_store_remove(s, "segment0", &change, &err), ==,
+                  done ? TEC_IO : TEC_NOT_FOUND);
         for (uint32_t i = 0; i < kv_done; i++)
-            CHECK(unit_right(s, i));
+            CHECK(segment_right(s, i));
         tec_store_close(s);
         options.log.fail_after = 0;
         REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-        CHECK_INT(tec_store_counts(s).units, ==, done);
+        CHECK_INT(tec_store_counts(s).segments, ==, done);
         for (uint32_t i = 0; i < kv_done; i++)
-            CHECK(tec_store_view(s, i, &v) && v.has_kv && unit_right(s, i));
+            CHECK(tec_store_view(s, i, &v) && v.has_kv && segment_right(s, i));
         tec_store_close(s);
     }
     CHECK_INT(heap.live, ==, 0);
@@ -391,17 +393,17 @@ TEST(a_disk_that_has_room_again_is_written_to_again)
     struct tec_groups_change change;
     struct tec_error err = {TEC_OK, ""};
     struct rlimit was, now;
-    uint32_t unit = 0, other = 0;
+    uint32_t segment = 0, other = 0;
     make_path();
     const struct tec_store_options options = plain(path);
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-    REQUIRE(put(s, 0, 0, &unit, &change, NULL) == TEC_OK);
+    REQUIRE(put(s, 0, 0, &segment, &change, NULL) == TEC_OK);
     REQUIRE(getrlimit(RLIMIT_FSIZE, &was) == 0);
     signal(SIGXFSZ, SIG_IGN);
     now = (struct rlimit){(rlim_t)tec_store_counts(s).file_bytes + 300, was.rlim_max};
     REQUIRE(setrlimit(RLIMIT_FSIZE, &now) == 0);
-    CHECK_INT(give_kv(s, unit, &err), ==, TEC_IO); /* a cache: RAM has it */
-    CHECK(strstr(err.message, "not written") && tec_store_fails(s) && unit_right(s, unit));
+    CHECK_INT(give_kv(s, segment, &err), ==, TEC_IO); /* a cache: RAM has it */
+    CHECK(strstr(err.message, "not written") && tec_store_fails(s) && segment_right(s, segment));
     CHECK_INT(put(s, 1, 0, &other, &change, NULL), ==, TEC_OK); /* it is small enough */
     CHECK(!tec_store_fails(s));
     CHECK_INT(put(s, 2, 0, &other, &change, &err), ==, TEC_IO);
@@ -413,9 +415,9 @@ TEST(a_disk_that_has_room_again_is_written_to_again)
     tec_store_close(s);
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
     CHECK_INT(tec_store_counts(s).damages, ==, 0);
-    CHECK_INT(tec_store_counts(s).units, ==, 3);
-    REQUIRE(store_find(s, "unit3", &other) == TEC_OK);
-    CHECK(unit_right(s, other));
+    CHECK_INT(tec_store_counts(s).segments, ==, 3);
+    REQUIRE(store_find(s, "segment3", &other) == TEC_OK);
+    CHECK(segment_right(s, other));
     tec_store_close(s);
     CHECK_INT(heap.live, ==, 0);
     remove_path();
@@ -428,33 +430,33 @@ TEST(a_file_that_could_not_be_made_durable_is_written_anew)
         struct tec_store *s = NULL;
         struct tec_groups_change change;
         struct tec_error err = {TEC_OK, ""};
-        uint32_t unit = 0;
+        uint32_t segment = 0;
         make_path();
         struct tec_store_options options = plain(path);
         options.sync_each = false;
         options.ram_bytes = 0;
         options.log.fail_sync = 2; /* one is the open's */
         REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-        REQUIRE(put(s, 0, 0, &unit, &change, NULL) == TEC_OK);
-        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
+        REQUIRE(put(s, 0, 0, &segment, &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, segment, NULL) == TEC_OK);
         REQUIRE(tec_store_sync(s, NULL) == TEC_OK);
-        REQUIRE(put(s, 1, 0, &unit, &change, NULL) == TEC_OK);
-        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
+        REQUIRE(put(s, 1, 0, &segment, &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, segment, NULL) == TEC_OK);
         CHECK_INT(tec_store_sync(s, &err), ==, TEC_IO);
         CHECK(strstr(err.message, "cannot be made durable") && tec_store_fails(s));
         if (by_change)
-            CHECK_INT(put(s, 2, 0, &unit, &change, NULL), ==, TEC_OK);
+            CHECK_INT(put(s, 2, 0, &segment, &change, NULL), ==, TEC_OK);
         else
             CHECK_INT(tec_store_sync(s, NULL), ==, TEC_OK);
         CHECK(!tec_store_fails(s));
         CHECK_INT(tec_store_counts(s).damages, ==, 0);
-        CHECK(unit_right(s, 0));
+        CHECK(segment_right(s, 0));
         tec_store_close(s);
         options.log.fail_sync = 0;
         REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-        CHECK_INT(tec_store_counts(s).units, ==, 2 + by_change); /* the second one too */
+        CHECK_INT(tec_store_counts(s).segments, ==, 2 + by_change); /* the second one too */
         CHECK_INT(tec_store_counts(s).damages, ==, 0);
-        CHECK(unit_right(s, 0));
+        CHECK(segment_right(s, 0));
         tec_store_close(s);
         CHECK_INT(heap.live, ==, 0);
         remove_path();
@@ -475,14 +477,14 @@ TEST(damage_is_named_and_never_read)
     struct tec_heap heap = {0};
     struct tec_store *s = NULL;
     struct tec_groups_change change;
-    uint32_t unit = 0, wrong = 0, unreadable = 0;
+    uint32_t segment = 0, wrong = 0, unreadable = 0;
     make_path();
     struct tec_store_options options = plain(path);
     options.damage = on_damage;
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
     for (uint32_t i = 0; i < 12; i++) {
-        REQUIRE(put(s, i, 0, &unit, &change, NULL) == TEC_OK);
-        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
+        REQUIRE(put(s, i, 0, &segment, &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, segment, NULL) == TEC_OK);
     }
     REQUIRE(tec_store_step(s, 9, &change, NULL) == TEC_OK);
     fill(s);
@@ -496,9 +498,9 @@ TEST(damage_is_named_and_never_read)
         REQUIRE(pwrite(file, &one, 1, at) == 1);
         count_damage = 0;
         REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-        CHECK(tec_store_counts(s).units >= 11);
-        for (uint32_t i = 0; i < UNITS; i++) {
-            struct tec_unit_view v;
+        CHECK(tec_store_counts(s).segments >= 11);
+        for (uint32_t i = 0; i < SEGMENTS; i++) {
+            struct tec_store_segment_view v;
             struct tec_kv *kv = NULL;
             if (!tec_store_view(s, i, &v) || tec_store_pin(s, i, &kv, NULL) != TEC_OK)
                 continue;
@@ -508,7 +510,7 @@ TEST(damage_is_named_and_never_read)
             for (uint32_t l = 0; l < LAYERS && readable; l++)
                 readable = tec_store_read(s, kv, l, piece, &err) == TEC_OK;
             if (readable)
-                wrong += !kv_right(s, kv, v.unit, v.version, v.epoch);
+                wrong += !kv_right(s, kv, v.segment, v.version, v.epoch);
             else
                 CHECK(strstr(err.message, "is damaged") != NULL);
             unreadable += !readable;
@@ -530,7 +532,7 @@ TEST(damage_is_named_and_never_read)
     remove_path();
 }
 
-/* Readers work on a throttled file while units change, are removed, and the file is written
+/* Readers work on a throttled file while segments change, are removed, and the file is written
  * anew. */
 static struct {
     struct tec_store *store;
@@ -544,9 +546,9 @@ static void *race_reader(void *user)
     while (!atomic_load(&race.stop)) {
         struct tec_kv *kv = NULL;
         dice = dice * 6364136223846793005u + 1442695040888963407u;
-        uint32_t unit = (uint32_t)(dice >> 33) % UNITS;
+        uint32_t segment = (uint32_t)(dice >> 33) % SEGMENTS;
         unsigned char piece[512];
-        if (tec_store_pin(race.store, unit, &kv, NULL) != TEC_OK)
+        if (tec_store_pin(race.store, segment, &kv, NULL) != TEC_OK)
             continue;
         for (uint32_t l = 0; l < LAYERS; l++) {
             bool good = tec_store_read(race.store, kv, l, piece, NULL) == TEC_OK;
@@ -580,13 +582,13 @@ TEST(changes_never_reach_a_reader)
         REQUIRE(pthread_create(&readers[i], NULL, race_reader, (void *)(i + 1)) == 0);
     uint32_t rounds = 0; /* as many as readers on a busy machine need, too */
     for (; rounds < 3000 || (rounds < 300000 && atomic_load(&race.read) <= 100); rounds++) {
-        uint32_t round = rounds, i = round * 7 % 30, unit = 0;
+        uint32_t round = rounds, i = round * 7 % 30, segment = 0;
         char id[16];
-        snprintf(id, sizeof id, "unit%u", i);
+        snprintf(id, sizeof id, "segment%u", i);
         if (round % 11 == 10)
             (void)tec_store_remove(race.store, id, &change, NULL);
-        else if (put(race.store, i, round, &unit, &change, NULL) == TEC_OK)
-            CHECK_INT(give_kv(race.store, unit, NULL), ==, TEC_OK);
+        else if (put(race.store, i, round, &segment, &change, NULL) == TEC_OK)
+            CHECK_INT(give_kv(race.store, segment, NULL), ==, TEC_OK);
         if (round % 40 == 39)
             CHECK_INT(tec_store_step(race.store, round, &change, NULL), ==, TEC_OK);
     }
@@ -605,8 +607,8 @@ TEST(changes_never_reach_a_reader)
     remove_path();
 }
 
-/* Finding what is missing looks at each unit once or twice, however many there are and whether they
- * are of one group or of many; the looks are counted, not timed. */
+/* Finding what is missing looks at each segment once or twice, however many there are and whether
+ * they are of one group or of many; the looks are counted, not timed. */
 TEST(what_is_missing_is_found_in_one_pass)
 {
     enum { MANY = 600, AT_ONCE = 4 };
@@ -615,14 +617,14 @@ TEST(what_is_missing_is_found_in_one_pass)
         struct tec_store *s = NULL;
         struct tec_groups_change change;
         struct tec_store_cursor from = {.inside = false};
-        uint32_t unit = 0, list[AT_ONCE], n, done = 0, passed = 0;
+        uint32_t segment = 0, list[AT_ONCE], n, done = 0, passed = 0;
         struct tec_store_options options = plain(NULL);
-        options.max_units = MANY;
+        options.max_segments = MANY;
         options.ram_bytes = 1 << 24;
         options.threshold = groups ? 2.0 : -1.0; /* each its own, or all in one */
         REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
         for (uint32_t i = 0; i < MANY; i++)
-            REQUIRE(put(s, i, 0, &unit, &change, NULL) == TEC_OK);
+            REQUIRE(put(s, i, 0, &segment, &change, NULL) == TEC_OK);
         while ((n = tec_store_missing_from(s, &from, list, AT_ONCE)) > 0)
             for (uint32_t i = 0; i < n; i++)
                 if (list[i] % 10 == 9) { /* it cannot be computed */
@@ -637,7 +639,7 @@ TEST(what_is_missing_is_found_in_one_pass)
         CHECK_INT(passed, ==, MANY / 10);
         from = (struct tec_store_cursor){.inside = false};
         CHECK_INT(tec_store_missing_from(s, &from, list, AT_ONCE), ==, AT_ONCE);
-        REQUIRE(tec_store_remove(s, "unit9", &change, NULL) == TEC_OK); /* where the place is */
+        REQUIRE(tec_store_remove(s, "segment9", &change, NULL) == TEC_OK); /* where the place is */
         CHECK_INT(tec_store_missing_from(s, &from, list, AT_ONCE), ==, AT_ONCE);
         CHECK_INT(list[0], ==, 19);
         tec_store_close(s);
@@ -645,33 +647,33 @@ TEST(what_is_missing_is_found_in_one_pass)
     }
 }
 
-TEST(a_hundred_thousand_units_open_fast)
+TEST(a_hundred_thousand_segments_open_fast)
 {
     enum { MANY = 100000 };
     const struct tec_clock clock = {0};
     struct tec_heap heap = {0};
     struct tec_store *s = NULL;
     struct tec_groups_change change;
-    uint32_t unit = 0, missing[1];
+    uint32_t segment = 0, missing[1];
     make_path();
     struct tec_store_options options = plain(path);
-    options.max_units = MANY;
+    options.max_segments = MANY;
     options.sync_each = false;
     options.ram_bytes = 0;
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
     for (uint32_t i = 0; i < MANY; i++) {
-        REQUIRE(put(s, i, 0, &unit, &change, NULL) == TEC_OK);
-        REQUIRE(give_kv(s, unit, NULL) == TEC_OK);
+        REQUIRE(put(s, i, 0, &segment, &change, NULL) == TEC_OK);
+        REQUIRE(give_kv(s, segment, NULL) == TEC_OK);
     }
     double megabytes = (double)tec_store_counts(s).file_bytes / 1e6;
     tec_store_close(s);
     int64_t begin = tec_clock_now(&clock);
     REQUIRE(tec_store_open(&s, &options, &heap, NULL) == TEC_OK);
-    printf("# a store of %d units with KV, %.0f MB: opened in %.0f ms (in the page cache)\n", MANY,
-           megabytes, (double)(tec_clock_now(&clock) - begin) / 1e6);
-    CHECK_INT(tec_store_counts(s).units, ==, MANY);
+    printf("# a store of %d segments with KV, %.0f MB: opened in %.0f ms (in the page cache)\n",
+           MANY, megabytes, (double)(tec_clock_now(&clock) - begin) / 1e6);
+    CHECK_INT(tec_store_counts(s).segments, ==, MANY);
     CHECK_INT(tec_store_missing(s, missing, 1), ==, 0);
-    CHECK(unit_right(s, 12345));
+    CHECK(segment_right(s, 12345));
     tec_store_close(s);
     CHECK_INT(heap.live, ==, 0);
     remove_path();
@@ -685,13 +687,13 @@ TEST(memory_that_runs_out_is_reported_and_nothing_leaks)
         struct tec_heap heap = {.fail_at = n};
         struct tec_store *s = NULL;
         struct tec_groups_change change;
-        uint32_t unit = 0;
+        uint32_t segment = 0;
         unlink(path);
         enum tec_status status = tec_store_open(&s, &options, &heap, NULL);
         for (uint32_t i = 0; i < 8 && status == TEC_OK; i++) {
-            status = put(s, i, 0, &unit, &change, NULL);
+            status = put(s, i, 0, &segment, &change, NULL);
             if (status == TEC_OK)
-                status = give_kv(s, unit, NULL);
+                status = give_kv(s, segment, NULL);
         }
         if (status == TEC_OK)
             status = store_compact(s, NULL);

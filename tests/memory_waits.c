@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LAYERS = 3, ROW = 32, DIM = 4, TOKENS = 5, UNITS = 8 };
+enum { LAYERS = 3, ROW = 32, DIM = 4, TOKENS = 5, SEGMENTS = 8 };
 #define SLOW_NS INT64_C(400000000)
 #define MOST_NS (SLOW_NS / 2) /* test machines are shared */
 
@@ -25,18 +25,19 @@ static void put(uint32_t i, int round)
     const void *pieces[LAYERS];
     const float v[DIM] = {1.0f, (float)i};
     struct tec_groups_change change;
-    struct tec_unit_view view;
+    struct tec_store_segment_view view;
     char id[8], text[32];
-    uint32_t unit = 0;
+    uint32_t segment = 0;
     snprintf(id, sizeof id, "u%u", i);
     int n = snprintf(text, sizeof text, "%u in round %d", i, round);
-    REQUIRE(tec_store_put(store, id, text, (size_t)n, TOKENS, v, &unit, &change, NULL) == TEC_OK);
-    REQUIRE(unit == i && tec_store_view(store, unit, &view));
+    REQUIRE(tec_store_put(store, id, text, (size_t)n, TOKENS, v, &segment, &change, NULL) ==
+            TEC_OK);
+    REQUIRE(segment == i && tec_store_view(store, segment, &view));
     for (uint32_t l = 0; l < LAYERS; l++) {
         memset(rows[l], (int)(i * 7 + l), sizeof rows[l]);
         pieces[l] = rows[l];
     }
-    REQUIRE(tec_store_put_kv(store, unit, view.version, view.epoch, pieces, NULL) == TEC_OK);
+    REQUIRE(tec_store_put_kv(store, segment, view.version, view.epoch, pieces, NULL) == TEC_OK);
 }
 
 /* Put everything into the file and nothing into RAM. */
@@ -46,7 +47,7 @@ static void open_store(int64_t slow_ns)
         .path = path,
         .key = {.layers = LAYERS, .row_bytes = ROW, .dim = DIM},
         .log.slow_sync_ns = slow_ns,
-        .max_units = UNITS,
+        .max_segments = SEGMENTS,
         .threshold = 2.0,
         .stable_steps = 1};
     REQUIRE(tec_store_open(&store, &options, &heap, NULL) == TEC_OK);
@@ -58,7 +59,7 @@ static void begin(void)
     snprintf(path, sizeof path, "%s/store", folder);
     heap = (struct tec_heap){0};
     open_store(SLOW_NS);
-    for (uint32_t i = 0; i < UNITS; i++)
+    for (uint32_t i = 0; i < SEGMENTS; i++)
         put(i, 0);
 }
 
@@ -140,16 +141,16 @@ TEST(reads_do_not_wait_while_the_file_is_replaced)
 TEST(prompts_are_prepared_while_changes_are_made_durable)
 {
     const float v[DIM] = {1.0f};
-    struct tec_unit_view view;
+    struct tec_store_segment_view view;
     struct tec_kv *kv = NULL;
-    uint32_t found[UNITS], n = 0;
+    uint32_t found[SEGMENTS], n = 0;
     int64_t most = 0;
     int asked = 0;
     begin();
     start(tec_store_sync);
     for (; !atomic_load(&work.done); asked++) {
         int64_t from = tec_clock_now(&real);
-        REQUIRE(tec_store_query(store, v, UNITS, found, &n, NULL) == TEC_OK && n == UNITS);
+        REQUIRE(tec_store_query(store, v, SEGMENTS, found, &n, NULL) == TEC_OK && n == SEGMENTS);
         REQUIRE(tec_store_view(store, found[0], &view));
         REQUIRE(tec_store_pin(store, found[0], &kv, NULL) == TEC_OK);
         tec_store_drop(store, kv);
@@ -167,9 +168,9 @@ TEST(prompts_are_prepared_while_changes_are_made_durable)
 /* A file that is replaced during a sync must hold all that the sync promised. */
 TEST(a_sync_that_the_file_changes_under_keeps_its_promise)
 {
-    struct tec_unit_view view;
+    struct tec_store_segment_view view;
     begin();
-    for (uint32_t i = 0; i < UNITS; i++)
+    for (uint32_t i = 0; i < SEGMENTS; i++)
         put(i, 1);
     start(tec_store_sync);
     usleep(50000);
@@ -179,7 +180,7 @@ TEST(a_sync_that_the_file_changes_under_keeps_its_promise)
     CHECK_INT(tec_store_sync(store, NULL), ==, TEC_OK);
     tec_store_close(store);
     open_store(0);
-    for (uint32_t i = 0; i < UNITS; i++) {
+    for (uint32_t i = 0; i < SEGMENTS; i++) {
         REQUIRE(tec_store_view(store, i, &view) && view.has_kv);
         CHECK_INT(view.version, ==, i == 2 ? 3 : 2);
     }

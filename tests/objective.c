@@ -126,7 +126,7 @@ static double note(const struct tec_decision *d, const char *key)
 }
 
 /* In steady state there are as many requests as that k keeps in flight, but at most as many as
- * there are seats. */
+ * there are request slots. */
 static int in_flight(const json_t *c, int best)
 {
     int n = (int)json_integer_value(json_object_get(c, "max_tokens"));

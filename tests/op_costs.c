@@ -173,8 +173,9 @@ TEST(four_bit_weights_and_penalties)
     call.args.gemm.order = order;
     IS(call, .products_f32 = 3 * 32 * 40 * 2, .weights = 2 * 7 * 64 + 160, .read = 480,
        .written = 384);
-    call = tec_call_of(TEC_OP_penalise, "penalise");
-    call.args.penalise = (struct tec_penalise_args){.rows = live, .max_rows = 8, .words = 4};
+    call = tec_call_of(TEC_OP_repetition_penalty, "repetition_penalty");
+    call.args.repetition_penalty =
+        (struct tec_repetition_penalty_args){.rows = live, .max_rows = 8, .words = 4};
     IS(call, .read = 60, .written = 12);
     call = tec_call_of(TEC_OP_sample, "sample");
     call.args.sample = (struct tec_sample_args){.rows = live, .max_rows = 8, .cols = 10};
@@ -183,8 +184,8 @@ TEST(four_bit_weights_and_penalties)
 
 TEST(trees)
 {
-    struct tec_call call = tec_call_of(TEC_OP_allow, "allow");
-    call.args.allow = (struct tec_allow_args){.rows = live, .max_rows = 8, .cols = 10};
+    struct tec_call call = tec_call_of(TEC_OP_logits_mask, "logits_mask");
+    call.args.logits_mask = (struct tec_logits_mask_args){.rows = live, .max_rows = 8, .cols = 10};
     IS(call, .other = 30, .read = 12, .written = 120);
     call = tec_call_of(TEC_OP_log_prob, "log_prob");
     call.args.log_prob = (struct tec_log_prob_args){.rows = live, .max_rows = 8, .cols = 10};

@@ -106,7 +106,7 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
     }
 }
 
-static void count_beside(void *self, const struct tec_event *event)
+static void count_concurrent(void *self, const struct tec_event *event)
 {
     struct outcome *o = self;
     o->beside += event->kind == TEC_EVENT_START && event->lane == 1;
@@ -125,7 +125,7 @@ static struct tec_engine_options options_for(const struct tec_pipeline *p, int t
         .saturated = true,
         .released = released,
         .user = &now,
-        .events = {.self = &now, .emit = count_beside}};
+        .events = {.self = &now, .emit = count_concurrent}};
 }
 
 static void collect(struct outcome *o, const struct tec_loop *loop,

@@ -32,7 +32,7 @@ fi
 
 # The whole prompt of each question, and what must be said.
 head -n $asked $C/questions.jsonl >"$W/asked"
-sed -E 's/^\{"prefix": "([^"]*)", "units": \[(.*)\], "query": "([^"]*)".*/\1\2\3/; s/", "|"//g; s/.*/{"prompt": "&"}/' \
+sed -E 's/^\{"prefix": "([^"]*)", "segments": \[(.*)\], "query": "([^"]*)".*/\1\2\3/; s/", "|"//g; s/.*/{"prompt": "&"}/' \
     "$W/asked" >"$W/prompts.jsonl"
 sed -E 's/.*"answer": "([^"]*)".*/\1/' "$W/asked" >"$W/want"
 

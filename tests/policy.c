@@ -518,7 +518,7 @@ static const char hooks_text[] =
     "return policy { name = 'hooks', api = 1, state = { seen = 0, total = 0 },\n"
     "admit = function(S, F, r)\n"
     "  if r.id == 1 then return true end\n"
-    "  if r.id == 2 then return false, 'no seat' end\n"
+    "  if r.id == 2 then return false, 'no slot' end\n"
     "  if r.id == 3 then return end\n"
     "  if r.id == 4 then return 'yes' end\n"
     "  return nosuch end,\n"
@@ -543,7 +543,7 @@ TEST(admit_observe_and_evict)
         struct tec_request_view r = {.id = i + 1, .node = 2};
         char reason[32] = "";
         CHECK_INT(planner.admit(planner.self, &view, &r, reason), ==, admitted[i]);
-        CHECK_STR(reason, i == 1 ? "no seat" : "");
+        CHECK_STR(reason, i == 1 ? "no slot" : "");
     }
     CHECK_INT(tec_policy_report(policy)->failures, ==, 2);
     CHECK_INT(planner.evict(planner.self, &view, 1), ==, 2);

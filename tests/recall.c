@@ -1,5 +1,5 @@
-/* recall.c - prompts of remembered units, on a small random model: what must be the same bytes is,
- * whatever is computed anew and wherever a kept piece comes from. */
+/* recall.c - prompts of remembered segments, on a small random model: what must be the same bytes
+ * is, whatever is computed anew and wherever a kept piece comes from. */
 #include "graph/run/recall.h"
 #include "graph/run/launch.h"
 #include "tests/tap.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNITS = 9, BEGINNING = 4, QUERY = 5, MOST = 96, LAYERS = 16 };
+enum { SEGMENTS = 9, BEGINNING = 4, QUERY = 5, MOST = 96, LAYERS = 16 };
 
 static struct tec_heap heap;
 static struct tec_error err;
@@ -18,7 +18,7 @@ static struct tec_plan *plan;
 static struct tec_recall recall;
 static struct tec_arena arena;
 static int ids[MOST], n_tokens, query;
-static struct tec_unit_place units[UNITS];
+static struct tec_segment_range segments[SEGMENTS];
 static unsigned char *kept_k[LAYERS], *kept_v[LAYERS];
 static size_t row;
 
@@ -37,13 +37,13 @@ static void open_model(bool bf16, int threads)
     REQUIRE(tec_weights_load(&weights, &w, &heap, &err) == TEC_OK);
     const struct tec_plan_spec spec = {.frame_tokens = MOST,
                                        .text_tokens = MOST,
-                                       .seats = 2,
+                                       .request_slots = 2,
                                        .new_tokens = 8,
                                        .n_batches = 1,
                                        .batches = {1},
                                        .max_k = 8,
-                                       .units = UNITS + 1,
-                                       .unit_tokens = MOST};
+                                       .segments = SEGMENTS + 1,
+                                       .segment_tokens = MOST};
     const struct tec_plan_inputs in = {
         .spec = &spec, .model = model, .weights = weights, .source = source, .device = device};
     REQUIRE(tec_plan_create(&plan, &in, &heap, &err) == TEC_OK);
@@ -63,24 +63,24 @@ static void close_model(void)
     tec_device_close(device);
 }
 
-/* A prompt of units of 1 to 9 tokens, and each of them kept. */
+/* A prompt of segments of 1 to 9 tokens, and each of them kept. */
 static void make_prompt(unsigned seed)
 {
     int at = BEGINNING;
     srand(seed);
-    for (int u = 0; u < UNITS; u++) {
-        units[u].begin = at;
-        at = units[u].end = at + 1 + rand() % 9;
+    for (int u = 0; u < SEGMENTS; u++) {
+        segments[u].begin = at;
+        at = segments[u].end = at + 1 + rand() % 9;
     }
     query = at;
     n_tokens = query + QUERY;
     for (int t = 0; t < n_tokens; t++)
         ids[t] = rand() % model->text.vocab;
-    struct tec_remember_text texts[UNITS + 1] = {{ids, BEGINNING}};
-    for (int u = 0; u < UNITS; u++)
-        texts[u + 1] =
-            (struct tec_remember_text){ids + units[u].begin, units[u].end - units[u].begin};
-    REQUIRE(tec_remember_run(plan, texts, UNITS + 1, &err) == TEC_OK);
+    struct tec_remember_text texts[SEGMENTS + 1] = {{ids, BEGINNING}};
+    for (int u = 0; u < SEGMENTS; u++)
+        texts[u + 1] = (struct tec_remember_text){ids + segments[u].begin,
+                                                  segments[u].end - segments[u].begin};
+    REQUIRE(tec_remember_run(plan, texts, SEGMENTS + 1, &err) == TEC_OK);
     for (int l = 0; l < model->text.stack.layers; l++) {
         kept_k[l] = TEC_NEW(&arena, (size_t)query * row, unsigned char);
         kept_v[l] = TEC_NEW(&arena, (size_t)query * row, unsigned char);
@@ -89,23 +89,23 @@ static void make_prompt(unsigned seed)
     }
 }
 
-static int lost = -1; /* a unit whose pieces are gone */
+static int lost = -1; /* a segment whose pieces are gone */
 
-static bool find(void *self, int layer, int unit, const void **k, const void **v)
+static bool find(void *self, int layer, int segment, const void **k, const void **v)
 {
-    size_t at = unit < UNITS ? (size_t)units[unit].begin * row : 0;
+    size_t at = segment < SEGMENTS ? (size_t)segments[segment].begin * row : 0;
     (void)self;
     *k = kept_k[layer] + at;
     *v = kept_v[layer] + at;
-    return unit != lost;
+    return segment != lost;
 }
 
 static struct tec_recall_input prompt_in(int region)
 {
     return (struct tec_recall_input){.ids = ids,
                                      .n = n_tokens,
-                                     .units = units,
-                                     .n_units = UNITS,
+                                     .segments = segments,
+                                     .n_segments = SEGMENTS,
                                      .query = query,
                                      .region = region};
 }
@@ -192,13 +192,13 @@ TEST(rows_alone_are_the_same_bytes)
     open_model(true, 2);
     make_prompt(5);
     int region = tec_kv_pool_take(&plan->prefixes);
-    unsigned char sets[LAYERS * UNITS] = {0};
+    unsigned char sets[LAYERS * SEGMENTS] = {0};
     struct tec_recall_rule keep = {
         .selection = TEC_SELECTION_keep, .scoring = TEC_SCORING_paper, .ratios = some};
     REQUIRE(run(&keep, region));
     const unsigned char *want = read_region(region);
     for (int l = 0; l < recall.layers; l++)
-        memcpy(sets + l * UNITS, recall.sets + l * (recall.max_units + 1), UNITS);
+        memcpy(sets + l * SEGMENTS, recall.sets + l * (recall.max_segments + 1), SEGMENTS);
     keep.forced = sets;
     keep.bare = true;
     lost = 0; /* a kept piece is not asked for */
@@ -247,7 +247,7 @@ TEST(what_is_wrong_is_said_and_the_next_prompt_runs)
     const struct tec_recall_source source = {.find = find};
     lost = 4;
     CHECK(!run(&keep, region));
-    CHECK(strstr(err.message, "unit 4 has no kept keys at layer") != NULL);
+    CHECK(strstr(err.message, "segment 4 has no kept keys at layer") != NULL);
     lost = -1;
     struct tec_recall_input in = prompt_in(region);
     in.query++;
@@ -269,36 +269,36 @@ TEST(what_is_wrong_is_said_and_the_next_prompt_runs)
     close_model();
 }
 
-/* Every row spreads its weight evenly over what it sees: no unit matters more than another. */
-TEST(even_attention_prefers_early_units_under_paper_alone)
+/* Every row spreads its weight evenly over what it sees: no segment matters more than another. */
+TEST(even_attention_prefers_early_segments_under_paper_alone)
 {
     enum { N = 6, EACH = 4, TOKENS = 2 + N * EACH + 3 };
-    struct tec_unit_place place[N];
+    struct tec_segment_range place[N];
     struct tec_importance im;
-    int ends[N * TEC_UNIT_RANGES], token[TOKENS];
-    static float mass[TOKENS][N * TEC_UNIT_RANGES];
+    int ends[N * TEC_SEGMENT_RANGES], token[TOKENS];
+    static float mass[TOKENS][N * TEC_SEGMENT_RANGES];
     bool live[N];
     tec_arena_init(&arena, &heap);
     for (int u = 0; u < N; u++) {
-        place[u] = (struct tec_unit_place){2 + u * EACH, 2 + (u + 1) * EACH};
+        place[u] = (struct tec_segment_range){2 + u * EACH, 2 + (u + 1) * EACH};
         live[u] = true;
     }
     tec_importance_ranges(place, N, ends);
     for (int t = 0; t < TOKENS; t++) {
         token[t] = t;
         for (int k = 0; k <= t; k++)
-            for (int r = 0; r < N * TEC_UNIT_RANGES; r++)
+            for (int r = 0; r < N * TEC_SEGMENT_RANGES; r++)
                 if (k < ends[r] && k >= (r ? ends[r - 1] : 0))
                     mass[t][r] += 2.0F / (float)(t + 1);
     }
-    const struct tec_attention_seen seen = {.units = place,
-                                            .n_units = N,
+    const struct tec_attention_sums seen = {.segments = place,
+                                            .n_segments = N,
                                             .heads = 2,
                                             .query = {TOKENS - 3, TOKENS},
                                             .live = live,
                                             .token = token,
                                             .rows = TOKENS,
-                                            .ld = N * TEC_UNIT_RANGES,
+                                            .ld = N * TEC_SEGMENT_RANGES,
                                             .mass = mass[0]};
     REQUIRE(tec_importance_create(&im, N, 8, &arena, &err) == TEC_OK);
     tec_importance_select(&im, &seen, TEC_SCORING_lift, 3);

@@ -41,11 +41,11 @@ cat >more.jsonl <<'END'
 END
 run first.jsonl
 check "four prompts are answered" test $? -eq 0 -a "$(wc -l <out)" -eq 4
-check "each found its units" test "$(last units)" -eq 11
+check "each found its segments" test "$(last segments)" -eq 11
 check "and computed fewer rows than a prefill" test "$(last rows)" -lt "$(last rows_full)"
 check "what was said is in a file" test -s planner.memory
 run more.jsonl --policy default
-check "another run remembers" test "$(last stored)" -eq 2 -a "$(last units)" -eq 4
+check "another run remembers" test "$(last stored)" -eq 2 -a "$(last segments)" -eq 4
 check "keys and values come from the file" grep -qE "\"(ram|file)\":[1-9]" out
 check "and are not computed" test "$(last remembered_tokens)" -eq 0
 run more.jsonl --policy default --set nodes.recall.select=full
@@ -71,7 +71,7 @@ echo '{"goal": "x", "memory": {"puts": {}}}' >wrong.jsonl
 check "a change that is none is refused" test "$(run wrong.jsonl; echo $?)" -ne 0
 check "in words" grep -q 'memory: changes are {"put": {ID: TEXT}, "remove": \[ID\]}' err
 printf '{"goal": "x", "memory": {"put": {"long": "%s"}}}\n' "$(seq -s ' ' 300)" >long.jsonl
-check "a unit that is too long is refused" test "$(run long.jsonl; echo $?)" -ne 0
+check "a segment that is too long is refused" test "$(run long.jsonl; echo $?)" -ne 0
 check "with both numbers" grep -q "'long' has 300 tokens, the pipeline allows 1 to 128" err
 "$T" run "$ROOT/pipelines/qwen_planner.lua" --random-weights 2 --size tiny --inputs more.jsonl >out 2>err
 check "another model's keys and values are refused: exit 3" test $? -eq 3

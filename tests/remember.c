@@ -1,5 +1,5 @@
-/* remember.c - tests of remember nodes: what was said is a unit of the next prompt, the newest text
- * alone, and durable. */
+/* remember.c - tests of remember nodes: what was said is a segment of the next prompt, the newest
+ * text alone, and durable. */
 #include "graph/run/engine.h"
 #include "graph/run/memory_own.h"
 #include "tests/box.h"
@@ -102,10 +102,10 @@ static const struct tec_utterance *ask(struct open *o, const char *goal)
 static void kept(struct open *o, const char *key, char out[256])
 {
     struct tec_store *store = o->engine->memory->store;
-    struct tec_unit_view view;
-    uint32_t unit;
+    struct tec_store_segment_view view;
+    uint32_t segment;
     out[0] = '\0';
-    if (store_find(store, key, &unit) == TEC_OK && tec_store_view(store, unit, &view))
+    if (store_find(store, key, &segment) == TEC_OK && tec_store_view(store, segment, &view))
         snprintf(out, 256, "%.*s", (int)view.text_bytes, view.text);
 }
 
@@ -131,13 +131,13 @@ TEST(what_was_said_is_in_the_next_prompt_and_durable)
     begin();
     open_graph(&o, NULL);
     struct tec_frame_input input = see(&o, "find:fork");
-    CHECK_INT(input.memory->n_units, ==, 0);
+    CHECK_INT(input.memory->n_segments, ==, 0);
     text_of(&o, ask(&o, "find:fork"), said);
     CHECK(said[0]);
     kept(&o, KEY, now);
     CHECK_STR(now, ""); /* not before an observation */
     input = see(&o, "find:fork");
-    CHECK_INT(input.memory->n_units, ==, 1);
+    CHECK_INT(input.memory->n_segments, ==, 1);
     kept(&o, KEY, now);
     CHECK_STR(now, said);
     /* What nobody has taken when the memory closes is durable, too. */
@@ -152,7 +152,7 @@ TEST(what_was_said_is_in_the_next_prompt_and_durable)
     end();
 }
 
-TEST(the_newest_of_several_texts_is_the_unit)
+TEST(the_newest_of_several_texts_is_the_segment)
 {
     struct open o;
     char now[256];
@@ -176,7 +176,7 @@ TEST(the_newest_of_several_texts_is_the_unit)
     end();
 }
 
-TEST(a_text_that_no_unit_holds_is_trouble_and_the_older_one_stays)
+TEST(a_text_that_no_segment_holds_is_trouble_and_the_older_one_stays)
 {
     enum { MOST = 16 };
     struct open o;
@@ -191,14 +191,14 @@ TEST(a_text_that_no_unit_holds_is_trouble_and_the_older_one_stays)
     REQUIRE(tec_memory_apply(m, NULL, 0, &err) == TEC_OK);
     tec_memory_said(m, 0, NULL, words, MOST + 1);
     REQUIRE(tec_memory_apply(m, NULL, 0, &err) == TEC_OK); /* the observation goes on */
-    CHECK(strstr(trouble, "'keep' does not remember: it has 17 tokens, a unit at most 16"));
+    CHECK(strstr(trouble, "'keep' does not remember: it has 17 tokens, a segment at most 16"));
     kept(&o, KEY, now);
     CHECK_STR(now, "5 ");
     close_graph(&o);
     end();
 }
 
-TEST(the_key_names_the_unit)
+TEST(the_key_names_the_segment)
 {
     struct open o;
     char now[256];

@@ -1,5 +1,5 @@
 #!/bin/sh
-# remembers.t - what was said becomes a unit of the memory: pipelines/graphs/g18_answer_is_remembered.lua with
+# remembers.t - what was said becomes a segment of the memory: pipelines/graphs/g18_answer_is_remembered.lua with
 # the bundled planner, from the outside.
 # usage: tests/remembers.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
 cd "$(dirname "$0")/.." || exit 1
@@ -36,7 +36,7 @@ cat >"$W/facts.jsonl" <<'END'
 END
 tell a --inputs "$W/facts.jsonl"
 check "four questions are answered" test $? -eq 0 -a "$(wc -l <"$W/out")" -eq 4
-check "the answer is a unit of the next prompt; what comes with an observation counts after it" \
+check "the answer is a segment of the next prompt; what comes with an observation counts after it" \
     test "$(counts)" = "2 remembered, 2 in the prompt;3 remembered, 3 in the prompt;2 remembered, 2 in the prompt;3 remembered, 3 in the prompt;"
 first=$(said)
 for policy in default slack_k; do
@@ -65,7 +65,7 @@ done
 "$T" policy check policies/slack_k.lua --pipeline "$G" --costs "$C" -n 200 >"$W/out" 2>"$W/err"
 check "policy check knows the graph" test $? -eq 0
 "$T" graph -T mermaid "$G" >"$W/out" 2>"$W/err"
-check "graph draws it" grep -q "keep.*unit 'last answer'" "$W/out"
+check "graph draws it" grep -q "keep.*segment 'last answer'" "$W/out"
 
 # Against the interpreter: every node, request and step a launch of its own.
 # A text that ends a frame later is remembered a frame later, so only a policy that looks at no time

@@ -231,12 +231,12 @@ TEST(a_new_request_supersedes_older_ones_of_its_node_and_session)
     CHECK_INT(tec_loop_live(loop), ==, 4);
     for (int i = 0; i < 2; i++)
         tec_loop_frame(loop, &seen.input, 0, 2U);
-    CHECK_INT(tec_loop_live(loop), ==, TINY_SEATS);
+    CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
     r = tec_loop_frame(loop, &seen.input, 0,
-                       3U); /* full: talk takes its own seat, think has none */
+                       3U); /* full: talk takes its own request slot, think has none */
     CHECK_INT(told.superseded, ==, 2);
     CHECK_INT(r->refused, ==, 1);
-    CHECK_INT(tec_loop_live(loop), ==, TINY_SEATS);
+    CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
     tec_loop_reset(loop);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 0);
     tec_loop_destroy(loop);
@@ -324,7 +324,7 @@ TEST(asks_and_cancels_are_answered)
     int64_t now = 0;
     struct told told = {0};
     struct tec_virtual costs = {.clock_ns = &now};
-    struct tec_ask asks[TINY_SEATS + 2];
+    struct tec_ask asks[TINY_SLOTS + 2];
     const int64_t cancels[] = {3, 99, 3, -1};
     bool cancelled[4];
     REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
@@ -334,14 +334,14 @@ TEST(asks_and_cancels_are_answered)
     struct tec_loop *loop = open_told(&costs, &told, o);
     struct tec_tick tick = tec_loop_tick(loop, 0, 0);
     tick.asks = asks;
-    tick.n_asks = TINY_SEATS + 2;
+    tick.n_asks = TINY_SLOTS + 2;
     for (int i = 0; i < tick.n_asks; i++)
         asks[i] = (struct tec_ask){.decoder = i % 2, .max_tokens = i, .prio = i};
     tec_loop_run(loop, &seen.input, &tick);
     for (int i = 0; i < tick.n_asks; i++) {
         CHECK_INT(asks[i].id, ==, i);
-        CHECK(asks[i].refused == (i >= TINY_SEATS));
-        CHECK_STR(asks[i].reason, i < TINY_SEATS ? "" : "no kv slot");
+        CHECK(asks[i].refused == (i >= TINY_SLOTS));
+        CHECK_STR(asks[i].reason, i < TINY_SLOTS ? "" : "no kv slot");
     }
     tec_loop_frame(loop, NULL, 0, 0);
     int live = tec_loop_live(loop);
@@ -407,11 +407,11 @@ static int storm_end(void *user, int64_t request)
 static void storm_frame(struct tec_loop *loop, const struct tiny_observation *seen, uint64_t *dice,
                         int64_t newest)
 {
-    struct tec_ask asks[3 * TINY_SEATS];
+    struct tec_ask asks[3 * TINY_SLOTS];
     int64_t cancels[4];
     struct tec_tick tick = tec_loop_tick(loop, 0, (unsigned)tiny_below(dice, 4));
     tick.asks = asks;
-    tick.n_asks = tiny_below(dice, 3 * TINY_SEATS);
+    tick.n_asks = tiny_below(dice, 3 * TINY_SLOTS);
     tick.cancels = cancels;
     tick.n_cancels = tiny_below(dice, 5);
     tick.session = tiny_below(dice, 3);
@@ -446,7 +446,7 @@ TEST(a_million_requests_leave_nothing_behind)
     while (told.arrived < 1000000) {
         storm_frame(loop, &seen, &storm.dice, told.last);
         now += tiny_below(&storm.dice, 3000);
-        CHECK_INT(tec_loop_live(loop), <=, TINY_SEATS);
+        CHECK_INT(tec_loop_live(loop), <=, TINY_SLOTS);
     }
     CHECK_INT(tiny_heap.live, ==, before);
     CHECK(told.admitted > 100000 && told.refused > 10000 && told.superseded > 10000);
@@ -460,12 +460,12 @@ TEST(a_million_requests_leave_nothing_behind)
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 0);
     for (int i = 0; i < tec_loop_utterances(loop); i++)
         CHECK(tec_loop_utterance(loop, i)->id < 0 || tec_loop_utterance(loop, i)->done != 0);
-    storm.dice = 1; /* every seat can still be had */
+    storm.dice = 1; /* every request slot can still be had */
     int64_t admitted = told.admitted;
     tec_loop_set_planner(loop, &(struct tec_planner){.name = "pause", .plan = pause_all});
-    for (int i = 0; i < TINY_SEATS; i++)
+    for (int i = 0; i < TINY_SLOTS; i++)
         tec_loop_frame(loop, &seen.input, 0, 1U);
-    CHECK_INT(told.admitted - admitted, ==, TINY_SEATS);
+    CHECK_INT(told.admitted - admitted, ==, TINY_SLOTS);
     tec_loop_destroy(loop);
     tiny_close(&tiny);
     CHECK_INT(tiny_heap.live, ==, 0);

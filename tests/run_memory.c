@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { PLAN = 16, SETTINGS = 8, LINES = 8 };
-/* Room for few units, so that frames at the size of their plan do not take long. */
+/* Room for few segments, so that frames at the size of their plan do not take long. */
 #define SMALL "resources.mem.tokens=512", "resources.ctx.tokens=1024", "resources.plans.tokens=1040"
 #define PIPELINE TECTUM_SOURCE "/pipelines/qwen_planner.lua"
 #define FULL "nodes.recall.select=full"
@@ -179,18 +179,18 @@ static struct answer ask(struct open *o, const char *goal, const char *changes)
     return run(o, &input);
 }
 
-/* Run frames without an observation until every unit has kept keys and values. */
+/* Run frames without an observation until every segment has kept keys and values. */
 static void settle(struct open *o)
 {
     const struct timespec rest = {0, 2000000};
-    uint32_t unit;
+    uint32_t segment;
     for (int i = 0; i < 2000; i++) {
         (void)tec_loop_frame(o->engine->loop, NULL, 0, 0);
         nanosleep(&rest, NULL);
-        if (tec_store_missing(o->engine->memory->store, &unit, 1) == 0)
+        if (tec_store_missing(o->engine->memory->store, &segment, 1) == 0)
             return;
     }
-    CHECK(false); /* units are kept */
+    CHECK(false); /* segments are kept */
 }
 
 static bool same(const struct answer *a, const struct answer *b)
@@ -198,10 +198,10 @@ static bool same(const struct answer *a, const struct answer *b)
     return a->n > 0 && a->n == b->n && !memcmp(a->tokens, b->tokens, (size_t)a->n * sizeof(int));
 }
 
-/* What happens to a kitchen, and how many units a prompt has behind it. */
+/* What happens to a kitchen, and how many segments a prompt has behind it. */
 static const struct {
     const char *goal, *changes;
-    int units, fresh; /* fresh: of them not kept when the prompt is made */
+    int segments, fresh; /* fresh: of them not kept when the prompt is made */
 } story[] = {
     {"put a clean apple in the fridge",
      "{\"put\": {\"apple\": \"the apple is in the fridge and is sliced\\n\", \"cup\": \"the cup is "
@@ -222,7 +222,7 @@ enum { CHAPTERS = sizeof story / sizeof *story };
 TEST(answers_are_those_of_full_prompts)
 {
     struct open full, keep;
-    int units = 0, fresh = 0, different = 0;
+    int segments = 0, fresh = 0, different = 0;
     struct answer before = {0};
     folder_make();
     REQUIRE(open_planner(&full, "", FULL, NULL) == TEC_OK);
@@ -237,14 +237,14 @@ TEST(answers_are_those_of_full_prompts)
         settle(&keep);
         struct tec_memory_counts c = counts(&keep);
         CHECK_INT(c.prompts, ==, i + 1);
-        CHECK_INT(c.units, ==, units += story[i].units);
+        CHECK_INT(c.segments, ==, segments += story[i].segments);
         CHECK_INT(c.missing, ==, fresh += story[i].fresh);
         CHECK_INT(c.rows, ==, c.rows_full - (i + 1) * beginning); /* which never changes */
         CHECK_INT(c.whole + c.failed, ==, 0);
     }
     CHECK(different > CHAPTERS / 2); /* else equal answers say nothing */
     struct tec_memory_counts c = counts(&keep);
-    CHECK_INT(c.store.units, ==, 3);
+    CHECK_INT(c.store.segments, ==, 3);
     CHECK_INT(c.store.puts, ==, 6);
     CHECK_INT(c.store.same, ==, 1);
     CHECK_INT(c.store.removes, ==, 2);
@@ -311,7 +311,7 @@ TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
     CHECK_INT(counts(&o).whole, ==, 0);
     CHECK(counts(&o).prefetch.bytes[TEC_KEPT_FILE] > 0);
     spoil();
-    for (int i = 0; i < 5; i++) { /* a unit after the other is found out */
+    for (int i = 0; i < 5; i++) { /* a segment after the other is found out */
         char goal[32];
         snprintf(goal, sizeof goal, "bring cup number %d", i);
         struct answer is = ask(&o, goal, NULL), want = ask(&full, goal, NULL);
@@ -332,7 +332,7 @@ TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
     CHECK(strstr(said.lines[0], place));
     printf("# %s\n", said.lines[0]);
     CHECK(strstr(said.lines[0], "pipelines/qwen_planner.lua:"));
-    CHECK(strstr(said.lines[0], "'recall', memory 'mem': a prompt was computed whole: unit '"));
+    CHECK(strstr(said.lines[0], "'recall', memory 'mem': a prompt was computed whole: segment '"));
     CHECK(strstr(said.lines[0], "is damaged"));
     CHECK(strstr(said.lines[0], path));
     ask(&o, "now a knife", "{\"put\": {\"knife\": \"a knife is in the drawer\\n\"}}");
@@ -374,7 +374,7 @@ TEST(a_full_disk_refuses_changes_and_nothing_else)
     CHECK(tec_memory_fails(o.engine->memory));
     struct answer is = ask(&o, story[1].goal, NULL), want = ask(&full, story[1].goal, NULL);
     CHECK(same(&is, &want));
-    CHECK_INT(counts(&o).store.units, ==, 3);
+    CHECK_INT(counts(&o).store.segments, ==, 3);
     CHECK_INT(counts(&o).missing, ==, 3);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     REQUIRE(see(&o, values, 2, &input) == TEC_OK); /* there is room again */
@@ -389,7 +389,7 @@ TEST(a_full_disk_refuses_changes_and_nothing_else)
     REQUIRE(see(&o, away, 2, &input) == TEC_OK);
     close_planner(&o);
     REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
-    CHECK_INT(counts(&o).store.units, ==, 3);
+    CHECK_INT(counts(&o).store.segments, ==, 3);
     is = ask(&o, story[1].goal, NULL);
     CHECK(same(&is, &want));
     close_planner(&o);
@@ -397,7 +397,8 @@ TEST(a_full_disk_refuses_changes_and_nothing_else)
     folder_remove();
 }
 
-/* One bit of the newest text: the unit goes, and everybody is told which, where and of what file.
+/* One bit of the newest text: the segment goes, and everybody is told which, where and of what
+ * file.
  */
 TEST(damage_that_is_found_when_the_file_is_opened_is_said)
 {
@@ -419,23 +420,23 @@ TEST(damage_that_is_found_when_the_file_is_opened_is_said)
     close(file);
     said.n = 0;
     REQUIRE(open_planner(&o, path, FIRST, DECAY) == TEC_OK);
-    CHECK_INT(counts(&o).store.units, ==, 2);
+    CHECK_INT(counts(&o).store.segments, ==, 2);
     CHECK_INT(lines(1), ==, 1);
     printf("# %s\n", said.lines[0]);
     tec_memory_damages(o.engine->memory, &d);
     CHECK_INT(d.n, ==, 1);
-    CHECK_STR(d.first[0].unit, "cup");
+    CHECK_STR(d.first[0].segment, "cup");
     CHECK(d.first[0].offset < text - all && d.first[0].offset + d.first[0].bytes > text - all);
     CHECK_STR(tec_memory_file(o.engine->memory), path);
     char want[160];
-    snprintf(want, sizeof want, "%s is damaged at byte %lld: unit 'cup', the record is damaged",
+    snprintf(want, sizeof want, "%s is damaged at byte %lld: segment 'cup', the record is damaged",
              path, (long long)d.first[0].offset);
     CHECK(strstr(said.lines[0], want));
     close_planner(&o);
     folder_remove();
 }
 
-/* What a text makes of a prompt behind its units, given as ids, makes the same prompt. */
+/* What a text makes of a prompt behind its segments, given as ids, makes the same prompt. */
 TEST(a_goal_may_be_token_ids)
 {
     struct open o;
@@ -453,14 +454,14 @@ TEST(a_goal_may_be_token_ids)
     struct answer of_text = run(&o, &input);
     values[1] = (struct tec_value){"goal#ids",  TEC_VALUE_I32, 1,
                                    {n - query}, ids,           (size_t)(n - query) * sizeof(int)};
-    REQUIRE(see(&o, values, 2, &input) == TEC_OK); /* with the text that finds the units */
+    REQUIRE(see(&o, values, 2, &input) == TEC_OK); /* with the text that finds the segments */
     CHECK_INT(input.prefix.n_text, ==, n);
     CHECK_INT(memcmp(input.prefix.ids, first, (size_t)n * sizeof(int)), ==, 0);
     struct answer of_ids = run(&o, &input);
     CHECK(same(&of_text, &of_ids));
     ids[2] = (ids[2] + 1) % 500;
     REQUIRE(see(&o, values + 1, 1, &input) == TEC_OK); /* without */
-    CHECK_INT(input.memory->n_units, ==, 3);
+    CHECK_INT(input.memory->n_segments, ==, 3);
     CHECK_INT(input.prefix.ids[input.memory->query + 2], ==, ids[2]);
     ids[1] = -1;
     CHECK_INT(see(&o, values + 1, 1, &input), ==, TEC_INVALID);
@@ -469,13 +470,14 @@ TEST(a_goal_may_be_token_ids)
     values[1].shape[0] = 300;
     values[1].bytes = 300 * sizeof(int);
     CHECK_INT(see(&o, values + 1, 1, &input), ==, TEC_INVALID);
-    CHECK(
-        strstr(err.message, "the prompt behind the units has 300 tokens, the pipeline allows 256"));
+    CHECK(strstr(err.message,
+                 "the prompt behind the segments has 300 tokens, the pipeline allows 256"));
     close_planner(&o);
     folder_remove();
 }
 
-/* A message of changes: units a0, a1, ... of `bytes` spaces each, and what stands behind them. */
+/* A message of changes: segments a0, a1, ... of `bytes` spaces each, and what stands behind them.
+ */
 static char *message(int n, size_t bytes, const char *rest)
 {
     size_t room = (size_t)n * (bytes + 32) + strlen(rest) + 64, at = 0;
@@ -507,8 +509,8 @@ TEST(changes_beyond_a_bound_are_refused_as_a_whole)
         {3, 9, "}, \"remove\": [\"a0\", 7]}", "remove[1] is no string"},
         {3, 9, "}, \"remove\": \"a0\"}", "changes are"},
         {1024, 9, "}}", NULL},
-        {1025, 9, "}}", "changes of 1025 units in one observation; at most 1024"},
-        {1023, 9, "}, \"remove\": [\"b\", \"c\"]}", "changes of 1025 units"},
+        {1025, 9, "}}", "changes of 1025 segments in one observation; at most 1024"},
+        {1023, 9, "}, \"remove\": [\"b\", \"c\"]}", "changes of 1025 segments"},
         {16, 1 << 16, "}}", NULL},
         {17, 1 << 16, "}}", "up to 'a16' the texts of one observation have 1114112 bytes"},
         {140, 1 << 16, "}}", "at most 8388608 are possible"},
@@ -536,7 +538,7 @@ TEST(changes_beyond_a_bound_are_refused_as_a_whole)
     }
     const struct tec_value goal = text_value("goal", "find it");
     REQUIRE(see(&o, &goal, 1, &input) == TEC_OK);
-    CHECK_INT(counts(&o).store.units, ==, 1024);
+    CHECK_INT(counts(&o).store.segments, ==, 1024);
     close_planner(&o);
     folder_remove();
 }
@@ -556,7 +558,7 @@ TEST(a_text_of_too_many_tokens_changes_nothing)
     const struct tec_value values[] = {text_value("goal", "find it"), text_value("memory", text)};
     CHECK_INT(see(&o, values, 2, &input), ==, TEC_INVALID);
     CHECK(strstr(err.message, "memory: 'b' has 129 tokens, the pipeline allows 1 to 128"));
-    CHECK_INT(counts(&o).store.units, ==, 0);
+    CHECK_INT(counts(&o).store.segments, ==, 0);
     CHECK_INT(counts(&o).store.step, ==, 0);
     close_planner(&o);
     folder_remove();

@@ -2,8 +2,8 @@
  * random legal schedules and of every policy equal, byte by byte, kernels called one by one for
  * each request alone.
  *
- * The schedules vary shared and private prefills, k + k and 2k, batches, groups, seats, order,
- * threads and partitions. */
+ * The schedules vary shared and private prefills, k + k and 2k, batches, groups, request slots,
+ * order, threads and partitions. */
 #include "policies/host/policy.h"
 #include "tests/device_facts.h"
 #include "tests/tiny.h"
@@ -174,7 +174,7 @@ struct trial {
     int of_frame[FRAMES * 4]; /* the observation that opened it */
     int current;
     int released, wrong_actions, wrong_texts, finished, tokens, shed;
-    int batches[TINY_SEATS + 1], launches, private_prefills, beside;
+    int batches[TINY_SLOTS + 1], launches, private_prefills, beside;
 };
 
 static void released(void *user, const float *chunk, const struct tec_frame_record *record)
@@ -194,7 +194,7 @@ static int length_of(const struct reference *r, int eos, int max)
     return max;
 }
 
-static void count_beside(void *self, const struct tec_event *event)
+static void count_concurrent(void *self, const struct tec_event *event)
 {
     struct trial *trial = self;
     trial->beside += event->kind == TEC_EVENT_START && event->lane == 1;
@@ -275,7 +275,7 @@ static void try_random(struct tiny *t, int eos, uint64_t seed, struct trial *sum
     o.planner = (struct tec_planner){.name = "dice", .self = &dice, .admit = admit, .plan = draw};
     o.released = released;
     o.user = &trial;
-    o.events = (struct tec_event_sink){.self = &trial, .emit = count_beside};
+    o.events = (struct tec_event_sink){.self = &trial, .emit = count_concurrent};
     struct tec_loop *loop;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     poison(t);
@@ -289,7 +289,7 @@ static void try_random(struct tiny *t, int eos, uint64_t seed, struct trial *sum
     sum->shed += trial.shed;
     sum->private_prefills += trial.private_prefills;
     sum->beside += trial.beside;
-    for (int b = 0; b <= TINY_SEATS; b++)
+    for (int b = 0; b <= TINY_SLOTS; b++)
         sum->batches[b] += trial.batches[b];
 }
 
@@ -313,7 +313,7 @@ static void try_policy(struct tiny *t, int eos, const char *path)
     o.planner = tec_policy_planner(policy);
     o.released = released;
     o.user = &trial;
-    o.events = (struct tec_event_sink){.self = &trial, .emit = count_beside};
+    o.events = (struct tec_event_sink){.self = &trial, .emit = count_concurrent};
     struct tec_loop *loop;
     uint64_t dice = 99;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);

@@ -17,7 +17,7 @@ static struct tec_arena arena;
 static int ids[TEXTS][LONGEST];
 static struct tec_token_text texts[TEXTS];
 static float noise[8];
-static int n_places; /* of lists that requests choose from */
+static int n_nodes; /* of lists that requests choose from */
 
 /* There are few ids, so that texts share beginnings and some are the beginning of others. */
 static void make_texts(uint64_t seed, int vocab)
@@ -58,7 +58,7 @@ static void check_tree(int n, int end)
     int parent[TEXTS * (LONGEST + 1) + 1] = {0};
     REQUIRE(tec_token_tree_create(&t, texts, n, behind(end), &arena, &err) == TEC_OK);
     parent[0] = -1;
-    for (int p = 0; p < t.n_places; p++) {
+    for (int p = 0; p < t.n_nodes; p++) {
         CHECK((p < t.n_rows) == (t.first[p] < t.first[p + 1]));
         for (int e = t.first[p]; e < t.first[p + 1]; e++) {
             CHECK(e == t.first[p] || t.id[e] > t.id[e - 1]);
@@ -121,11 +121,11 @@ static void open_scores(bool bf16, int threads, bool taps, const struct tec_toke
     REQUIRE(tec_weights_load(&tiny.weights, &w, &tiny_heap, &err) == TEC_OK);
     struct tec_plan_spec spec = {.frame_tokens = ROOM,
                                  .text_tokens = ROOM,
-                                 .seats = 2,
+                                 .request_slots = 2,
                                  .new_tokens = LONGEST + 1,
                                  .isolated = true,
                                  .taps = taps,
-                                 .choice_places = n_places,
+                                 .trie_nodes = n_nodes,
                                  .n_batches = 1,
                                  .batches = {2},
                                  .max_k = LONGEST + 1};
@@ -179,7 +179,7 @@ static void check_alone(const struct tec_token_tree *tree, int end)
 {
     float *likely = TEC_NEW(&arena, (size_t)tree->n_entries, float);
     double *sums = TEC_NEW(&arena, TEXTS, double), one;
-    double *scratch = TEC_NEW(&arena, (size_t)tree->n_places, double);
+    double *scratch = TEC_NEW(&arena, (size_t)tree->n_nodes, double);
     score(tree, likely);
     tec_token_tree_sum(tree, likely, sums, scratch);
     for (int i = 0; i < TEXTS; i++) {
@@ -364,11 +364,11 @@ TEST(an_answer_is_one_of_the_list)
             REQUIRE(tec_token_tree_create(&tree[i], texts + (ptrdiff_t)i * EACH, EACH,
                                           (struct tec_tree_end){END, false}, &arena,
                                           &err) == TEC_OK);
-            places += tree[i].n_places;
+            places += tree[i].n_nodes;
         }
-        n_places = places;
+        n_nodes = places;
         open_scores(bf16, 2, true, &tree[0]);
-        n_places = 0;
+        n_nodes = 0;
         REQUIRE(tec_plan_choose(tiny.plan, trees, LISTS, root, &arena, &err) == TEC_OK);
         make_prompt(tiny.model->text.vocab);
         for (int i = 0; i < LISTS; i++) {

@@ -185,7 +185,7 @@ TEST(observation_becomes_an_input)
     static const int ids[] = {2,   278, 903, 328, 268, 323, 6, 280, 903, 515,
                               890, 52,  891, 420, 340, 5,   4, 279, 903, 890};
     open_demo();
-    CHECK(tec_session_seen(d.session) == NULL);
+    CHECK(tec_session_observation(d.session) == NULL);
     REQUIRE(observe() == TEC_OK);
     const struct tec_prefix_input *o = &d.input.prefix;
     CHECK_INT(o->n_pictures, ==, 2);
@@ -196,7 +196,7 @@ TEST(observation_becomes_an_input)
     CHECK(memcmp(d.input.noise, d.noise, sizeof d.noise) == 0);
     CHECK_INT(d.input.captured_ns, ==, 99);
     CHECK_STR(d.warning, "");
-    CHECK_STR(tec_session_seen(d.session)->text, "press the button");
+    CHECK_STR(tec_session_observation(d.session)->text, "press the button");
     CHECK_STR(tec_session_robot(d.session)->name, "metaworld");
     CHECK_STR(tec_session_template(d.session)->name, "with_state");
     CHECK(tec_session_rows(d.session) == 16 && tec_session_columns(d.session) == 4);
@@ -341,7 +341,7 @@ TEST(wrong_inputs_are_named_and_survived)
     CHECK_SAYS("33 tokens, the pipeline allows 32");
     CHECK(memcmp(&good, &d.input, sizeof good) == 0);
     CHECK(memcmp(good.prefix.picture[0], d.image, PIXELS) == 0 && good.prefix.ids[0] == 2);
-    CHECK_STR(tec_session_seen(d.session)->text, "press the button");
+    CHECK_STR(tec_session_observation(d.session)->text, "press the button");
     d.values[3].shape[0] = 2;
     d.values[3].bytes = 2 * sizeof(int);
     CHECK(observe() == TEC_OK);
@@ -480,7 +480,8 @@ TEST(without_a_robot_values_pass_as_they_are)
     add("joints", TEC_VALUE_F32, 1, 3, joints, sizeof joints);
     REQUIRE(observe_frame(NULL, 0) == TEC_OK);
     CHECK_INT(d.input.prefix.n_pictures, ==, 1);
-    CHECK(tec_session_seen(d.session)->valid[1] && !tec_session_seen(d.session)->valid[0]);
+    CHECK(tec_session_observation(d.session)->valid[1] &&
+          !tec_session_observation(d.session)->valid[0]);
     CHECK(memcmp(d.input.state, joints, sizeof joints) == 0 && d.input.state[3] == 0.0F);
     CHECK(d.input.prefix.n_text == 8 && d.input.prefix.ids[0] == 2);
     for (int i = 0; i < 50 * 32; i++)

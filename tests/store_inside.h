@@ -1,4 +1,4 @@
-/* store_inside.h - what tests do to a store from inside: find a unit by its name, write the file
+/* store_inside.h - what tests do to a store from inside: find a segment by its name, write the file
  * anew when they choose. */
 #ifndef TEC_TESTS_STORE_INSIDE_H
 #define TEC_TESTS_STORE_INSIDE_H
@@ -8,14 +8,14 @@
 #include <string.h>
 
 /* The handle of an id; TEC_NOT_FOUND. */
-static inline enum tec_status store_find(struct tec_store *store, const char *id, uint32_t *unit)
+static inline enum tec_status store_find(struct tec_store *store, const char *id, uint32_t *segment)
 {
     pthread_mutex_lock(&store->lock);
     uint32_t at = tec_store_name(store, id, strlen(id));
     pthread_mutex_unlock(&store->lock);
-    if (at == TEC_NO_UNIT)
+    if (at == TEC_NO_SEGMENT)
         return TEC_NOT_FOUND;
-    *unit = at;
+    *segment = at;
     return TEC_OK;
 }
 

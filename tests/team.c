@@ -143,7 +143,7 @@ struct groups {
     _Atomic bool go; /* what the lanes beside wait for */
 };
 
-static void meet_beside(void *user, int lane)
+static void meet_concurrent(void *user, int lane)
 {
     struct groups *g = user;
     struct lanes *l = &g->beside;
@@ -151,11 +151,11 @@ static void meet_beside(void *user, int lane)
         sched_yield();
     for (int turn = 1; turn <= l->turns; turn++) {
         l->sums[lane] = turn;
-        tec_team_barrier_beside(l->team);
+        tec_team_barrier_concurrent(l->team);
         for (int other = 0; other < g->n_beside; other++)
             if (l->sums[other] != turn)
                 atomic_fetch_add(&l->disagreements, 1);
-        tec_team_barrier_beside(l->team);
+        tec_team_barrier_concurrent(l->team);
     }
     atomic_fetch_add(&l->ran[lane], 1);
 }
@@ -169,7 +169,7 @@ static void split(int lanes, int beside, int spin_us)
     g.beside.team = g.first.team;
     for (int turn = 1; turn <= 20; turn++) {
         atomic_store(&g.go, false);
-        tec_team_fork(g.first.team, meet_beside, &g);
+        tec_team_fork(g.first.team, meet_concurrent, &g);
         CHECK_INT(tec_team_lanes(g.first.team), ==, lanes - beside);
         tec_team_run(g.first.team, meet, &g.first);
         tec_team_run(g.first.team, count, &g.first);
@@ -220,7 +220,7 @@ TEST(a_split_team_ends)
     struct tec_heap heap = {0};
     struct groups g = {.beside = {.turns = 50}, .go = true};
     REQUIRE(tec_team_create_split(&g.beside.team, 3, 2, 0, &heap, NULL) == TEC_OK);
-    tec_team_fork(g.beside.team, meet_beside, &g);
+    tec_team_fork(g.beside.team, meet_concurrent, &g);
     tec_team_destroy(g.beside.team);
     CHECK_INT(atomic_load(&g.beside.ran[0]) + atomic_load(&g.beside.ran[1]), ==, 2);
     CHECK_INT(heap.live, ==, 0);

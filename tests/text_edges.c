@@ -291,7 +291,7 @@ TEST(a_text_goes_through_the_template)
                 REQUIRE(tec_engine_text(o.engine, u, u->count, &arena, &want, &err) == TEC_OK);
         }
         step_demo(&o, f, &input);
-        const struct tec_observation *seen = tec_session_seen(o.engine->session);
+        const struct tec_observation *seen = tec_session_observation(o.engine->session);
         CHECK_STR(seen->text, want ? want : "press the button");
         compared += want != NULL && strlen(want) > 3;
     }
@@ -314,7 +314,7 @@ TEST(a_text_that_does_not_fit_is_cut)
     CHECK_INT(input.prefix.n_text, <=, room);
     CHECK_INT(input.prefix.n_text, >, room / 2);
     CHECK(strstr(o.warning, "stream 'narration' is cut") != NULL);
-    const struct tec_observation *seen = tec_session_seen(o.engine->session);
+    const struct tec_observation *seen = tec_session_observation(o.engine->session);
     CHECK(seen->text_bytes > 10 && seen->text_bytes < 600);
     CHECK(strncmp(seen->text, "press the button", 16) == 0);
     close_engine(&o);

@@ -8,7 +8,7 @@
 #include "tests/tap.h"
 
 enum {
-    TINY_SEATS = 6,
+    TINY_SLOTS = 6,
     TINY_NEW = 12,
     TINY_TEXT = 9,
     TINY_STEPS = 2,
@@ -54,7 +54,7 @@ static inline struct tec_plan_spec tiny_spec(const struct tec_model *m)
     return (struct tec_plan_spec){.frame_tokens = m->n_slots * m->vision.tokens + TINY_TEXT,
                                   .text_tokens = TINY_TEXT,
                                   .steps = TINY_STEPS,
-                                  .seats = TINY_SEATS,
+                                  .request_slots = TINY_SLOTS,
                                   .new_tokens = TINY_NEW,
                                   .isolated = true,
                                   .n_batches = 3,
@@ -78,7 +78,7 @@ static inline struct tec_topology tiny_topology(void)
         .kv = tiny_kv,
         .n_partitions = 2,
         .partitions = tiny_partitions,
-        .slots = TINY_SEATS,
+        .slots = TINY_SLOTS,
         .horizon = 10,
         .layers = 4,
         .period_us = 50000,

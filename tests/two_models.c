@@ -490,22 +490,24 @@ TEST(a_goal_goes_through_its_own_template_and_tokenizer)
                                           .model = o.engine->model,
                                           .root = ".",
                                           .max_text = 12,
-                                          .n_further = 1,
-                                          .further = {{1, &model, tokenizer}}};
+                                          .n_secondary = 1,
+                                          .secondary = {{1, &model, tokenizer}}};
     REQUIRE(tec_session_create(&s, &options, &heap, &err) == TEC_OK);
     REQUIRE(see(s, "put the cup away", &a) == TEC_OK);
     REQUIRE(see(s, "wash the plate", &b) == TEC_OK);
     REQUIRE(see(s, "wash the plate", &c) == TEC_OK); /* not encoded again */
-    CHECK(a.further[0].key != b.further[0].key && b.further[0].key == c.further[0].key);
-    CHECK(c.further[0].ids != b.further[0].ids && c.further[0].n == b.further[0].n);
-    CHECK(memcmp(c.further[0].ids, b.further[0].ids, (size_t)b.further[0].n * sizeof(int)) == 0);
+    CHECK(a.secondary[0].key != b.secondary[0].key && b.secondary[0].key == c.secondary[0].key);
+    CHECK(c.secondary[0].ids != b.secondary[0].ids && c.secondary[0].n == b.secondary[0].n);
+    CHECK(memcmp(c.secondary[0].ids, b.secondary[0].ids, (size_t)b.secondary[0].n * sizeof(int)) ==
+          0);
     tec_arena_init(&arena, &heap);
     const char *last = "<|im_end|>\n<|im_start|>assistant\n";
     REQUIRE(tec_tokenizer_encode(tokenizer, last, strlen(last), how, ids, 160, &n, &arena, &err) ==
             TEC_OK);
-    REQUIRE((int)n < a.further[0].n);
-    CHECK(memcmp(a.further[0].ids + a.further[0].n - n, ids, n * sizeof(int)) == 0);
-    CHECK(memcmp(a.further[0].ids, b.further[0].ids, 8 * sizeof(int)) == 0); /* the system's text */
+    REQUIRE((int)n < a.secondary[0].n);
+    CHECK(memcmp(a.secondary[0].ids + a.secondary[0].n - n, ids, n * sizeof(int)) == 0);
+    CHECK(memcmp(a.secondary[0].ids, b.secondary[0].ids, 8 * sizeof(int)) ==
+          0); /* the system's text */
     CHECK_INT(see(s, "", &a), ==, TEC_NOT_FOUND);
     CHECK(strstr(err.message, "goal: missing: a prefill reads it") != NULL);
     tec_arena_finish(&arena);

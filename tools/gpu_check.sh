@@ -202,7 +202,7 @@ run_tests() {
         tap kernels 60 "$program" kernels --tier 'avx*' 'r*'
         return
     fi
-    for name in schedule partitions memory prefix own_prompt requests loop; do
+    for name in schedule partitions memory prefix request_prompt requests loop; do
         tap "$name" 40 "$program" "$name" --device "$device"
     done
     tap kernels 90 "$program" kernels --tier cuda

@@ -38,10 +38,10 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .recall = &part->recall_device,
                               .remember = &part->remember_device,
                               .kept = &p->kept,
-                              .keeps = p->spec.units > 0,
+                              .keeps = p->spec.segments > 0,
                               .gathered = p->spec.gathers ? &p->gathered : NULL,
                               .score = &part->score_device,
-                              .places = p->places,
+                              .trie = p->trie,
                               .max_moved = p->spec.ring_tokens,
                               .penalty = p->spec.penalty,
                               .taps = p->spec.taps ? &part->taps : NULL};
@@ -74,12 +74,12 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
         p->bytes.frames += (int64_t)part->choice.size;
     }
     struct tec_lower l = lower_into(p, part);
-    bool apart = frame && action && p->spec.interpret; /* each node is a launch of its own */
-    part->n_slices = apart ? 2 : frame ? 0 : p->spec.slices;
+    bool cut = frame && action && p->spec.interpret; /* each node is a launch of its own */
+    part->n_slices = cut ? 2 : frame ? 0 : p->spec.slices;
     l.cuts = !frame && part->n_slices > 1;
     TEC_TRY(lower_node(&l, TEC_NODE_prefill, err));
     tec_program_mark(&part->program, TEC_MARK_PREFILL);
-    if (apart)
+    if (cut)
         tec_program_cut(&part->program);
     if (action) {
         TEC_TRY(lower_node(&l, TEC_NODE_action, err));
@@ -96,11 +96,11 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
     part->batch = batch;
     const struct tec_decode_limits limits = {.batch = batch,
                                              .max_tokens = p->spec.max_k,
-                                             .max_forced = p->spec.own_tokens,
+                                             .max_forced = p->spec.prompt_tokens,
                                              .gathers = p->spec.gathers,
-                                             .words = p->seen_words,
+                                             .words = p->used_words,
                                              .draws = p->spec.draws,
-                                             .chooses = p->spec.choice_places > 0};
+                                             .chooses = p->spec.trie_nodes > 0};
     TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
@@ -177,12 +177,13 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
     return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
 }
 
-/* Lowers the parts of a memory: a prompt of its units, and units by themselves. */
+/* Lowers the parts of a memory: a prompt of its segments, and segments by themselves. */
 static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;
     struct tec_plan_part *part = add_part(p, TEC_PART_RECALL, "recall", false);
-    const struct tec_recall_limits limits = {.max_rows = s->frame_tokens, .max_units = s->units};
+    const struct tec_recall_limits limits = {.max_rows = s->frame_tokens,
+                                             .max_segments = s->segments};
     TEC_TRY(tec_recall_table_init(&part->block, &part->recall, &part->recall_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size + part->recall.ld_mass * 4LL * s->frame_tokens;
@@ -191,7 +192,8 @@ static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
     TEC_TRY(lower_node(&recall, TEC_NODE_memory_load, err));
     part = add_part(p, TEC_PART_REMEMBER, "remember", false);
     TEC_TRY(tec_remember_table_init(&part->block, &part->remember, &part->remember_device,
-                                    s->unit_tokens, s->unit_tokens, p->device, &p->arena, err));
+                                    s->segment_tokens, s->segment_tokens, p->device, &p->arena,
+                                    err));
     p->bytes.frames += (int64_t)part->block.size;
     struct tec_lower remember = lower_into(p, part);
     return lower_node(&remember, TEC_NODE_remember, err);
@@ -201,11 +203,11 @@ enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
 {
     if (p->spec.stages)
         TEC_TRY(lower_ring(p, err));
-    else if (!p->spec.apart)
+    else if (!p->spec.secondary)
         TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
-    if (p->spec.units)
+    if (p->spec.segments)
         TEC_TRY(lower_memory(p, err));
-    if (p->spec.seats)
+    if (p->spec.request_slots)
         TEC_TRY(lower_requests(p, false, err));
     if (p->spec.beside)
         TEC_TRY(lower_requests(p, true, err));

@@ -26,17 +26,18 @@ static const struct {
 #undef NODE_PASS
 };
 
-/* Check the sizes of a memory's units and of the trees of texts that are scored. */
+/* Check the sizes of a memory's segments and of the trees of texts that are scored. */
 static enum tec_status check_texts(const struct tec_plan_spec *s, const struct tec_model *m,
                                    struct tec_error *err)
 {
-    if (s->units < 0 || s->units > 4096 || s->unit_tokens < 0 || s->unit_tokens > 1 << 20 ||
-        (s->units && (s->unit_tokens < 1 || s->stages || !m->text.causal || m->n_slots)))
+    if (s->segments < 0 || s->segments > 4096 || s->segment_tokens < 0 ||
+        s->segment_tokens > 1 << 20 ||
+        (s->segments && (s->segment_tokens < 1 || s->stages || !m->text.causal || m->n_slots)))
         return tec_fail(err, TEC_INVALID,
-                        "a memory of %d units a prompt, %d tokens computed together, cannot be "
+                        "a memory of %d segments a prompt, %d tokens computed together, cannot be "
                         "planned for this model",
-                        s->units, s->unit_tokens);
-    if (s->trees.rows && (!m->text.causal || !s->seats || s->trees.chains < 1 ||
+                        s->segments, s->segment_tokens);
+    if (s->trees.rows && (!m->text.causal || !s->request_slots || s->trees.chains < 1 ||
                           s->trees.rows > TEC_SCORE_ROWS * TEC_SCORE_CHUNKS))
         return tec_fail(
             err, TEC_INVALID,
@@ -49,8 +50,8 @@ static enum tec_status check_texts(const struct tec_plan_spec *s, const struct t
 static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
                                   const struct tec_device *device, struct tec_error *err)
 {
-    bool sees = s->pictures != TEC_NO_PICTURES;
-    int picture = sees ? m->vision.tokens : 0, pictures = m->n_slots * picture;
+    int picture = s->pictures != TEC_NO_PICTURES ? m->vision.tokens : 0;
+    int pictures = m->n_slots * picture;
     if (tec_model_encodes(m))
         return tec_fail(err, TEC_UNSUPPORTED,
                         "model '%s' makes one vector of a text: it embeds memory, and has neither "
@@ -64,8 +65,7 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         return tec_fail(err, TEC_INVALID,
                         "a frame of %d tokens cannot hold a picture of %d and a prompt of %d",
                         s->frame_tokens, picture, s->text_tokens + added);
-    int room = s->frame_tokens - s->text_tokens - added;
-    room = picture ? room / picture : 0;
+    int room = picture ? (s->frame_tokens - s->text_tokens - added) / picture : 0;
     if (s->pictures <= 0 || s->pictures > room)
         s->pictures = room < m->n_slots ? room : m->n_slots;
     if (s->frame_tokens > pictures + s->text_tokens + added + 4096)
@@ -74,36 +74,37 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
     if (s->steps && !tec_model_flows(m) && !tec_model_heads(m))
         return tec_fail(err, TEC_INVALID, "model '%s' makes its actions as tokens: it has no flow",
                         m->name);
-    if ((s->seats || s->stages) && tec_model_heads(m))
+    if ((s->request_slots || s->stages) && tec_model_heads(m))
         return tec_fail(err, TEC_INVALID,
                         "model '%s' makes its actions in one forward: it does not decode", m->name);
-    if (s->beside && !s->seats)
+    if (s->beside && !s->request_slots)
         return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
     if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
-        s->seats < 0 || s->seats > 4096 || s->new_tokens < 0 || s->new_tokens > 65536 ||
-        s->own_tokens < 0 || s->own_tokens > 65536 || s->positions < 0 || s->positions > 1 << 20)
-        return tec_fail(err, TEC_INVALID, "seats, batches, steps or tokens out of range");
+        s->request_slots < 0 || s->request_slots > 4096 || s->new_tokens < 0 ||
+        s->new_tokens > 65536 || s->prompt_tokens < 0 || s->prompt_tokens > 65536 ||
+        s->positions < 0 || s->positions > 1 << 20)
+        return tec_fail(err, TEC_INVALID, "request slots, batches, steps or tokens out of range");
     const struct tec_stack *t = &m->text.stack;
     if (t->window && t->window_from < t->layers &&
-        t->window < s->frame_tokens + s->own_tokens + s->new_tokens + 1 &&
+        t->window < s->frame_tokens + s->prompt_tokens + s->new_tokens + 1 &&
         tec_device_layout(device) == TEC_MATRIX_TILES)
         return tec_fail(
             err, TEC_UNSUPPORTED,
             "model '%s': layers from %d on see %d keys; this release has such windows on "
             "the CPU alone: use --device cpu, or texts of at most %d tokens",
             m->name, t->window_from, t->window, t->window);
-    if (s->own_tokens && !m->text.causal)
+    if (s->prompt_tokens && !m->text.causal)
         return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
-    if (s->stages < 0 || s->stages > TEC_MAX_STAGES || (s->stages && s->seats) ||
+    if (s->stages < 0 || s->stages > TEC_MAX_STAGES || (s->stages && s->request_slots) ||
         (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
         return tec_fail(err, TEC_INVALID, "a ring of %d stages of %d tokens cannot be planned",
                         s->stages, s->ring_tokens);
     TEC_TRY(check_texts(s, m, err));
-    int64_t slots = (int64_t)(s->seats + 1 + s->stages) *
-                    ((int64_t)s->frame_tokens + s->new_tokens + s->own_tokens + 32);
+    int64_t slots = (int64_t)(s->request_slots + 1 + s->stages) *
+                    ((int64_t)s->frame_tokens + s->new_tokens + s->prompt_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
         return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
-                        s->seats, s->new_tokens, s->frame_tokens);
+                        s->request_slots, s->new_tokens, s->frame_tokens);
     return TEC_OK;
 }
 
@@ -114,7 +115,7 @@ size_t tec_plan_recall_bytes(const struct tec_plan *p)
     return tec_device_reads_host(p->device) ? 0 : 2 * (size_t)p->spec.frame_tokens * row;
 }
 
-/* Reserve KV slots: prefix regions, private tails, one trash slot per seat, the suffix's
+/* Reserve KV slots: prefix regions, private tails, one trash slot per request slot, the suffix's
  * scratch. */
 static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
 {
@@ -122,38 +123,38 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_stack *t = &p->model->text.stack;
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-    int regions = s->stages ? s->stages : s->seats + 1;
+    int regions = s->stages ? s->stages : s->request_slots + 1;
     TEC_TRY(tec_kv_pool_init(&p->prefixes, &p->space, regions,
                              s->stages ? s->ring_tokens : s->frame_tokens, &p->arena, err));
-    p->tails = TEC_NEW(&p->arena, (size_t)s->seats + 1, int);
-    p->trash = TEC_NEW(&p->arena, (size_t)s->seats + 1, int);
+    p->tails = TEC_NEW(&p->arena, (size_t)s->request_slots + 1, int);
+    p->trash = TEC_NEW(&p->arena, (size_t)s->request_slots + 1, int);
     if (!p->tails || !p->trash)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
-    for (int i = 0; i < s->seats; i++)
-        p->tails[i] = tec_kv_space_reserve(&p->space, s->own_tokens + s->new_tokens);
-    p->seen_words = s->penalty > 0.0F && s->penalty != 1.0F ? (p->model->text.vocab + 31) / 32 : 0;
-    p->seen = p->seen_words ? TEC_NEW(&p->arena, (size_t)s->seats + 1, unsigned *) : NULL;
-    for (int i = 0; p->seen && i < s->seats; i++) {
-        p->seen[i] = TEC_NEW(&p->arena, (size_t)p->seen_words, unsigned);
-        if (!p->seen[i])
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d request slots", s->request_slots);
+    for (int i = 0; i < s->request_slots; i++)
+        p->tails[i] = tec_kv_space_reserve(&p->space, s->prompt_tokens + s->new_tokens);
+    p->used_words = s->penalty > 0.0F && s->penalty != 1.0F ? (p->model->text.vocab + 31) / 32 : 0;
+    p->used = p->used_words ? TEC_NEW(&p->arena, (size_t)s->request_slots + 1, unsigned *) : NULL;
+    for (int i = 0; p->used && i < s->request_slots; i++) {
+        p->used[i] = TEC_NEW(&p->arena, (size_t)p->used_words, unsigned);
+        if (!p->used[i])
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for %d request slots", s->request_slots);
     }
-    if (p->seen_words && !p->seen)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d seats", s->seats);
-    int trash = tec_kv_space_reserve(&p->space, s->seats + 1);
-    for (int i = 0; i < s->seats; i++)
+    if (p->used_words && !p->used)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d request slots", s->request_slots);
+    int trash = tec_kv_space_reserve(&p->space, s->request_slots + 1);
+    for (int i = 0; i < s->request_slots; i++)
         p->trash[i] = trash + i;
     p->scratch_slot = s->steps ? tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model)) : 0;
-    p->unit_slot = s->units ? tec_kv_space_reserve(&p->space, s->unit_tokens) : 0;
+    p->segment_slot = s->segments ? tec_kv_space_reserve(&p->space, s->segment_tokens) : 0;
     for (int i = 0; s->trees.rows && i <= (int)s->beside; i++)
         p->tree_slot[i ? TEC_STREAM_BESIDE : TEC_STREAM_MAIN] =
             tec_kv_space_reserve(&p->space, s->trees.rows);
     TEC_TRY(tec_kv_space_create(&p->space, p->device, &p->arena, err));
     p->bytes.kv = tec_kv_space_bytes(&p->space);
-    if (s->units) {
+    if (s->segments) {
         tec_kv_space_init(&p->kept,
                           &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-        tec_kv_space_reserve(&p->kept, s->unit_tokens);
+        tec_kv_space_reserve(&p->kept, s->segment_tokens);
         TEC_TRY(tec_kv_space_create(&p->kept, p->device, &p->arena, err));
         p->bytes.kv += tec_kv_space_bytes(&p->kept) + (int64_t)tec_plan_recall_bytes(p);
     }
@@ -206,11 +207,11 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_stack *t = &p->model->text.stack;
     int half = t->head_dim / 2;
-    int positions = p->spec.frame_tokens + p->spec.own_tokens + p->spec.new_tokens +
+    int positions = p->spec.frame_tokens + p->spec.prompt_tokens + p->spec.new_tokens +
                     2 * tec_suffix_rows(p->model) + 1;
     positions += p->spec.trees.rows;
-    if (p->spec.unit_tokens > positions)
-        positions = p->spec.unit_tokens;
+    if (p->spec.segment_tokens > positions)
+        positions = p->spec.segment_tokens;
     if (p->spec.positions > positions)
         positions = p->spec.positions;
     p->positions = positions;
@@ -250,18 +251,18 @@ static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
     return TEC_OK;
 }
 
-/* Allocate the lists that requests choose from; n places have at most n - 1 entries that lead to
+/* Allocate the lists that requests choose from; n nodes have at most n - 1 entries that lead to
  * others. Until tec_plan_choose fills them they are empty, and a request ends at once. */
-static enum tec_status make_places(struct tec_plan *p, struct tec_error *err)
+static enum tec_status make_trie(struct tec_plan *p, struct tec_error *err)
 {
-    size_t n = (size_t)p->spec.choice_places;
+    size_t n = (size_t)p->spec.trie_nodes;
     int *all = NULL, *empty = TEC_NEW(&p->arena, 3 * n + 1, int);
     if (!empty)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu places", n);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu trie nodes", n);
     TEC_TRY(constant(p, (3 * n + 1) * sizeof(int), &all, err));
     tec_device_upload(p->device, TEC_STREAM_MAIN, all, empty, (3 * n + 1) * sizeof(int));
-    p->places =
-        (struct tec_places){.n = (int)n, .first = all, .id = all + n + 1, .next = all + 2 * n + 1};
+    p->trie =
+        (struct tec_trie){.n = (int)n, .first = all, .id = all + n + 1, .next = all + 2 * n + 1};
     return TEC_OK;
 }
 
@@ -277,8 +278,8 @@ static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
         TEC_TRY(constant(p, ends, &p->ends, err));
         tec_device_upload(p->device, TEC_STREAM_MAIN, p->ends, text->ends, ends);
     }
-    if (p->spec.choice_places)
-        TEC_TRY(make_places(p, err));
+    if (p->spec.trie_nodes)
+        TEC_TRY(make_trie(p, err));
     return make_rotation(p, err);
 }
 
@@ -286,7 +287,7 @@ static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
 static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
                                    struct tec_error *err)
 {
-    if (stream == TEC_STREAM_BESIDE && tec_device_lanes_beside(p->device) < 1)
+    if (stream == TEC_STREAM_BESIDE && tec_device_lanes_concurrent(p->device) < 1)
         return tec_fail(err, TEC_INVALID, "the device has no lanes to split off");
     const struct tec_vision *v = &p->model->vision;
     int widest = p->model->text.stack.head_dim;
@@ -379,11 +380,11 @@ enum tec_status tec_plan_finish(struct tec_plan *p, struct tec_error *err)
     return run_passes(p, false, err);
 }
 
-/* The three arrays of places are one block, which begins with `first`. */
-static void put_places(struct tec_plan *p)
+/* The three arrays of the trie are one block, which begins with `first`. */
+static void put_trie(struct tec_plan *p)
 {
     void *block;
-    memcpy(&block, &p->places.first, sizeof block);
+    memcpy(&block, &p->trie.first, sizeof block);
     tec_device_put(p->device, block);
 }
 
@@ -417,7 +418,7 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);
     tec_device_put(p->device, p->ends);
-    put_places(p);
+    put_trie(p);
     tec_arena_finish(&p->arena);
     tec_heap_put(p->heap, p);
 }
@@ -449,7 +450,8 @@ struct tec_plan_part *tec_plan_part(struct tec_plan *p, enum tec_part_kind kind,
     return find(p, false, kind, rows);
 }
 
-struct tec_plan_part *tec_plan_part_beside(struct tec_plan *p, enum tec_part_kind kind, int rows)
+struct tec_plan_part *tec_plan_part_concurrent(struct tec_plan *p, enum tec_part_kind kind,
+                                               int rows)
 {
     return find(p, true, kind, rows);
 }

@@ -16,8 +16,8 @@ enum tec_part_kind {
     TEC_PART_DECODE,   /* one captured batch */
     TEC_PART_PACKED,   /* a ring's: a prefill and a row of each sequence in flight */
     TEC_PART_SHIFT,    /* a ring's: keys and values moved from stage to stage */
-    TEC_PART_RECALL,   /* a prompt of remembered units, in pieces: two a layer */
-    TEC_PART_REMEMBER, /* units computed by themselves, to be kept */
+    TEC_PART_RECALL,   /* a prompt of remembered segments, in pieces: two a layer */
+    TEC_PART_REMEMBER, /* segments computed by themselves, to be kept */
     TEC_PART_ENCODE,   /* texts to one vector each: a plan of its own */
     TEC_PART_SCORE     /* a tree of texts behind a prefix */
 };
@@ -62,26 +62,26 @@ struct tec_plan_spec {
     int frame_tokens; /* rows of a prefix */
     int positions;    /* most positions of a row; 0 = as many as its sequence can be long */
     int text_tokens;  /* most tokens of a prompt */
-    int pictures;    /* most valid cameras; 0 = as many as fit beside the prompt, TEC_NO_PICTURES */
-    int steps;       /* Euler steps; 0 = no action node */
-    int fixed;       /* most first actions that an observation may give; 0 = none */
-    int seats;       /* requests in flight; 0 = no language */
-    int new_tokens;  /* most tokens of a request */
-    int own_tokens;  /* most tokens of a prompt of its own, read before these; 0 = none */
-    float penalty;   /* of tokens that a request has read or made; 0 or 1 = none */
-    bool draws;      /* requests may draw their tokens */
-    bool isolated;   /* requests may take a private prefill */
-    bool apart;      /* a further chain: no frames, its prefills are for requests, in turn */
-    int slices;      /* pieces that such a prefill is captured in; 0 and 1 = in one */
-    bool beside;     /* requests may run beside the frame: their parts are there twice */
-    int stages;      /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
-    int ring_tokens; /* slots of each stage */
-    bool shifts;     /* a ring whose sequences move from stage to stage; else their slots stay */
-    bool gathers;    /* a ring whose attention reads a copy of all that is visible */
-    int units;       /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
-    int unit_tokens; /* tokens of units that are computed together, to be kept */
+    int pictures; /* most valid cameras; 0 = as many as fit beside the prompt, TEC_NO_PICTURES */
+    int steps;    /* Euler steps; 0 = no action node */
+    int fixed;    /* most first actions that an observation may give; 0 = none */
+    int request_slots; /* requests in flight; 0 = no language */
+    int new_tokens;    /* most tokens of a request */
+    int prompt_tokens; /* most tokens of a prompt of its own, read before these; 0 = none */
+    float penalty;     /* of tokens that a request has read or made; 0 or 1 = none */
+    bool draws;        /* requests may draw their tokens */
+    bool isolated;     /* requests may take a private prefill */
+    bool secondary;    /* a secondary chain: no frames, its prefills are for requests, in turn */
+    int slices;        /* pieces that such a prefill is captured in; 0 and 1 = in one */
+    bool beside;       /* requests may run beside the frame: their parts are there twice */
+    int stages;        /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
+    int ring_tokens;   /* slots of each stage */
+    bool shifts;       /* a ring whose sequences move from stage to stage; else their slots stay */
+    bool gathers;      /* a ring whose attention reads a copy of all that is visible */
+    int segments; /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */
+    int segment_tokens;            /* tokens of segments that are computed together, to be kept */
     struct tec_score_limits trees; /* of texts that are scored; rows 0 = none are */
-    int choice_places;             /* of all lists that requests choose from; 0 = there are none */
+    int trie_nodes;                /* of all lists that requests choose from; 0 = there are none */
     int n_batches;
     int batches[TEC_MAX_BATCHES]; /* ascending */
     int max_k;
@@ -104,18 +104,18 @@ struct tec_plan {
     struct tec_device *device;    /* borrowed */
     struct tec_kv_space space;    /* one for both streams: slots are disjoint */
     struct tec_kv_space gathered; /* one layer, where a ring copies to be read */
-    struct tec_kv_space kept;     /* K before rotation and V of units just computed */
-    int unit_slot;                /* where those are computed */
+    struct tec_kv_space kept;     /* K before rotation and V of segments just computed */
+    int segment_slot;             /* where those are computed */
     /* Scratch of the pictures, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes; /* prefix regions */
-    int *tails, *trash;          /* [seats] first private slot; a slot nobody reads */
-    unsigned **seen;             /* [seats] host: tokens that a request has read or made, a bit
-                                  * each; NULL without a penalty */
-    int seen_words;
+    int *tails, *trash;          /* [request_slots] first private slot; a slot nobody reads */
+    unsigned **used; /* [request_slots] host: tokens that a request has read or made, a bit
+                      * each; NULL without a penalty */
+    int used_words;
     int scratch_slot;
     int tree_slot[TEC_STREAM_COUNT]; /* first slot of the keys of a tree that is scored */
-    struct tec_places places;        /* device side: what requests choose from; n 0: none */
+    struct tec_trie trie;            /* device side: what requests choose from; n 0: none */
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
     int n_streams;
@@ -154,8 +154,8 @@ unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct te
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
 
 /* As above, for the second set; NULL where the spec asks for none. */
-struct tec_plan_part *tec_plan_part_beside(struct tec_plan *plan, enum tec_part_kind kind,
-                                           int rows);
+struct tec_plan_part *tec_plan_part_concurrent(struct tec_plan *plan, enum tec_part_kind kind,
+                                               int rows);
 
 /* A plan of one part alone, "encode", for a caller who lowers into it: empty, with its arena. */
 enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *model,

@@ -1,9 +1,9 @@
 /* spec.c - derives the sizes of one chain's plan from the nodes of a pipeline.
  *
  * Runs at load, once for each chain. The node passes of passes.def first sort out the chain's
- * nodes; what remains fills struct tec_plan_spec: rows of a frame, seats, batches, slices, memory
- * units. What this release cannot run is refused here, with the file and line of the declaration,
- * before any memory is taken. */
+ * nodes; what remains fills struct tec_plan_spec: rows of a frame, request slots, batches, slices,
+ * memory segments. What this release cannot run is refused here, with the file and line of the
+ * declaration, before any memory is taken. */
 #include "graph/compile/spec.h"
 
 #include "graph/kv/stages.h"
@@ -32,7 +32,7 @@ static void fill_lattice(struct tec_plan_spec *s, const struct tec_pipeline *p)
     for (int i = 0; i < c->batch.n && i < TEC_MAX_BATCHES; i++)
         s->batches[s->n_batches++] = c->batch.item[i];
     if (!s->n_batches)
-        s->batches[s->n_batches++] = s->seats;
+        s->batches[s->n_batches++] = s->request_slots;
     s->max_k = c->k.n ? c->k.item[c->k.n - 1] : s->new_tokens;
 }
 
@@ -52,14 +52,15 @@ static enum tec_status fill_own(const struct tec_node_set *set, const struct tec
                         n->where.file ? n->where.file : "?", n->where.line, n->name,
                         set->model->name);
     *tokens = set->pipeline->inputs[n->prompt.index].max_tokens;
-    if (*tokens > set->spec->own_tokens)
-        set->spec->own_tokens = *tokens;
+    if (*tokens > set->spec->prompt_tokens)
+        set->spec->prompt_tokens = *tokens;
     return TEC_OK;
 }
 
-/* Count a seat for a node that ranks texts behind a kv.frame: no kv.requests declares one. */
+/* Count a request slot for a node that ranks texts behind a kv.frame: no kv.requests declares one.
+ */
 static enum tec_status fill_score(const struct tec_node_set *set, const struct tec_decl_node *n,
-                                  int *seats, struct tec_error *err)
+                                  int *request_slots, struct tec_error *err)
 {
     if (!set->model->text.causal)
         return tec_fail(err, TEC_MALFORMED,
@@ -68,7 +69,7 @@ static enum tec_status fill_score(const struct tec_node_set *set, const struct t
                         "is done; leave it out, or use a model with causal text",
                         n->where.file ? n->where.file : "?", n->where.line, n->name,
                         set->model->name);
-    *seats += set->pipeline->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
+    *request_slots += set->pipeline->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
     return TEC_OK;
 }
 
@@ -77,7 +78,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_resource *lang = NULL;
     struct tec_plan_spec *s = set->spec;
-    int seats = 0, longest = 0;
+    int request_slots = 0, longest = 0;
     bool decodes = false;
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
@@ -86,7 +87,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
             continue;
         const struct tec_decl_resource *r = &p->resources[n->kv.index];
         if (scores)
-            TEC_TRY(fill_score(set, n, &seats, err));
+            TEC_TRY(fill_score(set, n, &request_slots, err));
         if (scores && r->kind == TEC_RESOURCE_FRAME)
             continue;
         decodes |= !scores;
@@ -104,15 +105,15 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         int own;
         TEC_TRY(fill_own(set, n, &own, err));
         longest = own + n->max_tokens > longest ? own + n->max_tokens : longest;
-        s->seats = r->slots;
+        s->request_slots = r->slots;
     }
     if (lang && lang->tokens < (int64_t)s->frame_tokens + longest)
         return tec_fail(err, TEC_INVALID,
                         "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
                         lang->where_size.file, lang->where_size.line, lang->name, lang->tokens,
                         s->frame_tokens, longest, (long long)s->frame_tokens + longest);
-    s->seats += seats;
-    s->isolated = s->seats > 0;
+    s->request_slots += request_slots;
+    s->isolated = s->request_slots > 0;
     s->penalty = set->model->text.penalty;
     if (decodes)
         fill_lattice(s, p);
@@ -189,22 +190,24 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     return TEC_OK;
 }
 
-/* Sizes of a memory: its units are placed in the kv.frame, in front of the prefill's query. */
+/* Sizes of a memory: its segments are placed in the kv.frame, in front of the prefill's query. */
 static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_decl_node *n = set->memory;
     const struct tec_decl_input *in = &p->inputs[n->reads.item[0].index];
     if (set->ring || n->into.index != set->prefill->writes.index)
-        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
-                               "units are brought into the kv.frame that the prefill writes; not "
-                               "so by",
-                               n->name);
+        return tec_spec_refuse(
+            &n->where, TEC_MALFORMED, err,
+            "segments are brought into the kv.frame that the prefill writes; not "
+            "so by",
+            n->name);
     if (n->partition.index >= 0 && n->partition.index != set->prefill->partition.index)
-        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
-                               "units are recalled in the launch of the prefill that reads them: "
-                               "give both one partition, or leave out that of",
-                               n->name);
+        return tec_spec_refuse(
+            &n->where, TEC_MALFORMED, err,
+            "segments are recalled in the launch of the prefill that reads them: "
+            "give both one partition, or leave out that of",
+            n->name);
     if (n->reads.n != 1)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release reads one segments input; more are read by", n->name);
@@ -213,8 +216,8 @@ static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_er
                                "this release has memory for models of causal text alone; not so "
                                "is that of",
                                n->name);
-    set->spec->units = in->max_segments + 1;
-    set->spec->unit_tokens = p->resources[n->from.index].tokens;
+    set->spec->segments = in->max_segments + 1;
+    set->spec->segment_tokens = p->resources[n->from.index].tokens;
     set->spec->text_tokens = set->spec->frame_tokens;
     return TEC_OK;
 }
@@ -253,7 +256,7 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
             set->spec->text_tokens += in->writer ? room_of(set, in) : in->max_tokens;
         pictures += in->kind == TEC_INPUT_IMAGE;
     }
-    if (set->apart) /* the frames' prefill reads what cameras the robot has */
+    if (set->secondary) /* the frames' prefill reads what cameras the robot has */
         set->spec->pictures = pictures ? pictures : TEC_NO_PICTURES;
     if (set->spec->text_tokens < 0)
         return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
@@ -261,21 +264,21 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     if (!set->spec->text_tokens)
         return tec_spec_refuse(&n->where, TEC_INVALID, err, "no text input is read by prefill",
                                n->name);
-    if (set->apart && (int64_t)pictures * set->model->vision.tokens + set->spec->text_tokens +
-                              tec_head_rows(set->model) >
-                          set->spec->frame_tokens)
+    if (set->secondary && (int64_t)pictures * set->model->vision.tokens + set->spec->text_tokens +
+                                  tec_head_rows(set->model) >
+                              set->spec->frame_tokens)
         return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
                                "no room for all the pictures beside the text in", frame->name);
     return TEC_OK;
 }
 
-/* If the pipeline has hard nodes, cut a further chain's prefill into slices of layers, so that it
+/* If the pipeline has hard nodes, cut a secondary chain's prefill into slices of layers, so that it
  * fits into the time that they leave. */
-static void fill_apart(const struct tec_node_set *set)
+static void fill_secondary(const struct tec_node_set *set)
 {
     const struct tec_pipeline *p = set->pipeline;
     int layers = set->model->text.stack.layers, most = p->capture.slices;
-    set->spec->apart = true;
+    set->spec->secondary = true;
     set->spec->slices = 1;
     for (int i = 0; i < p->n_nodes; i++)
         if (!p->nodes[i].culled && p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
@@ -300,8 +303,8 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
     if (set->memory)
         TEC_TRY(fill_memory(set, err));
     TEC_TRY(set->ring ? TEC_OK : fill_language(set, err));
-    if (set->apart)
-        fill_apart(set);
+    if (set->secondary)
+        fill_secondary(set);
     return TEC_OK;
 }
 
@@ -313,7 +316,7 @@ enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec, const struct 
     struct tec_node_set set = {.pipeline = p,
                                .model = m,
                                .index = p->chains[chain].model,
-                               .apart = chain > 0,
+                               .secondary = chain > 0,
                                .spec = spec};
     set.nodes = tec_heap_get(heap, ((size_t)p->n_nodes + 1) * sizeof(void *));
     if (!set.nodes)

@@ -10,7 +10,7 @@ struct tec_node_set {
     const struct tec_pipeline *pipeline;
     const struct tec_model *model;
     int index;                          /* of the model in the pipeline */
-    bool apart;                         /* the hard nodes are another chain's */
+    bool secondary;                     /* the hard nodes are another chain's */
     const struct tec_decl_node **nodes; /* [n] of the chain, in order of declaration */
     int n;
     const struct tec_decl_node *prefill, *action, *ring; /* NULL = none; ring: decodes one */

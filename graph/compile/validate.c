@@ -28,7 +28,7 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one decode node over a ring; a second is",
                                n->name);
-    if (set->apart)
+    if (set->secondary)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
                                "this release runs one ring, and no action node beside it; not so "
                                "with",
@@ -84,8 +84,8 @@ static enum tec_status check_reads(const struct tec_node_set *set, const struct 
 }
 
 /* A chain beside that of the hard nodes answers requests: an observation in, text out. */
-static enum tec_status check_apart(const struct tec_node_set *set, const struct tec_decl_node *n,
-                                   struct tec_error *err)
+static enum tec_status check_secondary(const struct tec_node_set *set,
+                                       const struct tec_decl_node *n, struct tec_error *err)
 {
     if (n->kind == TEC_DECL_MEMORY_LOAD)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
@@ -112,8 +112,8 @@ enum tec_status tec_node_pass_validate(struct tec_node_set *set, struct tec_erro
 {
     for (int i = 0; i < set->n; i++) {
         TEC_TRY(check_node(set, set->nodes[i], err));
-        if (set->apart)
-            TEC_TRY(check_apart(set, set->nodes[i], err));
+        if (set->secondary)
+            TEC_TRY(check_secondary(set, set->nodes[i], err));
     }
     return TEC_OK;
 }

@@ -29,7 +29,7 @@ static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_si
 
 /* Row r of a causal text sees the r + 1 first ones, so rows a .. b - 1 see the sum of a + 1 .. b;
  * pictures, where they are no part of that, see up to their last row. */
-static int64_t seen_in_prefix(const struct tec_plan *plan, int64_t pictures, int64_t rows)
+static int64_t visible_in_prefix(const struct tec_plan *plan, int64_t pictures, int64_t rows)
 {
     enum tec_mask mask = plan->model->text.mask;
     int64_t lead = tec_lead_rows(plan->model), text = lead + pictures;
@@ -52,7 +52,7 @@ static void count_tower(struct list *list, const struct tec_plan *plan, const in
 
 /* Keys seen by the rows of a ring's other sequences: each sequence is one token ahead of the
  * next. */
-static int64_t seen_in_ring(const struct tec_plan *plan, const struct tec_work_size *size)
+static int64_t visible_in_ring(const struct tec_plan *plan, const struct tec_work_size *size)
 {
     int64_t n = size->rows;
     return n * (prefix_rows(plan, size) + size->made) + n * (n + 1) / 2;
@@ -66,13 +66,13 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
     /* A state row sees the prefix and itself. */
     int64_t unseen = plan->model->flow.state.weight ? suffix - 1 : 0;
-    int64_t others = packed ? size->rows : 0, seen = packed ? seen_in_ring(plan, size) : 0;
+    int64_t others = packed ? size->rows : 0, seen = packed ? visible_in_ring(plan, size) : 0;
     put(list, t->n_pictures, size->pictures, 0, 0);
     put(list, t->n_patches, pictures, pictures * tokens, pictures);
     for (int i = 0; i < plan->model->vision.n_towers; i++)
         count_tower(list, plan, t->towers[i].count, &plan->model->vision.towers[i], pictures);
     put(list, t->n_text, size->text - tec_lead_rows(plan->model) + others, 0, 0);
-    put(list, t->prefix.count, rows + others, seen_in_prefix(plan, pictures, rows) + seen,
+    put(list, t->prefix.count, rows + others, visible_in_prefix(plan, pictures, rows) + seen,
         rows + seen);
     if (tec_model_heads(plan->model))
         put(list, t->last.count, t->last.max, t->last.max * rows, rows);
@@ -91,7 +91,7 @@ static void count_decode(struct list *list, const struct tec_plan *plan,
 {
     int64_t visible = size->rows * (prefix_rows(plan, size) + size->made + turn);
     if (plan->spec.stages)
-        visible = seen_in_ring(plan, size);
+        visible = visible_in_ring(plan, size);
     put(list, t->rows.count, size->rows, visible, visible);
     put(list, t->moves.count, size->rows, 0, visible);
 }

@@ -77,7 +77,7 @@ static int chain_of_model(struct divider *v, int model)
     return add_chain(v, model, -1);
 }
 
-/* The chain that a memory's units are brought to. */
+/* The chain that a memory's segments are brought to. */
 static int chain_of_memory(const struct divider *v, int memory)
 {
     for (int i = 0; i < v->p->n_nodes; i++)

@@ -1,4 +1,5 @@
-/* check_remember.c - what a remember node reads fits a unit of the memory that it writes into. */
+/* check_remember.c - what a remember node reads fits a segment of the memory that it writes into.
+ */
 #include "graph/load/loader.h"
 #include "graph/memory/log.h"
 
@@ -9,7 +10,7 @@ const char *tec_pipeline_key(const struct tec_decl_node *n)
     return n->key ? n->key : n->name;
 }
 
-/* The node that brings units of a memory to a prompt; NULL = none. */
+/* The node that brings segments of a memory to a prompt; NULL = none. */
 static const struct tec_decl_node *loader_of(const struct tec_pipeline *p, int memory)
 {
     for (int i = 0; i < p->n_nodes; i++)
@@ -34,7 +35,7 @@ static void check_key(struct tec_loader *ld, int at)
             continue;
         struct tec_diagnostic *d = tec_diagnostics_add(
             ld->d, TEC_E022, tec_where_thing(ld, &ld->nodes[at]),
-            "'%s' and '%s' both write unit '%s' of '%s'", other->name ? other->name : "?",
+            "'%s' and '%s' both write segment '%s' of '%s'", other->name ? other->name : "?",
             n->name ? n->name : "?", key, n->memory.name);
         tec_diagnostics_also(ld->d, d, other->where, "the other writer");
         tec_diagnostics_help(ld->d, d, "give each a key of its own, or one node both streams");
@@ -42,7 +43,7 @@ static void check_key(struct tec_loader *ld, int at)
     }
 }
 
-/* An answer that no unit can hold would be lost whenever it is long. */
+/* An answer that no segment can hold would be lost whenever it is long. */
 static void check_length(struct tec_loader *ld, int at, const struct tec_decl_node *loads)
 {
     const struct tec_pipeline *p = ld->pipeline;
@@ -54,7 +55,7 @@ static void check_length(struct tec_loader *ld, int at, const struct tec_decl_no
             continue;
         struct tec_diagnostic *d = tec_diagnostics_add(
             ld->d, TEC_E011, tec_where_field(ld, &ld->nodes[at], "reads"),
-            "'%s' has up to %d tokens, a unit of '%s' at most %d", n->streams.item[i].name,
+            "'%s' has up to %d tokens, a segment of '%s' at most %d", n->streams.item[i].name,
             p->nodes[from].max_tokens, n->memory.name, most);
         tec_diagnostics_help(ld->d, d, "raise tokens_each of '%s' or lower max_tokens of '%s'",
                              p->inputs[input].name ? p->inputs[input].name : "?",

@@ -98,7 +98,7 @@ struct tec_decl_input {
 
 enum tec_resource_kind {
     TEC_RESOURCE_FRAME,    /* kv.frame: one frame's prefix */
-    TEC_RESOURCE_REQUESTS, /* kv.requests: resumable sequences in seats */
+    TEC_RESOURCE_REQUESTS, /* kv.requests: resumable sequences in request slots */
     TEC_RESOURCE_RING,     /* kv.ring: one sequence a stage */
     TEC_RESOURCE_SEGMENTS, /* kv.segments: memory in tiers */
     TEC_RESOURCE_BUFFER    /* buffer: a chunk of actions or tokens */
@@ -121,7 +121,7 @@ struct tec_decl_resource {
     int model;                            /* of the nodes that use it; -1 for buffers */
     int chain;                            /* kv: into the pipeline's chains, -1 = of none */
     int tokens;                           /* kv: of one sequence (of all for kv.segments) */
-    int slots;                            /* requests: seats */
+    int slots;                            /* requests: request slots */
     struct tec_ref share_prefix;          /* requests: index of a kv.frame resource */
     int stages;                           /* ring */
     int shift, pack, on_change;           /* ring: enum tec_ring_shift, _pack, _change */
@@ -172,7 +172,7 @@ struct tec_decl_out {
     const char *initial; /* stream: its value until a text is finished; NULL = none */
 };
 
-enum tec_unit_order { TEC_ORDER_BEST_FIRST, TEC_ORDER_AS_PUT };
+enum tec_segment_order { TEC_ORDER_BEST_FIRST, TEC_ORDER_AS_PUT };
 enum tec_kept_at { TEC_POSITIONS_RELOCATE, TEC_POSITIONS_LOCAL0 };
 
 /* recompute = { first, decay, floor }: ratio of layer i = max(floor, first * decay^i). */
@@ -204,7 +204,7 @@ struct tec_decl_node {
     struct tec_ref from, into; /* memory_load: kv.segments, kv.frame */
     struct tec_refs streams;   /* remember: streams, by the index of the node that writes them */
     struct tec_ref memory;     /* remember: kv.segments */
-    const char *key;           /* remember: id of the unit; NULL = the node's name */
+    const char *key;           /* remember: id of the segment; NULL = the node's name */
     struct tec_decl_out out;
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
@@ -224,7 +224,7 @@ struct tec_decl_node {
     bool when_policy;               /* when = policy(): a decision may skip it */
     int overlap;                    /* memory_load: enum tec_overlap */
     int select, scoring, positions; /* memory_load: enum tec_selection, _scoring, tec_kept_at */
-    int order;                      /* memory_load: enum tec_unit_order */
+    int order;                      /* memory_load: enum tec_segment_order */
     double share;                   /* memory_load: of the tokens, cacheblend */
     int check_layer, first_tokens;  /* memory_load: cacheblend; epic */
     struct tec_decl_recompute recompute;
@@ -343,7 +343,7 @@ enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pip
 
 /* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
-/* The id of the unit that a remember node writes. */
+/* The id of the segment that a remember node writes. */
 const char *tec_pipeline_key(const struct tec_decl_node *n);
 /* Which of the streams that nodes read the prefill of a chain reads; -1 = none. */
 int tec_pipeline_stream(const struct tec_pipeline *p, int chain);

@@ -166,8 +166,8 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
         const struct tec_decl_node *node = &p->nodes[i];
         const struct tec_decl_resource *kv =
             node->kv.index >= 0 ? &p->resources[node->kv.index] : NULL;
-        bool apart = node->chain > 0;
-        if (node->culled || (apart && node->kind == TEC_DECL_PREFILL))
+        bool secondary = node->chain > 0;
+        if (node->culled || (secondary && node->kind == TEC_DECL_PREFILL))
             continue; /* of a second chain: counted with its requests */
         if (node->kind == TEC_DECL_SCORE) {
             scores = true;
@@ -175,9 +175,9 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             if (!first_decoder(p, i))
                 continue;
             n += p->capture.batch.n;
-            forks |= !apart;
+            forks |= !secondary;
             n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
-            n += apart ? p->capture.slices : 0;
+            n += secondary ? p->capture.slices : 0;
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
             n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;

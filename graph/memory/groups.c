@@ -1,9 +1,9 @@
-/* groups.c - adds, updates and removes memory units and keeps their groups' centroids.
+/* groups.c - adds, updates and removes memory segments and keeps their groups' centroids.
  *
  * Not thread-safe: the store calls it under its lock. The structure is two intrusive lists (groups
  * by id, members by age) over fixed arrays, so nothing is allocated after create.
  *
- * Centroids are exact: a unit vector is rounded to multiples of 2^-40 and summed in int64, which
+ * Centroids are exact: a segment vector is rounded to multiples of 2^-40 and summed in int64, which
  * holds 2^22 of them. Addition and removal then commute, and reading a store again gives the same
  * bits as the history that led to it. Cosines are doubles, summed from the first number to the
  * last. */
@@ -20,9 +20,9 @@ static enum tec_status options_check(const struct tec_groups_options *is, struct
     if (is->dim < 1 || is->dim > TEC_MAX_EMBEDDING)
         return tec_fail(err, TEC_INVALID, "embeddings have %d numbers; 1 .. %d are possible",
                         is->dim, TEC_MAX_EMBEDDING);
-    if (is->max_units < 1 || is->max_units > 1u << 22)
-        return tec_fail(err, TEC_INVALID, "%u memory units; 1 .. %u are possible", is->max_units,
-                        1u << 22);
+    if (is->max_segments < 1 || is->max_segments > 1u << 22)
+        return tec_fail(err, TEC_INVALID, "%u memory segments; 1 .. %u are possible",
+                        is->max_segments, 1u << 22);
     if (!isfinite(is->threshold) || is->threshold < -1.0)
         return tec_fail(err, TEC_INVALID, "a cosine of %g cannot be a threshold", is->threshold);
     if (is->stable_steps < 1)
@@ -35,31 +35,31 @@ enum tec_status tec_groups_create(struct tec_groups **out, const struct tec_grou
                                   struct tec_heap *heap, struct tec_error *err)
 {
     TEC_TRY(options_check(options, err));
-    size_t n = options->max_units, dim = (size_t)options->dim;
+    size_t n = options->max_segments, dim = (size_t)options->dim;
     struct tec_groups *g = tec_heap_get(heap, sizeof *g);
     if (!g)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for groups of memory units");
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for groups of memory segments");
     g->is = *options;
     g->heap = heap;
-    g->units = tec_heap_get(heap, n * sizeof *g->units);
+    g->segments = tec_heap_get(heap, n * sizeof *g->segments);
     g->groups = tec_heap_get(heap, n * sizeof *g->groups);
     g->embeddings = tec_heap_get(heap, n * dim * sizeof *g->embeddings);
     g->sums = tec_heap_get(heap, n * dim * sizeof *g->sums);
     g->promoted = tec_heap_get(heap, n * sizeof *g->promoted);
     g->ranked = tec_heap_get(heap, n * sizeof *g->ranked);
     g->buckets = tec_heap_get(heap, n * sizeof *g->buckets);
-    if (!g->units || !g->groups || !g->embeddings || !g->sums || !g->promoted || !g->ranked ||
+    if (!g->segments || !g->groups || !g->embeddings || !g->sums || !g->promoted || !g->ranked ||
         !g->buckets) {
         tec_groups_destroy(g);
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu memory units of %zu numbers", n,
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu memory segments of %zu numbers", n,
                         dim);
     }
     for (uint32_t i = 0; i < n; i++) {
-        g->units[i].group = TEC_NO_UNIT;
-        g->groups[i].next = i + 1 < n ? i + 1 : TEC_NO_UNIT;
-        g->buckets[i] = TEC_NO_UNIT;
+        g->segments[i].group = TEC_NO_SEGMENT;
+        g->groups[i].next = i + 1 < n ? i + 1 : TEC_NO_SEGMENT;
+        g->buckets[i] = TEC_NO_SEGMENT;
     }
-    g->first = g->last = TEC_NO_UNIT;
+    g->first = g->last = TEC_NO_SEGMENT;
     g->next_epoch = 1;
     *out = g;
     return TEC_OK;
@@ -69,7 +69,7 @@ void tec_groups_destroy(struct tec_groups *groups)
 {
     if (!groups)
         return;
-    tec_heap_put(groups->heap, groups->units);
+    tec_heap_put(groups->heap, groups->segments);
     tec_heap_put(groups->heap, groups->groups);
     tec_heap_put(groups->heap, groups->embeddings);
     tec_heap_put(groups->heap, groups->sums);
@@ -97,12 +97,12 @@ enum tec_status tec_groups_check(const struct tec_groups *g, const float *v, str
     return TEC_OK;
 }
 
-/* Add (sign 1) or take away (sign -1) a unit's vector. */
-static void sum_move(struct tec_groups *g, uint32_t group, uint32_t unit, int sign)
+/* Add (sign 1) or take away (sign -1) a segment's vector. */
+static void sum_move(struct tec_groups *g, uint32_t group, uint32_t segment, int sign)
 {
-    const float *v = tec_groups_vector(g, unit);
+    const float *v = tec_groups_vector(g, segment);
     int64_t *sum = tec_groups_sum(g, group);
-    double scale = g->units[unit].inverse * (double)(INT64_C(1) << FIXED_BITS);
+    double scale = g->segments[segment].inverse * (double)(INT64_C(1) << FIXED_BITS);
     for (int i = 0; i < g->is.dim; i++)
         sum[i] += sign * (int64_t)(rint((double)v[i] * scale));
 }
@@ -118,15 +118,15 @@ double tec_groups_cosine(const float *a, double inverse_a, const int64_t *sum, i
     return squares > 0.0 ? dot * inverse_a / sqrt(squares) : 0.0;
 }
 
-/* The group that a new embedding joins, or TEC_NO_UNIT; of equals the oldest. */
+/* The group that a new embedding joins, or TEC_NO_SEGMENT; of equals the oldest. */
 static uint32_t nearest(struct tec_groups *g, const float *v, double inverse)
 {
-    uint32_t best = TEC_NO_UNIT, i = g->last;
+    uint32_t best = TEC_NO_SEGMENT, i = g->last;
     double most = 0.0;
-    for (int n = 0; i != TEC_NO_UNIT && n < TEC_NEAR_GROUPS; i = g->groups[i].prev, n++) {
+    for (int n = 0; i != TEC_NO_SEGMENT && n < TEC_NEAR_GROUPS; i = g->groups[i].prev, n++) {
         double cosine = tec_groups_cosine(v, inverse, tec_groups_sum(g, i), g->is.dim);
         g->totals.compared++;
-        if (cosine >= g->is.threshold && (best == TEC_NO_UNIT || cosine >= most)) {
+        if (cosine >= g->is.threshold && (best == TEC_NO_SEGMENT || cosine >= most)) {
             best = i;
             most = cosine;
         }
@@ -139,13 +139,13 @@ static uint32_t nearest(struct tec_groups *g, const float *v, double inverse)
 static uint32_t *bucket(const struct tec_groups *g, uint64_t id)
 {
     return &g->buckets[XXH3_64bits_withSeed(&id, sizeof id, (uint64_t)(uintptr_t)g) %
-                       g->is.max_units];
+                       g->is.max_segments];
 }
 
 uint32_t tec_groups_find(const struct tec_groups *g, uint64_t id)
 {
     uint32_t i = *bucket(g, id);
-    while (i != TEC_NO_UNIT && g->groups[i].id != id)
+    while (i != TEC_NO_SEGMENT && g->groups[i].id != id)
         i = g->groups[i].chain;
     return i;
 }
@@ -155,18 +155,18 @@ static uint32_t group_open(struct tec_groups *g, uint64_t id)
 {
     uint32_t at = g->free, before = g->last;
     g->free = g->groups[at].next;
-    while (before != TEC_NO_UNIT && g->groups[before].id > id)
+    while (before != TEC_NO_SEGMENT && g->groups[before].id > id)
         before = g->groups[before].prev;
-    uint32_t after = before == TEC_NO_UNIT ? g->first : g->groups[before].next;
+    uint32_t after = before == TEC_NO_SEGMENT ? g->first : g->groups[before].next;
     g->groups[at] = (struct tec_groups_group){.id = id,
-                                              .first = TEC_NO_UNIT,
-                                              .last = TEC_NO_UNIT,
+                                              .first = TEC_NO_SEGMENT,
+                                              .last = TEC_NO_SEGMENT,
                                               .next = after,
                                               .prev = before,
                                               .chain = *bucket(g, id)};
     *bucket(g, id) = at;
-    *(before == TEC_NO_UNIT ? &g->first : &g->groups[before].next) = at;
-    *(after == TEC_NO_UNIT ? &g->last : &g->groups[after].prev) = at;
+    *(before == TEC_NO_SEGMENT ? &g->first : &g->groups[before].next) = at;
+    *(after == TEC_NO_SEGMENT ? &g->last : &g->groups[after].prev) = at;
     memset(tec_groups_sum(g, at), 0, (size_t)g->is.dim * sizeof(int64_t));
     if (id >= g->next_group)
         g->next_group = id + 1;
@@ -176,8 +176,8 @@ static uint32_t group_open(struct tec_groups *g, uint64_t id)
 static void group_close(struct tec_groups *g, uint32_t at)
 {
     struct tec_groups_group *group = &g->groups[at];
-    *(group->prev == TEC_NO_UNIT ? &g->first : &g->groups[group->prev].next) = group->next;
-    *(group->next == TEC_NO_UNIT ? &g->last : &g->groups[group->next].prev) = group->prev;
+    *(group->prev == TEC_NO_SEGMENT ? &g->first : &g->groups[group->prev].next) = group->next;
+    *(group->next == TEC_NO_SEGMENT ? &g->last : &g->groups[group->next].prev) = group->prev;
     uint32_t *link = bucket(g, group->id);
     while (*link != at)
         link = &g->groups[*link].chain;
@@ -186,48 +186,50 @@ static void group_close(struct tec_groups *g, uint32_t at)
     g->free = at;
 }
 
-static void member_append(struct tec_groups *g, uint32_t at, uint32_t unit)
+static void member_append(struct tec_groups *g, uint32_t at, uint32_t segment)
 {
     struct tec_groups_group *group = &g->groups[at];
-    struct tec_groups_unit *u = &g->units[unit];
+    struct tec_groups_segment *u = &g->segments[segment];
     u->group = at;
     u->prev = group->last;
-    u->next = TEC_NO_UNIT;
-    *(group->last == TEC_NO_UNIT ? &group->first : &g->units[group->last].next) = unit;
-    group->last = unit;
+    u->next = TEC_NO_SEGMENT;
+    *(group->last == TEC_NO_SEGMENT ? &group->first : &g->segments[group->last].next) = segment;
+    group->last = segment;
     group->members++;
     group->tokens += u->tokens;
-    sum_move(g, at, unit, 1);
+    sum_move(g, at, segment, 1);
 }
 
-static void member_drop(struct tec_groups *g, uint32_t unit)
+static void member_drop(struct tec_groups *g, uint32_t segment)
 {
-    struct tec_groups_unit *u = &g->units[unit];
+    struct tec_groups_segment *u = &g->segments[segment];
     struct tec_groups_group *group = &g->groups[u->group];
-    *(u->prev == TEC_NO_UNIT ? &group->first : &g->units[u->prev].next) = u->next;
-    *(u->next == TEC_NO_UNIT ? &group->last : &g->units[u->next].prev) = u->prev;
+    *(u->prev == TEC_NO_SEGMENT ? &group->first : &g->segments[u->prev].next) = u->next;
+    *(u->next == TEC_NO_SEGMENT ? &group->last : &g->segments[u->next].prev) = u->prev;
     group->members--;
     group->tokens -= u->tokens;
-    sum_move(g, u->group, unit, -1);
-    u->group = TEC_NO_UNIT;
+    sum_move(g, u->group, segment, -1);
+    u->group = TEC_NO_SEGMENT;
 }
 
-static void unit_set(struct tec_groups *g, uint32_t unit, const struct tec_unit_given *given)
+static void segment_set(struct tec_groups *g, uint32_t segment,
+                        const struct tec_segment_input *given)
 {
-    struct tec_groups_unit *u = &g->units[unit];
-    memcpy(tec_groups_vector(g, unit), given->embedding, (size_t)g->is.dim * sizeof(float));
+    struct tec_groups_segment *u = &g->segments[segment];
+    memcpy(tec_groups_vector(g, segment), given->embedding, (size_t)g->is.dim * sizeof(float));
     u->inverse = tec_groups_inverse(given->embedding, g->is.dim);
     u->tokens = given->tokens;
     u->text = given->text;
 }
 
-static void unit_replace(struct tec_groups *g, uint32_t unit, const struct tec_unit_given *given)
+static void segment_replace(struct tec_groups *g, uint32_t segment,
+                            const struct tec_segment_input *given)
 {
-    uint32_t at = g->units[unit].group;
-    sum_move(g, at, unit, -1);
-    g->groups[at].tokens += (int64_t)given->tokens - (int64_t)g->units[unit].tokens;
-    unit_set(g, unit, given);
-    sum_move(g, at, unit, 1);
+    uint32_t at = g->segments[segment].group;
+    sum_move(g, at, segment, -1);
+    g->groups[at].tokens += (int64_t)given->tokens - (int64_t)g->segments[segment].tokens;
+    segment_set(g, segment, given);
+    sum_move(g, at, segment, 1);
 }
 
 static struct tec_groups_change no_change(const struct tec_groups *g)
@@ -275,7 +277,7 @@ enum tec_status tec_groups_step(struct tec_groups *g, int64_t step,
     if (step == g->step)
         return TEC_OK;
     g->step = step;
-    for (uint32_t i = g->first; i != TEC_NO_UNIT; i = g->groups[i].next) {
+    for (uint32_t i = g->first; i != TEC_NO_SEGMENT; i = g->groups[i].next) {
         struct tec_groups_group *group = &g->groups[i];
         if (group->is_static || step - group->changed < g->is.stable_steps)
             continue;
@@ -289,20 +291,22 @@ enum tec_status tec_groups_step(struct tec_groups *g, int64_t step,
     return TEC_OK;
 }
 
-static enum tec_status unit_known(const struct tec_groups *g, uint32_t unit, struct tec_error *err)
+static enum tec_status segment_known(const struct tec_groups *g, uint32_t segment,
+                                     struct tec_error *err)
 {
-    if (unit >= g->is.max_units || g->units[unit].group == TEC_NO_UNIT)
-        return tec_fail(err, TEC_NOT_FOUND, "memory unit %u is not in any group", unit);
+    if (segment >= g->is.max_segments || g->segments[segment].group == TEC_NO_SEGMENT)
+        return tec_fail(err, TEC_NOT_FOUND, "memory segment %u is not in any group", segment);
     return TEC_OK;
 }
 
-static enum tec_status unit_free(const struct tec_groups *g, uint32_t unit, struct tec_error *err)
+static enum tec_status segment_free(const struct tec_groups *g, uint32_t segment,
+                                    struct tec_error *err)
 {
-    if (unit >= g->is.max_units)
-        return tec_fail(err, TEC_INVALID, "memory unit %u: there is room for %u", unit,
-                        g->is.max_units);
-    if (g->units[unit].group != TEC_NO_UNIT)
-        return tec_fail(err, TEC_INVALID, "memory unit %u is in a group already", unit);
+    if (segment >= g->is.max_segments)
+        return tec_fail(err, TEC_INVALID, "memory segment %u: there is room for %u", segment,
+                        g->is.max_segments);
+    if (g->segments[segment].group != TEC_NO_SEGMENT)
+        return tec_fail(err, TEC_INVALID, "memory segment %u is in a group already", segment);
     return TEC_OK;
 }
 
@@ -311,26 +315,26 @@ enum tec_status tec_groups_choose(struct tec_groups *g, const float *embedding, 
 {
     TEC_TRY(tec_groups_check(g, embedding, err));
     uint32_t at = nearest(g, embedding, tec_groups_inverse(embedding, g->is.dim));
-    *group = at == TEC_NO_UNIT ? g->next_group : g->groups[at].id;
+    *group = at == TEC_NO_SEGMENT ? g->next_group : g->groups[at].id;
     return TEC_OK;
 }
 
-enum tec_status tec_groups_add_to(struct tec_groups *g, uint32_t unit,
-                                  const struct tec_unit_given *given, uint64_t group,
+enum tec_status tec_groups_add_to(struct tec_groups *g, uint32_t segment,
+                                  const struct tec_segment_input *given, uint64_t group,
                                   struct tec_groups_change *change, struct tec_error *err)
 {
-    TEC_TRY(unit_free(g, unit, err));
+    TEC_TRY(segment_free(g, segment, err));
     TEC_TRY(tec_groups_check(g, given->embedding, err));
     uint32_t at = tec_groups_find(g, group);
-    if (at == TEC_NO_UNIT && group != g->next_group)
+    if (at == TEC_NO_SEGMENT && group != g->next_group)
         return tec_fail(err, TEC_NOT_FOUND, "there is no group %llu", (unsigned long long)group);
     *change = no_change(g);
-    if (at == TEC_NO_UNIT)
+    if (at == TEC_NO_SEGMENT)
         at = group_open(g, group);
-    unit_set(g, unit, given);
+    segment_set(g, segment, given);
     bool whole = joint(&g->groups[at]);
     int64_t before = g->groups[at].tokens;
-    member_append(g, at, unit);
+    member_append(g, at, segment);
     if (whole)
         count(g, change, before, g->groups[at].tokens);
     else
@@ -339,30 +343,30 @@ enum tec_status tec_groups_add_to(struct tec_groups *g, uint32_t unit,
     return TEC_OK;
 }
 
-enum tec_status tec_groups_add(struct tec_groups *g, uint32_t unit,
-                               const struct tec_unit_given *given, struct tec_groups_change *change,
-                               struct tec_error *err)
+enum tec_status tec_groups_add(struct tec_groups *g, uint32_t segment,
+                               const struct tec_segment_input *given,
+                               struct tec_groups_change *change, struct tec_error *err)
 {
     uint64_t group = 0;
-    TEC_TRY(unit_free(g, unit, err));
+    TEC_TRY(segment_free(g, segment, err));
     TEC_TRY(tec_groups_choose(g, given->embedding, &group, err));
-    return tec_groups_add_to(g, unit, given, group, change, err);
+    return tec_groups_add_to(g, segment, given, group, change, err);
 }
 
-enum tec_status tec_groups_update(struct tec_groups *g, uint32_t unit,
-                                  const struct tec_unit_given *given,
+enum tec_status tec_groups_update(struct tec_groups *g, uint32_t segment,
+                                  const struct tec_segment_input *given,
                                   struct tec_groups_change *change, struct tec_error *err)
 {
-    TEC_TRY(unit_known(g, unit, err));
+    TEC_TRY(segment_known(g, segment, err));
     TEC_TRY(tec_groups_check(g, given->embedding, err));
     *change = no_change(g);
-    struct tec_groups_unit *u = &g->units[unit];
+    struct tec_groups_segment *u = &g->segments[segment];
     struct tec_groups_group *group = &g->groups[u->group];
     change->group = group->id;
     if (u->text.low == given->text.low && u->text.high == given->text.high)
         return TEC_OK;
     int64_t all = group->tokens, one = u->tokens;
-    unit_replace(g, unit, given);
+    segment_replace(g, segment, given);
     if (joint(group))
         count(g, change, all, group->tokens);
     else
@@ -371,16 +375,16 @@ enum tec_status tec_groups_update(struct tec_groups *g, uint32_t unit,
     return TEC_OK;
 }
 
-enum tec_status tec_groups_remove(struct tec_groups *g, uint32_t unit,
+enum tec_status tec_groups_remove(struct tec_groups *g, uint32_t segment,
                                   struct tec_groups_change *change, struct tec_error *err)
 {
-    TEC_TRY(unit_known(g, unit, err));
+    TEC_TRY(segment_known(g, segment, err));
     *change = no_change(g);
-    uint32_t at = g->units[unit].group;
+    uint32_t at = g->segments[segment].group;
     struct tec_groups_group *group = &g->groups[at];
     bool whole = joint(group);
-    int64_t before = group->tokens, one = g->units[unit].tokens;
-    member_drop(g, unit);
+    int64_t before = group->tokens, one = g->segments[segment].tokens;
+    member_drop(g, segment);
     if (whole)
         count(g, change, before, group->tokens);
     else
@@ -394,27 +398,27 @@ enum tec_status tec_groups_remove(struct tec_groups *g, uint32_t unit,
     return TEC_OK;
 }
 
-enum tec_status tec_groups_restore(struct tec_groups *g, uint32_t unit,
-                                   const struct tec_unit_given *given, uint64_t id, int64_t changed,
-                                   struct tec_error *err)
+enum tec_status tec_groups_restore(struct tec_groups *g, uint32_t segment,
+                                   const struct tec_segment_input *given, uint64_t id,
+                                   int64_t changed, struct tec_error *err)
 {
     TEC_TRY(tec_groups_check(g, given->embedding, err));
     if (id == TEC_NO_GROUP)
-        return tec_fail(err, TEC_INVALID, "memory unit %u is in no group", unit);
+        return tec_fail(err, TEC_INVALID, "memory segment %u is in no group", segment);
     uint32_t at;
-    if (unit < g->is.max_units && g->units[unit].group != TEC_NO_UNIT) {
-        at = g->units[unit].group;
+    if (segment < g->is.max_segments && g->segments[segment].group != TEC_NO_SEGMENT) {
+        at = g->segments[segment].group;
         if (g->groups[at].id != id)
-            return tec_fail(err, TEC_INVALID, "memory unit %u moves from group %llu to %llu", unit,
-                            (unsigned long long)g->groups[at].id, (unsigned long long)id);
-        unit_replace(g, unit, given);
+            return tec_fail(err, TEC_INVALID, "memory segment %u moves from group %llu to %llu",
+                            segment, (unsigned long long)g->groups[at].id, (unsigned long long)id);
+        segment_replace(g, segment, given);
     } else {
-        TEC_TRY(unit_free(g, unit, err));
-        unit_set(g, unit, given);
+        TEC_TRY(segment_free(g, segment, err));
+        segment_set(g, segment, given);
         at = tec_groups_find(g, id);
-        if (at == TEC_NO_UNIT)
+        if (at == TEC_NO_SEGMENT)
             at = group_open(g, id);
-        member_append(g, at, unit);
+        member_append(g, at, segment);
     }
     g->groups[at].is_static = false;
     g->groups[at].changed = changed > 0 ? changed : 0; /* a file may say anything */
@@ -426,7 +430,7 @@ enum tec_status tec_groups_restore_group(struct tec_groups *g, uint64_t id, bool
                                          int64_t changed, uint64_t epoch, struct tec_error *err)
 {
     uint32_t at = tec_groups_find(g, id);
-    if (at == TEC_NO_UNIT)
+    if (at == TEC_NO_SEGMENT)
         return tec_fail(err, TEC_NOT_FOUND, "there is no group %llu", (unsigned long long)id);
     g->groups[at].is_static = is_static;
     g->groups[at].changed = changed > 0 ? changed : 0; /* a file may say anything */

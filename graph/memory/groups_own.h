@@ -4,11 +4,11 @@
 
 #include "graph/memory/groups.h"
 
-struct tec_groups_unit {
+struct tec_groups_segment {
     struct tec_text_hash text;
     double inverse; /* 1 / length of the embedding; 0 for a zero vector */
     uint32_t tokens;
-    uint32_t group; /* index in groups, or TEC_NO_UNIT: a free handle */
+    uint32_t group; /* index in groups, or TEC_NO_SEGMENT: a free handle */
     uint32_t next, prev;
 };
 
@@ -24,23 +24,23 @@ struct tec_groups_group {
 struct tec_groups {
     struct tec_groups_options is;
     struct tec_heap *heap;
-    struct tec_groups_unit *units;
+    struct tec_groups_segment *segments;
     struct tec_groups_group *groups;
-    float *embeddings;            /* [max_units, dim] */
-    int64_t *sums;                /* [max_units, dim], by group */
-    uint64_t *promoted;           /* [max_units] */
-    struct tec_candidate *ranked; /* [max_units] */
-    uint32_t *buckets;            /* [max_units] groups by id */
+    float *embeddings;            /* [max_segments, dim] */
+    int64_t *sums;                /* [max_segments, dim], by group */
+    uint64_t *promoted;           /* [max_segments] */
+    struct tec_candidate *ranked; /* [max_segments] */
+    uint32_t *buckets;            /* [max_segments] groups by id */
     uint32_t first, last, free;
     int64_t step;
     uint64_t next_group, next_epoch;
     struct tec_groups_totals totals;
 };
 
-/* Vectors of a unit and of a group, [dim]. */
-static inline float *tec_groups_vector(const struct tec_groups *g, uint32_t unit)
+/* Vectors of a segment and of a group, [dim]. */
+static inline float *tec_groups_vector(const struct tec_groups *g, uint32_t segment)
 {
-    return g->embeddings + (size_t)unit * (size_t)g->is.dim;
+    return g->embeddings + (size_t)segment * (size_t)g->is.dim;
 }
 
 static inline int64_t *tec_groups_sum(const struct tec_groups *g, uint32_t group)
@@ -52,10 +52,10 @@ static inline int64_t *tec_groups_sum(const struct tec_groups *g, uint32_t group
 double tec_groups_inverse(const float *v, int dim);
 enum tec_status tec_groups_check(const struct tec_groups *g, const float *v, struct tec_error *err);
 
-/* The group with this id, or TEC_NO_UNIT. */
+/* The group with this id, or TEC_NO_SEGMENT. */
 uint32_t tec_groups_find(const struct tec_groups *g, uint64_t id);
 
-/* Cosine of a vector, given with 1 / its length, and a sum of unit vectors. */
+/* Cosine of a vector, given with 1 / its length, and a sum of segment vectors. */
 double tec_groups_cosine(const float *v, double inverse, const int64_t *sum, int dim);
 
 #endif

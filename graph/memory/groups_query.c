@@ -1,4 +1,4 @@
-/* groups_query.c - answers queries on groups: the units that a prompt retrieves, and views of
+/* groups_query.c - answers queries on groups: the segments that a prompt retrieves, and views of
  * groups.
  *
  * The store calls it under its lock. A static group is ranked by its centroid and retrieved as a
@@ -47,13 +47,14 @@ static void sort(struct tec_candidate *list, uint32_t n)
     }
 }
 
-static double cosine_unit(const struct tec_groups *g, const float *v, double inverse, uint32_t unit)
+static double cosine_segment(const struct tec_groups *g, const float *v, double inverse,
+                             uint32_t segment)
 {
-    const float *own = tec_groups_vector(g, unit);
+    const float *own = tec_groups_vector(g, segment);
     double dot = 0.0;
     for (int i = 0; i < g->is.dim; i++)
         dot += (double)v[i] * (double)own[i];
-    return dot * inverse * g->units[unit].inverse;
+    return dot * inverse * g->segments[segment].inverse;
 }
 
 enum tec_status tec_groups_rank(struct tec_groups *g, const float *embedding,
@@ -62,22 +63,22 @@ enum tec_status tec_groups_rank(struct tec_groups *g, const float *embedding,
     TEC_TRY(tec_groups_check(g, embedding, err));
     double inverse = tec_groups_inverse(embedding, g->is.dim);
     uint32_t count = 0;
-    for (uint32_t i = g->first; i != TEC_NO_UNIT; i = g->groups[i].next) {
+    for (uint32_t i = g->first; i != TEC_NO_SEGMENT; i = g->groups[i].next) {
         const struct tec_groups_group *group = &g->groups[i];
         if (group->is_static) {
             out[count++] = (struct tec_candidate){
                 .score = tec_groups_cosine(embedding, inverse, tec_groups_sum(g, i), g->is.dim),
                 .group = group->id,
-                .unit = group->first,
-                .units = group->members};
+                .segment = group->first,
+                .segments = group->members};
             continue;
         }
         uint32_t place = 0;
-        for (uint32_t u = group->first; u != TEC_NO_UNIT; u = g->units[u].next)
-            out[count++] = (struct tec_candidate){.score = cosine_unit(g, embedding, inverse, u),
+        for (uint32_t u = group->first; u != TEC_NO_SEGMENT; u = g->segments[u].next)
+            out[count++] = (struct tec_candidate){.score = cosine_segment(g, embedding, inverse, u),
                                                   .group = group->id,
-                                                  .unit = u,
-                                                  .units = 1,
+                                                  .segment = u,
+                                                  .segments = 1,
                                                   .place = place++};
     }
     sort(out, count);
@@ -92,9 +93,9 @@ enum tec_status tec_groups_query(struct tec_groups *g, const float *embedding, u
     TEC_TRY(tec_groups_rank(g, embedding, g->ranked, &candidates, err));
     for (uint32_t i = 0; i < candidates && taken < most; i++) {
         const struct tec_candidate *c = &g->ranked[i];
-        if (c->units > most - taken)
+        if (c->segments > most - taken)
             continue;
-        for (uint32_t k = 0, u = c->unit; k < c->units; k++, u = g->units[u].next)
+        for (uint32_t k = 0, u = c->segment; k < c->segments; k++, u = g->segments[u].next)
             out[taken++] = u;
     }
     *n = taken;
@@ -115,8 +116,8 @@ static struct tec_group_view view_of(const struct tec_groups_group *group)
 bool tec_groups_each(const struct tec_groups *g, const struct tec_group_view *after,
                      struct tec_group_view *out)
 {
-    uint32_t at = after ? g->groups[g->units[after->first].group].next : g->first;
-    if (at == TEC_NO_UNIT)
+    uint32_t at = after ? g->groups[g->segments[after->first].group].next : g->first;
+    if (at == TEC_NO_SEGMENT)
         return false;
     *out = view_of(&g->groups[at]);
     return true;
@@ -125,36 +126,36 @@ bool tec_groups_each(const struct tec_groups *g, const struct tec_group_view *af
 bool tec_groups_from(const struct tec_groups *g, uint64_t id, struct tec_group_view *out)
 {
     uint32_t at = tec_groups_find(g, id);
-    if (at == TEC_NO_UNIT && g->last != TEC_NO_UNIT && g->groups[g->last].id > id)
+    if (at == TEC_NO_SEGMENT && g->last != TEC_NO_SEGMENT && g->groups[g->last].id > id)
         for (at = g->first; g->groups[at].id < id;)
             at = g->groups[at].next;
-    if (at == TEC_NO_UNIT)
+    if (at == TEC_NO_SEGMENT)
         return false;
     *out = view_of(&g->groups[at]);
     return true;
 }
 
-static bool unit_known(const struct tec_groups *g, uint32_t unit)
+static bool segment_known(const struct tec_groups *g, uint32_t segment)
 {
-    return unit < g->is.max_units && g->units[unit].group != TEC_NO_UNIT;
+    return segment < g->is.max_segments && g->segments[segment].group != TEC_NO_SEGMENT;
 }
 
-bool tec_groups_of(const struct tec_groups *g, uint32_t unit, struct tec_group_view *out)
+bool tec_groups_of(const struct tec_groups *g, uint32_t segment, struct tec_group_view *out)
 {
-    if (!unit_known(g, unit))
+    if (!segment_known(g, segment))
         return false;
-    *out = view_of(&g->groups[g->units[unit].group]);
+    *out = view_of(&g->groups[g->segments[segment].group]);
     return true;
 }
 
-uint32_t tec_groups_next(const struct tec_groups *g, uint32_t unit)
+uint32_t tec_groups_next(const struct tec_groups *g, uint32_t segment)
 {
-    return unit_known(g, unit) ? g->units[unit].next : TEC_NO_UNIT;
+    return segment_known(g, segment) ? g->segments[segment].next : TEC_NO_SEGMENT;
 }
 
-const float *tec_groups_embedding(const struct tec_groups *g, uint32_t unit)
+const float *tec_groups_embedding(const struct tec_groups *g, uint32_t segment)
 {
-    return unit_known(g, unit) ? tec_groups_vector(g, unit) : NULL;
+    return segment_known(g, segment) ? tec_groups_vector(g, segment) : NULL;
 }
 
 void tec_groups_restore_clock(struct tec_groups *g, int64_t step, uint64_t next_group,

@@ -1,16 +1,16 @@
-/* importance.c - scores memory units from the attention of one layer and selects the most
+/* importance.c - scores memory segments from the attention of one layer and selects the most
  * important.
  *
  * A recall calls it between the two captured pieces of a layer. The attention mass of each row is
- * given by ranges of keys, four for each unit, so every scoring rule finds the sums that it needs
- * without a pass over single keys. Scores are doubles added in a fixed order and ties go to the
- * lower unit, so the selection is reproducible. */
+ * given by ranges of keys, four for each segment, so every scoring rule finds the sums that it
+ * needs without a pass over single keys. Scores are doubles added in a fixed order and ties go to
+ * the lower segment, so the selection is reproducible. */
 #include "graph/memory/importance.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LAST = 3 }; /* rows and keys that stand for a unit in the published code */
+enum { LAST = 3 }; /* rows and keys that stand for a segment in the published code */
 
 static const char *const names[] = {
 #define SCORING(name, text, what) text,
@@ -49,10 +49,10 @@ bool tec_scoring_hops(enum tec_scoring scoring)
     return scoring != TEC_SCORING_query_only;
 }
 
-void tec_importance_ranges(const struct tec_unit_place *units, int n_units, int *ends)
+void tec_importance_ranges(const struct tec_segment_range *segments, int n_segments, int *ends)
 {
-    for (int i = 0; i < n_units; i++, ends += TEC_UNIT_RANGES) {
-        int begin = units[i].begin, end = units[i].end;
+    for (int i = 0; i < n_segments; i++, ends += TEC_SEGMENT_RANGES) {
+        int begin = segments[i].begin, end = segments[i].end;
         int first = begin < end ? begin + 1 : end, last = end - LAST;
         ends[0] = begin;
         ends[1] = first;
@@ -61,96 +61,97 @@ void tec_importance_ranges(const struct tec_unit_place *units, int n_units, int 
     }
 }
 
-enum tec_status tec_importance_create(struct tec_importance *out, int max_units, int max_hops,
+enum tec_status tec_importance_create(struct tec_importance *out, int max_segments, int max_hops,
                                       struct tec_arena *arena, struct tec_error *err)
 {
-    size_t n = (size_t)max_units + 1, hops = (size_t)max_hops + 1;
-    *out = (struct tec_importance){.max_units = max_units, .max_hops = max_hops};
-    if (max_units < 0 || max_units > 1 << 16 || max_hops < 0 || max_hops > TEC_MAX_HOPS)
-        return tec_fail(err, TEC_INVALID, "%d units and %d hops are out of range", max_units,
+    size_t n = (size_t)max_segments + 1, hops = (size_t)max_hops + 1;
+    *out = (struct tec_importance){.max_segments = max_segments, .max_hops = max_hops};
+    if (max_segments < 0 || max_segments > 1 << 16 || max_hops < 0 || max_hops > TEC_MAX_HOPS)
+        return tec_fail(err, TEC_INVALID, "%d segments and %d hops are out of range", max_segments,
                         max_hops);
     out->scores = TEC_NEW(arena, hops * n, double);
     out->relevant = TEC_NEW(arena, hops * n, bool);
     out->from = TEC_NEW(arena, n * n, double);
     out->room = TEC_NEW(arena, 2 * n, double);
     if (!out->scores || !out->relevant || !out->from || !out->room)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory to compare %d units", max_units);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to compare %d segments", max_segments);
     return TEC_OK;
 }
 
-/* Weight that row r gives to all of unit j, or to it but for its first token. */
-static double given(const struct tec_attention_seen *s, int r, int j, bool all)
+/* Weight that row r gives to all of segment j, or to it but for its first token. */
+static double given(const struct tec_attention_sums *s, int r, int j, bool all)
 {
-    const float *mass = s->mass + (size_t)r * (size_t)s->ld + (size_t)j * TEC_UNIT_RANGES;
+    const float *mass = s->mass + (size_t)r * (size_t)s->ld + (size_t)j * TEC_SEGMENT_RANGES;
     return (all ? (double)mass[1] : 0.0) + (double)mass[2] + (double)mass[3];
 }
 
-/* Weight that row r gives to the last tokens of unit j. */
-static double given_last(const struct tec_attention_seen *s, int r, int j)
+/* Weight that row r gives to the last tokens of segment j. */
+static double given_last(const struct tec_attention_sums *s, int r, int j)
 {
-    const float *mass = s->mass + (size_t)r * (size_t)s->ld + (size_t)j * TEC_UNIT_RANGES;
-    bool whole = s->units[j].end - s->units[j].begin <= LAST;
+    const float *mass = s->mass + (size_t)r * (size_t)s->ld + (size_t)j * TEC_SEGMENT_RANGES;
+    bool whole = s->segments[j].end - s->segments[j].begin <= LAST;
     return (double)mass[3] + (whole ? (double)mass[1] : 0.0);
 }
 
-/* The unit that a token belongs to; n_units for the query, -1 for none. Units are ascending. */
-static int unit_of(const struct tec_attention_seen *s, int token)
+/* The segment that a token belongs to; n_segments for the query, -1 for none. Segments are
+ * ascending. */
+static int segment_of(const struct tec_attention_sums *s, int token)
 {
     if (token >= s->query.begin && token < s->query.end)
-        return s->n_units;
-    int low = 0, high = s->n_units;
+        return s->n_segments;
+    int low = 0, high = s->n_segments;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (s->units[middle].end <= token)
+        if (s->segments[middle].end <= token)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < s->n_units && s->units[low].begin <= token ? low : -1;
+    return low < s->n_segments && s->segments[low].begin <= token ? low : -1;
 }
 
-static struct tec_unit_place place_of(const struct tec_attention_seen *s, int x)
+static struct tec_segment_range place_of(const struct tec_attention_sums *s, int x)
 {
-    return x == s->n_units ? s->query : s->units[x];
+    return x == s->n_segments ? s->query : s->segments[x];
 }
 
 /* out->from: a[x][j], each row's weights times what it sees where `lift`. */
-static void gather(struct tec_importance *out, const struct tec_attention_seen *s, bool lift)
+static void gather(struct tec_importance *out, const struct tec_attention_sums *s, bool lift)
 {
-    int n = s->n_units;
+    int n = s->n_segments;
     memset(out->from, 0, (size_t)(n + 1) * (size_t)n * sizeof *out->from);
     for (int r = 0; r < s->rows; r++) {
-        int x = unit_of(s, s->token[r]);
+        int x = segment_of(s, s->token[r]);
         if (x < 0 || (x < n && !s->live[x]))
             continue;
-        struct tec_unit_place p = place_of(s, x);
+        struct tec_segment_range p = place_of(s, x);
         double share = 1.0 / ((double)s->heads * (p.end - p.begin));
         share *= lift ? s->token[r] + 1 : 1;
         double *line = out->from + (size_t)x * (size_t)n;
         for (int j = 0; j < n && j <= x; j++)
-            line[j] += share * given(s, r, j, true) / (s->units[j].end - s->units[j].begin);
+            line[j] += share * given(s, r, j, true) / (s->segments[j].end - s->segments[j].begin);
     }
 }
 
-/* True if row r is one of the last rows of unit x (n: the query), which represent it in the
+/* True if row r is one of the last rows of segment x (n: the query), which represent it in the
  * published code. */
-static bool stands(const struct tec_attention_seen *s, int r, int x)
+static bool stands(const struct tec_attention_sums *s, int r, int x)
 {
-    struct tec_unit_place p = place_of(s, x);
+    struct tec_segment_range p = place_of(s, x);
     return s->token[r] < p.end && s->token[r] >= p.end - LAST && s->token[r] >= p.begin;
 }
 
-/* out->from as the published code weighs: from unit x to unit j what the last rows of x give to
- * keys of j before them, and what rows of j behind x give to the last keys of x. */
-static void gather_code(struct tec_importance *out, const struct tec_attention_seen *s)
+/* out->from as the published code weighs: from segment x to segment j what the last rows of x give
+ * to keys of j before them, and what rows of j behind x give to the last keys of x. */
+static void gather_code(struct tec_importance *out, const struct tec_attention_sums *s)
 {
-    int n = s->n_units;
+    int n = s->n_segments;
     memset(out->from, 0, (size_t)(n + 1) * (size_t)n * sizeof *out->from);
     for (int r = 0; r < s->rows; r++) {
-        int x = unit_of(s, s->token[r]);
+        int x = segment_of(s, s->token[r]);
         if (x < 0 || (x < n && !s->live[x]))
             continue;
-        bool first = x < n && s->token[r] == s->units[x].begin;
+        bool first = x < n && s->token[r] == s->segments[x].begin;
         for (int j = 0; j < n && j < x; j++) {
             if (stands(s, r, x))
                 out->from[(size_t)x * (size_t)n + (size_t)j] += given(s, r, j, false);
@@ -160,13 +161,13 @@ static void gather_code(struct tec_importance *out, const struct tec_attention_s
     }
 }
 
-/* The best `count` live units by score. */
-static void best(const struct tec_attention_seen *s, const double *score, int count, bool *out)
+/* The best `count` live segments by score. */
+static void best(const struct tec_attention_sums *s, const double *score, int count, bool *out)
 {
-    memset(out, 0, (size_t)s->n_units * sizeof *out);
+    memset(out, 0, (size_t)s->n_segments * sizeof *out);
     for (int k = 0; k < count; k++) {
         int at = -1;
-        for (int j = 0; j < s->n_units; j++)
+        for (int j = 0; j < s->n_segments; j++)
             if (s->live[j] && !out[j] && (at < 0 || score[j] > score[at]))
                 at = j;
         if (at < 0)
@@ -175,10 +176,10 @@ static void best(const struct tec_attention_seen *s, const double *score, int co
     }
 }
 
-static void hop_mean(const struct tec_importance *im, const struct tec_attention_seen *s,
+static void hop_mean(const struct tec_importance *im, const struct tec_attention_sums *s,
                      const bool *relevant, double *score)
 {
-    int n = s->n_units, sources = 1;
+    int n = s->n_segments, sources = 1;
     memcpy(score, im->from + (size_t)n * (size_t)n, (size_t)n * sizeof *score);
     for (int x = 0; x < n; x++) {
         if (!relevant[x])
@@ -191,11 +192,11 @@ static void hop_mean(const struct tec_importance *im, const struct tec_attention
         score[j] /= sources;
 }
 
-/* Scores by `lift`: the mean over the query and the relevant units behind j. */
-static void hop_lift(const struct tec_importance *im, const struct tec_attention_seen *s,
+/* Scores by `lift`: the mean over the query and the relevant segments behind j. */
+static void hop_lift(const struct tec_importance *im, const struct tec_attention_sums *s,
                      const bool *relevant, double *score)
 {
-    int n = s->n_units, behind = 0;
+    int n = s->n_segments, behind = 0;
     for (int j = n - 1; j >= 0; j--) {
         double sum = im->from[(size_t)n * (size_t)n + (size_t)j];
         for (int x = j + 1; x < n; x++)
@@ -206,10 +207,10 @@ static void hop_lift(const struct tec_importance *im, const struct tec_attention
 }
 
 /* Scores of the published code; `last` holds the scores of the hop before. */
-static void hop_code(const struct tec_importance *im, const struct tec_attention_seen *s,
+static void hop_code(const struct tec_importance *im, const struct tec_attention_sums *s,
                      const double *last, double *score)
 {
-    int n = s->n_units;
+    int n = s->n_segments;
     for (int j = 0; j < n; j++)
         score[j] = im->from[(size_t)n * (size_t)n + (size_t)j];
     for (int x = 0; x < n; x++)
@@ -219,10 +220,10 @@ static void hop_code(const struct tec_importance *im, const struct tec_attention
         score[j] *= s->live[j] ? 1.0 / ((double)s->heads * LAST) : 0.0;
 }
 
-static void hop(const struct tec_importance *im, const struct tec_attention_seen *s,
+static void hop(const struct tec_importance *im, const struct tec_attention_sums *s,
                 enum tec_scoring scoring, int at, double *score)
 {
-    size_t n = (size_t)s->n_units;
+    size_t n = (size_t)s->n_segments;
     const double *last = im->scores + ((size_t)at - 1) * n;
     const bool *relevant = im->relevant + ((size_t)at - 1) * n;
     if (scoring == TEC_SCORING_code)
@@ -241,10 +242,10 @@ static bool seen_before(const struct tec_importance *im, size_t n, int at)
     return false;
 }
 
-const bool *tec_importance_select(struct tec_importance *out, const struct tec_attention_seen *seen,
+const bool *tec_importance_select(struct tec_importance *out, const struct tec_attention_sums *seen,
                                   enum tec_scoring scoring, int count)
 {
-    size_t n = (size_t)seen->n_units;
+    size_t n = (size_t)seen->n_segments;
     double *scores = out->scores;
     bool code = scoring == TEC_SCORING_code;
     if (code)
@@ -266,14 +267,14 @@ const bool *tec_importance_select(struct tec_importance *out, const struct tec_a
     return out->relevant + (size_t)(out->n_hops - 1) * n;
 }
 
-void tec_recompute_counts(const double *ratios, int layers, int units, int *counts)
+void tec_recompute_counts(const double *ratios, int layers, int segments, int *counts)
 {
     bool any = false;
     for (int i = 0; i < layers; i++)
         any = any || ratios[i] > 0.0;
-    int most = any ? units : 0;
+    int most = any ? segments : 0;
     for (int i = 0; i < layers; i++) {
-        int n = i == 0 ? most : (int)floor(ratios[i] * units + 1e-9);
+        int n = i == 0 ? most : (int)floor(ratios[i] * segments + 1e-9);
         if (i > 0 && n < 1)
             n = ratios[i] > 0.0 ? 1 : 0;
         most = n < most ? n : most;

@@ -35,38 +35,38 @@ static enum tec_status times_check(const int64_t *times, size_t n, const char *w
 static enum tec_status order_check(const struct tec_loading_table *t, unsigned char *seen,
                                    struct tec_error *err)
 {
-    for (int i = 0; t->order && i < t->units; i++) {
-        int unit = t->order[i];
-        if (unit < 0 || unit >= t->units || seen[unit])
-            return tec_fail(err, TEC_INVALID, "loading: order is no permutation of %d units",
-                            t->units);
-        seen[unit] = 1;
+    for (int i = 0; t->order && i < t->segments; i++) {
+        int segment = t->order[i];
+        if (segment < 0 || segment >= t->segments || seen[segment])
+            return tec_fail(err, TEC_INVALID, "loading: order is no permutation of %d segments",
+                            t->segments);
+        seen[segment] = 1;
     }
     return TEC_OK;
 }
 
 static enum tec_status table_check(const struct tec_loading_table *t, struct tec_error *err)
 {
-    if (t->layers < 1 || t->layers > TEC_MAX_LOADING_LAYERS || t->units < 0 ||
-        t->units > TEC_MAX_LOADING_UNITS)
+    if (t->layers < 1 || t->layers > TEC_MAX_LOADING_LAYERS || t->segments < 0 ||
+        t->segments > TEC_MAX_LOADING_SEGMENTS)
         return tec_fail(err, TEC_INVALID,
-                        "loading: %d layers of %d units; up to %d of %d are possible", t->layers,
-                        t->units, TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_UNITS);
-    size_t layers = (size_t)t->layers, units = (size_t)t->units;
+                        "loading: %d layers of %d segments; up to %d of %d are possible", t->layers,
+                        t->segments, TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_SEGMENTS);
+    size_t layers = (size_t)t->layers, segments = (size_t)t->segments;
     TEC_TRY(times_check(t->attention, layers, "attention", err));
     TEC_TRY(times_check(t->importance, layers, "importance", err));
     TEC_TRY(times_check(t->mlp, layers, "mlp", err));
-    TEC_TRY(times_check(t->load, layers * units, "load", err));
+    TEC_TRY(times_check(t->load, layers * segments, "load", err));
     return times_check(&t->grain, 1, "grain", err);
 }
 
-/* Adopt a new set of computed units; the units that left it must be loaded for every layer from the
- * newest known one on. */
+/* Adopt a new set of computed segments; the segments that left it must be loaded for every layer
+ * from the newest known one on. */
 static void set_take(struct tec_loading *l, const unsigned char *set, bool first)
 {
     int dropped = 0;
     l->n_live = 0;
-    for (int u = 0; u < l->table.units; u++) {
+    for (int u = 0; u < l->table.segments; u++) {
         dropped += (first || l->live[u]) && !set[u];
         l->live[u] = set[u] != 0;
         l->n_live += l->live[u];
@@ -82,17 +82,17 @@ enum tec_status tec_loading_init(struct tec_loading *l, const struct tec_loading
     TEC_TRY(table_check(table, err));
     if ((unsigned)overlap >= TEC_OVERLAPS)
         return tec_fail(err, TEC_INVALID, "loading: there is no rule %d", (int)overlap);
-    size_t layers = (size_t)table->layers, units = (size_t)table->units;
+    size_t layers = (size_t)table->layers, segments = (size_t)table->segments;
     *l = (struct tec_loading){.table = *table, .overlap = overlap, .started = -1};
-    l->live = TEC_NEW(arena, units, unsigned char);
-    l->left = TEC_NEW(arena, layers * units, int64_t);
+    l->live = TEC_NEW(arena, segments, unsigned char);
+    l->left = TEC_NEW(arena, layers * segments, int64_t);
     l->missing = TEC_NEW(arena, layers, int);
     if (!l->live || !l->left || !l->missing)
-        return tec_fail(err, TEC_NO_MEMORY, "loading: no memory for %zu layers of %zu units",
-                        layers, units);
+        return tec_fail(err, TEC_NO_MEMORY, "loading: no memory for %zu layers of %zu segments",
+                        layers, segments);
     TEC_TRY(order_check(table, l->live, err));
-    if (layers * units > 0)
-        memcpy(l->left, table->load, layers * units * sizeof *l->left);
+    if (layers * segments > 0)
+        memcpy(l->left, table->load, layers * segments * sizeof *l->left);
     set_take(l, set, true);
     return TEC_OK;
 }
@@ -103,9 +103,9 @@ enum tec_status tec_loading_known(struct tec_loading *l, const unsigned char *se
     if (l->known != l->started || l->known + 1 >= l->table.layers)
         return tec_fail(err, TEC_INVALID, "loading: the set of layer %d comes while layer %d runs",
                         l->known + 1, l->started);
-    for (int u = 0; u < l->table.units; u++)
+    for (int u = 0; u < l->table.segments; u++)
         if (set[u] && !l->live[u])
-            return tec_fail(err, TEC_INVALID, "loading: unit %d comes back at layer %d", u,
+            return tec_fail(err, TEC_INVALID, "loading: segment %d comes back at layer %d", u,
                             l->known + 1);
     l->known++;
     set_take(l, set, false);
@@ -171,16 +171,16 @@ bool tec_loading_pick(struct tec_loading *l, int64_t now, struct tec_load *out)
 {
     const struct tec_loading_table *t = &l->table;
     for (int layer = l->started + 1, end = farthest(l); layer <= end; layer++) {
-        for (int i = 0; l->missing[layer] > 0 && i < t->units; i++) {
-            int unit = t->order ? t->order[i] : i;
-            int64_t *left = &l->left[(size_t)layer * (size_t)t->units + (size_t)unit];
-            if (l->live[unit] || *left < 0)
+        for (int i = 0; l->missing[layer] > 0 && i < t->segments; i++) {
+            int segment = t->order ? t->order[i] : i;
+            int64_t *left = &l->left[(size_t)layer * (size_t)t->segments + (size_t)segment];
+            if (l->live[segment] || *left < 0)
                 continue;
             int64_t take = allowed(l, layer, *left, now);
             if (take < 0)
                 continue;
             int64_t whole = t->load[left - l->left], from = whole - *left;
-            *out = (struct tec_load){layer, unit, from, from + take, take == *left};
+            *out = (struct tec_load){layer, segment, from, from + take, take == *left};
             *left = take == *left ? -1 : *left - take;
             return true;
         }

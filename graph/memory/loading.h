@@ -1,12 +1,13 @@
 /* loading.h - which KV to load next while a forward of shrinking rows runs layer by layer.
  *
- * Units of memory have KV in a slower place. Layer l computes the units of its set S(l) anew and
- * needs the others' KV of that layer loaded before it starts. S(l + 1) is a subset of S(l) and is
- * known when importance(l) ends, which runs beside the second half (the MLP) of layer l. So a load
- * (l, u) is legal as soon as u is outside the newest known set: it will never be needed otherwise.
+ * Segments of memory have KV in a slower place. Layer l computes the segments of its set S(l) anew
+ * and needs the others' KV of that layer loaded before it starts. S(l + 1) is a subset of S(l) and
+ * is known when importance(l) ends, which runs beside the second half (the MLP) of layer l. So a
+ * load (l, u) is legal as soon as u is outside the newest known set: it will never be needed
+ * otherwise.
  *
  * One link, one load at a time, never interrupted. The rules pick the lowest layer not yet started,
- * then the order of units given; they differ in how far they look:
+ * then the order of segments given; they differ in how far they look:
  *
  *   separate   nothing while a layer or its importance runs
  *   next       one layer beyond the one that runs
@@ -30,7 +31,7 @@
  * where loads are split.
  *
  * The rules are one state machine for the loader thread of an engine and for the simulator below.
- * Times are any integer unit (ns in an engine). Not thread-safe: whoever calls owns it.
+ * Times are any integer segment (ns in an engine). Not thread-safe: whoever calls owns it.
  */
 #ifndef TEC_GRAPH_MEMORY_LOADING_H
 #define TEC_GRAPH_MEMORY_LOADING_H
@@ -51,32 +52,32 @@ enum tec_overlap {
 /* Its name, NULL out of range; and back, false when there is none. */
 const char *tec_overlap_name(enum tec_overlap overlap);
 
-enum { TEC_MAX_LOADING_LAYERS = 1024, TEC_MAX_LOADING_UNITS = 4096 };
+enum { TEC_MAX_LOADING_LAYERS = 1024, TEC_MAX_LOADING_SEGMENTS = 4096 };
 
 /* The predicted times of a forward. Arrays are borrowed; times 0 .. 2^40. */
 struct tec_loading_table {
-    int layers, units;         /* layers >= 1, units >= 0 */
+    int layers, segments;      /* layers >= 1, segments >= 0 */
     const int64_t *attention;  /* [layers] until the weights of its attention are known */
     const int64_t *importance; /* [layers] from then, until the next set is; the last is not used */
     const int64_t *mlp;        /* [layers] from then, until the layer ends */
-    const int64_t *load;       /* [layers, units] the whole KV of a unit at a layer */
-    const int *order;          /* [units] a permutation: which unit first; NULL: by number */
+    const int64_t *load;       /* [layers, segments] the whole KV of a segment at a layer */
+    const int *order;          /* [segments] a permutation: which segment first; NULL: by number */
     int64_t grain;             /* `bounded`: smallest piece of a split load; 0: none is split */
 };
 
-/* A load, or a piece of one: from .. to of load[layer, unit]. */
+/* A load, or a piece of one: from .. to of load[layer, segment]. */
 struct tec_load {
-    int layer, unit;
+    int layer, segment;
     int64_t from, to;
-    bool last; /* with it the (layer, unit) is whole */
+    bool last; /* with it the (layer, segment) is whole */
 };
 
 /* The state of one forward. Fields are read-only for callers. */
 struct tec_loading {
     struct tec_loading_table table;
     enum tec_overlap overlap;
-    unsigned char *live; /* [units] in the newest known set */
-    int64_t *left;       /* [layers, units] still to load; -1: picked whole */
+    unsigned char *live; /* [segments] in the newest known set */
+    int64_t *left;       /* [layers, segments] still to load; -1: picked whole */
     int *missing;        /* [layers] loads not yet complete, of those that are legal */
     int n_live;
     int started;     /* the last layer that started; -1: none */
@@ -86,7 +87,7 @@ struct tec_loading {
     bool computing;  /* a layer or its importance runs: see tec_loading_rest */
 };
 
-/* Check the table and begin: nothing started, S(0) = `set` ([units], nonzero: computed). Memory
+/* Check the table and begin: nothing started, S(0) = `set` ([segments], nonzero: computed). Memory
  * from the arena. TEC_INVALID names what is out of range. */
 enum tec_status tec_loading_init(struct tec_loading *loading, const struct tec_loading_table *table,
                                  enum tec_overlap overlap, const unsigned char *set,
@@ -113,7 +114,7 @@ void tec_loading_done(struct tec_loading *loading, const struct tec_load *load);
 /* One load as it happened. */
 struct tec_load_event {
     int64_t start, end;
-    int layer, unit;
+    int layer, segment;
 };
 struct tec_layer_event {
     int64_t start, attention_end, importance_end, end;
@@ -126,8 +127,8 @@ struct tec_loading_result {
     int64_t finish, busy;           /* the end; time that the link was loading */
 };
 
-/* Run the rules on exact times. `sets` [layers, units], nonzero: computed anew; each line a subset
- * of the line before. Deterministic; arrays from the arena. */
+/* Run the rules on exact times. `sets` [layers, segments], nonzero: computed anew; each line a
+ * subset of the line before. Deterministic; arrays from the arena. */
 enum tec_status tec_loading_simulate(struct tec_loading_result *out,
                                      const struct tec_loading_table *table,
                                      enum tec_overlap overlap, const unsigned char *sets,

@@ -34,7 +34,7 @@ static enum tec_status complete(struct run *r, bool *any, struct tec_error *err)
         return TEC_OK;
     int next = r->rules.started + 1;
     if (r->rules.known < next && next < r->rules.table.layers && layer->importance_end <= r->now) {
-        const unsigned char *set = r->sets + (size_t)next * (size_t)r->rules.table.units;
+        const unsigned char *set = r->sets + (size_t)next * (size_t)r->rules.table.segments;
         TEC_TRY(tec_loading_known(&r->rules, set, err));
         *any = true;
     }
@@ -90,7 +90,7 @@ static enum tec_status link_start(struct run *r, bool *any, struct tec_error *er
     int64_t took = r->load.to - r->load.from;
     r->load_end = r->now + took;
     r->out->loads[r->out->n_loads++] =
-        (struct tec_load_event){r->now, r->load_end, r->load.layer, r->load.unit};
+        (struct tec_load_event){r->now, r->load_end, r->load.layer, r->load.segment};
     r->out->busy += took;
     r->loading = true;
     *any = true;

@@ -2,7 +2,7 @@
  *
  * The store appends under its lock; pieces may be read from any thread. A record is written behind
  * the end of the file and counts only when all of it is written; after a failure the file is cut
- * back to its last whole record. A piece's checksum covers its unit, version and layer, so bytes
+ * back to its last whole record. A piece's checksum covers its segment, version and layer, so bytes
  * from another place in the file cannot pass for it. */
 #include "graph/memory/log_own.h"
 
@@ -79,28 +79,28 @@ size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens)
     return (size_t)tec_log_round(2 * (int64_t)tokens * key->row_bytes + 8);
 }
 
-static uint64_t piece_sum(const unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
-                          uint32_t layer)
+static uint64_t piece_sum(const unsigned char *piece, size_t bytes, uint64_t segment,
+                          uint64_t version, uint32_t layer)
 {
-    const uint64_t whose[3] = {unit, version, layer};
+    const uint64_t whose[3] = {segment, version, layer};
     return XXH3_64bits_withSeed(piece, bytes - 8, XXH3_64bits(whose, sizeof whose));
 }
 
-void tec_log_piece_seal(unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
+void tec_log_piece_seal(unsigned char *piece, size_t bytes, uint64_t segment, uint64_t version,
                         uint32_t layer)
 {
-    uint64_t sum = piece_sum(piece, bytes, unit, version, layer);
+    uint64_t sum = piece_sum(piece, bytes, segment, version, layer);
     memcpy(piece + bytes - 8, &sum, 8);
 }
 
-bool tec_log_piece_whole(const unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
-                         uint32_t layer)
+bool tec_log_piece_whole(const unsigned char *piece, size_t bytes, uint64_t segment,
+                         uint64_t version, uint32_t layer)
 {
     uint64_t sum;
     if (bytes < 8)
         return false;
     memcpy(&sum, piece + bytes - 8, 8);
-    return sum == piece_sum(piece, bytes, unit, version, layer);
+    return sum == piece_sum(piece, bytes, segment, version, layer);
 }
 
 static size_t meta_bytes(const struct tec_log_key *key, const struct tec_log_record *r)
@@ -129,7 +129,7 @@ static enum tec_status record_check(const struct tec_log *log, const struct tec_
                         "%s: an id of %zu and a text of %zu bytes; %d and %zu are possible",
                         log->path, r->id_bytes, r->text_bytes, TEC_LOG_MAX_ID, TEC_LOG_MAX_TEXT);
     if (tec_log_piece_bytes(&log->key, r->tokens) > TEC_LOG_MAX_PIECE)
-        return tec_fail(err, TEC_INVALID, "%s: a unit of %u tokens is too long", log->path,
+        return tec_fail(err, TEC_INVALID, "%s: a segment of %u tokens is too long", log->path,
                         r->tokens);
     if (log->read_only)
         return tec_fail(err, TEC_IO, "%s: could not be made durable, and is not written any more",
@@ -172,7 +172,7 @@ static size_t encode(struct tec_log *log, const struct tec_log_record *r)
                              .dim = put ? log->key.dim : 0,
                              .id_bytes = put ? (uint32_t)r->id_bytes : 0,
                              .text_bytes = put ? (uint32_t)r->text_bytes : 0,
-                             .before_unit = log->before_unit,
+                             .before_segment = log->before_segment,
                              .before_type = log->before_type};
     memcpy(at, &m, sizeof m);
     if (put) {
@@ -191,7 +191,7 @@ static size_t encode(struct tec_log *log, const struct tec_log_record *r)
         .pieces = r->type == TEC_LOG_KV ? log->key.layers : 0,
         .stride = r->type == TEC_LOG_KV ? tec_log_piece_bytes(&log->key, r->tokens) : 0,
         .synced = (uint64_t)log->synced,
-        .unit = r->unit,
+        .segment = r->segment,
         .meta_sum = XXH3_64bits(at, meta)};
     h.sum = tec_log_head_sum(log, &h);
     memcpy(log->buffer, &h, sizeof h);
@@ -208,13 +208,13 @@ static enum tec_status write_pieces(struct tec_log *log, const struct tec_log_re
         if (from) {
             TEC_TRY(tec_log_pread(from, log->buffer, stride,
                                   r->place + (int64_t)layer * (int64_t)stride, err));
-            if (!tec_log_piece_whole(log->buffer, stride, r->unit, r->version, layer))
+            if (!tec_log_piece_whole(log->buffer, stride, r->segment, r->version, layer))
                 return tec_fail(err, TEC_MALFORMED, "%s: KV of layer %u is damaged", from->path,
                                 layer);
         } else {
             memcpy(log->buffer, r->pieces[layer], rows);
             memset(log->buffer + rows, 0, stride - rows);
-            tec_log_piece_seal(log->buffer, stride, r->unit, r->version, layer);
+            tec_log_piece_seal(log->buffer, stride, r->segment, r->version, layer);
         }
         TEC_TRY(tec_log_pwrite(log, log->buffer, stride, at, err));
     }
@@ -241,7 +241,7 @@ static enum tec_status append(struct tec_log *log, struct tec_log_record *r,
     }
     log->fails = false;
     r->place = begin + (int64_t)head;
-    log->before_unit = r->unit;
+    log->before_segment = r->segment;
     log->before_type = (uint32_t)r->type;
     log->ended = false;
     log->sequence++;

@@ -5,11 +5,11 @@
  *   header   4096 bytes: whose KV this is (model, tokenizer, dtype, sizes), checksummed
  *   record   head 64 bytes | meta | pieces
  *
- * A head has the type, a sequence number, the sizes, the unit, how far the file was durable when it
- * was written, and checksums of the meta and of itself. Only KV records have pieces: one a layer,
- * in order; K before rotation [tokens][row_bytes], then V the same, padding, and in the last 8
- * bytes the checksum of the piece, of which unit, version and layer are part. One read is one
- * (unit, layer).
+ * A head has the type, a sequence number, the sizes, the segment, how far the file was durable when
+ * it was written, and checksums of the meta and of itself. Only KV records have pieces: one a
+ * layer, in order; K before rotation [tokens][row_bytes], then V the same, padding, and in the last
+ * 8 bytes the checksum of the piece, of which segment, version and layer are part. One read is one
+ * (segment, layer).
  *
  * What is acknowledged: tec_log_sync returned TEC_OK (it waits for fdatasync). Whatever ends the
  * process or the machine afterwards, such records are there at the next open. Records that were
@@ -17,9 +17,9 @@
  * torn at the end is found by lengths and checksums and cut off.
  *
  * Damage elsewhere is skipped to the next whole record and named (tec_log_damage). Where it hides a
- * head, the record behind it says which unit the last of what is lost was about. What is torn and
- * what is damaged is told by the marks in heads: all before the newest was durable. A log that is
- * ended (tec_log_end) has one behind all else, so that nothing in it counts as torn but that one
+ * head, the record behind it says which segment the last of what is lost was about. What is torn
+ * and what is damaged is told by the marks in heads: all before the newest was durable. A log that
+ * is ended (tec_log_end) has one behind all else, so that nothing in it counts as torn but that one
  * record. Heads and metas are checked at open, pieces when they are read. A disk that is full or
  * fails: the call says so, the file is cut back to what was whole, and the next write tries again
  * (tec_log_fails until one succeeds). Where fdatasync fails, the system may have lost what it had
@@ -54,11 +54,11 @@ struct tec_log_key {
 };
 
 enum tec_log_type {
-    TEC_LOG_PUT = 1, /* a unit's text, new or changed */
-    TEC_LOG_DELETE,  /* the unit is gone */
-    TEC_LOG_KV,      /* keys and values of a version of a unit */
+    TEC_LOG_PUT = 1, /* a segment's text, new or changed */
+    TEC_LOG_DELETE,  /* the segment is gone */
+    TEC_LOG_KV,      /* keys and values of a version of a segment */
     TEC_LOG_GROUP,   /* state of a group */
-    TEC_LOG_CLOCK,   /* counters: step, and the next free unit, version, group, epoch */
+    TEC_LOG_CLOCK,   /* counters: step, and the next free segment, version, group, epoch */
     TEC_LOG_TYPES
 };
 
@@ -66,7 +66,7 @@ enum tec_log_type {
  * until the visitor returns. */
 struct tec_log_record {
     enum tec_log_type type;
-    uint64_t unit;    /* serial number of the unit, never used twice */
+    uint64_t segment; /* serial number of the segment, never used twice */
     uint64_t version; /* of its text */
     uint64_t group;
     uint64_t epoch; /* of the group after this record; KV: the epoch it belongs to, 0: alone */
@@ -85,10 +85,10 @@ struct tec_log_record {
 /* A part of a file that could not be used. */
 struct tec_log_damage {
     int64_t offset, bytes;
-    uint64_t unit;          /* 0: not known; of the last record, where several are lost */
+    uint64_t segment;       /* 0: not known; of the last record, where several are lost */
     enum tec_log_type type; /* 0: not known; of the same */
     const char *what;       /* "record is damaged", ... */
-    const char *id;         /* from a store: the unit's name; NULL: not known */
+    const char *id;         /* from a store: the segment's name; NULL: not known */
     bool reading;           /* from a store: whoever reads it was told, too */
 };
 
@@ -157,10 +157,10 @@ size_t tec_log_piece_bytes(const struct tec_log_key *key, uint32_t tokens);
 size_t tec_log_piece_value(const struct tec_log_key *key, uint32_t tokens);
 
 /* Fill the last 8 bytes of a piece, and check them. */
-void tec_log_piece_seal(unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
+void tec_log_piece_seal(unsigned char *piece, size_t bytes, uint64_t segment, uint64_t version,
                         uint32_t layer);
-bool tec_log_piece_whole(const unsigned char *piece, size_t bytes, uint64_t unit, uint64_t version,
-                         uint32_t layer);
+bool tec_log_piece_whole(const unsigned char *piece, size_t bytes, uint64_t segment,
+                         uint64_t version, uint32_t layer);
 
 /* Write the file anew: begin gives an empty log under a temporary name, to which the caller
  * appends what lives (tec_log_copy for KV); place makes it durable and gives it the name of the old

@@ -15,7 +15,7 @@ struct tec_log_head {
     uint32_t meta_bytes, pieces;
     uint64_t stride; /* of a piece */
     uint64_t synced; /* the file was durable up to here */
-    uint64_t unit;
+    uint64_t segment;
     uint64_t meta_sum, sum;
 };
 _Static_assert(sizeof(struct tec_log_head) == 64, "a head is one line");
@@ -25,7 +25,7 @@ struct tec_log_meta {
     uint64_t version, group, epoch;
     int64_t step;
     uint32_t tokens, dim, id_bytes, text_bytes;
-    uint64_t before_unit; /* of the record before this one: who is to blame where that is lost */
+    uint64_t before_segment; /* of the record before this one: who is to blame where that is lost */
     uint32_t before_type, zero;
 };
 _Static_assert(sizeof(struct tec_log_meta) == 64, "a meta begins with one line");
@@ -40,7 +40,7 @@ struct tec_log {
     bool nameless;  /* its name in the folder may not be durable */
     int64_t end, synced;
     uint64_t sequence, salt;
-    uint64_t before_unit; /* of the last record */
+    uint64_t before_segment; /* of the last record */
     uint32_t before_type;
     bool ended;      /* the last record is an end (tec_log_end) */
     int64_t written; /* bytes since open, for fail_after */

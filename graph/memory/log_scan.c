@@ -29,8 +29,8 @@ struct scan {
     uint64_t sequence;         /* of the last whole record */
     const struct tec_log_visitor *visitor;
     struct tec_log_head head;
-    int64_t at;    /* where the head lies */
-    uint64_t unit; /* of the last whole record, with its type */
+    int64_t at;       /* where the head lies */
+    uint64_t segment; /* of the last whole record, with its type */
     uint32_t type;
     bool end; /* it is an end of the log */
 };
@@ -92,12 +92,12 @@ static bool head_whole(const struct scan *s, const unsigned char *bytes, int64_t
            out->synced % TEC_LOG_ALIGN == 0 && fits(s, out, at);
 }
 
-static void damage(const struct scan *s, int64_t at, int64_t bytes, const char *what, uint64_t unit,
-                   uint32_t type)
+static void damage(const struct scan *s, int64_t at, int64_t bytes, const char *what,
+                   uint64_t segment, uint32_t type)
 {
     const struct tec_log_damage d = {.offset = at,
                                      .bytes = bytes,
-                                     .unit = unit,
+                                     .segment = segment,
                                      .type = type < MOST_TYPES ? (enum tec_log_type)type : 0,
                                      .what = what};
     if (s->visitor && s->visitor->damage)
@@ -124,7 +124,7 @@ static const unsigned char *meta_of(struct scan *s, enum tec_status *status, str
     return bytes;
 }
 
-/* Report that there is no whole head from `from` to s->at. The record at s->at names the unit of
+/* Report that there is no whole head from `from` to s->at. The record at s->at names the segment of
  * the last record before it. */
 static void lost(struct scan *s, int64_t from, enum tec_status *status, struct tec_error *err)
 {
@@ -133,7 +133,7 @@ static void lost(struct scan *s, int64_t from, enum tec_status *status, struct t
     if (meta)
         memcpy(&m, meta, sizeof m);
     if (*status == TEC_OK)
-        damage(s, from, s->at - from, "no whole record", m.before_unit, m.before_type);
+        damage(s, from, s->at - from, "no whole record", m.before_segment, m.before_type);
 }
 
 /* The next whole head at or after `at`: s->at, s->head. False at the end of the file, or with a
@@ -152,7 +152,7 @@ static bool next_head(struct scan *s, int64_t at, enum tec_status *status, struc
         if (at > from)
             lost(s, from, status, err);
         s->sequence = s->head.sequence;
-        s->unit = s->head.unit;
+        s->segment = s->head.segment;
         s->type = s->head.type;
         s->end = s->head.type == TEC_LOG_CLOCK && (int64_t)s->head.synced == at;
         return *status == TEC_OK;
@@ -170,7 +170,7 @@ static bool pieces_whole(struct scan *s, uint64_t version, enum tec_status *stat
     struct tec_log_head head = s->head;
     for (uint32_t layer = 0; layer < head.pieces; layer++, at += (int64_t)head.stride) {
         const unsigned char *piece = look(s, at, (int64_t)head.stride, status, err);
-        if (!piece || !tec_log_piece_whole(piece, head.stride, head.unit, version, layer))
+        if (!piece || !tec_log_piece_whole(piece, head.stride, head.segment, version, layer))
             return false;
     }
     return true;
@@ -216,7 +216,7 @@ static enum tec_status visit(struct scan *s, const unsigned char *meta, struct t
     const unsigned char *tail = meta + sizeof m;
     bool put = s->head.type == TEC_LOG_PUT;
     struct tec_log_record r = {.type = (enum tec_log_type)s->head.type,
-                               .unit = s->head.unit,
+                               .segment = s->head.segment,
                                .version = m.version,
                                .group = m.group,
                                .epoch = m.epoch,
@@ -246,7 +246,7 @@ static enum tec_status visit_all(struct scan *s, struct tec_error *err)
         if (meta)
             status = visit(s, meta, err);
         else if (status == TEC_OK)
-            damage(s, s->at, tec_log_head_total(&s->head), "the record is damaged", s->unit,
+            damage(s, s->at, tec_log_head_total(&s->head), "the record is damaged", s->segment,
                    s->type);
         if (status != TEC_OK)
             return status;
@@ -275,7 +275,7 @@ enum tec_status tec_log_scan(struct tec_log *log, int64_t size,
         status = visit_all(&s, err);
     tec_heap_put(log->heap, s.window);
     log->sequence = s.sequence;
-    log->before_unit = s.sequence ? s.unit : 0;
+    log->before_segment = s.sequence ? s.segment : 0;
     log->before_type = s.sequence ? s.type : 0;
     log->ended = s.sequence && s.end;
     log->end = cut;

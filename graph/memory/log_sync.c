@@ -136,7 +136,7 @@ void tec_log_compact_switch(struct tec_log *log, struct tec_log *fresh)
     log->end = fresh->end;
     log->synced = fresh->synced;
     log->sequence = fresh->sequence;
-    log->before_unit = fresh->before_unit;
+    log->before_segment = fresh->before_segment;
     log->before_type = fresh->before_type;
     log->ended = fresh->ended;
     log->syncs = fresh->syncs;

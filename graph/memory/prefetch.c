@@ -22,15 +22,15 @@ int64_t tec_prefetch_now(const struct tec_prefetch *s)
 
 static enum tec_status options_check(const struct tec_prefetch_options *o, struct tec_error *err)
 {
-    if (o->layers < 1 || o->layers > TEC_MAX_LOADING_LAYERS || o->units < 1 ||
-        o->units > TEC_MAX_LOADING_UNITS || o->grain_bytes < 0 || o->remote_ns < 0 ||
+    if (o->layers < 1 || o->layers > TEC_MAX_LOADING_LAYERS || o->segments < 1 ||
+        o->segments > TEC_MAX_LOADING_SEGMENTS || o->grain_bytes < 0 || o->remote_ns < 0 ||
         o->poll_ns < 0 || o->poll_ns > 999999999)
         return tec_fail(
             err, TEC_INVALID,
-            "memory: a prefetch of %d layers, %d units, %lld bytes of grain, asking each "
+            "memory: a prefetch of %d layers, %d segments, %lld bytes of grain, asking each "
             "%lld ns; up to %d, %d and 1 s are possible",
-            o->layers, o->units, (long long)o->grain_bytes, (long long)o->poll_ns,
-            TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_UNITS);
+            o->layers, o->segments, (long long)o->grain_bytes, (long long)o->poll_ns,
+            TEC_MAX_LOADING_LAYERS, TEC_MAX_LOADING_SEGMENTS);
     for (int t = 0; t < TEC_KEPT_PLACES; t++)
         if (o->limit[t].bytes_per_sec < 0 || o->limit[t].latency_ns < 0)
             return tec_fail(err, TEC_INVALID, "memory: the limit of tier %d is negative", t);
@@ -39,8 +39,8 @@ static enum tec_status options_check(const struct tec_prefetch_options *o, struc
 
 static bool arrays_take(struct tec_prefetch *s)
 {
-    size_t layers = (size_t)s->options.layers, units = (size_t)s->options.units;
-    size_t pieces = layers * units;
+    size_t layers = (size_t)s->options.layers, segments = (size_t)s->options.segments;
+    size_t pieces = layers * segments;
     struct tec_arena *a = &s->arena;
     int64_t **by_layer[] = {&s->reveal_ns,  &s->layer_ns,   &s->started_at, &s->known_at,
                             &s->ended_at,   &s->zeros,      &s->whole_at,   &s->bubble_ns,
@@ -48,9 +48,9 @@ static bool arrays_take(struct tec_prefetch *s)
     bool all = true;
     for (size_t i = 0; i < sizeof by_layer / sizeof *by_layer; i++)
         all = (*by_layer[i] = TEC_NEW(a, layers, int64_t)) && all;
-    s->kv = TEC_NEW(a, units, struct tec_kv *);
-    s->order = TEC_NEW(a, units, int);
-    s->failed = TEC_NEW(a, units, unsigned char);
+    s->kv = TEC_NEW(a, segments, struct tec_kv *);
+    s->order = TEC_NEW(a, segments, int);
+    s->failed = TEC_NEW(a, segments, unsigned char);
     s->sets = TEC_NEW(a, pieces, unsigned char);
     s->staging = TEC_NEW(a, pieces, unsigned char *);
     s->pieces = TEC_NEW(a, pieces, const unsigned char *);
@@ -58,7 +58,7 @@ static bool arrays_take(struct tec_prefetch *s)
     s->room_loads = LOADS_A_PIECE * pieces;
     s->loads = TEC_NEW(a, s->room_loads, struct tec_load_event);
     /* One block for the arrays of the loading rules, reused by every forward. */
-    size_t rules = pieces * sizeof(int64_t) + layers * sizeof(int) + units + 256;
+    size_t rules = pieces * sizeof(int64_t) + layers * sizeof(int) + segments + 256;
     all = tec_arena_push(&s->rules_arena, rules, 1, 64) && all;
     s->rules_mark = (struct tec_arena_mark){s->rules_arena.block, 0};
     return all && s->kv && s->order && s->failed && s->sets && s->staging && s->pieces &&
@@ -89,8 +89,9 @@ enum tec_status tec_prefetch_create(struct tec_prefetch **out, struct tec_store 
     tec_prefetch_destroy(s);
     if (room)
         return tec_fail(err, TEC_IO, "memory: no thread for a prefetch");
-    return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a prefetch of %d layers of %d units",
-                    options->layers, options->units);
+    return tec_fail(err, TEC_NO_MEMORY,
+                    "memory: no room for a prefetch of %d layers of %d segments", options->layers,
+                    options->segments);
 }
 
 void tec_prefetch_destroy(struct tec_prefetch *s)
@@ -115,20 +116,22 @@ static enum tec_status forward_check(const struct tec_prefetch *s,
 {
     if (s->open)
         return tec_fail(err, TEC_INVALID, "memory: a forward begins before the last is finished");
-    if (f->layers < 1 || f->layers > s->options.layers || f->units < 0 ||
-        f->units > s->options.units)
+    if (f->layers < 1 || f->layers > s->options.layers || f->segments < 0 ||
+        f->segments > s->options.segments)
         return tec_fail(err, TEC_INVALID,
-                        "memory: a forward of %d layers, %d units on a prefetch of "
+                        "memory: a forward of %d layers, %d segments on a prefetch of "
                         "%d, %d",
-                        f->layers, f->units, s->options.layers, s->options.units);
-    if ((f->units > 0 && (!f->kv || !f->staging || !f->first)) || !f->reveal_ns != !f->layer_ns)
+                        f->layers, f->segments, s->options.layers, s->options.segments);
+    if ((f->segments > 0 && (!f->kv || !f->staging || !f->first)) || !f->reveal_ns != !f->layer_ns)
         return tec_fail(err, TEC_INVALID, "memory: a forward without its arrays");
-    for (int u = 0; u < f->units; u++) {
+    for (int u = 0; u < f->segments; u++) {
         if (!f->kv[u] && !f->first[u])
-            return tec_fail(err, TEC_INVALID, "memory: unit %d has no KV and is not computed", u);
+            return tec_fail(err, TEC_INVALID, "memory: segment %d has no KV and is not computed",
+                            u);
         for (int l = 0; f->kv[u] && l < f->layers; l++)
-            if (!f->staging[(size_t)l * (size_t)f->units + (size_t)u])
-                return tec_fail(err, TEC_INVALID, "memory: unit %d has no place at layer %d", u, l);
+            if (!f->staging[(size_t)l * (size_t)f->segments + (size_t)u])
+                return tec_fail(err, TEC_INVALID, "memory: segment %d has no place at layer %d", u,
+                                l);
     }
     return TEC_OK;
 }
@@ -144,19 +147,19 @@ enum tec_status tec_prefetch_begin(struct tec_prefetch *s, const struct tec_pref
 {
     const struct tec_clock clock = {0};
     TEC_TRY(forward_check(s, f, err));
-    size_t layers = (size_t)f->layers, units = (size_t)f->units;
+    size_t layers = (size_t)f->layers, segments = (size_t)f->segments;
     s->forward = *f;
     s->forward.order = f->order ? s->order : NULL;
-    copy(s->kv, f->kv, units, sizeof(void *));
-    copy(s->staging, f->staging, layers * units, sizeof(void *));
-    copy(s->pieces, f->staging, layers * units, sizeof(void *));
-    copy(s->sets, f->first, units, 1);
-    copy(s->order, f->order, units, sizeof *s->order);
+    copy(s->kv, f->kv, segments, sizeof(void *));
+    copy(s->staging, f->staging, layers * segments, sizeof(void *));
+    copy(s->pieces, f->staging, layers * segments, sizeof(void *));
+    copy(s->sets, f->first, segments, 1);
+    copy(s->order, f->order, segments, sizeof *s->order);
     copy(s->reveal_ns, f->reveal_ns ? f->reveal_ns : s->mean_reveal, layers, sizeof(int64_t));
     copy(s->layer_ns, f->layer_ns ? f->layer_ns : s->mean_layer, layers, sizeof(int64_t));
     memset(s->whole_at, 0, layers * sizeof *s->whole_at);
     memset(s->bubble_ns, 0, layers * sizeof *s->bubble_ns);
-    memset(s->failed, 0, units);
+    memset(s->failed, 0, segments);
     s->n_loads = 0;
     s->remote_left = s->options.remote_ns > 0 ? s->options.remote_ns : INT64_MAX;
     s->counts = (struct tec_prefetch_counts){.forwards = 1};
@@ -199,10 +202,10 @@ void tec_prefetch_started(struct tec_prefetch *s, int layer)
 
 void tec_prefetch_known(struct tec_prefetch *s, int layer, const unsigned char *set)
 {
-    size_t units = (size_t)s->forward.units;
+    size_t segments = (size_t)s->forward.segments;
     bool next = layer == atomic_load_explicit(&s->known, memory_order_relaxed);
-    if (next && layer < s->forward.layers && units > 0)
-        memcpy(s->sets + (size_t)layer * units, set, units);
+    if (next && layer < s->forward.layers && segments > 0)
+        memcpy(s->sets + (size_t)layer * segments, set, segments);
     told(s, &s->known, layer, s->known_at);
 }
 
@@ -243,10 +246,10 @@ static void counts_add(struct tec_prefetch_counts *to, const struct tec_prefetch
 
 static enum tec_status verdict(const struct tec_prefetch *s, struct tec_error *err)
 {
-    for (int u = 0; u < s->forward.units; u++)
+    for (int u = 0; u < s->forward.segments; u++)
         if (s->failed[u])
             return tec_fail(err, TEC_NOT_FOUND,
-                            "memory: KV of unit %d of a forward did not come: %.300s", u,
+                            "memory: KV of segment %d of a forward did not come: %.300s", u,
                             s->why.message);
     return tec_fail(err, TEC_INVALID,
                     "memory: a forward told its layers or sets out of order, or did not wait");

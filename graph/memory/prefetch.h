@@ -1,11 +1,11 @@
-/* prefetch.h - KV of many units brought in, layer by layer, while a forward computes.
+/* prefetch.h - KV of many segments brought in, layer by layer, while a forward computes.
  *
- * One thread of its own loads pieces (layer, unit) from whatever tier they are in to places that
+ * One thread of its own loads pieces (layer, segment) from whatever tier they are in to places that
  * the caller gives, in the order that the rules of loading.h choose. A forward computes meanwhile
  * and tells how far it is; before layer l it waits until all that layer l needs is there.
  *
  *   prepare (any one thread, may take the store's lock)
- *       tec_store_pin for each unit; S(0): the units that layer 0 computes anew
+ *       tec_store_pin for each segment; S(0): the segments that layer 0 computes anew
  *   tec_prefetch_begin                   wakes the thread, which loads at once
  *   for each layer l                     frame side: nothing here blocks or locks
  *       tec_prefetch_wait(l)             spins; or tec_prefetch_ready(l) asked again and again
@@ -15,21 +15,22 @@
  *       ... MLP of layer l ...
  *       tec_prefetch_ended(l)
  *   tec_prefetch_finish                  what is still to load is given up; the result
- *   tec_store_drop for each unit
+ *   tec_store_drop for each segment
  *
- * S(l) is the set of units whose KV at layer l is computed by the forward. A piece (l, u) is loaded
- * if u is outside S(l). S(l + 1) is a subset of S(l). A unit without KV (kv NULL) must be in every
- * set. Layers come in order; started, known, ended are called by one thread at a time (lane 0, or
- * whoever enqueues for a device); ready and wait by any number of lanes.
+ * S(l) is the set of segments whose KV at layer l is computed by the forward. A piece (l, u) is
+ * loaded if u is outside S(l). S(l + 1) is a subset of S(l). A segment without KV (kv NULL) must be
+ * in every set. Layers come in order; started, known, ended are called by one thread at a time
+ * (lane 0, or whoever enqueues for a device); ready and wait by any number of lanes.
  *
- * What is ready: wait(l) returned true. The piece of each unit outside S(l) then lies at
- * tec_prefetch_pieces()[l * units + u] and was checked against its checksum: K before rotation,
- * then V at tec_log_piece_value. That is staging[l * units + u]; or, with `direct`, for KV in RAM
- * the pinned bytes themselves, which nothing changes. A layer may be started only once it is ready.
+ * What is ready: wait(l) returned true. The piece of each segment outside S(l) then lies at
+ * tec_prefetch_pieces()[l * segments + u] and was checked against its checksum: K before rotation,
+ * then V at tec_log_piece_value. That is staging[l * segments + u]; or, with `direct`, for KV in
+ * RAM the pinned bytes themselves, which nothing changes. A layer may be started only once it is
+ * ready.
  *
  * What fails: a piece that no tier gives any more (a damaged file, a server that went away) makes
  * the forward void: from then on wait returns false at once, and says so for every layer; go on
- * computing (on whatever staging holds) or stop; then finish says which units are
+ * computing (on whatever staging holds) or stop; then finish says which segments are
  * to blame and why (TEC_NOT_FOUND). They count as missing in the store: compute them, or begin
  * again with them in every set. No wrong byte is ever said to be ready.
  *
@@ -56,23 +57,23 @@ struct tec_prefetch_limit {
 };
 
 struct tec_prefetch_options {
-    int layers, units;   /* most of a forward, 1 .. TEC_MAX_LOADING_LAYERS, _UNITS */
-    int64_t grain_bytes; /* `bounded`: smallest part of a load that is split; 0: none is */
-    int64_t remote_ns;   /* see above; 0: each load has the server's own time-out, and no more */
-    int64_t poll_ns;     /* how long the thread sleeps when nothing may be loaded yet; 0: 50000 */
-    bool direct;         /* KV in RAM is not copied */
+    int layers, segments; /* most of a forward, 1 .. TEC_MAX_LOADING_LAYERS, _SEGMENTS */
+    int64_t grain_bytes;  /* `bounded`: smallest part of a load that is split; 0: none is */
+    int64_t remote_ns;    /* see above; 0: each load has the server's own time-out, and no more */
+    int64_t poll_ns;      /* how long the thread sleeps when nothing may be loaded yet; 0: 50000 */
+    bool direct;          /* KV in RAM is not copied */
     struct tec_prefetch_limit limit[TEC_KEPT_PLACES];
 };
 
 /* One forward. The arrays are copied, but what kv and staging point to is used until finish. */
 struct tec_prefetch_forward {
-    int layers, units; /* units may be 0: all is ready */
+    int layers, segments; /* segments may be 0: all is ready */
     enum tec_overlap overlap;
-    struct tec_kv *const *kv;      /* [units] pinned; NULL: no KV, computed at every layer */
-    unsigned char *const *staging; /* [layers, units] tec_kv_piece_bytes, aligned to 64; NULL where
-                                      kv is, and with `direct` never written for KV in RAM */
-    const unsigned char *first;    /* [units] S(0), nonzero: computed */
-    const int *order;              /* [units] which unit first; NULL: by number */
+    struct tec_kv *const *kv;      /* [segments] pinned; NULL: no KV, computed at every layer */
+    unsigned char *const *staging; /* [layers, segments] tec_kv_piece_bytes, aligned to 64; NULL
+                                      where kv is, and with `direct` never written for KV in RAM */
+    const unsigned char *first;    /* [segments] S(0), nonzero: computed */
+    const int *order;              /* [segments] which segment first; NULL: by number */
     const int64_t *reveal_ns; /* [layers] believed: from its start until the next set is known */
     const int64_t *layer_ns;  /* [layers] and until it ends; both NULL: as measured before */
 };
@@ -92,7 +93,7 @@ struct tec_prefetch_result {
     enum tec_status status; /* TEC_OK; TEC_NOT_FOUND: void, see `failed` */
     struct tec_prefetch_counts counts;
     const int64_t *bubble_ns;           /* [layers] */
-    const unsigned char *failed;        /* [units] nonzero: its KV could not be loaded */
+    const unsigned char *failed;        /* [segments] nonzero: its KV could not be loaded */
     const struct tec_load_event *loads; /* in order, ns since begin; the first 2 a piece */
     size_t n_loads;                     /* arrays: borrowed until the next begin */
 };
@@ -107,14 +108,14 @@ enum tec_status tec_prefetch_create(struct tec_prefetch **out, struct tec_store 
 /* Ends the thread; a forward that is open is finished. NULL is allowed. */
 void tec_prefetch_destroy(struct tec_prefetch *prefetch);
 
-/* A forward begins. One non-blocking wake-up. TEC_INVALID: out of range, a unit without KV outside
- * S(0), no place for a piece, an array missing, or the one before is not finished. */
+/* A forward begins. One non-blocking wake-up. TEC_INVALID: out of range, a segment without KV
+ * outside S(0), no place for a piece, an array missing, or the one before is not finished. */
 enum tec_status tec_prefetch_begin(struct tec_prefetch *prefetch,
                                    const struct tec_prefetch_forward *forward,
                                    struct tec_error *err);
 
-/* Returns the addresses of pieces: [layers, units], the same array for all forwards (rows of
- * `units` of the forward). An entry is set before its layer is ready. */
+/* Returns the addresses of pieces: [layers, segments], the same array for all forwards (rows of
+ * `segments` of the forward). An entry is set before its layer is ready. */
 const unsigned char *const *tec_prefetch_pieces(const struct tec_prefetch *prefetch);
 
 /* The frame side. A set that grows, or a layer out of order, makes the forward void: finish says

@@ -14,9 +14,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-static size_t at(const struct tec_prefetch *s, int layer, int unit)
+static size_t at(const struct tec_prefetch *s, int layer, int segment)
 {
-    return (size_t)layer * (size_t)s->forward.units + (size_t)unit;
+    return (size_t)layer * (size_t)s->forward.segments + (size_t)segment;
 }
 
 /* Start the loading rules with the expected times of this forward's loads and layers. */
@@ -24,7 +24,7 @@ static enum tec_status rules_init(struct tec_prefetch *s)
 {
     const struct tec_prefetch_forward *f = &s->forward;
     int64_t grain = 0;
-    for (int u = 0; u < f->units; u++) {
+    for (int u = 0; u < f->segments; u++) {
         struct tec_kv *kv = s->kv[u];
         enum tec_kept_in tier = kv ? tec_kv_tier(kv) : TEC_KEPT_PLACES;
         bool timed = tier < TEC_KEPT_PLACES && !(tier == TEC_KEPT_RAM && s->options.direct);
@@ -37,7 +37,7 @@ static enum tec_status rules_init(struct tec_prefetch *s)
             s->load_ns[at(s, l, u)] = ns;
     }
     const struct tec_loading_table table = {.layers = f->layers,
-                                            .units = f->units,
+                                            .segments = f->segments,
                                             .attention = s->zeros,
                                             .importance = s->reveal_ns,
                                             .mlp = s->layer_ns,
@@ -89,7 +89,7 @@ static void publish(struct tec_prefetch *s)
 static void note(struct tec_prefetch *s, const struct tec_load *load, int64_t start, int64_t end)
 {
     if (s->n_loads < s->room_loads)
-        s->loads[s->n_loads++] = (struct tec_load_event){start, end, load->layer, load->unit};
+        s->loads[s->n_loads++] = (struct tec_load_event){start, end, load->layer, load->segment};
     s->counts.busy_ns += end - start;
     s->counts.loads++;
     s->counts.splits += load->from > 0 || !load->last;
@@ -99,7 +99,7 @@ static void note(struct tec_prefetch *s, const struct tec_load *load, int64_t st
 static size_t byte_at(const struct tec_prefetch *s, const struct tec_load *load, int64_t time,
                       size_t bytes)
 {
-    int64_t whole = s->load_ns[at(s, load->layer, load->unit)];
+    int64_t whole = s->load_ns[at(s, load->layer, load->segment)];
     if (whole <= 0)
         return 0;
     size_t byte = (size_t)((double)time / (double)whole * (double)bytes);
@@ -142,8 +142,8 @@ static int64_t remote_until(const struct tec_prefetch *s, int64_t start)
 
 static bool load(struct tec_prefetch *s, const struct tec_load *load)
 {
-    struct tec_kv *kv = s->kv[load->unit];
-    size_t where = at(s, load->layer, load->unit), bytes = kv ? tec_kv_piece_bytes(kv) : 0;
+    struct tec_kv *kv = s->kv[load->segment];
+    size_t where = at(s, load->layer, load->segment), bytes = kv ? tec_kv_piece_bytes(kv) : 0;
     const unsigned char *there = kv ? tec_kv_piece(kv, (uint32_t)load->layer) : NULL;
     int64_t start = tec_prefetch_now(s);
     enum tec_kept_in tier = TEC_KEPT_RAM;
@@ -160,7 +160,7 @@ static bool load(struct tec_prefetch *s, const struct tec_load *load)
                                                       s->staging[where], until, &tier, &s->why)
                                 : tec_fail(&s->why, TEC_NOT_FOUND, "it has no KV");
     if (status != TEC_OK) {
-        s->failed[load->unit] = 1;
+        s->failed[load->segment] = 1;
         return false;
     }
     hold(s, tier, start, to - from);

@@ -34,7 +34,7 @@ struct tec_prefetch {
     bool open;
 
     /* What the frame side tells: the arrays first, then the count (release). */
-    unsigned char *sets;                            /* [layers, units] */
+    unsigned char *sets;                            /* [layers, segments] */
     int64_t *started_at, *known_at, *ended_at;      /* [layers] */
     _Alignas(64) _Atomic int started, known, ended; /* layers; sets */
     _Atomic bool wrong, finish;
@@ -45,7 +45,7 @@ struct tec_prefetch {
 
     /* The thread's, and of who finishes once it is idle. */
     struct tec_loading rules;
-    int64_t *load_ns;   /* [layers, units] believed */
+    int64_t *load_ns;   /* [layers, segments] believed */
     int64_t *zeros;     /* [layers] */
     int64_t *whole_at;  /* [layers] */
     int64_t *bubble_ns; /* [layers] */

@@ -1,16 +1,16 @@
 /* remote.h - a server (Redis, Valkey) that keeps KV for many stores: what it is asked, what is
  * believed of it.
  *
- * One string a unit and form: the pieces of all layers one after the other, the same K and V as in
- * the file; only the checksums are made with the name of the string in place of a store's own
+ * One string a segment and form: the pieces of all layers one after the other, the same K and V as
+ * in the file; only the checksums are made with the name of the string in place of a store's own
  * numbers. Its key is
  *
- *   tectum:kv1:<form>:<unit>
+ *   tectum:kv1:<form>:<segment>
  *
  * form: 32 hexadecimal digits, a hash of model, tokenizer, dtype, layers and bytes of a row;
- * unit: a hash of the text and its number of tokens; of a member of a static group: of all texts of
- * the group in order and its place among them. Stores that share a server thus find one another's
- * KV, whatever ids and versions the units have there.
+ * segment: a hash of the text and its number of tokens; of a member of a static group: of all texts
+ * of the group in order and its place among them. Stores that share a server thus find one
+ * another's KV, whatever ids and versions the segments have there.
  *
  * Nothing that the server says is trusted: a string of another length, a piece with another
  * checksum, an answer of another kind or longer than what was asked is a miss. Whoever may write to
@@ -58,10 +58,10 @@ struct tec_remote_counts {
     int64_t away;          /* times that it went away, also at open */
     int64_t late;          /* of those, because a forward could wait no longer */
     int64_t tries;         /* connections tried */
-    int64_t sent, refused; /* units: taken by the server; not (full, or it says no) */
-    int64_t dropped;       /* units not sent: queue full, or away */
+    int64_t sent, refused; /* segments: taken by the server; not (full, or it says no) */
+    int64_t dropped;       /* segments not sent: queue full, or away */
     int64_t sent_bytes;
-    int64_t found, missed; /* units looked for */
+    int64_t found, missed; /* segments looked for */
     int64_t bad;           /* answers that were not what was asked: length, checksum, kind */
 };
 

@@ -9,14 +9,14 @@
 #include "graph/memory/log.h"
 #include "graph/memory/remote.h"
 
-/* A unit in a form, for all stores. */
+/* A segment in a form, for all stores. */
 struct tec_remote_name {
     uint64_t low, high;
 };
 
 /* Whose KV was sent, for who sent it. */
 struct tec_remote_ticket {
-    uint64_t unit, version, epoch;
+    uint64_t segment, version, epoch;
 };
 
 struct tec_remote;
@@ -31,8 +31,8 @@ enum tec_status tec_remote_open(struct tec_remote **out, const struct tec_log_ke
 /* Sends what is in the queue for up to timeout_ns. NULL is allowed. */
 void tec_remote_close(struct tec_remote *remote);
 
-/* Queue the string of a unit: pieces [layers], `body` bytes of each, padded to stride and sealed on
- * the way. False: dropped, there is no room. */
+/* Queue the string of a segment: pieces [layers], `body` bytes of each, padded to stride and sealed
+ * on the way. False: dropped, there is no room. */
 bool tec_remote_send(struct tec_remote *remote, const struct tec_remote_ticket *ticket,
                      struct tec_remote_name name, const void *const *pieces, size_t body,
                      size_t stride);

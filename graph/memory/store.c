@@ -22,17 +22,17 @@ static enum tec_status options_check(const struct tec_store_options *o, struct t
 
 static enum tec_status tables_take(struct tec_store *s, struct tec_error *err)
 {
-    uint32_t n = s->options.max_units;
+    uint32_t n = s->options.max_segments;
     s->buckets = 2 * n + 1;
-    s->units = tec_heap_get(s->heap, n * sizeof *s->units);
+    s->segments = tec_heap_get(s->heap, n * sizeof *s->segments);
     s->by_id = tec_heap_get(s->heap, s->buckets * sizeof *s->by_id);
-    s->by_unit = tec_heap_get(s->heap, s->buckets * sizeof *s->by_unit);
-    if (!s->units || !s->by_id || !s->by_unit)
-        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for %u units", n);
+    s->by_segment = tec_heap_get(s->heap, s->buckets * sizeof *s->by_segment);
+    if (!s->segments || !s->by_id || !s->by_segment)
+        return tec_fail(err, TEC_NO_MEMORY, "memory: no room for %u segments", n);
     for (uint32_t i = 0; i < s->buckets; i++)
-        s->by_id[i] = s->by_unit[i] = TEC_NO_UNIT;
+        s->by_id[i] = s->by_segment[i] = TEC_NO_SEGMENT;
     for (uint32_t i = 0; i < n; i++)
-        s->units[i].next_id = i + 1 < n ? i + 1 : TEC_NO_UNIT;
+        s->segments[i].next_id = i + 1 < n ? i + 1 : TEC_NO_SEGMENT;
     return TEC_OK;
 }
 
@@ -40,7 +40,7 @@ enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_op
                                struct tec_heap *heap, struct tec_error *err)
 {
     const struct tec_groups_options groups = {.dim = (int)options->key.dim,
-                                              .max_units = options->max_units,
+                                              .max_segments = options->max_segments,
                                               .threshold = options->threshold,
                                               .stable_steps = options->stable_steps};
     TEC_TRY(options_check(options, err));
@@ -49,7 +49,7 @@ enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_op
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a store");
     s->heap = heap;
     s->options = *options;
-    s->next_unit = 1;
+    s->next_segment = 1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_rwlock_init(&s->files, NULL);
     enum tec_status status = tec_groups_create(&s->groups, &groups, heap, err);
@@ -72,14 +72,14 @@ void tec_store_close(struct tec_store *s)
         return;
     tec_remote_close(s->remote); /* its thread uses the rest */
     (void)tec_store_end(s, NULL);
-    for (uint32_t i = 0; s->units && i < s->options.max_units; i++)
-        if (s->units[i].id)
-            tec_store_unit_free(s, i);
+    for (uint32_t i = 0; s->segments && i < s->options.max_segments; i++)
+        if (s->segments[i].id)
+            tec_store_segment_free(s, i);
     tec_log_close(s->log);
     tec_groups_destroy(s->groups);
-    tec_heap_put(s->heap, s->units);
+    tec_heap_put(s->heap, s->segments);
     tec_heap_put(s->heap, s->by_id);
-    tec_heap_put(s->heap, s->by_unit);
+    tec_heap_put(s->heap, s->by_segment);
     pthread_rwlock_destroy(&s->files);
     pthread_mutex_destroy(&s->lock);
     tec_heap_put(s->heap, s);
@@ -93,9 +93,9 @@ static enum tec_status acknowledge(struct tec_store *s, struct tec_error *err)
 /* Drop the KV of a group's members where it belongs to an old version or epoch. */
 static void drop_forms(struct tec_store *s, const struct tec_group_view *group)
 {
-    for (uint32_t u = group->first; u != TEC_NO_UNIT; u = tec_groups_next(s->groups, u))
-        if (s->units[u].kv && !tec_store_kv_good(s, u))
-            tec_store_kv_leave(s, &s->units[u]);
+    for (uint32_t u = group->first; u != TEC_NO_SEGMENT; u = tec_groups_next(s->groups, u))
+        if (s->segments[u].kv && !tec_store_kv_good(s, u))
+            tec_store_kv_leave(s, &s->segments[u]);
 }
 
 static enum tec_status step(struct tec_store *s, int64_t now, struct tec_groups_change *change,
@@ -139,67 +139,70 @@ static enum tec_status given_check(const struct tec_store *s, const char *id, si
         return tec_fail(err, TEC_INVALID, "memory: an id of %zu bytes; 1 .. %d are possible", n,
                         TEC_LOG_MAX_ID);
     if (text_bytes > TEC_LOG_MAX_TEXT)
-        return tec_fail(err, TEC_INVALID, "memory: unit '%s' has a text of %zu bytes, at most %zu",
-                        id, text_bytes, TEC_LOG_MAX_TEXT);
+        return tec_fail(err, TEC_INVALID,
+                        "memory: segment '%s' has a text of %zu bytes, at most %zu", id, text_bytes,
+                        TEC_LOG_MAX_TEXT);
     if (tec_log_piece_bytes(&s->options.key, tokens) > TEC_LOG_MAX_PIECE)
-        return tec_fail(err, TEC_INVALID, "memory: unit '%s' has %u tokens, too many", id, tokens);
+        return tec_fail(err, TEC_INVALID, "memory: segment '%s' has %u tokens, too many", id,
+                        tokens);
     for (uint32_t i = 0; i < s->options.key.dim; i++)
         if (!isfinite(embedding[i]))
             return tec_fail(err, TEC_INVALID,
-                            "memory: unit '%s': number %u of its embedding is not finite", id, i);
+                            "memory: segment '%s': number %u of its embedding is not finite", id,
+                            i);
     return TEC_OK;
 }
 
-/* The record of a change of a unit. It is made before the change, with the epoch that the change
+/* The record of a change of a segment. It is made before the change, with the epoch that the change
  * will give the group. */
 static struct tec_log_record change_record(const struct tec_store *s, enum tec_log_type type,
-                                           uint64_t unit, uint64_t group)
+                                           uint64_t segment, uint64_t group)
 {
     return (struct tec_log_record){.type = type,
-                                   .unit = unit,
+                                   .segment = segment,
                                    .group = group,
                                    .epoch = tec_groups_next_epoch(s->groups),
                                    .step = tec_groups_now(s->groups)};
 }
 
-/* Copies a caller's unit, with its text. */
+/* Copies a caller's segment, with its text. */
 struct given {
     const char *id;
     char *text;
     size_t text_bytes;
-    struct tec_unit_given unit;
+    struct tec_segment_input segment;
 };
 
 static enum tec_status append_text(struct tec_store *s, struct tec_log_record *r, uint64_t version,
                                    const struct given *g, struct tec_error *err)
 {
     r->version = version;
-    r->tokens = g->unit.tokens;
+    r->tokens = g->segment.tokens;
     r->id = g->id;
     r->id_bytes = strlen(g->id);
     r->text = g->text;
     r->text_bytes = g->text_bytes;
-    r->embedding = g->unit.embedding;
+    r->embedding = g->segment.embedding;
     return tec_store_append(s, r, err);
 }
 
-static enum tec_status add(struct tec_store *s, const struct given *g, uint32_t *unit,
+static enum tec_status add(struct tec_store *s, const struct given *g, uint32_t *segment,
                            struct tec_groups_change *change, struct tec_error *err)
 {
     uint64_t group = 0;
-    uint32_t at = TEC_NO_UNIT;
-    TEC_TRY(tec_groups_choose(s->groups, g->unit.embedding, &group, err));
-    TEC_TRY(tec_store_unit_take(s, s->next_unit, g->id, strlen(g->id), &at, err));
-    struct tec_log_record r = change_record(s, TEC_LOG_PUT, s->units[at].unit, group);
+    uint32_t at = TEC_NO_SEGMENT;
+    TEC_TRY(tec_groups_choose(s->groups, g->segment.embedding, &group, err));
+    TEC_TRY(tec_store_segment_take(s, s->next_segment, g->id, strlen(g->id), &at, err));
+    struct tec_log_record r = change_record(s, TEC_LOG_PUT, s->segments[at].segment, group);
     enum tec_status status = append_text(s, &r, 1, g, err);
     if (status == TEC_OK)
-        status = tec_groups_add_to(s->groups, at, &g->unit, group, change, err);
+        status = tec_groups_add_to(s->groups, at, &g->segment, group, change, err);
     if (status != TEC_OK) {
-        tec_store_unit_free(s, at);
+        tec_store_segment_free(s, at);
         return status;
     }
-    tec_store_text_set(s, at, g->text, g->text_bytes, g->unit.tokens, 1);
-    *unit = at;
+    tec_store_text_set(s, at, g->text, g->text_bytes, g->segment.tokens, 1);
+    *segment = at;
     return TEC_OK;
 }
 
@@ -207,35 +210,36 @@ static enum tec_status update(struct tec_store *s, uint32_t at, const struct giv
                               struct tec_groups_change *change, struct tec_error *err)
 {
     struct tec_group_view group;
-    uint64_t version = s->units[at].version + 1;
+    uint64_t version = s->segments[at].version + 1;
     if (!tec_groups_of(s->groups, at, &group))
-        return tec_fail(err, TEC_NOT_FOUND, "memory: unit '%s' is in no group", g->id);
-    struct tec_log_record r = change_record(s, TEC_LOG_PUT, s->units[at].unit, group.id);
+        return tec_fail(err, TEC_NOT_FOUND, "memory: segment '%s' is in no group", g->id);
+    struct tec_log_record r = change_record(s, TEC_LOG_PUT, s->segments[at].segment, group.id);
     TEC_TRY(append_text(s, &r, version, g, err));
-    TEC_TRY(tec_groups_update(s->groups, at, &g->unit, change, err));
-    tec_store_kv_leave(s, &s->units[at]);
-    tec_store_text_set(s, at, g->text, g->text_bytes, g->unit.tokens, version);
+    TEC_TRY(tec_groups_update(s->groups, at, &g->segment, change, err));
+    tec_store_kv_leave(s, &s->segments[at]);
+    tec_store_text_set(s, at, g->text, g->text_bytes, g->segment.tokens, version);
     return TEC_OK;
 }
 
-/* Add or update a unit. With *taken the store owns g->text. */
-static enum tec_status put(struct tec_store *s, const struct given *g, uint32_t *unit,
+/* Add or update a segment. With *taken the store owns g->text. */
+static enum tec_status put(struct tec_store *s, const struct given *g, uint32_t *segment,
                            struct tec_groups_change *change, bool *taken, struct tec_error *err)
 {
     struct tec_group_view group;
     uint32_t at = tec_store_name(s, g->id, strlen(g->id));
-    if (at != TEC_NO_UNIT && s->units[at].hash.low == g->unit.text.low &&
-        s->units[at].hash.high == g->unit.text.high) {
+    if (at != TEC_NO_SEGMENT && s->segments[at].hash.low == g->segment.text.low &&
+        s->segments[at].hash.high == g->segment.text.high) {
         s->counts.same++;
-        *unit = at;
-        return tec_groups_update(s->groups, at, &g->unit, change, err); /* says that it is none */
+        *segment = at;
+        return tec_groups_update(s->groups, at, &g->segment, change,
+                                 err); /* says that it is none */
     }
-    if (at == TEC_NO_UNIT)
+    if (at == TEC_NO_SEGMENT)
         TEC_TRY(add(s, g, &at, change, err));
     else
         TEC_TRY(update(s, at, g, change, err));
     *taken = true;
-    *unit = at;
+    *segment = at;
     s->counts.puts++;
     if (change->demoted != TEC_NO_GROUP && tec_groups_of(s->groups, at, &group))
         drop_forms(s, &group);
@@ -244,7 +248,7 @@ static enum tec_status put(struct tec_store *s, const struct given *g, uint32_t 
 
 enum tec_status tec_store_put(struct tec_store *s, const char *id, const char *text,
                               size_t text_bytes, uint32_t tokens, const float *embedding,
-                              uint32_t *unit, struct tec_groups_change *change,
+                              uint32_t *segment, struct tec_groups_change *change,
                               struct tec_error *err)
 {
     bool taken = false;
@@ -253,9 +257,9 @@ enum tec_status tec_store_put(struct tec_store *s, const char *id, const char *t
     if (!g.text)
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for a text of %zu bytes", text_bytes);
     XXH128_hash_t hash = XXH3_128bits(g.text, text_bytes);
-    g.unit = (struct tec_unit_given){embedding, tokens, {hash.low64, hash.high64}};
+    g.segment = (struct tec_segment_input){embedding, tokens, {hash.low64, hash.high64}};
     pthread_mutex_lock(&s->lock);
-    enum tec_status status = put(s, &g, unit, change, &taken, err);
+    enum tec_status status = put(s, &g, segment, change, &taken, err);
     pthread_mutex_unlock(&s->lock);
     if (!taken)
         tec_heap_put(s->heap, g.text);
@@ -267,13 +271,13 @@ static enum tec_status take_away(struct tec_store *s, const char *id,
 {
     struct tec_group_view group;
     uint32_t at = tec_store_name(s, id, strlen(id));
-    if (at == TEC_NO_UNIT || !tec_groups_of(s->groups, at, &group))
-        return tec_fail(err, TEC_NOT_FOUND, "memory has no unit '%.100s'", id);
-    struct tec_log_record r = change_record(s, TEC_LOG_DELETE, s->units[at].unit, group.id);
+    if (at == TEC_NO_SEGMENT || !tec_groups_of(s->groups, at, &group))
+        return tec_fail(err, TEC_NOT_FOUND, "memory has no segment '%.100s'", id);
+    struct tec_log_record r = change_record(s, TEC_LOG_DELETE, s->segments[at].segment, group.id);
     TEC_TRY(tec_store_append(s, &r, err));
     uint32_t left = group.first != at ? group.first : tec_groups_next(s->groups, at);
     TEC_TRY(tec_groups_remove(s->groups, at, change, err));
-    tec_store_unit_free(s, at);
+    tec_store_segment_free(s, at);
     s->counts.removes++;
     if (change->demoted != TEC_NO_GROUP && tec_groups_of(s->groups, left, &group))
         drop_forms(s, &group);

@@ -1,10 +1,10 @@
-/* store.h - memory units by name: their texts in groups, their keys and values in RAM, in a file
+/* store.h - memory segments by name: their texts in groups, their keys and values in RAM, in a file
  * and on a server that others share.
  *
- * A unit has an id, a text, its tokens, an embedding and a version that counts its changes. Groups
- * (groups.h) say which form of KV it should have: alone, or jointly with its static group. Whoever
- * can compute asks for what is missing (tec_store_missing) and hands KV in (tec_store_put_kv); KV
- * of a version or a group that has changed meanwhile is refused.
+ * A segment has an id, a text, its tokens, an embedding and a version that counts its changes.
+ * Groups (groups.h) say which form of KV it should have: alone, or jointly with its static group.
+ * Whoever can compute asks for what is missing (tec_store_missing) and hands KV in
+ * (tec_store_put_kv); KV of a version or a group that has changed meanwhile is refused.
  *
  * Tiers: RAM, up to ram_bytes of KV, the least recently used leaves first; and the file (log.h), up
  * to log.max_bytes, which holds everything and is rewritten when too much of it is of no use any
@@ -15,9 +15,9 @@
  * there by a thread of the store's, and tec_store_look finds what others have computed. It is never
  * relied on: while it is away, what it alone had is missing, and is computed again.
  *
- * A reader pins KV (struct tec_kv): one version of one unit in one form. Its bytes never change and
- * are there until it is dropped, whatever is updated, deleted, evicted or compacted meanwhile. Only
- * where the server alone has it, a read may fail.
+ * A reader pins KV (struct tec_kv): one version of one segment in one form. Its bytes never change
+ * and are there until it is dropped, whatever is updated, deleted, evicted or compacted meanwhile.
+ * Only where the server alone has it, a read may fail.
  *
  * A change (put, remove) is written to the file before it is done in memory. With sync_each it is
  * durable when the call returns; else when tec_store_sync does. A change that
@@ -45,7 +45,7 @@ enum tec_kept_in { TEC_KEPT_RAM, TEC_KEPT_FILE, TEC_KEPT_REMOTE, TEC_KEPT_PLACES
 struct tec_eviction {
     enum tec_kept_in tier;
     const char *id;
-    uint64_t unit, version, epoch;
+    uint64_t segment, version, epoch;
     uint32_t tokens;
     const unsigned char *bytes;
     int64_t size;
@@ -55,7 +55,7 @@ struct tec_store_options {
     const char *path; /* of the file; NULL: RAM only, nothing is durable */
     struct tec_log_key key;
     struct tec_log_options log;
-    uint32_t max_units;
+    uint32_t max_segments;
     double threshold;     /* groups.h */
     int64_t stable_steps; /* groups.h */
     int64_t ram_bytes;    /* of KV */
@@ -69,23 +69,23 @@ struct tec_store_options {
 };
 
 struct tec_store_counts {
-    uint32_t units;
+    uint32_t segments;
     int64_t step;                       /* the newest */
     int64_t ram_bytes, file_bytes;      /* now; the file as a whole */
     int64_t puts, same, removes, loads; /* calls that did something; puts of the same text */
-    int64_t evicted[TEC_KEPT_PLACES];   /* KV of how many units */
+    int64_t evicted[TEC_KEPT_PLACES];   /* KV of how many segments */
     int64_t read_bytes[TEC_KEPT_PLACES];
     int64_t compactions, damages; /* damages: found at open and by reading */
-    int64_t looked;               /* units that searches for what is missing looked at */
+    int64_t looked;               /* segments that searches for what is missing looked at */
     struct tec_remote_counts remote;
 };
 
-/* The description of a unit. Strings are borrowed until it changes: for one thread that changes the
- * store. */
-struct tec_unit_view {
+/* The description of a segment. Strings are borrowed until it changes: for one thread that changes
+ * the store. */
+struct tec_store_segment_view {
     const char *id, *text; /* NUL-terminated */
     size_t text_bytes;
-    uint64_t unit, version;
+    uint64_t segment, version;
     uint64_t epoch; /* form of KV it should have: 0 alone, else of its group */
     uint32_t tokens;
     bool has_kv; /* in that form, in some tier; not where the server alone has it and is away */
@@ -96,7 +96,7 @@ struct tec_store;
 struct tec_kv;
 
 /* Open the file or create it, read what it holds. Errors as tec_log_open; TEC_INVALID where the
- * file has more than max_units. `heap` must outlive the store. */
+ * file has more than max_segments. `heap` must outlive the store. */
 enum tec_status tec_store_open(struct tec_store **out, const struct tec_store_options *options,
                                struct tec_heap *heap, struct tec_error *err);
 /* Syncs; nothing may be pinned. NULL is allowed. */
@@ -106,59 +106,61 @@ void tec_store_close(struct tec_store *store);
 enum tec_status tec_store_step(struct tec_store *store, int64_t step,
                                struct tec_groups_change *change, struct tec_error *err);
 
-/* A text under an id (1 .. 255 bytes, no NUL): a new unit, or another text for one. *unit is its
- * handle. change->promoted is not used. TEC_NO_MEMORY: max_units, or the file is full of texts. */
+/* A text under an id (1 .. 255 bytes, no NUL): a new segment, or another text for one. *segment is
+ * its handle. change->promoted is not used. TEC_NO_MEMORY: max_segments, or the file is full of
+ * texts. */
 enum tec_status tec_store_put(struct tec_store *store, const char *id, const char *text,
                               size_t text_bytes, uint32_t tokens, const float *embedding,
-                              uint32_t *unit, struct tec_groups_change *change,
+                              uint32_t *segment, struct tec_groups_change *change,
                               struct tec_error *err);
 
 enum tec_status tec_store_remove(struct tec_store *store, const char *id,
                                  struct tec_groups_change *change, struct tec_error *err);
 
-/* A unit by its handle. Handles of removed units are used again. */
-bool tec_store_view(struct tec_store *store, uint32_t unit, struct tec_unit_view *out);
+/* A segment by its handle. Handles of removed segments are used again. */
+bool tec_store_view(struct tec_store *store, uint32_t segment, struct tec_store_segment_view *out);
 
-/* Units for a prompt, best first (tec_groups_query). */
+/* Segments for a prompt, best first (tec_groups_query). */
 enum tec_status tec_store_query(struct tec_store *store, const float *embedding, uint32_t most,
                                 uint32_t *out, uint32_t *n, struct tec_error *err);
 
-/* Units without KV in the form they should have, in order of groups and members: up to `most`. The
- * members of a static group come one after the other: their KV is computed together. */
+/* Segments without KV in the form they should have, in order of groups and members: up to `most`.
+ * The members of a static group come one after the other: their KV is computed together. */
 uint32_t tec_store_missing(struct tec_store *store, uint32_t *out, uint32_t most);
 /* The same from a place on ({0}: the beginning), which moves on to the first of them: whoever
- * computes what is found and asks again looks at each unit once. Units before the place that miss
- * theirs later are found from the beginning alone. */
+ * computes what is found and asks again looks at each segment once. Segments before the place that
+ * miss theirs later are found from the beginning alone. */
 struct tec_store_cursor {
     uint64_t group;
-    uint32_t unit;
-    bool inside; /* at `unit` of the group, else at its beginning */
+    uint32_t segment;
+    bool inside; /* at `segment` of the group, else at its beginning */
 };
 uint32_t tec_store_missing_from(struct tec_store *store, struct tec_store_cursor *from,
                                 uint32_t *out, uint32_t most);
-/* Move the place behind a unit. */
-void tec_store_pass(struct tec_store *store, struct tec_store_cursor *from, uint32_t unit);
-/* All members of a unit's static group in order, with KV or without: their KV is one sequence. 1
- * and the unit itself where it is alone; more than `most`: how many there are, none is written. */
-uint32_t tec_store_members(struct tec_store *store, uint32_t unit, uint32_t *out, uint32_t most);
+/* Move the place behind a segment. */
+void tec_store_pass(struct tec_store *store, struct tec_store_cursor *from, uint32_t segment);
+/* All members of a segment's static group in order, with KV or without: their KV is one sequence. 1
+ * and the segment itself where it is alone; more than `most`: how many there are, none is written.
+ */
+uint32_t tec_store_members(struct tec_store *store, uint32_t segment, uint32_t *out, uint32_t most);
 
-/* Ask the server for those units: what it has is then no longer missing (pin and read it). Asks
+/* Ask the server for those segments: what it has is then no longer missing (pin and read it). Asks
  * no more after timeout_ns (then still waits for one answer), not at all while the server is away.
  * *found: how many it has. For the thread that computes what is missing, never for one with a
  * deadline. TEC_OK also where the server does not answer: nothing is found then. */
-enum tec_status tec_store_look(struct tec_store *store, const uint32_t *units, uint32_t n,
+enum tec_status tec_store_look(struct tec_store *store, const uint32_t *segments, uint32_t n,
                                int64_t timeout_ns, uint32_t *found, struct tec_error *err);
 
-/* KV of a unit: pieces [layers], each K before rotation [tokens][row_bytes], then V the same. It
- * belongs to `version` and `epoch` (tec_store_view): TEC_NOT_FOUND where the unit is no longer so.
- * It goes to the file and, as far as there is room, to RAM; a failure of the file is returned also
- * where RAM has it. */
-enum tec_status tec_store_put_kv(struct tec_store *store, uint32_t unit, uint64_t version,
+/* KV of a segment: pieces [layers], each K before rotation [tokens][row_bytes], then V the same. It
+ * belongs to `version` and `epoch` (tec_store_view): TEC_NOT_FOUND where the segment is no longer
+ * so. It goes to the file and, as far as there is room, to RAM; a failure of the file is returned
+ * also where RAM has it. */
+enum tec_status tec_store_put_kv(struct tec_store *store, uint32_t segment, uint64_t version,
                                  uint64_t epoch, const void *const *pieces, struct tec_error *err);
 
-/* Hold the KV of a unit in the form it should have. TEC_NOT_FOUND: there is none, or a server that
- * is away has it: compute it. */
-enum tec_status tec_store_pin(struct tec_store *store, uint32_t unit, struct tec_kv **out,
+/* Hold the KV of a segment in the form it should have. TEC_NOT_FOUND: there is none, or a server
+ * that is away has it: compute it. */
+enum tec_status tec_store_pin(struct tec_store *store, uint32_t segment, struct tec_kv **out,
                               struct tec_error *err);
 void tec_store_drop(struct tec_store *store, struct tec_kv *kv);
 

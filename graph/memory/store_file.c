@@ -19,20 +19,20 @@ static void forget(struct tec_store *s, uint32_t handle)
 {
     struct tec_groups_change change;
     (void)tec_groups_remove(s->groups, handle, &change, NULL);
-    tec_store_unit_free(s, handle);
+    tec_store_segment_free(s, handle);
 }
 
 static void on_damage(void *user, const struct tec_log_damage *damage)
 {
     struct tec_store *s = user;
     atomic_fetch_add(&s->damages, 1);
-    uint32_t at = damage->unit ? tec_store_serial(s, damage->unit) : TEC_NO_UNIT;
+    uint32_t at = damage->segment ? tec_store_serial(s, damage->segment) : TEC_NO_SEGMENT;
     bool text = damage->type == TEC_LOG_PUT || damage->type == TEC_LOG_DELETE;
     struct tec_log_damage named = *damage;
-    named.id = at != TEC_NO_UNIT ? s->units[at].id : NULL;
+    named.id = at != TEC_NO_SEGMENT ? s->segments[at].id : NULL;
     if (s->options.damage)
         s->options.damage(s->options.user, &named);
-    if (at != TEC_NO_UNIT && text) /* what is known of it is older than what is lost */
+    if (at != TEC_NO_SEGMENT && text) /* what is known of it is older than what is lost */
         forget(s, at);
 }
 
@@ -42,7 +42,7 @@ void tec_store_kv_damaged(struct tec_store *s, struct tec_kv *kv, uint32_t layer
         return;
     const struct tec_log_damage d = {.offset = kv->place + (int64_t)layer * (int64_t)kv->stride,
                                      .bytes = (int64_t)kv->stride,
-                                     .unit = kv->unit,
+                                     .segment = kv->segment,
                                      .type = TEC_LOG_KV,
                                      .what = "keys and values are damaged",
                                      .reading = reading};
@@ -55,7 +55,7 @@ void tec_store_kv_damaged(struct tec_store *s, struct tec_kv *kv, uint32_t layer
 static void impossible(struct tec_store *s, const struct tec_log_record *r)
 {
     const struct tec_log_damage d = {.offset = r->place,
-                                     .unit = r->unit,
+                                     .segment = r->segment,
                                      .type = r->type,
                                      .what = "the record says what cannot be"};
     on_damage(s, &d);
@@ -71,29 +71,29 @@ static void group_set(struct tec_store *s, const struct tec_log_record *r)
 static enum tec_status take_text(struct tec_store *s, const struct tec_log_record *r,
                                  struct tec_error *err)
 {
-    uint32_t at = tec_store_serial(s, r->unit), other = tec_store_name(s, r->id, r->id_bytes);
+    uint32_t at = tec_store_serial(s, r->segment), other = tec_store_name(s, r->id, r->id_bytes);
     struct tec_group_view group;
-    if (r->id_bytes < 1 || memchr(r->id, '\0', r->id_bytes) || r->unit == 0 ||
-        (at != TEC_NO_UNIT && other != at)) {
+    if (r->id_bytes < 1 || memchr(r->id, '\0', r->id_bytes) || r->segment == 0 ||
+        (at != TEC_NO_SEGMENT && other != at)) {
         impossible(s, r);
         return TEC_OK;
     }
-    if (other != TEC_NO_UNIT && other != at) /* its removal was in a part that is lost */
+    if (other != TEC_NO_SEGMENT && other != at) /* its removal was in a part that is lost */
         forget(s, other);
-    if (at == TEC_NO_UNIT)
-        TEC_TRY(tec_store_unit_take(s, r->unit, r->id, r->id_bytes, &at, err));
+    if (at == TEC_NO_SEGMENT)
+        TEC_TRY(tec_store_segment_take(s, r->segment, r->id, r->id_bytes, &at, err));
     else if (tec_groups_of(s->groups, at, &group) && group.id != r->group)
         (void)tec_groups_remove(s->groups, at, &(struct tec_groups_change){0}, NULL);
     char *copy = tec_store_text_copy(s, r->text, r->text_bytes);
     if (!copy)
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for what the file holds");
-    tec_store_kv_leave(s, &s->units[at]);
+    tec_store_kv_leave(s, &s->segments[at]);
     tec_store_text_set(s, at, copy, r->text_bytes, r->tokens, r->version);
-    const struct tec_unit_given given = {r->embedding, r->tokens, s->units[at].hash};
+    const struct tec_segment_input given = {r->embedding, r->tokens, s->segments[at].hash};
     if (tec_groups_restore(s->groups, at, &given, r->group, r->step, NULL) != TEC_OK) {
         impossible(s, r);
-        if (s->units[at].id && tec_store_serial(s, r->unit) == at)
-            tec_store_unit_free(s, at);
+        if (s->segments[at].id && tec_store_serial(s, r->segment) == at)
+            tec_store_segment_free(s, at);
         return TEC_OK;
     }
     group_set(s, r);
@@ -103,18 +103,18 @@ static enum tec_status take_text(struct tec_store *s, const struct tec_log_recor
 static enum tec_status on_record(void *user, const struct tec_log_record *r, struct tec_error *err)
 {
     struct tec_store *s = user;
-    uint32_t at = tec_store_serial(s, r->unit);
+    uint32_t at = tec_store_serial(s, r->segment);
     switch (r->type) {
     case TEC_LOG_PUT:
         return take_text(s, r, err);
     case TEC_LOG_DELETE:
-        if (at != TEC_NO_UNIT)
+        if (at != TEC_NO_SEGMENT)
             forget(s, at);
         group_set(s, r);
         return TEC_OK;
     case TEC_LOG_KV:
-        if (at == TEC_NO_UNIT || s->units[at].version != r->version ||
-            s->units[at].tokens != r->tokens)
+        if (at == TEC_NO_SEGMENT || s->segments[at].version != r->version ||
+            s->segments[at].tokens != r->tokens)
             return TEC_OK;
         return tec_store_kv_found(s, at, r->epoch, r->place, err);
     case TEC_LOG_GROUP:
@@ -122,7 +122,7 @@ static enum tec_status on_record(void *user, const struct tec_log_record *r, str
         return TEC_OK;
     case TEC_LOG_CLOCK:
         tec_groups_restore_clock(s->groups, r->step, r->group, r->epoch);
-        s->next_unit = r->unit > s->next_unit ? r->unit : s->next_unit;
+        s->next_segment = r->segment > s->next_segment ? r->segment : s->next_segment;
         return TEC_OK;
     default:
         return TEC_OK;
@@ -140,9 +140,9 @@ enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
 static struct tec_log_record text_record(const struct tec_store *s, uint32_t handle,
                                          const struct tec_group_view *group)
 {
-    const struct tec_store_unit *u = &s->units[handle];
+    const struct tec_store_segment *u = &s->segments[handle];
     return (struct tec_log_record){.type = TEC_LOG_PUT,
-                                   .unit = u->unit,
+                                   .segment = u->segment,
                                    .version = u->version,
                                    .group = group->id,
                                    .epoch = group->epoch,
@@ -158,7 +158,7 @@ static struct tec_log_record text_record(const struct tec_store *s, uint32_t han
 static struct tec_log_record kv_record(const struct tec_kv *kv)
 {
     return (struct tec_log_record){.type = TEC_LOG_KV,
-                                   .unit = kv->unit,
+                                   .segment = kv->segment,
                                    .version = kv->version,
                                    .epoch = kv->epoch,
                                    .tokens = kv->tokens,
@@ -191,23 +191,23 @@ int64_t tec_store_live(const struct tec_store *s)
          more = tec_groups_each(s->groups, &g, &g)) {
         struct tec_log_record r = group_record(&g);
         bytes += tec_log_record_bytes(key, &r);
-        for (uint32_t u = g.first; u != TEC_NO_UNIT; u = tec_groups_next(s->groups, u)) {
+        for (uint32_t u = g.first; u != TEC_NO_SEGMENT; u = tec_groups_next(s->groups, u)) {
             r = text_record(s, u, &g);
             bytes += tec_log_record_bytes(key, &r);
-            if (!kept(s, s->units[u].kv))
+            if (!kept(s, s->segments[u].kv))
                 continue;
-            r = kv_record(s->units[u].kv);
+            r = kv_record(s->segments[u].kv);
             bytes += tec_log_record_bytes(key, &r);
         }
     }
     return bytes;
 }
 
-static enum tec_status copy_unit(struct tec_store *s, struct tec_log *fresh, uint32_t unit,
-                                 const struct tec_group_view *group, struct tec_error *err)
+static enum tec_status copy_segment(struct tec_store *s, struct tec_log *fresh, uint32_t segment,
+                                    const struct tec_group_view *group, struct tec_error *err)
 {
-    struct tec_log_record r = text_record(s, unit, group);
-    struct tec_kv *kv = s->units[unit].kv;
+    struct tec_log_record r = text_record(s, segment, group);
+    struct tec_kv *kv = s->segments[segment].kv;
     TEC_TRY(tec_log_append(fresh, &r, err));
     if (!kv)
         return TEC_OK;
@@ -226,7 +226,7 @@ static enum tec_status copy_unit(struct tec_store *s, struct tec_log *fresh, uin
 static struct tec_log_record clock_record(const struct tec_store *s)
 {
     return (struct tec_log_record){.type = TEC_LOG_CLOCK,
-                                   .unit = s->next_unit,
+                                   .segment = s->next_segment,
                                    .group = tec_groups_next_group(s->groups),
                                    .epoch = tec_groups_next_epoch(s->groups),
                                    .step = tec_groups_now(s->groups)};
@@ -253,8 +253,8 @@ static enum tec_status copy_all(struct tec_store *s, struct tec_log *fresh, stru
     TEC_TRY(tec_log_append(fresh, &clock, err));
     for (bool more = tec_groups_each(s->groups, NULL, &g); more;
          more = tec_groups_each(s->groups, &g, &g)) {
-        for (uint32_t u = g.first; u != TEC_NO_UNIT; u = tec_groups_next(s->groups, u))
-            TEC_TRY(copy_unit(s, fresh, u, &g, err));
+        for (uint32_t u = g.first; u != TEC_NO_SEGMENT; u = tec_groups_next(s->groups, u))
+            TEC_TRY(copy_segment(s, fresh, u, &g, err));
         struct tec_log_record r = group_record(&g);
         TEC_TRY(tec_log_append(fresh, &r, err));
     }
@@ -264,10 +264,10 @@ static enum tec_status copy_all(struct tec_store *s, struct tec_log *fresh, stru
 /* The file is another one: places in it are those that the copy found. */
 static void move_places(struct tec_store *s)
 {
-    for (uint32_t i = 0; i < s->options.max_units; i++)
-        if (s->units[i].id && s->units[i].kv) {
-            s->units[i].kv->place = s->units[i].kv->moved;
-            s->units[i].kv->moved = 0;
+    for (uint32_t i = 0; i < s->options.max_segments; i++)
+        if (s->segments[i].id && s->segments[i].kv) {
+            s->segments[i].kv->place = s->segments[i].kv->moved;
+            s->segments[i].kv->moved = 0;
         }
     for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_KEPT_FILE].next)
         kv->place = 0;

@@ -1,17 +1,18 @@
-/* store_kv.c - keeps the KV of a store's units: versions, pins, tiers and eviction from RAM.
+/* store_kv.c - keeps the KV of a store's segments: versions, pins, tiers and eviction from RAM.
  *
- * KV belongs to a version of a unit and, in a static group, to an epoch of the group; KV of another
- * version or epoch is refused. Pinned KV keeps its bytes: when its unit changes it moves to the
- * list of stale KV and is freed by the last drop. Each tier is a list in order of use, and eviction
- * takes the first that is not pinned. Everything runs under the store's lock except the reading of
- * bytes when KV is brought into RAM. */
+ * KV belongs to a version of a segment and, in a static group, to an epoch of the group; KV of
+ * another version or epoch is refused. Pinned KV keeps its bytes: when its segment changes it moves
+ * to the list of stale KV and is freed by the last drop. Each tier is a list in order of use, and
+ * eviction takes the first that is not pinned. Everything runs under the store's lock except the
+ * reading of bytes when KV is brought into RAM. */
 #include "graph/memory/store_own.h"
 
 #include <string.h>
 
 static enum tec_status no_form(const char *id, const char *why, struct tec_error *err)
 {
-    return tec_fail(err, TEC_NOT_FOUND, "memory: KV of unit '%s' %s", id ? id : "(removed)", why);
+    return tec_fail(err, TEC_NOT_FOUND, "memory: KV of segment '%s' %s", id ? id : "(removed)",
+                    why);
 }
 
 static void list_remove(struct tec_store *s, struct tec_kv *kv, enum tec_kept_in tier)
@@ -65,10 +66,10 @@ static void stale_remove(struct tec_store *s, struct tec_kv *kv)
         l->next->links[TEC_KEPT_FILE].prev = l->prev;
 }
 
-void tec_store_kv_leave(struct tec_store *s, struct tec_store_unit *unit)
+void tec_store_kv_leave(struct tec_store *s, struct tec_store_segment *segment)
 {
-    struct tec_kv *kv = unit->kv;
-    unit->kv = NULL;
+    struct tec_kv *kv = segment->kv;
+    segment->kv = NULL;
     if (!kv)
         return;
     kv->current = false;
@@ -93,7 +94,7 @@ uint64_t tec_store_epoch(struct tec_store *s, uint32_t handle)
 
 bool tec_store_kv_good(struct tec_store *s, uint32_t handle)
 {
-    const struct tec_store_unit *u = &s->units[handle];
+    const struct tec_store_segment *u = &s->segments[handle];
     if (!u->kv || u->kv->version != u->version || u->kv->epoch != tec_store_epoch(s, handle))
         return false;
     enum tec_kept_in tier = tec_kv_tier(u->kv);
@@ -102,11 +103,11 @@ bool tec_store_kv_good(struct tec_store *s, uint32_t handle)
 
 struct tec_kv *tec_store_kv_new(struct tec_store *s, uint32_t handle, uint64_t epoch)
 {
-    const struct tec_store_unit *u = &s->units[handle];
+    const struct tec_store_segment *u = &s->segments[handle];
     struct tec_kv *kv = tec_heap_get(s->heap, sizeof *kv);
     if (!kv)
         return NULL;
-    kv->unit = u->unit;
+    kv->segment = u->segment;
     kv->version = u->version;
     kv->epoch = epoch;
     kv->handle = handle;
@@ -122,10 +123,10 @@ enum tec_status tec_store_kv_found(struct tec_store *s, uint32_t handle, uint64_
     struct tec_kv *kv = tec_store_kv_new(s, handle, epoch);
     if (!kv)
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for what the file holds");
-    tec_store_kv_leave(s, &s->units[handle]);
+    tec_store_kv_leave(s, &s->segments[handle]);
     kv->place = place;
     kv->current = true;
-    s->units[handle].kv = kv;
+    s->segments[handle].kv = kv;
     list_append(s, kv, TEC_KEPT_FILE);
     return TEC_OK;
 }
@@ -133,8 +134,8 @@ enum tec_status tec_store_kv_found(struct tec_store *s, uint32_t handle, uint64_
 static void tell_eviction(struct tec_store *s, const struct tec_kv *kv, enum tec_kept_in tier)
 {
     const struct tec_eviction e = {.tier = tier,
-                                   .id = s->units[kv->handle].id,
-                                   .unit = kv->unit,
+                                   .id = s->segments[kv->handle].id,
+                                   .segment = kv->segment,
                                    .version = kv->version,
                                    .epoch = kv->epoch,
                                    .tokens = kv->tokens,
@@ -156,7 +157,7 @@ static bool ram_room(struct tec_store *s, int64_t bytes)
         if (kv->pins == 0) {
             tell_eviction(s, kv, TEC_KEPT_RAM);
             if (kv->place == 0 && !atomic_load(&kv->remote))
-                tec_store_kv_leave(s, &s->units[kv->handle]);
+                tec_store_kv_leave(s, &s->segments[kv->handle]);
             else
                 ram_free(s, kv);
         }
@@ -177,7 +178,7 @@ static unsigned char *ram_take(struct tec_store *s, const struct tec_kv *kv,
     for (uint32_t l = 0; pieces && l < kv->layers; l++) {
         unsigned char *piece = all + (size_t)l * kv->stride;
         memcpy(piece, pieces[l], 2 * tec_log_piece_value(&s->options.key, kv->tokens));
-        tec_log_piece_seal(piece, kv->stride, kv->unit, kv->version, l);
+        tec_log_piece_seal(piece, kv->stride, kv->segment, kv->version, l);
     }
     s->counts.ram_bytes += kv_bytes(kv);
     return all;
@@ -187,7 +188,7 @@ static enum tec_status file_take(struct tec_store *s, struct tec_kv *kv, const v
                                  struct tec_error *err)
 {
     struct tec_log_record r = {.type = TEC_LOG_KV,
-                               .unit = kv->unit,
+                               .segment = kv->segment,
                                .version = kv->version,
                                .epoch = kv->epoch,
                                .tokens = kv->tokens,
@@ -201,22 +202,22 @@ static enum tec_status file_take(struct tec_store *s, struct tec_kv *kv, const v
 
 static void remote_give(struct tec_store *s, struct tec_kv *kv, const void *const *pieces)
 {
-    const struct tec_remote_ticket ticket = {kv->unit, kv->version, kv->epoch};
+    const struct tec_remote_ticket ticket = {kv->segment, kv->version, kv->epoch};
     kv->name = tec_store_remote_name(s, kv->handle);
     (void)tec_remote_send(s->remote, &ticket, kv->name, pieces,
                           2 * tec_log_piece_value(&s->options.key, kv->tokens), kv->stride);
 }
 
-static enum tec_status put_kv(struct tec_store *s, uint32_t unit, uint64_t version, uint64_t epoch,
-                              const void *const *pieces, struct tec_error *err)
+static enum tec_status put_kv(struct tec_store *s, uint32_t segment, uint64_t version,
+                              uint64_t epoch, const void *const *pieces, struct tec_error *err)
 {
-    struct tec_store_unit *u = unit < s->options.max_units ? &s->units[unit] : NULL;
-    if (!u || !u->id || u->version != version || tec_store_epoch(s, unit) != epoch)
+    struct tec_store_segment *u = segment < s->options.max_segments ? &s->segments[segment] : NULL;
+    if (!u || !u->id || u->version != version || tec_store_epoch(s, segment) != epoch)
         return no_form(u ? u->id : NULL, "belongs to another version or group by now", err);
     if (2 * tec_log_piece_value(&s->options.key, u->tokens) > TEC_LOG_MAX_PIECE)
-        return tec_fail(err, TEC_INVALID, "memory: unit '%s' has %u tokens, too many", u->id,
+        return tec_fail(err, TEC_INVALID, "memory: segment '%s' has %u tokens, too many", u->id,
                         u->tokens);
-    struct tec_kv *kv = tec_store_kv_new(s, unit, epoch);
+    struct tec_kv *kv = tec_store_kv_new(s, segment, epoch);
     if (!kv)
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for KV");
     tec_store_kv_leave(s, u); /* of no use any more, and its room may be needed */
@@ -230,7 +231,7 @@ static enum tec_status put_kv(struct tec_store *s, uint32_t unit, uint64_t versi
         if (status == TEC_OK)
             status =
                 tec_fail(err, TEC_NO_MEMORY,
-                         "memory: %lld of %lld bytes of KV in RAM are pinned; unit '%s' is "
+                         "memory: %lld of %lld bytes of KV in RAM are pinned; segment '%s' is "
                          "not kept",
                          (long long)s->counts.ram_bytes, (long long)s->options.ram_bytes, u->id);
         return status;
@@ -244,25 +245,25 @@ static enum tec_status put_kv(struct tec_store *s, uint32_t unit, uint64_t versi
     return status;
 }
 
-enum tec_status tec_store_put_kv(struct tec_store *s, uint32_t unit, uint64_t version,
+enum tec_status tec_store_put_kv(struct tec_store *s, uint32_t segment, uint64_t version,
                                  uint64_t epoch, const void *const *pieces, struct tec_error *err)
 {
     pthread_mutex_lock(&s->lock);
-    enum tec_status status = put_kv(s, unit, version, epoch, pieces, err);
+    enum tec_status status = put_kv(s, segment, version, epoch, pieces, err);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
-enum tec_status tec_store_pin(struct tec_store *s, uint32_t unit, struct tec_kv **out,
+enum tec_status tec_store_pin(struct tec_store *s, uint32_t segment, struct tec_kv **out,
                               struct tec_error *err)
 {
     enum tec_status status = TEC_OK;
     pthread_mutex_lock(&s->lock);
-    const char *id = unit < s->options.max_units ? s->units[unit].id : NULL;
-    if (!id || !tec_store_kv_good(s, unit)) {
+    const char *id = segment < s->options.max_segments ? s->segments[segment].id : NULL;
+    if (!id || !tec_store_kv_good(s, segment)) {
         status = no_form(id, "is not there in the form it should have; compute it", err);
     } else {
-        struct tec_kv *kv = s->units[unit].kv;
+        struct tec_kv *kv = s->segments[segment].kv;
         kv->pins++;
         s->counts.loads++;
         for (int t = 0; t < TEC_KEPT_PLACES; t++)
@@ -377,5 +378,5 @@ void tec_store_file_evict(struct tec_store *s, struct tec_kv *kv)
     list_remove(s, kv, TEC_KEPT_FILE);
     kv->place = 0;
     if (!atomic_load(&kv->bytes) && !atomic_load(&kv->remote))
-        tec_store_kv_leave(s, &s->units[kv->handle]);
+        tec_store_kv_leave(s, &s->segments[kv->handle]);
 }

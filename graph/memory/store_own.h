@@ -18,9 +18,9 @@ struct tec_store_list {
     struct tec_kv *first, *last;
 };
 
-/* One version of one unit in one form. Immutable but for where its bytes are. */
+/* One version of one segment in one form. Immutable but for where its bytes are. */
 struct tec_kv {
-    uint64_t unit, version, epoch;
+    uint64_t segment, version, epoch;
     uint32_t handle, tokens;
     uint32_t layers, pins; /* pins: under the lock */
     size_t stride;
@@ -31,18 +31,18 @@ struct tec_kv {
     _Atomic bool remote;            /* the server has it, or had */
     _Atomic bool shunned;           /* what it gave was wrong: it is not asked again */
     struct tec_remote_name name;    /* there */
-    bool current;                   /* what its unit has; else only pins keep it */
+    bool current;                   /* what its segment has; else only pins keep it */
     struct tec_store_link links[TEC_KEPT_PLACES];
     bool listed[TEC_KEPT_PLACES];
 };
 
-struct tec_store_unit {
+struct tec_store_segment {
     char *id, *text; /* one block, id first; NULL: a free handle */
     size_t text_bytes;
-    uint64_t unit, version;
+    uint64_t segment, version;
     struct tec_text_hash hash;
     uint32_t tokens;
-    uint32_t next_id, next_unit; /* in their buckets; next_id of a free one: the next free one */
+    uint32_t next_id, next_segment; /* in their buckets; next_id of a free one: the next free one */
     struct tec_kv *kv;
 };
 
@@ -54,10 +54,10 @@ struct tec_store {
     struct tec_groups *groups;
     struct tec_log *log;       /* NULL: no file */
     struct tec_remote *remote; /* NULL: no server */
-    struct tec_store_unit *units;
-    uint32_t *by_id, *by_unit; /* [buckets] */
+    struct tec_store_segment *segments;
+    uint32_t *by_id, *by_segment; /* [buckets] */
     uint32_t buckets, free;
-    uint64_t next_unit;
+    uint64_t next_segment;
     struct tec_store_list tiers[TEC_KEPT_PLACES];
     struct tec_kv *stale; /* pinned, no longer current; linked by links[TEC_KEPT_FILE] */
     struct tec_store_counts counts;
@@ -68,18 +68,18 @@ struct tec_store {
 
 /* All below: under the lock. */
 
-/* The KV leaves its unit; freed when nothing pins it. */
-void tec_store_kv_leave(struct tec_store *store, struct tec_store_unit *unit);
-/* KV that lies in the file becomes its unit's: what a file says when it is opened. */
+/* The KV leaves its segment; freed when nothing pins it. */
+void tec_store_kv_leave(struct tec_store *store, struct tec_store_segment *segment);
+/* KV that lies in the file becomes its segment's: what a file says when it is opened. */
 enum tec_status tec_store_kv_found(struct tec_store *store, uint32_t handle, uint64_t epoch,
                                    int64_t place, struct tec_error *err);
-/* KV of a unit as it is now, not yet its own; NULL without memory. */
+/* KV of a segment as it is now, not yet its own; NULL without memory. */
 struct tec_kv *tec_store_kv_new(struct tec_store *store, uint32_t handle, uint64_t epoch);
-/* Returns the server's name of a unit's KV. */
+/* Returns the server's name of a segment's KV. */
 struct tec_remote_name tec_store_remote_name(struct tec_store *store, uint32_t handle);
 /* Connect; what the thread says of what it has sent. */
 enum tec_status tec_store_remote_open(struct tec_store *store, struct tec_error *err);
-/* Whether the unit has KV in the form it should have, where it can be had now. */
+/* Whether the segment has KV in the form it should have, where it can be had now. */
 bool tec_store_kv_good(struct tec_store *store, uint32_t handle);
 uint64_t tec_store_epoch(struct tec_store *store, uint32_t handle);
 /* Append; where the file is full, make room and try again. */
@@ -89,21 +89,21 @@ enum tec_status tec_store_append(struct tec_store *store, struct tec_log_record 
 enum tec_status tec_store_compact_locked(struct tec_store *store, struct tec_error *err);
 /* Bytes of the file that a compaction would keep. */
 int64_t tec_store_live(const struct tec_store *store);
-/* Returns the handle of the unit with this serial number, or TEC_NO_UNIT. */
-uint32_t tec_store_serial(const struct tec_store *store, uint64_t unit);
-/* The handle of a name, or TEC_NO_UNIT. */
+/* Returns the handle of the segment with this serial number, or TEC_NO_SEGMENT. */
+uint32_t tec_store_serial(const struct tec_store *store, uint64_t segment);
+/* The handle of a name, or TEC_NO_SEGMENT. */
 uint32_t tec_store_name(const struct tec_store *store, const char *id, size_t id_bytes);
-/* A unit takes a free handle, gives it back. */
-enum tec_status tec_store_unit_take(struct tec_store *store, uint64_t unit, const char *id,
-                                    size_t id_bytes, uint32_t *handle, struct tec_error *err);
-/* A text of its own for a unit, with a NUL; NULL without memory. set takes it. */
+/* A segment takes a free handle, gives it back. */
+enum tec_status tec_store_segment_take(struct tec_store *store, uint64_t segment, const char *id,
+                                       size_t id_bytes, uint32_t *handle, struct tec_error *err);
+/* A text of its own for a segment, with a NUL; NULL without memory. set takes it. */
 char *tec_store_text_copy(struct tec_store *store, const char *text, size_t bytes);
 void tec_store_text_set(struct tec_store *store, uint32_t handle, char *copy, size_t bytes,
                         uint32_t tokens, uint64_t version);
-void tec_store_unit_free(struct tec_store *store, uint32_t handle);
+void tec_store_segment_free(struct tec_store *store, uint32_t handle);
 /* Pinned KV that is no longer current, into RAM: before its file goes. */
 enum tec_status tec_store_stale_warm(struct tec_store *store, struct tec_error *err);
-/* KV that nothing pins leaves the file; where it is not in RAM either, its unit has none. */
+/* KV that nothing pins leaves the file; where it is not in RAM either, its segment has none. */
 void tec_store_file_evict(struct tec_store *store, struct tec_kv *kv);
 /* A file that could not be made durable is written anew, when it is time to try again. */
 enum tec_status tec_store_recover(struct tec_store *store, struct tec_error *err);

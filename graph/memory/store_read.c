@@ -73,10 +73,10 @@ static enum tec_status part_read(struct tec_store *s, struct tec_kv *kv, uint32_
 static bool whole(struct tec_kv *kv, uint32_t layer, enum tec_kept_in tier, unsigned char *piece)
 {
     if (tier != TEC_KEPT_REMOTE)
-        return tec_log_piece_whole(piece, kv->stride, kv->unit, kv->version, layer);
+        return tec_log_piece_whole(piece, kv->stride, kv->segment, kv->version, layer);
     if (!tec_log_piece_whole(piece, kv->stride, kv->name.low, kv->name.high, layer))
         return false;
-    tec_log_piece_seal(piece, kv->stride, kv->unit, kv->version, layer);
+    tec_log_piece_seal(piece, kv->stride, kv->segment, kv->version, layer);
     return true;
 }
 
@@ -89,8 +89,8 @@ static enum tec_status no_whole(struct tec_store *s, struct tec_kv *kv, uint32_t
     if (tier == TEC_KEPT_FILE)
         snprintf(place, sizeof place, ", at byte %lld", (long long)at);
     return tec_fail(err, TEC_MALFORMED,
-                    "%.120s: KV of unit %llu, version %llu, layer %u is damaged%s", where,
-                    (unsigned long long)kv->unit, (unsigned long long)kv->version, layer, place);
+                    "%.120s: KV of segment %llu, version %llu, layer %u is damaged%s", where,
+                    (unsigned long long)kv->segment, (unsigned long long)kv->version, layer, place);
 }
 
 /* A tier could not deliver the piece: do not ask it for this KV again. */
@@ -118,8 +118,8 @@ enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint
         if (t == TEC_KEPT_PLACES)
             return status != TEC_NOT_FOUND
                        ? status
-                       : tec_fail(err, status, "memory: KV of unit %llu is in no tier any more",
-                                  (unsigned long long)kv->unit);
+                       : tec_fail(err, status, "memory: KV of segment %llu is in no tier any more",
+                                  (unsigned long long)kv->segment);
         bool moved = false, sure = to < kv->stride || (t == TEC_KEPT_RAM && from == 0);
         status = part_read(s, kv, layer, t, from, to, piece, until_ns, err);
         if (status == TEC_OK && !sure && !whole(kv, layer, t, piece)) {

@@ -61,21 +61,21 @@ static void choose(struct tec_lower *l, int logits)
     a->max_forced = t->max_forced;
     if (t->place) {
         a->place = t->place;
-        a->places = l->places;
+        a->trie = l->trie;
     }
     a->round = l->model->text.round && l->weights->bf16 && !t->temperature; /* then it was */
     tec_program_call(l->program, &call);
 }
 
-static void penalise(struct tec_lower *l, int logits)
+static void repetition_penalty(struct tec_lower *l, int logits)
 {
     const struct tec_decode_table *t = l->decode;
-    struct tec_call call = tec_call_of(TEC_OP_penalise, "penalise");
+    struct tec_call call = tec_call_of(TEC_OP_repetition_penalty, "repetition_penalty");
     call.out[0] = logits;
-    call.args.penalise.seen = t->seen;
-    call.args.penalise.token = t->token;
-    call.args.penalise.words = t->words;
-    call.args.penalise.penalty = l->penalty;
+    call.args.repetition_penalty.used = t->used;
+    call.args.repetition_penalty.token = t->token;
+    call.args.repetition_penalty.words = t->words;
+    call.args.repetition_penalty.penalty = l->penalty;
     tec_program_call(l->program, &call);
     tec_lower_tap(l, logits, "scores");
 }
@@ -95,12 +95,12 @@ static void draw(struct tec_lower *l, int logits)
 }
 
 /* After penalties, before a draw: what is left is drawn from. */
-static void allow(struct tec_lower *l, int logits)
+static void logits_mask(struct tec_lower *l, int logits)
 {
-    struct tec_call call = tec_call_of(TEC_OP_allow, "allow");
+    struct tec_call call = tec_call_of(TEC_OP_logits_mask, "logits_mask");
     call.out[0] = logits;
-    call.args.allow.place = l->decode->place;
-    call.args.allow.places = l->places;
+    call.args.logits_mask.place = l->decode->place;
+    call.args.logits_mask.trie = l->trie;
     tec_program_call(l->program, &call);
 }
 
@@ -110,10 +110,10 @@ void tec_lower_next_tokens(struct tec_lower *l, int h)
                                     l->decode->rows.count);
     tec_lower_linear_into(l, &l->weights->head, h, logits, 0, NULL, false, "head");
     tec_lower_tap(l, logits, "logits");
-    if (l->decode->seen)
-        penalise(l, logits);
+    if (l->decode->used)
+        repetition_penalty(l, logits);
     if (l->decode->place)
-        allow(l, logits);
+        logits_mask(l, logits);
     if (l->decode->temperature)
         draw(l, logits);
     choose(l, logits);

@@ -1,5 +1,5 @@
-/* memory_load.c - a prompt of remembered units: kept keys and values are placed, what is chosen is
- * computed anew, in fewer rows from layer to layer.
+/* memory_load.c - a prompt of remembered segments: kept keys and values are placed, what is chosen
+ * is computed anew, in fewer rows from layer to layer.
  *
  * A layer is two pieces, because the host chooses between them (doc/decisions/013). The first
  * places kept keys and values, computes those of the layer's rows over them, and sums up what their
@@ -28,7 +28,7 @@ static void place(struct tec_lower *l, int layer)
     tec_program_call(l->program, &call);
 }
 
-/* Sums the attention of the first *n_seen rows over ranges of keys, into memory that stays. */
+/* Sums the attention of the first *n_summed rows over ranges of keys, into memory that stays. */
 static void sum_up(struct tec_lower *l, const struct tec_rows *rows, int layer,
                    struct tec_keys keys)
 {
@@ -40,7 +40,7 @@ static void sum_up(struct tec_lower *l, const struct tec_rows *rows, int layer,
     call.in[1] = keys.kv.k;
     call.out[0] = tec_program_fixed(l->program, "mass", t->mass,
                                     (size_t)rows->max * (size_t)t->ld_mass * sizeof(float),
-                                    rows->max, t->max_ranges, t->ld_mass, t->n_seen);
+                                    rows->max, t->max_ranges, t->ld_mass, t->n_summed);
     call.bf16 = l->space->shape.bf16;
     a->scratch = l->scratch;
     a->row_seq = rows->seq;
@@ -101,4 +101,6 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 }
 
 const struct tec_node_kind tec_node_memory_load = {
-    .name = "memory_load", .text = "units of a memory, some of them computed anew", .lower = lower};
+    .name = "memory_load",
+    .text = "segments of a memory, some of them computed anew",
+    .lower = lower};

@@ -1,5 +1,5 @@
-/* memory_tables.c - allocates the frame tables of recalled prompts and of units that are computed
- * to be kept.
+/* memory_tables.c - allocates the frame tables of recalled prompts and of segments that are
+ * computed to be kept.
  *
  * Runs at load. As in tables.c, one function lists the arrays of a table and is run three times: to
  * measure, then over the host block and over the device block, so both have the same layout. Two
@@ -20,11 +20,11 @@ static void deal_recall(struct tec_dealer *d, struct tec_recall_table *t,
     t->rows[1].spans = t->rows[0].spans;
     t->take = tec_deal_ints(d, rows);
     t->ids = tec_deal_ints(d, rows);
-    t->max_places = limits->max_units;
-    t->places = tec_deal(d, (size_t)limits->max_units, sizeof *t->places);
+    t->max_places = limits->max_segments;
+    t->places = tec_deal(d, (size_t)limits->max_segments, sizeof *t->places);
     t->n_places = tec_deal_ints(d, 1);
-    t->n_seen = tec_deal_ints(d, 1);
-    t->max_ranges = TEC_UNIT_RANGES * limits->max_units;
+    t->n_summed = tec_deal_ints(d, 1);
+    t->max_ranges = TEC_SEGMENT_RANGES * limits->max_segments;
     t->ends = tec_deal_ints(d, t->max_ranges);
     t->n_ranges = tec_deal_ints(d, 1);
     t->ld_mass = (t->max_ranges + 15) / 16 * 16;
@@ -57,9 +57,9 @@ void tec_recall_table_finish(struct tec_recall_table *host, struct tec_device *d
 }
 
 static void deal_remember(struct tec_dealer *d, struct tec_remember_table *t, int max_rows,
-                          int max_units)
+                          int max_segments)
 {
-    tec_deal_rows(d, &t->rows, max_rows, max_units, max_units);
+    tec_deal_rows(d, &t->rows, max_rows, max_segments, max_segments);
     t->ids = tec_deal_ints(d, max_rows);
     t->kept = tec_deal_ints(d, max_rows);
 }
@@ -67,16 +67,16 @@ static void deal_remember(struct tec_dealer *d, struct tec_remember_table *t, in
 enum tec_status tec_remember_table_init(struct tec_table_block *block,
                                         struct tec_remember_table *host,
                                         struct tec_remember_table *device_side, int max_rows,
-                                        int max_units, struct tec_device *device,
+                                        int max_segments, struct tec_device *device,
                                         struct tec_arena *arena, struct tec_error *err)
 {
     struct tec_dealer measure = {NULL, 0};
-    deal_remember(&measure, host, max_rows, max_units);
+    deal_remember(&measure, host, max_rows, max_segments);
     block->size = measure.used;
     TEC_TRY(tec_block_take(block, device, arena, err));
-    deal_remember(&(struct tec_dealer){block->host, 0}, host, max_rows, max_units);
-    deal_remember(&(struct tec_dealer){block->device, 0}, device_side, max_rows, max_units);
-    for (int i = 0; i < max_units; i++)
+    deal_remember(&(struct tec_dealer){block->host, 0}, host, max_rows, max_segments);
+    deal_remember(&(struct tec_dealer){block->device, 0}, device_side, max_rows, max_segments);
+    for (int i = 0; i < max_segments; i++)
         host->rows.seqs[i] = (struct tec_seq){i, 1};
     for (int r = 0; r < max_rows; r++)
         host->kept[r] = r;

@@ -1,5 +1,5 @@
-/* memory_tables.h - frame tables of a prompt of remembered units: which rows each layer computes,
- * and what comes from where. */
+/* memory_tables.h - frame tables of a prompt of remembered segments: which rows each layer
+ * computes, and what comes from where. */
 #ifndef TEC_GRAPH_NODES_MEMORY_TABLES_H
 #define TEC_GRAPH_NODES_MEMORY_TABLES_H
 
@@ -14,20 +14,21 @@ struct tec_recall_table {
     int *ids;                /* [rows.max] of the first layer's rows */
     struct tec_place *places;
     int *n_places, max_places; /* stored KV that the layer has brought to its slots */
-    int *n_seen;               /* rows whose attention is summed up: the first ones */
+    int *n_summed;             /* rows whose attention is summed up: the first ones */
     int *ends, *n_ranges, max_ranges;
     float *mass; /* [rows.max, ld_mass] device memory of its own: those sums */
     int ld_mass;
 };
 
-/* Units computed by themselves, a sequence each: to slots, and as they are kept. */
+/* Segments computed by themselves, a sequence each: to slots, and as they are kept. */
 struct tec_remember_table {
     struct tec_rows rows; /* slots are those of the working place */
     int *ids, *kept;      /* [rows.max]; slots where K before rotation and V go */
 };
 
 struct tec_recall_limits {
-    int max_rows, max_units; /* tokens of a prompt; units of it, its fixed beginning among them */
+    int max_rows,
+        max_segments; /* tokens of a prompt; segments of it, its fixed beginning among them */
 };
 
 /* Lay out, take the memory. As tec_prefix_table_init. */
@@ -41,7 +42,7 @@ void tec_recall_table_finish(struct tec_recall_table *host, struct tec_device *d
 enum tec_status tec_remember_table_init(struct tec_table_block *block,
                                         struct tec_remember_table *host,
                                         struct tec_remember_table *device_side, int max_rows,
-                                        int max_units, struct tec_device *device,
+                                        int max_segments, struct tec_device *device,
                                         struct tec_arena *arena, struct tec_error *err);
 
 #endif

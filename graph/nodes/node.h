@@ -44,12 +44,12 @@ struct tec_lower {
     const struct tec_prefix_table *prefix;     /* device side; prefill and action */
     const struct tec_decode_table *decode;     /* device side; decode, packed */
     const struct tec_moves *moves;             /* device side; shift */
-    const struct tec_recall_table *recall;     /* device side; a prompt of remembered units */
-    const struct tec_remember_table *remember; /* device side; units by themselves */
+    const struct tec_recall_table *recall;     /* device side; a prompt of remembered segments */
+    const struct tec_remember_table *remember; /* device side; segments by themselves */
     const struct tec_score_table *score;       /* device side; score */
-    struct tec_places places;            /* device side: what requests may choose from; n 0: none */
-    const struct tec_kv_space *kept;     /* K before rotation and V of units that were computed */
-    bool keeps;                          /* K is rounded before rotation too, as it is kept */
+    struct tec_trie trie;            /* device side: what requests may choose from; n 0: none */
+    const struct tec_kv_space *kept; /* K before rotation and V of segments that were computed */
+    bool keeps;                      /* K is rounded before rotation too, as it is kept */
     const struct tec_kv_space *gathered; /* one layer that attention reads copies from; or NULL */
     int max_moved;                       /* tokens of one move */
     float penalty;                       /* of tokens that a row has seen; 1 = none */

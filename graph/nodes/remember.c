@@ -1,8 +1,8 @@
 /* remember.c - units computed by themselves, to be kept: one packed forward, a sequence each.
  *
- * What was said becomes a unit of a memory (graph/run/memory_said.c), as a text that comes with an
- * observation does. A unit's keys are kept before rotation, because its place in a prompt is not
- * known yet. The forward runs when a frame leaves time for it, never in front of an answer. */
+ * What was said becomes a segment of a memory (graph/run/memory_said.c), as a text that comes with
+ * an observation does. A segment's keys are kept before rotation, because its place in a prompt is
+ * not known yet. The forward runs when a frame leaves time for it, never in front of an answer. */
 #include "graph/nodes/node.h"
 
 /* Keys before rotation and values of the rows, to where they are kept. */
@@ -50,4 +50,4 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 }
 
 const struct tec_node_kind tec_node_remember = {
-    .name = "remember", .text = "what was said to a unit of a memory", .lower = lower};
+    .name = "remember", .text = "what was said to a segment of a memory", .lower = lower};

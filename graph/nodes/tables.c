@@ -232,7 +232,7 @@ static void deal_decode(struct tec_dealer *d, struct tec_decode_table *t,
     t->top_k = limits->draws ? tec_deal_ints(d, batch) : NULL;
     t->seed = limits->draws ? tec_deal(d, (size_t)batch * 2, sizeof *t->seed) : NULL;
     t->place = limits->chooses ? tec_deal_ints(d, batch) : NULL;
-    t->seen = t->words ? tec_deal(d, (size_t)batch * (size_t)t->words, sizeof *t->seen) : NULL;
+    t->used = t->words ? tec_deal(d, (size_t)batch * (size_t)t->words, sizeof *t->used) : NULL;
 }
 
 enum tec_status

@@ -68,12 +68,12 @@ struct tec_decode_table {
     int *forced;  /* [rows.max, max_forced] these, at the end of each row; NULL without */
     int max_forced;
     struct tec_moves moves; /* as a prefix table's */
-    unsigned *seen;         /* [rows.max, words] tokens that were there before; NULL without */
+    unsigned *used;         /* [rows.max, words] tokens that were there before; NULL without */
     int words;
     float *temperature, *top_p; /* [rows.max]; NULL where nothing is ever drawn */
     int *top_k;
     unsigned *seed; /* [rows.max, 2] */
-    int *place;     /* [rows.max] in the plan's places, -1 = anything goes; NULL without */
+    int *place;     /* [rows.max] in the plan's trie, -1 = anything goes; NULL without */
 };
 
 /* Rows of a tree whose logits are there at a time, and how many times. */

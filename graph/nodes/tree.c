@@ -97,7 +97,7 @@ static void number(struct grower *g, struct tec_token_tree *t)
         for (int c = g->nodes[g->order[r]].child; c >= 0; c = g->nodes[c].sibling)
             if (g->nodes[c].child < 0)
                 g->nodes[c].place = places++;
-    t->n_places = places;
+    t->n_nodes = places;
     t->n_entries = places - 1;
 }
 
@@ -110,7 +110,7 @@ static bool begins_chain(const struct grower *g, int node)
 static enum tec_status take(struct tec_token_tree *t, int n_texts, struct tec_arena *arena,
                             struct tec_error *err)
 {
-    size_t places = (size_t)t->n_places, rows = (size_t)t->n_rows;
+    size_t places = (size_t)t->n_nodes, rows = (size_t)t->n_rows;
     t->first = TEC_NEW(arena, places + 1, int);
     t->id = TEC_NEW(arena, places, int);
     t->next = TEC_NEW(arena, places, int);
@@ -119,7 +119,7 @@ static enum tec_status take(struct tec_token_tree *t, int n_texts, struct tec_ar
     t->chain = TEC_NEW(arena, rows, int);
     t->place = TEC_NEW(arena, (size_t)n_texts, int);
     if (!t->first || !t->id || !t->next || !t->token || !t->depth || !t->chain || !t->place)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a tree of %d places", t->n_places);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a tree of %d nodes", t->n_nodes);
     return TEC_OK;
 }
 
@@ -141,7 +141,7 @@ static void fill(const struct grower *g, struct tec_token_tree *t)
             t->longest = node->depth + 1 > t->longest ? node->depth + 1 : t->longest;
         }
     }
-    for (int p = t->n_rows; p <= t->n_places; p++)
+    for (int p = t->n_rows; p <= t->n_nodes; p++)
         t->first[p] = entries;
 }
 

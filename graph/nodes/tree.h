@@ -26,11 +26,11 @@ struct tec_token_text {
 };
 
 struct tec_token_tree {
-    int n_texts, n_rows, n_places, n_chains, n_spans;
-    int n_entries;           /* n_places - 1 */
+    int n_texts, n_rows, n_nodes, n_chains, n_spans;
+    int n_entries;           /* n_nodes - 1 */
     int longest;             /* tokens of the longest text, its end token included */
     int64_t depths, reached; /* sums of depth: over the rows; over the last rows of chains */
-    /* [n_places + 1] entries of each place; [n_entries] ascending ids of a place, and where each
+    /* [n_nodes + 1] entries of each place; [n_entries] ascending ids of a place, and where each
      * leads. */
     int *first, *id, *next;
     int *token, *depth, *chain; /* [n_rows] the token that led there (-1: none), tokens before
@@ -57,7 +57,7 @@ enum tec_status tec_token_tree_create(struct tec_token_tree *tree,
                                       struct tec_error *err);
 
 /* Sums of the log-probabilities of the tokens that lead to each text; likely [n_entries], out
- * [n_texts], scratch [n_places]. Terms are added in float64 from the first token on. */
+ * [n_texts], scratch [n_nodes]. Terms are added in float64 from the first token on. */
 void tec_token_tree_sum(const struct tec_token_tree *tree, const float *likely, double *out,
                         double *scratch);
 

@@ -114,7 +114,7 @@ static enum tec_cause cause_of(const struct tec_loop *l, int64_t overrun_ns)
 static int64_t host_time(const struct tec_loop *l)
 {
     const struct tec_frame_record *r = &l->record;
-    int64_t own = r->host_ns - r->planner_ns - l->awaited_ns;
+    int64_t own = r->host_ns - r->planner_ns - l->pending_ns;
     int64_t due = r->tick_ns + l->tick->late_ns;
     if (l->n_recent > 0) {
         int64_t before = l->recent[(l->n_recent - 1) % TEC_RECENT_FRAMES].end_ns;
@@ -138,7 +138,7 @@ void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
     int64_t overrun = 0;
-    for (int m = 0; m <= l->o.n_further; m++)
+    for (int m = 0; m <= l->o.n_secondary; m++)
         tec_costs_end_frame(l->spaces[m].costs);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
     if (r->release_ns >= 0 && r->deadline_ns >= 0 && r->release_ns > r->deadline_ns)

@@ -2,7 +2,7 @@
  *
  * Runs at load; the trees then do not change. The largest tree determines the sizes of the part
  * that scores, so the lists are read before the plan is made. An answer is chosen by walking the
- * tree on the device, so the trees of decode nodes are uploaded as one table of places. */
+ * tree on the device, so the trees of decode nodes are uploaded as one table of trie nodes. */
 #include "graph/run/choices.h"
 
 #include "graph/run/launch_score.h"
@@ -138,14 +138,14 @@ static void grow(int *most, int n)
     *most = n > *most ? n : *most;
 }
 
-/* Sizes for the plan: the largest tree of nodes that rank, the sum of places of nodes that
+/* Sizes for the plan: the largest tree of nodes that rank, the sum of trie nodes of nodes that
  * choose. */
 void tec_choices_fill(const struct tec_choices *choices, struct tec_plan_spec *s)
 {
     for (int i = 0; i < choices->n; i++) {
         const struct tec_token_tree *t = &choices->items[i].tree;
         if (choices->items[i].node->kind != TEC_DECL_SCORE) {
-            s->choice_places += t->n_places;
+            s->trie_nodes += t->n_nodes;
             continue;
         }
         grow(&s->trees.rows, t->n_rows);

@@ -12,7 +12,7 @@
 struct tec_choice {
     const struct tec_decl_node *node;
     struct tec_token_tree tree;
-    int root; /* decode: where its requests begin in the plan's places */
+    int root; /* decode: where its requests begin in the plan's trie */
 };
 
 struct tec_choices {

@@ -12,7 +12,7 @@ static bool runs(const struct tec_loop *l, int row)
 {
     int node = node_of(l, row);
     return l->decision.rows[row].k > 0 && !l->decision.rows[row].shed &&
-           tec_awaited_ready(l, &l->requests[row]) &&
+           tec_pending_prefill_ready(l, &l->requests[row]) &&
            !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
 }
 
@@ -42,7 +42,7 @@ static int sort_rows(const struct tec_loop *l, int *sorted)
 /* Rows of equal group and k stand together, at the place of their first. */
 static void order_launches(struct tec_loop *l)
 {
-    tec_awaited_plan(l);
+    tec_pending_prefill_plan(l);
     int sorted[TEC_MAX_ROWS], n = sort_rows(l, sorted);
     bool taken[TEC_MAX_ROWS] = {false};
     l->n_order = 0;

@@ -181,7 +181,7 @@ static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_
                                     .seed = e->options.seed,
                                     .found = e->options.found};
     for (int i = 1; i < e->n_chains; i++)
-        s.further[s.n_further++] = (struct tec_session_model){
+        s.secondary[s.n_secondary++] = (struct tec_session_model){
             .chain = i, .model = e->chains[i].of->model, .tokenizer = e->chains[i].of->tokenizer};
     return tec_session_create(&e->session, &s, e->heap, err);
 }

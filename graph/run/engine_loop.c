@@ -65,7 +65,7 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->on_change = spawn.kind == TEC_SPAWN_ON_CHANGE;
         d->supersede = n->supersede;
         d->stream = 1 + stream_of(p, n);
-        d->own = 1 + tec_pipeline_prompt(p, n->prompt.index);
+        d->prompt = 1 + tec_pipeline_prompt(p, n->prompt.index);
         d->max_tokens = n->max_tokens;
         d->stop = n->stop && *n->stop ? n->stop : NULL;
         d->sampling = (struct tec_sampling){
@@ -189,7 +189,7 @@ static enum tec_status list_readers(struct tec_engine *e, struct tec_loop_option
     return TEC_OK;
 }
 
-/* Set chain and number of slices of a further chain's nodes in the topology. */
+/* Set chain and number of slices of a secondary chain's nodes in the topology. */
 static void add_topology(struct tec_engine *e, int model)
 {
     const struct tec_pipeline *p = e->options.pipeline;
@@ -202,7 +202,7 @@ static void add_topology(struct tec_engine *e, int model)
         if (p->nodes[node].kind == TEC_DECL_PREFILL)
             e->topology.nodes[i].slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
     }
-    e->topology.slots += plan->spec.seats;
+    e->topology.slots += plan->spec.request_slots;
 }
 
 /* The first prefill of a chain; -1 = none. */
@@ -224,8 +224,8 @@ static const char *resource_of(const struct tec_engine *e, int model, enum tec_r
     return NULL;
 }
 
-static struct tec_loop_model further_of(const struct tec_engine *e, int model,
-                                        const struct tec_executor *executors)
+static struct tec_loop_model secondary_of(const struct tec_engine *e, int model,
+                                          const struct tec_executor *executors)
 {
     return (struct tec_loop_model){.plan = e->chains[model].plan,
                                    .executor = executors[model],
@@ -271,7 +271,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
     TEC_TRY(list_decoders(&l, e, err));
     for (int i = 1; i < e->n_chains; i++)
-        l.further[l.n_further++] = further_of(e, i, executors);
+        l.secondary[l.n_secondary++] = secondary_of(e, i, executors);
     if (e->n_chains > 1) {
         l.kv_frame = ring ? l.ring : resource_of(e, 0, TEC_RESOURCE_FRAME);
         l.kv_requests = resource_of(e, 0, TEC_RESOURCE_REQUESTS);

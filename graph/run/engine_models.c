@@ -234,7 +234,7 @@ static bool speaks(const struct tec_engine *e, const struct tec_engine_model *m)
     bool language = false;
     for (int i = 0; i < e->n_chains; i++)
         if (e->chains[i].of == m)
-            language |= e->chains[i].spec.seats > 0 || e->chains[i].spec.stages > 0;
+            language |= e->chains[i].spec.request_slots > 0 || e->chains[i].spec.stages > 0;
     return language;
 }
 

@@ -17,7 +17,7 @@ enum tec_event_kind {
     TEC_EVENT_CANCEL,  /* `request` is given up from outside; `flag`: it was alive */
     TEC_EVENT_SHED,    /* `request` is given up; `what`: why */
     TEC_EVENT_ARRIVE,  /* a request of `node` with `tokens` at most */
-    TEC_EVENT_ADMIT,   /* it has a seat */
+    TEC_EVENT_ADMIT,   /* it has a request slot */
     TEC_EVENT_REFUSE,  /* it has none; `what`: why */
     TEC_EVENT_INPUT,   /* inputs that were late are here */
     TEC_EVENT_PLAN,    /* the decision after snapping: `decision`, `order`, `n` */

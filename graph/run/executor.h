@@ -11,16 +11,16 @@
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8 };
 
 /* A prompt of its own of a decode task: read behind the frame's prefix. n 0: none. */
-struct tec_own_prompt {
+struct tec_request_prompt {
     const int *ids;
-    int n; /* at most the plan's spec.own_tokens */
+    int n; /* at most the plan's spec.prompt_tokens */
 };
 
 struct tec_memory_prompt;
 struct tec_decision;
 struct tec_frame_view;
-/* What the prefill of a further chain reads. n 0: nothing was given. */
-struct tec_further_prompt {
+/* What the prefill of a secondary chain reads. n 0: nothing was given. */
+struct tec_secondary_prompt {
     const int *ids;
     int n;        /* at most its plan's spec.text_tokens */
     uint64_t key; /* of the text as it was given: equal texts, equal keys */
@@ -36,10 +36,10 @@ struct tec_frame_input {
     const float *state;  /* [tec_model_state] normalised, padded */
     int64_t captured_ns; /* when the cameras saw it, frame clock */
     uint64_t text_key;   /* of the instruction as it was given: equal texts, equal keys */
-    struct tec_own_prompt own[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */
-    const struct tec_memory_prompt *memory;     /* the prompt is of remembered units; or NULL */
+    struct tec_request_prompt prompts[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */
+    const struct tec_memory_prompt *memory; /* the prompt is of remembered segments; or NULL */
     /* Of the chains but the frames', in the order of the loop's. */
-    struct tec_further_prompt further[TEC_MAX_CHAINS - 1];
+    struct tec_secondary_prompt secondary[TEC_MAX_CHAINS - 1];
     int64_t episode; /* a reset begins the next one: texts of streams are of one episode */
     struct tec_text_read read[TEC_MAX_CHAINS]; /* what prompts are of that are a stream's */
 };
@@ -79,7 +79,7 @@ struct tec_executor {
     void (*actions)(void *self, float *chunk); /* of the last FRAME launch: [horizon, dim] */
     void (*decode)(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
                    int *made, struct tec_replay *replay);
-    /* Of a plan that is apart: slice `at` of its prefill, the first with the prompt; NULL where no
+    /* Of a secondary plan: slice `at` of its prefill, the first with the prompt; NULL where no
      * plan is. */
     void (*slice)(void *self, int at, int region, const struct tec_prefix_input *prompt,
                   struct tec_replay *replay);
@@ -90,7 +90,7 @@ struct tec_executor {
      * where the plan has none. */
     void (*packed)(void *self, struct tec_ring_launch *launch);
     void (*shift)(void *self, const struct tec_ring_move *moves, int n, struct tec_replay *replay);
-    /* The frame's decision about units of a memory, before its prefix. And when a frame is over:
+    /* The frame's decision about segments of a memory, before its prefix. And when a frame is over:
      * until then there is time for other work. NULL: nothing. */
     void (*recompute)(void *self, const struct tec_decision *decision);
     void (*report)(void *self, struct tec_frame_view *view); /* what policies see of it */

@@ -51,7 +51,7 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
 }
 
 /* Number of keys that row r of `rows` sees; pictures end before row `text`. */
-static int seen_by(const struct tec_text *model, int r, int lead, int text, int rows)
+static int visible_to(const struct tec_text *model, int r, int lead, int text, int rows)
 {
     if (model->mask == TEC_MASK_BIDIR)
         return rows;
@@ -73,7 +73,7 @@ static void fill_run(const struct tec_text *model, struct tec_prefix_table *t, s
         t->prefix.pos[r] = pos;
         t->prefix.slot[r] = first + pos;
         t->prefix.seq[r] = 0;
-        t->prefix.visible[r] = seen_by(model, pos, lead, text, *t->prefix.count);
+        t->prefix.visible[r] = visible_to(model, pos, lead, text, *t->prefix.count);
     }
 }
 
@@ -245,28 +245,28 @@ void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part,
 }
 
 void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,
-                   int last_token, int seat, int max_tokens, int eos)
+                   int last_token, int request_slot, int max_tokens, int eos)
 {
     *row = (struct tec_row_state){.token = last_token,
                                   .pos = prefix - 1,
-                                  .slot = plan->trash[seat],
+                                  .slot = plan->trash[request_slot],
                                   .visible = prefix,
                                   .region = region,
                                   .prefix = prefix,
-                                  .tail = plan->tails[seat],
+                                  .tail = plan->tails[request_slot],
                                   .left = max_tokens,
                                   .eos = eos,
                                   .place = -1,
-                                  .seen = plan->seen ? plan->seen[seat] : NULL};
-    if (row->seen)
-        memset(row->seen, 0, (size_t)plan->seen_words * sizeof *row->seen);
+                                  .used = plan->used ? plan->used[request_slot] : NULL};
+    if (row->used)
+        memset(row->used, 0, (size_t)plan->used_words * sizeof *row->used);
 }
 
 void tec_row_saw(struct tec_row_state *row, const struct tec_plan *plan, const int *ids, int n)
 {
-    for (int i = 0; row->seen && i < n; i++)
-        if (ids[i] >= 0 && ids[i] / 32 < plan->seen_words)
-            row->seen[ids[i] / 32] |= 1U << (ids[i] % 32);
+    for (int i = 0; row->used && i < n; i++)
+        if (ids[i] >= 0 && ids[i] / 32 < plan->used_words)
+            row->used[ids[i] / 32] |= 1U << (ids[i] % 32);
 }
 
 void tec_row_prompt(struct tec_row_state *row, const int *ids, int n)
@@ -277,9 +277,9 @@ void tec_row_prompt(struct tec_row_state *row, const int *ids, int n)
     row->pos++;
     row->slot = row->tail;
     row->visible = row->prefix + 1;
-    row->own = ids + 1;
+    row->prompt = ids + 1;
     row->waiting = n - 1;
-    row->own_tokens = n;
+    row->prompt_tokens = n;
 }
 
 static void gather(const struct tec_plan *plan, struct tec_decode_table *t,

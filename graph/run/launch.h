@@ -62,24 +62,24 @@ struct tec_row_state {
     int eos;            /* end token, -1 = none */
     int64_t request;    /* whose it is; for the caller */
     int produced;       /* tokens made so far; kept by a virtual device */
-    const int *own;     /* the rest of a prompt of its own: [waiting], borrowed */
+    const int *prompt;  /* the rest of a prompt of its own: [waiting], borrowed */
     int waiting;
-    int own_tokens; /* of that prompt, in all */
-    int steps;      /* that it took part in, in its last launch */
+    int prompt_tokens; /* of that prompt, in all */
+    int steps;         /* that it took part in, in its last launch */
     struct tec_sampling sampling;
-    int place;      /* in the plan's places; -1 = any text */
-    unsigned *seen; /* the plan's, of its seat: tokens that it has read or made; or NULL */
+    int place;      /* in the plan's trie; -1 = any text */
+    unsigned *used; /* the plan's, of its request slot: tokens that it has read or made; or NULL */
 };
 
 /* A request at its start: its first step repeats the last token of the prompt. */
 void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,
-                   int last_token, int seat, int max_tokens, int eos);
+                   int last_token, int request_slot, int max_tokens, int eos);
 
 /* Tokens that it has read: its prompt. The plan must have a penalty for this to matter. */
 void tec_row_saw(struct tec_row_state *row, const struct tec_plan *plan, const int *ids, int n);
 
 /* Before its first step: it reads a prompt of its own behind the prefix first, n tokens, 0 to the
- * plan's spec.own_tokens, borrowed until they are read. The plan's text is causal. */
+ * plan's spec.prompt_tokens, borrowed until they are read. The plan's text is causal. */
 void tec_row_prompt(struct tec_row_state *row, const int *ids, int n);
 
 /* Advance n requests by k steps in one launch of the smallest captured batch that holds them; rows

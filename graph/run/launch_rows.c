@@ -18,7 +18,7 @@ void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i
     t->rows.visible[i] = row->visible;
     struct tec_span *spans = t->rows.spans + (ptrdiff_t)i * 2;
     spans[0] = (struct tec_span){plan->prefixes.first[row->region], row->prefix};
-    spans[1] = (struct tec_span){row->tail, plan->spec.own_tokens + plan->spec.new_tokens};
+    spans[1] = (struct tec_span){row->tail, plan->spec.prompt_tokens + plan->spec.new_tokens};
     t->tail[i] = row->tail;
     t->prefix[i] = row->prefix;
     t->left[i] = row->left;
@@ -35,14 +35,14 @@ void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i
     if (t->place)
         t->place[i] = row->place;
     size_t words = (size_t)t->words;
-    if (t->seen && row->seen)
-        memcpy(t->seen + (size_t)i * words, row->seen, words * sizeof *t->seen);
+    if (t->used && row->used)
+        memcpy(t->used + (size_t)i * words, row->used, words * sizeof *t->used);
     if (!t->forced)
         return;
     t->waiting[i] = row->waiting;
     if (row->waiting > 0)
-        memcpy(t->forced + (size_t)(i + 1) * (size_t)t->max_forced - (size_t)row->waiting, row->own,
-               (size_t)row->waiting * sizeof *row->own);
+        memcpy(t->forced + (size_t)(i + 1) * (size_t)t->max_forced - (size_t)row->waiting,
+               row->prompt, (size_t)row->waiting * sizeof *row->prompt);
 }
 
 void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state *row)
@@ -57,12 +57,12 @@ void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state 
     if (t->place)
         row->place = t->place[i];
     size_t words = (size_t)t->words;
-    if (t->seen && row->seen)
-        memcpy(row->seen, t->seen + (size_t)i * words, words * sizeof *t->seen);
+    if (t->used && row->used)
+        memcpy(row->used, t->used + (size_t)i * words, words * sizeof *t->used);
     if (!t->forced || row->waiting == 0)
         return;
     int read = row->waiting - t->waiting[i];
-    row->own += read;
+    row->prompt += read;
     row->waiting -= read;
     row->steps += read;
 }

@@ -74,29 +74,29 @@ void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,
 enum tec_status tec_plan_choose(struct tec_plan *plan, const struct tec_token_tree *const *trees,
                                 int n, int *root, struct tec_arena *scratch, struct tec_error *err)
 {
-    size_t places = (size_t)plan->places.n;
+    size_t places = (size_t)plan->trie.n;
     int *all = TEC_NEW(scratch, 3 * places + 1, int), at = 0, entry = 0;
     if (!all)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu places", places);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu trie nodes", places);
     int *first = all, *id = all + places + 1, *next = all + 2 * places + 1;
     for (int i = 0; i < n; i++) {
         const struct tec_token_tree *t = trees[i];
-        if ((size_t)at + (size_t)t->n_places > places)
-            return tec_fail(err, TEC_INVALID, "the lists have more than %zu places", places);
+        if ((size_t)at + (size_t)t->n_nodes > places)
+            return tec_fail(err, TEC_INVALID, "the lists have more than %zu trie nodes", places);
         root[i] = at;
-        for (int p = 0; p < t->n_places; p++)
+        for (int p = 0; p < t->n_nodes; p++)
             first[at + p] = entry + t->first[p];
         for (int e = 0; e < t->n_entries; e++) {
             id[entry + e] = t->id[e];
             next[entry + e] = at + t->next[e];
         }
-        at += t->n_places;
+        at += t->n_nodes;
         entry += t->n_entries;
     }
     for (; (size_t)at <= places; at++)
         first[at] = entry;
     void *block;
-    memcpy(&block, &plan->places.first, sizeof block);
+    memcpy(&block, &plan->trie.first, sizeof block);
     tec_device_upload(plan->device, TEC_STREAM_MAIN, block, all, (3 * places + 1) * sizeof(int));
     return TEC_OK;
 }

@@ -21,7 +21,7 @@ struct tec_score_launch tec_score_launch_of(const struct tec_token_tree *tree,
 void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_score_launch *launch, struct tec_replay *replay);
 
-/* Let requests choose from n trees, in order: they have the plan's spec.choice_places places in
+/* Let requests choose from n trees, in order: they have the plan's spec.trie_nodes places in
  * all. root[i] gets where requests of tree i begin. Once, before the first launch. */
 enum tec_status tec_plan_choose(struct tec_plan *plan, const struct tec_token_tree *const *trees,
                                 int n, int *root, struct tec_arena *scratch, struct tec_error *err);

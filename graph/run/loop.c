@@ -36,7 +36,7 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->depth = r->to_come = r->n_reads = 0;
     l->region = -1;
     l->n_jobs = l->n_order = l->lane = 0;
-    l->replayed_ns = l->device_over_ns = l->awaited_ns = 0;
+    l->replayed_ns = l->device_over_ns = l->pending_ns = 0;
     l->replayed_until = r->start_ns;
     tec_loop_tell(l, (struct tec_event){
                          .kind = TEC_EVENT_FRAME, .node = -1, .request = -1, .t_ns = r->start_ns});
@@ -57,7 +57,7 @@ static bool instructed(struct tec_loop *l, int model, const struct tec_frame_inp
                        const struct tec_tick *tick)
 {
     int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
-    uint64_t key = model ? input->further[model - 1].key : input->text_key;
+    uint64_t key = model ? input->secondary[model - 1].key : input->text_key;
     bool same = l->texts_given[model][session].seen && l->texts_given[model][session].key == key;
     l->texts_given[model][session].seen = true;
     l->texts_given[model][session].key = key;
@@ -73,10 +73,10 @@ static unsigned on_change(const struct tec_loop *l, int model)
     return spawn;
 }
 
-/* A further model's prefill reads a stream that has no text yet: it does not start. */
+/* A secondary model's prefill reads a stream that has no text yet: it does not start. */
 static bool waits_for_text(const struct tec_loop *l, int model)
 {
-    return model > 0 && l->input->read[model].stream && l->input->further[model - 1].n == 0;
+    return model > 0 && l->input->read[model].stream && l->input->secondary[model - 1].n == 0;
 }
 
 /* Apply cancellations and deadlines, then admit this tick's new requests. */
@@ -92,13 +92,13 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     tec_requests_sweep(l);
     tec_loop_view(l);
     unsigned spawn = tick->spawn;
-    for (int m = 0; input && m <= l->o.n_further; m++) {
+    for (int m = 0; input && m <= l->o.n_secondary; m++) {
         bool changed = instructed(l, m, input, tick);
         if (changed && l->o.ring && m == 0)
             tec_ring_flush(l);
         spawn |= changed ? on_change(l, m) & ~tick->mute : 0U;
     }
-    if (!input || !l->seats) {
+    if (!input || !l->request_slots) {
         refuse_asks(tick);
         return;
     }
@@ -119,7 +119,7 @@ static void await_input(struct tec_loop *l, const struct tec_tick *tick)
     if (l->o.executor.await) {
         int64_t before = tec_loop_now(l);
         l->o.executor.await(l->o.executor.self, tick->tick_ns + tick->late_ns);
-        l->awaited_ns = tec_loop_now(l) - before;
+        l->pending_ns = tec_loop_now(l) - before;
     }
     tec_loop_tell(l,
                   (struct tec_event){
@@ -141,11 +141,11 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
         l->region = tec_kv_pool_take(&l->o.plan->prefixes);
         l->prefix_rows = tec_prefix_rows(l->o.plan, &input->prefix);
         l->last_token = input->prefix.ids[input->prefix.n_text - 1];
-        l->n_prompt = l->o.plan->seen ? input->prefix.n_text : 0;
+        l->n_prompt = l->o.plan->used ? input->prefix.n_text : 0;
         memcpy(l->prompt, input->prefix.ids, (size_t)l->n_prompt * sizeof *l->prompt);
         tec_loop_tell_kv(l, "alloc", NULL, l->prefix_rows, tec_loop_now(l));
         if (l->parted)
-            tec_loop_start_beside(l, input);
+            tec_loop_start_concurrent(l, input);
         tec_loop_run_hard(l, input);
     }
     tec_loop_run_soft(l, input, l->parted);
@@ -223,7 +223,7 @@ static void start_warm_rows(struct tec_loop *l, const struct tec_frame_input *in
                             struct tec_row_state *rows, struct tec_row_state **list)
 {
     const struct tec_plan_spec *s = &l->o.plan->spec;
-    for (int r = 0; r < s->seats; r++) {
+    for (int r = 0; r < s->request_slots; r++) {
         tec_row_start(&rows[r], l->o.plan, region, l->prefix_rows, input->prefix.ids[0], r,
                       s->new_tokens, -1);
         list[r] = &rows[r];
@@ -243,7 +243,7 @@ static void warm_scores(struct tec_loop *l, const struct tec_row_state *row)
 
 /* Warm up every part of the second set, beside a frame. Costs are taken from launches that have the
  * device to themselves. */
-static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input, int region)
+static void warm_concurrent(struct tec_loop *l, const struct tec_frame_input *input, int region)
 {
     const struct tec_plan_spec *s = &l->o.plan->spec;
     struct tec_executor *e = &l->o.executor;
@@ -254,12 +254,12 @@ static void warm_beside(struct tec_loop *l, const struct tec_frame_input *input,
     if (s->isolated)
         l->jobs[n++] = (struct tec_soft_job){.prefill = true, .region = own};
     for (int b = 0; b < s->n_batches; b++)
-        l->jobs[n++] =
-            (struct tec_soft_job){.rows = list,
-                                  .n = s->batches[b] < s->seats ? s->batches[b] : s->seats,
-                                  .k = 1,
-                                  .tokens = l->tokens,
-                                  .made = l->made};
+        l->jobs[n++] = (struct tec_soft_job){
+            .rows = list,
+            .n = s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots,
+            .k = 1,
+            .tokens = l->tokens,
+            .made = l->made};
     for (int d = 0; d < l->o.n_decoders && n < TEC_MAX_LAUNCHES; d++)
         if (l->o.decoders[d].tree && l->o.decoders[d].model == 0)
             l->jobs[n++] = (struct tec_soft_job){
@@ -290,13 +290,13 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
         struct tec_replay replay = {0};
         l->o.executor.prefix(l->o.executor.self, TEC_PART_FRAME, region, input, &replay);
         tec_loop_measure_prefix(l, &replay, s->steps > 0);
-        if (s->seats && s->isolated) {
+        if (s->request_slots && s->isolated) {
             replay = (struct tec_replay){0};
             l->o.executor.prefix(l->o.executor.self, TEC_PART_PREFIX, region, input, &replay);
             tec_loop_measure_prefix(l, &replay, false);
         }
-        for (int b = 0; s->seats && b < s->n_batches; b++) {
-            int n = s->batches[b] < s->seats ? s->batches[b] : s->seats;
+        for (int b = 0; s->request_slots && b < s->n_batches; b++) {
+            int n = s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots;
             start_warm_rows(l, input, region, rows, list);
             replay = (struct tec_replay){0};
             l->o.executor.decode(l->o.executor.self, list, n, 1, l->tokens, l->made, &replay);
@@ -308,7 +308,7 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
         }
     }
     if (s->beside && l->o.executor.beside)
-        warm_beside(l, input, region);
+        warm_concurrent(l, input, region);
     tec_spaces_warm(l, times);
     l->warming = false;
     tec_kv_pool_drop(pool, region);
@@ -335,22 +335,22 @@ void tec_loop_reset(struct tec_loop *l)
 static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
 {
     const struct tec_plan *p = l->o.plan;
-    size_t seats = (size_t)l->seats + 1;
-    l->requests = TEC_NEW(&l->arena, seats, struct tec_request);
-    l->seat_taken = TEC_NEW(&l->arena, seats, bool);
-    l->n_texts = 2 * (int)seats;
+    size_t request_slots = (size_t)l->request_slots + 1;
+    l->requests = TEC_NEW(&l->arena, request_slots, struct tec_request);
+    l->request_slot_taken = TEC_NEW(&l->arena, request_slots, bool);
+    l->n_texts = 2 * (int)request_slots;
     l->texts = TEC_NEW(&l->arena, (size_t)l->n_texts, struct tec_utterance);
-    l->view_rows = TEC_NEW(&l->arena, seats, struct tec_request_view);
+    l->view_rows = TEC_NEW(&l->arena, request_slots, struct tec_request_view);
     size_t chunk = (size_t)p->model->flow.horizon * (size_t)p->model->flow.dim;
     l->chunk = TEC_NEW(&l->arena, chunk + (size_t)p->spec.stages, float);
-    l->tokens = TEC_NEW(&l->arena, seats * ((size_t)l->max_k + 1), int);
-    l->made = TEC_NEW(&l->arena, seats, int);
+    l->tokens = TEC_NEW(&l->arena, request_slots * ((size_t)l->max_k + 1), int);
+    l->made = TEC_NEW(&l->arena, request_slots, int);
     l->text_ended = TEC_NEW(&l->arena, (size_t)l->n_texts, int64_t);
-    l->own = TEC_NEW(&l->arena, seats * (size_t)p->spec.own_tokens + 1, int);
+    l->prompts = TEC_NEW(&l->arena, request_slots * (size_t)p->spec.prompt_tokens + 1, int);
     l->prompt = TEC_NEW(&l->arena, (size_t)p->spec.text_tokens + 1, int);
     l->late_us = TEC_NEW(&l->arena, (size_t)l->o.topology->n_inputs + 1, int64_t);
-    bool ok = l->own && l->prompt && l->late_us && l->requests && l->seat_taken && l->texts &&
-              l->view_rows && l->chunk && l->tokens && l->made && l->text_ended;
+    bool ok = l->prompts && l->prompt && l->late_us && l->requests && l->request_slot_taken &&
+              l->texts && l->view_rows && l->chunk && l->tokens && l->made && l->text_ended;
     for (int i = 0; ok && i < l->n_texts; i++) {
         l->texts[i].id = -1;
         l->texts[i].tokens = TEC_NEW(&l->arena, (size_t)l->new_tokens + 1, int);

@@ -33,9 +33,9 @@ struct tec_decoder {
     bool end, mean;                    /* tree: end tokens are in it; sums by tokens */
     bool chooses;                      /* answers with one of a list, which begins at `root` */
     int root;
-    int own;    /* 1 + index of its own prompt in the input; 0 = none */
+    int prompt; /* 1 + index of its own prompt in the input; 0 = none */
     int stream; /* 1 + index of its stream where a prefill reads that; 0 = none does */
-    int model;  /* 0: the frames'; i: further[i - 1] */
+    int model;  /* 0: the frames'; i: secondary[i - 1] */
 };
 
 /* A node that reads what a decoder has said, when that is finished; what was given up is not. */
@@ -47,7 +47,7 @@ struct tec_text_reader {
 
 /* A chain besides the frames': its requests wait for prefills of their own. */
 struct tec_loop_model {
-    struct tec_plan *plan;              /* borrowed; spec.apart */
+    struct tec_plan *plan;              /* borrowed; spec.secondary */
     struct tec_executor executor;       /* over that plan, on the same clock and device */
     int prefill_node;                   /* topology */
     const char *kv_frame, *kv_requests; /* resources */
@@ -145,14 +145,14 @@ struct tec_loop_options {
     struct tec_plan *plan;               /* borrowed */
     const struct tec_topology *topology; /* borrowed */
     struct tec_executor executor;
-    int n_further;
-    struct tec_loop_model further[TEC_MAX_CHAINS - 1];
+    int n_secondary;
+    struct tec_loop_model secondary[TEC_MAX_CHAINS - 1];
     struct tec_planner planner;
     int n_decoders;
     struct tec_decoder decoders[TEC_MAX_DECODERS];
     int prefill_node, action_node; /* topology indices; -1 = none; of a ring: what decodes it */
     const char *kv_frame, *kv_requests; /* resources of the frames' model; NULL = the first two, or
-                                         * with further models: none */
+                                         * with secondary models: none */
     int64_t period_ns;                  /* 0: saturated */
     int64_t deadline_ns;                /* of the action, after the tick; 0 = none */
     const char *ring;                   /* name of the ring's resource; NULL = the plan has none */
@@ -223,9 +223,9 @@ int tec_loop_live(const struct tec_loop *loop);
 /* Drop every request, as after a change of policy between runs; costs stay. */
 void tec_loop_reset(struct tec_loop *loop);
 
-/* Texts: two records a seat and two more; the one that ended first is used again first, so a text
- * that ended is there for at least one more frame. Its count and done may be read from any thread,
- * the rest of a record by a reader that is done with it before the next frame begins. */
+/* Texts: two records a request slot and two more; the one that ended first is used again first, so
+ * a text that ended is there for at least one more frame. Its count and done may be read from any
+ * thread, the rest of a record by a reader that is done with it before the next frame begins. */
 int tec_loop_utterances(const struct tec_loop *loop);
 const struct tec_utterance *tec_loop_utterance(const struct tec_loop *loop, int i);
 

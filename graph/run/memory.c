@@ -14,7 +14,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { MAX_UNITS = 1 << 17, SCRATCH = 1 << 20 };
+enum { MAX_SEGMENTS = 1 << 17, SCRATCH = 1 << 20 };
 
 /* Open the sentence encoder; its directory is looked up as weights are. */
 static enum tec_status open_encoder(struct tec_memory *m, struct tec_error *err)
@@ -60,9 +60,9 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
     }
     XXH128_hash_t vocabulary = XXH3_128bits_digest(hash);
     XXH3_freeState(hash);
-    m->unit_bytes = (size_t)m->input->tokens_each * longest + TEC_MEMORY_SLACK;
-    if (!t || m->unit_bytes > TEC_MEMORY_UNIT)
-        m->unit_bytes = TEC_MEMORY_UNIT;
+    m->segment_bytes = (size_t)m->input->tokens_each * longest + TEC_MEMORY_SLACK;
+    if (!t || m->segment_bytes > TEC_MEMORY_SEGMENT)
+        m->segment_bytes = TEC_MEMORY_SEGMENT;
     *key = (struct tec_log_key){.tokenizer = {vocabulary.low64, vocabulary.high64},
                                 .layers = (uint32_t)s->layers,
                                 .row_bytes = (uint32_t)(s->kv_heads * s->head_dim) *
@@ -87,7 +87,7 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_decl_resource *r = m->resource;
     struct tec_store_options o = {.path = m->options.forgets ? NULL : r->store,
-                                  .max_units = MAX_UNITS,
+                                  .max_segments = MAX_SEGMENTS,
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
                                   .log = {.max_bytes = r->tiers.disk},
@@ -98,14 +98,14 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                              .event = remote_event}};
     TEC_TRY(key_of(m, &o.key, err));
     o.ram_bytes = tec_memory_kept(r, o.key.row_bytes, (int)o.key.layers);
-    /* An index of so many units is large where vectors are; most memories are small. */
+    /* An index of so many segments is large where vectors are; most memories are small. */
     int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200);
-    o.max_units = most < MAX_UNITS ? (uint32_t)most : MAX_UNITS;
+    o.max_segments = most < MAX_SEGMENTS ? (uint32_t)most : MAX_SEGMENTS;
     m->row = o.key.row_bytes;
     m->layers = (int)o.key.layers;
-    m->importance = TEC_NEW(&m->arena, o.max_units, _Atomic float);
+    m->importance = TEC_NEW(&m->arena, o.max_segments, _Atomic float);
     if (!m->importance)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %u units", o.max_units);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %u segments", o.max_segments);
     struct tec_store *store = NULL;
     TEC_TRY(tec_store_open(&store, &o, m->heap, err));
     pthread_mutex_lock(&m->words); /* the store's own threads read `store` under it */
@@ -248,7 +248,7 @@ enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t
         if (at > begin && (*n)++ < room)
             ids[*n - 1] = (int)(XXH3_64bits(text + begin, at - begin) % (uint64_t)vocab);
     }
-    if (*n == 0 && room > 0) /* a unit has at least one token */
+    if (*n == 0 && room > 0) /* a segment has at least one token */
         ids[(*n)++] = 0;
     return TEC_OK;
 }
@@ -259,7 +259,7 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
     for (int i = 0; i <= TEC_COUNT_FAILED; i++)
         n[i] = atomic_load_explicit(&m->counts[i], memory_order_relaxed);
     return (struct tec_memory_counts){.prompts = n[TEC_COUNT_PROMPTS],
-                                      .units = n[TEC_COUNT_UNITS],
+                                      .segments = n[TEC_COUNT_SEGMENTS],
                                       .missing = n[TEC_COUNT_MISSING],
                                       .whole = n[TEC_COUNT_WHOLE],
                                       .rows = n[TEC_COUNT_ROWS],
@@ -286,5 +286,5 @@ bool tec_memory_fails(struct tec_memory *m)
 
 uint32_t tec_memory_stored(struct tec_memory *m)
 {
-    return tec_store_counts(m->store).units;
+    return tec_store_counts(m->store).segments;
 }

@@ -1,15 +1,15 @@
-/* memory.h - a pipeline's memory at work: texts come in, units are found for a prompt, their kept
- * keys and values are brought to it, and what is missing is computed when nobody waits.
+/* memory.h - a pipeline's memory at work: texts come in, segments are found for a prompt, their
+ * kept keys and values are brought to it, and what is missing is computed when nobody waits.
  *
  * Three sides meet here:
- *   consumer   tec_memory_apply (changes), tec_memory_prompt (a prompt of units); before a frame
- *   frame      the executor: a recall in place of a prefill; after a frame, KV of units that have
- *              none, one bounded launch. No lock, no allocation, nothing that blocks
- *   worker     a thread: what to compute next, what was computed to the store (a file, a server)
- * Consumer and worker share one lock; the frame side shares a state variable with the worker.
+ *   consumer   tec_memory_apply (changes), tec_memory_prompt (a prompt of segments); before a frame
+ *   frame      the executor: a recall in place of a prefill; after a frame, KV of segments that
+ * have none, one bounded launch. No lock, no allocation, nothing that blocks worker     a thread:
+ * what to compute next, what was computed to the store (a file, a server) Consumer and worker share
+ * one lock; the frame side shares a state variable with the worker.
  *
- * An answer never waits for KV to be kept: a unit without KV is computed in the prompt itself, as
- * in a plain prefill. If kept KV is gone when it is needed, the prompt is computed whole. */
+ * An answer never waits for KV to be kept: a segment without KV is computed in the prompt itself,
+ * as in a plain prefill. If kept KV is gone when it is needed, the prompt is computed whole. */
 #ifndef TEC_GRAPH_RUN_MEMORY_H
 #define TEC_GRAPH_RUN_MEMORY_H
 
@@ -65,19 +65,19 @@ void tec_memory_close(struct tec_memory *memory); /* NULL is allowed */
 enum tec_status tec_memory_use(struct tec_memory *memory, const struct tec_template *t,
                                struct tec_error *err);
 
-/* Once, before the first frame: with the plan, the thread starts; units without KV get it now, the
- * beginning too. */
+/* Once, before the first frame: with the plan, the thread starts; segments without KV get it now,
+ * the beginning too. */
 enum tec_status tec_memory_attach(struct tec_memory *memory, struct tec_plan *plan,
                                   struct tec_error *err);
 
 /* Bounds of the changes of one observation, which are judged before any of it is tokenised. A
- * unit's text has at most what tokens_each tokens of the tokenizer can stand for (tokens_each times
- * the bytes of its longest piece, and 1 KiB), and never more than TEC_MEMORY_UNIT. */
+ * segment's text has at most what tokens_each tokens of the tokenizer can stand for (tokens_each
+ * times the bytes of its longest piece, and 1 KiB), and never more than TEC_MEMORY_SEGMENT. */
 enum {
-    TEC_MEMORY_UNIT = 64 << 10,  /* bytes of a text */
-    TEC_MEMORY_TEXTS = 1 << 20,  /* of all texts together */
-    TEC_MEMORY_JSON = 8 << 20,   /* of the changes as they come */
-    TEC_MEMORY_CHANGES = 1 << 10 /* units that are put or removed */
+    TEC_MEMORY_SEGMENT = 64 << 10, /* bytes of a text */
+    TEC_MEMORY_TEXTS = 1 << 20,    /* of all texts together */
+    TEC_MEMORY_JSON = 8 << 20,     /* of the changes as they come */
+    TEC_MEMORY_CHANGES = 1 << 10   /* segments that are put or removed */
 };
 
 /* A step of time and its changes, JSON: {"put": {ID: TEXT, ...}, "remove": [ID, ...]} ; NULL or ""
@@ -87,21 +87,21 @@ enum {
 enum tec_status tec_memory_apply(struct tec_memory *memory, const char *json, size_t bytes,
                                  struct tec_error *err);
 
-/* What a remember node reads was finished: n tokens, of that tokenizer (NULL: none). It is a unit
- * from the next tec_memory_apply on, or when the memory closes. Frame thread; takes nothing and
- * waits for nothing. `at`: tec_memory_remembers of the node, which is -1 where the node is none of
- * this memory's. */
+/* What a remember node reads was finished: n tokens, of that tokenizer (NULL: none). It is a
+ * segment from the next tec_memory_apply on, or when the memory closes. Frame thread; takes nothing
+ * and waits for nothing. `at`: tec_memory_remembers of the node, which is -1 where the node is none
+ * of this memory's. */
 int tec_memory_remembers(const struct tec_memory *memory, int node);
 void tec_memory_said(struct tec_memory *memory, int at, const struct tec_tokenizer *tokenizer,
                      const int *ids, int n);
 
-/* A prompt of units, in one of a few rooms that are used in turn. */
+/* A prompt of segments, in one of a few rooms that are used in turn. */
 struct tec_memory_prompt {
-    int n, query, n_units;
-    struct tec_unit_place *units; /* [max_segments] */
-    uint32_t *handles;            /* [max_segments] */
-    int *local;                   /* [max_segments] tokens before it in its static group */
-    struct tec_kv **kv;           /* [max_segments] pinned; NULL: it has none */
+    int n, query, n_segments;
+    struct tec_segment_range *segments; /* [max_segments] */
+    uint32_t *handles;                  /* [max_segments] */
+    int *local;                         /* [max_segments] tokens before it in its static group */
+    struct tec_kv **kv;                 /* [max_segments] pinned; NULL: it has none */
     struct tec_segment_view *views;
 };
 
@@ -109,17 +109,17 @@ struct tec_memory_prompt {
 enum tec_status tec_memory_rooms(struct tec_memory *memory, struct tec_memory_prompt *rooms, int n,
                                  struct tec_arena *arena, struct tec_error *err);
 
-/* What a prompt asks for: a text, put behind the units by the template; or, where `ids` is not
- * NULL, those in place of all that stands behind the units. Units are found by the text; where that
- * is empty, by what the tokenizer makes of the ids. */
+/* What a prompt asks for: a text, put behind the segments by the template; or, where `ids` is not
+ * NULL, those in place of all that stands behind the segments. Segments are found by the text;
+ * where that is empty, by what the tokenizer makes of the ids. */
 struct tec_memory_query {
     struct tec_template_values values;
     const int *ids; /* [n] of the model's vocabulary */
     int n;
 };
 
-/* Find units for a query, assemble beginning, units and query: ids [room]. What the prompt pinned
- * before is dropped. TEC_INVALID: more tokens than room. */
+/* Find segments for a query, assemble beginning, segments and query: ids [room]. What the prompt
+ * pinned before is dropped. TEC_INVALID: more tokens than room. */
 enum tec_status tec_memory_prompt(struct tec_memory *memory, struct tec_memory_prompt *prompt,
                                   const struct tec_memory_query *query, int *ids, int room,
                                   struct tec_arena *scratch, struct tec_error *err);
@@ -130,10 +130,10 @@ struct tec_executor tec_memory_executor(struct tec_memory *memory,
                                         const struct tec_executor *inner);
 
 struct tec_memory_counts {
-    int64_t prompts, units, missing; /* of prompts: units, those without kept KV */
-    int64_t whole;                   /* prompts computed whole because KV was gone */
-    int64_t rows, rows_full;         /* rows computed over all layers, and of full prefills */
-    int64_t waited_ns, choose_ns;    /* for KV; to choose units */
+    int64_t prompts, segments, missing; /* of prompts: segments, those without kept KV */
+    int64_t whole;                      /* prompts computed whole because KV was gone */
+    int64_t rows, rows_full;            /* rows computed over all layers, and of full prefills */
+    int64_t waited_ns, choose_ns;       /* for KV; to choose segments */
     int64_t remembered_tokens, remember_ns; /* computed to be kept */
     int64_t failed;                         /* of that, not kept: see `trouble` */
     struct tec_prefetch_counts prefetch;
@@ -146,7 +146,7 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *memory);
 enum { TEC_MEMORY_DAMAGES = 8 };
 struct tec_memory_damage {
     int64_t offset, bytes; /* in the file */
-    char unit[64];         /* its name, "" where that is not known */
+    char segment[64];      /* its name, "" where that is not known */
     uint64_t serial;       /* its number, 0 where that is not known */
     char what[64];
 };
@@ -159,7 +159,7 @@ void tec_memory_damages(struct tec_memory *memory, struct tec_memory_damages *ou
  * it failed. Any thread. */
 const char *tec_memory_file(const struct tec_memory *memory);
 bool tec_memory_fails(struct tec_memory *memory);
-/* Units in the store. Any thread. */
+/* Segments in the store. Any thread. */
 uint32_t tec_memory_stored(struct tec_memory *memory);
 
 /* The newest thing that went wrong without hurting an answer, or "". Copied. */

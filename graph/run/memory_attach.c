@@ -17,7 +17,7 @@ const struct tec_decl_node *tec_memory_node(const struct tec_pipeline *p)
 
 int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers)
 {
-    /* Nothing is said: as much as the units of a prompt twice over. */
+    /* Nothing is said: as much as the segments of a prompt twice over. */
     return r->tiers.host ? r->tiers.host : 4LL * r->tokens * (int64_t)row * layers;
 }
 
@@ -26,11 +26,11 @@ static size_t piece_most(const struct tec_decl_input *in, size_t row)
     return (2 * (size_t)in->tokens_each * row + 8 + 63) / 64 * 64;
 }
 
-/* K, or V, of all units that a launch computes, where the host cannot read the device's. */
+/* K, or V, of all segments that a launch computes, where the host cannot read the device's. */
 static size_t copy_bytes(const struct tec_plan *plan, size_t row, int layers)
 {
     bool reads = tec_device_reads_host(plan->device);
-    return reads ? 0 : (size_t)layers * (size_t)plan->spec.unit_tokens * row;
+    return reads ? 0 : (size_t)layers * (size_t)plan->spec.segment_tokens * row;
 }
 
 struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p,
@@ -51,13 +51,13 @@ struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p,
 static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
 {
     struct tec_remember_job *j = &m->job;
-    size_t units = (size_t)m->plan->spec.units, tokens = (size_t)m->plan->spec.unit_tokens;
-    j->texts = TEC_NEW(&m->arena, units, struct tec_remember_text);
-    j->handles = TEC_NEW(&m->arena, units, uint32_t);
-    j->versions = TEC_NEW(&m->arena, units, uint64_t);
-    j->epochs = TEC_NEW(&m->arena, units, uint64_t);
-    j->first = TEC_NEW(&m->arena, units, int);
-    j->tokens = TEC_NEW(&m->arena, units, int);
+    size_t segments = (size_t)m->plan->spec.segments, tokens = (size_t)m->plan->spec.segment_tokens;
+    j->texts = TEC_NEW(&m->arena, segments, struct tec_remember_text);
+    j->handles = TEC_NEW(&m->arena, segments, uint32_t);
+    j->versions = TEC_NEW(&m->arena, segments, uint64_t);
+    j->epochs = TEC_NEW(&m->arena, segments, uint64_t);
+    j->first = TEC_NEW(&m->arena, segments, int);
+    j->tokens = TEC_NEW(&m->arena, segments, int);
     j->ids = TEC_NEW(&m->arena, tokens, int);
     bool whole =
         j->texts && j->handles && j->versions && j->epochs && j->first && j->tokens && j->ids;
@@ -74,21 +74,22 @@ static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
 /* A place for each piece, for KV that is not in RAM. */
 static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
 {
-    size_t units = (size_t)m->input->max_segments, layers = (size_t)m->layers;
+    size_t segments = (size_t)m->input->max_segments, layers = (size_t)m->layers;
     size_t most = piece_most(m->input, m->row);
-    m->staging = TEC_NEW(&m->arena, layers * units, unsigned char *);
-    m->stage = tec_arena_push(&m->arena, layers * units * most, 1, 64);
-    m->first = TEC_NEW(&m->arena, units + 1, unsigned char);
-    m->fresh = TEC_NEW(&m->arena, units + 1, bool);
-    m->skipped = TEC_NEW(&m->arena, units + 1, bool);
-    m->set = TEC_NEW(&m->arena, units + 1, unsigned char);
-    m->order = TEC_NEW(&m->arena, units + 1, int);
-    m->looked = TEC_NEW(&m->arena, units + 1, uint32_t);
-    m->score = TEC_NEW(&m->arena, units + 1, double);
+    m->staging = TEC_NEW(&m->arena, layers * segments, unsigned char *);
+    m->stage = tec_arena_push(&m->arena, layers * segments * most, 1, 64);
+    m->first = TEC_NEW(&m->arena, segments + 1, unsigned char);
+    m->fresh = TEC_NEW(&m->arena, segments + 1, bool);
+    m->skipped = TEC_NEW(&m->arena, segments + 1, bool);
+    m->set = TEC_NEW(&m->arena, segments + 1, unsigned char);
+    m->order = TEC_NEW(&m->arena, segments + 1, int);
+    m->looked = TEC_NEW(&m->arena, segments + 1, uint32_t);
+    m->score = TEC_NEW(&m->arena, segments + 1, double);
     if (!m->staging || !m->stage || !m->first || !m->fresh || !m->skipped || !m->set || !m->order ||
         !m->looked || !m->score)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu units on its way", units);
-    for (size_t i = 0; i < layers * units; i++)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu segments on its way",
+                        segments);
+    for (size_t i = 0; i < layers * segments; i++)
         m->staging[i] = m->stage + i * most;
     return TEC_OK;
 }
@@ -110,7 +111,7 @@ static enum tec_status take_held(struct tec_memory *m, struct tec_error *err)
 static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *err)
 {
     size_t bytes = (size_t)m->n_beginning * m->row;
-    if (m->n_beginning < 1 || m->n_beginning > m->plan->spec.unit_tokens)
+    if (m->n_beginning < 1 || m->n_beginning > m->plan->spec.segment_tokens)
         return TEC_OK; /* it is computed with each prompt, then */
     const struct tec_remember_text text = {m->beginning, m->n_beginning};
     unsigned char *k = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);
@@ -129,15 +130,15 @@ static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *er
     return TEC_OK;
 }
 
-/* Computes the units that a file holds without KV, before the first frame: each unit once, within
- * the time that a start may take. The rest is computed between frames. */
+/* Computes the segments that a file holds without KV, before the first frame: each segment once,
+ * within the time that a start may take. The rest is computed between frames. */
 static void fill_store(struct tec_memory *m)
 {
     const struct tec_clock real = {NULL};
     int64_t failed = 0, until = tec_clock_now(&real) + START_NS;
-    int64_t left = tec_store_counts(m->store).units;
+    int64_t left = tec_store_counts(m->store).segments;
     while (!failed && left > 0 && tec_clock_now(&real) < until && tec_memory_fill_job(m)) {
-        left -= m->job.n_units;
+        left -= m->job.n_segments;
         tec_memory_run_job(m);
         tec_memory_keep_job(m);
         failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
@@ -182,7 +183,7 @@ enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
     TEC_TRY(take_held(m, err));
     TEC_TRY(tec_recall_create(&m->recall, plan, &m->arena, err));
     const struct tec_prefetch_options o = {.layers = m->layers,
-                                           .units = m->input->max_segments,
+                                           .segments = m->input->max_segments,
                                            .grain_bytes = 64 << 10,
                                            .remote_ns = (int64_t)(m->resource->remote_ms * 1e6),
                                            .direct = true};

@@ -50,7 +50,7 @@ static enum tec_status judge_sizes(const struct tec_memory *m, const struct chan
     json_t *text;
     if (n > TEC_MEMORY_CHANGES)
         return tec_fail(err, TEC_INVALID,
-                        "%s: changes of %zu units in one observation; at most %d are possible: "
+                        "%s: changes of %zu segments in one observation; at most %d are possible: "
                         "send more observations",
                         m->input->name, n, TEC_MEMORY_CHANGES);
     for (size_t i = 0; i < json_array_size(c->remove); i++) {
@@ -66,11 +66,11 @@ static enum tec_status judge_sizes(const struct tec_memory *m, const struct chan
             return tec_fail(err, TEC_MALFORMED, "%s: the text of '%.60s' is no string",
                             m->input->name, id);
         TEC_TRY(judge_id(m, id, err));
-        if (bytes > m->unit_bytes)
+        if (bytes > m->segment_bytes)
             return tec_fail(err, TEC_INVALID,
                             "%s: '%.60s' has %zu bytes; at most %zu are possible (tokens_each is "
                             "%d): shorten it",
-                            m->input->name, id, bytes, m->unit_bytes, m->input->tokens_each);
+                            m->input->name, id, bytes, m->segment_bytes, m->input->tokens_each);
         sum += bytes;
         if (sum > TEC_MEMORY_TEXTS)
             return tec_fail(err, TEC_INVALID,
@@ -110,11 +110,11 @@ static enum tec_status put(struct tec_memory *m, const char *id, const json_t *t
                            uint32_t tokens, struct tec_error *err)
 {
     struct tec_groups_change change;
-    uint32_t unit;
+    uint32_t segment;
     size_t bytes = json_string_length(text);
     TEC_TRY(tec_memory_embed(m, json_string_value(text), bytes, err));
     enum tec_status status = tec_store_put(m->store, id, json_string_value(text), bytes, tokens,
-                                           m->embedding, &unit, &change, err);
+                                           m->embedding, &segment, &change, err);
     return tec_context(err, status, "%s: '%.60s'", m->input->name, id);
 }
 

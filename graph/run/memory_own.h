@@ -17,12 +17,12 @@ enum tec_job_state { TEC_JOB_EMPTY, TEC_JOB_READY, TEC_JOB_DONE };
 struct tec_remember_job {
     _Atomic int state;
     struct tec_remember_text *texts; /* [max] sequences */
-    int n_texts, n_units, n_tokens;
-    uint32_t *handles; /* [max] units, in order of tokens */
+    int n_texts, n_segments, n_tokens;
+    uint32_t *handles; /* [max] segments, in order of tokens */
     uint64_t *versions, *epochs;
-    int *first, *tokens;  /* [max] of each unit */
-    int *ids;             /* [unit_tokens] */
-    unsigned char *k, *v; /* [layers, unit_tokens, row]: copies, where the host cannot read */
+    int *first, *tokens;  /* [max] of each segment */
+    int *ids;             /* [segment_tokens] */
+    unsigned char *k, *v; /* [layers, segment_tokens, row]: copies, where the host cannot read */
     struct tec_error err;
     bool failed;
 };
@@ -44,8 +44,8 @@ struct tec_memory_heard {
     _Atomic bool full;
     _Atomic int64_t others; /* since then */
     struct tec_error why;
-    uint32_t handle; /* TEC_NO_UNIT: of no unit in particular */
-    int64_t unit;    /* serial number */
+    uint32_t handle; /* TEC_NO_SEGMENT: of no segment in particular */
+    int64_t segment; /* serial number */
 };
 
 struct tec_memory {
@@ -63,10 +63,10 @@ struct tec_memory {
     int64_t step;
     _Atomic int64_t changes; /* of texts and groups */
     uint32_t cold[COLD],
-        n_cold; /* units whose KV is not in RAM, found by prompts; under the lock */
+        n_cold; /* segments whose KV is not in RAM, found by prompts; under the lock */
     const struct tec_template *template;
-    int *ids;                     /* [tokens_each] room to count */
-    size_t unit_bytes;            /* most of a unit's text: what tokens_each tokens can stand for */
+    int *ids;             /* [tokens_each] room to count */
+    size_t segment_bytes; /* most of a segment's text: what tokens_each tokens can stand for */
     struct tec_memory_said *said; /* [n_said] in the order of the pipeline's remember nodes */
     int n_said, said_room;
 
@@ -79,11 +79,11 @@ struct tec_memory {
     struct tec_remember_job job;
     pthread_t worker;
     struct tec_store_cursor cursor; /* the worker's */
-    uint32_t *looked;               /* [units] */
-    int64_t token_ns;               /* of a launch of units, believed; the frame thread's */
+    uint32_t *looked;               /* [segments] */
+    int64_t token_ns;               /* of a launch of segments, believed; the frame thread's */
     bool works;
     _Atomic bool stops;
-    unsigned char **staging, *stage; /* [layers, units] */
+    unsigned char **staging, *stage; /* [layers, segments] */
     struct tec_prefetch *prefetch;
     double *ratios; /* [layers] as declared, or as the frame's decision has it */
     bool decided, by_score, audit;
@@ -93,13 +93,13 @@ struct tec_memory {
     struct tec_executor inner;
     struct tec_recall recall;
     const struct tec_memory_prompt *prompt; /* of the running recall */
-    unsigned char *first;                   /* [units + 1] S(0) */
-    unsigned char *set;                     /* [units] what the prefetch is told */
-    bool *fresh, *skipped;     /* [units + 1] nothing kept is brought; by the frame's decision */
-    int *order;                /* [units] which is loaded first, by decision */
-    double *score;             /* [units] */
+    unsigned char *first;                   /* [segments + 1] S(0) */
+    unsigned char *set;                     /* [segments] what the prefetch is told */
+    bool *fresh, *skipped;     /* [segments + 1] nothing kept is brought; by the frame's decision */
+    int *order;                /* [segments] which is loaded first, by decision */
+    double *score;             /* [segments] */
     int **held, *n_held;       /* [regions] ids whose full KV a region has */
-    _Atomic float *importance; /* [max_units] as last chosen by */
+    _Atomic float *importance; /* [max_segments] as last chosen by */
     const unsigned char *const *pieces;
 
     _Atomic int64_t counts[16]; /* memory.c: which is which */
@@ -113,7 +113,7 @@ struct tec_memory {
 
 enum {
     TEC_COUNT_PROMPTS,
-    TEC_COUNT_UNITS,
+    TEC_COUNT_SEGMENTS,
     TEC_COUNT_MISSING,
     TEC_COUNT_WHOLE,
     TEC_COUNT_ROWS,
@@ -132,7 +132,7 @@ static inline void tec_memory_count(struct tec_memory *m, int what, int64_t n)
 /* Bytes of KV that a memory keeps in RAM, at most. */
 int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers);
 
-/* The ids of a unit's text; *n, which may be more than room. Under the lock. */
+/* The ids of a segment's text; *n, which may be more than room. Under the lock. */
 enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
                                   size_t room, size_t *n, struct tec_error *err);
 /* Its vector, to m->embedding. Under the lock. */
@@ -140,12 +140,12 @@ enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t 
                                  struct tec_error *err);
 
 /* memory_said.c: room for what remember nodes read; put what was said since the last time, under
- * the lock: how many units, and in *why what could not be put (status TEC_OK: nothing). */
+ * the lock: how many segments, and in *why what could not be put (status TEC_OK: nothing). */
 enum tec_status tec_memory_make_said(struct tec_memory *m, struct tec_error *err);
 int tec_memory_take_said(struct tec_memory *m, struct tec_error *why);
 
-/* memory_work.c: fill the job with units that have no KV (false: there are none), under the lock;
- * run it on the frame thread; keep what it made. */
+/* memory_work.c: fill the job with segments that have no KV (false: there are none), under the
+ * lock; run it on the frame thread; keep what it made. */
 bool tec_memory_fill_job(struct tec_memory *m);
 void tec_memory_run_job(struct tec_memory *m);
 void tec_memory_keep_job(struct tec_memory *m);
@@ -163,9 +163,9 @@ void tec_memory_written(struct tec_memory *m);
  * opened, else by the worker: tell_damage. */
 void tec_memory_damaged(void *memory, const struct tec_log_damage *damage);
 void tec_memory_tell_damage(struct tec_memory *m);
-/* The frame's side: the running prompt could not be recalled, because of its `unit` (-1: of none).
- * The worker's: say so. When nothing comes any more: what was held back. */
-void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int unit);
+/* The frame's side: the running prompt could not be recalled, because of its `segment` (-1: of
+ * none). The worker's: say so. When nothing comes any more: what was held back. */
+void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int segment);
 void tec_memory_tell(struct tec_memory *m);
 void tec_memory_tell_rest(struct tec_memory *m);
 

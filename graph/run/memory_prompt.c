@@ -1,4 +1,4 @@
-/* memory_prompt.c - the consumer's side: from a query to beginning, units, query, and what is
+/* memory_prompt.c - the consumer's side: from a query to beginning, segments, query, and what is
  * pinned for them. */
 #include "graph/run/memory_own.h"
 
@@ -54,82 +54,83 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
 enum tec_status tec_memory_rooms(struct tec_memory *m, struct tec_memory_prompt *rooms, int n,
                                  struct tec_arena *arena, struct tec_error *err)
 {
-    size_t units = (size_t)m->input->max_segments;
+    size_t segments = (size_t)m->input->max_segments;
     for (int i = 0; i < n; i++) {
         struct tec_memory_prompt *p = &rooms[i];
-        *p = (struct tec_memory_prompt){.units = TEC_NEW(arena, units, struct tec_unit_place),
-                                        .handles = TEC_NEW(arena, units, uint32_t),
-                                        .local = TEC_NEW(arena, units, int),
-                                        .kv = TEC_NEW(arena, units, struct tec_kv *),
-                                        .views = TEC_NEW(arena, units, struct tec_segment_view)};
-        if (!p->units || !p->handles || !p->local || !p->kv || !p->views)
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu units of a prompt", units);
+        *p = (struct tec_memory_prompt){.segments =
+                                            TEC_NEW(arena, segments, struct tec_segment_range),
+                                        .handles = TEC_NEW(arena, segments, uint32_t),
+                                        .local = TEC_NEW(arena, segments, int),
+                                        .kv = TEC_NEW(arena, segments, struct tec_kv *),
+                                        .views = TEC_NEW(arena, segments, struct tec_segment_view)};
+        if (!p->segments || !p->handles || !p->local || !p->kv || !p->views)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu segments of a prompt", segments);
     }
     return TEC_OK;
 }
 
 void tec_memory_drop(struct tec_memory *m, struct tec_memory_prompt *prompt)
 {
-    for (int u = 0; u < prompt->n_units; u++)
+    for (int u = 0; u < prompt->n_segments; u++)
         if (prompt->kv[u])
             tec_store_drop(m->store, prompt->kv[u]);
-    prompt->n_units = 0;
+    prompt->n_segments = 0;
 }
 
 static struct tec_segment_view view_of(const struct tec_memory *m,
                                        const struct tec_memory_prompt *p, int u,
-                                       const struct tec_unit_view *unit)
+                                       const struct tec_store_segment_view *segment)
 {
     return (struct tec_segment_view){
-        .id = (int64_t)unit->unit,
-        .tokens = (int)unit->tokens,
+        .id = (int64_t)segment->segment,
+        .tokens = (int)segment->tokens,
         .importance =
             (double)atomic_load_explicit(&m->importance[p->handles[u]], memory_order_relaxed),
         .tier = p->kv[u] ? (int)tec_kv_tier(p->kv[u]) : TEC_KEPT_PLACES,
         .dirty = !p->kv[u],
-        .fixed = unit->epoch != 0,
+        .fixed = segment->epoch != 0,
         .last_used = m->step};
 }
 
-/* Tokens before a unit in its static group: where its keys were computed. */
+/* Tokens before a segment in its static group: where its keys were computed. */
 static int before(struct tec_memory *m, uint32_t handle, uint64_t epoch)
 {
     uint32_t members[TEC_MAX_SEGMENTS], n = 0;
-    struct tec_unit_view unit;
+    struct tec_store_segment_view segment;
     int tokens = 0;
     if (epoch == 0 || m->node->positions != TEC_POSITIONS_LOCAL0)
         return 0;
     n = tec_store_members(m->store, handle, members, TEC_MAX_SEGMENTS);
     for (uint32_t i = 0; n <= TEC_MAX_SEGMENTS && i < n && members[i] != handle; i++)
-        tokens += tec_store_view(m->store, members[i], &unit) ? (int)unit.tokens : 0;
+        tokens += tec_store_view(m->store, members[i], &segment) ? (int)segment.tokens : 0;
     return tokens;
 }
 
-/* Unit u of the prompt behind `at` tokens; false: it does not fit any more, and is left out. */
-static bool add_unit(struct tec_memory *m, struct tec_memory_prompt *p, uint32_t handle, int *ids,
-                     int most, int *at)
+/* Segment u of the prompt behind `at` tokens; false: it does not fit any more, and is left out. */
+static bool add_segment(struct tec_memory *m, struct tec_memory_prompt *p, uint32_t handle,
+                        int *ids, int most, int *at)
 {
-    struct tec_unit_view unit;
+    struct tec_store_segment_view segment;
     struct tec_error ignored;
     size_t n = 0;
-    int u = p->n_units;
-    if (u == m->input->max_segments || !tec_store_view(m->store, handle, &unit) ||
-        tec_memory_encode(m, unit.text, unit.text_bytes, ids + *at, (size_t)(most - *at), &n,
+    int u = p->n_segments;
+    if (u == m->input->max_segments || !tec_store_view(m->store, handle, &segment) ||
+        tec_memory_encode(m, segment.text, segment.text_bytes, ids + *at, (size_t)(most - *at), &n,
                           &ignored) != TEC_OK ||
-        n > (size_t)(most - *at) || n != unit.tokens)
+        n > (size_t)(most - *at) || n != segment.tokens)
         return false;
-    p->units[u] = (struct tec_unit_place){*at, *at + (int)n};
+    p->segments[u] = (struct tec_segment_range){*at, *at + (int)n};
     p->handles[u] = handle;
-    p->local[u] = before(m, handle, unit.epoch);
-    /* A file may hold longer units than this pipeline has room for: those are computed. */
-    if (unit.tokens > (uint32_t)m->input->tokens_each ||
+    p->local[u] = before(m, handle, segment.epoch);
+    /* A file may hold longer segments than this pipeline has room for: those are computed. */
+    if (segment.tokens > (uint32_t)m->input->tokens_each ||
         tec_store_pin(m->store, handle, &p->kv[u], NULL) != TEC_OK)
         p->kv[u] = NULL;
     if (p->kv[u] && tec_kv_tier(p->kv[u]) != TEC_KEPT_RAM && m->n_cold < COLD)
         m->cold[m->n_cold++] = handle;
-    p->views[u] = view_of(m, p, u, &unit);
+    p->views[u] = view_of(m, p, u, &segment);
     *at += (int)n;
-    p->n_units++;
+    p->n_segments++;
     return true;
 }
 
@@ -148,7 +149,7 @@ static size_t query_room(const struct tec_memory *m)
     return room;
 }
 
-/* Encodes the tokens behind the units; *n may be more than room. */
+/* Encodes the tokens behind the segments; *n may be more than room. */
 static enum tec_status query_ids(struct tec_memory *m, const struct tec_memory_query *q, int *ids,
                                  size_t room, size_t *n, struct tec_arena *scratch,
                                  struct tec_error *err)
@@ -161,7 +162,7 @@ static enum tec_status query_ids(struct tec_memory *m, const struct tec_memory_q
     return TEC_OK;
 }
 
-/* Computes the query vector that units are compared with, in m->embedding. */
+/* Computes the query vector that segments are compared with, in m->embedding. */
 static enum tec_status query_vector(struct tec_memory *m, const struct tec_memory_query *q,
                                     struct tec_arena *scratch, struct tec_error *err)
 {
@@ -176,26 +177,26 @@ static enum tec_status query_vector(struct tec_memory *m, const struct tec_memor
     return tec_memory_embed(m, text, n, err);
 }
 
-/* Keeps the units found, best first, that fit into `room` tokens, and sorts them as they were first
- * put: a unit keeps its serial number through all its changes. */
+/* Keeps the segments found, best first, that fit into `room` tokens, and sorts them as they were
+ * first put: a segment keeps its serial number through all its changes. */
 static enum tec_status put_in_order(struct tec_memory *m, uint32_t *found, uint32_t *n_found,
                                     int room, struct tec_arena *scratch, struct tec_error *err)
 {
     uint64_t *serials = TEC_NEW(scratch, (size_t)*n_found + 1, uint64_t);
-    struct tec_unit_view unit;
+    struct tec_store_segment_view segment;
     uint32_t n = 0;
     if (!serials)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
     for (uint32_t i = 0; i < *n_found; i++) {
         uint32_t at = n, handle = found[i];
-        if (!tec_store_view(m->store, handle, &unit) || (int64_t)unit.tokens > room)
+        if (!tec_store_view(m->store, handle, &segment) || (int64_t)segment.tokens > room)
             continue;
-        room -= (int)unit.tokens;
-        for (; at > 0 && serials[at - 1] > unit.unit; at--) {
+        room -= (int)segment.tokens;
+        for (; at > 0 && serials[at - 1] > segment.segment; at--) {
             serials[at] = serials[at - 1];
             found[at] = found[at - 1];
         }
-        serials[at] = unit.unit;
+        serials[at] = segment.segment;
         found[at] = handle;
         n++;
     }
@@ -203,7 +204,7 @@ static enum tec_status put_in_order(struct tec_memory *m, uint32_t *found, uint3
     return TEC_OK;
 }
 
-/* Query ids stand at the end of `ids` until it is known how many units fit. */
+/* Query ids stand at the end of `ids` until it is known how many segments fit. */
 static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *p,
                                 const struct tec_memory_query *q, int *ids, int room,
                                 struct tec_arena *scratch, struct tec_error *err)
@@ -217,7 +218,7 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
     if (n > query_room(m))
         return tec_fail(
             err, TEC_INVALID,
-            "the prompt behind the units has %zu tokens, the pipeline allows %zu: raise "
+            "the prompt behind the segments has %zu tokens, the pipeline allows %zu: raise "
             "max_tokens or shorten it",
             n, query_room(m));
     if (n < 1 || n + (size_t)m->n_beginning > (size_t)room)
@@ -232,7 +233,7 @@ static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *
     if (m->node->order == TEC_ORDER_AS_PUT)
         TEC_TRY(put_in_order(m, found, &n_found, most - at, scratch, err));
     for (uint32_t i = 0; i < n_found; i++)
-        add_unit(m, p, found[i], ids, most, &at);
+        add_segment(m, p, found[i], ids, most, &at);
     memcpy(ids + at, query, n * sizeof *ids);
     p->query = at;
     p->n = at + (int)n;

@@ -9,19 +9,19 @@
 
 static const struct tec_clock real = {NULL};
 
-/* The prefetch is told of a forward's units; the beginning is this file's own. */
-static bool find(void *self, int layer, int unit, const void **k, const void **v)
+/* The prefetch is told of a forward's segments; the beginning is this file's own. */
+static bool find(void *self, int layer, int segment, const void **k, const void **v)
 {
     struct tec_memory *m = self;
-    int n = m->prompt->n_units;
-    if (unit == n) {
+    int n = m->prompt->n_segments;
+    if (segment == n) {
         size_t layer_bytes = (size_t)m->n_beginning * m->row;
         *k = m->begin_k ? m->begin_k + (size_t)layer * layer_bytes : NULL;
         *v = m->begin_k ? m->begin_v + (size_t)layer * layer_bytes : NULL;
         return m->begin_k != NULL;
     }
-    const struct tec_kv *kv = m->fresh[unit] ? NULL : m->prompt->kv[unit];
-    const unsigned char *piece = kv ? m->pieces[(size_t)layer * (size_t)n + (size_t)unit] : NULL;
+    const struct tec_kv *kv = m->fresh[segment] ? NULL : m->prompt->kv[segment];
+    const unsigned char *piece = kv ? m->pieces[(size_t)layer * (size_t)n + (size_t)segment] : NULL;
     *k = piece;
     *v = piece ? piece + (size_t)tec_kv_tokens(kv) * m->row : NULL;
     return piece != NULL;
@@ -37,7 +37,7 @@ static void known(void *self, int layer, const unsigned char *set)
 {
     struct tec_memory *m = self;
     /* A set only shrinks, from what the first layer was said to compute. */
-    for (int u = 0; u < m->prompt->n_units; u++)
+    for (int u = 0; u < m->prompt->n_segments; u++)
         m->set[u] = set[u] && m->first[u];
     if (layer > 0)
         tec_prefetch_known(m->prefetch, layer, m->set);
@@ -95,20 +95,21 @@ static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule 
                              struct tec_error *err)
 {
     const struct tec_memory_prompt *p = m->prompt;
-    /* Rows of the first layer: KEEP computes all units, unless nothing at all is computed anew. */
+    /* Rows of the first layer: KEEP computes all segments, unless nothing at all is computed anew.
+     */
     bool all = rule->selection == TEC_SELECTION_full || rule->selection == TEC_SELECTION_prefix ||
                (rule->selection == TEC_SELECTION_cacheblend && rule->check > 0) ||
                (rule->selection == TEC_SELECTION_keep && rule->ratios[0] > 0.0);
     bool none = rule->selection == TEC_SELECTION_full || rule->selection == TEC_SELECTION_prefix;
-    for (int u = 0; u < p->n_units; u++) {
+    for (int u = 0; u < p->n_segments; u++) {
         m->fresh[u] = !p->kv[u] || m->skipped[u];
         m->first[u] = all || m->fresh[u];
     }
-    m->fresh[p->n_units] = !m->begin_k;
+    m->fresh[p->n_segments] = !m->begin_k;
     if (none)
         return TEC_OK;
     const struct tec_prefetch_forward f = {.layers = m->layers,
-                                           .units = p->n_units,
+                                           .segments = p->n_segments,
                                            .overlap = (enum tec_overlap)m->node->overlap,
                                            .kv = p->kv,
                                            .staging = m->staging,
@@ -117,8 +118,8 @@ static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule 
     return tec_prefetch_begin(m->prefetch, &f, err) == TEC_OK ? TEC_OK : TEC_NOT_FOUND;
 }
 
-/* If the prefetch failed, report its error and blame the first unit that could not be loaded. */
-static enum tec_status finish(struct tec_memory *m, enum tec_status status, int *unit,
+/* If the prefetch failed, report its error and blame the first segment that could not be loaded. */
+static enum tec_status finish(struct tec_memory *m, enum tec_status status, int *segment,
                               struct tec_error *err)
 {
     struct tec_prefetch_result result;
@@ -126,14 +127,14 @@ static enum tec_status finish(struct tec_memory *m, enum tec_status status, int 
     if (tec_prefetch_finish(m->prefetch, &result, &why) == TEC_OK ||
         (status != TEC_OK && status != TEC_NOT_FOUND))
         return status;
-    for (int u = m->prompt->n_units - 1; u >= 0; u--)
-        *unit = result.failed[u] ? u : *unit;
+    for (int u = m->prompt->n_segments - 1; u >= 0; u--)
+        *segment = result.failed[u] ? u : *segment;
     return tec_fail(err, TEC_NOT_FOUND, "%s", why.message);
 }
 
-/* *unit: to blame for TEC_NOT_FOUND; unchanged where none is. */
+/* *segment: to blame for TEC_NOT_FOUND; unchanged where none is. */
 static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *rule, int region,
-                           const struct tec_prefix_input *o, int *unit, struct tec_error *err)
+                           const struct tec_prefix_input *o, int *segment, struct tec_error *err)
 {
     const struct tec_memory_prompt *p = m->prompt;
     bool fed = rule->selection != TEC_SELECTION_full && rule->selection != TEC_SELECTION_prefix;
@@ -145,23 +146,23 @@ static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *r
                                              .ended = fed ? ended : NULL};
     const struct tec_recall_input in = {.ids = o->ids,
                                         .n = o->n_text,
-                                        .units = p->units,
-                                        .n_units = p->n_units,
+                                        .segments = p->segments,
+                                        .n_segments = p->n_segments,
                                         .local = p->local,
                                         .fresh = m->fresh,
                                         .query = p->query,
                                         .region = region};
     TEC_TRY(begin(m, rule, err));
     enum tec_status status = tec_recall_run(&m->recall, &in, rule, &source, err);
-    return fed ? finish(m, status, unit, err) : status;
+    return fed ? finish(m, status, segment, err) : status;
 }
 
 static void count(struct tec_memory *m, const struct tec_memory_prompt *p, int n)
 {
     const struct tec_recall *r = &m->recall;
     tec_memory_count(m, TEC_COUNT_PROMPTS, 1);
-    tec_memory_count(m, TEC_COUNT_UNITS, p->n_units);
-    for (int u = 0; u < p->n_units; u++)
+    tec_memory_count(m, TEC_COUNT_SEGMENTS, p->n_segments);
+    for (int u = 0; u < p->n_segments; u++)
         tec_memory_count(m, TEC_COUNT_MISSING, !p->kv[u]);
     for (int l = 0; l < r->layers; l++)
         tec_memory_count(m, TEC_COUNT_ROWS, r->rows[l]);
@@ -169,14 +170,14 @@ static void count(struct tec_memory *m, const struct tec_memory_prompt *p, int n
     tec_memory_count(m, TEC_COUNT_WAITED, r->times.waited);
     tec_memory_count(m, TEC_COUNT_CHOOSE, r->times.choose);
     const struct tec_importance *im = &r->importance;
-    for (int u = 0; r->rule.selection == TEC_SELECTION_keep && im->n_hops && u < p->n_units; u++)
+    for (int u = 0; r->rule.selection == TEC_SELECTION_keep && im->n_hops && u < p->n_segments; u++)
         atomic_store_explicit(&m->importance[p->handles[u]],
-                              (float)im->scores[(im->n_hops - 1) * p->n_units + u],
+                              (float)im->scores[(im->n_hops - 1) * p->n_segments + u],
                               memory_order_relaxed);
 }
 
-/* Units by score, the higher first; equal ones as they stand in the prompt. */
-static void order_units(struct tec_memory *m, int n)
+/* Segments by score, the higher first; equal ones as they stand in the prompt. */
+static void order_segments(struct tec_memory *m, int n)
 {
     for (int i = 0; i < n; i++) {
         int at = i;
@@ -186,13 +187,13 @@ static void order_units(struct tec_memory *m, int n)
     }
 }
 
-/* The next token behind the prompt in a region. Its keys go where units are computed, which nobody
- * reads while a prompt is recalled; requests may be decoding on a partition beside. */
+/* The next token behind the prompt in a region. Its keys go where segments are computed, which
+ * nobody reads while a prompt is recalled; requests may be decoding on a partition beside. */
 static int next_token(struct tec_memory *m, int region, const struct tec_prefix_input *o)
 {
     struct tec_row_state row = {.token = o->ids[o->n_text - 1],
                                 .pos = o->n_text - 1,
-                                .slot = m->plan->unit_slot,
+                                .slot = m->plan->segment_slot,
                                 .visible = o->n_text,
                                 .region = region,
                                 .prefix = o->n_text,
@@ -213,8 +214,8 @@ static enum tec_status audit(struct tec_memory *m, int region, const struct tec_
 {
     int first = next_token(m, region, o);
     *rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
-    int unit = -1;
-    enum tec_status status = run(m, rule, region, o, &unit, NULL);
+    int segment = -1;
+    enum tec_status status = run(m, rule, region, o, &segment, NULL);
     m->audits++;
     m->agreed += status == TEC_OK && first >= 0 && next_token(m, region, o) == first;
     return status;
@@ -233,7 +234,7 @@ static void recall(void *self, enum tec_part_kind kind, int region,
     struct tec_memory *m = self;
     m->prompt = input->memory;
     if (m->prompt && m->by_score)
-        order_units(m, m->prompt->n_units);
+        order_segments(m, m->prompt->n_segments);
     if (!m->prompt) {
         m->inner.prefix(m->inner.self, kind, region, input, replay);
         return;
@@ -245,15 +246,15 @@ static void recall(void *self, enum tec_part_kind kind, int region,
     m->decided = false;
     rule.reused = held(m, region, o, m->prompt->query);
     replay->start_ns = tec_clock_now(&real);
-    int unit = -1;
+    int segment = -1;
     struct tec_error err = {TEC_OK, ""};
-    enum tec_status status = run(m, &rule, region, o, &unit, &err);
+    enum tec_status status = run(m, &rule, region, o, &segment, &err);
     if (status != TEC_OK)
-        tec_memory_hear(m, &err, unit);
+        tec_memory_hear(m, &err, segment);
     if (status == TEC_NOT_FOUND) { /* what was kept is gone: nothing of it is needed */
         rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
         tec_memory_count(m, TEC_COUNT_WHOLE, 1);
-        status = run(m, &rule, region, o, &unit, NULL);
+        status = run(m, &rule, region, o, &segment, NULL);
     }
     if (status == TEC_OK && m->audit)
         status = audit(m, region, o, &rule);
@@ -291,11 +292,11 @@ static void score(void *self, const struct tec_token_tree *tree, const struct te
 static void recompute(void *self, const struct tec_decision *d)
 {
     struct tec_memory *m = self;
-    int units = m->input->max_segments, n = d->n_ratios;
+    int segments = m->input->max_segments, n = d->n_ratios;
     m->decided = n > 0;
     for (int i = 0; i < m->layers && n > 0; i++)
         m->ratios[i] = d->ratios[i < n ? i : n - 1];
-    for (int u = 0; u < units; u++) {
+    for (int u = 0; u < segments; u++) {
         m->skipped[u] = u < d->n_seg && d->seg[u].skip;
         m->score[u] = u < d->n_seg ? d->seg[u].score : 0.0;
     }

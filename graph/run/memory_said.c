@@ -1,12 +1,12 @@
-/* memory_said.c - what was said becomes units: a finished text waits for the next observation, and
- * is put before that one's changes.
+/* memory_said.c - what was said becomes segments: a finished text waits for the next observation,
+ * and is put before that one's changes.
  *
  * The frame thread leaves token ids in a triple buffer for each remember node: a text that nobody
  * has taken yet is replaced by a newer one. A consumer takes them under the memory's lock, with
  * tec_memory_apply; so a prompt has what was said in the frames before it, and a run on one thread
- * gives the same prompts every time. Keys and values of the unit are computed as any other's, when
- * a frame leaves time. A text that no unit can hold is trouble, and no failure of the observation:
- * the older text stays. */
+ * gives the same prompts every time. Keys and values of the segment are computed as any other's,
+ * when a frame leaves time. A text that no segment can hold is trouble, and no failure of the
+ * observation: the older text stays. */
 #include "graph/run/memory_own.h"
 
 #include <stdio.h>
@@ -65,7 +65,7 @@ static enum tec_status read_text(struct tec_memory *m, const struct tec_said_tex
 {
     *bytes = 0;
     if (said->n > m->said_room)
-        return tec_fail(err, TEC_INVALID, "it has %d tokens, a unit at most %d", said->n,
+        return tec_fail(err, TEC_INVALID, "it has %d tokens, a segment at most %d", said->n,
                         m->said_room);
     if (said->tokenizer)
         return tec_tokenizer_decode(said->tokenizer, said->ids, (size_t)said->n, true, &m->scratch,
@@ -86,20 +86,20 @@ static enum tec_status put(struct tec_memory *m, const struct tec_memory_said *s
     struct tec_groups_change change;
     char *text = NULL;
     size_t bytes = 0, tokens = 0, most = (size_t)m->input->tokens_each;
-    uint32_t unit;
+    uint32_t segment;
     TEC_TRY(read_text(m, &s->place[s->triple.reading], &text, &bytes, err));
     if (bytes == 0)
         return TEC_OK;
-    if (bytes > m->unit_bytes)
-        return tec_fail(err, TEC_INVALID, "it has %zu bytes, a unit at most %zu", bytes,
-                        m->unit_bytes);
+    if (bytes > m->segment_bytes)
+        return tec_fail(err, TEC_INVALID, "it has %zu bytes, a segment at most %zu", bytes,
+                        m->segment_bytes);
     TEC_TRY(tec_memory_encode(m, text, bytes, m->ids, most, &tokens, err));
     if (tokens < 1 || tokens > most)
-        return tec_fail(err, TEC_INVALID, "it has %zu tokens, a unit 1 to %zu", tokens, most);
+        return tec_fail(err, TEC_INVALID, "it has %zu tokens, a segment 1 to %zu", tokens, most);
     TEC_TRY(tec_memory_embed(m, text, bytes, err));
     *done = true;
     return tec_store_put(m->store, tec_pipeline_key(s->node), text, bytes, (uint32_t)tokens,
-                         m->embedding, &unit, &change, err);
+                         m->embedding, &segment, &change, err);
 }
 
 int tec_memory_take_said(struct tec_memory *m, struct tec_error *why)

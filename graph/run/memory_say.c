@@ -73,10 +73,10 @@ void tec_memory_written(struct tec_memory *m)
 static void say_damage(struct tec_memory *m, const struct tec_memory_damage *d)
 {
     char whose[100] = "";
-    if (d->unit[0])
-        snprintf(whose, sizeof whose, "unit '%s', ", d->unit);
+    if (d->segment[0])
+        snprintf(whose, sizeof whose, "segment '%s', ", d->segment);
     else if (d->serial)
-        snprintf(whose, sizeof whose, "unit number %llu, ", (unsigned long long)d->serial);
+        snprintf(whose, sizeof whose, "segment number %llu, ", (unsigned long long)d->serial);
     tec_memory_say(m, "%.200s is damaged at byte %lld: %s%s (%lld bytes)", m->resource->store,
                    (long long)d->offset, whose, d->what, (long long)d->bytes);
 }
@@ -85,9 +85,9 @@ void tec_memory_damaged(void *memory, const struct tec_log_damage *damage)
 {
     struct tec_memory *m = memory;
     struct tec_memory_damage d = {
-        .offset = damage->offset, .bytes = damage->bytes, .serial = damage->unit};
+        .offset = damage->offset, .bytes = damage->bytes, .serial = damage->segment};
     snprintf(d.what, sizeof d.what, "%s", damage->what);
-    snprintf(d.unit, sizeof d.unit, "%s", damage->id ? damage->id : "");
+    snprintf(d.segment, sizeof d.segment, "%s", damage->id ? damage->id : "");
     pthread_mutex_lock(&m->words);
     int64_t n = m->damages.n++;
     m->damages.first[n < TEC_MEMORY_DAMAGES ? n : TEC_MEMORY_DAMAGES - 1] = d;
@@ -120,7 +120,7 @@ void tec_memory_damages(struct tec_memory *m, struct tec_memory_damages *out)
     pthread_mutex_unlock(&m->words);
 }
 
-void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int unit)
+void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int segment)
 {
     struct tec_memory_heard *h = &m->heard;
     const struct tec_memory_prompt *p = m->prompt;
@@ -129,23 +129,23 @@ void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int unit
         return;
     }
     h->why = *why;
-    h->handle = unit >= 0 ? p->handles[unit] : TEC_NO_UNIT;
-    h->unit = unit >= 0 ? p->views[unit].id : 0;
+    h->handle = segment >= 0 ? p->handles[segment] : TEC_NO_SEGMENT;
+    h->segment = segment >= 0 ? p->views[segment].id : 0;
     atomic_store_explicit(&h->full, true, memory_order_release);
 }
 
 void tec_memory_tell(struct tec_memory *m)
 {
     struct tec_memory_heard *h = &m->heard;
-    struct tec_unit_view view;
+    struct tec_store_segment_view view;
     char whose[64] = "";
     tec_memory_tell_damage(m);
     if (!atomic_load_explicit(&h->full, memory_order_acquire))
         return;
     pthread_mutex_lock(&m->lock); /* names are borrowed */
-    if (h->handle != TEC_NO_UNIT && tec_store_view(m->store, h->handle, &view) &&
-        (int64_t)view.unit == h->unit)
-        snprintf(whose, sizeof whose, "unit '%.48s': ", view.id);
+    if (h->handle != TEC_NO_SEGMENT && tec_store_view(m->store, h->handle, &view) &&
+        (int64_t)view.segment == h->segment)
+        snprintf(whose, sizeof whose, "segment '%.48s': ", view.id);
     pthread_mutex_unlock(&m->lock);
     pthread_mutex_lock(&m->words);
     m->unsaid += atomic_exchange_explicit(&h->others, 0, memory_order_relaxed);

@@ -1,5 +1,5 @@
-/* memory_work.c - the worker's side: units without kept KV are computed by the frame thread when it
- * has time, and brought to the store by a thread that may wait for a disk. */
+/* memory_work.c - the worker's side: segments without kept KV are computed by the frame thread when
+ * it has time, and brought to the store by a thread that may wait for a disk. */
 #include "graph/run/memory_own.h"
 
 #include "base/clock.h"
@@ -15,38 +15,38 @@ enum { REST_NS = 1000000, RESTS = 1000, SOME = 256, LOOK_NS = 1000000000 };
 
 static const struct tec_clock real = {NULL};
 
-/* Add a unit's tokens to the job; false: it does not fit, or is no longer what it was. */
-static bool add(struct tec_memory *m, uint32_t handle, struct tec_unit_view *unit)
+/* Add a segment's tokens to the job; false: it does not fit, or is no longer what it was. */
+static bool add(struct tec_memory *m, uint32_t handle, struct tec_store_segment_view *segment)
 {
     struct tec_remember_job *j = &m->job;
-    size_t room = (size_t)(m->plan->spec.unit_tokens - j->n_tokens), n = 0;
-    if (j->n_units == m->plan->spec.units || !tec_store_view(m->store, handle, unit) ||
-        tec_memory_encode(m, unit->text, unit->text_bytes, j->ids + j->n_tokens, room, &n, NULL) !=
-            TEC_OK ||
-        n > room || n != unit->tokens)
+    size_t room = (size_t)(m->plan->spec.segment_tokens - j->n_tokens), n = 0;
+    if (j->n_segments == m->plan->spec.segments || !tec_store_view(m->store, handle, segment) ||
+        tec_memory_encode(m, segment->text, segment->text_bytes, j->ids + j->n_tokens, room, &n,
+                          NULL) != TEC_OK ||
+        n > room || n != segment->tokens)
         return false;
-    int u = j->n_units++;
+    int u = j->n_segments++;
     j->handles[u] = handle;
-    j->versions[u] = unit->version;
-    j->epochs[u] = unit->epoch;
+    j->versions[u] = segment->version;
+    j->epochs[u] = segment->epoch;
     j->first[u] = j->n_tokens;
     j->tokens[u] = (int)n;
     j->n_tokens += (int)n;
     return true;
 }
 
-/* A unit, or all members of its static group as one sequence: their KV is of them all, also where
- * some of them have it. False: it does not fit behind what is there. */
+/* A segment, or all members of its static group as one sequence: their KV is of them all, also
+ * where some of them have it. False: it does not fit behind what is there. */
 static bool add_sequence(struct tec_memory *m, uint32_t handle, uint32_t *members)
 {
     struct tec_remember_job *j = &m->job;
-    struct tec_unit_view unit;
-    uint32_t most = (uint32_t)m->plan->spec.units;
+    struct tec_store_segment_view segment;
+    uint32_t most = (uint32_t)m->plan->spec.segments;
     uint32_t n = tec_store_members(m->store, handle, members, most);
-    int units = j->n_units, tokens = j->n_tokens;
+    int segments = j->n_segments, tokens = j->n_tokens;
     for (uint32_t i = 0; i < n; i++)
-        if (n > most || !add(m, members[i], &unit)) {
-            j->n_units = units;
+        if (n > most || !add(m, members[i], &segment)) {
+            j->n_segments = segments;
             j->n_tokens = tokens;
             return false;
         }
@@ -55,30 +55,31 @@ static bool add_sequence(struct tec_memory *m, uint32_t handle, uint32_t *member
     return true;
 }
 
-/* Whether a unit is in the job already, with its group. */
+/* Whether a segment is in the job already, with its group. */
 static bool added(const struct tec_remember_job *j, uint32_t handle)
 {
-    for (int u = 0; u < j->n_units; u++)
+    for (int u = 0; u < j->n_segments; u++)
         if (j->handles[u] == handle)
             return true;
     return false;
 }
 
-/* From m->cursor on, which passes units that fit no launch: they are computed with each prompt. */
+/* From m->cursor on, which passes segments that fit no launch: they are computed with each prompt.
+ */
 bool tec_memory_fill_job(struct tec_memory *m)
 {
     struct tec_remember_job *j = &m->job;
     struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
-    uint32_t most = (uint32_t)m->plan->spec.units;
+    uint32_t most = (uint32_t)m->plan->spec.segments;
     uint32_t *missing = TEC_NEW(&m->scratch, most, uint32_t);
     uint32_t *members = TEC_NEW(&m->scratch, most, uint32_t);
-    j->n_texts = j->n_units = j->n_tokens = 0;
+    j->n_texts = j->n_segments = j->n_tokens = 0;
     uint32_t n =
         missing && members ? tec_store_missing_from(m->store, &m->cursor, missing, most) : 0;
     for (uint32_t i = 0; i < n && j->n_tokens < SOME; i++) {
         if (added(j, missing[i]) || add_sequence(m, missing[i], members))
             continue;
-        if (j->n_units == 0) /* alone, too, it does not fit */
+        if (j->n_segments == 0) /* alone, too, it does not fit */
             tec_store_pass(m->store, &m->cursor, missing[i]);
         else
             break;
@@ -93,7 +94,7 @@ void tec_memory_run_job(struct tec_memory *m)
     int64_t begin = tec_clock_now(&real);
     j->err.message[0] = '\0';
     j->failed = tec_remember_run(m->plan, j->texts, j->n_texts, &j->err) != TEC_OK;
-    size_t layer = (size_t)m->plan->spec.unit_tokens * m->row;
+    size_t layer = (size_t)m->plan->spec.segment_tokens * m->row;
     for (int l = 0; j->k && !j->failed && l < m->layers; l++)
         tec_remember_read(m->plan, 0, j->n_tokens, l, j->k + (size_t)l * layer,
                           j->v + (size_t)l * layer);
@@ -105,13 +106,13 @@ void tec_memory_run_job(struct tec_memory *m)
     tec_memory_count(m, TEC_COUNT_REMEMBER_NS, took);
 }
 
-/* A unit's K and V of a layer, one after the other. */
+/* A segment's K and V of a layer, one after the other. */
 static void read_piece(struct tec_memory *m, int u, int l, unsigned char *to)
 {
     const struct tec_remember_job *j = &m->job;
     size_t bytes = (size_t)j->tokens[u] * m->row;
     size_t at =
-        (size_t)l * (size_t)m->plan->spec.unit_tokens * m->row + (size_t)j->first[u] * m->row;
+        (size_t)l * (size_t)m->plan->spec.segment_tokens * m->row + (size_t)j->first[u] * m->row;
     if (!j->k) {
         tec_remember_read(m->plan, j->first[u], j->tokens[u], l, to, to + bytes);
         return;
@@ -120,7 +121,7 @@ static void read_piece(struct tec_memory *m, int u, int l, unsigned char *to)
     memcpy(to + bytes, j->v + at, bytes);
 }
 
-static bool keep_unit(struct tec_memory *m, int u, struct tec_error *err)
+static bool keep_segment(struct tec_memory *m, int u, struct tec_error *err)
 {
     const struct tec_remember_job *j = &m->job;
     size_t piece = 2 * (size_t)j->tokens[u] * m->row;
@@ -135,7 +136,7 @@ static bool keep_unit(struct tec_memory *m, int u, struct tec_error *err)
         status =
             tec_store_put_kv(m->store, j->handles[u], j->versions[u], j->epochs[u], pieces, err);
     } else
-        tec_fail(err, TEC_NO_MEMORY, "no memory to keep a unit");
+        tec_fail(err, TEC_NO_MEMORY, "no memory to keep a segment");
     tec_heap_put(m->heap, pieces);
     tec_heap_put(m->heap, room);
     return status == TEC_OK || status == TEC_NOT_FOUND; /* it has changed meanwhile */
@@ -145,12 +146,12 @@ void tec_memory_keep_job(struct tec_memory *m)
 {
     struct tec_remember_job *j = &m->job;
     struct tec_error err = j->err;
-    for (int u = 0; u < j->n_units; u++) {
-        if (!j->failed && keep_unit(m, u, &err))
+    for (int u = 0; u < j->n_segments; u++) {
+        if (!j->failed && keep_segment(m, u, &err))
             continue;
         tec_memory_count(m, TEC_COUNT_FAILED, 1);
         char why[TEC_MEMORY_TEXT];
-        snprintf(why, sizeof why, "a unit is not kept: %s", err.message);
+        snprintf(why, sizeof why, "a segment is not kept: %s", err.message);
         if (err.status == TEC_IO)
             tec_memory_say_failing(m, why);
         else
@@ -163,7 +164,8 @@ void tec_memory_keep_job(struct tec_memory *m)
 static void look(struct tec_memory *m)
 {
     struct tec_store_cursor from = m->cursor;
-    uint32_t n = tec_store_missing_from(m->store, &from, m->looked, (uint32_t)m->plan->spec.units);
+    uint32_t n =
+        tec_store_missing_from(m->store, &from, m->looked, (uint32_t)m->plan->spec.segments);
     uint32_t found;
     if (n > 0 && m->resource->remote && !m->options.forgets)
         (void)tec_store_look(m->store, m->looked, n, LOOK_NS, &found, NULL);
@@ -172,13 +174,13 @@ static void look(struct tec_memory *m)
 /* KV that a prompt had to read from a file or a server comes into RAM. */
 static void warm(struct tec_memory *m)
 {
-    uint32_t handle = TEC_NO_UNIT;
+    uint32_t handle = TEC_NO_SEGMENT;
     struct tec_kv *kv;
     pthread_mutex_lock(&m->lock);
     if (m->n_cold > 0)
         handle = m->cold[--m->n_cold];
     pthread_mutex_unlock(&m->lock);
-    if (handle == TEC_NO_UNIT || tec_store_pin(m->store, handle, &kv, NULL) != TEC_OK)
+    if (handle == TEC_NO_SEGMENT || tec_store_pin(m->store, handle, &kv, NULL) != TEC_OK)
         return;
     (void)tec_store_warm(m->store, kv, NULL);
     tec_store_drop(m->store, kv);

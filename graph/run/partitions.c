@@ -76,7 +76,8 @@ static void score(struct tec_plan *plan, struct tec_soft_job *job)
 {
     const struct tec_score_launch launch =
         tec_score_launch_of(job->tree, job->rows[0], job->likely);
-    tec_launch_score(plan, tec_plan_part_beside(plan, TEC_PART_SCORE, 0), &launch, &job->replay);
+    tec_launch_score(plan, tec_plan_part_concurrent(plan, TEC_PART_SCORE, 0), &launch,
+                     &job->replay);
 }
 
 static void work(void *user)
@@ -87,12 +88,12 @@ static void work(void *user)
         if (j->after_prefill)
             await_prefill(p);
         if (j->prefill)
-            tec_launch_prefix(p->plan, tec_plan_part_beside(p->plan, TEC_PART_PREFIX, 0), j->region,
-                              &p->input->prefix, NULL, &j->replay);
+            tec_launch_prefix(p->plan, tec_plan_part_concurrent(p->plan, TEC_PART_PREFIX, 0),
+                              j->region, &p->input->prefix, NULL, &j->replay);
         else if (j->tree)
             score(p->plan, j);
         else
-            tec_launch_decode(p->plan, tec_plan_part_beside(p->plan, TEC_PART_DECODE, j->n),
+            tec_launch_decode(p->plan, tec_plan_part_concurrent(p->plan, TEC_PART_DECODE, j->n),
                               j->rows, j->n, j->k, j->tokens, j->made, &j->replay);
     }
 }
@@ -162,8 +163,8 @@ static void parted_idle(void *self, int64_t until_ns)
     p->whole.idle(p->whole.self, until_ns);
 }
 
-static void parted_beside(void *self, struct tec_soft_job *jobs, int n,
-                          const struct tec_frame_input *input)
+static void parted_concurrent(void *self, struct tec_soft_job *jobs, int n,
+                              const struct tec_frame_input *input)
 {
     struct tec_partitions *p = self;
     p->jobs = jobs;
@@ -217,6 +218,6 @@ struct tec_executor tec_partitions_executor(struct tec_partitions *p)
                                  .recompute = p->whole.recompute ? parted_recompute : NULL,
                                  .report = p->whole.report ? parted_report : NULL,
                                  .idle = p->whole.idle ? parted_idle : NULL,
-                                 .beside = parted_beside,
+                                 .beside = parted_concurrent,
                                  .join = parted_join};
 }

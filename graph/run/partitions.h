@@ -9,7 +9,7 @@
  * writes its region and the action's scratch, a request its tail, its slot nobody reads and, if it
  * does not share, a region of its own. So a request may share the frame's prefix, move to another
  * partition, or be unshared, from frame to frame; one that shares the prefix of the running frame
- * starts when the prefill has ended. A prompt of remembered units is recalled by one owner: a
+ * starts when the prefill has ended. A prompt of remembered segments is recalled by one owner: a
  * request that takes one of its own is not beside in that frame. Tables, activations and the
  * pictures' scratch exist twice. Bytes do not depend on any of this. */
 #ifndef TEC_GRAPH_RUN_PARTITIONS_H

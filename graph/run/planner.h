@@ -108,7 +108,7 @@ struct tec_topology {
         int64_t deadline_us; /* 0 = none */
         bool hard, optional; /* optional: when = policy() */
         int model;           /* 0: the frames' */
-        int slices;          /* of a further model's prefill: 1 or more; else 0 */
+        int slices;          /* of a secondary model's prefill: 1 or more; else 0 */
     } nodes[TEC_MAX_NODES];
     int n_batch, n_k, n_depth, n_ratio; /* captured points, ascending */
     int batch[TEC_MAX_AXIS], k[TEC_MAX_AXIS], depth[TEC_MAX_AXIS];
@@ -155,7 +155,7 @@ struct tec_decision {
     struct {
         bool skip;
         int priority, partition; /* partition: index, -1 = as declared */
-        int slices;              /* of a further model's prefills, in this frame */
+        int slices;              /* of a secondary model's prefills, in this frame */
         char reason[32];
     } nodes[TEC_MAX_NODES];
     int depth;   /* ring: requests in flight; 0 = as declared */

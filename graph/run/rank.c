@@ -33,16 +33,16 @@ void tec_rank(const struct tec_decoder *d, const float *likely, struct tec_ranke
 bool tec_rank_memory(struct tec_loop *l)
 {
     int texts = 0, places = 0;
-    size_t seats = (size_t)l->seats + 1;
+    size_t request_slots = (size_t)l->request_slots + 1;
     for (int i = 0; i < l->o.n_decoders; i++) {
         const struct tec_token_tree *t = l->o.decoders[i].tree;
         texts = t && t->n_texts > texts ? t->n_texts : texts;
-        places = t && t->n_places > places ? t->n_places : places;
+        places = t && t->n_nodes > places ? t->n_nodes : places;
     }
-    for (int m = 0; m <= l->o.n_further; m++)
+    for (int m = 0; m <= l->o.n_secondary; m++)
         if (l->spaces[m].plan->spec.trees.entries > l->entries)
             l->entries = l->spaces[m].plan->spec.trees.entries;
-    l->likely = TEC_NEW(&l->arena, seats * (size_t)l->entries + 1, float);
+    l->likely = TEC_NEW(&l->arena, request_slots * (size_t)l->entries + 1, float);
     l->sums = TEC_NEW(&l->arena, (size_t)texts + (size_t)places + 1, double);
     bool ok = l->likely && l->sums;
     for (int i = 0; ok && texts > 0 && i < l->n_texts; i++) {

@@ -1,10 +1,10 @@
-/* recall.c - runs a prompt of remembered units layer by layer: places kept KV, computes the other
- * rows.
+/* recall.c - runs a prompt of remembered segments layer by layer: places kept KV, computes the
+ * other rows.
  *
  * Runs on the frame thread in place of a prefill. Each layer is two captured pieces with the host
  * in between: the first places and computes keys and sums attention, then the selection chooses the
  * rows that go on, and the second piece computes only those. The choice is data in the row tables,
- * so no set of units needs a capture of its own. Query rows come first in a table: a rule that
+ * so no set of segments needs a capture of its own. Query rows come first in a table: a rule that
  * scores by the query alone then sums the attention of the first rows only. */
 #include "graph/run/recall.h"
 
@@ -25,7 +25,7 @@ static size_t token_bytes(const struct tec_plan *plan)
 static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struct tec_error *err)
 {
     size_t tokens = (size_t)r->plan->spec.frame_tokens, layers = (size_t)r->layers;
-    size_t units = (size_t)r->max_units + 1;
+    size_t segments = (size_t)r->max_segments + 1;
     bool **const flags[] = {&r->live, &r->go_on, &r->resident};
     int **const ints[] = {&r->token[0], &r->token[1], &r->at};
     bool whole = true;
@@ -34,8 +34,8 @@ static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struc
         *ints[i] = TEC_NEW(arena, tokens, int);
         whole = whole && *flags[i] && *ints[i];
     }
-    r->alive = TEC_NEW(arena, units, bool);
-    r->sets = TEC_NEW(arena, layers * units, unsigned char);
+    r->alive = TEC_NEW(arena, segments, bool);
+    r->sets = TEC_NEW(arena, layers * segments, unsigned char);
     r->counts = TEC_NEW(arena, layers, int);
     r->rows = TEC_NEW(arena, layers, int);
     r->worst = TEC_NEW(arena, tokens, double);
@@ -61,10 +61,10 @@ enum tec_status tec_recall_create(struct tec_recall *out, struct tec_plan *plan,
     *out = (struct tec_recall){.plan = plan,
                                .part = tec_plan_part(plan, TEC_PART_RECALL, 0),
                                .layers = plan->model->text.stack.layers,
-                               .max_units = plan->spec.units - 1};
+                               .max_segments = plan->spec.segments - 1};
     if (!out->part)
         return tec_fail(err, TEC_INVALID, "the plan has no memory");
-    TEC_TRY(tec_importance_create(&out->importance, out->max_units, 8, arena, err));
+    TEC_TRY(tec_importance_create(&out->importance, out->max_segments, 8, arena, err));
     return take(out, arena, err);
 }
 
@@ -75,21 +75,21 @@ void tec_recall_finish(struct tec_recall *recall)
     recall->staging = NULL;
 }
 
-static enum tec_status check_units(const struct tec_recall *r, const struct tec_recall_input *in,
-                                   struct tec_error *err)
+static enum tec_status check_segments(const struct tec_recall *r, const struct tec_recall_input *in,
+                                      struct tec_error *err)
 {
     int at = 0;
-    if (in->n_units < 0 || in->n_units > r->max_units)
-        return tec_fail(err, TEC_INVALID, "%d units; a prompt has room for %d", in->n_units,
-                        r->max_units);
-    for (int u = 0; u < in->n_units; at = in->units[u++].end)
-        if (in->units[u].begin < at || in->units[u].end <= in->units[u].begin ||
-            (u > 0 && in->units[u].begin != at))
-            return tec_fail(err, TEC_INVALID, "unit %d is tokens %d .. %d behind token %d", u,
-                            in->units[u].begin, in->units[u].end, at);
-    if (in->query < at || (in->n_units && in->query != at) || in->query >= in->n)
+    if (in->n_segments < 0 || in->n_segments > r->max_segments)
+        return tec_fail(err, TEC_INVALID, "%d segments; a prompt has room for %d", in->n_segments,
+                        r->max_segments);
+    for (int u = 0; u < in->n_segments; at = in->segments[u++].end)
+        if (in->segments[u].begin < at || in->segments[u].end <= in->segments[u].begin ||
+            (u > 0 && in->segments[u].begin != at))
+            return tec_fail(err, TEC_INVALID, "segment %d is tokens %d .. %d behind token %d", u,
+                            in->segments[u].begin, in->segments[u].end, at);
+    if (in->query < at || (in->n_segments && in->query != at) || in->query >= in->n)
         return tec_fail(err, TEC_INVALID,
-                        "the query begins at %d of %d tokens, the units end at %d", in->query,
+                        "the query begins at %d of %d tokens, the segments end at %d", in->query,
                         in->n, at);
     return TEC_OK;
 }
@@ -108,7 +108,7 @@ static enum tec_status check(const struct tec_recall *r, const struct tec_recall
             return tec_fail(err, TEC_INVALID, "token %d has position %d; there are %d", t,
                             in->pos[t], r->plan->positions);
     }
-    return check_units(r, in, err);
+    return check_segments(r, in, err);
 }
 
 static int position(const struct tec_recall *r, int token)
@@ -149,7 +149,7 @@ static void fill_take(struct tec_recall *r, int from, int to)
         r->part->recall.take[i] = r->at[r->token[to][i]];
 }
 
-/* Units without kept pieces are computed at every layer. */
+/* Segments without kept pieces are computed at every layer. */
 static bool is_fresh(const struct tec_recall *r, int u)
 {
     return r->in.fresh && r->in.fresh[u];
@@ -157,16 +157,16 @@ static bool is_fresh(const struct tec_recall *r, int u)
 
 static void add_fresh(struct tec_recall *r, bool *tokens)
 {
-    for (int u = 0; u <= r->in.n_units; u++) {
-        struct tec_unit_place p = tec_recall_place(r, u);
+    for (int u = 0; u <= r->in.n_segments; u++) {
+        struct tec_segment_range p = tec_recall_place(r, u);
         for (int t = p.begin; is_fresh(r, u) && t < p.end; t++)
             tokens[t] = !r->resident[t];
     }
 }
 
-/* Whether the kept piece of a unit has to be placed. */
+/* Whether the kept piece of a segment has to be placed. */
 
-static bool placed(const struct tec_recall *r, struct tec_unit_place p)
+static bool placed(const struct tec_recall *r, struct tec_segment_range p)
 {
     for (int t = p.begin; t < p.end; t++)
         if (!r->live[t] && !r->resident[t])
@@ -174,20 +174,20 @@ static bool placed(const struct tec_recall *r, struct tec_unit_place p)
     return false;
 }
 
-static enum tec_status place_unit(struct tec_recall *r, int layer, int u, size_t *staged,
-                                  struct tec_error *err)
+static enum tec_status place_segment(struct tec_recall *r, int layer, int u, size_t *staged,
+                                     struct tec_error *err)
 {
     struct tec_recall_table *t = &r->part->recall;
-    struct tec_unit_place p = tec_recall_place(r, u);
+    struct tec_segment_range p = tec_recall_place(r, u);
     size_t bytes = (size_t)(p.end - p.begin) * token_bytes(r->plan);
     struct tec_place *to = &t->places[(*t->n_places)++];
     if (!r->source.find(r->source.self, layer, u, &to->k, &to->v))
-        return tec_fail(err, TEC_NOT_FOUND, "unit %d has no kept keys at layer %d", u, layer);
+        return tec_fail(err, TEC_NOT_FOUND, "segment %d has no kept keys at layer %d", u, layer);
     to->tokens = p.end - p.begin;
     to->slot = r->plan->prefixes.first[r->in.region] + p.begin;
     to->pos = position(r, p.begin);
     if (r->rule.local)
-        to->pos = u < r->in.n_units && r->in.local ? r->in.local[u] : 0;
+        to->pos = u < r->in.n_segments && r->in.local ? r->in.local[u] : 0;
     const void **const both[] = {&to->k, &to->v};
     for (int i = 0; r->staging && i < 2; i++, *staged += bytes) {
         tec_device_upload(r->plan->device, r->part->stream, r->staging + *staged, *both[i], bytes);
@@ -196,30 +196,30 @@ static enum tec_status place_unit(struct tec_recall *r, int layer, int u, size_t
     return TEC_OK;
 }
 
-/* List the units whose kept KV has to be placed at this layer. */
+/* List the segments whose kept KV has to be placed at this layer. */
 static enum tec_status fill_places(struct tec_recall *r, int layer, struct tec_error *err)
 {
     size_t staged = 0;
     *r->part->recall.n_places = 0;
-    for (int u = 0; u <= r->in.n_units; u++) {
-        struct tec_unit_place p = tec_recall_place(r, u);
+    for (int u = 0; u <= r->in.n_segments; u++) {
+        struct tec_segment_range p = tec_recall_place(r, u);
         if (p.end > p.begin && placed(r, p))
-            TEC_TRY(place_unit(r, layer, u, &staged, err));
+            TEC_TRY(place_segment(r, layer, u, &staged, err));
     }
     return TEC_OK;
 }
 
-/* Record which units a layer computes anew, given its rows r->live, and tell the source. */
+/* Record which segments a layer computes anew, given its rows r->live, and tell the source. */
 static void note_set(struct tec_recall *r, int layer)
 {
     const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
-    unsigned char *set = r->sets + (size_t)layer * ((size_t)r->max_units + 1);
+    unsigned char *set = r->sets + (size_t)layer * ((size_t)r->max_segments + 1);
     /* A layer that compares needs the kept pieces, and sets only shrink. */
     bool needs = false;
     for (int i = 0; i <= layer; i++)
         needs = needs || (kind->compares && kind->compares(r, i));
-    for (int u = 0; u <= r->in.n_units; u++) {
-        struct tec_unit_place p = tec_recall_place(r, u);
+    for (int u = 0; u <= r->in.n_segments; u++) {
+        struct tec_segment_range p = tec_recall_place(r, u);
         set[u] = p.end == p.begin || is_fresh(r, u) || (!placed(r, p) && !needs);
     }
     if (r->source.known)
@@ -244,10 +244,10 @@ static void fill_sums(struct tec_recall *r, int layer)
     struct tec_recall_table *t = &r->part->recall;
     const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
     r->sums = kind->sums && kind->sums(r, layer);
-    *t->n_seen = !r->sums                            ? 0
-                 : tec_scoring_hops(r->rule.scoring) ? r->n_rows[layer % 2]
-                                                     : r->in.n - r->in.query;
-    *t->n_ranges = TEC_UNIT_RANGES * r->in.n_units;
+    *t->n_summed = !r->sums                            ? 0
+                   : tec_scoring_hops(r->rule.scoring) ? r->n_rows[layer % 2]
+                                                       : r->in.n - r->in.query;
+    *t->n_ranges = TEC_SEGMENT_RANGES * r->in.n_segments;
 }
 
 /* Run the first piece of a layer: place kept KV, compute the keys of the rows that are left. */
@@ -276,7 +276,7 @@ static enum tec_status choose(struct tec_recall *r, int layer, struct tec_error 
     int64_t begin = tec_clock_now(&real);
     if (r->sums && r->mass != t->mass)
         tec_device_download(r->plan->device, r->part->stream, r->mass, t->mass,
-                            (size_t)*t->n_seen * (size_t)t->ld_mass * sizeof(float));
+                            (size_t)*t->n_summed * (size_t)t->ld_mass * sizeof(float));
     if (kind->choose)
         TEC_TRY(kind->choose(r, layer, err));
     else
@@ -312,7 +312,7 @@ static enum tec_status begin(struct tec_recall *r, struct tec_error *err)
     size_t n = (size_t)r->in.n;
     memset(r->live, 0, n * sizeof *r->live);
     memset(r->resident, 0, n * sizeof *r->resident);
-    memset(r->alive, 0, (size_t)r->max_units + 1);
+    memset(r->alive, 0, (size_t)r->max_segments + 1);
     for (int t = r->in.query; t < r->in.n; t++)
         r->live[t] = true;
     TEC_TRY(tec_selection_kinds[r->rule.selection]->start(r, err));
@@ -320,7 +320,7 @@ static enum tec_status begin(struct tec_recall *r, struct tec_error *err)
     fill_rows(r, 0, r->live, false);
     for (int i = 0; i < r->n_rows[0]; i++)
         r->part->recall.ids[i] = r->in.ids[r->token[0][i]];
-    tec_importance_ranges(r->in.units, r->in.n_units, r->part->recall.ends);
+    tec_importance_ranges(r->in.segments, r->in.n_segments, r->part->recall.ends);
     note_set(r, 0);
     return TEC_OK;
 }

@@ -1,11 +1,11 @@
-/* recall.h - runs a prompt of remembered units: kept keys and values are placed, the chosen rows
+/* recall.h - runs a prompt of remembered segments: kept keys and values are placed, the chosen rows
  * are computed, in fewer of them from layer to layer.
  *
- * The prompt is a fixed beginning, units in order, and the query; the beginning is unit n_units.
- * Which rows a layer computes is a selection's to say (selections.def), between the pieces of the
- * captured part: it reads what the layer's attention was on, and nothing it decides needs another
- * capture. Where kept pieces come from is a `source`'s: a stream (graph/memory/prefetch.h) or plain
- * memory. A judge may force the sets.
+ * The prompt is a fixed beginning, segments in order, and the query; the beginning is segment
+ * n_segments. Which rows a layer computes is a selection's to say (selections.def), between the
+ * pieces of the captured part: it reads what the layer's attention was on, and nothing it decides
+ * needs another capture. Where kept pieces come from is a `source`'s: a stream
+ * (graph/memory/prefetch.h) or plain memory. A judge may force the sets.
  *
  * Everything is taken by tec_recall_create; running takes and blocks nothing but what the source
  * does. One owner. */
@@ -19,11 +19,12 @@ struct tec_recall_input {
     const int *ids; /* [n] the prompt */
     const int *pos; /* [n] positions; NULL: 0, 1, 2 ... */
     int n;
-    const struct tec_unit_place *units; /* [n_units] ascending; the beginning ends with the first */
-    const int *local; /* [n_units] position of a unit's first key as it was kept; NULL: 0 */
-    int n_units;
+    const struct tec_segment_range
+        *segments;    /* [n_segments] ascending; the beginning ends with the first */
+    const int *local; /* [n_segments] position of a segment's first key as it was kept; NULL: 0 */
+    int n_segments;
     const bool
-        *fresh; /* [n_units + 1] nothing is kept of it: computed at every layer; NULL: none */
+        *fresh; /* [n_segments + 1] nothing is kept of it: computed at every layer; NULL: none */
     int query;  /* the first token of the query */
     int region; /* of the plan's prefixes, held by the caller */
 };
@@ -33,8 +34,8 @@ struct tec_recall_rule {
     enum tec_selection selection;
     /* keep */
     enum tec_scoring scoring;
-    const double *ratios;        /* [layers] share of the units */
-    const unsigned char *forced; /* [layers, n_units] for judges: the sets; NULL = chosen */
+    const double *ratios;        /* [layers] share of the segments */
+    const unsigned char *forced; /* [layers, n_segments] for judges: the sets; NULL = chosen */
     /* with `forced`, to measure what the rows alone take: nothing is placed (the region holds it
      * already), no attention is summed up */
     bool bare;
@@ -46,17 +47,19 @@ struct tec_recall_rule {
     double share;
     int check;
     bool code_mask;
-    int first; /* epic: tokens of each unit */
+    int first; /* epic: tokens of each segment */
 };
 
-/* Kept pieces. `unit` n_units is the beginning. */
+/* Kept pieces. `segment` n_segments is the beginning. */
 struct tec_recall_source {
     void *self;
-    /* K before rotation and V of a unit at a layer, in memory that the host reads; false: gone. */
-    bool (*find)(void *self, int layer, int unit, const void **k, const void **v);
+    /* K before rotation and V of a segment at a layer, in memory that the host reads; false: gone.
+     */
+    bool (*find)(void *self, int layer, int segment, const void **k, const void **v);
     /* All that layer needs is there, or never will be (false). NULL: it always is. */
     bool (*wait)(void *self, int layer);
-    /* Units computed whole at a layer, [n_units + 1]: known as soon as it is. NULL: not asked. */
+    /* Segments computed whole at a layer, [n_segments + 1]: known as soon as it is. NULL: not
+     * asked. */
     void (*known)(void *self, int layer, const unsigned char *set);
     void (*started)(void *self, int layer);
     void (*ended)(void *self, int layer);
@@ -71,15 +74,15 @@ struct tec_recall_times {
 struct tec_recall {
     struct tec_plan *plan;
     struct tec_plan_part *part;
-    int layers, max_units;
+    int layers, max_segments;
     struct tec_recall_input in;
     struct tec_recall_rule rule;
     struct tec_recall_source source;
     bool *live, *go_on;  /* [tokens] rows of this layer; those behind its keys */
     bool *resident;      /* [tokens] keys and values that are in the region already */
-    unsigned char *sets; /* [layers, max_units + 1] units computed whole */
-    int *counts, *rows;  /* [layers] units that keep computes; rows */
-    bool *alive;         /* [max_units] units that are computed now */
+    unsigned char *sets; /* [layers, max_segments + 1] segments computed whole */
+    int *counts, *rows;  /* [layers] segments that keep computes; rows */
+    bool *alive;         /* [max_segments] segments that are computed now */
     bool sums;           /* this layer's attention is summed up */
     int *token[2];       /* [tokens] of each row */
     int n_rows[2];
@@ -91,7 +94,7 @@ struct tec_recall {
     unsigned char *staging; /* device memory for pieces; NULL: it reads the host's */
     size_t staging_bytes;
     struct tec_recall_times times;
-    /* For judges: a layer's keys are there; units were chosen by r->importance. NULL = none. */
+    /* For judges: a layer's keys are there; segments were chosen by r->importance. NULL = none. */
     void (*watch)(void *user, const struct tec_recall *r, int layer, bool chosen);
     void *user;
 };
@@ -106,8 +109,8 @@ enum tec_status tec_recall_run(struct tec_recall *recall, const struct tec_recal
                                const struct tec_recall_rule *rule,
                                const struct tec_recall_source *source, struct tec_error *err);
 
-/* Sequences computed by themselves, each seeing only itself: units, or the units of a static group
- * joined. Their tokens together fit the plan's unit_tokens. */
+/* Sequences computed by themselves, each seeing only itself: segments, or the segments of a static
+ * group joined. Their tokens together fit the plan's segment_tokens. */
 struct tec_remember_text {
     const int *ids;
     int n;

@@ -1,4 +1,4 @@
-/* remember.c - units computed by themselves, to be kept: one packed forward, a sequence each. */
+/* remember.c - segments computed by themselves, to be kept: one packed forward, a sequence each. */
 #include "graph/run/recall.h"
 
 #include <stddef.h>
@@ -9,14 +9,15 @@ static enum tec_status check(const struct tec_plan *plan, const struct tec_remem
     int64_t tokens = 0;
     for (int i = 0; i < n_texts; i++) {
         tokens += texts[i].n;
-        if (texts[i].n < 1 || tokens > plan->spec.unit_tokens)
+        if (texts[i].n < 1 || tokens > plan->spec.segment_tokens)
             return tec_fail(err, TEC_INVALID,
-                            "units of %lld tokens computed together; there is room for %d",
-                            (long long)tokens, plan->spec.unit_tokens);
+                            "segments of %lld tokens computed together; there is room for %d",
+                            (long long)tokens, plan->spec.segment_tokens);
         for (int t = 0; t < texts[i].n; t++)
             if (texts[i].ids[t] < 0 || texts[i].ids[t] >= plan->model->text.vocab)
-                return tec_fail(err, TEC_INVALID, "token %d of a unit is %d; the vocabulary has %d",
-                                t, texts[i].ids[t], plan->model->text.vocab);
+                return tec_fail(err, TEC_INVALID,
+                                "token %d of a segment is %d; the vocabulary has %d", t,
+                                texts[i].ids[t], plan->model->text.vocab);
     }
     return TEC_OK;
 }
@@ -31,11 +32,11 @@ enum tec_status tec_remember_run(struct tec_plan *plan, const struct tec_remembe
     struct tec_remember_table *table = &part->remember;
     int at = 0;
     for (int i = 0; i < n_texts; i++) {
-        table->rows.spans[i] = (struct tec_span){plan->unit_slot + at, texts[i].n};
+        table->rows.spans[i] = (struct tec_span){plan->segment_slot + at, texts[i].n};
         for (int t = 0; t < texts[i].n; t++, at++) {
             table->ids[at] = texts[i].ids[t];
             table->rows.pos[at] = t;
-            table->rows.slot[at] = plan->unit_slot + at;
+            table->rows.slot[at] = plan->segment_slot + at;
             table->rows.seq[at] = i;
             table->rows.visible[at] = t + 1;
         }

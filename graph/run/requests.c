@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static int free_seat(const struct tec_loop *l, int model)
+static int free_request_slot(const struct tec_loop *l, int model)
 {
     const struct tec_loop_space *s = &l->spaces[model];
-    for (int i = 0; i < s->plan->spec.seats; i++)
-        if (!l->seat_taken[s->first_seat + i])
+    for (int i = 0; i < s->plan->spec.request_slots; i++)
+        if (!l->request_slot_taken[s->first_request_slot + i])
             return i;
     return -1;
 }
@@ -23,7 +23,8 @@ static bool text_in_use(const struct tec_loop *l, int text)
 }
 
 /* Takes the text record that ended first among those that no live request writes to: a text stays
- * readable until seats + 1 others have ended after it. There are more records than live requests.
+ * readable until request slots + 1 others have ended after it. There are more records than live
+ * requests.
  */
 static int take_text(const struct tec_loop *l)
 {
@@ -80,7 +81,7 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
 /* KV length of the request in tokens: shared prefix + its own prompt + generated tokens. */
 static int length(const struct tec_request *r)
 {
-    return r->row.prefix + r->own + r->made;
+    return r->row.prefix + r->prompt_tokens + r->made;
 }
 
 /* --- ends ------------------------------------------------------------------------------------ */
@@ -94,8 +95,8 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
         tec_kv_pool_drop(&tec_space_of(l, r)->plan->prefixes, r->row.region);
         tec_loop_tell_kv(l, "remove", r, length(r), at_ns);
     }
-    tec_awaited_leave(l, r, at_ns);
-    l->seat_taken[tec_space_of(l, r)->first_seat + r->seat] = false;
+    tec_pending_prefill_leave(l, r, at_ns);
+    l->request_slot_taken[tec_space_of(l, r)->first_request_slot + r->request_slot] = false;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
     t->finished_ns = at_ns;
     l->text_ended[r->text] = ++l->n_ended;
@@ -153,7 +154,8 @@ void tec_requests_sweep(struct tec_loop *l)
 
 /* --- births ---------------------------------------------------------------------------------- */
 
-/* All seats of a model taken: the planner may name a row of the view to give up, one of its. */
+/* All request slots of a model taken: the planner may name a row of the view to give up, one of
+ * its. */
 static void make_room(struct tec_loop *l, int model)
 {
     int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
@@ -190,7 +192,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
     return (struct tec_request){.id = l->next_id++,
                                 .decoder = decoder,
                                 .session = l->tick->session,
-                                .seat = free_seat(l, d->model),
+                                .request_slot = free_request_slot(l, d->model),
                                 .max = d->tree   ? 1
                                        : shorter ? ask->max_tokens
                                                  : d->max_tokens,
@@ -201,7 +203,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
                                 .born_frame = l->tick->frame,
                                 .episode = l->input ? l->input->episode : 0,
                                 .shared = true,
-                                .awaits = -1,
+                                .pending = -1,
                                 .row = {.region = -1}};
 }
 
@@ -216,32 +218,33 @@ static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_a
     }
 }
 
-static int *own_of(const struct tec_loop *l, int seat)
+static int *prompt_of(const struct tec_loop *l, int request_slot)
 {
-    return l->own + (ptrdiff_t)seat * l->o.plan->spec.own_tokens;
+    return l->prompts + (ptrdiff_t)request_slot * l->o.plan->spec.prompt_tokens;
 }
 
 /* Its own prompt outlives the frame that it came with. */
 static void take_prompt(struct tec_loop *l, struct tec_request *r)
 {
-    int own = tec_model_of(l, r) ? 0 : l->o.decoders[r->decoder].own;
-    const struct tec_own_prompt *p = own > 0 ? &l->input->own[own - 1] : NULL;
-    r->own = p && p->n <= l->o.plan->spec.own_tokens ? p->n : 0;
-    if (r->own)
-        memcpy(own_of(l, r->seat), p->ids, (size_t)r->own * sizeof *p->ids);
+    int prompt = tec_model_of(l, r) ? 0 : l->o.decoders[r->decoder].prompt;
+    const struct tec_request_prompt *p = prompt > 0 ? &l->input->prompts[prompt - 1] : NULL;
+    r->prompt_tokens = p && p->n <= l->o.plan->spec.prompt_tokens ? p->n : 0;
+    if (r->prompt_tokens)
+        memcpy(prompt_of(l, r->request_slot), p->ids, (size_t)r->prompt_tokens * sizeof *p->ids);
 }
 
-/* A request that makes others stale takes one of their seats, so nobody has to make room for it. */
+/* A request that makes others stale takes one of their request slots, so nobody has to make room
+ * for it. */
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
     int stale = count_stale(l, decoder), model = l->o.decoders[decoder].model;
-    bool asked = model == 0 || l->input->further[model - 1].n > 0;
-    if (asked && free_seat(l, model) < 0 && stale == 0)
+    bool asked = model == 0 || l->input->secondary[model - 1].n > 0;
+    if (asked && free_request_slot(l, model) < 0 && stale == 0)
         make_room(l, model);
     struct tec_request r = born(l, decoder, ask);
     struct tec_request_view v = tec_loop_view_of(l, &r);
     char reason[32] = "";
-    bool seat = r.seat >= 0 || stale > 0, yes = seat && asked;
+    bool request_slot = r.request_slot >= 0 || stale > 0, yes = request_slot && asked;
     tell(l, TEC_EVENT_ARRIVE, &r, NULL, r.born_ns);
     if (ask)
         ask->id = r.id;
@@ -249,18 +252,18 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
         yes = l->o.planner.admit(l->o.planner.self, &l->view, &v, reason);
     if (!yes) {
         refuse(l, &r, ask,
-               !asked      ? "no prompt"
-               : !seat     ? "no kv slot"
-               : reason[0] ? reason
-                           : "policy");
+               !asked          ? "no prompt"
+               : !request_slot ? "no kv slot"
+               : reason[0]     ? reason
+                               : "policy");
         return;
     }
     if (stale > 0)
         shed_stale(l, decoder);
-    r.seat = free_seat(l, model);
-    l->seat_taken[l->spaces[model].first_seat + r.seat] = true;
+    r.request_slot = free_request_slot(l, model);
+    l->request_slot_taken[l->spaces[model].first_request_slot + r.request_slot] = true;
     take_prompt(l, &r);
-    tec_awaited_join(l, &r);
+    tec_pending_prefill_join(l, &r);
     give_text(l, &r);
     l->requests[l->n_live++] = r;
     tell(l, TEC_EVENT_ADMIT, &r, NULL, r.born_ns);
@@ -269,7 +272,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
-/* Draws of two requests have nothing in common, whatever their seats and frames. */
+/* Draws of two requests have nothing in common, whatever their request slots and frames. */
 static uint64_t seed_of(uint64_t seed, int64_t request)
 {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
@@ -283,13 +286,15 @@ static uint64_t seed_of(uint64_t seed, int64_t request)
 void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
 {
     const struct tec_plan *p = tec_space_of(l, r)->plan;
-    const struct tec_awaited *a = r->awaits < 0 ? NULL : &l->awaited[r->awaits];
+    const struct tec_pending_prefill *a = r->pending < 0 ? NULL : &l->pending[r->pending];
     tec_row_start(&r->row, p, region, a ? a->rows : l->prefix_rows,
-                  a ? a->ids[a->n - 1] : l->last_token, r->seat, r->max, p->model->text.eos);
+                  a ? a->ids[a->n - 1] : l->last_token, r->request_slot, r->max,
+                  p->model->text.eos);
     tec_row_saw(&r->row, p, a ? a->ids : l->prompt, a ? a->n : l->n_prompt);
     r->row.sampling = l->o.decoders[r->decoder].sampling;
     r->row.sampling.seed = seed_of(r->row.sampling.seed, r->id);
-    tec_row_prompt(&r->row, r->own ? own_of(l, r->seat) : NULL, r->own);
+    tec_row_prompt(&r->row, r->prompt_tokens ? prompt_of(l, r->request_slot) : NULL,
+                   r->prompt_tokens);
     r->row.request = r->id;
     if (l->o.decoders[r->decoder].chooses)
         r->row.place = l->o.decoders[r->decoder].root;

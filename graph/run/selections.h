@@ -1,4 +1,4 @@
-/* selections.h - what a selection answers while a prompt of remembered units runs. */
+/* selections.h - what a selection answers while a prompt of remembered segments runs. */
 #ifndef TEC_GRAPH_RUN_SELECTIONS_H
 #define TEC_GRAPH_RUN_SELECTIONS_H
 
@@ -11,7 +11,7 @@ struct tec_selection_kind {
     bool (*sums)(const struct tec_recall *r, int layer);
     /* r->go_on of the layer, which is r->live when called. NULL: all go on. */
     enum tec_status (*choose)(struct tec_recall *r, int layer, struct tec_error *err);
-    /* Whether kept pieces of a unit are needed at a layer although all its rows are live. */
+    /* Whether kept pieces of a segment are needed at a layer although all its rows are live. */
     bool (*compares)(const struct tec_recall *r, int layer);
 };
 
@@ -20,7 +20,7 @@ struct tec_selection_kind {
 #undef SELECTION
 extern const struct tec_selection_kind *const tec_selection_kinds[TEC_SELECTIONS];
 
-/* Tokens of unit u; n_units: the beginning. */
-struct tec_unit_place tec_recall_place(const struct tec_recall *r, int u);
+/* Tokens of segment u; n_segments: the beginning. */
+struct tec_segment_range tec_recall_place(const struct tec_recall *r, int u);
 
 #endif

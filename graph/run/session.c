@@ -70,13 +70,13 @@ static bool give_floats(struct tec_session *s)
 static bool reserve_scratch(struct tec_session *s)
 {
     enum { PER_BYTE = 640, FIXED = 64 << 10, PER_BIN = 8, TEMPLATE = 1024 };
-    size_t longest = tec_further_longest(&s->further), text = (size_t)s->text_max;
+    size_t longest = tec_secondary_longest(&s->secondary), text = (size_t)s->text_max;
     text = text < longest ? longest : text;
     size_t read = tec_streams_scratch(&s->streams) + FIXED;
     size_t bytes = text + PER_BIN * (size_t)s->options.model->flow.dim + TEMPLATE;
     bool reads = s->options.tokenizer != NULL;
-    for (int i = 0; i < s->options.n_further; i++)
-        reads |= s->options.further[i].tokenizer != NULL;
+    for (int i = 0; i < s->options.n_secondary; i++)
+        reads |= s->options.secondary[i].tokenizer != NULL;
     bytes = bytes * PER_BYTE + FIXED;
     if (reads && !tec_arena_push(&s->scratch, bytes < read ? read : bytes, 1, 64))
         return false;
@@ -91,9 +91,9 @@ static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err
     for (int i = 0; i < TEC_SESSION_SETS; i++)
         all = all && give_set(s, &s->sets[i]);
     for (int i = 0; i < TEC_SESSION_SETS; i++)
-        TEC_TRY(tec_own_take(&s->own, s->sets[i].own, &s->arena, err));
+        TEC_TRY(tec_request_prompt_take(&s->prompts, s->sets[i].prompts, &s->arena, err));
     for (int i = 0; i < TEC_SESSION_SETS; i++)
-        TEC_TRY(tec_further_take(&s->further, s->sets[i].further, &s->arena, err));
+        TEC_TRY(tec_secondary_take(&s->secondary, s->sets[i].secondary, &s->arena, err));
     return all ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", s->robot->called);
 }
@@ -115,7 +115,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_session_fit(o, s->robot, s->plain, s->heap, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
-    TEC_TRY(tec_own_init(&s->own, o->pipeline, err));
+    TEC_TRY(tec_request_prompt_init(&s->prompts, o->pipeline, err));
     if (o->memory) {
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
@@ -125,7 +125,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     s->text_max = 1024 + 8 * o->max_text;
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
-    TEC_TRY(tec_further_init(&s->further, o, s->robot, s->observer, &s->arena, err));
+    TEC_TRY(tec_secondary_init(&s->secondary, o, s->robot, s->observer, &s->arena, err));
     return give_buffers(s, err);
 }
 
@@ -179,7 +179,7 @@ static enum tec_status check_pictures(const struct tec_session *s,
 {
     int n = 0, most = s->options.max_pictures;
     for (int i = 0; i < s->options.model->n_slots; i++)
-        n += set->seen.valid[i] && !s->further.others[i];
+        n += set->seen.valid[i] && !s->secondary.others[i];
     if (most > 0 && n > most)
         return tec_fail(err, TEC_INVALID,
                         "%s: %d pictures, the pipeline's kv.frame has room for %d beside the "
@@ -208,7 +208,7 @@ static void point(const struct tec_session *s, const struct tec_session_set *set
                                       .n_fixed = n_fixed,
                                       .state = set->seen.state};
     for (int i = 0; i < s->options.model->n_slots; i++)
-        if (set->seen.valid[i] && !s->further.others[i])
+        if (set->seen.valid[i] && !s->secondary.others[i])
             input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];
 }
 
@@ -247,8 +247,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
 {
     struct tec_session *s = session;
     struct tec_session_set *set = &s->sets[s->turn];
-    struct tec_own_prompt own[TEC_MAX_PROMPTS] = {{NULL, 0}};
-    struct tec_further_prompt further[TEC_MAX_CHAINS - 1] = {{.n = 0}};
+    struct tec_request_prompt prompts[TEC_MAX_PROMPTS] = {{NULL, 0}};
+    struct tec_secondary_prompt secondary[TEC_MAX_CHAINS - 1] = {{.n = 0}};
     int n_text = 0, n_fixed = 0;
     uint64_t key = 0;
     struct tec_text_read read[TEC_MAX_CHAINS] = {{.stream = 0}};
@@ -257,11 +257,12 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
     TEC_TRY(tec_session_make_prompt(s, values, n, set, &n_text, &key, err));
-    enum tec_status status = tec_own_read(&s->own, &s->options, values, n, (size_t)s->text_max,
-                                          set->own, own, &s->scratch, err);
+    enum tec_status status =
+        tec_request_prompt_read(&s->prompts, &s->options, values, n, (size_t)s->text_max,
+                                set->prompts, prompts, &s->scratch, err);
     if (status == TEC_OK)
-        status = tec_further_read(&s->further, &s->streams, values, n, &set->seen, set->further,
-                                  further, &read[1], &s->scratch, err);
+        status = tec_secondary_read(&s->secondary, &s->streams, values, n, &set->seen,
+                                    set->secondary, secondary, &read[1], &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);
@@ -273,9 +274,9 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     point(s, set, n_text, n_fixed, input);
     input->captured_ns = captured_ns;
     input->text_key = key;
-    memcpy(input->own, own, sizeof own);
+    memcpy(input->prompts, prompts, sizeof prompts);
     input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
-    memcpy(input->further, further, sizeof further);
+    memcpy(input->secondary, secondary, sizeof secondary);
     memcpy(input->read, read, sizeof read);
     input->episode = s->episode;
     if (warning)
@@ -346,7 +347,7 @@ int tec_session_columns(const struct tec_session *session)
     return session->robot->n_actions;
 }
 
-const struct tec_observation *tec_session_seen(const struct tec_session *session)
+const struct tec_observation *tec_session_observation(const struct tec_session *session)
 {
     return session->last ? &session->last->seen : NULL;
 }

@@ -27,14 +27,14 @@ struct tec_session_options {
     const struct tec_tokenizer *tokenizer;   /* NULL: prompts are given as ids, or made up */
     const char *root;                        /* holds pipelines/ */
     int max_text;                            /* tokens of a prompt that the plan allows */
-    struct tec_memory *memory;               /* prompts are of its units; NULL = none */
+    struct tec_memory *memory;               /* prompts are of its segments; NULL = none */
     int max_pictures;                        /* that the plan has rows for; 0: all slots */
     uint64_t seed;                           /* of the noise */
     struct tec_text_edges *edges;            /* of streams that prefills read; NULL = none */
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
                                     * create goes on; NULL: the first such error ends it */
-    int n_further;
-    struct tec_session_model further[TEC_MAX_CHAINS - 1];
+    int n_secondary;
+    struct tec_session_model secondary[TEC_MAX_CHAINS - 1];
 };
 
 struct tec_session;
@@ -60,17 +60,17 @@ void tec_session_use(struct tec_session *session, int set);
  * the next two are prepared. On failure the last good input is untouched and the session goes on.
  *
  * A value named "KEY#ids" (KEY: the robot's prompt input) gives a prompt as token ids (I32, rank
- * 1); with a memory, what stands behind its units. A prompt with more tokens than the plan or the
- * robot allows is TEC_INVALID; it is cut on the right only where the robot says truncate = true.
- * Pictures that the robot wants as floats (LeRobot's resize) are rounded to u8, which is what the
- * model reads.
+ * 1); with a memory, what stands behind its segments. A prompt with more tokens than the plan or
+ * the robot allows is TEC_INVALID; it is cut on the right only where the robot says truncate =
+ * true. Pictures that the robot wants as floats (LeRobot's resize) are rounded to u8, which is what
+ * the model reads.
  *
  * Where an action node has a prefix, the value of its name (F32 or F64 [d, columns], 0 <= d <= the
  * rows declared; absent: d = 0) gives the first d actions in the robot's units. They become the
  * model's by the inverse of tec_session_act on this observation's state, and take the place of the
  * first d rows of the noise; a wrong shape, or what is not finite, is refused with the name.
  *
- * The text that a further chain's prefill reads goes through that node's template (where it names
+ * The text that a secondary chain's prefill reads goes through that node's template (where it names
  * none: the robot's if it reads the state, else "plain") and its model's tokenizer; "NAME#ids"
  * gives its ids. Its pictures are those that the robot makes of the cameras it reads.
  *
@@ -95,7 +95,8 @@ void tec_session_reset(struct tec_session *session);
 int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
                     const float *chunk, double *out);
 /* The same for a chunk whose input is gone: state_raw is that of its observation
- * (tec_session_seen). *beyond (NULL is allowed): what was beyond the limits, as tec_robot_act. */
+ * (tec_session_observation). *beyond (NULL is allowed): what was beyond the limits, as
+ * tec_robot_act. */
 int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
                        double *out, struct tec_beyond *beyond);
 /* Of the robot's commands, for whoever hands them out; as long as the session. NULL = none. */
@@ -116,7 +117,7 @@ int tec_session_columns(const struct tec_session *session);
 
 /* For judges: instruction, bins and normalised state of the last good observation (NULL before the
  * first), and the template that makes its prompt. */
-const struct tec_observation *tec_session_seen(const struct tec_session *session);
+const struct tec_observation *tec_session_observation(const struct tec_session *session);
 const struct tec_template *tec_session_template(const struct tec_session *session);
 const struct tec_robot *tec_session_robot(const struct tec_session *session); /* NULL = none */
 /* Pixels of a side of the pictures that the model takes; 0 = it takes none. */

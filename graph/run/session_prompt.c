@@ -1,5 +1,5 @@
 /* session_prompt.c - makes the prompt of an observation: its text through the template and the
- * tokenizer, ids that were given, or the units of a memory.
+ * tokenizer, ids that were given, or the segments of a memory.
  *
  * Runs on the session's thread. Scratch of tokenizing is the session's, reserved at create. */
 #include "graph/run/session_state.h"
@@ -108,8 +108,8 @@ static uint64_t key_of(const struct tec_value *ids, const struct tec_observation
                : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
 }
 
-/* Apply changes of the memory, then retrieve units for the query. `ids` (NULL = none) are the
- * query; a text given beside them is used to find the units. */
+/* Apply changes of the memory, then retrieve segments for the query. `ids` (NULL = none) are the
+ * query; a text given beside them is used to find the segments. */
 static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
                               size_t n_values, const struct tec_value *ids,
                               struct tec_session_set *set, int *n, struct tec_error *err)

@@ -202,7 +202,7 @@ static enum tec_status check_template(const struct tec_template *t, const struct
                         t->name);
     if (memory && !t->memory)
         return tec_fail(err, TEC_MALFORMED,
-                        "'%s' brings units to prompt template '%s', which has no {memory}",
+                        "'%s' brings segments to prompt template '%s', which has no {memory}",
                         memory->name, t->name);
     return TEC_OK;
 }

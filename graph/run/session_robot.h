@@ -15,8 +15,8 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
 /* True if the frames' prefill reads the input, or none does. */
 bool tec_session_frames_read(const struct tec_pipeline *p, int input);
 
-/* By slot of the model: is its picture read by prefills of further chains alone? Then it is none of
- * the frames'. */
+/* By slot of the model: is its picture read by prefills of secondary chains alone? Then it is none
+ * of the frames'. */
 enum tec_status tec_session_others(bool **out, const struct tec_session_options *options,
                                    const struct tec_observer *observer, struct tec_arena *arena,
                                    struct tec_error *err);

@@ -4,9 +4,9 @@
 #define TEC_GRAPH_RUN_SESSION_STATE_H
 
 #include "graph/run/memory.h"
-#include "graph/run/session_further.h"
 #include "graph/run/session_given.h"
-#include "graph/run/session_own.h"
+#include "graph/run/session_request_prompt.h"
+#include "graph/run/session_secondary.h"
 #include "graph/run/session_stream.h"
 
 /* The buffers that one frame input points into. */
@@ -14,8 +14,8 @@ struct tec_session_set {
     struct tec_observation seen;
     int *ids;     /* [max_text] */
     float *noise; /* [horizon, dim] */
-    int *own[TEC_MAX_PROMPTS];
-    int *further[TEC_MAX_CHAINS - 1];
+    int *prompts[TEC_MAX_PROMPTS];
+    int *secondary[TEC_MAX_CHAINS - 1];
 };
 
 struct tec_session {
@@ -28,8 +28,8 @@ struct tec_session {
     struct tec_template *template;
     struct tec_observer *observer;
     struct tec_given given; /* first actions */
-    struct tec_own_inputs own;
-    struct tec_further_inputs further;
+    struct tec_request_prompt_inputs prompts;
+    struct tec_secondary_inputs secondary;
     struct tec_session_streams streams;
     int stream; /* that the frames' prompt is; -1 = the robot's text is */
     int64_t episode;

@@ -11,9 +11,9 @@ enum { BYTES_A_TOKEN = 64 };
 /* The tokenizer of a chain's model. */
 static const struct tec_tokenizer *tokenizer_of(const struct tec_session_options *o, int chain)
 {
-    for (int i = 0; i < o->n_further; i++)
-        if (o->further[i].chain == chain)
-            return o->further[i].tokenizer;
+    for (int i = 0; i < o->n_secondary; i++)
+        if (o->secondary[i].chain == chain)
+            return o->secondary[i].tokenizer;
     return o->tokenizer;
 }
 

@@ -1,9 +1,9 @@
 /* session_text.c - takes a text input of an observation, as a text or as token ids, and checks
  * both.
  *
- * Runs on the session's thread; the readers of own and further prompts share it. Ids are checked
- * against the vocabulary even when a tokenizer made them: a tokenizer of another model would
- * otherwise index past the embedding. */
+ * Runs on the session's thread; the readers of own and secondary models' prompts share it. Ids are
+ * checked against the vocabulary even when a tokenizer made them: a tokenizer of another model
+ * would otherwise index past the embedding. */
 #include "graph/run/session_text.h"
 
 #include <string.h>

@@ -17,7 +17,7 @@ static int partition_of(const struct tec_loop *l, int node)
     return -1;
 }
 
-static bool is_beside(const struct tec_loop *l, int row)
+static bool is_concurrent(const struct tec_loop *l, int row)
 {
     if (tec_model_of(l, &l->requests[row]))
         return false;
@@ -38,7 +38,7 @@ static struct tec_soft_job *add_job(struct tec_loop *l, int row, int first, int 
 {
     struct tec_soft_job *job = &l->jobs[l->n_jobs];
     l->notes[l->n_jobs++] = (struct tec_loop_job){
-        .beside = is_beside(l, n ? l->order[first] : row), .row = row, .first = first, .n = n};
+        .beside = is_concurrent(l, n ? l->order[first] : row), .row = row, .first = first, .n = n};
     memset(job, 0, sizeof *job);
     return job;
 }
@@ -47,7 +47,7 @@ static struct tec_soft_job *add_job(struct tec_loop *l, int row, int first, int 
 static void add_prefills(struct tec_loop *l, bool beside)
 {
     for (int i = 0; i < l->n_live; i++) {
-        if (l->requests[i].stored || !unshared(l, i) || is_beside(l, i) != beside)
+        if (l->requests[i].stored || !unshared(l, i) || is_concurrent(l, i) != beside)
             continue;
         struct tec_soft_job *job = add_job(l, i, 0, 0);
         job->prefill = true;
@@ -89,7 +89,7 @@ static bool same_launch(const struct tec_loop *l, int a, int b)
     return x->k == y->k && x->group == y->group &&
            tec_model_of(l, &l->requests[l->order[a]]) ==
                tec_model_of(l, &l->requests[l->order[b]]) &&
-           is_beside(l, l->order[a]) == is_beside(l, l->order[b]);
+           is_concurrent(l, l->order[a]) == is_concurrent(l, l->order[b]);
 }
 
 /* Those beside the hard nodes first, each side in its order: rows of a launch stay together. */
@@ -97,7 +97,7 @@ static void part_order(struct tec_loop *l)
 {
     int others[TEC_MAX_ROWS], n = 0, kept = 0;
     for (int i = 0; i < l->n_order; i++) {
-        if (is_beside(l, l->order[i]))
+        if (is_concurrent(l, l->order[i]))
             l->order[kept++] = l->order[i];
         else
             others[n++] = l->order[i];
@@ -114,7 +114,7 @@ static void add_decodes(struct tec_loop *l, bool beside)
         int largest = costs->n_batches ? costs->batches[costs->n_batches - 1] : 1;
         for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
             ;
-        if (is_beside(l, l->order[i]) == beside)
+        if (is_concurrent(l, l->order[i]) == beside)
             add_decode(l, i, n);
     }
 }
@@ -273,7 +273,7 @@ static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *in
 static void store_new(struct tec_loop *l, const struct tec_frame_input *input, bool beside)
 {
     for (int i = 0; i < l->n_live; i++) {
-        if (l->requests[i].stored || is_beside(l, i) != beside || l->requests[i].awaits >= 0)
+        if (l->requests[i].stored || is_concurrent(l, i) != beside || l->requests[i].pending >= 0)
             continue;
         if (!unshared(l, i)) {
             store(l, i, l->region, tec_loop_now(l));
@@ -291,7 +291,7 @@ static void start_rows(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_live; i++) {
         struct tec_request *r = &l->requests[i];
-        if (r->stored || !is_beside(l, i))
+        if (r->stored || !is_concurrent(l, i))
             continue;
         int region = l->region;
         for (int j = 0; j < l->n_jobs; j++)
@@ -301,15 +301,15 @@ static void start_rows(struct tec_loop *l)
     }
 }
 
-/* A prompt of remembered units has one owner, who recalls the frame's prompt meanwhile. */
+/* A prompt of remembered segments has one owner, who recalls the frame's prompt meanwhile. */
 static void keep_recalls(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_live; i++)
         l->requests[i].whole =
-            l->o.plan->spec.units > 0 && !l->requests[i].stored && unshared(l, i);
+            l->o.plan->spec.segments > 0 && !l->requests[i].stored && unshared(l, i);
 }
 
-void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *input)
+void tec_loop_start_concurrent(struct tec_loop *l, const struct tec_frame_input *input)
 {
     keep_recalls(l);
     part_order(l);
@@ -322,7 +322,7 @@ void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *inp
 }
 
 /* Settles the jobs that ran beside the hard nodes, in the order of their times. */
-static void settle_beside(struct tec_loop *l, const struct tec_frame_input *input)
+static void settle_concurrent(struct tec_loop *l, const struct tec_frame_input *input)
 {
     int n = l->n_jobs;
     int64_t waited = tec_loop_now(l);
@@ -332,7 +332,7 @@ static void settle_beside(struct tec_loop *l, const struct tec_frame_input *inpu
     for (int at = 0; at < n; at++) {
         if (!l->jobs[at].prefill)
             for (int i = 0; i < l->n_live; i++)
-                if (!l->requests[i].stored && is_beside(l, i) && !unshared(l, i))
+                if (!l->requests[i].stored && is_concurrent(l, i) && !unshared(l, i))
                     store(l, i, l->region, l->jobs[at].replay.start_ns);
         settle(l, at);
     }
@@ -344,7 +344,7 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, 
 {
     int first = l->n_jobs;
     if (beside && first)
-        settle_beside(l, input);
+        settle_concurrent(l, input);
     if (tec_loop_failed(l)) /* there may be no prefix to store a request on */
         return;
     if (input)
@@ -353,7 +353,7 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, 
         store_new(l, input, true);
     if (tec_loop_failed(l)) /* rows whose prefix was not made are no rows */
         return;
-    tec_awaited_run(l);
+    tec_pending_prefill_run(l);
     if (l->record.failed)
         return;
     first = l->n_jobs;

@@ -1,4 +1,4 @@
-/* spaces.c - the chains of a loop: the frames' and, where there are, further ones. */
+/* spaces.c - the chains of a loop: the frames' and, where there are, secondary ones. */
 #include "graph/run/state.h"
 
 #include <string.h>
@@ -22,15 +22,15 @@ static int language_of(const struct tec_loop *l, int model)
 
 static struct tec_loop_space space_of(struct tec_loop *l, int model)
 {
-    struct tec_loop_model *f = model ? &l->o.further[model - 1] : NULL;
+    struct tec_loop_model *f = model ? &l->o.secondary[model - 1] : NULL;
     struct tec_loop_space s = {
         .plan = f ? f->plan : l->o.plan,
         .executor = f ? &f->executor : &l->o.executor,
-        .costs = f ? &l->further_costs[model - 1] : &l->costs,
-        .first_seat = l->seats,
+        .costs = f ? &l->secondary_costs[model - 1] : &l->costs,
+        .first_request_slot = l->request_slots,
         .slices = 1,
         .kv_frame = view_of(l, f ? f->kv_frame : l->o.kv_frame, 0),
-        .kv_requests = view_of(l, f ? f->kv_requests : l->o.kv_requests, l->o.n_further ? -1 : 1),
+        .kv_requests = view_of(l, f ? f->kv_requests : l->o.kv_requests, l->o.n_secondary ? -1 : 1),
         .prefill_node = f ? f->prefill_node : l->o.prefill_node,
         .language = language_of(l, model)};
     if (f)
@@ -38,53 +38,53 @@ static struct tec_loop_space space_of(struct tec_loop *l, int model)
     return s;
 }
 
-static enum tec_status make_awaited(struct tec_loop *l, struct tec_error *err)
+static enum tec_status make_pending(struct tec_loop *l, struct tec_error *err)
 {
     size_t most = 1, pixels = 0;
-    for (int m = 1; m <= l->o.n_further; m++) {
+    for (int m = 1; m <= l->o.n_secondary; m++) {
         const struct tec_plan *plan = l->spaces[m].plan;
         size_t side = (size_t)plan->model->vision.image_size;
         size_t all = (size_t)plan->spec.pictures * side * side * 3;
         most = (size_t)plan->spec.text_tokens > most ? (size_t)plan->spec.text_tokens : most;
         pixels = all > pixels ? all : pixels;
     }
-    l->awaited = TEC_NEW(&l->arena, TEC_MAX_ROWS, struct tec_awaited);
-    for (int i = 0; l->awaited && i < TEC_MAX_ROWS; i++) {
-        struct tec_awaited *a = &l->awaited[i];
-        a->ids = i < l->seats ? TEC_NEW(&l->arena, most, int) : l->awaited[0].ids;
-        a->pixels = !pixels        ? NULL
-                    : i < l->seats ? tec_arena_push(&l->arena, pixels, 1, 64)
-                                   : l->awaited[0].pixels;
+    l->pending = TEC_NEW(&l->arena, TEC_MAX_ROWS, struct tec_pending_prefill);
+    for (int i = 0; l->pending && i < TEC_MAX_ROWS; i++) {
+        struct tec_pending_prefill *a = &l->pending[i];
+        a->ids = i < l->request_slots ? TEC_NEW(&l->arena, most, int) : l->pending[0].ids;
+        a->pixels = !pixels                ? NULL
+                    : i < l->request_slots ? tec_arena_push(&l->arena, pixels, 1, 64)
+                                           : l->pending[0].pixels;
         if (!a->ids || (pixels && !a->pixels))
-            l->awaited = NULL;
+            l->pending = NULL;
     }
-    return l->awaited ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for prompts");
+    return l->pending ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for prompts");
 }
 
 enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err)
 {
-    size_t further = (size_t)l->o.n_further;
-    l->further_costs = further ? TEC_NEW(&l->arena, further, struct tec_costs) : NULL;
-    if (further && !l->further_costs)
+    size_t secondary = (size_t)l->o.n_secondary;
+    l->secondary_costs = secondary ? TEC_NEW(&l->arena, secondary, struct tec_costs) : NULL;
+    if (secondary && !l->secondary_costs)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
-    for (int m = 0; m <= l->o.n_further; m++) {
+    for (int m = 0; m <= l->o.n_secondary; m++) {
         struct tec_loop_space *s = &l->spaces[m];
         *s = space_of(l, m);
         const struct tec_plan_spec *spec = &s->plan->spec;
-        l->seats += spec->seats;
+        l->request_slots += spec->request_slots;
         l->max_k = spec->max_k > l->max_k ? spec->max_k : l->max_k;
         l->new_tokens = spec->new_tokens > l->new_tokens ? spec->new_tokens : l->new_tokens;
-        if (l->seats > TEC_MAX_ROWS)
-            return tec_fail(err, TEC_INVALID, "%d request slots; this release handles %d", l->seats,
-                            TEC_MAX_ROWS);
+        if (l->request_slots > TEC_MAX_ROWS)
+            return tec_fail(err, TEC_INVALID, "%d request slots; this release handles %d",
+                            l->request_slots, TEC_MAX_ROWS);
         TEC_TRY(tec_costs_init(s->costs, spec, &l->arena, err));
     }
-    return l->o.n_further ? make_awaited(l, err) : TEC_OK;
+    return l->o.n_secondary ? make_pending(l, err) : TEC_OK;
 }
 
 void tec_loop_prior(struct tec_loop *l, const struct tec_cost_table *table)
 {
-    for (int m = 0; m <= l->o.n_further; m++)
+    for (int m = 0; m <= l->o.n_secondary; m++)
         tec_costs_prior(l->spaces[m].costs, table, l->o.topology, m);
 }
 
@@ -103,7 +103,7 @@ static void view_space(struct tec_loop *l, int model)
         if (tec_model_of(l, r) != model)
             continue;
         oldest = age > oldest ? age : oldest;
-        made += r->own + r->made;
+        made += r->prompt_tokens + r->made;
         stored += r->stored;
     }
     frame->used = (int64_t)prefixes->in_use * prefixes->tokens;
@@ -116,7 +116,7 @@ static void view_space(struct tec_loop *l, int model)
 
 void tec_spaces_view(struct tec_loop *l)
 {
-    for (int m = l->o.ring ? 1 : 0; m <= l->o.n_further; m++)
+    for (int m = l->o.ring ? 1 : 0; m <= l->o.n_secondary; m++)
         view_space(l, m);
 }
 
@@ -139,7 +139,7 @@ static void warm_decodes(struct tec_loop *l, int model, int region, int prefix)
     const struct tec_plan_spec *spec = &s->plan->spec;
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     for (int b = 0; b < spec->n_batches; b++) {
-        int n = spec->batches[b] < spec->seats ? spec->batches[b] : spec->seats;
+        int n = spec->batches[b] < spec->request_slots ? spec->batches[b] : spec->request_slots;
         struct tec_replay replay = {0};
         for (int r = 0; r < n; r++) {
             tec_row_start(&rows[r], s->plan, region, prefix, 0, r, spec->new_tokens, -1);
@@ -167,15 +167,15 @@ static void warm_scores(struct tec_loop *l, int model, int region, int prefix)
 
 void tec_spaces_warm(struct tec_loop *l, int times)
 {
-    for (int m = 1; m <= l->o.n_further; m++) {
+    for (int m = 1; m <= l->o.n_secondary; m++) {
         struct tec_loop_space *s = &l->spaces[m];
         int n = s->plan->spec.text_tokens, region = tec_kv_pool_take(&s->plan->prefixes);
-        int *ids = l->awaited[0].ids;
+        int *ids = l->pending[0].ids;
         memset(ids, 0, (size_t)n * sizeof *ids);
         struct tec_prefix_input prompt = {
             .n_pictures = s->plan->spec.pictures, .n_text = n, .ids = ids};
         for (int i = 0; i < prompt.n_pictures; i++) /* black: what they show takes no time */
-            prompt.picture[i] = l->awaited[0].pixels;
+            prompt.picture[i] = l->pending[0].pixels;
         for (int i = 0; i < times; i++) {
             warm_slices(l, m, region, &prompt);
             warm_decodes(l, m, region, tec_prefix_rows(s->plan, &prompt));

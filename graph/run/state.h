@@ -8,18 +8,18 @@
 /* A live language request. */
 struct tec_request {
     int64_t id;
-    int decoder, session, seat, text;         /* text: index of its record */
-    int max, made, prio, own;                 /* own: tokens of its own prompt */
+    int decoder, session, request_slot, text; /* text: index of its record */
+    int max, made, prio, prompt_tokens;       /* of its own prompt */
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
     int64_t episode;                          /* of the observation that it was born with */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
-    bool whole; /* not beside the hard nodes in this frame: it recalls a prompt of its own */
-    int awaits; /* index of a prefill, see below; -1 = none */
+    bool whole;  /* not beside the hard nodes in this frame: it recalls a prompt of its own */
+    int pending; /* index of a prefill, see below; -1 = none */
     struct tec_row_state row;
 };
 
-/* A prefill of a further chain, which requests of one frame wait for. Unused: nobody waits. */
-struct tec_awaited {
+/* A prefill of a secondary chain, which requests of one frame wait for. Unused: nobody waits. */
+struct tec_pending_prefill {
     int model, session;
     int64_t frame;          /* that they were born in */
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
@@ -34,9 +34,9 @@ struct tec_loop_space {
     struct tec_plan *plan;
     struct tec_executor *executor;
     struct tec_costs *costs;
-    int first_seat, slices;     /* in seat_taken; of its prefill, 1 = in one */
-    int kv_frame, kv_requests;  /* which views; requests -1 = none */
-    int prefill_node, language; /* topology; -1 = none. language: its first decode node */
+    int first_request_slot, slices; /* in request_slot_taken; of its prefill, 1 = in one */
+    int kv_frame, kv_requests;      /* which views; requests -1 = none */
+    int prefill_node, language;     /* topology; -1 = none. language: its first decode node */
 };
 
 /* One sequence in flight in a ring: an observation and what it has said so far. */
@@ -82,26 +82,27 @@ struct tec_loop {
     bool warming;                       /* what is measured is no frame's */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
-    struct tec_loop_space spaces[TEC_MAX_CHAINS]; /* 1 + n_further */
-    struct tec_costs *further_costs;              /* [n_further] */
-    int seats, max_k, new_tokens;                 /* of all chains together: the sum; the most */
+    struct tec_loop_space spaces[TEC_MAX_CHAINS]; /* 1 + n_secondary */
+    struct tec_costs *secondary_costs;            /* [n_secondary] */
+    int request_slots, max_k, new_tokens;         /* of all chains together: the sum; the most */
     struct {
         bool seen;
         uint64_t key;
-    } texts_given[TEC_MAX_CHAINS][TEC_MAX_TICKING]; /* by session: of its newest observation the
-                                                     * instruction, and what further models read */
-    int n_live;                                     /* requests[0 .. n_live - 1], ascending id */
-    struct tec_request *requests;                   /* [seats] */
-    bool *seat_taken;                               /* [seats] */
-    struct tec_utterance *texts;                    /* [n_texts] */
+    } texts_given[TEC_MAX_CHAINS]
+                 [TEC_MAX_TICKING]; /* by session: of its newest observation the
+                                     * instruction, and what secondary models read */
+    int n_live;                     /* requests[0 .. n_live - 1], ascending id */
+    struct tec_request *requests;   /* [request_slots] */
+    bool *request_slot_taken;       /* [request_slots] */
+    struct tec_utterance *texts;    /* [n_texts] */
     int n_texts;
-    int64_t n_ended, *text_ended;        /* [n_texts] when it ended, as a count; 0 = not yet used */
-    float *chunk;                        /* [horizon, dim] */
-    int *tokens, *made;                  /* of a frame's launches: [seats, max_k], [seats] */
-    float *likely;                       /* of a frame's launches: [seats, entries] */
-    int entries;                         /* of the largest tree of any model */
-    double *sums;                        /* scratch of a ranking */
-    int *own;                            /* [seats, own_tokens] prompts of their own, by seat */
+    int64_t n_ended, *text_ended; /* [n_texts] when it ended, as a count; 0 = not yet used */
+    float *chunk;                 /* [horizon, dim] */
+    int *tokens, *made; /* of a frame's launches: [request_slots, max_k], [request_slots] */
+    float *likely;      /* of a frame's launches: [request_slots, entries] */
+    int entries;        /* of the largest tree of any model */
+    double *sums;       /* scratch of a ranking */
+    int *prompts;       /* [request_slots, prompt_tokens] prompts of their own, by request slot */
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
     int region;                          /* the frame's prefix, -1 = none */
     int prefix_rows, last_token;
@@ -109,14 +110,14 @@ struct tec_loop {
     const struct tec_tick *tick; /* of the running frame */
     struct tec_frame_record record;
     struct tec_frame_view view;
-    struct tec_request_view *view_rows; /* [seats] */
+    struct tec_request_view *view_rows; /* [request_slots] */
     struct tec_kv_view kv[TEC_MAX_KV_VIEWS];
     int64_t *late_us; /* [inputs] */
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
-    struct tec_awaited *awaited;      /* [TEC_MAX_ROWS] with further models, else NULL */
-    int turns[TEC_MAX_ROWS], n_turns; /* those that have slices in this frame, in order */
-    int order[TEC_MAX_ROWS], n_order; /* rows that advance, in launch order */
+    struct tec_pending_prefill *pending; /* [TEC_MAX_ROWS] with secondary models, else NULL */
+    int turns[TEC_MAX_ROWS], n_turns;    /* those that have slices in this frame, in order */
+    int order[TEC_MAX_ROWS], n_order;    /* rows that advance, in launch order */
     struct tec_row_state *states[TEC_MAX_ROWS];
     int n_jobs;
     struct tec_soft_job jobs[TEC_MAX_LAUNCHES];
@@ -128,7 +129,7 @@ struct tec_loop {
     int64_t device_over_ns; /* of it, beyond the p99 known before */
     struct tec_recent recent[TEC_RECENT_FRAMES];
     int64_t n_recent;   /* counts on */
-    int64_t awaited_ns; /* of this frame: for inputs */
+    int64_t pending_ns; /* of this frame: for inputs */
     int64_t lost_ns;    /* to the host, see account.c */
     struct tec_ring_state ring;
     struct tec_histogram usual_planner, usual_host;
@@ -171,7 +172,7 @@ void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *t
 /* Its ranking, from how likely each entry of its tree is: it is finished. */
 void tec_requests_rank(struct tec_loop *l, struct tec_request *r, const float *likely,
                        int64_t at_ns);
-/* Give up: an event says why, the seat is free after the next sweep. */
+/* Give up: an event says why, the request slot is free after the next sweep. */
 void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *reason);
 void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
                       int64_t at_ns);
@@ -183,7 +184,7 @@ void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t
 void tec_loop_read_text(struct tec_loop *l, int model);
 
 /* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
- * number last; out [n_texts], scratch [n_texts + n_places]. And memory for it, by utterance. */
+ * number last; out [n_texts], scratch [n_texts + n_nodes]. And memory for it, by utterance. */
 void tec_rank(const struct tec_decoder *decoder, const float *likely, struct tec_ranked *out,
               double *scratch);
 bool tec_rank_memory(struct tec_loop *l);
@@ -202,14 +203,14 @@ void tec_loop_plan(struct tec_loop *l);
 /* Does row a come before row b by priority? */
 bool tec_loop_before(const struct tec_loop *l, int a, int b);
 
-/* awaited.c: prefills of further chains. */
-void tec_awaited_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
-void tec_awaited_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
-int tec_awaited_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
-void tec_awaited_plan(struct tec_loop *l); /* which slices run in this frame */
+/* pending_prefill.c: prefills of secondary chains. */
+void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
+void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
+int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
+void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this frame */
 /* Has it a prefix by the time that language runs? */
-bool tec_awaited_ready(const struct tec_loop *l, const struct tec_request *r);
-void tec_awaited_run(struct tec_loop *l);
+bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
+void tec_pending_prefill_run(struct tec_loop *l);
 
 /* spaces.c: the chains of the loop. */
 enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err);
@@ -219,7 +220,7 @@ void tec_spaces_warm(struct tec_loop *l, int times);
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
 void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input);
 void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, bool beside);
-void tec_loop_start_beside(struct tec_loop *l, const struct tec_frame_input *input);
+void tec_loop_start_concurrent(struct tec_loop *l, const struct tec_frame_input *input);
 struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
                                         int64_t end_ns);
 const char *tec_loop_node_name(const struct tec_loop *l, int node);

@@ -54,7 +54,7 @@ void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipelin
     t->partitions = names;
     for (int i = 0; i < p->n_partitions; i++)
         *names++ = p->partitions[t->n_partitions++].name;
-    t->slots = spec->seats;
+    t->slots = spec->request_slots;
     t->stages = spec->stages;
     t->horizon = m->flow.horizon;
     t->layers = m->text.stack.layers;

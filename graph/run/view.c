@@ -14,23 +14,23 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
     const struct tec_loop_space *s = &l->spaces[tec_model_of(l, r)];
     int64_t now = tec_loop_now(l), age = l->tick->frame - r->born_frame;
     bool limited = r->deadline_ns != INT64_MAX;
-    return (struct tec_request_view){.id = r->id,
-                                     .node = l->o.decoders[r->decoder].node,
-                                     .left = r->max - r->made,
-                                     .done = r->made,
-                                     .max = r->max,
-                                     .age_frames = (int)age,
-                                     .born_us = r->born_ns / 1000,
-                                     .deadline_us = limited ? r->deadline_ns / 1000 : INT64_MAX,
-                                     .slack_us =
-                                         limited ? (r->deadline_ns - now) / 1000 : INT64_MAX,
-                                     .prio = r->prio,
-                                     .kv_bytes = (int64_t)(r->row.prefix + r->own + r->made) *
-                                                 tec_kv_token_bytes(&s->plan->space.shape),
-                                     .shared = r->shared,
-                                     .fresh = !r->stored && (tec_model_of(l, r) == 0 || age == 0),
-                                     .prefill = s->prefill_node,
-                                     .slices = tec_awaited_left(l, r)};
+    return (struct tec_request_view){
+        .id = r->id,
+        .node = l->o.decoders[r->decoder].node,
+        .left = r->max - r->made,
+        .done = r->made,
+        .max = r->max,
+        .age_frames = (int)age,
+        .born_us = r->born_ns / 1000,
+        .deadline_us = limited ? r->deadline_ns / 1000 : INT64_MAX,
+        .slack_us = limited ? (r->deadline_ns - now) / 1000 : INT64_MAX,
+        .prio = r->prio,
+        .kv_bytes = (int64_t)(r->row.prefix + r->prompt_tokens + r->made) *
+                    tec_kv_token_bytes(&s->plan->space.shape),
+        .shared = r->shared,
+        .fresh = !r->stored && (tec_model_of(l, r) == 0 || age == 0),
+        .prefill = s->prefill_node,
+        .slices = tec_pending_prefill_left(l, r)};
 }
 
 /* Fills the view of the caches. `pinned` counts tokens of the frame's caches that live requests
@@ -54,11 +54,11 @@ void tec_loop_view(struct tec_loop *l)
     l->view.n_req = l->n_live;
     if (l->o.executor.report)
         l->o.executor.report(l->o.executor.self, &l->view);
-    const struct tec_memory_prompt *units = l->input ? l->input->memory : NULL;
-    l->view.seg = units ? units->views : NULL;
-    l->view.n_seg = !units                              ? 0
-                    : units->n_units > TEC_MAX_SEGMENTS ? TEC_MAX_SEGMENTS
-                                                        : units->n_units;
+    const struct tec_memory_prompt *segments = l->input ? l->input->memory : NULL;
+    l->view.seg = segments ? segments->views : NULL;
+    l->view.n_seg = !segments                                 ? 0
+                    : segments->n_segments > TEC_MAX_SEGMENTS ? TEC_MAX_SEGMENTS
+                                                              : segments->n_segments;
     l->view.index = l->tick->frame;
     l->view.idle = l->input == NULL;
     const struct tec_text_read *read = l->input ? &l->input->read[0] : NULL;
@@ -97,7 +97,7 @@ static int model_of(const struct tec_loop *l, const char *what)
     if (node >= 0)
         return l->o.topology->nodes[node].model;
     if (tec_cost_kind_of(what) == TEC_COST_DECODE)
-        while (model < l->o.n_further && l->spaces[model].language < 0)
+        while (model < l->o.n_secondary && l->spaces[model].language < 0)
             model++;
     return model;
 }
@@ -239,27 +239,27 @@ static void set_caps(struct tec_loop *l, const struct tec_loop_space *s)
                                             : (int64_t)p->prefixes.n * p->prefixes.tokens;
     if (s->kv_requests >= 0)
         l->kv[s->kv_requests].cap =
-            (int64_t)p->spec.seats * (p->spec.own_tokens + p->spec.new_tokens);
+            (int64_t)p->spec.request_slots * (p->spec.prompt_tokens + p->spec.new_tokens);
 }
 
 void tec_loop_prepare_view(struct tec_loop *l)
 {
     const struct tec_plan *p = l->o.plan;
     l->view.req = l->view_rows;
-    l->view.slots = l->seats;
+    l->view.slots = l->request_slots;
     l->view.horizon = p->model->flow.horizon;
     l->view.period_us = l->o.topology->period_us;
     l->view.seed = l->o.topology->seed;
     l->view.costs = (struct tec_cost_source){cost_of, slack_of, l};
     l->view.n_inputs = l->o.topology->n_inputs;
     l->view.late_us = l->late_us;
-    int most = 2 * (1 + l->o.n_further);
+    int most = 2 * (1 + l->o.n_secondary);
     l->view.n_kv = l->o.topology->n_kv < most ? l->o.topology->n_kv : most;
     l->view.kv = l->kv;
     if (l->view.n_kv == 1) /* of requests that hold on to a prefix alone */
         l->kv[1].name = l->o.topology->kv[0];
     for (int i = 0; i < l->o.topology->n_kv && i < TEC_MAX_KV_VIEWS; i++)
         l->kv[i].name = l->o.topology->kv[i];
-    for (int m = 0; m <= l->o.n_further; m++)
+    for (int m = 0; m <= l->o.n_secondary; m++)
         set_caps(l, &l->spaces[m]);
 }

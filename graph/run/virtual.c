@@ -119,7 +119,7 @@ static void make_tokens(const struct tec_virtual *v, struct tec_row_state *const
         int end = v->end ? v->end(v->user, r->request) : 0;
         int read = r->waiting < k ? r->waiting : k;
         r->waiting -= read;
-        r->own = read ? r->own + read : r->own;
+        r->prompt_tokens = read ? r->prompt_tokens + read : r->prompt_tokens;
         for (made[i] = 0; made[i] < k - read && !r->done; made[i]++) {
             r->produced++;
             r->left--;
@@ -238,8 +238,8 @@ static void virtual_await(void *self, int64_t until_ns)
         *v->clock_ns = until_ns;
 }
 
-static void virtual_beside(void *self, struct tec_soft_job *jobs, int n,
-                           const struct tec_frame_input *input)
+static void virtual_concurrent(void *self, struct tec_soft_job *jobs, int n,
+                               const struct tec_frame_input *input)
 {
     struct tec_virtual *v = self;
     (void)input;
@@ -272,6 +272,6 @@ struct tec_executor tec_executor_virtual(struct tec_virtual *device)
                                  .packed = virtual_packed,
                                  .shift = virtual_shift,
                                  .await = virtual_await,
-                                 .beside = virtual_beside,
+                                 .beside = virtual_concurrent,
                                  .join = virtual_join};
 }

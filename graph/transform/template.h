@@ -29,7 +29,7 @@ struct tec_template {
                                * unless it is their last; NULL = nothing */
     struct tec_template_call *calls;
     int n_calls;
-    int memory; /* 1 + the call that stands for the units of a memory; 0 = none */
+    int memory; /* 1 + the call that stands for the segments of a memory; 0 = none */
     bool state; /* some call has {state} */
 };
 
@@ -39,8 +39,8 @@ struct tec_template {
  *             calls = list of {text, bos?, literal?}}
  *
  * In a call's text {text} is the instruction and {state} the bins, joined by one space; {memory},
- * alone in a call, is where the units of a memory go; other braces are refused. TEC_NOT_FOUND with
- * the nearest name, TEC_MALFORMED. The message begins with `where`.
+ * alone in a call, is where the segments of a memory go; other braces are refused. TEC_NOT_FOUND
+ * with the nearest name, TEC_MALFORMED. The message begins with `where`.
  */
 enum tec_status tec_template_parse(struct tec_template **out, const json_t *templates,
                                    const char *name, const char *where, struct tec_arena *arena,

@@ -67,7 +67,7 @@ static __device__ __forceinline__ int warp_total(int v)
 }
 
 /* How many keys a row sees. */
-static __device__ __forceinline__ int keys_seen(const struct tec_attention_args &a, int row,
+static __device__ __forceinline__ int keys_visible(const struct tec_attention_args &a, int row,
                                                 int length)
 {
     int n = a.visible[row];
@@ -103,7 +103,7 @@ static __device__ __forceinline__ struct attention_run find_run(const struct tec
     int fewest = -0x7fffffff;
     ROLLED
     for (int i = lane; i < y.rows; i += WARP) {
-        int n = keys_seen(a, row + i, y.length);
+        int n = keys_visible(a, row + i, y.length);
         y.most = n > y.most ? n : y.most;
         fewest = -n > fewest ? -n : fewest;
     }

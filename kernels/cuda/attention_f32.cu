@@ -71,7 +71,7 @@ template <int RT, int CT, int KP> struct tile {
         }
         for (int r = (int)threadIdx.x; r < M; r += THREADS)
             sees[r] =
-                r < packed.count ? keys_seen(a, packed.row + r / packed.heads, run.length) : 0;
+                r < packed.count ? keys_visible(a, packed.row + r / packed.heads, run.length) : 0;
     }
 
     /* Piece n of the share: the keys of each block, then its values. PER threads a key. */

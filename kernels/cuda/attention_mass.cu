@@ -98,7 +98,7 @@ begin_queries(const struct tec_attention_args &a, const struct mass_tile &y, str
         return;
     int row = y.run.row + i / y.heads, visible = a.visible[row];
     room->first[i] = a.window > 0 && visible > a.window ? visible - a.window : 0;
-    room->end[i] = keys_seen(a, row, y.run.length);
+    room->end[i] = keys_visible(a, row, y.run.length);
     room->state[i].top = -INFINITY;
     room->state[i].sum = 0.0F;
 }

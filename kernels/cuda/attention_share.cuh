@@ -78,7 +78,7 @@ static __device__ __forceinline__ void combine_chunks(const struct tec_attention
     ROLLED
     for (int i = (int)threadIdx.x; i < total; i += THREADS) {
         int p = i / a.head_dim, d = i % a.head_dim;
-        int sees = keys_seen(a, pack.row + p / pack.heads, run.length);
+        int sees = keys_visible(a, pack.row + p / pack.heads, run.length);
         int chunks = (sees + KEYS * CHUNK - 1) / (KEYS * CHUNK);
         struct softmax y = {-INFINITY, 0.0F};
         float sum = 0.0F;

@@ -84,7 +84,7 @@ static __device__ __forceinline__ bool is_end(const struct tec_next_token_args &
 static __device__ __forceinline__ bool leaves_tree(const struct tec_next_token_args &a, int r,
                                                    int id)
 {
-    const struct tec_places &p = a.places;
+    const struct tec_trie &p = a.trie;
     int at = p.n > 0 ? a.place[r] : -1;
     if (at < 0 || at >= p.n)
         return false;

@@ -34,7 +34,7 @@ return {
     { text = "robot memory:\n" },
     { text = "{memory}" },
     { text = "{text}", literal = true } } },
-  -- LoTA-Bench's planner prompt with the rules and the list of objects that KEEP adds; units of the
+  -- LoTA-Bench's planner prompt with the rules and the list of objects that KEEP adds; segments of the
   -- memory stand in the middle, each with its own end of line.
   planner_memory = { calls = {
     { text = "Robot: Hi there, I'm a robot operating in a home.\n"

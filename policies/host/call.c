@@ -319,7 +319,7 @@ static int evict(void *self, const struct tec_frame_view *view, int n)
     int64_t budget;
     if (!policy || !policy->has[TEC_HOOK_evict] || !begin_early(policy, &budget))
         return -1;
-    policy->missing_seats = n;
+    policy->missing_request_slots = n;
     return ask(policy, TEC_HOOK_evict, budget, view, NULL) == TEC_OK ? policy->victim : -1;
 }
 

@@ -69,7 +69,7 @@ struct tec_policy {
     const struct tec_frame_view *view;
     const struct tec_request_view *request; /* admit */
     const struct tec_frame_result *result;  /* observe */
-    int missing_seats, victim;              /* evict */
+    int missing_request_slots, victim;      /* evict */
     bool admitted;
     char reason[32];
     uint64_t draws;               /* of F.rng() */

@@ -269,7 +269,7 @@ static void push_subject(lua_State *L, struct tec_policy *policy)
         push_anchor(L, A_RESULT);
         break;
     case TEC_HOOK_evict:
-        lua_pushinteger(L, policy->missing_seats);
+        lua_pushinteger(L, policy->missing_request_slots);
         break;
     default:
         push_anchor(L, A_DECISION);

@@ -51,7 +51,7 @@ TEST(facts_of_the_device)
         CHECK_STR(tec_device_kind(b.device), "cuda");
         CHECK_STR(tec_device_computes(b.device), "sm_90");
         CHECK_INT(tec_device_lanes(b.device), ==, 132);
-        CHECK_INT(tec_device_lanes_beside(b.device), ==, beside);
+        CHECK_INT(tec_device_lanes_concurrent(b.device), ==, beside);
         CHECK_INT(tec_device_layout(b.device), ==, TEC_MATRIX_TILES);
         CHECK(!tec_device_reads_host(b.device));
         CHECK(device_kernels_of(b.device) == NULL);
@@ -450,7 +450,7 @@ TEST(many_captures_each_with_many_marks)
 
 enum { ROUNDS = 12 };
 
-static int wrong_beside;
+static int wrong_concurrent;
 
 static void work(void *user)
 {
@@ -458,8 +458,8 @@ static void work(void *user)
     struct tec_replay r;
     (void)user;
     for (int i = 0; i < 3; i++) {
-        wrong_beside += bench_run(&b, &b.sides[1], 50 + i, i + 2, 11, y, &r) != TEC_OK;
-        wrong_beside += bench_wrong(y, 50 + i, i + 2);
+        wrong_concurrent += bench_run(&b, &b.sides[1], 50 + i, i + 2, 11, y, &r) != TEC_OK;
+        wrong_concurrent += bench_wrong(y, 50 + i, i + 2);
     }
 }
 
@@ -471,7 +471,7 @@ TEST(the_second_stream_never_disturbs_the_first)
         set_up_in(1, &orders[o]);
         record(&b.sides[0]);
         record(&b.sides[1]);
-        wrong_beside = 0;
+        wrong_concurrent = 0;
         for (int i = 0; i < ROUNDS; i++) {
             tec_device_fork(b.device, work, NULL);
             REQUIRE(bench_run(&b, &b.sides[0], i, i % 7, 11, y, &r) == TEC_OK);
@@ -479,7 +479,7 @@ TEST(the_second_stream_never_disturbs_the_first)
             CHECK_INT(b.sides[0].n_marks, ==, 3);
             tec_device_join(b.device);
         }
-        CHECK_INT(wrong_beside, ==, 0);
+        CHECK_INT(wrong_concurrent, ==, 0);
         CHECK_INT(b.sides[1].n_marks, ==, 3);
         tear_down();
     }
@@ -488,7 +488,7 @@ TEST(the_second_stream_never_disturbs_the_first)
 TEST(a_device_of_one_stream_never_forks)
 {
     set_up(0);
-    wrong_beside = 0;
+    wrong_concurrent = 0;
     tec_device_fork(b.device, work, NULL);
     tec_device_join(b.device);
     CHECK_INT(b.sides[1].n_marks, ==, 0);

@@ -144,7 +144,7 @@ static void fail_in_frames(const char *function, int nth, cudaError_t error, int
         const struct tec_frame_record *r = model_frame(loop, &dice, &which);
         check_frame(r, n_failed > 0, which, before);
         n_failed += r->failed;
-        CHECK(tec_loop_live(loop) <= TINY_SEATS);
+        CHECK(tec_loop_live(loop) <= TINY_SLOTS);
         CHECK_INT(t.plan->prefixes.in_use, <=, tec_loop_live(loop));
     }
     CHECK_INT(n_failed, >, 3);

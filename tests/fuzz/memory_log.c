@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { LAYERS = 2, ROW = 16, DIM = 3, UNITS = 64, MOST = 1 << 16 };
+enum { LAYERS = 2, ROW = 16, DIM = 3, SEGMENTS = 64, MOST = 1 << 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,15 +52,15 @@ static void use(struct tec_store *s)
 {
     static const float v[DIM] = {1.0f, 0.5f, 0.25f};
     struct tec_groups_change change;
-    struct tec_unit_view view;
+    struct tec_store_segment_view view;
     unsigned char rows[2 * ROW * 4] = {1};
     const void *pieces[LAYERS] = {rows, rows};
-    uint32_t units[UNITS], n = 0, unit = 0;
-    check(tec_store_query(s, v, UNITS, units, &n, NULL) == TEC_OK && n <= UNITS);
+    uint32_t segments[SEGMENTS], n = 0, segment = 0;
+    check(tec_store_query(s, v, SEGMENTS, segments, &n, NULL) == TEC_OK && n <= SEGMENTS);
     for (uint32_t i = 0; i < n; i++) {
         struct tec_kv *kv = NULL;
-        check(tec_store_view(s, units[i], &view));
-        if (tec_store_pin(s, units[i], &kv, NULL) != TEC_OK)
+        check(tec_store_view(s, segments[i], &view));
+        if (tec_store_pin(s, segments[i], &kv, NULL) != TEC_OK)
             continue;
         unsigned char *piece = malloc(tec_kv_piece_bytes(kv));
         check(piece != NULL);
@@ -69,11 +69,11 @@ static void use(struct tec_store *s)
         tec_store_drop(s, kv);
     }
     (void)tec_store_step(s, 1000, &change, NULL);
-    if (tec_store_put(s, "new", "text", 4, 4, v, &unit, &change, NULL) == TEC_OK &&
-        tec_store_view(s, unit, &view))
-        (void)tec_store_put_kv(s, unit, view.version, view.epoch, pieces, NULL);
+    if (tec_store_put(s, "new", "text", 4, 4, v, &segment, &change, NULL) == TEC_OK &&
+        tec_store_view(s, segment, &view))
+        (void)tec_store_put_kv(s, segment, view.version, view.epoch, pieces, NULL);
     check(store_compact(s, NULL) == TEC_OK);
-    check(tec_store_missing(s, units, UNITS) <= UNITS);
+    check(tec_store_missing(s, segments, SEGMENTS) <= SEGMENTS);
 }
 
 static bool open_and_use(const char *path)
@@ -83,7 +83,7 @@ static bool open_and_use(const char *path)
     struct tec_error err = {TEC_OK, ""};
     const struct tec_store_options options = {.path = path,
                                               .key = key,
-                                              .max_units = UNITS,
+                                              .max_segments = SEGMENTS,
                                               .threshold = 0.9,
                                               .stable_steps = 2,
                                               .ram_bytes = 4096};

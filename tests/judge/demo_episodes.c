@@ -68,7 +68,7 @@ static void decode(struct tec_episodes *j, const struct tec_pi_request *r, int i
     struct tec_row_state row, *rows[] = {&row};
     int *to = run->text + (size_t)i * (size_t)j->text_width, have = 0, made = 0;
     tec_row_start(&row, r->plan, r->region, tec_prefix_rows(r->plan, o), o->ids[o->n_text - 1],
-                  r->seat, j->new_tokens, j->eos);
+                  r->request_slot, j->new_tokens, j->eos);
     while (!row.done && have < j->new_tokens) {
         struct tec_replay replay = {0};
         int k = taps && have == 0 ? 1 : j->new_tokens - have;
@@ -153,7 +153,7 @@ static int ids_differ(const json_t *want, const int *got, int n)
 static enum tec_status count_prompt(struct tec_episodes *j, const json_t *inference, int wrong[2],
                                     struct tec_error *err)
 {
-    const struct tec_observation *seen = tec_session_seen(j->session);
+    const struct tec_observation *seen = tec_session_observation(j->session);
     const struct tec_template *t = tec_session_template(j->session);
     const char *want = json_string_value(json_object_get(inference, "prompt")), *text;
     size_t left = want ? json_string_length(json_object_get(inference, "prompt")) : 0, n;
@@ -281,7 +281,7 @@ static enum tec_status judge_episode(struct tec_episodes *j, struct tec_error *e
         wrong_ids += ids_differ(json_object_get(inference, "prompt_ids"),
                                 run.prompt + (ptrdiff_t)i * j->prompt_width, run.n_prompt[i]);
         for (int s = 0; s < j->pi.model->n_slots; s++)
-            wrong_cameras += tec_session_seen(j->session)->valid[s] !=
+            wrong_cameras += tec_session_observation(j->session)->valid[s] !=
                              json_is_true(json_array_get(valid, (size_t)s));
     }
     report(j, "prompt", wrong[0], NULL);

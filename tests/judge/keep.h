@@ -5,7 +5,7 @@
 #include "graph/run/recall.h"
 #include "tests/judge/pi.h"
 
-enum { TEC_KEEP_UNITS = 256, TEC_KEEP_LAYERS = 64, TEC_KEEP_STEPS = 64 };
+enum { TEC_KEEP_SEGMENTS = 256, TEC_KEEP_LAYERS = 64, TEC_KEEP_STEPS = 64 };
 
 /* Kept keys and values of every token before the query, [layers] of [tokens, row] each. */
 struct tec_keep_store {
@@ -16,10 +16,10 @@ struct tec_keep {
     struct tec_pi *pi;
     struct tec_plan *plan;
     struct tec_recall recall;
-    int layers, n, query, n_units; /* tokens; first of the query */
+    int layers, n, query, n_segments; /* tokens; first of the query */
     int *ids, *old_ids, *pos;
-    struct tec_unit_place units[TEC_KEEP_UNITS];
-    int local[TEC_KEEP_UNITS];
+    struct tec_segment_range segments[TEC_KEEP_SEGMENTS];
+    int local[TEC_KEEP_SEGMENTS];
     struct tec_keep_store single, group;
     const struct tec_keep_store *store; /* of the run */
     int region;
@@ -34,7 +34,7 @@ struct tec_keep {
     json_t *sets, *hops; /* what was chosen */
 };
 
-/* Units by themselves and joined: kept keys and values, compared. */
+/* Segments by themselves and joined: kept keys and values, compared. */
 enum tec_status tec_keep_remember(struct tec_keep *j, struct tec_error *err);
 
 /* Every run that the case names. */

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { MAX_UNITS = 256, MAX_DIM = 64 };
+enum { MAX_SEGMENTS = 256, MAX_DIM = 64 };
 
-/* A unit's handle is the number of its name in `names`. */
+/* A segment's handle is the number of its name in `names`. */
 struct trace {
     struct tec_groups *groups;
     int dim;
     uint32_t n;
-    const char *names[MAX_UNITS];
+    const char *names[MAX_SEGMENTS];
     float query[MAX_DIM], embedding[MAX_DIM];
 };
 
@@ -23,7 +23,7 @@ static uint32_t handle(struct trace *t, const char *name)
     uint32_t i = 0;
     while (i < t->n && strcmp(t->names[i], name) != 0)
         i++;
-    if (i == t->n && t->n < MAX_UNITS)
+    if (i == t->n && t->n < MAX_SEGMENTS)
         t->names[t->n++] = name;
     return i;
 }
@@ -35,11 +35,11 @@ static void read_embedding(const struct trace *t, const json_t *op, float *to)
         to[i] = (float)json_number_value(json_array_get(from, (size_t)i));
 }
 
-static json_t *name_list(const struct trace *t, uint32_t unit, uint32_t n)
+static json_t *name_list(const struct trace *t, uint32_t segment, uint32_t n)
 {
     json_t *list = json_array();
-    for (; n > 0 && unit != TEC_NO_UNIT; unit = tec_groups_next(t->groups, unit), n--)
-        json_array_append_new(list, json_string(t->names[unit]));
+    for (; n > 0 && segment != TEC_NO_SEGMENT; segment = tec_groups_next(t->groups, segment), n--)
+        json_array_append_new(list, json_string(t->names[segment]));
     return list;
 }
 
@@ -60,43 +60,44 @@ static json_t *group_list(const struct trace *t)
 static enum tec_status query(struct trace *t, const json_t *op, json_t *to, struct tec_error *err)
 {
     static const char most[] = "max_segments";
-    struct tec_candidate ranked[MAX_UNITS];
-    uint32_t units[MAX_UNITS], n = 0;
+    struct tec_candidate ranked[MAX_SEGMENTS];
+    uint32_t segments[MAX_SEGMENTS], n = 0;
     int64_t wanted = json_integer_value(json_object_get(op, most));
     json_t *retrieved = json_array(), *scores = json_array();
     json_object_set_new(to, "retrieved", retrieved);
     json_object_set_new(to, "scores", scores);
-    if (wanted < 0 || wanted > MAX_UNITS)
+    if (wanted < 0 || wanted > MAX_SEGMENTS)
         return tec_fail(err, TEC_MALFORMED, "%s is out of range", most);
     read_embedding(t, op, t->query);
-    TEC_TRY(tec_groups_query(t->groups, t->query, (uint32_t)wanted, units, &n, err));
+    TEC_TRY(tec_groups_query(t->groups, t->query, (uint32_t)wanted, segments, &n, err));
     for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(retrieved, json_string(t->names[units[i]]));
+        json_array_append_new(retrieved, json_string(t->names[segments[i]]));
     TEC_TRY(tec_groups_rank(t->groups, t->query, ranked, &n, err));
     for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(scores, json_pack("[f, o]", ranked[i].score,
-                                                name_list(t, ranked[i].unit, ranked[i].units)));
+        json_array_append_new(scores,
+                              json_pack("[f, o]", ranked[i].score,
+                                        name_list(t, ranked[i].segment, ranked[i].segments)));
     return TEC_OK;
 }
 
-static enum tec_status change_unit(struct trace *t, const json_t *op, const char *what,
-                                   struct tec_groups_change *change, struct tec_error *err)
+static enum tec_status change_segment(struct trace *t, const json_t *op, const char *what,
+                                      struct tec_groups_change *change, struct tec_error *err)
 {
     const char *text = json_string_value(json_object_get(op, "text"));
     const char *name = json_string_value(json_object_get(op, "id"));
     if (!name || !text != (strcmp(what, "delete") == 0))
         return tec_fail(err, TEC_MALFORMED, "operation %s without id or text", what);
-    uint32_t unit = handle(t, name);
+    uint32_t segment = handle(t, name);
     if (!text)
-        return tec_groups_remove(t->groups, unit, change, err);
+        return tec_groups_remove(t->groups, segment, change, err);
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
-    struct tec_unit_given given = {.embedding = t->embedding,
-                                   .tokens =
-                                       (uint32_t)json_integer_value(json_object_get(op, "tokens")),
-                                   .text = {hash.low64, hash.high64}};
+    struct tec_segment_input given = {
+        .embedding = t->embedding,
+        .tokens = (uint32_t)json_integer_value(json_object_get(op, "tokens")),
+        .text = {hash.low64, hash.high64}};
     read_embedding(t, op, t->embedding);
-    return strcmp(what, "add") == 0 ? tec_groups_add(t->groups, unit, &given, change, err)
-                                    : tec_groups_update(t->groups, unit, &given, change, err);
+    return strcmp(what, "add") == 0 ? tec_groups_add(t->groups, segment, &given, change, err)
+                                    : tec_groups_update(t->groups, segment, &given, change, err);
 }
 
 /* One operation; `to` gets everything that the case expects of one. */
@@ -116,7 +117,7 @@ static enum tec_status operate(struct trace *t, const json_t *op, json_t *to, st
     if (strcmp(what, "query") == 0)
         TEC_TRY(query(t, op, to, err));
     else if (strcmp(what, "tick") != 0)
-        TEC_TRY(change_unit(t, op, what, &change, err));
+        TEC_TRY(change_segment(t, op, what, &change, err));
     if (change.demoted != TEC_NO_GROUP)
         json_array_append_new(demoted, json_integer((json_int_t)change.demoted));
     json_object_set_new(to, "invalidated", json_integer(step.invalidated + change.invalidated));
@@ -185,7 +186,7 @@ static enum tec_status judge_all(struct tec_verify *v, struct trace *t, const js
         return tec_fail(err, TEC_MALFORMED, "%s: operations and states do not match", v->dir);
     struct tec_groups_options options = {
         .dim = t->dim,
-        .max_units = MAX_UNITS,
+        .max_segments = MAX_SEGMENTS,
         .threshold = json_number_value(json_object_get(in, "cosine_threshold")),
         .stable_steps = json_integer_value(json_object_get(in, "stable_steps"))};
     TEC_TRY(tec_groups_create(&t->groups, &options, v->heap, err));

@@ -15,10 +15,10 @@ static int64_t *times(struct tec_verify *v, const json_t *list, size_t n)
     return out;
 }
 
-static int *order_of(struct tec_verify *v, const json_t *list, int units)
+static int *order_of(struct tec_verify *v, const json_t *list, int segments)
 {
-    int *order = list ? TEC_NEW(v->arena, (size_t)units, int) : NULL;
-    for (int i = 0; order && i < units; i++)
+    int *order = list ? TEC_NEW(v->arena, (size_t)segments, int) : NULL;
+    for (int i = 0; order && i < segments; i++)
         order[i] = (int)json_integer_value(json_array_get(list, (size_t)i));
     return order;
 }
@@ -28,55 +28,58 @@ static enum tec_status read_table(struct tec_verify *v, const json_t *in,
                                   struct tec_error *err)
 {
     json_int_t layers = json_integer_value(json_object_get(in, "layers"));
-    json_int_t units = json_integer_value(json_object_get(in, "units"));
-    if (layers < 1 || layers > TEC_MAX_LOADING_LAYERS || units < 0 || units > TEC_MAX_LOADING_UNITS)
+    json_int_t segments = json_integer_value(json_object_get(in, "units"));
+    if (layers < 1 || layers > TEC_MAX_LOADING_LAYERS || segments < 0 ||
+        segments > TEC_MAX_LOADING_SEGMENTS)
         return tec_fail(err, TEC_MALFORMED, "%s: sizes out of range", v->dir);
-    size_t n = (size_t)layers, m = (size_t)units;
+    size_t n = (size_t)layers, m = (size_t)segments;
     int64_t *load = TEC_NEW(v->arena, n * m, int64_t);
     *sets = TEC_NEW(v->arena, n * m, unsigned char);
     *t = (struct tec_loading_table){.layers = (int)layers,
-                                    .units = (int)units,
+                                    .segments = (int)segments,
                                     .attention = times(v, json_object_get(in, "attention"), n),
                                     .importance = times(v, json_object_get(in, "importance"), n),
                                     .mlp = times(v, json_object_get(in, "mlp"), n),
                                     .load = load,
-                                    .order = order_of(v, json_object_get(in, "order"), (int)units)};
+                                    .order =
+                                        order_of(v, json_object_get(in, "order"), (int)segments)};
     if (!load || !*sets || !t->attention || !t->importance || !t->mlp)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", v->dir);
     for (size_t l = 0; l < n; l++) {
-        const json_t *line = json_array_get(json_object_get(in, "load"), l), *unit;
+        const json_t *line = json_array_get(json_object_get(in, "load"), l), *segment;
         const json_t *set = json_array_get(json_object_get(in, "sets"), l);
         for (size_t u = 0; u < m; u++)
             load[l * m + u] = json_integer_value(json_array_get(line, u));
-        for (size_t i = 0; (unit = json_array_get(set, i)) != NULL; i++) {
-            json_int_t u = json_integer_value(unit);
-            if (u < 0 || u >= units)
-                return tec_fail(err, TEC_MALFORMED, "%s: unit %lld of %lld", v->dir, (long long)u,
-                                (long long)units);
+        for (size_t i = 0; (segment = json_array_get(set, i)) != NULL; i++) {
+            json_int_t u = json_integer_value(segment);
+            if (u < 0 || u >= segments)
+                return tec_fail(err, TEC_MALFORMED, "%s: segment %lld of %lld", v->dir,
+                                (long long)u, (long long)segments);
             (*sets)[l * m + (size_t)u] = 1;
         }
     }
     return TEC_OK;
 }
 
-/* Units of a layer with `kind` in the sets, as a list. */
-static json_t *units_where(const struct tec_loading_table *t, const unsigned char *set, bool kind)
+/* Segments of a layer with `kind` in the sets, as a list. */
+static json_t *segments_where(const struct tec_loading_table *t, const unsigned char *set,
+                              bool kind)
 {
     json_t *list = json_array();
-    for (int u = 0; u < t->units; u++)
+    for (int u = 0; u < t->segments; u++)
         if ((set[u] != 0) == kind)
             json_array_append_new(list, json_integer(u));
     return list;
 }
 
 /* What was loaded of a layer by the events themselves. */
-static json_t *units_loaded(const struct tec_loading_table *t, const struct tec_loading_result *r,
-                            int layer)
+static json_t *segments_loaded(const struct tec_loading_table *t,
+                               const struct tec_loading_result *r, int layer)
 {
     json_t *list = json_array();
-    for (int u = 0; u < t->units; u++)
+    for (int u = 0; u < t->segments; u++)
         for (size_t i = 0; i < r->n_loads; i++)
-            if (r->loads[i].layer == layer && r->loads[i].unit == u)
+            if (r->loads[i].layer == layer && r->loads[i].segment == u)
                 json_array_append_new(list, json_integer(u));
     return list;
 }
@@ -89,7 +92,7 @@ static json_t *describe(const struct tec_loading_table *t, const unsigned char *
     for (size_t i = 0; i < r->n_loads; i++)
         json_array_append_new(loads, json_pack("[I, I, i, i]", (json_int_t)r->loads[i].start,
                                                (json_int_t)r->loads[i].end, r->loads[i].layer,
-                                               r->loads[i].unit));
+                                               r->loads[i].segment));
     for (int l = 0; l < t->layers; l++) {
         const struct tec_layer_event *e = &r->layers[l];
         json_array_append_new(
@@ -97,8 +100,8 @@ static json_t *describe(const struct tec_loading_table *t, const unsigned char *
                                (json_int_t)e->importance_end, (json_int_t)e->end));
         json_array_append_new(waits, json_integer((json_int_t)e->waited));
         json_array_append_new(recomputed,
-                              units_where(t, sets + (size_t)l * (size_t)t->units, true));
-        json_array_append_new(loaded, units_loaded(t, r, l));
+                              segments_where(t, sets + (size_t)l * (size_t)t->segments, true));
+        json_array_append_new(loaded, segments_loaded(t, r, l));
     }
     return json_pack("{s:o, s:o, s:I, s:o, s:I, s:o, s:o}", "loads", loads, "compute", compute,
                      "finish", (json_int_t)r->finish, "wait_for_load", waits, "loader_busy",

@@ -17,12 +17,12 @@ const char *tec_keep_name(struct tec_keep *j, int layer, const char *what)
     return name ? name : "?";
 }
 
-static bool find_kept(void *self, int layer, int unit, const void **k, const void **v)
+static bool find_kept(void *self, int layer, int segment, const void **k, const void **v)
 {
     const struct tec_keep *j = self;
     const struct tec_kv_shape *s = &j->plan->kept.shape;
     size_t row = (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
-    size_t at = unit < j->n_units ? (size_t)j->units[unit].begin * row : 0;
+    size_t at = segment < j->n_segments ? (size_t)j->segments[segment].begin * row : 0;
     *k = j->store->k[layer] + at;
     *v = j->store->v[layer] + at;
     return true;
@@ -52,7 +52,7 @@ static bool bf16(const struct tec_keep *j)
 static void compare_scores(struct tec_keep *j, const struct tec_recall *r, int layer)
 {
     const struct tec_importance *im = &r->importance;
-    size_t n = (size_t)j->n_units;
+    size_t n = (size_t)j->n_segments;
     if (bf16(j)) {
         tec_verify_unjudged(j->pi->v, tec_keep_name(j, layer, "scores"), no_bound);
         if (tec_tensors_find(j->pi->expected, tec_keep_name(j, layer, "unit_attention")))
@@ -82,7 +82,8 @@ static void watch(void *user, const struct tec_recall *r, int layer, bool chosen
     json_t *hops = json_array();
     for (int h = 0; h < r->importance.n_hops; h++)
         json_array_append_new(
-            hops, list_of(r->importance.relevant + (size_t)h * (size_t)j->n_units, j->n_units));
+            hops,
+            list_of(r->importance.relevant + (size_t)h * (size_t)j->n_segments, j->n_segments));
     json_array_append_new(j->hops, json_pack("{s:i,s:o}", "layer", layer, "relevant", hops));
 }
 
@@ -144,17 +145,17 @@ static void compare_json(struct tec_keep *j, const char *key, const json_t *got)
     free(text);
 }
 
-/* Units of each layer and the hops that led there. */
+/* Segments of each layer and the hops that led there. */
 static void compare_sets(struct tec_keep *j)
 {
     json_t *counts = json_array(), *sets = json_array();
     for (int l = 0; l < j->layers; l++) {
         json_t *set = json_array();
         json_array_append_new(counts, json_integer(j->recall.counts[l]));
-        for (int u = 0, i = j->first_row[l]; u < j->n_units; u++) {
-            while (i < j->first_row[l + 1] && j->layer_rows[i] < j->units[u].begin)
+        for (int u = 0, i = j->first_row[l]; u < j->n_segments; u++) {
+            while (i < j->first_row[l + 1] && j->layer_rows[i] < j->segments[u].begin)
                 i++;
-            if (i < j->first_row[l + 1] && j->layer_rows[i] == j->units[u].begin)
+            if (i < j->first_row[l + 1] && j->layer_rows[i] == j->segments[u].begin)
                 json_array_append_new(set, json_integer(u));
         }
         json_array_append_new(sets, set);
@@ -239,13 +240,13 @@ static bool rule_of(struct tec_keep *j, struct tec_recall_rule *rule)
 static void force(struct tec_keep *j, struct tec_recall_rule *rule)
 {
     const json_t *sets = json_object_get(j->run, "sets");
-    memset(j->forced, 0, (size_t)j->layers * (size_t)j->n_units);
+    memset(j->forced, 0, (size_t)j->layers * (size_t)j->n_segments);
     for (int l = 0; l < j->layers; l++) {
         const json_t *set = json_array_get(sets, (size_t)l);
         for (size_t i = 0; i < json_array_size(set); i++) {
             json_int_t u = json_integer_value(json_array_get(set, i));
-            if (u >= 0 && u < j->n_units)
-                j->forced[(size_t)l * (size_t)j->n_units + (size_t)u] = 1;
+            if (u >= 0 && u < j->n_segments)
+                j->forced[(size_t)l * (size_t)j->n_segments + (size_t)u] = 1;
         }
     }
     rule->forced = j->forced;
@@ -257,9 +258,9 @@ static enum tec_status recall(struct tec_keep *j, struct tec_recall_rule *rule, 
     struct tec_recall_input in = {.ids = j->ids,
                                   .pos = j->pos,
                                   .n = j->n,
-                                  .units = j->units,
+                                  .segments = j->segments,
                                   .local = j->local,
-                                  .n_units = j->n_units,
+                                  .n_segments = j->n_segments,
                                   .query = j->query,
                                   .region = j->region};
     const struct tec_recall_source source = {.self = j, .find = find_kept};

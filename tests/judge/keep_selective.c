@@ -1,5 +1,5 @@
-/* keep_selective.c - judges cases of kind "selective": kept units, prompts of them, what is chosen
- * to be computed anew, and what the model says then. */
+/* keep_selective.c - judges cases of kind "selective": kept segments, prompts of them, what is
+ * chosen to be computed anew, and what the model says then. */
 #include "kernels/bf16.h"
 #include "tests/judge/keep.h"
 
@@ -25,13 +25,13 @@ static enum tec_status read_inputs(struct tec_keep *j, struct tec_error *err)
     j->pos = read_ids(j, "positions", &n_pos);
     const int *begin = read_ids(j, "unit_begin", &n_begin), *end = read_ids(j, "unit_end", &n_end);
     j->query = j->n - (int)json_integer_value(json_object_get(json, "query_tokens"));
-    j->n_units = n_begin;
+    j->n_segments = n_begin;
     j->layers = j->pi->model->text.stack.layers;
     if (!j->ids || !j->old_ids || !j->pos || !begin || !end || n_pos != j->n || n_begin != n_end ||
-        n_begin > TEC_KEEP_UNITS - 1 || j->query < 0 || j->layers > TEC_KEEP_LAYERS)
-        return tec_fail(err, TEC_MALFORMED, "the case's ids, positions or units do not fit");
+        n_begin > TEC_KEEP_SEGMENTS - 1 || j->query < 0 || j->layers > TEC_KEEP_LAYERS)
+        return tec_fail(err, TEC_MALFORMED, "the case's ids, positions or segments do not fit");
     for (int u = 0; u < n_begin; u++)
-        j->units[u] = (struct tec_unit_place){begin[u], end[u]};
+        j->segments[u] = (struct tec_segment_range){begin[u], end[u]};
     return TEC_OK;
 }
 
@@ -93,16 +93,16 @@ static enum tec_status read_kept(struct tec_keep *j, struct tec_keep_store *stor
     return TEC_OK;
 }
 
-/* The beginning and each unit alone, in one forward. */
+/* The beginning and each segment alone, in one forward. */
 static enum tec_status remember_single(struct tec_keep *j, struct tec_error *err)
 {
-    struct tec_remember_text texts[TEC_KEEP_UNITS];
-    int n = 0, first = j->n_units ? j->units[0].begin : j->query;
+    struct tec_remember_text texts[TEC_KEEP_SEGMENTS];
+    int n = 0, first = j->n_segments ? j->segments[0].begin : j->query;
     if (first)
         texts[n++] = (struct tec_remember_text){j->ids, first};
-    for (int u = 0; u < j->n_units; u++)
-        texts[n++] = (struct tec_remember_text){j->ids + j->units[u].begin,
-                                                j->units[u].end - j->units[u].begin};
+    for (int u = 0; u < j->n_segments; u++)
+        texts[n++] = (struct tec_remember_text){j->ids + j->segments[u].begin,
+                                                j->segments[u].end - j->segments[u].begin};
     TEC_TRY(tec_remember_run(j->plan, texts, n, err));
     TEC_TRY(read_kept(j, &j->single, 0, 0, j->query, err));
     return first ? read_kept(j, &j->group, 0, 0, first, err) : TEC_OK;
@@ -118,17 +118,17 @@ static enum tec_status remember_group(struct tec_keep *j, const json_t *group,
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a group");
     for (size_t i = 0; i < members; i++) {
         json_int_t u = json_integer_value(json_array_get(group, i));
-        if (u < 0 || u >= j->n_units || n + j->units[u].end - j->units[u].begin > j->n)
-            return tec_fail(err, TEC_MALFORMED, "a group has unit %lld", (long long)u);
+        if (u < 0 || u >= j->n_segments || n + j->segments[u].end - j->segments[u].begin > j->n)
+            return tec_fail(err, TEC_MALFORMED, "a group has segment %lld", (long long)u);
         j->local[u] = n;
-        for (int t = j->units[u].begin; t < j->units[u].end; t++)
+        for (int t = j->segments[u].begin; t < j->segments[u].end; t++)
             ids[n++] = j->ids[t];
     }
     TEC_TRY(tec_remember_run(j->plan, &(struct tec_remember_text){ids, n}, 1, err));
     for (size_t i = 0; i < members; i++) {
         json_int_t u = json_integer_value(json_array_get(group, i));
-        TEC_TRY(read_kept(j, &j->group, j->local[u], j->units[u].begin,
-                          j->units[u].end - j->units[u].begin, err));
+        TEC_TRY(read_kept(j, &j->group, j->local[u], j->segments[u].begin,
+                          j->segments[u].end - j->segments[u].begin, err));
     }
     return TEC_OK;
 }
@@ -168,15 +168,15 @@ static enum tec_status judge(struct tec_keep *j, struct tec_error *err)
     TEC_TRY(read_inputs(j, err));
     pi->sibling = bounds_of(j);
     pi->tensors = pi->sibling;
-    pi->max_text = pi->unit_tokens = j->n;
-    pi->units = j->n_units + 1;
+    pi->max_text = pi->segment_tokens = j->n;
+    pi->segments = j->n_segments + 1;
     for (int t = 0; t < j->n; t++)
         pi->positions = j->pos[t] >= pi->positions ? j->pos[t] + 1 : pi->positions;
     pi->positions += TEC_KEEP_STEPS;
     TEC_TRY(tec_pi_plan(pi, &j->plan, 0, 1, TEC_KEEP_STEPS, true, err));
     TEC_TRY(tec_recall_create(&j->recall, j->plan, pi->v->arena, err));
     j->region = tec_kv_pool_take(&j->plan->prefixes);
-    j->forced = TEC_NEW(pi->v->arena, (size_t)j->layers * (size_t)j->n_units + 1, unsigned char);
+    j->forced = TEC_NEW(pi->v->arena, (size_t)j->layers * (size_t)j->n_segments + 1, unsigned char);
     j->layer_rows = TEC_NEW(pi->v->arena, (size_t)j->layers * (size_t)j->n + 1, int);
     if (!j->forced || !j->layer_rows || j->region < 0)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the case's sets");

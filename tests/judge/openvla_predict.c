@@ -60,7 +60,7 @@ static enum tec_status collect(struct judge *j, struct tec_error *err)
         j->frames[i] = json_array_get(frames, (size_t)i);
         *r = (struct tec_pi_request){.in = &j->in[i],
                                      .region = -1,
-                                     .seat = i,
+                                     .request_slot = i,
                                      .name = tec_arena_printf(j->pi->v->arena, "frame%d.", i)};
         TEC_TRY(
             read_ids(json_object_get(j->frames[i], "action_token_ids"), ids, &r->n, "tokens", err));
@@ -103,7 +103,8 @@ static enum tec_status force(struct judge *j, int index, struct tec_openvla_run 
     if (!run->row)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d steps", n);
     struct tec_row_state row, *rows[] = {&row};
-    tec_row_start(&row, j->plan, r->region, run->rows, o->ids[o->n_text - 1], r->seat, n, -1);
+    tec_row_start(&row, j->plan, r->region, run->rows, o->ids[o->n_text - 1], r->request_slot, n,
+                  -1);
     for (int i = 0; i < n; i++) {
         struct tec_replay replay = {0};
         if (i > 0)
@@ -207,8 +208,8 @@ static enum tec_status judge_case(struct judge *j, struct tec_error *err)
 {
     TEC_TRY(tec_pi_open_tensors(j->pi, err));
     TEC_TRY(collect(j, err));
-    int seats = j->n_frames > 2 ? j->n_frames : 2;
-    TEC_TRY(tec_pi_plan(j->pi, &j->plan, 0, seats, MAX_TOKENS, true, err));
+    int request_slots = j->n_frames > 2 ? j->n_frames : 2;
+    TEC_TRY(tec_pi_plan(j->pi, &j->plan, 0, request_slots, MAX_TOKENS, true, err));
     for (int i = 0; i < j->n_frames; i++) {
         struct tec_openvla_run run;
         j->requests[i].plan = j->plan;

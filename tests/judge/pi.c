@@ -92,7 +92,7 @@ enum tec_status tec_pi_open_tensors(struct tec_pi *pi, struct tec_error *err)
                             err);
 }
 
-enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps, int seats,
+enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps, int request_slots,
                             int new_tokens, bool taps, struct tec_error *err)
 {
     const struct tec_model *m = pi->model;
@@ -101,15 +101,15 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
                                        .text_tokens = pi->max_text,
                                        .positions = pi->positions,
                                        .penalty = pi->penalty,
-                                       .units = pi->units,
-                                       .unit_tokens = pi->unit_tokens,
+                                       .segments = pi->segments,
+                                       .segment_tokens = pi->segment_tokens,
                                        .steps = steps,
                                        .fixed = pi->fixed,
-                                       .seats = seats,
+                                       .request_slots = request_slots,
                                        .new_tokens = new_tokens,
-                                       .isolated = seats > 0,
-                                       .n_batches = seats > 1 ? 2 : 1,
-                                       .batches = {1, seats},
+                                       .isolated = request_slots > 0,
+                                       .n_batches = request_slots > 1 ? 2 : 1,
+                                       .batches = {1, request_slots},
                                        .max_k = new_tokens,
                                        .taps = taps,
                                        .whole = taps};

@@ -16,10 +16,10 @@ struct tec_pi {
     json_t *sibling;       /* case.json of same_inputs_as, or NULL */
     const json_t *tensors; /* error bounds by tensor name */
     int max_text;
-    int fixed;              /* most given actions of the plans that are made */
-    int positions;          /* of their rotation tables; 0 = as many as they need */
-    int units, unit_tokens; /* of their memory; 0 = none */
-    float penalty;          /* of tokens that were there before; 0 = none */
+    int fixed;                    /* most given actions of the plans that are made */
+    int positions;                /* of their rotation tables; 0 = as many as they need */
+    int segments, segment_tokens; /* of their memory; 0 = none */
+    float penalty;                /* of tokens that were there before; 0 = none */
 };
 
 /* Inputs of one observation, read from the case under a name prefix ("A.", "frame0."). */
@@ -45,7 +45,7 @@ void tec_pi_finish(struct tec_pi *pi);
 enum tec_status tec_pi_open_tensors(struct tec_pi *pi, struct tec_error *err);
 
 /* A plan for the case's sizes. taps: keep tensors and run every layer whole. */
-enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps, int seats,
+enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps, int request_slots,
                             int new_tokens, bool taps, struct tec_error *err);
 
 enum tec_status tec_pi_read(struct tec_pi *pi, const char *prefix, struct tec_pi_inputs *in,

@@ -55,7 +55,7 @@ static enum tec_status judge_frames(struct judge *j, struct tec_error *err)
         *r = (struct tec_pi_request){.in = &j->in[i],
                                      .plan = j->plan,
                                      .region = -1,
-                                     .seat = i,
+                                     .request_slot = i,
                                      .n = j->n_tokens,
                                      .name = tec_arena_printf(j->pi->v->arena, "frame%d.", i)};
         TEC_TRY(tec_pi_prefill(j->pi, r, 0, 0, err));

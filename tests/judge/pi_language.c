@@ -79,7 +79,7 @@ static enum tec_status judge_request(struct judge *j, int index, struct tec_erro
     TEC_TRY(tec_pi_forced(j->pi, r, err));
     /* The tail now holds the keys of all expected tokens: actions may see them. */
     struct tec_pi_request after = *r;
-    TEC_TRY(tec_pi_prefill(j->pi, &after, r->n, j->plan->tails[r->seat], err));
+    TEC_TRY(tec_pi_prefill(j->pi, &after, r->n, j->plan->tails[r->request_slot], err));
     compare_actions(j, &after, "actions_after_text");
     return TEC_OK;
 }
@@ -98,7 +98,7 @@ static enum tec_status collect(struct judge *j, struct tec_error *err)
         *r = (struct tec_pi_request){.in = &j->in[j->n_requests],
                                      .plan = j->plan,
                                      .region = -1,
-                                     .seat = j->n_requests,
+                                     .request_slot = j->n_requests,
                                      .n = j->n_tokens,
                                      .name =
                                          tec_arena_printf(j->pi->v->arena, "%s.%s.", key, j->mask)};

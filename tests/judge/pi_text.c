@@ -49,7 +49,7 @@ static struct tec_row_state start(const struct tec_pi_request *r)
     struct tec_row_state row;
     const struct tec_prefix_input *o = &r->in->o;
     tec_row_start(&row, r->plan, r->region, tec_prefix_rows(r->plan, o), o->ids[o->n_text - 1],
-                  r->seat, r->n + 1, -1);
+                  r->request_slot, r->n + 1, -1);
     return row;
 }
 
@@ -74,7 +74,7 @@ static float *read_tail(struct tec_pi *pi, const struct tec_pi_request *r, bool 
     void *row = tec_arena_push(pi->v->arena, cols, size, 16);
     for (int l = 0; out && row && l < s->shape.layers; l++)
         for (int i = 0; i < r->n; i++) {
-            size_t slot = (size_t)r->plan->tails[r->seat] + (size_t)i;
+            size_t slot = (size_t)r->plan->tails[r->request_slot] + (size_t)i;
             const char *from = (values ? s->v : s->k)[l];
             tec_device_download(pi->device, TEC_STREAM_MAIN, row, from + slot * cols * size,
                                 cols * size);

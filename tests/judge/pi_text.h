@@ -8,10 +8,10 @@
 /* A request of a case: its prefill is done and holds `region`. */
 struct tec_pi_request {
     const struct tec_pi_inputs *in;
-    struct tec_plan *plan; /* made with taps, seats >= 2 */
-    int region, seat, n;   /* n tokens are decoded */
-    const char *name;      /* prefix of its tensors: "A.bidir." */
-    float *actions;        /* [horizon, dim] of the prefill's frame */
+    struct tec_plan *plan;       /* made with taps, request_slots >= 2 */
+    int region, request_slot, n; /* n tokens are decoded */
+    const char *name;            /* prefix of its tensors: "A.bidir." */
+    float *actions;              /* [horizon, dim] of the prefill's frame */
 };
 
 /* Prefill with actions into a fresh region. Actions are kept in r->actions. */

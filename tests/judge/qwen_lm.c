@@ -29,8 +29,12 @@ static enum tec_status add_prompt(struct tec_qwen *q, const json_t *entry, const
     const int *greedy = tec_qwen_ids(q, entry, "greedy", &steps);
     if (!p->in.o.ids || !greedy || steps > TEC_QWEN_STEPS)
         return tec_fail(err, TEC_MALFORMED, "prompt %d: lacks tokens or greedy", q->n);
-    p->request = (struct tec_pi_request){
-        .in = &p->in, .plan = q->plan, .region = -1, .seat = q->n, .n = steps, .name = name};
+    p->request = (struct tec_pi_request){.in = &p->in,
+                                         .plan = q->plan,
+                                         .region = -1,
+                                         .request_slot = q->n,
+                                         .n = steps,
+                                         .name = name};
     q->n++;
     return TEC_OK;
 }

@@ -45,8 +45,8 @@ static float *row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, in
         struct tec_row_state row, *rows[] = {&row};
         struct tec_replay replay = {0};
         int token, made;
-        tec_row_start(&row, q->plan, p->request.region, i + 1, p->in.o.ids[i], p->request.seat, 2,
-                      -1);
+        tec_row_start(&row, q->plan, p->request.region, i + 1, p->in.o.ids[i],
+                      p->request.request_slot, 2, -1);
         row.pos += far;
         tec_launch_decode(q->plan, part, rows, 1, 1, &token, &made, &replay);
         tec_qwen_tap(q, q->plan, "logits", all + (size_t)i * vocab);

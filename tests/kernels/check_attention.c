@@ -1,7 +1,7 @@
 /* check_attention.c - holds attention of every tier to a softmax in float64 with derived bounds,
  * and checks that a row keeps its bytes in any company. */
+#include "tests/kernels/attention_case.h"
 #include "tests/kernels/cuda_tier.h"
-#include "tests/kernels/world.h"
 
 #include "kernels/attention.h"
 
@@ -10,28 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct world_shape edges[] = {{1, 1, 1, 1, 1, 1, WORLD_ALL, false, false},
-                                           {1, 3, 7, 2, 1, 9, WORLD_ANY, false, false},
-                                           {2, 9, 63, 2, 2, 14, WORLD_ANY, false, false},
-                                           {2, 5, 64, 4, 2, 22, WORLD_CAUSAL, false, false},
-                                           {3, 4, 65, 8, 1, 16, WORLD_ALL, true, false},
-                                           {2, 30, 129, 3, 1, 72, WORLD_CAUSAL, false, false},
-                                           {1, 70, 100, 16, 16, 72, WORLD_ALL, true, false},
-                                           {8, 1, 300, 8, 1, 256, WORLD_ALL, true, false},
-                                           {1, 51, 333, 8, 1, 256, WORLD_ANY, true, false},
-                                           {2, 65, 128, 1, 1, 64, WORLD_ANY, false, false},
-                                           {1, 2, 70, 140, 2, 8, WORLD_CAUSAL, false, false},
-                                           {4, 3, 200, 6, 3, 33, WORLD_ANY, false, false},
-                                           {2, 3, 1100, 8, 1, 64, WORLD_ANY, false, false},
-                                           {1, 20, 530, 4, 2, 128, WORLD_CAUSAL, false, false},
-                                           {3, 2, 90, 4, 1, 264, WORLD_ANY, true, false},
-                                           {1, 3, 300, 2, 1, 512, WORLD_CAUSAL, false, false},
-                                           {9, 5, 40, 3, 1, 21, WORLD_SOME, false, false},
-                                           {1, 2, 800, 2, 1, 16, WORLD_ALL, false, true},
-                                           {9, 2, 300, 6, 2, 64, WORLD_FORKED, false, false},
-                                           {20, 1, 500, 7, 1, 128, WORLD_FORKED, true, true},
-                                           {5, 9, 150, 4, 4, 33, WORLD_FORKED, false, true},
-                                           {30, 3, 200, 2, 1, 40, WORLD_FORKED, false, true}};
+static const struct case_shape edges[] = {{1, 1, 1, 1, 1, 1, CASE_ALL, false, false},
+                                          {1, 3, 7, 2, 1, 9, CASE_ANY, false, false},
+                                          {2, 9, 63, 2, 2, 14, CASE_ANY, false, false},
+                                          {2, 5, 64, 4, 2, 22, CASE_CAUSAL, false, false},
+                                          {3, 4, 65, 8, 1, 16, CASE_ALL, true, false},
+                                          {2, 30, 129, 3, 1, 72, CASE_CAUSAL, false, false},
+                                          {1, 70, 100, 16, 16, 72, CASE_ALL, true, false},
+                                          {8, 1, 300, 8, 1, 256, CASE_ALL, true, false},
+                                          {1, 51, 333, 8, 1, 256, CASE_ANY, true, false},
+                                          {2, 65, 128, 1, 1, 64, CASE_ANY, false, false},
+                                          {1, 2, 70, 140, 2, 8, CASE_CAUSAL, false, false},
+                                          {4, 3, 200, 6, 3, 33, CASE_ANY, false, false},
+                                          {2, 3, 1100, 8, 1, 64, CASE_ANY, false, false},
+                                          {1, 20, 530, 4, 2, 128, CASE_CAUSAL, false, false},
+                                          {3, 2, 90, 4, 1, 264, CASE_ANY, true, false},
+                                          {1, 3, 300, 2, 1, 512, CASE_CAUSAL, false, false},
+                                          {9, 5, 40, 3, 1, 21, CASE_SOME, false, false},
+                                          {1, 2, 800, 2, 1, 16, CASE_ALL, false, true},
+                                          {9, 2, 300, 6, 2, 64, CASE_FORKED, false, false},
+                                          {20, 1, 500, 7, 1, 128, CASE_FORKED, true, true},
+                                          {5, 9, 150, 4, 4, 33, CASE_FORKED, false, true},
+                                          {30, 3, 200, 2, 1, 40, CASE_FORKED, false, true}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
 
 /* Softmax over all keys at once in float64, and how far float32 may be from it.
@@ -61,7 +61,7 @@ static void derive_bounds(struct answer *y, int dim, int keys, double terms, dou
         y->cuda += 2 * ldexp((1.2 * dim + split) * terms, -24) * 2 + 2 * ldexp(140 + split, -24);
 }
 
-static void solve(const struct world *w, int row, int head, struct answer *y)
+static void solve(const struct attention_case *w, int row, int head, struct answer *y)
 {
     const struct tec_attention_args *a = &w->a;
     int seq = a->row_seq[row], keys = a->visible[row], dim = a->head_dim;
@@ -74,7 +74,7 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
     *y = (struct answer){.relative = 0};
     for (int j = first; j < keys; j++) {
         size_t at =
-            ((size_t)world_slot(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
+            ((size_t)case_slot(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
         double terms = 0;
         for (int d = 0; d < dim; d++) {
             double x = (double)a->q[row * a->ldq + head * dim + d] * (double)w->k[at + (size_t)d];
@@ -92,7 +92,7 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
     }
     for (int j = first; j < keys; j++) {
         size_t at =
-            ((size_t)world_slot(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
+            ((size_t)case_slot(w, seq, j) * (size_t)a->kv_heads + (size_t)kv_head) * (size_t)dim;
         double p = exp(score[j] - top);
         sum += p;
         for (int d = 0; d < dim; d++) {
@@ -108,7 +108,8 @@ static void solve(const struct world *w, int row, int head, struct answer *y)
     free(score);
 }
 
-static double bound_of(const struct world *w, const struct answer *y, int d, double relative)
+static double bound_of(const struct attention_case *w, const struct answer *y, int d,
+                       double relative)
 {
     double bound = relative * y->size[d] + ldexp(1, -140);
     if (w->a.round)
@@ -116,7 +117,7 @@ static double bound_of(const struct world *w, const struct answer *y, int d, dou
     return bound;
 }
 
-static void compare(struct conform *c, const struct world *w, int row, int head)
+static void compare(struct conform *c, const struct attention_case *w, int row, int head)
 {
     const struct tec_attention_args *a = &w->a;
     static struct answer y;
@@ -124,7 +125,7 @@ static void compare(struct conform *c, const struct world *w, int row, int head)
     for (int d = 0; d < a->head_dim; d++) {
         size_t at = (size_t)row * (size_t)a->ldo + (size_t)(head * a->head_dim + d);
         conform_close(c, (double)((const float *)c->got[0])[at], y.value[d],
-                      bound_of(w, &y, d, world_on_cuda(c) ? y.cuda : y.relative),
+                      bound_of(w, &y, d, case_on_cuda(c) ? y.cuda : y.relative),
                       "row %d (sees %d) head %d d %d", row, a->visible[row], head, d);
         conform_close(c, (double)((const float *)c->want[0])[at], y.value[d],
                       bound_of(w, &y, d, y.relative), "reference row %d (sees %d) head %d d %d",
@@ -132,7 +133,7 @@ static void compare(struct conform *c, const struct world *w, int row, int head)
     }
 }
 
-static struct conform_call call_of(const struct world *w)
+static struct conform_call call_of(const struct attention_case *w)
 {
     const struct tec_attention_args *a = &w->a;
     struct conform_call call = {.ref = a, .fast = a, .live = a->max_rows, .full = true, .outs = 1};
@@ -152,8 +153,8 @@ static size_t row_size(const struct tec_attention_args *a)
 }
 
 /* Run fast with other arguments; row r of it must be row[r] (NULL: r) of the full run. */
-static void expect_rows(struct conform *c, const struct world *w, struct tec_attention_args a,
-                        const int *row, int lanes, const char *when)
+static void expect_rows(struct conform *c, const struct attention_case *w,
+                        struct tec_attention_args a, const int *row, int lanes, const char *when)
 {
     size_t ld = (size_t)a.ldo;
     a.out = conform_buf(c, (size_t)a.max_rows * ld, sizeof *a.out);
@@ -169,17 +170,17 @@ static void expect_rows(struct conform *c, const struct world *w, struct tec_att
 }
 
 /* A row keeps its bytes alone in a launch, whatever its company, tile, spans, lanes and device. */
-static void company(struct conform *c, const struct world *w, int seqs)
+static void company(struct conform *c, const struct attention_case *w, int seqs)
 {
     struct tec_attention_args a = w->a;
-    int row = conform_int(0, a.max_rows - 1), lanes = conform_int(4, WORLD_LANES);
+    int row = conform_int(0, a.max_rows - 1), lanes = conform_int(4, CASE_LANES);
     *c->live = a.max_rows;
-    if (!world_on_cuda(c))
+    if (!case_on_cuda(c))
         expect_rows(c, w, a, NULL, lanes, "with many lanes");
     int *from = conform_ints(c, (size_t)a.max_rows, 0);
-    expect_rows(c, w, world_shuffled(c, w, from), from, 1, "in another order");
-    expect_rows(c, w, world_recut(c, w, seqs), NULL, 1, "with spans cut elsewhere");
-    if (world_on_cuda(c)) {
+    expect_rows(c, w, case_shuffled(c, w, from), from, 1, "in another order");
+    expect_rows(c, w, case_recut(c, w, seqs), NULL, 1, "with spans cut elsewhere");
+    if (case_on_cuda(c)) {
         cuda_tier_plan_for(86, conform_int(1, 4)); /* few processors, little shared memory */
         expect_rows(c, w, a, NULL, 1, "on a small device");
         cuda_tier_plan_for(0, 1);
@@ -197,7 +198,7 @@ static void company(struct conform *c, const struct world *w, int seqs)
 }
 
 /* Scores with a bias: rows stand anywhere, some farther from keys than the table reaches. */
-static void add_bias(struct conform *c, struct world *w, struct world_shape s)
+static void add_bias(struct conform *c, struct attention_case *w, struct case_shape s)
 {
     struct tec_attention_args *a = &w->a;
     a->reach = conform_int(0, conform_int(0, 2 * s.keys));
@@ -211,10 +212,10 @@ static void add_bias(struct conform *c, struct world *w, struct world_shape s)
     a->pos = pos;
 }
 
-static void attention_shape(struct conform *c, struct world_shape s, bool bf16,
+static void attention_shape(struct conform *c, struct case_shape s, bool bf16,
                             enum conform_family family)
 {
-    struct world w = world_build(c, s, bf16, family);
+    struct attention_case w = case_build(c, s, bf16, family);
     if (conform_int(0, 3) == 0)
         add_bias(c, &w, s);
     struct conform_call call = call_of(&w);
@@ -231,8 +232,8 @@ static void attention_shape(struct conform *c, struct world_shape s, bool bf16,
 /* Keys past some index are NaN and infinite: rows that do not see them keep their bytes. */
 static void hidden_keys(struct conform *c, bool bf16)
 {
-    struct world_shape s = {1, 40, conform_int(60, 200), 4, 2, 24, WORLD_ANY, false, false};
-    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
+    struct case_shape s = {1, 40, conform_int(60, 200), 4, 2, 24, CASE_ANY, false, false};
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     struct conform_call call = call_of(&w);
     int from = conform_int(1, w.length[0]);
     cuda_tier_plan_for(0, conform_int(0, 1)); /* small tiles or large ones */
@@ -240,7 +241,7 @@ static void hidden_keys(struct conform *c, bool bf16)
     size_t ld = (size_t)w.a.ldo;
     float *clean = conform_buf(c, (size_t)w.a.max_rows * (size_t)w.a.ldo, sizeof *clean);
     memcpy(clean, c->got[0], (size_t)w.a.max_rows * (size_t)w.a.ldo * sizeof *clean);
-    world_spoil(&w, s, from);
+    case_spoil(&w, s, from);
     conform_run(c, &call);
     for (int r = 0; r < w.a.max_rows; r++)
         if (w.a.visible[r] <= from &&
@@ -254,8 +255,8 @@ static void hidden_keys(struct conform *c, bool bf16)
 /* Scores that differ by far more than an exponential can show, either end first. */
 static void steep_scores(struct conform *c, bool bf16)
 {
-    struct world_shape s = {2, 8, 150, 2, 1, 16, WORLD_ANY, false, false};
-    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
+    struct case_shape s = {2, 8, 150, 2, 1, 16, CASE_ANY, false, false};
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     for (int r = 0; r < w.a.max_rows; r++)
         for (int i = 0; i < s.heads * s.dim; i++) {
             w.q[r * w.a.ldq + i] *= r % 2 ? 30.0F : 300.0F;
@@ -268,9 +269,9 @@ static void steep_scores(struct conform *c, bool bf16)
 }
 
 /* The real shapes. The reference would take seconds for the large ones: only fast is timed. */
-static void bench(struct conform *c, const char *name, struct world_shape s, bool bf16)
+static void bench(struct conform *c, const char *name, struct case_shape s, bool bf16)
 {
-    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     double best = 1e30, flops = 0, bytes = 0;
     for (int r = 0; r < w.a.max_rows; r++)
         flops += 4.0 * w.a.visible[r] * s.heads * s.dim;
@@ -288,7 +289,7 @@ static void bench(struct conform *c, const char *name, struct world_shape s, boo
 
 /* Where the tier is slow: still more keys than a chunk (and once, in narrow heads, than three), and
  * more packed rows than a tile. */
-static struct world_shape scaled(const struct conform *c, struct world_shape s)
+static struct case_shape scaled(const struct conform *c, struct case_shape s)
 {
     s.rows = conform_scale(c, s.rows, 64);
     s.keys = conform_scale(c, s.keys, s.dim > 256 ? 100 : s.dim <= 16 ? 800 : 300);
@@ -301,15 +302,15 @@ static void attention(struct conform *c, bool bf16)
         attention_shape(c, scaled(c, edges[i]), bf16, CONFORM_NORMAL);
     for (int i = 0; i < conform_few(c, c->slow ? FEW : RANDOM); i++) {
         int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
-        struct world_shape s = {conform_int(1, 4),
-                                conform_int(1, 20),
-                                conform_int(1, 200),
-                                kv_heads * conform_int(1, 4),
-                                kv_heads,
-                                dim,
-                                (enum world_view)conform_int(0, 2),
-                                conform_int(0, 1),
-                                false};
+        struct case_shape s = {conform_int(1, 4),
+                               conform_int(1, 20),
+                               conform_int(1, 200),
+                               kv_heads * conform_int(1, 4),
+                               kv_heads,
+                               dim,
+                               (enum case_view)conform_int(0, 2),
+                               conform_int(0, 1),
+                               false};
         attention_shape(c, scaled(c, s), bf16, (enum conform_family)(i % CONFORM_FAMILIES));
     }
     for (int i = 0; i < (c->slow ? 2 : 4); i++) {
@@ -318,18 +319,14 @@ static void attention(struct conform *c, bool bf16)
     }
     if (!c->bench)
         return;
-    bench(c, "prefix 532", (struct world_shape){1, 532, 532, 8, 1, 256, WORLD_ALL, bf16, true},
+    bench(c, "prefix 532", (struct case_shape){1, 532, 532, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
+    bench(c, "prefix 968", (struct case_shape){1, 968, 968, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
+    bench(c, "vision 3 x 256", (struct case_shape){3, 256, 256, 16, 16, 72, CASE_ALL, bf16, true},
           bf16);
-    bench(c, "prefix 968", (struct world_shape){1, 968, 968, 8, 1, 256, WORLD_ALL, bf16, true},
-          bf16);
-    bench(c, "vision 3 x 256", (struct world_shape){3, 256, 256, 16, 16, 72, WORLD_ALL, bf16, true},
-          bf16);
-    bench(c, "actions 10", (struct world_shape){1, 10, 542, 8, 1, 256, WORLD_ALL, bf16, true},
-          bf16);
-    bench(c, "actions 51", (struct world_shape){1, 51, 1019, 8, 1, 256, WORLD_ALL, bf16, true},
-          bf16);
-    bench(c, "decode 1", (struct world_shape){1, 1, 1000, 8, 1, 256, WORLD_ALL, bf16, true}, bf16);
-    bench(c, "decode 8", (struct world_shape){8, 1, 1000, 8, 1, 256, WORLD_ALL, bf16, true}, bf16);
+    bench(c, "actions 10", (struct case_shape){1, 10, 542, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
+    bench(c, "actions 51", (struct case_shape){1, 51, 1019, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
+    bench(c, "decode 1", (struct case_shape){1, 1, 1000, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
+    bench(c, "decode 8", (struct case_shape){8, 1, 1000, 8, 1, 256, CASE_ALL, bf16, true}, bf16);
 }
 
 void conform_attention_f32(struct conform *c)

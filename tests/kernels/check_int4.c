@@ -306,19 +306,19 @@ void conform_gemm_int4(struct conform *c)
     }
 }
 
-void conform_penalise(struct conform *c)
+void conform_repetition_penalty(struct conform *c)
 {
     for (int i = 0; i < 40; i++) {
         int rows = conform_int(1, 9), cols = i < 4 ? 31 + i : conform_int(1, 6000);
-        struct tec_penalise_args a = {.max_rows = rows, .cols = cols, .penalty = 1.3F};
+        struct tec_repetition_penalty_args a = {.max_rows = rows, .cols = cols, .penalty = 1.3F};
         a.ld = conform_ld(cols);
         a.words = (cols + 31) / 32 + conform_int(0, 2);
         size_t words = (size_t)rows * (size_t)a.words;
         a.x = conform_buf(c, (size_t)rows * (size_t)a.ld, sizeof *a.x);
         conform_fill(a.x, (size_t)rows * (size_t)a.ld, CONFORM_NORMAL, 3.0F);
-        a.seen = conform_buf(c, words, sizeof *a.seen);
+        a.used = conform_buf(c, words, sizeof *a.used);
         for (size_t w = 0; w < words; w++)
-            a.seen[w] = conform_int(0, 2) ? 0 : (uint32_t)conform_int(0, 1 << 30) * 5U;
+            a.used[w] = conform_int(0, 2) ? 0 : (uint32_t)conform_int(0, 1 << 30) * 5U;
         int *token = conform_ints(c, (size_t)rows, 0);
         for (int r = 0; r < rows; r++)
             token[r] = conform_int(-2, cols + 1);
@@ -330,7 +330,7 @@ void conform_penalise(struct conform *c)
         call.out[0] =
             (struct conform_out){a.x, rows, (size_t)cols * 4, (size_t)a.ld * 4, NULL, 0, 1};
         call.out[1] = (struct conform_out){
-            a.seen, rows, (size_t)a.words * 4, (size_t)a.words * 4, NULL, 0, 1};
+            a.used, rows, (size_t)a.words * 4, (size_t)a.words * 4, NULL, 0, 1};
         conform_run(c, &call);
         const uint32_t *seen = c->want[1];
         for (int r = 0; r < rows; r++)

@@ -1,30 +1,30 @@
 /* check_mass.c - checks the attention mass of ranges of keys: against float64 with derived bounds,
  * and that rows and ranges keep their bytes in any company. */
 #include "kernels/attention.h"
-#include "tests/kernels/world.h"
+#include "tests/kernels/attention_case.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct world_shape edges[] = {{1, 1, 1, 1, 1, 1, WORLD_ALL, false, false},
-                                           {1, 3, 7, 2, 1, 9, WORLD_ANY, false, false},
-                                           {2, 9, 63, 2, 2, 14, WORLD_ANY, false, false},
-                                           {2, 5, 64, 4, 2, 22, WORLD_CAUSAL, false, false},
-                                           {3, 4, 65, 8, 1, 16, WORLD_ALL, false, false},
-                                           {2, 30, 129, 3, 1, 72, WORLD_CAUSAL, false, false},
-                                           {1, 9, 200, 16, 16, 72, WORLD_ALL, false, false},
-                                           {1, 40, 333, 8, 1, 128, WORLD_ANY, false, false},
-                                           {1, 2, 70, 140, 2, 8, WORLD_CAUSAL, false, false},
-                                           {4, 3, 200, 6, 3, 33, WORLD_ANY, false, false},
-                                           {1, 20, 530, 4, 2, 128, WORLD_CAUSAL, false, false},
-                                           {1, 3, 300, 2, 1, 512, WORLD_CAUSAL, false, false},
-                                           {9, 5, 40, 3, 1, 21, WORLD_SOME, false, false},
-                                           {1, 2, 800, 2, 1, 16, WORLD_ALL, false, true},
-                                           {1, 17, 100, 40, 2, 16, WORLD_ANY, false, false},
-                                           {9, 2, 300, 6, 2, 64, WORLD_FORKED, false, false},
-                                           {20, 1, 500, 7, 1, 40, WORLD_FORKED, false, true}};
+static const struct case_shape edges[] = {{1, 1, 1, 1, 1, 1, CASE_ALL, false, false},
+                                          {1, 3, 7, 2, 1, 9, CASE_ANY, false, false},
+                                          {2, 9, 63, 2, 2, 14, CASE_ANY, false, false},
+                                          {2, 5, 64, 4, 2, 22, CASE_CAUSAL, false, false},
+                                          {3, 4, 65, 8, 1, 16, CASE_ALL, false, false},
+                                          {2, 30, 129, 3, 1, 72, CASE_CAUSAL, false, false},
+                                          {1, 9, 200, 16, 16, 72, CASE_ALL, false, false},
+                                          {1, 40, 333, 8, 1, 128, CASE_ANY, false, false},
+                                          {1, 2, 70, 140, 2, 8, CASE_CAUSAL, false, false},
+                                          {4, 3, 200, 6, 3, 33, CASE_ANY, false, false},
+                                          {1, 20, 530, 4, 2, 128, CASE_CAUSAL, false, false},
+                                          {1, 3, 300, 2, 1, 512, CASE_CAUSAL, false, false},
+                                          {9, 5, 40, 3, 1, 21, CASE_SOME, false, false},
+                                          {1, 2, 800, 2, 1, 16, CASE_ALL, false, true},
+                                          {1, 17, 100, 40, 2, 16, CASE_ANY, false, false},
+                                          {9, 2, 300, 6, 2, 64, CASE_FORKED, false, false},
+                                          {20, 1, 500, 7, 1, 40, CASE_FORKED, false, true}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
 
 /* Cut ranges of all lengths, empty ones among them; the last may end anywhere, also past all
@@ -61,7 +61,7 @@ static struct tec_mass_args mass_of(struct tec_attention_args from, const struct
     return y;
 }
 
-static struct tec_mass_args build(struct conform *c, struct world *w, int keys)
+static struct tec_mass_args build(struct conform *c, struct attention_case *w, int keys)
 {
     struct tec_mass_args a = {.k = w->a.k,
                               .scratch = w->a.scratch,
@@ -90,10 +90,10 @@ struct answer {
     double *value, *bound, *ref_bound;
 };
 
-static double score_of(const struct world *w, int row, int head, int key, double *terms)
+static double score_of(const struct attention_case *w, int row, int head, int key, double *terms)
 {
     const struct tec_attention_args *a = &w->a;
-    size_t slot = (size_t)world_slot(w, a->row_seq[row], key), dim = (size_t)a->head_dim;
+    size_t slot = (size_t)case_slot(w, a->row_seq[row], key), dim = (size_t)a->head_dim;
     size_t at = (slot * (size_t)a->kv_heads + (size_t)(head / (a->heads / a->kv_heads))) * dim;
     const float *q = a->q + (size_t)row * (size_t)a->ldq + (size_t)head * dim;
     double sum = 0;
@@ -105,8 +105,8 @@ static double score_of(const struct world *w, int row, int head, int key, double
     return sum * (double)a->scale;
 }
 
-static void add_head(const struct world *w, const struct tec_mass_args *m, int row, int head,
-                     struct answer *y)
+static void add_head(const struct attention_case *w, const struct tec_mass_args *m, int row,
+                     int head, struct answer *y)
 {
     int keys = m->visible[row], first = tec_attention_first(&w->a, keys), n = ranges_of(m);
     int blocks = (keys + 63) / 64;
@@ -138,8 +138,8 @@ static void add_head(const struct world *w, const struct tec_mass_args *m, int r
     free(score);
 }
 
-static void compare(struct conform *c, const struct world *w, const struct tec_mass_args *m,
-                    int row)
+static void compare(struct conform *c, const struct attention_case *w,
+                    const struct tec_mass_args *m, int row)
 {
     int n = ranges_of(m);
     double *room = calloc((size_t)n * 3 + 1, sizeof *room);
@@ -179,16 +179,16 @@ static void expect_rows(struct conform *c, const struct tec_mass_args *m, struct
 }
 
 /* A row keeps its bytes in any company; a range keeps its bytes whatever comes behind it. */
-static void company(struct conform *c, const struct world *w, const struct tec_mass_args *m,
-                    int seqs)
+static void company(struct conform *c, const struct attention_case *w,
+                    const struct tec_mass_args *m, int seqs)
 {
     struct tec_mass_args a = *m;
     int row = conform_int(0, a.max_rows - 1), *from = conform_ints(c, (size_t)a.max_rows, 0);
     *c->live = a.max_rows;
-    if (!world_on_cuda(c))
-        expect_rows(c, m, a, NULL, conform_int(4, WORLD_LANES), "with many lanes");
-    expect_rows(c, m, mass_of(world_shuffled(c, w, from), m), from, 1, "in another order");
-    expect_rows(c, m, mass_of(world_recut(c, w, seqs), m), NULL, 1, "with spans cut elsewhere");
+    if (!case_on_cuda(c))
+        expect_rows(c, m, a, NULL, conform_int(4, CASE_LANES), "with many lanes");
+    expect_rows(c, m, mass_of(case_shuffled(c, w, from), m), from, 1, "in another order");
+    expect_rows(c, m, mass_of(case_recut(c, w, seqs), m), NULL, 1, "with spans cut elsewhere");
     a.n_ranges = conform_ints(c, 1, conform_int(0, ranges_of(m)));
     expect_rows(c, m, a, NULL, 1, "with fewer ranges");
     a = *m;
@@ -212,10 +212,10 @@ static struct conform_call call_of(const struct tec_mass_args *a)
     return call;
 }
 
-static void mass_shape(struct conform *c, struct world_shape s, bool bf16,
+static void mass_shape(struct conform *c, struct case_shape s, bool bf16,
                        enum conform_family family, bool steep)
 {
-    struct world w = world_build(c, s, bf16, family);
+    struct attention_case w = case_build(c, s, bf16, family);
     struct tec_mass_args a = build(c, &w, s.keys);
     for (int r = 0; r < a.max_rows; r++)
         for (int i = 0; steep && i < s.heads * s.dim; i++)
@@ -233,8 +233,8 @@ static void mass_shape(struct conform *c, struct world_shape s, bool bf16,
 /* Keys past some index are NaN and infinite: rows that do not see them keep their bytes. */
 static void hidden_keys(struct conform *c, bool bf16)
 {
-    struct world_shape s = {1, 40, conform_int(60, 200), 4, 2, 24, WORLD_ANY, false, false};
-    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
+    struct case_shape s = {1, 40, conform_int(60, 200), 4, 2, 24, CASE_ANY, false, false};
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     struct tec_mass_args a = build(c, &w, s.keys);
     a.n_ranges = conform_ints(c, 1, a.max_ranges);
     struct conform_call call = call_of(&a);
@@ -242,7 +242,7 @@ static void hidden_keys(struct conform *c, bool bf16)
     conform_run(c, &call);
     size_t ld = (size_t)a.ldo, size = (size_t)a.max_rows * ld * sizeof(float);
     const float *clean = memcpy(conform_buf(c, size, 1), c->got[0], size);
-    world_spoil(&w, s, from);
+    case_spoil(&w, s, from);
     conform_run(c, &call);
     for (int r = 0; r < a.max_rows; r++)
         if (a.visible[r] <= from &&
@@ -255,8 +255,8 @@ static void hidden_keys(struct conform *c, bool bf16)
 /* Check counts of ranges below none and beyond the most. */
 static void any_count(struct conform *c, bool bf16, int count)
 {
-    struct world_shape s = {1, 6, 90, 4, 2, 16, WORLD_ALL, false, false};
-    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
+    struct case_shape s = {1, 6, 90, 4, 2, 16, CASE_ALL, false, false};
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     struct tec_mass_args a = build(c, &w, s.keys);
     size_t size = (size_t)a.max_rows * (size_t)a.ldo * sizeof *a.out;
     void *before = memcpy(conform_buf(c, size, 1), a.out, size);
@@ -272,9 +272,9 @@ static void any_count(struct conform *c, bool bf16, int count)
     conform_end(c);
 }
 
-static void bench(struct conform *c, const char *name, struct world_shape s, int range, bool bf16)
+static void bench(struct conform *c, const char *name, struct case_shape s, int range, bool bf16)
 {
-    struct world w = world_build(c, s, bf16, CONFORM_NORMAL);
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     struct tec_mass_args a = build(c, &w, s.keys);
     int *ends = conform_ints(c, (size_t)(s.keys / range), 0);
     for (int i = 0; i < s.keys / range; i++)
@@ -302,7 +302,7 @@ static void bench(struct conform *c, const char *name, struct world_shape s, int
     conform_end(c);
 }
 
-static struct world_shape scaled(const struct conform *c, struct world_shape s)
+static struct case_shape scaled(const struct conform *c, struct case_shape s)
 {
     s.rows = conform_scale(c, s.rows, 40);
     s.keys = conform_scale(c, s.keys, s.dim > 256 ? 100 : 300);
@@ -315,15 +315,15 @@ static void mass(struct conform *c, bool bf16)
         mass_shape(c, scaled(c, edges[i]), bf16, CONFORM_NORMAL, false);
     for (int i = 0; i < conform_few(c, c->slow ? FEW : RANDOM); i++) {
         int kv_heads = conform_int(1, 3), dim = conform_int(1, conform_int(1, 100));
-        struct world_shape s = {conform_int(1, 4),
-                                conform_int(1, 20),
-                                conform_int(1, 200),
-                                kv_heads * conform_int(1, 4),
-                                kv_heads,
-                                dim,
-                                (enum world_view)conform_int(0, 2),
-                                false,
-                                false};
+        struct case_shape s = {conform_int(1, 4),
+                               conform_int(1, 20),
+                               conform_int(1, 200),
+                               kv_heads * conform_int(1, 4),
+                               kv_heads,
+                               dim,
+                               (enum case_view)conform_int(0, 2),
+                               false,
+                               false};
         mass_shape(c, scaled(c, s), bf16, (enum conform_family)(i % CONFORM_FAMILIES),
                    conform_int(0, 3) == 0);
     }
@@ -334,7 +334,7 @@ static void mass(struct conform *c, bool bf16)
     any_count(c, bf16, 1 << 20);
     if (!c->bench)
         return;
-    struct world_shape s = {1, 512, 2048, 16, 2, 128, WORLD_CAUSAL, false, true};
+    struct case_shape s = {1, 512, 2048, 16, 2, 128, CASE_CAUSAL, false, true};
     bench(c, "512 of 2048 by 128", s, 128, bf16);
     bench(c, "512 of 2048 by 16", s, 16, bf16);
     bench(c, "512 of 2048 by 1", s, 1, bf16);

@@ -75,7 +75,7 @@ static void plant(struct conform *c, struct tec_next_token_args *a)
             id[n++] = a->cols;
         first[p + 1] = n;
     }
-    a->places = (struct tec_places){.n = PLACES, .first = first, .id = id, .next = next};
+    a->trie = (struct tec_trie){.n = PLACES, .first = first, .id = id, .next = next};
     a->place = some_ints(c, a->max_rows, -1, PLACES);
 }
 
@@ -144,10 +144,10 @@ static void next_token_shape(struct conform *c, int rows, int cols, int kind)
     struct tec_next_token_args a = arguments(c, rows, cols, kind);
     int was_done = a.done[0], was_produced = a.produced[0];
     int was_waiting = a.max_forced ? a.waiting[0] : 0;
-    int was_place = a.places.n ? a.place[0] : -1;
+    int was_place = a.trie.n ? a.place[0] : -1;
     bool given = was_waiting > 0 && was_waiting <= FORCED;
     struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 9};
-    int waits = a.max_forced > 0 ? call.outs++ : -1, goes = a.places.n > 0 ? call.outs++ : -1;
+    int waits = a.max_forced > 0 ? call.outs++ : -1, goes = a.trie.n > 0 ? call.outs++ : -1;
     int *states[] = {a.token, a.pos, a.slot, a.visible, a.left, a.done, a.produced};
     for (int i = 0; i < 7; i++)
         call.out[i] = (struct conform_out){states[i], rows, 4, 4, NULL, 0, 1};

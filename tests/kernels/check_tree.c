@@ -1,4 +1,4 @@
-/* check_tree.c - allow, log_prob: what trees of tokens need of a row of logits. */
+/* check_tree.c - logits_mask, log_prob: what trees of tokens need of a row of logits. */
 #include "kernels/bf16.h"
 #include "tests/kernels/conform.h"
 
@@ -9,7 +9,7 @@
 enum { PLACES = 5, MOST = 7 };
 
 /* Entries of each place: from none to a few ids, ascending. */
-static struct tec_places places(struct conform *c, int cols)
+static struct tec_trie make_trie(struct conform *c, int cols)
 {
     int *first = conform_ints(c, PLACES + 1, 0);
     int *id = conform_ints(c, (size_t)PLACES * MOST, 0);
@@ -24,10 +24,10 @@ static struct tec_places places(struct conform *c, int cols)
         }
         first[p + 1] = n;
     }
-    return (struct tec_places){.n = PLACES, .first = first, .id = id, .next = next};
+    return (struct tec_trie){.n = PLACES, .first = first, .id = id, .next = next};
 }
 
-static bool listed(const struct tec_places *p, int place, int id)
+static bool listed(const struct tec_trie *p, int place, int id)
 {
     for (int e = p->first[place]; e < p->first[place + 1]; e++)
         if (p->id[e] == id)
@@ -35,10 +35,10 @@ static bool listed(const struct tec_places *p, int place, int id)
     return false;
 }
 
-static float allowed(const struct tec_allow_args *a, int r, int k, float x)
+static float allowed(const struct tec_logits_mask_args *a, int r, int k, float x)
 {
     int place = a->place[r];
-    const struct tec_places *p = &a->places;
+    const struct tec_trie *p = &a->trie;
     if (place < 0 || place >= p->n || p->first[place] == p->first[place + 1])
         return x;
     if (!listed(p, place, k))
@@ -46,10 +46,10 @@ static float allowed(const struct tec_allow_args *a, int r, int k, float x)
     return isnan(x) || x == -INFINITY ? -FLT_MAX : x;
 }
 
-static void allow_shape(struct conform *c, int i)
+static void logits_mask_shape(struct conform *c, int i)
 {
     int rows = conform_int(1, 9), cols = i < 4 ? 1 + i : conform_int(1, 3000);
-    struct tec_allow_args a = {.max_rows = rows, .cols = cols, .ld = conform_ld(cols)};
+    struct tec_logits_mask_args a = {.max_rows = rows, .cols = cols, .ld = conform_ld(cols)};
     size_t size = (size_t)rows * (size_t)a.ld;
     a.x = conform_buf(c, size, sizeof *a.x);
     conform_fill(a.x, size, CONFORM_NORMAL, 3.0F);
@@ -57,7 +57,7 @@ static void allow_shape(struct conform *c, int i)
         a.x[k] = k % 2 ? NAN : -INFINITY;
     float *before = conform_buf(c, size, sizeof *before);
     memcpy(before, a.x, size * sizeof *before);
-    a.places = places(c, cols);
+    a.trie = make_trie(c, cols);
     int *place = conform_ints(c, (size_t)rows, 0);
     for (int r = 0; r < rows; r++)
         place[r] = conform_int(-1, PLACES);
@@ -79,10 +79,10 @@ static void allow_shape(struct conform *c, int i)
     conform_end(c);
 }
 
-void conform_allow(struct conform *c)
+void conform_logits_mask(struct conform *c)
 {
     for (int i = 0; i < 40; i++)
-        allow_shape(c, i);
+        logits_mask_shape(c, i);
 }
 
 /* In long double. */

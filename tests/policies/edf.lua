@@ -26,7 +26,7 @@ t:expect { decode = { 4 }, launches = { { 1 } } }
 t:frame { nreq = 0 }
 t:expect { decode = {}, notes = { edf_batch = 0 } }
 
--- All seats taken: refused.
+-- All request slots taken: refused.
 t:frame { nreq = 8 }
 t:admit {}
 t:expect { refused = "no kv slot" }

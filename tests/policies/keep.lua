@@ -1,4 +1,4 @@
--- keep: the share of units that is computed anew, by ratio or by the time to the first token.
+-- keep: the share of segments that is computed anew, by ratio or by the time to the first token.
 -- keep_fidelity: the least share whose audits agree.
 local function keep(params)
   return tectum.test { pipeline = "qwen_planner.lua", policy = "keep", params = params, layers = 8 }
@@ -7,7 +7,7 @@ local function fidelity(params)
   return tectum.test { pipeline = "qwen_planner.lua", policy = "keep_fidelity", params = params, layers = 8 }
 end
 
--- Without units nothing is decided; with them a curve that falls to a floor.
+-- Without segments nothing is decided; with them a curve that falls to a floor.
 local t = keep { ratio = 1, target_ms = 0 }
 t:frame {}:expect { recompute = { -1 }, notes = {} }
 t:frame { segments = 3 }:expect { recompute = { 1, 1, 1 }, notes = { share = 1 } }

@@ -8,7 +8,7 @@ end
 local cost = { see = 57000, act = 21000, decode = {} }
 for b = 1, 8 do cost.decode[b] = 12600 + 50 * b end
 
--- 8 seats: k = 1, 2 and 3 would need more of them; of the rest 5 makes most tokens a second.
+-- 8 request slots: k = 1, 2 and 3 would need more of them; of the rest 5 makes most tokens a second.
 local t = fresh { f_min = 70 }
 t:frame { nreq = 6, cost = cost }
 t:expect { decode = { 5, 5, 5, 5, 5, 5 }, notes = { k = 5, rows = false } }

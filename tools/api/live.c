@@ -13,7 +13,8 @@ void tec_live_released(void *user, const float *chunk, const struct tec_frame_re
     struct tectum *t = user;
     const struct tec_flow *f = &t->engine->model->flow;
     struct tec_live_output *out = &t->outputs[t->outbox.writing];
-    const struct tec_seen *seen = tec_seen_find(&t->seen, record->seen);
+    const struct tec_observation_record *seen =
+        tec_observation_records_find(&t->records, record->seen);
     if (!seen)
         return;
     memcpy(out->chunk, chunk, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
@@ -41,7 +42,7 @@ static void lose(struct tectum *t, int64_t number, int64_t captured_ns, const ch
 void tec_live_lost(void *user, int64_t seen, int64_t captured_ns)
 {
     struct tectum *t = user;
-    const struct tec_seen *of = tec_seen_find(&t->seen, seen);
+    const struct tec_observation_record *of = tec_observation_records_find(&t->records, seen);
     if (of)
         lose(t, of->number, captured_ns, "eos");
 }
@@ -52,7 +53,7 @@ void tec_live_lost(void *user, int64_t seen, int64_t captured_ns)
 static void tell_loss(struct tectum *t)
 {
     if (t->loss.number < 0 ||
-        tec_loop_live(t->engine->loop) > tec_seen_after(&t->seen, t->loss.number))
+        tec_loop_live(t->engine->loop) > tec_observation_records_after(&t->records, t->loss.number))
         return;
     struct tec_live_loss *place = &t->losses[t->lossbox.writing];
     *place = t->loss;
@@ -132,8 +133,8 @@ static void run_frame(struct tectum *t, int64_t now)
     if (t->running)
         tick.late_ns = t->running->ready_ns - t->running->submitted_ns;
     if (t->running)
-        tec_seen_put(&t->seen, tick.frame, t->running->number, t->running->input.captured_ns,
-                     t->running->state_raw);
+        tec_observation_records_put(&t->records, tick.frame, t->running->number,
+                                    t->running->input.captured_ns, t->running->state_raw);
     tec_asks_put(&t->asks, &tick, t->running != NULL);
     tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
     tec_watchdog_flush(&t->watchdog);

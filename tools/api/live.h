@@ -7,7 +7,7 @@
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
 #include "tools/api/asks.h"
-#include "tools/api/seen.h"
+#include "tools/api/observation_records.h"
 #include "tools/api/watchdog.h"
 
 #include "tectum.h"
@@ -101,10 +101,10 @@ struct tectum {
     int64_t taken; /* number of outputs[outbox.reading], -1 = none */
     struct tec_triple lossbox;
     struct tec_live_loss losses[TEC_TRIPLE_PLACES];
-    int64_t missed_up_to;                 /* number of losses[lossbox.reading], -1 = none */
-    struct tec_bell done;                 /* rings for those that wait for actions */
-    const struct tec_live_input *running; /* the frame thread's; NULL = no observation */
-    struct tec_seen_list seen;            /* the frame thread's */
+    int64_t missed_up_to;                   /* number of losses[lossbox.reading], -1 = none */
+    struct tec_bell done;                   /* rings for those that wait for actions */
+    const struct tec_live_input *running;   /* the frame thread's; NULL = no observation */
+    struct tec_observation_records records; /* the frame thread's */
     struct tec_live_loss loss; /* the frame thread's: newest that is not told, number -1 = none */
     int64_t released;          /* the frame thread's: newest observation that gave actions */
     _Atomic int64_t forgets;   /* a reset: observations below this number are dropped */

@@ -157,7 +157,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     TEC_TRY(give_boxes(t, err));
     t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
     TEC_TRY(tec_watchdog_create(&t->watchdog, t->engine, o->actions, &t->arena, err));
-    TEC_TRY(tec_seen_create(&t->seen, t->engine, &t->arena, err));
+    TEC_TRY(tec_observation_records_create(&t->records, t->engine, &t->arena, err));
     t->started = tec_thread_start(&t->thread, tec_live_run, t);
     return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
 }
@@ -229,7 +229,7 @@ static enum tec_status submit(struct tectum *t, const struct tec_value *values, 
     TEC_TRY(tec_session_observe(session, values, n, NULL, atomic_load(&t->submitted),
                                 captured_ns ? captured_ns : submitted_ns, &box->input, NULL, err));
     TEC_TRY(tec_prefix_check(t->engine->plan, &box->input.prefix, err));
-    box->state_raw = tec_session_seen(session)->state_raw;
+    box->state_raw = tec_session_observation(session)->state_raw;
     box->submitted_ns = submitted_ns;
     box->ready_ns = tec_clock_now(&wall);
     box->number = *number = atomic_fetch_add(&t->submitted, 1);

@@ -45,7 +45,7 @@ enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_eng
         o->rows = o->columns = 1;
     tec_triple_init(&o->box);
     o->actions = actions > 0 ? actions : o->rows;
-    const struct tec_handout_options options = {
+    const struct tec_action_output_options options = {
         .on_miss = d ? d->on_miss : TEC_MISS_HOLD,
         .limit = tec_session_miss_limit(o->session, d),
         .decay_actions = d ? d->decay_actions : 0,
@@ -54,7 +54,7 @@ enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_eng
         .width = o->columns,
         .executed = actions > 0 ? 0 : tec_session_executed(o->session),
         .limits = tec_session_limits(o->session)};
-    TEC_TRY(tec_handout_create(&o->handout, &options, arena, err));
+    TEC_TRY(tec_action_output_create(&o->output, &options, arena, err));
     return take_memory(o, engine, arena, err);
 }
 
@@ -68,7 +68,7 @@ void tec_watchdog_flush(struct tec_watchdog *o)
 }
 
 void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_frame_record *record,
-                       const float *chunk, const struct tec_seen *seen)
+                       const float *chunk, const struct tec_observation_record *seen)
 {
     struct tec_watchdog_place *place = &o->places[o->box.writing];
     place->frame = frame;
@@ -94,11 +94,11 @@ static void take(struct tec_watchdog *o)
     int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers, &beyond);
     for (int i = rows * o->columns; i < o->rows * o->columns; i++)
         o->numbers[i] = (double)NAN;
-    o->chunk = (struct tec_handout_chunk){.frame = p->frame,
-                                          .captured_ns = p->captured_ns,
-                                          .actions = o->numbers,
-                                          .seen = p->seen,
-                                          .beyond = beyond};
+    o->chunk = (struct tec_action_output_chunk){.frame = p->frame,
+                                                .captured_ns = p->captured_ns,
+                                                .actions = o->numbers,
+                                                .seen = p->seen,
+                                                .beyond = beyond};
     o->released_ns = p->released_ns;
 }
 
@@ -112,11 +112,11 @@ bool tec_watchdog_look(struct tec_watchdog *o, int64_t frame, int64_t deadline_n
         return false;
     bool known = o->chunk.frame >= 0, own = o->chunk.frame >= frame;
     if (known && !own)
-        tec_handout_late(o->handout, &o->chunk);
-    given->handed =
-        in_time ? tec_handout_fresh(o->handout, &o->chunk) : tec_handout_missed(o->handout, frame);
+        tec_action_output_late(o->output, &o->chunk);
+    given->handed = in_time ? tec_action_output_fresh(o->output, &o->chunk)
+                            : tec_action_output_missed(o->output, frame);
     if (known && own && !in_time) /* a late chunk still serves the frames after this one */
-        tec_handout_late(o->handout, &o->chunk);
+        tec_action_output_late(o->output, &o->chunk);
     given->handed_ns = now;
     given->age_ns = given->handed.frame < 0 ? -1 : now - given->handed.captured_ns;
     return true;
@@ -135,12 +135,12 @@ void tec_watchdog_hand(struct tec_watchdog *o, int64_t frame, int64_t deadline_n
 
 void tec_watchdog_stop(struct tec_watchdog *o)
 {
-    tec_handout_stop(o->handout);
+    tec_action_output_stop(o->output);
 }
 
 void tec_watchdog_reset(struct tec_watchdog *o)
 {
-    tec_handout_reset(o->handout);
+    tec_action_output_reset(o->output);
 }
 
 void tec_watchdog_forget(struct tec_watchdog *o, int64_t from)

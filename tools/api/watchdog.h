@@ -9,9 +9,9 @@
 
 #include "base/bell.h"
 #include "base/triple.h"
+#include "graph/run/action_output.h"
 #include "graph/run/engine.h"
-#include "graph/run/handout.h"
-#include "tools/api/seen.h"
+#include "tools/api/observation_records.h"
 
 /* What the robot is given. */
 struct tec_watchdog_given {
@@ -36,12 +36,12 @@ struct tec_watchdog {
     /* The consumer's. */
     int64_t forgets; /* chunks of observations below are not taken */
     struct tec_session *session;
-    struct tec_handout *handout;
+    struct tec_action_output *output;
     int actions, rows, columns;
     size_t chunk_bytes, state_bytes;
-    struct tec_handout_chunk chunk; /* the newest that was posted; frame -1 = none */
-    int64_t released_ns;            /* of it */
-    double *numbers;                /* [rows, columns] */
+    struct tec_action_output_chunk chunk; /* the newest that was posted; frame -1 = none */
+    int64_t released_ns;                  /* of it */
+    double *numbers;                      /* [rows, columns] */
 };
 
 /* What a miss means: the hard deadline of the node that makes the robot's actions; NULL = there
@@ -59,7 +59,7 @@ enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_eng
  * in one frame the last one counts: one that others will leave after (record->to_come) is held
  * back. */
 void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_frame_record *record,
-                       const float *chunk, const struct tec_seen *seen);
+                       const float *chunk, const struct tec_observation_record *seen);
 
 /* Frame thread: the frame has ended; what is held back is posted, since those to come ended early.
  */

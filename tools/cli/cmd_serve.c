@@ -172,14 +172,14 @@ static struct tec_watch_options watch_options(const struct job *job)
     return (struct tec_watch_options){
         .acts = w->rows > 0 && w->columns > 0,
         .deadline_ns = d && !job->o->late_ok ? (int64_t)(d->ms * 1e6) : 0,
-        .handout = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
-                    .limit = tec_session_miss_limit(session, d),
-                    .decay_actions = d ? d->decay_actions : 0,
-                    .actions = or_else(job->o->actions, w->rows),
-                    .rows = w->rows,
-                    .width = w->columns,
-                    .executed = job->o->actions ? 0 : tec_session_executed(session),
-                    .limits = tec_session_limits(session)}};
+        .output = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
+                   .limit = tec_session_miss_limit(session, d),
+                   .decay_actions = d ? d->decay_actions : 0,
+                   .actions = or_else(job->o->actions, w->rows),
+                   .rows = w->rows,
+                   .width = w->columns,
+                   .executed = job->o->actions ? 0 : tec_session_executed(session),
+                   .limits = tec_session_limits(session)}};
 }
 
 static enum tec_status start(struct job *job, struct tec_error *err)

@@ -37,7 +37,7 @@ static const struct tec_option options[] = {
 static json_t *report(struct tec_simulation *s)
 {
     const struct tec_policy_report *p = tec_policy_report(s->opened.policy);
-    json_t *row = tec_summary_json(&s->world.summary);
+    json_t *row = tec_summary_json(&s->simulator.summary);
     json_object_set_new(row, "policy", json_string(tec_used_policy(&s->opened)));
     json_object_set_new(row, "failures", json_integer(p->failures));
     json_object_set_new(row, "quarantined", json_boolean(p->quarantined));
@@ -52,7 +52,7 @@ static enum tec_status tell(struct tec_invocation *call, struct tec_simulation *
     if (p->struck)
         tec_say(call, "%s", p->message);
     if (call->shared.format != TEC_FORMAT_JSON) {
-        tec_summary_print(&s->world.summary, tec_used_policy(&s->opened), call->out);
+        tec_summary_print(&s->simulator.summary, tec_used_policy(&s->opened), call->out);
         return TEC_OK;
     }
     json_t *json = report(s);

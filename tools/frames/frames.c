@@ -13,7 +13,8 @@ const char *tec_cause_word(enum tec_cause cause)
 static void released(void *user, const float *chunk, const struct tec_frame_record *record)
 {
     struct tec_frames *f = user;
-    const struct tec_seen *seen = tec_seen_find(&f->seen, record->seen);
+    const struct tec_observation_record *seen =
+        tec_observation_records_find(&f->records, record->seen);
     if (!seen || f->n_left == f->max_left)
         return;
     struct tec_frame_left *left = &f->left[f->n_left];
@@ -43,20 +44,20 @@ static void find_nodes(struct tec_frames *f)
     }
 }
 
-/* Create the handout. Frames that follow each other without a clock miss nothing: the robot carries
- * out all of a chunk, or as much as the pipeline says. */
-static enum tec_status make_handout(struct tec_frames *f, struct tec_error *err)
+/* Create the action output. Frames that follow each other without a clock miss nothing: the robot
+ * carries out all of a chunk, or as much as the pipeline says. */
+static enum tec_status make_action_output(struct tec_frames *f, struct tec_error *err)
 {
     const struct tec_session *session = f->opened.engine->session;
     const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline);
-    const struct tec_handout_options options = {.on_miss = TEC_MISS_HOLD,
-                                                .limit = tec_session_miss_limit(session, d),
-                                                .actions = tec_session_rows(session),
-                                                .rows = tec_session_rows(session),
-                                                .width = tec_session_columns(session),
-                                                .executed = tec_session_executed(session),
-                                                .limits = tec_session_limits(session)};
-    return tec_handout_create(&f->handout, &options, &f->arena, err);
+    const struct tec_action_output_options options = {.on_miss = TEC_MISS_HOLD,
+                                                      .limit = tec_session_miss_limit(session, d),
+                                                      .actions = tec_session_rows(session),
+                                                      .rows = tec_session_rows(session),
+                                                      .width = tec_session_columns(session),
+                                                      .executed = tec_session_executed(session),
+                                                      .limits = tec_session_limits(session)};
+    return tec_action_output_create(&f->output, &options, &f->arena, err);
 }
 
 static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
@@ -75,9 +76,9 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     f->texts = TEC_NEW(&f->arena, texts + 1, struct tec_frame_text);
     if (!f->left || !f->chunks || !f->actions || !f->readers || !f->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
-    TEC_TRY(tec_seen_create(&f->seen, e, &f->arena, err));
+    TEC_TRY(tec_observation_records_create(&f->records, e, &f->arena, err));
     if (f->action)
-        TEC_TRY(make_handout(f, err));
+        TEC_TRY(make_action_output(f, err));
     tec_frames_reset(f);
     return TEC_OK;
 }
@@ -140,8 +141,8 @@ void tec_frames_reset(struct tec_frames *f)
     }
     f->n_asks = f->n_cancels = 0;
     f->frame = 0;
-    if (f->handout)
-        tec_handout_forget(f->handout);
+    if (f->output)
+        tec_action_output_forget(f->output);
 }
 
 /* Decode the text that n new tokens add; at the end of a text also what was held back. */
@@ -268,9 +269,9 @@ static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, do
     bool whole = left->rows == tec_session_rows(session) && tec_session_limits(session);
     if (!whole && !tec_beyond_refused(&left->beyond))
         return;
-    const struct tec_handout_chunk chunk = {
+    const struct tec_action_output_chunk chunk = {
         .frame = f->frame, .actions = actions, .seen = left->seen, .beyond = left->beyond};
-    const struct tec_handed handed = tec_handout_fresh(f->handout, &chunk);
+    const struct tec_handed handed = tec_action_output_fresh(f->output, &chunk);
     left->source = handed.source;
     left->beyond = handed.beyond;
     left->rows = handed.n;
@@ -317,8 +318,8 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
     tick->n_cancels = f->n_cancels;
     tick->cancelled = f->cancelled;
     if (f->out.observed)
-        tec_seen_put(&f->seen, tick->frame, f->frame, f->out.input.captured_ns,
-                     tec_session_seen(e->session)->state_raw);
+        tec_observation_records_put(&f->records, tick->frame, f->frame, f->out.input.captured_ns,
+                                    tec_session_observation(e->session)->state_raw);
     f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
     if (f->watchdog)
         tec_watchdog_flush(f->watchdog);

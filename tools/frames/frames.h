@@ -3,7 +3,7 @@
 #ifndef TEC_TOOLS_FRAMES_FRAMES_H
 #define TEC_TOOLS_FRAMES_FRAMES_H
 
-#include "tools/api/seen.h"
+#include "tools/api/observation_records.h"
 #include "tools/api/watchdog.h"
 #include "tools/cli/open_engine.h"
 #include "tools/frames/inputs.h"
@@ -83,8 +83,9 @@ struct tec_frames {
     struct tec_watchdog
         *watchdog; /* gets every chunk the moment it is released; NULL = none. Borrowed.
                   Whoever takes from it makes robot actions: `out` has none then */
-    struct tec_handout *handout; /* without a watchdog: the last command, and the robot's limits */
-    struct tec_seen_list seen;
+    struct tec_action_output
+        *output; /* without a watchdog: the last command, and the robot's limits */
+    struct tec_observation_records records;
     size_t chunk; /* numbers of the model's */
     int n_left, max_left;
     struct tec_frame_left *left; /* [max_left] */

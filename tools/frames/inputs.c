@@ -57,7 +57,7 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
 }
 
 /* Declare the inputs of prefixes: first actions are optional; prompts of decode nodes and of
- * further models are required if they have no default. */
+ * secondary models are required if they have no default. */
 static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)

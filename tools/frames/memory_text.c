@@ -8,20 +8,21 @@ void tec_memory_line(FILE *out, const struct tec_memory_counts *before, struct t
 {
     const struct tec_memory_counts c = tec_memory_counts(memory);
     int64_t full = c.rows_full - before->rows_full;
-    fprintf(out, "  memory: %u remembered", c.store.units);
+    fprintf(out, "  memory: %u remembered", c.store.segments);
     if (c.prompts > before->prompts)
         fprintf(out, ", %lld in the prompt, %lld without kept keys, %.0f %% of rows",
-                (long long)(c.units - before->units), (long long)(c.missing - before->missing),
+                (long long)(c.segments - before->segments),
+                (long long)(c.missing - before->missing),
                 full ? 100.0 * (double)(c.rows - before->rows) / (double)full : 0.0);
     if (c.whole > before->whole)
         fputs(", computed whole", out);
 }
 
-/* The name of a damaged unit; if that is unknown its number, or null. */
-static json_t *unit_json(const struct tec_memory_damage *d)
+/* The name of a damaged segment; if that is unknown its number, or null. */
+static json_t *segment_json(const struct tec_memory_damage *d)
 {
-    if (d->unit[0])
-        return tec_json_shown(d->unit);
+    if (d->segment[0])
+        return tec_json_shown(d->segment);
     return d->serial ? json_integer((json_int_t)d->serial) : json_null();
 }
 
@@ -34,8 +35,8 @@ static json_t *damaged_json(struct tec_memory *memory)
     for (int i = 0; i < TEC_MEMORY_DAMAGES && i < d.n; i++)
         json_array_append_new(
             first, json_pack("{s:I, s:I, s:o, s:o}", "offset", (json_int_t)d.first[i].offset,
-                             "bytes", (json_int_t)d.first[i].bytes, "unit", unit_json(&d.first[i]),
-                             "what", tec_json_shown(d.first[i].what)));
+                             "bytes", (json_int_t)d.first[i].bytes, "segment",
+                             segment_json(&d.first[i]), "what", tec_json_shown(d.first[i].what)));
     return json_pack("{s:I, s:o, s:o}", "records", (json_int_t)d.n, "file",
                      file ? tec_json_shown(file) : json_null(), "first", first);
 }
@@ -60,7 +61,7 @@ void tec_memory_say_state(struct tec_memory *memory, struct tec_invocation *call
     if (d.n > 0)
         tec_say(call, "%s: %lld damaged part%s could not be used, the first at byte %lld (%s%s%s)",
                 tec_memory_file(memory), (long long)d.n, d.n == 1 ? "" : "s",
-                (long long)d.first[0].offset, d.first[0].unit, d.first[0].unit[0] ? ": " : "",
+                (long long)d.first[0].offset, d.first[0].segment, d.first[0].segment[0] ? ": " : "",
                 d.first[0].what);
     if (tec_memory_fails(memory))
         tec_say(call, "%s cannot be written: changes since then are lost at the end",
@@ -74,12 +75,12 @@ json_t *tec_memory_json(struct tec_memory *memory)
     tec_memory_trouble(memory, trouble);
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:b, s:o}",
-        "prompts", (json_int_t)c.prompts, "units", (json_int_t)c.units, "missing",
+        "prompts", (json_int_t)c.prompts, "segments", (json_int_t)c.segments, "missing",
         (json_int_t)c.missing, "whole", (json_int_t)c.whole, "late",
         (json_int_t)c.store.remote.late, "rows", (json_int_t)c.rows, "rows_full",
         (json_int_t)c.rows_full, "waited_us", (json_int_t)(c.waited_ns / 1000), "choose_us",
         (json_int_t)(c.choose_ns / 1000), "remembered_tokens", (json_int_t)c.remembered_tokens,
-        "stored", (json_int_t)c.store.units, "loaded_bytes", "ram",
+        "stored", (json_int_t)c.store.segments, "loaded_bytes", "ram",
         (json_int_t)c.prefetch.bytes[TEC_KEPT_RAM], "file",
         (json_int_t)c.prefetch.bytes[TEC_KEPT_FILE], "remote",
         (json_int_t)c.prefetch.bytes[TEC_KEPT_REMOTE], "damaged", damaged_json(memory), "writable",

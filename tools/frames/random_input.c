@@ -54,15 +54,15 @@ static bool random_prompt(struct tec_value *v, const struct tec_decl_input *in, 
     return ids && v->name;
 }
 
-/* A few units of a memory. */
-static bool random_units(struct tec_value *v, uint64_t *state, struct tec_arena *arena)
+/* A few segments of a memory. */
+static bool random_segments(struct tec_value *v, uint64_t *state, struct tec_arena *arena)
 {
-    enum { UNITS = 6, ROOM = 1024 };
+    enum { SEGMENTS = 6, ROOM = 1024 };
     static const char *const words[] = {"cup", "fork", "sink", "shelf", "apple", "open", "clean"};
     char *text = tec_arena_push(arena, ROOM, 1, 1);
     size_t n = 0;
-    for (int u = 0; text && u < UNITS; u++)
-        n += (size_t)snprintf(text + n, ROOM - n, "%s\"unit%d\": \"%s is %s by the %s\\n\"",
+    for (int u = 0; text && u < SEGMENTS; u++)
+        n += (size_t)snprintf(text + n, ROOM - n, "%s\"segment%d\": \"%s is %s by the %s\\n\"",
                               u ? ", " : "{\"put\": {", u, words[draw(state) % 7],
                               words[draw(state) % 7], words[draw(state) % 7]);
     if (text)
@@ -94,7 +94,7 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
         const struct tec_decl_input *in = &pipeline->inputs[i];
         struct tec_value *v = &values[*n];
         *v = (struct tec_value){.name = in->name};
-        bool made = in->kind == TEC_INPUT_SEGMENTS ? random_units(v, state, arena)
+        bool made = in->kind == TEC_INPUT_SEGMENTS ? random_segments(v, state, arena)
                     : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, side, state, arena)
                     : in->kind == TEC_INPUT_TENSOR
                         ? random_numbers(v, in, state, arena)

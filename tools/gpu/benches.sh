@@ -71,7 +71,7 @@ run_bench() {
     bench oxygen 60 pipelines/pi05_libero.lua --policy oxygen,isolated --param k=5 --rounds 3 \
         --set 'resources.chunk.shape=[10,32]' --frames "$(frames 60)" --warmup 8
     bench beside 60 pipelines/pi05_libero_parallel.lua --rounds 3 --frames "$(frames 150)" --warmup 8 \
-        --policy tools/gpu/alone.lua,tools/gpu/beside.lua,oxygen
+        --policy tools/gpu/alone.lua,tools/gpu/concurrent.lua,oxygen
     bench one_text 50 pipelines/suite/one_text.lua --policy oxygen --sweep k=8,1 --rounds 1 --warmup "$(frames 40)" \
         --frames "$(if [ -n "$cpu" ]; then echo 48; else echo 160; fi)"
     layers layers

@@ -53,7 +53,7 @@ bool tec_energy_add(struct tec_energy *energy, const struct tec_energy_counter *
 
 /* "package-0" has everything of a processor; "dram" is beside it; "core", "uncore" and "psys" are
  * parts of it, or hold it. */
-static bool counts_apart(const char *name)
+static bool counts_secondary(const char *name)
 {
     return strncmp(name, "package", 7) == 0 || strcmp(name, "dram") == 0;
 }
@@ -64,7 +64,7 @@ static void add_zone(struct tec_energy *energy, const char *folder, const char *
     char path[512];
     int n = snprintf(path, sizeof path, "%s/%s/name", folder, zone);
     if (n < 0 || (size_t)n >= sizeof path || !read_line(path, c.name, sizeof c.name) ||
-        !counts_apart(c.name))
+        !counts_secondary(c.name))
         return;
     n = snprintf(path, sizeof path, "%s/%s/max_energy_range_uj", folder, zone);
     if (n < 0 || (size_t)n >= sizeof path || !read_number(path, &c.range_uj))

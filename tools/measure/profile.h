@@ -19,8 +19,8 @@ struct tec_profile_variant {
     bool lone;        /* a private prefill */
     int model;        /* chain of the engine; of a further one a prefill is */
     int slices;       /* in so many, and a sample is one of them; else 0 */
-    int batch;        /* DECODE: captured; its rows are as many, but for fewer seats. Of a ring, and
-                       * PACKED: rows besides a new sequence */
+    int batch; /* DECODE: captured; its rows are as many, but for fewer request slots. Of a ring,
+                * and PACKED: rows besides a new sequence */
     struct tec_samples samples;
     int64_t busy_ns; /* sum of its launches */
 };

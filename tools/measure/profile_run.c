@@ -27,7 +27,7 @@ bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char 
 }
 
 /* A model whose requests have prefills of their own: a slice of them, and decodes. */
-static bool list_further(struct tec_profile *p, int model)
+static bool list_secondary(struct tec_profile *p, int model)
 {
     struct tec_plan *plan = p->opened.engine->chains[model].plan;
     const struct tec_plan_spec *s = &plan->spec;
@@ -62,17 +62,17 @@ static bool list_variants(struct tec_profile *p)
         s->stages ? tec_profile_list_ring(p) : tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
     if (s->steps > 0)
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, 0, "action"), false, 0);
-    if (s->seats && s->isolated)
+    if (s->request_slots && s->isolated)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
     const struct tec_choices *lists = &p->opened.engine->chains[0].choices;
     for (int i = 0; i < lists->n; i++)
         if (lists->items[i].node->kind == TEC_DECL_SCORE)
             ok = ok && tec_profile_add(p, TEC_COST_SCORE, lists->items[i].node->name, false, 0);
-    for (int b = 0; s->seats && b < s->n_batches; b++) /* none of a ring */
+    for (int b = 0; s->request_slots && b < s->n_batches; b++) /* none of a ring */
         ok = ok &&
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, 0, "decode"), false, s->batches[b]);
     for (int m = 1; m < p->opened.engine->n_chains; m++)
-        ok = ok && list_further(p, m);
+        ok = ok && list_secondary(p, m);
     return ok;
 }
 
@@ -118,7 +118,7 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
     size_t rows = 1, k = 1;
     for (int m = 0; m < p->opened.engine->n_chains; m++) {
         const struct tec_plan_spec *s = &p->opened.engine->chains[m].plan->spec;
-        rows = (size_t)s->seats + 1 > rows ? (size_t)s->seats + 1 : rows;
+        rows = (size_t)s->request_slots + 1 > rows ? (size_t)s->request_slots + 1 : rows;
         k = (size_t)s->max_k + 1 > k ? (size_t)s->max_k + 1 : k;
     }
     p->tokens = TEC_NEW(p->call->arena, rows * k, int);
@@ -169,7 +169,8 @@ static void run_decode(struct tec_profile *p, const struct tec_executor *x,
     const struct tec_prefix_input *o = v->model ? &p->prompts[v->model] : &p->input.prefix;
     const struct tec_executor own = tec_executor_real(plan);
     int prefix = tec_prefix_rows(plan, o), region = v->model ? p->regions[v->model] : p->region;
-    int n = v->batch < s->seats ? v->batch : s->seats, k = t->n_k ? t->k[turn % t->n_k] : 1;
+    int n = v->batch < s->request_slots ? v->batch : s->request_slots,
+        k = t->n_k ? t->k[turn % t->n_k] : 1;
     struct tec_replay replay;
     k = k < s->max_k ? k : s->max_k;
     k = k < s->new_tokens ? k : s->new_tokens;
@@ -197,8 +198,8 @@ static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
     }
 }
 
-/* A further model's, the prefill first. */
-static void run_further(struct tec_profile *p, const struct tec_executor *x, int turn)
+/* A secondary model's, the prefill first. */
+static void run_secondary(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     for (int i = 0; i < p->n_variants; i++)
         if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL)
@@ -236,7 +237,7 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
     int first = 0;
     if (p->opened.engine->plan->spec.stages) {
         tec_profile_run_ring(p, x, turn);
-        run_further(p, x, turn);
+        run_secondary(p, x, turn);
         return;
     }
     for (int i = 0; i < p->n_variants; i++) {
@@ -259,7 +260,7 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
     int decodes = 0;
     while (first + decodes < p->n_variants && !p->variants[first + decodes].model)
         decodes++;
-    run_further(p, x, turn);
+    run_secondary(p, x, turn);
     for (int i = 0; i < decodes; i++)
         run_decode(p, x, &p->variants[first + (i + turn) % decodes], turn);
 }

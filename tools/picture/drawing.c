@@ -150,7 +150,7 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
     else if (node->kind == TEC_DECL_SCORE)
         add_line(m, item, "score, %d texts", node->choices.n);
     else if (node->kind == TEC_DECL_REMEMBER)
-        add_line(m, item, "unit '%s'", tec_pipeline_key(node));
+        add_line(m, item, "segment '%s'", tec_pipeline_key(node));
     else
         add_line(m, item, "%s", item->word);
     if (m->d->pipeline->n_models > 1 && node->model.name)

@@ -114,7 +114,7 @@ static enum tec_status check_determinism(struct gate *g, struct tec_error *err)
 static enum tec_status check_starvation(struct gate *g, struct tec_error *err)
 {
     const struct tec_gate_run *r = &g->runs[PLAIN];
-    const struct tec_summary *s = &r->world.summary;
+    const struct tec_summary *s = &r->simulator.summary;
     if (r->worst_wait > g->o->patience || r->unheard)
         return report(g, false, "no starvation", err,
                       "request %lld waited %lld frames for a token, %d are allowed; %lld of %lld "
@@ -131,7 +131,7 @@ static enum tec_status check_starvation(struct gate *g, struct tec_error *err)
 static enum tec_status check_deadline(struct gate *g, struct tec_error *err)
 {
     const struct tec_gate_run *r = &g->runs[AT_P99];
-    const struct tec_summary *s = &r->world.summary;
+    const struct tec_summary *s = &r->simulator.summary;
     if (s->missed || s->late || s->skipped)
         return report(g, false, "hard deadline", err,
                       "with every launch at its p99: %lld of %lld frames missed, the first %lld, "
@@ -166,7 +166,7 @@ static enum tec_status check_chaos(struct gate *g, struct tec_error *err)
 {
     const struct tec_policy_report *p = report_of(g, CHAOS);
     const struct tec_gate_run *r = &g->runs[CHAOS];
-    const struct tec_summary *s = &r->world.summary;
+    const struct tec_summary *s = &r->simulator.summary;
     int64_t before = 0;
     for (int i = 0; i < RELOAD; i++)
         before += report_of(g, i)->failures;

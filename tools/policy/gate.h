@@ -1,7 +1,7 @@
 /* gate.h - the gate: is a policy fit to be let on a robot? `tectum policy check`.
  *
  * The policy plans in the real frame loop on a virtual clock with the robot's own costs, under more
- * requests than there are seats. doc/policy-tests.md says what each check means. */
+ * requests than there are request slots. doc/policy-tests.md says what each check means. */
 #ifndef TEC_TOOLS_POLICY_GATE_H
 #define TEC_TOOLS_POLICY_GATE_H
 

@@ -286,7 +286,7 @@ static enum tec_status open_all(struct tec_gate_run *r, struct tec_arena *arena,
     TEC_TRY(tec_open_options(&r->opened, &options, r->call, r->pipeline, &more, err));
     options.random = tec_measured_by(r->call, r->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
     options.progress = NULL;
-    tec_world_connect(&r->world, r->device, &options);
+    tec_simulator_connect(&r->simulator, r->device, &options);
     r->told = options.events;
     options.events = (struct tec_event_sink){emit, r};
     TEC_TRY(tec_engine_simulate(&r->opened.engine, &options, r->device, r->call->heap, err));
@@ -299,14 +299,14 @@ static enum tec_status open_all(struct tec_gate_run *r, struct tec_arena *arena,
                                       .observe = r->inner.observe ? observe : NULL,
                                       .evict = r->inner.evict ? evict : NULL};
     tec_loop_set_planner(r->opened.engine->loop, &probe);
-    const struct tec_world_options w = {.pipeline = r->opened.pipeline,
-                                        .scenario = r->scenario,
-                                        .costs = r->costs,
-                                        .seen = r->seen,
-                                        .engine = r->opened.engine,
-                                        .device = r->device,
-                                        .policy = r->opened.policy};
-    TEC_TRY(tec_world_init(&r->world, &w, arena, err));
+    const struct tec_simulator_options w = {.pipeline = r->opened.pipeline,
+                                            .scenario = r->scenario,
+                                            .costs = r->costs,
+                                            .seen = r->seen,
+                                            .engine = r->opened.engine,
+                                            .device = r->device,
+                                            .policy = r->opened.policy};
+    TEC_TRY(tec_simulator_init(&r->simulator, &w, arena, err));
     return TEC_OK;
 }
 
@@ -322,7 +322,7 @@ enum tec_status tec_gate_run(struct tec_gate_run *run, struct tec_arena *arena,
     run->first_missed = -1;
     TEC_TRY(make_room(run, arena, err));
     TEC_TRY(open_all(run, arena, err));
-    TEC_TRY(tec_world_run(&run->world, err));
+    TEC_TRY(tec_simulator_run(&run->simulator, err));
     run->n = run->n < run->room ? run->n : run->room;
     while (run->n_waits > 0) /* requests still waiting at the end count too */
         settle(run, run->waits[0].id, true);
@@ -332,7 +332,7 @@ enum tec_status tec_gate_run(struct tec_gate_run *run, struct tec_arena *arena,
 
 void tec_gate_finish(struct tec_gate_run *run)
 {
-    tec_world_finish(&run->world);
+    tec_simulator_finish(&run->simulator);
     tec_close_engine(&run->opened);
     tec_policy_close(run->reloaded);
     run->reloaded = NULL;

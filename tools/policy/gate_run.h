@@ -3,7 +3,7 @@
 #define TEC_TOOLS_POLICY_GATE_RUN_H
 
 #include "tools/cli/open_engine.h"
-#include "tools/simulate/world.h"
+#include "tools/simulate/simulator.h"
 
 /* One live request and how long it has waited. */
 struct tec_gate_wait {
@@ -23,7 +23,7 @@ struct tec_gate_run {
     /* The machinery; stays open until finish. */
     struct tec_opened opened;
     struct tec_virtual device[TEC_MAX_CHAINS];
-    struct tec_world world;
+    struct tec_simulator simulator;
     struct tec_policy *reloaded; /* the fresh one, NULL = none yet */
     struct tec_planner inner;    /* of the one that decides */
     struct tec_event_sink told;

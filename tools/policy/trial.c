@@ -369,7 +369,7 @@ void tec_trial_evict(lua_State *L, struct tec_trial *t)
 {
     struct tec_mock *m = t->mock;
     lua_Integer n = luaL_optinteger(L, 2, 1);
-    luaL_argcheck(L, n >= 1 && n <= TEC_MAX_ROWS, 2, "seats are 1 to 64");
+    luaL_argcheck(L, n >= 1 && n <= TEC_MAX_ROWS, 2, "request slots are 1 to 64");
     begin(L, t, TEC_ASKED_EVICT);
     int64_t failures = tec_policy_report(m->policy)->failures;
     t->victim = m->planner.evict ? m->planner.evict(m->planner.self, &m->view, (int)n) : -1;

@@ -1,5 +1,5 @@
-/* workload.c - makes the workloads of the gate from a seed: more requests than there are seats, and
- * for chaos also late inputs, slow launches and cancellations. */
+/* workload.c - makes the workloads of the gate from a seed: more requests than there are request
+ * slots, and for chaos also late inputs, slow launches and cancellations. */
 #include "tools/policy/workload.h"
 
 #include "graph/kv/stages.h"

@@ -1,5 +1,6 @@
-/* workload.h - what the gate lets happen to a policy: more requests than there are seats, then late
- * inputs, slow launches and cancellations besides. The same seed makes the same workload. */
+/* workload.h - what the gate lets happen to a policy: more requests than there are request slots,
+ * then late inputs, slow launches and cancellations besides. The same seed makes the same workload.
+ */
 #ifndef TEC_TOOLS_POLICY_WORKLOAD_H
 #define TEC_TOOLS_POLICY_WORKLOAD_H
 
@@ -15,8 +16,8 @@ struct tec_workload {
     uint64_t seed;
 };
 
-/* Bursts beyond all seats, requests of any length and priority in between; most lengths are short
- * of max_tokens. In the arena. */
+/* Bursts beyond all request slots, requests of any length and priority in between; most lengths are
+ * short of max_tokens. In the arena. */
 enum tec_status tec_workload_stress(struct tec_scenario *out, const struct tec_workload *work,
                                     struct tec_arena *arena, struct tec_error *err);
 

@@ -15,23 +15,23 @@ enum tec_status tec_watch_create(struct tec_watch *w, const struct tec_watch_opt
                                  struct tec_arena *moment, struct tec_error *err)
 {
     *w = (struct tec_watch){.o = *options, .slot = slot, .moment = moment};
-    return w->o.acts ? tec_handout_create(&w->handout, &w->o.handout, arena, err) : TEC_OK;
+    return w->o.acts ? tec_action_output_create(&w->output, &w->o.output, arena, err) : TEC_OK;
 }
 
 void tec_watch_open(struct tec_watch *w)
 {
-    if (w->handout)
-        tec_handout_forget(w->handout);
+    if (w->output)
+        tec_action_output_forget(w->output);
 }
 
-static struct tec_handout_chunk chunk_of(const struct tec_watch *w, int64_t tick)
+static struct tec_action_output_chunk chunk_of(const struct tec_watch *w, int64_t tick)
 {
     const struct tec_job *j = job_of(w);
-    return (struct tec_handout_chunk){.frame = tick,
-                                      .captured_ns = j->captured_ns,
-                                      .actions = j->actions,
-                                      .seen = j->chunk_id,
-                                      .beyond = j->beyond};
+    return (struct tec_action_output_chunk){.frame = tick,
+                                            .captured_ns = j->captured_ns,
+                                            .actions = j->actions,
+                                            .seen = j->chunk_id,
+                                            .beyond = j->beyond};
 }
 
 static struct tec_safety *safety_of(const struct tec_watch *w)
@@ -43,8 +43,8 @@ static struct tec_safety *safety_of(const struct tec_watch *w)
 static void follow_resets(struct tec_watch *w)
 {
     uint32_t resets = atomic_load(&safety_of(w)->resets);
-    if (w->handout && w->resets != resets)
-        tec_handout_reset(w->handout);
+    if (w->output && w->resets != resets)
+        tec_action_output_reset(w->output);
     w->resets = resets;
 }
 
@@ -62,12 +62,12 @@ static struct tec_handed latch(struct tec_watch *w, struct tec_handed handed)
 static struct tec_handed hand_out(struct tec_watch *w, int64_t tick, bool fresh)
 {
     follow_resets(w);
-    if (!w->handout) /* a pipeline of text */
+    if (!w->output) /* a pipeline of text */
         return (struct tec_handed){.source = TEC_SOURCE_NONE, .frame = -1, .seen = -1};
     if (!fresh) /* the job may be the engine's: nothing of it is read */
-        return latch(w, tec_handout_missed(w->handout, tick));
-    const struct tec_handout_chunk chunk = chunk_of(w, tick);
-    const struct tec_handed handed = tec_handout_fresh(w->handout, &chunk);
+        return latch(w, tec_action_output_missed(w->output, tick));
+    const struct tec_action_output_chunk chunk = chunk_of(w, tick);
+    const struct tec_handed handed = tec_action_output_fresh(w->output, &chunk);
     if (handed.beyond.n)
         tec_safety_limit(safety_of(w), &handed.beyond);
     return latch(w, handed);
@@ -91,13 +91,13 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
     bool own = good && w->options.deadline_ms > 0.0;
     if (own)
         due = now + (int64_t)(w->options.deadline_ms * 1e6);
-    else if (good && w->o.deadline_ns > 0 && (w->options.wants_actions || !w->handout))
+    else if (good && w->o.deadline_ns > 0 && (w->options.wants_actions || !w->output))
         due = now + w->o.deadline_ns;
     tec_arena_finish(w->moment);
     if (good && w->options.reset)
         tec_safety_reset(safety_of(w));
     follow_resets(w);
-    tec_slot_whole(w->slot, now, due, !own && w->options.wants_text && w->handout);
+    tec_slot_whole(w->slot, now, due, !own && w->options.wants_text && w->output);
     if (!w->slot->early)
         begin(w);
 }
@@ -114,8 +114,8 @@ static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, con
     const struct tec_reply r = {.actions = !w->wants_actions ? NULL
                                            : actions         ? actions
                                                              : j->actions,
-                                .rows = own ? w->o.handout.rows : handed.n,
-                                .columns = w->o.handout.width,
+                                .rows = own ? w->o.output.rows : handed.n,
+                                .columns = w->o.output.width,
                                 .policy_ms = 0.0,
                                 .server_ms = (double)(now - w->slot->filled_ns) / 1e6,
                                 .previous_ms = w->slot->previous_ms,
@@ -159,12 +159,12 @@ static void keep(struct tec_watch *w, int64_t now)
 {
     struct tec_job *j = job_of(w);
     bool refused = tec_beyond_refused(&j->beyond) && w->wants_actions;
-    if (w->handout && j->lost) {
+    if (w->output && j->lost) {
         reply(w, hand_out(w, w->slot->tick, false), false, "model", now);
         return;
     }
     bool acted = atomic_load_explicit(&j->acted, memory_order_acquire);
-    if (!w->handout || j->failed || (!acted && !refused))
+    if (!w->output || j->failed || (!acted && !refused))
         return;
     const struct tec_handed handed = hand_out(w, w->slot->tick, true);
     if (tec_beyond_refused(&handed.beyond))
@@ -173,7 +173,7 @@ static void keep(struct tec_watch *w, int64_t now)
         reply(w, handed, true, NULL, now);  /* says so: stopped */
     else if (handed.moved && j->actions_at) /* the step to the first row; a text stays */
         memcpy(j->reply + j->actions_at, handed.chunk,
-               (size_t)w->o.handout.rows * (size_t)w->o.handout.width * sizeof *handed.chunk);
+               (size_t)w->o.output.rows * (size_t)w->o.output.width * sizeof *handed.chunk);
 }
 
 bool tec_watch_collected(struct tec_watch *w, int64_t now)
@@ -189,9 +189,9 @@ bool tec_watch_collected(struct tec_watch *w, int64_t now)
         s->held = true;
         s->held_tick = s->tick;
     }
-    const struct tec_handout_chunk chunk = chunk_of(w, s->held_tick);
-    if (w->handout && !w->told && atomic_load_explicit(&job_of(w)->acted, memory_order_acquire))
-        tec_handout_late(w->handout, &chunk);
+    const struct tec_action_output_chunk chunk = chunk_of(w, s->held_tick);
+    if (w->output && !w->told && atomic_load_explicit(&job_of(w)->acted, memory_order_acquire))
+        tec_action_output_late(w->output, &chunk);
     tec_slot_returned(s);
     if (was_early && !s->early)
         begin(w);

@@ -5,7 +5,7 @@
 #define TEC_TOOLS_SERVE_WATCH_H
 
 #include "base/arena.h"
-#include "graph/run/handout.h"
+#include "graph/run/action_output.h"
 #include "tools/serve/request.h"
 #include "tools/serve/slot.h"
 
@@ -13,9 +13,10 @@
 enum { TEC_WATCH_LEAD_NS = 500000 };
 
 struct tec_watch_options {
-    struct tec_handout_options handout; /* of a reply's actions: its rows, `actions` a substitute */
-    bool acts;                          /* false: the pipeline makes no actions, nothing is held */
-    int64_t deadline_ns;                /* of requests that name none; 0: whenever they are ready */
+    struct tec_action_output_options
+        output;          /* of a reply's actions: its rows, `actions` a substitute */
+    bool acts;           /* false: the pipeline makes no actions, nothing is held */
+    int64_t deadline_ns; /* of requests that name none; 0: whenever they are ready */
 };
 
 /* One connection's last command and the deadlines of its requests. Owned by the connection thread.
@@ -23,7 +24,7 @@ struct tec_watch_options {
 struct tec_watch {
     struct tec_watch_options o;
     struct tec_slot *slot;
-    struct tec_handout *handout;
+    struct tec_action_output *output;
     struct tec_arena *moment;           /* borrowed; scratch */
     struct tec_request_message options; /* of the newest whole message */
     bool wants_actions, wants_text;     /* of the request with the engine, or that was last */

@@ -147,7 +147,8 @@ static void send_actions(struct tec_worker *w)
 static void released(void *user, const float *chunk, const struct tec_frame_record *record)
 {
     struct tec_worker *w = user;
-    const struct tec_seen *seen = tec_seen_find(&w->seen, record->seen);
+    const struct tec_observation_record *seen =
+        tec_observation_records_find(&w->records, record->seen);
     if (w->running < 0 || !seen)
         return;
     struct tec_worker_job *s = &w->jobs[w->running];
@@ -174,7 +175,7 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
 static void lost(void *user, int64_t frame, int64_t captured_ns)
 {
     struct tec_worker *w = user;
-    const struct tec_seen *seen = tec_seen_find(&w->seen, frame);
+    const struct tec_observation_record *seen = tec_observation_records_find(&w->records, frame);
     (void)captured_ns;
     w->lost |= w->running >= 0 && seen && seen->number == w->number;
 }
@@ -270,8 +271,8 @@ static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
     struct tec_tick tick = make_tick(w);
     if (job >= 0) {
         count_from_request(w, job, &tick);
-        tec_seen_put(&w->seen, tick.frame, w->number, w->input.captured_ns,
-                     tec_session_seen(w->opened.engine->session)->state_raw);
+        tec_observation_records_put(&w->records, tick.frame, w->number, w->input.captured_ns,
+                                    tec_session_observation(w->opened.engine->session)->state_raw);
     }
     const struct tec_frame_record *r =
         tec_loop_run(w->opened.engine->loop, job >= 0 ? &w->input : NULL, &tick);
@@ -454,7 +455,7 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
     w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
     bool all = w->actions && w->noise && w->jobs && w->cancels;
-    TEC_TRY(tec_seen_create(&w->seen, e, &w->arena, err));
+    TEC_TRY(tec_observation_records_create(&w->records, e, &w->arena, err));
     for (int i = 0; all && i < n; i++) {
         w->jobs[i].actions = TEC_NEW(&w->arena, (size_t)w->rows * (size_t)w->columns + 1, double);
         all = w->jobs[i].actions != NULL;

@@ -12,7 +12,7 @@
 #ifndef TEC_TOOLS_SERVE_WORKER_H
 #define TEC_TOOLS_SERVE_WORKER_H
 
-#include "tools/api/seen.h"
+#include "tools/api/observation_records.h"
 #include "tools/cli/open_engine.h"
 #include "tools/serve/exchange.h"
 #include "tools/serve/request.h"
@@ -46,7 +46,7 @@ struct tec_worker {
     bool acted; /* the running frame has made actions */
     bool holds; /* and newer ones will leave in it: these are not sent yet */
     bool lost;  /* the model ended those that the request is given before they were whole */
-    struct tec_seen_list seen;
+    struct tec_observation_records records;
     int stages;                  /* of a ring; 0 = none */
     int64_t client;              /* whose observations are in the ring */
     int good_rows;               /* of its actions */

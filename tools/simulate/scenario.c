@@ -311,8 +311,8 @@ static enum tec_status read_clock(struct reader *r, const json_t *json, struct t
         return TEC_OK;
     TEC_TRY(integer(r, handout, "actions", 1, 0, &actions, err));
     TEC_TRY(integer(r, handout, "dims", 1, 0, &dims, err));
-    r->s->handout_actions = actions < 4096 ? (int)actions : 4096;
-    r->s->handout_dims = dims < 4096 ? (int)dims : 4096;
+    r->s->output_actions = actions < 4096 ? (int)actions : 4096;
+    r->s->output_dims = dims < 4096 ? (int)dims : 4096;
     return TEC_OK;
 }
 

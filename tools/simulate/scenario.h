@@ -41,8 +41,8 @@ struct tec_scenario {
     struct tec_scenario_session sessions[TEC_MAX_SESSIONS];
     struct tec_happenings arrivals, cancel, spikes, late, params, costs_from, reset, eos,
         instruction, missing;
-    int64_t text_tokens;               /* of a prompt; 0 = as many as can be */
-    int handout_actions, handout_dims; /* 0: nothing is handed out */
+    int64_t text_tokens;             /* of a prompt; 0 = as many as can be */
+    int output_actions, output_dims; /* 0: nothing is handed out */
 };
 
 /* Frames follow each other, 100 of them. */

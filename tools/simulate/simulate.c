@@ -1,5 +1,5 @@
 /* simulate.c - one simulated run from files to a summary: it opens the pipeline, the costs, the
- * scenario and the policy, and runs their world. */
+ * scenario and the policy, and runs their simulator. */
 #include "tools/simulate/simulate.h"
 
 #include "tools/measure/measure.h"
@@ -74,20 +74,20 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     s->opened.pipeline->guard.hard_us = PATIENCE_US;
     options.random = tec_measured_by(call, s->opened.pipeline) != TEC_MEASURED_CHECKPOINT;
     options.progress = NULL;
-    tec_world_connect(&s->world, s->device, &options);
+    tec_simulator_connect(&s->simulator, s->device, &options);
     TEC_TRY(tec_engine_simulate(&s->opened.engine, &options, s->device, call->heap, err));
     TEC_TRY(tec_use_policy(&s->opened, NULL, err));
     if (o->arrivals)
         TEC_TRY(read_arrivals(s, o->arrivals, options.seed, err));
-    const struct tec_world_options w = {.pipeline = s->opened.pipeline,
-                                        .scenario = &s->scenario,
-                                        .costs = &s->costs,
-                                        .arrivals = o->arrivals ? &s->arrivals : NULL,
-                                        .engine = s->opened.engine,
-                                        .device = s->device,
-                                        .policy = s->opened.policy,
-                                        .trace = o->trace};
-    return tec_world_init(&s->world, &w, call->arena, err);
+    const struct tec_simulator_options w = {.pipeline = s->opened.pipeline,
+                                            .scenario = &s->scenario,
+                                            .costs = &s->costs,
+                                            .arrivals = o->arrivals ? &s->arrivals : NULL,
+                                            .engine = s->opened.engine,
+                                            .device = s->device,
+                                            .policy = s->opened.policy,
+                                            .trace = o->trace};
+    return tec_simulator_init(&s->simulator, &w, call->arena, err);
 }
 
 enum tec_status tec_simulation_open(struct tec_simulation *s, struct tec_invocation *call,
@@ -102,14 +102,14 @@ enum tec_status tec_simulation_open(struct tec_simulation *s, struct tec_invocat
 
 enum tec_status tec_simulation_run(struct tec_simulation *s, struct tec_error *err)
 {
-    TEC_TRY(tec_world_run(&s->world, err));
-    if (s->world.summary.out_of_memory)
+    TEC_TRY(tec_simulator_run(&s->simulator, err));
+    if (s->simulator.summary.out_of_memory)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a summary");
     return TEC_OK;
 }
 
 void tec_simulation_close(struct tec_simulation *s)
 {
-    tec_world_finish(&s->world);
+    tec_simulator_finish(&s->simulator);
     tec_close_engine(&s->opened);
 }

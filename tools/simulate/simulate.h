@@ -4,7 +4,7 @@
 #define TEC_TOOLS_SIMULATE_SIMULATE_H
 
 #include "tools/cli/open_engine.h"
-#include "tools/simulate/world.h"
+#include "tools/simulate/simulator.h"
 
 /* The pipeline's policy, or that of the call's --policy, with its parameters. */
 struct tec_simulation_options {
@@ -25,7 +25,7 @@ struct tec_simulation {
     struct tec_scenario scenario;
     struct tec_cost_table costs;
     struct tec_arrivals arrivals;
-    struct tec_world world;
+    struct tec_simulator simulator;
 };
 
 /* `call` gives root, heap, arena and the shared options of the model, --set, --policy, --param. On

@@ -2,11 +2,11 @@
  * At equal times a frame's events come first, also those of one that opens, then actions, then
  * ticks that open nothing. */
 #include "base/json_text.h"
-#include "tools/simulate/world.h"
+#include "tools/simulate/simulator.h"
 
 #include <string.h>
 
-void tec_world_write(struct tec_world *w, json_t *line)
+void tec_simulator_write(struct tec_simulator *w, json_t *line)
 {
     enum tec_status status = tec_json_print(w->o.trace, line, JSON_COMPACT, "an event", NULL);
     if (w->failed == TEC_OK)
@@ -15,9 +15,9 @@ void tec_world_write(struct tec_world *w, json_t *line)
 }
 
 /* The made-up chunk of a frame: action i is [v, 2v, ...] with v = 1 + frame + i / 16. */
-const double *tec_world_chunk(struct tec_world *w, int64_t frame)
+const double *tec_simulator_chunk(struct tec_simulator *w, int64_t frame)
 {
-    int rows = w->o.engine->topology.horizon, width = w->o.scenario->handout_dims;
+    int rows = w->o.engine->topology.horizon, width = w->o.scenario->output_dims;
     for (int i = 0; i < rows; i++)
         for (int c = 0; c < width; c++)
             w->chunk[(ptrdiff_t)i * width + c] =
@@ -25,10 +25,10 @@ const double *tec_world_chunk(struct tec_world *w, int64_t frame)
     return w->chunk;
 }
 
-void tec_world_handed(struct tec_world *w, int session, int64_t frame, int64_t t_ns,
-                      const struct tec_handed *handed)
+void tec_simulator_handed(struct tec_simulator *w, int session, int64_t frame, int64_t t_ns,
+                          const struct tec_handed *handed)
 {
-    int width = w->o.scenario->handout_dims;
+    int width = w->o.scenario->output_dims;
     if (!w->o.trace)
         return;
     json_t *actions = json_array();
@@ -41,30 +41,30 @@ void tec_world_handed(struct tec_world *w, int session, int64_t frame, int64_t t
         json_array_append_new(actions, row);
     }
     json_object_set_new(line, "actions", actions);
-    tec_world_write(w, line);
+    tec_simulator_write(w, line);
 }
 
 /* Frames of a session become due in their order. */
-void tec_world_expect(struct tec_world *w, int session, int64_t frame, int64_t at_ns)
+void tec_simulator_expect(struct tec_simulator *w, int session, int64_t frame, int64_t at_ns)
 {
-    if (!w->sessions[session].handout)
+    if (!w->sessions[session].output)
         return;
-    if (w->n_due == TEC_WORLD_DUE) {
+    if (w->n_due == TEC_SIMULATOR_DUE) {
         w->failed = TEC_UNSUPPORTED;
         return;
     }
-    w->due[w->n_due++] = (struct tec_world_due){session, frame, at_ns};
+    w->due[w->n_due++] = (struct tec_simulator_due){session, frame, at_ns};
 }
 
-static void reset_due(struct tec_world *w, const struct tec_world_due *d)
+static void reset_due(struct tec_simulator *w, const struct tec_simulator_due *d)
 {
     const struct tec_happenings *resets = &w->o.scenario->reset;
     for (int i = 0; i < resets->n; i++)
         if (resets->item[i].frame == d->frame)
-            tec_handout_reset(w->sessions[d->session].handout);
+            tec_action_output_reset(w->sessions[d->session].output);
 }
 
-static int first_due(const struct tec_world *w)
+static int first_due(const struct tec_simulator *w)
 {
     int first = -1;
     for (int i = 0; i < w->n_due; i++)
@@ -73,36 +73,37 @@ static int first_due(const struct tec_world *w)
     return first;
 }
 
-static void hand_substitute(struct tec_world *w, int at)
+static void hand_substitute(struct tec_simulator *w, int at)
 {
-    struct tec_world_due d = w->due[at];
+    struct tec_simulator_due d = w->due[at];
     memmove(&w->due[at], &w->due[at + 1], (size_t)(--w->n_due - at) * sizeof w->due[0]);
     reset_due(w, &d);
-    struct tec_handed handed = tec_handout_missed(w->sessions[d.session].handout, d.frame);
-    tec_world_handed(w, d.session, d.frame, d.at_ns, &handed);
+    struct tec_handed handed = tec_action_output_missed(w->sessions[d.session].output, d.frame);
+    tec_simulator_handed(w, d.session, d.frame, d.at_ns, &handed);
 }
 
 /* Whether the session has had its last tick. */
-bool tec_world_over(const struct tec_world *w, const struct tec_world_session *s)
+bool tec_simulator_over(const struct tec_simulator *w, const struct tec_simulator_session *s)
 {
-    int64_t at = tec_world_tick(s, s->next);
+    int64_t at = tec_simulator_tick(s, s->next);
     return s->next >= w->o.scenario->frames || at >= INT64_MAX / 2 ||
            at / 1000 >= w->o.scenario->until_us;
 }
 
-int64_t tec_world_tick(const struct tec_world_session *s, int64_t n)
+int64_t tec_simulator_tick(const struct tec_simulator_session *s, int64_t n)
 {
     int64_t at;
     bool over = __builtin_mul_overflow(n, s->period_ns, &at);
     return over || at > INT64_MAX / 2 ? INT64_MAX / 2 : at + s->offset_ns;
 }
 
-static int64_t tick_at(const struct tec_world *w, const struct tec_world_session *s)
+static int64_t tick_at(const struct tec_simulator *w, const struct tec_simulator_session *s)
 {
-    return !w->paced || tec_world_over(w, s) ? INT64_MAX : s->offset_ns + s->next * s->period_ns;
+    return !w->paced || tec_simulator_over(w, s) ? INT64_MAX
+                                                 : s->offset_ns + s->next * s->period_ns;
 }
 
-static int first_tick(const struct tec_world *w)
+static int first_tick(const struct tec_simulator *w)
 {
     int first = 0;
     for (int i = 1; i < w->n_sessions; i++)
@@ -111,20 +112,20 @@ static int first_tick(const struct tec_world *w)
     return first;
 }
 
-static void tell_skip(struct tec_world *w, const struct tec_world_due *skip)
+static void tell_skip(struct tec_simulator *w, const struct tec_simulator_due *skip)
 {
     if (!w->o.trace)
         return;
     json_t *line =
         tec_trace_line(skip->at_ns, "skip", skip->frame, w->sessions[skip->session].name);
     json_object_set_new(line, "tick_us", json_integer(skip->at_ns / 1000));
-    tec_world_write(w, line);
+    tec_simulator_write(w, line);
 }
 
 /* What is skipped is told now, or `later`: when the frame that opens at this moment has said so. */
-static void skip(struct tec_world *w, int session, int64_t at, bool later)
+static void skip(struct tec_simulator *w, int session, int64_t at, bool later)
 {
-    const struct tec_world_due skip = {session, w->sessions[session].next, at};
+    const struct tec_simulator_due skip = {session, w->sessions[session].next, at};
     w->summary.skipped++;
     if (later && w->n_skips < TEC_MAX_SESSIONS)
         w->skips[w->n_skips++] = skip;
@@ -132,9 +133,9 @@ static void skip(struct tec_world *w, int session, int64_t at, bool later)
         tell_skip(w, &skip);
 }
 
-static void tick(struct tec_world *w, int session, bool later)
+static void tick(struct tec_simulator *w, int session, bool later)
 {
-    struct tec_world_session *s = &w->sessions[session];
+    struct tec_simulator_session *s = &w->sessions[session];
     int64_t at = tick_at(w, s), deadline = s->deadline_ns < 0 ? -1 : at + s->deadline_ns;
     if (session == w->running || s->waiting >= 0) {
         skip(w, session, at, later);
@@ -144,23 +145,23 @@ static void tick(struct tec_world *w, int session, bool later)
         s->waiting_deadline_ns = deadline;
     }
     if (deadline >= 0)
-        tec_world_expect(w, session, s->next, deadline);
+        tec_simulator_expect(w, session, s->next, deadline);
     s->next++;
 }
 
-static void tell_first_skip(struct tec_world *w)
+static void tell_first_skip(struct tec_simulator *w)
 {
-    const struct tec_world_due skip = w->skips[0];
+    const struct tec_simulator_due skip = w->skips[0];
     memmove(&w->skips[0], &w->skips[1], (size_t)--w->n_skips * sizeof w->skips[0]);
     tell_skip(w, &skip);
 }
 
-int64_t tec_world_next(const struct tec_world *w)
+int64_t tec_simulator_next(const struct tec_simulator *w)
 {
     return tick_at(w, &w->sessions[first_tick(w)]);
 }
 
-void tec_world_pass(struct tec_world *w, int64_t t_ns)
+void tec_simulator_pass(struct tec_simulator *w, int64_t t_ns)
 {
     for (;;) {
         int due = first_due(w), at = first_tick(w);
@@ -178,9 +179,9 @@ void tec_world_pass(struct tec_world *w, int64_t t_ns)
     }
 }
 
-void tec_world_release(struct tec_world *w)
+void tec_simulator_release(struct tec_simulator *w)
 {
-    tec_world_pass(w, w->now_ns);
+    tec_simulator_pass(w, w->now_ns);
     for (int at = first_tick(w); tick_at(w, &w->sessions[at]) <= w->now_ns; at = first_tick(w))
         tick(w, at, true);
 }

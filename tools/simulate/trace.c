@@ -1,5 +1,5 @@
 /* trace.c - writes the events of the frame loop as lines of JSON. */
-#include "tools/simulate/world.h"
+#include "tools/simulate/simulator.h"
 
 #include <string.h>
 

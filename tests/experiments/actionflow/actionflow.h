@@ -73,7 +73,7 @@ struct tec_actionflow {
     int vision; /* tokens of the pictures */
     int n_cells;
     struct tec_actionflow_cell cells[TEC_ACTIONFLOW_CELLS];
-    int apart; /* cell whose forwards are taken apart */
+    int by_call; /* cell whose forwards are taken apart */
     struct tec_actionflow_forward forwards[TEC_ACTIONFLOW_FORWARDS];
     double read_s, flop_s; /* ceilings of this machine: bytes and FLOP a second; NAN = unknown */
     json_t *machine;       /* after the first engine was opened */

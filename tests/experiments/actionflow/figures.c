@@ -87,7 +87,7 @@ static void add_pieces(struct figure *f)
 {
     static const enum tec_plot_color of[TEC_ACTIONFLOW_PIECES] = {
         TEC_PLOT_VIOLET, TEC_PLOT_BLUE, TEC_PLOT_RED, TEC_PLOT_GREEN, TEC_PLOT_ORANGE};
-    const struct tec_actionflow_cell *c = &f->suite->cells[f->suite->apart];
+    const struct tec_actionflow_cell *c = &f->suite->cells[f->suite->by_call];
     struct tec_plot_panel *p =
         tec_suite_panel(&f->plot, TEC_PLOT_BARS, name(f, "K = ", c->stages), "a frame of", "ms");
     for (int v = 0; v < TEC_ACTIONFLOW_VARIANTS; v++)

@@ -19,14 +19,14 @@ static bool taken(const struct tec_actionflow *s, int stages, int text)
 void tec_actionflow_grid(struct tec_actionflow *s)
 {
     s->n_cells = 0;
-    s->apart = 0;
+    s->by_call = 0;
     for (int k = 0; k < TEC_ACTIONFLOW_STAGES; k++)
         for (int t = 0; t < TEC_ACTIONFLOW_TEXTS; t++) {
             int stages = tec_actionflow_stages[k], text = tec_actionflow_texts[t];
             if (!taken(s, stages, text))
                 continue;
             if (stages == 7 && (text == 34 || s->quick))
-                s->apart = s->n_cells;
+                s->by_call = s->n_cells;
             s->cells[s->n_cells++] = (struct tec_actionflow_cell){.stages = stages, .text = text};
         }
 }

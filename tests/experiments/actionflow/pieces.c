@@ -32,7 +32,7 @@ static double ms_of(const struct tec_actionflow *s, int forward, enum tec_action
 double tec_actionflow_piece_ms(const struct tec_actionflow *s, enum tec_actionflow_variant variant,
                                enum tec_actionflow_piece piece)
 {
-    const struct tec_actionflow_cell *c = &s->cells[s->apart];
+    const struct tec_actionflow_cell *c = &s->cells[s->by_call];
     const struct tec_samples *copy = &c->rows[TEC_ACTIONFLOW_COPY].copy;
     if (variant == TEC_ACTIONFLOW_GATHER)
         return ms_of(s, TEC_ACTIONFLOW_GATHERED, piece);

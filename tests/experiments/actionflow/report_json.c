@@ -71,7 +71,7 @@ static json_t *forward_json(const struct tec_actionflow *s, const struct tec_act
 
 static json_t *apart_json(const struct tec_actionflow *s)
 {
-    const struct tec_actionflow_cell *c = &s->cells[s->apart];
+    const struct tec_actionflow_cell *c = &s->cells[s->by_call];
     json_t *forwards = json_array(), *frames = json_object();
     for (int i = 0; i < TEC_ACTIONFLOW_FORWARDS; i++)
         if (s->forwards[i].known)

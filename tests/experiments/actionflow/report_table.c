@@ -159,7 +159,7 @@ static void rows(const struct table *t)
 
 static void pieces(const struct table *t)
 {
-    const struct tec_actionflow_cell *c = &t->s->cells[t->s->apart];
+    const struct tec_actionflow_cell *c = &t->s->cells[t->s->by_call];
     fprintf(
         t->out,
         "\nFig 2: a frame of K = %d with a prefix of %d, in milliseconds, by calls timed one by "

@@ -1,6 +1,6 @@
 /* run.c - variants of a cell take turns: sequential and rotating on one ring, the copying ones on
  * rings of their own. At full size one ring is open at a time, since each has the weights. */
-#include "tests/experiments/actionflow/apart.h"
+#include "tests/experiments/actionflow/by_call.h"
 #include "tests/experiments/actionflow/engines.h"
 
 #include "tools/measure/bandwidth.h"
@@ -156,7 +156,7 @@ static enum tec_status open_ring(struct cell_run *run, enum tec_actionflow_varia
 static enum tec_status run_variants(struct cell_run *run, int first, int end, struct tec_error *err)
 {
     struct tec_actionflow *s = run->suite;
-    bool apart = run->cell == &s->cells[s->apart];
+    bool by_call = run->cell == &s->cells[s->by_call];
     for (int v = first; v < end; v++)
         if (v != TEC_ACTIONFLOW_SEQUENTIAL)
             TEC_TRY(open_ring(run, (enum tec_actionflow_variant)v, err));
@@ -166,10 +166,10 @@ static enum tec_status run_variants(struct cell_run *run, int first, int end, st
         for (int v = first; v < end; v++)
             TEC_TRY(run_block(run, (enum tec_actionflow_variant)v, err));
     }
-    for (int v = first; apart && v < end; v++)
+    for (int v = first; by_call && v < end; v++)
         if (v != TEC_ACTIONFLOW_SEQUENTIAL)
             TEC_TRY(
-                tec_actionflow_take_apart(s, &run->engine[v], (enum tec_actionflow_variant)v, err));
+                tec_actionflow_time_calls(s, &run->engine[v], (enum tec_actionflow_variant)v, err));
     for (int v = first; v < end; v++)
         tec_actionflow_close(&run->engine[v]);
     return TEC_OK;

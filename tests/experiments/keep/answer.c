@@ -1,6 +1,6 @@
 /* answer.c - what follows a prompt: skills are scored, tokens made, both compared with those of the
  * prompt that was computed whole. */
-#include "tests/experiments/keep/world.h"
+#include "tests/experiments/keep/setup.h"
 
 #include <math.h>
 
@@ -10,13 +10,13 @@ static int64_t now(void)
     return tec_clock_now(&clock);
 }
 
-static int region_of(const struct tec_keeping_world *w, const struct tec_keeping_method *m)
+static int region_of(const struct tec_keeping_setup *w, const struct tec_keeping_method *m)
 {
     return m->selection == TEC_SELECTION_prefix ? w->own : w->region;
 }
 
 /* One forward over the tree of all skills; the likeliest is the planner's answer. */
-static void rank(struct tec_keeping_world *w, const struct tec_keeping_method *m,
+static void rank(struct tec_keeping_setup *w, const struct tec_keeping_method *m,
                  struct tec_keeping_answer *answer)
 {
     const struct tec_keeping_prompt *p = &w->prompt;
@@ -37,7 +37,7 @@ static void rank(struct tec_keeping_world *w, const struct tec_keeping_method *m
 }
 
 /* The next token; of a question, those of its answer for as long as they are right. */
-static int64_t decode(struct tec_keeping_world *w, const struct tec_keeping_method *m, bool *right)
+static int64_t decode(struct tec_keeping_setup *w, const struct tec_keeping_method *m, bool *right)
 {
     const struct tec_keeping_prompt *p = &w->prompt;
     struct tec_plan_part *part = tec_plan_part(w->plan, TEC_PART_DECODE, 1);
@@ -59,7 +59,7 @@ static int64_t decode(struct tec_keeping_world *w, const struct tec_keeping_meth
     return took;
 }
 
-enum tec_status tec_keeping_reply(struct tec_keeping_world *w, const struct tec_keeping_method *m,
+enum tec_status tec_keeping_reply(struct tec_keeping_setup *w, const struct tec_keeping_method *m,
                                   struct tec_keeping_answer *answer, struct tec_error *err)
 {
     *answer = (struct tec_keeping_answer){0};
@@ -87,7 +87,7 @@ static double log_sum(const float *x, int n, float most)
     return (double)most + log(sum);
 }
 
-void tec_keeping_compare(const struct tec_keeping_world *w, const struct tec_keeping_answer *answer,
+void tec_keeping_compare(const struct tec_keeping_setup *w, const struct tec_keeping_answer *answer,
                          struct tec_keeping_row *row)
 {
     int n = w->model->text.vocab, a = likeliest(w->full, n), b = likeliest(w->made, n);

@@ -83,7 +83,7 @@ static enum tec_status draw_ratio(struct figure *f, struct tec_error *err)
     const struct tec_keeping_cell *c = tec_keeping_cell_of(f->s, "ratio", 0);
     if (!c)
         return TEC_OK;
-    begin(f, "Fig 10: over the mean share of units computed anew", 2);
+    begin(f, "Fig 10: over the mean share of segments computed anew", 2);
     add_rows(f, c, "keep ", "KEEP, paper's scoring");
     add_rows(f, c, "lift ", "KEEP, lift");
     add_rows(f, c, "cacheblend ", "CacheBlend, share of tokens");

@@ -15,7 +15,7 @@
 enum {
     TEC_KEEPING_CELLS = 24,
     TEC_KEEPING_ROWS = 20,
-    TEC_KEEPING_UNITS = 48, /* most segments of a prompt */
+    TEC_KEEPING_SEGMENTS = 48, /* most segments of a prompt */
     TEC_KEEPING_LAYERS = 128,
     TEC_KEEPING_STABLE = 10,  /* steps; the paper's t */
     TEC_KEEPING_EXAMPLES = 6, /* the paper's */
@@ -83,7 +83,8 @@ struct tec_keeping_cell {
     int n_rows;
     struct tec_keeping_row rows[TEC_KEEPING_ROWS];
     bool ran;
-    int64_t tokens, query, units, joined; /* sums over steps; joined: units of static groups */
+    int64_t tokens, query, retrieved,
+        joined; /* sums over steps; joined: segments of static groups */
     int64_t promotions, demotions, changes;
     struct tec_samples retrieve;
 };

@@ -1,7 +1,7 @@
 /* memory.c - the store of a cell: what the trace changes, what a prompt retrieves, what is computed
  * to be kept. */
+#include "tests/experiments/keep/setup.h"
 #include "tests/experiments/keep/trace_words.h"
-#include "tests/experiments/keep/world.h"
 
 #include <string.h>
 
@@ -14,12 +14,12 @@ static int64_t now(void)
     return tec_clock_now(&clock);
 }
 
-static const struct tec_trace *trace_of(const struct tec_keeping_world *w)
+static const struct tec_trace *trace_of(const struct tec_keeping_setup *w)
 {
     return &w->suite->trace;
 }
 
-enum tec_status tec_keeping_tell(struct tec_keeping_world *w, const struct tec_trace *t,
+enum tec_status tec_keeping_tell(struct tec_keeping_setup *w, const struct tec_trace *t,
                                  struct tec_keeping_cell *cell, struct tec_error *err)
 {
     struct tec_groups_change change;
@@ -29,20 +29,20 @@ enum tec_status tec_keeping_tell(struct tec_keeping_world *w, const struct tec_t
     cell->promotions += change.n_promoted;
     for (int i = 0; i < n; i++) {
         const struct tec_trace_segment *s = &t->segments[t->step ? t->changes[i] : i];
-        uint32_t unit, want = (uint32_t)(s - t->segments);
+        uint32_t segment, want = (uint32_t)(s - t->segments);
         int tokens = tec_trace_tokens(s->text, w->model->text.vocab, NULL, 0);
         tec_trace_embed(s->text, v);
-        TEC_TRY(tec_store_put(w->store, s->id, s->text, strlen(s->text), (uint32_t)tokens, v, &unit,
-                              &change, err));
+        TEC_TRY(tec_store_put(w->store, s->id, s->text, strlen(s->text), (uint32_t)tokens, v,
+                              &segment, &change, err));
         cell->demotions += change.demoted != TEC_NO_GROUP;
-        if (unit != want)
-            return tec_fail(err, TEC_INVALID, "segment %u has the handle %u", want, unit);
+        if (segment != want)
+            return tec_fail(err, TEC_INVALID, "segment %u has the handle %u", want, segment);
     }
     cell->changes += t->step ? n : 0;
     return TEC_OK;
 }
 
-static bool add_text(struct tec_keeping_world *w, const char *text)
+static bool add_text(struct tec_keeping_setup *w, const char *text)
 {
     struct tec_keeping_prompt *p = &w->prompt;
     p->n += tec_trace_tokens(text, w->model->text.vocab, p->ids + p->n, w->most - p->n);
@@ -52,9 +52,9 @@ static bool add_text(struct tec_keeping_world *w, const char *text)
 /* Objects as they were found, then examples: the order of the published prompt. */
 static void sort(struct tec_keeping_prompt *p, const struct tec_trace *t)
 {
-    uint32_t examples[TEC_KEEPING_UNITS];
+    uint32_t examples[TEC_KEEPING_SEGMENTS];
     int n = 0, objects = 0;
-    for (int u = 0; u < p->n_units; u++)
+    for (int u = 0; u < p->n_segments; u++)
         if (t->segments[p->segment[u]].kind == TEC_TRACE_EXAMPLE)
             examples[n++] = p->segment[u];
         else
@@ -62,7 +62,7 @@ static void sort(struct tec_keeping_prompt *p, const struct tec_trace *t)
     memcpy(p->segment + objects, examples, (size_t)n * sizeof *examples);
 }
 
-enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct tec_trace *t,
+enum tec_status tec_keeping_retrieve(struct tec_keeping_setup *w, const struct tec_trace *t,
                                      struct tec_keeping_cell *cell, int64_t *took_ns,
                                      struct tec_error *err)
 {
@@ -73,13 +73,13 @@ enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct t
     tec_trace_embed(t->query, v);
     TEC_TRY(tec_store_query(w->store, v, (uint32_t)cell->segments, p->segment, &n, err));
     p->n = 0;
-    p->n_units = (int)n;
+    p->n_segments = (int)n;
     sort(p, t);
     bool whole = add_text(w, tec_trace_beginning());
-    for (int u = 0; whole && u < p->n_units; u++) {
-        p->units[u].begin = p->n;
+    for (int u = 0; whole && u < p->n_segments; u++) {
+        p->segments[u].begin = p->n;
         whole = add_text(w, t->segments[p->segment[u]].text);
-        p->units[u].end = p->n;
+        p->segments[u].end = p->n;
     }
     p->query = p->n;
     whole = whole && add_text(w, t->query);
@@ -87,19 +87,19 @@ enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct t
     return whole ? TEC_OK : tec_fail(err, TEC_INVALID, "a prompt of more than %d tokens", w->most);
 }
 
-enum tec_status tec_keeping_ask(struct tec_keeping_world *w, const struct tec_keeping_question *q,
+enum tec_status tec_keeping_ask(struct tec_keeping_setup *w, const struct tec_keeping_question *q,
                                 struct tec_error *err)
 {
     struct tec_keeping_prompt *p = &w->prompt;
-    int begin = q->units[0].begin;
+    int begin = q->segments[0].begin;
     uint64_t hash =
         tec_trace_hash((const char *)(const void *)q->ids, begin * (int)sizeof *q->ids) | 1;
     memcpy(p->ids, q->ids, (size_t)q->n * sizeof *q->ids);
-    memcpy(p->units, q->units, (size_t)q->n_units * sizeof *q->units);
+    memcpy(p->segments, q->segments, (size_t)q->n_segments * sizeof *q->segments);
     p->n = q->n;
     p->query = q->query;
-    p->n_units = q->n_units;
-    for (int u = 0; u < p->n_units; u++)
+    p->n_segments = q->n_segments;
+    for (int u = 0; u < p->n_segments; u++)
         p->segment[u] = (uint32_t)u;
     w->question = q;
     if (begin && w->beginning.hash != hash)
@@ -110,7 +110,7 @@ enum tec_status tec_keeping_ask(struct tec_keeping_world *w, const struct tec_ke
 
 /* --- computing what is kept ------------------------------------------------------------------ */
 
-static enum tec_status make_room(struct tec_keeping_world *w, struct tec_keeping_slot *slot, int n,
+static enum tec_status make_room(struct tec_keeping_setup *w, struct tec_keeping_slot *slot, int n,
                                  struct tec_error *err)
 {
     if (slot->room >= n)
@@ -122,7 +122,7 @@ static enum tec_status make_room(struct tec_keeping_world *w, struct tec_keeping
 }
 
 /* Tokens from `first` on of what was just computed. */
-static enum tec_status read_slot(struct tec_keeping_world *w, struct tec_keeping_slot *slot,
+static enum tec_status read_slot(struct tec_keeping_setup *w, struct tec_keeping_slot *slot,
                                  int first, int n, struct tec_error *err)
 {
     TEC_TRY(make_room(w, slot, n, err));
@@ -135,7 +135,7 @@ static enum tec_status read_slot(struct tec_keeping_world *w, struct tec_keeping
     return TEC_OK;
 }
 
-enum tec_status tec_keeping_fill(struct tec_keeping_world *w, struct tec_keeping_slot *slot,
+enum tec_status tec_keeping_fill(struct tec_keeping_setup *w, struct tec_keeping_slot *slot,
                                  const int *ids, int n, struct tec_error *err)
 {
     TEC_TRY(tec_remember_run(w->plan, &(struct tec_remember_text){ids, n}, 1, err));
@@ -149,12 +149,12 @@ struct pack {
     struct tec_keeping_slot *slots[TEXTS];
 };
 
-static enum tec_status run_pack(struct tec_keeping_world *w, const struct pack *p,
+static enum tec_status run_pack(struct tec_keeping_setup *w, const struct pack *p,
                                 struct tec_keeping_cost *cost, struct tec_error *err)
 {
     for (int from = 0, to; from < p->n; from = to) {
         int tokens = 0, at = 0;
-        for (to = from; to < p->n && tokens + p->texts[to].n <= w->plan->spec.unit_tokens; to++)
+        for (to = from; to < p->n && tokens + p->texts[to].n <= w->plan->spec.segment_tokens; to++)
             tokens += p->texts[to].n;
         if (to == from)
             return tec_fail(err, TEC_INVALID, "a text of %d tokens", p->texts[from].n);
@@ -168,7 +168,7 @@ static enum tec_status run_pack(struct tec_keeping_world *w, const struct pack *
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
-static struct tec_keeping_shelf *shelf_of(struct tec_keeping_world *w, int block)
+static struct tec_keeping_shelf *shelf_of(struct tec_keeping_setup *w, int block)
 {
     for (int i = 0; i < w->n_shelves; i++)
         if (w->shelves[i].block == block)
@@ -176,30 +176,30 @@ static struct tec_keeping_shelf *shelf_of(struct tec_keeping_world *w, int block
     return NULL;
 }
 
-int tec_keeping_blocks(struct tec_keeping_world *w, int block, struct tec_unit_place *places,
+int tec_keeping_blocks(struct tec_keeping_setup *w, int block, struct tec_segment_range *places,
                        struct tec_keeping_slot **slots)
 {
     const struct tec_keeping_prompt *p = &w->prompt;
     struct tec_keeping_shelf *shelf = shelf_of(w, block);
     int n = 0;
-    for (int u = 0; !block && u < p->n_units; u++) {
-        places[u] = p->units[u];
+    for (int u = 0; !block && u < p->n_segments; u++) {
+        places[u] = p->segments[u];
         slots[u] = &shelf->slots[p->segment[u]];
     }
     if (!block)
-        return p->n_units;
-    for (int at = p->n_units ? p->units[0].begin : p->query; at < p->query; at += block) {
+        return p->n_segments;
+    for (int at = p->n_segments ? p->segments[0].begin : p->query; at < p->query; at += block) {
         slots[n] = &shelf->slots[n];
-        places[n++] = (struct tec_unit_place){at, at + block < p->query ? at + block : p->query};
+        places[n++] = (struct tec_segment_range){at, at + block < p->query ? at + block : p->query};
     }
     return n;
 }
 
-enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int block,
+enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_setup *w, int block,
                                            struct tec_keeping_cost *changed, struct tec_error *err)
 {
-    struct tec_unit_place places[TEC_KEEPING_UNITS];
-    struct tec_keeping_slot *slots[TEC_KEEPING_UNITS];
+    struct tec_segment_range places[TEC_KEEPING_SEGMENTS];
+    struct tec_keeping_slot *slots[TEC_KEEPING_SEGMENTS];
     struct pack pack = {.n = 0};
     struct tec_keeping_shelf *shelf = shelf_of(w, block);
     int64_t begin = now();
@@ -228,17 +228,17 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int bloc
 
 /* --- the store ------------------------------------------------------------------------------- */
 
-static int place_of(const struct tec_keeping_world *w, uint32_t segment)
+static int place_of(const struct tec_keeping_setup *w, uint32_t segment)
 {
-    for (int u = 0; u < w->prompt.n_units; u++)
+    for (int u = 0; u < w->prompt.n_segments; u++)
         if (w->prompt.segment[u] == segment)
             return u;
     return -1;
 }
 
-static enum tec_status give(struct tec_keeping_world *w, uint32_t unit,
-                            const struct tec_unit_view *view, const struct tec_keeping_slot *from,
-                            int first, struct tec_error *err)
+static enum tec_status give(struct tec_keeping_setup *w, uint32_t segment,
+                            const struct tec_store_segment_view *view,
+                            const struct tec_keeping_slot *from, int first, struct tec_error *err)
 {
     const void *pieces[TEC_KEEPING_LAYERS];
     size_t size = (size_t)view->tokens * w->row, all = (size_t)from->tokens * w->row;
@@ -253,41 +253,41 @@ static enum tec_status give(struct tec_keeping_world *w, uint32_t unit,
         pieces[l] = to;
     }
     enum tec_status status =
-        tec_store_put_kv(w->store, unit, view->version, view->epoch, pieces, err);
+        tec_store_put_kv(w->store, segment, view->version, view->epoch, pieces, err);
     tec_heap_put(w->heap, copy);
     /* Where nothing is kept here, the server has it. */
     return w->remote && status == TEC_NO_MEMORY ? TEC_OK : status;
 }
 
-/* Units of the prompt without KV that follow units[from] in the same text: `from` alone, or its
- * static group. */
-static int run_of(struct tec_keeping_world *w, const uint32_t *units, int from, int n)
+/* Segments of the prompt without KV that follow segments[from] in the same text: `from` alone, or
+ * its static group. */
+static int run_of(struct tec_keeping_setup *w, const uint32_t *segments, int from, int n)
 {
-    struct tec_unit_view first, view;
-    tec_store_view(w->store, units[from], &first);
+    struct tec_store_segment_view first, view;
+    tec_store_view(w->store, segments[from], &first);
     int to = from + 1;
-    while (first.epoch && to < n && tec_store_view(w->store, units[to], &view) &&
+    while (first.epoch && to < n && tec_store_view(w->store, segments[to], &view) &&
            view.epoch == first.epoch)
         to++;
     return to;
 }
 
-static enum tec_status keep_run(struct tec_keeping_world *w, const uint32_t *units, int n,
+static enum tec_status keep_run(struct tec_keeping_setup *w, const uint32_t *segments, int n,
                                 struct tec_keeping_cost *cost, struct tec_error *err)
 {
     struct tec_keeping_slot slot = {0};
-    struct tec_unit_view view;
+    struct tec_store_segment_view view;
     int tokens = 0, at = 0, *ids = TEC_NEW(&w->arena, (size_t)w->most, int);
     int64_t begin = now();
     enum tec_status status = ids ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a group");
     for (int i = 0; status == TEC_OK && i < n; i++)
-        tokens += tec_trace_tokens(trace_of(w)->segments[units[i]].text, w->model->text.vocab,
+        tokens += tec_trace_tokens(trace_of(w)->segments[segments[i]].text, w->model->text.vocab,
                                    ids + tokens, w->most - tokens);
     if (status == TEC_OK)
         status = tec_keeping_fill(w, &slot, ids, tokens, err);
     for (int i = 0; status == TEC_OK && i < n; at += (int)view.tokens, i++) {
-        tec_store_view(w->store, units[i], &view);
-        status = give(w, units[i], &view, &slot, at, err);
+        tec_store_view(w->store, segments[i], &view);
+        status = give(w, segments[i], &view, &slot, at, err);
     }
     tec_heap_put(w->heap, slot.kv);
     cost->tokens += tokens;
@@ -296,23 +296,23 @@ static enum tec_status keep_run(struct tec_keeping_world *w, const uint32_t *uni
 }
 
 /* What was sent is there before it is asked for: it takes no time of a step. */
-static enum tec_status settle(struct tec_keeping_world *w, const uint32_t *units, uint32_t n,
+static enum tec_status settle(struct tec_keeping_setup *w, const uint32_t *segments, uint32_t n,
                               struct tec_error *err)
 {
     const struct tec_clock clock = {NULL};
     uint32_t found = 0, all = 0;
     int64_t until = now() + SETTLE_NS;
     while (n && all < n && now() < until) {
-        TEC_TRY(tec_store_look(w->store, units, n, SETTLE_NS, &found, err));
+        TEC_TRY(tec_store_look(w->store, segments, n, SETTLE_NS, &found, err));
         all += found;
         if (all < n)
             tec_clock_wait(&clock, now() + SETTLE_NS / 1000);
     }
-    return all < n ? tec_fail(err, TEC_IO, "%s has %u of %u units", w->suite->remote, all, n)
+    return all < n ? tec_fail(err, TEC_IO, "%s has %u of %u segments", w->suite->remote, all, n)
                    : TEC_OK;
 }
 
-static enum tec_status make_whole(struct tec_keeping_world *w, struct tec_error *err)
+static enum tec_status make_whole(struct tec_keeping_setup *w, struct tec_error *err)
 {
     uint32_t missing[TEXTS], n_missing = tec_store_missing(w->store, missing, TEXTS);
     int n = 0;
@@ -330,7 +330,7 @@ static enum tec_status make_whole(struct tec_keeping_world *w, struct tec_error 
     return w->remote ? settle(w, missing, (uint32_t)n, err) : TEC_OK;
 }
 
-enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,
+enum tec_status tec_keeping_refresh_store(struct tec_keeping_setup *w,
                                           struct tec_keeping_cost *changed,
                                           struct tec_keeping_cost *joined, struct tec_error *err)
 {

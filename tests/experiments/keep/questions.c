@@ -1,4 +1,4 @@
-/* questions.c - a question is an object in a line: {prefix, units, query, answer}. */
+/* questions.c - a question is an object in a line: {prefix, segments, query, answer}. */
 #include "tests/experiments/keep/questions.h"
 
 #include "tests/experiments/keep/keeping.h"
@@ -41,22 +41,22 @@ static int *keep_ids(struct reader *r, int from)
 static enum tec_status read_question(struct reader *r, const json_t *line, int eos,
                                      struct tec_keeping_question *q, struct tec_error *err)
 {
-    const json_t *units = json_object_get(line, "units");
-    size_t n = json_array_size(units);
-    if (n < 1 || n > TEC_KEEPING_UNITS)
-        return tec_fail(err, TEC_MALFORMED, "%zu units; the suite takes 1 to %d", n,
-                        TEC_KEEPING_UNITS);
-    struct tec_unit_place *places = TEC_NEW(r->arena, n, struct tec_unit_place);
+    const json_t *segments = json_object_get(line, "segments");
+    size_t n = json_array_size(segments);
+    if (n < 1 || n > TEC_KEEPING_SEGMENTS)
+        return tec_fail(err, TEC_MALFORMED, "%zu segments; the suite takes 1 to %d", n,
+                        TEC_KEEPING_SEGMENTS);
+    struct tec_segment_range *places = TEC_NEW(r->arena, n, struct tec_segment_range);
     r->n = 0;
     TEC_TRY(add(r, json_object_get(line, "prefix"), err));
     for (size_t u = 0; places && u < n; u++) {
         places[u].begin = r->n;
-        TEC_TRY(add(r, json_array_get(units, u), err));
+        TEC_TRY(add(r, json_array_get(segments, u), err));
         places[u].end = r->n;
         if (places[u].begin == places[u].end)
-            return tec_fail(err, TEC_MALFORMED, "unit %zu has no tokens", u);
+            return tec_fail(err, TEC_MALFORMED, "segment %zu has no tokens", u);
     }
-    *q = (struct tec_keeping_question){.query = r->n, .n_units = (int)n, .units = places};
+    *q = (struct tec_keeping_question){.query = r->n, .n_segments = (int)n, .segments = places};
     TEC_TRY(add(r, json_object_get(line, "query"), err));
     q->n = r->n;
     q->ids = keep_ids(r, 0);

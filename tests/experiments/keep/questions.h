@@ -7,9 +7,9 @@
 #include "graph/memory/importance.h"
 
 struct tec_keeping_question {
-    int n, query, n_units; /* tokens; the query's first; units */
+    int n, query, n_segments; /* tokens; the query's first; segments */
     const int *ids;
-    const struct tec_unit_place *units;
+    const struct tec_segment_range *segments;
     int n_answer; /* its tokens and the one that ends it */
     const int *answer;
 };

@@ -72,14 +72,14 @@ static json_t *cell_json(const struct tec_keeping *s, const struct tec_keeping_c
     double steps = (double)c->rows[0].steps;
     for (int i = 0; i < c->n_rows; i++)
         json_array_append_new(rows, row_json(s, c, &c->rows[i]));
-    return json_pack("{s:s,s:i,s:s,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:o,s:o}", "experiment",
-                     c->experiment, "segments", c->segments, "link",
-                     c->link.name ? c->link.name : "none", "tokens",
-                     NUMBER((double)c->tokens / steps), "query_tokens",
-                     NUMBER((double)c->query / steps), "units", NUMBER((double)c->units / steps),
-                     "joined_units", NUMBER((double)c->joined / steps), "changes",
-                     (json_int_t)c->changes, "promotions", (json_int_t)c->promotions, "demotions",
-                     (json_int_t)c->demotions, "retrieve_ms", times(&c->retrieve), "rows", rows);
+    return json_pack(
+        "{s:s,s:i,s:s,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:o,s:o}", "experiment", c->experiment,
+        "segments", c->segments, "link", c->link.name ? c->link.name : "none", "tokens",
+        NUMBER((double)c->tokens / steps), "query_tokens", NUMBER((double)c->query / steps),
+        "retrieved", NUMBER((double)c->retrieved / steps), "joined_segments",
+        NUMBER((double)c->joined / steps), "changes", (json_int_t)c->changes, "promotions",
+        (json_int_t)c->promotions, "demotions", (json_int_t)c->demotions, "retrieve_ms",
+        times(&c->retrieve), "rows", rows);
 }
 
 /* How often a segment of each class changed in a step of the trace. */

@@ -179,7 +179,7 @@ static void cell(const struct table *t, const struct tec_keeping_cell *c)
             "full over it | refreshed tokens | placed MB | agree | skill | KL |\n"
             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
             c->experiment, c->segments, c->link.name ? ", " : "", c->link.name ? c->link.name : "",
-            (double)c->tokens / n, (double)c->query / n, (double)c->units / n,
+            (double)c->tokens / n, (double)c->query / n, (double)c->retrieved / n,
             (double)c->joined / n, tec_keeping_ms(&c->retrieve, 0.5), (long long)c->changes,
             (long long)c->promotions, (long long)c->demotions);
     for (int i = 0; i < c->n_rows; i++)
@@ -207,13 +207,13 @@ static void answer(const struct table *t, const struct tec_keeping_cell *c,
 
 static void answers(const struct table *t)
 {
-    fputs(
-        "Right: the greedy answer, its end included; ± is one standard error. Every unit was read "
-        "alone. Rows: those computed over those\nof a full prefill, all layers but the last, the "
-        "query among them.\n\n"
-        "| | method | right % | agree % | KL | rows | prefill p50 ms | p99 | max | speed-up | of "
-        "bound |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
-        t->out);
+    fputs("Right: the greedy answer, its end included; ± is one standard error. Every segment was "
+          "read "
+          "alone. Rows: those computed over those\nof a full prefill, all layers but the last, the "
+          "query among them.\n\n"
+          "| | method | right % | agree % | KL | rows | prefill p50 ms | p99 | max | speed-up | of "
+          "bound |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+          t->out);
     for (int i = 0; i < t->s->n_cells; i++) {
         const struct tec_keeping_cell *c = &t->s->cells[i];
         for (int k = i ? 1 : 0; c->ran && k < c->n_rows; k++)

@@ -1,6 +1,6 @@
 /* run.c - the cells one after the other; in each, the rows take turns at every step of the trace.
  */
-#include "tests/experiments/keep/world.h"
+#include "tests/experiments/keep/setup.h"
 
 #include "tools/measure/machine.h"
 
@@ -32,7 +32,7 @@ static enum tec_status make_room(struct tec_keeping *s, struct tec_keeping_cell 
 }
 
 /* The full row, then the others from another one on at each step; a bare one behind its own. */
-static enum tec_status run_rows(struct tec_keeping_world *w, struct tec_keeping_cell *c,
+static enum tec_status run_rows(struct tec_keeping_setup *w, struct tec_keeping_cell *c,
                                 int64_t retrieve, bool counted, struct tec_error *err)
 {
     int others = c->n_rows - 1, shift = (int)(w->at % (others ? others : 1));
@@ -48,14 +48,14 @@ static enum tec_status run_rows(struct tec_keeping_world *w, struct tec_keeping_
     return TEC_OK;
 }
 
-static void count(struct tec_keeping_world *w, struct tec_keeping_cell *c, int64_t retrieve)
+static void count(struct tec_keeping_setup *w, struct tec_keeping_cell *c, int64_t retrieve)
 {
     const struct tec_keeping_prompt *p = &w->prompt;
-    struct tec_unit_view view;
+    struct tec_store_segment_view view;
     c->tokens += p->n;
     c->query += p->n - p->query;
-    c->units += p->n_units;
-    for (int u = 0; !w->question && u < p->n_units; u++)
+    c->retrieved += p->n_segments;
+    for (int u = 0; !w->question && u < p->n_segments; u++)
         c->joined += tec_store_view(w->store, p->segment[u], &view) && view.epoch != 0;
     if (c->retrieve.n < c->retrieve.room)
         c->retrieve.ns[c->retrieve.n++] = retrieve;
@@ -69,7 +69,7 @@ static void show(const struct tec_keeping *s, const struct tec_keeping_cell *c, 
 }
 
 /* Every question once, all rows; the first one also before the rest, not counted. */
-static enum tec_status run_questions(struct tec_keeping_world *w, struct tec_keeping_cell *c,
+static enum tec_status run_questions(struct tec_keeping_setup *w, struct tec_keeping_cell *c,
                                      struct tec_error *err)
 {
     struct tec_keeping *s = w->suite;
@@ -89,7 +89,7 @@ static enum tec_status run_questions(struct tec_keeping_world *w, struct tec_kee
 }
 
 /* Steps without a model until groups are static; one by every row that is not counted; the rest. */
-static enum tec_status run_cell(struct tec_keeping_world *w, struct tec_keeping_cell *c,
+static enum tec_status run_cell(struct tec_keeping_setup *w, struct tec_keeping_cell *c,
                                 struct tec_error *err)
 {
     struct tec_keeping *s = w->suite;
@@ -115,7 +115,7 @@ static enum tec_status run_cell(struct tec_keeping_world *w, struct tec_keeping_
     return TEC_OK;
 }
 
-static enum tec_status run_all(struct tec_keeping_world *w, struct tec_keeping *s,
+static enum tec_status run_all(struct tec_keeping_setup *w, struct tec_keeping *s,
                                struct tec_error *err)
 {
     TEC_TRY(tec_keeping_open(w, s, err));
@@ -129,7 +129,7 @@ static enum tec_status run_all(struct tec_keeping_world *w, struct tec_keeping *
 
 enum tec_status tec_keeping_run(struct tec_keeping *s, struct tec_error *err)
 {
-    struct tec_keeping_world *w = TEC_NEW(s->call->arena, 1, struct tec_keeping_world);
+    struct tec_keeping_setup *w = TEC_NEW(s->call->arena, 1, struct tec_keeping_setup);
     if (!w)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a suite");
     s->load_before = tec_machine_load();

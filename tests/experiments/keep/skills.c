@@ -38,7 +38,7 @@ enum tec_status tec_keeping_skills_make(struct tec_keeping_skills *skills, int v
                                   err));
     skills->likely = TEC_NEW(arena, (size_t)skills->tree.n_entries, float);
     skills->sums = TEC_NEW(arena, (size_t)n, double);
-    skills->scratch = TEC_NEW(arena, (size_t)skills->tree.n_places, double);
+    skills->scratch = TEC_NEW(arena, (size_t)skills->tree.n_nodes, double);
     return skills->likely && skills->sums && skills->scratch
                ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "no memory for skills");

@@ -1,21 +1,21 @@
 /* step.c - one step of the trace by one method: what it lacks is computed, the prompt is recalled
  * and answered. */
-#include "tests/experiments/keep/world.h"
+#include "tests/experiments/keep/setup.h"
 
 #include <string.h>
 
 /* Where a row's kept pieces are, and what its layers took. */
 struct source {
-    struct tec_keeping_world *w;
+    struct tec_keeping_setup *w;
     struct tec_keeping_row *row;
     enum tec_keeping_kept kept;
     enum tec_overlap overlap;
     bool counted;
-    int n_units;
-    struct tec_unit_place places[TEC_KEEPING_UNITS];
-    struct tec_keeping_slot *slots[TEC_KEEPING_UNITS];
-    struct tec_kv *kv[TEC_KEEPING_UNITS];
-    unsigned char *staging[TEC_KEEPING_LAYERS * TEC_KEEPING_UNITS];
+    int n_segments;
+    struct tec_segment_range places[TEC_KEEPING_SEGMENTS];
+    struct tec_keeping_slot *slots[TEC_KEEPING_SEGMENTS];
+    struct tec_kv *kv[TEC_KEEPING_SEGMENTS];
+    unsigned char *staging[TEC_KEEPING_LAYERS * TEC_KEEPING_SEGMENTS];
     int64_t began[TEC_KEEPING_LAYERS], waited_ns;
     struct tec_error err; /* of the prefetch */
 };
@@ -39,15 +39,16 @@ static void push(struct tec_samples *s, int64_t ns)
 
 /* --- kept pieces ----------------------------------------------------------------------------- */
 
-static bool find(void *self, int layer, int unit, const void **k, const void **v)
+static bool find(void *self, int layer, int segment, const void **k, const void **v)
 {
     const struct source *s = self;
-    const struct tec_keeping_world *w = s->w;
-    bool apart = unit == s->n_units || s->kept == TEC_KEEPING_BLOCKS;
+    const struct tec_keeping_setup *w = s->w;
+    bool apart = segment == s->n_segments || s->kept == TEC_KEEPING_BLOCKS;
     if (s->kept == TEC_KEEPING_NONE)
         return false;
     if (apart) {
-        const struct tec_keeping_slot *slot = unit == s->n_units ? &w->beginning : s->slots[unit];
+        const struct tec_keeping_slot *slot =
+            segment == s->n_segments ? &w->beginning : s->slots[segment];
         size_t size = (size_t)slot->tokens * w->row;
         *k = slot->kv + 2 * (size_t)layer * size;
         *v = slot->kv + 2 * (size_t)layer * size + size;
@@ -55,10 +56,11 @@ static bool find(void *self, int layer, int unit, const void **k, const void **v
     }
     const unsigned char *piece =
         s->kept == TEC_KEEPING_FEED
-            ? tec_prefetch_pieces(w->prefetch)[(size_t)layer * (size_t)s->n_units + (size_t)unit]
-            : tec_kv_piece(s->kv[unit], (uint32_t)layer);
+            ? tec_prefetch_pieces(
+                  w->prefetch)[(size_t)layer * (size_t)s->n_segments + (size_t)segment]
+            : tec_kv_piece(s->kv[segment], (uint32_t)layer);
     *k = piece;
-    *v = piece + tec_log_piece_value(&w->key, tec_kv_tokens(s->kv[unit]));
+    *v = piece + tec_log_piece_value(&w->key, tec_kv_tokens(s->kv[segment]));
     return piece != NULL;
 }
 
@@ -76,9 +78,9 @@ static bool wait(void *self, int layer)
 static void known(void *self, int layer, const unsigned char *set)
 {
     struct source *s = self;
-    struct tec_keeping_world *w = s->w;
+    struct tec_keeping_setup *w = s->w;
     int64_t bytes = 0;
-    for (int u = 0; u < s->n_units; u++)
+    for (int u = 0; u < s->n_segments; u++)
         if (!set[u])
             bytes += 2 * (int64_t)w->row * (s->places[u].end - s->places[u].begin);
     if (s->counted) {
@@ -92,7 +94,7 @@ static void known(void *self, int layer, const unsigned char *set)
         return;
     }
     const struct tec_prefetch_forward forward = {.layers = w->layers,
-                                                 .units = s->n_units,
+                                                 .segments = s->n_segments,
                                                  .overlap = s->overlap,
                                                  .kv = s->kv,
                                                  .staging = s->staging,
@@ -121,13 +123,13 @@ static void ended(void *self, int layer)
 
 static enum tec_status pin(struct source *s, struct tec_error *err)
 {
-    struct tec_keeping_world *w = s->w;
+    struct tec_keeping_setup *w = s->w;
     unsigned char *at = w->staging;
-    for (int u = 0; u < s->n_units; u++)
+    for (int u = 0; u < s->n_segments; u++)
         TEC_TRY(tec_store_pin(w->store, w->prompt.segment[u], &s->kv[u], err));
     for (int l = 0; s->kept == TEC_KEEPING_FEED && l < w->layers; l++)
-        for (int u = 0; u < s->n_units; u++) {
-            s->staging[l * s->n_units + u] = at;
+        for (int u = 0; u < s->n_segments; u++) {
+            s->staging[l * s->n_segments + u] = at;
             at += (tec_kv_piece_bytes(s->kv[u]) + 63) / 64 * 64;
         }
     return (size_t)(at - w->staging) <= w->staging_room
@@ -139,14 +141,14 @@ static enum tec_status pin(struct source *s, struct tec_error *err)
 static enum tec_status prepare(struct source *s, const struct tec_keeping_method *m,
                                struct tec_error *err)
 {
-    struct tec_keeping_world *w = s->w;
+    struct tec_keeping_setup *w = s->w;
     struct tec_keeping_cost changed = {0}, joined = {0};
     int64_t pinned = 0;
-    s->n_units = w->prompt.n_units;
-    memcpy(s->places, w->prompt.units, sizeof s->places);
+    s->n_segments = w->prompt.n_segments;
+    memcpy(s->places, w->prompt.segments, sizeof s->places);
     if (m->kept == TEC_KEEPING_BLOCKS) {
         TEC_TRY(tec_keeping_refresh_blocks(w, m->block, &changed, err));
-        s->n_units = tec_keeping_blocks(w, m->block, s->places, s->slots);
+        s->n_segments = tec_keeping_blocks(w, m->block, s->places, s->slots);
     } else if (m->kept != TEC_KEEPING_NONE) {
         TEC_TRY(tec_keeping_refresh_store(w, &changed, &joined, err));
         int64_t begin = now();
@@ -164,12 +166,12 @@ static enum tec_status prepare(struct source *s, const struct tec_keeping_method
 
 static void give_back(struct source *s)
 {
-    for (int u = 0; u < s->n_units; u++)
+    for (int u = 0; u < s->n_segments; u++)
         if (s->kv[u])
             tec_store_drop(s->w->store, s->kv[u]);
 }
 
-static struct tec_recall_rule rule_of(struct tec_keeping_world *w,
+static struct tec_recall_rule rule_of(struct tec_keeping_setup *w,
                                       const struct tec_keeping_method *m)
 {
     struct tec_recall_rule rule = {.selection = m->selection,
@@ -195,14 +197,14 @@ static struct tec_recall_rule rule_of(struct tec_keeping_world *w,
 static enum tec_status recall(struct source *s, const struct tec_keeping_method *m,
                               struct tec_error *err)
 {
-    struct tec_keeping_world *w = s->w;
+    struct tec_keeping_setup *w = s->w;
     const struct tec_keeping_prompt *p = &w->prompt;
     bool own = m->selection == TEC_SELECTION_prefix;
     const struct tec_recall_rule rule = rule_of(w, m);
     const struct tec_recall_input in = {.ids = p->ids,
                                         .n = p->n,
-                                        .units = s->places,
-                                        .n_units = s->n_units,
+                                        .segments = s->places,
+                                        .n_segments = s->n_segments,
                                         .query = p->query,
                                         .region = own ? w->own : w->region};
     const struct tec_recall_source source = {
@@ -213,8 +215,9 @@ static enum tec_status recall(struct source *s, const struct tec_keeping_method 
         w->n_old = p->n;
     }
     for (int l = 0; m->selection == TEC_SELECTION_keep && l < w->layers; l++)
-        memcpy(w->sets + (size_t)l * (size_t)s->n_units,
-               w->recall.sets + (size_t)l * ((size_t)w->recall.max_units + 1), (size_t)s->n_units);
+        memcpy(w->sets + (size_t)l * (size_t)s->n_segments,
+               w->recall.sets + (size_t)l * ((size_t)w->recall.max_segments + 1),
+               (size_t)s->n_segments);
     if (s->kept == TEC_KEEPING_FEED) {
         struct tec_prefetch_result result;
         struct tec_error why;
@@ -228,7 +231,7 @@ static enum tec_status recall(struct source *s, const struct tec_keeping_method 
 
 static void count(struct source *s, const struct timing *t, int64_t retrieve)
 {
-    struct tec_keeping_world *w = s->w;
+    struct tec_keeping_setup *w = s->w;
     struct tec_keeping_row *row = s->row;
     const struct tec_recall *r = &w->recall;
     for (int l = 0; l < w->layers; l++) {
@@ -252,7 +255,7 @@ static void count(struct source *s, const struct timing *t, int64_t retrieve)
 static enum tec_status run(struct source *s, const struct tec_keeping_method *m,
                            int64_t retrieve_ns, struct tec_error *err)
 {
-    struct tec_keeping_world *w = s->w;
+    struct tec_keeping_setup *w = s->w;
     struct timing t;
     size_t vocab = (size_t)w->model->text.vocab;
     TEC_TRY(prepare(s, m, err));
@@ -277,7 +280,7 @@ static enum tec_status run(struct source *s, const struct tec_keeping_method *m,
     return TEC_OK;
 }
 
-enum tec_status tec_keeping_step(struct tec_keeping_world *w, struct tec_keeping_cell *cell,
+enum tec_status tec_keeping_step(struct tec_keeping_setup *w, struct tec_keeping_cell *cell,
                                  int row, int64_t retrieve_ns, bool counted, struct tec_error *err)
 {
     struct tec_arena_mark mark = tec_arena_mark(&w->arena);

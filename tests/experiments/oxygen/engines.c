@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-/* The words of a plan: S steps, chunks of H where there are actions, `seats` requests. Every k of
- * the sweeps is a count on the CPU, not a capture. */
-static enum tec_status set_words(struct tec_oxygen_engine *e, int S, int seats, const char *batches,
-                                 struct tec_error *err)
+/* The words of a plan: S steps, chunks of H where there are actions, `request_slots` requests.
+ * Every k of the sweeps is a count on the CPU, not a capture. */
+static enum tec_status set_words(struct tec_oxygen_engine *e, int S, int request_slots,
+                                 const char *batches, struct tec_error *err)
 {
     const char *words[8];
     int n = 0;
@@ -18,7 +18,7 @@ static enum tec_status set_words(struct tec_oxygen_engine *e, int S, int seats, 
         words[n++] =
             tec_arena_printf(&e->base.arena, "resources.chunk.shape=[%d,32]", TEC_OXYGEN_HORIZON);
     }
-    words[n++] = tec_arena_printf(&e->base.arena, "resources.lang.slots=%d", seats);
+    words[n++] = tec_arena_printf(&e->base.arena, "resources.lang.slots=%d", request_slots);
     words[n++] = tec_arena_printf(&e->base.arena, "capture.batch=[%s]", batches);
     words[n++] = "capture.k=[1,2,3,5,6,10,15,20,30]";
     return tec_suite_set(&e->base, words, n, err);
@@ -83,7 +83,7 @@ enum tec_status tec_oxygen_open(struct tec_oxygen_engine *e, struct tec_oxygen *
 {
     memset(e, 0, sizeof *e);
     tec_suite_begin(&e->base, suite->call, suite->seed, threads);
-    enum tec_status status = set_words(e, S, suite->full ? 8 : TEC_OXYGEN_SEATS,
+    enum tec_status status = set_words(e, S, suite->full ? 8 : TEC_OXYGEN_REQUEST_SLOTS,
                                        suite->full ? "1,3,6,8" : "1,2,3,4,5,6,10,15,24,32", err);
     if (status == TEC_OK)
         status = tec_suite_open(&e->base, file, err);
@@ -113,7 +113,7 @@ enum tec_status tec_oxygen_show(struct tec_oxygen_engine *e, enum tec_oxygen_inp
 }
 
 enum tec_status tec_oxygen_measure(int64_t *bytes, struct tec_oxygen *suite, const char *file,
-                                   int seats, struct tec_error *err)
+                                   int request_slots, struct tec_error *err)
 {
     struct tec_oxygen_engine e = {.n_values = 0};
     struct tec_engine_options options;
@@ -121,8 +121,9 @@ enum tec_status tec_oxygen_measure(int64_t *bytes, struct tec_oxygen *suite, con
     const char *path;
     char batches[8];
     tec_suite_begin(&e.base, suite->call, suite->seed, 0);
-    snprintf(batches, sizeof batches, seats > 1 ? "1,%d" : "%d", seats);
-    enum tec_status status = set_words(&e, strstr(file, "text") ? 0 : 10, seats, batches, err);
+    snprintf(batches, sizeof batches, request_slots > 1 ? "1,%d" : "%d", request_slots);
+    enum tec_status status =
+        set_words(&e, strstr(file, "text") ? 0 : 10, request_slots, batches, err);
     if (status == TEC_OK)
         status = tec_suite_path(&e.base, file, &path, err);
     if (status == TEC_OK)

@@ -24,8 +24,8 @@ void tec_oxygen_close(struct tec_oxygen_engine *e);
 enum tec_status tec_oxygen_show(struct tec_oxygen_engine *e, enum tec_oxygen_input kind,
                                 struct tec_error *err);
 
-/* Bytes of the plan of `file` with `seats` requests, without taking them. */
+/* Bytes of the plan of `file` with `request_slots` requests, without taking them. */
 enum tec_status tec_oxygen_measure(int64_t *bytes, struct tec_oxygen *suite, const char *file,
-                                   int seats, struct tec_error *err);
+                                   int request_slots, struct tec_error *err);
 
 #endif

@@ -14,7 +14,7 @@ enum {
     TEC_OXYGEN_ROBOTS = 3,
     TEC_OXYGEN_STEPS = 4, /* values of S */
     TEC_OXYGEN_HORIZON = 10,
-    TEC_OXYGEN_SEATS = 32,
+    TEC_OXYGEN_REQUEST_SLOTS = 32,
     TEC_OXYGEN_TOKENS = 30, /* the largest N */
     TEC_OXYGEN_POINTS = 512,
     TEC_OXYGEN_PADDED_PROMPT = 100, /* OxyGen's max_token_len: 3 x 256 + 100 = 868 rows */

@@ -1,6 +1,6 @@
 """Holds selective.py against golden cases of the engine: python check.py FOLDER... (case.json, checkpoint, *.safetensors)
 
-Sets of units, tokens and logits of full reuse, of full recompute and of what lies between must be those of the case.
+Sets of segments, tokens and logits of full reuse, of full recompute and of what lies between must be those of the case.
 """
 import json
 import pathlib
@@ -16,7 +16,7 @@ RUNS = {"keep.0": "multi-hop", "keep.0.15": "multi-hop", "keep.0.3": "multi-hop"
 
 
 def as_stored(alone, expected, kind, rows):
-    """The case's stored K and V in place of ours, which must be close where units were read alone."""
+    """The case's stored K and V in place of ours, which must be close where segments were read alone."""
     worst, out = 0.0, []
     for i, pair in enumerate(alone):
         layer = []
@@ -36,15 +36,15 @@ def judge(folder):
     inputs, expected = load_file(str(folder / "inputs.safetensors")), load_file(str(folder / "expected.safetensors"))
     model = planner.load(folder / "checkpoint")
     ids, begin, end = (inputs[k].tolist() for k in ("ids", "unit_begin", "unit_end"))
-    units, layers, bad = [ids[b:e] for b, e in zip(begin, end)], model.c["num_hidden_layers"], 0
+    segments, layers, bad = [ids[b:e] for b, e in zip(begin, end)], model.c["num_hidden_layers"], 0
     for name, scoring in RUNS.items():
         run = case["runs"].get(name)
         if run is None:
             continue
-        data = selective.batch([(ids[:begin[0]], units, ids[end[-1]:], run["tokens"])])
+        data = selective.batch([(ids[:begin[0]], segments, ids[end[-1]:], run["tokens"])])
         store, worst = as_stored(selective.stored(model, data), expected, "single" if name[0] == "b" else "group", end[-1])
         ratios = run.get("ratios", [1.0 if name == "b1.full" else 0.0] * layers)
-        logits, sets = selective.prefill(model, data, store, ratios, [selective.choices(scoring, len(units), [], 0)])
+        logits, sets = selective.prefill(model, data, store, ratios, [selective.choices(scoring, len(segments), [], 0)])
         far = (logits[0] - expected[f"{name}.step_logits"][0]).abs().max().item()
         good = logits.argmax(-1).tolist() == run["tokens"] and run.get("sets", sets[0]) == sets[0] and far < 1e-3 and worst < 1e-3
         bad += not good

@@ -2,8 +2,8 @@
 
 Every checkpoint answers every question with each selection at each ratio (selective.py); an answer is right when all its
 tokens and the end are. A ratio is the mean over layers of shares that shrink by the same factor from layer to layer, from all
-units in the first. OUT.json: {questions, hops, runs: {NAME: {training, cells: [{selection, ratio, ratios, computed, right,
-agree}]}}}: `ratios` of each layer; `computed`, the share of units times layers that whole units amount to; `right` and `agree`
+segments in the first. OUT.json: {questions, hops, runs: {NAME: {training, cells: [{selection, ratio, ratios, computed, right,
+agree}]}}}: `ratios` of each layer; `computed`, the share of segments times layers that whole segments amount to; `right` and `agree`
 (with full recompute) are strings of 0 and 1, a character a question.
 """
 import argparse
@@ -32,16 +32,16 @@ def shrinking(mean, layers):
 
 
 def prompts(tok, questions):
-    return [(tok.encode(q["prefix"]), [tok.encode(u) for u in q["units"]], tok.encode(q["query"]), tok.encode(q["answer"]) + [tok.end])
+    return [(tok.encode(q["prefix"]), [tok.encode(u) for u in q["segments"]], tok.encode(q["query"]), tok.encode(q["answer"]) + [tok.end])
             for q in questions]
 
 
 def answers(model, data, store, ratios, choice):
-    """-> the token chosen at every row with a target (elsewhere -1), share of units times layers computed"""
+    """-> the token chosen at every row with a target (elsewhere -1), share of segments times layers computed"""
     logits, sets = selective.prefill(model, data, store, ratios, choice)
     out = torch.full_like(data.target, -1)
     out[data.target >= 0] = logits.argmax(-1)
-    return out, [sum(len(s) for s in layers) / (n * len(layers)) for layers, n in zip(sets, data.units)]
+    return out, [sum(len(s) for s in layers) / (n * len(layers)) for layers, n in zip(sets, data.segments)]
 
 
 def cells(model, tok, questions, selections, ratios):
@@ -55,8 +55,8 @@ def cells(model, tok, questions, selections, ratios):
     for selection, ratio, shares in plan:
         right, agree, computed = "", "", []
         for i, data, store in batches:
-            choice = [None] * len(data.units) if selection.startswith("full") else [
-                selective.choices(selection, n, q["needed"], i + b) for b, (n, q) in enumerate(zip(data.units, questions[i:]))]
+            choice = [None] * len(data.segments) if selection.startswith("full") else [
+                selective.choices(selection, n, q["needed"], i + b) for b, (n, q) in enumerate(zip(data.segments, questions[i:]))]
             said, share = answers(model, data, store, shares, choice)
             if selection == "full recompute":
                 full[i] = said

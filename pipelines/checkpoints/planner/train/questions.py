@@ -1,10 +1,10 @@
 """The evaluation set as a file: python questions.py OUT.jsonl [--count 400] [--objects 12] [--hops 1] [--seed 2026]
 
 A line is one question about a household of its own:
-    prefix, units, query    texts; the prompt is prefix, units in order, query
+    prefix, segments, query    texts; the prompt is prefix, segments in order, query
     answer                  what a right model says, before the end of text
     hops                    facts that must be joined to know the place, less one; 0, 1, .. take turns
-    needed                  the units that the answer depends on: the object's, those it leans on, the receptacle's
+    needed                  the segments that the answer depends on: the object's, those it leans on, the receptacle's
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ def lines(seed, count, objects, hops):
     rng = random.Random(f"questions {seed}")
     for i in range(count):
         home, q = asked(rng, objects, hops, i % (hops + 1))
-        yield dict(prefix=household.PREFIX, units=[s.text for s in home.segments], query=q.text,
+        yield dict(prefix=household.PREFIX, segments=[s.text for s in home.segments], query=q.text,
                    answer="".join(":" + w for w in q.answer), hops=q.hops, needed=q.chain)
 
 

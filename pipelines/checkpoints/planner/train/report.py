@@ -62,7 +62,7 @@ def tell(name, seeds, hops):
     names = list(dict.fromkeys(s for s, r in right if 0 < r < 1))
     computed = {c["ratio"]: c["computed"] for c in seeds[0]["cells"]}
     head = [f"{r:g}" for r in ratios]
-    table(["right, %; ratio"] + head, [["of units times layers computed"] + [f"{100 * computed[r]:.0f} %" for r in ratios]] + [
+    table(["right, %; ratio"] + head, [["of segments times layers computed"] + [f"{100 * computed[r]:.0f} %" for r in ratios]] + [
         [n] + [figure(right[n, r]) for r in ratios] for n in names])
     table([" / ".join(f"{d} hops" for d in depths) + ", %"] + head, [[n] + [split(right[n, r]) for r in ratios] for n in names])
     table(["difference"] + head, [[f"{a} - {b}"] + [figure(right[a, r] - right[b, r], "+") for r in ratios]

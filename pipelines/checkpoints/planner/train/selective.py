@@ -1,8 +1,8 @@
 """Prefill of a prompt whose memory is partly stored: the reference in float32 of what the engine does, for a batch of prompts.
 
-A prompt is a prefix, memory units and a query. Every unit has K (before rotation) and V of each layer from when it was read
-alone. In layer i the rows of the units in set i are computed, their fresh K and V seen by all rows behind them; of the other
-units the stored K, rotated to their place in the prompt, and V are used. Sets only shrink; the prefix is never computed, the
+A prompt is a prefix, memory segments and a query. Every segment has K (before rotation) and V of each layer from when it was read
+alone. In layer i the rows of the segments in set i are computed, their fresh K and V seen by all rows behind them; of the other
+segments the stored K, rotated to their place in the prompt, and V are used. Sets only shrink; the prefix is never computed, the
 query always. Rules 1 to 5 are those of the reference data of the engine (`tectum verify`, family keep); `corrected` is ours.
 """
 import random
@@ -12,29 +12,29 @@ import torch
 
 from model import rotate
 
-PREFIX, QUERY, ANSWER, PADDING = -1, -2, -3, -4        # what a row is; 0.. is a unit
+PREFIX, QUERY, ANSWER, PADDING = -1, -2, -3, -4        # what a row is; 0.. is a segment
 HOPS = 8
 
 
 @dataclass
 class Batch:
     ids: torch.Tensor           # [prompts, rows]
-    unit: torch.Tensor          # [prompts, rows]
+    segment: torch.Tensor          # [prompts, rows]
     target: torch.Tensor        # [prompts, rows]: the token asked for behind the row, or -1
-    units: list                 # of each prompt: how many
+    segments: list                 # of each prompt: how many
 
 
 def batch(prompts):
-    """prompts: (prefix, [unit], query, answer) as token lists; the answer is forced, row by row."""
+    """prompts: (prefix, [segment], query, answer) as token lists; the answer is forced, row by row."""
     rows = []
-    for prefix, units, query, answer in prompts:
-        ids, unit = list(prefix), [PREFIX] * len(prefix)
-        for i, u in enumerate(units):
+    for prefix, segments, query, answer in prompts:
+        ids, segment = list(prefix), [PREFIX] * len(prefix)
+        for i, u in enumerate(segments):
             ids += u
-            unit += [i] * len(u)
+            segment += [i] * len(u)
         ids += list(query) + list(answer[:-1])
-        unit += [QUERY] * len(query) + [ANSWER] * (len(answer) - 1)
-        rows.append((ids, unit, [-1] * (len(ids) - len(answer)) + list(answer)))
+        segment += [QUERY] * len(query) + [ANSWER] * (len(answer) - 1)
+        rows.append((ids, segment, [-1] * (len(ids) - len(answer)) + list(answer)))
     width = max(len(r[0]) for r in rows)
     padded = (torch.tensor([r[i] + [fill] * (width - len(r[i])) for r in rows]) for i, fill in enumerate((0, PADDING, -1)))
     return Batch(*padded, [len(p[1]) for p in prompts])
@@ -51,9 +51,9 @@ def attend(layer, x, q, k, v, angles, mask):
 
 @torch.no_grad()
 def stored(model, data):
-    """K before rotation and V of every layer, each unit and the prefix read alone."""
+    """K before rotation and V of every layer, each segment and the prefix read alone."""
     n = data.ids.shape[1]
-    mask = torch.ones(n, n, dtype=torch.bool).tril() & (data.unit[:, :, None] == data.unit[:, None, :])
+    mask = torch.ones(n, n, dtype=torch.bool).tril() & (data.segment[:, :, None] == data.segment[:, None, :])
     x, angles = model.model.embed_tokens(data.ids), model.angles(torch.arange(n)[None])
     out = []
     for layer in model.model.layers:
@@ -63,14 +63,14 @@ def stored(model, data):
     return out
 
 
-# --- which units ----------------------------------------------------------------------------------------------------
-def counts(ratios, units):
-    """Units computed per layer: all in layer 0 unless nothing ever is, then a share of them, at least one, never more."""
+# --- which segments ----------------------------------------------------------------------------------------------------
+def counts(ratios, segments):
+    """Segments computed per layer: all in layer 0 unless nothing ever is, then a share of them, at least one, never more."""
     if not any(ratios):
         return [0] * len(ratios)
-    out = [units]
+    out = [segments]
     for r in ratios[1:]:
-        out.append(min(out[-1], max(1, int(r * units + 1e-9)) if r else 0))
+        out.append(min(out[-1], max(1, int(r * segments + 1e-9)) if r else 0))
     return out
 
 
@@ -78,14 +78,14 @@ def best(score, live, count):
     return sorted(sorted(live), key=lambda j: -score[j])[:count]
 
 
-def unit_weights(weights, unit, units, even):
-    """-> [units + 1, units]: mean weight that rows of x give to keys of j; the last line is the query's.
+def segment_weights(weights, segment, segments, even):
+    """-> [segments + 1, segments]: mean weight that rows of x give to keys of j; the last line is the query's.
     even: weights times the number of keys that the row sees, that is, divided by what an even attention gives."""
     if even:
         weights = weights * torch.arange(1, len(weights) + 1)[:, None]
-    member = torch.stack([(unit == i).float() for i in [*range(units), QUERY]])
+    member = torch.stack([(segment == i).float() for i in [*range(segments), QUERY]])
     mean = member / member.sum(1, keepdim=True)
-    return (mean @ weights @ mean[:units].T).tolist()
+    return (mean @ weights @ mean[:segments].T).tolist()
 
 
 def by_query(a, live, count):
@@ -93,7 +93,7 @@ def by_query(a, live, count):
 
 
 def by_hops(a, live, count, seen_only=False):
-    """The query's best, then what those and the query attend to, until it repeats. seen_only: a unit is judged by the
+    """The query's best, then what those and the query attend to, until it repeats. seen_only: a segment is judged by the
     sources behind it alone; those before it cannot attend to it."""
     score, earlier = a[-1], []
     for _ in range(HOPS + 1):
@@ -114,7 +114,7 @@ def by_list(order):
     return lambda a, live, count: [j for j in order if j in live][:count]
 
 
-# Selections by attention: the rule, and whether weights are divided by what an even attention gives (unit_weights). The last two
+# Selections by attention: the rule, and whether weights are divided by what an even attention gives (segment_weights). The last two
 # are the halves of `corrected` alone.
 RULES = {
     "query": (by_query, False),
@@ -125,11 +125,11 @@ RULES = {
 }
 
 
-def choices(name, units, needed, seed):
-    """-> the choice of one prompt, and whether its weights are divided. needed: the units that the answer needs, for `oracle`."""
+def choices(name, segments, needed, seed):
+    """-> the choice of one prompt, and whether its weights are divided. needed: the segments that the answer needs, for `oracle`."""
     if name in RULES:
         return RULES[name]
-    order = list(range(units))
+    order = list(range(segments))
     random.Random(f"order {seed}").shuffle(order)
     return by_list(order if name == "random" else needed + [j for j in order if j not in needed]), False
 
@@ -142,14 +142,14 @@ def prefill(model, data, store, ratios, choice):
     n = data.ids.shape[1]
     causal = torch.ones(n, n, dtype=torch.bool).tril()[None]
     x, angles = model.model.embed_tokens(data.ids), model.angles(torch.arange(n)[None])
-    quota = [counts(ratios, u) for u in data.units]
-    live = [set(range(u)) if q[0] else set() for u, q in zip(data.units, quota)]
+    quota = [counts(ratios, u) for u in data.segments]
+    live = [set(range(u)) if q[0] else set() for u, q in zip(data.segments, quota)]
     sets = [[sorted(s)] for s in live]
-    always = (data.unit == QUERY) | (data.unit == ANSWER)
+    always = (data.segment == QUERY) | (data.segment == ANSWER)
     for i, layer in enumerate(model.model.layers):
         fresh = always.clone()
         for b, s in enumerate(live):
-            fresh[b] |= torch.isin(data.unit[b], torch.tensor(sorted(s), dtype=data.unit.dtype))
+            fresh[b] |= torch.isin(data.segment[b], torch.tensor(sorted(s), dtype=data.segment.dtype))
         q, k, v = layer.self_attn.project(layer.input_layernorm(x))
         k, v = (torch.where(fresh[:, None, :, None], new, old) for new, old in zip((k, v), store[i]))
         x, weights = attend(layer, x, q, k, v, angles, causal)
@@ -158,7 +158,7 @@ def prefill(model, data, store, ratios, choice):
         for b, s in enumerate(live):
             if quota[b][i + 1] < len(s):
                 rule, even = choice[b]
-                a = unit_weights(weights[b], data.unit[b], data.units[b], even)
+                a = segment_weights(weights[b], data.segment[b], data.segments[b], even)
                 live[b] = set(rule(a, s, quota[b][i + 1]))
             sets[b].append(sorted(live[b]))
     return model.lm_head(model.model.norm(x[data.target >= 0])), sets

@@ -1,36 +1,38 @@
-/* session_own.c - reads the prompts that decode nodes have of their own, as token ids.
+/* session_request_prompt.c - reads the prompts that decode nodes have of their prompts, as token
+ * ids.
  *
  * Runs on the session's thread. Ids may be given instead of a text; without a tokenizer the prompt
  * is as long as is allowed, which is what a measurement needs. */
-#include "graph/run/session_own.h"
+#include "graph/run/session_request_prompt.h"
 
 #include "graph/run/session_text.h"
 
-enum tec_status tec_own_init(struct tec_own_inputs *own, const struct tec_pipeline *pipeline,
-                             struct tec_error *err)
+enum tec_status tec_request_prompt_init(struct tec_request_prompt_inputs *prompts,
+                                        const struct tec_pipeline *pipeline, struct tec_error *err)
 {
-    own->n = 0;
+    prompts->n = 0;
     for (int i = 0; i < pipeline->n_inputs; i++) {
         const struct tec_decl_input *in = &pipeline->inputs[i];
         if (tec_pipeline_prompt(pipeline, i) < 0)
             continue;
-        if (own->n == TEC_MAX_PROMPTS)
+        if (prompts->n == TEC_MAX_PROMPTS)
             return tec_fail(err, TEC_UNSUPPORTED,
                             "%s:%d: this release has %d prompts of decode nodes; '%s' is one more",
                             in->where.file ? in->where.file : "?", in->where.line, TEC_MAX_PROMPTS,
                             in->name);
-        own->input[own->n++] = in;
+        prompts->input[prompts->n++] = in;
     }
     return TEC_OK;
 }
 
-enum tec_status tec_own_take(const struct tec_own_inputs *own, int *ids[TEC_MAX_PROMPTS],
-                             struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_request_prompt_take(const struct tec_request_prompt_inputs *prompts,
+                                        int *ids[TEC_MAX_PROMPTS], struct tec_arena *arena,
+                                        struct tec_error *err)
 {
-    for (int i = 0; i < own->n; i++) {
-        ids[i] = TEC_NEW(arena, (size_t)own->input[i]->max_tokens, int);
+    for (int i = 0; i < prompts->n; i++) {
+        ids[i] = TEC_NEW(arena, (size_t)prompts->input[i]->max_tokens, int);
         if (!ids[i])
-            return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", own->input[i]->name);
+            return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", prompts->input[i]->name);
     }
     return TEC_OK;
 }
@@ -54,16 +56,16 @@ static enum tec_status encode(const struct tec_decl_input *in,
     return TEC_OK;
 }
 
-enum tec_status tec_own_read(const struct tec_own_inputs *own,
-                             const struct tec_session_options *options,
-                             const struct tec_value *values, size_t n_values, size_t text_max,
-                             int *const ids[TEC_MAX_PROMPTS],
-                             struct tec_own_prompt out[TEC_MAX_PROMPTS], struct tec_arena *scratch,
-                             struct tec_error *err)
+enum tec_status tec_request_prompt_read(const struct tec_request_prompt_inputs *prompts,
+                                        const struct tec_session_options *options,
+                                        const struct tec_value *values, size_t n_values,
+                                        size_t text_max, int *const ids[TEC_MAX_PROMPTS],
+                                        struct tec_request_prompt out[TEC_MAX_PROMPTS],
+                                        struct tec_arena *scratch, struct tec_error *err)
 {
     int vocab = options->model->text.vocab;
-    for (int i = 0; i < own->n; i++) {
-        const struct tec_decl_input *in = own->input[i];
+    for (int i = 0; i < prompts->n; i++) {
+        const struct tec_decl_input *in = prompts->input[i];
         const struct tec_value *given = tec_text_find(values, n_values, in->name, "#ids");
         int n = 0;
         if (given)
@@ -74,7 +76,7 @@ enum tec_status tec_own_read(const struct tec_own_inputs *own,
         else
             n = tec_text_make_ids(in, vocab, ids[i]);
         TEC_TRY(tec_text_check(in, ids[i], n, vocab, err));
-        out[i] = (struct tec_own_prompt){ids[i], n};
+        out[i] = (struct tec_request_prompt){ids[i], n};
     }
     return TEC_OK;
 }

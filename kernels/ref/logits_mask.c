@@ -1,5 +1,5 @@
-/* allow.c - the reference allow kernel: sets logits that may not follow a row's place to
- * -infinity. */
+/* logits_mask.c - the reference logits_mask kernel: sets logits that may not follow a row's place
+ * to -infinity. */
 #include "kernels/ref/ref.h"
 
 #include <float.h>
@@ -7,9 +7,9 @@
 
 /* Restrict one row to the entries of its place. Entries ascend, so every id between two of them is
  * excluded. */
-static void allow(const struct tec_allow_args *a, float *x, int place)
+static void logits_mask(const struct tec_logits_mask_args *a, float *x, int place)
 {
-    const struct tec_places *p = &a->places;
+    const struct tec_trie *p = &a->trie;
     int next = 0;
     for (int e = p->first[place]; e < p->first[place + 1]; e++) {
         int id = p->id[e];
@@ -24,13 +24,12 @@ static void allow(const struct tec_allow_args *a, float *x, int place)
         x[next] = -INFINITY;
 }
 
-void tec_allow_ref(const struct tec_allow_args *a, struct tec_part part)
+void tec_logits_mask_ref(const struct tec_logits_mask_args *a, struct tec_part part)
 {
     struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
     for (int r = rows.first; r < rows.last; r++) {
         int place = a->place[r];
-        if (place >= 0 && place < a->places.n &&
-            a->places.first[place] < a->places.first[place + 1])
-            allow(a, a->x + (size_t)r * (size_t)a->ld, place);
+        if (place >= 0 && place < a->trie.n && a->trie.first[place] < a->trie.first[place + 1])
+            logits_mask(a, a->x + (size_t)r * (size_t)a->ld, place);
     }
 }

@@ -1,18 +1,18 @@
-/* world.c - builds random sequences, spans and KV memory for the checks of attention and of its
- * mass. */
-#include "tests/kernels/world.h"
+/* attention_case.c - builds random sequences, spans and KV memory for the checks of attention and
+ * of its mass. */
+#include "tests/kernels/attention_case.h"
 #include "kernels/bf16.h"
 
 #include <math.h>
 #include <string.h>
 
-bool world_on_cuda(const struct conform *c)
+bool case_on_cuda(const struct conform *c)
 {
     return strncmp(c->tier, "cuda", 4) == 0;
 }
 
 /* Cut runs of slots in shuffled order: spans begin and end anywhere, empty ones among them. */
-static void cut_spans(struct conform *c, struct world *w, struct world_shape s)
+static void cut_spans(struct conform *c, struct attention_case *w, struct case_shape s)
 {
     struct tec_seq *seqs = conform_buf(c, (size_t)s.seqs, sizeof *seqs);
     int room = 40 * s.seqs, used = 0, next = 0;
@@ -40,7 +40,7 @@ static void cut_spans(struct conform *c, struct world *w, struct world_shape s)
             w->spans[at] = w->spans[other];
             w->spans[other] = x;
         }
-    for (int i = 2; s.view == WORLD_FORKED && i < s.seqs; i += 1 + i % 3) {
+    for (int i = 2; s.view == CASE_FORKED && i < s.seqs; i += 1 + i % 3) {
         struct tec_span *own = &w->spans[seqs[i].first];
         w->length[i] += w->spans[0].length - own->length;
         *own = w->spans[0];
@@ -49,7 +49,7 @@ static void cut_spans(struct conform *c, struct world *w, struct world_shape s)
     w->a.spans = w->spans;
 }
 
-int world_slot(const struct world *w, int seq, int key)
+int case_slot(const struct attention_case *w, int seq, int key)
 {
     const struct tec_span *span = w->spans + w->a.seqs[seq].first;
     while (key >= span->length) {
@@ -61,7 +61,7 @@ int world_slot(const struct world *w, int seq, int key)
 
 /* Fill memory: slots that no sequence holds become NaN; slots that a sequence holds get values of a
  * family. */
-static void fill_memory(struct conform *c, struct world *w, struct world_shape s,
+static void fill_memory(struct conform *c, struct attention_case *w, struct case_shape s,
                         enum conform_family family)
 {
     size_t cols = (size_t)s.kv_heads * (size_t)s.dim, count = (size_t)w->slots * cols;
@@ -69,7 +69,7 @@ static void fill_memory(struct conform *c, struct world *w, struct world_shape s
     w->v = conform_buf(c, count, sizeof *w->v);
     for (int i = 0; i < s.seqs; i++)
         for (int key = 0; key < w->length[i]; key++) {
-            size_t at = (size_t)world_slot(w, i, key) * cols;
+            size_t at = (size_t)case_slot(w, i, key) * cols;
             conform_fill(w->k + at, cols, family == CONFORM_OFFSET ? CONFORM_NORMAL : family, 1.0F);
             conform_fill(w->v + at, cols, family, 1.0F);
         }
@@ -88,17 +88,17 @@ static void fill_memory(struct conform *c, struct world *w, struct world_shape s
 }
 
 /* Choose rows: those of one sequence are mostly neighbours, and some see nothing. */
-static void choose_rows(struct conform *c, struct world *w, struct world_shape s)
+static void choose_rows(struct conform *c, struct attention_case *w, struct case_shape s)
 {
     int rows = s.seqs * s.rows;
     int *seq = conform_ints(c, (size_t)rows, 0), *visible = conform_ints(c, (size_t)rows, 0);
     for (int r = 0; r < rows; r++) {
         seq[r] = s.full || conform_int(0, 9) ? r / s.rows : conform_int(0, s.seqs - 1);
         int n = w->length[seq[r]];
-        visible[r] = s.view == WORLD_ALL      ? n
-                     : s.view == WORLD_CAUSAL ? n - s.rows + 1 + r % s.rows
-                     : s.view == WORLD_SOME   ? n * (1 - seq[r] % 2)
-                                              : conform_int(0, n);
+        visible[r] = s.view == CASE_ALL      ? n
+                     : s.view == CASE_CAUSAL ? n - s.rows + 1 + r % s.rows
+                     : s.view == CASE_SOME   ? n * (1 - seq[r] % 2)
+                                             : conform_int(0, n);
         visible[r] = visible[r] < 0 ? 0 : visible[r];
     }
     w->a.row_seq = seq;
@@ -107,10 +107,10 @@ static void choose_rows(struct conform *c, struct world *w, struct world_shape s
     w->a.rows = conform_live(c, rows);
 }
 
-struct world world_build(struct conform *c, struct world_shape s, bool bf16,
-                         enum conform_family family)
+struct attention_case case_build(struct conform *c, struct case_shape s, bool bf16,
+                                 enum conform_family family)
 {
-    struct world w = {.bf16 = bf16};
+    struct attention_case w = {.bf16 = bf16};
     cut_spans(c, &w, s);
     fill_memory(c, &w, s, family);
     choose_rows(c, &w, s);
@@ -124,18 +124,19 @@ struct world world_build(struct conform *c, struct world_shape s, bool bf16,
                      family == CONFORM_OFFSET ? 0.01F : 3.0F);
     a->q = w.q = q;
     a->out = conform_buf(c, (size_t)a->max_rows * (size_t)a->ldo, sizeof *a->out);
-    a->scratch = conform_buf(c, WORLD_LANES * tec_attention_scratch(s.dim), sizeof *a->scratch);
+    a->scratch = conform_buf(c, CASE_LANES * tec_attention_scratch(s.dim), sizeof *a->scratch);
     a->heads = s.heads;
     a->kv_heads = s.kv_heads;
     a->head_dim = s.dim;
     a->scale = (float)(1 / sqrt((double)s.dim));
     a->round = s.round;
-    if (!world_on_cuda(c) && conform_int(0, 2) == 0) /* a plan for CUDA has no windows */
+    if (!case_on_cuda(c) && conform_int(0, 2) == 0) /* a plan for CUDA has no windows */
         a->window = conform_int(1, conform_int(1, 2 * s.keys));
     return w;
 }
 
-struct tec_attention_args world_shuffled(struct conform *c, const struct world *w, int *from)
+struct tec_attention_args case_shuffled(struct conform *c, const struct attention_case *w,
+                                        int *from)
 {
     struct tec_attention_args a = w->a;
     int n = a.max_rows;
@@ -163,7 +164,7 @@ struct tec_attention_args world_shuffled(struct conform *c, const struct world *
     return a;
 }
 
-struct tec_attention_args world_recut(struct conform *c, const struct world *w, int seqs)
+struct tec_attention_args case_recut(struct conform *c, const struct attention_case *w, int seqs)
 {
     struct tec_attention_args a = w->a;
     struct tec_seq *to = conform_buf(c, (size_t)seqs, sizeof *to);
@@ -190,12 +191,12 @@ struct tec_attention_args world_recut(struct conform *c, const struct world *w, 
     return a;
 }
 
-void world_spoil(struct world *w, struct world_shape s, int from)
+void case_spoil(struct attention_case *w, struct case_shape s, int from)
 {
     int cols = s.kv_heads * s.dim;
     for (int key = from; key < w->length[0]; key++)
         for (int i = 0; i < cols; i++) {
-            size_t size = w->bf16 ? 2 : 4, at = (size_t)(world_slot(w, 0, key) * cols + i) * size;
+            size_t size = w->bf16 ? 2 : 4, at = (size_t)(case_slot(w, 0, key) * cols + i) * size;
             float bad = i % 2 ? NAN : INFINITY;
             uint16_t bits = tec_bf16_bits(bad);
             memcpy(w->keys + at, w->bf16 ? (const void *)&bits : &bad, size);

@@ -1,10 +1,11 @@
-/* allow.cu - what may not follow the place of a row is out: a thread a column looks for it among
- * the place's entries, which ascend. */
+/* logits_mask.cu - what may not follow the place of a row is out: a thread a column looks for it
+ * among the place's entries, which ascend. */
 #include "kernels/cuda/row.cuh"
 
 #include <float.h>
 
-static __global__ void __launch_bounds__(ROW_THREADS) allow_kernel(struct tec_allow_args a)
+static __global__ void __launch_bounds__(ROW_THREADS)
+    logits_mask_kernel(struct tec_logits_mask_args a)
 {
     wait_previous();
     release_next();
@@ -12,27 +13,27 @@ static __global__ void __launch_bounds__(ROW_THREADS) allow_kernel(struct tec_al
     if (r >= live_count(a.rows, a.max_rows) || c >= a.cols)
         return;
     int place = a.place[r];
-    if (place < 0 || place >= a.places.n)
+    if (place < 0 || place >= a.trie.n)
         return;
-    int low = a.places.first[place], end = a.places.first[place + 1], high = end;
+    int low = a.trie.first[place], end = a.trie.first[place + 1], high = end;
     if (low >= high)
         return;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (a.places.id[middle] < c)
+        if (a.trie.id[middle] < c)
             low = middle + 1;
         else
             high = middle;
     }
     float *x = a.x + (size_t)r * (size_t)a.ld + c;
-    if (low >= end || a.places.id[low] != c)
+    if (low >= end || a.trie.id[low] != c)
         *x = -INFINITY;
     else if (!(*x > -INFINITY))
         *x = -FLT_MAX;
 }
 
-void tec_cuda_allow(const struct tec_allow_args *a, struct tec_cuda_launch *launch)
+void tec_cuda_logits_mask(const struct tec_logits_mask_args *a, struct tec_cuda_launch *launch)
 {
     dim3 grid((unsigned)a->max_rows, (unsigned)ceil_div(a->cols, ROW_THREADS));
-    tec_cuda_start(launch, allow_kernel, grid, dim3(ROW_THREADS), 0, *a);
+    tec_cuda_start(launch, logits_mask_kernel, grid, dim3(ROW_THREADS), 0, *a);
 }

@@ -1,25 +1,25 @@
-/* awaited.c - prefills of further chains: requests wait until theirs has had its turn, in slices
- * that fill what hard work leaves over. One at a time is begun and not done. */
+/* pending_prefill.c - prefills of secondary chains: requests wait until theirs has had its turn, in
+ * slices that fill what hard work leaves over. One at a time is begun and not done. */
 #include "graph/run/state.h"
 
 #include <string.h>
 
-static int total_of(const struct tec_loop *l, const struct tec_awaited *a)
+static int total_of(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     return l->spaces[a->model].slices;
 }
 
-static int n_awaited(const struct tec_loop *l)
+static int n_pending(const struct tec_loop *l)
 {
-    return l->o.n_further ? TEC_MAX_ROWS : 0;
+    return l->o.n_secondary ? TEC_MAX_ROWS : 0;
 }
 
 /* --- births and ends ------------------------------------------------------------------------- */
 
-static struct tec_awaited *of_frame(struct tec_loop *l, int model)
+static struct tec_pending_prefill *of_frame(struct tec_loop *l, int model)
 {
-    for (int i = 0; i < n_awaited(l); i++) {
-        struct tec_awaited *a = &l->awaited[i];
+    for (int i = 0; i < n_pending(l); i++) {
+        struct tec_pending_prefill *a = &l->pending[i];
         if (a->waiting > 0 && a->model == model && a->frame == l->tick->frame &&
             a->session == l->tick->session)
             return a;
@@ -27,23 +27,23 @@ static struct tec_awaited *of_frame(struct tec_loop *l, int model)
     return NULL;
 }
 
-static struct tec_awaited *unused(struct tec_loop *l)
+static struct tec_pending_prefill *unused(struct tec_loop *l)
 {
-    for (int i = 0; i < n_awaited(l); i++)
-        if (l->awaited[i].waiting == 0)
-            return &l->awaited[i];
+    for (int i = 0; i < n_pending(l); i++)
+        if (l->pending[i].waiting == 0)
+            return &l->pending[i];
     return NULL;
 }
 
-static size_t picture_size(const struct tec_loop *l, const struct tec_awaited *a)
+static size_t picture_size(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     size_t side = (size_t)l->spaces[a->model].plan->model->vision.image_size;
     return side * side * 3;
 }
 
 /* The observation is gone when the prefill begins. One without pixels is simulated. */
-static void keep_pictures(struct tec_loop *l, struct tec_awaited *a,
-                          const struct tec_further_prompt *p)
+static void keep_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
+                          const struct tec_secondary_prompt *p)
 {
     size_t size = picture_size(l, a);
     for (int i = 0; i < p->n_pictures; i++)
@@ -51,7 +51,8 @@ static void keep_pictures(struct tec_loop *l, struct tec_awaited *a,
             memcpy(a->pixels + (size_t)i * size, p->picture[i], size);
 }
 
-static struct tec_prefix_input prompt_of(const struct tec_loop *l, const struct tec_awaited *a)
+static struct tec_prefix_input prompt_of(const struct tec_loop *l,
+                                         const struct tec_pending_prefill *a)
 {
     struct tec_prefix_input prompt = {.n_pictures = a->n_pictures, .n_text = a->n, .ids = a->ids};
     for (int i = 0; i < a->n_pictures; i++)
@@ -60,35 +61,35 @@ static struct tec_prefix_input prompt_of(const struct tec_loop *l, const struct 
 }
 
 /* There are as many as requests can be alive. */
-void tec_awaited_join(struct tec_loop *l, struct tec_request *r)
+void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
 {
     int model = l->o.decoders[r->decoder].model;
     if (model == 0)
         return;
-    struct tec_awaited *a = of_frame(l, model);
-    const struct tec_further_prompt *p = &l->input->further[model - 1];
+    struct tec_pending_prefill *a = of_frame(l, model);
+    const struct tec_secondary_prompt *p = &l->input->secondary[model - 1];
     if (!a) {
         a = unused(l);
         int *ids = a->ids;
         uint8_t *pixels = a->pixels;
-        *a = (struct tec_awaited){.model = model,
-                                  .session = l->tick->session,
-                                  .frame = l->tick->frame,
-                                  .region = -1,
-                                  .n = p->n,
-                                  .ids = ids,
-                                  .n_pictures = p->n_pictures,
-                                  .pixels = pixels};
+        *a = (struct tec_pending_prefill){.model = model,
+                                          .session = l->tick->session,
+                                          .frame = l->tick->frame,
+                                          .region = -1,
+                                          .n = p->n,
+                                          .ids = ids,
+                                          .n_pictures = p->n_pictures,
+                                          .pixels = pixels};
         memcpy(ids, p->ids, (size_t)p->n * sizeof *ids);
         tec_loop_read_text(l, model);
         keep_pictures(l, a, p);
     }
     a->waiting++;
-    r->awaits = (int)(a - l->awaited);
+    r->pending = (int)(a - l->pending);
 }
 
-static void tell_region(const struct tec_loop *l, const struct tec_awaited *a, const char *what,
-                        int64_t at_ns)
+static void tell_region(const struct tec_loop *l, const struct tec_pending_prefill *a,
+                        const char *what, int64_t at_ns)
 {
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
@@ -99,7 +100,7 @@ static void tell_region(const struct tec_loop *l, const struct tec_awaited *a, c
                                         .t_ns = at_ns});
 }
 
-static void drop(struct tec_loop *l, struct tec_awaited *a, int64_t at_ns)
+static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
 {
     if (a->region < 0)
         return;
@@ -109,32 +110,32 @@ static void drop(struct tec_loop *l, struct tec_awaited *a, int64_t at_ns)
 }
 
 /* Nobody waits any more for what is begun: the next one begins with its first slice. */
-void tec_awaited_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
+void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
 {
-    if (r->awaits < 0)
+    if (r->pending < 0)
         return;
-    struct tec_awaited *a = &l->awaited[r->awaits];
-    r->awaits = -1;
+    struct tec_pending_prefill *a = &l->pending[r->pending];
+    r->pending = -1;
     if (--a->waiting == 0)
         drop(l, a, at_ns);
 }
 
-int tec_awaited_left(const struct tec_loop *l, const struct tec_request *r)
+int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r)
 {
-    if (r->awaits < 0)
+    if (r->pending < 0)
         return 0;
-    const struct tec_awaited *a = &l->awaited[r->awaits];
+    const struct tec_pending_prefill *a = &l->pending[r->pending];
     return total_of(l, a) - a->done;
 }
 
 /* --- whose turn it is ------------------------------------------------------------------------ */
 
 /* The row of its first request in the order of launches. */
-static int first_row(const struct tec_loop *l, const struct tec_awaited *a)
+static int first_row(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
     int first = -1;
     for (int i = 0; i < l->n_live; i++)
-        if (!l->requests[i].ended && l->requests[i].awaits == (int)(a - l->awaited) &&
+        if (!l->requests[i].ended && l->requests[i].pending == (int)(a - l->pending) &&
             (first < 0 || tec_loop_before(l, i, first)))
             first = i;
     return first;
@@ -142,8 +143,8 @@ static int first_row(const struct tec_loop *l, const struct tec_awaited *a)
 
 /* Order: a prefill already in progress first, then by the priority of the requests waiting for
  * it. */
-static bool sooner(const struct tec_loop *l, const struct tec_awaited *a,
-                   const struct tec_awaited *b)
+static bool sooner(const struct tec_loop *l, const struct tec_pending_prefill *a,
+                   const struct tec_pending_prefill *b)
 {
     if ((a->done > 0) != (b->done > 0))
         return a->done > 0;
@@ -151,51 +152,51 @@ static bool sooner(const struct tec_loop *l, const struct tec_awaited *a,
     return tec_loop_before(l, x, y) || (!tec_loop_before(l, y, x) && x < y);
 }
 
-static struct tec_awaited *next_of(struct tec_loop *l, const bool *seen)
+static struct tec_pending_prefill *next_of(struct tec_loop *l, const bool *seen)
 {
-    struct tec_awaited *best = NULL;
-    for (int i = 0; i < n_awaited(l); i++)
-        if (l->awaited[i].waiting > 0 && !seen[i] && first_row(l, &l->awaited[i]) >= 0 &&
-            (!best || sooner(l, &l->awaited[i], best)))
-            best = &l->awaited[i];
+    struct tec_pending_prefill *best = NULL;
+    for (int i = 0; i < n_pending(l); i++)
+        if (l->pending[i].waiting > 0 && !seen[i] && first_row(l, &l->pending[i]) >= 0 &&
+            (!best || sooner(l, &l->pending[i], best)))
+            best = &l->pending[i];
     return best;
 }
 
-void tec_awaited_plan(struct tec_loop *l)
+void tec_pending_prefill_plan(struct tec_loop *l)
 {
     bool seen[TEC_MAX_ROWS] = {false};
     int left[TEC_MAX_CHAINS];
-    struct tec_awaited *a;
-    for (int m = 0; m <= l->o.n_further; m++) {
+    struct tec_pending_prefill *a;
+    for (int m = 0; m <= l->o.n_secondary; m++) {
         int node = l->spaces[m].prefill_node;
         left[m] = node < 0 ? 0 : l->decision.nodes[node].slices;
     }
     l->n_turns = 0;
-    for (int i = 0; i < n_awaited(l); i++)
-        l->awaited[i].now = 0;
+    for (int i = 0; i < n_pending(l); i++)
+        l->pending[i].now = 0;
     while ((a = next_of(l, seen))) {
         int more = total_of(l, a) - a->done;
-        seen[a - l->awaited] = true;
+        seen[a - l->pending] = true;
         a->now = left[a->model] < more ? left[a->model] : more;
         left[a->model] -= a->now;
         if (a->now > 0)
-            l->turns[l->n_turns++] = (int)(a - l->awaited);
+            l->turns[l->n_turns++] = (int)(a - l->pending);
         if (a->now < more && a->done + a->now > 0)
             return;
     }
 }
 
-bool tec_awaited_ready(const struct tec_loop *l, const struct tec_request *r)
+bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r)
 {
-    if (r->awaits < 0)
+    if (r->pending < 0)
         return true;
-    const struct tec_awaited *a = &l->awaited[r->awaits];
+    const struct tec_pending_prefill *a = &l->pending[r->pending];
     return a->done + a->now == total_of(l, a);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static void tell_slices(struct tec_loop *l, const struct tec_awaited *a, int64_t request,
+static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a, int64_t request,
                         int64_t start, int64_t end)
 {
     const struct tec_loop_space *s = &l->spaces[a->model];
@@ -216,7 +217,7 @@ static void tell_slices(struct tec_loop *l, const struct tec_awaited *a, int64_t
     launch->request = request;
 }
 
-static void open_region(struct tec_loop *l, struct tec_awaited *a,
+static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
                         const struct tec_prefix_input *prompt)
 {
     struct tec_loop_space *s = &l->spaces[a->model];
@@ -226,7 +227,7 @@ static void open_region(struct tec_loop *l, struct tec_awaited *a,
 }
 
 /* False: the device has failed. */
-static bool run_slices(struct tec_loop *l, struct tec_awaited *a, int64_t request)
+static bool run_slices(struct tec_loop *l, struct tec_pending_prefill *a, int64_t request)
 {
     struct tec_loop_space *s = &l->spaces[a->model];
     const struct tec_prefix_input prompt = prompt_of(l, a);
@@ -251,24 +252,24 @@ static bool run_slices(struct tec_loop *l, struct tec_awaited *a, int64_t reques
 }
 
 /* Its requests have their prefix. */
-static void hand_over(struct tec_loop *l, struct tec_awaited *a, int64_t at_ns)
+static void hand_over(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
 {
-    int at = (int)(a - l->awaited);
+    int at = (int)(a - l->pending);
     for (int i = 0; i < l->n_live; i++) {
         struct tec_request *r = &l->requests[i];
-        if (r->awaits != at || r->ended)
+        if (r->pending != at || r->ended)
             continue;
         tec_kv_pool_pin(&l->spaces[a->model].plan->prefixes, a->region);
         tec_loop_tell_kv(l, "fork", r, a->rows, at_ns);
         tec_requests_store(l, r, a->region, at_ns);
-        tec_awaited_leave(l, r, at_ns);
+        tec_pending_prefill_leave(l, r, at_ns);
     }
 }
 
-void tec_awaited_run(struct tec_loop *l)
+void tec_pending_prefill_run(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_turns; i++) {
-        struct tec_awaited *a = &l->awaited[l->turns[i]];
+        struct tec_pending_prefill *a = &l->pending[l->turns[i]];
         int row = a->waiting > 0 ? first_row(l, a) : -1;
         if (row < 0)
             continue;

@@ -1,11 +1,11 @@
-/* handout.c - decides what the robot executes: a fresh chunk, or a substitute when it is late or
- * refused.
+/* action_output.c - decides what the robot executes: a fresh chunk, or a substitute when it is late
+ * or refused.
  *
  * It belongs to whoever hands actions out and not to the frame loop, so a stuck device or script
  * cannot stop it. Chunks are cut at their first row that is not finite and held to the robot's
  * limits here, at the last step before the robot: whatever produced a number, it passes these
  * checks. After create nothing is allocated. */
-#include "graph/run/handout.h"
+#include "graph/run/action_output.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,8 +16,8 @@ struct origin {
 };
 static const struct origin nowhere = {-1, 0, -1};
 
-struct tec_handout {
-    struct tec_handout_options o;
+struct tec_action_output {
+    struct tec_action_output_options o;
     double *newest;        /* [newest_rows, width] finite rows of a chunk */
     double *last, *stable; /* [width] last command; last fresh one */
     double *before;        /* [width] the command that the robot carries out before the next one */
@@ -40,35 +40,35 @@ const char *tec_source_word(enum tec_action_source source)
     return source < TEC_SOURCES ? words[source] : "?";
 }
 
-enum tec_status tec_handout_create(struct tec_handout **out,
-                                   const struct tec_handout_options *options,
-                                   struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_action_output_create(struct tec_action_output **out,
+                                         const struct tec_action_output_options *options,
+                                         struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_handout_options *o = options;
+    const struct tec_action_output_options *o = options;
     if (o->rows < 1 || o->width < 1 || o->actions < 1 || o->actions > o->rows)
         return tec_fail(err, TEC_INVALID, "%d actions a frame of chunks [%d, %d]: 1 to %d",
                         o->actions, o->rows, o->width, o->rows);
     if (o->on_miss == TEC_MISS_DECAY && o->decay_actions < 1)
         return tec_fail(err, TEC_INVALID, "on_miss = \"decay\" needs decay_actions of at least 1");
-    struct tec_handout *h = TEC_NEW(arena, 1, struct tec_handout);
+    struct tec_action_output *h = TEC_NEW(arena, 1, struct tec_action_output);
     size_t width = (size_t)o->width, rows = (size_t)o->rows;
     double *numbers = TEC_NEW(arena, width * (2 * rows + 3), double);
     if (!h || !numbers)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the last actions");
-    *h = (struct tec_handout){.o = *o,
-                              .newest = numbers,
-                              .out = numbers + rows * width,
-                              .last = numbers + 2 * rows * width,
-                              .stable = numbers + (2 * rows + 1) * width,
-                              .before = numbers + (2 * rows + 2) * width,
-                              .of_newest = nowhere,
-                              .of_last = nowhere,
-                              .of_stable = nowhere};
+    *h = (struct tec_action_output){.o = *o,
+                                    .newest = numbers,
+                                    .out = numbers + rows * width,
+                                    .last = numbers + 2 * rows * width,
+                                    .stable = numbers + (2 * rows + 1) * width,
+                                    .before = numbers + (2 * rows + 2) * width,
+                                    .of_newest = nowhere,
+                                    .of_last = nowhere,
+                                    .of_stable = nowhere};
     *out = h;
     return TEC_OK;
 }
 
-static void put(const struct tec_handout *h, int i, const double *command, double factor)
+static void put(const struct tec_action_output *h, int i, const double *command, double factor)
 {
     for (int c = 0; c < h->o.width; c++)
         h->out[i * h->o.width + c] = command[c] * factor;
@@ -80,7 +80,8 @@ static struct tec_handed nothing(enum tec_action_source source)
 }
 
 /* Clamp rows to the limits, each relative to the one before it. True if any value changed. */
-static bool keep_limits(const struct tec_handout *h, double *rows, int n, struct tec_beyond *beyond)
+static bool keep_limits(const struct tec_action_output *h, double *rows, int n,
+                        struct tec_beyond *beyond)
 {
     const double *before = h->given ? h->before : NULL;
     bool moved = false;
@@ -92,7 +93,7 @@ static bool keep_limits(const struct tec_handout *h, double *rows, int n, struct
     return moved;
 }
 
-static struct tec_handed give(struct tec_handout *h, enum tec_action_source source,
+static struct tec_handed give(struct tec_action_output *h, enum tec_action_source source,
                               struct origin from)
 {
     struct tec_beyond unused = {0};
@@ -112,7 +113,7 @@ static struct tec_handed give(struct tec_handout *h, enum tec_action_source sour
 }
 
 /* Leading rows whose numbers are all finite. */
-static int finite_rows(const struct tec_handout *h, const double *actions)
+static int finite_rows(const struct tec_action_output *h, const double *actions)
 {
     for (int i = 0; i < h->o.rows; i++)
         for (int c = 0; c < h->o.width; c++)
@@ -121,7 +122,7 @@ static int finite_rows(const struct tec_handout *h, const double *actions)
     return h->o.rows;
 }
 
-static void keep(struct tec_handout *h, const struct tec_handout_chunk *chunk, int rows)
+static void keep(struct tec_action_output *h, const struct tec_action_output_chunk *chunk, int rows)
 {
     if (rows == 0)
         return;
@@ -130,7 +131,8 @@ static void keep(struct tec_handout *h, const struct tec_handout_chunk *chunk, i
     h->of_newest = (struct origin){chunk->frame, chunk->captured_ns, chunk->seen};
 }
 
-static struct tec_handed hold(struct tec_handout *h, const double *command, struct origin from)
+static struct tec_handed hold(struct tec_action_output *h, const double *command,
+                              struct origin from)
 {
     for (int i = 0; i < h->o.actions; i++)
         put(h, i, command, 1.0);
@@ -138,7 +140,7 @@ static struct tec_handed hold(struct tec_handout *h, const double *command, stru
 }
 
 /* Count one more miss in a row; true if it stops the robot. */
-static bool count_miss(struct tec_handout *h, bool stops)
+static bool count_miss(struct tec_action_output *h, bool stops)
 {
     h->misses += h->misses < INT32_MAX;
     if (stops || (h->o.limit > 0 && h->misses > h->o.limit))
@@ -147,7 +149,7 @@ static bool count_miss(struct tec_handout *h, bool stops)
 }
 
 /* Refuse a chunk beyond the limits, whatever on_miss says: hold the last command, or stop. */
-static struct tec_handed refuse(struct tec_handout *h, const struct tec_beyond *beyond)
+static struct tec_handed refuse(struct tec_action_output *h, const struct tec_beyond *beyond)
 {
     struct tec_handed handed = count_miss(h, beyond->on == TEC_LIMIT_STOP)
                                    ? nothing(TEC_SOURCE_STOPPED)
@@ -157,7 +159,7 @@ static struct tec_handed refuse(struct tec_handout *h, const struct tec_beyond *
     return handed;
 }
 
-static struct tec_handed leave(struct tec_handout *h, int rows)
+static struct tec_handed leave(struct tec_action_output *h, int rows)
 {
     int executed = h->o.executed > 0 && h->o.executed < rows ? h->o.executed : h->o.actions;
     size_t bytes = (size_t)h->o.width * sizeof *h->newest;
@@ -173,14 +175,15 @@ static struct tec_handed leave(struct tec_handout *h, int rows)
     return handed;
 }
 
-struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_handout_chunk *chunk)
+struct tec_handed tec_action_output_fresh(struct tec_action_output *h,
+                                          const struct tec_action_output_chunk *chunk)
 {
     struct tec_beyond beyond = chunk->beyond;
     if (tec_beyond_refused(&beyond))
         return refuse(h, &beyond);
     int rows = finite_rows(h, chunk->actions);
     if (rows < h->o.actions)
-        return tec_handout_missed(h, chunk->frame);
+        return tec_action_output_missed(h, chunk->frame);
     keep(h, chunk, rows);
     if (h->stopped)
         return nothing(TEC_SOURCE_STOPPED);
@@ -195,13 +198,14 @@ struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_hand
     return handed;
 }
 
-void tec_handout_late(struct tec_handout *h, const struct tec_handout_chunk *chunk)
+void tec_action_output_late(struct tec_action_output *h,
+                            const struct tec_action_output_chunk *chunk)
 {
     if (chunk->frame > h->of_newest.frame && !tec_beyond_refused(&chunk->beyond))
         keep(h, chunk, finite_rows(h, chunk->actions));
 }
 
-void tec_handout_forget(struct tec_handout *h)
+void tec_action_output_forget(struct tec_action_output *h)
 {
     h->of_newest = h->of_last = h->of_stable = nowhere;
     h->newest_rows = h->misses = 0;
@@ -209,19 +213,19 @@ void tec_handout_forget(struct tec_handout *h)
     h->given = h->stopped = false;
 }
 
-void tec_handout_stop(struct tec_handout *h)
+void tec_action_output_stop(struct tec_action_output *h)
 {
     h->stopped = true;
 }
 
-void tec_handout_reset(struct tec_handout *h)
+void tec_action_output_reset(struct tec_action_output *h)
 {
     h->stopped = false;
     h->misses = 0;
 }
 
 /* Substitute j of the last fresh command is it times 1 - j / decay_actions. */
-static struct tec_handed decay(struct tec_handout *h)
+static struct tec_handed decay(struct tec_action_output *h)
 {
     for (int i = 0; i < h->o.actions; i++) {
         double left = 1.0 - (double)++h->substitutes / (double)h->o.decay_actions;
@@ -233,7 +237,7 @@ static struct tec_handed decay(struct tec_handout *h)
 /* The actions that the newest chunk planned for this frame: `actions` of them have passed in each
  * frame since its own (none if it is of a later frame). Beyond its end its last action is
  * repeated. */
-static struct tec_handed align(struct tec_handout *h, int64_t frame)
+static struct tec_handed align(struct tec_action_output *h, int64_t frame)
 {
     const double *end = h->newest + (ptrdiff_t)(h->newest_rows - 1) * h->o.width;
     int64_t passed = frame > h->of_newest.frame ? frame - h->of_newest.frame : 0;
@@ -246,7 +250,7 @@ static struct tec_handed align(struct tec_handout *h, int64_t frame)
     return give(h, TEC_SOURCE_STALE, h->of_newest);
 }
 
-struct tec_handed tec_handout_missed(struct tec_handout *h, int64_t frame)
+struct tec_handed tec_action_output_missed(struct tec_action_output *h, int64_t frame)
 {
     if (count_miss(h, h->o.on_miss == TEC_MISS_STOP))
         return nothing(TEC_SOURCE_STOPPED);

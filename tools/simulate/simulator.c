@@ -1,6 +1,6 @@
-/* world.c - a robot's world on a virtual clock: sessions tick, inputs are late, and launches take
- * the time of a cost table, while the frame loop and the policy are the real ones. */
-#include "tools/simulate/world.h"
+/* simulator.c - a simulated robot on a virtual clock: sessions tick, inputs are late, and launches
+ * take the time of a cost table, while the frame loop and the policy are the real ones. */
+#include "tools/simulate/simulator.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,18 +8,18 @@
 
 /* --- answers to the frame loop --------------------------------------------------------------- */
 
-static const struct tec_topology *topology(const struct tec_world *w)
+static const struct tec_topology *topology(const struct tec_simulator *w)
 {
     return &w->o.engine->topology;
 }
 
 /* Whether something of the scenario happens in the open frame. */
-static bool now(const struct tec_world *w, const struct tec_happening *h)
+static bool now(const struct tec_simulator *w, const struct tec_happening *h)
 {
     return h->frame == w->frame && (h->session < 0 || h->session == w->running);
 }
 
-static int node_of(const struct tec_world *w, int model, int mark)
+static int node_of(const struct tec_simulator *w, int model, int mark)
 {
     static const char *const kinds[] = {[TEC_MARK_PREFILL] = "prefill",
                                         [TEC_MARK_ACTION] = "action",
@@ -35,7 +35,7 @@ static int node_of(const struct tec_world *w, int model, int mark)
 }
 
 /* The time to copy tokens once, which reads and writes their bytes, in whole microseconds. */
-static int64_t copied(const struct tec_world *w, int tokens)
+static int64_t copied(const struct tec_simulator *w, int tokens)
 {
     const struct tec_kv_shape *s = &w->o.engine->plan->space.shape;
     double bytes = (double)tokens * (double)tec_kv_token_bytes(s);
@@ -44,7 +44,7 @@ static int64_t copied(const struct tec_world *w, int tokens)
 
 static int64_t took(void *user, int model, int mark, int rows, int k)
 {
-    const struct tec_world *w = user;
+    const struct tec_simulator *w = user;
     const struct tec_plan_spec *spec = &w->o.engine->chains[model].plan->spec;
     int at = node_of(w, model, mark), slices = topology(w)->nodes[at].slices;
     const char *node = mark == TEC_MARK_PACKED ? "packed"
@@ -70,7 +70,7 @@ static int64_t took(void *user, int model, int mark, int rows, int k)
 
 static int end_of(void *user, int64_t request)
 {
-    const struct tec_world *w = user;
+    const struct tec_simulator *w = user;
     const struct tec_happenings *eos = &w->o.scenario->eos;
     for (int i = 0; i < eos->n; i++)
         if (eos->item[i].frame == request)
@@ -80,24 +80,24 @@ static int end_of(void *user, int64_t request)
 
 /* The next tick may lie past the end of the scenario, because a robot does not know that it
  * ends. */
-static int64_t next_tick(const struct tec_world *w, int session, int64_t after)
+static int64_t next_tick(const struct tec_simulator *w, int session, int64_t after)
 {
-    const struct tec_world_session *s = &w->sessions[session];
-    int64_t n = s->next, at = tec_world_tick(s, n);
+    const struct tec_simulator_session *s = &w->sessions[session];
+    int64_t n = s->next, at = tec_simulator_tick(s, n);
     if (at <= after)
         n += (after - at) / s->period_ns + 1;
-    return tec_world_tick(s, n);
+    return tec_simulator_tick(s, n);
 }
 
 /* When the device is wanted: now, if a frame of another session waits or has a tick at this
  * moment. */
 static int64_t wanted(void *self, int64_t now_ns)
 {
-    const struct tec_world *w = self;
+    const struct tec_simulator *w = self;
     int64_t first = INT64_MAX;
     for (int i = 0; w->paced && i < w->n_sessions; i++) {
-        const struct tec_world_session *s = &w->sessions[i];
-        bool ends = i == w->running || tec_world_over(w, s);
+        const struct tec_simulator_session *s = &w->sessions[i];
+        bool ends = i == w->running || tec_simulator_over(w, s);
         int64_t at = next_tick(w, i, ends ? now_ns : now_ns - 1);
         if (i != w->running && s->waiting >= 0)
             return now_ns;
@@ -116,7 +116,7 @@ struct release {
     bool late;
 };
 
-static struct release release_of(const struct tec_world *w, const struct tec_event *e)
+static struct release release_of(const struct tec_simulator *w, const struct tec_event *e)
 {
     return (struct release){.t_ns = e->t_ns,
                             .seen = e->ring ? e->request : w->frame,
@@ -124,31 +124,31 @@ static struct release release_of(const struct tec_world *w, const struct tec_eve
                             .late = e->flag};
 }
 
-static void take_release(struct tec_world *w, const struct release *r)
+static void take_release(struct tec_simulator *w, const struct release *r)
 {
-    struct tec_world_session *s = &w->sessions[w->running];
+    struct tec_simulator_session *s = &w->sessions[w->running];
     const struct tec_happenings *resets = &w->o.scenario->reset;
-    if (!s->handout)
+    if (!s->output)
         return;
-    const struct tec_handout_chunk chunk = {.frame = w->frame,
-                                            .captured_ns = r->captured_ns,
-                                            .actions = tec_world_chunk(w, r->seen),
-                                            .seen = r->seen};
+    const struct tec_action_output_chunk chunk = {.frame = w->frame,
+                                                  .captured_ns = r->captured_ns,
+                                                  .actions = tec_simulator_chunk(w, r->seen),
+                                                  .seen = r->seen};
     if (r->late) {
-        tec_handout_late(s->handout, &chunk);
+        tec_action_output_late(s->output, &chunk);
         return;
     }
     for (int i = 0; i < resets->n; i++)
         if (resets->item[i].frame == w->frame)
-            tec_handout_reset(s->handout);
+            tec_action_output_reset(s->output);
     for (int i = 0; i < w->n_due; i++)
         if (w->due[i].session == w->running && w->due[i].frame == w->frame) {
             memmove(&w->due[i], &w->due[i + 1], (size_t)(w->n_due - i - 1) * sizeof w->due[0]);
             w->n_due--;
             break;
         }
-    struct tec_handed handed = tec_handout_fresh(s->handout, &chunk);
-    tec_world_handed(w, w->running, w->frame, r->t_ns, &handed);
+    struct tec_handed handed = tec_action_output_fresh(s->output, &chunk);
+    tec_simulator_handed(w, w->running, w->frame, r->t_ns, &handed);
 }
 
 /* Events of two partitions arrive one after the other, so they are held back and sorted by time,
@@ -171,7 +171,7 @@ static int by_time(const void *a, const void *b)
 
 /* Hold back [time, lane, 1: a release in time, 2: a late one, line, seen and captured_ns of a
  * release]. */
-static void hold_back(struct tec_world *w, const struct tec_event *e, bool release)
+static void hold_back(struct tec_simulator *w, const struct tec_event *e, bool release)
 {
     json_t *line = tec_trace_event(topology(w), e);
     struct release r = release_of(w, e);
@@ -182,7 +182,7 @@ static void hold_back(struct tec_world *w, const struct tec_event *e, bool relea
         w->failed = TEC_NO_MEMORY;
 }
 
-static void write_held(struct tec_world *w)
+static void write_held(struct tec_simulator *w)
 {
     size_t n = json_array_size(w->held);
     struct held *order = tec_arena_push(w->arena, n + 1, sizeof *order, 16);
@@ -198,8 +198,8 @@ static void write_held(struct tec_world *w)
     qsort(order, n, sizeof *order, by_time);
     for (size_t i = 0; i < n; i++) {
         json_t *entry = json_array_get(w->held, order[i].at);
-        tec_world_pass(w, order[i].t_ns);
-        tec_world_write(w, json_incref(json_array_get(entry, 3)));
+        tec_simulator_pass(w, order[i].t_ns);
+        tec_simulator_write(w, json_incref(json_array_get(entry, 3)));
         const struct release r = {.t_ns = order[i].t_ns,
                                   .seen = json_integer_value(json_array_get(entry, 4)),
                                   .captured_ns = json_integer_value(json_array_get(entry, 5)),
@@ -212,16 +212,16 @@ static void write_held(struct tec_world *w)
 
 static void tell(void *self, const struct tec_event *e)
 {
-    struct tec_world *w = self;
+    struct tec_simulator *w = self;
     bool hold = topology(w)->n_partitions > 1;
     if (!hold)
-        tec_world_pass(w, e->t_ns);
+        tec_simulator_pass(w, e->t_ns);
     tec_summary_event(&w->summary, e);
     bool release = e->kind == TEC_EVENT_RELEASE;
     if (w->o.trace && hold)
         hold_back(w, e, release);
     else if (w->o.trace)
-        tec_world_write(w, tec_trace_event(topology(w), e));
+        tec_simulator_write(w, tec_trace_event(topology(w), e));
     const struct release r = release_of(w, e);
     if (release && !hold)
         take_release(w, &r);
@@ -229,19 +229,19 @@ static void tell(void *self, const struct tec_event *e)
         write_held(w);
 }
 
-void tec_world_connect(struct tec_world *world, struct tec_virtual *device,
-                       struct tec_engine_options *options)
+void tec_simulator_connect(struct tec_simulator *simulator, struct tec_virtual *device,
+                           struct tec_engine_options *options)
 {
     *device = (struct tec_virtual){
-        .clock_ns = &world->now_ns, .user = world, .took = took, .end = end_of};
-    options->events = (struct tec_event_sink){tell, world};
+        .clock_ns = &simulator->now_ns, .user = simulator, .took = took, .end = end_of};
+    options->events = (struct tec_event_sink){tell, simulator};
     options->wanted = wanted;
-    options->wanted_self = world;
+    options->wanted_self = simulator;
 }
 
 /* --- frames ---------------------------------------------------------------------------------- */
 
-static enum tec_status change_params(struct tec_world *w, struct tec_error *err)
+static enum tec_status change_params(struct tec_simulator *w, struct tec_error *err)
 {
     struct tec_happenings *params = &w->o.scenario->params, *costs = &w->o.scenario->costs_from;
     for (int i = 0; i < params->n; i++) {
@@ -261,7 +261,7 @@ static enum tec_status change_params(struct tec_world *w, struct tec_error *err)
     return TEC_OK;
 }
 
-static int decoder_of(const struct tec_world *w, const char *node)
+static int decoder_of(const struct tec_simulator *w, const char *node)
 {
     int at = 0;
     for (int i = 0; i < topology(w)->n_nodes; i++) {
@@ -276,7 +276,7 @@ static int decoder_of(const struct tec_world *w, const char *node)
 
 /* Make the requests of this frame that come from outside: first the scenario's, then the
  * generator's. */
-static int ask(struct tec_world *w)
+static int ask(struct tec_simulator *w)
 {
     const struct tec_happenings *arrivals = &w->o.scenario->arrivals;
     struct tec_arrival made[TEC_MAX_ARRIVALS];
@@ -295,7 +295,7 @@ static int ask(struct tec_world *w)
     return n;
 }
 
-static int cancel(struct tec_world *w)
+static int cancel(struct tec_simulator *w)
 {
     const struct tec_happenings *cancels = &w->o.scenario->cancel;
     int n = 0, kept = 0;
@@ -313,20 +313,20 @@ static int cancel(struct tec_world *w)
 }
 
 /* Note which of the new requests will be cancelled. */
-static void note_cancels(struct tec_world *w, int n_asks)
+static void note_cancels(struct tec_simulator *w, int n_asks)
 {
     for (int i = 0; i < n_asks; i++) {
         if (w->cancel_after[i] == 0 || w->asks[i].refused)
             continue;
-        if (w->n_later == TEC_WORLD_LATER)
+        if (w->n_later == TEC_SIMULATOR_LATER)
             w->failed = TEC_UNSUPPORTED;
         else
             w->later[w->n_later++] =
-                (struct tec_world_later){w->frame + w->cancel_after[i], w->asks[i].id};
+                (struct tec_simulator_later){w->frame + w->cancel_after[i], w->asks[i].id};
     }
 }
 
-static unsigned spawn(const struct tec_world *w, const struct tec_world_session *s)
+static unsigned spawn(const struct tec_simulator *w, const struct tec_simulator_session *s)
 {
     if (s->spawn_every < 0)
         return tec_loop_spawns(w->o.engine->loop, w->frame);
@@ -334,7 +334,7 @@ static unsigned spawn(const struct tec_world *w, const struct tec_world_session 
 }
 
 /* Set the instruction that the session has by now, and the length of its prompt. */
-static void instruct(struct tec_world *w)
+static void instruct(struct tec_simulator *w)
 {
     const struct tec_scenario *s = w->o.scenario;
     int64_t tokens = s->text_tokens;
@@ -349,12 +349,12 @@ static void instruct(struct tec_world *w)
     if (tokens)
         w->input.prefix.n_text = (int)tokens;
     for (int i = 0; i < TEC_MAX_CHAINS - 1; i++) /* all texts that are read change */
-        w->input.further[i].key = w->input.text_key;
+        w->input.secondary[i].key = w->input.text_key;
 }
 
 /* Put what the session's prompts are of a stream's into the input, as a session does: a version's
  * number is its key. */
-static void read_streams(struct tec_world *w)
+static void read_streams(struct tec_simulator *w)
 {
     const struct tec_pipeline *p = w->o.engine->options.pipeline;
     for (int m = 0; w->o.engine->edges && m < w->o.engine->n_chains; m++) {
@@ -368,15 +368,15 @@ static void read_streams(struct tec_world *w)
                                                   .request = v ? v->request : -1,
                                                   .frame = v ? v->frame : 0,
                                                   .born_ns = v ? v->born_ns : 0};
-        uint64_t *key = m ? &w->input.further[m - 1].key : &w->input.text_key;
+        uint64_t *key = m ? &w->input.secondary[m - 1].key : &w->input.text_key;
         *key = v ? (uint64_t)v->number : 0;
         if (m)
-            w->input.further[m - 1].n = none ? 0 : w->o.engine->chains[m].plan->spec.text_tokens;
+            w->input.secondary[m - 1].n = none ? 0 : w->o.engine->chains[m].plan->spec.text_tokens;
     }
 }
 
 /* Whether the frame has no observation. */
-static bool missing(const struct tec_world *w)
+static bool missing(const struct tec_simulator *w)
 {
     const struct tec_happenings *m = &w->o.scenario->missing;
     for (int i = 0; i < m->n; i++)
@@ -385,7 +385,7 @@ static bool missing(const struct tec_world *w)
     return false;
 }
 
-static int64_t late(const struct tec_world *w)
+static int64_t late(const struct tec_simulator *w)
 {
     const struct tec_happenings *lates = &w->o.scenario->late;
     int64_t us = 0;
@@ -395,10 +395,10 @@ static int64_t late(const struct tec_world *w)
     return us * 1000;
 }
 
-static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_ns,
+static enum tec_status run_frame(struct tec_simulator *w, int session, int64_t tick_ns,
                                  int64_t deadline_ns, struct tec_error *err)
 {
-    struct tec_world_session *s = &w->sessions[session];
+    struct tec_simulator_session *s = &w->sessions[session];
     w->running = session;
     TEC_TRY(change_params(w, err));
     struct tec_tick tick = {.frame = w->frame,
@@ -426,19 +426,19 @@ static enum tec_status run_frame(struct tec_world *w, int session, int64_t tick_
                                         : tec_fail(err, TEC_UNSUPPORTED,
                                                    "more than %d actions or %d cancellations are "
                                                           "due at once",
-                                                   TEC_WORLD_DUE, TEC_WORLD_LATER);
+                                                   TEC_SIMULATOR_DUE, TEC_SIMULATOR_LATER);
 }
 
-static enum tec_status run_saturated(struct tec_world *w, struct tec_error *err)
+static enum tec_status run_saturated(struct tec_simulator *w, struct tec_error *err)
 {
-    struct tec_world_session *s = &w->sessions[0];
+    struct tec_simulator_session *s = &w->sessions[0];
     for (; s->next < w->o.scenario->frames; s->next++) {
         int64_t tick = w->now_ns, deadline = s->deadline_ns < 0 ? -1 : tick + s->deadline_ns;
         if (tick / 1000 >= w->o.scenario->until_us)
             break;
         w->frame = s->next;
         if (deadline >= 0)
-            tec_world_expect(w, 0, w->frame, deadline);
+            tec_simulator_expect(w, 0, w->frame, deadline);
         TEC_TRY(run_frame(w, 0, tick, deadline, err));
     }
     return TEC_OK;
@@ -446,11 +446,11 @@ static enum tec_status run_saturated(struct tec_world *w, struct tec_error *err)
 
 /* The released frame with the earliest deadline; ties go by the order of sessions; -1 if there is
  * none. */
-static int choose(const struct tec_world *w)
+static int choose(const struct tec_simulator *w)
 {
     int best = -1;
     for (int i = 0; i < w->n_sessions; i++) {
-        const struct tec_world_session *s = &w->sessions[i];
+        const struct tec_simulator_session *s = &w->sessions[i];
         if (s->waiting < 0)
             continue;
         int64_t at = s->waiting_deadline_ns < 0 ? INT64_MAX : s->waiting_deadline_ns;
@@ -463,36 +463,36 @@ static int choose(const struct tec_world *w)
     return best;
 }
 
-static enum tec_status run_paced(struct tec_world *w, struct tec_error *err)
+static enum tec_status run_paced(struct tec_simulator *w, struct tec_error *err)
 {
     for (;;) {
-        tec_world_release(w);
+        tec_simulator_release(w);
         int at = choose(w);
         if (at < 0) {
-            int64_t next = tec_world_next(w);
+            int64_t next = tec_simulator_next(w);
             if (next == INT64_MAX)
                 return TEC_OK;
             w->now_ns = next;
             continue;
         }
-        struct tec_world_session *s = &w->sessions[at];
+        struct tec_simulator_session *s = &w->sessions[at];
         w->frame = s->waiting;
         s->waiting = -1;
         TEC_TRY(run_frame(w, at, s->waiting_tick_ns, s->waiting_deadline_ns, err));
     }
 }
 
-enum tec_status tec_world_run(struct tec_world *world, struct tec_error *err)
+enum tec_status tec_simulator_run(struct tec_simulator *simulator, struct tec_error *err)
 {
-    struct tec_world *w = world;
+    struct tec_simulator *w = simulator;
     enum tec_status status = w->paced ? run_paced(w, err) : run_saturated(w, err);
     if (status == TEC_OK)
-        tec_world_pass(w, INT64_MAX);
+        tec_simulator_pass(w, INT64_MAX);
     return status;
 }
 
-void tec_world_finish(struct tec_world *world)
+void tec_simulator_finish(struct tec_simulator *simulator)
 {
-    json_decref(world->held);
-    world->held = NULL;
+    json_decref(simulator->held);
+    simulator->held = NULL;
 }

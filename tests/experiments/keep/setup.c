@@ -1,5 +1,5 @@
-/* world.c - the model opened and closed, a cell's store, link and blocks. */
-#include "tests/experiments/keep/world.h"
+/* setup.c - the model opened and closed, a cell's store, link and blocks. */
+#include "tests/experiments/keep/setup.h"
 
 #include "tools/measure/machine.h"
 
@@ -17,7 +17,7 @@ static int longest(const struct tec_keeping *s)
     return BEGINNING + segments * OBJECT + TEC_KEEPING_EXAMPLES * (EXAMPLE - OBJECT) + QUERY;
 }
 
-static enum tec_status open_checkpoint(struct tec_keeping_world *w, struct tec_error *err)
+static enum tec_status open_checkpoint(struct tec_keeping_setup *w, struct tec_error *err)
 {
     const char *dir = w->suite->weights;
     w->source.seed = w->suite->seed;
@@ -29,7 +29,7 @@ static enum tec_status open_checkpoint(struct tec_keeping_world *w, struct tec_e
                               w->heap, err);
 }
 
-static enum tec_status open_model(struct tec_keeping_world *w, struct tec_error *err)
+static enum tec_status open_model(struct tec_keeping_setup *w, struct tec_error *err)
 {
     struct tec_invocation *call = w->suite->call;
     struct tec_device_options device;
@@ -54,7 +54,7 @@ static enum tec_status open_model(struct tec_keeping_world *w, struct tec_error 
     return tec_weights_load(&w->weights, &weights, w->heap, err);
 }
 
-static enum tec_status open_plan(struct tec_keeping_world *w, struct tec_error *err)
+static enum tec_status open_plan(struct tec_keeping_setup *w, struct tec_error *err)
 {
     const struct tec_token_tree *tree = &w->skills.tree;
     const struct tec_score_limits trees = {.rows = tree->n_rows,
@@ -65,13 +65,13 @@ static enum tec_status open_plan(struct tec_keeping_world *w, struct tec_error *
                                            .reached = tree->reached};
     const struct tec_plan_spec spec = {.frame_tokens = w->most,
                                        .text_tokens = w->most,
-                                       .seats = 1,
+                                       .request_slots = 1,
                                        .new_tokens = ANSWER,
                                        .n_batches = 1,
                                        .batches = {1},
                                        .max_k = 1,
-                                       .units = TEC_KEEPING_UNITS + 1,
-                                       .unit_tokens = w->most,
+                                       .segments = TEC_KEEPING_SEGMENTS + 1,
+                                       .segment_tokens = w->most,
                                        .trees = trees};
     const struct tec_plan_inputs in = {.spec = &spec,
                                        .model = w->model,
@@ -91,7 +91,7 @@ static enum tec_status open_plan(struct tec_keeping_world *w, struct tec_error *
                                        : TEC_OK;
 }
 
-static enum tec_status take_room(struct tec_keeping_world *w, struct tec_error *err)
+static enum tec_status take_room(struct tec_keeping_setup *w, struct tec_error *err)
 {
     size_t vocab = (size_t)w->model->text.vocab, most = (size_t)w->most;
     const struct tec_kv_shape *s = &w->plan->space.shape;
@@ -102,9 +102,9 @@ static enum tec_status take_room(struct tec_keeping_world *w, struct tec_error *
     w->near = TEC_NEW(&w->arena, vocab, float);
     w->prompt.ids = TEC_NEW(&w->arena, most, int);
     w->old_ids = TEC_NEW(&w->arena, most, int);
-    w->sets = TEC_NEW(&w->arena, (size_t)w->layers * (TEC_KEEPING_UNITS + 1), unsigned char);
+    w->sets = TEC_NEW(&w->arena, (size_t)w->layers * (TEC_KEEPING_SEGMENTS + 1), unsigned char);
     w->staging_room =
-        (size_t)w->layers * (2 * most * w->row + (size_t)TEC_KEEPING_UNITS * 192 + 64);
+        (size_t)w->layers * (2 * most * w->row + (size_t)TEC_KEEPING_SEGMENTS * 192 + 64);
     if (!w->full || !w->made || !w->near || !w->prompt.ids || !w->old_ids || !w->sets)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt of %zu tokens", most);
     if (w->layers > TEC_KEEPING_LAYERS)
@@ -118,7 +118,7 @@ static enum tec_status take_room(struct tec_keeping_world *w, struct tec_error *
     return TEC_OK;
 }
 
-static enum tec_status fill_beginning(struct tec_keeping_world *w, struct tec_error *err)
+static enum tec_status fill_beginning(struct tec_keeping_setup *w, struct tec_error *err)
 {
     int ids[BEGINNING];
     int n = tec_trace_tokens(tec_trace_beginning(), w->model->text.vocab, ids, BEGINNING);
@@ -126,7 +126,7 @@ static enum tec_status fill_beginning(struct tec_keeping_world *w, struct tec_er
                           : tec_fail(err, TEC_INVALID, "a beginning of %d tokens", n);
 }
 
-enum tec_status tec_keeping_open(struct tec_keeping_world *w, struct tec_keeping *suite,
+enum tec_status tec_keeping_open(struct tec_keeping_setup *w, struct tec_keeping *suite,
                                  struct tec_error *err)
 {
     memset(w, 0, sizeof *w);
@@ -152,7 +152,7 @@ enum tec_status tec_keeping_open(struct tec_keeping_world *w, struct tec_keeping
     return w->checkpoint ? TEC_OK : fill_beginning(w, err);
 }
 
-void tec_keeping_close(struct tec_keeping_world *w)
+void tec_keeping_close(struct tec_keeping_setup *w)
 {
     tec_keeping_end_cell(w);
     tec_heap_put(w->heap, w->beginning.kv);
@@ -168,7 +168,7 @@ void tec_keeping_close(struct tec_keeping_world *w)
 
 /* --- of a cell ------------------------------------------------------------------------------- */
 
-static enum tec_status open_store(struct tec_keeping_world *w, const struct tec_keeping_link *link,
+static enum tec_status open_store(struct tec_keeping_setup *w, const struct tec_keeping_link *link,
                                   struct tec_error *err)
 {
     bool ram = !link->name || link->tier == TEC_KEPT_RAM;
@@ -179,7 +179,7 @@ static enum tec_status open_store(struct tec_keeping_world *w, const struct tec_
                                   .row_bytes = (uint32_t)w->row,
                                   .dim = TEC_TRACE_DIM};
     struct tec_store_options o = {.key = w->key,
-                                  .max_units = TEC_TRACE_SEGMENTS,
+                                  .max_segments = TEC_TRACE_SEGMENTS,
                                   .threshold = 0.35,
                                   .stable_steps = TEC_KEEPING_STABLE,
                                   .ram_bytes = ram ? INT64_MAX / 4 : 0};
@@ -198,7 +198,7 @@ static enum tec_status open_store(struct tec_keeping_world *w, const struct tec_
     return tec_store_open(&w->store, &o, w->heap, err);
 }
 
-enum tec_status tec_keeping_begin_cell(struct tec_keeping_world *w,
+enum tec_status tec_keeping_begin_cell(struct tec_keeping_setup *w,
                                        const struct tec_keeping_cell *cell, struct tec_error *err)
 {
     tec_keeping_end_cell(w);
@@ -213,7 +213,7 @@ enum tec_status tec_keeping_begin_cell(struct tec_keeping_world *w,
     }
     if (!cell->link.name)
         return TEC_OK;
-    struct tec_prefetch_options o = {.layers = w->layers, .units = TEC_KEEPING_UNITS};
+    struct tec_prefetch_options o = {.layers = w->layers, .segments = TEC_KEEPING_SEGMENTS};
     o.grain_bytes = MIB / 4;
     o.limit[cell->link.tier].bytes_per_sec = cell->link.bytes_per_sec;
     w->staging = tec_heap_get(w->heap, w->staging_room);
@@ -222,7 +222,7 @@ enum tec_status tec_keeping_begin_cell(struct tec_keeping_world *w,
     return tec_prefetch_create(&w->prefetch, w->store, &o, w->heap, err);
 }
 
-void tec_keeping_end_cell(struct tec_keeping_world *w)
+void tec_keeping_end_cell(struct tec_keeping_setup *w)
 {
     tec_prefetch_destroy(w->prefetch);
     tec_heap_put(w->heap, w->staging);

@@ -1,6 +1,6 @@
-/* world.h - the model, and what a cell keeps beside it: the store, blocks, links. */
-#ifndef TEC_TESTS_EXPERIMENTS_KEEP_WORLD_H
-#define TEC_TESTS_EXPERIMENTS_KEEP_WORLD_H
+/* setup.h - the model, and what a cell keeps beside it: the store, blocks, links. */
+#ifndef TEC_TESTS_EXPERIMENTS_KEEP_SETUP_H
+#define TEC_TESTS_EXPERIMENTS_KEEP_SETUP_H
 
 #include "graph/run/launch_score.h"
 #include "tests/experiments/keep/keeping.h"
@@ -29,12 +29,12 @@ struct tec_keeping_shelf {
 
 /* The prompt of a step. */
 struct tec_keeping_prompt {
-    int *ids, n, query, n_units;
-    struct tec_unit_place units[TEC_KEEPING_UNITS];
-    uint32_t segment[TEC_KEEPING_UNITS]; /* handle in the store, number in the trace */
+    int *ids, n, query, n_segments;
+    struct tec_segment_range segments[TEC_KEEPING_SEGMENTS];
+    uint32_t segment[TEC_KEEPING_SEGMENTS]; /* handle in the store, number in the trace */
 };
 
-struct tec_keeping_world {
+struct tec_keeping_setup {
     struct tec_keeping *suite;
     struct tec_heap *heap;
     struct tec_arena arena; /* for as long as it is open */
@@ -71,46 +71,46 @@ struct tec_keeping_world {
     int n_shelves;
     struct tec_keeping_prompt prompt;
     int *old_ids, n_old; /* what the prefix region holds */
-    unsigned char *sets; /* [layers, units] of the last row that was chosen */
+    unsigned char *sets; /* [layers, segments] of the last row that was chosen */
     double ratios[TEC_KEEPING_LAYERS];
 };
 
-enum tec_status tec_keeping_open(struct tec_keeping_world *w, struct tec_keeping *suite,
+enum tec_status tec_keeping_open(struct tec_keeping_setup *w, struct tec_keeping *suite,
                                  struct tec_error *err);
-void tec_keeping_close(struct tec_keeping_world *w);
+void tec_keeping_close(struct tec_keeping_setup *w);
 
 /* What a cell keeps: an empty store on its link's tier, no blocks. Ends what the last one kept. */
-enum tec_status tec_keeping_begin_cell(struct tec_keeping_world *w,
+enum tec_status tec_keeping_begin_cell(struct tec_keeping_setup *w,
                                        const struct tec_keeping_cell *cell, struct tec_error *err);
-void tec_keeping_end_cell(struct tec_keeping_world *w);
+void tec_keeping_end_cell(struct tec_keeping_setup *w);
 
 /* The segments of the trace as the store has them; those that changed, or all in step 0. */
-enum tec_status tec_keeping_tell(struct tec_keeping_world *w, const struct tec_trace *trace,
+enum tec_status tec_keeping_tell(struct tec_keeping_setup *w, const struct tec_trace *trace,
                                  struct tec_keeping_cell *cell, struct tec_error *err);
 
 /* A question as the prompt. */
-enum tec_status tec_keeping_ask(struct tec_keeping_world *w,
+enum tec_status tec_keeping_ask(struct tec_keeping_setup *w,
                                 const struct tec_keeping_question *question, struct tec_error *err);
 
 /* Ask the store and write the prompt. */
-enum tec_status tec_keeping_retrieve(struct tec_keeping_world *w, const struct tec_trace *trace,
+enum tec_status tec_keeping_retrieve(struct tec_keeping_setup *w, const struct tec_trace *trace,
                                      struct tec_keeping_cell *cell, int64_t *took_ns,
                                      struct tec_error *err);
 
 /* Compute what a row lacks: what changed and, apart, groups that became static. Rows that keep the
  * same things are told the same cost: the first one of a step computes for all. */
-enum tec_status tec_keeping_refresh_store(struct tec_keeping_world *w,
+enum tec_status tec_keeping_refresh_store(struct tec_keeping_setup *w,
                                           struct tec_keeping_cost *changed,
                                           struct tec_keeping_cost *joined, struct tec_error *err);
-enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_world *w, int block,
+enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_setup *w, int block,
                                            struct tec_keeping_cost *changed, struct tec_error *err);
 
 /* The prompt in blocks of that size, and their slots. */
-int tec_keeping_blocks(struct tec_keeping_world *w, int block, struct tec_unit_place *places,
+int tec_keeping_blocks(struct tec_keeping_setup *w, int block, struct tec_segment_range *places,
                        struct tec_keeping_slot **slots);
 
 /* Compute one text by itself into a slot. */
-enum tec_status tec_keeping_fill(struct tec_keeping_world *w, struct tec_keeping_slot *slot,
+enum tec_status tec_keeping_fill(struct tec_keeping_setup *w, struct tec_keeping_slot *slot,
                                  const int *ids, int n, struct tec_error *err);
 
 /* What a row made of its prompt. */
@@ -121,15 +121,15 @@ struct tec_keeping_answer {
 };
 
 /* The prompt that was computed last, by that method; logits of the next token into w->made. */
-enum tec_status tec_keeping_reply(struct tec_keeping_world *w, const struct tec_keeping_method *m,
+enum tec_status tec_keeping_reply(struct tec_keeping_setup *w, const struct tec_keeping_method *m,
                                   struct tec_keeping_answer *answer, struct tec_error *err);
 
 /* Count whether it is what the full row made. */
-void tec_keeping_compare(const struct tec_keeping_world *w, const struct tec_keeping_answer *answer,
+void tec_keeping_compare(const struct tec_keeping_setup *w, const struct tec_keeping_answer *answer,
                          struct tec_keeping_row *row);
 
 /* One row of a cell at this step; `counted`: into its figures. */
-enum tec_status tec_keeping_step(struct tec_keeping_world *w, struct tec_keeping_cell *cell,
+enum tec_status tec_keeping_step(struct tec_keeping_setup *w, struct tec_keeping_cell *cell,
                                  int row, int64_t retrieve_ns, bool counted, struct tec_error *err);
 
 #endif

@@ -1,39 +1,40 @@
-/* world_init.c - sets up a simulated world from its pipeline and its scenario, and checks that
- * every cost it needs is there. */
-#include "tools/simulate/world.h"
+/* simulator_init.c - sets up a simulated simulator from its pipeline and its scenario, and checks
+ * that every cost it needs is there. */
+#include "tools/simulate/simulator.h"
 
 #include <string.h>
 
-/* Create the handout of a session from the hard deadline of the action node. */
-static enum tec_status make_handout(struct tec_world *w, struct tec_world_session *s,
-                                    struct tec_error *err)
+/* Create the action output of a session from the hard deadline of the action node. */
+static enum tec_status make_action_output(struct tec_simulator *w, struct tec_simulator_session *s,
+                                          struct tec_error *err)
 {
     const struct tec_decl_node *n = tec_pipeline_actor(w->o.pipeline);
     const struct tec_scenario *scenario = w->o.scenario;
-    if (!scenario->handout_actions || !n || s->deadline_ns < 0)
+    if (!scenario->output_actions || !n || s->deadline_ns < 0)
         return TEC_OK;
-    const struct tec_handout_options o = {.on_miss = n->deadline.on_miss,
-                                          .limit = n->deadline.limit,
-                                          .decay_actions = n->deadline.decay_actions,
-                                          .actions = scenario->handout_actions,
-                                          .rows = w->o.engine->topology.horizon,
-                                          .width = scenario->handout_dims};
-    return tec_handout_create(&s->handout, &o, w->arena, err);
+    const struct tec_action_output_options o = {.on_miss = n->deadline.on_miss,
+                                                .limit = n->deadline.limit,
+                                                .decay_actions = n->deadline.decay_actions,
+                                                .actions = scenario->output_actions,
+                                                .rows = w->o.engine->topology.horizon,
+                                                .width = scenario->output_dims};
+    return tec_action_output_create(&s->output, &o, w->arena, err);
 }
 
-static enum tec_status make_sessions(struct tec_world *w, struct tec_error *err)
+static enum tec_status make_sessions(struct tec_simulator *w, struct tec_error *err)
 {
     const struct tec_scenario *scenario = w->o.scenario;
     const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
     int64_t period = w->o.engine->topology.period_us * 1000;
     w->n_sessions = scenario->n_sessions ? scenario->n_sessions : 1;
     for (int i = 0; i < w->n_sessions; i++) {
-        struct tec_world_session *s = &w->sessions[i];
+        struct tec_simulator_session *s = &w->sessions[i];
         const struct tec_scenario_session *from = &scenario->sessions[i];
-        *s = (struct tec_world_session){.period_ns = period,
-                                        .deadline_ns = loop->deadline_ns ? loop->deadline_ns : -1,
-                                        .spawn_every = -1,
-                                        .waiting = -1};
+        *s = (struct tec_simulator_session){.period_ns = period,
+                                            .deadline_ns =
+                                                loop->deadline_ns ? loop->deadline_ns : -1,
+                                            .spawn_every = -1,
+                                            .waiting = -1};
         if (scenario->n_sessions) {
             s->name = from->name;
             s->period_ns = from->period_us * 1000;
@@ -44,21 +45,21 @@ static enum tec_status make_sessions(struct tec_world *w, struct tec_error *err)
         if (w->paced && s->period_ns <= 0)
             return tec_fail(err, TEC_INVALID,
                             "the pipeline has no period: a paced clock needs one");
-        TEC_TRY(make_handout(w, s, err));
+        TEC_TRY(make_action_output(w, s, err));
     }
     return TEC_OK;
 }
 
 /* Make an observation of the largest size: every picture, and the longest prompt. */
-static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
+static enum tec_status make_input(struct tec_simulator *w, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &w->o.engine->plan->spec;
     int *ids = TEC_NEW(w->arena, (size_t)s->text_tokens, int);
     w->chunk = TEC_NEW(
         w->arena,
-        (size_t)w->o.engine->topology.horizon * (size_t)(w->o.scenario->handout_dims + 1) + 1,
+        (size_t)w->o.engine->topology.horizon * (size_t)(w->o.scenario->output_dims + 1) + 1,
         double);
-    int *own = TEC_NEW(w->arena, (size_t)s->own_tokens + 1, int);
+    int *own = TEC_NEW(w->arena, (size_t)s->prompt_tokens + 1, int);
     if (!ids || !own || !w->chunk)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     w->input =
@@ -68,24 +69,24 @@ static enum tec_status make_input(struct tec_world *w, struct tec_error *err)
     for (int i = 0; i < p->n_inputs; i++) {
         int at = tec_pipeline_prompt(p, i);
         if (at >= 0 && at < TEC_MAX_PROMPTS)
-            w->input.own[at] = (struct tec_own_prompt){own, p->inputs[i].max_tokens};
+            w->input.prompts[at] = (struct tec_request_prompt){own, p->inputs[i].max_tokens};
     }
     for (int i = 1; i < w->o.engine->n_chains; i++) {
         int n = w->o.engine->chains[i].plan->spec.text_tokens;
-        w->input.further[i - 1].ids = TEC_NEW(w->arena, (size_t)n, int);
-        w->input.further[i - 1].n = n;
-        w->input.further[i - 1].n_pictures = w->o.engine->chains[i].plan->spec.pictures;
-        if (!w->input.further[i - 1].ids)
+        w->input.secondary[i - 1].ids = TEC_NEW(w->arena, (size_t)n, int);
+        w->input.secondary[i - 1].n = n;
+        w->input.secondary[i - 1].n_pictures = w->o.engine->chains[i].plan->spec.pictures;
+        if (!w->input.secondary[i - 1].ids)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     }
     return TEC_OK;
 }
 
-static enum tec_status make_lists(struct tec_world *w, struct tec_error *err)
+static enum tec_status make_lists(struct tec_simulator *w, struct tec_error *err)
 {
     const struct tec_scenario *s = w->o.scenario;
     size_t asks = (size_t)s->arrivals.n + TEC_MAX_ARRIVALS;
-    size_t cancels = (size_t)s->cancel.n + TEC_WORLD_LATER;
+    size_t cancels = (size_t)s->cancel.n + TEC_SIMULATOR_LATER;
     w->asks = TEC_NEW(w->arena, asks, struct tec_ask);
     w->cancel_after = TEC_NEW(w->arena, asks, int);
     w->cancels = TEC_NEW(w->arena, cancels, int64_t);
@@ -95,7 +96,7 @@ static enum tec_status make_lists(struct tec_world *w, struct tec_error *err)
 }
 
 /* Check that the costs have rows for a ring's launches and copies. */
-static enum tec_status check_ring_costs(const struct tec_world *w,
+static enum tec_status check_ring_costs(const struct tec_simulator *w,
                                         const struct tec_cost_table *costs, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &w->o.engine->plan->spec;
@@ -111,8 +112,8 @@ static enum tec_status check_ring_costs(const struct tec_world *w,
 }
 
 /* Check that every node that runs has a row in every table. */
-static enum tec_status check_costs(const struct tec_world *w, const struct tec_cost_table *costs,
-                                   struct tec_error *err)
+static enum tec_status check_costs(const struct tec_simulator *w,
+                                   const struct tec_cost_table *costs, struct tec_error *err)
 {
     const struct tec_topology *t = &w->o.engine->topology;
     if (t->stages)
@@ -134,8 +135,8 @@ static bool has_launch(const struct tec_topology *t, const char *name)
     return t->ring && (strcmp(name, "packed") == 0 || strcmp(name, "decode") == 0);
 }
 
-static enum tec_status check_tokens(const struct tec_world *w, int64_t tokens, const char *where,
-                                    int index, struct tec_error *err)
+static enum tec_status check_tokens(const struct tec_simulator *w, int64_t tokens,
+                                    const char *where, int index, struct tec_error *err)
 {
     int most = w->o.engine->plan->spec.text_tokens;
     if (tokens <= most)
@@ -147,7 +148,7 @@ static enum tec_status check_tokens(const struct tec_world *w, int64_t tokens, c
                     where, index, (long long)tokens, most);
 }
 
-static enum tec_status check_scenario(const struct tec_world *w, struct tec_error *err)
+static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_error *err)
 {
     const struct tec_scenario *s = w->o.scenario;
     const struct tec_topology *t = &w->o.engine->topology;
@@ -167,16 +168,17 @@ static enum tec_status check_scenario(const struct tec_world *w, struct tec_erro
         return tec_fail(err, TEC_MALFORMED,
                         "sessions: a ring holds observations of one session, there are %d",
                         s->n_sessions);
-    if (s->handout_actions > t->horizon)
+    if (s->output_actions > t->horizon)
         return tec_fail(err, TEC_MALFORMED, "%d actions a frame are handed out, a chunk has %d",
-                        s->handout_actions, t->horizon);
+                        s->output_actions, t->horizon);
     return TEC_OK;
 }
 
-enum tec_status tec_world_init(struct tec_world *world, const struct tec_world_options *options,
-                               struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_simulator_init(struct tec_simulator *simulator,
+                                   const struct tec_simulator_options *options,
+                                   struct tec_arena *arena, struct tec_error *err)
 {
-    struct tec_world *w = world;
+    struct tec_simulator *w = simulator;
     w->o = *options;
     w->arena = arena;
     w->paced = w->o.scenario->paced;

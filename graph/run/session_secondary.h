@@ -1,13 +1,13 @@
-/* session_further.h - what the prefills of further models read: a text of an observation each,
+/* session_secondary.h - what the prefills of secondary models read: a text of an observation each,
  * through a template of its own and the tokenizer of its model, and pictures and the state as the
  * frames' prefill reads them. */
-#ifndef TEC_GRAPH_RUN_SESSION_FURTHER_H
-#define TEC_GRAPH_RUN_SESSION_FURTHER_H
+#ifndef TEC_GRAPH_RUN_SESSION_SECONDARY_H
+#define TEC_GRAPH_RUN_SESSION_SECONDARY_H
 
 #include "graph/run/session_stream.h"
 
 /* One of them. A text that is that of the observation before is not encoded again. */
-struct tec_further_reader {
+struct tec_secondary_reader {
     const struct tec_decl_node *node; /* the prefill */
     const struct tec_decl_input *input;
     int stream;  /* that the input is; -1 = it comes from outside */
@@ -23,38 +23,39 @@ struct tec_further_reader {
     int64_t number; /* of a stream's version that the ids are of; 0 = of its default */
 };
 
-struct tec_further_inputs {
+struct tec_secondary_inputs {
     int n;
     bool *others; /* [n_slots] of the frames' model: its picture is none of the frames' */
-    struct tec_further_reader readers[TEC_MAX_CHAINS - 1];
+    struct tec_secondary_reader readers[TEC_MAX_CHAINS - 1];
 };
 
 /* Templates and room in the arena. TEC_MALFORMED for a template that has the robot's state where
  * the prefill does not read it, or lacks it where it does; for a picture that the robot has not.
  * TEC_UNSUPPORTED for pictures of another size than those of the frames' model. */
-enum tec_status tec_further_init(struct tec_further_inputs *further,
-                                 const struct tec_session_options *options,
-                                 const struct tec_robot *robot, const struct tec_observer *observer,
-                                 struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
+                                   const struct tec_session_options *options,
+                                   const struct tec_robot *robot,
+                                   const struct tec_observer *observer, struct tec_arena *arena,
+                                   struct tec_error *err);
 
 /* Bytes of the longest text. */
-size_t tec_further_longest(const struct tec_further_inputs *further);
+size_t tec_secondary_longest(const struct tec_secondary_inputs *secondary);
 
 /* ids[i] becomes room for prompt i. */
-enum tec_status tec_further_take(const struct tec_further_inputs *further,
-                                 int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
-                                 struct tec_error *err);
+enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
+                                   int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
+                                   struct tec_error *err);
 
 /* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; of a
  * stream its newest text, and nothing where there is none yet; without a tokenizer as long as can
  * be. out[i] points to ids[i]; read[i]: the version. Errors name the input. */
-enum tec_status tec_further_read(struct tec_further_inputs *further,
-                                 const struct tec_session_streams *streams,
-                                 const struct tec_value *values, size_t n_values,
-                                 const struct tec_observation *seen,
-                                 int *const ids[TEC_MAX_CHAINS - 1],
-                                 struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
-                                 struct tec_text_read read[TEC_MAX_CHAINS - 1],
-                                 struct tec_arena *scratch, struct tec_error *err);
+enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
+                                   const struct tec_session_streams *streams,
+                                   const struct tec_value *values, size_t n_values,
+                                   const struct tec_observation *seen,
+                                   int *const ids[TEC_MAX_CHAINS - 1],
+                                   struct tec_secondary_prompt out[TEC_MAX_CHAINS - 1],
+                                   struct tec_text_read read[TEC_MAX_CHAINS - 1],
+                                   struct tec_arena *scratch, struct tec_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* apart.c - times the forwards of a ring call by call, to show where a frame's time goes. */
-#include "tests/experiments/actionflow/apart.h"
+/* by_call.c - times the forwards of a ring call by call, to show where a frame's time goes. */
+#include "tests/experiments/actionflow/by_call.h"
 
 #include <string.h>
 
@@ -83,13 +83,13 @@ static enum tec_status time_forward(struct tec_actionflow *s, struct tec_actionf
     return tec_fail(err, status, "%s", why.message);
 }
 
-enum tec_status tec_actionflow_take_apart(struct tec_actionflow *s,
+enum tec_status tec_actionflow_time_calls(struct tec_actionflow *s,
                                           struct tec_actionflow_engine *engine,
                                           enum tec_actionflow_variant variant,
                                           struct tec_error *err)
 {
     struct tec_actionflow_forward *f = s->forwards;
-    int others = s->cells[s->apart].stages - 1;
+    int others = s->cells[s->by_call].stages - 1;
     f[TEC_ACTIONFLOW_ALONE].name = "prefill alone";
     f[TEC_ACTIONFLOW_ONE].name = "decode, one row";
     f[TEC_ACTIONFLOW_FULL].name = "packed, full ring";

@@ -1,6 +1,6 @@
-/* handout.h - what the robot is given for a frame: its chunk when that is in time, else what the
- * pipeline's on_miss says. Held by whoever hands actions out, not by the frame loop: a stuck device
- * or script cannot stop it.
+/* action_output.h - what the robot is given for a frame: its chunk when that is in time, else what
+ * the pipeline's on_miss says. Held by whoever hands actions out, not by the frame loop: a stuck
+ * device or script cannot stop it.
  *
  * For frame n the caller calls one of fresh (the chunk came by the deadline) or missed (it did not,
  * or the tick opened no frame); when the chunk comes after all, late. Numbers are the robot's own:
@@ -14,8 +14,8 @@
  * is forgotten, and the robot is given its last command, or stopped. The change from the command
  * before to the first of a chunk is judged here; substitutes are held to the limits whatever `on`
  * says. */
-#ifndef TEC_GRAPH_RUN_HANDOUT_H
-#define TEC_GRAPH_RUN_HANDOUT_H
+#ifndef TEC_GRAPH_RUN_ACTION_OUTPUT_H
+#define TEC_GRAPH_RUN_ACTION_OUTPUT_H
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -32,7 +32,7 @@ enum tec_action_source {
 /* "fresh" */
 const char *tec_source_word(enum tec_action_source source);
 
-struct tec_handout_options {
+struct tec_action_output_options {
     int on_miss;                     /* enum tec_on_miss of a hard deadline */
     int limit;                       /* misses in a row that are bridged, then stop; 0 = all */
     int decay_actions;               /* DECAY: actions until the command is zero */
@@ -42,15 +42,15 @@ struct tec_handout_options {
     const struct tec_limits *limits; /* of the robot, borrowed; NULL = none */
 };
 
-struct tec_handout;
+struct tec_action_output;
 
 /* In the arena; no close. TEC_INVALID for numbers out of range. */
-enum tec_status tec_handout_create(struct tec_handout **out,
-                                   const struct tec_handout_options *options,
-                                   struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_action_output_create(struct tec_action_output **out,
+                                         const struct tec_action_output_options *options,
+                                         struct tec_arena *arena, struct tec_error *err);
 
 /* A frame's chunk. */
-struct tec_handout_chunk {
+struct tec_action_output_chunk {
     int64_t frame;
     int64_t captured_ns;   /* of its observation; any clock */
     const double *actions; /* [rows, width] */
@@ -70,21 +70,23 @@ struct tec_handed {
     bool moved;               /* ... which are not as they were given: the step to the first one */
     struct tec_beyond beyond; /* of the frame's own chunk */
 };
-struct tec_handed tec_handout_fresh(struct tec_handout *h, const struct tec_handout_chunk *chunk);
+struct tec_handed tec_action_output_fresh(struct tec_action_output *h,
+                                          const struct tec_action_output_chunk *chunk);
 /* Frames only go up. A stop stays until reset. */
-struct tec_handed tec_handout_missed(struct tec_handout *h, int64_t frame);
+struct tec_handed tec_action_output_missed(struct tec_action_output *h, int64_t frame);
 
 /* A chunk that came after its deadline: never handed out for its own frame. Older ones than the
  * newest that is known are forgotten. */
-void tec_handout_late(struct tec_handout *h, const struct tec_handout_chunk *chunk);
+void tec_action_output_late(struct tec_action_output *h,
+                            const struct tec_action_output_chunk *chunk);
 
 /* As after create: for another robot. */
-void tec_handout_forget(struct tec_handout *h);
+void tec_action_output_forget(struct tec_action_output *h);
 
 /* Nothing leaves from now on, until reset. */
-void tec_handout_stop(struct tec_handout *h);
+void tec_action_output_stop(struct tec_action_output *h);
 
 /* Go on after a stop; the last command stays, misses are counted from 0. */
-void tec_handout_reset(struct tec_handout *h);
+void tec_action_output_reset(struct tec_action_output *h);
 
 #endif

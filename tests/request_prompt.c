@@ -1,5 +1,5 @@
-/* own_prompt.c - tests of several language tasks on one observation, each with a prompt of its own:
- * pictures and task are computed once, and the rest is forked.
+/* request_prompt.c - tests of several language tasks on one observation, each with a prompt of its
+ * own: pictures and task are computed once, and the rest is forked.
  *
  * With a causal text, forking gives the same bytes as prefilling each prompt whole. */
 #include "tests/tiny.h"
@@ -19,7 +19,7 @@ static enum tec_status open_own(const char *arch, bool bf16, int threads)
     tec_plan_destroy(tiny.plan);
     tiny.plan = NULL;
     struct tec_plan_spec spec = tiny_spec(tiny.model);
-    spec.own_tokens = OWN;
+    spec.prompt_tokens = OWN;
     const struct tec_plan_inputs in = {.spec = &spec,
                                        .model = tiny.model,
                                        .weights = tiny.weights,
@@ -52,7 +52,8 @@ struct result {
     int count[2], tokens[2][TINY_NEW];
 };
 
-/* One observation of `task` prompt tokens for both nodes; their own ones follow it in `seen.ids`.
+/* One observation of `task` prompt tokens for both nodes; their own ones follow it in
+ * `observation_records.ids`.
  */
 static void run(struct result *out, struct how *how, int task)
 {
@@ -60,10 +61,10 @@ static void run(struct result *out, struct how *how, int task)
     struct tec_loop_options o = tiny_loop(&tiny);
     struct tec_frame_input input = seen.input;
     input.prefix.n_text = task;
-    input.own[0] = (struct tec_own_prompt){seen.ids + task, how->talk};
-    input.own[1] = (struct tec_own_prompt){seen.ids + task, how->think};
-    o.decoders[0].own = 1;
-    o.decoders[1].own = 2;
+    input.prompts[0] = (struct tec_request_prompt){seen.ids + task, how->talk};
+    input.prompts[1] = (struct tec_request_prompt){seen.ids + task, how->think};
+    o.decoders[0].prompt = 1;
+    o.decoders[1].prompt = 2;
     o.executor = tec_executor_real(tiny.plan);
     o.planner = (struct tec_planner){.name = "pace", .self = how, .plan = advance};
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);

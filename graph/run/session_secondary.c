@@ -1,10 +1,10 @@
-/* session_further.c - reads the prompts of further chains: one text of an observation each, as
+/* session_secondary.c - reads the prompts of secondary chains: one text of an observation each, as
  * token ids, and which of its pictures they see.
  *
  * Runs on the session's thread. The last text and its ids are kept, so that an instruction that
  * stays the same from frame to frame is tokenized once. Each prompt has a key, so that the loop
  * notices a change without comparing texts. */
-#include "graph/run/session_further.h"
+#include "graph/run/session_secondary.h"
 
 #include "graph/run/session_robot.h"
 #include "graph/run/session_text.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-static enum tec_status refuse(const struct tec_further_reader *r, enum tec_status status,
+static enum tec_status refuse(const struct tec_secondary_reader *r, enum tec_status status,
                               const char *what, const char *name, struct tec_error *err)
 {
     const struct tec_where *w = &r->node->where;
@@ -20,7 +20,7 @@ static enum tec_status refuse(const struct tec_further_reader *r, enum tec_statu
                     r->node->name, what, name);
 }
 
-static bool reads_state(const struct tec_further_reader *r, const struct tec_pipeline *p)
+static bool reads_state(const struct tec_secondary_reader *r, const struct tec_pipeline *p)
 {
     for (int i = 0; i < r->node->reads.n; i++)
         if (p->inputs[r->node->reads.item[i].index].kind == TEC_INPUT_TENSOR)
@@ -30,7 +30,7 @@ static bool reads_state(const struct tec_further_reader *r, const struct tec_pip
 
 /* The template that the prefill names; else the robot's for one that reads the state, else "plain".
  */
-static enum tec_status find_template(struct tec_further_reader *r,
+static enum tec_status find_template(struct tec_secondary_reader *r,
                                      const struct tec_session_options *o,
                                      const struct tec_robot *robot, struct tec_arena *arena,
                                      struct tec_error *err)
@@ -56,7 +56,8 @@ static enum tec_status find_template(struct tec_further_reader *r,
 }
 
 /* The pictures it reads, in the order of the frames' slots. */
-static enum tec_status find_slots(struct tec_further_reader *r, const struct tec_session_options *o,
+static enum tec_status find_slots(struct tec_secondary_reader *r,
+                                  const struct tec_session_options *o,
                                   const struct tec_observer *observer, struct tec_error *err)
 {
     r->n_slots = 0;
@@ -82,7 +83,7 @@ static enum tec_status find_slots(struct tec_further_reader *r, const struct tec
 }
 
 static enum tec_status
-init_reader(struct tec_further_reader *r, const struct tec_session_options *o,
+init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
             const struct tec_session_model *of, const struct tec_robot *robot,
             const struct tec_observer *observer, struct tec_arena *arena, struct tec_error *err)
 {
@@ -114,41 +115,42 @@ init_reader(struct tec_further_reader *r, const struct tec_session_options *o,
     return find_slots(r, o, observer, err);
 }
 
-enum tec_status tec_further_init(struct tec_further_inputs *further,
-                                 const struct tec_session_options *options,
-                                 const struct tec_robot *robot, const struct tec_observer *observer,
-                                 struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
+                                   const struct tec_session_options *options,
+                                   const struct tec_robot *robot,
+                                   const struct tec_observer *observer, struct tec_arena *arena,
+                                   struct tec_error *err)
 {
-    for (further->n = 0; further->n < options->n_further; further->n++)
-        TEC_TRY(init_reader(&further->readers[further->n], options, &options->further[further->n],
-                            robot, observer, arena, err));
-    return tec_session_others(&further->others, options, observer, arena, err);
+    for (secondary->n = 0; secondary->n < options->n_secondary; secondary->n++)
+        TEC_TRY(init_reader(&secondary->readers[secondary->n], options,
+                            &options->secondary[secondary->n], robot, observer, arena, err));
+    return tec_session_others(&secondary->others, options, observer, arena, err);
 }
 
-size_t tec_further_longest(const struct tec_further_inputs *further)
+size_t tec_secondary_longest(const struct tec_secondary_inputs *secondary)
 {
     size_t most = 0;
-    for (int i = 0; i < further->n; i++)
-        if (further->readers[i].text_max > most)
-            most = further->readers[i].text_max;
+    for (int i = 0; i < secondary->n; i++)
+        if (secondary->readers[i].text_max > most)
+            most = secondary->readers[i].text_max;
     return most;
 }
 
-enum tec_status tec_further_take(const struct tec_further_inputs *further,
-                                 int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
-                                 struct tec_error *err)
+enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
+                                   int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
+                                   struct tec_error *err)
 {
-    for (int i = 0; i < further->n; i++) {
-        ids[i] = TEC_NEW(arena, (size_t)further->readers[i].input->max_tokens, int);
+    for (int i = 0; i < secondary->n; i++) {
+        ids[i] = TEC_NEW(arena, (size_t)secondary->readers[i].input->max_tokens, int);
         if (!ids[i])
-            return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", further->readers[i].input->name);
+            return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", secondary->readers[i].input->name);
     }
     return TEC_OK;
 }
 
 /* Encode a text into the reader's ids, unless it is the text that was encoded last. The state is
  * another in every observation. */
-static enum tec_status encode(struct tec_further_reader *r, const char *text, size_t bytes,
+static enum tec_status encode(struct tec_secondary_reader *r, const char *text, size_t bytes,
                               const struct tec_observation *seen, struct tec_arena *scratch,
                               struct tec_error *err)
 {
@@ -169,7 +171,7 @@ static enum tec_status encode(struct tec_further_reader *r, const char *text, si
     return TEC_OK;
 }
 
-static enum tec_status read_text(struct tec_further_reader *r, const struct tec_value *value,
+static enum tec_status read_text(struct tec_secondary_reader *r, const struct tec_value *value,
                                  const struct tec_observation *seen, int *ids, int *n,
                                  uint64_t *key, struct tec_arena *scratch, struct tec_error *err)
 {
@@ -189,9 +191,10 @@ static enum tec_status read_text(struct tec_further_reader *r, const struct tec_
 }
 
 /* Encode a version of a stream, once; it is cut until it fits. */
-static enum tec_status encode_version(struct tec_further_reader *r, const char *text, size_t bytes,
-                                      int64_t number, const struct tec_observation *seen,
-                                      struct tec_arena *scratch, struct tec_error *err)
+static enum tec_status encode_version(struct tec_secondary_reader *r, const char *text,
+                                      size_t bytes, int64_t number,
+                                      const struct tec_observation *seen, struct tec_arena *scratch,
+                                      struct tec_error *err)
 {
     if (!r->template->state && r->n >= 0 && r->number == number)
         return TEC_OK;
@@ -215,7 +218,7 @@ static enum tec_status encode_version(struct tec_further_reader *r, const char *
 }
 
 /* The newest text of a stream; *n stays 0 where there is none. */
-static enum tec_status read_stream(struct tec_further_reader *r,
+static enum tec_status read_stream(struct tec_secondary_reader *r,
                                    const struct tec_session_streams *streams,
                                    const struct tec_observation *seen, int *ids, int *n,
                                    uint64_t *key, struct tec_text_read *read,
@@ -244,29 +247,29 @@ static enum tec_status read_stream(struct tec_further_reader *r,
 }
 
 /* The pictures of an observation that it reads. */
-static void see(const struct tec_further_reader *r, const struct tec_observation *seen,
-                struct tec_further_prompt *out)
+static void see(const struct tec_secondary_reader *r, const struct tec_observation *seen,
+                struct tec_secondary_prompt *out)
 {
     for (int k = 0; k < r->n_slots; k++)
         if (seen->valid[r->slots[k]])
             out->picture[out->n_pictures++] = seen->pictures[r->slots[k]];
 }
 
-enum tec_status tec_further_read(
-    struct tec_further_inputs *further, const struct tec_session_streams *streams,
+enum tec_status tec_secondary_read(
+    struct tec_secondary_inputs *secondary, const struct tec_session_streams *streams,
     const struct tec_value *values, size_t n_values, const struct tec_observation *seen,
-    int *const ids[TEC_MAX_CHAINS - 1], struct tec_further_prompt out[TEC_MAX_CHAINS - 1],
+    int *const ids[TEC_MAX_CHAINS - 1], struct tec_secondary_prompt out[TEC_MAX_CHAINS - 1],
     struct tec_text_read read[TEC_MAX_CHAINS - 1], struct tec_arena *scratch, struct tec_error *err)
 {
-    for (int i = 0; i < further->n; i++) {
-        struct tec_further_reader *r = &further->readers[i];
+    for (int i = 0; i < secondary->n; i++) {
+        struct tec_secondary_reader *r = &secondary->readers[i];
         const char *name = r->input->name;
         const struct tec_value *given = tec_text_find(values, n_values, name, "#ids");
         uint64_t key = 0;
         int n = 0;
         if (r->stream >= 0) {
             TEC_TRY(read_stream(r, streams, seen, ids[i], &n, &key, &read[i], scratch, err));
-            out[i] = (struct tec_further_prompt){.ids = ids[i], .n = n, .key = key};
+            out[i] = (struct tec_secondary_prompt){.ids = ids[i], .n = n, .key = key};
             if (n == 0)
                 continue;
         } else if (given) {
@@ -279,7 +282,7 @@ enum tec_status tec_further_read(
         if (n < 1)
             return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", name);
         TEC_TRY(tec_text_check(r->input, ids[i], n, r->of->model->text.vocab, err));
-        out[i] = (struct tec_further_prompt){.ids = ids[i], .n = n, .key = key};
+        out[i] = (struct tec_secondary_prompt){.ids = ids[i], .n = n, .key = key};
         see(r, seen, &out[i]);
     }
     return TEC_OK;

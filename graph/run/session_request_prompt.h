@@ -1,0 +1,33 @@
+/* session_request_prompt.h - prompts that decode nodes have of their own: texts of an observation
+ * that are read behind the frame's prefix. */
+#ifndef TEC_GRAPH_RUN_SESSION_REQUEST_PROMPT_H
+#define TEC_GRAPH_RUN_SESSION_REQUEST_PROMPT_H
+
+#include "graph/run/session.h"
+
+/* The inputs that are such prompts, in the order of the pipeline's. */
+struct tec_request_prompt_inputs {
+    int n;
+    const struct tec_decl_input *input[TEC_MAX_PROMPTS];
+};
+
+/* TEC_UNSUPPORTED, located, for more than TEC_MAX_PROMPTS. */
+enum tec_status tec_request_prompt_init(struct tec_request_prompt_inputs *prompts,
+                                        const struct tec_pipeline *pipeline, struct tec_error *err);
+
+/* ids[i] becomes room for prompt i. */
+enum tec_status tec_request_prompt_take(const struct tec_request_prompt_inputs *prompts,
+                                        int *ids[TEC_MAX_PROMPTS], struct tec_arena *arena,
+                                        struct tec_error *err);
+
+/* Read them: the value of an input's name, a text of at most `text_max` bytes, or "NAME#ids", or
+ * the input's default; without a tokenizer as long as can be. No begin token goes before it.
+ * out[i] points to ids[i]. TEC_NOT_FOUND, TEC_SHAPE or TEC_INVALID name the input. */
+enum tec_status tec_request_prompt_read(const struct tec_request_prompt_inputs *prompts,
+                                        const struct tec_session_options *options,
+                                        const struct tec_value *values, size_t n_values,
+                                        size_t text_max, int *const ids[TEC_MAX_PROMPTS],
+                                        struct tec_request_prompt out[TEC_MAX_PROMPTS],
+                                        struct tec_arena *scratch, struct tec_error *err);
+
+#endif

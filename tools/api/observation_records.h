@@ -1,0 +1,41 @@
+/* observation_records.h - the observations that actions may still be of: a ring hands out actions
+ * frames after it saw what they answer, also in frames that see nothing. What turns a chunk into a
+ * robot's actions is kept for as long as a sequence lives.
+ *
+ * One thread. After create nothing allocates. */
+#ifndef TEC_TOOLS_API_OBSERVATION_RECORDS_H
+#define TEC_TOOLS_API_OBSERVATION_RECORDS_H
+
+#include "graph/run/engine.h"
+
+enum { TEC_OBSERVATION_RECORDS = 64 }; /* observations: the most stages of a ring */
+
+struct tec_observation_record {
+    int64_t frame;  /* of the loop, that took it in */
+    int64_t number; /* whoever keeps it counts by */
+    int64_t captured_ns;
+    double *state_raw; /* [tec_model_state] of the model, as tec_session_act_on takes it */
+};
+
+struct tec_observation_records {
+    struct tec_observation_record items[TEC_OBSERVATION_RECORDS];
+    int64_t n; /* counts on */
+    size_t width;
+};
+
+enum tec_status tec_observation_records_create(struct tec_observation_records *list,
+                                               const struct tec_engine *engine,
+                                               struct tec_arena *arena, struct tec_error *err);
+
+/* Before the frame runs. state_raw is copied; what is kept longest goes. */
+void tec_observation_records_put(struct tec_observation_records *list, int64_t frame,
+                                 int64_t number, int64_t captured_ns, const double *state_raw);
+
+/* How many of those kept are numbered above `number`. */
+int tec_observation_records_after(const struct tec_observation_records *list, int64_t number);
+
+/* The one that this frame took in, the newest where frames were counted anew; NULL = not kept. */
+const struct tec_observation_record *
+tec_observation_records_find(const struct tec_observation_records *list, int64_t frame);
+
+#endif
