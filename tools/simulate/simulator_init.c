@@ -1,4 +1,4 @@
-/* simulator_init.c - sets up a simulated simulator from its pipeline and its scenario, and checks
+/* simulator_init.c - sets up a simulator from its pipeline and its scenario, and checks
  * that every cost it needs is there. */
 #include "tools/simulate/simulator.h"
 
