@@ -41,7 +41,7 @@ function pipeline(t) end
 ---@field arch string model description: models/<arch>.lua
 ---@field weights? string checkpoint folder, of the current folder or of the root; `--weights` overrides it
 ---@field dtype? "bf16"|"f32" what weights and caches are rounded to; default bf16
----@field where? string device, as for `--device`; without it the run's
+---@field where? string device, as for `--device`; this release runs all models on the run's (W109)
 
 ---@param t tectum.model
 ---@return tectum.model

@@ -324,7 +324,7 @@ struct tec_sample_args {
  * next input: token = id, position and visible grow by one, the slot is tail[r] + (visible -
  * 1 - prefix[r]): positions may have gaps. A row with waiting[r] > 0 has its next input given
  * instead: the token at [r, max_forced - waiting[r]] of `forced` becomes it, waiting[r] falls by
- * one, nothing is appended. A row at a place of a tree that appends id goes where that leads, and
+ * one, nothing is appended. A row at a node of a trie that appends id goes where that leads, and
  * is done at an end or when id leads nowhere. A done row changes nothing. When every row is done,
  * *stop becomes 1. Run by lane 0 alone but for the argmax. */
 struct tec_next_token_args {

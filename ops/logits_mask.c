@@ -1,4 +1,4 @@
-/* logits_mask.c - tokens that may not follow a row's place in a tree are out.
+/* logits_mask.c - tokens that may not follow a row's place in a trie are out.
  *   x [rows, vocabulary], in place. args: place, trie. */
 #include "ops/program.h"
 

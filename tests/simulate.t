@@ -120,5 +120,13 @@ timeout 9 "$T" simulate $G/oxy_fig3/pipeline.lua --costs "$W/c.json" --trace "$W
 status=$?; refused 3 "no row for node 'talk'" "costs of another pipeline"
 timeout 9 "$T" simulate $G/oxy_fig3/pipeline.lua --trace "$W/trace" >"$W/out" 2>"$W/err"
 status=$?; refused 2 "give --costs" "no costs"
+# --- the trace that doc/values.md explains ---------------------------------------------------------
+timeout 60 "$T" simulate pipelines/graphs/g13_plan_is_prompt.lua --random-weights 1 --size tiny \
+    --launch-ms 2 -n 40 --trace "$W/trace" >"$W/out" 2>"$W/err" </dev/null
+sed -n '/^```json$/,/^```$/{/^{/p;}' doc/values.md >"$W/told"
+grep -Fxf "$W/told" "$W/trace" >"$W/found"
+[ -s "$W/told" ] && cmp -s "$W/told" "$W/found"; ok $? "doc/values.md: its lines are in the trace, in this order"
+[ "$(grep -c . "$W/trace")" -eq "$(sed -n 's/^selection of the file.s \([0-9]*\),.*/\1/p' doc/values.md)" ]
+ok $? "doc/values.md: the number of events"
 echo "1..$n"
 exit $bad

@@ -3,7 +3,7 @@
  * Not thread-safe: the store calls it under its lock. The structure is two intrusive lists (groups
  * by id, members by age) over fixed arrays, so nothing is allocated after create.
  *
- * Centroids are exact: a segment vector is rounded to multiples of 2^-40 and summed in int64, which
+ * Centroids are exact: a unit vector is rounded to multiples of 2^-40 and summed in int64, which
  * holds 2^22 of them. Addition and removal then commute, and reading a store again gives the same
  * bits as the history that led to it. Cosines are doubles, summed from the first number to the
  * last. */

@@ -2,7 +2,7 @@
  * when.
  *
  * A segment is one piece of text with an embedding and a number of tokens. A new one joins the
- * group whose centroid (the sum of its members' segment vectors) is most similar, if that cosine
+ * group whose centroid (the sum of its members' unit vectors) is most similar, if that cosine
  * reaches the threshold; else it opens a group. It is compared with the TEC_NEAR_GROUPS newest
  * groups, so that what a segment costs does not grow with the memory. Any change of a group makes
  * it dynamic at once: each member has KV of its own. A group unchanged for `stable_steps` steps

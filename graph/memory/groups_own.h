@@ -55,7 +55,7 @@ enum tec_status tec_groups_check(const struct tec_groups *g, const float *v, str
 /* The group with this id, or TEC_NO_SEGMENT. */
 uint32_t tec_groups_find(const struct tec_groups *g, uint64_t id);
 
-/* Cosine of a vector, given with 1 / its length, and a sum of segment vectors. */
+/* Cosine of a vector, given with 1 / its length, and a sum of unit vectors. */
 double tec_groups_cosine(const float *v, double inverse, const int64_t *sum, int dim);
 
 #endif

@@ -31,7 +31,7 @@
  * where loads are split.
  *
  * The rules are one state machine for the loader thread of an engine and for the simulator below.
- * Times are any integer segment (ns in an engine). Not thread-safe: whoever calls owns it.
+ * Times are any integer unit (ns in an engine). Not thread-safe: whoever calls owns it.
  */
 #ifndef TEC_GRAPH_MEMORY_LOADING_H
 #define TEC_GRAPH_MEMORY_LOADING_H

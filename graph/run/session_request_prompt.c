@@ -1,4 +1,4 @@
-/* session_request_prompt.c - reads the prompts that decode nodes have of their prompts, as token
+/* session_request_prompt.c - reads the prompts that decode nodes have of their own, as token
  * ids.
  *
  * Runs on the session's thread. Ids may be given instead of a text; without a tokenizer the prompt
