@@ -250,7 +250,7 @@ tectum run "$W/nine.lua" --weights tests/golden/demo/episodes/checkpoint \
     --input "observation/wrist_image=@$I#button.wrist_image[*]" --input "observation/state=@$I#button.state[*]" \
     --input 'prompt=press the button'
 [ $? -eq 3 ]; ok $? "nine decode nodes: exit 3"
-err "a ninth is 'talk'"
+err "'talk' is one more node that makes texts than the 8"
 
 # At a period on the real clock: the same bytes when there is time, substitutes on time when not.
 E=pipelines/checkpoints/metaworld/episodes

@@ -2,11 +2,11 @@
  *
  * Runs at load, once for each chain. The node passes of passes.def first sort out the chain's
  * nodes; what remains fills struct tec_plan_spec: rows of a frame, request slots, batches, slices,
- * memory segments. What this release cannot run is refused here, with the file and line of the
+ * memory segments. Graphs that this release does not run are refused when the file is loaded
+ * (graph/load/refusals.c); what depends on the model is refused here, with the file and line of the
  * declaration, before any memory is taken. */
 #include "graph/compile/spec.h"
 
-#include "graph/kv/stages.h"
 #include "graph/nodes/tables.h"
 
 static const struct {
@@ -91,13 +91,6 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
         if (scores && r->kind == TEC_RESOURCE_FRAME)
             continue;
         decodes |= !scores;
-        if (r->kind != TEC_RESOURCE_REQUESTS || !r->share_prefix.name)
-            return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                                   "decode needs kv.requests with share_prefix; not so", n->name);
-        if (lang && lang != r)
-            return tec_spec_refuse(&r->where, TEC_UNSUPPORTED, err,
-                                   "this release runs one kv.requests a model; a second is",
-                                   r->name);
         lang = r;
         if (n->max_tokens > s->new_tokens)
             s->new_tokens = n->max_tokens;
@@ -164,10 +157,6 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
 {
     const struct tec_decl_resource *r = &set->pipeline->resources[set->ring->kv.index];
     struct tec_plan_spec *s = set->spec;
-    if (r->stages > TEC_MAX_STAGES)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "%s:%d: ring '%s' has %d stages; this release runs %d", r->where.file,
-                        r->where.line, r->name, r->stages, TEC_MAX_STAGES);
     if (r->tokens <= r->stages)
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: ring '%s' holds %d tokens a stage; %d tokens of an action leave no "
@@ -208,12 +197,9 @@ static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_er
             "segments are recalled in the launch of the prefill that reads them: "
             "give both one partition, or leave out that of",
             n->name);
-    if (n->reads.n != 1)
-        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release reads one segments input; more are read by", n->name);
     if (set->model->n_slots || !set->model->text.causal)
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release has memory for models of causal text alone; not so "
+                               "memory is for models of causal text; not so "
                                "is that of",
                                n->name);
     set->spec->segments = in->max_segments + 1;
@@ -243,11 +229,6 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     int pictures = 0;
     if (set->ring)
         TEC_TRY(fill_ring(set, err));
-    else if (frame->kind != TEC_RESOURCE_FRAME)
-        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "this release prefills into kv.frame or into a ring that a decode "
-                               "node is packed with; not so",
-                               n->name);
     else
         set->spec->frame_tokens = frame->tokens;
     for (int i = 0; i < n->reads.n; i++) {

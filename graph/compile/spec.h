@@ -26,7 +26,7 @@ struct tec_node_set {
 #undef NODE_PASS
 
 /* Sizes that a pipeline asks of the compiler for its chain `chain`, whose model is `model`:
- * runs the node passes. TEC_UNSUPPORTED, located, for what this release cannot run. */
+ * runs the node passes. TEC_UNSUPPORTED, located, for what is not built for such a model. */
 enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec,
                                        const struct tec_pipeline *pipeline, int chain,
                                        const struct tec_model *model, struct tec_heap *heap,

@@ -77,7 +77,7 @@ static void check_spawn(struct checker *c, int i)
             n->name ? n->name : tec_decl_node_word(n->kind));
         tec_diagnostics_help(c->ld->d, d,
                              "add spawn = every(1), spawn = on_change(), or spawn = on_request()");
-    } else if (!requests &&
+    } else if (!requests && res->kind == TEC_RESOURCE_RING &&
                (n->spawn.kind != TEC_SPAWN_NONE || n->supersede || n->prompt.index >= 0)) {
         const char *field = n->spawn.kind != TEC_SPAWN_NONE ? "spawn"
                             : n->supersede                  ? "supersede"
@@ -106,7 +106,7 @@ static void check_node(struct checker *c, int i)
     check_kind(c, i, &n->writes, "writes", frame | requests | ring,
                "a kv.frame, kv.requests or kv.ring");
     if (n->kind == TEC_DECL_ACTION)
-        check_kind(c, i, &n->kv, "kv", frame, "a kv.frame");
+        check_kind(c, i, &n->kv, "kv", frame | requests, "a kv.frame or kv.requests");
     else if (n->kind == TEC_DECL_SCORE)
         check_kind(c, i, &n->kv, "kv", frame | requests, "a kv.frame or kv.requests");
     else
@@ -154,7 +154,7 @@ static void check_prefix(struct checker *c, int i)
         return;
     const struct tec_decl_resource *prefix = &c->p->resources[from];
     struct tec_where where = tec_where_field(c->ld, &c->ld->resources[i], "share_prefix");
-    if (prefix->kind != TEC_RESOURCE_FRAME)
+    if (prefix->kind != TEC_RESOURCE_FRAME && prefix->kind != TEC_RESOURCE_RING)
         tec_diagnostics_add(c->ld->d, TEC_E024, where,
                             "'%s' is a %s: only a kv.frame can be forked", prefix->name,
                             tec_resource_word(prefix->kind));

@@ -381,14 +381,23 @@ void tec_diagnostics_print(const struct tec_diagnostics *d, enum tec_diagnostics
         fprintf(out, "\nand %d more\n", lost);
 }
 
+bool tec_only_refused(const struct tec_diagnostics *d)
+{
+    int refused = 0;
+    for (int i = 0; i < d->n; i++)
+        refused += d->list[i].code == TEC_E070;
+    return refused == d->n_errors;
+}
+
 enum tec_status tec_diagnostics_first(const struct tec_diagnostics *d, const char *path,
                                       struct tec_error *err)
 {
+    enum tec_status status = tec_only_refused(d) ? TEC_UNSUPPORTED : TEC_MALFORMED;
     for (int i = 0; i < d->n; i++) {
         const struct tec_diagnostic *e = &d->list[i];
         if (e->severity != TEC_ERROR)
             continue;
-        return tec_fail(err, TEC_MALFORMED, "%s:%d:%d: %s (%d error%s in all)",
+        return tec_fail(err, status, "%s:%d:%d: %s (%d error%s in all)",
                         e->where.file ? e->where.file : path, e->where.line, e->where.col,
                         e->message, d->n_errors, d->n_errors == 1 ? "" : "s");
     }

@@ -86,8 +86,12 @@ enum tec_diagnostics_format { TEC_PRINT_TEXT, TEC_PRINT_JSON, TEC_PRINT_GITHUB }
 void tec_diagnostics_print(const struct tec_diagnostics *d, enum tec_diagnostics_format format,
                            FILE *out);
 
+/* Are all errors E070, if there are any? */
+bool tec_only_refused(const struct tec_diagnostics *d);
+
 /* For callers that stop at the first error: its place and sentence, and how many there are.
- * TEC_MALFORMED. `path` stands where a place has no file. */
+ * TEC_MALFORMED; TEC_UNSUPPORTED where tec_only_refused. `path` stands where a place has no file.
+ */
 enum tec_status tec_diagnostics_first(const struct tec_diagnostics *d, const char *path,
                                       struct tec_error *err);
 

@@ -55,16 +55,20 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
         if (ld->root) {
             tec_resolve(ld);
             tec_check_graph(ld);
-            if (ld->d->n_errors == 0 && ld->pipeline->n_models > 0)
+            if (tec_only_refused(ld->d) && ld->pipeline->n_models > 0)
                 tec_divide_chains(ld);
             tec_check_streams(ld);
             tec_check_spawns(ld);
             tec_check_sizes(ld);
+            if (tec_only_refused(ld->d) && ld->pipeline->n_chains > 0)
+                tec_refuse(ld);
         }
     }
     tec_diagnostics_sort(ld->d);
     if (ld->out_of_memory || ld->d->out_of_memory)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for the pipeline", ld->options->path);
+    if (ld->options->any && ld->root && tec_only_refused(ld->d))
+        return TEC_OK;
     return ld->d->n_errors ? tec_diagnostics_first(ld->d, ld->options->path, err) : TEC_OK;
 }
 

@@ -154,5 +154,10 @@ void tec_check_graph(struct tec_loader *ld);
 void tec_divide_chains(struct tec_loader *ld);
 void tec_check_remember(struct tec_loader *ld, int node); /* of a remember node, else nothing */
 void tec_check_sizes(struct tec_loader *ld);
+/* refusals.c: graphs that are valid but not in this release (E070). Report all of them, of a
+ * pipeline whose chains are known; whether a field is one of the language that this release does
+ * not have. */
+void tec_refuse(struct tec_loader *ld);
+bool tec_refused_field(enum tec_constructor owner, const char *name);
 
 #endif

@@ -20,6 +20,10 @@
 
 enum { TEC_MAX_RANK = 4, TEC_PIPELINE_SCHEMA = 1 };
 
+/* Of one pipeline; more are E070: prompts of decode nodes, models that run, prefills of different
+ * prompts, nodes that make texts. */
+enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8, TEC_MAX_DECODERS = 8 };
+
 /* Element types of inputs, buffers and weights. */
 enum tec_decl_dtype {
     TEC_DECL_U8,
@@ -324,11 +328,13 @@ struct tec_load_options {
                                looked up after the own folder; NULL = the own folder alone */
     const char *const *set; /* "PATH=VALUE": nodes.act.steps=5, frame.period_ms=33 */
     int n_set;
+    bool any; /* also a pipeline that this release does not run, to be drawn or written out */
 };
 
 /* Load, merge overlays, apply --set, check, resolve. Everything wrong with the file is reported in
  * `d` (initialised by the caller; sorted on return), warnings too.
  * TEC_OK: *out is a pipeline without errors. TEC_MALFORMED: there are errors, *out is untouched.
+ * TEC_UNSUPPORTED: the same, and all of them are E070; with options->any such a pipeline is TEC_OK.
  * TEC_IO: the file cannot be read. TEC_NO_MEMORY. The sentence in `err` names the first error. */
 enum tec_status tec_pipeline_load(struct tec_pipeline **out, const struct tec_load_options *options,
                                   struct tec_heap *heap, struct tec_diagnostics *d,
@@ -353,6 +359,10 @@ bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_
  * on. */
 struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
                                          const struct tec_decl_node *node);
+/* The kv.frame that a node's requests begin behind; -1 = none. The prefill that fills it; NULL =
+ * none. */
+int tec_pipeline_prefix(const struct tec_pipeline *p, const struct tec_decl_node *node);
+const struct tec_decl_node *tec_pipeline_writer(const struct tec_pipeline *p, int resource);
 /* The decode node over a kv.ring; NULL = none. */
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */

@@ -11,8 +11,7 @@ static bool same(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-/* The kv.frame that a node's requests begin behind; -1 = none. */
-static int prefix_of(const struct tec_pipeline *p, const struct tec_decl_node *n)
+int tec_pipeline_prefix(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
     if (n->kv.index < 0)
         return -1;
@@ -20,8 +19,7 @@ static int prefix_of(const struct tec_pipeline *p, const struct tec_decl_node *n
     return kv->kind == TEC_RESOURCE_REQUESTS ? kv->share_prefix.index : n->kv.index;
 }
 
-/* The prefill that fills it; NULL = none. */
-static const struct tec_decl_node *writer_of(const struct tec_pipeline *p, int resource)
+const struct tec_decl_node *tec_pipeline_writer(const struct tec_pipeline *p, int resource)
 {
     for (int i = 0; resource >= 0 && i < p->n_nodes; i++)
         if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].writes.index == resource)
@@ -44,50 +42,44 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
                                          const struct tec_decl_node *n)
 {
     const struct tec_decl_spawn own = n->spawn, change = {.kind = TEC_SPAWN_ON_CHANGE};
-    int prefix = prefix_of(p, n);
+    int prefix = tec_pipeline_prefix(p, n);
     if (own.kind != TEC_SPAWN_ON_CHANGE || !own.value || prefix < 0 ||
         !same(own.value, p->resources[prefix].name))
         return own;
-    const struct tec_decl_node *writer = writer_of(p, prefix);
+    const struct tec_decl_node *writer = tec_pipeline_writer(p, prefix);
     if (writer && tec_pipeline_in_frames(p, writer))
         return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
     return writer && writer->spawn.kind != TEC_SPAWN_NONE ? writer->spawn : change;
 }
 
-/* A prefill's own trigger: the frames' prefill runs in every frame, another one at its rate or when
- * its text changes. */
+/* A prefill's own trigger: its rate, or that its text changes. */
 static void check_prefill(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_decl_node *n = &p->nodes[i];
     const struct tec_decl_spawn *s = &n->spawn;
     struct tec_where where = tec_where_field(ld, &ld->nodes[i], "spawn");
-    bool frames = tec_pipeline_in_frames(p, n);
-    bool every = s->kind == TEC_SPAWN_EVERY && s->frames == 1;
     if (s->kind == TEC_SPAWN_NONE)
         return;
     if (s->kind == TEC_SPAWN_ON_REQUEST)
         tec_diagnostics_add(ld->d, TEC_E011, where,
                             "a prefill runs every(n) frames or on_change(): requests from outside "
                             "are a decode node's");
-    else if (frames && !every)
-        tec_diagnostics_add(ld->d, TEC_E011, where,
-                            "'%s' is the frames' prefill: this release runs it in every frame",
-                            n->name ? n->name : "prefill");
     else if (s->value && !reads_text(p, n, s->value))
         tec_diagnostics_add(ld->d, TEC_E024, where, "'%s' does not read a text '%s'",
                             n->name ? n->name : "prefill", s->value);
 }
 
 /* The value of on_change("value") is what the node's prefix is, or the text that it is made of. */
-static bool check_value(struct tec_loader *ld, int i)
+static void check_value(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_decl_node *n = &p->nodes[i];
-    int prefix = prefix_of(p, n);
+    int prefix = tec_pipeline_prefix(p, n);
     const char *value = n->spawn.value, *kv = prefix < 0 ? NULL : p->resources[prefix].name;
-    if (!value || prefix < 0 || same(value, kv) || reads_text(p, writer_of(p, prefix), value))
-        return true;
+    if (!value || prefix < 0 || same(value, kv) ||
+        reads_text(p, tec_pipeline_writer(p, prefix), value))
+        return;
     bool known = false;
     for (int k = 0; k < p->n_resources; k++)
         known |= same(p->resources[k].name, value);
@@ -99,28 +91,6 @@ static bool check_value(struct tec_loader *ld, int i)
         n->name ? n->name : "decode", value);
     tec_diagnostics_help(
         ld->d, d, "on_change takes its prefix, '%s', or the text that its prefill reads", kv);
-    return false;
-}
-
-/* A prefill with a trigger of its own starts its readers: another trigger would run it, too. */
-static void check_rate(struct tec_loader *ld, int i)
-{
-    const struct tec_pipeline *p = ld->pipeline;
-    const struct tec_decl_node *n = &p->nodes[i];
-    int prefix = prefix_of(p, n);
-    const struct tec_decl_node *writer = writer_of(p, prefix);
-    if (!writer || writer->spawn.kind == TEC_SPAWN_NONE || n->spawn.kind == TEC_SPAWN_NONE ||
-        tec_pipeline_in_frames(p, writer))
-        return;
-    if (n->spawn.kind == TEC_SPAWN_ON_CHANGE && same(n->spawn.value, p->resources[prefix].name))
-        return;
-    struct tec_diagnostic *d = tec_diagnostics_add(
-        ld->d, TEC_E011, tec_where_field(ld, &ld->nodes[i], "spawn"),
-        "'%s' has a trigger of its own, and a request of '%s' would run it besides: this release "
-        "starts the two together",
-        writer->name ? writer->name : "prefill", n->name ? n->name : "decode");
-    tec_diagnostics_also(ld->d, d, writer->where, "the prefill");
-    tec_diagnostics_help(ld->d, d, "spawn = on_change(\"%s\")", p->resources[prefix].name);
 }
 
 void tec_check_spawns(struct tec_loader *ld)
@@ -131,7 +101,6 @@ void tec_check_spawns(struct tec_loader *ld)
             check_prefill(ld, i);
         if (n->kind != TEC_DECL_DECODE && n->kind != TEC_DECL_SCORE)
             continue;
-        if (check_value(ld, i))
-            check_rate(ld, i);
+        check_value(ld, i);
     }
 }

@@ -153,37 +153,13 @@ static void check_read(struct tec_loader *ld, int reader, int entry)
     }
 }
 
-/* A node reads one text; a stream takes the place of an input's. */
-static void check_one_text(struct tec_loader *ld, int reader)
-{
-    const struct tec_pipeline *p = ld->pipeline;
-    const struct tec_decl_node *n = &p->nodes[reader];
-    const struct tec_decl_entry *list = tec_decl_value_find(ld->nodes[reader].value, "reads");
-    int texts = 0, streams = 0, last = -1;
-    for (int k = 0; k < n->reads.n; k++) {
-        int at = n->reads.item[k].index;
-        if (at < 0 || p->inputs[at].kind != TEC_INPUT_TEXT)
-            continue;
-        texts++;
-        streams += p->inputs[at].writer > 0;
-        last = k;
-    }
-    if (streams == 0 || texts == 1)
-        return;
-    tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, &list->value->entries[last]),
-                        "'%s' reads %d texts: with a stream this release reads that alone",
-                        n->name ? n->name : "prefill", texts);
-}
-
 void tec_check_streams(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    for (int i = 0; i < p->n_nodes; i++) {
+    for (int i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < p->nodes[i].reads.n; k++)
             if (p->nodes[i].reads.item[k].index >= p->n_inputs)
                 check_read(ld, i, k);
-        check_one_text(ld, i);
-    }
 }
 
 int tec_pipeline_stream(const struct tec_pipeline *p, int chain)

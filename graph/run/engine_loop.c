@@ -43,8 +43,7 @@ static int stream_of(const struct tec_pipeline *p, const struct tec_decl_node *n
     return -1;
 }
 
-static enum tec_status list_decoders(struct tec_loop_options *l, const struct tec_engine *e,
-                                     struct tec_error *err)
+static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e)
 {
     const struct tec_pipeline *p = e->options.pipeline;
     const struct tec_topology *t = &e->topology;
@@ -52,10 +51,6 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         if (!tec_topology_decodes(t, i))
             continue;
         const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
-        if (l->n_decoders == TEC_MAX_DECODERS)
-            return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                                   "this release runs eight decode nodes a pipeline; a ninth is",
-                                   n->name);
         struct tec_decoder *d = &l->decoders[l->n_decoders++];
         d->name = n->name;
         d->model = n->chain;
@@ -76,7 +71,6 @@ static enum tec_status list_decoders(struct tec_loop_options *l, const struct te
         d->deadline_us = t->nodes[i].deadline_us;
         d->sheds = n->deadline.on_miss == TEC_MISS_SHED;
     }
-    return TEC_OK;
 }
 
 /* Tokens of the longest text that a node leaves: of a ranking the longest candidate. */
@@ -269,7 +263,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     }
     if (l.action_node >= 0)
         l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
-    TEC_TRY(list_decoders(&l, e, err));
+    list_decoders(&l, e);
     for (int i = 1; i < e->n_chains; i++)
         l.secondary[l.n_secondary++] = secondary_of(e, i, executors);
     if (e->n_chains > 1) {

@@ -40,18 +40,7 @@ enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *e
     const struct tec_pipeline *p = e->options.pipeline;
     for (int i = 0; i < p->n_chains; i++) {
         const struct tec_decl_chain *chain = &p->chains[i];
-        if (i == TEC_MAX_CHAINS)
-            return tec_fail(err, TEC_UNSUPPORTED,
-                            "%s:%d: this release runs %d prefills of different prompts; '%s' is "
-                            "one more",
-                            p->file, p->nodes[chain->prefill < 0 ? 0 : chain->prefill].where.line,
-                            TEC_MAX_CHAINS, chain->name);
         int m = find_model(e, chain->model);
-        if (m == TEC_MAX_MODELS)
-            return tec_fail(
-                err, TEC_UNSUPPORTED, "%s:%d: this release runs %d models; '%s' is one more",
-                p->models[chain->model].where.file ? p->models[chain->model].where.file : "?",
-                p->models[chain->model].where.line, TEC_MAX_MODELS, p->models[chain->model].name);
         if (m == e->n_models)
             e->models[e->n_models++].index = chain->model;
         e->chains[e->n_chains++].of = &e->models[m];

@@ -6,7 +6,7 @@
 #include "graph/run/engine.h"
 
 /* The chains of the pipeline and the models that they run, those of the frames first: e->chains,
- * e->models. TEC_UNSUPPORTED, located, for more than TEC_MAX_CHAINS or TEC_MAX_MODELS. */
+ * e->models. */
 enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *err);
 
 /* Checkpoint (none with random weights) and description. */

@@ -8,8 +8,6 @@
 #include "graph/run/launch_score.h"
 #include "graph/run/text_edges.h"
 
-enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8 };
-
 /* A prompt of its own of a decode task: read behind the frame's prefix. n 0: none. */
 struct tec_request_prompt {
     const int *ids;

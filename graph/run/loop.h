@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-enum { TEC_MAX_LAUNCHES = 2 + 2 * TEC_MAX_ROWS, TEC_MAX_DECODERS = 8, TEC_MAX_TICKING = 16 };
+enum { TEC_MAX_LAUNCHES = 2 + 2 * TEC_MAX_ROWS, TEC_MAX_TICKING = 16 };
 
 /* One language task of the pipeline: a decode node, or one that ranks texts. */
 struct tec_decoder {

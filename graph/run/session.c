@@ -115,7 +115,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_session_fit(o, s->robot, s->plain, s->heap, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
-    TEC_TRY(tec_request_prompt_init(&s->prompts, o->pipeline, err));
+    tec_request_prompt_init(&s->prompts, o->pipeline);
     if (o->memory) {
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));

@@ -7,22 +7,13 @@
 
 #include "graph/run/session_text.h"
 
-enum tec_status tec_request_prompt_init(struct tec_request_prompt_inputs *prompts,
-                                        const struct tec_pipeline *pipeline, struct tec_error *err)
+void tec_request_prompt_init(struct tec_request_prompt_inputs *prompts,
+                             const struct tec_pipeline *pipeline)
 {
     prompts->n = 0;
-    for (int i = 0; i < pipeline->n_inputs; i++) {
-        const struct tec_decl_input *in = &pipeline->inputs[i];
-        if (tec_pipeline_prompt(pipeline, i) < 0)
-            continue;
-        if (prompts->n == TEC_MAX_PROMPTS)
-            return tec_fail(err, TEC_UNSUPPORTED,
-                            "%s:%d: this release has %d prompts of decode nodes; '%s' is one more",
-                            in->where.file ? in->where.file : "?", in->where.line, TEC_MAX_PROMPTS,
-                            in->name);
-        prompts->input[prompts->n++] = in;
-    }
-    return TEC_OK;
+    for (int i = 0; i < pipeline->n_inputs; i++)
+        if (tec_pipeline_prompt(pipeline, i) >= 0)
+            prompts->input[prompts->n++] = &pipeline->inputs[i];
 }
 
 enum tec_status tec_request_prompt_take(const struct tec_request_prompt_inputs *prompts,

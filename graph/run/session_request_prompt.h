@@ -11,9 +11,8 @@ struct tec_request_prompt_inputs {
     const struct tec_decl_input *input[TEC_MAX_PROMPTS];
 };
 
-/* TEC_UNSUPPORTED, located, for more than TEC_MAX_PROMPTS. */
-enum tec_status tec_request_prompt_init(struct tec_request_prompt_inputs *prompts,
-                                        const struct tec_pipeline *pipeline, struct tec_error *err);
+void tec_request_prompt_init(struct tec_request_prompt_inputs *prompts,
+                             const struct tec_pipeline *pipeline);
 
 /* ids[i] becomes room for prompt i. */
 enum tec_status tec_request_prompt_take(const struct tec_request_prompt_inputs *prompts,

@@ -228,8 +228,9 @@ static enum tec_status judge_failure(struct tec_invocation *call,
                                       message);
         return TEC_OK;
     }
-    struct tec_diagnostic *entry = tec_diagnostics_add(
-        d, TEC_E011, located ? where : pipeline->where, "%s", located ? rest : message);
+    struct tec_diagnostic *entry =
+        tec_diagnostics_add(d, status == TEC_UNSUPPORTED ? TEC_E070 : TEC_E011,
+                            located ? where : pipeline->where, "%s", located ? rest : message);
     if (by == TEC_MEASURED_FULL && status != TEC_NOT_FOUND)
         tec_diagnostics_help(d, entry,
                              "the checkpoint is not here: this is the model's description; name "
@@ -267,7 +268,7 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
 {
     struct tec_pipeline *pipeline = NULL;
     enum tec_status status = tec_load_pipeline(&pipeline, call, path, d, err);
-    if (status == TEC_MALFORMED && d->n_errors > 0)
+    if (status != TEC_OK && status != TEC_NO_MEMORY && d->n_errors > 0)
         return TEC_OK;
     TEC_TRY(status);
     struct plan_text plan = {.known = false};
@@ -317,7 +318,7 @@ static enum tec_status explain(struct tec_invocation *call, const char *name, st
 {
     enum tec_code code = tec_code_find(name);
     if (code == TEC_CODES)
-        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W108",
+        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W109",
                         name);
     fprintf(call->out, "%s: %s\n", tec_code_name(code), tec_code_meaning(code));
     return TEC_OK;

@@ -14,7 +14,7 @@ static enum tec_status load(struct tec_opened *out, const char *path, struct tec
     struct tec_diagnostics d;
     tec_diagnostics_init(&d, out->call->heap);
     enum tec_status status = tec_load_pipeline(&out->pipeline, out->call, path, &d, err);
-    if (status == TEC_MALFORMED && d.n_errors > 0)
+    if (status != TEC_OK && d.n_errors > 0)
         tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
     tec_diagnostics_finish(&d);
     return status;

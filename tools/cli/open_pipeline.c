@@ -4,14 +4,15 @@
 #include "base/json_text.h"
 #include "tools/cli/expect.h"
 
-enum tec_status tec_load_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
-                                  const char *path, struct tec_diagnostics *d,
-                                  struct tec_error *err)
+static enum tec_status load(struct tec_pipeline **out, struct tec_invocation *call,
+                            const char *path, bool any, struct tec_diagnostics *d,
+                            struct tec_error *err)
 {
     TEC_TRY(tec_expect_pipeline(path, err));
     TEC_TRY(tec_need_root(call, err));
     struct tec_load_options options = {
         .path = path,
+        .any = any,
         .root = tec_arena_printf(call->arena, "%s/pipelines", call->root),
         .set = call->shared.set.item,
         .n_set = call->shared.set.n};
@@ -27,12 +28,19 @@ enum tec_status tec_load_pipeline(struct tec_pipeline **out, struct tec_invocati
     return tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read it", path);
 }
 
+enum tec_status tec_load_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
+                                  const char *path, struct tec_diagnostics *d,
+                                  struct tec_error *err)
+{
+    return load(out, call, path, false, d, err);
+}
+
 enum tec_status tec_open_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
-                                  const char *path, struct tec_error *err)
+                                  const char *path, bool any, struct tec_error *err)
 {
     struct tec_diagnostics d;
     tec_diagnostics_init(&d, call->heap);
-    enum tec_status status = tec_load_pipeline(out, call, path, &d, err);
+    enum tec_status status = load(out, call, path, any, &d, err);
     tec_diagnostics_finish(&d);
     return status;
 }

@@ -222,7 +222,7 @@ static int longest(const struct tec_pipeline *p)
 static enum tec_status prepare(struct gate *g, struct tec_error *err)
 {
     struct tec_arena *arena = g->call->arena;
-    TEC_TRY(tec_open_pipeline(&g->pipeline, g->call, g->o->pipeline, err));
+    TEC_TRY(tec_open_pipeline(&g->pipeline, g->call, g->o->pipeline, false, err));
     TEC_TRY(tec_topology_of(&g->topology, g->pipeline, 0, 0, arena, err));
     TEC_TRY(tec_cost_table_read(&g->costs, g->o->costs, arena, err));
     TEC_TRY(tec_workload_at_p99(&g->costs_p99, &g->costs, arena, err));

@@ -1,4 +1,4 @@
--- Triggers: values that a node cannot start on, and a prefill that has one of its own.
+-- Triggers: values that a node cannot start on.
 return pipeline {
   name   = "spawn_value",
   schema = 1,
@@ -13,15 +13,13 @@ return pipeline {
     kv.requests { name = "plans", tokens = 60, slots = 32, share_prefix = "context" },
   },
   nodes = {
-    prefill { name = "see", model = "arm", reads = { "state", "prompt" }, writes = "obs", spawn = every(2) },
+    prefill { name = "see", model = "arm", reads = { "state", "prompt" }, writes = "obs" },
     action  { name = "act", model = "arm", kv = "obs", out = "chunk", deadline = hard { ms = 45 } },
     prefill { name = "think", model = "planner", reads = { "goal" }, writes = "context", spawn = every(10) },
     decode  { name = "plan", model = "planner", kv = "plans", spawn = on_change("contxt"), max_tokens = 30,
               out = stream "plan" },
     decode  { name = "more", model = "planner", kv = "plans", spawn = on_change("obs"), max_tokens = 30,
               out = stream "more" },
-    decode  { name = "last", model = "planner", kv = "plans", spawn = on_request(), max_tokens = 30,
-              out = stream "last" },
   },
   capture = capture { batch = { 1, 2, 3, 4, 5, 6, 7, 8 }, k = { 30 } },
 }

@@ -12,7 +12,6 @@ return pipeline {
   },
   nodes = {
     prefill { name = "see", reads = { "state", "talk" }, writes = "obs" },
-    prefill { name = "read", reads = { "state", "prompt", "plan" }, writes = "obs", after = "see" },
     action  { name = "act", kv = "obs", out = "chunk", deadline = hard { ms = 45 } },
     decode  { name = "talk", kv = "lang", spawn = every(2), max_tokens = 30, out = stream "talk" },
     decode  { name = "plan", kv = "lang", spawn = every(2), max_tokens = 30,

@@ -20,7 +20,7 @@ return pipeline {
   nodes = {
     prefill { name = "see", reads = { "cam_high", "cam_wrist", "state", "prompt" },
               writes = "obs" },
-    action  { name = "act", kv = "lang", steps = 10, out = "chunk", partition = "rt",
+    action  { name = "act", kv = "chunk", steps = 10, out = "chunk", partition = "rt",
               deadline = hard { ms = 45, on_miss = "hold_last" } },
     decode  { name = "talk", kv = "lang", spawn = every(1), max_tokens = 30,
               out = stream "narration", partition = "bg",

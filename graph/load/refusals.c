@@ -1,0 +1,416 @@
+/* refusals.c - graphs that are well defined, but that this release does not run (E070).
+ *
+ * Each function below is one such case: it looks at one node of a pipeline without errors and
+ * reports it. All cases are reported at once. Whoever builds a case deletes its function and its
+ * line in the table. What depends on a model's description is not known here: the compiler and the
+ * engine refuse that with TEC_UNSUPPORTED and a place. */
+#include "graph/load/loader.h"
+
+#include <string.h>
+
+struct refusing {
+    struct tec_loader *ld;
+    const struct tec_pipeline *p;
+    int at;                        /* the node that is looked at */
+    const struct tec_decl_node *n; /* the same */
+};
+
+/* The place of a field of the node; of the node where it does not have the field. */
+static struct tec_where field(const struct refusing *r, const char *name)
+{
+    return tec_where_field(r->ld, &r->ld->nodes[r->at], name);
+}
+
+/* Fields of the language that this release does not have. */
+static const struct {
+    enum tec_constructor owner;
+    const char *name;
+} fields[] = {
+    {TEC_CON_pipeline, "robots"},   {TEC_CON_frame, "sessions"}, {TEC_CON_frame, "gather_ms"},
+    {TEC_CON_memory_load, "spawn"}, {TEC_CON_remember, "model"}, {TEC_CON_capture, "sessions"},
+    {TEC_CON_decode, "draft"},      {TEC_CON_action, "or_kv"},
+};
+
+bool tec_refused_field(enum tec_constructor owner, const char *name)
+{
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].owner == owner && strcmp(fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+#define REFUSE(where, ...) \
+    tec_diagnostics_add(r->ld->d, TEC_E070, where, "not in this release: " __VA_ARGS__)
+
+static const char *name_of(const struct tec_decl_node *n)
+{
+    return n->name ? n->name : tec_decl_node_word(n->kind);
+}
+
+static const struct tec_decl_resource *keys_of(const struct refusing *r,
+                                               const struct tec_decl_node *n)
+{
+    return n->kv.index < 0 ? NULL : &r->p->resources[n->kv.index];
+}
+
+static bool stands_on(const struct refusing *r, const struct tec_decl_node *n,
+                      enum tec_resource_kind kind)
+{
+    const struct tec_decl_resource *keys = keys_of(r, n);
+    return keys && keys->kind == kind;
+}
+
+static bool writes_text(const struct tec_decl_node *n)
+{
+    return n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
+}
+
+static bool decodes_ring(const struct refusing *r, const struct tec_decl_node *n)
+{
+    return n->kind == TEC_DECL_DECODE && stands_on(r, n, TEC_RESOURCE_RING);
+}
+
+/* The first decode node over a ring in the chain of the node; -1 = none. */
+static int ring_of(const struct refusing *r)
+{
+    for (int i = 0; i < r->p->n_nodes; i++)
+        if (r->p->nodes[i].chain == r->n->chain && decodes_ring(r, &r->p->nodes[i]))
+            return i;
+    return -1;
+}
+
+/* The first node of a kind in the pipeline, or in one chain (-1: in any). */
+static int first_of(const struct refusing *r, enum tec_decl_node_kind kind, int chain)
+{
+    for (int i = 0; i < r->p->n_nodes; i++)
+        if (r->p->nodes[i].kind == kind && !r->p->nodes[i].culled &&
+            (chain < 0 || r->p->nodes[i].chain == chain))
+            return i;
+    return -1;
+}
+
+/* Inputs of a kind that the node reads; *last is the place of the last one in its list. */
+static int reads_of(const struct refusing *r, enum tec_input_kind kind, struct tec_where *last)
+{
+    const struct tec_decl_entry *list = tec_decl_value_find(r->ld->nodes[r->at].value, "reads");
+    int count = 0;
+    for (int i = 0; i < r->n->reads.n; i++) {
+        if (r->p->inputs[r->n->reads.item[i].index].kind != kind)
+            continue;
+        count++;
+        *last = list && i < list->value->n ? tec_where_value(r->ld, &list->value->entries[i])
+                                           : field(r, "reads");
+    }
+    return count;
+}
+
+/* --- prefills -------------------------------------------------------------------------------- */
+
+static void rate_of_frames(struct refusing *r)
+{
+    const struct tec_decl_spawn *s = &r->n->spawn;
+    bool every = s->kind == TEC_SPAWN_NONE || (s->kind == TEC_SPAWN_EVERY && s->frames == 1);
+    if (r->n->kind == TEC_DECL_PREFILL && tec_pipeline_in_frames(r->p, r->n) && !every)
+        REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: it runs in every frame",
+               name_of(r->n));
+}
+
+static void several_texts(struct refusing *r)
+{
+    struct tec_where last = {0};
+    bool stream = false;
+    int texts = reads_of(r, TEC_INPUT_TEXT, &last);
+    for (int i = 0; i < r->n->reads.n; i++)
+        stream |= r->p->inputs[r->n->reads.item[i].index].writer > 0;
+    if (r->n->kind == TEC_DECL_PREFILL && texts > 1 && (stream || r->n->chain > 0))
+        REFUSE(last, "'%s' reads %d texts: %s is read alone", name_of(r->n), texts,
+               stream ? "a stream" : "the text of a prefill that requests wait for");
+}
+
+static void no_text(struct refusing *r)
+{
+    struct tec_where last = {0};
+    if (r->n->kind == TEC_DECL_PREFILL && r->n->chain > 0 &&
+        reads_of(r, TEC_INPUT_TEXT, &last) == 0)
+        REFUSE(field(r, "reads"), "'%s' reads no text: a prefill that requests wait for reads one",
+               name_of(r->n));
+}
+
+static void segments_beside(struct refusing *r)
+{
+    struct tec_where last = {0};
+    if (r->n->kind == TEC_DECL_PREFILL && r->n->chain > 0 &&
+        reads_of(r, TEC_INPUT_SEGMENTS, &last) > 0)
+        REFUSE(last,
+               "'%s' reads segments: a prefill that requests wait for reads pictures, the "
+               "state and one text",
+               name_of(r->n));
+}
+
+static void shared_frame(struct refusing *r)
+{
+    int first = first_of(r, TEC_DECL_PREFILL, r->n->chain);
+    if (r->n->kind != TEC_DECL_PREFILL || first == r->at || first < 0 ||
+        tec_pipeline_same_prefill(&r->p->nodes[first], r->n))
+        return;
+    struct tec_diagnostic *d = REFUSE(
+        field(r, "writes"), "'%s' writes '%s' with other inputs or another template than '%s'",
+        name_of(r->n), r->n->writes.name ? r->n->writes.name : "?", name_of(&r->p->nodes[first]));
+    tec_diagnostics_also(r->ld->d, d, r->p->nodes[first].where, "the other prefill");
+}
+
+static void prefill_target(struct refusing *r)
+{
+    if (r->n->kind != TEC_DECL_PREFILL || r->n->writes.index < 0)
+        return;
+    enum tec_resource_kind kind = r->p->resources[r->n->writes.index].kind;
+    if (kind == TEC_RESOURCE_RING && ring_of(r) < 0)
+        REFUSE(field(r, "writes"), "'%s' fills ring '%s', but no decode node reads its stages",
+               name_of(r->n), r->n->writes.name);
+    else if (kind == TEC_RESOURCE_REQUESTS)
+        REFUSE(field(r, "writes"),
+               "'%s' writes '%s', a kv.requests: a prefill writes a kv.frame "
+               "or a kv.ring",
+               name_of(r->n), r->n->writes.name);
+}
+
+/* A chain that was made for nodes without a prefill. */
+static void no_prefill(struct refusing *r)
+{
+    if (r->n->kind != TEC_DECL_REMEMBER && r->p->chains[r->n->chain].prefill < 0)
+        REFUSE(field(r, "kv"), "'%s' stands on keys that no prefill of model '%s' writes",
+               name_of(r->n), r->p->models[r->p->chains[r->n->chain].model].name);
+}
+
+/* --- decode and score ------------------------------------------------------------------------ */
+
+static void keys_of_a_frame(struct refusing *r)
+{
+    if (r->n->kind == TEC_DECL_DECODE && stands_on(r, r->n, TEC_RESOURCE_FRAME) && !r->n->kv.prev)
+        REFUSE(field(r, "kv"),
+               "'%s' decodes straight from '%s', a kv.frame: decode takes a kv.requests with "
+               "share_prefix = \"%s\"",
+               name_of(r->n), r->n->kv.name, r->n->kv.name);
+}
+
+static void no_prefix(struct refusing *r)
+{
+    if (writes_text(r->n) && stands_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
+        keys_of(r, r->n)->share_prefix.index < 0)
+        REFUSE(field(r, "kv"), "'%s' stands on '%s', a kv.requests without share_prefix",
+               name_of(r->n), r->n->kv.name);
+}
+
+static void prefix_of_ring(struct refusing *r)
+{
+    const struct tec_decl_resource *keys = keys_of(r, r->n);
+    int prefix = keys ? keys->share_prefix.index : -1;
+    if (prefix < 0 || r->p->resources[prefix].kind != TEC_RESOURCE_RING)
+        return;
+    struct tec_where where =
+        tec_where_field(r->ld, &r->ld->resources[r->n->kv.index], "share_prefix");
+    REFUSE(where, "'%s' continues '%s', a kv.ring: share_prefix takes a kv.frame", keys->name,
+           r->p->resources[prefix].name);
+}
+
+static void second_requests(struct refusing *r)
+{
+    if (!writes_text(r->n) || !stands_on(r, r->n, TEC_RESOURCE_REQUESTS))
+        return;
+    for (int i = 0; i < r->at; i++) {
+        const struct tec_decl_node *o = &r->p->nodes[i];
+        if (!writes_text(o) || o->chain != r->n->chain || !stands_on(r, o, TEC_RESOURCE_REQUESTS) ||
+            o->kv.index == r->n->kv.index)
+            continue;
+        REFUSE(field(r, "kv"),
+               "'%s' and '%s' stand on one prefix with a kv.requests each, '%s' "
+               "and '%s'",
+               name_of(o), name_of(r->n), o->kv.name, r->n->kv.name);
+        return;
+    }
+}
+
+static void prompt_beside(struct refusing *r)
+{
+    if (r->n->chain > 0 && r->n->prompt.index >= 0)
+        REFUSE(field(r, "prompt"),
+               "'%s' has a prompt of its own, but does not stand on the frames' prefill",
+               name_of(r->n));
+}
+
+/* A prefill with a trigger of its own starts its readers: another trigger would run it, too. */
+static void second_trigger(struct refusing *r)
+{
+    if (!writes_text(r->n))
+        return;
+    int prefix = tec_pipeline_prefix(r->p, r->n);
+    const struct tec_decl_node *writer = tec_pipeline_writer(r->p, prefix);
+    const char *value = r->n->spawn.value;
+    if (!writer || writer->spawn.kind == TEC_SPAWN_NONE || r->n->spawn.kind == TEC_SPAWN_NONE ||
+        tec_pipeline_in_frames(r->p, writer))
+        return;
+    const char *name = r->p->resources[prefix].name;
+    if (r->n->spawn.kind == TEC_SPAWN_ON_CHANGE && value && name && strcmp(value, name) == 0)
+        return;
+    struct tec_diagnostic *d =
+        REFUSE(field(r, "spawn"),
+               "'%s' has a trigger of its own, and a request of '%s' would run it besides",
+               name_of(writer), name_of(r->n));
+    tec_diagnostics_also(r->ld->d, d, writer->where, "the prefill");
+    tec_diagnostics_help(r->ld->d, d, "spawn = on_change(\"%s\")", name);
+}
+
+/* --- rings ----------------------------------------------------------------------------------- */
+
+static void unpacked_ring(struct refusing *r)
+{
+    if (decodes_ring(r, r->n) && r->n->pack_with.index < 0)
+        REFUSE(field(r, "kv"),
+               "'%s' decodes ring '%s' in launches of its own: give pack_with = the prefill that "
+               "fills it",
+               name_of(r->n), r->n->kv.name);
+}
+
+static void beside_ring(struct refusing *r)
+{
+    int ring = ring_of(r);
+    if (ring < 0 || ring == r->at || r->at == r->p->nodes[ring].pack_with.index)
+        return;
+    if (r->p->nodes[ring].pack_with.index < 0 && r->n->kind == TEC_DECL_PREFILL)
+        return; /* that the ring's decode node is not packed with it is said */
+    struct tec_diagnostic *d =
+        REFUSE(field(r, "kv"), "'%s' stands on the keys of ring '%s', beside its decode node '%s'",
+               name_of(r->n), r->p->nodes[ring].kv.name, name_of(&r->p->nodes[ring]));
+    tec_diagnostics_also(r->ld->d, d, r->p->nodes[ring].where, "the ring's decode node");
+}
+
+static void second_ring(struct refusing *r)
+{
+    if (r->n->chain > 0 && decodes_ring(r, r->n))
+        REFUSE(field(r, "kv"), "'%s' decodes a ring beside other nodes that make actions",
+               name_of(r->n));
+}
+
+/* --- actions, deadlines, memory --------------------------------------------------------------- */
+
+static void second_action(struct refusing *r)
+{
+    int first = first_of(r, TEC_DECL_ACTION, -1);
+    if (r->n->kind != TEC_DECL_ACTION || first == r->at)
+        return;
+    struct tec_diagnostic *d = REFUSE(field(r, "kv"), "'%s' is a second action node beside '%s'",
+                                      name_of(r->n), name_of(&r->p->nodes[first]));
+    tec_diagnostics_also(r->ld->d, d, r->p->nodes[first].where, "the first one");
+}
+
+static void action_on_requests(struct refusing *r)
+{
+    if (r->n->kind == TEC_DECL_ACTION && stands_on(r, r->n, TEC_RESOURCE_REQUESTS))
+        REFUSE(field(r, "kv"),
+               "'%s' makes actions on '%s', keys that language has extended: action takes a "
+               "kv.frame",
+               name_of(r->n), r->n->kv.name);
+}
+
+static void frame_before(struct refusing *r)
+{
+    if (r->n->kv.prev && !stands_on(r, r->n, TEC_RESOURCE_RING))
+        REFUSE(field(r, "kv"), "'%s' reads '%s' of the frame before: prev takes a kv.ring",
+               name_of(r->n), r->n->kv.name);
+}
+
+static void hard_beside(struct refusing *r)
+{
+    if (r->n->chain > 0 && r->n->deadline.kind == TEC_DEADLINE_HARD)
+        REFUSE(field(r, "deadline"),
+               "'%s' has a hard deadline, but the frames' hard nodes stand on another prefill",
+               name_of(r->n));
+}
+
+static void second_memory(struct refusing *r)
+{
+    int first = first_of(r, TEC_DECL_MEMORY_LOAD, -1);
+    if (r->n->kind != TEC_DECL_MEMORY_LOAD || first == r->at)
+        return;
+    struct tec_diagnostic *d =
+        REFUSE(field(r, "into"), "'%s' is a second memory_load node beside '%s'", name_of(r->n),
+               name_of(&r->p->nodes[first]));
+    tec_diagnostics_also(r->ld->d, d, r->p->nodes[first].where, "the first one");
+}
+
+static void memory_beside(struct refusing *r)
+{
+    if (r->n->chain > 0 && r->n->kind == TEC_DECL_MEMORY_LOAD)
+        REFUSE(field(r, "into"), "'%s' loads memory into '%s', which is not the frames' kv.frame",
+               name_of(r->n), r->n->into.name ? r->n->into.name : "?");
+}
+
+static void several_segments(struct refusing *r)
+{
+    if (r->n->kind == TEC_DECL_MEMORY_LOAD && r->n->reads.n != 1)
+        REFUSE(field(r, "reads"), "'%s' reads %d inputs of segments: it reads one", name_of(r->n),
+               r->n->reads.n);
+}
+
+/* --- how many -------------------------------------------------------------------------------- */
+
+static void many_chains(struct refusing *r)
+{
+    if (r->n->chain >= TEC_MAX_CHAINS && r->p->chains[r->n->chain].prefill == r->at)
+        REFUSE(field(r, "reads"), "'%s' is one more prefill than the %d of different prompts",
+               name_of(r->n), TEC_MAX_CHAINS);
+}
+
+static void many_models(struct refusing *r)
+{
+    int before = 0;
+    bool known = false;
+    for (int m = 0; m < r->p->n_models; m++) {
+        int at = -1;
+        for (int i = 0; i < r->at && at < 0; i++)
+            if (!r->p->nodes[i].culled && r->p->nodes[i].model.index == m)
+                at = i;
+        before += at >= 0;
+        known |= at >= 0 && m == r->n->model.index;
+    }
+    if (r->n->model.index >= 0 && !known && before >= TEC_MAX_MODELS)
+        REFUSE(r->p->models[r->n->model.index].where, "'%s' is one more model than the %d",
+               r->p->models[r->n->model.index].name, TEC_MAX_MODELS);
+}
+
+static void many_texts(struct refusing *r)
+{
+    int before = 0;
+    for (int i = 0; i < r->at; i++)
+        before += !r->p->nodes[i].culled && writes_text(&r->p->nodes[i]);
+    if (writes_text(r->n) && !decodes_ring(r, r->n) && before >= TEC_MAX_DECODERS)
+        REFUSE(field(r, "kv"), "'%s' is one more node that makes texts than the %d", name_of(r->n),
+               TEC_MAX_DECODERS);
+}
+
+static void many_prompts(struct refusing *r)
+{
+    if (r->n->prompt.index >= 0 && tec_pipeline_prompt(r->p, r->n->prompt.index) >= TEC_MAX_PROMPTS)
+        REFUSE(field(r, "prompt"), "'%s' is one more prompt of decode nodes than the %d",
+               r->n->prompt.name, TEC_MAX_PROMPTS);
+}
+
+static void (*const cases[])(struct refusing *r) = {
+    rate_of_frames, several_texts,      no_text,          segments_beside,
+    shared_frame,   prefill_target,     no_prefill,       keys_of_a_frame,
+    no_prefix,      prefix_of_ring,     second_requests,  prompt_beside,
+    second_trigger, unpacked_ring,      beside_ring,      second_ring,
+    second_action,  action_on_requests, frame_before,     hard_beside,
+    second_memory,  memory_beside,      several_segments, many_chains,
+    many_models,    many_texts,         many_prompts,
+};
+
+void tec_refuse(struct tec_loader *ld)
+{
+    struct refusing r = {.ld = ld, .p = ld->pipeline};
+    for (r.at = 0; r.at < r.p->n_nodes; r.at++) {
+        r.n = &r.p->nodes[r.at];
+        for (size_t i = 0; !r.n->culled && r.n->chain >= 0 && i < sizeof cases / sizeof *cases; i++)
+            cases[i](&r);
+    }
+}
