@@ -50,7 +50,7 @@ function model(t) end
 ---The control frame: how often, and by whose clock.
 ---@class tectum.frame
 ---@field period_ms number milliseconds from tick to tick
----@field clock? "internal"|"external"|"on_request" who ticks: a timer, the arrival of an observation, or a request; default internal
+---@field clock? "internal"|"external"|"on_request" who ticks: a timer, the arrival of an observation, or a request; a label: `run` and `serve` decide; default internal
 ---@field overrun? "skip_next" what a frame that runs past the next tick does: that tick opens no frame; default skip_next
 
 ---@param t tectum.frame
@@ -60,11 +60,11 @@ function frame(t) end
 ---A camera picture, height x width x 3.
 ---@class tectum.image
 ---@field name string key in a request
----@field h integer height in pixels that the model sees
----@field w integer width in pixels that the model sees
----@field dtype? "u8"|"f32" u8: 0 to 255; f32: -1 to 1; default u8
+---@field h integer height in pixels that the model sees (W110); a picture of any size is made so
+---@field w integer width in pixels that the model sees (W110)
+---@field dtype? "u8"|"f32" what a request brings, a label: u8, 0 to 255, and f32, -1 to 1, are both taken; default u8
 ---@field slot? string camera of the model; without it the robot's description says, else the order of `reads`
----@field optional? boolean may be absent from a request: it is then masked; default false
+---@field optional? boolean may be absent from a request: it is then masked; of a camera that the robot needs, not (W110); default false
 
 ---@param t tectum.image
 ---@return tectum.image
@@ -151,7 +151,7 @@ function kv.segments(t) end
 
 ---Bytes of each place of a memory; written as a plain table.
 ---@class tectum.tiers
----@field gpu? string|integer on the device; default 0
+---@field gpu? string|integer on the device; not in this release (W110); default 0
 ---@field host? string|integer in host memory; default 0
 ---@field disk? string|integer in files; default 0
 
@@ -315,7 +315,7 @@ function soft(t) end
 ---@class tectum.sm
 ---@field name string what nodes call it
 ---@field share number part of the device's compute units
----@field priority? "low"|"normal"|"high" who goes first; default normal
+---@field priority? "low"|"normal"|"high" who goes first; not followed in this release (W110); default normal
 
 ---@param t tectum.sm
 ---@return tectum.sm

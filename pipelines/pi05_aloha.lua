@@ -43,8 +43,8 @@ return pipeline {
               deadline = soft { ms = 1500, on_miss = "shed" } },
   },
 
-  partitions = { sm { name = "rt", share = 0.75, priority = "high" },
-                 sm { name = "bg", share = 0.25, priority = "low"  } },
+  partitions = { sm { name = "rt", share = 0.75 },
+                 sm { name = "bg", share = 0.25 } },
 
   -- The decision lattice: the only shapes a policy may pick, all captured at load.
   -- k >= 4 keeps at most ceil(30/4) = 8 requests in flight, i.e. never more than slots.

@@ -4,6 +4,6 @@
 return extend("pi05_libero.lua", {
   name       = "pi05_libero_parallel",
   nodes      = { action { name = "act", partition = "rt" } },
-  partitions = { sm { name = "rt", share = 0.5, priority = "high" },
-                 sm { name = "bg", share = 0.5, priority = "low" } },
+  partitions = { sm { name = "rt", share = 0.5 },
+                 sm { name = "bg", share = 0.5 } },
 })

@@ -84,6 +84,13 @@ tectum check "$W/hold.lua"; ok $? "a warning is no error"
 out "warning\[W108\]: commands of robot metaworld are changes: 'act' repeats them"
 out '^  --> .*lua:'
 tectum check pipelines/demo_metaworld.lua; ! grep -q W108 "$W/out"; ok $? "none where limit is said"
+tectum check pipelines/demo_metaworld.lua --set frame.period_ms=250
+out "warning\[W111\]: robot metaworld executes 8 actions at 80 Hz in 100 ms, the next observation"
+tectum check pipelines/demo_metaworld.lua --set inputs.observation/image.h=65
+out "warning\[W110\]: input"
+tectum check pipelines/demo_metaworld.lua --set inputs.observation/image.optional=true
+out "warning\[W110\]: input 'observation/image' is optional, but robot metaworld needs it"
+tectum check pipelines/demo_metaworld.lua; ! grep -q W11 "$W/out"; ok $? "none where all fits"
 tectum check "$W/hold.lua" --set nodes.act.deadline.on_miss=zeros; ! grep -q W108 "$W/out"
 ok $? "none with zeros"
 tectum run "$W/hold.lua" --threads 1 --inputs "$W/button.jsonl" --clock paced --format json --set frame.period_ms=50 \

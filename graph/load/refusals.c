@@ -319,9 +319,43 @@ static void frame_before(struct refusing *r)
                name_of(r->n), r->n->kv.name);
 }
 
+/* Is this a text with a hard deadline beside actions? Without actions it is that of a request. */
+static bool hard_text(const struct refusing *r)
+{
+    return writes_text(r->n) && !decodes_ring(r, r->n) &&
+           r->n->deadline.kind == TEC_DEADLINE_HARD && tec_pipeline_actor(r->p);
+}
+
+/* A deadline of the other kind, which nothing would follow. */
+static void other_deadline(struct refusing *r)
+{
+    bool acts = r->n->kind == TEC_DECL_ACTION || decodes_ring(r, r->n);
+    if (acts && r->n->deadline.kind == TEC_DEADLINE_SOFT)
+        REFUSE(field(r, "deadline"), "'%s' makes actions with a soft deadline", name_of(r->n));
+    else if (hard_text(r))
+        REFUSE(field(r, "deadline"), "'%s' makes texts with a hard deadline beside actions",
+               name_of(r->n));
+}
+
+static void tokens_out(struct refusing *r)
+{
+    if (writes_text(r->n) && !decodes_ring(r, r->n) && r->n->out.buffer >= 0)
+        REFUSE(field(r, "out"), "'%s' writes tokens to a buffer: they leave as a stream",
+               name_of(r->n));
+}
+
+static void typed_buffer(struct refusing *r)
+{
+    int buffer = r->n->out.buffer;
+    if (r->n->kind == TEC_DECL_ACTION && buffer >= 0 &&
+        r->p->resources[buffer].dtype != TEC_DECL_F32)
+        REFUSE(tec_where_field(r->ld, &r->ld->resources[buffer], "dtype"),
+               "buffer '%s' is of another type than f32", r->p->resources[buffer].name);
+}
+
 static void hard_beside(struct refusing *r)
 {
-    if (r->n->chain > 0 && r->n->deadline.kind == TEC_DEADLINE_HARD)
+    if (r->n->chain > 0 && !hard_text(r) && r->n->deadline.kind == TEC_DEADLINE_HARD)
         REFUSE(field(r, "deadline"),
                "'%s' has a hard deadline, but the frames' hard nodes stand on another prefill",
                name_of(r->n));
@@ -396,13 +430,14 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, several_texts,      no_text,          segments_beside,
-    shared_frame,   prefill_target,     no_prefill,       keys_of_a_frame,
-    no_prefix,      prefix_of_ring,     second_requests,  prompt_beside,
-    second_trigger, unpacked_ring,      beside_ring,      second_ring,
-    second_action,  action_on_requests, frame_before,     hard_beside,
-    second_memory,  memory_beside,      several_segments, many_chains,
-    many_models,    many_texts,         many_prompts,
+    rate_of_frames, several_texts,      no_text,         segments_beside,
+    shared_frame,   prefill_target,     no_prefill,      keys_of_a_frame,
+    no_prefix,      prefix_of_ring,     second_requests, prompt_beside,
+    second_trigger, unpacked_ring,      beside_ring,     second_ring,
+    second_action,  action_on_requests, frame_before,    other_deadline,
+    tokens_out,     typed_buffer,       hard_beside,     second_memory,
+    memory_beside,  several_segments,   many_chains,     many_models,
+    many_texts,     many_prompts,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -72,6 +72,27 @@ static void check_devices(struct tec_loader *ld)
     }
 }
 
+/* Values that this release has no use for. */
+static void check_followed(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    for (int i = 0; i < p->n_partitions; i++)
+        if (p->partitions[i].priority != TEC_PRIORITY_NORMAL)
+            tec_diagnostics_add(ld->d, TEC_W110,
+                                tec_where_field(ld, &ld->partitions[i], "priority"),
+                                "'%s' has a priority: partitions run beside each other, each on "
+                                "its share, and nothing follows it",
+                                shown(p->partitions[i].name));
+    for (int i = 0; i < p->n_resources; i++) {
+        const struct tec_decl_entry *e = tec_decl_value_find(ld->resources[i].value, "tiers");
+        if (e && p->resources[i].tiers.gpu > 0)
+            tec_diagnostics_add(ld->d, TEC_W110, tec_where_field(ld, e, "gpu"),
+                                "memory '%s' has bytes of the device: it keeps keys and values in "
+                                "host memory and in its file alone",
+                                shown(p->resources[i].name));
+    }
+}
+
 static void check_period(struct tec_loader *ld)
 {
     const struct tec_decl_entry *frame = section(ld, "frame");
@@ -349,6 +370,7 @@ void tec_check_sizes(struct tec_loader *ld)
     for (int i = 0; i < ld->pipeline->n_resources; i++)
         check_slots(ld, i);
     check_devices(ld);
+    check_followed(ld);
     check_period(ld);
     check_axes(ld);
     check_depth(ld);

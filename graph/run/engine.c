@@ -168,6 +168,7 @@ static enum tec_status open_tokenizers(struct tec_engine *e, struct tec_error *e
 static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_spec *spec,
                                     struct tec_error *err)
 {
+    const struct tec_engine_options *o = &e->options;
     TEC_TRY(tec_engine_make_edges(e, 1, err));
     struct tec_session_options s = {.pipeline = e->options.pipeline,
                                     .model = e->model,
@@ -179,6 +180,7 @@ static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_
                                     .max_text = spec->text_tokens,
                                     .max_pictures = spec->pictures,
                                     .seed = e->options.seed,
+                                    .full = !o->size || strcmp(o->size, "full") == 0,
                                     .found = e->options.found};
     for (int i = 1; i < e->n_chains; i++)
         s.secondary[s.n_secondary++] = (struct tec_session_model){

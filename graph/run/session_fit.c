@@ -178,6 +178,37 @@ static void check_room(const struct fit *f)
         tec_diagnostics_also(f->found, d, f->pipeline->robot_where, "the robot's cameras");
 }
 
+/* Every picture is made as large as the model sees it, and the robot says which may be missing. */
+static void check_sizes(const struct fit *f, const struct tec_decl_input *in)
+{
+    int side = f->options->model->vision.image_size;
+    if (f->options->full && side > 0 && (in->h != side || in->w != side))
+        tec_diagnostics_add(f->found, TEC_W110, in->where,
+                            "input '%s' is %d x %d, model '%s' sees pictures of %d x %d: they are "
+                            "made so",
+                            in->name, in->w, in->h, f->options->model->name, side, side);
+    for (int i = 0; in->optional && i < f->robot->n_cameras; i++)
+        if (is_camera(in, &f->robot->cameras[i]) && !f->robot->cameras[i].optional)
+            tec_diagnostics_add(f->found, TEC_W110, in->where,
+                                "input '%s' is optional, but %s needs it: a request without it is "
+                                "refused",
+                                in->name, f->robot->called);
+}
+
+/* Warn if the robot has executed its actions before the next ones can come. */
+static void check_rate(const struct fit *f)
+{
+    const struct tec_decl_node *actor = tec_pipeline_actor(f->pipeline);
+    int rows = f->robot->execute ? f->robot->execute : f->options->model->flow.horizon;
+    double rate = f->robot->rate_hz, period = f->pipeline->frame.period_ms;
+    if (actor && rate > 0.0 && rows > 0 && rows * 1000.0 / rate < period - 0.5)
+        tec_diagnostics_add(f->found, TEC_W111, f->pipeline->frame.where,
+                            "%s executes %d action%s at %g Hz in %g ms, the next observation is "
+                            "due after %g ms",
+                            f->robot->called, rows, rows == 1 ? "" : "s", rate,
+                            rows * 1000.0 / rate, period);
+}
+
 bool tec_session_repeats(const struct tec_decl_deadline *d)
 {
     return !d || d->on_miss == TEC_MISS_HOLD || d->on_miss == TEC_MISS_LAST_CHUNK;
@@ -207,8 +238,12 @@ static void check(struct tec_diagnostics *found, const struct tec_session_option
     const struct fit f = {.found = found, .options = options, .pipeline = p, .robot = robot};
     if (!plain && p->robot_where.file)
         check_inputs(&f);
+    for (int i = 0; i < p->n_inputs; i++)
+        if (p->inputs[i].kind == TEC_INPUT_IMAGE)
+            check_sizes(&f, &p->inputs[i]);
     check_room(&f);
     check_hold(&f);
+    check_rate(&f);
 }
 
 enum tec_status tec_session_fit(const struct tec_session_options *options,

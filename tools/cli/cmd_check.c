@@ -318,7 +318,7 @@ static enum tec_status explain(struct tec_invocation *call, const char *name, st
 {
     enum tec_code code = tec_code_find(name);
     if (code == TEC_CODES)
-        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W109",
+        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W111",
                         name);
     fprintf(call->out, "%s: %s\n", tec_code_name(code), tec_code_meaning(code));
     return TEC_OK;

@@ -19,7 +19,7 @@ return pipeline {
              deadline = hard { ms = 50, on_miss = "hold" } },
     decode { name = "talk", model = "a", kv = "lang", spawn = every(4), max_tokens = 4, out = stream "said" },
     prefill { name = "see2", model = "b", reads = { "base", "prompt" }, writes = "two" },
-    decode { name = "advance2", model = "b", kv = prev "two", max_tokens = 4, out = "second" },
+    decode { name = "advance2", model = "b", kv = prev "two", max_tokens = 4, out = "second", deadline = hard { ms = 50 } },
     prefill { name = "see3", model = "c", reads = { "base", "prompt" }, writes = "three" },
     decode { name = "tell", model = "c", kv = "told", spawn = every(4), max_tokens = 4, out = stream "told" },
     memory_load { name = "recall", model = "d", reads = { "past" }, from = "mem", into = "bare" },
