@@ -326,7 +326,7 @@ function sm(t) end
 ---@field batch? integer[] rows of a decode launch, ascending
 ---@field k? integer[] decode steps of a frame, ascending
 ---@field depth? integer[] requests in flight of a ring, ascending
----@field ratio? number[] shares that recomputation is measured at, ascending
+---@field ratio? number[] shares of recomputation, ascending: policies read them, and ask for at most the largest
 ---@field slices? integer most pieces that a secondary prefill is cut into beside hard nodes; without it one a layer
 ---@field max_graphs? integer most captures; default 64
 ---@field on_miss? "error" what no point covers is an error; default error
