@@ -206,10 +206,10 @@ function action(t) end
 ---@class tectum.decode
 ---@field name string name in traces and for policies
 ---@field model? string|tectum.call which model; needed when there are several
----@field kv string|tectum.call kv.requests, kv.frame, or `prev` and a kv.ring
+---@field kv string|tectum.call kv.requests; kv.frame, for one text at a time; or `prev` and a kv.ring
 ---@field max_tokens integer longest answer
----@field spawn? tectum.call who starts requests: `every(n)` frames, `on_change()` of the instruction, `on_change("value")` of its prefix or that one's text, or `on_request()`
----@field supersede? boolean a new request ends the older ones of this node and session: no text is stale; default false
+---@field spawn? tectum.call who starts requests: `every(n)` frames, `on_change()` of the instruction, `on_change("value")` of its prefix or that one's text, or `on_request()`; on a kv.frame without it whenever that is new
+---@field supersede? boolean a new request ends the older ones of this node and session: no text is stale; always so on a kv.frame; default false
 ---@field temperature? number 0: the likeliest token; above: tokens are drawn, the flatter the larger; default 0
 ---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
 ---@field top_p? number drawn from the likeliest tokens that have this share of the probability; default 1

@@ -294,6 +294,36 @@ static bool refuse_late(void *self, const struct tec_frame_view *view,
     return r->id == 0;
 }
 
+TEST(a_kept_request_slot_is_for_its_node_alone)
+{
+    static struct tiny_observation seen;
+    int64_t now = 0;
+    struct told told = {0};
+    struct tec_virtual costs = {.clock_ns = &now};
+    REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
+    tiny_observe(&seen, tiny.model, 1);
+    struct tec_loop_options o = tiny_loop(&tiny);
+    o.decoders[1].keeps_slot = true;
+    o.planner = (struct tec_planner){.name = "pause", .plan = pause_all};
+    struct tec_loop *loop = open_told(&costs, &told, o);
+    for (int i = 0; i < TINY_SLOTS; i++) /* talk takes all but the one that think keeps */
+        tec_loop_frame(loop, &seen.input, 0, 1U);
+    CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS - 1);
+    CHECK_INT(told.refused, ==, 1);
+    const struct tec_frame_record *r = tec_loop_frame(loop, &seen.input, 0, 2U);
+    CHECK_INT(r->refused, ==, 0);
+    CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
+    r = tec_loop_frame(loop, &seen.input, 0, 3U); /* full */
+    CHECK_INT(r->refused, ==, 2);
+    tec_loop_reset(loop);
+    tec_loop_frame(loop, &seen.input, 0, 2U); /* used: all others are talk's */
+    for (int i = 1; i < TINY_SLOTS; i++)
+        CHECK_INT(tec_loop_frame(loop, &seen.input, 0, 1U)->refused, ==, 0);
+    CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
+    tec_loop_destroy(loop);
+    tiny_close(&tiny);
+}
+
 TEST(what_is_refused_supersedes_nothing)
 {
     static struct tiny_observation seen;

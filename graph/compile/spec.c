@@ -73,42 +73,64 @@ static enum tec_status fill_score(const struct tec_node_set *set, const struct t
     return TEC_OK;
 }
 
+/* What the decode nodes of a chain ask for together. */
+struct language {
+    const struct tec_decl_resource *requests; /* their kv.requests; NULL = none */
+    int on_frame;                             /* nodes over a kv.frame: one request slot each */
+    int longest;                              /* tokens behind the prefix */
+    bool decodes;
+};
+
+/* Count a decode node, or a score node over a kv.requests. Over a kv.frame it has one text at a
+ * time, whose slot nothing declares. */
+static enum tec_status fill_decode(const struct tec_node_set *set, const struct tec_decl_node *n,
+                                   struct language *lang, struct tec_error *err)
+{
+    const struct tec_decl_resource *r = &set->pipeline->resources[n->kv.index];
+    struct tec_plan_spec *s = set->spec;
+    if (r->kind == TEC_RESOURCE_FRAME) {
+        lang->on_frame++;
+    } else {
+        lang->requests = r;
+        s->request_slots = r->slots;
+    }
+    int own;
+    TEC_TRY(fill_own(set, n, &own, err));
+    lang->longest = own + n->max_tokens > lang->longest ? own + n->max_tokens : lang->longest;
+    lang->decodes |= n->kind == TEC_DECL_DECODE;
+    s->draws |= n->temperature > 0.0;
+    if (n->max_tokens > s->new_tokens)
+        s->new_tokens = n->max_tokens;
+    return TEC_OK;
+}
+
 static enum tec_status fill_language(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
-    const struct tec_decl_resource *lang = NULL;
     struct tec_plan_spec *s = set->spec;
-    int request_slots = 0, longest = 0;
-    bool decodes = false;
+    struct language lang = {0};
+    int scores = 0;
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
-        bool scores = n->kind == TEC_DECL_SCORE;
-        if ((n->kind != TEC_DECL_DECODE && !scores) || n->kv.index < 0)
+        bool ranks = n->kind == TEC_DECL_SCORE;
+        if ((n->kind != TEC_DECL_DECODE && !ranks) || n->kv.index < 0)
             continue;
-        const struct tec_decl_resource *r = &p->resources[n->kv.index];
-        if (scores)
-            TEC_TRY(fill_score(set, n, &request_slots, err));
-        if (scores && r->kind == TEC_RESOURCE_FRAME)
+        if (ranks)
+            TEC_TRY(fill_score(set, n, &scores, err));
+        if (ranks && p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME)
             continue;
-        decodes |= !scores;
-        lang = r;
-        if (n->max_tokens > s->new_tokens)
-            s->new_tokens = n->max_tokens;
-        s->draws |= n->temperature > 0.0;
-        int own;
-        TEC_TRY(fill_own(set, n, &own, err));
-        longest = own + n->max_tokens > longest ? own + n->max_tokens : longest;
-        s->request_slots = r->slots;
+        TEC_TRY(fill_decode(set, n, &lang, err));
     }
-    if (lang && lang->tokens < (int64_t)s->frame_tokens + longest)
+    const struct tec_decl_resource *r = lang.requests;
+    if (r && r->tokens < (int64_t)s->frame_tokens + lang.longest)
         return tec_fail(err, TEC_INVALID,
                         "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
-                        lang->where_size.file, lang->where_size.line, lang->name, lang->tokens,
-                        s->frame_tokens, longest, (long long)s->frame_tokens + longest);
-    s->request_slots += request_slots;
+                        r->where_size.file, r->where_size.line, r->name, r->tokens, s->frame_tokens,
+                        lang.longest, (long long)s->frame_tokens + lang.longest);
+    s->request_slots += lang.on_frame + scores;
     s->isolated = s->request_slots > 0;
     s->penalty = set->model->text.penalty;
-    if (decodes)
+    if (lang.decodes)
         fill_lattice(s, p);
     return TEC_OK;
 }

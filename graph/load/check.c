@@ -83,7 +83,7 @@ static void check_spawn(struct checker *c, int i)
                             : n->supersede                  ? "supersede"
                                                             : "prompt";
         tec_diagnostics_add(c->ld->d, TEC_E024, tec_where_field(c->ld, thing, field),
-                            "%s needs a kv.requests, '%s' is a %s", field, n->kv.name,
+                            "%s needs a kv.requests or kv.frame, '%s' is a %s", field, n->kv.name,
                             tec_resource_word(res->kind));
     }
 }

@@ -184,15 +184,6 @@ static void no_prefill(struct refusing *r)
 
 /* --- decode and score ------------------------------------------------------------------------ */
 
-static void keys_of_a_frame(struct refusing *r)
-{
-    if (r->n->kind == TEC_DECL_DECODE && stands_on(r, r->n, TEC_RESOURCE_FRAME) && !r->n->kv.prev)
-        REFUSE(field(r, "kv"),
-               "'%s' decodes straight from '%s', a kv.frame: decode takes a kv.requests with "
-               "share_prefix = \"%s\"",
-               name_of(r->n), r->n->kv.name, r->n->kv.name);
-}
-
 static void no_prefix(struct refusing *r)
 {
     if (writes_text(r->n) && stands_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
@@ -430,14 +421,12 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, several_texts,      no_text,         segments_beside,
-    shared_frame,   prefill_target,     no_prefill,      keys_of_a_frame,
-    no_prefix,      prefix_of_ring,     second_requests, prompt_beside,
-    second_trigger, unpacked_ring,      beside_ring,     second_ring,
-    second_action,  action_on_requests, frame_before,    other_deadline,
-    tokens_out,     typed_buffer,       hard_beside,     second_memory,
-    memory_beside,  several_segments,   many_chains,     many_models,
-    many_texts,     many_prompts,
+    rate_of_frames, several_texts,      no_text,       segments_beside, shared_frame,
+    prefill_target, no_prefill,         no_prefix,     prefix_of_ring,  second_requests,
+    prompt_beside,  second_trigger,     unpacked_ring, beside_ring,     second_ring,
+    second_action,  action_on_requests, frame_before,  other_deadline,  tokens_out,
+    typed_buffer,   hard_beside,        second_memory, memory_beside,   several_segments,
+    many_chains,    many_models,        many_texts,    many_prompts,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -184,12 +184,20 @@ static void check_depth(struct tec_loader *ld)
                             depth->item[depth->n - 1], stages);
 }
 
-/* Decode nodes over one resource share its captures: is this the first of them? */
+/* Is it a decode node whose texts are requests, of a kv.requests or behind a kv.frame? */
+static bool decodes_requests(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    if (n->culled || n->kind != TEC_DECL_DECODE || n->kv.index < 0)
+        return false;
+    enum tec_resource_kind kind = p->resources[n->kv.index].kind;
+    return kind == TEC_RESOURCE_REQUESTS || kind == TEC_RESOURCE_FRAME;
+}
+
+/* Such nodes of one chain share its captures: is this the first of them? */
 static bool first_decoder(const struct tec_pipeline *p, int node)
 {
     for (int i = 0; i < node; i++)
-        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_DECODE &&
-            p->nodes[i].kv.index == p->nodes[node].kv.index)
+        if (decodes_requests(p, &p->nodes[i]) && p->nodes[i].chain == p->nodes[node].chain)
             return false;
     return true;
 }
@@ -207,12 +215,13 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             continue; /* of a second chain: counted with its requests */
         if (node->kind == TEC_DECL_SCORE) {
             scores = true;
-        } else if (node->kind == TEC_DECL_DECODE && kv && kv->kind == TEC_RESOURCE_REQUESTS) {
+        } else if (decodes_requests(p, node)) {
             if (!first_decoder(p, i))
                 continue;
             n += p->capture.batch.n;
             forks |= !secondary;
-            n += kv->share_prefix.name != NULL; /* the private prefill of an unshared request */
+            /* the private prefill of an unshared request */
+            n += kv->kind == TEC_RESOURCE_FRAME || kv->share_prefix.name;
             n += secondary ? p->capture.slices : 0;
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */

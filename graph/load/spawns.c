@@ -1,5 +1,8 @@
 /* spawns.c - triggers of nodes: which value a node starts on, and how often that has a new version.
  *
+ * A decode node over a kv.frame has one text at a time: it starts when its prefix is new and ends
+ * the older one.
+ *
  * A prefill of a model besides the frames' runs for the requests that wait for it, so a decode that
  * starts when its prefix is new is born with the run of that prefill, at the prefill's rate. */
 #include "graph/load/loader.h"
@@ -93,10 +96,37 @@ static void check_value(struct tec_loader *ld, int i)
         ld->d, d, "on_change takes its prefix, '%s', or the text that its prefill reads", kv);
 }
 
+/* Fill in what a decode node over a kv.frame does without saying so. */
+static void complete(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    struct tec_decl_node *n = (struct tec_decl_node *)ld->lists[TEC_NODES] + i;
+    const struct tec_decl_resource *kv = n->kv.index < 0 ? NULL : &p->resources[n->kv.index];
+    if (n->kind != TEC_DECL_DECODE || !kv || kv->kind != TEC_RESOURCE_FRAME)
+        return;
+    const struct tec_decl_value *given = ld->nodes[i].value;
+    const struct tec_decl_entry *spawn = tec_decl_value_find(given, "spawn");
+    const struct tec_decl_entry *supersede = tec_decl_value_find(given, "supersede");
+    if (supersede && supersede->value->kind == TEC_VALUE_BOOL && !n->supersede && n->name) {
+        struct tec_diagnostic *d = tec_diagnostics_add(
+            ld->d, TEC_E024, tec_where_field(ld, &ld->nodes[i], "supersede"),
+            "'%s' has one text at a time, '%s' is a kv.frame: a new one ends the older one",
+            n->name, n->kv.name);
+        tec_diagnostics_help(ld->d, d,
+                             "leave supersede out, or decode in a kv.requests that "
+                             "shares '%s' and has several slots",
+                             n->kv.name);
+    }
+    n->supersede = true;
+    if (!spawn && n->spawn.kind == TEC_SPAWN_NONE)
+        n->spawn = (struct tec_decl_spawn){.kind = TEC_SPAWN_ON_CHANGE, .value = kv->name};
+}
+
 void tec_check_spawns(struct tec_loader *ld)
 {
     for (int i = 0; i < ld->pipeline->n_nodes; i++) {
         const struct tec_decl_node *n = &ld->pipeline->nodes[i];
+        complete(ld, i);
         if (n->kind == TEC_DECL_PREFILL)
             check_prefill(ld, i);
         if (n->kind != TEC_DECL_DECODE && n->kind != TEC_DECL_SCORE)

@@ -59,6 +59,8 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
         d->every = spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
         d->on_change = spawn.kind == TEC_SPAWN_ON_CHANGE;
         d->supersede = n->supersede;
+        d->keeps_slot =
+            n->kind == TEC_DECL_DECODE && p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
         d->stream = 1 + stream_of(p, n);
         d->prompt = 1 + tec_pipeline_prompt(p, n->prompt.index);
         d->max_tokens = n->max_tokens;

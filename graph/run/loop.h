@@ -27,6 +27,7 @@ struct tec_decoder {
     bool on_change;      /* spawn one where the instruction is not that of the session's frame
                             before, and in its first frame */
     bool supersede;      /* a new request gives up the older ones of its session */
+    bool keeps_slot;     /* one request slot is there for its requests alone */
     const char *stop;    /* a text that ends an answer; NULL = none */
     struct tec_sampling sampling;      /* of its seed each request's is made */
     const struct tec_token_tree *tree; /* ranks these texts; NULL: decodes */

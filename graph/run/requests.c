@@ -5,13 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
-static int free_request_slot(const struct tec_loop *l, int model)
+/* Request slots that other decoders of its model keep and do not use now. */
+static int kept_by_others(const struct tec_loop *l, int decoder)
 {
-    const struct tec_loop_space *s = &l->spaces[model];
-    for (int i = 0; i < s->plan->spec.request_slots; i++)
-        if (!l->request_slot_taken[s->first_request_slot + i])
-            return i;
-    return -1;
+    int n = 0;
+    for (int d = 0; d < l->o.n_decoders; d++) {
+        const struct tec_decoder *other = &l->o.decoders[d];
+        bool kept = other->keeps_slot && d != decoder;
+        for (int i = 0; kept && i < l->n_live; i++)
+            kept = l->requests[i].decoder != d || l->requests[i].ended;
+        n += kept && other->model == l->o.decoders[decoder].model;
+    }
+    return n;
+}
+
+static int free_request_slot(const struct tec_loop *l, int decoder)
+{
+    const struct tec_loop_space *s = &l->spaces[l->o.decoders[decoder].model];
+    int first = -1, n = 0;
+    for (int i = s->plan->spec.request_slots - 1; i >= 0; i--)
+        if (!l->request_slot_taken[s->first_request_slot + i]) {
+            first = i;
+            n++;
+        }
+    return n > kept_by_others(l, decoder) ? first : -1;
 }
 
 static bool text_in_use(const struct tec_loop *l, int text)
@@ -192,7 +209,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
     return (struct tec_request){.id = l->next_id++,
                                 .decoder = decoder,
                                 .session = l->tick->session,
-                                .request_slot = free_request_slot(l, d->model),
+                                .request_slot = free_request_slot(l, decoder),
                                 .max = d->tree   ? 1
                                        : shorter ? ask->max_tokens
                                                  : d->max_tokens,
@@ -239,7 +256,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
     int stale = count_stale(l, decoder), model = l->o.decoders[decoder].model;
     bool asked = model == 0 || l->input->secondary[model - 1].n > 0;
-    if (asked && free_request_slot(l, model) < 0 && stale == 0)
+    if (asked && free_request_slot(l, decoder) < 0 && stale == 0)
         make_room(l, model);
     struct tec_request r = born(l, decoder, ask);
     struct tec_request_view v = tec_loop_view_of(l, &r);
@@ -260,7 +277,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
     }
     if (stale > 0)
         shed_stale(l, decoder);
-    r.request_slot = free_request_slot(l, model);
+    r.request_slot = free_request_slot(l, decoder);
     l->request_slot_taken[l->spaces[model].first_request_slot + r.request_slot] = true;
     take_prompt(l, &r);
     tec_pending_prefill_join(l, &r);
