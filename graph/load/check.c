@@ -356,6 +356,43 @@ static void order(struct checker *c)
         return;
 }
 
+static const char *name_of(const struct tec_decl_node *n)
+{
+    return n->name ? n->name : tec_decl_node_word(n->kind);
+}
+
+/* A node that a hard one waits for within a frame is as hard, so none of them may have a soft
+ * deadline. */
+static void check_awaited(struct checker *c)
+{
+    int n = c->p->n_nodes, waiter[64];
+    for (int i = 0; i < n; i++)
+        waiter[i] = c->nodes[i].deadline.kind == TEC_DEADLINE_HARD ? i : -1;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int late = 0; late < n; late++)
+            for (int early = 0; early < n && waiter[late] >= 0; early++)
+                if (waiter[early] < 0 && edge(c, early, late)) {
+                    waiter[early] = late;
+                    changed = true;
+                }
+    }
+    for (int i = 0; i < n; i++) {
+        const struct tec_decl_node *node = &c->nodes[i];
+        if (waiter[i] < 0 || node->deadline.kind != TEC_DEADLINE_SOFT)
+            continue;
+        const struct tec_decl_node *late = &c->nodes[waiter[i]];
+        struct tec_diagnostic *d = tec_diagnostics_add(
+            c->ld->d, TEC_E028, tec_where_field(c->ld, &c->ld->nodes[i], "deadline"),
+            "'%s' has a soft deadline, but '%s' waits for it within the frame", name_of(node),
+            name_of(late));
+        tec_diagnostics_also(c->ld->d, d, late->where, "the node that waits");
+        tec_diagnostics_help(c->ld->d, d,
+                             "leave the deadline of '%s' out, or let '%s' not wait for it",
+                             name_of(node), name_of(late));
+    }
+}
+
 static void reach(struct checker *c)
 {
     int n = c->p->n_nodes;
@@ -442,5 +479,6 @@ void tec_check_graph(struct tec_loader *ld)
     if (knows_writers(&c))
         check_readers(&c);
     order(&c);
+    check_awaited(&c);
     reach(&c);
 }

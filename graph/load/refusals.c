@@ -294,6 +294,14 @@ static void second_action(struct refusing *r)
     tec_diagnostics_also(r->ld->d, d, r->p->nodes[first].where, "the first one");
 }
 
+static void after_text(struct refusing *r)
+{
+    int early = r->n->after.index;
+    if (early >= 0 && writes_text(&r->p->nodes[early]))
+        REFUSE(field(r, "after"), "'%s' waits for the text of '%s': a frame waits for no text",
+               name_of(r->n), name_of(&r->p->nodes[early]));
+}
+
 static void action_on_requests(struct refusing *r)
 {
     if (r->n->kind == TEC_DECL_ACTION && stands_on(r, r->n, TEC_RESOURCE_REQUESTS))
@@ -421,12 +429,14 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, several_texts,      no_text,       segments_beside, shared_frame,
-    prefill_target, no_prefill,         no_prefix,     prefix_of_ring,  second_requests,
-    prompt_beside,  second_trigger,     unpacked_ring, beside_ring,     second_ring,
-    second_action,  action_on_requests, frame_before,  other_deadline,  tokens_out,
-    typed_buffer,   hard_beside,        second_memory, memory_beside,   several_segments,
-    many_chains,    many_models,        many_texts,    many_prompts,
+    rate_of_frames, several_texts,      no_text,       segments_beside,
+    shared_frame,   prefill_target,     no_prefill,    no_prefix,
+    prefix_of_ring, second_requests,    prompt_beside, second_trigger,
+    unpacked_ring,  beside_ring,        second_ring,   second_action,
+    after_text,     action_on_requests, frame_before,  other_deadline,
+    tokens_out,     typed_buffer,       hard_beside,   second_memory,
+    memory_beside,  several_segments,   many_chains,   many_models,
+    many_texts,     many_prompts,
 };
 
 void tec_refuse(struct tec_loader *ld)
