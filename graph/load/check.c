@@ -105,9 +105,7 @@ static void check_node(struct checker *c, int i)
     struct tec_ref out = {n->out.name, n->out.buffer, false};
     check_kind(c, i, &n->writes, "writes", frame | requests | ring,
                "a kv.frame, kv.requests or kv.ring");
-    if (n->kind == TEC_DECL_ACTION)
-        check_kind(c, i, &n->kv, "kv", frame | requests, "a kv.frame or kv.requests");
-    else if (n->kind == TEC_DECL_SCORE)
+    if (n->kind == TEC_DECL_ACTION || n->kind == TEC_DECL_SCORE)
         check_kind(c, i, &n->kv, "kv", frame | requests, "a kv.frame or kv.requests");
     else
         check_kind(c, i, &n->kv, "kv", frame | requests | ring,
